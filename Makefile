@@ -1,0 +1,117 @@
+# One Makefile for everything; `make help` lists the targets.
+# Objects of a mode live in build/<mode>/obj; release results are build/libmemomalloc.so and build/memomalloc.
+MODE ?= release
+B := $(if $(filter release,$(MODE)),build,build/$(MODE))
+O := build/$(MODE)/obj
+Q := $(if $(V),,@)
+CXX ?= g++
+CC ?= gcc
+VERSION := $(shell cat VERSION)
+PREFIX ?= /usr/local
+DESTDIR ?=
+HAVE_CBC := $(shell test -e /usr/include/coin/Cbc_C_Interface.h && echo 1)
+
+flags_release := -O3 -DNDEBUG
+flags_debug := -O0 -DMEMO_DEBUG=1
+flags_asan := -O1 -DMEMO_DEBUG=1 -fsanitize=address -fno-omit-frame-pointer
+flags_ubsan := -O1 -DMEMO_DEBUG=1 -fsanitize=undefined -fno-sanitize-recover=all
+flags_tsan := -O1 -DMEMO_DEBUG=1 -fsanitize=thread
+WARN := -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow $(if $(WERROR),-Werror)
+COMMON := -std=c++20 -g $(flags_$(MODE)) $(WARN) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections \
+          -DMEMO_VERSION='"$(VERSION)"' -I. -Iinclude -pthread $(EXTRA_CXXFLAGS)
+HOT := -fno-exceptions -fno-rtti -fno-asynchronous-unwind-tables -ftls-model=initial-exec
+
+hot_src := $(wildcard src/base/*.cc src/trace/*.cc src/serve/*.cc src/engine/*.cc)
+cold_src := $(wildcard src/learn/*.cc src/io/*.cc)
+planner_src := $(wildcard planner/*.cc)
+solver_src := $(if $(HAVE_CBC),$(wildcard planner/solver/*.cc scheduler/solver/*.cc))
+scheduler_src := $(wildcard scheduler/*.cc)
+shared_only_src := $(wildcard src/io/live/*.cc)
+preload_src := $(wildcard preload/*.cc)
+cli_src := $(wildcard src/cli/*.cc)
+test_src := $(wildcard tests/support/*.cc tests/*/*_test.cc tests/main.cc)
+preload_program_src := $(wildcard tests/preload/programs/*.c tests/preload/programs/*.cc)
+bench_src := $(wildcard bench/*.cc)
+
+obj = $(patsubst %,$(O)/%.o,$(basename $(1)))
+hot_obj := $(call obj,$(hot_src) $(preload_src))
+so_obj := $(call obj,$(hot_src) $(cold_src) $(shared_only_src) $(planner_src) $(preload_src))
+lib_obj := $(call obj,$(hot_src) $(cold_src) $(planner_src) $(scheduler_src))
+cli_obj := $(call obj,$(cli_src) $(solver_src)) $(lib_obj)
+test_obj := $(call obj,$(test_src) $(filter-out src/cli/main.cc,$(cli_src)) $(solver_src)) $(lib_obj)
+preload_programs := $(patsubst tests/preload/programs/%,$(B)/programs/%,$(basename $(preload_program_src)))
+bench_programs := $(patsubst bench/%.cc,$(B)/bench/%,$(bench_src))
+
+unwind_libs := -l:libunwind.a -l:liblzma.a
+cold_libs := -lz $(if $(HAVE_CBC),-lCbcSolver -lCbc -lCgl -lOsiClp -lClpSolver -lClp -lOsi -lCoinUtils)
+
+.PHONY: all lib cli demo check test bench stress soak asan ubsan tsan lint format install uninstall deb clean help
+.DELETE_ON_ERROR:
+
+all: lib cli ## build/libmemomalloc.so and build/memomalloc
+lib: $(B)/libmemomalloc.so
+cli: $(B)/memomalloc
+
+# A change of flags rebuilds everything of its mode.
+flags_now := $(CXX) $(COMMON) $(HOT) $(HAVE_CBC)
+$(shell mkdir -p $(O); printf '%s' '$(subst ','\'',$(flags_now))' | cmp -s - $(O)/.flags || printf '%s' '$(subst ','\'',$(flags_now))' > $(O)/.flags)
+
+$(hot_obj): KIND := $(HOT)
+$(call obj,$(solver_src)): KIND := -isystem /usr/include/coin -DMEMO_HAVE_CBC=1
+$(O)/%.o: %.cc $(O)/.flags
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CXX  $<")
+	$(Q)$(CXX) $(COMMON) $(KIND) -MMD -MP -c $< -o $@
+-include $(shell find $(O) -name '*.d' 2>/dev/null)
+
+$(B)/libmemomalloc.so: $(so_obj) preload/exports.map
+	$(if $(V),,@echo "  LD   $@")
+	$(Q)$(CXX) -shared -Wl,-soname,libmemomalloc.so.1 -Wl,--version-script=preload/exports.map -Wl,-z,defs -Wl,-z,now \
+	    -Wl,-z,relro -Wl,--exclude-libs,ALL -Wl,--gc-sections -static-libstdc++ -static-libgcc -pthread $(flags_$(MODE)) \
+	    $(so_obj) $(unwind_libs) -o $@
+
+$(B)/memomalloc: $(cli_obj)
+	$(if $(V),,@echo "  LD   $@")
+	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(unwind_libs) $(cold_libs) -o $@
+
+$(B)/unit_tests: $(test_obj)
+	$(if $(V),,@echo "  LD   $@")
+	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(unwind_libs) $(cold_libs) -o $@
+
+$(B)/programs/%: tests/preload/programs/%.c $(wildcard tests/preload/programs/*.h)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -fno-builtin -pthread $< -o $@ -ldl
+$(B)/programs/%: tests/preload/programs/%.cc $(wildcard tests/preload/programs/*.h)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++20 -O1 -g -Wall -Wextra -fno-builtin -pthread -I. -Iinclude $< -o $@ -ldl
+
+$(B)/bench/%: $(O)/bench/%.o $(lib_obj)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(unwind_libs) $(cold_libs) -lbenchmark -o $@
+
+programs: $(preload_programs)
+demo: all ## the demonstration of scripts/demo.sh, without installing anything
+	./scripts/demo.sh --no-install
+check: ## everything that CI runs, without installing anything
+	./scripts/check.sh --no-install
+test: $(B)/unit_tests all programs ## unit, property and preload tests
+	$(B)/unit_tests
+	python3 tests/preload/run.py --build $(B)
+bench: all $(bench_programs) ## every benchmark; results as tables and CSV in build/bench
+	python3 bench/run.py
+asan ubsan tsan: ## the unit tests under a sanitizer
+	$(MAKE) MODE=$@ build/$@/unit_tests
+	build/$@/unit_tests
+stress: ## random programs against the shim; SECONDS= and THREADS=
+	tests/stress/stress.sh none $(or $(SECONDS),30) $(or $(THREADS),4)
+soak: ## stress under each sanitizer for an hour altogether
+	tests/stress/soak.sh
+lint: ## layers, tables, format, clang-tidy
+	python3 scripts/check_layers.py
+	./scripts/lint.sh
+format: ## reformat the tree
+	git ls-files '*.h' '*.cc' '*.c' | xargs clang-format-19 -i
+clean: ## remove build/
+	rm -rf build
+help: ## this list
+	@grep -hE '^[a-z ]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
