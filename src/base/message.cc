@@ -1,0 +1,46 @@
+#include "src/base/message.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
+
+namespace memo {
+
+Line::Line() { *this << "memomalloc: "; }
+
+Line::~Line() {
+  const int saved = errno;
+  buffer_[size_] = '\n';
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, buffer_, size_ + 1);
+  errno = saved;
+}
+
+Line& Line::operator<<(std::string_view text) {
+  const std::size_t room = sizeof buffer_ - 1 - size_;
+  const std::size_t count = text.size() < room ? text.size() : room;
+  std::memcpy(buffer_ + size_, text.data(), count);
+  size_ += count;
+  return *this;
+}
+
+Line& Line::operator<<(std::uint64_t number) {
+  char digits[20];
+  std::size_t start = sizeof digits;
+  do {
+    digits[--start] = static_cast<char>('0' + number % 10);
+    number /= 10;
+  } while (number != 0);
+  return *this << std::string_view(digits + start, sizeof digits - start);
+}
+
+Line& Line::fixed(std::uint64_t value, std::uint64_t unit) {
+  return *this << value / unit << "." << value % unit * 10 / unit;
+}
+
+void fail(std::string_view reason) {
+  Line() << reason;
+  std::abort();
+}
+
+}  // namespace memo

@@ -1,0 +1,32 @@
+// Lines to stderr from inside malloc: formatted into a fixed buffer, written by one write(2). Hot.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace memo {
+
+// Builds one line of at most 511 bytes (longer text is cut) and writes it, with a line end, when it goes
+// out of scope. Keeps errno.
+//   Line() << "no memory for a slab of " << bytes << " bytes";
+class Line {
+ public:
+  Line();
+  ~Line();
+  Line(const Line&) = delete;
+  Line& operator=(const Line&) = delete;
+  Line& operator<<(std::string_view text);
+  Line& operator<<(std::uint64_t number);
+  // The same with one decimal: fixed(1234, 1000) appends "1.2".
+  Line& fixed(std::uint64_t value, std::uint64_t unit);
+
+ private:
+  char buffer_[512];
+  std::size_t size_ = 0;
+};
+
+// A broken invariant: one line, then abort(). Never returns.
+[[noreturn]] void fail(std::string_view reason);
+
+}  // namespace memo

@@ -1,0 +1,177 @@
+#include "src/base/options.h"
+
+#include <cstdio>
+#include <cstring>
+#include <unistd.h>
+
+#include "src/base/message.h"
+
+namespace memo {
+namespace {
+
+constexpr std::string_view kPrefix = "MEMOMALLOC_";
+
+bool parse_number(std::string_view text, std::uint64_t& result) {
+  std::uint64_t value = 0;
+  for (const char digit : text) {
+    if (digit < '0' || digit > '9' || value > (UINT64_MAX - 9) / 10) {
+      return false;
+    }
+    value = value * 10 + static_cast<std::uint64_t>(digit - '0');
+  }
+  result = value;
+  return !text.empty();
+}
+
+bool parse_size(std::string_view text, std::uint64_t& result) {
+  std::uint64_t shift = 0;
+  if (!text.empty()) {
+    switch (text.back()) {
+      case 'k':
+      case 'K':
+        shift = 10;
+        break;
+      case 'm':
+      case 'M':
+        shift = 20;
+        break;
+      case 'g':
+      case 'G':
+        shift = 30;
+        break;
+      default:
+        break;
+    }
+  }
+  std::uint64_t value = 0;
+  if (!parse_number(text.substr(0, text.size() - (shift != 0 ? 1 : 0)), value) ||
+      value > (UINT64_MAX >> shift)) {
+    return false;
+  }
+  result = value << shift;
+  return true;
+}
+
+bool parse_text(std::string_view text, option::Text& result) {
+  if (text.size() >= sizeof result.value) {
+    return false;
+  }
+  std::memcpy(result.value, text.data(), text.size());
+  result.value[text.size()] = '\0';
+  return true;
+}
+
+// One parser for each option type, chosen by the row's type.
+struct Parse {
+  static bool Size(std::string_view text, std::uint64_t& value) { return parse_size(text, value); }
+  static bool Number(std::string_view text, std::uint64_t& value) {
+    return parse_number(text, value);
+  }
+  static bool Flag(std::string_view text, std::uint64_t& value) {
+    return parse_number(text, value) && value <= 1;
+  }
+  static bool Text(std::string_view text, option::Text& value) { return parse_text(text, value); }
+  static bool Path(std::string_view text, option::Text& value) { return parse_text(text, value); }
+  static bool Choice(std::string_view text, memo::Choice& value) {
+    if (text == "auto") {
+      value = memo::Choice::kAuto;
+    } else if (text == "always") {
+      value = memo::Choice::kAlways;
+    } else if (text == "never") {
+      value = memo::Choice::kNever;
+    } else {
+      return false;
+    }
+    return true;
+  }
+};
+
+enum class Answer { kGood, kBad, kUnknown };
+
+Answer read_one(std::string_view name, std::string_view text, Options& options) {
+#define OPTION(type, row, initial, unit, help)                                \
+  if (name == #row) {                                                         \
+    const auto before = options.row;                                          \
+    if (Parse::type(text, options.row)) {                                     \
+      return Answer::kGood;                                                   \
+    }                                                                         \
+    options.row = before;                                                     \
+    return Answer::kBad;                                                      \
+  }
+#include "src/base/options.def"
+#undef OPTION
+  return Answer::kUnknown;
+}
+
+}  // namespace
+
+void read_options(char** environment, Options& options) {
+  bool bad = false;
+  for (char** entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view pair = *entry;
+    const std::size_t equals = pair.find('=');
+    if (!pair.starts_with(kPrefix) || equals == std::string_view::npos) {
+      continue;
+    }
+    const std::string_view name = pair.substr(kPrefix.size(), equals - kPrefix.size());
+    const std::string_view text = pair.substr(equals + 1);
+    const Answer answer = read_one(name, text, options);
+    if (answer != Answer::kGood) {
+      bad = true;
+      Line() << (answer == Answer::kBad ? "bad value of " : "unknown variable ")
+             << pair.substr(0, equals) << (answer == Answer::kBad ? ": '" : ", set to '") << text
+             << (answer == Answer::kBad ? "'; the default is used" : "'; it has no effect")
+             << " (`memomalloc options` lists them)";
+    }
+  }
+  if (bad && options.STRICT != 0) {
+    Line() << "stopping, since MEMOMALLOC_STRICT=1";
+    _exit(2);
+  }
+}
+
+bool expand_path(std::string_view path, char* result, std::uint64_t room) {
+  std::uint64_t size = 0;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    char piece[256] = {path[i], '\0'};
+    if (path[i] == '%' && i + 1 < path.size() && (path[i + 1] == 'p' || path[i + 1] == 'h')) {
+      ++i;
+      if (path[i] == 'p') {
+        std::snprintf(piece, sizeof piece, "%d", static_cast<int>(getpid()));
+      } else if (gethostname(piece, sizeof piece - 1) != 0) {
+        std::strcpy(piece, "unknown");
+      }
+    }
+    const std::size_t count = std::strlen(piece);
+    if (size + count + 1 > room) {
+      return false;
+    }
+    std::memcpy(result + size, piece, count);
+    size += count;
+  }
+  result[size] = '\0';
+  return true;
+}
+
+bool runs_in(std::string_view names) {
+  if (names.empty()) {
+    return true;
+  }
+  char path[1024];
+  const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
+  if (size <= 0) {
+    return false;
+  }
+  std::string_view executable(path, static_cast<std::size_t>(size));
+  executable.remove_prefix(executable.rfind('/') + 1);
+  while (!names.empty()) {
+    const std::size_t colon = names.find(':');
+    if (names.substr(0, colon) == executable) {
+      return true;
+    }
+    names = colon == std::string_view::npos ? std::string_view() : names.substr(colon + 1);
+  }
+  return false;
+}
+
+}  // namespace memo

@@ -1,0 +1,49 @@
+// The MEMOMALLOC_ variables, read once. Hot: a constant-initialised struct of plain values.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace memo {
+
+enum class Choice : std::uint8_t { kAuto, kAlways, kNever };
+
+namespace option {
+
+// A copy, since a program may overwrite its environment. Longer values are refused as bad.
+struct Text {
+  char value[512] = "";
+  constexpr Text(const char* initial) {  // NOLINT: rows give literals
+    for (int i = 0; initial[i] != '\0'; ++i) {
+      value[i] = initial[i];
+    }
+  }
+  [[nodiscard]] bool empty() const { return value[0] == '\0'; }
+  [[nodiscard]] std::string_view view() const { return value; }
+};
+
+using Size = std::uint64_t;
+using Number = std::uint64_t;
+using Flag = std::uint64_t;
+using Path = Text;
+using Choice = memo::Choice;
+
+}  // namespace option
+
+struct Options {
+#define OPTION(type, name, initial, unit, help) option::type name = initial;
+#include "src/base/options.def"
+#undef OPTION
+};
+
+// Reads the variables of `environment` (as `environ`; may be null). A bad or unknown MEMOMALLOC_ variable
+// gets one line on stderr and the default; with MEMOMALLOC_STRICT=1 the process ends with exit code 2.
+void read_options(char** environment, Options& options);
+
+// Expands %p (pid) and %h (host name) of a path; false if the result does not fit into `room` bytes.
+bool expand_path(std::string_view path, char* result, std::uint64_t room);
+
+// True if `names`, a `:` list, is empty or holds the last part of this process' executable path.
+bool runs_in(std::string_view names);
+
+}  // namespace memo

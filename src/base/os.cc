@@ -1,0 +1,130 @@
+#include "src/base/os.h"
+
+#include <cerrno>
+#include <ctime>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "src/base/bits.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23  // Linux 5.14; older kernels answer EINVAL
+#endif
+
+namespace memo::os {
+namespace {
+
+class KeepErrno {
+ public:
+  KeepErrno() : saved_(errno) {}
+  ~KeepErrno() { errno = saved_; }
+  KeepErrno(const KeepErrno&) = delete;
+  KeepErrno& operator=(const KeepErrno&) = delete;
+
+ private:
+  int saved_;
+};
+
+std::uint64_t read_clock(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+std::uint64_t page_size() {
+  static constinit std::uint64_t size = 0;
+  if (size == 0) {
+    size = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  }
+  return size;
+}
+
+std::uint64_t physical_memory() {
+  KeepErrno keep;
+  struct sysinfo info {};
+  if (sysinfo(&info) != 0) {
+    return 1ULL << 30;
+  }
+  return static_cast<std::uint64_t>(info.totalram) * info.mem_unit;
+}
+
+std::uint64_t nanoseconds() { return read_clock(CLOCK_MONOTONIC); }
+std::uint64_t coarse_nanoseconds() { return read_clock(CLOCK_MONOTONIC_COARSE); }
+
+void* reserve(std::uint64_t bytes, std::uint64_t alignment) {
+  KeepErrno keep;
+  const std::uint64_t all = bytes + alignment;
+  void* got = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (got == MAP_FAILED) {
+    return nullptr;
+  }
+  const auto start = reinterpret_cast<std::uint64_t>(got);
+  const std::uint64_t aligned = round_up(start, alignment);
+  if (aligned > start) {
+    munmap(got, aligned - start);
+  }
+  if (aligned + bytes < start + all) {
+    munmap(reinterpret_cast<void*>(aligned + bytes), start + all - aligned - bytes);
+  }
+  return reinterpret_cast<void*>(aligned);
+}
+
+bool commit(void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  return mprotect(start, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+void purge(void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  const auto from = round_up(reinterpret_cast<std::uint64_t>(start), page_size());
+  const auto to = round_down(reinterpret_cast<std::uint64_t>(start) + bytes, page_size());
+  if (from < to) {
+    madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
+  }
+}
+
+bool advise_huge(void* start, std::uint64_t bytes, bool huge) {
+  KeepErrno keep;
+  return madvise(start, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) == 0;
+}
+
+bool populate(void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  return madvise(start, bytes, MADV_POPULATE_WRITE) == 0;
+}
+
+void* map(std::uint64_t bytes) {
+  KeepErrno keep;
+  void* got = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return got == MAP_FAILED ? nullptr : got;
+}
+
+std::uint64_t address_space_left() {
+  KeepErrno keep;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return UINT64_MAX;
+  }
+  char text[64];
+  const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return 0;
+  }
+  const ssize_t count = read(file, text, sizeof text - 1);
+  close(file);
+  std::uint64_t pages = 0;
+  for (ssize_t i = 0; i < count && text[i] >= '0' && text[i] <= '9'; ++i) {
+    pages = pages * 10 + static_cast<std::uint64_t>(text[i] - '0');
+  }
+  const std::uint64_t used = pages * page_size();
+  return used < limit.rlim_cur ? limit.rlim_cur - used : 0;
+}
+
+}  // namespace memo::os
