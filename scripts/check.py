@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Runs every check of the project, one step after another, and counts the cases of each.
+
+A step's output goes to build/check/STEP.log; of a step that fails the end is shown. The last line
+is `N passed, N failed`. Exit code 0 if nothing failed, 1 otherwise, 2 for bad usage.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LOGS = ROOT / "build/check"
+JOBS = f"-j{os.cpu_count() or 1}"
+TAIL_LINES = 40
+
+
+def fixed_addresses(command):
+    """The command with address randomisation off, where the kernel lets us.
+
+    Kernels that randomise more address bits than the thread sanitizer's shadow map expects make it
+    stop at the start.
+    """
+    try:
+        probe = subprocess.run(["setarch", "-R", "true"], capture_output=True)
+        return ["setarch", "-R", *command] if probe.returncode == 0 else command
+    except OSError:
+        return command
+
+
+def steps():
+    """(name, commands, most seconds) of each step, in order."""
+    python = sys.executable
+    benches = [f"build/bench/{path.stem}" for path in sorted(ROOT.glob("bench/*.cc"))]
+    table = [
+        ("layers", [[python, "scripts/check_layers.py"]], 60),
+        ("scripts", [[python, "-m", "unittest", "discover", "-s", "tests/scripts"]], 120),
+        ("build", [["make", JOBS, "all", "WERROR=1"]], 900),
+        ("unit", [["make", JOBS, "build/unit_tests", "WERROR=1"], ["build/unit_tests"]], 900),
+        ("preload", [["make", JOBS, "programs", "WERROR=1"],
+                     [python, "tests/preload/run.py", "--build", "build"]], 600),
+        ("torch", [[python, "scripts/smoke_torch.py"]], 600),
+        ("lint", [["scripts/lint.sh"]], 900),
+        ("bench", [["make", JOBS, *benches, "WERROR=1"]] if benches else [], 600),
+    ]
+    for sanitizer in ("asan", "ubsan", "tsan"):
+        table.append((sanitizer, [["make", JOBS, f"MODE={sanitizer}", f"build/{sanitizer}/unit_tests"],
+                                  fixed_addresses([f"build/{sanitizer}/unit_tests"])], 900))
+    return table
+
+
+COUNTS = (  # how the test programs end, and what their numbers mean
+    (re.compile(r"All tests passed \(.* in (\d+) test cases?\)"), lambda m: (int(m[1]), 0)),
+    (re.compile(r"test cases:\s*(\d+) \|(?:\s*(\d+) passed \|)?\s*(\d+) failed"),
+     lambda m: (int(m[2] or 0), int(m[3]))),
+    (re.compile(r"^(\d+) passed, (\d+) failed", re.MULTILINE), lambda m: (int(m[1]), int(m[2]))),
+    (re.compile(r"^Ran (\d+) tests? .*\n\nOK", re.MULTILINE), lambda m: (int(m[1]), 0)),
+    (re.compile(r"^Ran (\d+) tests? .*\n\nFAILED \((.*)\)", re.MULTILINE),
+     lambda m: unittest_counts(int(m[1]), m[2])),
+)
+
+
+def unittest_counts(ran, summary):
+    failed = sum(int(number) for number in re.findall(r"(?:failures|errors)=(\d+)", summary))
+    return ran - failed, failed
+
+
+def count(log, succeeded):
+    """(passed, failed) that a step's log tells; a step without cases counts as one."""
+    found = [read(match) for pattern, read in COUNTS for match in pattern.finditer(log)]
+    passed, failed = sum(pair[0] for pair in found), sum(pair[1] for pair in found)
+    if succeeded and failed == 0:
+        return max(passed, 1), 0
+    return passed, max(failed, 1)
+
+
+def run_step(name, commands, limit):
+    """Runs a step's commands up to the first that fails; returns (passed, failed)."""
+    path = LOGS / f"{name}.log"
+    began, succeeded = time.monotonic(), True
+    with path.open("w", encoding="utf-8") as log:
+        for command in commands:
+            log.write(f"$ {' '.join(command)}\n")
+            log.flush()
+            left = limit - (time.monotonic() - began)
+            try:
+                done = subprocess.run(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT,
+                                      stdin=subprocess.DEVNULL, timeout=max(left, 1))
+                succeeded = done.returncode == 0
+                if not succeeded:
+                    log.write(f"exit code {done.returncode}\n")
+            except (OSError, subprocess.TimeoutExpired) as error:
+                log.write(f"{error}\n")
+                succeeded = False
+            if not succeeded:
+                break
+    text = path.read_text(encoding="utf-8", errors="replace")
+    passed, failed = count(text, succeeded)
+    verdict = "FAILED" if failed else "ok"
+    print(f"{verdict:7}{name:10}{passed:6} passed {failed:4} failed"
+          f"{time.monotonic() - began:8.1f} s", flush=True)
+    for line in text.splitlines():
+        if line.startswith("skipped:"):
+            print(f"       {line}")
+    if failed:
+        print(f"--- end of {path.relative_to(ROOT)}")
+        print("\n".join(text.splitlines()[-TAIL_LINES:]))
+        print("---", flush=True)
+    return passed, failed
+
+
+def main(argv=None):
+    table = steps()
+    names = [name for name, _, _ in table]
+    parser = argparse.ArgumentParser(prog="check.sh", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("steps", nargs="*", metavar="STEP", help=f"all, or some of: {' '.join(names)}")
+    wanted = parser.parse_args(argv).steps
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
+        parser.error(f"no step {unknown[0]!r}; there are {' '.join(names)}")
+    LOGS.mkdir(parents=True, exist_ok=True)
+    passed = failed = 0
+    for name, commands, limit in table:
+        if (wanted and name not in wanted) or not commands:
+            continue
+        step_passed, step_failed = run_step(name, commands, limit)
+        passed, failed = passed + step_passed, failed + step_failed
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Fails when the tree breaks its own order.
+
+Checked: includes point downwards only (folder = layer); hot folders, which run inside malloc, reach
+no header that allocates, locks or prints, not even through another project header; no source file
+is longer than 350 lines. Prints `file:line: reason` for each fault; exit code 1 if there is any.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+
+MAX_LINES = 350
+
+# folder: (hot, what it may include besides itself; a folder or one file). Longest prefix wins.
+LAYERS = {
+    "include": (False, ()),
+    "src/base": (True, ("include/memomalloc",)),
+    "planner": (False, ("include",)),
+    "scheduler": (False, ("include",)),
+    "src/trace": (True, ("src/base", "include/memomalloc")),
+    "src/serve": (True, ("src/base", "src/trace", "include/memomalloc")),
+    "src/learn": (False, ("src/base", "src/trace", "src/serve/schedule.h", "include")),
+    "src/io": (False, ("src/base", "src/trace", "src/serve/schedule.h", "include")),
+    "src/engine": (True, ("src/base", "src/trace", "src/serve", "src/learn/learn.h",
+                          "src/io/export.h", "include/memomalloc")),
+    "src/cli": (False, ("src/base", "src/trace", "src/serve/schedule.h", "src/learn", "src/io",
+                        "planner", "scheduler", "include", "preload/hooks.def")),
+    "preload": (True, ("src/base", "src/engine", "include/memomalloc")),
+}
+FREE = ("tests", "bench")  # may include anything, and count in no layer
+
+BANNED_IN_HOT = frozenset(
+    "any condition_variable cstdio deque exception filesystem format forward_list fstream functional "
+    "future iomanip iostream istream list map memory memory_resource mutex ostream queue random regex "
+    "set shared_mutex sstream stack stdexcept stdio.h streambuf string thread unordered_map "
+    "unordered_set variant vector".split())
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+CODE = (".h", ".cc", ".c", ".def")
+COUNTED = CODE + (".py", ".sh")
+
+
+def layer_of(path):
+    """The folder of LAYERS that owns a path, or None."""
+    owners = [folder for folder in LAYERS if path == folder or path.startswith(folder + "/")]
+    return max(owners, key=len, default=None)
+
+
+def may_include(folder, target):
+    _, allowed = LAYERS[folder]
+    return any(target == entry or target.startswith(entry + "/") for entry in (folder, *allowed))
+
+
+class Tree:
+    """The source files below a root and what each includes."""
+
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        self.files = {}
+        for top in ("include", "src", "planner", "scheduler", "preload", "tests", "bench", "scripts"):
+            for path in sorted((self.root / top).rglob("*")):
+                if path.is_file() and path.suffix in COUNTED:
+                    name = path.relative_to(self.root).as_posix()
+                    self.files[name] = path.read_text(encoding="utf-8").splitlines()
+
+    def resolve(self, includer, spelled):
+        """The project file that an include names, or None for a system header."""
+        beside = (pathlib.PurePosixPath(includer).parent / spelled).as_posix()
+        for candidate in (spelled, f"include/{spelled}", beside):
+            if candidate in self.files:
+                return candidate
+        return None
+
+    def includes(self, name):
+        """(line number, project file or None, spelled name) of each include of a file."""
+        for number, line in enumerate(self.files.get(name, ()), 1):
+            match = INCLUDE.match(line)
+            if match:
+                spelled = match.group(1) or match.group(2)
+                yield number, self.resolve(name, spelled), spelled
+
+    def banned_reached(self, name, seen):
+        """(banned header, the project file that includes it) reachable from a file."""
+        if name in seen:
+            return None
+        seen.add(name)
+        for _, target, spelled in self.includes(name):
+            if target is None and spelled in BANNED_IN_HOT:
+                return spelled, name
+            found = target and self.banned_reached(target, seen)
+            if found:
+                return found
+        return None
+
+
+def faults(tree):
+    for name, lines in tree.files.items():
+        if len(lines) > MAX_LINES:
+            yield f"{name}:{MAX_LINES + 1}: {len(lines)} lines; split it, {MAX_LINES} is the most"
+        folder = layer_of(name)
+        if not name.endswith(CODE) or name.startswith(FREE):
+            continue
+        if folder is None:
+            if name.startswith(("src/", "planner/", "scheduler/", "preload/")):
+                yield f"{name}:1: in no layer; add its folder to LAYERS of scripts/check_layers.py"
+            continue
+        for number, target, spelled in tree.includes(name):
+            if target and not may_include(folder, target):
+                yield f"{name}:{number}: {folder} may not include {target}"
+            if not LAYERS[folder][0]:
+                continue
+            if target is None and spelled in BANNED_IN_HOT:
+                yield f"{name}:{number}: <{spelled}> is banned in {folder}, which runs inside malloc"
+            elif target and layer_of(target) and not LAYERS[layer_of(target)][0]:
+                found = tree.banned_reached(target, set())
+                if found:
+                    yield (f"{name}:{number}: reaches <{found[0]}> through {found[1]}; "
+                           f"{folder} runs inside malloc")
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", default=pathlib.Path(__file__).resolve().parent.parent)
+    tree = Tree(parser.parse_args(argv).root)
+    found = list(faults(tree))
+    print("\n".join(found) if found else f"layers: {len(tree.files)} files in order")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

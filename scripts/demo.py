@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Runs scripts/infer.py with and without the library, in turns, and prints both side by side.
+
+Exit code 0: the outputs are equal; 1: they differ, or the library wrote no statistics; 2: bad usage
+or a run that failed.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(prog="demo.sh", description=__doc__)
+    parser.add_argument("--model", default="mobilenet_v2", help="a network of torchvision (%(default)s)")
+    parser.add_argument("--batch", type=int, default=8, help="images at once (%(default)s)")
+    parser.add_argument("--size", type=int, default=224, help="pixels per side (%(default)s)")
+    parser.add_argument("--threads", type=int, default=1, help="torch's threads (%(default)s)")
+    parser.add_argument("--iterations", type=int, default=50, help="per run (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=2, help="runs of each kind (%(default)s)")
+    parser.add_argument("--library", default=str(ROOT / "build/libmemomalloc.so"),
+                        help="what to preload")
+    parser.add_argument("--json", action="store_true", help="all figures as one JSON object")
+    return parser.parse_args(argv)
+
+
+def run(arguments, preload):
+    """One run of infer.py; returns (its figures, the library's statistics or None)."""
+    command = [sys.executable, str(ROOT / "scripts/infer.py"), "--json"]
+    for name in ("model", "batch", "size", "threads", "iterations"):
+        command += [f"--{name}", str(getattr(arguments, name))]
+    with tempfile.TemporaryDirectory() as folder:
+        stats = pathlib.Path(folder) / "stats.json"
+        environment = dict(os.environ)
+        if preload:
+            rest = [os.environ["LD_PRELOAD"]] if os.environ.get("LD_PRELOAD") else []
+            environment["LD_PRELOAD"] = ":".join([arguments.library, *rest])
+            environment["MEMOMALLOC_STATS_FILE"] = str(stats)
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            print(f"demo.sh: infer.py failed with code {done.returncode}"
+                  f" {'under the library' if preload else ''}", file=sys.stderr)
+            raise SystemExit(2)
+        figures = json.loads(done.stdout.splitlines()[-1])
+        return figures, json.loads(stats.read_text()) if stats.exists() else None
+
+
+def median(runs, key):
+    return statistics.median(figures[key] for figures in runs)
+
+
+ROWS = (  # figure, its key, unit, divisor, digits
+    ("latency p50", "p50_ms", "ms", 1, 1),
+    ("latency p99", "p99_ms", "ms", 1, 1),
+    ("page faults per iteration", "faults_per_iteration_steady", "", 1, 0),
+    ("system time per iteration", "system_ms_per_iteration", "ms", 1, 1),
+    ("peak resident memory", "peak_rss_kib", "MiB", 1024, 1),
+)
+
+
+def table(without, with_library):
+    """The lines of the side-by-side table; medians over the runs."""
+    lines = [f"{'':28}{'without':>14}{'with':>14}{'ratio':>9}"]
+    for label, key, unit, divisor, digits in ROWS:
+        a, b = median(without, key) / divisor, median(with_library, key) / divisor
+        ratio = f"{b / a:.2f}" if a else "-"
+        lines.append(f"{label:28}{f'{a:.{digits}f} {unit}'.strip():>14}"
+                     f"{f'{b:.{digits}f} {unit}'.strip():>14}{ratio:>9}")
+    return lines
+
+
+def served_lines(stats):
+    """What the library said of itself in its last run; bytes of large blocks since the first was served."""
+    since = stats.get("since_serving", {})
+    large, served = since.get("large_bytes", 0), since.get("served_bytes", 0)
+    share = f"{100 * served / large:.2f} %" if large else "nothing served"
+    slab, bound = stats.get("slab_bytes", 0), stats.get("lower_bound_bytes", 0)
+    return [f"{'share of bytes served':28}{'':14}{share:>14}",
+            f"{'slab / lower bound':28}{'':14}{f'{slab / 2**20:.1f} MiB':>14}"
+            f"{f' / {bound / 2**20:.1f} MiB'}"]
+
+
+def main(argv=None):
+    arguments = parse(argv)
+    without, with_library, stats = [], [], None
+    for _ in range(arguments.rounds):
+        without.append(run(arguments, preload=False)[0])
+        figures, stats = run(arguments, preload=True)
+        with_library.append(figures)
+    checksums = {figures["checksum"] for figures in without + with_library}
+    if arguments.json:
+        print(json.dumps({"without": without, "with": with_library, "stats": stats}))
+    else:
+        print(f"{arguments.model}, batch {arguments.batch}, {arguments.size} pixels, "
+              f"{arguments.threads} thread(s), torch {without[0]['torch']}; medians of "
+              f"{arguments.rounds} run(s) of {arguments.iterations} iterations each, in turns; "
+              "latency and faults of each run's second half")
+        print("\n".join(table(without, with_library)))
+        if stats:
+            print("\n".join(served_lines(stats)))
+        print(f"{'output':28}{'equal' if len(checksums) == 1 else 'DIFFERENT':>28}")
+    if not stats:
+        print(f"demo.sh: {arguments.library} wrote no statistics; was it loaded? "
+              "Try MEMOMALLOC_VERBOSE=1", file=sys.stderr)
+        return 1
+    return 0 if len(checksums) == 1 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

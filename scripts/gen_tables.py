@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Writes the tables of the documents from the .def files, which are their only source.
+
+A document holds `<!-- table:NAME -->` and, below it, `<!-- /table -->`; what stands between is
+replaced by table NAME. `--check` changes nothing and exits with 1 when a document is stale.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+class Table:
+    """One .def file: its row macros and the columns that a reader sees."""
+
+    def __init__(self, source, macros, headings, columns):
+        self.source, self.macros, self.headings, self.columns = source, macros, headings, columns
+
+
+def option_name(row):
+    return f"`MEMOMALLOC_{row[1].upper()}`"
+
+
+def option_default(row):
+    default, unit = row[2], row[3]
+    text = human_size(default) if unit in ("bytes", "B") else default
+    return f"{text} {unit}" if unit in ("ms", "s") else text or "unset"
+
+
+def human_size(text):
+    """65536 -> 64K; anything that is no whole number of KiB stays as it is."""
+    if not re.fullmatch(r"\d+", text):
+        return text
+    value, suffix = int(text), ""
+    for next_suffix in ("K", "M", "G"):
+        if value == 0 or value % 1024:
+            break
+        value, suffix = value // 1024, next_suffix
+    return f"{value}{suffix}"
+
+
+TABLES = {
+    "options": Table("src/base/options.def", ("OPTION",), ("variable", "default", "meaning"),
+                     (option_name, option_default, lambda row: row[4])),
+    "counters": Table("src/base/counters.def", ("COUNTER",), ("counter", "unit", "meaning"),
+                      (lambda row: f"`{row[0]}`", lambda row: row[1], lambda row: row[2])),
+    "hooks": Table("preload/hooks.def", ("HOOK",), ("function", "kind"),
+                   (lambda row: f"`{row[0]}`", lambda row: row[1])),
+    "planners": Table("planner/planners.def", ("ROW",), ("name", "exact", "source"),
+                      (lambda row: f"`{row[0]}`",
+                       lambda row: "yes" if row[2] in ("true", "yes", "exact", "1") else "no",
+                       lambda row: row[3])),
+}
+
+TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|[(),]|[^\s"(),]+|\s+', re.DOTALL)
+
+
+def rows(text, macros):
+    """The arguments of each macro call in a .def file; adjacent strings are joined, quotes dropped.
+
+    Preprocessor lines and comments count for nothing. Parentheses inside an argument nest.
+    """
+    text = re.sub(r"^\s*#.*(?:\\\n.*)*$", "", text, flags=re.MULTILINE)
+    depth, arguments, quoted, name, found = 0, [], False, "", []
+    for token in TOKEN.findall(text):
+        if token.startswith(("//", "/*")):
+            continue
+        if depth == 0:
+            if token == "(":
+                depth, arguments, quoted = 1, [""], False
+            elif token.strip():
+                name = token
+            continue
+        if token == ")" and depth == 1:
+            depth = 0
+            if name in macros:
+                found.append([argument.strip() for argument in arguments])
+        elif token == "," and depth == 1:
+            arguments.append("")
+            quoted = False
+        elif token.startswith('"'):
+            arguments[-1] = (arguments[-1] if quoted else "") + token[1:-1].replace('\\"', '"')
+            quoted = True
+        elif not (quoted and token.isspace()):
+            depth += {"(": 1, ")": -1}.get(token, 0)
+            arguments[-1] += " " if token.isspace() else token
+    return found
+
+
+def render(table):
+    """The table as Markdown lines."""
+    text = (ROOT / table.source).read_text(encoding="utf-8")
+    lines = [f"| {' | '.join(table.headings)} |", "|" + " --- |" * len(table.headings)]
+    for row in rows(text, table.macros):
+        try:
+            cells = [column(row).replace("|", "\\|") for column in table.columns]
+        except IndexError:
+            raise SystemExit(f"{table.source}: row {row} has too few columns") from None
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+MARKED = re.compile(r"(<!-- table:(\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
+
+
+def fill(text, document):
+    def replace(match):
+        if match.group(2) not in TABLES:
+            raise SystemExit(f"{document}: unknown table {match.group(2)!r}; "
+                             f"there are {', '.join(TABLES)}")
+        return match.group(1) + "\n".join(render(TABLES[match.group(2)])) + "\n" + match.group(3)
+
+    return MARKED.sub(replace, text)
+
+
+def documents():
+    for pattern in ("*.md", "docs/**/*.md", "planner/*.md", "src/**/*.md", "preload/*.md"):
+        yield from sorted(ROOT.glob(pattern))
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing; 1 if stale")
+    check = parser.parse_args(argv).check
+    stale = 0
+    for path in documents():
+        old = path.read_text(encoding="utf-8")
+        name = path.relative_to(ROOT)
+        new = fill(old, name)
+        if new == old:
+            continue
+        stale += 1
+        print(f"{name}: {'stale; run scripts/gen_tables.py' if check else 'written'}")
+        if not check:
+            path.write_text(new, encoding="utf-8")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+#!/bin/bash
+# Installs what building (build), the demonstration (demo) or the full check (check) needs, on Debian
+# 12 or a relative of it. Quick when all is there. Packages come by apt as root; without root it says
+# which are missing. Python packages go into .venv, or the environment that MEMOMALLOC_VENV names.
+set -euo pipefail
+. "$(dirname "$0")/common.sh"
+
+# The torch that the figures of the README were measured with, and the torchvision made for it.
+TORCH=2.13.0
+TORCHVISION='0.28.*'
+
+packages_build="make g++ libunwind-dev liblzma-dev libxxhash-dev zlib1g-dev libcli11-dev nlohmann-json3-dev"
+packages_python="python3 python3-venv"
+packages_check="git catch2 clang-format-19 clang-tidy-19 libbenchmark-dev coinor-libcbc-dev binutils
+  sqlite3 libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0"
+packages_debian_torch="python3-torch python3-torchvision python3-numpy python3-pil"
+
+missing_of() {
+  for package in "$@"; do
+    status=$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || true)
+    [ "$status" = "install ok installed" ] || echo "$package"
+  done
+}
+
+install_packages() {
+  local missing
+  command -v dpkg-query >/dev/null ||
+    die "this is no Debian; install what these packages hold, then use --no-install: $*"
+  missing=$(missing_of "$@" | tr '\n' ' ')
+  [ -n "$missing" ] || return 0
+  [ "$(id -u)" = 0 ] || die "as root: apt-get install --no-install-recommends $missing"
+  echo "installing: $missing"
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -qq
+  # shellcheck disable=SC2086
+  apt-get install -y -qq --no-install-recommends $missing >/dev/null
+}
+
+# The distribution's interpreter first: its venv module is the one that the packages above install,
+# and a version manager's python3 on PATH may be a shell script or lack headers and wheels.
+base_python() {
+  if [ -x /usr/bin/python3 ]; then echo /usr/bin/python3; else command -v python3; fi
+}
+
+# True if the environment has the three packages, whichever way they came there.
+python_ready() {
+  [ -x "$VENV/bin/python" ] && "$VENV/bin/python" - 2>/dev/null <<'PYTHON'
+import importlib.metadata
+for name in ("torch", "torchvision", "numpy"):
+    importlib.metadata.version(name)
+PYTHON
+}
+
+pip_install() {
+  "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+}
+
+# A plain index may offer torch only with several gigabytes of GPU libraries. So: the CPU wheel where
+# pip's configuration offers one, else the distribution's torch. MEMOMALLOC_TORCH=pip takes whatever
+# pip would pick.
+install_python() {
+  python_ready && return 0
+  echo "installing torch and torchvision into $VENV"
+  local python offered
+  python=$(base_python)
+  [ -x "$VENV/bin/python" ] || "$python" -m venv "$VENV"
+  offered=$("$VENV/bin/python" -m pip index versions torch 2>/dev/null || true)
+  if grep -qF "$TORCH+cpu" <<<"$offered"; then
+    pip_install "torch==$TORCH+cpu"
+  elif [ "${MEMOMALLOC_TORCH:-}" = pip ]; then
+    pip_install "torch==$TORCH"
+  else
+    # shellcheck disable=SC2086
+    install_packages $packages_debian_torch
+    "$python" -m venv --clear --system-site-packages "$VENV"
+    return 0
+  fi
+  # Without its dependencies: they would replace the CPU torch.
+  pip_install --no-deps "torchvision==$TORCHVISION"
+  pip_install numpy pillow
+}
+
+case ${1:-demo} in
+  build) install_packages $packages_build ;;
+  demo)
+    install_packages $packages_build $packages_python
+    install_python
+    ;;
+  check)
+    install_packages $packages_build $packages_python $packages_check
+    install_python
+    ;;
+  *) die "usage: install_deps.sh [build|demo|check]" ;;
+esac

@@ -1,0 +1,50 @@
+#!/bin/bash
+# Format, tables and clang-tidy over the whole tree; warnings are errors. A file whose text and
+# included project headers are as they were at its last clean run is not checked again by clang-tidy
+# (stamps in build/lint). A tool that is not installed is said to be skipped.
+set -euo pipefail
+. "$(dirname "$0")/common.sh"
+
+STAMPS=$PWD/build/lint
+TIDY_FLAGS=(-std=c++20 -I. -Iinclude -isystem /usr/include/coin -DMEMO_VERSION='"lint"')
+[ -e /usr/include/coin/Cbc_C_Interface.h ] && TIDY_FLAGS+=(-DMEMO_HAVE_CBC=1)
+
+# The project's C and C++ files whose names end in one of the given ways, tracked or new.
+sources() {
+  git ls-files --cached --others --exclude-standard -- "$@" | sort -u
+}
+
+# Everything that the verdict on a file depends on: settings, the file, the project headers below it.
+digest() {
+  { cat .clang-tidy; echo "${TIDY_FLAGS[@]}"; clang-tidy-19 --version
+    g++ "${TIDY_FLAGS[@]}" -MM "$1" | tr -d '\\' | tr ' ' '\n' | sed -n '2,$p' | grep -v '^/' |
+      grep . | xargs cat; } | sha256sum | cut -d' ' -f1
+}
+
+tidy_one() {
+  local stamp=$STAMPS/${1//\//_} now
+  now=$(digest "$1")
+  [ "$(cat "$stamp" 2>/dev/null)" = "$now" ] && return 0
+  clang-tidy-19 --quiet "$1" -- "${TIDY_FLAGS[@]}" 2>/dev/null || return 1
+  echo "$now" >"$stamp"
+}
+
+if [ "${1:-}" = --tidy-one ]; then
+  tidy_one "$2"
+  exit
+fi
+
+failed=0
+if command -v clang-format-19 >/dev/null; then
+  sources '*.h' '*.cc' '*.c' | xargs -r clang-format-19 --dry-run -Werror || failed=1
+else
+  echo "skipped: clang-format-19 is not installed"
+fi
+python3 scripts/gen_tables.py --check || failed=1
+if command -v clang-tidy-19 >/dev/null; then
+  mkdir -p "$STAMPS"
+  sources '*.cc' | xargs -r -P "$(nproc)" -n 1 "$0" --tidy-one || failed=1
+else
+  echo "skipped: clang-tidy-19 is not installed"
+fi
+exit $failed

@@ -1,0 +1,153 @@
+"""The one measuring loop that scripts/infer.py and every program of bench/workloads share.
+
+Measures a step that is called again and again in this process: latency, page faults, system time,
+resident memory and a checksum of what the step returned. It knows no allocator; whoever compares
+allocators starts the same program twice. Reading clocks and hashing happen between the timed steps.
+"""
+
+import gc
+import hashlib
+import json
+import resource
+import statistics
+import sys
+import time
+
+PAGE_KIB = resource.getpagesize() // 1024
+
+
+class Progress:
+    """A bar on stderr, drawn only on a terminal and at most ten times a second."""
+
+    def __init__(self, total, label):
+        self.total, self.label, self.drawn = total, label, 0.0
+        self.enabled = sys.stderr.isatty() and total > 0
+
+    def update(self, done):
+        now = time.monotonic()
+        if not self.enabled or (now - self.drawn < 0.1 and done < self.total):
+            return
+        self.drawn = now
+        filled = 30 * done // self.total
+        bar = "#" * filled + "." * (30 - filled)
+        end = "\n" if done >= self.total else ""
+        sys.stderr.write(f"\r{self.label} [{bar}] {done}/{self.total}{end}")
+        sys.stderr.flush()
+
+
+class Checksum:
+    """SHA-256 over the exact bytes of everything added, and the sum of the values for a reader."""
+
+    def __init__(self):
+        self.sha, self.total = hashlib.sha256(), 0.0
+
+    def add(self, value):
+        if value is None:
+            return
+        if isinstance(value, dict):
+            value = list(value.values())
+        if isinstance(value, (list, tuple)):
+            for item in value:
+                self.add(item)
+            return
+        if isinstance(value, (bool, int, float, str, bytes)):
+            self.sha.update(value if isinstance(value, bytes) else repr(value).encode())
+            self.total += float(value) if isinstance(value, (int, float)) else 0.0
+            return
+        if hasattr(value, "detach"):  # a torch tensor
+            value = value.detach().numpy()
+        import numpy
+
+        array = numpy.ascontiguousarray(value)
+        self.sha.update(array.reshape(-1).view(numpy.uint8).data)
+        self.total += float(array.sum(dtype=numpy.float64))
+
+
+def rss_kib():
+    """Resident memory of this process now, KiB."""
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * PAGE_KIB
+
+
+def peak_rss_kib():
+    """Highest resident memory of this program, KiB.
+
+    VmHWM starts anew at exec; ru_maxrss would inherit the peak of whoever started the process.
+    """
+    try:
+        with open("/proc/self/status", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1])
+    except OSError:
+        pass
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def quantile(values, share):
+    """The smallest value that at least `share` of the values do not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, max(0, -(-int(share * 1000) * len(ordered) // 1000) - 1))]
+
+
+def loop(step, iterations, label="iterations"):
+    """Calls step(index) `iterations` times (at least 2) and returns the figures as a dict.
+
+    Units: ms, KiB, counts. "Steady" figures are those of the second half of the run, when an
+    allocator has had time to settle. The result of each step is hashed and dropped before the
+    next step begins, as a server drops its answer.
+    """
+    if iterations < 2:
+        raise ValueError("at least 2 iterations are needed")
+    progress, checksum = Progress(iterations, label), Checksum()
+    times, levels = [0.0] * iterations, [0] * iterations
+    half = iterations // 2
+    gc.collect()
+    before_rss = rss_kib()
+    start = middle = resource.getrusage(resource.RUSAGE_SELF)
+    for index in range(iterations):
+        if index == half:
+            middle = resource.getrusage(resource.RUSAGE_SELF)
+        began = time.perf_counter_ns()
+        result = step(index)
+        times[index] = (time.perf_counter_ns() - began) / 1e6
+        checksum.add(result)
+        del result
+        levels[index] = rss_kib()
+        progress.update(index + 1)
+    end = resource.getrusage(resource.RUSAGE_SELF)
+    steady = times[half:]
+    return {
+        "iterations": iterations,
+        "first_ms": round(times[0], 3),
+        "p50_ms": round(statistics.median(steady), 3),
+        "p99_ms": round(quantile(steady, 0.99), 3),
+        "faults_per_iteration": round((end.ru_minflt - start.ru_minflt) / iterations, 1),
+        "faults_per_iteration_steady": round(
+            (end.ru_minflt - middle.ru_minflt) / (iterations - half), 1),
+        "user_ms_per_iteration": round(
+            (end.ru_utime - middle.ru_utime) * 1e3 / (iterations - half), 3),
+        "system_ms_per_iteration": round(
+            (end.ru_stime - middle.ru_stime) * 1e3 / (iterations - half), 3),
+        "peak_rss_kib": peak_rss_kib(),
+        "rss_before_kib": before_rss,
+        "steady_rss_kib": int(statistics.median(levels[half:])),
+        "steady_over_before_kib": int(statistics.median(levels[half:])) - before_rss,
+        "last_rss_kib": levels[-1],
+        "checksum": checksum.sha.hexdigest(),
+        "sum": checksum.total,
+    }
+
+
+def print_json(figures):
+    print(json.dumps(figures), flush=True)
+
+
+def print_text(figures):
+    print(f"latency p50          {figures['p50_ms']:.2f} ms")
+    print(f"latency p99          {figures['p99_ms']:.2f} ms")
+    print(f"first iteration      {figures['first_ms']:.2f} ms")
+    print(f"faults per iteration {figures['faults_per_iteration']:.1f}"
+          f" ({figures['faults_per_iteration_steady']:.1f} in the second half)")
+    print(f"peak RSS             {figures['peak_rss_kib'] / 1024:.1f} MiB")
+    print(f"checksum             {figures['checksum'][:16]} (sum {figures['sum']:.6g})", flush=True)

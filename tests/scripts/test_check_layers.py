@@ -1,0 +1,56 @@
+"""check_layers.py on small trees: what is in order passes, each kind of fault is named."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import check_layers
+
+
+class Layers(unittest.TestCase):
+    def faults(self, files):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in files.items():
+                path = pathlib.Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            return list(check_layers.faults(check_layers.Tree(folder)))
+
+    def test_downward_include_passes(self):
+        self.assertEqual([], self.faults({"src/base/os.h": "#include <cstdint>\n",
+                                          "src/trace/event.h": '#include "src/base/os.h"\n'}))
+
+    def test_upward_include_fails(self):
+        found = self.faults({"src/base/os.h": '#include "src/trace/event.h"\n',
+                             "src/trace/event.h": ""})
+        self.assertEqual(["src/base/os.h:1: src/base may not include src/trace/event.h"], found)
+
+    def test_banned_header_fails_in_hot_folders_only(self):
+        found = self.faults({"src/base/os.h": "\n#include <vector>\n",
+                             "src/learn/period.h": "#include <vector>\n"})
+        self.assertEqual(1, len(found))
+        self.assertTrue(found[0].startswith("src/base/os.h:2: <vector>"), found)
+
+    def test_banned_header_behind_a_cold_one_fails(self):
+        found = self.faults({"src/engine/engine.h": '#include "src/learn/learn.h"\n',
+                             "src/learn/learn.h": "#include <string>\n"})
+        self.assertEqual(1, len(found))
+        self.assertIn("through src/learn/learn.h", found[0])
+
+    def test_include_path_of_public_headers_resolves(self):
+        found = self.faults({"src/serve/slab.h": '#include "dsa/problem.h"\n',
+                             "include/dsa/problem.h": ""})
+        self.assertEqual(["src/serve/slab.h:1: src/serve may not include include/dsa/problem.h"], found)
+
+    def test_long_file_fails(self):
+        self.assertEqual(1, len(self.faults({"planner/greedy.cc": "\n" * 351})))
+        self.assertEqual(0, len(self.faults({"planner/greedy.cc": "\n" * 350})))
+
+    def test_unknown_folder_fails(self):
+        self.assertIn("in no layer", self.faults({"src/misc/a.h": ""})[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

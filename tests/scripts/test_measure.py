@@ -1,0 +1,48 @@
+"""measure.py: quantiles, checksums and the figures of a loop whose faults are known."""
+
+import mmap
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import measure
+
+
+class Measure(unittest.TestCase):
+    def test_quantile(self):
+        self.assertEqual(99, measure.quantile(range(1, 101), 0.99))
+        self.assertEqual(25, measure.quantile(range(1, 26), 0.99))
+        self.assertEqual(3, measure.quantile([3], 0.5))
+
+    def test_checksum_sees_every_value_and_the_order(self):
+        def digest(value):
+            checksum = measure.Checksum()
+            checksum.add(value)
+            return checksum.sha.hexdigest()
+
+        self.assertEqual(digest([1.0, {"a": 2}]), digest((1.0, [2])))
+        self.assertNotEqual(digest([1.0, 2]), digest([2, 1.0]))
+        self.assertNotEqual(digest([1.0]), digest([1.0000000000000002]))
+
+    def test_loop_counts_the_faults_of_fresh_pages(self):
+        pages = 500
+
+        def step(index):
+            with mmap.mmap(-1, pages * mmap.PAGESIZE) as block:
+                if hasattr(mmap, "MADV_NOHUGEPAGE"):
+                    block.madvise(mmap.MADV_NOHUGEPAGE)
+                for page in range(pages):
+                    block[page * mmap.PAGESIZE] = 1
+            return index
+
+        figures = measure.loop(step, 6)
+        self.assertGreaterEqual(figures["faults_per_iteration_steady"], pages)
+        self.assertLess(figures["faults_per_iteration_steady"], 2 * pages)
+        self.assertEqual(15.0, figures["sum"])
+        self.assertGreaterEqual(figures["p99_ms"], figures["p50_ms"])
+        self.assertGreater(figures["peak_rss_kib"], 1000)
+
+
+if __name__ == "__main__":
+    unittest.main()
