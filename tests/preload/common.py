@@ -1,0 +1,127 @@
+"""What the preload checks share: the allocators found on this machine, and how a command is run under them."""
+
+import dataclasses
+import glob
+import os
+import pathlib
+import signal
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+
+# Debian's names; each is optional and its modes are left out where it is not installed.
+PEERS = {
+    "jemalloc": "libjemalloc.so.2",
+    "tcmalloc": "libtcmalloc_minimal.so.4",
+    "mimalloc": "libmimalloc.so.2",
+}
+
+
+def find_peer(name):
+    """The path of a peer's shared object, or None if it is not installed."""
+    found = sorted(glob.glob(f"/usr/lib/*/{PEERS[name]}") + glob.glob(f"/usr/lib/{PEERS[name]}"))
+    return found[0] if found else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Mode:
+    """One way to run a program: which allocators are loaded and with which settings."""
+
+    name: str
+    ours: bool = True  # our library is loaded, in front of `next`
+    next: str = "glibc"
+    settings: tuple = ()  # of (variable, value)
+    serving: bool = True  # programs insist on blocks from the slab
+
+
+SYSTEM = Mode("system", ours=False, serving=False)
+MODES = [
+    SYSTEM,
+    Mode("pass-through", settings=(("MEMOMALLOC_DISABLE", "1"),), serving=False),
+    Mode("default"),
+    # Recording and serving of nearly everything; sequences then contain what the C library allocates, so
+    # the programs cannot tell which of their blocks are served.
+    Mode("threshold-4K", settings=(("MEMOMALLOC_THRESHOLD", "4K"),), serving=False),
+] + [
+    mode
+    for peer in PEERS
+    if find_peer(peer)
+    for mode in (
+        Mode(f"{peer} alone", ours=False, next=peer, serving=False),
+        Mode(f"on {peer}", next=peer),
+    )
+]
+
+
+def oracle(mode):
+    """The mode whose results `mode` must repeat: the same next allocator without us."""
+    return SYSTEM if mode.next == "glibc" else next(
+        m for m in MODES if m.next == mode.next and not m.ours)
+
+
+@dataclasses.dataclass
+class Result:
+    code: int  # exit code, negative for a signal
+    out: bytes
+    err: bytes
+
+    def __str__(self):
+        def text(data):
+            return data.decode(errors="replace")[-600:]
+
+        how = signal.Signals(-self.code).name if self.code < 0 else f"exit {self.code}"
+        return f"{how}\n  stdout: {text(self.out)!r}\n  stderr: {text(self.err)!r}"
+
+
+class Context:
+    """The build under test."""
+
+    def __init__(self, build):
+        self.build = pathlib.Path(build).resolve()
+        self.library = self.build / "libmemomalloc.so"
+        self.programs = self.build / "programs"
+
+    def environment(self, mode, extra=()):
+        """The variables for `mode`, over a clean environment."""
+        chain = ([str(self.library)] if mode.ours else []) + (
+            [find_peer(mode.next)] if mode.next in PEERS else [])
+        clean = {k: v for k, v in os.environ.items()
+                 if k != "LD_PRELOAD" and not k.startswith(("MEMOMALLOC_", "MALLOC_"))}
+        clean.update(LC_ALL="C.UTF-8", NEXT_ALLOCATOR=mode.next)
+        if chain:
+            clean["LD_PRELOAD"] = ":".join(chain)
+        if mode.serving:
+            clean["EXPECT_SERVING"] = "1"
+        clean.update(mode.settings)
+        clean.update(extra)
+        return clean
+
+    def run(self, command, mode, timeout=60, extra=(), **options):
+        """Runs a command under `mode`; its whole process group is ended when the time is up."""
+        process = subprocess.Popen(
+            [str(part) for part in command], env=self.environment(mode, extra),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True, **options)
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+            err += f"\nno end within {timeout} s".encode()
+        return Result(process.returncode, out, err)
+
+
+class Skip(Exception):
+    """Raised by a check that this machine cannot make; the text says what is missing."""
+
+
+def expect(condition, message):
+    if not condition:
+        raise AssertionError(message)
+
+
+def expect_same(result, reference, what="the oracle"):
+    """The same exit code and the same output, byte for byte."""
+    same = (result.code, result.out, result.err) == (reference.code, reference.out, reference.err)
+    expect(same, f"{result}\n  differs from {what}: {reference}")

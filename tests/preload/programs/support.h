@@ -1,0 +1,171 @@
+// Shared by the test programs, C and C++: checks that name their line, the library's weak
+// interface, and the way into the serving phase. Each program runs unchanged without the library;
+// then nothing is served and the system's allocator is what the same checks are held against.
+#pragma once
+
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern const char* memomalloc_version(void) __attribute__((weak));
+extern size_t memomalloc_stats_json(char* buffer, size_t size) __attribute__((weak));
+extern void memomalloc_release(void) __attribute__((weak));
+#ifdef __cplusplus
+}
+#endif
+
+#define KIB(n) ((size_t)(n) << 10)
+#define MIB(n) ((size_t)(n) << 20)
+
+// Ends the process with the place and the text of the condition that does not hold. Allocates
+// nothing.
+#define CHECK(condition)                                                                    \
+  do {                                                                                      \
+    if (!(condition)) {                                                                     \
+      dprintf(STDERR_FILENO, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition); \
+      _exit(1);                                                                             \
+    }                                                                                       \
+  } while (0)
+
+// A counter of the library's statistics by name, 0 without the library.
+static inline long counter(const char* name) {
+  if (!memomalloc_stats_json)
+    return 0;
+  char json[8192];
+  memset(json, 0, sizeof json);
+  memomalloc_stats_json(json, sizeof json);
+  char key[64];
+  snprintf(key, sizeof key, "\"%s\":", name);
+  const char* found = strstr(json, key);
+  return found ? strtol(found + strlen(key), NULL, 10) : 0;
+}
+
+// True when the runner says that blocks must come from a slab once a sequence has repeated often
+// enough.
+static inline int serving_expected(void) {
+  return getenv("EXPECT_SERVING") != NULL;
+}
+
+// True when glibc's malloc is what our blocks are compared with, and not another allocator.
+static inline int on_glibc(void) {
+  const char* next = getenv("NEXT_ALLOCATOR");
+  return next == NULL || strcmp(next, "glibc") == 0;
+}
+
+// Writes a pattern made from `id` over the whole block.
+static inline void fill(void* block, size_t size, unsigned id) {
+  memset(block, (int)(unsigned char)(id * 37u + 11u), size);
+}
+
+// True if bytes [0, size) of the block still hold the pattern of `id`.
+static inline int filled(const void* block, size_t size, unsigned id) {
+  const unsigned char* bytes = (const unsigned char*)block;
+  const unsigned char expected = (unsigned char)(id * 37u + 11u);
+  return size == 0 || (bytes[0] == expected && memcmp(bytes, bytes + 1, size - 1) == 0);
+}
+
+static inline int all_zero(const void* block, size_t size) {
+  const unsigned char* bytes = (const unsigned char*)block;
+  return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
+}
+
+// One case of a program. It is repeated as an iteration of its own thread would be: the first
+// repetitions are recorded, the last must take at least `served` of their blocks from the slab.
+struct test_case {
+  const char* name;
+  void (*run)(void);
+  long served;
+};
+#define CASE(function, served) {#function, function, served}
+
+enum { kRepetitions = 16 };
+
+// Three large blocks of sizes of their own around the case make its sequence long enough to be
+// learned.
+static inline long repeat_once(void (*run)(void)) {
+  void* around[3];
+  for (unsigned i = 0; i < 3; ++i) {
+    around[i] = malloc(KIB(400) - KIB(64) * i);
+    CHECK(around[i] != NULL);
+    fill(around[i], KIB(400) - KIB(64) * i, i);
+  }
+  const long before = counter("served_allocations");
+  run();
+  const long served = counter("served_allocations") - before;
+  for (unsigned i = 0; i < 3; ++i) {
+    CHECK(filled(around[i], KIB(400) - KIB(64) * i, i));
+    free(around[i]);
+  }
+  return served;
+}
+
+static inline void* repeat_case(void* argument) {
+  const struct test_case* test = (const struct test_case*)argument;
+  long served = 0;
+  for (int i = 0; i < kRepetitions; ++i)
+    served = repeat_once(test->run);
+  if (serving_expected() && served < test->served) {
+    dprintf(STDERR_FILENO, "%s: %ld blocks served in the last repetition, at least %ld expected\n",
+            test->name, served, test->served);
+    _exit(1);
+  }
+  return NULL;
+}
+
+// Runs every case in a thread of its own, because sequences are learned per thread.
+static inline int run_cases(const struct test_case* cases, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, repeat_case, (void*)&cases[i]) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    printf("%s ok\n", cases[i].name);
+  }
+  return 0;
+}
+#define RUN_CASES(cases) run_cases(cases, sizeof(cases) / sizeof((cases)[0]))
+
+// A fixed iteration for programs that need a slab with known contents: kStepCount blocks, all alive
+// at once, freed in order of arrival. learn_steps() repeats it until it must be known.
+enum { kStepCount = 6 };
+static inline size_t step_size(unsigned i) {
+  return KIB(96) + KIB(32) * ((i * 5u) % 7u);
+}
+
+static inline void take_steps(void* blocks[kStepCount]) {
+  for (unsigned i = 0; i < kStepCount; ++i) {
+    blocks[i] = malloc(step_size(i));
+    CHECK(blocks[i] != NULL);
+    fill(blocks[i], step_size(i), i);
+  }
+}
+
+static inline void free_steps(void* blocks[kStepCount]) {
+  for (unsigned i = 0; i < kStepCount; ++i) {
+    CHECK(filled(blocks[i], step_size(i), i));
+    free(blocks[i]);
+  }
+}
+
+static inline void learn_steps(void) {
+  void* blocks[kStepCount];
+  for (int i = 0; i < kRepetitions; ++i) {
+    take_steps(blocks);
+    free_steps(blocks);
+  }
+}
+
+// Like take_steps, and every block must come from the slab where serving is expected.
+static inline void take_served_steps(void* blocks[kStepCount]) {
+  const long before = counter("served_allocations");
+  take_steps(blocks);
+  if (serving_expected())
+    CHECK(counter("served_allocations") - before == kStepCount);
+}
