@@ -1,0 +1,135 @@
+#include "src/serve/arena.h"
+
+#include <algorithm>
+
+#include "src/base/bits.h"
+#include "src/base/os.h"
+
+namespace memo {
+namespace {
+
+std::uint64_t granules_for(std::uint64_t bytes) { return (bytes + kGranule - 1) / kGranule; }
+
+}  // namespace
+
+Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
+  const std::uint64_t count = granules_for(bytes);
+  const std::uint64_t step = std::max<std::uint64_t>(alignment / kGranule, 1);
+  if (count >= space_->bytes() / kGranule) {
+    return {};
+  }
+  PageMap& pages = space_->pages;
+  PageMap::Run run = pages.best_fit(lowest_free_.load(std::memory_order_acquire), top_, count, step);
+  if (run.count == 0) {
+    run = {round_up(top_, step), count};
+    if (!space_->commit((run.first + count) * kGranule)) {
+      return {};
+    }
+  }
+  const PageMap::Claim claim = pages.claim(run.first, count);
+  if (!claim.granted) {
+    return {};
+  }
+  top_ = std::max(top_, run.first + count);
+  account(claim, count);
+  if (run.first == lowest_free_.load(std::memory_order_relaxed)) {
+    std::uint64_t expected = run.first;  // another thread may have freed something lower meanwhile
+    lowest_free_.compare_exchange_strong(expected, run.first + count, std::memory_order_acq_rel);
+  }
+  return {space_->address(run.first), claim.dirty == 0};
+}
+
+// Enters a claim into the books, and gives old memory back where the total would pass the peak.
+bool Arena::account(const PageMap::Claim& claim, std::uint64_t count) {
+  const std::uint64_t live = live_.fetch_add(count, std::memory_order_relaxed) + count;
+  const std::uint64_t dirty =
+      dirty_.fetch_sub(claim.dirty, std::memory_order_relaxed) - claim.dirty;
+  window_peak_ = std::max(window_peak_, live);
+  peak_ = std::max(peak_, live);
+  return live + dirty <= peak_ || purge(live + dirty - peak_) > 0;
+}
+
+bool Arena::resize(void* start, std::uint64_t bytes) {
+  PageMap& pages = space_->pages;
+  const std::uint64_t first = space_->granule_of(start);
+  const std::uint64_t now = pages.length(first);
+  const std::uint64_t count = granules_for(bytes);
+  if (count == now) {
+    return true;
+  }
+  if (count < now) {
+    const std::uint64_t given = pages.shrink(first, std::max<std::uint64_t>(count, 1));
+    live_.fetch_sub(given, std::memory_order_relaxed);
+    dirty_.fetch_add(given, std::memory_order_relaxed);
+    std::uint64_t lowest = lowest_free_.load(std::memory_order_relaxed);
+    while (first + count < lowest &&
+           !lowest_free_.compare_exchange_weak(lowest, first + count, std::memory_order_acq_rel)) {
+    }
+    return true;
+  }
+  if (first + count >= space_->bytes() / kGranule || !space_->commit((first + count) * kGranule)) {
+    return false;
+  }
+  const PageMap::Claim claim = pages.extend(first, count);
+  if (!claim.granted) {
+    return false;
+  }
+  top_ = std::max(top_, first + count);
+  account(claim, count - now);
+  return true;
+}
+
+bool Arena::free(void* start) {
+  const std::uint64_t first = space_->granule_of(start);
+  const std::uint64_t count = space_->pages.release(first);
+  if (count == 0) {
+    return false;
+  }
+  dirty_.fetch_add(count, std::memory_order_relaxed);
+  live_.fetch_sub(count, std::memory_order_relaxed);
+  std::uint64_t lowest = lowest_free_.load(std::memory_order_relaxed);
+  while (first < lowest &&
+         !lowest_free_.compare_exchange_weak(lowest, first, std::memory_order_acq_rel)) {
+  }
+  return true;
+}
+
+std::uint64_t Arena::purge(std::uint64_t granules) {
+  std::uint64_t done = 0;
+  for (std::uint64_t at = lowest_free_.load(std::memory_order_acquire); done < granules;) {
+    const PageMap::Run run = space_->pages.next_dirty(at, top_, granules - done);
+    if (run.count == 0) {
+      break;
+    }
+    os::purge(space_->address(run.first), run.count * kGranule);
+    space_->pages.mark_clean(run.first, run.count);
+    done += run.count;
+    at = run.first + run.count;
+  }
+  dirty_.fetch_sub(done, std::memory_order_relaxed);
+  purged_ += done;
+  return done;
+}
+
+std::uint64_t Arena::trim() {
+  window_peak_ = peak_ = live_.load(std::memory_order_relaxed);
+  return purge(UINT64_MAX) * kGranule;
+}
+
+void Arena::age() {
+  const std::uint64_t live = live_.load(std::memory_order_relaxed);
+  peak_ = std::max(window_peak_, live);
+  window_peak_ = live;
+  const std::uint64_t dirty = dirty_.load(std::memory_order_relaxed);
+  if (live + dirty > peak_) {
+    purge(live + dirty - peak_);
+  }
+}
+
+std::uint64_t Arena::take_purged() {
+  const std::uint64_t bytes = purged_ * kGranule;
+  purged_ = 0;
+  return bytes;
+}
+
+}  // namespace memo

@@ -1,0 +1,60 @@
+// The page arena of a lane: serves large blocks that no plan places, in exact pages. Hot.
+//
+// It keeps the memory of freed blocks, up to the peak that was alive at once in the recent past, and gives
+// back what is more: a program whose peak repeats has no page faults, and never holds more than its peak.
+// Best fit over the page map keeps fragmentation low, and addresses dense.
+// Source: PRMalloc, 2.1-2.2 (the capacity of the pool is the learned concurrent demand; blocks are kept across
+// iterations and given back beyond it), with pages in place of size bins.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "src/serve/space.h"
+
+namespace memo {
+
+class Arena {
+ public:
+  explicit constexpr Arena() = default;
+  void open(Space* space) { space_ = space; }
+
+  struct Block {
+    void* start = nullptr;  // nullptr: no memory
+    bool zero = false;      // every byte is known to be zero
+  };
+  // A block of `bytes` at a multiple of `alignment` (a power of two). Owner only.
+  Block allocate(std::uint64_t bytes, std::uint64_t alignment);
+  // Changes the size of the block at `start` in place, if there is room. Owner only.
+  bool resize(void* start, std::uint64_t bytes);
+  // Releases the block that starts at `start`; false if none does. Any thread.
+  bool free(void* start);
+
+  // Forgets the past peak and gives back all memory that no block uses; the bytes given back. Owner only.
+  std::uint64_t trim();
+  // Lets the peak follow what was alive since the last two calls: the past is forgotten. Owner only.
+  void age();
+
+  [[nodiscard]] std::uint64_t live_bytes() const {
+    return live_.load(std::memory_order_relaxed) * kGranule;
+  }
+  [[nodiscard]] std::uint64_t dirty_bytes() const {
+    return dirty_.load(std::memory_order_relaxed) * kGranule;
+  }
+  [[nodiscard]] std::uint64_t take_purged();  // bytes given back since the last call
+
+ private:
+  std::uint64_t purge(std::uint64_t granules);
+  bool account(const PageMap::Claim& claim, std::uint64_t count);
+
+  Space* space_ = nullptr;
+  std::uint64_t top_ = 0;  // granules from here on were never used
+  std::atomic<std::uint64_t> live_{0};   // granules in use
+  std::atomic<std::uint64_t> dirty_{0};  // granules free, but with memory behind them
+  std::atomic<std::uint64_t> lowest_free_{0};  // no granule below is free
+  std::uint64_t peak_ = 0;         // most granules alive at once in this and the last window
+  std::uint64_t window_peak_ = 0;  // and in this window alone
+  std::uint64_t purged_ = 0;
+};
+
+}  // namespace memo

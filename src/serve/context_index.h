@@ -1,0 +1,31 @@
+// Finds the place in a schedule from the last few sizes asked for. Hot to read, made once per schedule.
+#pragma once
+
+#include <cstdint>
+
+#include "src/serve/schedule.h"
+
+namespace memo {
+
+inline constexpr std::uint32_t kContext = 3;  // sizes that name a place; measured on torch, two leave 3-12 places
+inline constexpr std::uint32_t kNoStep = UINT32_MAX;
+
+class ContextIndex {
+ public:
+  // Number of 32-bit words that build() needs for a schedule of `count` steps.
+  static std::uint64_t words(std::uint32_t count);
+  // Enters every place of the (cyclic) schedule; `memory` is zeroed, of words(count), and outlives the index.
+  void build(const Schedule& schedule, std::uint32_t* memory);
+
+  // The step whose size and whose two predecessors' sizes are `recent` (oldest first), and that comes first
+  // at or after `from` in cyclic order; kNoStep if there is none among the first few candidates.
+  [[nodiscard]] std::uint32_t find(const Schedule& schedule, const std::uint64_t (&recent)[kContext],
+                                   std::uint32_t from) const;
+
+ private:
+  std::uint32_t* heads_ = nullptr;  // step + 1 of the first of a chain
+  std::uint32_t* next_ = nullptr;   // step + 1 of the next of equal hash
+  std::uint32_t mask_ = 0;
+};
+
+}  // namespace memo

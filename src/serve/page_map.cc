@@ -1,0 +1,161 @@
+#include "src/serve/page_map.h"
+
+#include <atomic>
+#include <bit>
+
+namespace memo {
+namespace {
+
+constexpr std::uint64_t kEveryByte = 0x0101010101010101ULL;
+
+using Word [[gnu::may_alias]] = std::uint64_t;
+
+// Splits [first, first + count) of a byte array into single bytes and aligned words of eight.
+template <typename ByteFunction, typename WordFunction>
+void sweep(std::uint8_t* bytes, std::uint64_t count, ByteFunction&& byte, WordFunction&& word) {
+  std::uint8_t* const end = bytes + count;
+  while (bytes != end && reinterpret_cast<std::uintptr_t>(bytes) % sizeof(Word) != 0) {
+    byte(bytes++);
+  }
+  for (; end - bytes >= static_cast<std::ptrdiff_t>(sizeof(Word)); bytes += sizeof(Word)) {
+    word(reinterpret_cast<Word*>(bytes));
+  }
+  while (bytes != end) {
+    byte(bytes++);
+  }
+}
+
+}  // namespace
+
+std::uint8_t PageMap::state(std::uint64_t granule) const {
+  return __atomic_load_n(state_ + granule, __ATOMIC_ACQUIRE);
+}
+
+void PageMap::set_state(std::uint64_t granule, std::uint8_t value) {
+  __atomic_store_n(state_ + granule, value, __ATOMIC_RELEASE);
+}
+
+// Acquire: the releasing thread's last writes to the block happen before the claimer's first.
+PageMap::Claim PageMap::look(std::uint64_t first, std::uint64_t count) const {
+  std::uint64_t seen = 0;
+  std::uint64_t dirty = 0;
+  const auto note = [&](std::uint64_t bits) {
+    seen |= bits;
+    dirty += static_cast<std::uint64_t>(std::popcount(bits & (kEveryByte * kDirty)));
+  };
+  sweep(
+      state_ + first, count,
+      [&](std::uint8_t* byte) { note(__atomic_load_n(byte, __ATOMIC_ACQUIRE)); },
+      [&](Word* word) { note(__atomic_load_n(word, __ATOMIC_ACQUIRE)); });
+  return {(seen & (kEveryByte * kUsed)) == 0, dirty};
+}
+
+void PageMap::fill(std::uint64_t first, std::uint64_t count, std::uint8_t value) {
+  sweep(
+      state_ + first, count,
+      [&](std::uint8_t* byte) { __atomic_store_n(byte, value, __ATOMIC_RELEASE); },
+      [&](Word* word) { __atomic_store_n(word, kEveryByte * value, __ATOMIC_RELEASE); });
+}
+
+PageMap::Claim PageMap::claim(std::uint64_t first, std::uint64_t count) {
+  const Claim claim = look(first, count);
+  if (claim.granted) {
+    length_[first] = static_cast<std::uint32_t>(count);
+    fill(first + 1, count - 1, kUsed | kDirty);
+    set_state(first, kUsed | kStart | kDirty);
+  }
+  return claim;
+}
+
+std::uint64_t PageMap::release(std::uint64_t first) {
+  std::uint8_t expected = kUsed | kStart | kDirty;
+  if (!__atomic_compare_exchange_n(state_ + first, &expected,
+                                   static_cast<std::uint8_t>(kUsed | kDirty), false,
+                                   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    return 0;
+  }
+  const std::uint64_t count = length_[first];
+  fill(first, count, kDirty);
+  return count;
+}
+
+PageMap::Claim PageMap::extend(std::uint64_t first, std::uint64_t count) {
+  const std::uint64_t now = length_[first];
+  const Claim claim = look(first + now, count - now);
+  if (claim.granted) {
+    fill(first + now, count - now, kUsed | kDirty);
+    length_[first] = static_cast<std::uint32_t>(count);
+  }
+  return claim;
+}
+
+std::uint64_t PageMap::shrink(std::uint64_t first, std::uint64_t count) {
+  const std::uint64_t now = length_[first];
+  length_[first] = static_cast<std::uint32_t>(count);
+  fill(first + count, now - count, kDirty);
+  return now - count;
+}
+
+std::uint64_t PageMap::length(std::uint64_t first) const {
+  return (state(first) & kStart) != 0 ? length_[first] : 0;
+}
+
+// The first used granule at or after `at`, or `to`; eight granules a step, since runs can be long.
+std::uint64_t PageMap::end_of_free(std::uint64_t at, std::uint64_t to) const {
+  while (at < to && at % sizeof(Word) != 0 && (state(at) & kUsed) == 0) {
+    ++at;
+  }
+  while (at + sizeof(Word) <= to && at % sizeof(Word) == 0 &&
+         (__atomic_load_n(reinterpret_cast<const Word*>(state_ + at), __ATOMIC_ACQUIRE) &
+          (kEveryByte * kUsed)) == 0) {
+    at += sizeof(Word);
+  }
+  while (at < to && (state(at) & kUsed) == 0) {
+    ++at;
+  }
+  return at;
+}
+
+PageMap::Run PageMap::best_fit(std::uint64_t from, std::uint64_t to, std::uint64_t count,
+                               std::uint64_t alignment) const {
+  Run best;
+  std::uint64_t best_slack = UINT64_MAX;
+  for (std::uint64_t at = from; at < to;) {
+    const std::uint8_t bits = state(at);
+    if ((bits & kUsed) != 0) {
+      at += (bits & kStart) != 0 ? length_[at] : 1;
+      continue;
+    }
+    const std::uint64_t end = end_of_free(at, to);
+    const std::uint64_t start = (at + alignment - 1) & ~(alignment - 1);
+    if (start + count <= end && end - at - count < best_slack) {
+      best = {start, count};
+      best_slack = end - at - count;
+      if (best_slack == 0) {
+        break;
+      }
+    }
+    at = end;
+  }
+  return best;
+}
+
+PageMap::Run PageMap::next_dirty(std::uint64_t from, std::uint64_t to, std::uint64_t most) const {
+  std::uint64_t at = from;
+  while (at < to) {
+    const std::uint8_t bits = state(at);
+    if (bits == kDirty) {
+      std::uint64_t end = at + 1;
+      while (end < to && end - at < most && state(end) == kDirty) {
+        ++end;
+      }
+      return {at, end - at};
+    }
+    at += (bits & kStart) != 0 ? length_[at] : 1;
+  }
+  return {};
+}
+
+void PageMap::mark_clean(std::uint64_t first, std::uint64_t count) { fill(first, count, 0); }
+
+}  // namespace memo

@@ -1,0 +1,86 @@
+#include "src/serve/server.h"
+
+#include <algorithm>
+
+#include "src/base/bits.h"
+
+namespace memo {
+namespace {
+
+// Calls that are judged together at least; fewer would take a short detour for a changed program.
+constexpr std::uint32_t kWindow = 32;
+// Misses in a row that need no window to be judged: more than any detour seen between two matching calls.
+constexpr std::uint32_t kMostInRow = 256;
+// Steps that may be missing at once and still be skipped without a look at the context.
+constexpr std::uint32_t kLookAhead = 8;
+
+}  // namespace
+
+void Server::start(const Schedule* schedule, const ContextIndex* index, std::uint32_t position) {
+  *this = Server();
+  schedule_ = schedule;
+  index_ = index;
+  position_ = position;
+}
+
+Server::Placement Server::next(std::uint64_t size, std::uint64_t alignment, PageMap& pages) {
+  for (std::uint32_t i = 0; i + 1 < kContext; ++i) {
+    recent_[i] = recent_[i + 1];
+  }
+  recent_[kContext - 1] = size;
+
+  Placement placement;
+  const bool in_place = schedule_->steps[position_].size == size;
+  if (!in_place && !find_place(size)) {
+    judge(false);
+    placement.miss = run_ <= 1 ? Miss::kSize : Miss::kOrder;
+    return placement;
+  }
+  judge(true);
+  const Step& step = schedule_->steps[position_];
+  if (++position_ == schedule_->count) {
+    position_ = 0;
+    placement.wrapped = true;
+  }
+  if (step.offset == kUnplanned) {
+    placement.miss = Miss::kUnplanned;
+  } else if (alignment > kGranule && alignment > (1ULL << step.alignment_log2)) {
+    placement.miss = Miss::kAlignment;
+  } else {
+    const PageMap::Claim claim = pages.claim(step.offset / kGranule, (size + kGranule - 1) / kGranule);
+    placement.miss = claim.granted ? Miss::kNone : Miss::kOccupied;
+    placement.offset = step.offset;
+    placement.dirty = claim.dirty != 0;
+  }
+  return placement;
+}
+
+// Moves position_ to the step that this call is most likely to be; false if none is likely.
+bool Server::find_place(std::uint64_t size) {
+  const std::uint32_t count = schedule_->count;
+  for (std::uint32_t ahead = 1; ahead <= std::min(kLookAhead, count - 1); ++ahead) {
+    const std::uint32_t step = (position_ + ahead) % count;
+    if (schedule_->steps[step].size == size) {
+      position_ = step;
+      return true;
+    }
+  }
+  const std::uint32_t step = index_->find(*schedule_, recent_, position_);
+  if (step == kNoStep) {
+    return false;
+  }
+  position_ = step;
+  return true;
+}
+
+void Server::judge(bool matched) {
+  ++calls_;
+  run_ = matched ? 0 : run_ + 1;
+  misses_ += matched ? 0 : 1;
+  if (calls_ >= std::max(kWindow, schedule_->count) || run_ >= kMostInRow) {
+    lost_ = misses_ * 2 > calls_ || run_ >= kMostInRow;
+    calls_ = misses_ = 0;
+  }
+}
+
+}  // namespace memo

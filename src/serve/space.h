@@ -1,0 +1,50 @@
+// Spaces: the parts of one reserved region of addresses in which slabs and arenas lie. Hot.
+//
+//   region  | space 0 (arena of lane 0) | space 1 (slab of lane 0) | space 2 (arena of lane 1) | ...
+//   space   | committed: readable, writable | reserved: no access                               |
+//
+// One range check tells whether a pointer is ours, one shift tells whose. Address space is reserved once, at
+// the first large allocation; memory is committed in steps as it is needed, so that neither a limit on data
+// nor strict overcommit counts more than is used.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "src/serve/page_map.h"
+#include "src/serve/schedule.h"
+#include "src/trace/live_table.h"
+
+namespace memo {
+
+class Space {
+ public:
+  // Takes [base, base + bytes) of reserved addresses, and `records` (record_bytes(bytes), reserved as well).
+  void open(char* base, char* records, std::uint64_t bytes);
+  static std::uint64_t record_bytes(std::uint64_t bytes);
+
+  // Makes [0, bytes) usable; false where the limit or the system refuses. One granule more than asked is
+  // always readable, since kernels read up to 128 bytes past the end of a tensor by design (XNNPACK).
+  // Owner only.
+  bool commit(std::uint64_t bytes);
+
+  [[nodiscard]] char* base() const { return base_; }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] char* address(std::uint64_t granule) const { return base_ + granule * kGranule; }
+  [[nodiscard]] std::uint64_t granule_of(const void* pointer) const {
+    return static_cast<std::uint64_t>(static_cast<const char*>(pointer) - base_) / kGranule;
+  }
+  // True if `pointer` may be a block of ours: on a granule's start and inside the committed part.
+  [[nodiscard]] bool plausible(const void* pointer) const;
+
+  PageMap pages;
+  LiveTable live;
+
+ private:
+  char* base_ = nullptr;
+  char* records_ = nullptr;
+  std::uint64_t bytes_ = 0;
+  std::atomic<std::uint64_t> committed_{0};
+};
+
+}  // namespace memo

@@ -1,0 +1,54 @@
+// The recorder of one lane: an append-only log of its thread's large allocations, into which the frees, from
+// any thread, are entered. Hot. Bounded: when the log is full it stops and says so.
+//
+// Only the owner appends; any thread may enter a death. Indices and deaths count this log's allocations.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "src/trace/event.h"
+#include "src/trace/live_table.h"
+
+namespace memo {
+
+inline constexpr std::uint32_t kNotRecorded = UINT32_MAX;
+
+// The order of allocations and frees across all lanes, kept only for a trace file.
+struct Stamps {
+  std::uint64_t born = 0;
+  std::uint64_t died = 0;  // 0: never
+  std::uint32_t freeing_lane = 0;
+};
+
+class Recorder {
+ public:
+  // Maps memory for `capacity` allocations, with stamps if `stamped`; false where the system refuses.
+  bool prepare(std::uint32_t capacity, bool stamped);
+  [[nodiscard]] bool ready() const { return log_ != nullptr; }
+  [[nodiscard]] bool full() const { return count() >= capacity_; }
+
+  // Appends an allocation of the owner; its index, or kNotRecorded when full.
+  std::uint32_t note(const Allocation& allocation);
+  // Ties the allocation `index` to the block at `address`, whose live-table slot is `slot`.
+  void bind(std::uint32_t index, std::uint64_t address, LiveTable& table, std::uint64_t slot);
+  // Enters the death of the block at `address`, if it is one of this log.
+  void free(std::uint64_t address, LiveTable& table, std::uint64_t slot, std::uint32_t freeing_lane);
+
+  // Forgets everything; blocks of before are unknown from now on.
+  void restart() { count_.store(0, std::memory_order_release); }
+
+  [[nodiscard]] std::uint32_t count() const { return count_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::span<const Allocation> log() const { return {log_, count()}; }
+  [[nodiscard]] const Stamps* stamps() const { return stamps_; }
+
+ private:
+  Allocation* log_ = nullptr;
+  std::uint64_t* addresses_ = nullptr;  // of each allocation's block, to tell equal ids apart
+  Stamps* stamps_ = nullptr;
+  std::uint32_t capacity_ = 0;
+  std::atomic<std::uint32_t> count_{0};
+};
+
+}  // namespace memo
