@@ -43,7 +43,7 @@ Server::Placement Server::next(std::uint64_t size, std::uint64_t alignment, Page
     placement.wrapped = true;
   }
   if (step.offset == kUnplanned) {
-    placement.miss = Miss::kUnplanned;
+    placement.miss = Miss::kLeftOut;
   } else if (alignment > kGranule && alignment > (1ULL << step.alignment_log2)) {
     placement.miss = Miss::kAlignment;
   } else {

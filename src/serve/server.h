@@ -15,7 +15,7 @@
 namespace memo {
 
 // Why a call was not placed; kNone if it was.
-enum class Miss : std::uint8_t { kNone, kSize, kOrder, kAlignment, kOccupied, kUnplanned };
+enum class Miss : std::uint8_t { kNone, kSize, kOrder, kAlignment, kOccupied, kLeftOut };
 
 class Server {
  public:
