@@ -1,0 +1,136 @@
+// fork while other threads allocate, learn and plan; children go on with the slab they inherited.
+#include <sys/wait.h>
+
+#include "support.h"
+
+static volatile int stop;
+
+// Restarts learning again and again with new sizes, so that recording, planning and serving are all
+// under way while the main thread forks.
+static void* keep_learning(void* argument) {
+  unsigned seed = (unsigned)(size_t)argument + 1;
+  while (!stop) {
+    for (int repetition = 0; repetition < 8; ++repetition) {
+      void* blocks[12];
+      for (unsigned i = 0; i < 12; ++i) {
+        blocks[i] = malloc(KIB(64) + seed % 97 * KIB(1) + i * KIB(4));
+        CHECK(blocks[i] != NULL);
+        memset(blocks[i], (int)i, 64);
+      }
+      for (unsigned i = 0; i < 12; ++i)
+        free(blocks[i]);
+    }
+    ++seed;
+  }
+  return NULL;
+}
+
+static void wait_for(pid_t child) {
+  int status = 0;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void fork_while_others_allocate(void) {
+  enum { kThreads = 3, kForks = 60 };
+  pthread_t threads[kThreads];
+  for (size_t i = 0; i < kThreads; ++i)
+    CHECK(pthread_create(&threads[i], NULL, keep_learning, (void*)(i * 1000)) == 0);
+  learn_steps();
+  for (int i = 0; i < kForks; ++i) {
+    void* blocks[kStepCount];
+    take_steps(blocks);
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(30);
+      free_steps(blocks);
+      learn_steps();
+      void* block = realloc(malloc(100), MIB(1));
+      CHECK(block != NULL);
+      free(block);
+      _exit(0);
+    }
+    wait_for(child);
+    free_steps(blocks);
+  }
+  stop = 1;
+  for (int i = 0; i < kThreads; ++i)
+    CHECK(pthread_join(threads[i], NULL) == 0);
+  printf("fork while others allocate ok\n");
+}
+
+// Parent and child hold the same addresses; what one writes the other must not see.
+static void slab_is_private_to_each(void) {
+  void* blocks[kStepCount];
+  learn_steps();
+  take_served_steps(blocks);
+  int ready[2];
+  CHECK(pipe(ready) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    for (unsigned i = 0; i < kStepCount; ++i)
+      memset(blocks[i], 0xcc, step_size(i));
+    for (unsigned i = 0; i < kStepCount; ++i)
+      free(blocks[i]);
+    learn_steps();
+    CHECK(write(ready[1], "x", 1) == 1);
+    exit(0);
+  }
+  char byte;
+  CHECK(read(ready[0], &byte, 1) == 1);
+  wait_for(child);
+  close(ready[0]), close(ready[1]);
+  free_steps(blocks);
+  printf("slab is private to each ok\n");
+}
+
+// Like a pool of worker processes: each child serves its own loop, starts threads and ends by
+// exit().
+static void* learn_in_thread(void* unused) {
+  (void)unused;
+  learn_steps();
+  return NULL;
+}
+
+static void worker_processes(void) {
+  pid_t workers[6];
+  learn_steps();
+  for (int i = 0; i < 6; ++i) {
+    workers[i] = fork();
+    if (workers[i] == 0) {
+      pthread_t thread;
+      void* blocks[kStepCount];
+      learn_steps();
+      take_served_steps(blocks);
+      CHECK(pthread_create(&thread, NULL, learn_in_thread, NULL) == 0);
+      CHECK(pthread_join(thread, NULL) == 0);
+      free_steps(blocks);
+      exit(0);
+    }
+  }
+  for (int i = 0; i < 6; ++i)
+    wait_for(workers[i]);
+  printf("worker processes ok\n");
+}
+
+static void generations(int depth) {
+  learn_steps();
+  if (depth == 0)
+    exit(0);
+  const pid_t child = fork();
+  if (child == 0)
+    generations(depth - 1);
+  wait_for(child);
+  if (depth < 5)
+    exit(0);
+  printf("generations ok\n");
+}
+
+int main(void) {
+  setvbuf(stdout, NULL, _IONBF, 0);
+  fork_while_others_allocate();
+  slab_is_private_to_each();
+  worker_processes();
+  generations(5);
+  return 0;
+}

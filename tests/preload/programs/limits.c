@@ -1,0 +1,151 @@
+// Limits of the process: address space, data, and the number of mappings. Requests beyond them give
+// NULL and ENOMEM, everything alive stays as it is, and a process that starts under a limit runs.
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "support.h"
+
+extern char** environ;
+
+static void limit(int resource, size_t bytes) {
+  const struct rlimit value = {bytes, bytes};
+  CHECK(setrlimit(resource, &value) == 0);
+}
+
+static size_t address_space(void) {
+  long pages = 0;
+  FILE* file = fopen("/proc/self/statm", "r");
+  CHECK(file && fscanf(file, "%ld", &pages) == 1);
+  fclose(file);
+  return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+// Takes blocks until there are no more, checks them all, gives them back, and can serve again.
+static void exhaust(size_t size) {
+  enum { kMost = 4000 };
+  static void* blocks[kMost];
+  unsigned count = 0;
+  errno = 0;
+  while (count < kMost && (blocks[count] = malloc(size)) != NULL) {
+    memset(blocks[count], (int)count, 64);
+    memset((char*)blocks[count] + size - 64, (int)count, 64);
+    ++count;
+  }
+  CHECK(count > 0 && count < kMost && errno == ENOMEM);
+  void* held = blocks[count - 1];
+  errno = 0;
+  CHECK(realloc(held, size * kMost) == NULL && errno == ENOMEM);
+  CHECK(calloc(kMost, size) == NULL);
+  void* aligned = NULL;
+  CHECK(posix_memalign(&aligned, 4096, size * kMost) == ENOMEM);
+  for (unsigned i = 0; i < count; ++i) {
+    CHECK(*(unsigned char*)blocks[i] == (unsigned char)i);
+    CHECK(((unsigned char*)blocks[i])[size - 1] == (unsigned char)i);
+    free(blocks[i]);
+  }
+}
+
+// Each in a process of its own, because a limit cannot be raised again.
+static void in_child(const char* name, void (*run)(void)) {
+  const pid_t child = fork();
+  if (child == 0) {
+    run();
+    _exit(0);
+  }
+  int status = 0;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  printf("%s ok\n", name);
+}
+
+static void served_under_limit(int resource) {
+  void* blocks[kStepCount];
+  learn_steps();
+  take_served_steps(blocks);
+  limit(resource, address_space() + MIB(96));
+  exhaust(MIB(1));
+  free_steps(blocks);
+  take_served_steps(blocks);
+  free_steps(blocks);
+}
+
+static void address_space_while_serving(void) {
+  served_under_limit(RLIMIT_AS);
+}
+static void data_while_serving(void) {
+  served_under_limit(RLIMIT_DATA);
+}
+
+// The limit is reached before anything is learned: there may be no room for a slab at all.
+static void address_space_while_learning(void) {
+  limit(RLIMIT_AS, address_space() + MIB(24));
+  exhaust(KIB(256));
+  learn_steps();
+  void* blocks[kStepCount];
+  take_steps(blocks);
+  free_steps(blocks);
+}
+
+static void nothing_left_for_a_slab(void) {
+  void* filler[64];
+  limit(RLIMIT_AS, address_space() + MIB(24));
+  unsigned count = 0;
+  while (count < 64 && (filler[count] = malloc(MIB(2))) != NULL)
+    ++count;
+  free(filler[--count]);  // room for the blocks themselves, not for a second copy of them
+  learn_steps();
+  while (count > 0)
+    free(filler[--count]);
+  learn_steps();
+}
+
+// Every other page is taken away, until the kernel refuses: each hole costs a mapping.
+static void every_mapping_in_use(void) {
+  learn_steps();
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = 140000;
+  char* area =
+      mmap(NULL, pages * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  CHECK(area != MAP_FAILED);
+  size_t used = 0;
+  while (used < pages && mprotect(area + used * page, page, PROT_READ) == 0)
+    used += 2;
+  void* blocks[kStepCount];
+  for (int i = 0; i < 10; ++i) {
+    for (unsigned j = 0; j < kStepCount; ++j) {
+      blocks[j] = malloc(step_size(j) + KIB(4) * (unsigned)(i % 2));
+      if (blocks[j])
+        fill(blocks[j], step_size(j), j);
+    }
+    for (unsigned j = 0; j < kStepCount; ++j) {
+      if (blocks[j])
+        CHECK(filled(blocks[j], step_size(j), j));
+      free(blocks[j]);
+    }
+  }
+  munmap(area, pages * page);
+  learn_steps();
+}
+
+int main(int argc, char** argv) {
+  if (argc == 2) {
+    learn_steps();
+    return 0;
+  }
+  setvbuf(stdout, NULL, _IONBF, 0);
+  in_child("address space while serving", address_space_while_serving);
+  in_child("data while serving", data_while_serving);
+  in_child("address space while learning", address_space_while_learning);
+  in_child("nothing left for a slab", nothing_left_for_a_slab);
+  in_child("every mapping in use", every_mapping_in_use);
+  // A whole process under the limit, our constructor included.
+  limit(RLIMIT_AS, MIB(64));
+  char* arguments[] = {argv[0], (char*)"child", NULL};
+  pid_t child = -1;
+  int status = 0;
+  CHECK(posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ) == 0);
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  printf("started under a limit ok\n");
+  return 0;
+}

@@ -1,0 +1,108 @@
+// What programs do to the pages of their own blocks: madvise, mbind, mlock, mprotect; and kernels
+// that read up to 128 bytes past the last byte of a block.
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "support.h"
+
+// The whole pages inside a block, as a program finds them.
+struct pages {
+  char* start;
+  size_t size;
+};
+
+static struct pages inner_pages(void* block, size_t size) {
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  const uintptr_t start = ((uintptr_t)block + page - 1) / page * page;
+  const uintptr_t end = ((uintptr_t)block + size) / page * page;
+  CHECK(end > start);
+  return (struct pages){(char*)start, end - start};
+}
+
+static void* take(size_t size, struct pages* pages) {
+  void* block = malloc(size);
+  CHECK(block != NULL);
+  fill(block, size, 1);
+  *pages = inner_pages(block, size);
+  return block;
+}
+
+// numpy asks for huge pages on arrays of 4 MiB and more.
+static void advice(void) {
+  const int advices[] = {MADV_HUGEPAGE, MADV_WILLNEED, MADV_NOHUGEPAGE, MADV_SEQUENTIAL};
+  struct pages pages;
+  void* block = take(MIB(5), &pages);
+  // The advice itself may be refused by a kernel built without huge pages; the contents must stay.
+  for (unsigned i = 0; i < 4; ++i)
+    madvise(pages.start, pages.size, advices[i]);
+  CHECK(filled(block, MIB(5), 1));
+  free(block);
+}
+
+static void discarded_pages_read_as_zero(void) {
+  struct pages pages;
+  void* block = take(KIB(600), &pages);
+  CHECK(madvise(pages.start, pages.size, MADV_DONTNEED) == 0);
+  CHECK(all_zero(pages.start, pages.size));
+  fill(block, KIB(600), 2);
+  CHECK(filled(block, KIB(600), 2));
+  free(block);
+  void* zeroed = calloc(1, KIB(600));
+  CHECK(zeroed && all_zero(zeroed, KIB(600)));
+  CHECK(madvise(inner_pages(zeroed, KIB(600)).start, KIB(64), MADV_FREE) == 0);
+  free(zeroed);
+}
+
+static void locked_pages(void) {
+  struct pages pages;
+  void* block = take(KIB(128), &pages);
+  if (mlock(pages.start, pages.size) == 0)
+    CHECK(munlock(pages.start, pages.size) == 0);
+  CHECK(filled(block, KIB(128), 1));
+  free(block);
+}
+
+static void bound_pages(void) {
+  struct pages pages;
+  void* block = take(KIB(256), &pages);
+  unsigned long nodes = 1;
+  // MPOL_PREFERRED on node 0; kernels without NUMA answer ENOSYS or EPERM.
+  syscall(SYS_mbind, pages.start, pages.size, 1, &nodes, 8 * sizeof nodes, 0);
+  CHECK(filled(block, KIB(256), 1));
+  free(block);
+}
+
+static void protected_pages(void) {
+  struct pages pages;
+  void* block = take(KIB(256), &pages);
+  CHECK(mprotect(pages.start, pages.size, PROT_READ) == 0);
+  CHECK(filled(block, KIB(256), 1));
+  CHECK(mprotect(pages.start, pages.size, PROT_READ | PROT_WRITE) == 0);
+  fill(block, KIB(256), 2);
+  free(block);
+}
+
+// Vector kernels read whole registers. glibc's own large blocks have nothing mapped behind them, so
+// this is our promise only.
+static void readable_past_the_end(void) {
+  unsigned char* blocks[kStepCount];
+  take_steps((void**)blocks);
+  unsigned sum = 0;
+  if (serving_expected() && counter("served_allocations") > 0) {
+    for (unsigned i = 0; i < kStepCount; ++i)
+      for (size_t past = 0; past < 128; ++past)
+        sum += ((volatile unsigned char*)blocks[i])[step_size(i) + past];
+  }
+  CHECK(sum <= kStepCount * 128 * 255);
+  free_steps((void**)blocks);
+}
+
+int main(void) {
+  static const struct test_case cases[] = {
+      CASE(advice, 1),          CASE(discarded_pages_read_as_zero, 2),
+      CASE(locked_pages, 1),    CASE(bound_pages, 1),
+      CASE(protected_pages, 1), CASE(readable_past_the_end, kStepCount),
+  };
+  return RUN_CASES(cases);
+}

@@ -1,0 +1,67 @@
+// vfork, posix_spawn, system and popen from a process that serves; children inherit the preload and
+// say nothing of their own.
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include "support.h"
+
+extern char** environ;
+
+static void wait_for(pid_t child) {
+  int status = 0;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void* others(void* stop) {
+  while (!*(volatile int*)stop)
+    learn_steps();
+  return NULL;
+}
+
+int main(void) {
+  void* blocks[kStepCount];
+  int stop = 0;
+  pthread_t thread;
+  char* arguments[] = {"true", NULL};
+  setvbuf(stdout, NULL, _IONBF, 0);
+  CHECK(pthread_create(&thread, NULL, others, &stop) == 0);
+  learn_steps();
+  for (int i = 0; i < 15; ++i) {
+    take_steps(blocks);
+    const pid_t child = vfork();
+    if (child == 0) {
+      execv("/bin/true", arguments);
+      _exit(127);
+    }
+    wait_for(child);
+    free_steps(blocks);
+  }
+  printf("vfork ok\n");
+  for (int i = 0; i < 15; ++i) {
+    take_steps(blocks);
+    pid_t child = -1;
+    CHECK(posix_spawn(&child, "/bin/true", NULL, NULL, arguments, environ) == 0);
+    wait_for(child);
+    free_steps(blocks);
+  }
+  printf("posix_spawn ok\n");
+  for (int i = 0; i < 5; ++i) {
+    take_steps(blocks);
+    CHECK(system("true 2>&1 | cat") == 0);
+    free_steps(blocks);
+  }
+  printf("system ok\n");
+  for (int i = 0; i < 5; ++i) {
+    take_steps(blocks);
+    char text[64] = {0};
+    FILE* pipe = popen("sh -c 'echo one; ls / > /dev/null; echo two' 2>&1", "r");
+    CHECK(pipe && fread(text, 1, sizeof text - 1, pipe) == 8);
+    CHECK(pclose(pipe) == 0 && strcmp(text, "one\ntwo\n") == 0);
+    free_steps(blocks);
+  }
+  printf("popen ok\n");
+  stop = 1;
+  CHECK(pthread_join(thread, NULL) == 0);
+  return 0;
+}

@@ -1,0 +1,110 @@
+// Threads that end with blocks of their slab alive, and 10,000 threads one after the other and in
+// groups.
+#include "support.h"
+
+static void* leave_blocks(void* blocks) {
+  learn_steps();
+  take_served_steps((void**)blocks);
+  return NULL;
+}
+
+static void blocks_outlive_their_thread(void) {
+  enum { kThreads = 12 };
+  static void* blocks[kThreads][kStepCount];
+  pthread_t threads[kThreads];
+  for (int i = 0; i < kThreads; ++i)
+    CHECK(pthread_create(&threads[i], NULL, leave_blocks, blocks[i]) == 0);
+  for (int i = 0; i < kThreads; ++i)
+    CHECK(pthread_join(threads[i], NULL) == 0);
+  void* own[kStepCount];
+  learn_steps();
+  take_steps(own);
+  for (int i = 0; i < kThreads; ++i) {
+    blocks[i][1] = realloc(blocks[i][1], step_size(1) * 2);
+    CHECK(blocks[i][1] && filled(blocks[i][1], step_size(1), 1));
+    free_steps(blocks[i]);
+  }
+  free_steps(own);
+  printf("blocks outlive their thread ok\n");
+}
+
+static void* cancelled(void* unused) {
+  (void)unused;
+  learn_steps();
+  void* block = malloc(step_size(0));
+  pthread_cleanup_push(free, block);
+  for (;;)
+    usleep(1000);
+  pthread_cleanup_pop(1);
+  return NULL;
+}
+
+static void cancelled_threads(void) {
+  for (int i = 0; i < 8; ++i) {
+    pthread_t thread;
+    void* result = NULL;
+    CHECK(pthread_create(&thread, NULL, cancelled, NULL) == 0);
+    usleep(3000);
+    CHECK(pthread_cancel(thread) == 0);
+    CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+  }
+  printf("cancelled threads ok\n");
+}
+
+static void* short_life(void* unused) {
+  (void)unused;
+  void* blocks[kStepCount];
+  take_steps(blocks);
+  free_steps(blocks);
+  return NULL;
+}
+
+static void ten_thousand_threads(void) {
+  enum { kGroup = 20, kGroups = 500 };
+  pthread_t threads[kGroup];
+  for (int group = 0; group < kGroups; ++group) {
+    for (int i = 0; i < kGroup; ++i)
+      CHECK(pthread_create(&threads[i], NULL, short_life, NULL) == 0);
+    for (int i = 0; i < kGroup; ++i)
+      CHECK(pthread_join(threads[i], NULL) == 0);
+  }
+  printf("%d threads ok\n", kGroup * kGroups);
+}
+
+// Ended threads must give back what they held: the process may not grow with every thread that
+// served.
+static long resident_kib(void) {
+  long size = 0, resident = 0;
+  FILE* file = fopen("/proc/self/statm", "r");
+  CHECK(file && fscanf(file, "%ld %ld", &size, &resident) == 2);
+  fclose(file);
+  return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void* serve_and_end(void* unused) {
+  (void)unused;
+  learn_steps();
+  return NULL;
+}
+
+static void ended_threads_do_not_add_up(void) {
+  long before = 0;
+  for (int i = 0; i < 300; ++i) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, serve_and_end, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    if (i == 50)
+      before = resident_kib();
+  }
+  // 250 slabs of 1.2 MiB kept would be 300 MiB.
+  CHECK(resident_kib() - before < 64 * 1024);
+  printf("ended threads do not add up ok\n");
+}
+
+int main(void) {
+  blocks_outlive_their_thread();
+  cancelled_threads();
+  ten_thousand_threads();
+  ended_threads_do_not_add_up();
+  return 0;
+}
