@@ -1,12 +1,13 @@
 #include "src/base/os.h"
 
-#include <cerrno>
-#include <ctime>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
 
 #include "src/base/bits.h"
 
@@ -80,13 +81,23 @@ bool commit(void* start, std::uint64_t bytes) {
   return mprotect(start, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
-void purge(void* start, std::uint64_t bytes) {
+bool purge(void* start, std::uint64_t bytes) {
   KeepErrno keep;
-  const auto from = round_up(reinterpret_cast<std::uint64_t>(start), page_size());
-  const auto to = round_down(reinterpret_cast<std::uint64_t>(start) + bytes, page_size());
-  if (from < to) {
-    madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
+  const auto first = reinterpret_cast<std::uint64_t>(start);
+  const std::uint64_t last = first + bytes;
+  const std::uint64_t from = round_up(first, page_size());
+  const std::uint64_t to = round_down(last, page_size());
+  if (from >= to) {
+    std::memset(start, 0, bytes);
+    return true;
   }
+  if (madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED) != 0) {
+    return false;
+  }
+  // Where pages are larger than our granules, the pages at both ends belong to others as well.
+  std::memset(start, 0, from - first);
+  std::memset(reinterpret_cast<void*>(to), 0, last - to);
+  return true;
 }
 
 bool advise_huge(void* start, std::uint64_t bytes, bool huge) {

@@ -17,8 +17,10 @@ std::uint64_t coarse_nanoseconds();  // the same, a few milliseconds behind and 
 void* reserve(std::uint64_t bytes, std::uint64_t alignment);
 // Makes [start, start + bytes) of a reservation readable and writable, zero at first. Page multiples.
 bool commit(void* start, std::uint64_t bytes);
-// Gives the memory behind the whole pages inside [start, start + bytes) back; they read as zero afterwards.
-void purge(void* start, std::uint64_t bytes);
+// Gives the memory behind the whole pages inside [start, start + bytes) back; all of it reads as zero
+// afterwards. False where the system refuses, as it does for pages that the program has locked; then the
+// contents stay.
+bool purge(void* start, std::uint64_t bytes);
 // Asks for huge pages; populates with memory in one call. Page multiples. False where not supported.
 bool advise_huge(void* start, std::uint64_t bytes, bool huge);
 bool populate(void* start, std::uint64_t bytes);

@@ -101,7 +101,9 @@ std::uint64_t Arena::purge(std::uint64_t granules) {
     if (run.count == 0) {
       break;
     }
-    os::purge(space_->address(run.first), run.count * kGranule);
+    if (!os::purge(space_->address(run.first), run.count * kGranule)) {
+      break;
+    }
     space_->pages.mark_clean(run.first, run.count);
     done += run.count;
     at = run.first + run.count;

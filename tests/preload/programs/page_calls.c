@@ -1,6 +1,7 @@
 // What programs do to the pages of their own blocks: madvise, mbind, mlock, mprotect; and kernels
 // that read up to 128 bytes past the last byte of a block.
 #define _GNU_SOURCE
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -63,6 +64,26 @@ static void locked_pages(void) {
   free(block);
 }
 
+// Locked memory cannot be given back with MADV_DONTNEED: whoever counts on it for zeroes is wrong.
+static void zeroes_while_everything_is_locked(void) {
+  const int locked = mlockall(MCL_CURRENT | MCL_FUTURE) == 0;
+  for (unsigned i = 0; i < 6; ++i) {
+    void* dirty = malloc(KIB(500) + KIB(100) * i);
+    CHECK(dirty != NULL);
+    memset(dirty, 0xdd, KIB(500) + KIB(100) * i);
+    free(dirty);
+    malloc_trim(0);
+    if (memomalloc_release)
+      memomalloc_release();
+    unsigned char* zeroed = calloc(1, KIB(450) + KIB(100) * i);
+    CHECK(zeroed && all_zero(zeroed, KIB(450) + KIB(100) * i));
+    memset(zeroed, 0xdd, KIB(450) + KIB(100) * i);
+    free(zeroed);
+  }
+  if (locked)
+    CHECK(munlockall() == 0);
+}
+
 static void bound_pages(void) {
   struct pages pages;
   void* block = take(KIB(256), &pages);
@@ -100,9 +121,13 @@ static void readable_past_the_end(void) {
 
 int main(void) {
   static const struct test_case cases[] = {
-      CASE(advice, 1),          CASE(discarded_pages_read_as_zero, 2),
-      CASE(locked_pages, 1),    CASE(bound_pages, 1),
-      CASE(protected_pages, 1), CASE(readable_past_the_end, kStepCount),
+      CASE(advice, 1),
+      CASE(discarded_pages_read_as_zero, 2),
+      CASE(locked_pages, 1),
+      CASE(zeroes_while_everything_is_locked, 0),
+      CASE(bound_pages, 1),
+      CASE(protected_pages, 1),
+      CASE(readable_past_the_end, kStepCount),
   };
   return RUN_CASES(cases);
 }
