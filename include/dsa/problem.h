@@ -1,11 +1,11 @@
 // The offline dynamic storage allocation problem: rectangles whose place in time is fixed and whose
-// place in memory is sought. Pure value types; the planners, the validator and the engine share them.
+// place in memory is sought. Pure value types; the planners, the validator and the engine share
+// them.
 //
 //   address ^        +-----+
 //           |  +-----| c   |       Buffers a and b live at the same time, so they may not share an
-//           |  |  b  +--+--+--+    address; c starts when b ends (half-open lifetimes) and may reuse
-//           |  +--------+  d  |    b's bytes from that very step on.
-//           |  |   a    |     |
+//           |  |  b  +--+--+--+    address; c starts when b ends (half-open lifetimes) and may
+//           reuse |  +--------+  d  |    b's bytes from that very step on. |  |   a    |     |
 //           +--+--------+-----+--> time
 #pragma once
 
@@ -27,15 +27,15 @@ struct Interval {
 };
 
 // A block of memory that is needed during [lower, upper), except in its gaps.
-// Requires lower < upper, size >= 0, alignment >= 1 (any integer, not only powers of two), and gaps that
-// are disjoint, ascending, non-empty and inside the lifetime.
+// Requires lower < upper, size >= 0, alignment >= 1 (any integer, not only powers of two), and gaps
+// that are disjoint, ascending, non-empty and inside the lifetime.
 struct Buffer {
   Time lower = 0;
   Time upper = 0;
   Bytes size = 0;
   Bytes alignment = 1;
-  std::vector<Interval> gaps;   // parts of the lifetime in which the memory may serve others
-  std::optional<Offset> fixed;  // the offset is given and must be kept
+  std::vector<Interval> gaps = {};   // parts of the lifetime in which the memory may serve others
+  std::optional<Offset> fixed = {};  // the offset is given and must be kept
 };
 
 struct Problem {

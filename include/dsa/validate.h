@@ -1,4 +1,5 @@
-// The judge of a plan. It shares no code with any planner, and nothing is served that it has not accepted.
+// The judge of a plan. It shares no code with any planner, and nothing is served that it has not
+// accepted.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,8 @@ struct Verdict {
 // Checks that a problem is well formed (see Buffer) and that its sizes add up without overflow.
 Verdict validate(const Problem& problem);
 
-// Checks that each offset is >= 0, aligned and, where fixed, kept; that no two buffers alive at the same
-// time share an address; that the height is right. O(n log n + overlapping pairs).
+// Checks that each offset is >= 0, aligned and, where fixed, kept; that no two buffers alive at the
+// same time share an address; that the height is right. O(n log n + overlapping pairs).
 Verdict validate(const Problem& problem, const Plan& plan);
 
 }  // namespace dsa

@@ -1,0 +1,74 @@
+// What every strategy is: a function from a model to offsets, within a budget. Cold.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "dsa/planner.h"
+#include "planner/model.h"
+
+namespace dsa {
+
+using Offsets = std::vector<Offset>;  // by item
+
+// How long a strategy may go on, and when it may stop.
+class Budget {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Budget(const Options& options, Bytes bound)
+      : start_(Clock::now()),
+        seconds_(options.seconds),
+        stop_(options.stop),
+        target_(options.capacity.value_or(bound)),
+        seed_(options.seed) {
+    target_ = target_ < bound ? bound : target_;
+  }
+
+  // The same stop signal and seed, for a target and at most so many seconds of what is left.
+  Budget part(Bytes target, double seconds) const {
+    Budget other = *this;
+    other.start_ = Clock::now();
+    other.seconds_ = std::min(seconds, remaining());
+    other.target_ = target;
+    return other;
+  }
+
+  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  double remaining() const { return std::max(0.0, seconds_ - elapsed()); }
+  bool expired() const {
+    return (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) || elapsed() >= seconds_;
+  }
+
+  Bytes target() const { return target_; }  // a plan of this height is good enough
+  std::uint64_t seed() const { return seed_; }
+
+ private:
+  Clock::time_point start_;
+  double seconds_;
+  const std::atomic<bool>* stop_;
+  Bytes target_;
+  std::uint64_t seed_;
+};
+
+// What a strategy found. At most one of `optimal` and `infeasible` is set.
+struct Found {
+  std::optional<Offsets> offsets = {};
+  bool optimal = false;          // proved: no plan is lower
+  bool infeasible = false;       // proved: no plan of at most budget.target()
+  std::string_view reason = {};  // why there are no offsets
+};
+
+using Strategy = Found (*)(const Model&, const Budget&);
+
+// The height of items at these offsets; at least the model's resting height.
+Bytes height_of(const Model& model, const Offsets& offsets);
+
+inline constexpr std::string_view kOutOfTime = "out of time before a plan was found";
+inline constexpr std::string_view kFixedConflict = "two buffers with fixed offsets overlap";
+
+}  // namespace dsa

@@ -1,0 +1,138 @@
+// Every planner of the registry, on random problems: its plans are valid, not below the bound, the
+// same for the same seed; and for small problems an exhaustive search says what is optimal.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <limits>
+#include <random>
+
+#include "dsa/planner.h"
+#include "dsa/validate.h"
+#include "tests/support/brute_force.h"
+#include "tests/support/problems.h"
+
+using namespace dsa::testing;  // NOLINT(google-build-using-namespace): the generators of these
+                               // tests
+
+namespace {
+
+constexpr double kSeconds = 0.05;  // enough for all but the exact ones, which must keep to it
+
+void check_all(const dsa::Problem& problem, const dsa::Options& options) {
+  for (const dsa::Planner& planner : dsa::planners()) {
+    INFO("planner " << planner.name);
+    const dsa::Outcome outcome = planner.run(problem, options);
+    CHECK(outcome.lower_bound == dsa::lower_bound(problem));
+    if (!outcome.plan) {
+      CHECK_FALSE(outcome.reason.empty());
+      CHECK_FALSE(outcome.optimal);
+      continue;
+    }
+    const dsa::Verdict verdict = dsa::validate(problem, *outcome.plan);
+    INFO(verdict.reason << " " << verdict.i << " " << verdict.j);
+    CHECK(verdict);
+    CHECK(outcome.plan->height >= outcome.lower_bound);
+    CHECK((!options.capacity || outcome.plan->height <= *options.capacity));
+    CHECK_FALSE(outcome.infeasible);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("planners: plans of random problems are valid", "[planner][property]") {
+  const auto seed = Catch::rngSeed();
+  INFO("seed " << seed);
+  for (std::uint64_t i = 0; i < 400; ++i) {
+    INFO("problem " << i);
+    const Shape shape{.buffers = 1 + i % 40,
+                      .horizon = static_cast<dsa::Time>(1 + i % 30),
+                      .largest = static_cast<dsa::Bytes>(i % 20),
+                      .gaps = i % 2 == 0,
+                      .alignment = i % 3 == 0,
+                      .fixed = i % 5 == 0};
+    check_all(random_problem(shape, seed + i), {.seconds = kSeconds});
+  }
+}
+
+TEST_CASE("planners: the same problem and seed give the same plan", "[planner][property]") {
+  const auto seed = Catch::rngSeed();
+  INFO("seed " << seed);
+  const dsa::Problem problem =
+      random_problem({.buffers = 60, .gaps = true, .alignment = true}, seed);
+  for (const dsa::Planner& planner : dsa::planners()) {
+    if (planner.exact) {
+      continue;  // what they find may depend on where the time runs out
+    }
+    INFO("planner " << planner.name);
+    const dsa::Outcome first = planner.run(problem, {.seed = 7});
+    const dsa::Outcome second = planner.run(problem, {.seed = 7});
+    REQUIRE(first.plan.has_value() == second.plan.has_value());
+    if (first.plan) {
+      CHECK(first.plan->offsets == second.plan->offsets);
+    }
+  }
+}
+
+TEST_CASE("planners: nothing beats the exhaustive search, and what is proved is so",
+          "[planner][property]") {
+  const auto seed = Catch::rngSeed();
+  INFO("seed " << seed);
+  for (std::uint64_t i = 0; i < 150; ++i) {
+    INFO("problem " << i);
+    const Shape shape{.buffers = 2 + i % 6,
+                      .horizon = 6,
+                      .largest = 5,
+                      .gaps = i % 2 == 0,
+                      .alignment = i % 3 == 0,
+                      .fixed = i % 7 == 0};
+    const dsa::Problem problem = random_problem(shape, seed + i);
+    const auto least = least_height(problem);
+    for (const dsa::Planner& planner : dsa::planners()) {
+      INFO("planner " << planner.name);
+      const dsa::Outcome outcome = planner.run(problem, {.seconds = 5});
+      if (!least) {
+        CHECK_FALSE(outcome.plan);
+        continue;
+      }
+      CHECK_FALSE(outcome.infeasible);
+      if (outcome.plan) {
+        CHECK(outcome.plan->height >= *least);
+        CHECK((!outcome.optimal || outcome.plan->height == *least));
+      }
+      if (planner.exact) {
+        REQUIRE(outcome.plan);
+        CHECK(outcome.plan->height == *least);
+      }
+    }
+  }
+}
+
+TEST_CASE("planners: extreme problems get a plan or a reason", "[planner][property]") {
+  constexpr dsa::Bytes kMax = std::numeric_limits<dsa::Bytes>::max();
+  check_all({}, {});
+  check_all({{{.lower = 0, .upper = 1, .size = kMax}}}, {});
+  check_all({{{.lower = 0, .upper = 1, .size = 0}, {.lower = 0, .upper = 1, .size = 0}}}, {});
+  check_all({{{.lower = std::numeric_limits<dsa::Time>::min(),
+               .upper = std::numeric_limits<dsa::Time>::max(),
+               .size = kMax / 2},
+              {.lower = 0, .upper = 1, .size = kMax / 2}}},
+            {.seconds = kSeconds});
+  check_all({{{.lower = 0, .upper = 1, .size = 8, .fixed = 0},
+              {.lower = 0, .upper = 1, .size = 8, .fixed = 4}}},
+            {.seconds = kSeconds});
+  check_all({{{.lower = 0, .upper = 9, .size = 8, .gaps = {{0, 9}}}}}, {});
+  for (const dsa::Planner& planner : dsa::planners()) {
+    INFO("planner " << planner.name);
+    CHECK_FALSE(planner.run({{{.lower = 1, .upper = 0, .size = 1}}}, {}).plan);
+  }
+}
+
+TEST_CASE("planners: a capacity below the bound is refused as impossible", "[planner][property]") {
+  const dsa::Problem problem{
+      {{.lower = 0, .upper = 2, .size = 4}, {.lower = 1, .upper = 3, .size = 4}}};
+  for (const dsa::Planner& planner : dsa::planners()) {
+    INFO("planner " << planner.name);
+    const dsa::Outcome outcome = planner.run(problem, {.capacity = 7});
+    CHECK_FALSE(outcome.plan);
+    CHECK(outcome.infeasible);
+  }
+}

@@ -1,0 +1,26 @@
+// Problems that the planner's tests generate, all from a seed. Used by the unit and property tests.
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+#include "dsa/problem.h"
+
+namespace dsa::testing {
+
+struct Shape {
+  std::size_t buffers = 20;
+  Time horizon = 20;       // lifetimes lie in [0, horizon)
+  Bytes largest = 16;      // sizes lie in [0, largest]
+  bool gaps = false;       // a third of the buffers gets up to two gaps
+  bool alignment = false;  // alignments of 1, 2, 3, 4 or 8
+  bool fixed = false;      // a few buffers are fixed where a first-fit puts them
+};
+
+Problem random_problem(const Shape& shape, std::uint64_t seed);
+
+// A perfect packing: a rectangle of `horizon` by `height` cut by random straight cuts, each of one
+// piece and from edge to edge, until there are so many pieces. Its least height is `height`.
+Problem guillotine(std::size_t pieces, Time horizon, Bytes height, std::uint64_t seed);
+
+}  // namespace dsa::testing
