@@ -24,8 +24,10 @@ void print_help(std::FILE* to) {
   for (const Command& command : kCommands) {
     std::fprintf(to, "  %-10s %s\n", command.name.data(), command.summary.data());
   }
-  std::fputs("\n`memomalloc COMMAND --help` tells a command's options; `memomalloc --version` the version.\n",
-             to);
+  std::fputs(
+      "\n`memomalloc COMMAND --help` tells a command's options; `memomalloc --version` the "
+      "version.\n",
+      to);
 }
 
 }  // namespace
@@ -49,10 +51,13 @@ int main(int argc, char** argv) {
       return command.run(argc - 1, argv + 1);
     }
   }
-  std::fprintf(stderr, "memomalloc: there is no command '%s'; `memomalloc --help` lists them\n", argv[1]);
+  std::fprintf(stderr, "memomalloc: there is no command '%s'; `memomalloc --help` lists them\n",
+               argv[1]);
   return kBadInput;
 }
 
 }  // namespace memo::cli
 
-int main(int argc, char** argv) { return memo::cli::main(argc, argv); }
+int main(int argc, char** argv) {
+  return memo::cli::main(argc, argv);
+}

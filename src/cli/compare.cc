@@ -1,0 +1,184 @@
+// `memomalloc compare`: the same command under each allocator, interleaved. Cold.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/cli/allocators.h"
+#include "src/cli/arguments.h"
+#include "src/cli/command.h"
+#include "src/cli/comparison.h"
+#include "src/cli/temporary.h"
+
+namespace memo::cli {
+namespace {
+
+struct Comparison {
+  std::vector<std::string> command;
+  std::vector<Contestant> contestants;
+  int runs = 5;
+  int warm_ups = 1;
+};
+
+// The rows that the user named, or all that are installed. Complains and returns none if one is
+// unknown or not installed.
+std::optional<std::vector<Contestant>> choose(const CLI::App& app,
+                                              const std::vector<std::string>& wanted) {
+  const std::vector<Allocator> installed = installed_allocators();
+  const std::vector<std::string> known = allocator_names();
+  std::vector<Contestant> chosen;
+  for (const Allocator& allocator : installed) {
+    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), allocator.name) != wanted.end()) {
+      chosen.push_back({allocator, {}, 0, 0});
+    }
+  }
+  for (const std::string& name : wanted) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      complain(app, "there is no allocator '" + name + "' in the table; --help lists them");
+      return std::nullopt;
+    }
+    if (std::none_of(chosen.begin(), chosen.end(),
+                     [&](const Contestant& c) { return c.allocator.name == name; })) {
+      complain(app, "the library of '" + name +
+                        "' was not found; install it, or leave it out of --allocators");
+      return std::nullopt;
+    }
+  }
+  return chosen;
+}
+
+void show_progress(const std::string& what) {
+  if (isatty(STDERR_FILENO) != 0) {
+    std::fprintf(stderr, "\r\033[K%s", what.c_str());
+  }
+}
+
+class Runner {
+ public:
+  explicit Runner(const Comparison& comparison) : command_(comparison.command) {}
+
+  // Runs the command once. None if it could not even be executed; errno tells why.
+  std::optional<Sample> run(const Allocator& allocator) {
+    CommandLine line{.words = command_,
+                     .environment = environment_of(allocator),
+                     .output = output_.descriptor(),
+                     .errors = errors_.descriptor()};
+    if (allocator.name == kOwnPlannedName) {
+      line.environment["MEMOMALLOC_PLAN_FILE"] = folder_.path() / "plan";
+    }
+    output_.clear();
+    errors_.clear();
+    const std::optional<Usage> usage = run_to_end(line);
+    if (!usage) {
+      return std::nullopt;
+    }
+    return Sample{*usage, last_json_numbers(output_.contents())};
+  }
+
+  [[nodiscard]] std::string errors() const { return errors_.contents(); }
+
+ private:
+  const std::vector<std::string>& command_;
+  TemporaryFile output_;
+  TemporaryFile errors_;
+  TemporaryFolder folder_;
+};
+
+// Rounds begin with a different allocator each, so that none always follows the same one.
+// Returns an exit code.
+int measure(const CLI::App& app, Comparison& comparison) {
+  Runner runner(comparison);
+  std::vector<Contestant>& all = comparison.contestants;
+  for (int round = -comparison.warm_ups; round < comparison.runs; ++round) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      Contestant& contestant = all[(i + static_cast<std::size_t>(std::max(round, 0))) % all.size()];
+      // Only the plan file needs a run of its own before the measured ones; the file cache needs
+      // one.
+      if (round < 0 && i > 0 && contestant.allocator.name != kOwnPlannedName) {
+        continue;
+      }
+      show_progress((round < 0 ? "warming up"
+                               : "run " + std::to_string(round + 1) + " of " +
+                                     std::to_string(comparison.runs)) +
+                    ", " + contestant.allocator.name);
+      const std::optional<Sample> sample = runner.run(contestant.allocator);
+      if (!sample) {
+        return complain(app, "cannot run '" + comparison.command[0] + "': " + std::strerror(errno));
+      }
+      if (sample->usage.exit_code != 0) {
+        ++contestant.failures;
+        contestant.last_failure = sample->usage.exit_code;
+        show_progress("");
+        std::fprintf(stderr, "memomalloc compare: exit code %d under %s; its stderr:\n%s\n",
+                     sample->usage.exit_code, contestant.allocator.name.c_str(),
+                     runner.errors().c_str());
+        if (round < 0) {
+          return kNo;
+        }
+      } else if (round >= 0) {
+        contestant.samples.push_back(*sample);
+      }
+    }
+  }
+  show_progress("");
+  const bool failed =
+      std::any_of(all.begin(), all.end(), [](const Contestant& c) { return c.failures > 0; });
+  return failed ? kNo : kDone;
+}
+
+}  // namespace
+
+int compare(int argc, char** argv) {
+  Comparison comparison;
+  std::vector<std::string> wanted;
+  std::string csv_path;
+  bool json = false;
+  CLI::App app(
+      "Runs COMMAND under each allocator in turn, N times, and shows wall time, CPU time, page\n"
+      "faults and peak RSS. Figures that the command prints as a line of JSON (p50..., p99...,\n"
+      "first...) are shown too. Exit code 1 if a run failed.");
+  app.add_option("--allocators", wanted, "these rows only, separated by commas")->delimiter(',');
+  app.add_option("--runs", comparison.runs, "measured runs of each")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--warm-up", comparison.warm_ups, "runs before the measured ones")
+      ->check(CLI::Range(0, 100))
+      ->capture_default_str();
+  app.add_option("--csv", csv_path, "write every run to this file");
+  app.add_flag("--json", json, "print JSON instead of the table");
+  app.footer("Allocators and their exact settings:\n" + describe_allocators());
+  if (auto code = parse_with_command(app, argc, argv, comparison.command)) {
+    return *code;
+  }
+  std::ofstream csv;
+  if (!csv_path.empty()) {
+    csv.open(csv_path);
+    if (!csv) {
+      return complain(app, csv_path + ": cannot be written: " + std::strerror(errno));
+    }
+  }
+  auto chosen = choose(app, wanted);
+  if (!chosen) {
+    return kBadInput;
+  }
+  comparison.contestants = std::move(*chosen);
+  const int code = measure(app, comparison);
+  if (code == kBadInput || comparison.contestants[0].samples.empty()) {
+    return code;
+  }
+  csv << as_csv(comparison.contestants);
+  if (json) {
+    std::printf("%s\n", as_json(comparison.contestants, comparison.command).dump(2).c_str());
+  } else {
+    std::fputs(as_table(comparison.contestants).c_str(), stdout);
+  }
+  return code;
+}
+
+}  // namespace memo::cli

@@ -1,0 +1,233 @@
+// Statistics and output of `compare`. Cold.
+#include "src/cli/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <set>
+#include <sstream>
+
+namespace memo::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Quantity {
+  const char* name;     // in JSON and CSV, with its unit
+  const char* heading;  // in the table
+  double scale;         // from the value to the table's unit
+  int digits;
+  double (*value)(const Usage&);
+};
+
+constexpr Quantity kQuantities[] = {
+    {"wall_seconds", "wall s", 1, 3, [](const Usage& u) { return u.wall_seconds; }},
+    {"user_seconds", "user s", 1, 2, [](const Usage& u) { return u.user_seconds; }},
+    {"system_seconds", "system s", 1, 2, [](const Usage& u) { return u.system_seconds; }},
+    {"minor_faults", "faults k", 1e-3, 1,
+     [](const Usage& u) { return static_cast<double>(u.minor_faults); }},
+    {"major_faults", "major faults", 1, 0,
+     [](const Usage& u) { return static_cast<double>(u.major_faults); }},
+    {"peak_rss_bytes", "peak RSS MB", 1.0 / (1 << 20), 0,
+     [](const Usage& u) { return static_cast<double>(u.peak_rss_bytes); }},
+};
+
+// The command's own figures that a table shows: its latencies and its time to the first answer.
+bool is_headline(const std::string& name) {
+  return name.starts_with("p50") || name.starts_with("p99") || name.starts_with("first");
+}
+
+std::set<std::string> reported_names(const std::vector<Contestant>& contestants) {
+  std::set<std::string> names;
+  for (const Contestant& contestant : contestants) {
+    for (const Sample& sample : contestant.samples) {
+      for (const auto& [name, value] : sample.reported) {
+        names.insert(name);
+      }
+    }
+  }
+  return names;
+}
+
+std::vector<double> values(const Contestant& contestant, const Quantity& quantity) {
+  std::vector<double> all;
+  for (const Sample& sample : contestant.samples) {
+    all.push_back(quantity.value(sample.usage));
+  }
+  return all;
+}
+
+std::vector<double> values(const Contestant& contestant, const std::string& reported) {
+  std::vector<double> all;
+  for (const Sample& sample : contestant.samples) {
+    if (const auto found = sample.reported.find(reported); found != sample.reported.end()) {
+      all.push_back(found->second);
+    }
+  }
+  return all;
+}
+
+std::string number(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string cell(const std::vector<double>& all, double scale, int digits) {
+  if (all.empty()) {
+    return "-";
+  }
+  const Spread of = spread(all);
+  return number(of.median * scale, digits) + " (" + number(of.least * scale, digits) + "-" +
+         number(of.most * scale, digits) + ")";
+}
+
+std::string align(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string blanks(widths[i] - row[i].size(), ' ');
+      line += i == 0 ? row[i] + blanks : "  " + blanks + row[i];
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+json as_json(const std::vector<double>& all) {
+  const Spread of = spread(all);
+  return {
+      {"median", of.median}, {"p99", of.p99}, {"min", of.least}, {"max", of.most}, {"runs", all}};
+}
+
+}  // namespace
+
+Spread spread(std::vector<double> values) {
+  if (values.empty()) {
+    return {};
+  }
+  std::sort(values.begin(), values.end());
+  const auto rank = [&](double share) {
+    const auto position = std::ceil(share * static_cast<double>(values.size()));
+    return values[static_cast<std::size_t>(std::max(position, 1.0)) - 1];
+  };
+  return {rank(0.5), rank(0.99), values.front(), values.back()};
+}
+
+std::map<std::string, double> last_json_numbers(const std::string& output) {
+  std::map<std::string, double> numbers;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with('{')) {
+      continue;
+    }
+    const json value = json::parse(line, nullptr, false);
+    if (value.is_object()) {
+      numbers.clear();
+      for (const auto& [name, field] : value.items()) {
+        if (field.is_number()) {
+          numbers[name] = field.get<double>();
+        }
+      }
+    }
+  }
+  return numbers;
+}
+
+std::string as_table(const std::vector<Contestant>& contestants) {
+  std::vector<std::vector<std::string>> rows(1, {"allocator"});
+  const std::set<std::string> names = reported_names(contestants);
+  for (const Quantity& quantity : kQuantities) {
+    rows[0].emplace_back(quantity.heading);
+  }
+  rows[0].insert(rows[0].begin() + 2, "wall p99");
+  for (const std::string& name : names) {
+    if (is_headline(name)) {
+      rows[0].push_back(name);
+    }
+  }
+  for (const Contestant& contestant : contestants) {
+    std::vector<std::string> row = {contestant.allocator.name};
+    if (contestant.failures > 0) {
+      row[0] += " (" + std::to_string(contestant.failures) + " failed, last with exit code " +
+                std::to_string(contestant.last_failure) + ")";
+    }
+    for (const Quantity& quantity : kQuantities) {
+      row.push_back(cell(values(contestant, quantity), quantity.scale, quantity.digits));
+    }
+    row.insert(row.begin() + 2, number(spread(values(contestant, kQuantities[0])).p99, 3));
+    for (const std::string& name : names) {
+      if (is_headline(name)) {
+        row.push_back(cell(values(contestant, name), 1, 3));
+      }
+    }
+    rows.push_back(row);
+  }
+  std::string text = align(rows) + "\nmedian (least-most) over the runs; settings:\n";
+  for (const Contestant& contestant : contestants) {
+    const Allocator& a = contestant.allocator;
+    text += "  " + a.name + ": " + a.note + (a.settings.empty() ? "" : ", " + a.settings) + "\n";
+  }
+  return text;
+}
+
+nlohmann::json as_json(const std::vector<Contestant>& contestants,
+                       const std::vector<std::string>& command) {
+  json rows = json::array();
+  for (const Contestant& contestant : contestants) {
+    json row = {{"allocator", contestant.allocator.name},
+                {"library", contestant.allocator.library},
+                {"settings", contestant.allocator.settings},
+                {"runs", contestant.samples.size()},
+                {"failures", contestant.failures}};
+    for (const Quantity& quantity : kQuantities) {
+      row[quantity.name] = as_json(values(contestant, quantity));
+    }
+    for (const std::string& name : reported_names({contestant})) {
+      row["reported"][name] = as_json(values(contestant, name));
+    }
+    rows.push_back(row);
+  }
+  return {{"command", command}, {"allocators", rows}};
+}
+
+std::string as_csv(const std::vector<Contestant>& contestants) {
+  const std::set<std::string> names = reported_names(contestants);
+  std::ostringstream csv;
+  csv.precision(12);
+  csv << "allocator,run";
+  for (const Quantity& quantity : kQuantities) {
+    csv << ',' << quantity.name;
+  }
+  for (const std::string& name : names) {
+    csv << ',' << name;
+  }
+  csv << '\n';
+  for (const Contestant& contestant : contestants) {
+    for (std::size_t run = 0; run < contestant.samples.size(); ++run) {
+      const Sample& sample = contestant.samples[run];
+      csv << contestant.allocator.name << ',' << run;
+      for (const Quantity& quantity : kQuantities) {
+        csv << ',' << quantity.value(sample.usage);
+      }
+      for (const std::string& name : names) {
+        const auto found = sample.reported.find(name);
+        csv << ',';
+        if (found != sample.reported.end()) {
+          csv << found->second;
+        }
+      }
+      csv << '\n';
+    }
+  }
+  return csv.str();
+}
+
+}  // namespace memo::cli

@@ -1,0 +1,31 @@
+// The few facts of an ELF file that decide whether a preloaded library can serve it. Cold.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace memo::cli {
+
+// Functions that only an allocator defines, as the usual ones name theirs.
+inline constexpr std::string_view kAllocatorFunctions[] = {
+    "malloc",    "posix_memalign", "je_malloc", "_rjem_malloc", "mallocx",
+    "mi_malloc", "tc_malloc",      "rpmalloc",  "sn_malloc",    "scalable_malloc"};
+
+struct ElfFile {
+  std::uint16_t machine = 0;  // EM_...
+  bool is_64_bit = false;
+  std::string interpreter;           // PT_INTERP; empty: statically linked (or a shared library)
+  std::set<std::string> allocators;  // the functions of kAllocatorFunctions that it defines itself
+};
+
+// None if the file cannot be read or is no ELF file of this machine's byte order. Only 64-bit files
+// have their interpreter and symbols read (the dynamic symbols, and the others where not stripped).
+std::optional<ElfFile> read_elf(const std::string& path);
+
+// The machine that this command was built for.
+std::uint16_t own_machine();
+
+}  // namespace memo::cli

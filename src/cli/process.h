@@ -1,0 +1,52 @@
+// Starts commands with a changed environment, and measures them with wait4. Cold.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace memo::cli {
+
+// Variables to set; an empty optional unsets.
+using Environment = std::map<std::string, std::optional<std::string>>;
+
+struct CommandLine {
+  std::vector<std::string> words;  // words[0] is looked up in PATH
+  Environment environment;         // changes to the environment of this process
+  int output = -1;                 // file descriptor for stdout, -1: this process' own
+  int errors = -1;                 // the same for stderr
+};
+
+// What wait4 told about a finished command and the children that it waited for.
+struct Usage {
+  int exit_code = 0;  // 128 + signal where a signal ended it
+  double wall_seconds = 0;
+  double user_seconds = 0;
+  double system_seconds = 0;
+  std::int64_t minor_faults = 0;
+  std::int64_t major_faults = 0;
+  std::int64_t peak_rss_bytes = 0;  // of the largest process
+};
+
+// Applies the changes to this process' own environment.
+void apply(const Environment& environment);
+
+// Starts the command. Returns -1 with errno set if it could not be executed.
+pid_t start(const CommandLine& command);
+
+// Waits for a child that started at `started_seconds` on monotonic_seconds().
+Usage wait_for(pid_t child, double started_seconds);
+
+// start and wait_for; none if the command could not be executed (errno tells why).
+std::optional<Usage> run_to_end(const CommandLine& command);
+
+double monotonic_seconds();
+
+// Finds words[0] as execvp would; empty if there is none.
+std::string find_in_path(const std::string& word);
+
+}  // namespace memo::cli
