@@ -114,11 +114,11 @@ Spread spread(std::vector<double> values) {
     return {};
   }
   std::sort(values.begin(), values.end());
-  const auto rank = [&](double share) {
-    const auto position = std::ceil(share * static_cast<double>(values.size()));
-    return values[static_cast<std::size_t>(std::max(position, 1.0)) - 1];
-  };
-  return {rank(0.5), rank(0.99), values.front(), values.back()};
+  const std::size_t half = values.size() / 2;
+  const double median =
+      values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+  const auto rank = std::ceil(0.99 * static_cast<double>(values.size()));
+  return {median, values[static_cast<std::size_t>(rank) - 1], values.front(), values.back()};
 }
 
 std::map<std::string, double> last_json_numbers(const std::string& output) {

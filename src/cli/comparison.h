@@ -25,7 +25,8 @@ struct Contestant {
   int last_failure = 0;  // its exit code
 };
 
-// Order statistics of a quantity over the runs, by nearest rank; all 0 if there are no values.
+// Order statistics of a quantity over the runs, the p99 by nearest rank; all 0 if there are no
+// values.
 struct Spread {
   double median = 0;
   double p99 = 0;

@@ -1,0 +1,138 @@
+// The checks before the command runs. Cold.
+#include "src/cli/diagnosis.h"
+
+#include <elf.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include "src/cli/elf_file.h"
+#include "src/cli/loader.h"
+#include "src/cli/process.h"
+
+namespace memo::cli {
+namespace {
+
+bool runs_in_secure_mode(const std::string& path) {
+  struct stat status{};
+  return (stat(path.c_str(), &status) == 0 && (status.st_mode & (S_ISUID | S_ISGID)) != 0) ||
+         getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
+}
+
+// The first reason for which the loader would never map a preloaded library into the program.
+std::optional<Finding> obstacle(const Program& program, const std::optional<ElfFile>& elf) {
+  const auto fault = [](std::string what, std::string advice) {
+    return Finding{Level::kFault, "program", std::move(what), std::move(advice)};
+  };
+  if (!elf) {
+    return fault(program.path + " is not a program that the loader knows",
+                 "name the program itself, not a shell word");
+  }
+  if (!elf->is_64_bit || elf->machine != own_machine()) {
+    return fault(program.path + " is for another machine or for 32 bits",
+                 "build libmemomalloc for that machine");
+  }
+  if (elf->interpreter.empty()) {
+    return fault(program.path + " is statically linked, so LD_PRELOAD has no effect",
+                 "link it dynamically, or use a build of the program that is");
+  }
+  if (elf->interpreter.find("ld-musl") != std::string::npos) {
+    return fault(program.path + " uses musl, and libmemomalloc is built for glibc",
+                 "use a glibc based image or build of the program");
+  }
+  if (runs_in_secure_mode(program.path)) {
+    return fault(program.path +
+                     " is setuid, setgid or has capabilities; the loader then ignores "
+                     "LD_PRELOAD paths",
+                 "run a copy without these rights");
+  }
+  if (elf->allocators.contains("malloc")) {
+    return fault(program.path + " defines malloc itself, which comes before every preloaded one",
+                 "use a build that takes malloc from the C library");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Program find_program(const std::string& word) {
+  Program program{find_in_path(word), ""};
+  // The kernel follows at most four interpreters.
+  for (int depth = 0; depth < 4 && !program.path.empty(); ++depth) {
+    std::ifstream file(program.path, std::ios::binary);
+    std::string line;
+    if (file.get() != '#' || file.get() != '!' || !std::getline(file, line)) {
+      break;
+    }
+    std::istringstream words(line);
+    std::string interpreter;
+    words >> interpreter;
+    if (std::filesystem::path(interpreter).filename() == "env") {
+      while (words >> interpreter &&
+             (interpreter[0] == '-' || interpreter.find('=') != std::string::npos)) {
+      }
+    }
+    if (program.interpreted.empty()) {
+      program.interpreted = program.path;
+    }
+    program.path = find_in_path(interpreter);
+  }
+  return program;
+}
+
+std::vector<Finding> examine_program(const Program& program, const std::string& library) {
+  const std::optional<ElfFile> elf = read_elf(program.path);
+  if (const auto found = obstacle(program, elf)) {
+    return {*found};
+  }
+  std::vector<Finding> findings;
+  const std::string shown =
+      program.interpreted.empty() ? program.path : program.interpreted + ", run by " + program.path;
+  findings.push_back({Level::kGood, "program", shown + ": dynamically linked, glibc", ""});
+  if (!elf->allocators.empty()) {
+    findings.push_back(
+        {Level::kNote, "hidden",
+         program.path + " contains an allocator of its own (" + *elf->allocators.begin() + ")",
+         "blocks that it takes there are not seen"});
+  }
+  const auto objects = loaded_objects(elf->interpreter, program.path, library);
+  const bool mapped =
+      objects && std::find(objects->begin(), objects->end(), library) != objects->end();
+  if (mapped) {
+    findings.push_back({Level::kGood, "loaded", library + " is mapped by the loader", ""});
+  } else {
+    findings.push_back({Level::kFault, "loaded", "the loader refuses " + library,
+                        "see its message: LD_PRELOAD=" + library + " " + program.path});
+  }
+  if (sysconf(_SC_PAGESIZE) != 4096) {
+    findings.push_back({Level::kNote, "program",
+                        "pages have " + std::to_string(sysconf(_SC_PAGESIZE)) + " bytes, not 4096",
+                        "a block then takes up to a page more"});
+  }
+  return findings;
+}
+
+std::vector<Finding> examine_environment() {
+  std::vector<Finding> findings;
+  const char* disable = std::getenv("MEMOMALLOC_DISABLE");
+  if (disable != nullptr && std::string(disable) == "1") {
+    findings.push_back({Level::kFault, "environment",
+                        "MEMOMALLOC_DISABLE=1 switches the library off", "unset it"});
+  }
+  const char* names = std::getenv("MEMOMALLOC_EXE");
+  if (names != nullptr && *names != '\0') {
+    findings.push_back({Level::kNote, "environment",
+                        "MEMOMALLOC_EXE=" + std::string(names) + " leaves other executables out",
+                        "the name to list is that of the file, such as python3.11"});
+  }
+  return findings;
+}
+
+}  // namespace memo::cli

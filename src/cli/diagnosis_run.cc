@@ -1,0 +1,157 @@
+// The checks after the command ran. Cold.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "src/cli/diagnosis.h"
+#include "src/cli/elf_file.h"
+#include "src/cli/loader.h"
+
+namespace memo::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Hider {
+  const char* file;
+  const char* what;
+  const char* advice;
+};
+
+constexpr Hider kHiders[] = {
+#define HIDER(file, what, advice) {file, what, advice},
+#include "src/cli/hiders.def"
+#undef HIDER
+};
+
+std::int64_t number(const json& statistics, const char* name) {
+  const auto found = statistics.find(name);
+  return found != statistics.end() && found->is_number() ? found->get<std::int64_t>() : 0;
+}
+
+std::string percent(std::int64_t part, std::int64_t whole) {
+  const double share =
+      whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
+  return std::to_string(std::lround(share)) + " %";
+}
+
+std::string megabytes(std::int64_t bytes) {
+  return std::to_string((bytes + (1 << 19)) >> 20) + " MB";
+}
+
+// The reasons of fallbacks, the most frequent first: "size 12, order 3".
+std::string reasons(const json& statistics) {
+  std::vector<std::pair<std::int64_t, std::string>> counts;
+  if (const auto found = statistics.find("fallback");
+      found != statistics.end() && found->is_object()) {
+    for (const auto& [reason, count] : found->items()) {
+      if (count.is_number() && count.get<std::int64_t>() > 0) {
+        counts.emplace_back(count.get<std::int64_t>(), reason);
+      }
+    }
+  }
+  std::sort(counts.rbegin(), counts.rend());
+  std::string text;
+  for (const auto& [count, reason] : counts) {
+    text += (text.empty() ? "" : ", ") + reason + " " + std::to_string(count);
+  }
+  return text.empty() ? "none" : text;
+}
+
+Finding examine_learning(const json& statistics, std::int64_t allocations) {
+  const std::int64_t plans = number(statistics, "plans");
+  if (plans > 0) {
+    return {Level::kGood, "learning",
+            std::to_string(plans) + " plan(s), slab " +
+                megabytes(number(statistics, "slab_bytes")) + ", lower bound " +
+                megabytes(number(statistics, "lower_bound_bytes")),
+            ""};
+  }
+  return {Level::kFault, "learning",
+          "no period was found in " + std::to_string(allocations) + " large allocations",
+          "run more iterations (4 or more of one shape); MEMOMALLOC_TRACE_FILE=trace.csv and "
+          "`memomalloc "
+          "analyze trace.csv` show what repeats"};
+}
+
+Finding examine_serving(const json& statistics) {
+  const std::int64_t served = number(statistics, "served_bytes");
+  const json since = statistics.value("since_serving", json::object());
+  const std::int64_t large_since = number(since, "large_bytes");
+  const std::int64_t served_since = number(since, "served_bytes");
+  if (served == 0) {
+    return {Level::kFault, "serving", "no block was served; fallbacks: " + reasons(statistics),
+            "run more iterations after the learning ones; a fallback `limit` asks for a greater "
+            "MEMOMALLOC_SLAB_LIMIT"};
+  }
+  const std::string share = percent(served_since, large_since) +
+                            " of the large bytes since serving began (" +
+                            percent(served, number(statistics, "large_bytes")) + " of all)";
+  if (served_since * 2 < large_since) {
+    return {Level::kNote, "serving", "only " + share + "; fallbacks: " + reasons(statistics),
+            "`size` and `order` mean changing shapes: `memomalloc report` shows them"};
+  }
+  return {Level::kGood, "serving", share, ""};
+}
+
+void add_hidden(const std::set<std::string>& mapped, std::vector<Finding>& findings) {
+  for (const std::string& path : mapped) {
+    const std::string name = std::filesystem::path(path).filename();
+    for (const Hider& hider : kHiders) {
+      if (name.find(hider.file) != std::string::npos) {
+        findings.push_back({Level::kNote, "hidden", name + ": " + hider.what, hider.advice});
+      }
+    }
+    // On AArch64 torch's own libraries hold a mimalloc; look for it by its functions.
+    if (name.starts_with("libc10") || name.starts_with("libtorch_cpu")) {
+      const std::optional<ElfFile> elf = read_elf(path);
+      if (elf && elf->allocators.contains("mi_malloc")) {
+        findings.push_back({Level::kNote, "hidden",
+                            name + " holds an allocator of its own, mimalloc",
+                            "tensors are not seen; use a build of torch with USE_MIMALLOC=0"});
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> examine_run(const std::vector<json>& statistics,
+                                 const std::set<std::string>& mapped) {
+  std::vector<Finding> findings;
+  add_hidden(mapped, findings);
+  const auto main = std::max_element(
+      statistics.begin(), statistics.end(), [](const json& left, const json& right) {
+        return number(left, "large_bytes") < number(right, "large_bytes");
+      });
+  const bool was_mapped = std::any_of(mapped.begin(), mapped.end(), [](const std::string& path) {
+    return path.find("libmemomalloc.so") != std::string::npos;
+  });
+  const std::int64_t allocations =
+      main == statistics.end() ? 0 : number(*main, "large_allocations");
+  if (allocations == 0) {
+    findings.push_back(
+        {Level::kFault, "seen",
+         was_mapped ? "it was loaded, but saw no large allocation"
+                    : "no process of the command reported large allocations",
+         "is the network run in this process? MEMOMALLOC_THRESHOLD=4K sees smaller blocks, "
+         "MEMOMALLOC_VERBOSE=1 tells where it is loaded"});
+    return findings;
+  }
+  findings.push_back({Level::kGood, "seen",
+                      std::to_string(allocations) + " large allocations, " +
+                          megabytes(number(*main, "large_bytes")) + ", in process " +
+                          std::to_string(number(*main, "pid")),
+                      ""});
+  findings.push_back(examine_learning(*main, allocations));
+  if (findings.back().level != Level::kFault) {
+    findings.push_back(examine_serving(*main));
+  }
+  return findings;
+}
+
+}  // namespace memo::cli

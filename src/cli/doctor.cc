@@ -1,0 +1,137 @@
+// `memomalloc doctor`: is the library loaded into a command, does it see, learn and serve, and what
+// hides allocations from it? Runs the command to find out. Cold.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "src/cli/arguments.h"
+#include "src/cli/command.h"
+#include "src/cli/diagnosis.h"
+#include "src/cli/loader.h"
+#include "src/cli/mapped_files.h"
+#include "src/cli/process.h"
+#include "src/cli/temporary.h"
+
+namespace memo::cli {
+namespace {
+
+volatile sig_atomic_t watched = 0;  // the command's process, for the signal handler
+
+const char* name_of(Level level) {
+  constexpr const char* kNames[] = {"ok", "note", "FAULT"};
+  return kNames[static_cast<std::size_t>(level)];
+}
+
+bool has_fault(const std::vector<Finding>& findings) {
+  return std::any_of(findings.begin(), findings.end(),
+                     [](const Finding& finding) { return finding.level == Level::kFault; });
+}
+
+void append(std::vector<Finding>& all, std::vector<Finding> more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+// Runs the command with the library and appends what its run shows.
+void examine_by_running(const std::vector<std::string>& command, const std::string& library,
+                        std::vector<Finding>& findings) {
+  const TemporaryFolder folder;
+  const char* others = std::getenv("LD_PRELOAD");
+  const CommandLine line{
+      .words = command,
+      .environment = {{"LD_PRELOAD", preload_list(library, others != nullptr ? others : "")},
+                      {"MEMOMALLOC_STATS_FILE", folder.path() / "%p.json"}},
+      .output = STDERR_FILENO};
+  const double started = monotonic_seconds();
+  const pid_t child = start(line);
+  if (child < 0) {
+    findings.push_back({Level::kFault, "program",
+                        "cannot run '" + command[0] + "': " + std::strerror(errno),
+                        "check its name and its rights"});
+    return;
+  }
+  // A terminal's interrupt goes to the command too; the diagnosis follows when the command has
+  // ended. Set after the start, since a child inherits what is ignored.
+  watched = child;
+  signal(SIGINT, SIG_IGN);
+  signal(SIGQUIT, SIG_IGN);
+  signal(SIGTERM, [](int number) { kill(watched, number); });
+  const std::set<std::string> mapped = watch_mapped_files(child);
+  const Usage usage = wait_for(child, started);
+  if (usage.exit_code != 0) {
+    findings.push_back({Level::kNote, "program",
+                        "it ended with exit code " + std::to_string(usage.exit_code),
+                        "see its messages above"});
+  }
+  append(findings, examine_run(read_json_files(folder.path()), mapped));
+}
+
+void print(const std::vector<Finding>& findings) {
+  const bool colour = isatty(STDOUT_FILENO) != 0;
+  constexpr const char* kColours[] = {"\033[32m", "\033[33m", "\033[31m"};
+  for (const Finding& finding : findings) {
+    std::printf("%s%-5s%s %-11s %s\n",
+                colour ? kColours[static_cast<std::size_t>(finding.level)] : "",
+                name_of(finding.level), colour ? "\033[0m" : "", finding.question.c_str(),
+                finding.what.c_str());
+    if (!finding.advice.empty()) {
+      std::printf("                  -> %s\n", finding.advice.c_str());
+    }
+  }
+}
+
+void print_json(const std::vector<Finding>& findings) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const Finding& finding : findings) {
+    rows.push_back({{"level", finding.level == Level::kFault ? "fault" : name_of(finding.level)},
+                    {"question", finding.question},
+                    {"what", finding.what},
+                    {"advice", finding.advice}});
+  }
+  const nlohmann::json answer = {{"healthy", !has_fault(findings)}, {"findings", rows}};
+  std::printf("%s\n", answer.dump(2).c_str());
+}
+
+}  // namespace
+
+int doctor(int argc, char** argv) {
+  bool json = false;
+  CLI::App app(
+      "Runs COMMAND with the library and tells whether it is loaded, sees large allocations, "
+      "learns and\n"
+      "serves, and what hides allocations from it. The command's stdout goes to stderr. Exit code "
+      "0 if\n"
+      "blocks were served, 1 if there is a fault.");
+  app.add_flag("--json", json, "the findings as JSON");
+  std::vector<std::string> command;
+  if (auto code = parse_with_command(app, argc, argv, command)) {
+    return *code;
+  }
+  const Program program = find_program(command[0]);
+  if (program.path.empty()) {
+    return complain(
+        app, "there is no program '" + command[0] + "'; give a path or a name that PATH holds");
+  }
+  std::vector<Finding> findings;
+  const std::string library = find_own_library();
+  if (library.empty()) {
+    findings.push_back({Level::kFault, "library", "not found", kLibraryMissing});
+  } else {
+    findings.push_back({Level::kGood, "library", library + ", version " MEMO_VERSION, ""});
+    append(findings, examine_environment());
+    append(findings, examine_program(program, library));
+  }
+  if (!has_fault(findings)) {
+    examine_by_running(command, library, findings);
+  }
+  json ? print_json(findings) : print(findings);
+  return has_fault(findings) ? kNo : kDone;
+}
+
+}  // namespace memo::cli
