@@ -43,6 +43,7 @@ def steps():
         ("unit", [["make", JOBS, "build/unit_tests", "WERROR=1"], ["build/unit_tests"]], 900),
         ("preload", [["make", JOBS, "programs", "WERROR=1"],
                      [python, "tests/preload/run.py", "--build", "build"]], 600),
+        ("cli", [[python, "-m", "unittest", "discover", "-s", "tests/cli"]], 600),
         ("torch", [[python, "scripts/smoke_torch.py"]], 600),
         ("lint", [["scripts/lint.sh"]], 900),
         ("bench", [["make", JOBS, *benches, "WERROR=1"]] if benches else [], 600),

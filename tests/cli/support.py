@@ -1,0 +1,23 @@
+"""Runs the built `memomalloc` command for the tests in this folder."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMMAND = ROOT / "build/memomalloc"
+GOLDEN = ROOT / "tests/golden"
+
+
+def memomalloc(*words, environment=None, cwd=None, timeout=120):
+    """The finished process: returncode, stdout, stderr."""
+    clean = {name: value for name, value in os.environ.items()
+             if not name.startswith("MEMOMALLOC_") and name != "LD_PRELOAD"}
+    return subprocess.run([str(COMMAND), *map(str, words)], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, timeout=timeout, cwd=cwd,
+                          env=clean | (environment or {}))
+
+
+def json_of(process):
+    return json.loads(process.stdout)

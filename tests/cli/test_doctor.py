@@ -1,0 +1,100 @@
+"""`memomalloc doctor`: what it finds before and after running a command."""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from support import json_of, memomalloc
+
+# Repeats one iteration of large blocks, as a network does; `rounds` times.
+LOOP = """
+import ctypes
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+for _ in range({rounds}):
+    previous = None
+    for size in range(100000, 1000000, 70000):
+        block = libc.malloc(size)
+        libc.free(previous)
+        previous = block
+    libc.free(previous)
+"""
+
+
+def findings(process):
+    return {(finding["question"], finding["level"]): finding for finding in json_of(process)["findings"]}
+
+
+class Doctor(unittest.TestCase):
+    def compile(self, source, *flags):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "program.c").write_text(source)
+        subprocess.run(["gcc", "-o", folder / "program", folder / "program.c", *flags], check=True)
+        return folder / "program"
+
+    def diagnose(self, *command, environment=None):
+        process = memomalloc("doctor", "--json", "--", *command, environment=environment)
+        return process.returncode, findings(process)
+
+    def test_a_repeating_program_is_served(self):
+        code, found = self.diagnose(sys.executable, "-c", LOOP.format(rounds=200))
+        self.assertEqual(0, code, found)
+        for question in ("library", "program", "loaded", "seen", "learning", "serving"):
+            self.assertIn((question, "ok"), found)
+
+    def test_too_few_iterations_are_told(self):
+        code, found = self.diagnose(sys.executable, "-c", LOOP.format(rounds=1))
+        self.assertEqual(1, code)
+        self.assertIn("more iterations", found["learning", "fault"]["advice"])
+
+    def test_a_program_without_large_blocks(self):
+        code, found = self.diagnose("true")
+        self.assertEqual(1, code)
+        self.assertIn(("seen", "fault"), found)
+
+    def test_static_program(self):
+        program = self.compile("int main(void) { return 0; }", "-static")
+        code, found = self.diagnose(program)
+        self.assertEqual(1, code)
+        self.assertIn("statically linked", found["program", "fault"]["what"])
+
+    def test_setuid_program(self):
+        program = self.compile("int main(void) { return 0; }")
+        program.chmod(0o4755)
+        self.assertIn("setuid", self.diagnose(program)[1]["program", "fault"]["what"])
+
+    def test_program_with_a_malloc_of_its_own(self):
+        program = self.compile("void *malloc(unsigned long n) { (void)n; return 0; }\n"
+                               "int main(void) { return 0; }", "-fno-builtin", "-rdynamic")
+        self.assertIn("defines malloc", self.diagnose(program)[1]["program", "fault"]["what"])
+
+    def test_musl_program(self):
+        program = self.compile("int main(void) { return 0; }",
+                               "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1")
+        self.assertIn("musl", self.diagnose(program)[1]["program", "fault"]["what"])
+
+    def test_scripts_are_followed_to_their_interpreter(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        script = folder / "script"
+        script.write_text("#!/usr/bin/env sh\ntrue\n")
+        script.chmod(0o755)
+        found = self.diagnose(script)[1]
+        self.assertIn(shutil.which("sh"), found["program", "ok"]["what"])
+
+    def test_switched_off_by_the_environment(self):
+        code, found = self.diagnose("true", environment={"MEMOMALLOC_DISABLE": "1"})
+        self.assertEqual(1, code)
+        self.assertIn("unset", found["environment", "fault"]["advice"])
+
+    def test_no_such_program(self):
+        process = memomalloc("doctor", "--", "/no/such/program")
+        self.assertEqual(2, process.returncode)
+        self.assertIn("give a path", process.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,69 @@
+"""`memomalloc run` and `memomalloc options`."""
+
+import signal
+import subprocess
+import sys
+import unittest
+
+from support import COMMAND, memomalloc
+
+
+class Run(unittest.TestCase):
+    def test_library_comes_first_and_the_users_preload_stays(self):
+        process = memomalloc("run", "--", "sh", "-c", "echo $LD_PRELOAD",
+                             environment={"LD_PRELOAD": "libm.so.6 /old/libmemomalloc.so.1"})
+        first, *rest = process.stdout.strip().split(":")
+        self.assertIn("libmemomalloc.so", first)
+        self.assertEqual(["libm.so.6"], rest)
+
+    def test_options_become_variables(self):
+        process = memomalloc("run", "--threshold", "1M", "--plan-file", "a b", "--stats", "--", "env")
+        self.assertIn("MEMOMALLOC_THRESHOLD=1M\n", process.stdout)
+        self.assertIn("MEMOMALLOC_PLAN_FILE=a b\n", process.stdout)
+        self.assertIn("MEMOMALLOC_STATS=1\n", process.stdout)
+        self.assertNotIn("MEMOMALLOC_VERBOSE", process.stdout)
+
+    def test_exit_code_is_the_commands(self):
+        self.assertEqual(7, memomalloc("run", "--", "sh", "-c", "exit 7").returncode)
+
+    def test_signals_reach_the_command(self):
+        program = ("import signal, sys\n"
+                   "signal.signal(signal.SIGTERM, lambda *_: sys.exit(9))\n"
+                   "print('ready', flush=True)\n"
+                   "signal.pause()\n")
+        with subprocess.Popen([COMMAND, "run", "--", sys.executable, "-c", program],
+                              stdout=subprocess.PIPE, text=True) as process:
+            self.assertEqual("ready\n", process.stdout.readline())
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(9, process.wait(30))
+
+    def test_the_commands_own_options_are_left_alone(self):
+        self.assertEqual("--help -- --stats\n",
+                         memomalloc("run", "--", "echo", "--help", "--", "--stats").stdout)
+        self.assertEqual("-n\n", memomalloc("run", "printf", "%s\n", "-n").stdout)
+
+    def test_wrong_uses_say_what_to_do(self):
+        for words, advice in ((["run"], "Put it after `--`"),
+                              (["run", "--threshold", "3X", "--", "true"], "units: K, M, G"),
+                              (["run", "--hugepages", "maybe", "--", "true"], "auto"),
+                              (["run", "--no-such", "--", "true"], "--help"),
+                              (["run", "--", "/no/such/program"], "give a program's path"),
+                              (["no-such"], "--help"),
+                              ([], "usage:")):
+            with self.subTest(words=words):
+                process = memomalloc(*words)
+                self.assertEqual(2, process.returncode)
+                self.assertIn(advice, process.stderr)
+                self.assertEqual("", process.stdout)
+
+
+class Options(unittest.TestCase):
+    def test_defaults_and_what_is_set_now(self):
+        lines = memomalloc("options", environment={"MEMOMALLOC_VERBOSE": "2"}).stdout.splitlines()
+        self.assertTrue(any(line.split()[:2] == ["MEMOMALLOC_THRESHOLD", "64K"] for line in lines))
+        self.assertTrue(any(line.startswith("MEMOMALLOC_VERBOSE") and line.endswith("set now: 2")
+                            for line in lines))
+
+
+if __name__ == "__main__":
+    unittest.main()
