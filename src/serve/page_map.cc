@@ -116,26 +116,30 @@ std::uint64_t PageMap::end_of_free(std::uint64_t at, std::uint64_t to) const {
   return at;
 }
 
+PageMap::Run PageMap::next_free(std::uint64_t from, std::uint64_t to) const {
+  for (std::uint64_t at = from; at < to;) {
+    const std::uint8_t bits = state(at);
+    if ((bits & kUsed) == 0) {
+      return {at, end_of_free(at, to) - at};
+    }
+    at += (bits & kStart) != 0 ? length_[at] : 1;
+  }
+  return {};
+}
+
 PageMap::Run PageMap::best_fit(std::uint64_t from, std::uint64_t to, std::uint64_t count,
                                std::uint64_t alignment) const {
   Run best;
   std::uint64_t best_slack = UINT64_MAX;
-  for (std::uint64_t at = from; at < to;) {
-    const std::uint8_t bits = state(at);
-    if ((bits & kUsed) != 0) {
-      at += (bits & kStart) != 0 ? length_[at] : 1;
-      continue;
-    }
-    const std::uint64_t end = end_of_free(at, to);
-    const std::uint64_t start = (at + alignment - 1) & ~(alignment - 1);
-    if (start + count <= end && end - at - count < best_slack) {
+  for (Run run = next_free(from, to); run.count != 0; run = next_free(run.first + run.count, to)) {
+    const std::uint64_t start = (run.first + alignment - 1) & ~(alignment - 1);
+    if (start + count <= run.first + run.count && run.count - count < best_slack) {
       best = {start, count};
-      best_slack = end - at - count;
+      best_slack = run.count - count;
       if (best_slack == 0) {
         break;
       }
     }
-    at = end;
   }
   return best;
 }

@@ -46,6 +46,8 @@ class PageMap {
   // `alignment` (in granules, a power of two); `first` is that aligned start, `count` as asked.
   [[nodiscard]] Run best_fit(std::uint64_t from, std::uint64_t to, std::uint64_t count,
                              std::uint64_t alignment) const;
+  // The next free run inside [from, to).
+  [[nodiscard]] Run next_free(std::uint64_t from, std::uint64_t to) const;
   // The next free run of dirty granules inside [from, to), at most `most` long.
   [[nodiscard]] Run next_dirty(std::uint64_t from, std::uint64_t to, std::uint64_t most) const;
 

@@ -14,30 +14,41 @@ std::atomic<std::uint64_t> clock_of_all_lanes{1};
 
 bool Recorder::prepare(std::uint32_t capacity, bool stamped) {
   const std::uint64_t each =
-      sizeof(Allocation) + sizeof(std::uint64_t) + (stamped ? sizeof(Stamps) : 0);
-  auto* memory = static_cast<char*>(os::map(round_up(each * capacity, os::page_size())));
+      sizeof(Allocation) + 2 * sizeof(std::uint64_t) + (stamped ? sizeof(Stamps) : 0);
+  const std::uint64_t marks = stamped ? kMostMarks * sizeof(Mark) : 0;
+  auto* memory = static_cast<char*>(os::map(round_up(each * capacity + marks, os::page_size())));
   if (memory == nullptr) {
     return false;
   }
   log_ = reinterpret_cast<Allocation*>(memory);
   addresses_ = reinterpret_cast<std::uint64_t*>(log_ + capacity);
-  stamps_ = stamped ? reinterpret_cast<Stamps*>(addresses_ + capacity) : nullptr;
+  live_ = addresses_ + capacity;
+  stamps_ = stamped ? reinterpret_cast<Stamps*>(live_ + capacity) : nullptr;
+  marks_ = stamped ? reinterpret_cast<Mark*>(stamps_ + capacity) : nullptr;
   capacity_ = capacity;
   return true;
 }
 
-std::uint32_t Recorder::note(const Allocation& allocation) {
+std::uint32_t Recorder::note(const Allocation& allocation, std::uint64_t live) {
   const std::uint32_t index = count();
   if (index >= capacity_) {
     return kNotRecorded;
   }
   log_[index] = allocation;
   addresses_[index] = 0;
+  live_[index] = live;
   if (stamps_ != nullptr) {
     stamps_[index] = {clock_of_all_lanes.fetch_add(1, std::memory_order_relaxed), 0, 0};
   }
   count_.store(index + 1, std::memory_order_release);
   return index;
+}
+
+void Recorder::mark() {
+  if (marks_ != nullptr && mark_count_ < kMostMarks) {
+    marks_[mark_count_] = {clock_of_all_lanes.fetch_add(1, std::memory_order_relaxed), mark_count_};
+    ++mark_count_;
+  }
 }
 
 void Recorder::bind(std::uint32_t index, std::uint64_t address, LiveTable& table,

@@ -22,6 +22,12 @@ struct Stamps {
   std::uint32_t freeing_lane = 0;
 };
 
+// An iteration that the host has told, kept only for a trace file.
+struct Mark {
+  std::uint64_t stamp = 0;
+  std::uint64_t number = 0;
+};
+
 class Recorder {
  public:
   // Maps memory for `capacity` allocations, with stamps if `stamped`; false where the system refuses.
@@ -29,24 +35,34 @@ class Recorder {
   [[nodiscard]] bool ready() const { return log_ != nullptr; }
   [[nodiscard]] bool full() const { return count() >= capacity_; }
 
-  // Appends an allocation of the owner; its index, or kNotRecorded when full.
-  std::uint32_t note(const Allocation& allocation);
+  // Appends an allocation of the owner, before which `live` bytes were alive in its arena; its index, or
+  // kNotRecorded when full.
+  std::uint32_t note(const Allocation& allocation, std::uint64_t live);
   // Ties the allocation `index` to the block at `address`, whose live-table slot is `slot`.
   void bind(std::uint32_t index, std::uint64_t address, LiveTable& table, std::uint64_t slot);
   // Enters the death of the block at `address`, if it is one of this log.
   void free(std::uint64_t address, LiveTable& table, std::uint64_t slot, std::uint32_t freeing_lane);
+
+  // The host begins an iteration; kept if stamps are.
+  void mark();
 
   // Forgets everything; blocks of before are unknown from now on.
   void restart() { count_.store(0, std::memory_order_release); }
 
   [[nodiscard]] std::uint32_t count() const { return count_.load(std::memory_order_acquire); }
   [[nodiscard]] std::span<const Allocation> log() const { return {log_, count()}; }
+  [[nodiscard]] std::span<const std::uint64_t> live() const { return {live_, count()}; }
   [[nodiscard]] const Stamps* stamps() const { return stamps_; }
+  [[nodiscard]] std::span<const Mark> marks() const { return {marks_, mark_count_}; }
 
  private:
   Allocation* log_ = nullptr;
   std::uint64_t* addresses_ = nullptr;  // of each allocation's block, to tell equal ids apart
+  std::uint64_t* live_ = nullptr;       // bytes alive before each allocation
   Stamps* stamps_ = nullptr;
+  static constexpr std::uint32_t kMostMarks = 4096;
+  Mark* marks_ = nullptr;
+  std::uint32_t mark_count_ = 0;
   std::uint32_t capacity_ = 0;
   std::atomic<std::uint32_t> count_{0};
 };

@@ -1,0 +1,195 @@
+// The one global, and what happens to it when the process starts, forks, loses a thread or ends. Cold but for
+// the first lines; no lock.
+#include "preload/lifecycle.h"
+
+#include <cerrno>
+#include <cstring>
+#include <pthread.h>
+#include <sys/auxv.h>
+
+#include "preload/process.h"
+#include "preload/shim.h"
+#include "src/base/message.h"
+#include "src/io/export.h"
+
+namespace memo {
+
+constinit Process g_process;
+
+namespace {
+
+constinit pthread_key_t thread_key = 0;
+constinit bool have_thread_key = false;
+constinit bool reported = false;
+constinit bool is_child = false;  // forked without exec: stays silent
+
+Snapshot snapshot() {
+  Snapshot now;
+  const Engine& engine = g_process.engine;
+  auto best = Phase::kIdle;
+  const auto rank = [](Phase phase) {
+    switch (phase) {
+      case Phase::kServing:
+        return 3;
+      case Phase::kReady:
+      case Phase::kLearning:
+        return 2;
+      case Phase::kPooling:
+        return 1;
+      case Phase::kIdle:
+        break;
+    }
+    return 0;
+  };
+  for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
+    const Lane& lane = engine.lane(i);
+    now.counters.add(lane.counters);
+    now.slab_bytes += lane.tallest();
+    now.lower_bound_bytes += lane.bound();
+    now.plan_seconds += lane.plan_seconds();
+    if (rank(lane.phase()) > rank(best)) {
+      best = lane.phase();
+    }
+  }
+  now.threads = engine.lane_count();
+  now.phase = g_process.options.DISABLE != 0 ? "disabled" : name_of(best);
+  return now;
+}
+
+void complain(const char* what, const char* path) {
+  Line() << "cannot write the " << what << " to '" << path << "': " << std::strerror(errno);
+}
+
+void write_stats(const RecursionGuard& guard, bool last) {
+  const option::Path& file = g_process.options.STATS_FILE;
+  if (file.empty() || is_child) {
+    return;
+  }
+  char path[4096];
+  if (!expand_path(file.view(), path, sizeof path)) {
+    errno = ENAMETOOLONG;
+    complain("statistics", file.value);
+    return;
+  }
+  // A shell around the program must not put its empty statistics over the program's.
+  if (!g_process.engine.opened() && access(path, F_OK) == 0) {
+    return;
+  }
+  if (!write_stats_file(guard, path, snapshot()) && last) {
+    complain("statistics", path);
+  }
+}
+
+void write_trace_file(const RecursionGuard& guard) {
+  const option::Path& file = g_process.options.TRACE_FILE;
+  const Engine& engine = g_process.engine;
+  if (file.empty() || is_child || !engine.opened()) {
+    return;
+  }
+  const Recorder* recorders[Engine::kMostLanes];
+  for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
+    recorders[i] = &engine.lane(i).recorder();
+  }
+  char path[4096];
+  if (!expand_path(file.view(), path, sizeof path) ||
+      !write_trace(guard, path, {recorders, engine.lane_count()})) {
+    complain("trace", file.value);
+  }
+}
+
+void report() {
+  if (reported) {
+    return;
+  }
+  reported = true;
+  const int saved = errno;
+  const RecursionGuard guard;
+  const Options& options = g_process.options;
+  write_stats(guard, true);
+  write_trace_file(guard);
+  if (!is_child && options.STATS != 0) {
+    print_stats(snapshot());
+  }
+  if (!is_child && options.VERBOSE >= 1 && g_process.engine.opened()) {
+    const Snapshot now = snapshot();
+    const std::uint64_t large = now.counters.since_large_bytes.get();
+    const std::uint64_t served = now.counters.served_bytes.get();
+    Line() << "exit: " << now.phase << ", " << now.counters.iterations.get() << " iterations, "
+           << (large == 0 ? 0 : served * 100 / large) << " % of large bytes served since serving began, slab "
+           << now.slab_bytes << " of bound " << now.lower_bound_bytes << " bytes, "
+           << served / 4096 << " page faults avoided at most";
+  }
+  errno = saved;
+}
+
+void phase_changed(const RecursionGuard& guard) { write_stats(guard, false); }
+
+void trim_next() {
+  if (g_process.next.malloc_trim != nullptr) {
+    g_process.next.malloc_trim(0);
+  }
+}
+
+void thread_ends(void*) { g_process.engine.thread_ended(); }
+
+// The key's value only has to be non-null for thread_ends to be called.
+void thread_begins() {
+  if (have_thread_key) {
+    pthread_setspecific(thread_key, &g_process);
+  }
+}
+
+void before_fork() { g_process.engine.before_fork(); }
+void after_fork_in_parent() { g_process.engine.after_fork_in_parent(); }
+void after_fork_in_child() {
+  is_child = true;
+  g_process.engine.after_fork_in_child();
+}
+
+[[gnu::constructor]] void start() {
+  const RecursionGuard guard;
+  Process& process = g_process;
+  std::free(std::malloc(1));  // the next allocator is found before there is a second thread
+  // In secure mode (setuid) the environment is an attacker's: the defaults hold.
+  if (getauxval(AT_SECURE) == 0) {
+    read_options(environ, process.options);
+  }
+  const bool on = process.options.DISABLE == 0 && runs_in(process.options.EXE.view());
+  if (on) {
+    have_thread_key = pthread_key_create(&thread_key, thread_ends) == 0;
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    process.engine.on_new_thread(thread_begins);
+    process.engine.configure(process.options, trim_next, phase_changed);
+  }
+  const std::uint64_t threshold = on ? process.options.THRESHOLD : UINT64_MAX;
+  process.threshold = threshold != 0 ? threshold : 1;
+  shim::open_fast_paths();
+  if (on && process.options.VERBOSE >= 1) {
+    Line() << MEMO_VERSION << ": watching blocks of at least " << process.threshold << " bytes";
+  }
+}
+
+[[gnu::destructor]] void end() { report(); }
+
+}  // namespace
+
+void exit_now(int code) {
+  report();
+  g_process.next._exit(code);
+  __builtin_unreachable();
+}
+
+std::size_t stats_json(char* buffer, std::size_t size) {
+  const RecursionGuard guard;
+  return format_json(snapshot(), buffer, size);
+}
+
+void release() {
+  const RecursionGuard guard;
+  if (g_process.engine.opened()) {
+    g_process.engine.give_back();
+    trim_next();
+  }
+}
+
+}  // namespace memo

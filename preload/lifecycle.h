@@ -1,0 +1,17 @@
+// Start, fork, thread end and exit of the process, and what is written about it. Hot but for the reports.
+#pragma once
+
+#include <cstddef>
+
+namespace memo {
+
+// Writes the reports, then ends the process as _exit does.
+[[noreturn]] void exit_now(int code);
+
+// The statistics as JSON; the length of the whole text, as snprintf counts.
+std::size_t stats_json(char* buffer, std::size_t size);
+
+// Gives all slabs and unused memory back, the next allocator's included.
+void release();
+
+}  // namespace memo

@@ -1,0 +1,29 @@
+// All that is global: one constinit object, defined in lifecycle.cc. Hot.
+#pragma once
+
+#include <cstdint>
+
+#include "preload/bootstrap.h"
+#include "preload/next.h"
+#include "src/base/options.h"
+#include "src/engine/engine.h"
+
+namespace memo {
+
+struct Process {
+  // Read by every malloc and free, so together in one cache line, which nothing writes after start-up.
+  // Sizes of at least `threshold` and pointers of at least `lowest` take the slow path; the initial zeros
+  // send every call there, where the next allocator is looked up.
+  alignas(64) std::uint64_t threshold = 0;
+  std::uint64_t lowest = 0;
+  Next next;
+
+  alignas(64) Engine engine;
+  Options options;
+  Bootstrap bootstrap;
+  bool looking = false;  // find_next is at work on this, the only, thread
+};
+
+extern constinit Process g_process;
+
+}  // namespace memo

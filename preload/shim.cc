@@ -1,0 +1,251 @@
+#include "preload/shim.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "preload/process.h"
+#include "src/base/bits.h"
+#include "src/base/message.h"
+#include "src/base/os.h"
+
+namespace memo::shim {
+namespace {
+
+constexpr std::uint64_t kDefaultAlignment = 16;  // of malloc on all 64-bit ABIs
+constexpr std::uint64_t kMostBytes = PTRDIFF_MAX;
+
+// True once the next allocator is known. False inside the look-up itself, when bootstrap has to serve.
+bool have_next() {
+  Process& process = g_process;
+  if (__atomic_load_n(&process.next.malloc, __ATOMIC_ACQUIRE) != nullptr) [[likely]] {
+    return true;
+  }
+  if (process.looking) {
+    return false;
+  }
+  process.looking = true;
+  find_next(process.next);
+  process.looking = false;
+  return true;
+}
+
+bool is_large(std::uint64_t size) {
+  return size >= g_process.threshold && g_process.threshold != 0 && size <= kMostBytes;
+}
+
+void* large(std::uint64_t size, std::uint64_t alignment, Op op, bool zero) {
+  Engine& engine = g_process.engine;
+  const bool open = engine.opened();
+  const int saved = errno;
+  void* block = engine.allocate({size, alignment, op, zero});
+  if (block != nullptr) {
+    errno = saved;
+  }
+  if (!open) [[unlikely]] {
+    open_fast_paths();
+  }
+  return block;
+}
+
+// For the functions that take an alignment; nullptr: the next allocator's, which checks the arguments too.
+void* large_aligned(std::uint64_t alignment, std::uint64_t size, Op op) {
+  if (!is_large(size) || !is_power_of_two(alignment)) {
+    return nullptr;
+  }
+  return large(size, alignment < kDefaultAlignment ? kDefaultAlignment : alignment, op, false);
+}
+
+void free_owned(void* pointer) {
+  if (!g_process.engine.free(pointer)) {
+    fail("free(): invalid pointer or double free");
+  }
+}
+
+// Moves a block of the engine to one of `size` bytes elsewhere.
+void* move_owned(void* pointer, std::size_t now, std::size_t size) {
+  void* moved = is_large(size) ? large(size, kDefaultAlignment, Op::k_realloc, false) : nullptr;
+  if (moved == nullptr) {
+    moved = g_process.next.malloc(size);
+  }
+  if (moved != nullptr) {
+    std::memcpy(moved, pointer, now < size ? now : size);
+    free_owned(pointer);
+  }
+  return moved;
+}
+
+void* realloc_owned(void* pointer, std::size_t size) {
+  Engine& engine = g_process.engine;
+  if (size == 0) {
+    free_owned(pointer);
+    return nullptr;
+  }
+  if (size > kMostBytes) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  const std::size_t now = engine.size(pointer);
+  if (now == 0) {
+    fail("realloc(): invalid pointer");
+  }
+  const int saved = errno;
+  if (is_large(size) && engine.resize(pointer, size)) {
+    errno = saved;
+    return pointer;
+  }
+  void* moved = move_owned(pointer, now, size);
+  if (moved == nullptr && size <= now) {
+    return pointer;  // too large for its size, but never lost
+  }
+  return moved;
+}
+
+void* realloc_bootstrap(void* pointer, std::size_t size) {
+  void* moved = have_next() ? g_process.next.malloc(size) : g_process.bootstrap.allocate(size);
+  if (moved != nullptr) {
+    const std::size_t now = Bootstrap::size(pointer);
+    std::memcpy(moved, pointer, now < size ? now : size);
+  }
+  return moved;
+}
+
+}  // namespace
+
+void open_fast_paths() {
+  Process& process = g_process;
+  const std::uint64_t region = process.engine.base();
+  const std::uint64_t bootstrap = process.bootstrap.base();
+  __atomic_store_n(&process.lowest, region < bootstrap ? region : bootstrap, __ATOMIC_RELEASE);
+}
+
+void* malloc(std::size_t size) {
+  if (!have_next()) {
+    return g_process.bootstrap.allocate(size);
+  }
+  void* block = is_large(size) ? large(size, kDefaultAlignment, Op::k_malloc, false) : nullptr;
+  return block != nullptr ? block : g_process.next.malloc(size);
+}
+
+void free(void* pointer) {
+  if (pointer == nullptr || g_process.bootstrap.owns(pointer)) {
+    return;
+  }
+  if (g_process.engine.owns(pointer)) {
+    free_owned(pointer);
+  } else if (have_next()) {
+    g_process.next.free(pointer);
+  }
+}
+
+void* calloc(std::size_t count, std::size_t size) {
+  std::size_t bytes = 0;
+  const bool overflow = __builtin_mul_overflow(count, size, &bytes);
+  if (!have_next()) {
+    return overflow ? nullptr : g_process.bootstrap.allocate(bytes);
+  }
+  void* block = !overflow && is_large(bytes) ? large(bytes, kDefaultAlignment, Op::k_calloc, true)
+                                             : nullptr;
+  return block != nullptr ? block : g_process.next.calloc(count, size);
+}
+
+void* realloc(void* pointer, std::size_t size) {
+  if (pointer == nullptr) {
+    return malloc(size);
+  }
+  if (g_process.bootstrap.owns(pointer)) {
+    return realloc_bootstrap(pointer, size);
+  }
+  if (g_process.engine.owns(pointer)) {
+    return realloc_owned(pointer, size);
+  }
+  if (!have_next()) {
+    return nullptr;
+  }
+  void* block = g_process.next.realloc(pointer, size);
+  if (block != nullptr && is_large(size)) {
+    g_process.engine.note_foreign_growth(size);
+  }
+  return block;
+}
+
+void* reallocarray(void* pointer, std::size_t count, std::size_t size) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size, &bytes)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return realloc(pointer, bytes);
+}
+
+int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
+  if (!have_next()) {
+    *result = g_process.bootstrap.allocate(size, alignment);
+    return *result == nullptr ? ENOMEM : 0;
+  }
+  void* block = alignment % sizeof(void*) == 0
+                    ? large_aligned(alignment, size, Op::k_posix_memalign)
+                    : nullptr;
+  if (block == nullptr) {
+    return g_process.next.posix_memalign(result, alignment, size);
+  }
+  *result = block;
+  return 0;
+}
+
+void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  if (!have_next()) {
+    return g_process.bootstrap.allocate(size, alignment);
+  }
+  void* block = large_aligned(alignment, size, Op::k_aligned_alloc);
+  return block != nullptr ? block : g_process.next.aligned_alloc(alignment, size);
+}
+
+void* memalign(std::size_t alignment, std::size_t size) {
+  if (!have_next()) {
+    return g_process.bootstrap.allocate(size, alignment);
+  }
+  void* block = large_aligned(alignment, size, Op::k_memalign);
+  return block != nullptr ? block : g_process.next.memalign(alignment, size);
+}
+
+void* valloc(std::size_t size) {
+  if (!have_next()) {
+    return g_process.bootstrap.allocate(size, os::page_size());
+  }
+  void* block = large_aligned(os::page_size(), size, Op::k_valloc);
+  return block != nullptr ? block : g_process.next.valloc(size);
+}
+
+void* pvalloc(std::size_t size) {
+  if (!have_next()) {
+    return g_process.bootstrap.allocate(size, os::page_size());
+  }
+  // Rounding up may not overflow: the next allocator refuses what is too large.
+  void* block = size <= kMostBytes - os::page_size()
+                    ? large_aligned(os::page_size(), round_up(size, os::page_size()), Op::k_pvalloc)
+                    : nullptr;
+  return block != nullptr ? block : g_process.next.pvalloc(size);
+}
+
+std::size_t malloc_usable_size(void* pointer) {
+  if (pointer == nullptr) {
+    return 0;
+  }
+  if (g_process.bootstrap.owns(pointer)) {
+    return Bootstrap::size(pointer);
+  }
+  if (g_process.engine.owns(pointer)) {
+    return g_process.engine.size(pointer);
+  }
+  return have_next() ? g_process.next.malloc_usable_size(pointer) : 0;
+}
+
+int malloc_trim(std::size_t pad) {
+  const bool ours = g_process.engine.opened() && g_process.engine.trim();
+  const int theirs =
+      have_next() && g_process.next.malloc_trim != nullptr ? g_process.next.malloc_trim(pad) : 0;
+  return ours || theirs != 0 ? 1 : 0;
+}
+
+}  // namespace memo::shim

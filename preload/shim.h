@@ -1,0 +1,25 @@
+// The semantics of each entry point: what to check, whom to ask, how a block crosses the borders between the
+// engine's memory and the next allocator's. Hot.
+#pragma once
+
+#include <cstddef>
+
+namespace memo::shim {
+
+void* malloc(std::size_t size);
+void free(void* pointer);
+void* calloc(std::size_t count, std::size_t size);
+void* realloc(void* pointer, std::size_t size);
+void* reallocarray(void* pointer, std::size_t count, std::size_t size);
+int posix_memalign(void** result, std::size_t alignment, std::size_t size);
+void* aligned_alloc(std::size_t alignment, std::size_t size);
+void* memalign(std::size_t alignment, std::size_t size);
+void* valloc(std::size_t size);
+void* pvalloc(std::size_t size);
+std::size_t malloc_usable_size(void* pointer);
+int malloc_trim(std::size_t pad);
+
+// Sets the fields of g_process that decide the fast paths, from the options and the engine's region.
+void open_fast_paths();
+
+}  // namespace memo::shim

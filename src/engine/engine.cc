@@ -1,0 +1,232 @@
+#include "src/engine/engine.h"
+
+#include <algorithm>
+#include <new>
+
+#include "src/base/bits.h"
+#include "src/base/message.h"
+#include "src/base/os.h"
+
+namespace memo {
+namespace {
+
+// All lanes together reserve at most this much address space: an eighth of what x86-64 and most AArch64
+// kernels give a process.
+constexpr std::uint64_t kMostReserved = 16ULL << 40;
+// Under RLIMIT_AS at most this share of what is left is reserved; the program needs the rest.
+constexpr std::uint64_t kShareUnderLimit = 4;
+constexpr std::uint64_t kLeastSpace = 64ULL << 20;
+
+}  // namespace
+
+void Engine::configure(const Options& options, void (*trim_next)(),
+                       void (*phase_changed)(const RecursionGuard&)) {
+  options_ = &options;
+  trim_next_ = trim_next;
+  phase_changed_ = phase_changed;
+}
+
+// Reserves the region: two spaces a lane, each as large as physical memory where address space allows.
+bool Engine::open_region() {
+  const std::uint64_t left = os::address_space_left();
+  std::uint64_t lanes = kMostLanes;
+  std::uint64_t space = std::bit_ceil(os::physical_memory());
+  std::uint64_t most = kMostReserved;
+  if (left != UINT64_MAX) {
+    lanes = 2;
+    most = left / kShareUnderLimit;
+  }
+  space = std::min(space, std::bit_floor(std::max<std::uint64_t>(most / (2 * lanes), 1)));
+  const std::uint64_t own =
+      round_up(sizeof(Shared) + lanes * (sizeof(Lane) + 2 * sizeof(Space)) + 64, os::page_size());
+  auto* memory = static_cast<char*>(os::map(own));
+  for (; memory != nullptr && space >= kLeastSpace; space /= 2) {
+    const std::uint64_t bytes = 2 * lanes * space;
+    const std::uint64_t record = round_up(Space::record_bytes(space), os::page_size());
+    auto* base = static_cast<char*>(os::reserve(bytes, kMostAlignment));
+    auto* records = base == nullptr ? nullptr
+                                    : static_cast<char*>(os::reserve(2 * lanes * record, os::page_size()));
+    if (records == nullptr) {
+      continue;
+    }
+    shared_ = new (memory) Shared;
+    lanes_ = reinterpret_cast<Lane*>(memory + round_up(sizeof(Shared), 64));
+    spaces_ = reinterpret_cast<Space*>(lanes_ + lanes);
+    for (std::uint64_t i = 0; i < 2 * lanes; ++i) {
+      new (spaces_ + i) Space;
+      spaces_[i].open(base + i * space, records + i * record, space);
+    }
+    lanes_possible_ = static_cast<std::uint32_t>(lanes);
+    space_shift_ = log2_floor(space);
+    bytes_ = bytes;
+    base_.store(reinterpret_cast<std::uint64_t>(base), std::memory_order_release);
+    return true;
+  }
+  return false;
+}
+
+Lane* Engine::adopt() {
+  const RecursionGuard guard;
+  const StackBounds stack = find_stack_bounds();
+  Lane* lane = take_lane(stack);
+  if (lane == nullptr) {
+    t_state.left = true;
+    return nullptr;
+  }
+  t_state.lane = lane;
+  if (new_thread_ != nullptr) {
+    new_thread_();
+  }
+  return lane;
+}
+
+// An idle lane of a thread that has ended, the one left last first, or a new one.
+Lane* Engine::take_lane(const StackBounds& stack) {
+  const ScopedLock held(registry_);
+  if (!opened()) {
+    if (refused_ || !open_region()) {
+      refused_ = true;
+      return nullptr;
+    }
+    shared_->slab_limit =
+        options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : os::physical_memory() / 2;
+    shared_->plan_milliseconds = options_->PLAN_TIME;
+    shared_->verbose = options_->VERBOSE;
+    shared_->huge_pages = options_->HUGEPAGES != Choice::kNever;
+    shared_->keep_trace = !options_->TRACE_FILE.empty();
+    shared_->planner = options_->PLANNER.value;
+    shared_->trim_next = trim_next_;
+    shared_->phase_changed = phase_changed_;
+  }
+  const std::uint32_t used = used_.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < used; ++i) {
+    if (lanes_[i].phase() == Phase::kIdle) {
+      lanes_[i].enter(stack);
+      return &lanes_[i];
+    }
+  }
+  if (used == lanes_possible_) {
+    return nullptr;
+  }
+  Lane* lane = new (lanes_ + used) Lane;
+  lane->open(shared_, used, spaces_ + 2 * used, spaces_ + 2 * used + 1);
+  lane->enter(stack);
+  used_.store(used + 1, std::memory_order_release);
+  return lane;
+}
+
+void* Engine::allocate(const Request& request) {
+  ThreadState& thread = t_state;
+  if (thread.inside != 0 || request.alignment > kMostAlignment) {
+    return nullptr;
+  }
+  Lane* lane = thread.lane;
+  if (lane == nullptr) [[unlikely]] {
+    if (thread.left || options_ == nullptr || (lane = adopt()) == nullptr) {
+      return nullptr;
+    }
+  }
+  return lane->allocate(request);
+}
+
+Engine::Place Engine::place_of(const void* pointer) const {
+  const std::uint64_t offset =
+      reinterpret_cast<std::uint64_t>(pointer) - base_.load(std::memory_order_relaxed);
+  const auto space = static_cast<std::uint32_t>(offset >> space_shift_);
+  return {space, space / 2, space % 2 == 1};
+}
+
+bool Engine::free(void* pointer) {
+  const Place place = place_of(pointer);
+  if (place.lane >= lane_count() || !spaces_[place.space].plausible(pointer)) {
+    return false;
+  }
+  Lane& lane = lanes_[place.lane];
+  const Lane* mine = t_state.lane;
+  const auto by = mine == nullptr ? kMostLanes : static_cast<std::uint32_t>(mine - lanes_);
+  return place.slab ? lane.free_slab(pointer, by) : lane.free_arena(pointer, by);
+}
+
+std::uint64_t Engine::size(const void* pointer) const {
+  const Place place = place_of(pointer);
+  const Space& space = spaces_[place.space];
+  if (place.lane >= lane_count() || !space.plausible(pointer)) {
+    return 0;
+  }
+  return space.pages.length(space.granule_of(pointer)) * kGranule;
+}
+
+bool Engine::resize(void* pointer, std::uint64_t bytes) {
+  const std::uint64_t now = size(pointer);
+  const Place place = place_of(pointer);
+  if (!place.slab && t_state.inside == 0 && &lanes_[place.lane] == t_state.lane) {
+    return t_state.lane->resize_arena(pointer, bytes);
+  }
+  // A block of the slab, or of another thread's lane, stays where it is while at least half of it is used.
+  return bytes <= now && bytes >= now / 2;
+}
+
+void Engine::note_foreign_growth(std::uint64_t bytes) {
+  Lane* lane = t_state.lane;
+  if (lane != nullptr && t_state.inside == 0) {
+    lane->note_foreign_growth(bytes);
+  }
+}
+
+void Engine::iteration() {
+  Lane* lane = t_state.lane;
+  if (lane != nullptr && t_state.inside == 0) {
+    const RecursionGuard guard;
+    lane->iteration(guard);
+  }
+}
+
+void Engine::give_back() {
+  for (std::uint32_t i = 0; i < lane_count(); ++i) {
+    lanes_[i].give_back();
+  }
+}
+
+bool Engine::trim() {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < lane_count(); ++i) {
+    bytes += lanes_[i].trim();
+  }
+  return bytes != 0;
+}
+
+void Engine::thread_ended() {
+  ThreadState& thread = t_state;
+  thread.left = true;
+  if (thread.lane != nullptr) {
+    thread.lane->leave();
+    thread.lane = nullptr;
+  }
+}
+
+void Engine::before_fork() {
+  registry_.lock();
+  if (shared_ != nullptr) {
+    shared_->store.lock().lock();
+  }
+}
+
+void Engine::after_fork_in_parent() {
+  if (shared_ != nullptr) {
+    shared_->store.lock().unlock();
+  }
+  registry_.unlock();
+}
+
+void Engine::after_fork_in_child() {
+  after_fork_in_parent();
+  for (std::uint32_t i = 0; i < lane_count(); ++i) {
+    if (&lanes_[i] == t_state.lane) {
+      lanes_[i].after_fork();
+    } else if (lanes_[i].phase() != Phase::kIdle) {
+      lanes_[i].orphan();
+    }
+  }
+}
+
+}  // namespace memo

@@ -1,0 +1,92 @@
+// The engine: all lanes and the region they live in. Hot. One constinit object per process
+// (preload/lifecycle.cc), or as many as a unit test likes.
+//
+// It answers nullptr for "not mine"; only its caller knows the next allocator.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "src/base/options.h"
+#include "src/engine/lane.h"
+
+namespace memo {
+
+class Engine {
+ public:
+  static constexpr std::uint32_t kMostLanes = 64;
+
+  constexpr Engine() = default;
+
+  // Takes the options; nothing is set up before the first large allocation. Once, before allocate().
+  void configure(const Options& options, void (*trim_next)(),
+                 void (*phase_changed)(const RecursionGuard&));
+  // Called with a thread's first lane, so that the host can have thread_ended() called at its end.
+  void on_new_thread(void (*hook)()) { new_thread_ = hook; }
+
+  // Greatest alignment served, bytes.
+  static constexpr std::uint64_t kMostAlignment = 64ULL << 20;
+  // A block for the request, or nullptr: the next allocator's. Any thread. Requires size >= 1.
+  void* allocate(const Request& request);
+  // True if the pointer lies in the engine's region; free, size and resize take such pointers only.
+  [[nodiscard]] bool owns(const void* pointer) const {
+    return reinterpret_cast<std::uint64_t>(pointer) - base_.load(std::memory_order_relaxed) < bytes_;
+  }
+  // Releases the block; false if none starts at `pointer`. Any thread.
+  bool free(void* pointer);
+  // Usable bytes of the block, 0 if none starts at `pointer`.
+  [[nodiscard]] std::uint64_t size(const void* pointer) const;
+  // Changes the size in place where that is possible without waste.
+  bool resize(void* pointer, std::uint64_t bytes);
+
+  // The host begins an iteration on the calling thread.
+  void iteration();
+  // Gives all slabs and unused memory back, on request.
+  void give_back();
+  // Gives unused memory outside the slabs back; true if there was some.
+  bool trim();
+  void thread_ended();
+
+  // Around fork(): the parent holds the registry's lock, so that the child finds it whole.
+  void before_fork();
+  void after_fork_in_parent();
+  void after_fork_in_child();
+
+  [[nodiscard]] std::uint32_t lane_count() const { return used_.load(std::memory_order_acquire); }
+  [[nodiscard]] const Lane& lane(std::uint32_t number) const { return lanes_[number]; }
+  [[nodiscard]] const Shared& shared() const { return *shared_; }
+  // Lowest address of the region; UINT64_MAX before there is one.
+  [[nodiscard]] std::uint64_t base() const { return base_.load(std::memory_order_relaxed); }
+  // A block of the next allocator has grown to `bytes`, which is large, by realloc.
+  void note_foreign_growth(std::uint64_t bytes);
+  [[nodiscard]] bool opened() const { return base_.load(std::memory_order_relaxed) != kNowhere; }
+
+ private:
+  static constexpr std::uint64_t kNowhere = UINT64_MAX;
+  struct Place {
+    std::uint32_t space;
+    std::uint32_t lane;
+    bool slab;
+  };
+  [[nodiscard]] Place place_of(const void* pointer) const;
+  Lane* adopt();
+  bool open_region();
+  Lane* take_lane(const StackBounds& stack);
+
+  std::atomic<std::uint64_t> base_{kNowhere};
+  std::uint64_t bytes_ = 0;  // of the region
+  std::uint32_t space_shift_ = 0;
+  std::uint32_t lanes_possible_ = 0;
+  std::atomic<std::uint32_t> used_{0};  // lanes ever taken
+  bool refused_ = false;                // the system gave no region
+  Space* spaces_ = nullptr;             // two a lane: arena, slab
+  Lane* lanes_ = nullptr;
+  Shared* shared_ = nullptr;
+  const Options* options_ = nullptr;
+  void (*trim_next_)() = nullptr;
+  void (*phase_changed_)(const RecursionGuard&) = nullptr;
+  void (*new_thread_)() = nullptr;
+  SpinLock registry_;
+};
+
+}  // namespace memo

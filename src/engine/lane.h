@@ -1,0 +1,143 @@
+// A lane: what follows one thread's stream of large allocations. Hot.
+//
+//            the stream repeats            quiet point reached
+//  kLearning ------------------> kReady ----------------------> kServing
+//     ^  |                         | differs                      |
+//     |  +-- recorder full, often  v                              | most calls differ
+//     |                   kPooling (arena alone)                  v
+//     +-----------------------------------------------------------+   a known plan fits: kServing at once
+//
+// In every phase but serving the arena gives the memory; while serving, the slab, or the arena for what does
+// not match. Exactly one thread owns a lane at a time and is the only one to call it, but for free(), which
+// any thread may call. `entered_` keeps out a signal handler's allocation in the middle of another, and
+// maintenance by other threads; nobody waits for it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "src/base/counters.h"
+#include "src/base/guard.h"
+#include "src/base/spin_lock.h"
+#include "src/engine/plan_store.h"
+#include "src/serve/arena.h"
+#include "src/serve/server.h"
+#include "src/serve/space.h"
+#include "src/trace/recorder.h"
+#include "src/trace/repeat.h"
+#include "src/trace/signature.h"
+
+namespace memo {
+
+struct Request {
+  std::uint64_t size = 0;
+  std::uint64_t alignment = 16;  // bytes, a power of two
+  Op op = Op::k_malloc;
+  bool zero = false;
+};
+
+enum class Phase : std::uint8_t { kIdle, kLearning, kReady, kServing, kPooling };
+const char* name_of(Phase phase);
+
+// What all lanes share.
+struct Shared {
+  PlanStore store;
+  std::atomic<std::uint64_t> slab_bytes{0};  // height of all slabs that have memory
+  std::uint64_t slab_limit = 0;
+  std::uint64_t plan_milliseconds = 20;
+  std::uint64_t verbose = 0;
+  bool huge_pages = true;
+  bool keep_trace = false;
+  const char* planner = "portfolio";
+  void (*trim_next)() = nullptr;      // gives back what the next allocator keeps
+  void (*phase_changed)(const RecursionGuard&) = nullptr;  // for the statistics file
+};
+
+class Lane {
+ public:
+  // Ties the lane to its two spaces and number. Once, before any other call.
+  void open(Shared* shared, std::uint32_t number, Space* arena, Space* slab);
+
+  // The calling thread owns the lane from now on, until leave().
+  void enter(const StackBounds& stack);
+  void leave();
+  [[nodiscard]] Phase phase() const { return phase_.load(std::memory_order_relaxed); }
+
+  // A block for the request, or nullptr: the next allocator's. Owner only.
+  void* allocate(const Request& request);
+  // Changes the size of the arena block at `start` in place, if there is room. Owner only.
+  bool resize_arena(void* start, std::uint64_t bytes);
+  // Counts a block of the next allocator that realloc has made large. Owner only.
+  void note_foreign_growth(std::uint64_t bytes);
+  // The host begins an iteration. Owner only.
+  void iteration(const RecursionGuard& guard);
+
+  // Releases a block of this lane's arena or slab; false if none starts there. Any thread.
+  bool free_arena(void* start, std::uint32_t freeing_lane);
+  bool free_slab(void* start, std::uint32_t freeing_lane);
+
+  // Gives back the memory of the slab that no block uses, and ends serving. From any thread: false if the
+  // lane is just at work.
+  bool give_back();
+  // Gives the arena's unused memory back; bytes.
+  std::uint64_t trim();
+  // In a forked child, where only the forking thread lives on: no plan, no slab, learning anew.
+  void after_fork();
+  // In a forked child: the lane's owner does not exist any more.
+  void orphan();
+
+  [[nodiscard]] const Space& arena_space() const { return *arena_space_; }
+  [[nodiscard]] const Space& slab_space() const { return *slab_space_; }
+  [[nodiscard]] const Recorder& recorder() const { return recorder_; }
+  [[nodiscard]] const Arena& arena() const { return arena_; }
+  // Greatest height that the slab has had, bytes, and the greatest bound of the plans served from it.
+  [[nodiscard]] std::uint64_t tallest() const { return tallest_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t bound() const { return bound_.load(std::memory_order_relaxed); }
+  [[nodiscard]] double plan_seconds() const { return plan_seconds_; }
+
+  Counters counters;
+
+ private:
+  void* serve(const Request& request);
+  void* learn(const Request& request, std::uint64_t site);
+  void* pool(const Request& request);
+  void fall_back(const Request& request, Miss miss);
+  void try_to_learn();
+  bool make_plan(const Schedule* schedule, std::uint32_t iteration);
+  void follow_known_plans(std::uint64_t size);
+  void wait_for_quiet(std::uint64_t size);
+  void start_serving();
+  void diverge();
+  void drop_plan();
+  bool open_slab(std::uint64_t height);
+  void set_phase(Phase phase);
+
+  Shared* shared_ = nullptr;
+  std::uint32_t number_ = 0;
+  std::atomic<Phase> phase_{Phase::kIdle};
+  SpinLock entered_;
+  Space* arena_space_ = nullptr;
+  Space* slab_space_ = nullptr;
+  Arena arena_;
+  Server server_;
+  Plan* plan_ = nullptr;
+  std::uint32_t position_ = 0;        // kReady: the plan's step that comes next
+  std::uint64_t quiet_level_ = 0;     // kReady: live bytes at which to start
+  std::uint32_t patience_ = 0;        // kReady: calls until starting anyway
+  std::uint64_t served_before_ = 0;   // served allocations when this serving began
+  std::atomic<std::uint64_t> slab_height_{0};  // bytes of slab that have memory
+  std::atomic<std::uint64_t> tallest_{0};
+  std::atomic<std::uint64_t> bound_{0};
+  double plan_seconds_ = 0;
+  std::uint64_t aged_at_ = 0;         // when the arena last aged, ns
+  std::uint32_t restarts_ = 0;        // of a full recorder
+  Follower follower_;
+  Recorder recorder_;
+  Repeat repeat_;
+  StackBounds stack_;
+  static constexpr std::uint32_t kMostMarks = 64;
+  std::uint32_t marks_[kMostMarks] = {};  // allocations recorded before each told iteration
+  std::uint32_t mark_count_ = 0;
+};
+
+}  // namespace memo

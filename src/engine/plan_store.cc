@@ -1,0 +1,86 @@
+#include "src/engine/plan_store.h"
+
+namespace memo {
+namespace {
+
+// Calls in a row that must fit before a known plan is taken up again. A wrong guess costs fallbacks only.
+constexpr std::uint32_t kFit = 8;
+
+}  // namespace
+
+Plan* PlanStore::take_slot() {
+  const ScopedLock held(lock_);
+  std::uint32_t chosen = kMost;
+  for (std::uint32_t slot = 0; slot < kMost; ++slot) {
+    const bool idle = plans_[slot].users.load(std::memory_order_acquire) == 0;
+    if (state_[slot] == State::kEmpty || (state_[slot] == State::kWithdrawn && idle)) {
+      chosen = slot;
+      break;
+    }
+    if (state_[slot] == State::kVisible && idle &&
+        (chosen == kMost || plans_[slot].used_at < plans_[chosen].used_at)) {
+      chosen = slot;
+    }
+  }
+  if (chosen == kMost) {
+    return nullptr;
+  }
+  if (state_[chosen] == State::kVisible) {
+    visible_count_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  state_[chosen] = State::kBeingMade;
+  return &plans_[chosen];
+}
+
+void PlanStore::publish(Plan* plan) {
+  const ScopedLock held(lock_);
+  plan->users = 1;
+  plan->used_at = ++clock_;
+  state_[slot_of(plan)] = State::kVisible;
+  visible_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void PlanStore::acquire(Plan* plan) {
+  const ScopedLock held(lock_);
+  plan->users.fetch_add(1, std::memory_order_acq_rel);
+  plan->used_at = ++clock_;
+}
+
+void PlanStore::release(Plan* plan) { plan->users.fetch_sub(1, std::memory_order_acq_rel); }
+
+void PlanStore::withdraw(Plan* plan) {
+  const ScopedLock held(lock_);
+  State& state = state_[slot_of(plan)];
+  if (state == State::kVisible) {
+    visible_count_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  state = State::kWithdrawn;
+}
+
+Follower::Found Follower::next(PlanStore& store, std::uint64_t size) {
+  for (std::uint32_t i = 0; i + 1 < kContext; ++i) {
+    recent_[i] = recent_[i + 1];
+  }
+  recent_[kContext - 1] = size;
+  Found found;
+  store.for_each([&](Plan& plan, std::uint32_t slot) {
+    const Schedule& schedule = *plan.schedule;
+    Place& place = places_[slot];
+    if (place.step < schedule.count && schedule.steps[place.step].size == size) {
+      ++place.run;
+    } else {
+      place.step = plan.index.find(schedule, recent_, 0);
+      place.run = place.step == kNoStep ? 0 : kContext;
+    }
+    if (place.step != kNoStep) {
+      place.step = (place.step + 1) % schedule.count;
+    }
+    if (place.run >= kFit && found.plan == nullptr) {
+      found = {&plan, place.step};
+      plan.users.fetch_add(1, std::memory_order_acq_rel);
+    }
+  });
+  return found;
+}
+
+}  // namespace memo

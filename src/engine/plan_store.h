@@ -1,0 +1,87 @@
+// The plans of the process: learned by one lane, followed by any. Hot to follow, changed under one lock that
+// is never held across a call out.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "src/base/spin_lock.h"
+#include "src/serve/context_index.h"
+#include "src/serve/schedule.h"
+
+namespace memo {
+
+struct Plan {
+  const Schedule* schedule = nullptr;
+  ContextIndex index;
+  std::uint32_t* index_memory = nullptr;
+  std::uint32_t iteration = 0;           // steps of one iteration; the schedule may span several
+  std::atomic<std::uint32_t> users{0};   // lanes that serve it; while > 0 it stays
+  std::atomic<std::uint64_t> used_at{0};  // when a lane last took it, by the store's clock
+};
+
+class PlanStore {
+ public:
+  static constexpr std::uint32_t kMost = 32;
+
+  // A slot for a new plan, taken from the plan used longest ago if all are full; nullptr if every plan is in
+  // use. What it held before is for the caller to discard. The slot is nobody else's until publish().
+  Plan* take_slot();
+  // Makes the plan visible to followers, with the caller as its first user.
+  void publish(Plan* plan);
+  // The caller uses, or no longer uses, the plan.
+  void acquire(Plan* plan);
+  void release(Plan* plan);
+  // Withdraws a plan that was wrong: nobody follows it any more.
+  void withdraw(Plan* plan);
+
+  // Runs function(plan, slot) for each visible plan, unless another thread is changing the store.
+  template <typename Function>
+  void for_each(Function&& function) {
+    if (visible_count_.load(std::memory_order_relaxed) == 0) {
+      return;
+    }
+    const TryLock held(lock_);
+    if (!held) {
+      return;
+    }
+    for (std::uint32_t slot = 0; slot < kMost; ++slot) {
+      if (state_[slot] == State::kVisible) {
+        function(plans_[slot], slot);
+      }
+    }
+  }
+  [[nodiscard]] SpinLock& lock() { return lock_; }
+
+ private:
+  enum class State : std::uint8_t { kEmpty, kBeingMade, kVisible, kWithdrawn };
+  std::uint32_t slot_of(const Plan* plan) const { return static_cast<std::uint32_t>(plan - plans_); }
+
+  Plan plans_[kMost];
+  State state_[kMost] = {};
+  std::atomic<std::uint32_t> visible_count_{0};
+  std::uint64_t clock_ = 0;
+  SpinLock lock_;
+};
+
+// Follows the plans of the store along a stream that is not being served, until one fits. One lane's.
+class Follower {
+ public:
+  // The stream's next call; the plan that has fitted for long enough, and the step that comes next in it.
+  struct Found {
+    Plan* plan = nullptr;  // acquired for the caller
+    std::uint32_t position = 0;
+  };
+  Found next(PlanStore& store, std::uint64_t size);
+  void restart() { *this = Follower(); }
+
+ private:
+  struct Place {
+    std::uint32_t step = 0;  // the step expected next
+    std::uint32_t run = 0;   // calls in a row that fitted
+  };
+  Place places_[PlanStore::kMost] = {};
+  std::uint64_t recent_[kContext] = {};
+};
+
+}  // namespace memo

@@ -1,0 +1,183 @@
+#include "src/io/export.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+#include <vector>
+
+#include "src/base/message.h"
+#include "src/io/trace_csv.h"
+
+namespace memo {
+namespace {
+
+// Appends to a buffer of fixed size, counting what did not fit.
+class Text {
+ public:
+  Text(char* buffer, std::size_t size) : buffer_(buffer), size_(size) {}
+  [[gnu::format(printf, 2, 3)]] void add(const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const std::size_t room = length_ < size_ ? size_ - length_ : 0;
+    const int count = std::vsnprintf(room != 0 ? buffer_ + length_ : nullptr, room, format, arguments);
+    va_end(arguments);
+    length_ += count > 0 ? static_cast<std::size_t>(count) : 0;
+  }
+  [[nodiscard]] std::size_t length() const { return length_; }
+
+ private:
+  char* buffer_;
+  std::size_t size_;
+  std::size_t length_ = 0;
+};
+
+using Number = unsigned long long;
+
+bool write_all(int file, const char* text, std::size_t size) {
+  while (size > 0) {
+    const ssize_t written = write(file, text, size);
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    if (written <= 0) {
+      return false;
+    }
+    text += written;
+    size -= static_cast<std::size_t>(written);
+  }
+  return true;
+}
+
+// Runs write(file) on a new file beside `path`, then puts it in its place. A path that is no regular file
+// (a pipe, /dev/stderr) is written directly.
+template <typename Write>
+bool replace_file(const char* path, Write&& write_to) {
+  char fresh[4096];
+  const int length = std::snprintf(fresh, sizeof fresh, "%s.%d.tmp", path, static_cast<int>(getpid()));
+  if (length < 0 || static_cast<std::size_t>(length) >= sizeof fresh) {
+    errno = ENAMETOOLONG;
+    return false;
+  }
+  const int file = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (file < 0) {
+    return false;
+  }
+  const bool good = write_to(file);
+  const int reason = errno;
+  if (close(file) == 0 && good && rename(fresh, path) == 0) {
+    return true;
+  }
+  const int failed = good ? errno : reason;
+  unlink(fresh);
+  errno = failed;
+  return false;
+}
+
+constexpr std::size_t kJsonRoom = 8192;
+
+}  // namespace
+
+std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size) {
+  const Counters& c = snapshot.counters;
+  Text text(buffer, size);
+  text.add("{\"version\":\"%s\",\"pid\":%d,\"phase\":\"%s\"", MEMO_VERSION, static_cast<int>(getpid()),
+           snapshot.phase);
+  text.add(",\"slab_bytes\":%llu,\"lower_bound_bytes\":%llu,\"plan_seconds\":%.6f,\"threads\":%u",
+           static_cast<Number>(snapshot.slab_bytes),
+           static_cast<Number>(snapshot.lower_bound_bytes), snapshot.plan_seconds,
+           snapshot.threads);
+  text.add(",\"since_serving\":{\"large_bytes\":%llu,\"served_bytes\":%llu},\"fallback\":{",
+           static_cast<Number>(c.since_large_bytes.get()),
+           static_cast<Number>(c.served_bytes.get()));
+  constexpr std::string_view kFallback = "fallback_";
+  bool first = true;
+#define COUNTER(name, unit, help)                                                               \
+  if (std::string_view(#name).starts_with(kFallback) && !std::string_view(#name).ends_with("s")) { \
+    text.add("%s\"%s\":%llu", first ? "" : ",", #name + kFallback.size(),                       \
+             static_cast<Number>(c.name.get()));                                                \
+    first = false;                                                                              \
+  }
+#include "src/base/counters.def"
+#undef COUNTER
+  text.add("}");
+#define COUNTER(name, unit, help) text.add(",\"%s\":%llu", #name, static_cast<Number>(c.name.get()));
+#include "src/base/counters.def"
+#undef COUNTER
+  text.add("}\n");
+  return text.length();
+}
+
+bool write_stats_file(const RecursionGuard&, const char* path, const Snapshot& snapshot) noexcept {
+  char text[kJsonRoom];
+  const std::size_t length = std::min(format_json(snapshot, text, sizeof text), sizeof text - 1);
+  return replace_file(path, [&](int file) { return write_all(file, text, length); });
+}
+
+void print_stats(const Snapshot& snapshot) {
+  Line() << "phase " << snapshot.phase;
+  Line() << "slab_bytes " << snapshot.slab_bytes;
+  Line() << "lower_bound_bytes " << snapshot.lower_bound_bytes;
+  Line() << "plan_microseconds " << static_cast<std::uint64_t>(snapshot.plan_seconds * 1e6);
+  Line() << "threads " << snapshot.threads;
+#define COUNTER(name, unit, help) Line() << #name " " << snapshot.counters.name.get();
+#include "src/base/counters.def"
+#undef COUNTER
+}
+
+bool write_trace(const RecursionGuard&, const char* path,
+                 std::span<const Recorder* const> recorders) noexcept {
+  try {
+    struct Entry {
+      std::uint64_t stamp;
+      TraceRow row;
+    };
+    std::vector<Entry> entries;
+    std::uint64_t block = 0;
+    for (std::uint32_t lane = 0; lane < recorders.size(); ++lane) {
+      const std::span<const Allocation> log = recorders[lane]->log();
+      const Stamps* stamps = recorders[lane]->stamps();
+      for (std::size_t i = 0; stamps != nullptr && i < log.size(); ++i, ++block) {
+        TraceRow row;
+        row.op = log[i].op;
+        row.thread = lane;
+        row.block = block;
+        row.size = log[i].size;
+        row.alignment = 1ULL << log[i].alignment_log2;
+        row.site = log[i].site;
+        entries.push_back({stamps[i].born, row});
+        if (stamps[i].died != 0) {
+          TraceRow death;
+          death.kind = TraceRow::Kind::Free;
+          death.thread = stamps[i].freeing_lane;
+          death.block = block;
+          entries.push_back({stamps[i].died, death});
+        }
+      }
+      for (const Mark& mark : recorders[lane]->marks()) {
+        TraceRow row;
+        row.kind = TraceRow::Kind::Mark;
+        row.thread = lane;
+        row.block = mark.number;
+        entries.push_back({mark.stamp, row});
+      }
+    }
+    std::sort(entries.begin(), entries.end(),
+              [](const Entry& a, const Entry& b) { return a.stamp < b.stamp; });
+    return replace_file(path, [&](int file) {
+      TraceWriter writer(file);
+      for (const Entry& entry : entries) {
+        writer.write(entry.row);
+      }
+      return writer.flush();
+    });
+  } catch (...) {
+    errno = ENOMEM;
+    return false;
+  }
+}
+
+}  // namespace memo

@@ -1,0 +1,42 @@
+// Door 2, the way from the hot side to the outside: statistics and traces of a live process. Cold; writes to
+// file descriptors only, since it also runs while the process ends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "src/base/counters.h"
+#include "src/base/guard.h"
+#include "src/trace/recorder.h"
+
+namespace memo {
+
+// The state of a process at one moment.
+struct Snapshot {
+  Counters counters;
+  const char* phase = "idle";
+  std::uint64_t slab_bytes = 0;         // greatest height of the slabs, summed over lanes
+  std::uint64_t lower_bound_bytes = 0;  // the bound of the plans served from them
+  double plan_seconds = 0;
+  std::uint32_t threads = 0;  // lanes that were ever taken
+};
+
+// The statistics as one JSON object; returns the length of the whole text, of which at most size - 1 bytes and
+// a zero are written.
+std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size);
+
+// Writes the JSON to `path`, by way of a new file renamed over it, so that a reader never sees half of it.
+// False, with errno, if that fails.
+bool write_stats_file(const RecursionGuard&, const char* path, const Snapshot& snapshot) noexcept;
+
+// Writes `name value` lines to stderr, each beginning with `memomalloc: `.
+void print_stats(const Snapshot& snapshot);
+
+// Writes the events of all recorders (made with stamps) in the order in which they happened; the thread is the
+// recorder's number. False, with errno, if that fails.
+bool write_trace(const RecursionGuard&, const char* path,
+                 std::span<const Recorder* const> recorders) noexcept;
+
+}  // namespace memo
