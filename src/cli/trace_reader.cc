@@ -77,7 +77,8 @@ class Collector {
     if (counted) {
       stream.events.push_back({index, false});
       stream.allocations.push_back({row.size, row.site, kAlive,
-                                    static_cast<std::uint8_t>(std::countr_zero(row.alignment)), row.op});
+                                    static_cast<std::uint8_t>(std::countr_zero(row.alignment)),
+                                    row.op});
     }
     return {};
   }
@@ -118,27 +119,31 @@ std::string read_trace(const std::string& path,
   const auto error = [&](std::string_view reason) {
     return path + ":" + std::to_string(number) + ": " + std::string(reason);
   };
+  // Damaged data ends as a file would, often inside a line: that is the reason to tell then.
+  const auto damaged = [&]() -> std::string {
+    int code = Z_OK;
+    const char* message = gzerror(file.get(), &code);
+    const bool good = code == Z_OK || code == Z_STREAM_END;
+    return good ? "" : error(std::string("the file is cut short or damaged: ") + message);
+  };
   if (!next_line(file.get(), line) || line != kTraceHeader) {
-    return error("the first line must be " + std::string(kTraceHeader));
+    const std::string reason = damaged();
+    return !reason.empty() ? reason : error("the first line must be " + std::string(kTraceHeader));
   }
   while (next_line(file.get(), line)) {
     ++number;
     std::string_view reason;
     const std::optional<TraceRow> parsed = parse_trace_row(line, &reason);
     if (!parsed) {
-      return error(reason);
+      const std::string damage = damaged();
+      return !damage.empty() ? damage : error(reason);
     }
     const std::string refused = row(*parsed);
     if (!refused.empty()) {
       return error(refused);
     }
   }
-  int code = Z_OK;
-  const char* message = gzerror(file.get(), &code);
-  if (code != Z_OK && code != Z_STREAM_END) {
-    return error(std::string("the file is cut short or damaged: ") + message);
-  }
-  return {};
+  return damaged();
 }
 
 std::string read_streams(const std::string& path, std::uint64_t threshold, Streams& streams) {

@@ -1,5 +1,5 @@
-// Reads a trace CSV, plain or .gz, into the streams that the engine would have seen. Cold; the only user
-// of zlib, which the shared object must not need.
+// Reads a trace CSV, plain or .gz, into the streams that the engine would have seen. Cold; the only
+// user of zlib, which the shared object must not need.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace memo::cli {
 
-// Calls `row` for each row in the file's order; stops with an error when a line is bad or `row` answers
-// a reason. Returns "" or "file:line: reason".
+// Calls `row` for each row in the file's order; stops with an error when a line is bad or `row`
+// answers a reason. Returns "" or "file:line: reason".
 std::string read_trace(const std::string& path,
                        const std::function<std::string(const TraceRow&)>& row);
 

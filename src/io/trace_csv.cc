@@ -77,8 +77,9 @@ std::optional<TraceRow> parse_trace_row(std::string_view line, std::string_view*
   }
   const std::optional<Op> op = op_named(fields[kOp]);
   if (!op) {
-    return bad("op is not one of malloc, calloc, realloc, posix_memalign, aligned_alloc, memalign, "
-               "valloc, pvalloc, free, mark");
+    return bad(
+        "op is not one of malloc, calloc, realloc, posix_memalign, aligned_alloc, memalign, "
+        "valloc, pvalloc, free, mark");
   }
   row.op = *op;
   if (!number(fields[kSize], row.size)) {
@@ -98,7 +99,9 @@ TraceWriter::TraceWriter(int file) : file_(file) {
   append("\n");
 }
 
-TraceWriter::~TraceWriter() { flush(); }
+TraceWriter::~TraceWriter() {
+  flush();
+}
 
 void TraceWriter::write(const TraceRow& row) {
   char line[160];
@@ -126,7 +129,8 @@ void TraceWriter::write(const TraceRow& row) {
       break;
     case TraceRow::Kind::Allocate:
       text(kOps[static_cast<std::size_t>(row.op)]);
-      for (const std::uint64_t field : {std::uint64_t{row.thread}, row.block, row.size, row.alignment}) {
+      for (const std::uint64_t field :
+           {std::uint64_t{row.thread}, row.block, row.size, row.alignment}) {
         text(",");
         value(field);
       }

@@ -1,5 +1,5 @@
-// Trace CSV: one row an event, header `op,thread,block,size,alignment,site`. The dialect's rows, their
-// parsing and their writing; files (plain or .gz) are read in src/cli/trace_reader.h. Cold.
+// Trace CSV: one row an event, header `op,thread,block,size,alignment,site`. The dialect's rows,
+// their parsing and their writing; files (plain or .gz) are read in src/cli/trace_reader.h. Cold.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ struct TraceRow {
 // A row, or none; then *reason says in a few words what is wrong with the line.
 std::optional<TraceRow> parse_trace_row(std::string_view line, std::string_view* reason);
 
-// Writes rows to a file descriptor through a buffer of its own: no stdio, so that a process at its end
-// may use it. The header is written first. Not thread-safe; does not close the descriptor.
+// Writes rows to a file descriptor through a buffer of its own: no stdio, so that a process at its
+// end may use it. The header is written first. Not thread-safe; does not close the descriptor.
 class TraceWriter {
  public:
   explicit TraceWriter(int file);
@@ -38,7 +38,8 @@ class TraceWriter {
   TraceWriter& operator=(const TraceWriter&) = delete;
 
   void write(const TraceRow& row);
-  // Everything to the file; false if anything so far could not be written (errno of the first failure).
+  // Everything to the file; false if anything so far could not be written (errno of the first
+  // failure).
   bool flush();
 
  private:

@@ -41,9 +41,9 @@ const Schedule* make_schedule(std::span<const Allocation> stream, const PlanInpu
     steps[input.step_of[i]].offset = static_cast<std::uint64_t>(plan.offsets[i]);
   }
   const std::uint64_t height = static_cast<std::uint64_t>(plan.height);
-  return new (schedule) Schedule{steps, static_cast<std::uint32_t>(count),
-                                 (height + kGranule - 1) / kGranule * kGranule,
-                                 input.lower_bound, seconds};
+  return new (schedule)
+      Schedule{steps, static_cast<std::uint32_t>(count),
+               (height + kGranule - 1) / kGranule * kGranule, input.lower_bound, seconds};
 }
 
 const Schedule* plan_schedule(std::span<const Allocation> stream, const Period& period,

@@ -2,6 +2,7 @@
 #include "src/learn/lifetimes.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 
 #include "src/serve/schedule.h"
@@ -9,13 +10,18 @@
 namespace memo {
 namespace {
 
-// Latest copies of a position that are looked at: three, more where the period is short, because few
-// blocks prove little.
+// Latest copies of a position that are looked at: three, more where the period is short, because
+// few blocks prove little.
 constexpr std::size_t kCopies = 3;
 constexpr std::size_t kBlocks = 128;
 
 // Blocks above this size (64 TiB) are no memory of this machine; planning them would only overflow.
 constexpr std::uint64_t kMostBytes = 1ULL << 46;
+
+// Another thread may free the block, and so enter its death, while we look.
+std::uint32_t death_of(const Allocation& block) {
+  return std::atomic_ref(const_cast<std::uint32_t&>(block.death)).load(std::memory_order_relaxed);
+}
 
 Lifetime lifetime_of(std::span<const Allocation> stream, std::size_t earliest, std::size_t latest,
                      std::size_t length) {
@@ -25,10 +31,11 @@ Lifetime lifetime_of(std::span<const Allocation> stream, std::size_t earliest, s
   const std::size_t copies = std::max(kCopies, kBlocks / length);
   for (std::size_t copy = 0; copy < copies; ++copy) {
     const std::size_t birth = latest - copy * length;
-    if (stream[birth].death == kAlive) {
+    const std::uint32_t death = death_of(stream[birth]);
+    if (death == kAlive) {
       oldest_living = birth;
     } else {
-      const auto steps = static_cast<std::uint32_t>(stream[birth].death - birth);
+      const auto steps = static_cast<std::uint32_t>(death - birth);
       life.regular = life.regular && (!dead_seen || steps == life.steps);
       life.steps = std::max(life.steps, steps);
       dead_seen = true;
@@ -45,8 +52,8 @@ Lifetime lifetime_of(std::span<const Allocation> stream, std::size_t earliest, s
   return life;
 }
 
-// Adds `bytes` to `steps` consecutive points of a cycle from `start` on; `change` is the difference of
-// neighbouring points, its last entry one past the end.
+// Adds `bytes` to `steps` consecutive points of a cycle from `start` on; `change` is the difference
+// of neighbouring points, its last entry one past the end.
 void add_round(std::vector<std::uint64_t>& change, std::size_t start, std::size_t steps,
                std::uint64_t bytes) {
   const std::size_t length = change.size() - 1;
@@ -143,8 +150,7 @@ PlanInput plan_input(std::span<const Allocation> stream, const Period& period) {
     if (life.steps == 0) {
       continue;
     }
-    input.problem.buffers.push_back(
-        buffer(cycle[step % period.length], step, life.steps, end));
+    input.problem.buffers.push_back(buffer(cycle[step % period.length], step, life.steps, end));
     input.step_of.push_back(step);
     input.wrapping += step + life.steps > end ? 1 : 0;
   }

@@ -13,13 +13,17 @@ namespace {
 
 using Tokens = std::vector<std::uint64_t>;
 
-// Shares of bytes, in percent, at which a loop's blocks speak against it.
-constexpr std::uint64_t kMostIrregular = 5;  // of the period's bytes: lifetimes differ between copies
-constexpr std::uint64_t kMostStaying = 2;    // of the period's bytes: never seen to die
-constexpr std::uint64_t kMostFloor = 2;      // of the peak: alive even where the load is least
+// Most bytes whose lifetimes may differ between copies: 1 / kIrregular of the period's.
+constexpr std::uint64_t kIrregular = 20;
+// Bytes that stay, or the load where it is least, count as nothing below 1 / kNothing of the
+// period's bytes or of its peak. Source: the residual between two layers is 1/16 of a layer's peak
+// or more (attention over 1024 tokens), a result kept until the next iteration's 1/400 (1000
+// classes).
+constexpr std::uint64_t kNothing = 256;
 
-// A loop of fewer than kShort calls is more often a part than an iteration (a matrix product's packing
-// buffers: 86 equal calls in a row in a pool thread of the JAX trace) and must have run for longer.
+// A loop of fewer than kShort calls is more often a part than an iteration (a matrix product's
+// packing buffers: 86 equal calls in a row in a pool thread of the JAX trace) and must have run for
+// longer.
 constexpr std::size_t kShort = 8;
 constexpr std::size_t kShortRun = 256;
 
@@ -58,7 +62,8 @@ std::vector<std::uint32_t> runs_at_end(const Tokens& stream) {
   return runs;
 }
 
-// The longest earlier run at this shift through the same loop (the same tokens, at any phase) that broke.
+// The longest earlier run at this shift through the same loop (the same tokens, at any phase) that
+// broke.
 std::uint32_t longest_broken_run(const Tokens& stream, std::size_t shift, std::size_t run) {
   const auto mixed = [&](std::size_t i) { return (stream[i] + 1) * 0x9E3779B97F4A7C15ULL; };
   std::uint64_t now = 0;
@@ -94,9 +99,9 @@ std::size_t least_run(const std::vector<std::uint32_t>& runs, std::size_t p) {
 
 enum class Verdict { No, Doubtful, Good };
 
-// What the blocks of the latest copies say. A part of an iteration leaves blocks behind for the rest of
-// it (activations kept for the backward pass), or hands one on from copy to copy (the residual), so that
-// the load never comes down to nothing.
+// What the blocks of the latest copies say. A part of an iteration leaves blocks behind for the
+// rest of it (activations kept for the backward pass), or hands one on from copy to copy (the
+// residual), so that the load never comes down to nothing.
 Verdict judge(std::span<const Allocation> stream, const Period& period) {
   const std::vector<Lifetime> lives = lifetimes(stream, period);
   const auto cycle = stream.subspan(period.first, period.length);
@@ -108,7 +113,7 @@ Verdict judge(std::span<const Allocation> stream, const Period& period) {
     irregular += lives[i].regular ? 0 : cycle[i].size;
     staying += lives[i].steps == 0 ? cycle[i].size : 0;
   }
-  if (irregular > all / 100 * kMostIrregular || staying > all / 2) {
+  if (irregular > all / kIrregular || staying > all / 2) {
     return Verdict::No;
   }
   const std::vector<std::uint64_t> floor = floors(cycle, lives);
@@ -117,7 +122,7 @@ Verdict judge(std::span<const Allocation> stream, const Period& period) {
     peak = std::max(peak, floor[i] + (lives[i].steps > 0 ? cycle[i].size : 0));
   }
   const std::uint64_t least = *std::min_element(floor.begin(), floor.end());
-  const bool clean = least <= peak / 100 * kMostFloor && staying <= all / 100 * kMostStaying;
+  const bool clean = least <= peak / kNothing && staying <= all / kNothing;
   return clean ? Verdict::Good : Verdict::Doubtful;
 }
 
@@ -160,7 +165,9 @@ std::optional<Period> find_period(std::span<const Allocation> stream, std::uint3
 
 std::optional<Period> find_period_told(std::span<const Allocation> stream,
                                        std::span<const std::uint32_t> marks) {
-  const auto same = [&](std::size_t i, std::size_t j) { return token(stream[i]) == token(stream[j]); };
+  const auto same = [&](std::size_t i, std::size_t j) {
+    return token(stream[i]) == token(stream[j]);
+  };
   for (std::size_t group = 1; group <= kMostUnroll && 2 * group < marks.size(); ++group) {
     const std::size_t end = marks[marks.size() - 1];
     const std::size_t length = end - marks[marks.size() - 1 - group];
