@@ -19,7 +19,8 @@ struct LearnOptions {
   std::string_view planner = "portfolio";  // a name from `memomalloc planners`; unknown: portfolio
   std::uint32_t plan_milliseconds = 20;    // most time for planning
   std::uint32_t min_run = 0;               // calls that must have repeated: Repeat::required()
-  std::span<const std::uint32_t> marks;    // allocation counts at which the host began iterations
+  std::span<const std::uint32_t> marks =
+      {};  // allocation counts at which the host began iterations
 };
 
 // The schedule of the stream's end, accepted by dsa::validate, or nullptr: no period, nothing to

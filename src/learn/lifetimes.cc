@@ -26,25 +26,26 @@ std::uint32_t death_of(const Allocation& block) {
 Lifetime lifetime_of(std::span<const Allocation> stream, std::size_t earliest, std::size_t latest,
                      std::size_t length) {
   Lifetime life;
-  bool dead_seen = false;
+  std::size_t dead = 0;
   std::size_t oldest_living = stream.size();
-  const std::size_t copies = std::max(kCopies, kBlocks / length);
-  for (std::size_t copy = 0; copy < copies; ++copy) {
-    const std::size_t birth = latest - copy * length;
+  const std::size_t enough = std::max(kCopies, kBlocks / length);
+  std::size_t birth = latest;
+  for (std::size_t copy = 0; dead < enough && copy < enough + kMostUnroll; ++copy) {
     const std::uint32_t death = death_of(stream[birth]);
     if (death == kAlive) {
       oldest_living = birth;
     } else {
       const auto steps = static_cast<std::uint32_t>(death - birth);
-      life.regular = life.regular && (!dead_seen || steps == life.steps);
+      life.regular = life.regular && (dead == 0 || steps == life.steps);
       life.steps = std::max(life.steps, steps);
-      dead_seen = true;
+      ++dead;
     }
     if (birth < earliest + length) {
       break;
     }
+    birth -= length;
   }
-  const bool overdue = dead_seen && oldest_living + life.steps < stream.size();
+  const bool overdue = dead > 0 && oldest_living + life.steps < stream.size();
   life.regular = life.regular && !overdue;
   if (life.steps > kMostUnroll * length) {
     life.steps = 0;

@@ -24,11 +24,11 @@ inline constexpr std::uint32_t kMostUnroll = 4;
 struct Lifetime {
   std::uint32_t steps = 0;  // longest life seen, in allocations; 0: never seen to die, or lives
                             // longer than kMostUnroll periods
-  bool regular = true;  // all copies seen agree
+  bool regular = true;      // all copies seen agree
 };
 
-// The lifetimes of the period's positions, from the latest copies of each (three; more of short
-// periods, up to 128 blocks): older ones may be odd.
+// The lifetimes of the period's positions, from the latest dead copies of each (three; more of
+// short periods, up to 128 blocks): older ones may be odd.
 std::vector<Lifetime> lifetimes(std::span<const Allocation> stream, const Period& period);
 
 // Bytes alive (as asked for, planned positions only) just before each step of a cycle of `length`
