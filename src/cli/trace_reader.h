@@ -1,0 +1,39 @@
+// Reads a trace CSV, plain or .gz, into the streams that the engine would have seen. Cold; the only
+// user of zlib, which the shared object must not need.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "src/io/trace_csv.h"
+
+namespace memo::cli {
+
+// Calls `row` for each row in the file's order; stops with an error when a line is bad or `row`
+// answers a reason. Returns "" or "file:line: reason".
+std::string read_trace(const std::string& path,
+                       const std::function<std::string(const TraceRow&)>& row);
+
+// An event of one thread's stream: an allocation (its index in the stream) or the end of one.
+struct StreamEvent {
+  std::uint32_t allocation = 0;
+  bool is_free = false;
+};
+
+// What one thread asked for, allocations of at least the threshold only.
+struct Stream {
+  std::vector<Allocation> allocations;  // with their deaths, whoever freed them
+  std::vector<StreamEvent> events;      // in the trace's order
+  std::vector<std::uint32_t> marks;     // number of allocations made before each mark
+};
+
+using Streams = std::map<std::uint32_t, Stream>;  // by thread
+
+// All threads of a trace, also those without an allocation of `threshold` bytes. Returns "" or
+// "file:line: reason"; then `streams` is unspecified.
+std::string read_streams(const std::string& path, std::uint64_t threshold, Streams& streams);
+
+}  // namespace memo::cli

@@ -1,0 +1,36 @@
+// Door 1, the only way from the hot side to learning: a thread's stream in, an immutable schedule
+// out. Cold: allocates and may plan for `plan_milliseconds`; the recursion guard proves that its
+// own allocations do not come back to the engine. Never throws.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "src/learn/period.h"
+#include "src/serve/schedule.h"
+#include "src/trace/event.h"
+
+namespace memo {
+
+class RecursionGuard;
+
+struct LearnOptions {
+  std::string_view planner = "portfolio";  // a name from `memomalloc planners`; unknown: portfolio
+  std::uint32_t plan_milliseconds = 20;    // most time for planning
+  std::uint32_t min_run = 0;               // calls that must have repeated: Repeat::required()
+  std::span<const std::uint32_t> marks =
+      {};  // allocation counts at which the host began iterations
+};
+
+// The schedule of the stream's end, accepted by dsa::validate, or nullptr: no period, nothing to
+// plan, no plan in time, no memory. The caller owns it and gives it back to discard(). If `period`
+// is not null, it gets the period found. The step of the allocation that comes next after the
+// stream is (stream.size() - period->first) % schedule->count.
+const Schedule* learn(const RecursionGuard&, std::span<const Allocation> stream,
+                      const LearnOptions& options, Period* period = nullptr) noexcept;
+
+// Gives back a schedule that learn() made; null is allowed.
+void discard(const Schedule* schedule) noexcept;
+
+}  // namespace memo

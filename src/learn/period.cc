@@ -1,0 +1,195 @@
+// See period.h. Cold.
+#include "src/learn/period.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "src/learn/lifetimes.h"
+#include "src/trace/repeat.h"
+
+namespace memo {
+namespace {
+
+using Tokens = std::vector<std::uint64_t>;
+
+// Most bytes whose lifetimes may differ between copies: 1 / kIrregular of the period's.
+constexpr std::uint64_t kIrregular = 20;
+// Bytes that stay, or the load where it is least, count as nothing below 1 / kNothing of the
+// period's bytes or of its peak. Source: the residual between two layers is 1/16 of a layer's peak
+// or more (attention over 1024 tokens), a result kept until the next iteration's 1/400 (1000
+// classes).
+constexpr std::uint64_t kNothing = 256;
+
+// A loop of fewer than kShort calls is more often a part than an iteration (a matrix product's
+// packing buffers: 86 equal calls in a row in a pool thread of the JAX trace) and must have run for
+// longer.
+constexpr std::size_t kShort = 8;
+constexpr std::size_t kShortRun = 256;
+
+std::uint64_t token(const Allocation& allocation) {
+  return allocation.size * 64 + allocation.alignment_log2;
+}
+
+Tokens tokens(std::span<const Allocation> stream) {
+  Tokens result;
+  result.reserve(stream.size());
+  for (const Allocation& allocation : stream) {
+    result.push_back(token(allocation));
+  }
+  return result;
+}
+
+// runs[p]: how many of the last tokens equal the one p before them.
+// Source: the Z function (Gusfield, Algorithms on Strings, 1.4) of the stream read backwards.
+std::vector<std::uint32_t> runs_at_end(const Tokens& stream) {
+  const std::size_t n = stream.size();
+  std::vector<std::uint32_t> runs(n, 0);
+  const auto back = [&](std::size_t i) { return stream[n - 1 - i]; };
+  std::size_t left = 0;
+  std::size_t right = 0;
+  for (std::size_t p = 1; p < n; ++p) {
+    std::size_t run = p < right ? std::min<std::size_t>(runs[p - left], right - p) : 0;
+    while (p + run < n && back(run) == back(p + run)) {
+      ++run;
+    }
+    runs[p] = static_cast<std::uint32_t>(run);
+    if (p + run > right) {
+      left = p;
+      right = p + run;
+    }
+  }
+  return runs;
+}
+
+// The longest earlier run at this shift through the same loop (the same tokens, at any phase) that
+// broke.
+std::uint32_t longest_broken_run(const Tokens& stream, std::size_t shift, std::size_t run) {
+  const auto mixed = [&](std::size_t i) { return (stream[i] + 1) * 0x9E3779B97F4A7C15ULL; };
+  std::uint64_t now = 0;
+  for (std::size_t i = stream.size() - shift; i < stream.size(); ++i) {
+    now += mixed(i);
+  }
+  std::uint64_t window = 0;
+  std::uint32_t current = 0;
+  std::uint32_t longest = 0;
+  for (std::size_t i = 0; i < stream.size() - run; ++i) {
+    const bool equal = i >= shift && stream[i] == stream[i - shift];
+    if (!equal) {
+      if (current >= shift && window == now) {
+        longest = std::max(longest, current);
+      }
+      current = 0;
+    }
+    current += equal ? 1 : 0;
+    window += mixed(i) - (i >= shift ? mixed(i - shift) : 0);
+  }
+  return longest;
+}
+
+// Fewest calls that must have matched at shift p, whatever the blocks say.
+std::size_t least_run(const std::vector<std::uint32_t>& runs, std::size_t p) {
+  for (std::size_t part = 1; part < kShort; ++part) {
+    if (p % part == 0 && (p == part || runs[part] >= p)) {
+      return std::max(2 * p, kShortRun);  // short itself, or a short loop taken several times
+    }
+  }
+  return std::max<std::size_t>(2 * p, Repeat::kFewest);
+}
+
+enum class Verdict { No, Doubtful, Good };
+
+// What the blocks of the latest copies say. A part of an iteration leaves blocks behind for the
+// rest of it (activations kept for the backward pass), or hands one on from copy to copy (the
+// residual), so that the load never comes down to nothing.
+Verdict judge(std::span<const Allocation> stream, const Period& period) {
+  const std::vector<Lifetime> lives = lifetimes(stream, period);
+  const auto cycle = stream.subspan(period.first, period.length);
+  std::uint64_t all = 0;
+  std::uint64_t irregular = 0;
+  std::uint64_t staying = 0;
+  for (std::size_t i = 0; i < cycle.size(); ++i) {
+    all += cycle[i].size;
+    irregular += lives[i].regular ? 0 : cycle[i].size;
+    staying += lives[i].steps == 0 ? cycle[i].size : 0;
+  }
+  if (irregular > all / kIrregular || staying > all / 2) {
+    return Verdict::No;
+  }
+  const std::vector<std::uint64_t> floor = floors(cycle, lives);
+  std::uint64_t peak = 0;
+  for (std::size_t i = 0; i < cycle.size(); ++i) {
+    peak = std::max(peak, floor[i] + (lives[i].steps > 0 ? cycle[i].size : 0));
+  }
+  const std::uint64_t least = *std::min_element(floor.begin(), floor.end());
+  const bool clean = least <= peak / kNothing && staying <= all / kNothing;
+  return clean ? Verdict::Good : Verdict::Doubtful;
+}
+
+// Moves the beginning to the first point of least load at or after `period.first`.
+Period at_floor(std::span<const Allocation> stream, Period period) {
+  const std::vector<Lifetime> lives = lifetimes(stream, period);
+  const auto floor = floors(stream.subspan(period.first, period.length), lives);
+  const auto least = std::min_element(floor.begin(), floor.end()) - floor.begin();
+  if (period.first + static_cast<std::size_t>(least) + period.length <= stream.size()) {
+    period.first += static_cast<std::uint32_t>(least);
+  }
+  return period;
+}
+
+}  // namespace
+
+std::optional<Period> find_period(std::span<const Allocation> stream, std::uint32_t min_run) {
+  const std::size_t n = stream.size();
+  const Tokens all = tokens(stream);
+  const std::vector<std::uint32_t> runs = runs_at_end(all);
+  std::size_t work = 8 * n;  // what looking at candidates may cost, so that a "no" stays O(n)
+  for (std::size_t p = 1; 3 * p <= n && 3 * p <= work; ++p) {
+    const std::uint32_t run = runs[p];
+    if (run < 2 * p || run < min_run || run < least_run(runs, p)) {
+      continue;
+    }
+    work -= std::min<std::size_t>(work, 3 * p + 128);
+    const Period period{static_cast<std::uint32_t>(n - run - p), static_cast<std::uint32_t>(p), 1};
+    const Verdict verdict = judge(stream, period);
+    if (verdict == Verdict::No) {
+      continue;
+    }
+    if (run >= Repeat::kConvincing ||
+        (verdict == Verdict::Good && run >= 2 * longest_broken_run(all, p, run))) {
+      return at_floor(stream, period);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Period> find_period_told(std::span<const Allocation> stream,
+                                       std::span<const std::uint32_t> marks) {
+  const auto same = [&](std::size_t i, std::size_t j) {
+    return token(stream[i]) == token(stream[j]);
+  };
+  for (std::size_t group = 1; group <= kMostUnroll && 2 * group < marks.size(); ++group) {
+    const std::size_t end = marks[marks.size() - 1];
+    const std::size_t length = end - marks[marks.size() - 1 - group];
+    if (end > stream.size() || length == 0 || 2 * length > end ||
+        marks[marks.size() - 1 - 2 * group] != end - 2 * length) {
+      continue;
+    }
+    std::size_t i = stream.size();
+    while (i > length && same(i - 1, i - 1 - length)) {
+      --i;
+    }
+    // i is where the equal run begins; the period's first copy begins one length earlier.
+    if (i + length > end) {
+      continue;
+    }
+    std::size_t first = end - 2 * length;
+    while (first >= length && first >= i) {
+      first -= length;
+    }
+    return Period{static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(length), 1};
+  }
+  return std::nullopt;
+}
+
+}  // namespace memo

@@ -1,0 +1,35 @@
+// Finds the iteration in a thread's stream of large allocations. Pure and cold; O(n) time and
+// memory. A loop is believed when it has repeated exactly; a loop that may be a part of an
+// iteration (the layers of a transformer) must repeat for longer than such parts do.
+// src/learn/README.md has the reasons.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "src/trace/event.h"
+
+namespace memo {
+
+// Allocations [first + k * length, first + (k + 1) * length) are the k-th iteration.
+struct Period {
+  std::uint32_t first =
+      0;  // index in the stream of the first allocation of the first regular iteration
+  std::uint32_t length = 0;  // allocations in one iteration, at least 1
+  std::uint32_t unroll =
+      1;  // iterations that the schedule spans, set by planning (src/learn/lifetimes.h)
+  friend bool operator==(const Period&, const Period&) = default;
+};
+
+// The period of the stream's end, or none. The shortest one that holds: sizes and alignments equal
+// over at least two shifts and at least min_run calls, lifetimes equal, live bytes back at their
+// floor. Sites are ignored: they change during the first iterations under CPython.
+std::optional<Period> find_period(std::span<const Allocation> stream, std::uint32_t min_run = 0);
+
+// The same where the host has told where iterations begin: `marks`, ascending, are the numbers of
+// allocations made before each. Two equal iterations are enough, or two equal groups of up to four.
+std::optional<Period> find_period_told(std::span<const Allocation> stream,
+                                       std::span<const std::uint32_t> marks);
+
+}  // namespace memo

@@ -1,0 +1,96 @@
+// See repeat.h. Hot.
+#include "src/trace/repeat.h"
+
+#include <algorithm>
+
+namespace memo {
+namespace {
+
+// An odd multiplier whose powers mix well; context = sum of token[i] * kBase^(age of i).
+constexpr std::uint32_t kBase = 0x9E3779B1U;
+
+constexpr std::uint32_t power(std::uint32_t base, std::uint32_t exponent) {
+  std::uint32_t result = 1;
+  for (std::uint32_t i = 0; i < exponent; ++i) {
+    result *= base;
+  }
+  return result;
+}
+
+constexpr std::uint32_t kOldest = power(kBase, Repeat::kContext);
+
+std::uint32_t hash(std::uint64_t size, std::uint8_t alignment_log2) {
+  const std::uint64_t mixed = (size * 64 + alignment_log2) * 0x9E3779B97F4A7C15ULL;
+  return static_cast<std::uint32_t>(mixed >> 32);
+}
+
+}  // namespace
+
+void Repeat::start(std::uint32_t* history, std::uint32_t capacity) {
+  *this = Repeat{};
+  history_ = history;
+  mask_ = capacity - 1;
+}
+
+bool Repeat::add(std::uint64_t size, std::uint8_t alignment_log2) {
+  const std::uint32_t now = hash(size, alignment_log2);
+  const std::uint32_t index = count_++;
+  context_ = context_ * kBase + now;
+  if (index >= kContext) {
+    context_ -= token(index - kContext) * kOldest;
+  }
+  token(index) = now;
+  if (shift_ != 0 && token(index - shift_) == now) {
+    ++matched_;
+  } else {
+    shift_ = 0;
+    matched_ = 0;
+    propose();
+  }
+  look_back();
+  if (count_ >= kContext) {
+    latest_[context_ % kSlots] = count_;
+  }
+  return worth_a_look();
+}
+
+void Repeat::propose() {
+  const std::uint32_t earlier = count_ >= kContext ? latest_[context_ % kSlots] : 0;
+  if (earlier == 0 || count_ - earlier > mask_ - kContext) {
+    return;
+  }
+  for (std::uint32_t age = 1; age <= kContext; ++age) {
+    if (token(count_ - age) != token(earlier - age)) {
+      return;
+    }
+  }
+  shift_ = count_ - earlier;
+  matched_ = kContext;
+  next_look_ = 0;
+}
+
+void Repeat::look_back() {
+  for (std::uint32_t i = 0; i < kLookBack && shift_ != 0; ++i) {
+    const std::uint32_t needed = matched_ + 1 + shift_;  // tokens, from the latest back
+    if (needed > count_ || needed > mask_ + 1 ||
+        token(count_ - 1 - matched_) != token(count_ - needed)) {
+      return;
+    }
+    ++matched_;
+  }
+}
+
+bool Repeat::worth_a_look() {
+  const std::uint32_t least = std::max(std::max(2 * shift_, kFewest), required_);
+  if (shift_ == 0 || matched_ < least || matched_ < next_look_) {
+    return false;
+  }
+  next_look_ = matched_ + std::max(std::max(shift_ / 2, matched_ / 4), kContext);
+  return true;
+}
+
+void Repeat::lock_broke(std::uint32_t run) {
+  required_ = run >= kConvincing ? 0 : std::min(std::max(required_, 2 * run), kConvincing);
+}
+
+}  // namespace memo

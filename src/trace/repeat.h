@@ -1,0 +1,67 @@
+// Notices, call by call, that a stream of large allocations has begun to repeat, so that the cold
+// door (src/learn) is opened only when a look is worth while. Hot: constant time, no allocation, no
+// lock; one thread's stream each. It sees sizes and alignments only; lifetimes and the verdict are
+// src/learn's.
+//
+//   tokens  a b c d e f g h | a b c d e f g h | a b c ...
+//                             ^ the last kContext tokens were seen `shift` tokens ago:
+//                               follow that shift while it matches, look when it has matched twice
+//                               over
+#pragma once
+
+#include <cstdint>
+
+namespace memo {
+
+class Repeat {
+ public:
+  // Tokens that must be equal before a shift becomes a candidate.
+  static constexpr std::uint32_t kContext = 8;
+  // Fewest matched calls for a look: one or two equal calls in a row are no loop.
+  static constexpr std::uint32_t kFewest = 64;
+  // A run of this many calls is no inner loop: 48 layers of 20 calls are fewer. Source: the runs of
+  // transformer layers and residual blocks in torchvision and transformers models, at most 700
+  // calls.
+  static constexpr std::uint32_t kConvincing = 1024;
+
+  // `history` holds the last `capacity` tokens (a power of two, at least 4 * kContext) and is the
+  // caller's; it need not be zeroed. Periods longer than capacity - kContext are not seen.
+  void start(std::uint32_t* history, std::uint32_t capacity);
+
+  // The thread has made one more large allocation. True when a look is worth while: the stream has
+  // matched itself for two periods and at least `required()` calls, and grown since the last look.
+  bool add(std::uint64_t size, std::uint8_t alignment_log2);
+
+  // A schedule that was learned from this stream has served `run` calls and then lost its way. The
+  // next one must show twice as much, unless the run was long enough to have been right.
+  // Source: DESIGN section 2, inner repeats: doubling halves the wrong locks at each attempt.
+  void lock_broke(std::uint32_t run);
+
+  std::uint32_t shift() const { return shift_; }      // calls; 0: no candidate
+  std::uint32_t matched() const { return matched_; }  // calls that equal the one `shift()` earlier
+  std::uint32_t required() const { return required_; }  // calls, for find_period's min_run
+
+ private:
+  static constexpr std::uint32_t kSlots = 1024;
+
+  // Tokens per call by which a new candidate's run is followed back to where it began: the stream
+  // may have repeated for long while a shorter candidate was followed.
+  static constexpr std::uint32_t kLookBack = 4;
+
+  void propose();
+  void look_back();
+  bool worth_a_look();
+  std::uint32_t& token(std::uint32_t index) { return history_[index & mask_]; }
+
+  std::uint32_t* history_ = nullptr;
+  std::uint32_t mask_ = 0;
+  std::uint32_t count_ = 0;    // tokens so far
+  std::uint32_t context_ = 0;  // rolling hash of the last kContext tokens
+  std::uint32_t shift_ = 0;
+  std::uint32_t matched_ = 0;
+  std::uint32_t next_look_ = 0;  // matched_ at which the next look is due
+  std::uint32_t required_ = 0;
+  std::uint32_t latest_[kSlots] = {};  // by context: count_ after its latest occurrence, 0 for none
+};
+
+}  // namespace memo

@@ -1,0 +1,95 @@
+#include "src/trace/repeat.h"
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <random>
+
+namespace memo {
+namespace {
+
+constexpr std::uint32_t kHistory = 4096;
+
+struct Fixture {
+  std::unique_ptr<std::uint32_t[]> history = std::make_unique<std::uint32_t[]>(kHistory);
+  Repeat repeat;
+  std::mt19937_64 random{17};
+  Fixture() { repeat.start(history.get(), kHistory); }
+
+  // Adds [from, to) of the sequence `seed`, of which each token is different; how many looks were
+  // asked.
+  int add(std::uint64_t seed, std::uint32_t to, std::uint32_t from = 0) {
+    int looks = 0;
+    for (std::uint32_t i = from; i < to; ++i) {
+      looks += repeat.add(seed * 1000000 + i * 64, 6) ? 1 : 0;
+    }
+    return looks;
+  }
+};
+
+TEST_CASE_METHOD(Fixture, "repeat: asks for a look after two shifts", "[trace]") {
+  CHECK(add(1, 100) == 0);
+  CHECK(add(1, 100) == 0);
+  CHECK(repeat.shift() == 100);
+  CHECK(add(1, 99) == 0);
+  CHECK(add(1, 100, 99) == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "repeat: says nothing of streams that do not repeat", "[trace]") {
+  int looks = 0;
+  for (int i = 0; i < 100000; ++i) {
+    looks += repeat.add(random() % 40, 6) ? 1 : 0;
+  }
+  CHECK(looks == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "repeat: an equal size of another alignment is another token",
+                 "[trace]") {
+  for (int i = 0; i < 300; ++i) {
+    CHECK_FALSE(repeat.add(65536, static_cast<std::uint8_t>(random() % 61)));
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "repeat: follows an outer loop back over the inner one", "[trace]") {
+  // Inner loops of 10 x 20 calls; the outer candidate is noticed late, but counts from where it
+  // began.
+  bool looked = false;
+  for (std::uint32_t outer = 0; outer < 3 && !looked; ++outer) {
+    add(1, 30);
+    for (int inner = 0; inner < 20; ++inner) {
+      add(2, 10);
+    }
+    looked = outer == 2 && repeat.shift() == 230 && repeat.matched() == 460;
+  }
+  CHECK(looked);
+}
+
+TEST_CASE_METHOD(Fixture, "repeat: looks become rarer while the answer is no", "[trace]") {
+  int looks = 0;
+  for (int i = 0; i < 1000; ++i) {
+    looks += add(1, 100);
+  }
+  CHECK(looks >= 10);
+  CHECK(looks <= 40);
+}
+
+TEST_CASE_METHOD(Fixture, "repeat: a broken lock asks for twice its run", "[trace]") {
+  repeat.lock_broke(200);
+  CHECK(repeat.required() == 400);
+  repeat.lock_broke(100);
+  CHECK(repeat.required() == 400);
+  add(1, 100);
+  CHECK(add(1, 100) + add(1, 100) + add(1, 100) + add(1, 99) == 0);
+  CHECK(add(1, 100, 99) == 1);
+  repeat.lock_broke(900);
+  CHECK(repeat.required() == Repeat::kConvincing);
+  repeat.lock_broke(Repeat::kConvincing);
+  CHECK(repeat.required() == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "repeat: periods beyond the history are not seen", "[trace]") {
+  CHECK(add(1, 5000) + add(1, 5000) + add(1, 5000) == 0);
+  CHECK(repeat.shift() == 0);
+}
+
+}  // namespace
+}  // namespace memo
