@@ -9,60 +9,59 @@ import sys
 import threading
 import time
 
+import binary_checks
 import common
-
-# Programs with arguments: seeds are chosen once a run, so that all modes do the same.
-SEED = random.SystemRandom().randrange(1, 2**31)
-ARGUMENTS = {}
+import file_checks
+import real_programs
 
 # Seconds, four times what the slowest mode needs on an idle machine with two cores.
 TIMEOUT = 90
 
 
-class Oracles:
-    """Results without the library, each computed once, on demand, by whichever thread comes first."""
+class Programs:
+    """Runs the small programs; results without the library are computed once, on demand, by whichever
+    thread comes first."""
 
-    def __init__(self, context):
+    def __init__(self, context, seed):
         self.context = context
+        self.arguments = {"random_programs": [seed]}
         self.lock = threading.Lock()
         self.results = {}
 
-    def get(self, program, mode):
+    def run(self, program, mode):
+        command = [self.context.programs / program] + self.arguments.get(program, [])
+        return self.context.run(command, mode, timeout=TIMEOUT)
+
+    def reference(self, program, mode):
         with self.lock:
             lock, slot = self.results.setdefault((program, mode.name), (threading.Lock(), []))
         with lock:
             if not slot:
-                slot.append(run_program(self.context, program, mode))
+                slot.append(self.run(program, mode))
             return slot[0]
 
 
-def run_program(context, program, mode):
-    command = [context.programs / program] + ARGUMENTS.get(program, [])
-    return context.run(command, mode, timeout=TIMEOUT)
-
-
-def program_check(context, oracles, program, mode):
+def program_check(programs, program, mode):
     def check():
-        reference = oracles.get(program, common.oracle(mode))
+        reference = programs.reference(program, common.oracle(mode))
         if mode.next == "glibc":
             common.expect(reference.code == 0, f"fails without the library: {reference}")
         elif reference.code != 0:
             raise common.Skip(f"{mode.next} alone fails it")
         if mode.ours:
-            common.expect_same(run_program(context, program, mode), reference)
+            common.expect_same(programs.run(program, mode), reference)
 
     return check
 
 
 def collect(context, arguments):
-    """All checks as (name, function) pairs."""
-    oracles = Oracles(context)
-    checks = []
-    for path in sorted(context.programs.iterdir()):
-        for mode in common.MODES:
-            if mode.ours or mode.next == "glibc":
-                checks.append((f"{path.name} [{mode.name}]",
-                               program_check(context, oracles, path.name, mode)))
+    """All checks as (name, function) pairs; a function raises AssertionError or Skip, or returns a remark."""
+    programs = Programs(context, arguments.seed)
+    checks = [(f"{path.name} [{mode.name}]", program_check(programs, path.name, mode))
+              for path in sorted(context.programs.iterdir())
+              for mode in common.MODES if mode.ours or mode.next == "glibc"]
+    for module in (binary_checks, file_checks, real_programs):
+        checks += module.checks(context)
     return [(name, check) for name, check in checks if arguments.only in name]
 
 
@@ -70,8 +69,7 @@ def perform(name, check):
     """Returns (name, verdict, detail, seconds); verdict is passed, failed or skipped."""
     started = time.monotonic()
     try:
-        check()
-        verdict, detail = "passed", ""
+        verdict, detail = "passed", check() or ""
     except common.Skip as reason:
         verdict, detail = "skipped", str(reason)
     except AssertionError as failure:
@@ -81,19 +79,11 @@ def perform(name, check):
     return name, verdict, detail, time.monotonic() - started
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", default="build", help="folder with libmemomalloc.so and programs/")
-    parser.add_argument("--only", default="", help="checks whose name contains this text")
-    parser.add_argument("--jobs", type=int, default=2, help="checks at a time (2)")
-    parser.add_argument("--verbose", action="store_true", help="name every check and its seconds")
-    arguments = parser.parse_args()
-    context = common.Context(arguments.build)
-    checks = collect(context, arguments)
-    print(f"preload checks: {len(checks)}, seed {SEED}", flush=True)
+def perform_all(checks, jobs, verbose):
+    """Performs checks in parallel and prints the failures and the counts; the exit code."""
     counts = {"passed": 0, "failed": 0, "skipped": 0}
-    progress = sys.stderr.isatty() and not arguments.verbose
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+    progress = sys.stderr.isatty() and not verbose
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         futures = [pool.submit(perform, name, check) for name, check in checks]
         for future in concurrent.futures.as_completed(futures):
             name, verdict, detail, seconds = future.result()
@@ -101,7 +91,7 @@ def main():
             if progress:
                 print(f"\r\033[K{sum(counts.values())}/{len(checks)} {name}", end="",
                       file=sys.stderr, flush=True)
-            if verdict == "failed" or arguments.verbose:
+            if verdict == "failed" or verbose:
                 clear = "\r\033[K" if progress else ""
                 print(f"{clear}{verdict}: {name} ({seconds:.1f} s) {detail}", flush=True)
     if progress:
@@ -110,6 +100,23 @@ def main():
         print(f"{counts['skipped']} skipped; --verbose names them with the reason")
     print(f"{counts['passed']} passed, {counts['failed']} failed")
     return 1 if counts["failed"] or not checks else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default="build", help="folder with libmemomalloc.so and programs/")
+    parser.add_argument("--only", default="", help="checks whose name contains this text")
+    parser.add_argument("--jobs", type=int, default=2, help="checks at a time (2)")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 2**31),
+                        help="for the random programs (chosen and printed)")
+    parser.add_argument("--verbose", action="store_true", help="name every check and its seconds")
+    arguments = parser.parse_args()
+    context = common.Context(arguments.build)
+    if not context.library.exists():
+        parser.error(f"{context.library} is missing; make builds it")
+    checks = collect(context, arguments)
+    print(f"preload checks: {len(checks)}, seed {arguments.seed}", flush=True)
+    return perform_all(checks, arguments.jobs, arguments.verbose)
 
 
 if __name__ == "__main__":

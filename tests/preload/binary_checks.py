@@ -1,0 +1,104 @@
+"""Checks of the shared object itself: what it exports, needs and keeps per thread, and what it costs to load."""
+
+import re
+import shutil
+import subprocess
+
+import common
+from common import Skip, expect
+
+# Bytes of initial-exec TLS: the static reserve is shared by all libraries of a process.
+TLS_LIMIT = 64
+
+# Instructions that loading and unloading the library may add to /bin/true, which runs 130,000 to 200,000.
+STARTUP_LIMIT = 400_000
+
+
+def output(*command):
+    return subprocess.run([str(part) for part in command], check=True, capture_output=True,
+                          text=True).stdout
+
+
+def hooks():
+    """The names in preload/hooks.def: the first argument of each row."""
+    text = (common.ROOT / "preload" / "hooks.def").read_text()
+    rows = re.findall(r"^\s*[A-Z_]+\(([^)]*)\)", text, re.MULTILINE)
+    names = [argument.strip() for row in rows for argument in row.split(",")]
+    return set(names), len(rows)
+
+
+def declared():
+    """The functions of the C API, from its header."""
+    header = (common.ROOT / "include" / "memomalloc" / "memomalloc.h").read_text()
+    return set(re.findall(r"\b(memomalloc_\w+)\s*\(", header))
+
+
+def exported_names(context):
+    exported = {line.split()[-1].split("@")[0]
+                for line in output("nm", "-D", "--defined-only", context.library).splitlines()
+                if line.split()[-2] != "A"}
+    listed, rows = hooks()
+    ours = {name for name in exported if not name.startswith("memomalloc_")}
+    foreign = ours - listed
+    expect(not foreign, f"exported, but not in preload/hooks.def: {sorted(foreign)}")
+    expect(len(ours) == rows, f"{len(ours)} functions exported for {rows} rows of preload/hooks.def")
+    api = exported - ours
+    expect(api == declared(), f"exported {sorted(api)}, declared {sorted(declared())}")
+
+
+def no_leaked_symbols(context):
+    names = output("nm", "-D", "--defined-only", context.library)
+    for pattern in (r"\b_Z", r"_Unwind_", r"_?_?unw_", r"_ULx86|_Ux86|_ULaarch64", r"\bXXH", r"__cxa",
+                    r"__gxx", r"lzma_"):
+        found = re.search(rf".*{pattern}.*", names)
+        expect(not found, f"leaked: {found and found.group(0)}")
+
+
+def needed_libraries(context):
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-dW", context.library)))
+    unexpected = {name for name in needed if not re.match(r"(libc\.so|ld-linux|libm\.so)", name)}
+    expect(not unexpected, f"needs {sorted(unexpected)}")
+
+
+def hardened(context):
+    text = output("readelf", "-dlW", context.library)
+    expect("BIND_NOW" in text or "NOW" in text, "lazy binding would enter the linker inside malloc")
+    stack = re.search(r"GNU_STACK.*", text).group(0)
+    expect("RWE" not in stack, f"executable stack: {stack}")
+    expect("TEXTREL" not in text, "text relocations")
+
+
+def thread_local_storage(context):
+    text = output("readelf", "-lW", context.library)
+    segment = re.search(r"^\s*TLS\s+\S+\s+\S+\s+\S+\s+\S+\s+(0x\w+)", text, re.MULTILINE)
+    size = int(segment.group(1), 16) if segment else 0
+    expect(size <= TLS_LIMIT, f"{size} bytes of thread-local storage, at most {TLS_LIMIT}")
+    relocations = output("readelf", "-rW", context.library)
+    dynamic = re.findall(r"R_\w+_(?:DTPMOD\w*|TLSDESC)", relocations)
+    expect(not dynamic, f"thread-local storage is not initial-exec: {sorted(set(dynamic))}")
+
+
+def instructions(context, mode):
+    """Instructions of one run of /bin/true, counted by callgrind: the same number at every run."""
+    result = context.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
+                          "/bin/true"], mode, timeout=120)
+    found = re.search(rb"Collected : (\d+)", result.err)
+    expect(result.code == 0 and found, f"callgrind: {result}")
+    return int(found.group(1))
+
+
+def startup_cost(context):
+    if not shutil.which("valgrind"):
+        raise Skip("valgrind is not installed")
+    without = instructions(context, common.SYSTEM)
+    with_us = instructions(context, common.Mode("default"))
+    expect(with_us - without <= STARTUP_LIMIT,
+           f"{with_us - without} instructions more than the {without} of /bin/true")
+    return f"/bin/true: {without} instructions, {with_us - without} more with the library"
+
+
+def checks(context):
+    functions = (exported_names, no_leaked_symbols, needed_libraries, hardened, thread_local_storage,
+                 startup_cost)
+    return [(f"shared object: {function.__name__.replace('_', ' ')}",
+             lambda function=function: function(context)) for function in functions]

@@ -1,0 +1,178 @@
+"""Checks of everything that the library reads from or writes to outside of the process: settings, output
+paths, plan files, privileges. Whatever is wrong there, the program's own results stay the same."""
+
+import os
+import pathlib
+import random
+import shutil
+import stat
+import subprocess
+import tempfile
+
+import common
+from common import Mode, Skip, expect, expect_same
+
+PROGRAM = "resize"  # learns, serves and checks contents within a fraction of a second
+
+
+def with_settings(*settings, serving=False):
+    return Mode("settings", settings=settings, serving=serving)
+
+
+def program_survives(context, mode, lines=1):
+    """The program's exit code and stdout are as without us, and stderr has at most `lines` lines, all ours."""
+    result = context.run([context.programs / PROGRAM], mode)
+    reference = context.run([context.programs / PROGRAM], common.SYSTEM)
+    expect((result.code, result.out) == (reference.code, reference.out), f"{result}")
+    said = result.err.decode(errors="replace").splitlines()
+    expect(len(said) <= lines, f"{len(said)} lines on stderr, at most {lines}: {said[:4]}")
+    expect(all(line.startswith("memomalloc") for line in said), f"not our prefix: {said}")
+    return said
+
+
+OUTPUTS = ("MEMOMALLOC_STATS_FILE", "MEMOMALLOC_TRACE_FILE", "MEMOMALLOC_PLAN_FILE")
+
+
+def outputs_that_cannot_be_written(context):
+    with tempfile.TemporaryDirectory() as folder:
+        link = pathlib.Path(folder) / "loop"
+        link.symlink_to(link)
+        for path in ("/dev/full", "/no/such/folder/file", folder, str(link), "/proc/version",
+                     folder + "/" + "n" * 300):
+            for variable in OUTPUTS:
+                program_survives(context, with_settings((variable, path)), lines=2)
+
+
+def outputs_are_written(context):
+    with tempfile.TemporaryDirectory() as folder:
+        settings = [(name, f"{folder}/{name}.%p") for name in OUTPUTS]
+        program_survives(context, with_settings(*settings), lines=0)
+        for name in OUTPUTS:
+            found = list(pathlib.Path(folder).glob(name + ".*"))
+            expect(len(found) == 1 and found[0].stat().st_size > 0, f"{name}: {found}")
+            expect(found[0].suffix[1:].isdigit(), f"%p is not expanded: {found[0]}")
+            expect(stat.S_IMODE(found[0].stat().st_mode) & 0o022 == 0, f"others may write {found[0]}")
+
+
+def a_symlinked_output_keeps_its_target(context):
+    """An output path that is a link into somebody else's file, as an attacker in /tmp would plant it: no
+    half-written state, whatever is decided about following it."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = pathlib.Path(folder) / "target"
+        target.write_text("precious\n")
+        link = pathlib.Path(folder) / "plan"
+        link.symlink_to(target)
+        program_survives(context, with_settings(("MEMOMALLOC_PLAN_FILE", str(link))), lines=1)
+        expect(target.read_text() == "precious\n", "the target of a symbolic link was overwritten")
+
+
+def bad_settings_are_named_once(context):
+    for setting in (("MEMOMALLOC_THRESHOLD", "many"), ("MEMOMALLOC_THRESHOLD", "-1"),
+                    ("MEMOMALLOC_THRESHOLD", "99999999999999999999G"), ("MEMOMALLOC_SLAB_LIMIT", "1X"),
+                    ("MEMOMALLOC_TRESHOLD", "64K"), ("MEMOMALLOC_HUGEPAGES", "sometimes"),
+                    ("MEMOMALLOC_DISABLE", "perhaps"), ("MEMOMALLOC_PLANNER", "none-such")):
+        said = program_survives(context, with_settings(setting), lines=1)
+        expect(len(said) == 1 and setting[0] in said[0], f"{setting}: {said}")
+
+
+def strict_stops_on_bad_settings(context):
+    mode = with_settings(("MEMOMALLOC_STRICT", "1"), ("MEMOMALLOC_THRESHOLD", "many"))
+    result = context.run([context.programs / PROGRAM], mode)
+    expect(result.code != 0, "a bad setting did not stop the program")
+    expect(b"MEMOMALLOC_THRESHOLD" in result.err and result.err.count(b"\n") == 1, f"{result}")
+
+
+def odd_but_valid_settings(context):
+    for settings in ((("MEMOMALLOC_THRESHOLD", "1"),), (("MEMOMALLOC_THRESHOLD", "1G"),),
+                     (("MEMOMALLOC_SLAB_LIMIT", "1"),), (("MEMOMALLOC_SLAB_LIMIT", "300K"),),
+                     (("MEMOMALLOC_PLAN_TIME", "0"),), (("MEMOMALLOC_HUGEPAGES", "always"),),
+                     (("MEMOMALLOC_HUGEPAGES", "never"),), (("MEMOMALLOC_PLANNER", "bump"),),
+                     (("MEMOMALLOC_EXE", "somebody:else"),), (("MEMOMALLOC_EXE", PROGRAM),)):
+        program_survives(context, with_settings(*settings), lines=0)
+
+
+def damaged_plan_files(context):
+    """Saves a plan, then loads it truncated, with flipped bytes, extended, foreign and from the future."""
+    random_state = random.Random(7)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "plan"
+        mode = with_settings(("MEMOMALLOC_PLAN_FILE", str(path)))
+        program_survives(context, mode, lines=0)
+        expect(path.exists() and path.stat().st_size > 0, "no plan file was written")
+        good = path.read_bytes()
+        program_survives(context, mode, lines=0)
+        versions = [good[:len(good) * part // 8] for part in range(8)]
+        for _ in range(16):
+            damaged = bytearray(good)
+            for _ in range(random_state.randrange(1, 6)):
+                damaged[random_state.randrange(len(damaged))] = random_state.randrange(256)
+            versions.append(bytes(damaged))
+        versions += [good + good, good.replace(b"1", b"9"), b"\0" * 5000, os.urandom(3000),
+                     b"id,lower,upper,size\n0,0,1,5\n", pathlib.Path("/bin/true").read_bytes()]
+        for version in versions:
+            path.write_bytes(version)
+            program_survives(context, mode, lines=1)
+
+
+SETUID_SOURCE = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int main(void) {
+  for (int i = 0; i < 20; ++i) {
+    void *a = malloc(100000), *b = malloc(200000), *c = malloc(300000);
+    memset(a, 1, 1000), memset(b, 1, 1000), memset(c, 1, 1000);
+    free(a), free(b), free(c);
+  }
+  return 0;
+}
+"""
+
+
+def setuid_ignores_the_environment(context):
+    """A setuid program that is linked with the library (a preload by path is already ignored there) must not
+    let its caller choose files to write."""
+    if os.geteuid() != 0:
+        raise Skip("needs root to make a setuid program")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        shutil.copy(context.library, folder)
+        # The loader looks for the soname, which carries a version.
+        soname = pathlib.Path(folder) / "libmemomalloc.so.1"
+        shutil.copy(context.library, soname)
+        program = pathlib.Path(folder) / "program"
+        source = pathlib.Path(folder) / "program.c"
+        source.write_text(SETUID_SOURCE)
+        subprocess.run(["gcc", "-fno-builtin", source, "-o", program, "-Wl,--no-as-needed", soname,
+                        f"-Wl,-rpath,{folder}"], check=True, capture_output=True)
+        report = pathlib.Path(folder) / "report"
+
+        def run_as_nobody():
+            settings = (("MEMOMALLOC_STATS_FILE", str(report)), ("MEMOMALLOC_STATS", "1"),
+                        ("MEMOMALLOC_VERBOSE", "3"))
+            mode = Mode("linked", ours=False, settings=settings, serving=False)
+            return context.run([program], mode, user=65534, group=65534, extra_groups=[])
+
+        result = run_as_nobody()
+        expect(result.code == 0 and report.exists(), f"the linked program writes no report: {result}")
+        report.unlink()
+        os.chown(program, 0, 0)
+        program.chmod(0o4755)
+        result = run_as_nobody()
+        expect(result.code == 0 and not result.err, f"{result}")
+        expect(not report.exists(), "a setuid program wrote a file that its caller named")
+
+
+def silent_children(context):
+    """A pipeline of shells and tools under the preload prints what it prints without."""
+    script = "for i in 1 2 3; do echo $i | cat | sort; done; ls / | wc -l; exec printf 'end\\n'"
+    command = ["sh", "-c", script]
+    expect_same(context.run(command, Mode("default")), context.run(command, common.SYSTEM))
+
+
+def checks(context):
+    functions = (outputs_that_cannot_be_written, outputs_are_written, a_symlinked_output_keeps_its_target,
+                 bad_settings_are_named_once, strict_stops_on_bad_settings, odd_but_valid_settings,
+                 damaged_plan_files, setuid_ignores_the_environment, silent_children)
+    return [(f"outside world: {function.__name__.replace('_', ' ')}",
+             lambda function=function: function(context)) for function in functions]

@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""Real programs under the preload: the same exit code and output as without it. The short list belongs to
+run.py; `real_programs.py --long` is the set for a soak, with CPython's own tests and longer loads."""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import common
+from common import MODES, Mode, Skip, expect, expect_same
+
+DEFAULT = Mode("default", serving=False)
+LOW = Mode("threshold-4K", settings=(("MEMOMALLOC_THRESHOLD", "4K"),), serving=False)
+
+# Debian's interpreter, whose tests come in libpython3.11-testsuite; PATH may lead to another one.
+PYTHON = "/usr/bin/python3"
+PYTHON_TESTS_SHORT = "test_array test_mmap test_memoryview".split()
+PYTHON_TESTS_LONG = """test_array test_mmap test_memoryview test_bytes test_buffer test_ctypes test_threading
+    test_thread test_threadsignals test_fork1 test_subprocess test_multiprocessing_fork
+    test_multiprocessing_spawn test_concurrent_futures test_queue test_gc test_list test_dict test_set
+    test_unicode test_struct test_zlib test_bz2 test_lzma test_pickle test_json test_io test_tempfile
+    test_signal test_faulthandler test_exceptions test_weakref test_decimal test_sqlite3""".split()
+
+
+def same(context, command, modes=(DEFAULT, LOW), timeout=120, **options):
+    if not shutil.which(command[0]):
+        raise Skip(f"{command[0]} is not installed")
+    reference = context.run(command, common.SYSTEM, timeout, **options)
+    expect(reference.code == 0, f"fails without the library: {reference}")
+    for mode in modes:
+        expect_same(context.run(command, mode, timeout, **options), reference, f"[{mode.name}]")
+
+
+def true(context):
+    every = [mode for mode in MODES if mode.ours]
+    same(context, ["true"], modes=every)
+
+
+def git(context):
+    script = """
+        set -e; cd "$1"; git init -q .; git config user.email a@b; git config user.name n
+        i=0; while [ $i -lt 30 ]; do head -c 200000 /dev/zero | tr '\\0' "\\\\$((141 + i % 20))" > f$i
+        seq $i 20000 > s$i; i=$((i + 1)); done; git add .; git commit -qm one; rm -f f1 f2; seq 5 9 >> s7
+        git commit -qam two; git gc -q; git fsck --no-progress; git log --stat --format=%s
+        git diff HEAD~1 | cksum; rm -rf .git *"""
+    with tempfile.TemporaryDirectory() as folder:
+        same(context, ["sh", "-c", script, "sh", folder])
+
+
+def sqlite(context):
+    script = """create table t(a integer primary key, b text, c blob);
+        with recursive n(i) as (select 1 union all select i+1 from n where i < 40000)
+          insert into t select i, printf('%08d', i * 7919 % 40000), zeroblob(i % 300) from n;
+        create index k on t(b); select count(*), sum(length(c)), min(b), max(b) from t;
+        select hex(substr(group_concat(b), 100000, 40)) from (select b from t order by b);
+        delete from t where a % 3 = 0; vacuum; pragma integrity_check;
+        select length(zeroblob(50000000));"""
+    same(context, ["sqlite3", ":memory:", script])
+
+
+def compiler(context):
+    """The compiler builds a file of this project under the preload: the object must be the same."""
+    source = common.ROOT / "planner"
+    largest = max(source.glob("*.cc"), key=lambda path: path.stat().st_size)
+    command = ["g++", "-std=c++20", "-O2", "-I", common.ROOT, "-I", common.ROOT / "include", "-c", largest]
+    with tempfile.TemporaryDirectory() as folder:
+        objects = []
+        for mode in (common.SYSTEM, DEFAULT):
+            path = pathlib.Path(folder) / f"{mode.name}.o"
+            result = context.run(command + ["-o", path], mode, timeout=120)
+            expect((result.code, result.err) == (0, b""), f"[{mode.name}] {result}")
+            objects.append(path.read_bytes())
+        expect(objects[0] == objects[1], f"{largest.name} compiles to another object under the preload")
+
+
+def python(context):
+    same(context, [PYTHON, "-c", "print(sum(len(bytearray(n)) for n in range(0, 3000000, 50000)))"])
+
+
+def python_workers(context):
+    script = """import multiprocessing, os
+def work(n):
+    blocks = [bytearray(100000 + 1000 * (i % 7)) for i in range(n)]
+    for _ in range(20):
+        a, b, c = bytearray(300000), bytearray(200000), bytearray(150000)
+    return sum(map(len, blocks))
+if __name__ == '__main__':
+    for method in ('fork', 'spawn', 'forkserver'):
+        with multiprocessing.get_context(method).Pool(3) as pool:
+            print(method, pool.map(work, range(10, 30)))
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "workers.py"
+        path.write_text(script)
+        same(context, [PYTHON, str(path)], modes=(DEFAULT,))
+
+
+def python_tests(context, names):
+    """Each module's verdict must be what it is without us; a module that fails there is left out."""
+    probe = subprocess.run([PYTHON, "-c", "import test.test_array"], capture_output=True)
+    if probe.returncode != 0:
+        raise Skip("CPython's tests are not installed (libpython3-testsuite)")
+    failed = []
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [PYTHON, "-m", "test", "-q", name]
+            result = context.run(command, DEFAULT, timeout=900, cwd=folder)
+            if result.code != 0 and context.run(command, common.SYSTEM, timeout=900, cwd=folder).code == 0:
+                failed.append(f"{name}: {result}")
+    expect(not failed, "\n".join(failed))
+
+
+def redis(context, seconds=2):
+    """redis-server serves a benchmark's commands; Debian's is linked with jemalloc, which we precede."""
+    if not shutil.which("redis-server") or not shutil.which("redis-benchmark"):
+        raise Skip("redis is not installed")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["redis-server", "--port", port, "--save", "", "--dir", folder, "--daemonize", "no"]
+        server = subprocess.Popen(command, env=context.environment(LOW), stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE)
+        try:
+            client = ["redis-cli", "-p", port]
+            until = time.monotonic() + 20
+            while subprocess.run(client + ["ping"], capture_output=True).stdout != b"PONG\n":
+                expect(server.poll() is None and time.monotonic() < until, "redis-server does not start")
+                time.sleep(0.1)
+            subprocess.run(["redis-benchmark", "-p", port, "-q", "-n", str(1500 * seconds), "-d",
+                            "100000", "-r", "200", "-t", "set,get,lpush,lpop,mset"],
+                           check=True, capture_output=True, timeout=60 + 20 * seconds)
+            value = subprocess.run(client + ["-x", "set", "key"], input=b"v" * 1_000_000,
+                                   capture_output=True).stdout
+            expect(value == b"OK\n", f"set: {value}")
+            got = subprocess.run(client + ["get", "key"], capture_output=True).stdout
+            expect(got == b"v" * 1_000_000 + b"\n", "the value read is not the value written")
+            subprocess.run(client + ["shutdown", "nosave"], capture_output=True)
+            expect(server.wait(20) == 0, f"redis-server ends with {server.returncode}")
+        finally:
+            if server.poll() is None:
+                server.kill()
+        expect(server.stderr.read() == b"", "redis-server has something on stderr")
+
+
+def stress_ng(context, seconds=3):
+    """Its malloc stressor, which verifies what it wrote, and its mappings of large blocks."""
+    if not shutil.which("stress-ng"):
+        raise Skip("stress-ng is not installed")
+    command = ["stress-ng", "--malloc", "2", "--malloc-bytes", "256M", "--malloc-max", "2000",
+               "--malloc-thresh", "64K", "--malloc-pthreads", "2", "--verify", "--timeout", f"{seconds}s"]
+    for mode in (common.SYSTEM, DEFAULT):
+        result = context.run(command, mode, timeout=seconds + 60)
+        expect(result.code == 0, f"[{mode.name}] {result}")
+        expect(not re.search(rb"fail|SIG", result.out + result.err), f"[{mode.name}] {result}")
+
+
+def checks(context):
+    functions = (true, git, sqlite, compiler, python, python_workers, redis, stress_ng)
+    rows = [(f"real program: {function.__name__.replace('_', ' ')}",
+             lambda function=function: function(context)) for function in functions]
+    rows += [(f"CPython: {name}", lambda name=name: python_tests(context, [name]))
+             for name in PYTHON_TESTS_SHORT]
+    return rows
+
+
+def long_checks(context):
+    rows = [row for row in checks(context) if not row[0].startswith("CPython")]
+    rows += [("redis, longer", lambda: redis(context, 20)),
+             ("stress-ng, longer", lambda: stress_ng(context, 30))]
+    rows += [(f"CPython: {name}", lambda name=name: python_tests(context, [name]))
+             for name in PYTHON_TESTS_LONG]
+    return rows
+
+
+def main():
+    import run  # the same way to perform and to count
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--only", default="")
+    arguments = parser.parse_args()
+    context = common.Context(arguments.build)
+    rows = (long_checks if arguments.long else checks)(context)
+    return run.perform_all([row for row in rows if arguments.only in row[0]], jobs=2, verbose=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
