@@ -42,7 +42,6 @@ test_obj := $(call obj,$(test_src) $(filter-out src/cli/main.cc,$(cli_src)) $(so
 preload_programs := $(patsubst tests/preload/programs/%,$(B)/programs/%,$(basename $(preload_program_src)))
 bench_programs := $(patsubst bench/%.cc,$(B)/bench/%,$(bench_src))
 
-unwind_libs := -l:libunwind.a -l:liblzma.a
 cold_libs := -lz $(if $(HAVE_CBC),-lCbcSolver -lCbc -lCgl -lOsiClp -lClpSolver -lClp -lOsi -lCoinUtils)
 
 .PHONY: all lib cli demo check test bench stress soak asan ubsan tsan lint format install uninstall deb clean help
@@ -68,15 +67,15 @@ $(B)/libmemomalloc.so: $(so_obj) preload/exports.map
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CXX) -shared -Wl,-soname,libmemomalloc.so.1 -Wl,--version-script=preload/exports.map -Wl,-z,defs -Wl,-z,now \
 	    -Wl,-z,relro -Wl,--exclude-libs,ALL -Wl,--gc-sections -static-libstdc++ -static-libgcc -pthread $(flags_$(MODE)) \
-	    $(so_obj) $(unwind_libs) -o $@
+	    $(so_obj) -o $@
 
 $(B)/memomalloc: $(cli_obj)
 	$(if $(V),,@echo "  LD   $@")
-	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(unwind_libs) $(cold_libs) -o $@
+	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(cold_libs) -o $@
 
 $(B)/unit_tests: $(test_obj)
 	$(if $(V),,@echo "  LD   $@")
-	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(unwind_libs) $(cold_libs) -o $@
+	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(cold_libs) -o $@
 
 $(B)/programs/%: tests/preload/programs/%.c $(wildcard tests/preload/programs/*.h)
 	@mkdir -p $(@D)
@@ -87,7 +86,7 @@ $(B)/programs/%: tests/preload/programs/%.cc $(wildcard tests/preload/programs/*
 
 $(B)/bench/%: $(O)/bench/%.o $(lib_obj)
 	@mkdir -p $(@D)
-	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(unwind_libs) $(cold_libs) -lbenchmark -o $@
+	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(cold_libs) -lbenchmark -o $@
 
 programs: $(preload_programs)
 demo: all ## the demonstration of scripts/demo.sh, without installing anything

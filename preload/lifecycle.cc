@@ -23,8 +23,7 @@ constinit bool have_thread_key = false;
 constinit bool reported = false;
 constinit bool is_child = false;  // forked without exec: stays silent
 
-Snapshot snapshot() {
-  Snapshot now;
+void take(Snapshot& now) {
   const Engine& engine = g_process.engine;
   auto best = Phase::kIdle;
   const auto rank = [](Phase phase) {
@@ -53,7 +52,6 @@ Snapshot snapshot() {
   }
   now.threads = engine.lane_count();
   now.phase = g_process.options.DISABLE != 0 ? "disabled" : name_of(best);
-  return now;
 }
 
 void complain(const char* what, const char* path) {
@@ -75,7 +73,9 @@ void write_stats(const RecursionGuard& guard, bool last) {
   if (!g_process.engine.opened() && access(path, F_OK) == 0) {
     return;
   }
-  if (!write_stats_file(guard, path, snapshot()) && last) {
+  Snapshot now;
+  take(now);
+  if (!write_stats_file(guard, path, now) && last) {
     complain("statistics", path);
   }
 }
@@ -108,10 +108,13 @@ void report() {
   write_stats(guard, true);
   write_trace_file(guard);
   if (!is_child && options.STATS != 0) {
-    print_stats(snapshot());
+    Snapshot now;
+    take(now);
+    print_stats(now);
   }
   if (!is_child && options.VERBOSE >= 1 && g_process.engine.opened()) {
-    const Snapshot now = snapshot();
+    Snapshot now;
+    take(now);
     const std::uint64_t large = now.counters.since_large_bytes.get();
     const std::uint64_t served = now.counters.served_bytes.get();
     Line() << "exit: " << now.phase << ", " << now.counters.iterations.get() << " iterations, "
@@ -156,6 +159,7 @@ void after_fork_in_child() {
   }
   const bool on = process.options.DISABLE == 0 && runs_in(process.options.EXE.view());
   if (on) {
+    load_unwinder();
     have_thread_key = pthread_key_create(&thread_key, thread_ends) == 0;
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     process.engine.on_new_thread(thread_begins);
@@ -181,7 +185,9 @@ void exit_now(int code) {
 
 std::size_t stats_json(char* buffer, std::size_t size) {
   const RecursionGuard guard;
-  return format_json(snapshot(), buffer, size);
+  Snapshot now;
+  take(now);
+  return format_json(now, buffer, size);
 }
 
 void release() {

@@ -1,7 +1,6 @@
 #include "src/trace/signature.h"
 
-#define UNW_LOCAL_ONLY
-#include <libunwind.h>
+#include <dlfcn.h>
 #include <pthread.h>
 
 #define XXH_INLINE_ALL
@@ -14,7 +13,18 @@ namespace {
 constexpr std::uint64_t kUnwindStack = 20 * 1024;
 constexpr int kDepth = 24;  // deep enough to leave the tensor library, measured on torch: 3-43 distinct stacks
 
+// int unw_backtrace(void** buffer, int size): return addresses of the caller and its callers.
+using Unwind = int (*)(void**, int);
+constinit Unwind unwind = nullptr;
+
 }  // namespace
+
+void load_unwinder() {
+  void* library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
+  if (library != nullptr) {
+    unwind = reinterpret_cast<Unwind>(dlsym(library, "unw_backtrace"));
+  }
+}
 
 std::uint64_t StackBounds::room() const {
   const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
@@ -38,11 +48,11 @@ StackBounds find_stack_bounds() {
 }
 
 std::uint64_t stack_signature(const StackBounds& stack) {
-  if (stack.room() < kUnwindStack) {
+  if (unwind == nullptr || stack.room() < kUnwindStack) {
     return 0;
   }
   void* frames[kDepth];
-  const int count = unw_backtrace(frames, kDepth);
+  const int count = unwind(frames, kDepth);
   return count > 0 ? XXH3_64bits(frames, sizeof(void*) * static_cast<std::size_t>(count)) : 0;
 }
 

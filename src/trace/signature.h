@@ -14,6 +14,13 @@ struct StackBounds {
   [[nodiscard]] std::uint64_t room() const;
 };
 
+// Loads libunwind, if the system has it; without it every signature is 0. Once, before the first signature, and
+// not from inside malloc, where the dynamic linker's locks may be held.
+//
+// It is loaded with its symbols kept local: were it linked, its _Unwind_* functions would take the place of
+// libgcc's in every C++ exception of the process.
+void load_unwinder();
+
 // Asks the thread library for the calling thread's bounds. May allocate: hold a RecursionGuard.
 StackBounds find_stack_bounds();
 
