@@ -114,3 +114,4 @@ clean: ## remove build/
 	rm -rf build
 help: ## this list
 	@grep -hE '^[a-z ]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
+include packaging/install.mk

@@ -1,0 +1,54 @@
+# Installing and packaging: install, uninstall, deb, wheel, and the pages that are made from --help.
+LIBDIR ?= $(PREFIX)/lib
+BINDIR := $(PREFIX)/bin
+INCLUDEDIR := $(PREFIX)/include
+DATADIR := $(PREFIX)/share
+REAL_NAME := libmemomalloc.so.$(VERSION)
+SONAME := libmemomalloc.so.1
+MAN := build/man
+
+installed := $(BINDIR)/memomalloc $(LIBDIR)/$(REAL_NAME) $(LIBDIR)/$(SONAME) $(LIBDIR)/libmemomalloc.so \
+             $(INCLUDEDIR)/memomalloc/memomalloc.h $(LIBDIR)/pkgconfig/memomalloc.pc \
+             $(DATADIR)/man/man1/memomalloc.1 $(DATADIR)/man/man7/libmemomalloc.7 \
+             $(DATADIR)/bash-completion/completions/memomalloc
+
+.PHONY: man docs wheel
+man: $(MAN)/memomalloc.1 ## memomalloc.1 and libmemomalloc.7 into build/man
+$(MAN)/memomalloc.1: build/memomalloc scripts/gen_man.py
+	$(Q)python3 scripts/gen_man.py --man $(MAN)
+docs: cli ## docs/commands.md from the commands' own --help
+	python3 scripts/gen_man.py --markdown docs/commands.md
+
+install: all man ## into DESTDIR and PREFIX (/usr/local); LIBDIR= for a multiarch folder
+	install -D -m 755 build/memomalloc $(DESTDIR)$(BINDIR)/memomalloc
+	install -D -m 644 build/libmemomalloc.so $(DESTDIR)$(LIBDIR)/$(REAL_NAME)
+	ln -sf $(REAL_NAME) $(DESTDIR)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libmemomalloc.so
+	install -D -m 644 include/memomalloc/memomalloc.h $(DESTDIR)$(INCLUDEDIR)/memomalloc/memomalloc.h
+	install -D -m 644 $(MAN)/memomalloc.1 $(DESTDIR)$(DATADIR)/man/man1/memomalloc.1
+	install -D -m 644 $(MAN)/libmemomalloc.7 $(DESTDIR)$(DATADIR)/man/man7/libmemomalloc.7
+	install -D -m 644 packaging/completion/memomalloc $(DESTDIR)$(DATADIR)/bash-completion/completions/memomalloc
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
+	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' packaging/memomalloc.pc.in \
+	    > $(DESTDIR)$(LIBDIR)/pkgconfig/memomalloc.pc
+# So that LD_PRELOAD=libmemomalloc.so.1 works at once; needs root and a folder that ld.so.conf names.
+	$(if $(DESTDIR),,-@[ "$$(id -u)" != 0 ] || ldconfig)
+
+uninstall: ## what install put there
+	rm -f $(addprefix $(DESTDIR),$(installed))
+	-rmdir $(DESTDIR)$(INCLUDEDIR)/memomalloc
+	$(if $(DESTDIR),,-@[ "$$(id -u)" != 0 ] || ldconfig)
+
+DEB := build/deb/memomalloc-$(VERSION)
+deb: ## Debian packages into build/deb, checked by lintian where it is installed
+	@command -v dpkg-buildpackage dh > /dev/null || { echo "make deb: apt-get install debhelper dpkg-dev fakeroot"; exit 1; }
+	rm -rf build/deb
+	mkdir -p $(DEB)
+	{ git ls-files --cached --others --exclude-standard 2>/dev/null || find . -path ./build -prune -o -type f -print; } \
+	    | tar -cf - --ignore-failed-read -T - | tar -xf - -C $(DEB)
+	cp -r packaging/debian $(DEB)/debian
+	cd $(DEB) && dpkg-buildpackage -us -uc -b
+	! command -v lintian > /dev/null || lintian --allow-root --fail-on error,warning build/deb/*.changes
+
+wheel: ## a wheel of the library, the command and the Python module into dist/
+	python3 -m pip wheel --no-deps -w dist .

@@ -1,0 +1,78 @@
+"""MemoMalloc from inside a Python program that runs under it.
+
+    memomalloc run -- python infer.py
+
+works without this module. A program may use it to tell where iterations begin, to read the
+statistics, and to give memory back:
+
+    import memomalloc
+    for batch in batches:
+        with memomalloc.iteration():
+            network(batch)
+    print(memomalloc.stats()["served_bytes"])
+
+Every function works without the library too: it then does nothing, and stats() is None.
+"""
+
+import contextlib
+import ctypes
+import json
+import pathlib
+
+__all__ = ["iteration", "library_path", "loaded", "release", "stats", "version"]
+
+_process = ctypes.CDLL(None)
+
+
+def _function(name, result=None, arguments=()):
+    """The preloaded library's function, or None."""
+    function = getattr(_process, name, None)
+    if function is not None:
+        function.restype, function.argtypes = result, arguments
+    return function
+
+
+_version = _function("memomalloc_version", ctypes.c_char_p)
+_iteration = _function("memomalloc_iteration")
+_stats = _function("memomalloc_stats_json", ctypes.c_size_t, (ctypes.c_char_p, ctypes.c_size_t))
+_release = _function("memomalloc_release")
+
+
+def library_path():
+    """The library that this package carries, for LD_PRELOAD; None in a source folder."""
+    path = pathlib.Path(__file__).parent / "lib/libmemomalloc.so.1"
+    return str(path) if path.exists() else None
+
+
+def loaded():
+    """True in a process that runs under the library."""
+    return _version is not None
+
+
+def version():
+    """The loaded library's version, None without it."""
+    return _version().decode() if loaded() else None
+
+
+@contextlib.contextmanager
+def iteration():
+    """The block is one iteration of this thread. Optional: iterations are found without it."""
+    if loaded():
+        _iteration()
+    yield
+
+
+def stats():
+    """The library's statistics as a dictionary, None without it."""
+    if not loaded():
+        return None
+    size = 1 << 16
+    buffer = ctypes.create_string_buffer(size)
+    _stats(buffer, size)
+    return json.loads(buffer.value)
+
+
+def release():
+    """Gives the slabs back to the system; they are taken again when next needed."""
+    if loaded():
+        _release()

@@ -1,0 +1,42 @@
+"""Adds what the Makefile builds, the library and the command, to the Python package."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+from setuptools import Distribution, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+
+ROOT = pathlib.Path(__file__).resolve().parent
+PARTS = {"build/libmemomalloc.so": "lib/libmemomalloc.so.1", "build/memomalloc": "bin/memomalloc"}
+
+
+class BuildWithMake(build_py):
+    def run(self):
+        super().run()
+        subprocess.run(["make", f"-j{os.cpu_count() or 1}", "all"], cwd=ROOT, check=True)
+        for source, target in PARTS.items():
+            path = pathlib.Path(self.build_lib) / "memomalloc" / target
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / source, path)
+            subprocess.run(["strip", "--strip-unneeded", path], check=True)
+
+    def get_outputs(self, include_bytecode=True):
+        folder = pathlib.Path(self.build_lib) / "memomalloc"
+        return super().get_outputs(include_bytecode) + [str(folder / part) for part in PARTS.values()]
+
+
+class AnyPythonThisMachine(bdist_wheel):
+    def get_tag(self):
+        return "py3", "none", super().get_tag()[2]
+
+
+class BinaryDistribution(Distribution):
+    def has_ext_modules(self):
+        return True
+
+
+setup(cmdclass={"build_py": BuildWithMake, "bdist_wheel": AnyPythonThisMachine},
+      distclass=BinaryDistribution)
