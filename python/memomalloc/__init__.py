@@ -66,7 +66,7 @@ def stats():
     """The library's statistics as a dictionary, None without it."""
     if not loaded():
         return None
-    size = 1 << 16
+    size = _stats(None, 0) + 1024  # room for digits that grow between the two calls
     buffer = ctypes.create_string_buffer(size)
     _stats(buffer, size)
     return json.loads(buffer.value)

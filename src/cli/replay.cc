@@ -1,0 +1,97 @@
+// `memomalloc replay`: a recorded trace through the allocator that this process runs with. Cold.
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string>
+
+#include "src/cli/arguments.h"
+#include "src/cli/command.h"
+#include "src/cli/comparison.h"
+#include "src/cli/replayer.h"
+
+namespace memo::cli {
+namespace {
+
+rusage usage_now() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage;
+}
+
+nlohmann::json figures(const ReplayTrace& trace, const ReplayResult& result, const rusage& before) {
+  const rusage after = usage_now();
+  const Spread seconds = spread(result.seconds);
+  return {{"iterations", result.seconds.size()},
+          {"threads", trace.threads},
+          {"allocations", trace.blocks},
+          {"bytes", trace.bytes},
+          {"seconds", std::accumulate(result.seconds.begin(), result.seconds.end(), 0.0)},
+          {"p50_seconds", seconds.median},
+          {"p99_seconds", seconds.p99},
+          {"minor_faults", after.ru_minflt - before.ru_minflt},
+          {"major_faults", after.ru_majflt - before.ru_majflt},
+          {"peak_rss_bytes", after.ru_maxrss * 1024L}};
+}
+
+void write_addresses(std::ofstream& file, const ReplayTrace& trace, const ReplayResult& result) {
+  file << "thread,size,address\n";
+  for (const ReplayEvent& event : trace.events) {
+    if (event.kind == TraceRow::Kind::Allocate) {
+      file << trace.thread_numbers[event.thread] << ',' << event.size << ','
+           << result.addresses[event.block] << '\n';
+    }
+  }
+}
+
+}  // namespace
+
+int replay(int argc, char** argv) {
+  std::string path;
+  std::string addresses_path;
+  int iterations = 1;
+  CLI::App app(
+      "Performs a recorded trace's allocations, writing to each page of each block, on whatever allocator\n"
+      "is loaded, and prints time, page faults and peak RSS as one line of JSON. Try it with\n"
+      "`memomalloc run -- memomalloc replay ...` and `memomalloc compare -- memomalloc replay ...`.");
+  app.add_option("trace", path, "TRACE.csv or TRACE.csv.gz")->required()->option_text(" ");
+  app.add_option("--iterations", iterations, "times to play the whole trace")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--addresses", addresses_path,
+                 "write thread, size and address of each allocation of the last iteration as CSV")
+      ->type_name("FILE");
+  if (auto code = parse(app, argc, argv)) {
+    return *code;
+  }
+  ReplayTrace trace;
+  if (const std::string error = read_replay(path, trace); !error.empty()) {
+    std::fprintf(stderr, "%s\n", error.c_str());
+    return kBadInput;
+  }
+  std::ofstream addresses;
+  if (!addresses_path.empty()) {
+    addresses.open(addresses_path);
+    if (!addresses) {
+      return complain(app, addresses_path + ": cannot be written: " + std::strerror(errno));
+    }
+  }
+  const rusage before = usage_now();
+  const ReplayResult result = replay_trace(trace, iterations);
+  if (result.refused_bytes != 0) {
+    std::fprintf(stderr, "memomalloc replay: the allocator refused %llu bytes\n",
+                 static_cast<unsigned long long>(result.refused_bytes));
+    return kNo;
+  }
+  std::printf("%s\n", figures(trace, result, before).dump().c_str());
+  if (addresses.is_open()) {
+    write_addresses(addresses, trace, result);
+  }
+  return kDone;
+}
+
+}  // namespace memo::cli
