@@ -55,9 +55,11 @@ int replay(int argc, char** argv) {
   std::string addresses_path;
   int iterations = 1;
   CLI::App app(
-      "Performs a recorded trace's allocations, writing to each page of each block, on whatever allocator\n"
+      "Performs a recorded trace's allocations, writing to each page of each block, on whatever "
+      "allocator\n"
       "is loaded, and prints time, page faults and peak RSS as one line of JSON. Try it with\n"
-      "`memomalloc run -- memomalloc replay ...` and `memomalloc compare -- memomalloc replay ...`.");
+      "`memomalloc run -- memomalloc replay ...` and `memomalloc compare -- memomalloc replay "
+      "...`.");
   app.add_option("trace", path, "TRACE.csv or TRACE.csv.gz")->required()->option_text(" ");
   app.add_option("--iterations", iterations, "times to play the whole trace")
       ->check(CLI::Range(1, 1000000))

@@ -78,8 +78,8 @@ class Player {
   }
 
  private:
-  // One thread's events, each when all before it have happened. The thread that plays the last event
-  // of an iteration ends it.
+  // One thread's events, each when all before it have happened. The thread that plays the last
+  // event of an iteration ends it.
   void work(std::uint32_t thread) {
     const auto count = static_cast<std::uint32_t>(trace_.events.size());
     for (int iteration = 0; iteration < iterations_; ++iteration) {

@@ -1,6 +1,6 @@
-// Performs a recorded trace's allocations again, on whatever allocator this process runs with. Each of the
-// trace's threads gets a thread, and they take turns in the recorded order, so that per-thread allocators
-// see what they would have seen, and two replays are alike. Cold.
+// Performs a recorded trace's allocations again, on whatever allocator this process runs with. Each
+// of the trace's threads gets a thread, and they take turns in the recorded order, so that
+// per-thread allocators see what they would have seen, and two replays are alike. Cold.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ struct ReplayResult {
   std::uint64_t refused_bytes = 0;        // size of the request that failed; 0: none did
 };
 
-// Plays the whole trace `iterations` times, writing a byte into each page of each block. Blocks that the
-// trace leaves allocated are freed at the end of each iteration.
+// Plays the whole trace `iterations` times, writing a byte into each page of each block. Blocks
+// that the trace leaves allocated are freed at the end of each iteration.
 ReplayResult replay_trace(const ReplayTrace& trace, int iterations);
 
 }  // namespace memo::cli
