@@ -90,6 +90,12 @@ def quantile(values, share):
     return ordered[min(len(ordered) - 1, max(0, -(-int(share * 1000) * len(ordered) // 1000) - 1))]
 
 
+def growth(levels):
+    """How much the median level rose from the first to the last quarter of the given readings."""
+    quarter = max(1, len(levels) // 4)
+    return int(statistics.median(levels[-quarter:]) - statistics.median(levels[:quarter]))
+
+
 def loop(step, iterations, label="iterations"):
     """Calls step(index) `iterations` times (at least 2) and returns the figures as a dict.
 
@@ -133,7 +139,7 @@ def loop(step, iterations, label="iterations"):
         "rss_before_kib": before_rss,
         "steady_rss_kib": int(statistics.median(levels[half:])),
         "steady_over_before_kib": int(statistics.median(levels[half:])) - before_rss,
-        "last_rss_kib": levels[-1],
+        "growth_kib": growth(levels[half:]),
         "checksum": checksum.sha.hexdigest(),
         "sum": checksum.total,
     }

@@ -15,6 +15,10 @@ class Measure(unittest.TestCase):
         self.assertEqual(25, measure.quantile(range(1, 26), 0.99))
         self.assertEqual(3, measure.quantile([3], 0.5))
 
+    def test_growth(self):
+        self.assertEqual(0, measure.growth([7] * 9))
+        self.assertEqual(70, measure.growth([10, 10, 30, 40, 50, 60, 80, 80]))
+
     def test_checksum_sees_every_value_and_the_order(self):
         def digest(value):
             checksum = measure.Checksum()

@@ -1,0 +1,129 @@
+"""Medians, ratios with bootstrap confidence intervals, and the Markdown tables made of them.
+
+A ratio compares medians over the repetitions. Its interval resamples whole repetitions, in which the
+allocators ran next to each other, 2000 times and takes the middle 95 %.
+"""
+
+import math
+import random
+import statistics
+
+RESAMPLES = 2000
+FAULTING = 100  # page faults an iteration, from which on an allocator counts as one that faults
+
+
+class Results:
+    """The rows of one comparison, by workload and allocator; repetitions in order."""
+
+    def __init__(self, rows, order=()):
+        self.cells = {}
+        rows = sorted(rows, key=lambda row: order.index(row["allocator"])) if order else rows
+        for row in rows:
+            self.cells.setdefault(row["workload"], {}).setdefault(row["allocator"], []).append(row)
+
+    def values(self, workload, allocator, key):
+        return [float(row[key]) for row in self.cells[workload][allocator]]
+
+    def median(self, workload, allocator, key):
+        return statistics.median(self.values(workload, allocator, key))
+
+    def peers(self, workload, ours):
+        return [name for name in self.cells[workload] if name != ours]
+
+    def least(self, workload, key, names):
+        """The name with the least median, or None if there is no name."""
+        return min(names, key=lambda name: self.median(workload, name, key), default=None)
+
+
+def ratio(a, b):
+    return a / b if b else math.nan
+
+
+def ratio_of(a, b):
+    """(median a / median b, low, high); low and high are None below three repetitions."""
+    middle, count = ratio(statistics.median(a), statistics.median(b)), min(len(a), len(b))
+    if count < 3:
+        return middle, None, None
+    dice, found = random.Random(1), []
+    for _ in range(RESAMPLES):
+        picked = [dice.randrange(count) for _ in range(count)]
+        found.append(ratio(statistics.median(a[i] for i in picked),
+                           statistics.median(b[i] for i in picked)))
+    found.sort()
+    return middle, found[RESAMPLES // 40], found[-RESAMPLES // 40]
+
+
+def geometric_mean(values):
+    return math.exp(statistics.fmean(math.log(value) for value in values))
+
+
+def show(triple):
+    middle, low, high = triple
+    return f"{middle:.2f}" if low is None else f"{middle:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def rows_table(headings, rows):
+    lines = [f"| {' | '.join(headings)} |", "|" + " --- |" * len(headings)]
+    return lines + [f"| {' | '.join(row)} |" for row in rows]
+
+
+def full_table(results):
+    """Every workload under every allocator."""
+    rows = []
+    for workload, allocators in results.cells.items():
+        for name, runs in allocators.items():
+            def value(key, name=name, workload=workload):
+                return results.median(workload, name, key)
+
+            served = [float(run["served_share"]) for run in runs if run.get("served_share")]
+            rows.append([workload, name, f"{value('p50_ms'):.1f}", f"{value('p99_ms'):.1f}",
+                         f"{value('first_ms'):.0f}", f"{value('faults_per_iteration_steady'):.0f}",
+                         f"{value('system_ms_per_iteration'):.1f}",
+                         f"{value('peak_rss_kib') / 1024:.0f}",
+                         f"{value('steady_over_before_kib') / 1024:.0f}",
+                         f"{100 * statistics.median(served):.2f} %" if served else ""])
+    return rows_table(["workload", "allocator", "p50 ms", "p99 ms", "first ms", "faults/iteration",
+                       "system ms", "peak MiB", "steady MiB over before", "served"], rows)
+
+
+def against_table(results, ours):
+    """Ours against the fastest, the leanest and glibc, workload by workload."""
+    rows, to_fastest, to_glibc = [], [], []
+    for workload in results.cells:
+        peers = results.peers(workload, ours)
+        if ours not in results.cells[workload] or not peers:
+            continue
+        fastest = results.least(workload, "p50_ms", peers)
+        leanest = results.least(workload, "peak_rss_kib", peers)
+        quiet = [name for name in peers
+                 if results.median(workload, name, "faults_per_iteration_steady") < FAULTING]
+        least_steady = results.least(workload, "steady_over_before_kib", quiet)
+
+        def compare(key, peer, workload=workload):
+            return ratio_of(results.values(workload, ours, key), results.values(workload, peer, key))
+
+        time = compare("p50_ms", fastest)
+        to_fastest.append(time[0])
+        glibc = compare("p50_ms", "glibc") if "glibc" in peers else None
+        to_glibc += [glibc[0]] if glibc else []
+        rows.append([workload, f"{show(time)} {fastest}", show(glibc) if glibc else "",
+                     f"{show(compare('peak_rss_kib', leanest))} {leanest}",
+                     f"{show(compare('steady_over_before_kib', least_steady))} {least_steady}"
+                     if least_steady else "all others fault"])
+    if rows:
+        rows.append(["geometric mean", f"{geometric_mean(to_fastest):.2f}",
+                     f"{geometric_mean(to_glibc):.2f}" if to_glibc else "", "", ""])
+    return rows_table(["workload", "time / fastest other", "time / glibc", "peak / leanest other",
+                       "steady / least other that does not fault"], rows)
+
+
+def checksum_faults(results):
+    """Sentences about workloads whose output depends on the allocator."""
+    found = []
+    for workload, allocators in results.cells.items():
+        sums = {name: {run["checksum"] for run in runs} for name, runs in allocators.items()}
+        if len(set.union(*sums.values())) > 1:
+            found.append(f"{workload}: outputs differ: " + ", ".join(
+                f"{name} {'/'.join(sorted(digest[:8] for digest in digests))}"
+                for name, digests in sums.items()))
+    return found

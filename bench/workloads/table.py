@@ -1,0 +1,64 @@
+"""The one list of workloads: what bench/run.py and the documents name is a row here."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """A program with its arguments; paths are relative to the project's root."""
+
+    name: str
+    program: str
+    arguments: str
+    iterations: int  # of a full run; chosen for 5 to 15 s on two cores
+    quick: int  # of a run with --quick
+    environment: str = "torch"  # which Python environment: torch, or jax for JAX and TensorFlow
+
+
+def _vision(name, model, batch, threads, iterations, quick):
+    return Workload(name, "scripts/infer.py", f"--model {model} --batch {batch} --threads {threads}",
+                    iterations, quick)
+
+
+def _program(name, program, arguments, iterations, quick, environment="torch"):
+    return Workload(name, f"bench/workloads/{program}.py", arguments, iterations, quick, environment)
+
+
+WORKLOADS = (
+    _vision("mobilenet_v2_b8_t1", "mobilenet_v2", 8, 1, 60, 24),
+    _vision("mobilenet_v2_b8_t2", "mobilenet_v2", 8, 2, 60, 24),
+    _vision("resnet50_b8_t2", "resnet50", 8, 2, 30, 14),
+    _vision("densenet121_b4_t2", "densenet121", 4, 2, 40, 16),
+    _vision("resnet18_b1_t1", "resnet18", 1, 1, 150, 40),
+    _vision("squeezenet1_0_b4_t2", "squeezenet1_0", 4, 2, 100, 30),
+    _vision("googlenet_b8_t2", "googlenet", 8, 2, 50, 20),
+    _vision("deeplabv3_resnet50_b1_t2", "deeplabv3_resnet50", 1, 2, 30, 14),
+    _vision("vit_b_16_b1_t2", "vit_b_16", 1, 2, 50, 20),
+    _program("bert_base_b8_t2", "transformer", "--task bert --batch 8 --threads 2", 20, 12),
+    _program("bert_random_b1_t2", "transformer", "--task bert_random --threads 2", 200, 60),
+    _program("gpt2_decode_t2", "transformer", "--task gpt2 --threads 2", 16, 10),
+    _program("train_resnet18_b16_t2", "train", "--batch 16 --threads 2", 20, 12),
+    _program("train_transformer_b8_t2", "train", "--task transformer --batch 8 --threads 2", 50, 20),
+    _program("train_embedding_t2", "train", "--task embedding --batch 2048 --threads 2", 100, 30),
+    _program("train_embedding_workers_t2", "train",
+             "--task embedding --batch 2048 --threads 2 --workers 2", 100, 30),
+    _program("serve_two_threads", "serve", "--servers 2", 40, 16),
+    _program("serve_two_models", "serve", "--servers 2 --models resnet18,mobilenet_v2", 40, 16),
+    _program("alternate_b1_b4", "serve", "--alternate --batches 1,4", 100, 40),
+    _program("numpy_images", "arrays", "--task images", 60, 30),
+    _program("pandas_groupby", "arrays", "--task groupby", 60, 30),
+    _program("sklearn_fit", "arrays", "--task learn", 60, 30),
+    _program("onnxruntime_no_arena", "onnx_infer", "", 60, 30),
+    _program("onnxruntime_arena", "onnx_infer", "--arena", 60, 30),
+    _program("jax_perceptron", "jax_forward", "--threads 2", 100, 40, "jax"),
+    _program("jax_convolutional", "jax_forward", "--net convolutional --batch 16 --threads 2", 60, 30,
+             "jax"),
+    _program("tensorflow_mobilenet_v2", "keras_forward", "--threads 2", 60, 30, "jax"),
+    _program("tensorflow_no_pool", "keras_forward", "--no-pool --threads 2", 60, 30, "jax"),
+)
+
+# What stands for the whole where time is short: inference, sequences, training, threads, arrays.
+QUICK = ("mobilenet_v2_b8_t1", "resnet50_b8_t2", "resnet18_b1_t1", "train_resnet18_b16_t2",
+         "serve_two_threads", "numpy_images")
+
+BY_NAME = {workload.name: workload for workload in WORKLOADS}

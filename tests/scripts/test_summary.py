@@ -1,0 +1,48 @@
+"""summary.py: medians, ratios and intervals of known numbers; differing outputs are told."""
+
+import math
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import summary
+
+
+def rows(workload, allocator, times, peak=1024, faults=0, checksum="a"):
+    return [{"workload": workload, "allocator": allocator, "p50_ms": value, "p99_ms": value,
+             "first_ms": value, "faults_per_iteration_steady": faults, "system_ms_per_iteration": 0,
+             "peak_rss_kib": peak, "steady_over_before_kib": peak, "checksum": checksum}
+            for value in times]
+
+
+class Summary(unittest.TestCase):
+    def test_ratio_of_equal_repetitions_has_no_width(self):
+        self.assertEqual((0.5, 0.5, 0.5), summary.ratio_of([1.0] * 4, [2.0] * 4))
+
+    def test_interval_holds_the_ratio_and_needs_three_repetitions(self):
+        middle, low, high = summary.ratio_of([1.0, 1.1, 1.2], [2.0, 2.1, 1.9])
+        self.assertTrue(low <= middle <= high)
+        self.assertLess(low, high)
+        self.assertEqual((0.5, None, None), summary.ratio_of([1.0, 1.0], [2.0, 2.0]))
+
+    def test_geometric_mean(self):
+        self.assertTrue(math.isclose(2.0, summary.geometric_mean([1.0, 4.0])))
+
+    def test_against_names_the_fastest_and_the_leanest(self):
+        results = summary.Results(rows("w", "glibc", [4, 4, 4], 1000, 500) +
+                                  rows("w", "fast", [2, 2, 2], 3000) +
+                                  rows("w", "ours", [1, 1, 1], 1500))
+        line = summary.against_table(results, "ours")[2]
+        self.assertEqual("| w | 0.50 [0.50, 0.50] fast | 0.25 [0.25, 0.25] | 1.50 [1.50, 1.50] glibc "
+                         "| 0.50 [0.50, 0.50] fast |", line)
+
+    def test_differing_outputs_are_told(self):
+        same = summary.Results(rows("w", "glibc", [1]) + rows("w", "ours", [1]))
+        other = summary.Results(rows("w", "glibc", [1]) + rows("w", "ours", [1], checksum="b"))
+        self.assertEqual([], summary.checksum_faults(same))
+        self.assertIn("w: outputs differ", summary.checksum_faults(other)[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
