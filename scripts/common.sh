@@ -1,6 +1,6 @@
 # Shared by the shell scripts, which source it: the project's root, its Python environment, messages.
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-VENV=${MEMOMALLOC_VENV:-$PWD/.venv}
+VENV=${MEMO_VENV:-$PWD/.venv}
 
 die() {
   echo "$(basename "$0"): $*" >&2

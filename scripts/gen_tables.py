@@ -25,9 +25,12 @@ def option_name(row):
 
 
 def option_default(row):
-    default, unit = row[2], row[3]
-    text = human_size(default) if unit in ("bytes", "B") else default
-    return f"{text} {unit}" if unit in ("ms", "s") else text or "unset"
+    kind, default, unit = row[0], re.sub(r"^.*::k", "", row[2]), row[3]
+    if kind == "Size":
+        return human_size(default)
+    if kind == "Choice":
+        return default.lower()
+    return f"{default} {unit}" if unit in ("ms", "s") else default or "unset"
 
 
 def human_size(text):

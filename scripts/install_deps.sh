@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what building (build), the demonstration (demo) or the full check (check) needs, on Debian
 # 12 or a relative of it. Quick when all is there. Packages come by apt as root; without root it says
-# which are missing. Python packages go into .venv, or the environment that MEMOMALLOC_VENV names.
+# which are missing. Python packages go into .venv, or the environment that MEMO_VENV names.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -56,7 +56,7 @@ pip_install() {
 }
 
 # A plain index may offer torch only with several gigabytes of GPU libraries. So: the CPU wheel where
-# pip's configuration offers one, else the distribution's torch. MEMOMALLOC_TORCH=pip takes whatever
+# pip's configuration offers one, else the distribution's torch. MEMO_TORCH=pip takes whatever
 # pip would pick.
 install_python() {
   python_ready && return 0
@@ -67,7 +67,7 @@ install_python() {
   offered=$("$VENV/bin/python" -m pip index versions torch 2>/dev/null || true)
   if grep -qF "$TORCH+cpu" <<<"$offered"; then
     pip_install "torch==$TORCH+cpu"
-  elif [ "${MEMOMALLOC_TORCH:-}" = pip ]; then
+  elif [ "${MEMO_TORCH:-}" = pip ]; then
     pip_install "torch==$TORCH"
   else
     # shellcheck disable=SC2086

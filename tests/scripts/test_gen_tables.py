@@ -26,6 +26,14 @@ class Rows(unittest.TestCase):
                          [gen_tables.human_size(text)
                           for text in ("65536", "2097152", "0", "1000", "auto")])
 
+    def test_defaults_for_people(self):
+        self.assertEqual(["64K", "auto", "20 ms", "unset", "0"],
+                         [gen_tables.option_default(row) for row in (
+                             ["Size", "A", "65536", "bytes", ""],
+                             ["Choice", "B", "memo::Choice::kAuto", "auto, never", ""],
+                             ["Number", "C", "20", "ms", ""], ["Path", "D", "", "path", ""],
+                             ["Flag", "E", "0", "0 or 1", ""])])
+
     def test_unknown_table_is_refused(self):
         with self.assertRaises(SystemExit):
             gen_tables.fill("<!-- table:nosuch -->\n<!-- /table -->", "README.md")
