@@ -37,6 +37,13 @@ int main(void) {
     wait_for(child);
     free_steps(blocks);
   }
+  // A failed exec ends by _exit in the parent's memory.
+  const pid_t failing = vfork();
+  if (failing == 0) {
+    execv("/no/such/program", arguments);
+    _exit(0);
+  }
+  wait_for(failing);
   printf("vfork ok\n");
   for (int i = 0; i < 15; ++i) {
     take_steps(blocks);

@@ -86,32 +86,39 @@ struct test_case {
 };
 #define CASE(function, served) {#function, function, served}
 
-enum { kRepetitions = 16 };
+enum { kRepetitions = 24, kAround = 8 };
 
-// Three large blocks of sizes of their own around the case make its sequence long enough to be
-// learned.
-static inline long repeat_once(void (*run)(void)) {
-  void* around[3];
-  for (unsigned i = 0; i < 3; ++i) {
-    around[i] = malloc(KIB(400) - KIB(64) * i);
+// Large blocks around the case make its sequence long enough to be learned. Their sizes are the
+// case's own, so that no plan of an earlier case fits by halves.
+static inline size_t around_size(unsigned i, unsigned number) {
+  return KIB(400) - KIB(40) * i + KIB(4) * number;
+}
+
+// The blocks that the case itself got from the slab.
+static inline long repeat_once(void (*run)(void), unsigned number) {
+  void* around[kAround];
+  for (unsigned i = 0; i < kAround; ++i) {
+    around[i] = malloc(around_size(i, number));
     CHECK(around[i] != NULL);
-    fill(around[i], KIB(400) - KIB(64) * i, i);
+    fill(around[i], around_size(i, number), i);
   }
   const long before = counter("served_allocations");
   run();
   const long served = counter("served_allocations") - before;
-  for (unsigned i = 0; i < 3; ++i) {
-    CHECK(filled(around[i], KIB(400) - KIB(64) * i, i));
+  for (unsigned i = 0; i < kAround; ++i) {
+    CHECK(filled(around[i], around_size(i, number), i));
     free(around[i]);
   }
   return served;
 }
 
+static unsigned case_number;  // changes while no case runs
+
 static inline void* repeat_case(void* argument) {
   const struct test_case* test = (const struct test_case*)argument;
   long served = 0;
   for (int i = 0; i < kRepetitions; ++i)
-    served = repeat_once(test->run);
+    served = repeat_once(test->run, case_number);
   if (serving_expected() && served < test->served) {
     dprintf(STDERR_FILENO, "%s: %ld blocks served in the last repetition, at least %ld expected\n",
             test->name, served, test->served);
@@ -124,6 +131,7 @@ static inline void* repeat_case(void* argument) {
 static inline int run_cases(const struct test_case* cases, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     pthread_t thread;
+    case_number = (unsigned)i + 1;
     CHECK(pthread_create(&thread, NULL, repeat_case, (void*)&cases[i]) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
     printf("%s ok\n", cases[i].name);
@@ -134,9 +142,9 @@ static inline int run_cases(const struct test_case* cases, size_t count) {
 
 // A fixed iteration for programs that need a slab with known contents: kStepCount blocks, all alive
 // at once, freed in order of arrival. learn_steps() repeats it until it must be known.
-enum { kStepCount = 6 };
+enum { kStepCount = 10 };
 static inline size_t step_size(unsigned i) {
-  return KIB(96) + KIB(32) * ((i * 5u) % 7u);
+  return KIB(96) + KIB(16) * ((i * 7u) % 11u);
 }
 
 static inline void take_steps(void* blocks[kStepCount]) {
