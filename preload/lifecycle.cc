@@ -21,7 +21,7 @@ namespace {
 constinit pthread_key_t thread_key = 0;
 constinit bool have_thread_key = false;
 constinit bool reported = false;
-constinit bool is_child = false;  // forked without exec: stays silent
+constinit pid_t owner = 0;  // the process that reports
 
 void take(Snapshot& now) {
   const Engine& engine = g_process.engine;
@@ -54,13 +54,17 @@ void take(Snapshot& now) {
   now.phase = g_process.options.DISABLE != 0 ? "disabled" : name_of(best);
 }
 
+// False in a child without exec of its own, which stays silent: after fork, and after vfork, where the child
+// runs in its parent's memory until it execs or exits.
+bool is_owner() { return getpid() == owner; }
+
 void complain(const char* what, const char* path) {
   Line() << "cannot write the " << what << " to '" << path << "': " << std::strerror(errno);
 }
 
 void write_stats(const RecursionGuard& guard, bool last) {
   const option::Path& file = g_process.options.STATS_FILE;
-  if (file.empty() || is_child) {
+  if (file.empty() || !is_owner()) {
     return;
   }
   char path[4096];
@@ -83,7 +87,7 @@ void write_stats(const RecursionGuard& guard, bool last) {
 void write_trace_file(const RecursionGuard& guard) {
   const option::Path& file = g_process.options.TRACE_FILE;
   const Engine& engine = g_process.engine;
-  if (file.empty() || is_child || !engine.opened()) {
+  if (file.empty() || !engine.opened()) {
     return;
   }
   const Recorder* recorders[Engine::kMostLanes];
@@ -98,7 +102,7 @@ void write_trace_file(const RecursionGuard& guard) {
 }
 
 void report() {
-  if (reported) {
+  if (reported || !is_owner()) {
     return;
   }
   reported = true;
@@ -107,12 +111,12 @@ void report() {
   const Options& options = g_process.options;
   write_stats(guard, true);
   write_trace_file(guard);
-  if (!is_child && options.STATS != 0) {
+  if (options.STATS != 0) {
     Snapshot now;
     take(now);
     print_stats(now);
   }
-  if (!is_child && options.VERBOSE >= 1 && g_process.engine.opened()) {
+  if (options.VERBOSE >= 1 && g_process.engine.opened()) {
     Snapshot now;
     take(now);
     const std::uint64_t large = now.counters.since_large_bytes.get();
@@ -144,15 +148,13 @@ void thread_begins() {
 
 void before_fork() { g_process.engine.before_fork(); }
 void after_fork_in_parent() { g_process.engine.after_fork_in_parent(); }
-void after_fork_in_child() {
-  is_child = true;
-  g_process.engine.after_fork_in_child();
-}
+void after_fork_in_child() { g_process.engine.after_fork_in_child(); }
 
 [[gnu::constructor]] void start() {
   const RecursionGuard guard;
   Process& process = g_process;
-  std::free(std::malloc(1));  // the next allocator is found before there is a second thread
+  owner = getpid();
+  shim::find_next_allocator();  // before there is a second thread
   // In secure mode (setuid) the environment is an attacker's: the defaults hold.
   if (getauxval(AT_SECURE) == 0) {
     read_options(environ, process.options);
@@ -178,6 +180,7 @@ void after_fork_in_child() {
 }  // namespace
 
 void exit_now(int code) {
+  shim::find_next_allocator();
   report();
   g_process.next._exit(code);
   __builtin_unreachable();

@@ -35,14 +35,13 @@ bool is_large(std::uint64_t size) {
 }
 
 void* large(std::uint64_t size, std::uint64_t alignment, Op op, bool zero) {
-  Engine& engine = g_process.engine;
-  const bool open = engine.opened();
   const int saved = errno;
-  void* block = engine.allocate({size, alignment, op, zero});
-  if (block != nullptr) {
-    errno = saved;
-  }
-  if (!open) [[unlikely]] {
+  void* block = g_process.engine.allocate({size, alignment, op, zero});
+  errno = saved;
+  // Whoever first returns a block below the fast path's border moves the border; a thread that opens the
+  // region may be slower than another that already takes a block from it.
+  if (block != nullptr && reinterpret_cast<std::uint64_t>(block) <
+                              __atomic_load_n(&g_process.lowest, __ATOMIC_ACQUIRE)) [[unlikely]] {
     open_fast_paths();
   }
   return block;
@@ -111,6 +110,8 @@ void* realloc_bootstrap(void* pointer, std::size_t size) {
 }
 
 }  // namespace
+
+void find_next_allocator() { have_next(); }
 
 void open_fast_paths() {
   Process& process = g_process;

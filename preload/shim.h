@@ -19,6 +19,9 @@ void* pvalloc(std::size_t size);
 std::size_t malloc_usable_size(void* pointer);
 int malloc_trim(std::size_t pad);
 
+// Looks the next allocator up, unless that is done or under way.
+void find_next_allocator();
+
 // Sets the fields of g_process that decide the fast paths, from the options and the engine's region.
 void open_fast_paths();
 

@@ -58,8 +58,8 @@ bool Engine::open_region() {
     }
     lanes_possible_ = static_cast<std::uint32_t>(lanes);
     space_shift_ = log2_floor(space);
-    bytes_ = bytes;
     base_.store(reinterpret_cast<std::uint64_t>(base), std::memory_order_release);
+    bytes_.store(bytes, std::memory_order_release);
     return true;
   }
   return false;
@@ -125,6 +125,10 @@ void* Engine::allocate(const Request& request) {
     if (thread.left || options_ == nullptr || (lane = adopt()) == nullptr) {
       return nullptr;
     }
+  }
+  // What no space can hold is refused by the next allocator, and is no part of the stream.
+  if (request.size >> space_shift_ != 0) [[unlikely]] {
+    return nullptr;
   }
   return lane->allocate(request);
 }

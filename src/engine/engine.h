@@ -30,7 +30,9 @@ class Engine {
   void* allocate(const Request& request);
   // True if the pointer lies in the engine's region; free, size and resize take such pointers only.
   [[nodiscard]] bool owns(const void* pointer) const {
-    return reinterpret_cast<std::uint64_t>(pointer) - base_.load(std::memory_order_relaxed) < bytes_;
+    // The size is published last and read first: while it is zero, nothing is owned.
+    const std::uint64_t bytes = bytes_.load(std::memory_order_acquire);
+    return reinterpret_cast<std::uint64_t>(pointer) - base_.load(std::memory_order_relaxed) < bytes;
   }
   // Releases the block; false if none starts at `pointer`. Any thread.
   bool free(void* pointer);
@@ -74,7 +76,7 @@ class Engine {
   Lane* take_lane(const StackBounds& stack);
 
   std::atomic<std::uint64_t> base_{kNowhere};
-  std::uint64_t bytes_ = 0;  // of the region
+  std::atomic<std::uint64_t> bytes_{0};  // of the region
   std::uint32_t space_shift_ = 0;
   std::uint32_t lanes_possible_ = 0;
   std::atomic<std::uint32_t> used_{0};  // lanes ever taken
