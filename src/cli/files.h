@@ -1,0 +1,17 @@
+// Whole files in and out. Cold.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace memo::cli {
+
+// The file's text ("-" is standard input); none, with `error` set to "path: reason", if it cannot
+// be read.
+std::optional<std::string> read_text(const std::string& path, std::string& error);
+
+// Writes the file whole or not at all: to a neighbour first, which then takes its name ("-" is
+// standard output). False, with `error` set, if that fails.
+bool write_text(const std::string& path, const std::string& text, std::string& error);
+
+}  // namespace memo::cli

@@ -1,0 +1,232 @@
+// `memomalloc plan`: offsets for the buffers of a problem file. Cold.
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <unordered_map>
+
+#include "dsa/csv.h"
+#include "dsa/planner.h"
+#include "dsa/validate.h"
+#include "src/cli/arguments.h"
+#include "src/cli/command.h"
+#include "src/cli/files.h"
+#include "src/cli/heap_map.h"
+#include "src/cli/ticker.h"
+
+namespace memo::cli {
+namespace {
+
+struct Request {
+  std::string problem;
+  std::string planner = "portfolio";
+  std::string output;
+  std::string svg;
+  std::string check;
+  dsa::Options options;
+  bool json = false;
+  bool compare = false;
+};
+
+// The complaint as compilers make it, so that editors find the line.
+int bad_input(const std::string& error) {
+  std::fprintf(stderr, "%s\n", error.c_str());
+  return kBadInput;
+}
+
+// One planner's result, as a row of --compare and as --json.
+nlohmann::ordered_json as_json(const dsa::Planner& planner, const dsa::CsvTable& table,
+                               const dsa::Outcome& outcome) {
+  nlohmann::ordered_json row{{"planner", planner.name},
+                             {"buffers", table.problem.buffers.size()},
+                             {"lower_bound", outcome.lower_bound},
+                             {"height", nullptr},
+                             {"seconds", outcome.seconds},
+                             {"optimal", outcome.optimal}};
+  if (outcome.plan) {
+    row["height"] = outcome.plan->height;
+  } else {
+    row["reason"] = outcome.reason;
+    row["infeasible"] = outcome.infeasible;
+  }
+  return row;
+}
+
+double ratio(dsa::Bytes height, dsa::Bytes bound) {
+  return bound > 0 ? static_cast<double>(height) / static_cast<double>(bound) : 1;
+}
+
+// A plan is shown or written only after the validator has accepted it.
+dsa::Outcome run(const dsa::Planner& planner, const dsa::CsvTable& table, dsa::Options options) {
+  const Ticker ticker("planning with " + std::string(planner.name));
+  options.stop = Ticker::stop();
+  dsa::Outcome outcome = planner.run(table.problem, options);
+  if (outcome.plan) {
+    if (const dsa::Verdict verdict = dsa::validate(table.problem, *outcome.plan); !verdict) {
+      std::fprintf(stderr, "memomalloc plan: the planner %s made a wrong plan: %s (%s and %s)\n",
+                   std::string(planner.name).c_str(), verdict.reason.c_str(),
+                   table.ids[verdict.i].c_str(), table.ids[verdict.j].c_str());
+      outcome.plan.reset();
+      outcome.reason = "the plan is not valid";
+    }
+  }
+  return outcome;
+}
+
+int compare(const Request& request, const dsa::CsvTable& table) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  if (!request.json) {
+    std::printf("%-26s %20s %9s %10s  %s\n", "planner", "height", "ratio", "seconds", "");
+  }
+  bool any = false;
+  for (const dsa::Planner& planner : dsa::planners()) {
+    const dsa::Outcome outcome = run(planner, table, request.options);
+    any |= outcome.plan.has_value();
+    if (request.json) {
+      rows.push_back(as_json(planner, table, outcome));
+    } else if (outcome.plan) {
+      std::printf("%-26s %20lld %9.5f %10.6f  %s\n", planner.name.data(),
+                  static_cast<long long>(outcome.plan->height),
+                  ratio(outcome.plan->height, outcome.lower_bound), outcome.seconds,
+                  outcome.optimal ? "optimal" : "");
+    } else {
+      std::printf("%-26s %20s %9s %10.6f  %s\n", planner.name.data(), "-", "-", outcome.seconds,
+                  std::string(outcome.reason).c_str());
+    }
+    std::fflush(stdout);
+  }
+  if (request.json) {
+    std::printf("%s\n", rows.dump(2).c_str());
+  } else {
+    std::printf("%-26s %20lld\n", "lower bound",
+                static_cast<long long>(dsa::lower_bound(table.problem)));
+  }
+  return any ? kDone : kNo;
+}
+
+// Exit code 0 if the file's offsets are a valid plan for the problem.
+int check(const CLI::App& app, const Request& request, const dsa::CsvTable& table) {
+  std::string error;
+  const auto text = read_text(request.check, error);
+  if (!text) {
+    return complain(app, error);
+  }
+  const dsa::CsvResult read = dsa::parse_csv(*text, request.check);
+  if (!read.table) {
+    return bad_input(read.error);
+  }
+  std::unordered_map<std::string, std::optional<dsa::Offset>> offsets;
+  for (std::size_t i = 0; i < read.table->ids.size(); ++i) {
+    offsets[read.table->ids[i]] = read.table->problem.buffers[i].fixed;
+  }
+  dsa::Plan plan;
+  for (std::size_t i = 0; i < table.ids.size(); ++i) {
+    const auto found = offsets.find(table.ids[i]);
+    if (found == offsets.end() || !found->second) {
+      return complain(app, request.check + ": no offset for buffer '" + table.ids[i] + "'");
+    }
+    plan.offsets.push_back(*found->second);
+    plan.height = std::max(plan.height, *found->second + table.problem.buffers[i].size);
+  }
+  if (const dsa::Verdict verdict = dsa::validate(table.problem, plan); !verdict) {
+    std::printf("invalid: %s (%s and %s)\n", verdict.reason.c_str(), table.ids[verdict.i].c_str(),
+                table.ids[verdict.j].c_str());
+    return kNo;
+  }
+  const dsa::Bytes bound = dsa::lower_bound(table.problem);
+  std::printf("valid: height %lld, lower bound %lld, ratio %.5f\n",
+              static_cast<long long>(plan.height), static_cast<long long>(bound),
+              ratio(plan.height, bound));
+  return kDone;
+}
+
+void print(const dsa::CsvTable& table, const dsa::Planner& planner, const dsa::Outcome& outcome) {
+  std::printf("%s: %zu buffers in %s, lower bound %s, ratio %.5f%s, %.4f s\n", planner.name.data(),
+              table.problem.buffers.size(), human_bytes(outcome.plan->height).c_str(),
+              human_bytes(outcome.lower_bound).c_str(),
+              ratio(outcome.plan->height, outcome.lower_bound), outcome.optimal ? " (optimal)" : "",
+              outcome.seconds);
+}
+
+int plan_one(const CLI::App& app, const Request& request, const dsa::CsvTable& table) {
+  const dsa::Planner* planner = dsa::find_planner(request.planner);
+  if (planner == nullptr) {
+    return complain(
+        app, "there is no planner '" + request.planner + "'; `memomalloc planners` lists them");
+  }
+  const dsa::Outcome outcome = run(*planner, table, request.options);
+  if (request.json) {
+    std::printf("%s\n", as_json(*planner, table, outcome).dump().c_str());
+  }
+  if (!outcome.plan) {
+    std::fprintf(stderr, "memomalloc plan: no plan: %s\n", std::string(outcome.reason).c_str());
+    return kNo;
+  }
+  std::string error;
+  if (!request.output.empty() &&
+      !write_text(request.output, dsa::format_csv(table, &*outcome.plan), error)) {
+    return complain(app, error);
+  }
+  if (!request.svg.empty()) {
+    const HeapMapText text{request.problem + ", " + request.planner, table.ids};
+    if (!write_text(request.svg,
+                    draw_heap_map(table.problem, *outcome.plan, outcome.lower_bound, text),
+                    error)) {
+      return complain(app, error);
+    }
+  }
+  if (!request.json && request.output != "-" && request.svg != "-") {
+    print(table, *planner, outcome);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+int plan(int argc, char** argv) {
+  Request request;
+  dsa::Bytes capacity = 0;
+  CLI::App app(
+      "Lays the buffers of PROBLEM.csv out in as little memory as it can.\n"
+      "PROBLEM.csv has the columns id,lower,upper,size and optionally alignment, gaps (a-b c-d:\n"
+      "when the buffer is dead) and offset (fixed); lifetimes are half-open [lower, upper).\n"
+      "Without --capacity the planner stops at the lower bound or when the time is up; with it,\n"
+      "at the first plan that fits, and exit code 1 says that none was found.");
+  app.add_option("problem", request.problem, "the problem; - is standard input")->required();
+  app.add_option("--planner", request.planner, "a name from `memomalloc planners`")
+      ->capture_default_str();
+  auto* limit = app.add_option("--capacity", capacity, "bytes (K, M, G) that the plan must fit in")
+                    ->transform(CLI::AsSizeValue(false))
+                    ->check(CLI::NonNegativeNumber);
+  app.add_option("--seconds", request.options.seconds, "most time to spend")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--seed", request.options.seed, "of the searches that draw at random")
+      ->capture_default_str();
+  app.add_option("--output", request.output, "write the plan: the problem with an offset column");
+  app.add_option("--svg", request.svg, "draw the plan: time across, addresses up");
+  auto* against = app.add_option("--check", request.check,
+                                 "plan nothing: tell whether this plan file is valid");
+  app.add_flag("--json", request.json, "print the result as JSON");
+  app.add_flag("--compare", request.compare, "print a row for each planner")->excludes(against);
+  if (auto code = parse(app, argc, argv)) {
+    return *code;
+  }
+  if (*limit) {
+    request.options.capacity = capacity;
+  }
+  std::string error;
+  const auto text = read_text(request.problem, error);
+  if (!text) {
+    return complain(app, error);
+  }
+  dsa::CsvResult read = dsa::parse_csv(*text, request.problem);
+  if (!read.table) {
+    return bad_input(read.error);
+  }
+  if (!request.check.empty()) {
+    return check(app, request, *read.table);
+  }
+  return request.compare ? compare(request, *read.table) : plan_one(app, request, *read.table);
+}
+
+}  // namespace memo::cli

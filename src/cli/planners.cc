@@ -1,0 +1,36 @@
+// `memomalloc planners`: the registry as a table. Cold.
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "dsa/planner.h"
+#include "src/cli/arguments.h"
+#include "src/cli/command.h"
+
+namespace memo::cli {
+
+int planners(int argc, char** argv) {
+  bool json = false;
+  CLI::App app("Lists the planning strategies that `plan --planner` and MEMOMALLOC_PLANNER take.");
+  app.add_flag("--json", json, "as JSON");
+  if (auto code = parse(app, argc, argv)) {
+    return *code;
+  }
+  if (json) {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (const dsa::Planner& planner : dsa::planners()) {
+      rows.push_back(
+          {{"name", planner.name}, {"exact", planner.exact}, {"source", planner.source}});
+    }
+    std::printf("%s\n", rows.dump(2).c_str());
+    return kDone;
+  }
+  std::printf("%-26s %-6s %s\n", "planner", "exact", "source");
+  for (const dsa::Planner& planner : dsa::planners()) {
+    std::printf("%-26s %-6s %s\n", planner.name.data(), planner.exact ? "yes" : "no",
+                planner.source.data());
+  }
+  return kDone;
+}
+
+}  // namespace memo::cli
