@@ -6,7 +6,9 @@
 #include <cstring>
 #include <pthread.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 
+#include "preload/keeper.h"
 #include "preload/process.h"
 #include "preload/shim.h"
 #include "src/base/message.h"
@@ -21,6 +23,7 @@ namespace {
 constinit pthread_key_t thread_key = 0;
 constinit bool have_thread_key = false;
 constinit bool reported = false;
+constinit timespec started = {};
 constinit pid_t owner = 0;  // the process that reports
 
 void take(Snapshot& now) {
@@ -73,12 +76,15 @@ void write_stats(const RecursionGuard& guard, bool last) {
     complain("statistics", file.value);
     return;
   }
-  // A shell around the program must not put its empty statistics over the program's.
-  if (!g_process.engine.opened() && access(path, F_OK) == 0) {
-    return;
-  }
   Snapshot now;
   take(now);
+  // A shell around the program must not put its own statistics over the program's.
+  struct stat written {};
+  if (now.counters.served_allocations.get() == 0 && stat(path, &written) == 0 &&
+      (written.st_mtim.tv_sec > started.tv_sec ||
+       (written.st_mtim.tv_sec == started.tv_sec && written.st_mtim.tv_nsec > started.tv_nsec))) {
+    return;
+  }
   if (!write_stats_file(guard, path, now) && last) {
     complain("statistics", path);
   }
@@ -148,12 +154,16 @@ void thread_begins() {
 
 void before_fork() { g_process.engine.before_fork(); }
 void after_fork_in_parent() { g_process.engine.after_fork_in_parent(); }
-void after_fork_in_child() { g_process.engine.after_fork_in_child(); }
+void after_fork_in_child() {
+  forget_keeper();
+  g_process.engine.after_fork_in_child();
+}
 
 [[gnu::constructor]] void start() {
   const RecursionGuard guard;
   Process& process = g_process;
   owner = getpid();
+  clock_gettime(CLOCK_REALTIME_COARSE, &started);
   shim::find_next_allocator();  // before there is a second thread
   // In secure mode (setuid) the environment is an attacker's: the defaults hold.
   if (getauxval(AT_SECURE) == 0) {
@@ -164,8 +174,10 @@ void after_fork_in_child() { g_process.engine.after_fork_in_child(); }
     load_unwinder();
     have_thread_key = pthread_key_create(&thread_key, thread_ends) == 0;
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-    process.engine.on_new_thread(thread_begins);
-    process.engine.configure(process.options, trim_next, phase_changed);
+    process.engine.configure(process.options, {.trim_next = trim_next,
+                                               .new_thread = thread_begins,
+                                               .phase_changed = phase_changed,
+                                               .keep = start_keeper});
   }
   const std::uint64_t threshold = on ? process.options.THRESHOLD : UINT64_MAX;
   process.threshold = threshold != 0 ? threshold : 1;

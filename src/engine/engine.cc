@@ -19,11 +19,9 @@ constexpr std::uint64_t kLeastSpace = 64ULL << 20;
 
 }  // namespace
 
-void Engine::configure(const Options& options, void (*trim_next)(),
-                       void (*phase_changed)(const RecursionGuard&)) {
+void Engine::configure(const Options& options, const Host& host) {
   options_ = &options;
-  trim_next_ = trim_next;
-  phase_changed_ = phase_changed;
+  host_ = host;
 }
 
 // Reserves the region: two spaces a lane, each as large as physical memory where address space allows.
@@ -74,8 +72,8 @@ Lane* Engine::adopt() {
     return nullptr;
   }
   t_state.lane = lane;
-  if (new_thread_ != nullptr) {
-    new_thread_();
+  if (host_.new_thread != nullptr) {
+    host_.new_thread();
   }
   return lane;
 }
@@ -95,8 +93,9 @@ Lane* Engine::take_lane(const StackBounds& stack) {
     shared_->huge_pages = options_->HUGEPAGES != Choice::kNever;
     shared_->keep_trace = !options_->TRACE_FILE.empty();
     shared_->planner = options_->PLANNER.value;
-    shared_->trim_next = trim_next_;
-    shared_->phase_changed = phase_changed_;
+    shared_->trim_next = host_.trim_next;
+    shared_->phase_changed = host_.phase_changed;
+    shared_->keep = host_.keep;
   }
   const std::uint32_t used = used_.load(std::memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {
@@ -188,6 +187,12 @@ void Engine::iteration() {
 void Engine::give_back() {
   for (std::uint32_t i = 0; i < lane_count(); ++i) {
     lanes_[i].give_back();
+  }
+}
+
+void Engine::tick(std::uint64_t now) {
+  for (std::uint32_t i = 0; i < lane_count(); ++i) {
+    lanes_[i].tick(now);
   }
 }
 

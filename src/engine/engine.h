@@ -18,11 +18,15 @@ class Engine {
 
   constexpr Engine() = default;
 
+  // What the engine asks of its host; each may be null.
+  struct Host {
+    void (*trim_next)() = nullptr;    // give back what the next allocator keeps
+    void (*new_thread)() = nullptr;   // a thread has its first lane: call thread_ended() at its end
+    void (*phase_changed)(const RecursionGuard&) = nullptr;
+    void (*keep)(const RecursionGuard&) = nullptr;  // see to it that tick() is called every second or so
+  };
   // Takes the options; nothing is set up before the first large allocation. Once, before allocate().
-  void configure(const Options& options, void (*trim_next)(),
-                 void (*phase_changed)(const RecursionGuard&));
-  // Called with a thread's first lane, so that the host can have thread_ended() called at its end.
-  void on_new_thread(void (*hook)()) { new_thread_ = hook; }
+  void configure(const Options& options, const Host& host);
 
   // Greatest alignment served, bytes.
   static constexpr std::uint64_t kMostAlignment = 64ULL << 20;
@@ -45,6 +49,8 @@ class Engine {
   void iteration();
   // Gives all slabs and unused memory back, on request.
   void give_back();
+  // Gives memory back where a lane has been quiet for long. Any thread; `now` in nanoseconds.
+  void tick(std::uint64_t now);
   // Gives unused memory outside the slabs back; true if there was some.
   bool trim();
   void thread_ended();
@@ -85,9 +91,7 @@ class Engine {
   Lane* lanes_ = nullptr;
   Shared* shared_ = nullptr;
   const Options* options_ = nullptr;
-  void (*trim_next_)() = nullptr;
-  void (*phase_changed_)(const RecursionGuard&) = nullptr;
-  void (*new_thread_)() = nullptr;
+  Host host_;
   SpinLock registry_;
 };
 

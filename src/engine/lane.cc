@@ -20,6 +20,12 @@ constexpr std::uint32_t kHistory = 1U << 16;
 constexpr std::uint32_t kMostRestarts = 4;
 // Planning and its libraries need a real stack; a thread with less only follows plans of others.
 constexpr std::uint64_t kLearnStack = 512 * 1024;
+// Calls without a period after which the stream is taken for an unordered one.
+constexpr std::uint32_t kPoolAfter = 1024;
+// A lane without calls for this long has left its loop; a server may wait so long for its next request.
+constexpr std::uint64_t kQuietNanoseconds = 4'000'000'000;
+// An arena with this much in use is worth a thread that gives it back.
+constexpr std::uint64_t kKeptBytes = 64ULL << 20;
 // A plan that broke within this many iterations was wrong, and is not tried again.
 constexpr std::uint64_t kTrialIterations = 2;
 // The arena's window: a peak that does not come back within two of these is given back.
@@ -97,6 +103,9 @@ void* Lane::allocate(const Request& request) {
   if (!entered) {
     return nullptr;
   }
+  if (!awake_) [[unlikely]] {
+    wake();
+  }
   counters.large_allocations.add();
   counters.large_bytes.add(request.size);
   if (counters.served_allocations.get() != 0) {
@@ -109,7 +118,7 @@ void* Lane::allocate(const Request& request) {
     case Phase::kReady:
       return learn(request, site);
     case Phase::kPooling:
-      if (shared_->keep_trace) {
+      if (restarts_ <= kMostRestarts || shared_->keep_trace) {
         return learn(request, site);
       }
       follow_known_plans(request.size);
@@ -120,6 +129,15 @@ void* Lane::allocate(const Request& request) {
   return nullptr;
 }
 
+// The first call after memory was given back.
+void Lane::wake() {
+  awake_ = true;
+  if (phase() == Phase::kServing && !open_slab(plan_->schedule->height)) {
+    drop_plan();
+    set_phase(Phase::kPooling);
+  }
+}
+
 void* Lane::serve(const Request& request) {
   const Server::Placement placement =
       server_.next(request.size, request.alignment, slab_space_->pages);
@@ -127,11 +145,7 @@ void* Lane::serve(const Request& request) {
     counters.iterations.add(server_.schedule()->count / plan_->iteration);
   }
   if (placement.miss == Miss::kNone) {
-    if (counters.served_allocations.get() == 0) {
-      counters.since_large_bytes.add(request.size);
-    }
-    counters.served_allocations.add();
-    counters.served_bytes.add(request.size);
+    count_served(request.size);
     void* start = slab_space_->base() + placement.offset;
     if (request.zero && placement.dirty) {
       std::memset(start, 0, request.size);
@@ -145,27 +159,34 @@ void* Lane::serve(const Request& request) {
   return pool(request);
 }
 
-void Lane::fall_back(const Request& request, Miss miss) {
+void Lane::count_served(std::uint64_t bytes) {
+  if (counters.served_allocations.get() == 0) {
+    counters.since_large_bytes.add(bytes);
+  }
+  counters.served_allocations.add();
+  counters.served_bytes.add(bytes);
+}
+
+void Lane::count_fallback(std::uint64_t bytes, Counter& reason) {
   counters.fallback_allocations.add();
-  counters.fallback_bytes.add(request.size);
+  counters.fallback_bytes.add(bytes);
+  reason.add();
+}
+
+void Lane::fall_back(const Request& request, Miss miss) {
   switch (miss) {
     case Miss::kNone:
-      break;
+      return;
     case Miss::kSize:
-      counters.fallback_size.add();
-      break;
+      return count_fallback(request.size, counters.fallback_size);
     case Miss::kOrder:
-      counters.fallback_order.add();
-      break;
+      return count_fallback(request.size, counters.fallback_order);
     case Miss::kAlignment:
-      counters.fallback_alignment.add();
-      break;
+      return count_fallback(request.size, counters.fallback_alignment);
     case Miss::kOccupied:
-      counters.fallback_occupied.add();
-      break;
+      return count_fallback(request.size, counters.fallback_occupied);
     case Miss::kLeftOut:
-      counters.fallback_unplanned.add();
-      break;
+      return count_fallback(request.size, counters.fallback_unplanned);
   }
 }
 
@@ -185,6 +206,17 @@ void* Lane::pool(const Request& request) {
       arena_.age();
     }
   }
+  if (phase() == Phase::kPooling) {
+    if (block.resident) {
+      count_served(request.size);
+    } else {
+      count_fallback(request.size, counters.fallback_grown);
+    }
+  }
+  if (shared_->keep != nullptr && arena_.live_bytes() >= kKeptBytes) [[unlikely]] {
+    const RecursionGuard guard;
+    shared_->keep(guard);
+  }
   if (request.zero && !block.zero) {
     std::memset(block.start, 0, request.size);
   }
@@ -192,13 +224,13 @@ void* Lane::pool(const Request& request) {
 }
 
 void* Lane::learn(const Request& request, std::uint64_t site) {
-  const bool learning = phase() == Phase::kLearning;
-  if (learning && recorder_.full() && !shared_->keep_trace) {
+  if (recorder_.full() && !shared_->keep_trace) {
     counters.recorder_full.add();
     recorder_.restart();
-    if (++restarts_ > kMostRestarts) {
-      set_phase(Phase::kPooling);
-    }
+    ++restarts_;
+  }
+  if (phase() == Phase::kLearning && ++searched_ > kPoolAfter) {
+    set_phase(Phase::kPooling);
   }
   Allocation allocation;
   allocation.size = request.size;
@@ -224,7 +256,7 @@ void* Lane::learn(const Request& request, std::uint64_t site) {
                    space.granule_of(start));
   }
   if (!serving && repeat_.add(request.size, allocation.alignment_log2) &&
-      phase() == Phase::kLearning) {
+      (phase() == Phase::kLearning || phase() == Phase::kPooling)) {
     try_to_learn();
   }
   return start;
@@ -330,10 +362,14 @@ void Lane::start_serving() {
     recorder_.restart();
   }
   mark_count_ = 0;
+  searched_ = restarts_ = 0;
   set_phase(Phase::kServing);
+  const RecursionGuard guard;
   if (shared_->phase_changed != nullptr) {
-    const RecursionGuard guard;
     shared_->phase_changed(guard);
+  }
+  if (shared_->keep != nullptr) {
+    shared_->keep(guard);
   }
 }
 
@@ -379,7 +415,6 @@ void Lane::diverge() {
   repeat_.lock_broke(static_cast<std::uint32_t>(std::min<std::uint64_t>(served, UINT32_MAX)));
   drop_plan();
   follower_.restart();
-  restarts_ = 0;
   set_phase(Phase::kLearning);
   if (shared_->verbose >= 1) {
     Line() << "lane " << number_ << ": the program has changed after " << served
@@ -425,7 +460,7 @@ void Lane::iteration(const RecursionGuard&) {
     mark_count_ = kMostMarks / 2;
   }
   marks_[mark_count_++] = recorder_.count();
-  if (phase() == Phase::kLearning && mark_count_ >= 3) {
+  if ((phase() == Phase::kLearning || phase() == Phase::kPooling) && mark_count_ >= 3) {
     try_to_learn();
   }
 }
@@ -452,25 +487,37 @@ bool Lane::give_back() {
   if (!entered) {
     return false;
   }
-  if (phase() == Phase::kServing || phase() == Phase::kReady) {
-    drop_plan();
-    follower_.restart();
-    set_phase(Phase::kLearning);
-  }
-  const std::uint64_t height = slab_height_.exchange(0, std::memory_order_relaxed);
-  shared_->slab_bytes.fetch_sub(height, std::memory_order_relaxed);
-  const std::uint64_t top = height / kGranule;
-  for (std::uint64_t at = 0; at < top;) {
-    const PageMap::Run run = slab_space_->pages.next_free(at, top);
-    if (run.count == 0) {
-      break;
-    }
-    os::purge(slab_space_->address(run.first), run.count * kGranule);
-    slab_space_->pages.mark_clean(run.first, run.count);
-    at = run.first + run.count;
-  }
+  purge_slab();
   arena_.trim();
+  counters.purged_bytes.add(arena_.take_purged());
+  awake_ = false;
   return true;
+}
+
+void Lane::purge_slab() {
+  const std::uint64_t height = slab_height_.exchange(0, std::memory_order_relaxed);
+  if (height == 0) {
+    return;
+  }
+  shared_->slab_bytes.fetch_sub(height, std::memory_order_relaxed);
+  counters.released.add();
+  const std::uint64_t top = height / kGranule;
+  for (PageMap::Run run = slab_space_->pages.next_free(0, top); run.count != 0;
+       run = slab_space_->pages.next_free(run.first + run.count, top)) {
+    if (os::purge(slab_space_->address(run.first), run.count * kGranule)) {
+      slab_space_->pages.mark_clean(run.first, run.count);
+    }
+  }
+}
+
+void Lane::tick(std::uint64_t now) {
+  const std::uint64_t calls = counters.large_allocations.get();
+  if (calls != seen_) {
+    seen_ = calls;
+    quiet_since_ = now;
+  } else if (awake_ && now - quiet_since_ >= kQuietNanoseconds) {
+    give_back();
+  }
 }
 
 std::uint64_t Lane::trim() {
@@ -479,11 +526,13 @@ std::uint64_t Lane::trim() {
 }
 
 void Lane::after_fork() {
-  entered_.unlock();
-  give_back();
-  if (recorder_.ready()) {
-    recorder_.restart();
+  if (phase() == Phase::kServing || phase() == Phase::kReady) {
+    drop_plan();
+    set_phase(Phase::kLearning);
   }
+  give_back();
+  follower_.restart();
+  recorder_.restart();
   counters.reset();
 }
 

@@ -1,14 +1,15 @@
 // A lane: what follows one thread's stream of large allocations. Hot.
 //
 //            the stream repeats            quiet point reached
-//  kLearning ------------------> kReady ----------------------> kServing
-//     ^  |                         | differs                      |
-//     |  +-- recorder full, often  v                              | most calls differ
-//     |                   kPooling (arena alone)                  v
-//     +-----------------------------------------------------------+   a known plan fits: kServing at once
+//  kLearning ------------------> kReady ----------------------> kServing   most calls differ: kLearning
+//     |                            ^
+//     | no period for long         |           a known plan fits: kServing at once, from either
+//     +-------> kPooling ----------+
 //
-// In every phase but serving the arena gives the memory; while serving, the slab, or the arena for what does
-// not match. Exactly one thread owns a lane at a time and is the only one to call it, but for free(), which
+// While serving, the slab gives the memory, and the arena what does not match; in every other phase the arena.
+// Pooling is learning that has found an order no plan can follow (pools of threads, sizes at random): the arena
+// serves from the concurrent peak that it has learned, and a period is still looked for until the recorder has
+// been full several times. Exactly one thread owns a lane at a time and is the only one to call it, but for free(), which
 // any thread may call. `entered_` keeps out a signal handler's allocation in the middle of another, and
 // maintenance by other threads; nobody waits for it.
 #pragma once
@@ -51,6 +52,7 @@ struct Shared {
   const char* planner = "portfolio";
   void (*trim_next)() = nullptr;      // gives back what the next allocator keeps
   void (*phase_changed)(const RecursionGuard&) = nullptr;  // for the statistics file
+  void (*keep)(const RecursionGuard&) = nullptr;  // there is memory that may have to be given back later
 };
 
 class Lane {
@@ -76,9 +78,11 @@ class Lane {
   bool free_arena(void* start, std::uint32_t freeing_lane);
   bool free_slab(void* start, std::uint32_t freeing_lane);
 
-  // Gives back the memory of the slab that no block uses, and ends serving. From any thread: false if the
-  // lane is just at work.
+  // Gives back the slab's and the arena's memory that no block uses; the plan and its place are kept, and the
+  // next call takes the memory again. Any thread; false if the lane is just at work.
   bool give_back();
+  // Gives memory back if the lane has been quiet for long. `now` in nanoseconds. Any thread.
+  void tick(std::uint64_t now);
   // Gives the arena's unused memory back; bytes.
   std::uint64_t trim();
   // In a forked child, where only the forking thread lives on: no plan, no slab, learning anew.
@@ -101,7 +105,11 @@ class Lane {
   void* serve(const Request& request);
   void* learn(const Request& request, std::uint64_t site);
   void* pool(const Request& request);
+  void count_served(std::uint64_t bytes);
+  void count_fallback(std::uint64_t bytes, Counter& reason);
   void fall_back(const Request& request, Miss miss);
+  void purge_slab();
+  void wake();
   void try_to_learn();
   bool make_plan(const Schedule* schedule, std::uint32_t iteration);
   void follow_known_plans(std::uint64_t size);
@@ -130,6 +138,10 @@ class Lane {
   std::atomic<std::uint64_t> bound_{0};
   double plan_seconds_ = 0;
   std::uint64_t aged_at_ = 0;         // when the arena last aged, ns
+  std::uint64_t seen_ = 0;            // large allocations at the last tick
+  std::uint64_t quiet_since_ = 0;     // ns
+  bool awake_ = true;                 // the keeper has not given memory back since the last call
+  std::uint32_t searched_ = 0;        // calls since a period was last known
   std::uint32_t restarts_ = 0;        // of a full recorder
   Follower follower_;
   Recorder recorder_;

@@ -36,7 +36,7 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
     std::uint64_t expected = run.first;  // another thread may have freed something lower meanwhile
     lowest_free_.compare_exchange_strong(expected, run.first + count, std::memory_order_acq_rel);
   }
-  return {space_->address(run.first), claim.dirty == 0};
+  return {space_->address(run.first), claim.dirty == 0, claim.dirty == count};
 }
 
 // Enters a claim into the books, and gives old memory back where the total would pass the peak.

@@ -22,6 +22,7 @@ class Arena {
   struct Block {
     void* start = nullptr;  // nullptr: no memory
     bool zero = false;      // every byte is known to be zero
+    bool resident = false;  // all of it has memory already: no page fault will follow
   };
   // A block of `bytes` at a multiple of `alignment` (a power of two). Owner only.
   Block allocate(std::uint64_t bytes, std::uint64_t alignment);
