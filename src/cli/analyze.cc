@@ -1,0 +1,157 @@
+// `memomalloc analyze`: what the engine would make of a recorded stream. Cold.
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "dsa/csv.h"
+#include "dsa/planner.h"
+#include "src/cli/arguments.h"
+#include "src/cli/command.h"
+#include "src/cli/simulation.h"
+
+namespace memo::cli {
+namespace {
+
+using Analyses = std::map<std::uint32_t, Analysis>;
+
+nlohmann::ordered_json json_of(std::uint32_t thread, const Analysis& analysis) {
+  nlohmann::ordered_json period;  // null
+  if (analysis.period) {
+    period = {{"first", analysis.period->first},
+              {"length", analysis.period->length},
+              {"unroll", analysis.period->unroll}};
+  }
+  return {{"thread", thread},
+          {"allocations", analysis.allocations},
+          {"period", period},
+          {"repeats", analysis.repeats},
+          {"lower_bound", analysis.lower_bound},
+          {"height", analysis.height},
+          {"wrapping", analysis.wrapping},
+          {"left_out", analysis.left_out},
+          {"served_bytes", analysis.served_bytes},
+          {"bytes", analysis.bytes},
+          {"bytes_since_lock", analysis.bytes_since_lock},
+          {"locked_after", analysis.locked_after},
+          {"plans", analysis.plans},
+          {"plan_seconds", analysis.plan_seconds}};
+}
+
+void print_json(const Analyses& analyses) {
+  nlohmann::ordered_json threads = nlohmann::ordered_json::array();
+  for (const auto& [thread, analysis] : analyses) {
+    threads.push_back(json_of(thread, analysis));
+  }
+  std::printf("%s\n", nlohmann::ordered_json{{"threads", threads}}.dump().c_str());
+}
+
+double share(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+void print_table(const Analyses& analyses) {
+  std::printf("%6s %11s %8s %8s %8s %9s %14s %8s %9s %9s\n", "thread", "allocations", "first",
+              "length", "locked", "height MB", "height/bound", "wrapping", "served %", "of all %");
+  for (const auto& [thread, analysis] : analyses) {
+    if (!analysis.period) {
+      std::printf("%6u %11llu %8s\n", thread, static_cast<unsigned long long>(analysis.allocations),
+                  "no period");
+      continue;
+    }
+    std::printf("%6u %11llu %8u %8u %8llu %9.2f %14.4f %8u %9.2f %9.2f\n", thread,
+                static_cast<unsigned long long>(analysis.allocations), analysis.period->first,
+                analysis.period->length, static_cast<unsigned long long>(analysis.locked_after),
+                static_cast<double>(analysis.height) / 1e6,
+                share(analysis.height, analysis.lower_bound) / 100, analysis.wrapping,
+                share(analysis.served_bytes, analysis.bytes_since_lock),
+                share(analysis.served_bytes, analysis.bytes));
+  }
+}
+
+// The thread with the most bytes served, whose problem is worth writing; null if no thread has a
+// period.
+const Analysis* main_thread(const Analyses& analyses) {
+  const Analysis* best = nullptr;
+  for (const auto& [thread, analysis] : analyses) {
+    if (analysis.period && (best == nullptr || analysis.served_bytes > best->served_bytes)) {
+      best = &analysis;
+    }
+  }
+  return best;
+}
+
+dsa::CsvTable table_of(const dsa::Problem& problem) {
+  dsa::CsvTable table{problem, {}};
+  for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
+    table.ids.push_back(std::to_string(i));
+  }
+  return table;
+}
+
+}  // namespace
+
+int analyze(int argc, char** argv) {
+  std::string path;
+  std::string problem_path;
+  std::uint64_t threshold = 65536;
+  std::uint32_t plan_milliseconds = 20;
+  std::string planner = "portfolio";
+  bool as_json = false;
+  CLI::App app(
+      "Tells, for each thread of a recorded trace, what the library would make of its stream: the "
+      "period\n"
+      "that it would find, the height of the slab, and the bytes that it would serve from it.");
+  app.add_option("trace", path, "TRACE.csv or TRACE.csv.gz")->required()->option_text(" ");
+  app.add_option("--threshold", threshold, "smallest block managed; takes K, M, G")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("BYTES")
+      ->default_str("64K");
+  app.add_option("--planner", planner, "a name from `memomalloc planners`")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--plan-time", plan_milliseconds, "most milliseconds for each plan")
+      ->type_name("MS")
+      ->capture_default_str();
+  app.add_flag("--json", as_json, "one JSON object instead of a table");
+  app.add_option("--problem", problem_path,
+                 "write the planning problem of the thread with most bytes served as CSV")
+      ->type_name("OUT.csv");
+  if (auto code = parse(app, argc, argv)) {
+    return *code;
+  }
+  if (dsa::find_planner(planner) == nullptr) {
+    return complain(app, "there is no planner '" + planner + "'; `memomalloc planners` lists them");
+  }
+  Streams streams;
+  if (const std::string error = read_streams(path, threshold, streams); !error.empty()) {
+    std::fprintf(stderr, "%s\n", error.c_str());
+    return kBadInput;
+  }
+  LearnOptions options;
+  options.planner = planner;
+  options.plan_milliseconds = plan_milliseconds;
+  Analyses analyses;
+  for (const auto& [thread, stream] : streams) {
+    analyses.emplace(thread, simulate(stream, options));
+  }
+  if (!problem_path.empty()) {
+    const Analysis* chosen = main_thread(analyses);
+    if (chosen == nullptr) {
+      std::fprintf(stderr, "memomalloc analyze: no thread has a period, so there is no problem\n");
+      return kNo;
+    }
+    std::ofstream file(problem_path);
+    file << dsa::format_csv(table_of(chosen->problem), nullptr);
+    if (!file.flush()) {
+      return complain(app, problem_path + ": cannot be written: " + std::strerror(errno));
+    }
+  }
+  as_json ? print_json(analyses) : print_table(analyses);
+  return kDone;
+}
+
+}  // namespace memo::cli
