@@ -27,6 +27,11 @@ constexpr std::uint64_t kNothing = 256;
 constexpr std::size_t kShort = 8;
 constexpr std::size_t kShortRun = 256;
 
+// Calls of a layer, as inner loops are looked for. Source: 5 to 20 in torchvision's and
+// transformers' models at 64 KiB, up to 40 at 4 KiB.
+constexpr std::size_t kShortest = 4;
+constexpr std::size_t kLongest = 64;
+
 std::uint64_t token(const Allocation& allocation) {
   return allocation.size * 64 + allocation.alignment_log2;
 }
@@ -97,6 +102,30 @@ std::size_t least_run(const std::vector<std::uint32_t>& runs, std::size_t p) {
   return std::max<std::size_t>(2 * p, Repeat::kFewest);
 }
 
+// True if at least half of the last p calls are a shorter loop that begins and ends within them.
+// Parts of an iteration hardly have such parts of their own; iterations of layered networks do.
+bool has_inner_loop(const Tokens& stream, const std::vector<std::uint32_t>& runs, std::size_t p) {
+  for (std::size_t q = kShortest; q <= std::min(kLongest, p / 3); ++q) {
+    if (runs[q] >= p) {
+      continue;  // p is that loop itself, taken several times
+    }
+    std::size_t inside = 0;
+    std::size_t run = 0;
+    for (std::size_t i = stream.size() - p; i <= stream.size(); ++i) {
+      if (i < stream.size() && stream[i] == stream[i - q]) {
+        ++run;
+      } else {
+        inside += run >= 2 * q ? run + q : 0;
+        run = 0;
+      }
+    }
+    if (2 * inside >= p) {
+      return true;
+    }
+  }
+  return false;
+}
+
 enum class Verdict { No, Doubtful, Good };
 
 // What the blocks of the latest copies say. A part of an iteration leaves blocks behind for the
@@ -155,8 +184,9 @@ std::optional<Period> find_period(std::span<const Allocation> stream, std::uint3
     if (verdict == Verdict::No) {
       continue;
     }
-    if (run >= Repeat::kConvincing ||
-        (verdict == Verdict::Good && run >= 2 * longest_broken_run(all, p, run))) {
+    const bool convincing = run >= Repeat::kConvincing;
+    const bool whole = verdict == Verdict::Good || has_inner_loop(all, runs, p);
+    if (convincing || (whole && run >= 2 * longest_broken_run(all, p, run))) {
       return at_floor(stream, period);
     }
   }

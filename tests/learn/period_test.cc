@@ -91,6 +91,31 @@ TEST_CASE("period: layers that leave nothing behind deceive once only", "[learn]
   CHECK(found->length == network.calls());
 }
 
+TEST_CASE("period: a result kept until the next one does not hide the iteration", "[learn]") {
+  const auto seed = GENERATE(range(std::uint64_t{1}, std::uint64_t{31}));
+  INFO("seed " << seed);
+  Random random(seed);
+  const auto layers = static_cast<std::uint32_t>(6 + random() % 20);
+  const auto network = test::some_network(random, layers, 5 + random() % 12);
+  StreamBuilder builder;
+  test::prelude(builder, random, static_cast<std::uint32_t>(random() % 1000));
+  const std::size_t begin = builder.stream.size();
+  std::optional<StreamBuilder::Block> result;
+  for (int iteration = 0; iteration < 6; ++iteration) {
+    test::infer(builder, network);
+    const auto next = builder.allocate(1 << 20);
+    if (result) {
+      builder.free(*result);
+    }
+    result = next;
+  }
+  const auto found = feed(builder.stream);
+  REQUIRE(found);
+  const std::size_t length = network.calls() + 1;
+  CHECK(found->period.length == length);
+  CHECK(found->after <= begin + 4 * length);
+}
+
 TEST_CASE("period: training wraps round and is found", "[learn]") {
   const auto seed = GENERATE(range(std::uint64_t{1}, std::uint64_t{31}));
   INFO("seed " << seed);
