@@ -8,6 +8,7 @@ installed. Exit code 1 if an output differs between allocators or a run fails.
 
 import argparse
 import csv
+import dataclasses
 import datetime
 import json
 import os
@@ -55,6 +56,7 @@ def parse(argv):
     parser.add_argument("--timeout", type=int, default=600, help="seconds a run (%(default)s)")
     parser.add_argument("--python-torch", default=sys.executable, help="with torch (this one)")
     parser.add_argument("--python-jax", help="with JAX and TensorFlow; without it they are left out")
+    parser.add_argument("--library", help=f"to preload as {allocators.OURS} (build/libmemomalloc.so)")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/bench")
     parser.add_argument("--list", action="store_true", help="the workloads and allocators")
     arguments = parser.parse_args(argv)
@@ -198,6 +200,10 @@ def main(argv=None):
         print("workloads:", *table.BY_NAME, "allocators:", *allocators.BY_NAME, sep="\n  ")
         return 0
     chosen = [allocators.BY_NAME[name] for name in arguments.allocators or allocators.BY_NAME]
+    if arguments.library:
+        library = str(pathlib.Path(arguments.library).resolve())
+        chosen = [dataclasses.replace(one, preload=library) if one.name == allocators.OURS else one
+                  for one in chosen]
     for allocator in [one for one in chosen if one.library() is None]:
         print(f"left out: {allocator.name} ({allocator.preload} is not here)", file=sys.stderr)
         chosen.remove(allocator)
