@@ -65,6 +65,15 @@ void complain(const char* what, const char* path) {
   Line() << "cannot write the " << what << " to '" << path << "': " << std::strerror(errno);
 }
 
+// True if `path` was written while this process ran, and this process has served nothing: a shell or a timer
+// around the program must not put its own report over the program's.
+bool another_wrote(const char* path, const Snapshot& now) {
+  struct stat written {};
+  return now.counters.served_allocations.get() == 0 && stat(path, &written) == 0 &&
+         (written.st_mtim.tv_sec > started.tv_sec ||
+          (written.st_mtim.tv_sec == started.tv_sec && written.st_mtim.tv_nsec > started.tv_nsec));
+}
+
 void write_stats(const RecursionGuard& guard, bool last) {
   const option::Path& file = g_process.options.STATS_FILE;
   if (file.empty() || !is_owner()) {
@@ -78,11 +87,7 @@ void write_stats(const RecursionGuard& guard, bool last) {
   }
   Snapshot now;
   take(now);
-  // A shell around the program must not put its own statistics over the program's.
-  struct stat written {};
-  if (now.counters.served_allocations.get() == 0 && stat(path, &written) == 0 &&
-      (written.st_mtim.tv_sec > started.tv_sec ||
-       (written.st_mtim.tv_sec == started.tv_sec && written.st_mtim.tv_nsec > started.tv_nsec))) {
+  if (another_wrote(path, now)) {
     return;
   }
   if (!write_stats_file(guard, path, now) && last) {
@@ -100,9 +105,14 @@ void write_trace_file(const RecursionGuard& guard) {
   for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
     recorders[i] = &engine.lane(i).recorder();
   }
+  Snapshot now;
+  take(now);
   char path[4096];
-  if (!expand_path(file.view(), path, sizeof path) ||
-      !write_trace(guard, path, {recorders, engine.lane_count()})) {
+  const bool fits = expand_path(file.view(), path, sizeof path);
+  if (fits && another_wrote(path, now)) {
+    return;
+  }
+  if (!fits || !write_trace(guard, path, {recorders, engine.lane_count()})) {
     complain("trace", file.value);
   }
 }

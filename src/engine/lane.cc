@@ -20,8 +20,12 @@ constexpr std::uint32_t kHistory = 1U << 16;
 constexpr std::uint32_t kMostRestarts = 4;
 // Planning and its libraries need a real stack; a thread with less only follows plans of others.
 constexpr std::uint64_t kLearnStack = 512 * 1024;
-// Calls without a period after which the stream is taken for an unordered one.
-constexpr std::uint32_t kPoolAfter = 1024;
+// Calls without a period, and without a new peak, after which the stream is taken for an unordered one. Four
+// iterations of training a small network are as many, and are to be planned.
+constexpr std::uint32_t kPoolAfter = 2048;
+constexpr std::uint32_t kPeakAfter = 512;
+// What an unordered stream's pool may keep beyond its peak: this part of what comes and goes.
+constexpr std::uint64_t kPoolSlack = 4;
 // A lane without calls for this long has left its loop; a server may wait so long for its next request.
 constexpr std::uint64_t kQuietNanoseconds = 4'000'000'000;
 // An arena with this much in use is worth a thread that gives it back.
@@ -89,7 +93,10 @@ void Lane::leave() {
   phase_.store(Phase::kIdle, std::memory_order_release);
 }
 
-void Lane::set_phase(Phase phase) { phase_.store(phase, std::memory_order_release); }
+void Lane::set_phase(Phase phase) {
+  arena_.allow_slack(phase == Phase::kPooling ? kPoolSlack : 0);
+  phase_.store(phase, std::memory_order_release);
+}
 
 void* Lane::allocate(const Request& request) {
   // Unwinding takes the dynamic linker's lock, so it comes before our own.
@@ -229,8 +236,8 @@ void* Lane::learn(const Request& request, std::uint64_t site) {
     recorder_.restart();
     ++restarts_;
   }
-  if (phase() == Phase::kLearning && ++searched_ > kPoolAfter) {
-    set_phase(Phase::kPooling);
+  if (phase() == Phase::kLearning) {
+    look_for_pool();
   }
   Allocation allocation;
   allocation.size = request.size;
@@ -260,6 +267,15 @@ void* Lane::learn(const Request& request, std::uint64_t site) {
     try_to_learn();
   }
   return start;
+}
+
+void Lane::look_for_pool() {
+  const std::uint64_t peak = arena_.peak_bytes();
+  same_peak_ = peak == last_peak_ ? same_peak_ + 1 : 0;
+  last_peak_ = peak;
+  if (++searched_ > kPoolAfter && same_peak_ > kPeakAfter) {
+    set_phase(Phase::kPooling);
+  }
 }
 
 void Lane::try_to_learn() {

@@ -110,6 +110,7 @@ class Lane {
   void fall_back(const Request& request, Miss miss);
   void purge_slab();
   void wake();
+  void look_for_pool();
   void try_to_learn();
   bool make_plan(const Schedule* schedule, std::uint32_t iteration);
   void follow_known_plans(std::uint64_t size);
@@ -142,6 +143,8 @@ class Lane {
   std::uint64_t quiet_since_ = 0;     // ns
   bool awake_ = true;                 // the keeper has not given memory back since the last call
   std::uint32_t searched_ = 0;        // calls since a period was last known
+  std::uint32_t same_peak_ = 0;       // calls since the arena's peak last grew
+  std::uint64_t last_peak_ = 0;       // bytes
   std::uint32_t restarts_ = 0;        // of a full recorder
   Follower follower_;
   Recorder recorder_;

@@ -44,9 +44,16 @@ bool Arena::account(const PageMap::Claim& claim, std::uint64_t count) {
   const std::uint64_t live = live_.fetch_add(count, std::memory_order_relaxed) + count;
   const std::uint64_t dirty =
       dirty_.fetch_sub(claim.dirty, std::memory_order_relaxed) - claim.dirty;
+  window_least_ = std::min(window_least_, live - count);
   window_peak_ = std::max(window_peak_, live);
   peak_ = std::max(peak_, live);
-  return live + dirty <= peak_ || purge(live + dirty - peak_) > 0;
+  const std::uint64_t most = most_kept();
+  return live + dirty <= most || purge(live + dirty - most) > 0;
+}
+
+std::uint64_t Arena::most_kept() const {
+  const std::uint64_t moving = peak_ - std::min(peak_, window_least_);
+  return peak_ + (slack_divisor_ == 0 ? 0 : moving / slack_divisor_);
 }
 
 bool Arena::resize(void* start, std::uint64_t bytes) {
@@ -114,17 +121,18 @@ std::uint64_t Arena::purge(std::uint64_t granules) {
 }
 
 std::uint64_t Arena::trim() {
-  window_peak_ = peak_ = live_.load(std::memory_order_relaxed);
+  window_peak_ = window_least_ = peak_ = live_.load(std::memory_order_relaxed);
   return purge(UINT64_MAX) * kGranule;
 }
 
 void Arena::age() {
   const std::uint64_t live = live_.load(std::memory_order_relaxed);
   peak_ = std::max(window_peak_, live);
-  window_peak_ = live;
+  const std::uint64_t most = most_kept();
+  window_peak_ = window_least_ = live;
   const std::uint64_t dirty = dirty_.load(std::memory_order_relaxed);
-  if (live + dirty > peak_) {
-    purge(live + dirty - peak_);
+  if (live + dirty > most) {
+    purge(live + dirty - most);
   }
 }
 

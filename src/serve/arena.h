@@ -2,6 +2,7 @@
 //
 // It keeps the memory of freed blocks, up to the peak that was alive at once in the recent past, and gives
 // back what is more: a program whose peak repeats has no page faults, and never holds more than its peak.
+// A slack on top is for streams in no order, whose blocks leave gaps that fit no other.
 // Best fit over the page map keeps fragmentation low, and addresses dense.
 // Source: PRMalloc, 2.1-2.2 (the capacity of the pool is the learned concurrent demand; blocks are kept across
 // iterations and given back beyond it), with pages in place of size bins.
@@ -33,6 +34,9 @@ class Arena {
 
   // Forgets the past peak and gives back all memory that no block uses; the bytes given back. Owner only.
   std::uint64_t trim();
+  // How much more than the peak may be kept, as the part 1 / divisor of what comes and goes (the peak less
+  // the least alive in the window); 0: nothing.
+  void allow_slack(std::uint64_t divisor) { slack_divisor_ = divisor; }
   // Lets the peak follow what was alive since the last two calls: the past is forgotten. Owner only.
   void age();
 
@@ -42,10 +46,12 @@ class Arena {
   [[nodiscard]] std::uint64_t dirty_bytes() const {
     return dirty_.load(std::memory_order_relaxed) * kGranule;
   }
+  [[nodiscard]] std::uint64_t peak_bytes() const { return peak_ * kGranule; }
   [[nodiscard]] std::uint64_t take_purged();  // bytes given back since the last call
 
  private:
   std::uint64_t purge(std::uint64_t granules);
+  [[nodiscard]] std::uint64_t most_kept() const;
   bool account(const PageMap::Claim& claim, std::uint64_t count);
 
   Space* space_ = nullptr;
@@ -55,6 +61,8 @@ class Arena {
   std::atomic<std::uint64_t> lowest_free_{0};  // no granule below is free
   std::uint64_t peak_ = 0;         // most granules alive at once in this and the last window
   std::uint64_t window_peak_ = 0;  // and in this window alone
+  std::uint64_t window_least_ = UINT64_MAX;  // least granules alive before an allocation in this window
+  std::uint64_t slack_divisor_ = 0;
   std::uint64_t purged_ = 0;
 };
 

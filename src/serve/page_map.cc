@@ -130,13 +130,20 @@ PageMap::Run PageMap::next_free(std::uint64_t from, std::uint64_t to) const {
 PageMap::Run PageMap::best_fit(std::uint64_t from, std::uint64_t to, std::uint64_t count,
                                std::uint64_t alignment) const {
   Run best;
+  std::uint64_t best_clean = UINT64_MAX;
   std::uint64_t best_slack = UINT64_MAX;
   for (Run run = next_free(from, to); run.count != 0; run = next_free(run.first + run.count, to)) {
     const std::uint64_t start = (run.first + alignment - 1) & ~(alignment - 1);
-    if (start + count <= run.first + run.count && run.count - count < best_slack) {
+    if (start + count > run.first + run.count) {
+      continue;
+    }
+    const std::uint64_t clean = count - look(start, count).dirty;
+    const std::uint64_t slack = run.count - count;
+    if (clean < best_clean || (clean == best_clean && slack < best_slack)) {
       best = {start, count};
-      best_slack = run.count - count;
-      if (best_slack == 0) {
+      best_clean = clean;
+      best_slack = slack;
+      if (clean == 0 && slack == 0) {
         break;
       }
     }

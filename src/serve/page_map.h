@@ -42,8 +42,8 @@ class PageMap {
     std::uint64_t first = 0;
     std::uint64_t count = 0;  // 0: none was found
   };
-  // The smallest free run inside [from, to) that holds `count` granules starting at a multiple of
-  // `alignment` (in granules, a power of two); `first` is that aligned start, `count` as asked.
+  // Where inside [from, to) to place `count` granules at a multiple of `alignment` (in granules, a power of
+  // two): where the fewest of them lack memory, and among such places in the smallest free run.
   [[nodiscard]] Run best_fit(std::uint64_t from, std::uint64_t to, std::uint64_t count,
                              std::uint64_t alignment) const;
   // The next free run inside [from, to).
