@@ -175,5 +175,5 @@ static inline void take_served_steps(void* blocks[kStepCount]) {
   const long before = counter("served_allocations");
   take_steps(blocks);
   if (serving_expected())
-    CHECK(counter("served_allocations") - before == kStepCount);
+    CHECK(counter("served_allocations") - before >= kStepCount);
 }

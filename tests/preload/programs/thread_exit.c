@@ -2,9 +2,14 @@
 // groups.
 #include "support.h"
 
+// All are alive at once: a thread that came later could take over the slab of one that ended, where
+// the places are still occupied.
+static pthread_barrier_t all_alive;
+
 static void* leave_blocks(void* blocks) {
   learn_steps();
   take_served_steps((void**)blocks);
+  pthread_barrier_wait(&all_alive);
   return NULL;
 }
 
@@ -12,6 +17,7 @@ static void blocks_outlive_their_thread(void) {
   enum { kThreads = 12 };
   static void* blocks[kThreads][kStepCount];
   pthread_t threads[kThreads];
+  CHECK(pthread_barrier_init(&all_alive, NULL, kThreads) == 0);
   for (int i = 0; i < kThreads; ++i)
     CHECK(pthread_create(&threads[i], NULL, leave_blocks, blocks[i]) == 0);
   for (int i = 0; i < kThreads; ++i)
