@@ -1,6 +1,7 @@
 // All that is global: one constinit object, defined in lifecycle.cc. Hot.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "preload/bootstrap.h"
@@ -21,6 +22,7 @@ struct Process {
   alignas(64) Engine engine;
   Options options;
   Bootstrap bootstrap;
+  std::atomic<std::uint32_t> early{0};  // large calls made before the engine was asked for the first time
   bool looking = false;  // find_next is at work on this, the only, thread
 };
 

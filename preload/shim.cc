@@ -14,6 +14,10 @@ namespace {
 
 constexpr std::uint64_t kDefaultAlignment = 16;  // of malloc on all 64-bit ABIs
 constexpr std::uint64_t kMostBytes = PTRDIFF_MAX;
+// Large calls that are passed on before the engine opens: most processes of a build or a shell script make
+// fewer, and each C++ program makes one (libstdc++'s pool for exceptions, 72,704 bytes). They must not pay
+// for a region: 250,000 instructions, and terabytes of address space that a later RLIMIT_AS would count.
+constexpr std::uint32_t kEarlyCalls = 16;
 
 // True once the next allocator is known. False inside the look-up itself, when bootstrap has to serve.
 bool have_next() {
@@ -35,8 +39,13 @@ bool is_large(std::uint64_t size) {
 }
 
 void* large(std::uint64_t size, std::uint64_t alignment, Op op, bool zero) {
+  Process& process = g_process;
+  if (!process.engine.opened() &&
+      process.early.fetch_add(1, std::memory_order_relaxed) < kEarlyCalls) [[unlikely]] {
+    return nullptr;
+  }
   const int saved = errno;
-  void* block = g_process.engine.allocate({size, alignment, op, zero});
+  void* block = process.engine.allocate({size, alignment, op, zero});
   errno = saved;
   // Whoever first returns a block below the fast path's border moves the border; a thread that opens the
   // region may be slower than another that already takes a block from it.
