@@ -1,0 +1,83 @@
+// The best order so far, the best bound so far and the time that is left: what strategies share.
+// Cold.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "schedule/schedule.h"
+#include "scheduler/problem.h"
+
+namespace schedule {
+
+class Deadline {
+ public:
+  Deadline(double seconds, const std::atomic<bool>* stop)
+      : end_(Clock::now() +
+             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))),
+        stop_(stop) {}
+
+  bool passed() const {
+    return (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) || Clock::now() >= end_;
+  }
+  double seconds_left() const {
+    return passed() ? 0.0 : std::chrono::duration<double>(end_ - Clock::now()).count();
+  }
+  // At most `seconds` from now, and not after this one.
+  Deadline within(double seconds) const { return {std::min(seconds, seconds_left()), stop_}; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point end_;
+  const std::atomic<bool>* stop_;
+};
+
+class Incumbent {
+ public:
+  // Starts with the order as given, which must be topological.
+  Incumbent(const Problem& problem, Order order)
+      : order_(std::move(order)), peak_(peak_of(problem, order_)) {}
+
+  const Order& order() const { return order_; }
+  Bytes peak() const { return peak_; }
+  Bytes bound() const { return bound_; }
+  bool closed() const { return bound_ >= peak_; }  // the order is proved optimal
+  const std::string& found_by() const { return found_by_; }
+
+  // Keeps the order if it is lower. Answers whether it was.
+  bool offer(const Order& order, Bytes peak, std::string_view by) {
+    if (peak >= peak_) {
+      return false;
+    }
+    order_ = order;
+    peak_ = peak;
+    found_by_ = by;
+    report();
+    return true;
+  }
+  // No order can be lower than `bound`.
+  void raise_bound(Bytes bound) {
+    if (bound > bound_) {
+      bound_ = std::min(bound, peak_);
+      report();
+    }
+  }
+
+  std::function<void(std::string_view, Bytes, Bytes)> progress;
+  std::optional<dsa::Plan> plan;  // by a strategy that places as well, for order()
+
+ private:
+  void report() const {
+    if (progress) {
+      progress(found_by_, peak_, bound_);
+    }
+  }
+
+  Order order_;
+  Bytes peak_ = 0;
+  Bytes bound_ = 0;
+  std::string found_by_ = "framework";
+};
+
+}  // namespace schedule

@@ -1,0 +1,195 @@
+// Builds the strategies' view of a graph, and parts of it.
+#include "scheduler/problem.h"
+
+#include <algorithm>
+
+#include "scheduler/runner.h"
+
+namespace schedule {
+namespace {
+
+std::size_t at(std::int32_t index) {
+  return static_cast<std::size_t>(index);
+}
+
+void sort_unique(std::vector<std::int32_t>& list) {
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+}
+
+// The tensor whose storage each tensor uses.
+std::vector<TensorId> roots_of(const Graph& graph) {
+  std::vector<TensorId> roots(graph.tensors.size());
+  for (std::size_t i = 0; i < roots.size(); ++i) {
+    auto root = static_cast<TensorId>(i);
+    while (graph.tensors[at(root)].alias_of) {
+      root = *graph.tensors[at(root)].alias_of;
+    }
+    roots[i] = root;
+  }
+  return roots;
+}
+
+bool resident(const Tensor& tensor) {
+  return tensor.kind == TensorKind::kWeight || tensor.kind == TensorKind::kInput;
+}
+
+}  // namespace
+
+Lists inverse(const Lists& lists, std::int32_t count) {
+  Lists result;
+  result.starts.assign(at(count) + 1, 0);
+  for (const std::int32_t item : lists.items) {
+    ++result.starts[at(item) + 1];
+  }
+  for (std::size_t i = 0; i < at(count); ++i) {
+    result.starts[i + 1] += result.starts[i];
+  }
+  result.items.resize(lists.items.size());
+  std::vector<std::int32_t> next(result.starts.begin(), result.starts.end() - 1);
+  for (std::size_t i = 0; i + 1 < lists.starts.size(); ++i) {
+    for (const std::int32_t item : lists[static_cast<std::int32_t>(i)]) {
+      result.items[at(next[at(item)]++)] = static_cast<std::int32_t>(i);
+    }
+  }
+  return result;
+}
+
+Problem make_problem(const Graph& graph, bool coalesce) {
+  Problem problem;
+  const std::vector<TensorId> roots = roots_of(graph);
+  std::vector<NodeId> producer(graph.tensors.size(), kNoNode);
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const TensorId t : graph.nodes[n].outputs) {
+      producer[at(t)] = static_cast<NodeId>(n);
+    }
+  }
+  std::vector<StorageId> storage_of(graph.tensors.size(), -1);
+  for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
+    const Tensor& tensor = graph.tensors[t];
+    if (roots[t] == static_cast<TensorId>(t) && !resident(tensor) && tensor.bytes > 0) {
+      storage_of[t] = static_cast<StorageId>(problem.storages.size());
+      problem.storages.push_back({tensor.bytes, producer[t], false});
+    }
+  }
+  for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
+    storage_of[t] = storage_of[at(roots[t])];
+    if (graph.tensors[t].output && storage_of[t] >= 0) {
+      problem.storages[at(storage_of[t])].kept = true;
+    }
+  }
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    const auto self = static_cast<NodeId>(n);
+    std::vector<std::int32_t> preds = node.after;
+    std::vector<std::int32_t> made;
+    std::vector<std::int32_t> read;
+    const auto touch = [&](TensorId t) {
+      for (const NodeId maker : {producer[at(t)], producer[at(roots[at(t)])]}) {
+        if (maker != kNoNode && maker != self) {
+          preds.push_back(maker);
+        }
+      }
+      const StorageId s = storage_of[at(t)];
+      if (s >= 0) {
+        (problem.storages[at(s)].producer == self ? made : read).push_back(s);
+      }
+    };
+    std::for_each(node.inputs.begin(), node.inputs.end(), touch);
+    std::for_each(node.outputs.begin(), node.outputs.end(), touch);
+    sort_unique(preds);
+    sort_unique(made);
+    sort_unique(read);
+    problem.preds.push(preds);
+    problem.makes.push(made);
+    problem.reads.push(read);
+    problem.workspace.push_back(node.workspace);
+    problem.savings.emplace_back();
+    for (const Overwrite& pair : node.overwrites) {
+      const StorageId output = storage_of[at(pair.output)];
+      const StorageId input = storage_of[at(pair.input)];
+      if (!coalesce || output < 0 || input < 0 || output == input ||
+          problem.storages[at(output)].producer != self || problem.storages[at(input)].kept ||
+          problem.storages[at(output)].bytes != problem.storages[at(input)].bytes) {
+        continue;
+      }
+      problem.savings.back().push_back({output, input, problem.storages[at(output)].bytes});
+    }
+  }
+  problem.succs = inverse(problem.preds, problem.nodes());
+  problem.readers = inverse(problem.reads, static_cast<std::int32_t>(problem.storages.size()));
+  return problem;
+}
+
+Problem make_part(const Problem& problem, const Order& order, std::size_t begin, std::size_t end) {
+  Problem part;
+  std::vector<NodeId> local(at(problem.nodes()), kNoNode);
+  for (std::size_t i = begin; i < end; ++i) {
+    local[at(order[i])] = static_cast<NodeId>(i - begin);
+  }
+  Runner runner(problem);
+  std::vector<bool> done(at(problem.nodes()));
+  for (std::size_t i = 0; i < begin; ++i) {
+    runner.run(order[i]);
+    done[at(order[i])] = true;
+  }
+  part.base = runner.level();
+  std::vector<StorageId> local_storage(problem.storages.size(), -1);
+  const auto translate = [&](std::span<const std::int32_t> list) {
+    std::vector<std::int32_t> result;
+    for (const StorageId s : list) {
+      StorageId& mine = local_storage[at(s)];
+      if (mine < 0) {
+        mine = static_cast<StorageId>(part.storages.size());
+        const Storage& whole = problem.storage(s);
+        Storage copy{whole.bytes, whole.producer == kNoNode ? kNoNode : local[at(whole.producer)],
+                     whole.kept};
+        for (const NodeId reader : problem.readers[s]) {
+          copy.kept = copy.kept || (local[at(reader)] == kNoNode && !done[at(reader)]);
+        }
+        if (copy.producer == kNoNode) {
+          part.base -= copy.bytes;  // alive at the start, accounted for as a storage of its own
+        }
+        part.storages.push_back(copy);
+      }
+      result.push_back(mine);
+    }
+    return result;
+  };
+  for (std::size_t i = begin; i < end; ++i) {
+    const NodeId node = order[i];
+    std::vector<std::int32_t> preds;
+    for (const NodeId pred : problem.preds[node]) {
+      if (local[at(pred)] != kNoNode) {
+        preds.push_back(local[at(pred)]);
+      }
+    }
+    part.preds.push(preds);
+    part.makes.push(translate(problem.makes[node]));
+    part.reads.push(translate(problem.reads[node]));
+    part.workspace.push_back(problem.workspace[at(node)]);
+    part.savings.emplace_back();
+    for (const Saving& saving : problem.savings[at(node)]) {
+      const Saving mine{local_storage[at(saving.output)], local_storage[at(saving.input)],
+                        saving.bytes};
+      if (!part.storages[at(mine.input)].kept) {
+        part.savings.back().push_back(mine);
+      }
+    }
+  }
+  part.succs = inverse(part.preds, part.nodes());
+  part.readers = inverse(part.reads, static_cast<std::int32_t>(part.storages.size()));
+  return part;
+}
+
+Bytes peak_of(const Problem& problem, const Order& order) {
+  Runner runner(problem);
+  Bytes peak = runner.level();
+  for (const NodeId node : order) {
+    peak = std::max(peak, runner.while_running(node));
+    runner.run(node);
+  }
+  return peak;
+}
+
+}  // namespace schedule

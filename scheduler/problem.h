@@ -1,0 +1,76 @@
+// A graph boiled down to what the strategies need: precedence between nodes, and storages with the
+// node that makes them and the nodes that read them. Views have become readers of their base's
+// storage; weights and inputs are gone. Immutable once built. Cold.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "schedule/graph.h"
+
+namespace schedule {
+
+using StorageId = std::int32_t;  // index into Problem::storages
+
+inline constexpr NodeId kNoNode = -1;
+
+// For each index a list of indices, all in one array.
+struct Lists {
+  std::vector<std::int32_t> starts{0};
+  std::vector<std::int32_t> items;
+
+  std::span<const std::int32_t> operator[](std::int32_t index) const {
+    const auto begin = static_cast<std::size_t>(starts[static_cast<std::size_t>(index)]);
+    const auto end = static_cast<std::size_t>(starts[static_cast<std::size_t>(index) + 1]);
+    return {items.data() + begin, end - begin};
+  }
+  // Appends the next index's list.
+  void push(std::span<const std::int32_t> list) {
+    items.insert(items.end(), list.begin(), list.end());
+    starts.push_back(static_cast<std::int32_t>(items.size()));
+  }
+};
+
+Lists inverse(const Lists& lists, std::int32_t count);
+
+struct Storage {
+  Bytes bytes = 0;  // at least 1
+  NodeId producer =
+      kNoNode;        // kNoNode: alive before the first node (in a part of a larger problem)
+  bool kept = false;  // alive after the last node
+};
+
+// While a node runs, its output needs no memory of its own if `input` dies there: `bytes` are
+// saved.
+struct Saving {
+  StorageId output = 0;
+  StorageId input = 0;
+  Bytes bytes = 0;
+};
+
+struct Problem {
+  Bytes base = 0;  // alive throughout, besides all storages
+  std::vector<Storage> storages;
+  std::vector<Bytes> workspace;              // per node
+  std::vector<std::vector<Saving>> savings;  // per node; a node uses at most one of them
+  Lists preds, succs;                        // node -> nodes, without duplicates
+  Lists makes;                               // node -> storages
+  Lists reads;                               // node -> storages, without those it makes
+  Lists readers;                             // storage -> nodes
+
+  std::int32_t nodes() const { return static_cast<std::int32_t>(workspace.size()); }
+  const Storage& storage(StorageId s) const { return storages[static_cast<std::size_t>(s)]; }
+};
+
+// Requires a graph that read_graph accepted, or one of the same soundness.
+Problem make_problem(const Graph& graph, bool coalesce);
+
+// The part order[begin, end) of a problem whose other nodes keep their places. The part's node i is
+// order[begin + i]; storages alive across its borders become kept, unproduced or base.
+Problem make_part(const Problem& problem, const Order& order, std::size_t begin, std::size_t end);
+
+// The most bytes alive at one node; requires a topological order.
+Bytes peak_of(const Problem& problem, const Order& order);
+
+}  // namespace schedule

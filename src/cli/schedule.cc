@@ -1,0 +1,213 @@
+// `memomalloc schedule`: a graph in, the order of its nodes with the lowest peak out, and the plan
+// for that order. Cold.
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "dsa/planner.h"
+#include "dsa/validate.h"
+#include "schedule/json.h"
+#include "schedule/schedule.h"
+#include "schedule/validate.h"
+#include "src/cli/arguments.h"
+#include "src/cli/command.h"
+
+namespace memo::cli {
+namespace {
+
+struct Arguments {
+  std::string graph;
+  std::string output;
+  std::string strategy = "portfolio";
+  std::string planner = "portfolio";
+  double seconds = 10;
+  std::uint64_t seed = 1;
+  bool coalesce = false;
+  bool json = false;
+  bool list = false;
+};
+
+struct Report {
+  schedule::Graph graph;
+  schedule::Outcome outcome;
+  schedule::Bytes resident = 0;
+  schedule::Bytes uncoalesced = 0;  // peak of the same order without overwriting
+  std::optional<dsa::Plan> plan;
+};
+
+double mebibytes(schedule::Bytes bytes) {
+  return static_cast<double>(bytes) / 1048576.0;
+}
+
+void print_json(const Arguments& arguments, const Report& report) {
+  const schedule::Outcome& outcome = report.outcome;
+  nlohmann::ordered_json root{{"graph", report.graph.name},
+                              {"nodes", report.graph.nodes.size()},
+                              {"strategy", arguments.strategy},
+                              {"found_by", outcome.found_by},
+                              {"coalesce", arguments.coalesce},
+                              {"resident", report.resident},
+                              {"framework_peak", outcome.framework_peak},
+                              {"peak", outcome.peak},
+                              {"lower_bound", outcome.lower_bound},
+                              {"optimal", outcome.optimal},
+                              {"coalesce_saving", report.uncoalesced - outcome.peak},
+                              {"seconds", outcome.seconds}};
+  root["height"] = report.plan ? nlohmann::json(report.plan->height) : nlohmann::json();
+  std::cout << root.dump() << "\n";
+}
+
+void print_text(const Arguments& arguments, const Report& report) {
+  const schedule::Outcome& outcome = report.outcome;
+  const auto row = [](const char* what, schedule::Bytes bytes, const char* note) {
+    std::printf("%-18s %12.2f MiB  %s\n", what, mebibytes(bytes), note);
+  };
+  std::printf("%s: %zu nodes, %zu tensors\n", report.graph.name.c_str(), report.graph.nodes.size(),
+              report.graph.tensors.size());
+  row("weights and inputs", report.resident, "resident, not counted below");
+  row("given order", outcome.framework_peak, "peak");
+  row("this order", outcome.peak, ("peak, found by " + outcome.found_by).c_str());
+  row("lower bound", outcome.lower_bound, outcome.optimal ? "reached: optimal" : "not reached");
+  if (arguments.coalesce) {
+    row("overwriting", report.uncoalesced - outcome.peak, "saved in this order");
+  }
+  if (report.plan) {
+    row("plan", report.plan->height,
+        report.plan->height == outcome.peak ? "height: no fragmentation" : "height");
+  }
+  std::printf("%.2f s\n", outcome.seconds);
+}
+
+int list_strategies() {
+  for (const schedule::Strategy& strategy : schedule::strategies()) {
+    std::printf("%-10.*s %-10s %.*s\n", static_cast<int>(strategy.name.size()),
+                strategy.name.data(), strategy.exact ? "exact" : "",
+                static_cast<int>(strategy.source.size()), strategy.source.data());
+  }
+  return kDone;
+}
+
+// A line on a terminal that each improvement overwrites.
+schedule::Options options_of(const Arguments& arguments) {
+  schedule::Options options;
+  options.seconds = arguments.seconds;
+  options.seed = arguments.seed;
+  options.coalesce = arguments.coalesce;
+  if (isatty(STDERR_FILENO) != 0 && arguments.seconds > 2) {
+    options.progress = [](std::string_view by, schedule::Bytes peak, schedule::Bytes bound) {
+      std::fprintf(stderr, "\r\033[Kpeak %.2f MiB (%.*s), bound %.2f MiB", mebibytes(peak),
+                   static_cast<int>(by.size()), by.data(), mebibytes(bound));
+    };
+  }
+  return options;
+}
+
+std::optional<std::string> read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return std::nullopt;
+  }
+  return text.str();
+}
+
+int run_schedule(const CLI::App& app, const Arguments& arguments) {
+  const std::optional<std::string> text = read_text(arguments.graph);
+  if (!text) {
+    return complain(app, "cannot read '" + arguments.graph + "'");
+  }
+  schedule::GraphError error;
+  std::optional<schedule::Graph> graph = schedule::read_graph(*text, error);
+  if (!graph) {
+    std::fprintf(stderr, "%s:%zu: %s\n", arguments.graph.c_str(), error.line, error.reason.c_str());
+    return kBadInput;
+  }
+  Report report;
+  report.graph = std::move(*graph);
+  const schedule::Options options = options_of(arguments);
+  report.outcome = schedule::schedule(report.graph, arguments.strategy, options);
+  if (options.progress) {
+    std::fputs("\r\033[K", stderr);
+  }
+  const schedule::Order& order = report.outcome.order;
+  const schedule::Verdict verdict = schedule::validate(report.graph, order, arguments.coalesce);
+  if (!verdict || verdict.peak != report.outcome.peak) {
+    std::fprintf(stderr,
+                 "memomalloc schedule: the order found is refused: %s; please report this graph\n",
+                 verdict ? "its peak is not as told" : verdict.reason.c_str());
+    return kNo;
+  }
+  report.resident = verdict.resident;
+  report.uncoalesced = schedule::validate(report.graph, order, false).peak;
+  const schedule::Placement placed = schedule::placement(report.graph, order, arguments.coalesce);
+  report.plan = report.outcome.plan;
+  if (!report.plan) {
+    dsa::Options planning;
+    planning.seconds = std::max(1.0, arguments.seconds);
+    planning.seed = arguments.seed;
+    report.plan = dsa::find_planner(arguments.planner)->run(placed.problem, planning).plan;
+  }
+  if (report.plan && !dsa::validate(placed.problem, *report.plan)) {
+    report.plan.reset();
+  }
+  if (!arguments.output.empty()) {
+    std::ofstream file(arguments.output, std::ios::binary);
+    file << schedule::write_order(report.graph, report.outcome, arguments.coalesce,
+                                  report.plan ? &*report.plan : nullptr);
+    if (!file.flush()) {
+      return complain(app, "cannot write '" + arguments.output + "'");
+    }
+  }
+  (arguments.json ? print_json : print_text)(arguments, report);
+  return report.plan ? kDone : kNo;
+}
+
+}  // namespace
+
+int schedule(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app(
+      "Finds the order of a graph's operators that needs least memory, and plans for it.\n"
+      "The graph's format is told in docs/graph-format.md; scripts/export_graph.py writes it.");
+  app.add_option("GRAPH", arguments.graph, "graph file (JSON)");
+  app.add_option("-o,--output", arguments.output, "write the order and the offsets as JSON");
+  app.add_option("--strategy", arguments.strategy, "how to search (see --strategies)")
+      ->capture_default_str();
+  app.add_flag("--strategies", arguments.list, "list the strategies and end");
+  app.add_option("--planner", arguments.planner,
+                 "how to place the tensors (see `memomalloc planners`)")
+      ->capture_default_str();
+  app.add_option("--seconds", arguments.seconds, "most time for the order")->capture_default_str();
+  app.add_option("--seed", arguments.seed, "seed of what is random")->capture_default_str();
+  app.add_flag("--coalesce", arguments.coalesce,
+               "element-wise outputs take the place of inputs that die there");
+  app.add_flag("--json", arguments.json, "print one line of JSON");
+  if (const auto code = parse(app, argc, argv)) {
+    return *code;
+  }
+  if (arguments.list) {
+    return list_strategies();
+  }
+  if (arguments.graph.empty()) {
+    return complain(app, "which graph? `memomalloc schedule --help` tells the options");
+  }
+  if (schedule::find_strategy(arguments.strategy) == nullptr) {
+    return complain(app,
+                    "there is no strategy '" + arguments.strategy + "'; --strategies lists them");
+  }
+  if (dsa::find_planner(arguments.planner) == nullptr) {
+    return complain(
+        app, "there is no planner '" + arguments.planner + "'; `memomalloc planners` lists them");
+  }
+  if (!std::isfinite(arguments.seconds) || arguments.seconds < 0) {
+    return complain(app, "--seconds must be 0 or more");
+  }
+  return run_schedule(app, arguments);
+}
+
+}  // namespace memo::cli
