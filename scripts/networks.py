@@ -202,6 +202,8 @@ def joint_step(torch, loss, inputs, name):
     """Forward, backward and plain SGD in one graph: parameters and buffers are updated in place."""
     from torch._functorch.aot_autograd import aot_export_module
 
+    # Exported first: some networks branch on values, and only leave that out while being exported.
+    loss = torch.export.export(loss, inputs, strict=False).module(check_guards=False)
     module, signature = aot_export_module(loss, inputs, trace_joint=True, output_loss_index=0)
     graph = module.graph
     placeholders = [n for n in graph.nodes if n.op == "placeholder"]
