@@ -25,7 +25,9 @@ LAYERS = {
     "src/io": (False, ("src/base", "src/trace", "src/serve/schedule.h", "include")),
     "src/engine": (True, ("src/base", "src/trace", "src/serve", "src/learn/learn.h",
                           "src/io/export.h", "include/memomalloc")),
-    "src/cli": (False, ("src/base", "src/trace", "src/serve/schedule.h", "src/learn", "src/io",
+    # The matching works without memory, so that `analyze` can drive it.
+    "src/cli": (False, ("src/base", "src/trace", "src/serve/schedule.h", "src/serve/server.h",
+                        "src/serve/context_index.h", "src/serve/page_map.h", "src/learn", "src/io",
                         "planner", "scheduler", "include", "preload/hooks.def")),
     # The second door: what a process writes when it ends.
     "preload": (True, ("src/base", "src/engine", "src/io/export.h", "include/memomalloc")),

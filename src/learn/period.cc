@@ -102,31 +102,35 @@ std::size_t least_run(const std::vector<std::uint32_t>& runs, std::size_t p) {
   return std::max<std::size_t>(2 * p, Repeat::kFewest);
 }
 
-// True if at least half of the last p calls are a shorter loop that begins and ends within them.
-// Parts of an iteration hardly have such parts of their own; iterations of layered networks do.
-bool has_inner_loop(const Tokens& stream, const std::vector<std::uint32_t>& runs, std::size_t p) {
+// True if at least a third of the last p calls belong to shorter loops that begin and end within
+// them. Parts of an iteration hardly have such parts of their own; iterations of layered networks
+// do.
+bool has_inner_loops(const Tokens& stream, const std::vector<std::uint32_t>& runs, std::size_t p) {
+  const std::size_t start = stream.size() - p;
+  std::vector<bool> inside(p, false);
   for (std::size_t q = kShortest; q <= std::min(kLongest, p / 3); ++q) {
     if (runs[q] >= p) {
       continue;  // p is that loop itself, taken several times
     }
-    std::size_t inside = 0;
     std::size_t run = 0;
-    for (std::size_t i = stream.size() - p; i <= stream.size(); ++i) {
+    for (std::size_t i = start; i <= stream.size(); ++i) {
       if (i < stream.size() && stream[i] == stream[i - q]) {
         ++run;
-      } else {
-        inside += run >= 2 * q ? run + q : 0;
-        run = 0;
+        continue;
       }
-    }
-    if (2 * inside >= p) {
-      return true;
+      if (run >= 2 * q) {
+        const std::size_t begin = std::max(start, i - run - q) - start;
+        std::fill(inside.begin() + static_cast<std::ptrdiff_t>(begin),
+                  inside.begin() + static_cast<std::ptrdiff_t>(i - start), true);
+      }
+      run = 0;
     }
   }
-  return false;
+  return 3 * static_cast<std::size_t>(std::count(inside.begin(), inside.end(), true)) >= p;
 }
 
-enum class Verdict { No, Doubtful, Good };
+// Leaves: blocks stay for good. Holds: something is alive at every point of the loop.
+enum class Verdict { No, Leaves, Holds, Good };
 
 // What the blocks of the latest copies say. A part of an iteration leaves blocks behind for the
 // rest of it (activations kept for the backward pass), or hands one on from copy to copy (the
@@ -145,14 +149,16 @@ Verdict judge(std::span<const Allocation> stream, const Period& period) {
   if (irregular > all / kIrregular || staying > all / 2) {
     return Verdict::No;
   }
+  if (staying > all / kNothing) {
+    return Verdict::Leaves;
+  }
   const std::vector<std::uint64_t> floor = floors(cycle, lives);
   std::uint64_t peak = 0;
   for (std::size_t i = 0; i < cycle.size(); ++i) {
     peak = std::max(peak, floor[i] + (lives[i].steps > 0 ? cycle[i].size : 0));
   }
   const std::uint64_t least = *std::min_element(floor.begin(), floor.end());
-  const bool clean = least <= peak / kNothing && staying <= all / kNothing;
-  return clean ? Verdict::Good : Verdict::Doubtful;
+  return least <= peak / kNothing ? Verdict::Good : Verdict::Holds;
 }
 
 // Moves the beginning to the first point of least load at or after `period.first`.
@@ -185,7 +191,8 @@ std::optional<Period> find_period(std::span<const Allocation> stream, std::uint3
       continue;
     }
     const bool convincing = run >= Repeat::kConvincing;
-    const bool whole = verdict == Verdict::Good || has_inner_loop(all, runs, p);
+    const bool whole =
+        verdict == Verdict::Good || (verdict == Verdict::Holds && has_inner_loops(all, runs, p));
     if (convincing || (whole && run >= 2 * longest_broken_run(all, p, run))) {
       return at_floor(stream, period);
     }
