@@ -32,6 +32,9 @@ constexpr std::size_t kShortRun = 256;
 constexpr std::size_t kShortest = 4;
 constexpr std::size_t kLongest = 64;
 
+// More copies than networks have layers.
+constexpr std::size_t kManyCopies = 64;
+
 std::uint64_t token(const Allocation& allocation) {
   return allocation.size * 64 + allocation.alignment_log2;
 }
@@ -129,6 +132,11 @@ bool has_inner_loops(const Tokens& stream, const std::vector<std::uint32_t>& run
   return 3 * static_cast<std::size_t>(std::count(inside.begin(), inside.end(), true)) >= p;
 }
 
+// Calls that a loop at shift p must have run for to be believed against all signs.
+std::size_t convincing_run(std::size_t p) {
+  return std::min<std::size_t>(Repeat::kConvincing, std::max(kShortRun, kManyCopies * p));
+}
+
 // Leaves: blocks stay for good. Holds: something is alive at every point of the loop.
 enum class Verdict { No, Leaves, Holds, Good };
 
@@ -190,7 +198,7 @@ std::optional<Period> find_period(std::span<const Allocation> stream, std::uint3
     if (verdict == Verdict::No) {
       continue;
     }
-    const bool convincing = run >= Repeat::kConvincing;
+    const bool convincing = run >= convincing_run(p);
     const bool whole =
         verdict == Verdict::Good || (verdict == Verdict::Holds && has_inner_loops(all, runs, p));
     if (convincing || (whole && run >= 2 * longest_broken_run(all, p, run))) {
