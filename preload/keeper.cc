@@ -18,8 +18,8 @@ void* keep(void*) {
   const RecursionGuard guard;  // for the thread's whole life: its allocations are the library's own
   const timespec second{1, 0};
   for (;;) {
-    nanosleep(&second, nullptr);
     g_process.engine.tick(os::nanoseconds());
+    nanosleep(&second, nullptr);
   }
 }
 

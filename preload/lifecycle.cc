@@ -13,6 +13,7 @@
 #include "preload/shim.h"
 #include "src/base/message.h"
 #include "src/io/export.h"
+#include "src/io/plan_file.h"
 
 namespace memo {
 
@@ -117,6 +118,40 @@ void write_trace_file(const RecursionGuard& guard) {
   }
 }
 
+void load_plan_file(const RecursionGuard& guard) {
+  const Options& options = g_process.options;
+  char path[4096];
+  if (options.PLAN_FILE.empty() || !expand_path(options.PLAN_FILE.view(), path, sizeof path)) {
+    return;
+  }
+  SavedPlan plans[PlanStore::kMost];
+  std::string_view problem;
+  const std::uint32_t count =
+      load_plans(guard, path, g_process.engine.shared().slab_limit, plans, &problem);
+  if (!problem.empty()) {
+    Line() << "the plan file '" << path << "' is not used: " << problem;
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    g_process.engine.add_plan(guard, plans[i].schedule, plans[i].iteration);
+  }
+}
+
+void save_plan_file(const RecursionGuard& guard) {
+  const option::Path& file = g_process.options.PLAN_FILE;
+  SavedPlan plans[PlanStore::kMost];
+  std::uint32_t count = 0;
+  g_process.engine.for_each_plan([&](const Schedule* schedule, std::uint32_t iteration) {
+    plans[count++] = {schedule, iteration};
+  });
+  if (file.empty() || count == 0) {
+    return;
+  }
+  char path[4096];
+  if (!expand_path(file.view(), path, sizeof path) || !save_plans(guard, path, {plans, count})) {
+    complain("plans", file.value);
+  }
+}
+
 void report() {
   if (reported || !is_owner()) {
     return;
@@ -127,6 +162,7 @@ void report() {
   const Options& options = g_process.options;
   write_stats(guard, true);
   write_trace_file(guard);
+  save_plan_file(guard);
   if (options.STATS != 0) {
     Snapshot now;
     take(now);
@@ -187,6 +223,7 @@ void after_fork_in_child() {
     process.engine.configure(process.options, {.trim_next = trim_next,
                                                .new_thread = thread_begins,
                                                .phase_changed = phase_changed,
+                                               .opened = load_plan_file,
                                                .keep = start_keeper});
   }
   const std::uint64_t threshold = on ? process.options.THRESHOLD : UINT64_MAX;

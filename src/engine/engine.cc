@@ -6,6 +6,7 @@
 #include "src/base/bits.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
+#include "src/learn/learn.h"
 
 namespace memo {
 namespace {
@@ -72,6 +73,9 @@ Lane* Engine::adopt() {
     return nullptr;
   }
   t_state.lane = lane;
+  if (lane == lanes_ && host_.opened != nullptr && !told_.exchange(true)) {
+    host_.opened(guard);
+  }
   if (host_.new_thread != nullptr) {
     host_.new_thread();
   }
@@ -190,7 +194,25 @@ void Engine::give_back() {
   }
 }
 
+void Engine::add_plan(const RecursionGuard& guard, const Schedule* schedule,
+                      std::uint32_t iteration) {
+  Plan* plan = shared_->store.add(guard, schedule, iteration);
+  if (plan == nullptr) {
+    discard(schedule);
+    return;
+  }
+  shared_->store.release(plan);
+  preheat_ = std::max(preheat_.load(std::memory_order_relaxed), schedule->height);
+  if (host_.keep != nullptr) {
+    host_.keep(guard);
+  }
+}
+
 void Engine::tick(std::uint64_t now) {
+  const std::uint64_t height = preheat_.exchange(0);
+  if (height != 0 && lane_count() != 0) {
+    lanes_[0].preheat(height);
+  }
   for (std::uint32_t i = 0; i < lane_count(); ++i) {
     lanes_[i].tick(now);
   }

@@ -293,10 +293,13 @@ void Lane::try_to_learn() {
   if (schedule == nullptr) {
     return;
   }
-  if (!make_plan(schedule, period.length)) {
+  plan_ = shared_->store.add(guard, schedule, period.length);
+  if (plan_ == nullptr) {
     discard(schedule);
     return;
   }
+  counters.plans.add();
+  plan_seconds_ += schedule->plan_seconds;
   position_ = (recorder_.count() - period.first) % schedule->count;
   // Starting where the least is alive keeps learning's memory and the slab's from adding up.
   const auto live = recorder_.live().last(std::min(period.length, recorder_.count()));
@@ -309,32 +312,6 @@ void Lane::try_to_learn() {
            << recorder_.count() << ", slab of " << schedule->height << " bytes, bound "
            << schedule->lower_bound;
   }
-}
-
-// Puts the schedule into the store, with this lane as its user.
-bool Lane::make_plan(const Schedule* schedule, std::uint32_t iteration) {
-  Plan* plan = shared_->store.take_slot();
-  if (plan == nullptr) {
-    return false;
-  }
-  discard(plan->schedule);
-  plan->schedule = nullptr;
-  const std::uint64_t words = ContextIndex::words(schedule->count);
-  auto* memory = new (std::nothrow) std::uint32_t[words]();
-  if (memory == nullptr) {
-    shared_->store.withdraw(plan);
-    return false;
-  }
-  delete[] plan->index_memory;
-  plan->index_memory = memory;
-  plan->index.build(*schedule, memory);
-  plan->schedule = schedule;
-  plan->iteration = iteration;
-  shared_->store.publish(plan);
-  plan_ = plan;
-  counters.plans.add();
-  plan_seconds_ += schedule->plan_seconds;
-  return true;
 }
 
 void Lane::follow_known_plans(std::uint64_t size) {
@@ -394,14 +371,10 @@ void Lane::start_serving() {
 bool Lane::open_slab(std::uint64_t height) {
   arena_.trim();
   counters.purged_bytes.add(arena_.take_purged());
-  const std::uint64_t now = slab_height_.load(std::memory_order_relaxed);
-  if (height <= now) {
+  if (height <= slab_height_.load(std::memory_order_relaxed)) {
     return true;
   }
-  const std::uint64_t more = height - now;
-  if (shared_->slab_bytes.fetch_add(more, std::memory_order_relaxed) + more > shared_->slab_limit ||
-      !slab_space_->commit(height)) {
-    shared_->slab_bytes.fetch_sub(more, std::memory_order_relaxed);
+  if (!reserve_slab(height)) {
     if (shared_->verbose >= 1) {
       Line() << "no memory for a slab of " << height << " bytes; serving without one";
     }
@@ -411,11 +384,22 @@ bool Lane::open_slab(std::uint64_t height) {
     const RecursionGuard guard;
     shared_->trim_next();
   }
+  os::populate(slab_space_->base(), round_up(height, os::page_size()));
+  return true;
+}
+
+// Takes the slab's part of the limit and its addresses; the memory comes when it is touched.
+bool Lane::reserve_slab(std::uint64_t height) {
+  const std::uint64_t more = height - slab_height_.load(std::memory_order_relaxed);
+  if (shared_->slab_bytes.fetch_add(more, std::memory_order_relaxed) + more > shared_->slab_limit ||
+      !slab_space_->commit(height)) {
+    shared_->slab_bytes.fetch_sub(more, std::memory_order_relaxed);
+    return false;
+  }
   const std::uint64_t whole = round_down(height, kHugePage);
   if (shared_->huge_pages && whole > 0) {
     os::advise_huge(slab_space_->base(), whole, true);
   }
-  os::populate(slab_space_->base(), round_up(height, os::page_size()));
   slab_height_.store(height, std::memory_order_relaxed);
   tallest_ = std::max(tallest_.load(std::memory_order_relaxed), height);
   return true;
@@ -524,6 +508,17 @@ void Lane::purge_slab() {
       slab_space_->pages.mark_clean(run.first, run.count);
     }
   }
+}
+
+void Lane::preheat(std::uint64_t height) {
+  {
+    const TryLock entered(entered_);
+    if (!entered || slab_height_.load(std::memory_order_relaxed) != 0 || !reserve_slab(height)) {
+      return;
+    }
+  }
+  // Without the lock: populating memory that nobody is served from yet is in no one's way.
+  os::populate(slab_space_->base(), round_up(height, os::page_size()));
 }
 
 void Lane::tick(std::uint64_t now) {

@@ -81,6 +81,8 @@ class Lane {
   // Gives back the slab's and the arena's memory that no block uses; the plan and its place are kept, and the
   // next call takes the memory again. Any thread; false if the lane is just at work.
   bool give_back();
+  // Takes memory for a slab that will soon be served from, off the owner's path. Any thread.
+  void preheat(std::uint64_t height);
   // Gives memory back if the lane has been quiet for long. `now` in nanoseconds. Any thread.
   void tick(std::uint64_t now);
   // Gives the arena's unused memory back; bytes.
@@ -112,13 +114,13 @@ class Lane {
   void wake();
   void look_for_pool();
   void try_to_learn();
-  bool make_plan(const Schedule* schedule, std::uint32_t iteration);
   void follow_known_plans(std::uint64_t size);
   void wait_for_quiet(std::uint64_t size);
   void start_serving();
   void diverge();
   void drop_plan();
   bool open_slab(std::uint64_t height);
+  bool reserve_slab(std::uint64_t height);
   void set_phase(Phase phase);
 
   Shared* shared_ = nullptr;

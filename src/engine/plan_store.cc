@@ -1,5 +1,9 @@
 #include "src/engine/plan_store.h"
 
+#include <new>
+
+#include "src/learn/learn.h"
+
 namespace memo {
 namespace {
 
@@ -8,6 +12,29 @@ constexpr std::uint32_t kFit = 8;
 
 }  // namespace
 
+Plan* PlanStore::add(const RecursionGuard&, const Schedule* schedule, std::uint32_t iteration) {
+  Plan* plan = take_slot();
+  if (plan == nullptr) {
+    return nullptr;
+  }
+  discard(plan->schedule);
+  plan->schedule = nullptr;
+  delete[] plan->index_memory;
+  plan->index_memory =
+      new (std::nothrow) std::uint32_t[ContextIndex::words(schedule->count)]();
+  if (plan->index_memory == nullptr) {
+    withdraw(plan);
+    return nullptr;
+  }
+  plan->index.build(*schedule, plan->index_memory);
+  plan->schedule = schedule;
+  plan->iteration = iteration;
+  publish(plan);
+  return plan;
+}
+
+// A slot for a new plan, taken from the plan used longest ago if all are full; nullptr if every plan is in use.
+// The slot is nobody else's until publish().
 Plan* PlanStore::take_slot() {
   const ScopedLock held(lock_);
   std::uint32_t chosen = kMost;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "src/base/guard.h"
 #include "src/base/spin_lock.h"
 #include "src/serve/context_index.h"
 #include "src/serve/schedule.h"
@@ -24,11 +25,9 @@ class PlanStore {
  public:
   static constexpr std::uint32_t kMost = 32;
 
-  // A slot for a new plan, taken from the plan used longest ago if all are full; nullptr if every plan is in
-  // use. What it held before is for the caller to discard. The slot is nobody else's until publish().
-  Plan* take_slot();
-  // Makes the plan visible to followers, with the caller as its first user.
-  void publish(Plan* plan);
+  // Adds a plan, with the caller as its first user, in place of the one used longest ago if there is no room;
+  // nullptr if every plan is in use or there is no memory. Takes the schedule over unless it answers nullptr.
+  Plan* add(const RecursionGuard&, const Schedule* schedule, std::uint32_t iteration);
   // The caller uses, or no longer uses, the plan.
   void acquire(Plan* plan);
   void release(Plan* plan);
@@ -55,6 +54,8 @@ class PlanStore {
 
  private:
   enum class State : std::uint8_t { kEmpty, kBeingMade, kVisible, kWithdrawn };
+  Plan* take_slot();
+  void publish(Plan* plan);
   std::uint32_t slot_of(const Plan* plan) const { return static_cast<std::uint32_t>(plan - plans_); }
 
   Plan plans_[kMost];

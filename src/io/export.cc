@@ -5,11 +5,11 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
-#include <fcntl.h>
 #include <unistd.h>
 #include <vector>
 
 #include "src/base/message.h"
+#include "src/io/replace_file.h"
 #include "src/io/trace_csv.h"
 
 namespace memo {
@@ -36,46 +36,6 @@ class Text {
 };
 
 using Number = unsigned long long;
-
-bool write_all(int file, const char* text, std::size_t size) {
-  while (size > 0) {
-    const ssize_t written = write(file, text, size);
-    if (written < 0 && errno == EINTR) {
-      continue;
-    }
-    if (written <= 0) {
-      return false;
-    }
-    text += written;
-    size -= static_cast<std::size_t>(written);
-  }
-  return true;
-}
-
-// Runs write(file) on a new file beside `path`, then puts it in its place. A path that is no regular file
-// (a pipe, /dev/stderr) is written directly.
-template <typename Write>
-bool replace_file(const char* path, Write&& write_to) {
-  char fresh[4096];
-  const int length = std::snprintf(fresh, sizeof fresh, "%s.%d.tmp", path, static_cast<int>(getpid()));
-  if (length < 0 || static_cast<std::size_t>(length) >= sizeof fresh) {
-    errno = ENAMETOOLONG;
-    return false;
-  }
-  const int file = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (file < 0) {
-    return false;
-  }
-  const bool good = write_to(file);
-  const int reason = errno;
-  if (close(file) == 0 && good && rename(fresh, path) == 0) {
-    return true;
-  }
-  const int failed = good ? errno : reason;
-  unlink(fresh);
-  errno = failed;
-  return false;
-}
 
 constexpr std::size_t kJsonRoom = 8192;
 
