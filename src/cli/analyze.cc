@@ -12,6 +12,7 @@
 #include "src/cli/arguments.h"
 #include "src/cli/command.h"
 #include "src/cli/simulation.h"
+#include "src/cli/ticker.h"
 
 namespace memo::cli {
 namespace {
@@ -84,6 +85,23 @@ const Analysis* main_thread(const Analyses& analyses) {
   return best;
 }
 
+// Reads the trace and simulates each thread. Returns "" or a reason to print as it is.
+std::string analyze_trace(const std::string& path, std::uint64_t threshold,
+                          const LearnOptions& options, Analyses& analyses) {
+  const Ticker ticker("analyzing " + path);
+  Streams streams;
+  if (std::string error = read_streams(path, threshold, streams); !error.empty()) {
+    return error;
+  }
+  for (const auto& [thread, stream] : streams) {
+    if (Ticker::stop()->load()) {
+      return "memomalloc analyze: stopped";
+    }
+    analyses.emplace(thread, simulate(stream, options));
+  }
+  return {};
+}
+
 dsa::CsvTable table_of(const dsa::Problem& problem) {
   dsa::CsvTable table{problem, {}};
   for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
@@ -126,17 +144,13 @@ int analyze(int argc, char** argv) {
   if (dsa::find_planner(planner) == nullptr) {
     return complain(app, "there is no planner '" + planner + "'; `memomalloc planners` lists them");
   }
-  Streams streams;
-  if (const std::string error = read_streams(path, threshold, streams); !error.empty()) {
-    std::fprintf(stderr, "%s\n", error.c_str());
-    return kBadInput;
-  }
   LearnOptions options;
   options.planner = planner;
   options.plan_milliseconds = plan_milliseconds;
   Analyses analyses;
-  for (const auto& [thread, stream] : streams) {
-    analyses.emplace(thread, simulate(stream, options));
+  if (const std::string error = analyze_trace(path, threshold, options, analyses); !error.empty()) {
+    std::fprintf(stderr, "%s\n", error.c_str());
+    return kBadInput;
   }
   if (!problem_path.empty()) {
     const Analysis* chosen = main_thread(analyses);

@@ -1,0 +1,92 @@
+"""`memomalloc analyze`: what it finds in recorded traces, and what it says about bad ones."""
+
+import pathlib
+import tempfile
+import unittest
+
+from support import GOLDEN, json_of, memomalloc
+
+TRACES = GOLDEN / "traces"
+HEADER = "op,thread,block,size,alignment,site\n"
+
+
+class Analyze(unittest.TestCase):
+    def folder(self):
+        return pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def threads(self, name, *options):
+        process = memomalloc("analyze", TRACES / f"{name}.csv.gz", "--json", *options)
+        self.assertEqual((0, ""), (process.returncode, process.stderr))
+        return json_of(process)["threads"]
+
+    def test_periodic_traces(self):
+        for name, lengths in {"mobilenet_v2_b8": [149], "resnet18_two_threads": [101, 101],
+                              "train_resnet18_b16": [325], "vit_b1": [162]}.items():
+            for threshold in ("64K", "4096"):
+                threads = self.threads(name, "--threshold", threshold)
+                self.assertEqual(lengths, [each["period"]["length"] for each in threads], name)
+                for number, each in enumerate(threads):
+                    self.assertEqual(number, each["thread"])
+                    self.assertTrue(each["repeats"])
+                    self.assertEqual(each["bytes_since_lock"], each["served_bytes"])
+                    self.assertLess(each["served_bytes"], each["bytes"])
+                    self.assertGreaterEqual(each["height"], each["lower_bound"])
+                    self.assertLessEqual(each["height"], 1.01 * each["lower_bound"])
+
+    def test_traces_without_a_period(self):
+        for name, count in {"bert_random_length": 1, "jax_mlp_pool": 9}.items():
+            threads = self.threads(name)
+            self.assertEqual(count, len(threads))
+            for each in threads:
+                self.assertIsNone(each["period"])
+                self.assertFalse(each["repeats"])
+                self.assertEqual(0, each["served_bytes"])
+
+    def test_the_problem_can_be_planned(self):
+        problem = self.folder() / "problem.csv"
+        process = memomalloc("analyze", TRACES / "mobilenet_v2_b8.csv.gz", "--json",
+                             "--problem", problem)
+        height = json_of(process)["threads"][0]["height"]
+        planned = json_of(memomalloc("plan", problem, "--json"))
+        self.assertEqual(149, planned["buffers"])
+        self.assertLessEqual(planned["height"], height)
+
+    def test_no_problem_without_a_period(self):
+        problem = self.folder() / "problem.csv"
+        process = memomalloc("analyze", TRACES / "jax_mlp_pool.csv.gz", "--problem", problem)
+        self.assertEqual((1, ""), (process.returncode, process.stdout))
+        self.assertIn("no thread has a period", process.stderr)
+        self.assertFalse(problem.exists())
+
+    def test_the_table_names_each_thread(self):
+        lines = memomalloc("analyze", TRACES / "resnet18_two_threads.csv.gz").stdout.splitlines()
+        self.assertEqual(3, len(lines))
+        self.assertIn("101", lines[1])
+
+    def test_bad_input(self):
+        trace = self.folder() / "bad.csv"
+        for text, line in ((HEADER + "malloc,0,0,12,1,0\nmalloc,0,1,twelve,1,0\n", 3),
+                           (HEADER + "free,0,0,,,\n", 2), ("", 1), ("id,lower,upper\n", 1)):
+            trace.write_text(text)
+            process = memomalloc("analyze", trace, "--json")
+            self.assertEqual((2, ""), (process.returncode, process.stdout))
+            self.assertTrue(process.stderr.startswith(f"{trace}:{line}: "), process.stderr)
+        for words in ((), ("no/such.csv",), (TRACES / "vit_b1.csv.gz", "--planner", "nobody"),
+                      (TRACES / "vit_b1.csv.gz", "--threshold", "many"), ("/",)):
+            process = memomalloc("analyze", *words)
+            self.assertEqual((2, ""), (process.returncode, process.stdout), words)
+            self.assertNotEqual("", process.stderr)
+
+    def test_an_empty_trace(self):
+        trace = self.folder() / "empty.csv"
+        trace.write_text(HEADER)
+        self.assertEqual([], json_of(memomalloc("analyze", trace, "--json"))["threads"])
+
+    def test_help(self):
+        process = memomalloc("analyze", "--help")
+        self.assertEqual(0, process.returncode)
+        self.assertIn("--threshold", process.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
