@@ -26,6 +26,7 @@ struct Process {
   bool looking = false;  // find_next is at work on this, the only, thread
 };
 
-extern constinit Process g_process;
+// Hidden also where it is only declared: the fast paths then address its fields without a look at the GOT.
+[[gnu::visibility("hidden")]] extern constinit Process g_process;
 
 }  // namespace memo

@@ -17,7 +17,7 @@ struct ThreadState {
 };
 static_assert(sizeof(ThreadState) <= 64);
 
-extern constinit thread_local ThreadState t_state;
+[[gnu::visibility("hidden")]] extern constinit thread_local ThreadState t_state;
 
 // While one lives, every allocation of this thread goes to the next allocator. Passed to functions that
 // allocate (the cold parts) as a proof that it is held.
