@@ -19,7 +19,8 @@ flags_tsan := -O1 -DMEMO_DEBUG=1 -fsanitize=thread
 WARN := -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow $(if $(WERROR),-Werror)
 COMMON := -std=c++20 -g $(flags_$(MODE)) $(WARN) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections \
           -DMEMO_VERSION='"$(VERSION)"' -I. -Iinclude -pthread $(EXTRA_CXXFLAGS)
-HOT := -fno-exceptions -fno-rtti -fno-asynchronous-unwind-tables -ftls-model=initial-exec
+# Unwind tables stay: a signature is unwound from inside this code.
+HOT := -fno-exceptions -fno-rtti -fasynchronous-unwind-tables -ftls-model=initial-exec
 
 hot_src := $(wildcard src/base/*.cc src/trace/*.cc src/serve/*.cc src/engine/*.cc)
 cold_src := $(wildcard src/learn/*.cc src/io/*.cc)

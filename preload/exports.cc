@@ -1,7 +1,7 @@
 // What the dynamic linker sees: each entry point in a line or two, the fast paths in full. Hot.
 //
-// Below the threshold malloc is one comparison and a jump, free one range check and a jump. MEMO_NAME lets
-// tests build the same functions under a prefix and link them.
+// Below the threshold malloc is one comparison and a jump, free one range check and a jump.
+// MEMO_NAME lets tests build the same functions under a prefix and link them.
 #include <cstddef>
 #include <cstdint>
 
@@ -15,7 +15,8 @@
 #endif
 #define MEMO_EXPORT extern "C" __attribute__((visibility("default")))
 
-// The headers' attributes differ between systems (nonnull, noexcept); ours follow from the definitions.
+// The headers' attributes differ between systems (nonnull, noexcept); ours follow from the
+// definitions.
 #pragma GCC diagnostic ignored "-Wmissing-attributes"
 
 using memo::g_process;
@@ -61,15 +62,21 @@ MEMO_EXPORT void* MEMO_NAME(memalign)(std::size_t alignment, std::size_t size) n
   return shim::memalign(alignment, size);
 }
 
-MEMO_EXPORT void* MEMO_NAME(valloc)(std::size_t size) noexcept { return shim::valloc(size); }
+MEMO_EXPORT void* MEMO_NAME(valloc)(std::size_t size) noexcept {
+  return shim::valloc(size);
+}
 
-MEMO_EXPORT void* MEMO_NAME(pvalloc)(std::size_t size) noexcept { return shim::pvalloc(size); }
+MEMO_EXPORT void* MEMO_NAME(pvalloc)(std::size_t size) noexcept {
+  return shim::pvalloc(size);
+}
 
 MEMO_EXPORT std::size_t MEMO_NAME(malloc_usable_size)(void* pointer) noexcept {
   return shim::malloc_usable_size(pointer);
 }
 
-MEMO_EXPORT int MEMO_NAME(malloc_trim)(std::size_t pad) noexcept { return shim::malloc_trim(pad); }
+MEMO_EXPORT int MEMO_NAME(malloc_trim)(std::size_t pad) noexcept {
+  return shim::malloc_trim(pad);
+}
 
 MEMO_EXPORT void MEMO_NAME(free_sized)(void* pointer, std::size_t) noexcept {
   MEMO_NAME(free)(pointer);
@@ -79,16 +86,26 @@ MEMO_EXPORT void MEMO_NAME(free_aligned_sized)(void* pointer, std::size_t, std::
   MEMO_NAME(free)(pointer);
 }
 
-MEMO_EXPORT void MEMO_NAME(_exit)(int code) { memo::exit_now(code); }
+MEMO_EXPORT void MEMO_NAME(_exit)(int code) {
+  memo::exit_now(code);
+}
 
-MEMO_EXPORT void MEMO_NAME(_Exit)(int code) noexcept { memo::exit_now(code); }
+MEMO_EXPORT void MEMO_NAME(_Exit)(int code) noexcept {
+  memo::exit_now(code);
+}
 
-MEMO_EXPORT const char* memomalloc_version() { return MEMO_VERSION; }
+MEMO_EXPORT const char* memomalloc_version() {
+  return MEMO_VERSION;
+}
 
-MEMO_EXPORT void memomalloc_iteration() { g_process.engine.iteration(); }
+MEMO_EXPORT void memomalloc_iteration() {
+  g_process.engine.iteration();
+}
 
 MEMO_EXPORT std::size_t memomalloc_stats_json(char* buffer, std::size_t size) {
   return memo::stats_json(buffer, size);
 }
 
-MEMO_EXPORT void memomalloc_release() { memo::release(); }
+MEMO_EXPORT void memomalloc_release() {
+  memo::release();
+}

@@ -1,9 +1,9 @@
 #include "preload/keeper.h"
 
+#include <pthread.h>
 #include <atomic>
 #include <csignal>
 #include <ctime>
-#include <pthread.h>
 
 #include "preload/process.h"
 #include "src/base/os.h"
@@ -43,6 +43,8 @@ void start_keeper(const RecursionGuard&) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-void forget_keeper() { running = false; }
+void forget_keeper() {
+  running = false;
+}
 
 }  // namespace memo

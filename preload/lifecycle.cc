@@ -1,12 +1,12 @@
-// The one global, and what happens to it when the process starts, forks, loses a thread or ends. Cold but for
-// the first lines; no lock.
+// The one global, and what happens to it when the process starts, forks, loses a thread or ends.
+// Cold but for the first lines; no lock.
 #include "preload/lifecycle.h"
 
-#include <cerrno>
-#include <cstring>
 #include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
+#include <cerrno>
+#include <cstring>
 
 #include "preload/keeper.h"
 #include "preload/process.h"
@@ -58,18 +58,20 @@ void take(Snapshot& now) {
   now.phase = g_process.options.DISABLE != 0 ? "disabled" : name_of(best);
 }
 
-// False in a child without exec of its own, which stays silent: after fork, and after vfork, where the child
-// runs in its parent's memory until it execs or exits.
-bool is_owner() { return getpid() == owner; }
+// False in a child without exec of its own, which stays silent: after fork, and after vfork, where
+// the child runs in its parent's memory until it execs or exits.
+bool is_owner() {
+  return getpid() == owner;
+}
 
 void complain(const char* what, const char* path) {
   Line() << "cannot write the " << what << " to '" << path << "': " << std::strerror(errno);
 }
 
-// True if `path` was written while this process ran, and this process has served nothing: a shell or a timer
-// around the program must not put its own report over the program's.
+// True if `path` was written while this process ran, and this process has served nothing: a shell
+// or a timer around the program must not put its own report over the program's.
 bool another_wrote(const char* path, const Snapshot& now) {
-  struct stat written {};
+  struct stat written{};
   return now.counters.served_allocations.get() == 0 && stat(path, &written) == 0 &&
          (written.st_mtim.tv_sec > started.tv_sec ||
           (written.st_mtim.tv_sec == started.tv_sec && written.st_mtim.tv_nsec > started.tv_nsec));
@@ -174,14 +176,17 @@ void report() {
     const std::uint64_t large = now.counters.since_large_bytes.get();
     const std::uint64_t served = now.counters.served_bytes.get();
     Line() << "exit: " << now.phase << ", " << now.counters.iterations.get() << " iterations, "
-           << (large == 0 ? 0 : served * 100 / large) << " % of large bytes served since serving began, slab "
-           << now.slab_bytes << " of bound " << now.lower_bound_bytes << " bytes, "
-           << served / 4096 << " page faults avoided at most";
+           << (large == 0 ? 0 : served * 100 / large)
+           << " % of large bytes served since serving began, slab " << now.slab_bytes
+           << " of bound " << now.lower_bound_bytes << " bytes, " << served / 4096
+           << " page faults avoided at most";
   }
   errno = saved;
 }
 
-void phase_changed(const RecursionGuard& guard) { write_stats(guard, false); }
+void phase_changed(const RecursionGuard& guard) {
+  write_stats(guard, false);
+}
 
 void trim_next() {
   if (g_process.next.malloc_trim != nullptr) {
@@ -189,7 +194,9 @@ void trim_next() {
   }
 }
 
-void thread_ends(void*) { g_process.engine.thread_ended(); }
+void thread_ends(void*) {
+  g_process.engine.thread_ended();
+}
 
 // The key's value only has to be non-null for thread_ends to be called.
 void thread_begins() {
@@ -198,8 +205,12 @@ void thread_begins() {
   }
 }
 
-void before_fork() { g_process.engine.before_fork(); }
-void after_fork_in_parent() { g_process.engine.after_fork_in_parent(); }
+void before_fork() {
+  g_process.engine.before_fork();
+}
+void after_fork_in_parent() {
+  g_process.engine.after_fork_in_parent();
+}
 void after_fork_in_child() {
   forget_keeper();
   g_process.engine.after_fork_in_child();
@@ -234,7 +245,9 @@ void after_fork_in_child() {
   }
 }
 
-[[gnu::destructor]] void end() { report(); }
+[[gnu::destructor]] void end() {
+  report();
+}
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Start, fork, thread end and exit of the process, and what is written about it. Hot but for the reports.
+// Start, fork, thread end and exit of the process, and what is written about it. Hot but for the
+// reports.
 #pragma once
 
 #include <cstddef>

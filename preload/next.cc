@@ -22,10 +22,8 @@ Function find(const char* name, Kind kind) {
 
 void find_next(Next& next) {
   Next found;
-#define MEMO_FIND_Required(name) \
-  found.name = find<decltype(found.name)>(#name, Kind::Required);
-#define MEMO_FIND_Optional(name) \
-  found.name = find<decltype(found.name)>(#name, Kind::Optional);
+#define MEMO_FIND_Required(name) found.name = find<decltype(found.name)>(#name, Kind::Required);
+#define MEMO_FIND_Optional(name) found.name = find<decltype(found.name)>(#name, Kind::Optional);
 #define MEMO_FIND_Own(name)
 #define HOOK(name, kind) MEMO_FIND_##kind(name)
 #include "preload/hooks.def"

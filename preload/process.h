@@ -12,9 +12,9 @@
 namespace memo {
 
 struct Process {
-  // Read by every malloc and free, so together in one cache line, which nothing writes after start-up.
-  // Sizes of at least `threshold` and pointers of at least `lowest` take the slow path; the initial zeros
-  // send every call there, where the next allocator is looked up.
+  // Read by every malloc and free, so together in one cache line, which nothing writes after
+  // start-up. Sizes of at least `threshold` and pointers of at least `lowest` take the slow path;
+  // the initial zeros send every call there, where the next allocator is looked up.
   alignas(64) std::uint64_t threshold = 0;
   std::uint64_t lowest = 0;
   Next next;
@@ -22,11 +22,13 @@ struct Process {
   alignas(64) Engine engine;
   Options options;
   Bootstrap bootstrap;
-  std::atomic<std::uint32_t> early{0};  // large calls made before the engine was asked for the first time
+  std::atomic<std::uint32_t> early{
+      0};                // large calls made before the engine was asked for the first time
   bool looking = false;  // find_next is at work on this, the only, thread
 };
 
-// Hidden also where it is only declared: the fast paths then address its fields without a look at the GOT.
+// Hidden also where it is only declared: the fast paths then address its fields without a look at
+// the GOT.
 [[gnu::visibility("hidden")]] extern constinit Process g_process;
 
 }  // namespace memo

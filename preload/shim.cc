@@ -14,12 +14,14 @@ namespace {
 
 constexpr std::uint64_t kDefaultAlignment = 16;  // of malloc on all 64-bit ABIs
 constexpr std::uint64_t kMostBytes = PTRDIFF_MAX;
-// Large calls that are passed on before the engine opens: most processes of a build or a shell script make
-// fewer, and each C++ program makes one (libstdc++'s pool for exceptions, 72,704 bytes). They must not pay
-// for a region: 250,000 instructions, and terabytes of address space that a later RLIMIT_AS would count.
+// Large calls that are passed on before the engine opens: most processes of a build or a shell
+// script make fewer, and each C++ program makes one (libstdc++'s pool for exceptions, 72,704
+// bytes). They must not pay for a region: 250,000 instructions, and terabytes of address space that
+// a later RLIMIT_AS would count.
 constexpr std::uint32_t kEarlyCalls = 16;
 
-// True once the next allocator is known. False inside the look-up itself, when bootstrap has to serve.
+// True once the next allocator is known. False inside the look-up itself, when bootstrap has to
+// serve.
 bool have_next() {
   Process& process = g_process;
   if (__atomic_load_n(&process.next.malloc, __ATOMIC_ACQUIRE) != nullptr) [[likely]] {
@@ -47,8 +49,8 @@ void* large(std::uint64_t size, std::uint64_t alignment, Op op, bool zero) {
   const int saved = errno;
   void* block = process.engine.allocate({size, alignment, op, zero});
   errno = saved;
-  // Whoever first returns a block below the fast path's border moves the border; a thread that opens the
-  // region may be slower than another that already takes a block from it.
+  // Whoever first returns a block below the fast path's border moves the border; a thread that
+  // opens the region may be slower than another that already takes a block from it.
   if (block != nullptr && reinterpret_cast<std::uint64_t>(block) <
                               __atomic_load_n(&g_process.lowest, __ATOMIC_ACQUIRE)) [[unlikely]] {
     open_fast_paths();
@@ -56,7 +58,8 @@ void* large(std::uint64_t size, std::uint64_t alignment, Op op, bool zero) {
   return block;
 }
 
-// For the functions that take an alignment; nullptr: the next allocator's, which checks the arguments too.
+// For the functions that take an alignment; nullptr: the next allocator's, which checks the
+// arguments too.
 void* large_aligned(std::uint64_t alignment, std::uint64_t size, Op op) {
   if (!is_large(size) || !is_power_of_two(alignment)) {
     return nullptr;
@@ -120,7 +123,9 @@ void* realloc_bootstrap(void* pointer, std::size_t size) {
 
 }  // namespace
 
-void find_next_allocator() { have_next(); }
+void find_next_allocator() {
+  have_next();
+}
 
 void open_fast_paths() {
   Process& process = g_process;
@@ -154,8 +159,8 @@ void* calloc(std::size_t count, std::size_t size) {
   if (!have_next()) {
     return overflow ? nullptr : g_process.bootstrap.allocate(bytes);
   }
-  void* block = !overflow && is_large(bytes) ? large(bytes, kDefaultAlignment, Op::k_calloc, true)
-                                             : nullptr;
+  void* block =
+      !overflow && is_large(bytes) ? large(bytes, kDefaultAlignment, Op::k_calloc, true) : nullptr;
   return block != nullptr ? block : g_process.next.calloc(count, size);
 }
 

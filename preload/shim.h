@@ -1,5 +1,5 @@
-// The semantics of each entry point: what to check, whom to ask, how a block crosses the borders between the
-// engine's memory and the next allocator's. Hot.
+// The semantics of each entry point: what to check, whom to ask, how a block crosses the borders
+// between the engine's memory and the next allocator's. Hot.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ int malloc_trim(std::size_t pad);
 // Looks the next allocator up, unless that is done or under way.
 void find_next_allocator();
 
-// Sets the fields of g_process that decide the fast paths, from the options and the engine's region.
+// Sets the fields of g_process that decide the fast paths, from the options and the engine's
+// region.
 void open_fast_paths();
 
 }  // namespace memo::shim

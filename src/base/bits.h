@@ -6,13 +6,17 @@
 
 namespace memo {
 
-constexpr bool is_power_of_two(std::uint64_t x) { return std::has_single_bit(x); }
+constexpr bool is_power_of_two(std::uint64_t x) {
+  return std::has_single_bit(x);
+}
 
 // The least multiple of `unit` (a power of two) that is at least x. Requires x <= 2^64 - unit.
 constexpr std::uint64_t round_up(std::uint64_t x, std::uint64_t unit) {
   return (x + unit - 1) & ~(unit - 1);
 }
-constexpr std::uint64_t round_down(std::uint64_t x, std::uint64_t unit) { return x & ~(unit - 1); }
+constexpr std::uint64_t round_down(std::uint64_t x, std::uint64_t unit) {
+  return x & ~(unit - 1);
+}
 
 // Floor of the binary logarithm; requires x >= 1.
 constexpr std::uint8_t log2_floor(std::uint64_t x) {

@@ -1,5 +1,5 @@
-// Counters of one lane. Hot: written by the lane's owner alone, read by anyone, so relaxed loads and stores
-// are enough and no cache line is shared between lanes.
+// Counters of one lane. Hot: written by the lane's owner alone, read by anyone, so relaxed loads
+// and stores are enough and no cache line is shared between lanes.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // What the library keeps per thread, and the proof that it is inside itself. Hot.
 //
-// All thread-local state is one trivially destructible, initial-exec struct, so that reading it never
-// calls into the dynamic linker, whose lock the caller may hold.
+// All thread-local state is one trivially destructible, initial-exec struct, so that reading it
+// never calls into the dynamic linker, whose lock the caller may hold.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@ namespace memo {
 class Lane;
 
 struct ThreadState {
-  Lane* lane = nullptr;     // the lane that follows this thread's stream, if it has one
+  Lane* lane = nullptr;      // the lane that follows this thread's stream, if it has one
   std::uint32_t inside = 0;  // > 0: allocations of this thread are the library's own
-  bool left = false;        // the thread is ending or has been refused a lane: pass everything on
+  bool left = false;         // the thread is ending or has been refused a lane: pass everything on
 };
 static_assert(sizeof(ThreadState) <= 64);
 
 [[gnu::visibility("hidden")]] extern constinit thread_local ThreadState t_state;
 
-// While one lives, every allocation of this thread goes to the next allocator. Passed to functions that
-// allocate (the cold parts) as a proof that it is held.
+// While one lives, every allocation of this thread goes to the next allocator. Passed to functions
+// that allocate (the cold parts) as a proof that it is held.
 class RecursionGuard {
  public:
   RecursionGuard() { ++t_state.inside; }

@@ -1,13 +1,15 @@
 #include "src/base/message.h"
 
+#include <unistd.h>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <unistd.h>
 
 namespace memo {
 
-Line::Line() { *this << "memomalloc: "; }
+Line::Line() {
+  *this << "memomalloc: ";
+}
 
 Line::~Line() {
   const int saved = errno;

@@ -7,8 +7,8 @@
 
 namespace memo {
 
-// Builds one line of at most 511 bytes (longer text is cut) and writes it, with a line end, when it goes
-// out of scope. Keeps errno.
+// Builds one line of at most 511 bytes (longer text is cut) and writes it, with a line end, when it
+// goes out of scope. Keeps errno.
 //   Line() << "no memory for a slab of " << bytes << " bytes";
 class Line {
  public:

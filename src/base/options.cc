@@ -1,8 +1,8 @@
 #include "src/base/options.h"
 
+#include <unistd.h>
 #include <cstdio>
 #include <cstring>
-#include <unistd.h>
 
 #include "src/base/message.h"
 
@@ -89,14 +89,14 @@ struct Parse {
 enum class Answer { kGood, kBad, kUnknown };
 
 Answer read_one(std::string_view name, std::string_view text, Options& options) {
-#define OPTION(type, row, initial, unit, help)                                \
-  if (name == #row) {                                                         \
-    const auto before = options.row;                                          \
-    if (Parse::type(text, options.row)) {                                     \
-      return Answer::kGood;                                                   \
-    }                                                                         \
-    options.row = before;                                                     \
-    return Answer::kBad;                                                      \
+#define OPTION(type, row, initial, unit, help) \
+  if (name == #row) {                          \
+    const auto before = options.row;           \
+    if (Parse::type(text, options.row)) {      \
+      return Answer::kGood;                    \
+    }                                          \
+    options.row = before;                      \
+    return Answer::kBad;                       \
   }
 #include "src/base/options.def"
 #undef OPTION

@@ -36,11 +36,13 @@ struct Options {
 #undef OPTION
 };
 
-// Reads the variables of `environment` (as `environ`; may be null). A bad or unknown MEMOMALLOC_ variable
-// gets one line on stderr and the default; with MEMOMALLOC_STRICT=1 the process ends with exit code 2.
+// Reads the variables of `environment` (as `environ`; may be null). A bad or unknown MEMOMALLOC_
+// variable gets one line on stderr and the default; with MEMOMALLOC_STRICT=1 the process ends with
+// exit code 2.
 void read_options(char** environment, Options& options);
 
-// Expands %p (pid) and %h (host name) of a path; false if the result does not fit into `room` bytes.
+// Expands %p (pid) and %h (host name) of a path; false if the result does not fit into `room`
+// bytes.
 bool expand_path(std::string_view path, char* result, std::uint64_t room);
 
 // True if `names`, a `:` list, is empty or holds the last part of this process' executable path.

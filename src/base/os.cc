@@ -48,15 +48,19 @@ std::uint64_t page_size() {
 
 std::uint64_t physical_memory() {
   KeepErrno keep;
-  struct sysinfo info {};
+  struct sysinfo info{};
   if (sysinfo(&info) != 0) {
     return 1ULL << 30;
   }
   return static_cast<std::uint64_t>(info.totalram) * info.mem_unit;
 }
 
-std::uint64_t nanoseconds() { return read_clock(CLOCK_MONOTONIC); }
-std::uint64_t coarse_nanoseconds() { return read_clock(CLOCK_MONOTONIC_COARSE); }
+std::uint64_t nanoseconds() {
+  return read_clock(CLOCK_MONOTONIC);
+}
+std::uint64_t coarse_nanoseconds() {
+  return read_clock(CLOCK_MONOTONIC_COARSE);
+}
 
 void* reserve(std::uint64_t bytes, std::uint64_t alignment) {
   KeepErrno keep;

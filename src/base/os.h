@@ -1,5 +1,5 @@
-// The operating system as this library needs it: the only place with system calls for memory and time.
-// Hot: no allocation, and every function leaves errno as it found it.
+// The operating system as this library needs it: the only place with system calls for memory and
+// time. Hot: no allocation, and every function leaves errno as it found it.
 #pragma once
 
 #include <cstddef>
@@ -7,25 +7,28 @@
 
 namespace memo::os {
 
-std::uint64_t page_size();        // bytes; read from the system once
-std::uint64_t physical_memory();  // bytes
-std::uint64_t nanoseconds();      // monotonic clock
+std::uint64_t page_size();           // bytes; read from the system once
+std::uint64_t physical_memory();     // bytes
+std::uint64_t nanoseconds();         // monotonic clock
 std::uint64_t coarse_nanoseconds();  // the same, a few milliseconds behind and cheaper
 
 // Reserves address space without memory behind it: neither readable nor counted as committed.
 // Answers nullptr where the system refuses. `alignment` is a power of two.
 void* reserve(std::uint64_t bytes, std::uint64_t alignment);
-// Makes [start, start + bytes) of a reservation readable and writable, zero at first. Page multiples.
+// Makes [start, start + bytes) of a reservation readable and writable, zero at first. Page
+// multiples.
 bool commit(void* start, std::uint64_t bytes);
-// Gives the memory behind the whole pages inside [start, start + bytes) back; all of it reads as zero
-// afterwards. False where the system refuses, as it does for pages that the program has locked; then the
-// contents stay.
+// Gives the memory behind the whole pages inside [start, start + bytes) back; all of it reads as
+// zero afterwards. False where the system refuses, as it does for pages that the program has
+// locked; then the contents stay.
 bool purge(void* start, std::uint64_t bytes);
-// Asks for huge pages; populates with memory in one call. Page multiples. False where not supported.
+// Asks for huge pages; populates with memory in one call. Page multiples. False where not
+// supported.
 bool advise_huge(void* start, std::uint64_t bytes, bool huge);
 bool populate(void* start, std::uint64_t bytes);
 
-// Zeroed memory for our own records, page multiples; nullptr where the system refuses. Never given back.
+// Zeroed memory for our own records, page multiples; nullptr where the system refuses. Never given
+// back.
 void* map(std::uint64_t bytes);
 
 // Bytes of address space that may still be taken under RLIMIT_AS; UINT64_MAX without a limit.

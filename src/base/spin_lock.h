@@ -1,16 +1,17 @@
-// A lock that a caller inside malloc may try, and never waits for unless it holds for a few instructions.
-// Hot. Nothing is called out to while one is held.
+// A lock that a caller inside malloc may try, and never waits for unless it holds for a few
+// instructions. Hot. Nothing is called out to while one is held.
 #pragma once
 
-#include <atomic>
 #include <sched.h>
+#include <atomic>
 
 namespace memo {
 
 class SpinLock {
  public:
   bool try_lock() {
-    return !held_.load(std::memory_order_relaxed) && !held_.exchange(true, std::memory_order_acquire);
+    return !held_.load(std::memory_order_relaxed) &&
+           !held_.exchange(true, std::memory_order_acquire);
   }
   void lock() {
     while (!try_lock()) {

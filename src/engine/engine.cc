@@ -11,8 +11,8 @@
 namespace memo {
 namespace {
 
-// All lanes together reserve at most this much address space: an eighth of what x86-64 and most AArch64
-// kernels give a process.
+// All lanes together reserve at most this much address space: an eighth of what x86-64 and most
+// AArch64 kernels give a process.
 constexpr std::uint64_t kMostReserved = 16ULL << 40;
 // Under RLIMIT_AS at most this share of what is left is reserved; the program needs the rest.
 constexpr std::uint64_t kShareUnderLimit = 4;
@@ -25,7 +25,8 @@ void Engine::configure(const Options& options, const Host& host) {
   host_ = host;
 }
 
-// Reserves the region: two spaces a lane, each as large as physical memory where address space allows.
+// Reserves the region: two spaces a lane, each as large as physical memory where address space
+// allows.
 bool Engine::open_region() {
   const std::uint64_t left = os::address_space_left();
   std::uint64_t lanes = kMostLanes;
@@ -43,8 +44,9 @@ bool Engine::open_region() {
     const std::uint64_t bytes = 2 * lanes * space;
     const std::uint64_t record = round_up(Space::record_bytes(space), os::page_size());
     auto* base = static_cast<char*>(os::reserve(bytes, kMostAlignment));
-    auto* records = base == nullptr ? nullptr
-                                    : static_cast<char*>(os::reserve(2 * lanes * record, os::page_size()));
+    auto* records = base == nullptr
+                        ? nullptr
+                        : static_cast<char*>(os::reserve(2 * lanes * record, os::page_size()));
     if (records == nullptr) {
       continue;
     }
@@ -169,7 +171,8 @@ bool Engine::resize(void* pointer, std::uint64_t bytes) {
   if (!place.slab && t_state.inside == 0 && &lanes_[place.lane] == t_state.lane) {
     return t_state.lane->resize_arena(pointer, bytes);
   }
-  // A block of the slab, or of another thread's lane, stays where it is while at least half of it is used.
+  // A block of the slab, or of another thread's lane, stays where it is while at least half of it
+  // is used.
   return bytes <= now && bytes >= now / 2;
 }
 

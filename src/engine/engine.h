@@ -20,13 +20,16 @@ class Engine {
 
   // What the engine asks of its host; each may be null.
   struct Host {
-    void (*trim_next)() = nullptr;    // give back what the next allocator keeps
-    void (*new_thread)() = nullptr;   // a thread has its first lane: call thread_ended() at its end
+    void (*trim_next)() = nullptr;   // give back what the next allocator keeps
+    void (*new_thread)() = nullptr;  // a thread has its first lane: call thread_ended() at its end
     void (*phase_changed)(const RecursionGuard&) = nullptr;
-    void (*opened)(const RecursionGuard&) = nullptr;  // the first lane exists: add plans, if there are any
-    void (*keep)(const RecursionGuard&) = nullptr;  // see to it that tick() is called every second or so
+    void (*opened)(const RecursionGuard&) =
+        nullptr;  // the first lane exists: add plans, if there are any
+    void (*keep)(const RecursionGuard&) =
+        nullptr;  // see to it that tick() is called every second or so
   };
-  // Takes the options; nothing is set up before the first large allocation. Once, before allocate().
+  // Takes the options; nothing is set up before the first large allocation. Once, before
+  // allocate().
   void configure(const Options& options, const Host& host);
 
   // Greatest alignment served, bytes.
@@ -50,16 +53,15 @@ class Engine {
   void iteration();
   // Gives all slabs and unused memory back, on request.
   void give_back();
-  // Adds a plan of an earlier process; the schedule is the engine's from now on. Where it does not fit the
-  // program, it is never taken up.
+  // Adds a plan of an earlier process; the schedule is the engine's from now on. Where it does not
+  // fit the program, it is never taken up.
   void add_plan(const RecursionGuard& guard, const Schedule* schedule, std::uint32_t iteration);
   // Runs function(schedule, iteration) for each plan.
   template <typename Function>
   void for_each_plan(Function&& function) {
     if (opened()) {
-      shared_->store.for_each([&](const Plan& plan, std::uint32_t) {
-        function(plan.schedule, plan.iteration);
-      });
+      shared_->store.for_each(
+          [&](const Plan& plan, std::uint32_t) { function(plan.schedule, plan.iteration); });
     }
   }
   // Gives memory back where a lane has been quiet for long. Any thread; `now` in nanoseconds.
@@ -99,10 +101,10 @@ class Engine {
   std::uint32_t space_shift_ = 0;
   std::uint32_t lanes_possible_ = 0;
   std::atomic<std::uint64_t> preheat_{0};  // height of a slab that the first lane will need, bytes
-  std::atomic<std::uint32_t> used_{0};  // lanes ever taken
-  std::atomic<bool> told_{false};       // the host knows that the engine is open
-  bool refused_ = false;                // the system gave no region
-  Space* spaces_ = nullptr;             // two a lane: arena, slab
+  std::atomic<std::uint32_t> used_{0};     // lanes ever taken
+  std::atomic<bool> told_{false};          // the host knows that the engine is open
+  bool refused_ = false;                   // the system gave no region
+  Space* spaces_ = nullptr;                // two a lane: arena, slab
   Lane* lanes_ = nullptr;
   Shared* shared_ = nullptr;
   const Options* options_ = nullptr;

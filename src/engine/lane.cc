@@ -11,8 +11,8 @@
 namespace memo {
 namespace {
 
-// Allocations that a log holds: 3.7 iterations (the most that the doubling rule asks for) of 17,000 calls,
-// three times the largest workload measured (GPT-2 decoding, 6000).
+// Allocations that a log holds: 3.7 iterations (the most that the doubling rule asks for) of 17,000
+// calls, three times the largest workload measured (GPT-2 decoding, 6000).
 constexpr std::uint32_t kLogCapacity = 1U << 16;
 constexpr std::uint32_t kTraceCapacity = 1U << 20;
 constexpr std::uint32_t kHistory = 1U << 16;
@@ -20,13 +20,14 @@ constexpr std::uint32_t kHistory = 1U << 16;
 constexpr std::uint32_t kMostRestarts = 4;
 // Planning and its libraries need a real stack; a thread with less only follows plans of others.
 constexpr std::uint64_t kLearnStack = 512 * 1024;
-// Calls without a period, and without a new peak, after which the stream is taken for an unordered one. Four
-// iterations of training a small network are as many, and are to be planned.
+// Calls without a period, and without a new peak, after which the stream is taken for an unordered
+// one. Four iterations of training a small network are as many, and are to be planned.
 constexpr std::uint32_t kPoolAfter = 2048;
 constexpr std::uint32_t kPeakAfter = 512;
 // What an unordered stream's pool may keep beyond its peak: this part of what comes and goes.
 constexpr std::uint64_t kPoolSlack = 4;
-// A lane without calls for this long has left its loop; a server may wait so long for its next request.
+// A lane without calls for this long has left its loop; a server may wait so long for its next
+// request.
 constexpr std::uint64_t kQuietNanoseconds = 4'000'000'000;
 // An arena with this much in use is worth a thread that gives it back.
 constexpr std::uint64_t kKeptBytes = 64ULL << 20;
@@ -256,9 +257,10 @@ void* Lane::learn(const Request& request, std::uint64_t site) {
   const bool serving = phase() == Phase::kServing;
   void* start = serving ? serve(request) : pool(request);
   if (start != nullptr && index < recorder_.count()) {
-    Space& space = start >= slab_space_->base() && start < slab_space_->base() + slab_space_->bytes()
-                       ? *slab_space_
-                       : *arena_space_;
+    Space& space =
+        start >= slab_space_->base() && start < slab_space_->base() + slab_space_->bytes()
+            ? *slab_space_
+            : *arena_space_;
     recorder_.bind(index, reinterpret_cast<std::uint64_t>(start), space.live,
                    space.granule_of(start));
   }
@@ -325,7 +327,8 @@ void Lane::follow_known_plans(std::uint64_t size) {
   start_serving();
 }
 
-// Between the plan and its first block: the call must be the step expected, and the time a quiet one.
+// Between the plan and its first block: the call must be the step expected, and the time a quiet
+// one.
 void Lane::wait_for_quiet(std::uint64_t size) {
   const Schedule& schedule = *plan_->schedule;
   if (schedule.steps[position_].size != size) {
@@ -366,8 +369,9 @@ void Lane::start_serving() {
   }
 }
 
-// Memory for a slab of `height` bytes. What learning left behind is given back first, so that the two never
-// add up; huge pages cover whole huge pages of the slab only, so that none is populated beyond its height.
+// Memory for a slab of `height` bytes. What learning left behind is given back first, so that the
+// two never add up; huge pages cover whole huge pages of the slab only, so that none is populated
+// beyond its height.
 bool Lane::open_slab(std::uint64_t height) {
   arena_.trim();
   counters.purged_bytes.add(arena_.take_purged());
@@ -405,7 +409,8 @@ bool Lane::reserve_slab(std::uint64_t height) {
   return true;
 }
 
-// The program has changed. A plan that hardly served was wrong; others are kept, since programs come back.
+// The program has changed. A plan that hardly served was wrong; others are kept, since programs
+// come back.
 void Lane::diverge() {
   counters.diverged.add();
   const std::uint64_t served = counters.served_allocations.get() - served_before_;

@@ -1,17 +1,19 @@
 // A lane: what follows one thread's stream of large allocations. Hot.
 //
 //            the stream repeats            quiet point reached
-//  kLearning ------------------> kReady ----------------------> kServing   most calls differ: kLearning
+//  kLearning ------------------> kReady ----------------------> kServing   most calls differ:
+//  kLearning
 //     |                            ^
 //     | no period for long         |           a known plan fits: kServing at once, from either
 //     +-------> kPooling ----------+
 //
-// While serving, the slab gives the memory, and the arena what does not match; in every other phase the arena.
-// Pooling is learning that has found an order no plan can follow (pools of threads, sizes at random): the arena
-// serves from the concurrent peak that it has learned, and a period is still looked for until the recorder has
-// been full several times. Exactly one thread owns a lane at a time and is the only one to call it, but for free(), which
-// any thread may call. `entered_` keeps out a signal handler's allocation in the middle of another, and
-// maintenance by other threads; nobody waits for it.
+// While serving, the slab gives the memory, and the arena what does not match; in every other phase
+// the arena. Pooling is learning that has found an order no plan can follow (pools of threads,
+// sizes at random): the arena serves from the concurrent peak that it has learned, and a period is
+// still looked for until the recorder has been full several times. Exactly one thread owns a lane
+// at a time and is the only one to call it, but for free(), which any thread may call. `entered_`
+// keeps out a signal handler's allocation in the middle of another, and maintenance by other
+// threads; nobody waits for it.
 #pragma once
 
 #include <atomic>
@@ -50,9 +52,10 @@ struct Shared {
   bool huge_pages = true;
   bool keep_trace = false;
   const char* planner = "portfolio";
-  void (*trim_next)() = nullptr;      // gives back what the next allocator keeps
+  void (*trim_next)() = nullptr;  // gives back what the next allocator keeps
   void (*phase_changed)(const RecursionGuard&) = nullptr;  // for the statistics file
-  void (*keep)(const RecursionGuard&) = nullptr;  // there is memory that may have to be given back later
+  void (*keep)(const RecursionGuard&) =
+      nullptr;  // there is memory that may have to be given back later
 };
 
 class Lane {
@@ -78,8 +81,8 @@ class Lane {
   bool free_arena(void* start, std::uint32_t freeing_lane);
   bool free_slab(void* start, std::uint32_t freeing_lane);
 
-  // Gives back the slab's and the arena's memory that no block uses; the plan and its place are kept, and the
-  // next call takes the memory again. Any thread; false if the lane is just at work.
+  // Gives back the slab's and the arena's memory that no block uses; the plan and its place are
+  // kept, and the next call takes the memory again. Any thread; false if the lane is just at work.
   bool give_back();
   // Takes memory for a slab that will soon be served from, off the owner's path. Any thread.
   void preheat(std::uint64_t height);
@@ -96,7 +99,8 @@ class Lane {
   [[nodiscard]] const Space& slab_space() const { return *slab_space_; }
   [[nodiscard]] const Recorder& recorder() const { return recorder_; }
   [[nodiscard]] const Arena& arena() const { return arena_; }
-  // Greatest height that the slab has had, bytes, and the greatest bound of the plans served from it.
+  // Greatest height that the slab has had, bytes, and the greatest bound of the plans served from
+  // it.
   [[nodiscard]] std::uint64_t tallest() const { return tallest_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t bound() const { return bound_.load(std::memory_order_relaxed); }
   [[nodiscard]] double plan_seconds() const { return plan_seconds_; }
@@ -132,22 +136,22 @@ class Lane {
   Arena arena_;
   Server server_;
   Plan* plan_ = nullptr;
-  std::uint32_t position_ = 0;        // kReady: the plan's step that comes next
-  std::uint64_t quiet_level_ = 0;     // kReady: live bytes at which to start
-  std::uint32_t patience_ = 0;        // kReady: calls until starting anyway
-  std::uint64_t served_before_ = 0;   // served allocations when this serving began
+  std::uint32_t position_ = 0;                 // kReady: the plan's step that comes next
+  std::uint64_t quiet_level_ = 0;              // kReady: live bytes at which to start
+  std::uint32_t patience_ = 0;                 // kReady: calls until starting anyway
+  std::uint64_t served_before_ = 0;            // served allocations when this serving began
   std::atomic<std::uint64_t> slab_height_{0};  // bytes of slab that have memory
   std::atomic<std::uint64_t> tallest_{0};
   std::atomic<std::uint64_t> bound_{0};
   double plan_seconds_ = 0;
-  std::uint64_t aged_at_ = 0;         // when the arena last aged, ns
-  std::uint64_t seen_ = 0;            // large allocations at the last tick
-  std::uint64_t quiet_since_ = 0;     // ns
-  bool awake_ = true;                 // the keeper has not given memory back since the last call
-  std::uint32_t searched_ = 0;        // calls since a period was last known
-  std::uint32_t same_peak_ = 0;       // calls since the arena's peak last grew
-  std::uint64_t last_peak_ = 0;       // bytes
-  std::uint32_t restarts_ = 0;        // of a full recorder
+  std::uint64_t aged_at_ = 0;      // when the arena last aged, ns
+  std::uint64_t seen_ = 0;         // large allocations at the last tick
+  std::uint64_t quiet_since_ = 0;  // ns
+  bool awake_ = true;              // the keeper has not given memory back since the last call
+  std::uint32_t searched_ = 0;     // calls since a period was last known
+  std::uint32_t same_peak_ = 0;    // calls since the arena's peak last grew
+  std::uint64_t last_peak_ = 0;    // bytes
+  std::uint32_t restarts_ = 0;     // of a full recorder
   Follower follower_;
   Recorder recorder_;
   Repeat repeat_;

@@ -7,7 +7,8 @@
 namespace memo {
 namespace {
 
-// Calls in a row that must fit before a known plan is taken up again. A wrong guess costs fallbacks only.
+// Calls in a row that must fit before a known plan is taken up again. A wrong guess costs fallbacks
+// only.
 constexpr std::uint32_t kFit = 8;
 
 }  // namespace
@@ -20,8 +21,7 @@ Plan* PlanStore::add(const RecursionGuard&, const Schedule* schedule, std::uint3
   discard(plan->schedule);
   plan->schedule = nullptr;
   delete[] plan->index_memory;
-  plan->index_memory =
-      new (std::nothrow) std::uint32_t[ContextIndex::words(schedule->count)]();
+  plan->index_memory = new (std::nothrow) std::uint32_t[ContextIndex::words(schedule->count)]();
   if (plan->index_memory == nullptr) {
     withdraw(plan);
     return nullptr;
@@ -33,8 +33,8 @@ Plan* PlanStore::add(const RecursionGuard&, const Schedule* schedule, std::uint3
   return plan;
 }
 
-// A slot for a new plan, taken from the plan used longest ago if all are full; nullptr if every plan is in use.
-// The slot is nobody else's until publish().
+// A slot for a new plan, taken from the plan used longest ago if all are full; nullptr if every
+// plan is in use. The slot is nobody else's until publish().
 Plan* PlanStore::take_slot() {
   const ScopedLock held(lock_);
   std::uint32_t chosen = kMost;
@@ -73,7 +73,9 @@ void PlanStore::acquire(Plan* plan) {
   plan->used_at = ++clock_;
 }
 
-void PlanStore::release(Plan* plan) { plan->users.fetch_sub(1, std::memory_order_acq_rel); }
+void PlanStore::release(Plan* plan) {
+  plan->users.fetch_sub(1, std::memory_order_acq_rel);
+}
 
 void PlanStore::withdraw(Plan* plan) {
   const ScopedLock held(lock_);

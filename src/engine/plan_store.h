@@ -1,5 +1,5 @@
-// The plans of the process: learned by one lane, followed by any. Hot to follow, changed under one lock that
-// is never held across a call out.
+// The plans of the process: learned by one lane, followed by any. Hot to follow, changed under one
+// lock that is never held across a call out.
 #pragma once
 
 #include <atomic>
@@ -16,8 +16,8 @@ struct Plan {
   const Schedule* schedule = nullptr;
   ContextIndex index;
   std::uint32_t* index_memory = nullptr;
-  std::uint32_t iteration = 0;           // steps of one iteration; the schedule may span several
-  std::atomic<std::uint32_t> users{0};   // lanes that serve it; while > 0 it stays
+  std::uint32_t iteration = 0;            // steps of one iteration; the schedule may span several
+  std::atomic<std::uint32_t> users{0};    // lanes that serve it; while > 0 it stays
   std::atomic<std::uint64_t> used_at{0};  // when a lane last took it, by the store's clock
 };
 
@@ -25,8 +25,9 @@ class PlanStore {
  public:
   static constexpr std::uint32_t kMost = 32;
 
-  // Adds a plan, with the caller as its first user, in place of the one used longest ago if there is no room;
-  // nullptr if every plan is in use or there is no memory. Takes the schedule over unless it answers nullptr.
+  // Adds a plan, with the caller as its first user, in place of the one used longest ago if there
+  // is no room; nullptr if every plan is in use or there is no memory. Takes the schedule over
+  // unless it answers nullptr.
   Plan* add(const RecursionGuard&, const Schedule* schedule, std::uint32_t iteration);
   // The caller uses, or no longer uses, the plan.
   void acquire(Plan* plan);
@@ -56,7 +57,9 @@ class PlanStore {
   enum class State : std::uint8_t { kEmpty, kBeingMade, kVisible, kWithdrawn };
   Plan* take_slot();
   void publish(Plan* plan);
-  std::uint32_t slot_of(const Plan* plan) const { return static_cast<std::uint32_t>(plan - plans_); }
+  std::uint32_t slot_of(const Plan* plan) const {
+    return static_cast<std::uint32_t>(plan - plans_);
+  }
 
   Plan plans_[kMost];
   State state_[kMost] = {};
@@ -65,10 +68,12 @@ class PlanStore {
   SpinLock lock_;
 };
 
-// Follows the plans of the store along a stream that is not being served, until one fits. One lane's.
+// Follows the plans of the store along a stream that is not being served, until one fits. One
+// lane's.
 class Follower {
  public:
-  // The stream's next call; the plan that has fitted for long enough, and the step that comes next in it.
+  // The stream's next call; the plan that has fitted for long enough, and the step that comes next
+  // in it.
   struct Found {
     Plan* plan = nullptr;  // acquired for the caller
     std::uint32_t position = 0;

@@ -1,11 +1,11 @@
 #include "src/io/export.h"
 
+#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
-#include <unistd.h>
 #include <vector>
 
 #include "src/base/message.h"
@@ -23,7 +23,8 @@ class Text {
     va_list arguments;
     va_start(arguments, format);
     const std::size_t room = length_ < size_ ? size_ - length_ : 0;
-    const int count = std::vsnprintf(room != 0 ? buffer_ + length_ : nullptr, room, format, arguments);
+    const int count =
+        std::vsnprintf(room != 0 ? buffer_ + length_ : nullptr, room, format, arguments);
     va_end(arguments);
     length_ += count > 0 ? static_cast<std::size_t>(count) : 0;
   }
@@ -44,8 +45,8 @@ constexpr std::size_t kJsonRoom = 8192;
 std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size) {
   const Counters& c = snapshot.counters;
   Text text(buffer, size);
-  text.add("{\"version\":\"%s\",\"pid\":%d,\"phase\":\"%s\"", MEMO_VERSION, static_cast<int>(getpid()),
-           snapshot.phase);
+  text.add("{\"version\":\"%s\",\"pid\":%d,\"phase\":\"%s\"", MEMO_VERSION,
+           static_cast<int>(getpid()), snapshot.phase);
   text.add(",\"slab_bytes\":%llu,\"lower_bound_bytes\":%llu,\"plan_seconds\":%.6f,\"threads\":%u",
            static_cast<Number>(snapshot.slab_bytes),
            static_cast<Number>(snapshot.lower_bound_bytes), snapshot.plan_seconds,
@@ -55,16 +56,17 @@ std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size
            static_cast<Number>(c.served_bytes.get()));
   constexpr std::string_view kFallback = "fallback_";
   bool first = true;
-#define COUNTER(name, unit, help)                                                               \
+#define COUNTER(name, unit, help)                                                                  \
   if (std::string_view(#name).starts_with(kFallback) && !std::string_view(#name).ends_with("s")) { \
-    text.add("%s\"%s\":%llu", first ? "" : ",", #name + kFallback.size(),                       \
-             static_cast<Number>(c.name.get()));                                                \
-    first = false;                                                                              \
+    text.add("%s\"%s\":%llu", first ? "" : ",", #name + kFallback.size(),                          \
+             static_cast<Number>(c.name.get()));                                                   \
+    first = false;                                                                                 \
   }
 #include "src/base/counters.def"
 #undef COUNTER
   text.add("}");
-#define COUNTER(name, unit, help) text.add(",\"%s\":%llu", #name, static_cast<Number>(c.name.get()));
+#define COUNTER(name, unit, help) \
+  text.add(",\"%s\":%llu", #name, static_cast<Number>(c.name.get()));
 #include "src/base/counters.def"
 #undef COUNTER
   text.add("}\n");

@@ -1,5 +1,5 @@
-// Door 2, the way from the hot side to the outside: statistics and traces of a live process. Cold; writes to
-// file descriptors only, since it also runs while the process ends.
+// Door 2, the way from the hot side to the outside: statistics and traces of a live process. Cold;
+// writes to file descriptors only, since it also runs while the process ends.
 #pragma once
 
 #include <cstddef>
@@ -23,19 +23,19 @@ struct Snapshot {
   std::uint32_t threads = 0;  // lanes that were ever taken
 };
 
-// The statistics as one JSON object; returns the length of the whole text, of which at most size - 1 bytes and
-// a zero are written.
+// The statistics as one JSON object; returns the length of the whole text, of which at most size -
+// 1 bytes and a zero are written.
 std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size);
 
-// Writes the JSON to `path`, by way of a new file renamed over it, so that a reader never sees half of it.
-// False, with errno, if that fails.
+// Writes the JSON to `path`, by way of a new file renamed over it, so that a reader never sees half
+// of it. False, with errno, if that fails.
 bool write_stats_file(const RecursionGuard&, const char* path, const Snapshot& snapshot) noexcept;
 
 // Writes `name value` lines to stderr, each beginning with `memomalloc: `.
 void print_stats(const Snapshot& snapshot);
 
-// Writes the events of all recorders (made with stamps) in the order in which they happened; the thread is the
-// recorder's number. False, with errno, if that fails.
+// Writes the events of all recorders (made with stamps) in the order in which they happened; the
+// thread is the recorder's number. False, with errno, if that fails.
 bool write_trace(const RecursionGuard&, const char* path,
                  std::span<const Recorder* const> recorders) noexcept;
 

@@ -1,12 +1,12 @@
 #include "src/io/plan_file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
 #include <new>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <vector>
 
 #include "src/io/replace_file.h"
@@ -73,7 +73,7 @@ bool read_file(const char* path, std::vector<char>& bytes) {
   if (file < 0) {
     return false;
   }
-  struct stat status {};
+  struct stat status{};
   bool good = fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
               static_cast<std::uint64_t>(status.st_size) <= kMostBytes;
   if (good) {

@@ -2,8 +2,9 @@
 //
 //   magic "MEMOPLAN" | version | library version | checksum of the rest | plans: header, steps ...
 //
-// A file is taken or refused as a whole. What it says is only a guess to the server, which verifies each size,
-// and to the page map, which no offset can deceive: a wrong plan costs fallbacks, never memory.
+// A file is taken or refused as a whole. What it says is only a guess to the server, which verifies
+// each size, and to the page map, which no offset can deceive: a wrong plan costs fallbacks, never
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +21,13 @@ struct SavedPlan {
   std::uint32_t iteration = 0;  // steps of one iteration
 };
 
-// Writes the plans to `path`, by way of a new file renamed over it, so that processes that do so at once leave
-// one whole file. False, with errno, if that fails.
+// Writes the plans to `path`, by way of a new file renamed over it, so that processes that do so at
+// once leave one whole file. False, with errno, if that fails.
 bool save_plans(const RecursionGuard&, const char* path, std::span<const SavedPlan> plans) noexcept;
 
-// Reads plans of at most `most_height` bytes into `plans` and says how many. Each schedule is in one piece of
-// malloc's memory, the caller's to free. A file that is missing gives none; one that is damaged, foreign or of
-// another version gives none and *problem says why.
+// Reads plans of at most `most_height` bytes into `plans` and says how many. Each schedule is in
+// one piece of malloc's memory, the caller's to free. A file that is missing gives none; one that
+// is damaged, foreign or of another version gives none and *problem says why.
 std::uint32_t load_plans(const RecursionGuard&, const char* path, std::uint64_t most_height,
                          std::span<SavedPlan> plans, std::string_view* problem) noexcept;
 

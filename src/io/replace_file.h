@@ -1,11 +1,11 @@
 // Writing a file so that a reader never sees half of it. Cold; file descriptors only.
 #pragma once
 
+#include <fcntl.h>
+#include <unistd.h>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
-#include <fcntl.h>
-#include <unistd.h>
 
 namespace memo {
 
@@ -26,8 +26,9 @@ inline bool write_all(int file, const void* data, std::size_t size) {
   return true;
 }
 
-// Runs write_to(file) on a new file beside `path`, then renames it to `path`. A symbolic link at `path` is
-// replaced, not followed. False with errno, and nothing left behind, if any of that fails.
+// Runs write_to(file) on a new file beside `path`, then renames it to `path`. A symbolic link at
+// `path` is replaced, not followed. False with errno, and nothing left behind, if any of that
+// fails.
 template <typename Write>
 bool replace_file(const char* path, Write&& write_to) {
   char fresh[4096];

@@ -8,7 +8,9 @@
 namespace memo {
 namespace {
 
-std::uint64_t granules_for(std::uint64_t bytes) { return (bytes + kGranule - 1) / kGranule; }
+std::uint64_t granules_for(std::uint64_t bytes) {
+  return (bytes + kGranule - 1) / kGranule;
+}
 
 }  // namespace
 
@@ -19,7 +21,8 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
     return {};
   }
   PageMap& pages = space_->pages;
-  PageMap::Run run = pages.best_fit(lowest_free_.load(std::memory_order_acquire), top_, count, step);
+  PageMap::Run run =
+      pages.best_fit(lowest_free_.load(std::memory_order_acquire), top_, count, step);
   if (run.count == 0) {
     run = {round_up(top_, step), count};
     if (!space_->commit((run.first + count) * kGranule)) {

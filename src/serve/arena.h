@@ -1,11 +1,11 @@
 // The page arena of a lane: serves large blocks that no plan places, in exact pages. Hot.
 //
-// It keeps the memory of freed blocks, up to the peak that was alive at once in the recent past, and gives
-// back what is more: a program whose peak repeats has no page faults, and never holds more than its peak.
-// A slack on top is for streams in no order, whose blocks leave gaps that fit no other.
-// Best fit over the page map keeps fragmentation low, and addresses dense.
-// Source: PRMalloc, 2.1-2.2 (the capacity of the pool is the learned concurrent demand; blocks are kept across
-// iterations and given back beyond it), with pages in place of size bins.
+// It keeps the memory of freed blocks, up to the peak that was alive at once in the recent past,
+// and gives back what is more: a program whose peak repeats has no page faults, and never holds
+// more than its peak. A slack on top is for streams in no order, whose blocks leave gaps that fit
+// no other. Best fit over the page map keeps fragmentation low, and addresses dense. Source:
+// PRMalloc, 2.1-2.2 (the capacity of the pool is the learned concurrent demand; blocks are kept
+// across iterations and given back beyond it), with pages in place of size bins.
 #pragma once
 
 #include <atomic>
@@ -32,12 +32,14 @@ class Arena {
   // Releases the block that starts at `start`; false if none does. Any thread.
   bool free(void* start);
 
-  // Forgets the past peak and gives back all memory that no block uses; the bytes given back. Owner only.
+  // Forgets the past peak and gives back all memory that no block uses; the bytes given back. Owner
+  // only.
   std::uint64_t trim();
-  // How much more than the peak may be kept, as the part 1 / divisor of what comes and goes (the peak less
-  // the least alive in the window); 0: nothing.
+  // How much more than the peak may be kept, as the part 1 / divisor of what comes and goes (the
+  // peak less the least alive in the window); 0: nothing.
   void allow_slack(std::uint64_t divisor) { slack_divisor_ = divisor; }
-  // Lets the peak follow what was alive since the last two calls: the past is forgotten. Owner only.
+  // Lets the peak follow what was alive since the last two calls: the past is forgotten. Owner
+  // only.
   void age();
 
   [[nodiscard]] std::uint64_t live_bytes() const {
@@ -55,13 +57,14 @@ class Arena {
   bool account(const PageMap::Claim& claim, std::uint64_t count);
 
   Space* space_ = nullptr;
-  std::uint64_t top_ = 0;  // granules from here on were never used
-  std::atomic<std::uint64_t> live_{0};   // granules in use
-  std::atomic<std::uint64_t> dirty_{0};  // granules free, but with memory behind them
+  std::uint64_t top_ = 0;                      // granules from here on were never used
+  std::atomic<std::uint64_t> live_{0};         // granules in use
+  std::atomic<std::uint64_t> dirty_{0};        // granules free, but with memory behind them
   std::atomic<std::uint64_t> lowest_free_{0};  // no granule below is free
   std::uint64_t peak_ = 0;         // most granules alive at once in this and the last window
   std::uint64_t window_peak_ = 0;  // and in this window alone
-  std::uint64_t window_least_ = UINT64_MAX;  // least granules alive before an allocation in this window
+  std::uint64_t window_least_ =
+      UINT64_MAX;  // least granules alive before an allocation in this window
   std::uint64_t slack_divisor_ = 0;
   std::uint64_t purged_ = 0;
 };

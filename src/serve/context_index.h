@@ -1,4 +1,5 @@
-// Finds the place in a schedule from the last few sizes asked for. Hot to read, made once per schedule.
+// Finds the place in a schedule from the last few sizes asked for. Hot to read, made once per
+// schedule.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +8,23 @@
 
 namespace memo {
 
-inline constexpr std::uint32_t kContext = 3;  // sizes that name a place; measured on torch, two leave 3-12 places
+inline constexpr std::uint32_t kContext =
+    3;  // sizes that name a place; measured on torch, two leave 3-12 places
 inline constexpr std::uint32_t kNoStep = UINT32_MAX;
 
 class ContextIndex {
  public:
   // Number of 32-bit words that build() needs for a schedule of `count` steps.
   static std::uint64_t words(std::uint32_t count);
-  // Enters every place of the (cyclic) schedule; `memory` is zeroed, of words(count), and outlives the index.
+  // Enters every place of the (cyclic) schedule; `memory` is zeroed, of words(count), and outlives
+  // the index.
   void build(const Schedule& schedule, std::uint32_t* memory);
 
-  // The step whose size and whose two predecessors' sizes are `recent` (oldest first), and that comes first
-  // at or after `from` in cyclic order; kNoStep if there is none among the first few candidates.
-  [[nodiscard]] std::uint32_t find(const Schedule& schedule, const std::uint64_t (&recent)[kContext],
+  // The step whose size and whose two predecessors' sizes are `recent` (oldest first), and that
+  // comes first at or after `from` in cyclic order; kNoStep if there is none among the first few
+  // candidates.
+  [[nodiscard]] std::uint32_t find(const Schedule& schedule,
+                                   const std::uint64_t (&recent)[kContext],
                                    std::uint32_t from) const;
 
  private:

@@ -167,6 +167,8 @@ PageMap::Run PageMap::next_dirty(std::uint64_t from, std::uint64_t to, std::uint
   return {};
 }
 
-void PageMap::mark_clean(std::uint64_t first, std::uint64_t count) { fill(first, count, 0); }
+void PageMap::mark_clean(std::uint64_t first, std::uint64_t count) {
+  fill(first, count, 0);
+}
 
 }  // namespace memo

@@ -1,8 +1,9 @@
-// The page map: what makes serving safe. A byte for each granule of a space tells whether it is in use; a
-// claim needs every granule free, and a claim is the only way to get one. Hot.
+// The page map: what makes serving safe. A byte for each granule of a space tells whether it is in
+// use; a claim needs every granule free, and a claim is the only way to get one. Hot.
 //
-// One thread at a time claims, extends or shrinks (the lane's owner); any thread releases. A block's granules
-// belong to it from a successful claim until its release, whatever plan or thread is wrong.
+// One thread at a time claims, extends or shrinks (the lane's owner); any thread releases. A
+// block's granules belong to it from a successful claim until its release, whatever plan or thread
+// is wrong.
 //
 //   granule   0        1        2        3        4
 //   state   [start|used][used][used|  ] [dirty]  [0]      length[0] = 3
@@ -16,23 +17,26 @@ class PageMap {
  public:
   struct Claim {
     bool granted = false;
-    std::uint64_t dirty = 0;  // of the granules granted, those that hold old bytes; the others are zero
+    std::uint64_t dirty =
+        0;  // of the granules granted, those that hold old bytes; the others are zero
   };
 
   PageMap() = default;
-  // Zeroed arrays with an element for each granule, `state` aligned to 8 bytes, which outlive the map.
+  // Zeroed arrays with an element for each granule, `state` aligned to 8 bytes, which outlive the
+  // map.
   PageMap(std::uint8_t* state, std::uint32_t* length) : state_(state), length_(length) {}
 
   // Takes [first, first + count) if all of it is free. Requires 1 <= count < 2^32.
   Claim claim(std::uint64_t first, std::uint64_t count);
 
-  // Gives back the block that starts at `first`; its length in granules, or 0 if none starts there (a pointer
-  // into the middle, or a second free), in which case nothing changes.
+  // Gives back the block that starts at `first`; its length in granules, or 0 if none starts there
+  // (a pointer into the middle, or a second free), in which case nothing changes.
   std::uint64_t release(std::uint64_t first);
 
   // Makes the block at `first` longer in place, if the granules behind it are free.
   Claim extend(std::uint64_t first, std::uint64_t count);
-  // Makes the block at `first` shorter: gives back the granules from first + count on, and tells how many.
+  // Makes the block at `first` shorter: gives back the granules from first + count on, and tells
+  // how many.
   std::uint64_t shrink(std::uint64_t first, std::uint64_t count);
 
   // Granules of the block that starts at `first`, 0 if none starts there.
@@ -42,8 +46,9 @@ class PageMap {
     std::uint64_t first = 0;
     std::uint64_t count = 0;  // 0: none was found
   };
-  // Where inside [from, to) to place `count` granules at a multiple of `alignment` (in granules, a power of
-  // two): where the fewest of them lack memory, and among such places in the smallest free run.
+  // Where inside [from, to) to place `count` granules at a multiple of `alignment` (in granules, a
+  // power of two): where the fewest of them lack memory, and among such places in the smallest free
+  // run.
   [[nodiscard]] Run best_fit(std::uint64_t from, std::uint64_t to, std::uint64_t count,
                              std::uint64_t alignment) const;
   // The next free run inside [from, to).
@@ -51,7 +56,8 @@ class PageMap {
   // The next free run of dirty granules inside [from, to), at most `most` long.
   [[nodiscard]] Run next_dirty(std::uint64_t from, std::uint64_t to, std::uint64_t most) const;
 
-  // Marks free granules of [first, first + count) as clean: their memory was given back and reads as zero.
+  // Marks free granules of [first, first + count) as clean: their memory was given back and reads
+  // as zero.
   void mark_clean(std::uint64_t first, std::uint64_t count);
 
  private:

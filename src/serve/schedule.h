@@ -1,5 +1,6 @@
-// What a plan becomes for serving: one step for each allocation of an iteration, in order. Immutable once
-// published; any number of lanes read it at once. Hot: plain arrays, made by src/learn or src/io.
+// What a plan becomes for serving: one step for each allocation of an iteration, in order.
+// Immutable once published; any number of lanes read it at once. Hot: plain arrays, made by
+// src/learn or src/io.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +14,19 @@ inline constexpr std::uint64_t kUnplanned = UINT64_MAX;
 
 struct Step {
   std::uint64_t size = 0;             // bytes, must be equal for the step to match
-  std::uint64_t offset = kUnplanned;  // bytes from the slab's start, a multiple of kGranule and of the
-                                      // alignment; kUnplanned: the block outlives its iteration, the
-                                      // next allocator has it
-  std::uint64_t site = 0;             // hash of the call stack when learned, 0 if unknown
-  std::uint8_t alignment_log2 = 0;    // the greatest alignment that the learned calls asked for
+  std::uint64_t offset = kUnplanned;  // bytes from the slab's start, a multiple of kGranule and of
+                                      // the alignment; kUnplanned: the block outlives its
+                                      // iteration, the next allocator has it
+  std::uint64_t site = 0;           // hash of the call stack when learned, 0 if unknown
+  std::uint8_t alignment_log2 = 0;  // the greatest alignment that the learned calls asked for
 };
 
 struct Schedule {
-  const Step* steps = nullptr;       // steps[0 .. count), owned by whoever made the schedule
-  std::uint32_t count = 0;           // allocations in one iteration, at least 1
-  std::uint64_t height = 0;          // bytes of slab that the plan needs, a multiple of kGranule
-  std::uint64_t lower_bound = 0;     // greatest sum of bytes (as asked for) alive at once, planned steps only
+  const Step* steps = nullptr;  // steps[0 .. count), owned by whoever made the schedule
+  std::uint32_t count = 0;      // allocations in one iteration, at least 1
+  std::uint64_t height = 0;     // bytes of slab that the plan needs, a multiple of kGranule
+  std::uint64_t lower_bound =
+      0;  // greatest sum of bytes (as asked for) alive at once, planned steps only
   double plan_seconds = 0;
 };
 

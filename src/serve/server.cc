@@ -9,7 +9,8 @@ namespace {
 
 // Calls that are judged together at least; fewer would take a short detour for a changed program.
 constexpr std::uint32_t kWindow = 32;
-// Misses in a row that need no window to be judged: more than any detour seen between two matching calls.
+// Misses in a row that need no window to be judged: more than any detour seen between two matching
+// calls.
 constexpr std::uint32_t kMostInRow = 256;
 // Steps that may be missing at once and still be skipped without a look at the context.
 constexpr std::uint32_t kLookAhead = 8;
@@ -47,7 +48,8 @@ Server::Placement Server::next(std::uint64_t size, std::uint64_t alignment, Page
   } else if (alignment > kGranule && alignment > (1ULL << step.alignment_log2)) {
     placement.miss = Miss::kAlignment;
   } else {
-    const PageMap::Claim claim = pages.claim(step.offset / kGranule, (size + kGranule - 1) / kGranule);
+    const PageMap::Claim claim =
+        pages.claim(step.offset / kGranule, (size + kGranule - 1) / kGranule);
     placement.miss = claim.granted ? Miss::kNone : Miss::kOccupied;
     placement.offset = step.offset;
     placement.dirty = claim.dirty != 0;

@@ -1,9 +1,9 @@
 // The server of one lane: follows the schedule and places each allocation where the plan says. Hot.
 //
-// It works on a page map alone; whose memory lies behind, it does not know. Position first: the next call is
-// taken for the next step, its size always verified. When they differ, the call goes elsewhere and the place
-// is found again from the sizes of the last calls, so that an extra, a missing or a changed call costs only
-// itself and a step or two.
+// It works on a page map alone; whose memory lies behind, it does not know. Position first: the
+// next call is taken for the next step, its size always verified. When they differ, the call goes
+// elsewhere and the place is found again from the sizes of the last calls, so that an extra, a
+// missing or a changed call costs only itself and a step or two.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class Server {
   struct Placement {
     std::uint64_t offset = kUnplanned;  // bytes from the slab's start, where miss is kNone
     Miss miss = Miss::kOrder;
-    bool dirty = true;  // the place may hold old bytes
+    bool dirty = true;     // the place may hold old bytes
     bool wrapped = false;  // the call ended an iteration
   };
   // The next allocation of the stream; the granules of a placement are claimed in `pages`.
@@ -34,7 +34,8 @@ class Server {
 
   [[nodiscard]] const Schedule* schedule() const { return schedule_; }
   [[nodiscard]] std::uint32_t position() const { return position_; }
-  // True when most of the last iteration's calls (at least kWindow) did not match: the program has changed.
+  // True when most of the last iteration's calls (at least kWindow) did not match: the program has
+  // changed.
   [[nodiscard]] bool lost() const { return lost_; }
 
  private:

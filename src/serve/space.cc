@@ -33,7 +33,9 @@ bool commit_array(char* array, std::uint64_t each, std::uint64_t from, std::uint
 
 }  // namespace
 
-std::uint64_t Space::record_bytes(std::uint64_t bytes) { return layout(bytes).end; }
+std::uint64_t Space::record_bytes(std::uint64_t bytes) {
+  return layout(bytes).end;
+}
 
 void Space::open(char* base, char* records, std::uint64_t bytes) {
   base_ = base;

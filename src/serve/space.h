@@ -1,11 +1,11 @@
 // Spaces: the parts of one reserved region of addresses in which slabs and arenas lie. Hot.
 //
-//   region  | space 0 (arena of lane 0) | space 1 (slab of lane 0) | space 2 (arena of lane 1) | ...
-//   space   | committed: readable, writable | reserved: no access                               |
+//   region  | space 0 (arena of lane 0) | space 1 (slab of lane 0) | space 2 (arena of lane 1) |
+//   ... space   | committed: readable, writable | reserved: no access |
 //
-// One range check tells whether a pointer is ours, one shift tells whose. Address space is reserved once, at
-// the first large allocation; memory is committed in steps as it is needed, so that neither a limit on data
-// nor strict overcommit counts more than is used.
+// One range check tells whether a pointer is ours, one shift tells whose. Address space is reserved
+// once, at the first large allocation; memory is committed in steps as it is needed, so that
+// neither a limit on data nor strict overcommit counts more than is used.
 #pragma once
 
 #include <atomic>
@@ -19,13 +19,14 @@ namespace memo {
 
 class Space {
  public:
-  // Takes [base, base + bytes) of reserved addresses, and `records` (record_bytes(bytes), reserved as well).
+  // Takes [base, base + bytes) of reserved addresses, and `records` (record_bytes(bytes), reserved
+  // as well).
   void open(char* base, char* records, std::uint64_t bytes);
   static std::uint64_t record_bytes(std::uint64_t bytes);
 
-  // Makes [0, bytes) usable; false where the limit or the system refuses. One granule more than asked is
-  // always readable, since kernels read up to 128 bytes past the end of a tensor by design (XNNPACK).
-  // Owner only.
+  // Makes [0, bytes) usable; false where the limit or the system refuses. One granule more than
+  // asked is always readable, since kernels read up to 128 bytes past the end of a tensor by design
+  // (XNNPACK). Owner only.
   bool commit(std::uint64_t bytes);
 
   [[nodiscard]] char* base() const { return base_; }

@@ -15,11 +15,12 @@ enum class Op : std::uint8_t {
 inline constexpr std::uint32_t kAlive = UINT32_MAX;
 
 // Time is counted in steps: the number of large allocations that the owning thread has made so far.
-// An allocation's birth is its index in the stream. A block lives during [birth, death): when it is freed
-// after allocation k-1 and before allocation k of its owner (by whichever thread), its death is k.
+// An allocation's birth is its index in the stream. A block lives during [birth, death): when it is
+// freed after allocation k-1 and before allocation k of its owner (by whichever thread), its death
+// is k.
 struct Allocation {
-  std::uint64_t size = 0;       // bytes asked for
-  std::uint64_t site = 0;       // hash of the call stack, 0 if unknown; a witness, not a name
+  std::uint64_t size = 0;        // bytes asked for
+  std::uint64_t site = 0;        // hash of the call stack, 0 if unknown; a witness, not a name
   std::uint32_t death = kAlive;  // step of the free, kAlive while it lives
   std::uint8_t alignment_log2 = 0;
   Op op = Op::k_malloc;

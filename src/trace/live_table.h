@@ -1,15 +1,15 @@
-// The live table: one 64-bit word for each block that is alive, a tagged pointer of 48 address bits and a
-// 16-bit allocation id above them. Hot and lock-free.
+// The live table: one 64-bit word for each block that is alive, a tagged pointer of 48 address bits
+// and a 16-bit allocation id above them. Hot and lock-free.
 //
 //   63        48 47                                  0
 //   +-----------+-------------------------------------+
 //   |    id     |               address               |
 //   +-----------+-------------------------------------+
 //
-// malloc and free of one address race on different threads; the word tells the generations apart, and
-// compare-and-swap lets exactly one free claim it. A slot belongs to a granule of a space, so a look-up is an
-// index, and the table's memory is bounded by the space's.
-// Source: MemoMalloc thesis, 3.1 and listing 4.
+// malloc and free of one address race on different threads; the word tells the generations apart,
+// and compare-and-swap lets exactly one free claim it. A slot belongs to a granule of a space, so a
+// look-up is an index, and the table's memory is bounded by the space's. Source: MemoMalloc
+// thesis, 3.1 and listing 4.
 #pragma once
 
 #include <atomic>
@@ -46,7 +46,8 @@ class LiveTable {
     std::atomic_ref(words_[slot]).store(pointer.word(), std::memory_order_release);
   }
 
-  // Takes the word of the block at `address` out; false if it was not recorded or somebody else was first.
+  // Takes the word of the block at `address` out; false if it was not recorded or somebody else was
+  // first.
   bool claim(std::uint64_t slot, std::uint64_t address, TaggedPointer& pointer) {
     std::atomic_ref<std::uint64_t> cell(words_[slot]);
     std::uint64_t seen = cell.load(std::memory_order_acquire);

@@ -63,7 +63,8 @@ void Recorder::free(std::uint64_t address, LiveTable& table, std::uint64_t slot,
   if (!table.claim(slot, address, pointer)) {
     return;
   }
-  // The id gives the index modulo 2^16; the newest allocation of that id at this address is the one.
+  // The id gives the index modulo 2^16; the newest allocation of that id at this address is the
+  // one.
   const std::uint32_t now = count();
   for (std::uint64_t index = now - 1 - ((now - 1 - pointer.id()) % kIds); index < now;
        index -= kIds) {

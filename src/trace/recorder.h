@@ -1,7 +1,8 @@
-// The recorder of one lane: an append-only log of its thread's large allocations, into which the frees, from
-// any thread, are entered. Hot. Bounded: when the log is full it stops and says so.
+// The recorder of one lane: an append-only log of its thread's large allocations, into which the
+// frees, from any thread, are entered. Hot. Bounded: when the log is full it stops and says so.
 //
-// Only the owner appends; any thread may enter a death. Indices and deaths count this log's allocations.
+// Only the owner appends; any thread may enter a death. Indices and deaths count this log's
+// allocations.
 #pragma once
 
 #include <atomic>
@@ -30,18 +31,20 @@ struct Mark {
 
 class Recorder {
  public:
-  // Maps memory for `capacity` allocations, with stamps if `stamped`; false where the system refuses.
+  // Maps memory for `capacity` allocations, with stamps if `stamped`; false where the system
+  // refuses.
   bool prepare(std::uint32_t capacity, bool stamped);
   [[nodiscard]] bool ready() const { return log_ != nullptr; }
   [[nodiscard]] bool full() const { return count() >= capacity_; }
 
-  // Appends an allocation of the owner, before which `live` bytes were alive in its arena; its index, or
-  // kNotRecorded when full.
+  // Appends an allocation of the owner, before which `live` bytes were alive in its arena; its
+  // index, or kNotRecorded when full.
   std::uint32_t note(const Allocation& allocation, std::uint64_t live);
   // Ties the allocation `index` to the block at `address`, whose live-table slot is `slot`.
   void bind(std::uint32_t index, std::uint64_t address, LiveTable& table, std::uint64_t slot);
   // Enters the death of the block at `address`, if it is one of this log.
-  void free(std::uint64_t address, LiveTable& table, std::uint64_t slot, std::uint32_t freeing_lane);
+  void free(std::uint64_t address, LiveTable& table, std::uint64_t slot,
+            std::uint32_t freeing_lane);
 
   // The host begins an iteration; kept if stamps are.
   void mark();

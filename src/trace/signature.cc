@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include "src/trace/code_location.h"
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -11,7 +13,8 @@ namespace {
 
 // libunwind's own frames take 8.6 KiB (measured); twice that stays untouched.
 constexpr std::uint64_t kUnwindStack = 20 * 1024;
-constexpr int kDepth = 24;  // deep enough to leave the tensor library, measured on torch: 3-43 distinct stacks
+constexpr int kDepth =
+    24;  // deep enough to leave the tensor library, measured on torch: 3-43 distinct stacks
 
 // int unw_backtrace(void** buffer, int size): return addresses of the caller and its callers.
 using Unwind = int (*)(void**, int);
@@ -53,7 +56,11 @@ std::uint64_t stack_signature(const StackBounds& stack) {
   }
   void* frames[kDepth];
   const int count = unwind(frames, kDepth);
-  return count > 0 ? XXH3_64bits(frames, sizeof(void*) * static_cast<std::size_t>(count)) : 0;
+  std::uint64_t places[kDepth];
+  for (int i = 0; i < count; ++i) {
+    places[i] = code_location(frames[i]);
+  }
+  return count > 0 ? XXH3_64bits(places, sizeof places[0] * static_cast<std::size_t>(count)) : 0;
 }
 
 }  // namespace memo
