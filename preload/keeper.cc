@@ -26,7 +26,9 @@ void* keep(void*) {
 }  // namespace
 
 void start_keeper(const RecursionGuard&) {
-  if (running.load(std::memory_order_relaxed) || running.exchange(true)) {
+  // Creating a thread takes another of the dynamic linker's locks: not in a callback under the first. A later
+  // start of serving will do.
+  if (in_loader() || running.load(std::memory_order_relaxed) || running.exchange(true)) {
     return;
   }
   sigset_t all;

@@ -1,6 +1,7 @@
 // The next allocator: whatever follows this library in the link chain. Hot.
 #pragma once
 
+#include <link.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -13,11 +13,20 @@ class Lane;
 struct ThreadState {
   Lane* lane = nullptr;      // the lane that follows this thread's stream, if it has one
   std::uint32_t inside = 0;  // > 0: allocations of this thread are the library's own
-  bool left = false;         // the thread is ending or has been refused a lane: pass everything on
+  std::uint64_t walk =
+      0;              // frame of the innermost dl_iterate_phdr that was called, see in_loader()
+  bool left = false;  // the thread is ending or has been refused a lane: pass everything on
 };
 static_assert(sizeof(ThreadState) <= 64);
 
 [[gnu::visibility("hidden")]] extern constinit thread_local ThreadState t_state;
+
+// True in a callback of dl_iterate_phdr, which runs under the dynamic linker's lock: further down
+// the stack than the walk's frame. An exception may have ended the walk; then this is true for deep
+// calls without need, until the next walk.
+inline bool in_loader() {
+  return reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)) < t_state.walk;
+}
 
 // While one lives, every allocation of this thread goes to the next allocator. Passed to functions
 // that allocate (the cold parts) as a proof that it is held.

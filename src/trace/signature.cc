@@ -1,5 +1,7 @@
 #include "src/trace/signature.h"
 
+#include "src/base/guard.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -51,7 +53,7 @@ StackBounds find_stack_bounds() {
 }
 
 std::uint64_t stack_signature(const StackBounds& stack) {
-  if (unwind == nullptr || stack.room() < kUnwindStack) {
+  if (unwind == nullptr || in_loader() || stack.room() < kUnwindStack) {
     return 0;
   }
   void* frames[kDepth];
