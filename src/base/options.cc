@@ -1,7 +1,7 @@
 #include "src/base/options.h"
 
 #include <unistd.h>
-#include <cstdio>
+#include <charconv>
 #include <cstring>
 
 #include "src/base/message.h"
@@ -137,7 +137,7 @@ bool expand_path(std::string_view path, char* result, std::uint64_t room) {
     if (path[i] == '%' && i + 1 < path.size() && (path[i + 1] == 'p' || path[i + 1] == 'h')) {
       ++i;
       if (path[i] == 'p') {
-        std::snprintf(piece, sizeof piece, "%d", static_cast<int>(getpid()));
+        *std::to_chars(piece, piece + sizeof piece - 1, getpid()).ptr = '\0';
       } else if (gethostname(piece, sizeof piece - 1) != 0) {
         std::strcpy(piece, "unknown");
       }
