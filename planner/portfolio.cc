@@ -1,5 +1,9 @@
-// The default planner: the cheapest strategies first, until the target or the deadline. Cold.
+// The default planner: the cheapest strategies first, then the searches by turns, until the target
+// or the deadline. Cold.
+#include "planner/canonical_search.h"
+#include "planner/decide.h"
 #include "planner/orders.h"
+#include "planner/squeaky_wheel.h"
 #include "planner/strategies.h"
 
 namespace dsa {
@@ -13,22 +17,26 @@ class Best {
   // True when there is nothing left to do.
   bool take(Found found) {
     if (found.infeasible) {
-      best_.infeasible = true;
-      best_.reason = found.reason;
+      best_ = std::move(found);
       return true;
     }
     if (found.offsets) {
       const Bytes height = height_of(model_, *found.offsets);
-      if (!best_.offsets || height < height_) {
+      const bool better = !best_.offsets || height < height_;
+      if (better) {
         height_ = height;
-        best_ = std::move(found);
+        best_.offsets = std::move(found.offsets);
+        best_.reason = {};
       }
+      // What is proved of a plan is proved of the best.
+      best_.optimal = (best_.optimal && !better) || found.optimal;
     } else if (!best_.offsets) {
       best_.reason = found.reason;
     }
     return best_.offsets && (height_ <= budget_.target() || best_.optimal);
   }
 
+  const std::optional<Offsets>& offsets() const { return best_.offsets; }
   Found result() { return std::move(best_); }
 
  private:
@@ -38,8 +46,41 @@ class Best {
   Bytes height_ = 0;
 };
 
-// Above this many items a first-fit in any order costs more than all skyline passes together.
-constexpr std::size_t kFewItems = 20000;
+// A first-fit looks at all neighbours of each item: with more items than this, skyline passes are
+// cheaper, and as good.
+constexpr std::size_t kFewItems = 2000;
+// The exact search decides nothing about more items than this in any useful time.
+constexpr std::size_t kMostExact = 5000;
+
+// Squeaky wheel and exact search, each for longer and longer: which one it takes shows only so.
+void search_by_turns(const Model& model, const Budget& budget, Best& best) {
+  const bool exact = model.items.size() <= kMostExact;
+  SqueakyWheel wheel(model, budget.seed());
+  std::uint64_t turn = budget.seed();
+  for (double slice = 0.02; !budget.expired(); slice *= 2, ++turn) {
+    wheel.run(budget.part(budget.target(), exact ? slice : budget.remaining(), turn));
+    if (wheel.best() && best.take({.offsets = wheel.best()})) {
+      return;
+    }
+    if (!exact) {
+      if (wheel.exhausted()) {
+        return;
+      }
+      continue;
+    }
+    if (can_decide(model)) {
+      // Most of the time: what squeaky wheel reaches, it reaches soon.
+      if (best.take(
+              minimize(model, *best.offsets(), budget.part(budget.target(), 5 * slice, turn)))) {
+        return;
+      }
+    } else if (best.take(canonical_search(model, *best.offsets(),
+                                          budget.part(budget.target(), 5 * slice, turn))) ||
+               (wheel.exhausted() && !can_search(model))) {
+      return;
+    }
+  }
+}
 
 }  // namespace
 
@@ -49,9 +90,14 @@ Found portfolio(const Model& model, const Budget& budget) {
   if (few && best.take(greedy_by_size(model, budget))) {
     return best.result();
   }
-  if (best.take(skyline(model, budget))) {
+  if (best.take(skyline(model, budget)) || !best.offsets()) {
     return best.result();
   }
+  if (few && (best.take(best_fit(model, budget)) || best.take(greedy_by_breadth(model, budget)) ||
+              best.take(settle(model, *best.offsets(), budget)))) {
+    return best.result();
+  }
+  search_by_turns(model, budget, best);
   return best.result();
 }
 

@@ -25,13 +25,15 @@ class Budget {
         seconds_(options.seconds),
         stop_(options.stop),
         target_(options.capacity.value_or(bound)),
+        has_capacity_(options.capacity.has_value()),
         seed_(options.seed) {
     target_ = target_ < bound ? bound : target_;
   }
 
-  // The same stop signal and seed, for a target and at most so many seconds of what is left.
-  Budget part(Bytes target, double seconds) const {
+  // The same stop signal, for a target and at most so many seconds of what is left.
+  Budget part(Bytes target, double seconds, std::uint64_t seed) const {
     Budget other = *this;
+    other.seed_ = seed;
     other.start_ = Clock::now();
     other.seconds_ = std::min(seconds, remaining());
     other.target_ = target;
@@ -44,7 +46,8 @@ class Budget {
     return (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) || elapsed() >= seconds_;
   }
 
-  Bytes target() const { return target_; }  // a plan of this height is good enough
+  Bytes target() const { return target_; }             // a plan of this height is good enough
+  bool has_capacity() const { return has_capacity_; }  // only a plan of at most the target counts
   std::uint64_t seed() const { return seed_; }
 
  private:
@@ -52,6 +55,7 @@ class Budget {
   double seconds_;
   const std::atomic<bool>* stop_;
   Bytes target_;
+  bool has_capacity_;
   std::uint64_t seed_;
 };
 

@@ -1,0 +1,45 @@
+// Skyline passes that learn from each other. Cold.
+//
+// When a pass raises a segment so far that the section's remaining buffers cannot fit below the
+// target any more, the buffers that cross it and were left over should have been placed earlier:
+// their priority rises, and the next pass takes them earlier. The squeaky wheel gets the grease.
+// Source: Joslin & Clements, "Squeaky Wheel Optimization", 1999.
+#pragma once
+
+#include <random>
+
+#include "planner/skyline.h"
+#include "planner/stabbing.h"
+#include "planner/strategy.h"
+
+namespace dsa {
+
+class SqueakyWheel {
+ public:
+  SqueakyWheel(const Model& model, std::uint64_t seed);
+
+  // Passes until the target is reached, nothing is left to learn or the budget is spent. Goes on
+  // where the last call ended.
+  void run(const Budget& budget);
+  bool exhausted() const { return exhausted_; }  // nothing is left to learn
+
+  const std::optional<Offsets>& best() const { return best_; }
+  Bytes best_height() const { return height_; }
+
+ private:
+  void blame(const Span& span, Bytes rise, Bytes target);
+
+  const Model& model_;
+  Skyline sky_;
+  Stabbing alive_;
+  std::mt19937_64 random_;
+  std::vector<double> priority_;
+  Order order_;
+  std::vector<Bytes> waste_;  // by section, of this pass
+  std::vector<std::uint8_t> blamed_;
+  std::optional<Offsets> best_;
+  Bytes height_ = 0;
+  bool exhausted_ = false;
+};
+
+}  // namespace dsa
