@@ -45,7 +45,7 @@ Server::Placement Server::next(std::uint64_t size, std::uint64_t alignment, Page
   }
   if (step.offset == kUnplanned) {
     placement.miss = Miss::kLeftOut;
-  } else if (alignment > kGranule && alignment > (1ULL << step.alignment_log2)) {
+  } else if (alignment > kGranule && (step.offset & (alignment - 1)) != 0) {
     placement.miss = Miss::kAlignment;
   } else {
     const PageMap::Claim claim =

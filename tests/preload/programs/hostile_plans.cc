@@ -1,0 +1,128 @@
+// A planner that is wrong in everything: plan files whose steps lie anywhere in the slab, over each
+// other and at alignments that they do not have, with a checksum that says they are whole. The page
+// map alone must keep every block's contents its own. The program starts itself: first to have a
+// plan written, then to be served from the falsified ones.
+#include <malloc.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <string>
+#include <vector>
+
+#include "support.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+extern char** environ;
+
+namespace {
+
+// The layout of src/io/plan_file.cc: a header of 40 bytes with the checksum at its end, and then
+// for each plan a header of 24 bytes (height first, number of steps at 16) and steps of 32 (offset
+// at 8, the logarithm of the alignment at 24).
+constexpr std::size_t kFileHeader = 40, kChecksum = 32, kPlanHeader = 24, kStep = 32;
+constexpr std::uint64_t kPage = 4096;
+
+template <typename Value>
+Value& at(std::vector<char>& bytes, std::size_t offset) {
+  CHECK(offset + sizeof(Value) <= bytes.size());
+  return *reinterpret_cast<Value*>(bytes.data() + offset);
+}
+
+std::uint64_t next_random() {
+  static std::uint64_t state = 12345;
+  state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+  return state >> 33;
+}
+
+std::size_t falsify(std::vector<char>& bytes) {
+  std::size_t changed = 0;
+  for (std::size_t plan = kFileHeader; plan < bytes.size();) {
+    const auto height = at<std::uint64_t>(bytes, plan);
+    const auto count = at<std::uint32_t>(bytes, plan + 16);
+    for (std::size_t step = plan + kPlanHeader; step < plan + kPlanHeader + count * kStep;
+         step += kStep, ++changed) {
+      const auto size = at<std::uint64_t>(bytes, step);
+      if (size <= height) {
+        at<std::uint64_t>(bytes, step + 8) = next_random() % ((height - size) / kPage + 1) * kPage;
+      }
+      at<std::uint64_t>(bytes, step + 24) = next_random() % 30;
+    }
+    plan += kPlanHeader + count * kStep;
+  }
+  at<std::uint64_t>(bytes, kChecksum) =
+      XXH3_64bits(bytes.data() + kFileHeader, bytes.size() - kFileHeader);
+  return changed;
+}
+
+std::vector<char> load(const char* path) {
+  std::vector<char> bytes;
+  if (FILE* file = fopen(path, "rb")) {
+    for (int c = getc(file); c != EOF; c = getc(file))
+      bytes.push_back(static_cast<char>(c));
+    fclose(file);
+  }
+  return bytes;
+}
+
+void save(const char* path, const std::vector<char>& bytes) {
+  FILE* file = fopen(path, "wb");
+  CHECK(file && fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() && fclose(file) == 0);
+}
+
+// Overlapping lifetimes and one strict alignment; every block is filled and compared.
+void iterate() {
+  void* blocks[kStepCount];
+  void* aligned = nullptr;
+  take_steps(blocks);
+  CHECK(posix_memalign(&aligned, MIB(1), KIB(200)) == 0);
+  CHECK(reinterpret_cast<std::uintptr_t>(aligned) % MIB(1) == 0);
+  fill(aligned, KIB(200), 99);
+  for (unsigned i = 0; i < kStepCount; i += 2) {
+    CHECK(filled(blocks[i], step_size(i), i));
+    free(blocks[i]);
+    blocks[i] = calloc(1, step_size(i) + KIB(4));
+    CHECK(blocks[i] && all_zero(blocks[i], step_size(i) + KIB(4)));
+    fill(blocks[i], step_size(i), i);
+  }
+  CHECK(filled(aligned, KIB(200), 99));
+  free(aligned);
+  free_steps(blocks);
+}
+
+void start_child(const char* name, const std::string& plans) {
+  setenv("MEMOMALLOC_PLAN_FILE", plans.c_str(), 1);
+  char* arguments[] = {const_cast<char*>(name), const_cast<char*>("child"), nullptr};
+  pid_t child = -1;
+  int status = 0;
+  CHECK(posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, arguments, environ) == 0);
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2) {
+    for (int i = 0; i < 60; ++i)
+      iterate();
+    return 0;
+  }
+  const std::string plans = "/tmp/hostile_plans." + std::to_string(getpid());
+  start_child(argv[0], plans);
+  const std::vector<char> good = load(plans.c_str());
+  if (serving_expected())
+    CHECK(good.size() > kFileHeader);
+  for (int i = 0; i < 25; ++i) {
+    if (!good.empty()) {
+      std::vector<char> bytes = good;
+      CHECK(falsify(bytes) >= kStepCount);
+      save(plans.c_str(), bytes);
+    }
+    start_child(argv[0], plans);
+  }
+  unlink(plans.c_str());
+  printf("hostile plans ok\n");
+  return 0;
+}
