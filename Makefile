@@ -62,6 +62,7 @@ $(O)/%.o: %.cc $(O)/.flags
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CXX  $<")
 	$(Q)$(CXX) $(COMMON) $(KIND) -MMD -MP -c $< -o $@
+$(O)/src/cli/report_assets.o: $(wildcard src/cli/report/*)
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
 
 $(B)/libmemomalloc.so: $(so_obj) preload/exports.map

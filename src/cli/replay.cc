@@ -54,6 +54,7 @@ int replay(int argc, char** argv) {
   std::string path;
   std::string addresses_path;
   int iterations = 1;
+  bool no_touch = false;
   CLI::App app(
       "Performs a recorded trace's allocations, writing to each page of each block, on whatever "
       "allocator\n"
@@ -64,6 +65,7 @@ int replay(int argc, char** argv) {
   app.add_option("--iterations", iterations, "times to play the whole trace")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
+  app.add_flag("--no-touch", no_touch, "leave the pages unwritten: the allocator's own work only");
   app.add_option("--addresses", addresses_path,
                  "write thread, size and address of each allocation of the last iteration as CSV")
       ->type_name("FILE");
@@ -83,7 +85,7 @@ int replay(int argc, char** argv) {
     }
   }
   const rusage before = usage_now();
-  const ReplayResult result = replay_trace(trace, iterations);
+  const ReplayResult result = replay_trace(trace, iterations, !no_touch);
   if (result.refused_bytes != 0) {
     std::fprintf(stderr, "memomalloc replay: the allocator refused %llu bytes\n",
                  static_cast<unsigned long long>(result.refused_bytes));

@@ -51,8 +51,8 @@ void touch(void* block, std::uint64_t size) {
 
 class Player {
  public:
-  Player(const ReplayTrace& trace, int iterations)
-      : trace_(trace), iterations_(iterations), blocks_(trace.blocks) {
+  Player(const ReplayTrace& trace, int iterations, bool touch)
+      : trace_(trace), iterations_(iterations), touch_(touch), blocks_(trace.blocks) {
     result_.seconds.resize(static_cast<std::size_t>(iterations));
     result_.addresses.resize(trace.blocks);
     turns_.resize(trace.threads);
@@ -122,7 +122,9 @@ class Player {
       return;
     }
     result_.addresses[event.block] = reinterpret_cast<std::uintptr_t>(block);
-    touch(block, event.size);
+    if (touch_) {
+      touch(block, event.size);
+    }
   }
 
   void end_iteration(std::size_t iteration) {
@@ -137,6 +139,7 @@ class Player {
 
   const ReplayTrace& trace_;
   const int iterations_;
+  const bool touch_;
   std::vector<void*> blocks_;
   std::vector<std::vector<std::uint32_t>> turns_;  // thread -> its events
   std::atomic<std::uint32_t> turn_ = 0;
@@ -199,8 +202,8 @@ std::string read_replay(const std::string& path, ReplayTrace& trace) {
   return error;
 }
 
-ReplayResult replay_trace(const ReplayTrace& trace, int iterations) {
-  return Player(trace, iterations).play();
+ReplayResult replay_trace(const ReplayTrace& trace, int iterations, bool touch) {
+  return Player(trace, iterations, touch).play();
 }
 
 }  // namespace memo::cli

@@ -38,8 +38,8 @@ struct ReplayResult {
   std::uint64_t refused_bytes = 0;        // size of the request that failed; 0: none did
 };
 
-// Plays the whole trace `iterations` times, writing a byte into each page of each block. Blocks
-// that the trace leaves allocated are freed at the end of each iteration.
-ReplayResult replay_trace(const ReplayTrace& trace, int iterations);
+// Plays the whole trace `iterations` times and, with `touch`, writes a byte into each page of each
+// block. Blocks that the trace leaves allocated are freed at the end of each iteration.
+ReplayResult replay_trace(const ReplayTrace& trace, int iterations, bool touch);
 
 }  // namespace memo::cli

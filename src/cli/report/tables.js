@@ -1,0 +1,72 @@
+// Tables and tiles.
+function fillTable(table, headings, rows, onRow) {
+  table.replaceChildren();
+  const head = element("tr", "", element("thead", "", table));
+  for (const heading of headings) element("th", heading, head);
+  const body = element("tbody", "", table);
+  for (const row of rows) {
+    const line = element("tr", "", body);
+    for (const cell of row.cells) element("td", cell, line);
+    onRow?.(row, line);
+  }
+}
+
+function fillTiles(tiles) {
+  byId("tiles").replaceChildren();
+  for (const [label, value, title] of tiles) {
+    const tile = element("div", "", byId("tiles"));
+    element("b", value, tile);
+    element("span", label, tile);
+    tile.title = title || "";
+  }
+}
+
+// The sites of an iteration's blocks, those with the most bytes first.
+function topSites(blocks, names, most) {
+  const sites = new Map();
+  for (const block of blocks) {
+    const sum = sites.get(block.site) || {site: block.site, blocks: 0, bytes: 0, steps: 0, largest: 0};
+    sum.blocks += 1;
+    sum.bytes += block.size;
+    sum.steps += block.steps;
+    sum.largest = Math.max(sum.largest, block.size);
+    sites.set(block.site, sum);
+  }
+  const all = [...sites.values()].sort((a, b) => b.bytes - a.bytes);
+  const total = all.reduce((sum, site) => sum + site.bytes, 0);
+  return all.slice(0, most).map((site) => ({
+    site: site.site,
+    cells: [names[site.site], count(site.blocks), bytes(site.bytes), percent(site.bytes, total),
+            bytes(site.largest), (site.steps / site.blocks).toFixed(1)],
+  }));
+}
+
+const kReasons = {
+  size: "the planned step expects another size: shapes change",
+  order: "the call is not the planned one; the place in the plan was sought again",
+  alignment: "a stricter alignment than planned",
+  occupied: "a block that outlived its plan was still in the place",
+  unplanned: "the plan leaves the block out, since it outlives its iteration",
+  limit: "the slab limit or the system refused memory: see MEMOMALLOC_SLAB_LIMIT",
+  busy: "the lane was in use by a signal handler or by maintenance",
+  realloc: "grown by realloc inside the next allocator",
+};
+
+function fillStatistics(statistics) {
+  byId("statistics").hidden = !statistics;
+  if (!statistics) return;
+  const fallback = Object.entries(statistics.fallback || {}).filter(([, calls]) => calls > 0)
+    .sort((a, b) => b[1] - a[1]);
+  fillTable(byId("fallbacks"), ["not served because", "allocations", "share", "meaning"],
+    fallback.length ? fallback.map(([reason, calls]) => ({cells: [reason, count(calls),
+      percent(calls, statistics.large_allocations), kReasons[reason] || ""]}))
+                    : [{cells: ["no fallbacks", "0", "-", ""]}]);
+  const flat = Object.entries(statistics).flatMap(([name, value]) =>
+    value !== null && typeof value === "object" && name !== "fallback"
+      ? Object.entries(value).map(([inner, number]) => [`${name}.${inner}`, number])
+      : typeof value === "object" ? [] : [[name, value]]);
+  fillTable(byId("counters"), ["statistic", "value"], flat.map(([name, value]) => ({
+    cells: [name, typeof value !== "number" ? String(value)
+                  : /bytes/.test(name) ? `${bytes(value)} (${count(value)})` : count(value)],
+  })));
+}

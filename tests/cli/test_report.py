@@ -1,0 +1,215 @@
+"""`memomalloc report`: the page in a real browser, and the exports."""
+
+import json
+import pathlib
+import pickle
+import random
+import re
+import tempfile
+import time
+import unittest
+
+from browser import PROGRAM, Browser
+from support import GOLDEN, memomalloc
+
+MOBILENET = GOLDEN / "traces/mobilenet_v2_b8.csv.gz"
+STATISTICS = {"version": "0.1.0", "pid": 7, "phase": "serving", "large_allocations": 1000, "large_bytes": 5 << 20,
+              "served_bytes": 4 << 20, "fallback": {"size": 12, "order": 3, "limit": 0},
+              "since_serving": {"large_bytes": 4 << 20, "served_bytes": 4 << 20}}
+
+
+def random_trace(blocks, seed):
+    """Blocks of random sizes and lifetimes; nothing repeats."""
+    choose = random.Random(seed)
+    lines, alive = ["op,thread,block,size,alignment,site"], []
+    for block in range(blocks):
+        lines.append(f"malloc,0,{block},{choose.randint(70000, 4000000)},1,{choose.randrange(1, 9):x}")
+        alive.append(block)
+        while len(alive) > choose.randint(20, 60):
+            lines.append(f"free,0,{alive.pop(choose.randrange(len(alive)))},0,1,0")
+    return "\n".join(lines) + "\n"
+
+
+class ReportCase(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def report(self, *words, code=0):
+        process = memomalloc("report", *words, "-o", self.folder / "report.html")
+        self.assertEqual(code, process.returncode, process.stderr)
+        return process
+
+    def data(self):
+        page = (self.folder / "report.html").read_text()
+        return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+class Files(ReportCase):
+    def test_the_plan_of_one_iteration(self):
+        self.report(MOBILENET)
+        thread, = self.data()["threads"]
+        blocks = thread["blocks"]
+        self.assertEqual(thread["period"]["length"], len(blocks["size"]))
+        self.assertGreaterEqual(thread["height"], thread["lowerBound"])
+        self.assertGreater(thread["glibcBytes"], thread["lowerBound"])
+        for places in (blocks["offset"], blocks["glibc"]):
+            rows = list(zip(blocks["lower"], blocks["upper"], places, blocks["size"]))
+            for i, (lower, upper, place, size) in enumerate(rows):
+                for other in rows[:i]:
+                    if lower < other[1] and other[0] < upper:
+                        self.assertTrue(place + size <= other[2] or other[2] + other[3] <= place)
+
+    def test_nothing_is_fetched(self):
+        self.report(MOBILENET)
+        page = (self.folder / "report.html").read_text()
+        self.assertEqual([], re.findall(r'(?:src|href)\s*=\s*"|@import|url\(', page))
+
+    def test_sites_get_names(self):
+        sites = self.folder / "sites.csv"
+        sites.write_text('site,symbol\n8110563c51fa355f,at::empty</script>"x"\n')
+        self.report(MOBILENET, "--sites", sites)
+        self.assertIn('at::empty</script>"x"', self.data()["sites"])
+
+    def test_chrome_trace_begins_and_ends_each_block_once(self):
+        path = self.folder / "trace.json"
+        self.report(MOBILENET, "--chrome-trace", path)
+        events = json.loads(path.read_text())["traceEvents"]
+        begun, live = set(), 0
+        for event in events:
+            if event["ph"] == "b":
+                self.assertNotIn(event["id"], begun)
+                begun.add(event["id"])
+                live = max(live, len(begun))
+            elif event["ph"] == "e":
+                begun.remove(event["id"])
+        self.assertEqual(set(), begun)
+        highest = max(event["args"]["bytes"] for event in events if event["ph"] == "C")
+        self.report(MOBILENET)
+        self.assertEqual(self.data()["threads"][0]["lowerBound"], highest)
+
+    def test_memory_viz_never_overlaps(self):
+        path = self.folder / "memory.pickle"
+        self.report(MOBILENET, "--memory-viz", path)
+        snapshot = pickle.loads(path.read_bytes())
+        segment, = snapshot["segments"]
+        trace, = snapshot["device_traces"]
+        alive = {}
+        for event in trace:
+            if event["action"] == "alloc":
+                begin, end = event["addr"], event["addr"] + event["size"]
+                self.assertTrue(segment["address"] <= begin and end <= segment["address"] + segment["total_size"])
+                self.assertTrue(all(end <= other or other + size <= begin for other, size in alive.items()))
+                alive[begin] = event["size"]
+            elif event["action"] == "free_completed":
+                del alive[event["addr"]]
+        self.assertEqual({}, alive)
+
+    def test_wrong_uses_say_what_to_do(self):
+        bad = self.folder / "bad.csv"
+        bad.write_text("op,thread,block,size,alignment,site\nmalloc,0,0,x,1,0\n")
+        broken = self.folder / "broken.json"
+        broken.write_text("{\"pid\": ")
+        sites = self.folder / "sites.csv"
+        sites.write_text("zz,name\n")
+        for words, advice in (([bad], f"{bad}:2: "), ([broken], "MEMOMALLOC_STATS_FILE"),
+                              ([MOBILENET, MOBILENET], "one trace is enough"), ([], "--help"),
+                              ([MOBILENET, "--planner", "none"], "memomalloc planners"),
+                              ([MOBILENET, "--sites", sites], f"{sites}:1: "),
+                              (["/no/such.csv"], "/no/such.csv:0: ")):
+            with self.subTest(words=words):
+                self.assertIn(advice, self.report(*words, code=2).stderr)
+                self.assertFalse((self.folder / "report.html").exists())
+
+
+@unittest.skipUnless(PROGRAM, "skipped: chromium is not installed")
+class Page(ReportCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.browser = cls.enterClassContext(Browser())
+
+    def open(self, *words):
+        self.report(*words)
+        self.browser.errors.clear()
+        self.browser.open(self.folder / "report.html")
+        self.browser.frames()
+        self.assertEqual([], self.browser.errors)
+
+    def place_of(self, block):
+        """The middle of a block in the left map, in pixels."""
+        return self.browser.evaluate(f"""(() => {{
+            const box = byId("planned").getBoundingClientRect(), block = current.blocks[{block}], map = maps[0];
+            const share = (value, from, to) => (value - from) / (to - from);
+            return {{x: box.left + box.width * share((block.lower + block.upper) / 2, shared.time.x0, shared.time.x1),
+                     y: box.bottom - box.height * share(block.offset + block.size / 2, map.y0, map.y1)}};
+        }})()""")
+
+    def test_tooltip_tells_the_block_under_the_pointer(self):
+        self.open(MOBILENET)
+        block = self.browser.evaluate(
+            "current.blocks.reduce((a, b) => b.size * b.steps > a.size * a.steps ? b : a).index")
+        size = self.browser.evaluate(f"current.blocks[{block}].size")
+        self.browser.mouse("mouseMoved", **self.place_of(block))
+        self.assertEqual("block", self.browser.evaluate("byId('tip').style.display"))
+        tip = self.browser.evaluate("byId('tip').textContent")
+        self.assertIn(f"{size:,} B", tip)
+        self.assertIn(self.browser.evaluate(f"data.sites[current.blocks[{block}].site]"), tip)
+
+    def test_wheel_zooms_about_the_pointer_and_double_click_shows_all(self):
+        self.open(MOBILENET)
+        whole = self.browser.evaluate("shared.time.x1 - shared.time.x0")
+        place = self.place_of(0)
+        block = self.browser.evaluate("current.blocks[0].lower")
+        self.browser.mouse("mouseWheel", **place, deltaX=0, deltaY=-600)
+        time_shown = self.browser.evaluate("shared.time")
+        self.assertLess(time_shown["x1"] - time_shown["x0"], whole / 2)
+        self.assertTrue(time_shown["x0"] <= block + 1 <= time_shown["x1"])
+        for clicks in (1, 2):
+            self.browser.mouse("mousePressed", **place, button="left", clickCount=clicks)
+            self.browser.mouse("mouseReleased", **place, button="left", clickCount=clicks)
+        self.assertEqual(whole, self.browser.evaluate("shared.time.x1 - shared.time.x0"))
+
+    def test_a_site_row_marks_its_blocks(self):
+        self.open(MOBILENET)
+        self.browser.evaluate("document.querySelector('#sites tbody tr').click()")
+        self.browser.frames()
+        self.assertEqual(1, self.browser.evaluate("document.querySelectorAll('#sites tr.marked').length"))
+
+    def test_statistics_show_the_reasons_of_fallbacks(self):
+        statistics = self.folder / "statistics.json"
+        statistics.write_text(json.dumps(STATISTICS))
+        self.open(statistics)
+        text = self.browser.evaluate("byId('fallbacks').innerText")
+        self.assertLess(text.index("size\t12"), text.index("order\t3"))
+        self.assertNotIn("limit", text)
+        self.assertTrue(self.browser.evaluate("byId('maps').hidden"))
+
+    def test_downloads_hold_what_the_options_write(self):
+        self.open(MOBILENET, "--chrome-trace", self.folder / "t.json", "--memory-viz", self.folder / "m.pickle")
+        for element, name in (("chrome-data", "t.json"), ("viz-data", "m.pickle")):
+            numbers = self.browser.evaluate(f"""(async () => {{
+                const packed = Uint8Array.from(atob(byId("{element}").textContent), c => c.charCodeAt(0));
+                const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+                return Array.from(new Uint8Array(await new Response(stream).arrayBuffer()));
+            }})()""")
+            self.assertEqual((self.folder / name).read_bytes(), bytes(numbers))
+
+    def test_fifty_thousand_blocks(self):
+        seed = random.randrange(1 << 30)
+        trace = self.folder / "trace.csv"
+        trace.write_text(random_trace(50000, seed))
+        began = time.monotonic()
+        self.open(trace, "--seconds", "1")
+        shown = self.browser.evaluate("maps[0].rects.length")
+        self.assertEqual(50000, shown, f"seed {seed}")
+        milliseconds = self.browser.evaluate(
+            "(() => { const began = performance.now(); draw(); return performance.now() - began; })()")
+        print(f"\n50,000 blocks: report and page {time.monotonic() - began:.1f} s, "
+              f"one frame {milliseconds:.0f} ms, drawn {self.browser.evaluate('maps[0].drawn')}")
+        # Zooming in leaves out what is not in view.
+        self.browser.evaluate("shared.showTime(1000, 1100)")
+        self.browser.frames()
+        self.assertLess(self.browser.evaluate("maps[0].drawn"), 1000)
+
+
+if __name__ == "__main__":
+    unittest.main()
