@@ -1,0 +1,106 @@
+"""`make install` into an empty folder, the pages made from --help, and the completion."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from support import ROOT
+
+FILES = {"bin/memomalloc", "lib/libmemomalloc.so", "lib/libmemomalloc.so.1", "lib/pkgconfig/memomalloc.pc",
+         "include/memomalloc/memomalloc.h", "share/man/man1/memomalloc.1", "share/man/man7/libmemomalloc.7",
+         "share/bash-completion/completions/memomalloc"}
+
+
+def make(*words):
+    # With the flags that the checks build with, so that nothing is compiled again.
+    return subprocess.run(["make", "-s", "WERROR=1", *words], cwd=ROOT, check=True, capture_output=True, text=True)
+
+
+def files_below(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.prefix = cls.folder / "usr/local"
+        make("install", f"DESTDIR={cls.folder}", "PREFIX=/usr/local")
+
+    def test_the_files_are_there_and_uninstall_takes_them_all(self):
+        version = (ROOT / "VERSION").read_text().strip()
+        self.assertEqual(FILES | {f"lib/libmemomalloc.so.{version}"}, files_below(self.prefix))
+        copy = self.folder.with_name(self.folder.name + "-copy")
+        shutil.copytree(self.prefix, copy / "usr/local", symlinks=True)
+        try:
+            make("uninstall", f"DESTDIR={copy}", "PREFIX=/usr/local")
+            self.assertEqual(set(), files_below(copy))
+        finally:
+            shutil.rmtree(copy)
+
+    def test_the_command_finds_its_library(self):
+        process = subprocess.run([self.prefix / "bin/memomalloc", "run", "--", "sh", "-c", "echo $LD_PRELOAD"],
+                                 capture_output=True, text=True, cwd="/", check=True)
+        found = pathlib.Path(process.stdout.strip().split(":")[0])
+        self.assertEqual(self.prefix / "lib/libmemomalloc.so.1", found)
+        self.assertEqual("", process.stderr)
+
+    def test_pkg_config(self):
+        if shutil.which("pkg-config") is None:
+            self.skipTest("skipped: pkg-config is not installed")
+        environment = os.environ | {"PKG_CONFIG_PATH": str(self.prefix / "lib/pkgconfig")}
+        flags = subprocess.run(["pkg-config", "--cflags", "--libs", "memomalloc"], env=environment,
+                               capture_output=True, text=True, check=True).stdout
+        self.assertIn("-lmemomalloc", flags)
+
+    def test_a_host_builds_with_the_header_and_runs_without_the_library(self):
+        source = self.folder / "host.c"
+        source.write_text('#include <memomalloc/memomalloc.h>\n#include <stdio.h>\n'
+                          'int main(void) { puts(memomalloc_version ? memomalloc_version() : "none"); }\n')
+        program = self.folder / "host"
+        subprocess.run(["gcc", "-I", self.prefix / "include", source, "-o", program], check=True)
+        run = [self.prefix / "bin/memomalloc", "run", "--", program]
+        self.assertEqual("none\n", subprocess.run([program], capture_output=True, text=True).stdout)
+        self.assertEqual((ROOT / "VERSION").read_text(), subprocess.run(run, capture_output=True, text=True).stdout)
+
+    def test_man_pages_name_every_command_and_variable(self):
+        commands = (self.prefix / "share/man/man1/memomalloc.1").read_text()
+        library = (self.prefix / "share/man/man7/libmemomalloc.7").read_text()
+        listed = subprocess.run([self.prefix / "bin/memomalloc", "options", "--json"], capture_output=True,
+                                text=True).stdout
+        for row in json.loads(listed):
+            self.assertIn(row["variable"], library)
+        for name in ("run", "doctor", "compare", "replay", "report", "options", "plan"):
+            self.assertIn(f".SS {name}:", commands)
+        if shutil.which("man"):
+            for page in ("man1/memomalloc.1", "man7/libmemomalloc.7"):
+                process = subprocess.run(["man", "--warnings", "-l", self.prefix / "share/man" / page],
+                                         capture_output=True, text=True, env=os.environ | {"MANWIDTH": "100"})
+                self.assertEqual("", process.stderr)
+
+    def test_completion(self):
+        script = self.prefix / "share/bash-completion/completions/memomalloc"
+
+        def complete(*words):
+            quoted = " ".join(f"'{word}'" for word in words)
+            shell = (f". {script}; COMP_WORDS=('{self.prefix}/bin/memomalloc' {quoted}); "
+                     f"COMP_CWORD={len(words)}; _memomalloc; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+            return subprocess.run(["bash", "-c", shell], capture_output=True, text=True).stdout.split()
+
+        self.assertEqual(["replay", "report"], complete("rep"))
+        self.assertIn("--plan-file", complete("run", "--pla"))
+
+
+class Documentation(unittest.TestCase):
+    def test_the_commands_page_is_what_help_prints(self):
+        process = subprocess.run(["python3", "scripts/gen_man.py", "--markdown", "docs/commands.md", "--check"],
+                                 cwd=ROOT, capture_output=True, text=True)
+        self.assertEqual(0, process.returncode, process.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
