@@ -1,5 +1,6 @@
-// Blocks as rectangles of time and address. The drawing has levels of detail: rectangles below a pixel are
-// gathered into one mark for each pixel, so that the time to draw depends on the canvas and not on the blocks.
+// Blocks as rectangles of time and address. The drawing has levels of detail: of the rectangles thinner than
+// a pixel only those are drawn that reach a pixel which no larger one has, so that the time to draw depends
+// on the canvas more than on the number of blocks.
 class HeapMap {
   // `rects`: {block, x0, x1, y0, y1}, the largest area first; `extent`: the greatest x and y.
   constructor(canvas, rects, extent, shared) {
@@ -86,11 +87,7 @@ class HeapMap {
       if (rect.x1 <= x0 || rect.x0 >= x1 || rect.y1 <= this.y0 || rect.y0 >= this.y1) continue;
       const left = (rect.x0 - x0) * sx, top = (this.y1 - rect.y1) * sy;
       const w = (rect.x1 - rect.x0) * sx, h = (rect.y1 - rect.y0) * sy;
-      if (w < 1 && h < 1) {
-        const pixel = Math.floor(Math.max(0, top)) * columns + Math.floor(Math.max(0, left));
-        if (seen[pixel]) continue;
-        seen[pixel] = 1;
-      }
+      if ((w < 1 || h < 1) && !covers(seen, columns, left, top, w, h)) continue;
       ++this.drawn;
       context.globalAlpha = marked === null || marked === rect.block.site ? 1 : 0.15;
       context.fillStyle = colourOf(rect.block);
@@ -101,6 +98,21 @@ class HeapMap {
     context.fillText(bytes(Math.round(this.y1)), 4, 13);
     context.fillText(bytes(Math.max(0, Math.round(this.y0))), 4, height - 5);
   }
+}
+
+// Marks the pixels of a rectangle that is thinner than one; true if any of them was not marked before.
+function covers(seen, columns, left, top, w, h) {
+  const x = Math.max(0, Math.floor(left)), y = Math.max(0, Math.floor(top));
+  const right = Math.min(columns - 1, Math.floor(left + w)), bottom = Math.floor(top + h);
+  let isNew = false;
+  for (let row = y; row <= bottom && row * columns < seen.length; ++row) {
+    for (let column = x; column <= (w < 1 ? x : right); ++column) {
+      isNew ||= seen[row * columns + column] === 0;
+      seen[row * columns + column] = 1;
+    }
+    if (h < 1) break;
+  }
+  return isNew;
 }
 
 // The rectangles of a thread's blocks; those that wrap round have two. `place` tells a block's address.
