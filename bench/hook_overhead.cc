@@ -1,7 +1,7 @@
 // What a call costs, on whatever allocator is loaded: run it plain, and under LD_PRELOAD, in turn.
 //   build/bench/hook_overhead; LD_PRELOAD=build/libmemomalloc.so build/bench/hook_overhead
-// A pair of a large size repeats, so that under the library it is served from the slab after some hundred
-// calls; the benchmark's warm-up is longer than that.
+// A pair of a large size repeats, so that under the library it is served from the slab after some
+// hundred calls; the benchmark's warm-up is longer than that.
 #include <benchmark/benchmark.h>
 #include <cstdlib>
 

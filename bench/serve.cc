@@ -1,5 +1,5 @@
-// What the parts cost by themselves, without the shim: matching and claiming, falling back, recording, the
-// signature, learning.
+// What the parts cost by themselves, without the shim: matching and claiming, falling back,
+// recording, the signature, learning.
 #include <benchmark/benchmark.h>
 #include <vector>
 

@@ -26,8 +26,8 @@ void* keep(void*) {
 }  // namespace
 
 void start_keeper(const RecursionGuard&) {
-  // Creating a thread takes another of the dynamic linker's locks: not in a callback under the first. A later
-  // start of serving will do.
+  // Creating a thread takes another of the dynamic linker's locks: not in a callback under the
+  // first. A later start of serving will do.
   if (in_loader() || running.load(std::memory_order_relaxed) || running.exchange(true)) {
     return;
   }

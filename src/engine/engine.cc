@@ -92,6 +92,7 @@ Lane* Engine::take_lane(const StackBounds& stack) {
       refused_ = true;
       return nullptr;
     }
+    shared_->lanes = lanes_;
     shared_->slab_limit =
         options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : os::physical_memory() / 2;
     shared_->plan_milliseconds = options_->PLAN_TIME;
@@ -103,7 +104,7 @@ Lane* Engine::take_lane(const StackBounds& stack) {
     shared_->phase_changed = host_.phase_changed;
     shared_->keep = host_.keep;
   }
-  const std::uint32_t used = used_.load(std::memory_order_relaxed);
+  const std::uint32_t used = shared_->lane_count.load(std::memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {
     if (lanes_[i].phase() == Phase::kIdle) {
       lanes_[i].enter(stack);
@@ -116,7 +117,7 @@ Lane* Engine::take_lane(const StackBounds& stack) {
   Lane* lane = new (lanes_ + used) Lane;
   lane->open(shared_, used, spaces_ + 2 * used, spaces_ + 2 * used + 1);
   lane->enter(stack);
-  used_.store(used + 1, std::memory_order_release);
+  shared_->lane_count.store(used + 1, std::memory_order_release);
   return lane;
 }
 

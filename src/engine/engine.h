@@ -75,14 +75,16 @@ class Engine {
   void after_fork_in_parent();
   void after_fork_in_child();
 
-  [[nodiscard]] std::uint32_t lane_count() const { return used_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::uint32_t lane_count() const {
+    return opened() ? shared_->lane_count.load(std::memory_order_acquire) : 0;
+  }
   [[nodiscard]] const Lane& lane(std::uint32_t number) const { return lanes_[number]; }
   [[nodiscard]] const Shared& shared() const { return *shared_; }
   // Lowest address of the region; UINT64_MAX before there is one.
   [[nodiscard]] std::uint64_t base() const { return base_.load(std::memory_order_relaxed); }
   // A block of the next allocator has grown to `bytes`, which is large, by realloc.
   void note_foreign_growth(std::uint64_t bytes);
-  [[nodiscard]] bool opened() const { return base_.load(std::memory_order_relaxed) != kNowhere; }
+  [[nodiscard]] bool opened() const { return base_.load(std::memory_order_acquire) != kNowhere; }
 
  private:
   static constexpr std::uint64_t kNowhere = UINT64_MAX;
@@ -101,7 +103,6 @@ class Engine {
   std::uint32_t space_shift_ = 0;
   std::uint32_t lanes_possible_ = 0;
   std::atomic<std::uint64_t> preheat_{0};  // height of a slab that the first lane will need, bytes
-  std::atomic<std::uint32_t> used_{0};     // lanes ever taken
   std::atomic<bool> told_{false};          // the host knows that the engine is open
   bool refused_ = false;                   // the system gave no region
   Space* spaces_ = nullptr;                // two a lane: arena, slab

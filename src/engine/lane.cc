@@ -20,11 +20,14 @@ constexpr std::uint32_t kHistory = 1U << 16;
 constexpr std::uint32_t kMostRestarts = 4;
 // Planning and its libraries need a real stack; a thread with less only follows plans of others.
 constexpr std::uint64_t kLearnStack = 512 * 1024;
-// Calls without a period, and without a new peak, after which the stream is taken for an unordered
-// one. Four iterations of training a small network are as many, and are to be planned.
-constexpr std::uint32_t kPoolAfter = 2048;
-constexpr std::uint32_t kPeakAfter = 512;
-// What an unordered stream's pool may keep beyond its peak: this part of what comes and goes.
+// Calls without a period, of which the last without a new peak, after which the pool's demand
+// counts as learned.
+constexpr std::uint32_t kPoolAfter = 256;
+constexpr std::uint32_t kPeakAfter = 128;
+// Calls without a period after which the stream is taken for an unordered one, whose pool may keep,
+// beyond its peak, one part in kPoolSlack of what comes and goes. Four iterations of training a
+// small network are fewer calls, and are to be planned with no more than their peak.
+constexpr std::uint32_t kUnorderedAfter = 2048;
 constexpr std::uint64_t kPoolSlack = 4;
 // A lane without calls for this long has left its loop; a server may wait so long for its next
 // request.
@@ -59,7 +62,7 @@ void Lane::open(Shared* shared, std::uint32_t number, Space* arena, Space* slab)
   number_ = number;
   arena_space_ = arena;
   slab_space_ = slab;
-  arena_.open(arena);
+  arena_.open(arena, &shared->ledger);
 }
 
 void Lane::enter(const StackBounds& stack) {
@@ -95,7 +98,6 @@ void Lane::leave() {
 }
 
 void Lane::set_phase(Phase phase) {
-  arena_.allow_slack(phase == Phase::kPooling ? kPoolSlack : 0);
   phase_.store(phase, std::memory_order_release);
 }
 
@@ -214,6 +216,9 @@ void* Lane::pool(const Request& request) {
       arena_.age();
     }
   }
+  if (const std::uint64_t owed = arena_.take_owed(); owed != 0) [[unlikely]] {
+    collect(owed);
+  }
   if (phase() == Phase::kPooling) {
     if (block.resident) {
       count_served(request.size);
@@ -231,13 +236,28 @@ void* Lane::pool(const Request& request) {
   return block.start;
 }
 
+// Has other lanes give back memory that this one has need of; those just at work are left alone.
+void Lane::collect(std::uint64_t granules) {
+  const std::uint32_t lanes = shared_->lane_count.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < lanes && granules != 0; ++i) {
+    Lane& other = shared_->lanes[i];
+    if (&other == this) {
+      continue;
+    }
+    const TryLock entered(other.entered_);
+    if (entered) {
+      granules -= other.arena_.purge(granules);
+    }
+  }
+}
+
 void* Lane::learn(const Request& request, std::uint64_t site) {
   if (recorder_.full() && !shared_->keep_trace) {
     counters.recorder_full.add();
     recorder_.restart();
     ++restarts_;
   }
-  if (phase() == Phase::kLearning) {
+  if (phase() == Phase::kLearning || phase() == Phase::kPooling) {
     look_for_pool();
   }
   Allocation allocation;
@@ -275,8 +295,12 @@ void Lane::look_for_pool() {
   const std::uint64_t peak = arena_.peak_bytes();
   same_peak_ = peak == last_peak_ ? same_peak_ + 1 : 0;
   last_peak_ = peak;
-  if (++searched_ > kPoolAfter && same_peak_ > kPeakAfter) {
+  ++searched_;
+  if (phase() == Phase::kLearning && searched_ >= kPoolAfter && same_peak_ >= kPeakAfter) {
     set_phase(Phase::kPooling);
+  }
+  if (searched_ == kUnorderedAfter) {
+    arena_.allow_slack(kPoolSlack);
   }
 }
 
@@ -359,6 +383,8 @@ void Lane::start_serving() {
   }
   mark_count_ = 0;
   searched_ = restarts_ = 0;
+  arena_.allow_slack(0);
+  forget_pooling();
   set_phase(Phase::kServing);
   const RecursionGuard guard;
   if (shared_->phase_changed != nullptr) {
@@ -366,6 +392,19 @@ void Lane::start_serving() {
   }
   if (shared_->keep != nullptr) {
     shared_->keep(guard);
+  }
+}
+
+// What the pool served before the first plan was known is no part of what the plans are judged by.
+void Lane::forget_pooling() {
+  if (planned_) {
+    return;
+  }
+  planned_ = true;
+  for (Counter* counter :
+       {&counters.served_allocations, &counters.served_bytes, &counters.since_large_bytes,
+        &counters.fallback_allocations, &counters.fallback_bytes, &counters.fallback_grown}) {
+    counter->reset();
   }
 }
 

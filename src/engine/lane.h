@@ -43,8 +43,13 @@ enum class Phase : std::uint8_t { kIdle, kLearning, kReady, kServing, kPooling }
 const char* name_of(Phase phase);
 
 // What all lanes share.
+class Lane;
+
 struct Shared {
   PlanStore store;
+  Ledger ledger;  // of all arenas
+  Lane* lanes = nullptr;
+  std::atomic<std::uint32_t> lane_count{0};  // lanes ever taken
   std::atomic<std::uint64_t> slab_bytes{0};  // height of all slabs that have memory
   std::uint64_t slab_limit = 0;
   std::uint64_t plan_milliseconds = 20;
@@ -111,10 +116,12 @@ class Lane {
   void* serve(const Request& request);
   void* learn(const Request& request, std::uint64_t site);
   void* pool(const Request& request);
+  void collect(std::uint64_t granules);
   void count_served(std::uint64_t bytes);
   void count_fallback(std::uint64_t bytes, Counter& reason);
   void fall_back(const Request& request, Miss miss);
   void purge_slab();
+  void forget_pooling();
   void wake();
   void look_for_pool();
   void try_to_learn();
@@ -151,6 +158,7 @@ class Lane {
   std::uint32_t searched_ = 0;     // calls since a period was last known
   std::uint32_t same_peak_ = 0;    // calls since the arena's peak last grew
   std::uint64_t last_peak_ = 0;    // bytes
+  bool planned_ = false;           // a plan was served from
   std::uint32_t restarts_ = 0;     // of a full recorder
   Follower follower_;
   Recorder recorder_;

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "src/serve/ledger.h"
 #include "src/serve/space.h"
 
 namespace memo {
@@ -18,7 +19,14 @@ namespace memo {
 class Arena {
  public:
   explicit constexpr Arena() = default;
-  void open(Space* space) { space_ = space; }
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  // `ledger` is shared by the arenas that are to stay below one peak together; nullptr: a peak of
+  // its own.
+  void open(Space* space, Ledger* ledger = nullptr) {
+    space_ = space;
+    ledger_ = ledger == nullptr ? &own_ : ledger;
+  }
 
   struct Block {
     void* start = nullptr;  // nullptr: no memory
@@ -35,6 +43,10 @@ class Arena {
   // Forgets the past peak and gives back all memory that no block uses; the bytes given back. Owner
   // only.
   std::uint64_t trim();
+  // Gives memory back that no block uses, at most `granules`; the granules given back. Owner only.
+  std::uint64_t purge(std::uint64_t granules);
+  // Granules that the last call should have given back, but other arenas keep.
+  [[nodiscard]] std::uint64_t take_owed();
   // How much more than the peak may be kept, as the part 1 / divisor of what comes and goes (the
   // peak less the least alive in the window); 0: nothing.
   void allow_slack(std::uint64_t divisor) { slack_divisor_ = divisor; }
@@ -48,23 +60,20 @@ class Arena {
   [[nodiscard]] std::uint64_t dirty_bytes() const {
     return dirty_.load(std::memory_order_relaxed) * kGranule;
   }
-  [[nodiscard]] std::uint64_t peak_bytes() const { return peak_ * kGranule; }
+  [[nodiscard]] std::uint64_t peak_bytes() const { return ledger_->peak() * kGranule; }
   [[nodiscard]] std::uint64_t take_purged();  // bytes given back since the last call
 
  private:
-  std::uint64_t purge(std::uint64_t granules);
-  [[nodiscard]] std::uint64_t most_kept() const;
-  bool account(const PageMap::Claim& claim, std::uint64_t count);
+  void account(const PageMap::Claim& claim, std::uint64_t count);
 
   Space* space_ = nullptr;
   std::uint64_t top_ = 0;                      // granules from here on were never used
   std::atomic<std::uint64_t> live_{0};         // granules in use
   std::atomic<std::uint64_t> dirty_{0};        // granules free, but with memory behind them
   std::atomic<std::uint64_t> lowest_free_{0};  // no granule below is free
-  std::uint64_t peak_ = 0;         // most granules alive at once in this and the last window
-  std::uint64_t window_peak_ = 0;  // and in this window alone
-  std::uint64_t window_least_ =
-      UINT64_MAX;  // least granules alive before an allocation in this window
+  Ledger own_;
+  Ledger* ledger_ = &own_;
+  std::uint64_t owed_ = 0;
   std::uint64_t slack_divisor_ = 0;
   std::uint64_t purged_ = 0;
 };

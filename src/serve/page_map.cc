@@ -40,7 +40,8 @@ PageMap::Claim PageMap::look(std::uint64_t first, std::uint64_t count) const {
   std::uint64_t dirty = 0;
   const auto note = [&](std::uint64_t bits) {
     seen |= bits;
-    // The sum of a word's bytes by one multiplication; baseline x86-64 has no instruction to count bits.
+    // The sum of a word's bytes by one multiplication; baseline x86-64 has no instruction to count
+    // bits.
     dirty += ((bits / kDirty & kEveryByte) * kEveryByte) >> 56;
   };
   sweep(

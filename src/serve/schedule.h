@@ -17,8 +17,8 @@ struct Step {
   std::uint64_t offset = kUnplanned;  // bytes from the slab's start, a multiple of kGranule and of
                                       // the alignment; kUnplanned: the block outlives its
                                       // iteration, the next allocator has it
-  std::uint64_t site = 0;           // hash of the call stack when learned, 0 if unknown
-  std::uint8_t alignment_log2 = 0;  // the greatest alignment that the learned calls asked for
+  std::uint64_t site = 0;             // hash of the call stack when learned, 0 if unknown
+  std::uint8_t alignment_log2 = 0;    // the greatest alignment that the learned calls asked for
 };
 
 struct Schedule {
