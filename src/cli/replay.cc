@@ -41,7 +41,7 @@ nlohmann::json figures(const ReplayTrace& trace, const ReplayResult& result, con
 void write_addresses(std::ofstream& file, const ReplayTrace& trace, const ReplayResult& result) {
   file << "thread,size,address\n";
   for (const ReplayEvent& event : trace.events) {
-    if (event.kind == TraceRow::Kind::Allocate) {
+    if (event.kind == TraceRow::Kind::kAllocate) {
       file << trace.thread_numbers[event.thread] << ',' << event.size << ','
            << result.addresses[event.block] << '\n';
     }

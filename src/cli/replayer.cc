@@ -111,7 +111,7 @@ class Player {
 
   void perform(const ReplayEvent& event) {
     void*& block = blocks_[event.block];
-    if (event.kind == TraceRow::Kind::Free) {
+    if (event.kind == TraceRow::Kind::kFree) {
       std::free(block);
       block = nullptr;
       return;
@@ -153,7 +153,7 @@ class Numbers {
   explicit Numbers(ReplayTrace& trace) : trace_(trace) {}
 
   std::string add(const TraceRow& row) {
-    if (row.kind == TraceRow::Kind::Mark) {
+    if (row.kind == TraceRow::Kind::kMark) {
       return "";
     }
     const auto [thread, is_new] = threads_.try_emplace(row.thread, trace_.threads);
@@ -162,7 +162,7 @@ class Numbers {
       trace_.thread_numbers.push_back(row.thread);
     }
     ReplayEvent event{row.kind, row.op, thread->second, 0, row.size, row.alignment};
-    if (row.kind == TraceRow::Kind::Allocate) {
+    if (row.kind == TraceRow::Kind::kAllocate) {
       event.block = trace_.blocks++;
       trace_.bytes += row.size;
       if (!alive_.try_emplace(row.block, event.block).second) {

@@ -12,7 +12,7 @@
 namespace memo::cli {
 
 struct ReplayEvent {
-  TraceRow::Kind kind = TraceRow::Kind::Allocate;  // never a mark
+  TraceRow::Kind kind = TraceRow::Kind::kAllocate;  // never a mark
   Op op = Op::k_malloc;
   std::uint32_t thread = 0;     // index of a worker, from 0 on
   std::uint32_t block = 0;      // index of the block, from 0 on

@@ -101,6 +101,7 @@ class Simulation {
     analysis_.locked_after = analysis_.plans == 0 ? analysis_.allocations : analysis_.locked_after;
     ++analysis_.plans;
     const auto next = static_cast<std::uint32_t>((log_.size() - period.first) % schedule_->count);
+    recent_misses_.assign(period.length, false);
     period.first += log_start_;
     analysis_.period = period;
     start_serving(next);
@@ -112,7 +113,6 @@ class Simulation {
     pages_.grow(schedule_->height);
     server_.start(schedule_.get(), &index_, position);
     served_calls_ = 0;
-    recent_misses_.assign(analysis_.period->length, false);
     log_.clear();
   }
 

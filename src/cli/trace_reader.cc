@@ -48,15 +48,15 @@ class Collector {
 
   std::string add(const TraceRow& row) {
     switch (row.kind) {
-      case TraceRow::Kind::Mark:
+      case TraceRow::Kind::kMark:
         ++marks_;
         for (auto& [thread, stream] : streams_) {
           stream.marks.push_back(static_cast<std::uint32_t>(stream.allocations.size()));
         }
         return {};
-      case TraceRow::Kind::Free:
+      case TraceRow::Kind::kFree:
         return free(row);
-      case TraceRow::Kind::Allocate:
+      case TraceRow::Kind::kAllocate:
         return allocate(row);
     }
     return {};

@@ -113,7 +113,7 @@ bool write_trace(const RecursionGuard&, const char* path,
         entries.push_back({stamps[i].born, row});
         if (stamps[i].died != 0) {
           TraceRow death;
-          death.kind = TraceRow::Kind::Free;
+          death.kind = TraceRow::Kind::kFree;
           death.thread = stamps[i].freeing_lane;
           death.block = block;
           entries.push_back({stamps[i].died, death});
@@ -121,7 +121,7 @@ bool write_trace(const RecursionGuard&, const char* path,
       }
       for (const Mark& mark : recorders[lane]->marks()) {
         TraceRow row;
-        row.kind = TraceRow::Kind::Mark;
+        row.kind = TraceRow::Kind::kMark;
         row.thread = lane;
         row.block = mark.number;
         entries.push_back({mark.stamp, row});

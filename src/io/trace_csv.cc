@@ -65,14 +65,14 @@ std::optional<TraceRow> parse_trace_row(std::string_view line, std::string_view*
     return bad("block is not a number");
   }
   if (fields[kOp] == "mark") {
-    row.kind = TraceRow::Kind::Mark;
+    row.kind = TraceRow::Kind::kMark;
     return row;
   }
   if (!number(fields[kThread], row.thread)) {
     return bad("thread is not a number");
   }
   if (fields[kOp] == "free") {
-    row.kind = TraceRow::Kind::Free;
+    row.kind = TraceRow::Kind::kFree;
     return row;
   }
   const std::optional<Op> op = op_named(fields[kOp]);
@@ -115,19 +115,19 @@ void TraceWriter::write(const TraceRow& row) {
     at = std::to_chars(at, end, digits, base).ptr;
   };
   switch (row.kind) {
-    case TraceRow::Kind::Mark:
+    case TraceRow::Kind::kMark:
       text("mark,,");
       value(row.block);
       text(",,,\n");
       break;
-    case TraceRow::Kind::Free:
+    case TraceRow::Kind::kFree:
       text("free,");
       value(row.thread);
       text(",");
       value(row.block);
       text(",,,\n");
       break;
-    case TraceRow::Kind::Allocate:
+    case TraceRow::Kind::kAllocate:
       text(kOps[static_cast<std::size_t>(row.op)]);
       for (const std::uint64_t field :
            {std::uint64_t{row.thread}, row.block, row.size, row.alignment}) {

@@ -14,14 +14,14 @@ namespace memo {
 inline constexpr std::string_view kTraceHeader = "op,thread,block,size,alignment,site";
 
 struct TraceRow {
-  enum class Kind : std::uint8_t { Allocate, Free, Mark };
-  Kind kind = Kind::Allocate;
-  Op op = Op::k_malloc;         // Allocate: the entry point
+  enum class Kind : std::uint8_t { kAllocate, kFree, kMark };
+  Kind kind = Kind::kAllocate;
+  Op op = Op::k_malloc;         // kAllocate: the entry point
   std::uint32_t thread = 0;     // who allocates or frees; small numbers from 0 on
   std::uint64_t block = 0;      // unique per allocation; the iteration's number for a mark
-  std::uint64_t size = 0;       // bytes; Allocate only
-  std::uint64_t alignment = 1;  // bytes, a power of two; Allocate only
-  std::uint64_t site = 0;       // hash of the call stack, 0 if unknown; Allocate only
+  std::uint64_t size = 0;       // bytes; kAllocate only
+  std::uint64_t alignment = 1;  // bytes, a power of two; kAllocate only
+  std::uint64_t site = 0;       // hash of the call stack, 0 if unknown; kAllocate only
   friend bool operator==(const TraceRow&, const TraceRow&) = default;
 };
 

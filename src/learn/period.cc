@@ -137,8 +137,8 @@ std::size_t convincing_run(std::size_t p) {
   return std::min<std::size_t>(Repeat::kConvincing, std::max(kShortRun, kManyCopies * p));
 }
 
-// Leaves: blocks stay for good. Holds: something is alive at every point of the loop.
-enum class Verdict { No, Leaves, Holds, Good };
+// kLeaves: blocks stay for good. kHolds: something is alive at every point of the loop.
+enum class Verdict { kNo, kLeaves, kHolds, kGood };
 
 // What the blocks of the latest copies say. A part of an iteration leaves blocks behind for the
 // rest of it (activations kept for the backward pass), or hands one on from copy to copy (the
@@ -155,10 +155,10 @@ Verdict judge(std::span<const Allocation> stream, const Period& period) {
     staying += lives[i].steps == 0 ? cycle[i].size : 0;
   }
   if (irregular > all / kIrregular || staying > all / 2) {
-    return Verdict::No;
+    return Verdict::kNo;
   }
   if (staying > all / kNothing) {
-    return Verdict::Leaves;
+    return Verdict::kLeaves;
   }
   const std::vector<std::uint64_t> floor = floors(cycle, lives);
   std::uint64_t peak = 0;
@@ -166,7 +166,7 @@ Verdict judge(std::span<const Allocation> stream, const Period& period) {
     peak = std::max(peak, floor[i] + (lives[i].steps > 0 ? cycle[i].size : 0));
   }
   const std::uint64_t least = *std::min_element(floor.begin(), floor.end());
-  return least <= peak / kNothing ? Verdict::Good : Verdict::Holds;
+  return least <= peak / kNothing ? Verdict::kGood : Verdict::kHolds;
 }
 
 // Moves the beginning to the first point of least load at or after `period.first`.
@@ -195,12 +195,12 @@ std::optional<Period> find_period(std::span<const Allocation> stream, std::uint3
     work -= std::min<std::size_t>(work, 3 * p + 128);
     const Period period{static_cast<std::uint32_t>(n - run - p), static_cast<std::uint32_t>(p), 1};
     const Verdict verdict = judge(stream, period);
-    if (verdict == Verdict::No) {
+    if (verdict == Verdict::kNo) {
       continue;
     }
     const bool convincing = run >= convincing_run(p);
     const bool whole =
-        verdict == Verdict::Good || (verdict == Verdict::Holds && has_inner_loops(all, runs, p));
+        verdict == Verdict::kGood || (verdict == Verdict::kHolds && has_inner_loops(all, runs, p));
     if (convincing || (whole && run >= 2 * longest_broken_run(all, p, run))) {
       return at_floor(stream, period);
     }

@@ -52,7 +52,7 @@ TEST_CASE("trace csv: what is written is read again", "[io]") {
     TraceRow row;
     row.block = i;
     if (i % 100 == 99) {
-      row.kind = TraceRow::Kind::Mark;
+      row.kind = TraceRow::Kind::kMark;
     } else {
       row.op = static_cast<Op>(random() % 8);
       row.thread = static_cast<std::uint32_t>(random());
@@ -61,8 +61,8 @@ TEST_CASE("trace csv: what is written is read again", "[io]") {
       row.site = random();
     }
     rows.push_back(row);
-    if (i % 3 == 0 && row.kind == TraceRow::Kind::Allocate) {
-      rows.push_back({.kind = TraceRow::Kind::Free, .thread = 1, .block = i});
+    if (i % 3 == 0 && row.kind == TraceRow::Kind::kAllocate) {
+      rows.push_back({.kind = TraceRow::Kind::kFree, .thread = 1, .block = i});
     }
   }
   const TempFile file;
