@@ -73,7 +73,7 @@ TEST_CASE("learn: recorded programs are planned at their load and served whole",
 
   const PlanInput input = plan_input(stream, period);
   const auto rounded = static_cast<double>(dsa::lower_bound(input.problem));
-  CHECK(static_cast<double>(schedule->height) <= 1.01 * rounded);
+  CHECK(static_cast<double>(schedule->height) <= 1.005 * rounded);
   CHECK(schedule->lower_bound <= schedule->height);
   CHECK(static_cast<double>(schedule->lower_bound) >= rounded * 0.9);
   check_serves(stream, *schedule, period);
