@@ -40,6 +40,8 @@ def steps():
         ("layers", [[python, "scripts/check_layers.py"]], 60),
         ("scripts", [[python, "-m", "unittest", "discover", "-s", "tests/scripts"]], 120),
         ("build", [["make", JOBS, "all", "WERROR=1"]], 900),
+        ("docs", [[python, "scripts/gen_man.py", "--markdown", "build/check/commands.md"],
+                  ["cmp", "build/check/commands.md", "docs/commands.md"]], 60),
         ("unit", [["make", JOBS, "build/unit_tests", "WERROR=1"], ["build/unit_tests"]], 900),
         ("preload", [["make", JOBS, "programs", "WERROR=1"],
                      [python, "tests/preload/run.py", "--build", "build"]], 600),
