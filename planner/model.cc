@@ -72,7 +72,7 @@ Model::Model(const Problem& problem) {
     }
     after_birth = event.birth;
   }
-  load.assign(static_cast<std::size_t>(section + 1), 0);
+  load.assign(static_cast<std::size_t>(section) + 1, 0);
   measure();
 }
 

@@ -12,7 +12,7 @@ namespace memo {
 namespace {
 
 constinit std::atomic<bool> running{false};
-constexpr std::size_t kStack = 256 * 1024;
+constexpr std::size_t kStack = std::size_t{256} * 1024;
 
 void* keep(void*) {
   const RecursionGuard guard;  // for the thread's whole life: its allocations are the library's own

@@ -203,8 +203,8 @@ Order settle(const Problem& problem, Order order) {
 }
 
 void run_eager(Search& search) {
-  for (Order order : {free_early(search.problem, search.incumbent.order()),
-                      settle(search.problem, search.incumbent.order())}) {
+  for (const Order& order : {free_early(search.problem, search.incumbent.order()),
+                             settle(search.problem, search.incumbent.order())}) {
     search.incumbent.offer(order, peak_of(search.problem, order), "eager");
   }
 }

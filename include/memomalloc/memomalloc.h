@@ -1,5 +1,5 @@
-/* What a host program may call when it runs under libmemomalloc.so. Every function is weak: without the
- * library its address is null, so a host runs either way.
+/* What a host program may call when it runs under libmemomalloc.so. Every function is weak: without
+ * the library its address is null, so a host runs either way.
  *
  *   #include <memomalloc/memomalloc.h>
  *   for (;;) { if (memomalloc_iteration) memomalloc_iteration(); run_the_model(); }
@@ -19,12 +19,12 @@ const char* memomalloc_version(void) __attribute__((weak));
 /* An iteration begins here on the calling thread. Optional: boundaries are found without it. */
 void memomalloc_iteration(void) __attribute__((weak));
 
-/* Writes the statistics as JSON into buffer (at most size bytes, ended by a zero) and returns the length that
- * the whole text has; if that is not less than size, the text was cut. Any thread. */
+/* Writes the statistics as JSON into buffer (at most size bytes, ended by a zero) and returns the
+ * length that the whole text has; if that is not less than size, the text was cut. Any thread. */
 size_t memomalloc_stats_json(char* buffer, size_t size) __attribute__((weak));
 
-/* Gives the slabs and all unused memory back to the system. Blocks in use stay valid. The program's next
- * iterations are served from a slab again. Any thread. */
+/* Gives the slabs and all unused memory back to the system. Blocks in use stay valid. The program's
+ * next iterations are served from a slab again. Any thread. */
 void memomalloc_release(void) __attribute__((weak));
 
 #ifdef __cplusplus

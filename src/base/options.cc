@@ -61,7 +61,8 @@ bool parse_text(std::string_view text, option::Text& result) {
   return true;
 }
 
-// One parser for each option type, chosen by the row's type.
+// One parser for each option type, chosen by the row's type and named as it.
+// NOLINTBEGIN(readability-identifier-naming)
 struct Parse {
   static bool Size(std::string_view text, std::uint64_t& value) { return parse_size(text, value); }
   static bool Number(std::string_view text, std::uint64_t& value) {
@@ -85,6 +86,7 @@ struct Parse {
     return true;
   }
 };
+// NOLINTEND(readability-identifier-naming)
 
 enum class Answer { kGood, kBad, kUnknown };
 

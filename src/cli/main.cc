@@ -22,7 +22,8 @@ constexpr Command kCommands[] = {
 void print_help(std::FILE* to) {
   std::fputs("usage: memomalloc COMMAND [options]\n\ncommands:\n", to);
   for (const Command& command : kCommands) {
-    std::fprintf(to, "  %-10s %s\n", command.name.data(), command.summary.data());
+    std::fprintf(to, "  %-10.*s %.*s\n", static_cast<int>(command.name.size()), command.name.data(),
+                 static_cast<int>(command.summary.size()), command.summary.data());
   }
   std::fputs(
       "\n`memomalloc COMMAND --help` tells a command's options; `memomalloc --version` the "

@@ -65,7 +65,8 @@ static void* short_life(void* unused) {
     CHECK(blocks[i] != NULL);
     memset(blocks[i], (int)i, 64);
   }
-  for (unsigned i = 0; i < 3; ++i) free(blocks[i]);
+  for (unsigned i = 0; i < 3; ++i)
+    free(blocks[i]);
   return NULL;
 }
 
