@@ -25,8 +25,8 @@ void Engine::configure(const Options& options, const Host& host) {
   host_ = host;
 }
 
-// Reserves the region: two spaces a lane, each as large as physical memory where address space
-// allows.
+// Reserves the region: a space for the pool and one for each lane's slab, each as large as physical
+// memory where address space allows.
 bool Engine::open_region() {
   const std::uint64_t left = os::address_space_left();
   std::uint64_t lanes = kMostLanes;
@@ -36,27 +36,28 @@ bool Engine::open_region() {
     lanes = 2;
     most = left / kShareUnderLimit;
   }
-  space = std::min(space, std::bit_floor(std::max<std::uint64_t>(most / (2 * lanes), 1)));
-  const std::uint64_t own =
-      round_up(sizeof(Shared) + lanes * (sizeof(Lane) + 2 * sizeof(Space)) + 64, os::page_size());
+  space = std::min(space, std::bit_floor(std::max<std::uint64_t>(most / (lanes + 1), 1)));
+  const std::uint64_t own = round_up(
+      sizeof(Shared) + lanes * sizeof(Lane) + (lanes + 1) * sizeof(Space) + 64, os::page_size());
   auto* memory = static_cast<char*>(os::map(own));
   for (; memory != nullptr && space >= kLeastSpace; space /= 2) {
-    const std::uint64_t bytes = 2 * lanes * space;
+    const std::uint64_t bytes = (lanes + 1) * space;
     const std::uint64_t record = round_up(Space::record_bytes(space), os::page_size());
     auto* base = static_cast<char*>(os::reserve(bytes, kMostAlignment));
     auto* records = base == nullptr
                         ? nullptr
-                        : static_cast<char*>(os::reserve(2 * lanes * record, os::page_size()));
+                        : static_cast<char*>(os::reserve((lanes + 1) * record, os::page_size()));
     if (records == nullptr) {
       continue;
     }
     shared_ = new (memory) Shared;
     lanes_ = reinterpret_cast<Lane*>(memory + round_up(sizeof(Shared), 64));
     spaces_ = reinterpret_cast<Space*>(lanes_ + lanes);
-    for (std::uint64_t i = 0; i < 2 * lanes; ++i) {
+    for (std::uint64_t i = 0; i < lanes + 1; ++i) {
       new (spaces_ + i) Space;
       spaces_[i].open(base + i * space, records + i * record, space);
     }
+    shared_->pool.open(spaces_);
     lanes_possible_ = static_cast<std::uint32_t>(lanes);
     space_shift_ = log2_floor(space);
     base_.store(reinterpret_cast<std::uint64_t>(base), std::memory_order_release);
@@ -92,7 +93,6 @@ Lane* Engine::take_lane(const StackBounds& stack) {
       refused_ = true;
       return nullptr;
     }
-    shared_->lanes = lanes_;
     shared_->slab_limit =
         options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : os::physical_memory() / 2;
     shared_->plan_milliseconds = options_->PLAN_TIME;
@@ -115,7 +115,7 @@ Lane* Engine::take_lane(const StackBounds& stack) {
     return nullptr;
   }
   Lane* lane = new (lanes_ + used) Lane;
-  lane->open(shared_, used, spaces_ + 2 * used, spaces_ + 2 * used + 1);
+  lane->open(shared_, used, spaces_ + 1 + used);
   lane->enter(stack);
   shared_->lane_count.store(used + 1, std::memory_order_release);
   return lane;
@@ -139,41 +139,44 @@ void* Engine::allocate(const Request& request) {
   return lane->allocate(request);
 }
 
-Engine::Place Engine::place_of(const void* pointer) const {
+// The number of the space that holds the pointer: 0 the pool's, n + 1 the slab's of lane n.
+// kMostLanes + 1 if no block can start there.
+std::uint32_t Engine::space_of(const void* pointer) const {
   const std::uint64_t offset =
       reinterpret_cast<std::uint64_t>(pointer) - base_.load(std::memory_order_relaxed);
   const auto space = static_cast<std::uint32_t>(offset >> space_shift_);
-  return {space, space / 2, space % 2 == 1};
+  return space <= lane_count() && spaces_[space].plausible(pointer) ? space : kMostLanes + 1;
 }
 
 bool Engine::free(void* pointer) {
-  const Place place = place_of(pointer);
-  if (place.lane >= lane_count() || !spaces_[place.space].plausible(pointer)) {
+  const std::uint32_t space = space_of(pointer);
+  if (space > kMostLanes) {
     return false;
   }
-  Lane& lane = lanes_[place.lane];
   const Lane* mine = t_state.lane;
   const auto by = mine == nullptr ? kMostLanes : static_cast<std::uint32_t>(mine - lanes_);
-  return place.slab ? lane.free_slab(pointer, by) : lane.free_arena(pointer, by);
+  if (space != kPoolSpace) {
+    return lanes_[space - 1].free_slab(pointer, by);
+  }
+  const std::uint64_t bytes = size(pointer);
+  return bytes != 0 && lanes_[shared_->pool.owner(pointer)].free_pooled(pointer, bytes, by);
 }
 
 std::uint64_t Engine::size(const void* pointer) const {
-  const Place place = place_of(pointer);
-  const Space& space = spaces_[place.space];
-  if (place.lane >= lane_count() || !space.plausible(pointer)) {
+  const std::uint32_t space = space_of(pointer);
+  if (space > kMostLanes) {
     return 0;
   }
-  return space.pages.length(space.granule_of(pointer)) * kGranule;
+  return spaces_[space].pages.length(spaces_[space].granule_of(pointer)) * kGranule;
 }
 
 bool Engine::resize(void* pointer, std::uint64_t bytes) {
   const std::uint64_t now = size(pointer);
-  const Place place = place_of(pointer);
-  if (!place.slab && t_state.inside == 0 && &lanes_[place.lane] == t_state.lane) {
-    return t_state.lane->resize_arena(pointer, bytes);
+  if (space_of(pointer) == kPoolSpace && t_state.inside == 0) {
+    return shared_->pool.resize(pointer, bytes) &&
+           lanes_[shared_->pool.owner(pointer)].resized(now, size(pointer));
   }
-  // A block of the slab, or of another thread's lane, stays where it is while at least half of it
-  // is used.
+  // A block of a slab stays where it is while at least half of it is used.
   return bytes <= now && bytes >= now / 2;
 }
 
@@ -196,6 +199,7 @@ void Engine::give_back() {
   for (std::uint32_t i = 0; i < lane_count(); ++i) {
     lanes_[i].give_back();
   }
+  shared_->pool.trim();
 }
 
 void Engine::add_plan(const RecursionGuard& guard, const Schedule* schedule,
@@ -217,17 +221,18 @@ void Engine::tick(std::uint64_t now) {
   if (height != 0 && lane_count() != 0) {
     lanes_[0].preheat(height);
   }
+  bool quiet = lane_count() != 0;
   for (std::uint32_t i = 0; i < lane_count(); ++i) {
-    lanes_[i].tick(now);
+    quiet = lanes_[i].tick(now) && quiet;
   }
+  if (quiet && !pool_quiet_) {
+    shared_->pool.trim();
+  }
+  pool_quiet_ = quiet;
 }
 
 bool Engine::trim() {
-  std::uint64_t bytes = 0;
-  for (std::uint32_t i = 0; i < lane_count(); ++i) {
-    bytes += lanes_[i].trim();
-  }
-  return bytes != 0;
+  return shared_->pool.trim() != 0;
 }
 
 void Engine::thread_ended() {
@@ -243,11 +248,13 @@ void Engine::before_fork() {
   registry_.lock();
   if (shared_ != nullptr) {
     shared_->store.lock().lock();
+    shared_->pool.hold();
   }
 }
 
 void Engine::after_fork_in_parent() {
   if (shared_ != nullptr) {
+    shared_->pool.let_go();
     shared_->store.lock().unlock();
   }
   registry_.unlock();
@@ -261,6 +268,9 @@ void Engine::after_fork_in_child() {
     } else if (lanes_[i].phase() != Phase::kIdle) {
       lanes_[i].orphan();
     }
+  }
+  if (opened()) {
+    shared_->pool.trim();
   }
 }
 

@@ -88,12 +88,8 @@ class Engine {
 
  private:
   static constexpr std::uint64_t kNowhere = UINT64_MAX;
-  struct Place {
-    std::uint32_t space;
-    std::uint32_t lane;
-    bool slab;
-  };
-  [[nodiscard]] Place place_of(const void* pointer) const;
+  static constexpr std::uint32_t kPoolSpace = 0;
+  [[nodiscard]] std::uint32_t space_of(const void* pointer) const;
   Lane* adopt();
   bool open_region();
   Lane* take_lane(const StackBounds& stack);
@@ -104,8 +100,9 @@ class Engine {
   std::uint32_t lanes_possible_ = 0;
   std::atomic<std::uint64_t> preheat_{0};  // height of a slab that the first lane will need, bytes
   std::atomic<bool> told_{false};          // the host knows that the engine is open
+  bool pool_quiet_ = false;                // the pool was trimmed since the last call
   bool refused_ = false;                   // the system gave no region
-  Space* spaces_ = nullptr;                // two a lane: arena, slab
+  Space* spaces_ = nullptr;                // the pool's, then one a lane: its slab's
   Lane* lanes_ = nullptr;
   Shared* shared_ = nullptr;
   const Options* options_ = nullptr;

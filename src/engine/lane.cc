@@ -57,12 +57,10 @@ const char* name_of(Phase phase) {
   return "idle";
 }
 
-void Lane::open(Shared* shared, std::uint32_t number, Space* arena, Space* slab) {
+void Lane::open(Shared* shared, std::uint32_t number, Space* slab) {
   shared_ = shared;
   number_ = number;
-  arena_space_ = arena;
   slab_space_ = slab;
-  arena_.open(arena, &shared->ledger);
 }
 
 void Lane::enter(const StackBounds& stack) {
@@ -201,23 +199,18 @@ void Lane::fall_back(const Request& request, Miss miss) {
 }
 
 void* Lane::pool(const Request& request) {
-  const Arena::Block block = arena_.allocate(request.size, request.alignment);
+  Pool& pool = shared_->pool;
+  const Arena::Block block =
+      pool.allocate(request.size, request.alignment, static_cast<std::uint16_t>(number_));
   if (block.start == nullptr) {
     counters.fallback_limit.add();
     return nullptr;
   }
+  live_.fetch_add(round_up(request.size, kGranule), std::memory_order_relaxed);
   counters.pooled_allocations.add();
   counters.pooled_bytes.add(request.size);
-  counters.purged_bytes.add(arena_.take_purged());
   if ((counters.pooled_allocations.get() & 255) == 0) {
-    const std::uint64_t now = os::coarse_nanoseconds();
-    if (now - aged_at_ > kAgeNanoseconds) {
-      aged_at_ = now;
-      arena_.age();
-    }
-  }
-  if (const std::uint64_t owed = arena_.take_owed(); owed != 0) [[unlikely]] {
-    collect(owed);
+    age_pool();
   }
   if (phase() == Phase::kPooling) {
     if (block.resident) {
@@ -226,7 +219,7 @@ void* Lane::pool(const Request& request) {
       count_fallback(request.size, counters.fallback_grown);
     }
   }
-  if (shared_->keep != nullptr && arena_.live_bytes() >= kKeptBytes) [[unlikely]] {
+  if (shared_->keep != nullptr && pool.live_bytes() >= kKeptBytes) [[unlikely]] {
     const RecursionGuard guard;
     shared_->keep(guard);
   }
@@ -236,18 +229,11 @@ void* Lane::pool(const Request& request) {
   return block.start;
 }
 
-// Has other lanes give back memory that this one has need of; those just at work are left alone.
-void Lane::collect(std::uint64_t granules) {
-  const std::uint32_t lanes = shared_->lane_count.load(std::memory_order_acquire);
-  for (std::uint32_t i = 0; i < lanes && granules != 0; ++i) {
-    Lane& other = shared_->lanes[i];
-    if (&other == this) {
-      continue;
-    }
-    const TryLock entered(other.entered_);
-    if (entered) {
-      granules -= other.arena_.purge(granules);
-    }
+void Lane::age_pool() {
+  const std::uint64_t now = os::coarse_nanoseconds();
+  std::uint64_t before = shared_->aged_at.load(std::memory_order_relaxed);
+  if (now - before > kAgeNanoseconds && shared_->aged_at.compare_exchange_strong(before, now)) {
+    shared_->pool.age();
   }
 }
 
@@ -265,7 +251,7 @@ void* Lane::learn(const Request& request, std::uint64_t site) {
   allocation.site = site;
   allocation.alignment_log2 = log2_floor(request.alignment);
   allocation.op = request.op;
-  const std::uint32_t index = recorder_.note(allocation, arena_.live_bytes());
+  const std::uint32_t index = recorder_.note(allocation, live_.load(std::memory_order_relaxed));
   if (index != kNotRecorded) {
     counters.learned_allocations.add();
   }
@@ -280,7 +266,7 @@ void* Lane::learn(const Request& request, std::uint64_t site) {
     Space& space =
         start >= slab_space_->base() && start < slab_space_->base() + slab_space_->bytes()
             ? *slab_space_
-            : *arena_space_;
+            : shared_->pool.space();
     recorder_.bind(index, reinterpret_cast<std::uint64_t>(start), space.live,
                    space.granule_of(start));
   }
@@ -292,7 +278,7 @@ void* Lane::learn(const Request& request, std::uint64_t site) {
 }
 
 void Lane::look_for_pool() {
-  const std::uint64_t peak = arena_.peak_bytes();
+  const std::uint64_t peak = shared_->pool.peak_bytes();
   same_peak_ = peak == last_peak_ ? same_peak_ + 1 : 0;
   last_peak_ = peak;
   ++searched_;
@@ -300,7 +286,7 @@ void Lane::look_for_pool() {
     set_phase(Phase::kPooling);
   }
   if (searched_ == kUnorderedAfter) {
-    arena_.allow_slack(kPoolSlack);
+    shared_->pool.allow_slack(kPoolSlack);
   }
 }
 
@@ -362,7 +348,7 @@ void Lane::wait_for_quiet(std::uint64_t size) {
     set_phase(Phase::kLearning);
     return;
   }
-  if (arena_.live_bytes() <= quiet_level_ || --patience_ == 0) {
+  if (live_.load(std::memory_order_relaxed) <= quiet_level_ || --patience_ == 0) {
     start_serving();
     return;
   }
@@ -383,7 +369,7 @@ void Lane::start_serving() {
   }
   mark_count_ = 0;
   searched_ = restarts_ = 0;
-  arena_.allow_slack(0);
+  shared_->pool.allow_slack(0);
   forget_pooling();
   set_phase(Phase::kServing);
   const RecursionGuard guard;
@@ -412,8 +398,7 @@ void Lane::forget_pooling() {
 // two never add up; huge pages cover whole huge pages of the slab only, so that none is populated
 // beyond its height.
 bool Lane::open_slab(std::uint64_t height) {
-  arena_.trim();
-  counters.purged_bytes.add(arena_.take_purged());
+  shared_->pool.trim();
   if (height <= slab_height_.load(std::memory_order_relaxed)) {
     return true;
   }
@@ -472,11 +457,6 @@ void Lane::drop_plan() {
   plan_ = nullptr;
 }
 
-bool Lane::resize_arena(void* start, std::uint64_t bytes) {
-  const TryLock entered(entered_);
-  return entered && arena_.resize(start, bytes);
-}
-
 void Lane::note_foreign_growth(std::uint64_t bytes) {
   counters.large_allocations.add();
   counters.large_bytes.add(bytes);
@@ -509,12 +489,14 @@ void Lane::iteration(const RecursionGuard&) {
   }
 }
 
-bool Lane::free_arena(void* start, std::uint32_t freeing_lane) {
+bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_lane) {
+  Space& space = shared_->pool.space();
   if (recorder_.ready()) {
-    recorder_.free(reinterpret_cast<std::uint64_t>(start), arena_space_->live,
-                   arena_space_->granule_of(start), freeing_lane);
+    recorder_.free(reinterpret_cast<std::uint64_t>(start), space.live, space.granule_of(start),
+                   freeing_lane);
   }
-  return arena_.free(start);
+  live_.fetch_sub(bytes, std::memory_order_relaxed);
+  return shared_->pool.free(start);
 }
 
 bool Lane::free_slab(void* start, std::uint32_t freeing_lane) {
@@ -532,8 +514,6 @@ bool Lane::give_back() {
     return false;
   }
   purge_slab();
-  arena_.trim();
-  counters.purged_bytes.add(arena_.take_purged());
   awake_ = false;
   return true;
 }
@@ -565,19 +545,17 @@ void Lane::preheat(std::uint64_t height) {
   os::populate(slab_space_->base(), round_up(height, os::page_size()));
 }
 
-void Lane::tick(std::uint64_t now) {
+bool Lane::tick(std::uint64_t now) {
   const std::uint64_t calls = counters.large_allocations.get();
   if (calls != seen_) {
     seen_ = calls;
     quiet_since_ = now;
-  } else if (awake_ && now - quiet_since_ >= kQuietNanoseconds) {
+  }
+  const bool quiet = now - quiet_since_ >= kQuietNanoseconds;
+  if (quiet && awake_) {
     give_back();
   }
-}
-
-std::uint64_t Lane::trim() {
-  const TryLock entered(entered_);
-  return entered ? arena_.trim() : 0;
+  return quiet;
 }
 
 void Lane::after_fork() {

@@ -23,7 +23,7 @@
 #include "src/base/guard.h"
 #include "src/base/spin_lock.h"
 #include "src/engine/plan_store.h"
-#include "src/serve/arena.h"
+#include "src/serve/pool.h"
 #include "src/serve/server.h"
 #include "src/serve/space.h"
 #include "src/trace/recorder.h"
@@ -43,12 +43,10 @@ enum class Phase : std::uint8_t { kIdle, kLearning, kReady, kServing, kPooling }
 const char* name_of(Phase phase);
 
 // What all lanes share.
-class Lane;
-
 struct Shared {
   PlanStore store;
-  Ledger ledger;  // of all arenas
-  Lane* lanes = nullptr;
+  Pool pool;
+  std::atomic<std::uint64_t> aged_at{0};     // when the pool last aged, ns
   std::atomic<std::uint32_t> lane_count{0};  // lanes ever taken
   std::atomic<std::uint64_t> slab_bytes{0};  // height of all slabs that have memory
   std::uint64_t slab_limit = 0;
@@ -65,8 +63,8 @@ struct Shared {
 
 class Lane {
  public:
-  // Ties the lane to its two spaces and number. Once, before any other call.
-  void open(Shared* shared, std::uint32_t number, Space* arena, Space* slab);
+  // Ties the lane to its slab's space and its number. Once, before any other call.
+  void open(Shared* shared, std::uint32_t number, Space* slab);
 
   // The calling thread owns the lane from now on, until leave().
   void enter(const StackBounds& stack);
@@ -75,35 +73,37 @@ class Lane {
 
   // A block for the request, or nullptr: the next allocator's. Owner only.
   void* allocate(const Request& request);
-  // Changes the size of the arena block at `start` in place, if there is room. Owner only.
-  bool resize_arena(void* start, std::uint64_t bytes);
   // Counts a block of the next allocator that realloc has made large. Owner only.
   void note_foreign_growth(std::uint64_t bytes);
   // The host begins an iteration. Owner only.
   void iteration(const RecursionGuard& guard);
 
-  // Releases a block of this lane's arena or slab; false if none starts there. Any thread.
-  bool free_arena(void* start, std::uint32_t freeing_lane);
+  // Releases a block of the pool (of `bytes`, this lane's) or of this lane's slab; false if none
+  // starts there. Any thread.
+  bool free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_lane);
   bool free_slab(void* start, std::uint32_t freeing_lane);
 
-  // Gives back the slab's and the arena's memory that no block uses; the plan and its place are
+  // A block of the pool of this lane was changed in size, in place; bytes. Any thread. Always true.
+  bool resized(std::uint64_t before, std::uint64_t after) {
+    live_.fetch_add(after - before, std::memory_order_relaxed);
+    return true;
+  }
+
+  // Gives back the slab's memory that no block uses; the plan and its place are
   // kept, and the next call takes the memory again. Any thread; false if the lane is just at work.
   bool give_back();
   // Takes memory for a slab that will soon be served from, off the owner's path. Any thread.
   void preheat(std::uint64_t height);
-  // Gives memory back if the lane has been quiet for long. `now` in nanoseconds. Any thread.
-  void tick(std::uint64_t now);
-  // Gives the arena's unused memory back; bytes.
-  std::uint64_t trim();
+  // Gives memory back if the lane has been quiet for long, and tells whether it has. `now` in
+  // nanoseconds. Any thread.
+  bool tick(std::uint64_t now);
   // In a forked child, where only the forking thread lives on: no plan, no slab, learning anew.
   void after_fork();
   // In a forked child: the lane's owner does not exist any more.
   void orphan();
 
-  [[nodiscard]] const Space& arena_space() const { return *arena_space_; }
   [[nodiscard]] const Space& slab_space() const { return *slab_space_; }
   [[nodiscard]] const Recorder& recorder() const { return recorder_; }
-  [[nodiscard]] const Arena& arena() const { return arena_; }
   // Greatest height that the slab has had, bytes, and the greatest bound of the plans served from
   // it.
   [[nodiscard]] std::uint64_t tallest() const { return tallest_.load(std::memory_order_relaxed); }
@@ -116,7 +116,7 @@ class Lane {
   void* serve(const Request& request);
   void* learn(const Request& request, std::uint64_t site);
   void* pool(const Request& request);
-  void collect(std::uint64_t granules);
+  void age_pool();
   void count_served(std::uint64_t bytes);
   void count_fallback(std::uint64_t bytes, Counter& reason);
   void fall_back(const Request& request, Miss miss);
@@ -138,9 +138,9 @@ class Lane {
   std::uint32_t number_ = 0;
   std::atomic<Phase> phase_{Phase::kIdle};
   SpinLock entered_;
-  Space* arena_space_ = nullptr;
   Space* slab_space_ = nullptr;
-  Arena arena_;
+  std::atomic<std::uint64_t> live_{
+      0};  // bytes of the pool's blocks of this lane, in whole granules
   Server server_;
   Plan* plan_ = nullptr;
   std::uint32_t position_ = 0;                 // kReady: the plan's step that comes next
@@ -151,7 +151,6 @@ class Lane {
   std::atomic<std::uint64_t> tallest_{0};
   std::atomic<std::uint64_t> bound_{0};
   double plan_seconds_ = 0;
-  std::uint64_t aged_at_ = 0;      // when the arena last aged, ns
   std::uint64_t seen_ = 0;         // large allocations at the last tick
   std::uint64_t quiet_since_ = 0;  // ns
   bool awake_ = true;              // the keeper has not given memory back since the last call

@@ -42,19 +42,22 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
   return {space_->address(run.first), claim.dirty == 0, claim.dirty == count};
 }
 
-// Enters a claim into the books, and gives old memory back where the total would pass what may be
-// kept.
-void Arena::account(const PageMap::Claim& claim, std::uint64_t count) {
-  live_.fetch_add(count, std::memory_order_relaxed);
-  dirty_.fetch_sub(claim.dirty, std::memory_order_relaxed);
-  const std::uint64_t excess = ledger_->take(count, claim.dirty, slack_divisor_);
-  owed_ = excess == 0 ? 0 : excess - purge(excess);
+// Enters a claim into the books, and gives old memory back where the total would pass the peak.
+bool Arena::account(const PageMap::Claim& claim, std::uint64_t count) {
+  const std::uint64_t live = live_.fetch_add(count, std::memory_order_relaxed) + count;
+  const std::uint64_t dirty =
+      dirty_.fetch_sub(claim.dirty, std::memory_order_relaxed) - claim.dirty;
+  window_least_ = std::min(window_least_, live - count);
+  window_peak_ = std::max(window_peak_, live);
+  peak_ = std::max(peak_.load(std::memory_order_relaxed), live);
+  const std::uint64_t most = most_kept();
+  return live + dirty <= most || purge(live + dirty - most) > 0;
 }
 
-std::uint64_t Arena::take_owed() {
-  const std::uint64_t owed = owed_;
-  owed_ = 0;
-  return owed;
+std::uint64_t Arena::most_kept() const {
+  const std::uint64_t peak = peak_.load(std::memory_order_relaxed);
+  const std::uint64_t divisor = slack_divisor_.load(std::memory_order_relaxed);
+  return peak + (divisor == 0 || window_least_ >= peak ? 0 : (peak - window_least_) / divisor);
 }
 
 bool Arena::resize(void* start, std::uint64_t bytes) {
@@ -69,7 +72,6 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
     const std::uint64_t given = pages.shrink(first, std::max<std::uint64_t>(count, 1));
     live_.fetch_sub(given, std::memory_order_relaxed);
     dirty_.fetch_add(given, std::memory_order_relaxed);
-    ledger_->free(given);
     std::uint64_t lowest = lowest_free_.load(std::memory_order_relaxed);
     while (first + count < lowest &&
            !lowest_free_.compare_exchange_weak(lowest, first + count, std::memory_order_acq_rel)) {
@@ -96,7 +98,6 @@ bool Arena::free(void* start) {
   }
   dirty_.fetch_add(count, std::memory_order_relaxed);
   live_.fetch_sub(count, std::memory_order_relaxed);
-  ledger_->free(count);
   std::uint64_t lowest = lowest_free_.load(std::memory_order_relaxed);
   while (first < lowest &&
          !lowest_free_.compare_exchange_weak(lowest, first, std::memory_order_acq_rel)) {
@@ -119,26 +120,23 @@ std::uint64_t Arena::purge(std::uint64_t granules) {
     at = run.first + run.count;
   }
   dirty_.fetch_sub(done, std::memory_order_relaxed);
-  ledger_->purge(done);
-  purged_ += done;
+  purged_.fetch_add(done, std::memory_order_relaxed);
   return done;
 }
 
 std::uint64_t Arena::trim() {
-  const std::uint64_t given = purge(UINT64_MAX);
-  ledger_->forget_peak();
-  return given * kGranule;
+  window_peak_ = window_least_ = live_.load(std::memory_order_relaxed);
+  peak_ = window_peak_;
+  return purge(UINT64_MAX) * kGranule;
 }
 
-void Arena::age() {
-  const std::uint64_t excess = ledger_->age(slack_divisor_);
-  owed_ = excess == 0 ? 0 : excess - purge(excess);
-}
-
-std::uint64_t Arena::take_purged() {
-  const std::uint64_t bytes = purged_ * kGranule;
-  purged_ = 0;
-  return bytes;
+std::uint64_t Arena::age() {
+  const std::uint64_t live = live_.load(std::memory_order_relaxed);
+  peak_ = std::max(window_peak_, live);
+  const std::uint64_t most = most_kept();
+  window_peak_ = window_least_ = live;
+  const std::uint64_t dirty = dirty_.load(std::memory_order_relaxed);
+  return live + dirty > most ? purge(live + dirty - most) * kGranule : 0;
 }
 
 }  // namespace memo

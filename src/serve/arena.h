@@ -1,4 +1,5 @@
-// The page arena of a lane: serves large blocks that no plan places, in exact pages. Hot.
+// The page arena: serves large blocks that no plan places, in exact pages. Hot. One thread at a
+// time allocates (src/serve/pool.h sees to it); any thread frees.
 //
 // It keeps the memory of freed blocks, up to the peak that was alive at once in the recent past,
 // and gives back what is more: a program whose peak repeats has no page faults, and never holds
@@ -11,7 +12,6 @@
 #include <atomic>
 #include <cstdint>
 
-#include "src/serve/ledger.h"
 #include "src/serve/space.h"
 
 namespace memo {
@@ -19,23 +19,16 @@ namespace memo {
 class Arena {
  public:
   explicit constexpr Arena() = default;
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
-  // `ledger` is shared by the arenas that are to stay below one peak together; nullptr: a peak of
-  // its own.
-  void open(Space* space, Ledger* ledger = nullptr) {
-    space_ = space;
-    ledger_ = ledger == nullptr ? &own_ : ledger;
-  }
+  void open(Space* space) { space_ = space; }
 
   struct Block {
     void* start = nullptr;  // nullptr: no memory
     bool zero = false;      // every byte is known to be zero
     bool resident = false;  // all of it has memory already: no page fault will follow
   };
-  // A block of `bytes` at a multiple of `alignment` (a power of two). Owner only.
+  // A block of `bytes` at a multiple of `alignment` (a power of two). One thread at a time.
   Block allocate(std::uint64_t bytes, std::uint64_t alignment);
-  // Changes the size of the block at `start` in place, if there is room. Owner only.
+  // Changes the size of the block at `start` in place, if there is room. One thread at a time.
   bool resize(void* start, std::uint64_t bytes);
   // Releases the block that starts at `start`; false if none does. Any thread.
   bool free(void* start);
@@ -43,16 +36,12 @@ class Arena {
   // Forgets the past peak and gives back all memory that no block uses; the bytes given back. Owner
   // only.
   std::uint64_t trim();
-  // Gives memory back that no block uses, at most `granules`; the granules given back. Owner only.
-  std::uint64_t purge(std::uint64_t granules);
-  // Granules that the last call should have given back, but other arenas keep.
-  [[nodiscard]] std::uint64_t take_owed();
   // How much more than the peak may be kept, as the part 1 / divisor of what comes and goes (the
   // peak less the least alive in the window); 0: nothing.
   void allow_slack(std::uint64_t divisor) { slack_divisor_ = divisor; }
-  // Lets the peak follow what was alive since the last two calls: the past is forgotten. Owner
-  // only.
-  void age();
+  // Lets the peak follow what was alive since the last two calls: the past is forgotten; the bytes
+  // given back. Owner only.
+  std::uint64_t age();
 
   [[nodiscard]] std::uint64_t live_bytes() const {
     return live_.load(std::memory_order_relaxed) * kGranule;
@@ -60,22 +49,29 @@ class Arena {
   [[nodiscard]] std::uint64_t dirty_bytes() const {
     return dirty_.load(std::memory_order_relaxed) * kGranule;
   }
-  [[nodiscard]] std::uint64_t peak_bytes() const { return ledger_->peak() * kGranule; }
-  [[nodiscard]] std::uint64_t take_purged();  // bytes given back since the last call
+  [[nodiscard]] std::uint64_t peak_bytes() const {
+    return peak_.load(std::memory_order_relaxed) * kGranule;
+  }
+  [[nodiscard]] std::uint64_t purged_bytes() const {
+    return purged_.load(std::memory_order_relaxed) * kGranule;
+  }
 
  private:
-  void account(const PageMap::Claim& claim, std::uint64_t count);
+  std::uint64_t purge(std::uint64_t granules);
+  [[nodiscard]] std::uint64_t most_kept() const;
+  bool account(const PageMap::Claim& claim, std::uint64_t count);
 
   Space* space_ = nullptr;
   std::uint64_t top_ = 0;                      // granules from here on were never used
   std::atomic<std::uint64_t> live_{0};         // granules in use
   std::atomic<std::uint64_t> dirty_{0};        // granules free, but with memory behind them
   std::atomic<std::uint64_t> lowest_free_{0};  // no granule below is free
-  Ledger own_;
-  Ledger* ledger_ = &own_;
-  std::uint64_t owed_ = 0;
-  std::uint64_t slack_divisor_ = 0;
-  std::uint64_t purged_ = 0;
+  std::atomic<std::uint64_t> peak_{0};  // most granules alive at once in this and the last window
+  std::uint64_t window_peak_ = 0;       // and in this window alone
+  std::uint64_t window_least_ =
+      UINT64_MAX;  // least granules alive before an allocation in this window
+  std::atomic<std::uint64_t> slack_divisor_{0};
+  std::atomic<std::uint64_t> purged_{0};  // granules given back so far
 };
 
 }  // namespace memo

@@ -13,6 +13,7 @@ struct RecordLayout {
   std::uint64_t state;   // a byte for each granule
   std::uint64_t length;  // four
   std::uint64_t live;    // eight
+  std::uint64_t owner;   // two
   std::uint64_t end;
 };
 
@@ -21,7 +22,8 @@ RecordLayout layout(std::uint64_t bytes) {
   const std::uint64_t page = os::page_size();
   const std::uint64_t length = round_up(granules, page);
   const std::uint64_t live = length + round_up(granules * sizeof(std::uint32_t), page);
-  return {0, length, live, live + round_up(granules * sizeof(std::uint64_t), page)};
+  const std::uint64_t owner = live + round_up(granules * sizeof(std::uint64_t), page);
+  return {0, length, live, owner, owner + round_up(granules * sizeof(std::uint16_t), page)};
 }
 
 // Commits the records of the granules [from, to).
@@ -44,6 +46,7 @@ void Space::open(char* base, char* records, std::uint64_t bytes) {
   const RecordLayout at = layout(bytes);
   pages = PageMap(reinterpret_cast<std::uint8_t*>(records + at.state),
                   reinterpret_cast<std::uint32_t*>(records + at.length));
+  owners_ = reinterpret_cast<std::uint16_t*>(records + at.owner);
   live = LiveTable(reinterpret_cast<std::uint64_t*>(records + at.live));
 }
 
@@ -63,6 +66,7 @@ bool Space::commit(std::uint64_t bytes) {
   if (!commit_array(records_ + at.state, 1, from, to) ||
       !commit_array(records_ + at.length, sizeof(std::uint32_t), from, to) ||
       !commit_array(records_ + at.live, sizeof(std::uint64_t), from, to) ||
+      !commit_array(records_ + at.owner, sizeof(std::uint16_t), from, to) ||
       !os::commit(base_ + committed, target - committed)) {
     return false;
   }

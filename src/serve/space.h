@@ -38,12 +38,16 @@ class Space {
   // True if `pointer` may be a block of ours: on a granule's start and inside the committed part.
   [[nodiscard]] bool plausible(const void* pointer) const;
 
+  // A number of the user's for the block that starts at `granule`.
+  [[nodiscard]] std::uint16_t& owner(std::uint64_t granule) const { return owners_[granule]; }
+
   PageMap pages;
   LiveTable live;
 
  private:
   char* base_ = nullptr;
   char* records_ = nullptr;
+  std::uint16_t* owners_ = nullptr;
   std::uint64_t bytes_ = 0;
   std::atomic<std::uint64_t> committed_{0};
 };

@@ -1,0 +1,83 @@
+// The pool: one arena for all threads, from which every block comes that no plan places. Hot.
+//
+// One pool and not one a thread: what a thread has freed serves the next that asks, so the peak is
+// the process' own. Only learning, pooling and fallbacks come here, so its lock is seldom wanted
+// twice; a caller tries for a moment and then goes to the next allocator, and frees take no lock at
+// all. Source: PRMalloc, 2.1 (a pool of tensor memory shared by the threads of a data-flow graph).
+#pragma once
+
+#include <sched.h>
+#include <cstdint>
+
+#include "src/base/spin_lock.h"
+#include "src/serve/arena.h"
+
+namespace memo {
+
+class Pool {
+ public:
+  void open(Space* space) {
+    space_ = space;
+    arena_.open(space);
+  }
+
+  // A block for lane `owner`; none where there is no memory, or others hold the lock for long. Any
+  // thread.
+  Arena::Block allocate(std::uint64_t bytes, std::uint64_t alignment, std::uint16_t owner) {
+    if (!enter()) {
+      return {};
+    }
+    const Arena::Block block = arena_.allocate(bytes, alignment);
+    if (block.start != nullptr) {
+      space_->owner(space_->granule_of(block.start)) = owner;
+    }
+    lock_.unlock();
+    return block;
+  }
+  bool resize(void* start, std::uint64_t bytes) {
+    return enter() && leave(arena_.resize(start, bytes));
+  }
+  // Releases the block that starts at `start`; false if none does. Takes no lock. Any thread.
+  bool free(void* start) { return arena_.free(start); }
+  // The lane for which the block that starts at `start` was allocated.
+  [[nodiscard]] std::uint16_t owner(const void* start) const {
+    return space_->owner(space_->granule_of(start));
+  }
+
+  // As the arena's; bytes given back.
+  std::uint64_t trim() { return enter() ? leave(arena_.trim()) : 0; }
+  std::uint64_t age() { return enter() ? leave(arena_.age()) : 0; }
+  void allow_slack(std::uint64_t divisor) { arena_.allow_slack(divisor); }
+  [[nodiscard]] std::uint64_t live_bytes() const { return arena_.live_bytes(); }
+  [[nodiscard]] std::uint64_t peak_bytes() const { return arena_.peak_bytes(); }
+  [[nodiscard]] Space& space() const { return *space_; }
+
+  // Around fork(): the child must find the books whole.
+  void hold() { lock_.lock(); }
+  void let_go() { lock_.unlock(); }
+
+ private:
+  // Tries longer than any call but a large purge holds the lock.
+  static constexpr int kTries = 256;
+
+  bool enter() {
+    for (int i = 0; i < kTries; ++i) {
+      if (lock_.try_lock()) {
+        return true;
+      }
+      sched_yield();
+    }
+    return false;
+  }
+  template <typename Result>
+  Result leave(Result result) {
+    lock_.unlock();
+    return result;
+  }
+
+  Space* space_ = nullptr;
+  Arena arena_;
+  SpinLock lock_;
+};
+
+}  // namespace memo
