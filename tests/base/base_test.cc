@@ -1,0 +1,218 @@
+// Bits, counters, messages, locks, the operating system and signatures' small helpers.
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/base/bits.h"
+#include "src/base/counters.h"
+#include "src/base/guard.h"
+#include "src/base/message.h"
+#include "src/base/os.h"
+#include "src/base/spin_lock.h"
+#include "tests/support/process.h"
+
+namespace memo {
+namespace {
+
+using testing::status_of_child;
+using testing::stderr_of;
+
+TEST_CASE("bits: rounding and logarithms", "[base]") {
+  CHECK(round_up(0, 4096) == 0);
+  CHECK(round_up(1, 4096) == 4096);
+  CHECK(round_up(4096, 4096) == 4096);
+  CHECK(round_up(UINT64_MAX - 4096, 4096) == UINT64_MAX - 4095);
+  CHECK(round_down(4095, 4096) == 0);
+  CHECK(round_down(8191, 4096) == 4096);
+  CHECK(is_power_of_two(1));
+  CHECK(is_power_of_two(1ULL << 63));
+  CHECK_FALSE(is_power_of_two(0));
+  CHECK_FALSE(is_power_of_two(48));
+  CHECK(log2_floor(1) == 0);
+  CHECK(log2_floor(4095) == 11);
+  CHECK(log2_floor(4096) == 12);
+  CHECK(log2_floor(UINT64_MAX) == 63);
+}
+
+TEST_CASE("counters: every one is added and reset", "[base]") {
+  Counters sum;
+  Counters other;
+  std::uint64_t value = 0;
+#define COUNTER(name, unit, help) other.name.add(++value);
+#include "src/base/counters.def"
+#undef COUNTER
+  sum.add(other);
+  sum.add(other);
+  value = 0;
+#define COUNTER(name, unit, help) CHECK(sum.name.get() == 2 * ++value);
+#include "src/base/counters.def"
+#undef COUNTER
+  sum.reset();
+#define COUNTER(name, unit, help) CHECK(sum.name.get() == 0);
+#include "src/base/counters.def"
+#undef COUNTER
+}
+
+TEST_CASE("message: one line, with errno kept", "[base]") {
+  errno = EXDEV;
+  CHECK(stderr_of([] { Line() << "a slab of " << 0 << " and " << UINT64_MAX << " bytes"; }) ==
+        "memomalloc: a slab of 0 and 18446744073709551615 bytes\n");
+  const std::string closed = stderr_of([] {
+    close(STDERR_FILENO);
+    errno = EXDEV;
+    Line() << "nobody hears this";
+    CHECK(errno == EXDEV);
+  });
+  CHECK(closed.empty());
+}
+
+TEST_CASE("message: decimals are cut, not rounded", "[base]") {
+  CHECK(stderr_of([] {
+          Line().fixed(1234, 1000) << " ";
+          Line().fixed(1999, 1000) << " ";
+          Line().fixed(7, 1000);
+        }) == "memomalloc: 1.2 \nmemomalloc: 1.9 \nmemomalloc: 0.0\n");
+}
+
+TEST_CASE("message: long text is cut and still ends its line", "[base]") {
+  const std::string text = stderr_of([] { Line() << std::string(2000, 'x') << 12345; });
+  CHECK(text.size() == 512);
+  CHECK(text.find('\n') == 511);
+}
+
+TEST_CASE("message: fail says why and aborts", "[base]") {
+  int status = 0;
+  const std::string text = stderr_of([&] {
+    status = status_of_child([]() -> int {
+      const rlimit none{0, 0};
+      setrlimit(RLIMIT_CORE, &none);
+      std::signal(SIGABRT, SIG_DFL);
+      fail("the reason");
+    });
+  });
+  CHECK(text == "memomalloc: the reason\n");
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGABRT);
+}
+
+TEST_CASE("guard: nests, each thread for itself", "[base]") {
+  CHECK(t_state.inside == 0);
+  {
+    const RecursionGuard outer;
+    const RecursionGuard inner;
+    CHECK(t_state.inside == 2);
+    testing::in_thread([] { CHECK(t_state.inside == 0); });
+  }
+  CHECK(t_state.inside == 0);
+}
+
+TEST_CASE("lock: keeps threads apart, and can be tried", "[base]") {
+  SpinLock lock;
+  std::uint64_t sum = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int j = 0; j < 5000; ++j) {
+        const ScopedLock held(lock);
+        ++sum;
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  CHECK(sum == 20000);
+  const TryLock first(lock);
+  CHECK(first);
+  {
+    const TryLock second(lock);
+    CHECK_FALSE(second);
+  }
+  CHECK_FALSE(lock.try_lock());  // a failed try does not unlock
+}
+
+TEST_CASE("os: reserved memory is aligned, and usable once committed", "[base]") {
+  for (const std::uint64_t alignment : {4096ULL, 2ULL << 20, 64ULL << 20}) {
+    const std::uint64_t bytes = 4 * os::page_size();
+    auto* start = static_cast<char*>(os::reserve(bytes, alignment));
+    REQUIRE(start != nullptr);
+    CHECK(reinterpret_cast<std::uint64_t>(start) % alignment == 0);
+    REQUIRE(os::commit(start, bytes));
+    for (std::uint64_t i = 0; i < bytes; ++i) {
+      REQUIRE(start[i] == 0);
+    }
+    std::memset(start, 1, bytes);
+    munmap(start, bytes);
+  }
+}
+
+TEST_CASE("os: no memory is nullptr, with errno kept", "[base]") {
+  errno = EXDEV;
+  CHECK(os::reserve(1ULL << 60, 4096) == nullptr);
+  CHECK(os::map(1ULL << 60) == nullptr);
+  CHECK_FALSE(os::commit(nullptr, os::page_size()));
+  CHECK(errno == EXDEV);
+}
+
+TEST_CASE("os: purged memory reads as zero, and what lies around it stays", "[base]") {
+  const std::uint64_t page = os::page_size();
+  auto* start = static_cast<char*>(os::map(4 * page));
+  REQUIRE(start != nullptr);
+  const auto [from, bytes] = GENERATE_COPY(table<std::uint64_t, std::uint64_t>(
+      {{page, 2 * page}, {page / 2, 2 * page}, {16, 64}, {page - 1, 2}, {0, 4 * page}}));
+  std::memset(start, 7, 4 * page);
+  REQUIRE(os::purge(start + from, bytes));
+  for (std::uint64_t i = 0; i < 4 * page; ++i) {
+    REQUIRE(start[i] == (i >= from && i < from + bytes ? 0 : 7));
+  }
+  munmap(start, 4 * page);
+}
+
+TEST_CASE("os: locked pages are not purged, and keep what they hold", "[base]") {
+  const std::uint64_t page = os::page_size();
+  auto* start = static_cast<char*>(os::map(page));
+  REQUIRE(start != nullptr);
+  std::memset(start, 7, page);
+  if (mlock(start, page) == 0) {
+    CHECK_FALSE(os::purge(start, page));
+    CHECK(start[page / 2] == 7);
+  }
+  munmap(start, page);
+}
+
+TEST_CASE("os: the limit on address space is seen", "[base]") {
+  CHECK(status_of_child([] {
+          rlimit limit{};
+          getrlimit(RLIMIT_AS, &limit);
+          if (limit.rlim_cur == RLIM_INFINITY && os::address_space_left() != UINT64_MAX) {
+            return 1;
+          }
+          limit.rlim_cur = 1ULL << 46;
+          setrlimit(RLIMIT_AS, &limit);
+          const std::uint64_t left = os::address_space_left();
+          if (left == 0 || left >= 1ULL << 46) {
+            return 2;
+          }
+          limit.rlim_cur = 1 << 20;  // less than is in use
+          setrlimit(RLIMIT_AS, &limit);
+          return os::address_space_left() == 0 ? 0 : 3;
+        }) == 0);
+}
+
+TEST_CASE("os: clocks go forward", "[base]") {
+  const std::uint64_t before = os::nanoseconds();
+  CHECK(os::nanoseconds() >= before);
+  CHECK(os::coarse_nanoseconds() <= os::nanoseconds());
+  CHECK(os::physical_memory() > 64ULL << 20);
+  CHECK(is_power_of_two(os::page_size()));
+}
+
+}  // namespace
+}  // namespace memo

@@ -1,0 +1,171 @@
+// The server against a map of intervals: whatever plan it follows and whatever it is asked for, no
+// two blocks share a byte, each lies where a step of its size says, and a refusal has its reason.
+#include "src/serve/server.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "tests/support/schedules.h"
+#include "tests/support/spaces.h"
+
+namespace memo {
+namespace {
+
+using testing::below;
+using testing::granules_of;
+using testing::OwnSchedule;
+using testing::Random;
+
+constexpr std::uint64_t kHeight = 200 * kGranule;
+
+std::vector<Step> random_steps(Random& random, std::uint64_t count, std::uint64_t kinds) {
+  std::vector<Step> steps(count);
+  for (Step& step : steps) {
+    step.size = 1 + below(random, kinds) * 1500;
+    if (below(random, 10) != 0) {
+      step.offset = below(random, (kHeight / kGranule) - granules_of(step.size) + 1) * kGranule;
+    }
+    step.alignment_log2 = static_cast<std::uint8_t>(4 + below(random, 12));
+  }
+  return steps;
+}
+
+class World {
+ public:
+  World(const std::vector<Step>& steps, std::uint64_t seed) : random(seed), steps_(steps) {
+    server.start(&own_.schedule, &own_.index, 0);
+  }
+
+  void call(std::uint64_t size, std::uint64_t alignment) {
+    const Server::Placement placement = server.next(size, alignment, bare_.map);
+    const std::uint32_t after = server.position();
+    const Step& step = steps_[(after + steps_.size() - 1) % steps_.size()];
+    const auto first = step.offset / kGranule;
+    switch (placement.miss) {
+      case Miss::kNone:
+        REQUIRE(step.size == size);
+        REQUIRE(placement.offset == step.offset);
+        REQUIRE(is_free(first, granules_of(size)));
+        REQUIRE((alignment <= kGranule || alignment <= 1ULL << step.alignment_log2));
+        alive[first] = granules_of(size);
+        break;
+      case Miss::kOccupied:
+        REQUIRE(step.size == size);
+        REQUIRE_FALSE(is_free(first, granules_of(size)));
+        break;
+      case Miss::kLeftOut:
+        REQUIRE(step.size == size);
+        REQUIRE(step.offset == kUnplanned);
+        break;
+      case Miss::kAlignment:
+        REQUIRE(step.size == size);
+        REQUIRE(alignment > 1ULL << step.alignment_log2);
+        break;
+      case Miss::kSize:
+      case Miss::kOrder:
+        REQUIRE(steps_[after].size != size);  // the place has not moved
+        break;
+    }
+  }
+  void free_one() {
+    if (!alive.empty()) {
+      auto block = alive.lower_bound(below(random, kHeight / kGranule));
+      block = block == alive.end() ? alive.begin() : block;
+      REQUIRE(bare_.map.release(block->first) == block->second);
+      alive.erase(block);
+    }
+  }
+
+  Random random;
+  Server server;
+  std::map<std::uint64_t, std::uint64_t> alive;  // first granule -> granules
+
+ private:
+  [[nodiscard]] bool is_free(std::uint64_t first, std::uint64_t count) const {
+    const auto next = alive.lower_bound(first);
+    if (next != alive.end() && next->first < first + count) {
+      return false;
+    }
+    return next == alive.begin() || std::prev(next)->first + std::prev(next)->second <= first;
+  }
+
+  const std::vector<Step>& steps_;
+  OwnSchedule own_{steps_};
+  testing::BareMap bare_{kHeight / kGranule + 1};
+};
+
+TEST_CASE("server: never gives out a byte twice, whatever the plan and the calls",
+          "[serve][property]") {
+  for (const std::uint64_t seed : testing::seeds(12)) {
+    INFO("seed " << seed);
+    Random random(seed);
+    const std::uint64_t wild = below(random, 3) * 10;  // percent of calls that follow no plan
+    const std::vector<Step> steps =
+        random_steps(random, 1 + below(random, 60), 1 + below(random, 20));
+    World world(steps, seed);
+    std::uint32_t step = 0;
+    for (int i = 0; i < 5000; ++i) {
+      const bool follow = below(random, 100) >= wild;
+      const std::uint64_t size =
+          follow ? steps[step++ % steps.size()].size : 1 + below(random, 25) * 1500;
+      world.call(size, 1ULL << (4 + below(random, 11)));
+      while (below(random, 5) < 3 && !world.alive.empty()) {
+        world.free_one();
+      }
+    }
+  }
+}
+
+// With sizes that recur, a place is known by its context alone.
+TEST_CASE("server: finds back into plans whose sizes recur", "[serve][property]") {
+  for (const std::uint64_t seed : testing::seeds(8)) {
+    INFO("seed " << seed);
+    Random random(seed);
+    std::vector<std::uint64_t> plan(300);
+    for (std::uint64_t& size : plan) {
+      size = 4096 * (1 + below(random, 24));
+    }
+    const OwnSchedule own(testing::stacked(plan));
+    testing::BareMap bare(own.schedule.height / kGranule + 1);
+    Server server;
+    server.start(&own.schedule, &own.index, 0);
+    std::uint64_t disturbed = 0;
+    std::uint64_t missed = 0;
+    std::uint32_t step = 0;
+    for (int i = 0; i < 20'000; ++i) {
+      std::uint64_t size = plan[step % plan.size()];
+      const bool disturb = below(random, 100) == 0;
+      if (disturb) {
+        ++disturbed;
+        switch (below(random, 3)) {
+          case 0:
+            size = plan[below(random, plan.size())];  // an extra call
+            break;
+          case 1:
+            step += 1 + static_cast<std::uint32_t>(below(random, 12));  // missing ones
+            size = plan[step++ % plan.size()];
+            break;
+          default:
+            size = 99;  // another size in a step's place
+            ++step;
+        }
+      } else {
+        ++step;
+      }
+      const Server::Placement placement = server.next(size, 16, bare.map);
+      if (placement.miss == Miss::kNone) {
+        bare.map.release(placement.offset / kGranule);
+      }
+      const bool in_step = placement.miss == Miss::kNone && server.position() == step % plan.size();
+      missed += in_step || disturb ? 0U : 1U;
+      REQUIRE_FALSE(server.lost());
+    }
+    INFO(disturbed << " disturbances, " << missed << " calls out of step");
+    CHECK(missed <= 4 * disturbed);
+  }
+}
+
+}  // namespace
+}  // namespace memo

@@ -1,0 +1,219 @@
+// The server on hand-made schedules, and the index that finds its place.
+#include "src/serve/server.h"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "tests/support/schedules.h"
+#include "tests/support/spaces.h"
+
+namespace memo {
+namespace {
+
+using testing::OwnSchedule;
+using testing::stacked;
+
+// `count` sizes, all different.
+std::vector<std::uint64_t> sizes(std::uint64_t count, std::uint64_t from = 70'000) {
+  std::vector<std::uint64_t> result;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    result.push_back(from + 1000 * ((i * 37) % count));
+  }
+  return result;
+}
+
+// Serves a stream whose blocks are freed at once, so that only the place in the plan matters.
+struct Stream {
+  std::vector<std::uint64_t> plan;
+  OwnSchedule own{stacked(plan)};
+  testing::BareMap bare{own.schedule.height / kGranule + 8};
+  Server server = started();
+
+  Server started() const {
+    Server fresh;
+    fresh.start(&own.schedule, &own.index, 0);
+    return fresh;
+  }
+  Miss call(std::uint64_t size) {
+    const Server::Placement placement = server.next(size, 16, bare.map);
+    if (placement.miss == Miss::kNone) {
+      REQUIRE(bare.map.release(placement.offset / kGranule) == testing::granules_of(size));
+    }
+    return placement.miss;
+  }
+  // Calls until one is placed at its own step and so are the next `sure` calls; the stream goes on
+  // at `step`.
+  std::uint32_t misses_until_in_step(std::uint32_t step, std::uint32_t sure = 5) {
+    std::uint32_t misses = 0;
+    for (std::uint32_t run = 0, calls = 0; run < sure; ++calls, ++step) {
+      REQUIRE(calls < 2 * plan.size());
+      const bool good = call(plan[step % plan.size()]) == Miss::kNone &&
+                        server.position() == (step + 1) % plan.size();
+      run = good ? run + 1 : 0;
+      misses += good ? 0 : 1;
+    }
+    return misses;
+  }
+};
+
+TEST_CASE("server: places each call where the plan says", "[serve]") {
+  Stream stream{sizes(50)};
+  for (std::uint32_t call = 0; call < 150; ++call) {
+    const std::uint32_t step = call % 50;
+    const Server::Placement placement = stream.server.next(stream.plan[step], 64, stream.bare.map);
+    REQUIRE(placement.miss == Miss::kNone);
+    REQUIRE(placement.offset == stream.own.schedule.steps[step].offset);
+    REQUIRE(placement.dirty == (call >= 50));
+    REQUIRE(placement.wrapped == (step == 49));
+    REQUIRE(stream.bare.map.release(placement.offset / kGranule) != 0);
+  }
+  CHECK_FALSE(stream.server.lost());
+}
+
+TEST_CASE("server: an extra, a missing or a changed call costs a few calls at most", "[serve]") {
+  const std::uint32_t at = GENERATE(0U, 1U, 25U, 48U, 49U);
+  INFO("step " << at);
+  Stream stream{sizes(50)};
+  stream.misses_until_in_step(0, 50 + at);
+  SECTION("an extra call") {
+    CHECK(stream.call(123'456) == Miss::kSize);
+    CHECK(stream.misses_until_in_step(at) == 0);
+  }
+  SECTION("two extra calls") {
+    CHECK(stream.call(123'456) == Miss::kSize);
+    CHECK(stream.call(123'456) == Miss::kOrder);
+    CHECK(stream.misses_until_in_step(at) == 0);
+  }
+  SECTION("a missing call") {
+    CHECK(stream.misses_until_in_step(at + 1) == 0);
+  }
+  SECTION("eight missing calls") {
+    CHECK(stream.misses_until_in_step(at + 8) == 0);
+  }
+  SECTION("many missing calls") {
+    CHECK(stream.misses_until_in_step(at + 20) <= kContext - 1);
+  }
+  SECTION("a changed call") {
+    CHECK(stream.call(123'456) == Miss::kSize);
+    CHECK(stream.misses_until_in_step(at + 1) == 0);
+  }
+  SECTION("a call of the iteration's far end in between") {
+    stream.call(stream.plan[(at + 30) % 50]);
+    CHECK(stream.misses_until_in_step(at) <= kContext);
+  }
+  SECTION("a call of a near step in between") {
+    stream.call(stream.plan[(at + 4) % 50]);
+    CHECK(stream.misses_until_in_step(at) <= kContext);
+  }
+  CHECK_FALSE(stream.server.lost());
+}
+
+TEST_CASE("server: a block that stays keeps its place, until it is freed", "[serve]") {
+  Stream stream{sizes(20)};
+  const Server::Placement kept = stream.server.next(stream.plan[0], 16, stream.bare.map);
+  REQUIRE(kept.miss == Miss::kNone);
+  stream.misses_until_in_step(1, 19);
+  CHECK(stream.call(stream.plan[0]) == Miss::kOccupied);
+  CHECK(stream.server.position() == 1);
+  stream.misses_until_in_step(1, 19);
+  REQUIRE(stream.bare.map.release(kept.offset / kGranule) != 0);
+  CHECK(stream.call(stream.plan[0]) == Miss::kNone);
+  CHECK_FALSE(stream.server.lost());
+}
+
+TEST_CASE("server: unplanned steps and stricter alignments go elsewhere, in step", "[serve]") {
+  std::vector<Step> steps = stacked(sizes(4));
+  steps[1].offset = kUnplanned;
+  steps[2].alignment_log2 = 13;
+  const OwnSchedule own(steps);
+  testing::BareMap bare(1000);
+  Server server;
+  server.start(&own.schedule, &own.index, 0);
+  CHECK(server.next(steps[0].size, 4096, bare.map).miss == Miss::kNone);
+  CHECK(server.next(steps[1].size, 16, bare.map).miss == Miss::kLeftOut);
+  CHECK(server.next(steps[2].size, 8192, bare.map).miss == Miss::kNone);
+  CHECK(server.next(steps[3].size, 8192, bare.map).miss == Miss::kAlignment);
+  CHECK(server.position() == 0);
+}
+
+TEST_CASE("server: is lost when the program changes, and not before", "[serve]") {
+  Stream stream{sizes(40)};
+  stream.misses_until_in_step(0, 80);
+  std::uint32_t calls = 0;
+  for (; !stream.server.lost() && calls < 1000; ++calls) {
+    stream.call(500'000 + 1000 * (calls % 40));
+  }
+  CHECK(calls >= 20);
+  CHECK(calls <= 80);
+}
+
+TEST_CASE("server: one wrong call in three is no change of program", "[serve]") {
+  Stream stream{sizes(40)};
+  for (std::uint32_t call = 0; call < 2000; ++call) {
+    stream.call(call % 3 == 2 ? 123'456 : stream.plan[(call / 3 * 2 + call % 3) % 40]);
+    REQUIRE_FALSE(stream.server.lost());
+  }
+}
+
+TEST_CASE("server: a long detour is a change whatever the iteration's length", "[serve]") {
+  Stream stream{sizes(5000)};
+  stream.misses_until_in_step(0, 100);
+  std::uint32_t calls = 0;
+  for (; !stream.server.lost() && calls < 5000; ++calls) {
+    stream.call(64);
+  }
+  CHECK(calls <= 256);
+}
+
+TEST_CASE("server: a schedule of one step", "[serve]") {
+  Stream stream{{70'000}};
+  for (int i = 0; i < 10; ++i) {
+    CHECK(stream.call(70'000) == Miss::kNone);
+  }
+  CHECK(stream.call(80'000) == Miss::kSize);
+  CHECK(stream.call(70'000) == Miss::kNone);
+}
+
+TEST_CASE("context index: finds every place of a plan", "[serve]") {
+  const std::vector<std::uint64_t> plan = sizes(100);
+  const OwnSchedule own(stacked(plan));
+  for (std::uint32_t step = 0; step < 100; ++step) {
+    const std::uint64_t recent[kContext] = {plan[(step + 98) % 100], plan[(step + 99) % 100],
+                                            plan[step]};
+    for (const std::uint32_t from : {0U, step, (step + 1) % 100}) {
+      CHECK(own.index.find(own.schedule, recent, from) == step);
+    }
+  }
+  CHECK(own.index.find(own.schedule, {plan[0], plan[1], plan[3]}, 0) == kNoStep);
+  CHECK(own.index.find(own.schedule, {0, 0, 0}, 0) == kNoStep);
+}
+
+TEST_CASE("context index: of equal places the next one in cyclic order", "[serve]") {
+  // 1 2 3 4  1 2 3 5  1 2 3 6
+  std::vector<std::uint64_t> plan;
+  for (const std::uint64_t last : {4UL, 5UL, 6UL}) {
+    plan.insert(plan.end(), {1, 2, 3, last});
+  }
+  const OwnSchedule own(stacked(plan));
+  const auto find = [&](std::uint32_t from) {
+    return own.index.find(own.schedule, {1, 2, 3}, from);
+  };
+  CHECK(find(0) == 2);
+  CHECK(find(2) == 2);
+  CHECK(find(3) == 6);
+  CHECK(find(7) == 10);
+  CHECK(find(11) == 2);
+  CHECK(own.index.find(own.schedule, {6, 1, 2}, 5) == 1);  // across the end
+}
+
+TEST_CASE("context index: plans shorter than a context", "[serve]") {
+  const OwnSchedule one(stacked({7}));
+  CHECK(one.index.find(one.schedule, {7, 7, 7}, 0) == 0);
+  CHECK(one.index.find(one.schedule, {7, 8, 7}, 0) == kNoStep);
+  const OwnSchedule two(stacked({7, 8}));
+  CHECK(two.index.find(two.schedule, {7, 8, 7}, 0) == 0);
+  CHECK(two.index.find(two.schedule, {8, 7, 8}, 0) == 1);
+}
+
+}  // namespace
+}  // namespace memo

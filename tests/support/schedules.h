@@ -1,0 +1,70 @@
+// Schedules made by hand or at random, with their index. For tests only.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "src/serve/context_index.h"
+#include "src/serve/schedule.h"
+#include "tests/support/process.h"
+
+namespace memo::testing {
+
+inline std::uint64_t granules_of(std::uint64_t bytes) {
+  return (bytes + kGranule - 1) / kGranule;
+}
+
+class OwnSchedule {
+ public:
+  explicit OwnSchedule(std::vector<Step> steps) : steps_(std::move(steps)) {
+    std::uint64_t height = 0;
+    for (const Step& step : steps_) {
+      if (step.offset != kUnplanned) {
+        height = std::max(height, step.offset + granules_of(step.size) * kGranule);
+      }
+    }
+    schedule = {steps_.data(), static_cast<std::uint32_t>(steps_.size()), height, height, 0};
+    memory_.resize(ContextIndex::words(schedule.count));
+    index.build(schedule, memory_.data());
+  }
+
+  Schedule schedule;
+  ContextIndex index;
+
+ private:
+  std::vector<Step> steps_;
+  std::vector<std::uint32_t> memory_;
+};
+
+// Steps that lie one above the other.
+inline std::vector<Step> stacked(const std::vector<std::uint64_t>& sizes) {
+  std::vector<Step> steps;
+  std::uint64_t offset = 0;
+  for (const std::uint64_t size : sizes) {
+    steps.push_back({.size = size, .offset = offset});
+    offset += granules_of(size) * kGranule;
+  }
+  return steps;
+}
+
+// A schedule with no regard for lifetimes: sizes as given, places anywhere below `height`, a few
+// left out. In one piece of malloc's, as the plan store expects it.
+inline const Schedule* hostile(Random& random, const std::vector<std::uint64_t>& sizes,
+                               std::uint64_t height) {
+  const std::size_t count = sizes.size();
+  auto* piece = static_cast<char*>(std::malloc(sizeof(Schedule) + count * sizeof(Step)));
+  auto* steps = reinterpret_cast<Step*>(piece + sizeof(Schedule));
+  for (std::size_t i = 0; i < count; ++i) {
+    new (steps + i) Step{.size = sizes[i], .alignment_log2 = 12};
+    if (below(random, 16) != 0) {
+      const std::uint64_t room = height / kGranule - granules_of(sizes[i]);
+      steps[i].offset = below(random, room + 1) * kGranule;
+    }
+  }
+  return new (piece) Schedule{steps, static_cast<std::uint32_t>(count), height, height, 0};
+}
+
+}  // namespace memo::testing

@@ -1,0 +1,71 @@
+// Memory for page maps and spaces of a test's own, given back at its end. For tests only.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+#include "src/base/os.h"
+#include "src/serve/page_map.h"
+#include "src/serve/space.h"
+
+namespace memo::testing {
+
+// A page map without memory behind it.
+class BareMap {
+ public:
+  explicit BareMap(std::uint64_t granules)
+      : states_(granules / 8 + 1),
+        lengths_(granules),
+        map(reinterpret_cast<std::uint8_t*>(states_.data()), lengths_.data()) {}
+
+ private:
+  std::vector<std::uint64_t> states_;  // words, for their alignment
+  std::vector<std::uint32_t> lengths_;
+
+ public:
+  PageMap map;
+};
+
+class OwnSpace {
+ public:
+  explicit OwnSpace(std::uint64_t bytes, std::uint64_t alignment = 64ULL << 20) : bytes_(bytes) {
+    base_ = static_cast<char*>(os::reserve(bytes, alignment));
+    records_ = static_cast<char*>(os::reserve(Space::record_bytes(bytes), os::page_size()));
+    if (base_ == nullptr || records_ == nullptr) {
+      std::abort();
+    }
+    space.open(base_, records_, bytes);
+  }
+  ~OwnSpace() {
+    munmap(base_, bytes_);
+    munmap(records_, Space::record_bytes(bytes_));
+  }
+  OwnSpace(const OwnSpace&) = delete;
+  OwnSpace& operator=(const OwnSpace&) = delete;
+
+  Space space;
+
+ private:
+  std::uint64_t bytes_;
+  char* base_;
+  char* records_;
+};
+
+// Bytes of [start, start + bytes) that have memory behind them. Whole pages.
+inline std::uint64_t resident_bytes(const void* start, std::uint64_t bytes) {
+  const std::uint64_t page = os::page_size();
+  std::vector<unsigned char> pages(bytes / page);
+  if (mincore(const_cast<void*>(start), bytes, pages.data()) != 0) {
+    return UINT64_MAX;
+  }
+  std::uint64_t count = 0;
+  for (const unsigned char one : pages) {
+    count += one & 1U;
+  }
+  return count * page;
+}
+
+}  // namespace memo::testing

@@ -1,0 +1,228 @@
+#include "src/trace/recorder.h"
+
+#include <sys/mman.h>
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "src/trace/signature.h"
+#include "tests/support/process.h"
+
+namespace memo {
+namespace {
+
+using testing::Random;
+
+constexpr std::uint64_t kSlots = 256;
+
+std::uint64_t address_of(std::uint64_t slot) {
+  return 0x7f0000000000ULL + slot * 4096;
+}
+
+struct Fixture {
+  std::vector<std::uint64_t> words = std::vector<std::uint64_t>(kSlots);
+  LiveTable table{words.data()};
+  Recorder recorder;
+
+  std::uint32_t take(std::uint64_t size, std::uint64_t slot) {
+    Allocation allocation;
+    allocation.size = size;
+    const std::uint32_t index = recorder.note(allocation, 0);
+    if (index != kNotRecorded) {
+      recorder.bind(index, address_of(slot), table, slot);
+    }
+    return index;
+  }
+  void free(std::uint64_t slot, std::uint32_t lane = 0) {
+    recorder.free(address_of(slot), table, slot, lane);
+  }
+};
+
+TEST_CASE_METHOD(Fixture, "recorder: a block dies at the step after the last one", "[trace]") {
+  REQUIRE(recorder.prepare(16, false));
+  CHECK(take(100, 1) == 0);
+  CHECK(take(200, 2) == 1);
+  free(1);
+  CHECK(take(300, 1) == 2);  // the same address again
+  free(1);
+  free(2);
+  const auto log = recorder.log();
+  REQUIRE(log.size() == 3);
+  CHECK(log[0].death == 2);
+  CHECK(log[1].death == 3);
+  CHECK(log[2].death == 3);
+  CHECK(log[2].size == 300);
+}
+
+TEST_CASE_METHOD(Fixture, "recorder: unknown blocks and second frees change nothing", "[trace]") {
+  REQUIRE(recorder.prepare(16, false));
+  free(5);  // before anything was recorded
+  take(100, 1);
+  free(5);
+  free(1);
+  take(200, 2);
+  free(1);
+  CHECK(recorder.log()[0].death == 1);
+  CHECK(recorder.log()[1].death == kAlive);
+}
+
+TEST_CASE_METHOD(Fixture, "recorder: full means not recorded, and the frees still count",
+                 "[trace]") {
+  REQUIRE(recorder.prepare(3, false));
+  for (std::uint64_t slot = 0; slot < 3; ++slot) {
+    CHECK_FALSE(recorder.full());
+    CHECK(take(slot, slot) == slot);
+  }
+  CHECK(recorder.full());
+  CHECK(take(9, 3) == kNotRecorded);
+  CHECK(recorder.count() == 3);
+  free(3);
+  free(1);
+  CHECK(recorder.log()[1].death == 3);
+  CHECK(recorder.log()[0].death == kAlive);
+}
+
+TEST_CASE_METHOD(Fixture, "recorder: after a restart the blocks of before are strangers",
+                 "[trace]") {
+  REQUIRE(recorder.prepare(16, false));
+  take(100, 1);
+  take(200, 2);
+  recorder.restart();
+  CHECK(recorder.count() == 0);
+  take(300, 3);
+  take(400, 4);
+  free(1);
+  free(2);
+  CHECK(recorder.log()[0].death == kAlive);
+  CHECK(recorder.log()[1].death == kAlive);
+  free(4);
+  CHECK(recorder.log()[1].death == 2);
+}
+
+TEST_CASE_METHOD(Fixture, "recorder: frees find their generation when the ids wrap", "[trace]") {
+  for (const std::uint64_t seed : testing::seeds(2)) {
+    INFO("seed " << seed);
+    Random random(seed);
+    constexpr std::uint32_t kCount = 200000;  // three times the ids
+    Recorder fresh;
+    REQUIRE(fresh.prepare(kCount, false));
+    std::map<std::uint64_t, std::uint32_t> alive;  // slot -> index
+    std::vector<std::uint32_t> deaths(kCount, kAlive);
+    for (std::uint32_t step = 0; step < kCount; ++step) {
+      // A few slots live for long, so that blocks more than 2^16 allocations old are freed as well.
+      std::uint64_t slot = testing::below(random, 64);
+      if (testing::below(random, 2000) == 0) {
+        slot = 64 + testing::below(random, kSlots - 64);
+      }
+      if (const auto old = alive.find(slot); old != alive.end()) {
+        fresh.free(address_of(slot), table, slot, 0);
+        deaths[old->second] = step;
+      }
+      const std::uint32_t index = fresh.note({}, 0);
+      REQUIRE(index == step);
+      fresh.bind(index, address_of(slot), table, slot);
+      alive[slot] = step;
+    }
+    std::uint32_t wrong = 0;
+    for (std::uint32_t step = 0; step < kCount; ++step) {
+      wrong += fresh.log()[step].death == deaths[step] ? 0U : 1U;
+    }
+    CHECK(wrong == 0);
+    std::fill(words.begin(), words.end(), 0);
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "recorder: other threads enter deaths while the owner goes on",
+                 "[trace]") {
+  REQUIRE(recorder.prepare(4096, true));
+  for (std::uint64_t slot = 0; slot < 200; ++slot) {
+    take(slot, slot);
+  }
+  std::vector<std::thread> threads;
+  for (std::uint32_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (std::uint64_t slot = 0; slot < 200; ++slot) {
+        free(slot, 10 + thread);  // all four try each block
+      }
+    });
+  }
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    take(1000 + i, 200 + i % 50);
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  std::map<std::uint64_t, int> died;
+  for (std::uint32_t i = 0; i < 200; ++i) {
+    REQUIRE(recorder.log()[i].death >= 200);
+    REQUIRE(recorder.log()[i].death <= 1200);
+    REQUIRE(recorder.stamps()[i].freeing_lane >= 10);
+    REQUIRE(recorder.stamps()[i].died > recorder.stamps()[i].born);
+    ++died[recorder.stamps()[i].died];
+  }
+  CHECK(died.size() == 200);  // each stamp was given once
+  for (std::uint32_t i = 200; i < recorder.count(); ++i) {
+    REQUIRE(recorder.log()[i].death == kAlive);
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "recorder: marks are kept with stamps only", "[trace]") {
+  REQUIRE(recorder.prepare(8, false));
+  recorder.mark();
+  CHECK(recorder.marks().empty());
+  Recorder stamped;
+  REQUIRE(stamped.prepare(8, true));
+  stamped.mark();
+  stamped.note({}, 5);
+  stamped.mark();
+  REQUIRE(stamped.marks().size() == 2);
+  CHECK(stamped.marks()[1].number == 1);
+  CHECK(stamped.marks()[0].stamp < stamped.stamps()[0].born);
+  CHECK(stamped.marks()[1].stamp > stamped.stamps()[0].born);
+  CHECK(stamped.live()[0] == 5);
+  for (int i = 0; i < 10000; ++i) {
+    stamped.mark();
+  }
+  CHECK(stamped.marks().size() == 4096);
+}
+
+[[gnu::noinline]] std::uint64_t one_caller(const StackBounds& stack) {
+  const std::uint64_t signature = stack_signature(stack);
+  asm volatile("" ::: "memory");
+  return signature;
+}
+[[gnu::noinline]] std::uint64_t other_caller(const StackBounds& stack) {
+  const std::uint64_t signature = stack_signature(stack);
+  asm volatile("nop" ::: "memory");
+  return signature;
+}
+
+TEST_CASE("signature: names the call stack, where the stack is known", "[trace]") {
+  load_unwinder();
+  const StackBounds stack = find_stack_bounds();
+  REQUIRE(stack.high > stack.low);
+  CHECK(stack.room() > 0);
+  std::vector<std::uint64_t> seen;
+  for (int i = 0; i < 3; ++i) {
+    seen.push_back(one_caller(stack));
+  }
+  CHECK(seen[0] == seen[1]);
+  CHECK(seen[1] == seen[2]);
+  if (seen[0] != 0) {  // 0: libunwind is not installed
+    CHECK(other_caller(stack) != seen[0]);
+  }
+  CHECK(StackBounds{}.room() == 0);
+  CHECK(stack_signature({}) == 0);
+  testing::in_thread([&] {
+    CHECK(stack.room() == 0);  // another thread's stack
+    CHECK(stack_signature(stack) == 0);
+    CHECK(find_stack_bounds().room() > 0);
+  });
+  const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
+  CHECK(stack_signature({here - 8192, here + 8192}) == 0);  // too little room to unwind
+}
+
+}  // namespace
+}  // namespace memo
