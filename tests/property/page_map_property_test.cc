@@ -1,6 +1,7 @@
 // The page map against a map of intervals and a set of dirty granules, under random operations.
 #include <catch2/catch.hpp>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "src/serve/page_map.h"
@@ -63,13 +64,16 @@ class Model {
   [[nodiscard]] PageMap::Run best_fit(std::uint64_t from, std::uint64_t to, std::uint64_t count,
                                       std::uint64_t alignment) const {
     PageMap::Run best;
-    std::uint64_t best_run = UINT64_MAX;
+    std::pair<std::uint64_t, std::uint64_t> least(UINT64_MAX, UINT64_MAX);  // clean, length of run
     for (PageMap::Run run = next_free(from, to); run.count != 0;
          run = next_free(run.first + run.count, to)) {
       const std::uint64_t start = (run.first + alignment - 1) / alignment * alignment;
-      if (start + count <= run.first + run.count && run.count < best_run) {
-        best = {start, count};
-        best_run = run.count;
+      if (start + count <= run.first + run.count) {
+        const std::pair here(count - dirty(start, count), run.count);
+        if (here < least) {
+          best = {start, count};
+          least = here;
+        }
       }
     }
     return best;

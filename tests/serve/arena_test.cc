@@ -200,7 +200,7 @@ TEST_CASE("arena: never holds more than its peak, whatever happens", "[serve][pr
     Random random(seed);
     std::vector<Stamped> alive;
     std::uint64_t peak = 0;
-    for (int i = 0; i < 4000; ++i) {
+    for (int i = 0; i < 1500; ++i) {
       const std::uint64_t choice = below(random, 100);
       if (choice < 50 && arena.live_bytes() < 24 * kMiB) {
         Stamped block;
@@ -241,7 +241,7 @@ TEST_CASE("arena: never holds more than its peak, whatever happens", "[serve][pr
       }
       peak = std::max(peak, arena.live_bytes());
       REQUIRE(arena.live_bytes() + arena.dirty_bytes() <= peak);
-      if (i % 500 == 0) {
+      if (i % 300 == 0) {
         REQUIRE(fixture.resident() <= arena.live_bytes() + arena.dirty_bytes());
       }
     }

@@ -1,0 +1,242 @@
+// The engine across threads and processes: lanes taken and left, plans shared, fork.
+#include <catch2/catch.hpp>
+#include <thread>
+#include <vector>
+
+#include "src/engine/engine.h"
+#include "tests/support/engines.h"
+
+namespace memo {
+namespace {
+
+using testing::Block;
+using testing::Driver;
+using testing::in_thread;
+using testing::OwnEngine;
+using testing::Program;
+using testing::Random;
+
+Program program_of(std::uint64_t seed, std::uint32_t count = 40) {
+  Random random(seed);
+  return testing::some_program(random, count);
+}
+
+TEST_CASE("threads: a second thread takes the known plan up", "[engine]") {
+  OwnEngine own;
+  const Program program = program_of(1);
+  in_thread([&] {
+    Driver first(own.engine);
+    first.iterate(program, 10);
+    REQUIRE(own.engine.lane(0).phase() == Phase::kServing);
+    in_thread([&] {
+      Driver second(own.engine);
+      second.iterate(program);
+      const Lane& lane = own.engine.lane(1);
+      CHECK(lane.phase() == Phase::kServing);
+      CHECK(lane.counters.plans.get() == 0);
+      second.iterate(program, 5);
+      CHECK(lane.counters.served_allocations.get() >= 5 * program.size());
+      CHECK(lane.counters.fallback_allocations.get() == 0);
+      CHECK(own.engine.shared().slab_bytes == 2 * lane.tallest());
+      second.free_due(UINT64_MAX);
+      CHECK(second.wrong == 0);
+    });
+    first.iterate(program, 3);
+    CHECK(first.wrong == 0);
+  });
+}
+
+TEST_CASE("threads: a lane is used again when its thread has ended", "[engine]") {
+  OwnEngine own;
+  std::vector<Block> left;
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    in_thread([&] {
+      Driver driver(own.engine, i << 32);
+      driver.iterate(program_of(2), i % 10 == 0 ? 8 : 1);
+      left.push_back(driver.take(70'000));
+      driver.free_due(UINT64_MAX);
+      CHECK(driver.wrong == 0);
+      own.engine.thread_ended();
+      CHECK(own.engine.allocate({65'536, 16, Op::k_malloc, false}) == nullptr);
+    });
+  }
+  CHECK(own.engine.lane_count() == 1);
+  CHECK(own.engine.lane(0).phase() == Phase::kIdle);
+  in_thread([&] {
+    Driver driver(own.engine);
+    for (const Block& block : left) {
+      driver.release(block);
+    }
+    CHECK(driver.wrong == 0);
+  });
+  CHECK(own.engine.lane(0).arena().live_bytes() == 0);
+}
+
+TEST_CASE("threads: more threads than lanes go to the next allocator", "[engine]") {
+  OwnEngine own;
+  constexpr std::uint32_t kThreads = Engine::kMostLanes + 8;
+  std::atomic<std::uint32_t> arrived{0};
+  std::atomic<std::uint32_t> without{0};
+  std::atomic<std::uint64_t> wrong{0};
+  std::vector<std::thread> threads;
+  for (std::uint32_t i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      Driver driver(own.engine, std::uint64_t{i} << 32);
+      const Block block = driver.take(65'536);
+      without += block.owned ? 0U : 1U;
+      ++arrived;
+      while (arrived < kThreads) {
+        std::this_thread::yield();
+      }
+      driver.release(block);
+      wrong += driver.wrong;
+      own.engine.thread_ended();
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  CHECK(own.engine.lane_count() == Engine::kMostLanes);
+  CHECK(without == kThreads - Engine::kMostLanes);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("threads: blocks are freed by others while their owner is served", "[engine]") {
+  OwnEngine own;
+  const Program program = program_of(3);
+  std::vector<std::atomic<Block*>> boxes(16);
+  std::atomic<bool> done{false};
+  std::atomic<std::uint64_t> wrong{0};
+  std::thread other([&] {
+    Driver driver(own.engine, 1ULL << 40);
+    Random random(3);
+    while (!done) {
+      driver.iterate({{65'536, 1}});
+      if (Block* block = boxes[testing::below(random, boxes.size())].exchange(nullptr)) {
+        driver.release(*block);
+        delete block;
+      }
+    }
+    driver.free_due(UINT64_MAX);
+    wrong += driver.wrong;
+    own.engine.thread_ended();
+  });
+  in_thread([&] {
+    Driver driver(own.engine);
+    Random random(4);
+    for (int i = 0; i < 60; ++i) {
+      for (const testing::ProgramStep& step : program) {
+        if (testing::below(random, 8) != 0) {
+          driver.step(step);
+          continue;
+        }
+        auto* block = new Block(driver.take(step.size));
+        Block* old = boxes[testing::below(random, boxes.size())].exchange(block);
+        if (old != nullptr) {
+          driver.release(*old);
+          delete old;
+        }
+      }
+      if (i % 20 == 19) {
+        own.engine.give_back();
+      }
+    }
+    done = true;
+    other.join();
+    for (auto& box : boxes) {
+      if (Block* block = box.exchange(nullptr)) {
+        driver.release(*block);
+        delete block;
+      }
+    }
+    driver.free_due(UINT64_MAX);
+    wrong += driver.wrong;
+    std::uint64_t served = 0;
+    std::uint64_t live = 0;
+    for (std::uint32_t i = 0; i < own.engine.lane_count(); ++i) {
+      served += own.engine.lane(i).counters.served_allocations.get();
+      live += own.engine.lane(i).arena().live_bytes();
+    }
+    CHECK(served > 0);
+    CHECK(live == 0);
+  });
+  CHECK(wrong == 0);
+}
+
+// What the child finds and does; its exit code.
+int live_on_in_child(Engine& engine, Driver& driver, const Block& parents, const Block& others,
+                     const Program& program) {
+  engine.after_fork_in_child();
+  if (!parents.whole() || !others.whole()) {
+    return 1;
+  }
+  if (engine.lane(0).counters.large_allocations.get() != 0 || engine.shared().slab_bytes != engine.lane(1).tallest()) {
+    return 2;
+  }
+  driver.release(parents);
+  driver.release(others);
+  driver.free_due(UINT64_MAX);
+  testing::iterations_until_serving(driver, program, engine.lane(0));
+  driver.iterate(program, 3);
+  driver.free_due(UINT64_MAX);
+  if (engine.lane(0).phase() != Phase::kServing) {
+    return 3;
+  }
+  int in_new_thread = 0;
+  std::thread([&] {
+    Driver fresh(engine, 1ULL << 50);
+    fresh.iterate(program, 3);
+    fresh.free_due(UINT64_MAX);
+    in_new_thread = fresh.wrong == 0 && engine.lane_count() == 3 ? 0 : 4;
+  }).join();
+  return driver.wrong == 0 ? in_new_thread : 5;
+}
+
+TEST_CASE("threads: a forked child lives on by itself, and its parent too", "[engine]") {
+  const bool serving = GENERATE(false, true);
+  INFO("serving " << serving);
+  OwnEngine own;
+  const Program program = program_of(5);
+  in_thread([&] {
+    Driver driver(own.engine);
+    driver.iterate(program, serving ? 10 : 1);
+    REQUIRE((own.engine.lane(0).phase() == Phase::kServing) == serving);
+    std::atomic<int> stage{0};
+    Block others;
+    std::thread other([&] {  // its lane has no thread in the child
+      Driver second(own.engine, 1ULL << 40);
+      second.iterate(program, 3);
+      others = second.take(90'000);
+      stage = 1;
+      while (stage == 1) {
+        std::this_thread::yield();
+      }
+      second.iterate(program, 3);
+      second.release(others);
+      CHECK(second.wrong == 0);
+    });
+    while (stage == 0) {
+      std::this_thread::yield();
+    }
+    driver.step(program[0]);
+    const Block mine = driver.take(program[1].size);
+    own.engine.before_fork();
+    const int status = testing::status_of_child(
+        [&] { return live_on_in_child(own.engine, driver, mine, others, program); });
+    own.engine.after_fork_in_parent();
+    CHECK(status == 0);
+    stage = 2;
+    other.join();
+    CHECK(mine.whole());
+    driver.release(mine);
+    for (std::size_t i = 2; i < program.size(); ++i) {
+      driver.step(program[i]);
+    }
+    driver.iterate(program, 3);
+    driver.free_due(UINT64_MAX);
+    CHECK(driver.wrong == 0);
+  });
+}
+
+}  // namespace
+}  // namespace memo
