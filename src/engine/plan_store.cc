@@ -67,10 +67,9 @@ void PlanStore::publish(Plan* plan) {
   visible_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void PlanStore::acquire(Plan* plan) {
-  const ScopedLock held(lock_);
-  plan->users.fetch_add(1, std::memory_order_acq_rel);
-  plan->used_at = ++clock_;
+void PlanStore::use(Plan& plan) {
+  plan.users.fetch_add(1, std::memory_order_acq_rel);
+  plan.used_at = ++clock_;
 }
 
 void PlanStore::release(Plan* plan) {
@@ -106,7 +105,7 @@ Follower::Found Follower::next(PlanStore& store, std::uint64_t size) {
     }
     if (place.run >= kFit && found.plan == nullptr) {
       found = {&plan, place.step};
-      plan.users.fetch_add(1, std::memory_order_acq_rel);
+      store.use(plan);
     }
   });
   return found;

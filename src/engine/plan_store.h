@@ -29,8 +29,9 @@ class PlanStore {
   // is no room; nullptr if every plan is in use or there is no memory. Takes the schedule over
   // unless it answers nullptr.
   Plan* add(const RecursionGuard&, const Schedule* schedule, std::uint32_t iteration);
-  // The caller uses, or no longer uses, the plan.
-  void acquire(Plan* plan);
+  // The caller uses the plan from now on; inside for_each() only.
+  void use(Plan& plan);
+  // The caller no longer uses the plan.
   void release(Plan* plan);
   // Withdraws a plan that was wrong: nobody follows it any more.
   void withdraw(Plan* plan);
