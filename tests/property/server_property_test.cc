@@ -2,6 +2,7 @@
 // two blocks share a byte, each lies where a step of its size says, and a refusal has its reason.
 #include "src/serve/server.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
@@ -24,10 +25,13 @@ std::vector<Step> random_steps(Random& random, std::uint64_t count, std::uint64_
   std::vector<Step> steps(count);
   for (Step& step : steps) {
     step.size = 1 + below(random, kinds) * 1500;
-    if (below(random, 10) != 0) {
-      step.offset = below(random, (kHeight / kGranule) - granules_of(step.size) + 1) * kGranule;
-    }
     step.alignment_log2 = static_cast<std::uint8_t>(4 + below(random, 12));
+    if (below(random, 10) != 0) {
+      const std::uint64_t unit =
+          std::max<std::uint64_t>(1, (1ULL << step.alignment_log2) / kGranule);
+      const std::uint64_t room = kHeight / kGranule - granules_of(step.size);
+      step.offset = below(random, room / unit + 1) * unit * kGranule;
+    }
   }
   return steps;
 }
@@ -48,7 +52,8 @@ class World {
         REQUIRE(step.size == size);
         REQUIRE(placement.offset == step.offset);
         REQUIRE(is_free(first, granules_of(size)));
-        REQUIRE((alignment <= kGranule || alignment <= 1ULL << step.alignment_log2));
+        REQUIRE(step.offset % std::min(alignment, kGranule) == 0);
+        REQUIRE((alignment <= kGranule || step.offset % alignment == 0));
         alive[first] = granules_of(size);
         break;
       case Miss::kOccupied:
@@ -61,7 +66,7 @@ class World {
         break;
       case Miss::kAlignment:
         REQUIRE(step.size == size);
-        REQUIRE(alignment > 1ULL << step.alignment_log2);
+        REQUIRE(alignment > kGranule);
         break;
       case Miss::kSize:
       case Miss::kOrder:
@@ -110,7 +115,7 @@ TEST_CASE("server: never gives out a byte twice, whatever the plan and the calls
       const bool follow = below(random, 100) >= wild;
       const std::uint64_t size =
           follow ? steps[step++ % steps.size()].size : 1 + below(random, 25) * 1500;
-      world.call(size, 1ULL << (4 + below(random, 11)));
+      world.call(size, 1ULL << (4 + below(random, 13)));
       while (below(random, 5) < 3 && !world.alive.empty()) {
         world.free_one();
       }

@@ -125,6 +125,8 @@ TEST_CASE("server: unplanned steps and stricter alignments go elsewhere, in step
   std::vector<Step> steps = stacked(sizes(4));
   steps[1].offset = kUnplanned;
   steps[2].alignment_log2 = 13;
+  steps[2].offset = 8192 * 50;
+  steps[3].offset = 8192 * 90 + 4096;
   const OwnSchedule own(steps);
   testing::BareMap bare(1000);
   Server server;
