@@ -12,34 +12,12 @@ namespace memo {
 namespace {
 
 using testing::Block;
+using testing::drive;
 using testing::Driver;
 using testing::in_thread;
 using testing::OwnEngine;
 using testing::Program;
-using testing::Random;
-
-Program program_of(std::uint64_t seed, std::uint32_t count = 40) {
-  Random random(seed);
-  return testing::some_program(random, count);
-}
-
-// Runs `function` with an engine and a driver on a thread of its own; no block may have been wrong.
-template <typename Function>
-void drive(OwnEngine& own, Function&& function) {
-  in_thread([&] {
-    Driver driver(own.engine);
-    driver.iterate({{65'536, 1}});  // the lane exists
-    function(own.engine, driver, own.engine.lane(own.engine.lane_count() - 1));
-    driver.free_due(UINT64_MAX);
-    CHECK(driver.wrong == 0);
-    own.engine.thread_ended();
-  });
-}
-template <typename Function>
-void drive(Function&& function) {
-  OwnEngine own;
-  drive(own, function);
-}
+using testing::program_of;
 
 TEST_CASE("engine: nothing is set up before the first allocation", "[engine]") {
   OwnEngine own;
@@ -278,96 +256,6 @@ TEST_CASE("engine: the library's own calls and impossible ones pass by", "[engin
     }
     CHECK(engine.allocate({1ULL << 62, 16, Op::k_malloc, false}) == nullptr);
     CHECK(lane.counters.large_allocations.get() == calls);
-  });
-}
-
-TEST_CASE("engine: no slab beyond the limit, and all goes on without", "[engine]") {
-  Options options;
-  options.SLAB_LIMIT = 65'536;
-  OwnEngine own(options);
-  drive(own, [](Engine& engine, Driver& driver, const Lane& lane) {
-    const Program program = program_of(11);
-    driver.iterate(program, 20);
-    CHECK(engine.shared().slab_bytes == 0);
-    CHECK(lane.tallest() == 0);
-    driver.iterate(program, 20);
-    CHECK(engine.shared().slab_bytes == 0);
-  });
-}
-
-TEST_CASE("engine: gives the slab back on request, and serves again", "[engine]") {
-  drive([](Engine& engine, Driver& driver, const Lane& lane) {
-    const Program program = program_of(12);
-    testing::iterations_until_serving(driver, program, lane);
-    driver.iterate(program);
-    const Block kept = driver.take(program[0].size);
-    engine.give_back();
-    CHECK(engine.shared().slab_bytes == 0);
-    CHECK(lane.counters.released.get() == 1);
-    CHECK(kept.whole());
-    for (std::size_t i = 1; i < program.size(); ++i) {
-      driver.step(program[i]);
-    }
-    CHECK(engine.shared().slab_bytes == lane.tallest());
-    driver.release(kept);
-    const std::uint64_t served = lane.counters.served_allocations.get();
-    driver.iterate(program, 3);
-    CHECK(lane.counters.served_allocations.get() == served + 3 * program.size());
-    CHECK(lane.counters.plans.get() == 1);
-  });
-}
-
-TEST_CASE("engine: gives the slab back when the loop is left", "[engine]") {
-  drive([](Engine& engine, Driver& driver, const Lane& lane) {
-    constexpr std::uint64_t kSecond = 1'000'000'000;
-    const Program program = program_of(13);
-    testing::iterations_until_serving(driver, program, lane);
-    for (std::uint64_t now = 1; now < 10; ++now) {
-      driver.iterate(program);
-      engine.tick(now * kSecond);
-      REQUIRE(engine.shared().slab_bytes == lane.tallest());
-    }
-    for (std::uint64_t now = 10; now < 20; ++now) {
-      engine.tick(now * kSecond);
-    }
-    CHECK(engine.shared().slab_bytes == 0);
-    CHECK(lane.counters.released.get() == 1);
-    const std::uint64_t served = lane.counters.served_allocations.get();
-    driver.iterate(program, 2);
-    CHECK(lane.counters.served_allocations.get() == served + 2 * program.size());
-  });
-}
-
-TEST_CASE("engine: pools an unordered stream, and still finds a period in it", "[engine]") {
-  drive([](Engine&, Driver& driver, const Lane& lane) {
-    Random random(14);
-    for (int i = 0; i < 40; ++i) {  // the peak
-      driver.keep(driver.take(200'000), 40);
-    }
-    for (int i = 0; i < 4000; ++i) {
-      driver.step({65'536 + testing::below(random, 100'000),
-                   1 + static_cast<std::uint32_t>(testing::below(random, 8))});
-    }
-    CHECK(lane.phase() == Phase::kPooling);
-    CHECK(lane.counters.served_allocations.get() > 0);
-    const Program program = program_of(15);
-    CHECK(testing::iterations_until_serving(driver, program, lane) <= 8);
-  });
-}
-
-TEST_CASE("engine: a recorder that is full begins anew, and says so", "[engine]") {
-  drive([](Engine& engine, Driver& driver, const Lane& lane) {
-    Random random(16);
-    for (int i = 0; i < 70'000; ++i) {
-      void* block =
-          engine.allocate({65'536 + testing::below(random, 100'000), 16, Op::k_malloc, false});
-      REQUIRE(block != nullptr);
-      REQUIRE(engine.free(block));
-    }
-    CHECK(lane.counters.recorder_full.get() == 1);
-    CHECK(lane.counters.plans.get() == 0);
-    const Program program = program_of(17);
-    CHECK(testing::iterations_until_serving(driver, program, lane) <= 8);
   });
 }
 

@@ -14,12 +14,8 @@ using testing::Driver;
 using testing::in_thread;
 using testing::OwnEngine;
 using testing::Program;
+using testing::program_of;
 using testing::Random;
-
-Program program_of(std::uint64_t seed, std::uint32_t count = 40) {
-  Random random(seed);
-  return testing::some_program(random, count);
-}
 
 TEST_CASE("threads: a second thread takes the known plan up", "[engine]") {
   OwnEngine own;
@@ -170,7 +166,8 @@ int live_on_in_child(Engine& engine, Driver& driver, const Block& parents, const
   if (!parents.whole() || !others.whole()) {
     return 1;
   }
-  if (engine.lane(0).counters.large_allocations.get() != 0 || engine.shared().slab_bytes != engine.lane(1).tallest()) {
+  if (engine.lane(0).counters.large_allocations.get() != 0 ||
+      engine.shared().slab_bytes != engine.lane(1).tallest()) {
     return 2;
   }
   driver.release(parents);

@@ -215,12 +215,12 @@ struct World {
   }
   void free(std::uint32_t lane, std::uint64_t slot, std::uint32_t by) {
     recorders[lane].free(address(slot), tables[lane], slot, by);
-    rows.push_back({.kind = TraceRow::Kind::Free, .thread = by, .block = alive[lane][slot]});
+    rows.push_back({.kind = TraceRow::Kind::kFree, .thread = by, .block = alive[lane][slot]});
     alive[lane].erase(slot);
   }
   void mark(std::uint32_t lane) {
     recorders[lane].mark();
-    rows.push_back({.kind = TraceRow::Kind::Mark, .block = marks[lane]++});
+    rows.push_back({.kind = TraceRow::Kind::kMark, .block = marks[lane]++});
   }
   static std::uint64_t address(std::uint64_t slot) { return 0x700000000000ULL + slot * 4096; }
 
@@ -266,10 +266,10 @@ TEST_CASE("export: a trace holds what happened, in the order in which it did", "
       std::string_view reason;
       std::optional<TraceRow> row = parse_trace_row(line, &reason);
       REQUIRE(row);
-      if (row->kind == TraceRow::Kind::Allocate) {
+      if (row->kind == TraceRow::Kind::kAllocate) {
         REQUIRE(names.emplace(row->block, expected.block).second);
       }
-      if (row->kind != TraceRow::Kind::Mark) {
+      if (row->kind != TraceRow::Kind::kMark) {
         REQUIRE(names.contains(row->block));
         row->block = names[row->block];
       }

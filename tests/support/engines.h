@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -97,6 +98,11 @@ inline Program some_program(Random& random, std::uint32_t count, std::uint64_t l
   return program;
 }
 
+inline Program program_of(std::uint64_t seed, std::uint32_t count = 40) {
+  Random random(seed);
+  return some_program(random, count);
+}
+
 inline std::vector<std::uint64_t> sizes_of(const Program& program) {
   std::vector<std::uint64_t> sizes;
   for (const ProgramStep& step : program) {
@@ -181,6 +187,24 @@ inline std::uint32_t iterations_until_serving(Driver& driver, const Program& pro
     ++count;
   }
   return count;
+}
+
+// Runs `function(engine, driver, lane)` on a thread of its own; no block may have been wrong.
+template <typename Function>
+void drive(OwnEngine& own, Function&& function) {
+  in_thread([&] {
+    Driver driver(own.engine);
+    driver.iterate({{65'536, 1}});  // the lane exists
+    function(own.engine, driver, own.engine.lane(own.engine.lane_count() - 1));
+    driver.free_due(UINT64_MAX);
+    CHECK(driver.wrong == 0);
+    own.engine.thread_ended();
+  });
+}
+template <typename Function>
+void drive(Function&& function) {
+  OwnEngine own;
+  drive(own, function);
 }
 
 }  // namespace memo::testing
