@@ -40,6 +40,7 @@ so_obj := $(call obj,$(hot_src) $(cold_src) $(shared_only_src) $(planner_src) $(
 lib_obj := $(call obj,$(hot_src) $(cold_src) $(planner_src) $(scheduler_src))
 cli_obj := $(call obj,$(cli_src) $(solver_src)) $(lib_obj)
 test_obj := $(call obj,$(test_src) $(filter-out src/cli/main.cc,$(cli_src)) $(solver_src)) $(lib_obj)
+stress_obj := $(so_obj:$(O)/preload/%=$(O)/prefixed/preload/%) $(O)/prefixed/tests/preload/programs/random_programs.o
 preload_programs := $(patsubst tests/preload/programs/%,$(B)/programs/%,$(basename $(preload_program_src)))
 bench_programs := $(patsubst bench/%.cc,$(B)/bench/%,$(bench_src))
 
@@ -79,10 +80,19 @@ $(B)/unit_tests: $(test_obj)
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(cold_libs) -o $@
 
+# The same functions under names of their own, so that a sanitizer's malloc can be the next allocator.
+$(O)/prefixed/%.o: %.cc $(O)/.flags
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CXX  $< (prefixed)")
+	$(Q)$(CXX) $(COMMON) '-DMEMO_NAME(name)=memo_test_##name' -MMD -MP -c $< -o $@
+$(B)/stress: $(stress_obj)
+	$(if $(V),,@echo "  LD   $@")
+	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ -ldl -o $@
+
 $(B)/programs/%: tests/preload/programs/%.c $(wildcard tests/preload/programs/*.h)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -fno-builtin -pthread $< -o $@ -ldl
-$(B)/programs/%: tests/preload/programs/%.cc $(wildcard tests/preload/programs/*.h)
+$(B)/programs/%: tests/preload/programs/%.cc $(wildcard tests/preload/programs/*.h tests/stress/*.h)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++20 -O1 -g -Wall -Wextra -fno-builtin -pthread -I. -Iinclude $< -o $@ -ldl
 

@@ -1,12 +1,14 @@
 // See learn.h. Cold.
 #include "src/learn/learn.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <new>
 #include <optional>
 
 #include "dsa/planner.h"
 #include "dsa/validate.h"
+#include "src/base/message.h"
 #include "src/learn/lifetimes.h"
 
 namespace memo {
@@ -55,6 +57,13 @@ const Schedule* plan_schedule(std::span<const Allocation> stream, const Period& 
   dsa::Options limits;
   limits.seconds = options.plan_milliseconds / 1000.0;
   const dsa::Planner* planner = dsa::find_planner(options.planner);
+  if (planner == nullptr) {
+    static std::atomic<bool> said{false};
+    if (!said.exchange(true)) {
+      Line() << "bad value of MEMOMALLOC_PLANNER: '" << options.planner
+             << "'; portfolio is used (`memomalloc planners` lists them)";
+    }
+  }
   const dsa::Outcome outcome =
       planner != nullptr ? planner->run(input.problem, limits) : dsa::plan(input.problem, limits);
   if (!outcome.plan || !dsa::validate(input.problem, *outcome.plan)) {

@@ -13,8 +13,17 @@
 #include <cstring>
 
 // The allocator under test: the program's own malloc, or the functions of a build with a prefix.
-#ifdef MEMO_PREFIX
-#include "tests/stress/prefixed.h"
+#ifdef MEMO_NAME
+extern "C" {
+void* MEMO_NAME(malloc)(std::size_t size) noexcept;
+void* MEMO_NAME(calloc)(std::size_t count, std::size_t size) noexcept;
+void* MEMO_NAME(realloc)(void* pointer, std::size_t size) noexcept;
+void MEMO_NAME(free)(void* pointer) noexcept;
+int MEMO_NAME(posix_memalign)(void** result, std::size_t alignment, std::size_t size) noexcept;
+void* MEMO_NAME(aligned_alloc)(std::size_t alignment, std::size_t size) noexcept;
+std::size_t MEMO_NAME(malloc_usable_size)(void* pointer) noexcept;
+}
+#define UNDER_TEST(name) ::MEMO_NAME(name)
 #else
 #define UNDER_TEST(name) ::name
 #endif

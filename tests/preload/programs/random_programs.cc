@@ -1,13 +1,15 @@
-// Random programs through the allocator, short: `random_programs SEED`. See
-// tests/stress/random_program.h.
-#include "support.h"
+// Random programs through the allocator: `random_programs SEED [OPERATIONS [THREADS]]`, operations
+// for each thread. See tests/stress/random_program.h.
 #include "tests/stress/random_program.h"
 
+#include "support.h"
+
 int main(int argc, char** argv) {
-  CHECK(argc == 2);
+  CHECK(argc >= 2 && argc <= 4);
   stress::Settings settings;
   settings.seed = strtoull(argv[1], nullptr, 10);
-  settings.operations = 12000;
+  settings.operations = argc > 2 ? strtoull(argv[2], nullptr, 10) : 12000;
+  settings.threads = argc > 3 ? static_cast<unsigned>(atoi(argv[3])) : 4;
   stress::run_random_programs(settings);
   printf("random programs ok\n");
   return 0;

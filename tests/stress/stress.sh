@@ -1,0 +1,55 @@
+#!/bin/sh
+# Random programs for a while: stress.sh [none|asan|ubsan|tsan] [seconds] [threads]
+# none: the real library, preloaded. Otherwise: the same code under a prefix, linked into the program, with the
+# sanitizer's malloc as the next allocator. Each run has a seed of its own, printed when it fails; thresholds
+# take turns, since the low one makes more operations a second and the high one passes more of them on.
+set -eu
+sanitizer=${1:-none}
+seconds=${2:-30}
+threads=${3:-4}
+cd "$(dirname "$0")/../.."
+
+operations=50000
+case $sanitizer in
+none)
+  make -s lib build/programs/random_programs
+  program=build/programs/random_programs
+  preload=$PWD/build/libmemomalloc.so
+  ;;
+asan | ubsan | tsan)
+  make -s MODE="$sanitizer" "build/$sanitizer/stress"
+  program=build/$sanitizer/stress
+  preload=
+  operations=5000
+  ;;
+*)
+  echo "stress.sh: unknown sanitizer '$sanitizer'; none, asan, ubsan or tsan" >&2
+  exit 2
+  ;;
+esac
+
+# malloc and free of one block on two threads would be reported by the sanitizer's own allocator; leaks are
+# looked for where the library is the only one to keep memory.
+ASAN_OPTIONS=detect_leaks=0:abort_on_error=1
+UBSAN_OPTIONS=print_stacktrace=1
+TSAN_OPTIONS="suppressions=$PWD/tests/stress/tsan.supp halt_on_error=1"
+export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
+
+report=$(mktemp)
+trap 'rm -f "$report"' EXIT
+seed=$(date +%s)
+end=$(($(date +%s) + seconds))
+runs=0
+while [ "$(date +%s)" -lt "$end" ]; do
+  for threshold in 64K 4K 16K; do
+    seed=$((seed + 1))
+    if ! MEMOMALLOC_THRESHOLD=$threshold LD_PRELOAD=$preload \
+      timeout 600 "$program" "$seed" "$operations" "$threads" >"$report" 2>&1; then
+      echo "stress.sh: failed with seed $seed, threshold $threshold:" >&2
+      tail -60 "$report" >&2
+      exit 1
+    fi
+    runs=$((runs + 1))
+  done
+done
+echo "stress ($sanitizer): $runs runs of $threads threads, $((runs * operations * threads)) allocations, no difference"
