@@ -199,7 +199,7 @@ void Engine::give_back() {
   for (std::uint32_t i = 0; i < lane_count(); ++i) {
     lanes_[i].give_back();
   }
-  shared_->pool.trim();
+  trim();
 }
 
 void Engine::add_plan(const RecursionGuard& guard, const Schedule* schedule,
@@ -232,7 +232,7 @@ void Engine::tick(std::uint64_t now) {
 }
 
 bool Engine::trim() {
-  return shared_->pool.trim() != 0;
+  return opened() && shared_->pool.trim() != 0;
 }
 
 void Engine::thread_ended() {
