@@ -46,8 +46,8 @@ Sum sum_of(const Engine& engine) {
   for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
     sum.served += engine.lane(i).counters.served_allocations.get();
     sum.occupied += engine.lane(i).counters.fallback_occupied.get();
-    sum.live += engine.lane(i).arena().live_bytes();
   }
+  sum.live = engine.shared().pool.live_bytes();
   return sum;
 }
 

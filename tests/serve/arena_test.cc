@@ -53,7 +53,7 @@ TEST_CASE_METHOD(Fixture, "arena: freed memory is kept up to the peak and used a
   CHECK(arena.free(b));
   CHECK_FALSE(arena.free(b));
   CHECK_FALSE(arena.free(b + kGranule));
-  CHECK(arena.take_purged() == 0);
+  CHECK(arena.purged_bytes() == 0);
 }
 
 TEST_CASE_METHOD(Fixture, "arena: fresh memory is zero and said to be", "[serve]") {
@@ -98,7 +98,7 @@ TEST_CASE_METHOD(Fixture, "arena: trimming leaves what lives, and what comes is 
   arena.free(a);
   arena.free(c);
   CHECK(arena.trim() == 6 * kMiB);
-  CHECK(arena.take_purged() == 6 * kMiB);
+  CHECK(arena.purged_bytes() == 6 * kMiB);
   CHECK(arena.dirty_bytes() == 0);
   CHECK(resident() == kMiB);
   CHECK(std::all_of(b, b + kMiB, [](char byte) { return byte == 1; }));
@@ -119,7 +119,7 @@ TEST_CASE_METHOD(Fixture, "arena: a peak that does not come back is given back",
   arena.age();  // one without it
   CHECK(arena.live_bytes() + arena.dirty_bytes() == kMiB);
   CHECK(resident() == kMiB);
-  CHECK(arena.take_purged() == 31 * kMiB);
+  CHECK(arena.purged_bytes() == 31 * kMiB);
 }
 
 TEST_CASE_METHOD(Fixture, "arena: other sizes take the place of old memory", "[serve]") {

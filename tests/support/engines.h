@@ -31,8 +31,8 @@ class OwnEngine {
   }
   ~OwnEngine() {
     if (engine.opened()) {
-      const std::uint64_t space = engine.lane(0).arena_space().bytes();
-      munmap(reinterpret_cast<void*>(engine.base()), 2 * Engine::kMostLanes * space);
+      const std::uint64_t space = engine.lane(0).slab_space().bytes();
+      munmap(reinterpret_cast<void*>(engine.base()), (Engine::kMostLanes + 1) * space);
     }
   }
   OwnEngine(const OwnEngine&) = delete;
