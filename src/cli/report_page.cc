@@ -62,6 +62,21 @@ json thread_json(const ThreadMap& map, std::map<std::uint64_t, std::size_t>& sit
           {"blocks", columns(map.blocks, sites)}};
 }
 
+// What each fallback reason means, from the table of counters.
+json reasons() {
+  constexpr std::string_view kPrefix = "fallback_";
+  json meanings = json::object();
+  const auto add = [&](std::string_view counter, const char* help) {
+    if (counter.starts_with(kPrefix)) {
+      meanings[std::string(counter.substr(kPrefix.size()))] = help;
+    }
+  };
+#define COUNTER(name, unit, help) add(#name, help);
+#include "src/base/counters.def"
+#undef COUNTER
+  return meanings;
+}
+
 json page_data(const Report& report) {
   std::map<std::uint64_t, std::size_t> sites;
   json threads = json::array();
@@ -76,11 +91,9 @@ json page_data(const Report& report) {
   for (std::size_t op = 0; op <= static_cast<std::size_t>(Op::k_pvalloc); ++op) {
     ops.push_back(name_of(static_cast<Op>(op)));
   }
-  return {{"title", report.title},
-          {"threads", threads},
-          {"sites", names},
-          {"ops", ops},
-          {"statistics", report.statistics}};
+  return {{"title", report.title}, {"threads", threads},
+          {"sites", names},        {"ops", ops},
+          {"reasons", reasons()},  {"statistics", report.statistics}};
 }
 
 std::string gzipped(const std::string& text) {

@@ -123,7 +123,7 @@ function showThread(thread) {
 function start() {
   byId("title").textContent = data.title;
   document.title = `${data.title} - MemoMalloc report`;
-  fillStatistics(data.statistics);
+  fillStatistics(data.statistics, data.reasons);
   byId("maps").hidden = data.threads.length === 0;
   byId("tiles").hidden = data.threads.length === 0;
   document.querySelector(".tools").hidden = data.threads.length === 0;

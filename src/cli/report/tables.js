@@ -41,32 +41,22 @@ function topSites(blocks, names, most) {
   }));
 }
 
-const kReasons = {
-  size: "the planned step expects another size: shapes change",
-  order: "the call is not the planned one; the place in the plan was sought again",
-  alignment: "a stricter alignment than planned",
-  occupied: "a block that outlived its plan was still in the place",
-  unplanned: "the plan leaves the block out, since it outlives its iteration",
-  limit: "the slab limit or the system refused memory: see MEMOMALLOC_SLAB_LIMIT",
-  busy: "the lane was in use by a signal handler or by maintenance",
-  realloc: "grown by realloc inside the next allocator",
-};
-
-function fillStatistics(statistics) {
+// `reasons`: what each kind of fallback means.
+function fillStatistics(statistics, reasons) {
   byId("statistics").hidden = !statistics;
   if (!statistics) return;
   const fallback = Object.entries(statistics.fallback || {}).filter(([, calls]) => calls > 0)
     .sort((a, b) => b[1] - a[1]);
   fillTable(byId("fallbacks"), ["not served because", "allocations", "share", "meaning"],
     fallback.length ? fallback.map(([reason, calls]) => ({cells: [reason, count(calls),
-      percent(calls, statistics.large_allocations), kReasons[reason] || ""]}))
+      percent(calls, statistics.large_allocations), reasons[reason] || ""]}))
                     : [{cells: ["no fallbacks", "0", "-", ""]}]);
   const flat = Object.entries(statistics).flatMap(([name, value]) =>
     value !== null && typeof value === "object" && name !== "fallback"
       ? Object.entries(value).map(([inner, number]) => [`${name}.${inner}`, number])
-      : typeof value === "object" ? [] : [[name, value]]);
+      : typeof value === "object" || name.startsWith("fallback_") ? [] : [[name, value]]);
   fillTable(byId("counters"), ["statistic", "value"], flat.map(([name, value]) => ({
     cells: [name, typeof value !== "number" ? String(value)
-                  : /bytes/.test(name) ? `${bytes(value)} (${count(value)})` : count(value)],
+                  : /bytes/.test(name) ? `${bytes(value)} (${count(value)})` : value.toLocaleString("en", {maximumFractionDigits: 6})],
   })));
 }
