@@ -117,6 +117,10 @@ void write_trace_file(const RecursionGuard& guard) {
   }
   if (!fits || !write_trace(guard, path, {recorders, engine.lane_count()})) {
     complain("trace", file.value);
+    return;
+  }
+  if (!write_sites(guard, path)) {
+    complain("names of the stacks beside the trace", path);
   }
 }
 
@@ -228,7 +232,7 @@ void after_fork_in_child() {
   }
   const bool on = process.options.DISABLE == 0 && runs_in(process.options.EXE.view());
   if (on) {
-    load_unwinder();
+    load_unwinder(!process.options.TRACE_FILE.empty());
     have_thread_key = pthread_key_create(&thread_key, thread_ends) == 0;
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     process.engine.configure(process.options, {.trim_next = trim_next,

@@ -105,7 +105,8 @@ void add_options(CLI::App& app, Request& request) {
   app.add_option("--seconds", request.model.seconds, "most planning time for each thread")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
-  app.add_option("--sites", request.sites, "names of stack hashes: lines of site,symbol")
+  app.add_option("--sites", request.sites,
+                 "names of stack hashes, lines of site,symbol; default: TRACE.sites")
       ->type_name("FILE");
   app.add_option("--chrome-trace", request.chrome, "also for Chrome's and Perfetto's viewers")
       ->type_name("FILE");
@@ -151,9 +152,12 @@ int report(int argc, char** argv) {
   SiteNames names;
   Report report;
   std::string trace;
-  std::string error = request.sites.empty() ? "" : read_sites(request.sites, names);
-  if (error.empty()) {
-    error = read_inputs(request, report, trace);
+  std::string error = read_inputs(request, report, trace);
+  if (request.sites.empty() && std::filesystem::exists(trace + ".sites")) {
+    request.sites = trace + ".sites";  // the library writes it beside a trace
+  }
+  if (error.empty() && !request.sites.empty()) {
+    error = read_sites(request.sites, names);
   }
   if (!error.empty()) {
     std::fprintf(stderr, "%s\n", error.c_str());

@@ -39,4 +39,9 @@ void print_stats(const Snapshot& snapshot);
 bool write_trace(const RecursionGuard&, const char* path,
                  std::span<const Recorder* const> recorders) noexcept;
 
+// Writes TRACE.sites beside a trace, a CSV `site,symbol`: every stack of the site log
+// (src/trace/site_log.h) as its innermost functions outside the C library and this one, by the
+// symbols that their modules export, else as module and offset. False, with errno, if that fails.
+bool write_sites(const RecursionGuard&, const char* trace) noexcept;
+
 }  // namespace memo

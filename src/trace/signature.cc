@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "src/trace/code_location.h"
+#include "src/trace/site_log.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -24,7 +25,10 @@ constinit Unwind unwind = nullptr;
 
 }  // namespace
 
-void load_unwinder() {
+void load_unwinder(bool log_sites) {
+  if (log_sites) {
+    open_site_log();
+  }
   void* library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
   if (library != nullptr) {
     unwind = reinterpret_cast<Unwind>(dlsym(library, "unw_backtrace"));
@@ -62,7 +66,13 @@ std::uint64_t stack_signature(const StackBounds& stack) {
   for (int i = 0; i < count; ++i) {
     places[i] = code_location(frames[i]);
   }
-  return count > 0 ? XXH3_64bits(places, sizeof places[0] * static_cast<std::size_t>(count)) : 0;
+  if (count <= 0) {
+    return 0;
+  }
+  const std::uint64_t signature =
+      XXH3_64bits(places, sizeof places[0] * static_cast<std::size_t>(count));
+  note_site(signature, frames, count);
+  return signature;
 }
 
 }  // namespace memo

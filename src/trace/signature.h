@@ -16,11 +16,12 @@ struct StackBounds {
 };
 
 // Loads libunwind, if the system has it; without it every signature is 0. Once, before the first
-// signature, and not from inside malloc, where the dynamic linker's locks may be held.
+// signature, and not from inside malloc, where the dynamic linker's locks may be held. With
+// `log_sites` the stack behind each signature is remembered, for a trace's reader (site_log.h).
 //
 // It is loaded with its symbols kept local: were it linked, its _Unwind_* functions would take the
 // place of libgcc's in every C++ exception of the process.
-void load_unwinder();
+void load_unwinder(bool log_sites = false);
 
 // Asks the thread library for the calling thread's bounds. May allocate: hold a RecursionGuard.
 StackBounds find_stack_bounds();

@@ -5,6 +5,7 @@ import pathlib
 import pickle
 import random
 import re
+import sys
 import tempfile
 import time
 import unittest
@@ -69,6 +70,14 @@ class Files(ReportCase):
         sites.write_text('site,symbol\n8110563c51fa355f,at::empty</script>"x"\n')
         self.report(MOBILENET, "--sites", sites)
         self.assertIn('at::empty</script>"x"', self.data()["sites"])
+
+    def test_a_recorded_trace_brings_its_names(self):
+        trace = self.folder / "trace.csv"
+        program = "blocks = [bytearray(size * 100000) for _ in range(20) for size in range(1, 9)]"
+        process = memomalloc("run", "--trace-file", trace, "--", sys.executable, "-c", program)
+        self.assertEqual(0, process.returncode, process.stderr)
+        self.report(trace)
+        self.assertTrue(any("Py" in name for name in self.data()["sites"]), self.data()["sites"])
 
     def test_chrome_trace_begins_and_ends_each_block_once(self):
         path = self.folder / "trace.json"

@@ -1,0 +1,100 @@
+// Names for the stack hashes of a trace, by dladdr: what modules export, without debug information.
+// Cold.
+#include "src/io/export.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "src/trace/site_log.h"
+
+namespace memo {
+namespace {
+
+constexpr int kShownFrames = 4;
+
+std::string_view file_name(const Dl_info& module) {
+  const std::string_view path = module.dli_fname != nullptr ? module.dli_fname : "?";
+  return path.substr(path.rfind('/') + 1);
+}
+
+// Frames that are in every stack and tell nothing.
+bool is_plumbing(std::string_view module) {
+  return module.starts_with("libmemomalloc") || module.starts_with("libc.so") ||
+         module.starts_with("libunwind");
+}
+
+std::string symbol_of(const Dl_info& module) {
+  int status = 0;
+  char* demangled = abi::__cxa_demangle(module.dli_sname, nullptr, nullptr, &status);
+  std::string name = status == 0 ? demangled : module.dli_sname;
+  std::free(demangled);
+  // Parameters make names long and tell little.
+  return name.substr(0, name.find('('));
+}
+
+std::string place_of(const void* address, const Dl_info& module) {
+  char offset[32];
+  const auto distance =
+      static_cast<const char*>(address) - static_cast<const char*>(module.dli_fbase);
+  std::snprintf(offset, sizeof offset, "+0x%tx", distance);
+  return std::string(file_name(module)) + offset;
+}
+
+// The innermost functions that have a symbol, others between them left out; without any, the
+// innermost place.
+std::string describe(const Site& site) {
+  std::string symbols;
+  std::string place;
+  int shown = 0;
+  for (const void* frame : site.frames) {
+    if (frame == nullptr || shown == kShownFrames) {
+      break;
+    }
+    // A return address may be the first byte after its function: look up the call before it.
+    const void* call = static_cast<const char*>(frame) - 1;
+    Dl_info module{};
+    if (dladdr(call, &module) == 0 || is_plumbing(file_name(module))) {
+      continue;
+    }
+    if (module.dli_sname != nullptr) {
+      symbols += (shown++ > 0 ? " < " : "") + symbol_of(module);
+    } else if (place.empty()) {
+      place = place_of(call, module);
+    }
+  }
+  return !symbols.empty() ? symbols : !place.empty() ? place : "?";
+}
+
+}  // namespace
+
+bool write_sites(const RecursionGuard&, const char* trace) noexcept {
+  try {
+    std::string text = "site,symbol\n";
+    std::uint32_t count = 0;
+    const Site* const all = sites(count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (all[i].signature != 0) {
+        char hash[32];
+        std::snprintf(hash, sizeof hash, "%016" PRIx64 ",", all[i].signature);
+        text += hash + describe(all[i]) + "\n";
+      }
+    }
+    const std::string path = std::string(trace) + ".sites";
+    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const bool good =
+        file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    return file >= 0 && close(file) == 0 && good;
+  } catch (...) {
+    return false;  // no memory: the trace is there all the same
+  }
+}
+
+}  // namespace memo

@@ -1,0 +1,25 @@
+// Remembers the stack behind each signature, so that a trace's reader can be told names. Only kept
+// while a trace is asked for. Hot: a fixed table without locks; full, it forgets what is new.
+#pragma once
+
+#include <cstdint>
+
+namespace memo {
+
+struct Site {
+  static constexpr int kFrames = 24;
+  std::uint64_t signature = 0;       // 0: the entry is free
+  const void* frames[kFrames] = {};  // return addresses, the innermost first; null behind the last
+};
+
+// Makes the table. Once, before the first signature; without it nothing is remembered.
+void open_site_log();
+
+// Any thread; the first one to name a signature leaves its stack.
+void note_site(std::uint64_t signature, void* const* frames, int count);
+
+// The table's entries, in no order, among them free ones; none if it was never opened. Call it when
+// no other thread notes any more: at the end of the process.
+const Site* sites(std::uint32_t& count);
+
+}  // namespace memo
