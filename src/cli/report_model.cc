@@ -11,6 +11,7 @@ namespace memo::cli {
 namespace {
 
 constexpr std::size_t kLiveParts = 2000;
+constexpr double kPatience = 300;  // seconds; 50,000 blocks take a pass 0.1 s of processor time
 
 struct Choice {
   std::optional<Period> period;
@@ -112,7 +113,9 @@ ThreadMap make_map(std::uint32_t thread, const Stream& stream, const ModelOption
   const dsa::Planner* planner = dsa::find_planner(options.planner);
   dsa::Outcome outcome = planner->run(problem, limits);
   if (!outcome.plan) {
-    outcome = dsa::plan(problem, limits);
+    // A busy machine, or a planner that cannot: one pass of a fast one, however long it takes.
+    limits.seconds = kPatience;
+    outcome = dsa::find_planner("skyline")->run(problem, limits);
   }
   if (!outcome.plan) {
     map.blocks.clear();
