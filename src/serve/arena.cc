@@ -90,13 +90,15 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
   return true;
 }
 
-bool Arena::free(void* start) {
+bool Arena::free(void* start, bool at_once) {
   const std::uint64_t first = space_->granule_of(start);
-  const std::uint64_t count = space_->pages.release(first);
+  // While the block is still in use nobody else can have its granules, so the memory goes first.
+  const bool clean = at_once && os::purge(start, space_->pages.length(first) * kGranule);
+  const std::uint64_t count = space_->pages.release(first, clean);
   if (count == 0) {
     return false;
   }
-  dirty_.fetch_add(count, std::memory_order_relaxed);
+  dirty_.fetch_add(clean ? 0 : count, std::memory_order_relaxed);
   live_.fetch_sub(count, std::memory_order_relaxed);
   std::uint64_t lowest = lowest_free_.load(std::memory_order_relaxed);
   while (first < lowest &&

@@ -30,8 +30,9 @@ class Arena {
   Block allocate(std::uint64_t bytes, std::uint64_t alignment);
   // Changes the size of the block at `start` in place, if there is room. One thread at a time.
   bool resize(void* start, std::uint64_t bytes);
-  // Releases the block that starts at `start`; false if none does. Any thread.
-  bool free(void* start);
+  // Releases the block that starts at `start`; false if none does. `at_once`: its memory goes back
+  // to the system, whatever the peak. Any thread.
+  bool free(void* start, bool at_once = false);
 
   // Forgets the past peak and gives back all memory that no block uses; the bytes given back. Owner
   // only.

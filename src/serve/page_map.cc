@@ -68,7 +68,7 @@ PageMap::Claim PageMap::claim(std::uint64_t first, std::uint64_t count) {
   return claim;
 }
 
-std::uint64_t PageMap::release(std::uint64_t first) {
+std::uint64_t PageMap::release(std::uint64_t first, bool clean) {
   std::uint8_t expected = kUsed | kStart | kDirty;
   if (!__atomic_compare_exchange_n(state_ + first, &expected,
                                    static_cast<std::uint8_t>(kUsed | kDirty), false,
@@ -76,7 +76,7 @@ std::uint64_t PageMap::release(std::uint64_t first) {
     return 0;
   }
   const std::uint64_t count = length_[first];
-  fill(first, count, kDirty);
+  fill(first, count, clean ? 0 : kDirty);
   return count;
 }
 

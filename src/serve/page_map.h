@@ -31,7 +31,8 @@ class PageMap {
 
   // Gives back the block that starts at `first`; its length in granules, or 0 if none starts there
   // (a pointer into the middle, or a second free), in which case nothing changes.
-  std::uint64_t release(std::uint64_t first);
+  // `clean`: the caller has given the block's memory back, so that it reads as zero.
+  std::uint64_t release(std::uint64_t first, bool clean = false);
 
   // Makes the block at `first` longer in place, if the granules behind it are free.
   Claim extend(std::uint64_t first, std::uint64_t count);

@@ -38,7 +38,7 @@ class Pool {
     return enter() && leave(arena_.resize(start, bytes));
   }
   // Releases the block that starts at `start`; false if none does. Takes no lock. Any thread.
-  bool free(void* start) { return arena_.free(start); }
+  bool free(void* start, bool at_once) { return arena_.free(start, at_once); }
   // The lane for which the block that starts at `start` was allocated.
   [[nodiscard]] std::uint16_t owner(const void* start) const {
     return space_->owner(space_->granule_of(start));
