@@ -13,8 +13,6 @@ import json
 import os
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
 RESIDENT = ("weight", "input")
 
 
@@ -108,11 +106,12 @@ def overwritable(node, result, arguments):
             and value.stride() == result.stride()]
 
 
-def describe(module, arguments, name, kinds=None, gradients=()):
+def describe(module, arguments, name, kinds=None, gradients=(), workspaces=None):
     """The GraphWriter of an exported torch.fx.GraphModule, run once on fake tensors.
 
     `kinds` maps a placeholder's name to "weight" where it is not an input; `gradients` holds the names of
-    nodes whose results are gradients.
+    nodes whose results are gradients; `workspaces` maps a node to the bytes it needs for itself alone
+    (workspaces.measure).
     """
     import torch
     from torch._guards import detect_fake_mode
@@ -155,6 +154,8 @@ def describe(module, arguments, name, kinds=None, gradients=()):
             entry["overwrites"] = pairs
         if after - made:
             entry["after"] = sorted(after - made)
+        if node.name in (workspaces or {}):
+            entry["workspace"] = workspaces[node.name]
         writer.nodes.append(entry)
 
     class Recorder(torch.fx.Interpreter):
@@ -241,6 +242,8 @@ def main(argv=None):
     parser.add_argument("--train", action="store_true", help="a training step instead of inference")
     parser.add_argument("--batch", type=int, default=1, help="samples (%(default)s)")
     parser.add_argument("--size", type=int, help="pixels a side, or tokens (the network's own)")
+    parser.add_argument("--measure", action="store_true",
+                        help="run the network once for the operators' own scratch memory")
     parser.add_argument("-o", "--output", default="-", help="file (standard output)")
     arguments = parser.parse_args(argv)
     if (arguments.network is None) == (arguments.onnx is None):
@@ -248,13 +251,13 @@ def main(argv=None):
     if arguments.onnx:
         writer = describe_onnx(arguments.onnx)
     else:
-        from scripts import networks
+        import networks
+
         try:
-            step = networks.export(arguments.network, train=arguments.train, batch=arguments.batch,
-                                   size=arguments.size, fake=True)
+            writer = networks.describe_step(arguments.network, arguments.train, arguments.batch,
+                                            arguments.size, arguments.measure)
         except KeyError as error:
             parser.error(error.args[0])
-        writer = step.describe()
     text = writer.to_json()
     if arguments.output == "-":
         sys.stdout.write(text)

@@ -6,8 +6,9 @@ import contextlib
 import dataclasses
 from random import Random
 
-from scripts import infer
-from scripts.export_graph import describe
+import infer
+import workspaces
+from export_graph import describe
 
 LEARNING_RATE = 0.01
 
@@ -21,8 +22,8 @@ class Step:
     kinds: dict = dataclasses.field(default_factory=dict)   # placeholder -> "weight"
     gradients: tuple = ()        # names of the nodes whose results are gradients
 
-    def describe(self):
-        return describe(self.module, self.arguments, self.name, self.kinds, self.gradients)
+    def describe(self, scratch=None):
+        return describe(self.module, self.arguments, self.name, self.kinds, self.gradients, scratch)
 
 
 def vision(name):
@@ -137,7 +138,8 @@ def transformer(kind):
             config = transformers.BertConfig(**options)
             network = transformers.BertForSequenceClassification(config)
         else:
-            config = transformers.GPT2Config(use_cache=False, **options)
+            config = transformers.GPT2Config(use_cache=False, tie_word_embeddings=False,
+                                             **options)
             network = transformers.GPT2LMHeadModel(config)
         return network, tokens, "classes" if kind == "bert" else "tokens"
     return make
@@ -244,3 +246,12 @@ def export(name, train=False, batch=1, size=None, fake=False):
             return Step(label, exported.module(check_guards=False), [x])
         loss = with_loss(torch, network.train(), target)
         return joint_step(torch, loss, (x, target_for(torch, x, target)), label)
+
+
+def describe_step(name, train=False, batch=1, size=None, measured=False):
+    """The GraphWriter of a network; with `measured`, run once for the operators' scratch memory."""
+    scratch = None
+    if measured:
+        real = export(name, train, batch, size)
+        scratch = workspaces.measure(real.module, real.arguments)
+    return export(name, train, batch, size, fake=True).describe(scratch)
