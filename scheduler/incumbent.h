@@ -56,6 +56,19 @@ class Incumbent {
     report();
     return true;
   }
+  // Keeps the order, whose tensors `placed` places, if it is not higher. Answers whether it was
+  // kept.
+  bool offer_placed(const Order& order, Bytes peak, std::string_view by, dsa::Plan placed) {
+    if (peak > peak_) {
+      return false;
+    }
+    order_ = order;
+    peak_ = peak;
+    found_by_ = by;
+    plan = std::move(placed);
+    report();
+    return true;
+  }
   // No order can be lower than `bound`.
   void raise_bound(Bytes bound) {
     if (bound > bound_) {

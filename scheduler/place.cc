@@ -50,7 +50,9 @@ class Placer {
 
   void place(const Node& node, dsa::Time now) {
     const Overwrite* overwrite = coalesce_ ? best_overwrite(node, now) : nullptr;
-    for (const TensorId t : node.outputs) {
+    std::vector<TensorId> outputs = node.outputs;
+    std::sort(outputs.begin(), outputs.end());  // as the strategies number storages
+    for (const TensorId t : outputs) {
       const Tensor& tensor = graph_.tensors[at(t)];
       const bool resident = tensor.kind == TensorKind::kWeight || tensor.kind == TensorKind::kInput;
       if (tensor.alias_of || resident || tensor.bytes == 0) {

@@ -1,23 +1,34 @@
 // The public entry: strategies by name, and the frame around each run.
-#include <array>
-
 #include "schedule/schedule.h"
 #include "scheduler/strategies.h"
 
 namespace schedule {
 namespace {
 
-constexpr std::array kStrategies{
-#define ROW(name, function, exact, source) Strategy{name, exact, source},
+struct Registry {
+  std::vector<Strategy> strategies;
+  std::vector<Run> runs;
+
+  // The rows of a solver that is not linked have no function.
+  Registry() {
+    const auto add = [this](const Strategy& strategy, Run run) {
+      if (run != nullptr) {
+        strategies.push_back(strategy);
+        runs.push_back(run);
+      }
+    };
+#define ROW(name, function, exact, source) add({name, exact, source}, function);
+#define SOLVER_ROW ROW
 #include "scheduler/strategies.def"
+#undef SOLVER_ROW
 #undef ROW
+  }
 };
 
-constexpr std::array<Run, kStrategies.size()> kRuns{
-#define ROW(name, function, exact, source) function,
-#include "scheduler/strategies.def"
-#undef ROW
-};
+const Registry& registry() {
+  static const Registry kRegistry;
+  return kRegistry;
+}
 
 }  // namespace
 
@@ -26,7 +37,7 @@ std::span<const Strategy> strategies() {
 }
 
 const Strategy* find_strategy(std::string_view name) {
-  for (const Strategy& strategy : kStrategies) {
+  for (const Strategy& strategy : strategies()) {
     if (strategy.name == name) {
       return &strategy;
     }
@@ -46,7 +57,7 @@ Outcome schedule(const Graph& graph, std::string_view strategy, const Options& o
   Outcome outcome;
   outcome.framework_peak = incumbent.peak();
   Search search{problem, incumbent, Deadline(options.seconds, options.stop), options.seed};
-  kRuns[static_cast<std::size_t>(find_strategy(strategy) - kStrategies.data())](search);
+  registry().runs[static_cast<std::size_t>(find_strategy(strategy) - strategies().data())](search);
   outcome.order = incumbent.order();
   outcome.peak = incumbent.peak();
   outcome.lower_bound = incumbent.bound();

@@ -21,7 +21,9 @@ struct Search {
 using Run = void (*)(Search&);
 
 #define ROW(name, function, exact, source) void function(Search& search);
+#define SOLVER_ROW(name, function, exact, source) [[gnu::weak]] void function(Search& search);
 #include "scheduler/strategies.def"
+#undef SOLVER_ROW
 #undef ROW
 
 }  // namespace schedule

@@ -146,7 +146,7 @@ int run_schedule(const CLI::App& app, const Arguments& arguments) {
   report.uncoalesced = schedule::validate(report.graph, order, false).peak;
   const schedule::Placement placed = schedule::placement(report.graph, order, arguments.coalesce);
   report.plan = report.outcome.plan;
-  if (!report.plan) {
+  if (!report.plan || !dsa::validate(placed.problem, *report.plan)) {
     dsa::Options planning;
     planning.seconds = std::max(1.0, arguments.seconds);
     planning.seed = arguments.seed;

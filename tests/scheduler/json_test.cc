@@ -1,0 +1,114 @@
+// Graph files: what is read, and what is said about files that make no sense.
+#include "schedule/json.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "dsa/planner.h"
+#include "schedule/validate.h"
+
+namespace schedule {
+namespace {
+
+std::string graph_text(const std::string& tensors, const std::string& nodes,
+                       const std::string& outputs = "[]") {
+  return "{\"format\": \"memomalloc-graph\", \"version\": 1, \"name\": \"g\",\n\"tensors\": [\n" +
+         tensors + "],\n\"nodes\": [\n" + nodes + "],\n\"outputs\": " + outputs + "}\n";
+}
+
+const char* const kTensors = R"({"name": "x", "bytes": 8, "kind": "input"},
+{"name": "a", "bytes": 16},
+{"name": "v", "alias_of": "a"},
+{"name": "b", "bytes": 16}
+)";
+
+TEST_CASE("graph file: views, workspaces and overwriting count as documented", "[schedule]") {
+  GraphError error;
+  const auto graph = read_graph(graph_text(kTensors, R"(
+{"name": "make", "inputs": ["x"], "outputs": ["a"], "workspace": 100},
+{"name": "view", "inputs": ["a"], "outputs": ["v"]},
+{"name": "relu", "inputs": ["v"], "outputs": ["b"], "overwrites": [["b", "v"]]}
+)",
+                                           "[\"b\"]"),
+                                error);
+  REQUIRE(graph);
+  const Verdict verdict = validate(*graph, {0, 1, 2});
+  REQUIRE(verdict.reason.empty());
+  CHECK(verdict.peak == 116);  // a and the workspace
+  CHECK(verdict.peak_node == 0);
+  CHECK(verdict.resident == 8);
+  CHECK_FALSE(validate(*graph, {0, 2, 1}));  // relu reads the view
+  CHECK_FALSE(validate(*graph, {0, 1}));
+  CHECK_FALSE(validate(*graph, {0, 1, 1}));
+
+  Outcome outcome;
+  outcome.order = {0, 1, 2};
+  const Placement apart = placement(*graph, outcome.order, false);
+  CHECK(apart.problem.buffers.size() == 3);
+  const Placement shared = placement(*graph, outcome.order, true);
+  CHECK(shared.problem.buffers.size() == 2);
+  const dsa::Plan plan = *dsa::plan(shared.problem).plan;
+  const auto written = nlohmann::json::parse(write_order(*graph, outcome, true, &plan));
+  CHECK(written["order"] == nlohmann::json({"make", "view", "relu"}));
+  CHECK(written["offsets"]["a"] == written["offsets"]["b"]);
+}
+
+struct Broken {
+  std::string tensors;
+  std::string nodes;
+  std::size_t line;
+  std::string reason;  // a part of it
+};
+
+TEST_CASE("graph file: each kind of nonsense is named with its line", "[schedule]") {
+  const std::string all = kTensors;
+  const auto node = [](const std::string& name, const std::string& inputs,
+                       const std::string& outputs, const std::string& more = "") {
+    return "{\"name\": \"" + name + "\", \"inputs\": [" + inputs + "], \"outputs\": [" + outputs +
+           "]" + more + "}";
+  };
+  const std::string rest =
+      ",\n" + node("view", "\"a\"", "\"v\"") + ",\n" + node("end", "\"v\"", "\"b\"") + "\n";
+  const std::vector<Broken> cases{
+      {all, node("loop", "\"b\"", "\"a\"") + rest, 9, "'loop' is part of a cycle"},
+      {all, node("make", "\"x\"", "\"a\"", ", \"after\": [\"end\"]") + rest, 9, "cycle"},
+      {all, node("end", "\"x\"", "\"a\"") + rest, 11, "two nodes are called 'end'"},
+      {all + ",{\"name\": \"x\", \"bytes\": 1}\n", node("make", "\"x\"", "\"a\"") + rest, 7,
+       "two tensors are called 'x'"},
+      {all, node("make", "\"x\", \"gone\"", "\"a\"") + rest, 9,
+       "'make' refers to the tensor \"gone\""},
+      {all + ",{\"name\": \"free\", \"bytes\": 1}\n", node("make", "\"x\"", "\"a\"") + rest, 7,
+       "'free' dangles"},
+      {all + ",{\"name\": \"y\", \"bytes\": 1}\n", node("make", "\"y\"", "\"a\"") + rest, 10,
+       "'make' reads tensor 'y', which no node makes"},
+      {all + ",{\"name\": \"n\"}\n", node("make", "\"x\"", "\"a\", \"n\"") + rest, 7,
+       "'n', made by node 'make', has no size"},
+      {all + ",{\"name\": \"n\", \"bytes\": -1}\n", node("make", "\"x\"", "\"a\", \"n\"") + rest, 7,
+       "whole number of bytes"},
+      {all + ",{\"name\": \"n\", \"bytes\": 9223372036854775807}\n",
+       node("make", "\"x\"", "\"a\", \"n\"") + rest, 7, "add up"},
+      {all, node("make", "\"x\"", "\"a\", \"v\"") + rest, 10,
+       "'view' makes tensor 'v', which node 'make' makes already"},
+      {all, node("make", "\"a\"", "\"x\"") + rest, 9, "which is a weight or an input"},
+      {all, node("make", "\"x\"", "\"a\"", ", \"after\": [\"nobody\"]") + rest, 9, "no such node"},
+      {all, node("early", "\"a\"", "") + ",\n" + node("make", "\"x\"", "\"a\"") + rest, 9,
+       "'early' stands before node 'make'"},
+      {all, node("make", "\"x\"", "\"a\"", ", \"overwrites\": [[\"b\", \"x\"]]") + rest, 9,
+       "must be an input and an output"},
+  };
+  for (const Broken& broken : cases) {
+    GraphError error;
+    CAPTURE(broken.reason);
+    CHECK_FALSE(read_graph(graph_text(broken.tensors, broken.nodes), error));
+    CHECK(error.line == broken.line);
+    CHECK_THAT(error.reason, Catch::Contains(broken.reason));
+  }
+  GraphError error;
+  CHECK_FALSE(read_graph("{\n\"format\": }", error));
+  CHECK(error.line == 2);
+  CHECK_FALSE(read_graph("[1, 2]", error));
+  CHECK_THAT(error.reason, Catch::Contains("not a graph"));
+}
+
+}  // namespace
+}  // namespace schedule

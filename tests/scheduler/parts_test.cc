@@ -1,0 +1,144 @@
+// The parts that strategies are made of: cuts, bounds, passes and articulation points.
+#include <catch2/catch.hpp>
+
+#include "scheduler/cuts.h"
+#include "scheduler/divide.h"
+#include "scheduler/eager.h"
+#include "scheduler/min_cut.h"
+#include "scheduler/runner.h"
+#include "tests/scheduler/graphs.h"
+
+namespace schedule {
+namespace {
+
+Order given_order(const Problem& problem) {
+  Order order;
+  for (NodeId n = 0; n < problem.nodes(); ++n) {
+    order.push_back(n);
+  }
+  return order;
+}
+
+TEST_CASE("min cut: the bottleneck, and both sides of it", "[schedule]") {
+  FlowNetwork network(5);  // 0 -> {1, 2} -> 3 -> 4, the last arc is the bottleneck
+  network.add_arc(0, 1, 3);
+  network.add_arc(0, 2, 4);
+  network.add_arc(1, 3, FlowNetwork::kInfinite);
+  network.add_arc(2, 3, 2);
+  network.add_arc(3, 4, 4);
+  CHECK(network.min_cut(0, 4) == 4);
+  CHECK(network.source_side(3));
+  CHECK_FALSE(network.source_side(4));
+  CHECK(network.sink_side(4) == std::vector<bool>{false, false, false, false, true});
+}
+
+TEST_CASE("cuts: no order runs a node with less than its cheapest state, and the state is real",
+          "[schedule]") {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    const Problem problem = make_problem(test::random_graph(seed, {.nodes = 15}), false);
+    for (NodeId n = 0; n < problem.nodes(); ++n) {
+      const CheapestState state = cheapest_state(problem, n);
+      for (const std::vector<bool>& before : {state.before, state.before_largest}) {
+        Runner runner(problem);
+        for (NodeId m = 0; m < problem.nodes(); ++m) {
+          if (before[static_cast<std::size_t>(m)]) {
+            REQUIRE(runner.ready(m));
+            runner.run(m);
+          }
+        }
+        REQUIRE(runner.ready(n));
+        REQUIRE(runner.while_running(n) == state.while_running);
+      }
+      Runner runner(problem);
+      for (NodeId m = 0; m < n; ++m) {
+        runner.run(m);
+      }
+      REQUIRE(runner.while_running(n) >= state.while_running);
+    }
+  }
+}
+
+TEST_CASE("passes: the peak never rises, and the order stays one", "[schedule]") {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    CAPTURE(seed);
+    const Problem problem = make_problem(test::random_graph(seed, {.nodes = 60}), false);
+    const Order given = given_order(problem);
+    for (const Order& order :
+         {free_early(problem, given), allocate_late(problem, given), settle(problem, given)}) {
+      Runner runner(problem);
+      for (const NodeId n : order) {
+        REQUIRE(runner.ready(n));
+        runner.run(n);
+      }
+      REQUIRE(order.size() == given.size());
+      REQUIRE(peak_of(problem, order) <= peak_of(problem, given));
+    }
+  }
+}
+
+TEST_CASE("runner: undo takes a node back exactly", "[schedule]") {
+  const Problem problem = make_problem(test::random_graph(7, {.nodes = 40}), true);
+  Runner runner(problem);
+  std::vector<Bytes> levels;
+  for (const NodeId n : given_order(problem)) {
+    levels.push_back(runner.level());
+    runner.run(n);
+  }
+  for (NodeId n = problem.nodes(); n-- > 0;) {
+    runner.undo(n);
+    REQUIRE(runner.level() == levels[static_cast<std::size_t>(n)]);
+    REQUIRE(runner.ready(n));
+  }
+}
+
+TEST_CASE("divide: a node is an articulation point if it is related to all others", "[schedule]") {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    CAPTURE(seed);
+    const Problem problem = make_problem(test::random_graph(seed, {.nodes = 12}), false);
+    const auto count = static_cast<std::size_t>(problem.nodes());
+    std::vector<std::vector<bool>> before(count, std::vector<bool>(count));
+    for (std::size_t n = 0; n < count; ++n) {
+      for (const NodeId pred : problem.preds[static_cast<NodeId>(n)]) {
+        before[n][static_cast<std::size_t>(pred)] = true;
+        for (std::size_t m = 0; m < count; ++m) {
+          before[n][m] = before[n][m] || before[static_cast<std::size_t>(pred)][m];
+        }
+      }
+    }
+    std::vector<std::size_t> expected;
+    for (std::size_t n = 0; n < count; ++n) {
+      bool related = true;
+      for (std::size_t m = 0; m < count; ++m) {
+        related = related && (m == n || before[n][m] || before[m][n]);
+      }
+      if (related) {
+        expected.push_back(n);
+      }
+    }
+    REQUIRE(articulation_positions(problem, given_order(problem)) == expected);
+  }
+}
+
+TEST_CASE("parts: a part's peak is the whole's peak over its positions", "[schedule]") {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    const Problem problem = make_problem(test::random_graph(seed, {.nodes = 20}), seed % 2 == 0);
+    const Order given = given_order(problem);
+    const std::size_t begin = seed % 9;
+    const std::size_t end = 11 + seed % 8;
+    const Problem part = make_part(problem, given, begin, end);
+    Runner whole(problem);
+    Bytes peak = 0;
+    for (std::size_t i = 0; i < end; ++i) {
+      if (i >= begin) {
+        peak = std::max(peak, std::max(whole.level(), whole.while_running(given[i])));
+      }
+      whole.run(given[i]);
+    }
+    REQUIRE(peak_of(part, given_order(part)) == peak);
+  }
+}
+
+}  // namespace
+}  // namespace schedule
