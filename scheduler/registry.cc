@@ -33,7 +33,7 @@ const Registry& registry() {
 }  // namespace
 
 std::span<const Strategy> strategies() {
-  return kStrategies;
+  return registry().strategies;
 }
 
 const Strategy* find_strategy(std::string_view name) {

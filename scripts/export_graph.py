@@ -99,7 +99,10 @@ def overwritable(node, result, arguments):
     """Pairs (result, argument) that an element-wise operator could keep in one place."""
     import torch
 
-    if torch.Tag.pointwise not in getattr(node.target, "tags", ()) or not isinstance(result, torch.Tensor):
+    # Batch norm with given statistics scales and shifts each element, though torch does not tag it so.
+    fixed_norm = node.target is torch.ops.aten.batch_norm.default and not node.args[5]
+    pointwise = torch.Tag.pointwise in getattr(node.target, "tags", ())
+    if not (pointwise or fixed_norm) or not isinstance(result, torch.Tensor):
         return []
     return [a for a, value in arguments if isinstance(value, torch.Tensor)
             and value.shape == result.shape and value.dtype == result.dtype
