@@ -27,7 +27,8 @@ int planners(int argc, char** argv) {
   }
   std::printf("%-26s %-6s %s\n", "planner", "exact", "source");
   for (const dsa::Planner& planner : dsa::planners()) {
-    std::printf("%-26s %-6s %s\n", planner.name.data(), planner.exact ? "yes" : "no",
+    std::printf("%-26.*s %-6s %.*s\n", static_cast<int>(planner.name.size()), planner.name.data(),
+                planner.exact ? "yes" : "no", static_cast<int>(planner.source.size()),
                 planner.source.data());
   }
   return kDone;
