@@ -30,7 +30,8 @@ MEMO_EXPORT void* MEMO_NAME(malloc)(std::size_t size) noexcept {
 }
 
 MEMO_EXPORT void MEMO_NAME(free)(void* pointer) noexcept {
-  if (reinterpret_cast<std::uint64_t>(pointer) < g_process.lowest) [[likely]] {
+  if (reinterpret_cast<std::uint64_t>(pointer) <
+      __atomic_load_n(&g_process.lowest, __ATOMIC_RELAXED)) [[likely]] {
     return g_process.next.free(pointer);
   }
   return shim::free(pointer);

@@ -115,7 +115,7 @@ void* Lane::allocate(const Request& request) {
   if (!entered) {
     return nullptr;
   }
-  if (!awake_) [[unlikely]] {
+  if (!awake_.load(std::memory_order_relaxed)) [[unlikely]] {
     wake();
   }
   counters.large_allocations.add();
@@ -143,7 +143,7 @@ void* Lane::allocate(const Request& request) {
 
 // The first call after memory was given back.
 void Lane::wake() {
-  awake_ = true;
+  awake_.store(true, std::memory_order_relaxed);
   if (phase() == Phase::kServing && !open_slab(plan_->schedule->height)) {
     drop_plan();
     set_phase(Phase::kPooling);
@@ -519,7 +519,7 @@ bool Lane::give_back() {
     return false;
   }
   purge_slab();
-  awake_ = false;
+  awake_.store(false, std::memory_order_relaxed);
   return true;
 }
 
@@ -557,7 +557,7 @@ bool Lane::tick(std::uint64_t now) {
     quiet_since_ = now;
   }
   const bool quiet = now - quiet_since_ >= kQuietNanoseconds;
-  if (quiet && awake_) {
+  if (quiet && awake_.load(std::memory_order_relaxed)) {
     give_back();
   }
   return quiet;

@@ -69,7 +69,7 @@ class Lane {
   // The calling thread owns the lane from now on, until leave().
   void enter(const StackBounds& stack);
   void leave();
-  [[nodiscard]] Phase phase() const { return phase_.load(std::memory_order_relaxed); }
+  [[nodiscard]] Phase phase() const { return phase_.load(std::memory_order_acquire); }
 
   // A block for the request, or nullptr: the next allocator's. Owner only.
   void* allocate(const Request& request);
@@ -153,7 +153,7 @@ class Lane {
   double plan_seconds_ = 0;
   std::uint64_t seen_ = 0;         // large allocations at the last tick
   std::uint64_t quiet_since_ = 0;  // ns
-  bool awake_ = true;              // the keeper has not given memory back since the last call
+  std::atomic<bool> awake_{true};  // the keeper has not given memory back since the last call
   std::uint32_t searched_ = 0;     // calls since a period was last known
   std::uint32_t same_peak_ = 0;    // calls since the arena's peak last grew
   std::uint64_t last_peak_ = 0;    // bytes
