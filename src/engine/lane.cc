@@ -113,6 +113,7 @@ void* Lane::allocate(const Request& request) {
   }
   const TryLock entered(entered_);
   if (!entered) {
+    counters.fallback_busy.add();
     return nullptr;
   }
   if (!awake_.load(std::memory_order_relaxed)) [[unlikely]] {
@@ -402,16 +403,20 @@ void Lane::forget_pooling() {
 // two never add up; huge pages cover whole huge pages of the slab only, so that none is populated
 // beyond its height.
 bool Lane::open_slab(std::uint64_t height) {
-  shared_->pool.trim();
   if (height <= slab_height_.load(std::memory_order_relaxed)) {
+    shared_->pool.trim();
     return true;
   }
+  // Known plans are tried again at each call, so being refused must cost little, and is said once.
   if (!reserve_slab(height)) {
-    if (shared_->verbose >= 1) {
+    if (shared_->verbose >= 1 && !refused_) {
       Line() << "no memory for a slab of " << height << " bytes; serving without one";
     }
+    refused_ = true;
     return false;
   }
+  refused_ = false;
+  shared_->pool.trim();
   if (shared_->trim_next != nullptr) {
     const RecursionGuard guard;
     shared_->trim_next();

@@ -154,6 +154,7 @@ class Lane {
   std::uint64_t seen_ = 0;         // large allocations at the last tick
   std::uint64_t quiet_since_ = 0;  // ns
   std::atomic<bool> awake_{true};  // the keeper has not given memory back since the last call
+  bool refused_ = false;           // there was no memory for the last slab asked for
   std::uint32_t searched_ = 0;     // calls since a period was last known
   std::uint32_t same_peak_ = 0;    // calls since the arena's peak last grew
   std::uint64_t last_peak_ = 0;    // bytes

@@ -276,6 +276,7 @@ TEST_CASE("engine: a signal handler inside an allocation gets the next allocator
     const Program program = program_of(18);
     testing::iterations_until_serving(driver, program, lane);
     CHECK(g_answer == nullptr);
+    CHECK(lane.counters.fallback_busy.get() == 1);
     driver.iterate(program, 3);
     CHECK(lane.phase() == Phase::kServing);
   });

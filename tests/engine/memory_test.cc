@@ -24,8 +24,11 @@ TEST_CASE("engine: no slab beyond the limit, and all goes on without", "[engine]
     driver.iterate(program, 20);
     CHECK(engine.shared().slab_bytes == 0);
     CHECK(lane.tallest() == 0);
-    driver.iterate(program, 20);
+    const std::uint64_t served = lane.counters.served_allocations.get();
+    driver.iterate(program, 100);
     CHECK(engine.shared().slab_bytes == 0);
+    // The pool keeps its memory, however often the slab is refused.
+    CHECK(lane.counters.served_allocations.get() - served > 50 * program.size());
   });
 }
 
