@@ -47,12 +47,15 @@ def steps():
                      [python, "tests/preload/run.py", "--build", "build"]], 600),
         ("cli", [[python, "-m", "unittest", "discover", "-s", "tests/cli"]], 600),
         ("torch", [[python, "scripts/smoke_torch.py"]], 600),
+        ("stress", [["tests/stress/stress.sh", "none", "10", "4"]], 300),
         ("lint", [["scripts/lint.sh"]], 900),
         ("bench", [["make", JOBS, *benches, "WERROR=1"]] if benches else [], 600),
     ]
     for sanitizer in ("asan", "ubsan", "tsan"):
         table.append((sanitizer, [["make", JOBS, f"MODE={sanitizer}", f"build/{sanitizer}/unit_tests"],
-                                  fixed_addresses([f"build/{sanitizer}/unit_tests"])], 900))
+                                  fixed_addresses([f"build/{sanitizer}/unit_tests"]),
+                                  fixed_addresses(["tests/stress/stress.sh", sanitizer, "10", "4"])],
+                      900))
     return table
 
 
