@@ -3,6 +3,7 @@
 
 #include "scheduler/cuts.h"
 #include "scheduler/divide.h"
+#include "scheduler/downsets.h"
 #include "scheduler/eager.h"
 #include "scheduler/min_cut.h"
 #include "scheduler/runner.h"
@@ -75,6 +76,46 @@ TEST_CASE("passes: the peak never rises, and the order stays one", "[schedule]")
       REQUIRE(peak_of(problem, order) <= peak_of(problem, given));
     }
   }
+}
+
+// `x` is on the greedy way down, but need not be: its result would lie about while `big` runs.
+TEST_CASE("downsets: a group that ends above one of its parts is not run at once", "[schedule]") {
+  Graph graph;
+  const auto tensor = [&](Bytes bytes) {
+    Tensor made;
+    made.name = std::string("t").append(std::to_string(graph.tensors.size()));
+    made.bytes = bytes;
+    graph.tensors.push_back(made);
+    return static_cast<TensorId>(graph.tensors.size() - 1);
+  };
+  const auto node = [&](const char* name, std::vector<TensorId> inputs,
+                        std::vector<TensorId> outputs, std::vector<NodeId> after = {}) {
+    Node made;
+    made.name = name;
+    made.inputs = std::move(inputs);
+    made.outputs = std::move(outputs);
+    made.after = std::move(after);
+    graph.nodes.push_back(made);
+    return static_cast<NodeId>(graph.nodes.size() - 1);
+  };
+  const TensorId w = tensor(30);
+  const TensorId f = tensor(10);
+  const TensorId x = tensor(5);
+  const TensorId y = tensor(6);
+  const NodeId first = node("w", {}, {w});
+  node("f", {}, {f}, {first});
+  node("x", {f}, {x});
+  node("y", {f}, {y});
+  const NodeId z = node("z", {w, y}, {});
+  const NodeId big = node("big", {}, {tensor(60)}, {z});
+  node("last", {f, x}, {}, {big});
+  const Problem problem = make_problem(graph, false);
+  Incumbent incumbent(problem, given_order(problem));
+  CHECK(incumbent.peak() == 75);
+  incumbent.raise_bound(cheapest_state(problem, big).while_running);
+  CHECK(search_downsets(problem, incumbent, {Deadline(10, nullptr)}, "test"));
+  CHECK(incumbent.peak() == 70);
+  CHECK(incumbent.closed());
 }
 
 TEST_CASE("runner: undo takes a node back exactly", "[schedule]") {
