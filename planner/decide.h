@@ -18,8 +18,8 @@ Decision decide(const Model& model, Bytes capacity, const Budget& budget);
 bool can_decide(const Model& model);
 
 // The search for the least height by decisions, from a plan that is known. `best` is only replaced
-// by better ones. Found::optimal says that nothing lower exists; Found::infeasible, for a target
-// above the bound, that nothing of at most the target exists.
+// by better ones. Found::optimal says that nothing lower exists; Found::infeasible
+// that nothing within the capacity does.
 Found minimize(const Model& model, Offsets best, const Budget& budget);
 
 }  // namespace dsa

@@ -32,7 +32,9 @@ Outcome run(Strategy strategy, const Problem& problem, const Options& options) {
   }
   Plan plan = model.plan_of(*found.offsets);
   if (options.capacity && plan.height > *options.capacity) {
-    outcome.reason = "the plan found exceeds the capacity";
+    outcome.infeasible = found.optimal;
+    outcome.reason = found.optimal ? "proved: there is no plan within the capacity"
+                                   : "the plan found exceeds the capacity";
     return outcome;
   }
   outcome.optimal = found.optimal || plan.height == model.bound;

@@ -15,7 +15,7 @@ using namespace dsa::testing;  // NOLINT(google-build-using-namespace): the gene
 
 namespace {
 
-constexpr double kSeconds = 0.05;  // enough for all but the exact ones, which must keep to it
+constexpr double kSeconds = 0.01;  // enough for all but the exact ones, which must keep to it
 
 void check_all(const dsa::Problem& problem, const dsa::Options& options) {
   for (const dsa::Planner& planner : dsa::planners()) {
@@ -41,7 +41,7 @@ void check_all(const dsa::Problem& problem, const dsa::Options& options) {
 TEST_CASE("planners: plans of random problems are valid", "[planner][property]") {
   const auto seed = Catch::rngSeed();
   INFO("seed " << seed);
-  for (std::uint64_t i = 0; i < 400; ++i) {
+  for (std::uint64_t i = 0; i < 150; ++i) {
     INFO("problem " << i);
     const Shape shape{.buffers = 1 + i % 40,
                       .horizon = static_cast<dsa::Time>(1 + i % 30),
@@ -101,6 +101,28 @@ TEST_CASE("planners: nothing beats the exhaustive search, and what is proved is 
       if (planner.exact) {
         REQUIRE(outcome.plan);
         CHECK(outcome.plan->height == *least);
+        CHECK(outcome.optimal);
+        const dsa::Outcome less = planner.run(problem, {.capacity = *least - 1, .seconds = 5});
+        CHECK_FALSE(less.plan);
+        CHECK(less.infeasible);
+        CHECK(planner.run(problem, {.capacity = *least, .seconds = 5}).plan);
+      }
+    }
+  }
+}
+
+TEST_CASE("planners: perfect packings are found", "[planner][property]") {
+  const auto seed = Catch::rngSeed();
+  INFO("seed " << seed);
+  for (const std::size_t pieces : {30U, 60U, 100U}) {
+    const dsa::Problem problem = guillotine(pieces, 1000000, 1000000, seed + pieces);
+    CHECK(dsa::lower_bound(problem) == 1000000);
+    for (const dsa::Planner& planner : dsa::planners()) {
+      if (planner.exact) {
+        INFO("planner " << planner.name << ", " << pieces << " pieces");
+        const dsa::Outcome outcome = planner.run(problem, {.seconds = 20});
+        REQUIRE(outcome.plan);
+        CHECK(outcome.plan->height == 1000000);
       }
     }
   }
