@@ -7,6 +7,7 @@
 #include "dsa/csv.h"
 #include "dsa/planner.h"
 #include "dsa/validate.h"
+#include "planner/mip_model.h"
 #include "src/cli/arguments.h"
 #include "src/cli/command.h"
 #include "src/cli/files.h"
@@ -22,6 +23,7 @@ struct Request {
   std::string output;
   std::string svg;
   std::string check;
+  std::string model;
   dsa::Options options;
   bool json = false;
   bool compare = false;
@@ -139,6 +141,28 @@ int check(const CLI::App& app, const Request& request, const dsa::CsvTable& tabl
   return kDone;
 }
 
+// The mixed-integer program of the problem, for other solvers.
+int write_model(const CLI::App& app, const Request& request, const dsa::CsvTable& table) {
+  const bool lp = request.model.ends_with(".lp");
+  if (!lp && !request.model.ends_with(".mps")) {
+    return complain(app, "--write-model takes a file that ends in .lp or .mps");
+  }
+  const dsa::Outcome known = dsa::find_planner("skyline")->run(table.problem, request.options);
+  if (!known.plan) {
+    std::fprintf(stderr, "memomalloc plan: no plan to start from: %s\n",
+                 std::string(known.reason).c_str());
+    return kNo;
+  }
+  const dsa::MipModel mip(dsa::Model(table.problem), known.plan->height);
+  std::string error;
+  if (!write_text(request.model, lp ? dsa::format_lp(mip) : dsa::format_mps(mip), error)) {
+    return complain(app, error);
+  }
+  std::printf("%s: %zu columns, %zu rows\n", request.model.c_str(), mip.columns.size(),
+              mip.rows.size());
+  return kDone;
+}
+
 void print(const dsa::CsvTable& table, const dsa::Planner& planner, const dsa::Outcome& outcome) {
   std::printf("%s: %zu buffers in %s, lower bound %s, ratio %.5f%s, %.4f s\n", planner.name.data(),
               table.problem.buffers.size(), human_bytes(outcome.plan->height).c_str(),
@@ -206,8 +230,12 @@ int plan(int argc, char** argv) {
   app.add_option("--svg", request.svg, "draw the plan: time across, addresses up");
   auto* against = app.add_option("--check", request.check,
                                  "plan nothing: tell whether this plan file is valid");
+  auto* model = app.add_option("--write-model", request.model,
+                               "plan nothing: write the mixed-integer program, as .lp or .mps");
   app.add_flag("--json", request.json, "print the result as JSON");
-  app.add_flag("--compare", request.compare, "print a row for each planner")->excludes(against);
+  app.add_flag("--compare", request.compare, "print a row for each planner")
+      ->excludes(against)
+      ->excludes(model);
   if (auto code = parse(app, argc, argv)) {
     return *code;
   }
@@ -225,6 +253,9 @@ int plan(int argc, char** argv) {
   }
   if (!request.check.empty()) {
     return check(app, request, *read.table);
+  }
+  if (!request.model.empty()) {
+    return write_model(app, request, *read.table);
   }
   return request.compare ? compare(request, *read.table) : plan_one(app, request, *read.table);
 }

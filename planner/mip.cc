@@ -1,0 +1,53 @@
+// The strategy `mip`: through a solver that may or may not be linked in. Cold.
+#include "planner/mip.h"
+
+#include <algorithm>
+
+#include "planner/orders.h"
+#include "planner/strategies.h"
+
+namespace dsa {
+
+Found mip(const Model& model, const Budget& budget) {
+  if (solve_mip == nullptr) {
+    return {.reason = "this program is built without COIN-OR CBC, which solves the MIP"};
+  }
+  constexpr std::size_t kMostRows = 400000;  // beyond, building the program alone takes seconds
+  Found start = skyline(model, budget);
+  if (!start.offsets) {
+    return start;
+  }
+  std::size_t pairs = 0;
+  for (const Bytes load : model.load) {
+    pairs += load > 0 ? 1 : 0;
+  }
+  for (const Item& item : model.items) {
+    pairs += static_cast<std::size_t>(lifetime(model, item));
+  }
+  if (pairs > kMostRows || model.items.size() > 1500) {
+    return {.reason = "the problem is too large for the MIP"};
+  }
+  const Bytes known = height_of(model, *start.offsets);
+  const MipModel program(model, known);
+  const MipSolution solution = solve_mip(program, budget);
+  if (solution.infeasible) {
+    return {.infeasible = true, .reason = kFixedConflict};
+  }
+  if (solution.values.empty()) {
+    return {.reason = kOutOfTime};
+  }
+  // The solver's numbers are floating point; the order of the offsets is what is taken from it.
+  Offsets offsets(model.items.size());
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    offsets[i] = static_cast<Offset>(solution.values[i + 1] * program.unit + 0.5);
+  }
+  Found found = settle(model, offsets, budget);
+  if (found.offsets && solution.optimal) {
+    const double least = solution.values[0] * program.unit;
+    found.optimal =
+        static_cast<double>(height_of(model, *found.offsets)) <= least + program.unit / 2;
+  }
+  return found;
+}
+
+}  // namespace dsa
