@@ -29,6 +29,10 @@ Found mip(const Model& model, const Budget& budget) {
   }
   const Bytes known = height_of(model, *start.offsets);
   const MipModel program(model, known);
+  if (std::none_of(program.columns.begin(), program.columns.end(),
+                   [](const MipModel::Column& column) { return column.integer; })) {
+    return start;  // no two buffers conflict: there is nothing to decide
+  }
   const MipSolution solution = solve_mip(program, budget);
   if (solution.infeasible) {
     return {.infeasible = true, .reason = kFixedConflict};

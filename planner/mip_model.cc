@@ -26,7 +26,7 @@ std::string name(const char* prefix, std::size_t index) {
 
 std::string number(double value) {
   std::array<char, 32> text;
-  const int length = std::snprintf(text.data(), text.size(), "%.15g", value);
+  const int length = std::snprintf(text.data(), text.size(), "%.12g", value);
   return {text.data(), static_cast<std::size_t>(length)};
 }
 
@@ -64,7 +64,7 @@ MipModel::MipModel(const Model& model, Bytes known) {
       if (!conflict(model, model.items[i], model.items[j])) {
         continue;
       }
-      columns.push_back({name("z", i) + name("_", j), 0, 1, true});
+      columns.push_back({name("z", columns.size()), 0, 1, true});
       const int z = static_cast<int>(columns.size()) - 1;
       rows.push_back({{{offset_of(j), 1}, {offset_of(i), -1}, {z, most}}, size_of(i)});
       rows.push_back({{{offset_of(i), 1}, {offset_of(j), -1}, {z, -most}}, size_of(j) - most});
@@ -98,44 +98,44 @@ std::string format_lp(const MipModel& mip) {
 }
 
 std::string format_mps(const MipModel& mip) {
-  std::string out = "NAME placement\nROWS\n N obj\n";
+  // Fixed columns, which every reader understands.
+  const auto line = [](const char* kind, const std::string& first, const std::string& second,
+                       const std::string& value) {
+    std::array<char, 96> text;
+    const int length = std::snprintf(text.data(), text.size(), " %-2s %-8s  %-8s  %12s\n", kind,
+                                     first.c_str(), second.c_str(), value.c_str());
+    return std::string(text.data(), static_cast<std::size_t>(length));
+  };
+  std::string out = "NAME          PLACE\nROWS\n N  obj\n";
   std::vector<std::string> entries(mip.columns.size());
-  entries[0] = " height obj 1\n";
+  entries[0] = line("", "height", "obj", "1");
+  std::string right;
   for (std::size_t r = 0; r < mip.rows.size(); ++r) {
     const std::string row = name("r", r);
-    out += mip.rows[r].equal ? " E " : " G ";
-    out += row + "\n";
+    out.append(mip.rows[r].equal ? " E  " : " G  ").append(row).append("\n");
     for (const MipModel::Term& term : mip.rows[r].terms) {
       const auto column = static_cast<std::size_t>(term.column);
-      entries[column].append(" ").append(mip.columns[column].name).append(" ").append(row);
-      entries[column].append(" ").append(number(term.factor)).append("\n");
+      entries[column] += line("", mip.columns[column].name, row, number(term.factor));
     }
+    right += line("", "rhs", row, number(mip.rows[r].at_least));
   }
   out += "COLUMNS\n";
   bool integers = false;
   for (std::size_t c = 0; c < mip.columns.size(); ++c) {
     if (mip.columns[c].integer != integers) {
       integers = !integers;
-      out += name(" m", c);
-      out += integers ? " 'MARKER' 'INTORG'\n" : " 'MARKER' 'INTEND'\n";
+      out.append("    MARKER                 'MARKER'                 ");
+      out.append(integers ? "'INTORG'\n" : "'INTEND'\n");
     }
     out += entries[c];
   }
-  out += integers ? " m 'MARKER' 'INTEND'\n" : "";
-  out += "RHS\n";
-  for (std::size_t r = 0; r < mip.rows.size(); ++r) {
-    if (mip.rows[r].at_least != 0) {
-      out.append(name(" rhs r", r)).append(" ").append(number(mip.rows[r].at_least)).append("\n");
-    }
+  if (integers) {
+    out += "    MARKER                 'MARKER'                 'INTEND'\n";
   }
-  out += "BOUNDS\n";
+  out.append("RHS\n").append(right).append("BOUNDS\n");
   for (const MipModel::Column& column : mip.columns) {
-    out.append(" LO b ").append(column.name).append(" ").append(number(column.lower));
-    out.append("\n UP b ")
-        .append(column.name)
-        .append(" ")
-        .append(number(column.upper))
-        .append("\n");
+    out += line("LO", "bound", column.name, number(column.lower));
+    out += line("UP", "bound", column.name, number(column.upper));
   }
   return out + "ENDATA\n";
 }

@@ -56,7 +56,8 @@ void load(Cbc_Model* cbc, const MipModel& mip) {
 
 MipSolution solve_mip(const MipModel& mip, const Budget& budget) {
   const std::unique_ptr<Cbc_Model, Delete> cbc(Cbc_newModel());
-  Cbc_setParameter(cbc.get(), "log", "0");
+  Cbc_setParameter(cbc.get(), "log", "0");   // CBC's own messages,
+  Cbc_setParameter(cbc.get(), "slog", "0");  // and its linear solver's: stdout is the caller's
   Cbc_setParameter(cbc.get(), "seconds", std::to_string(budget.remaining()).c_str());
   Cbc_setParameter(cbc.get(), "timeMode", "elapsed");
   load(cbc.get(), mip);
