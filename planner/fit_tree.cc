@@ -6,11 +6,22 @@
 namespace dsa {
 
 FitTree::FitTree(const Model& model)
-    : entry_of_part_(model.parts.size()), leaf_of_part_(model.parts.size()) {
+    : entry_of_part_(model.parts.size()),
+      leaf_of_part_(model.parts.size()),
+      births_(model.parts.size()),
+      first_born_(model.load.size() + 1),
+      birth_of_part_(model.parts.size()) {
+  for (const Span& part : model.parts) {
+    ++first_born_[static_cast<std::size_t>(part.lower) + 1];
+  }
+  std::partial_sum(first_born_.begin(), first_born_.end(), first_born_.begin());
+  std::vector<std::uint32_t> next(first_born_);
   entries_.reserve(model.parts.size());
   for (std::size_t i = 0; i < model.items.size(); ++i) {
     for (std::uint32_t p = model.items[i].first_part; p < model.items[i].last_part; ++p) {
       entries_.push_back({model.parts[p], static_cast<ItemId>(i), kNoRank, p});
+      birth_of_part_[p] = next[static_cast<std::size_t>(model.parts[p].lower)]++;
+      births_[birth_of_part_[p]] = {model.parts[p].upper, kNoRank, static_cast<ItemId>(i)};
     }
   }
   nodes_.push_back({.last = static_cast<std::uint32_t>(entries_.size())});
@@ -72,6 +83,9 @@ void FitTree::reset(const std::vector<Rank>& ranks) {
   for (Entry& entry : entries_) {
     entry.rank = ranks[static_cast<std::size_t>(entry.item)];
   }
+  for (Birth& birth : births_) {
+    birth.rank = ranks[static_cast<std::size_t>(birth.item)];
+  }
   // Children have greater indices than their parent.
   for (auto index = static_cast<std::uint32_t>(nodes_.size()); index-- > 0;) {
     refresh(index);
@@ -83,6 +97,7 @@ void FitTree::remove(const Item& item) {
     Entry& entry = entries_[entry_of_part_[p]];
     const Rank gone = entry.rank;
     entry.rank = kNoRank;
+    births_[birth_of_part_[p]].rank = kNoRank;
     for (std::uint32_t index = leaf_of_part_[p];; index = nodes_[index].parent) {
       if (nodes_[index].best != gone) {
         break;  // nothing above depends on this entry

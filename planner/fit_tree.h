@@ -2,7 +2,8 @@
 // (lower, upper) whose nodes know the best rank below them. Cold.
 //
 // Every part of an item is an entry; entries disappear as items are placed. A query costs
-// O(sqrt(parts)) at worst and a walk down the tree in the usual case.
+// O(sqrt(parts)) at worst and a walk down the tree in the usual case. Where few are born inside the
+// span, they are looked at one by one instead, which memory likes better.
 #pragma once
 
 #include <algorithm>
@@ -28,12 +29,24 @@ class FitTree {
   template <typename Admits>
   ItemId best_inside(const Span& span, Admits admits) const {
     Best best;
-    search(0, span, admits, best);
+    const std::uint32_t from = first_born_[static_cast<std::size_t>(span.lower)];
+    const std::uint32_t to = first_born_[static_cast<std::size_t>(span.upper)];
+    if (to - from > kFew) {
+      search(0, span, admits, best);
+      return best.item;
+    }
+    for (std::uint32_t i = from; i < to; ++i) {
+      const Birth& birth = births_[i];
+      if (birth.rank < best.rank && birth.upper <= span.upper && admits(birth.item)) {
+        best = {birth.rank, birth.item};
+      }
+    }
     return best.item;
   }
 
  private:
   static constexpr std::uint32_t kLeafSize = 8;
+  static constexpr std::uint32_t kFew = 128;
 
   struct Entry {
     Span span;
@@ -50,6 +63,11 @@ class FitTree {
     std::uint32_t last = 0;
     std::uint32_t left = 0;  // children left and left + 1; 0 for a leaf
     std::uint32_t parent = 0;
+  };
+  struct Birth {
+    Section upper;
+    Rank rank;
+    ItemId item;
   };
   struct Best {
     Rank rank = kNoRank;
@@ -85,6 +103,9 @@ class FitTree {
   std::vector<Node> nodes_;
   std::vector<std::uint32_t> entry_of_part_;
   std::vector<std::uint32_t> leaf_of_part_;
+  std::vector<Birth> births_;              // the parts in order of birth
+  std::vector<std::uint32_t> first_born_;  // by section
+  std::vector<std::uint32_t> birth_of_part_;
 };
 
 }  // namespace dsa

@@ -10,13 +10,18 @@ namespace {
 
 template <typename Key>
 Order sorted_by(const Model& model, Key key) {
-  Order order(model.items.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](ItemId a, ItemId b) {
-    const Item& x = model.items[static_cast<std::size_t>(a)];
-    const Item& y = model.items[static_cast<std::size_t>(b)];
-    return std::tuple(key(x), x.lower) < std::tuple(key(y), y.lower);
-  });
+  using Value = decltype(key(model.items[0]));
+  std::vector<std::tuple<Value, Section, ItemId>> keyed;
+  keyed.reserve(model.items.size());
+  for (std::size_t i = 0; i < model.items.size(); ++i) {
+    keyed.emplace_back(key(model.items[i]), model.items[i].lower, static_cast<ItemId>(i));
+  }
+  std::sort(keyed.begin(), keyed.end());
+  Order order;
+  order.reserve(keyed.size());
+  for (const auto& [value, lower, id] : keyed) {
+    order.push_back(id);
+  }
   return order;
 }
 

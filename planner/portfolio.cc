@@ -51,13 +51,13 @@ class Best {
 constexpr std::size_t kFewItems = 2000;
 // The exact search decides nothing about more items than this in any useful time.
 constexpr std::size_t kMostExact = 5000;
+constexpr double kFirstSlice = 0.02;  // seconds for squeaky wheel's first turn
 
 // Squeaky wheel and exact search, each for longer and longer: which one it takes shows only so.
-void search_by_turns(const Model& model, const Budget& budget, Best& best) {
+void search_by_turns(const Model& model, const Budget& budget, SqueakyWheel& wheel, Best& best) {
   const bool exact = model.items.size() <= kMostExact;
-  SqueakyWheel wheel(model, budget.seed());
   std::uint64_t turn = budget.seed();
-  for (double slice = 0.02; !budget.expired(); slice *= 2, ++turn) {
+  for (double slice = kFirstSlice; !budget.expired(); slice *= 2, ++turn) {
     wheel.run(budget.part(budget.target(), exact ? slice : budget.remaining(), turn));
     if (wheel.best() && best.take({.offsets = wheel.best()})) {
       return;
@@ -87,17 +87,24 @@ void search_by_turns(const Model& model, const Budget& budget, Best& best) {
 Found portfolio(const Model& model, const Budget& budget) {
   Best best(model, budget);
   const bool few = model.items.size() <= kFewItems;
-  if (few && best.take(greedy_by_size(model, budget))) {
+  if (few && (best.take(greedy_by_size(model, budget)) || best.take(skyline(model, budget)))) {
     return best.result();
   }
-  if (best.take(skyline(model, budget)) || !best.offsets()) {
+  // Its first pass is the skyline by area, and of large problems there may be time for few passes.
+  SqueakyWheel wheel(model, budget.seed());
+  wheel.run(budget.part(budget.target(), few ? kFirstSlice : budget.remaining(), budget.seed()));
+  if (wheel.best() && best.take({.offsets = wheel.best()})) {
     return best.result();
   }
   if (few && (best.take(best_fit(model, budget)) || best.take(greedy_by_breadth(model, budget)) ||
-              best.take(settle(model, *best.offsets(), budget)))) {
+              (best.offsets() && best.take(settle(model, *best.offsets(), budget))))) {
     return best.result();
   }
-  search_by_turns(model, budget, best);
+  if (!best.offsets()) {  // no time for a single pass: any plan is better than none
+    best.take(bump(model, budget));
+    return best.result();
+  }
+  search_by_turns(model, budget, wheel, best);
   return best.result();
 }
 
