@@ -171,7 +171,7 @@ def describe(module, arguments, name, kinds=None, gradients=(), workspaces=None)
                 add_result(node, result, kind)
             elif node.op == "output":
                 writer.outputs.extend(sorted({n for a in node.all_input_nodes for n in names[a]}))
-                result = None
+                result = super().run_node(node)
             else:
                 result = super().run_node(node)
                 add_node(node, result)
