@@ -85,6 +85,15 @@ void PlanStore::withdraw(Plan* plan) {
   state = State::kWithdrawn;
 }
 
+void Follower::restart() {
+  for (Place& place : places_) {
+    place = Place();
+  }
+  for (std::uint64_t& size : recent_) {
+    size = 0;
+  }
+}
+
 Follower::Found Follower::next(PlanStore& store, std::uint64_t size) {
   for (std::uint32_t i = 0; i + 1 < kContext; ++i) {
     recent_[i] = recent_[i + 1];
@@ -103,7 +112,8 @@ Follower::Found Follower::next(PlanStore& store, std::uint64_t size) {
     if (place.step != kNoStep) {
       place.step = (place.step + 1) % schedule.count;
     }
-    if (place.run >= kFit && found.plan == nullptr) {
+    const std::uint32_t needed = distrusted_[slot] == &schedule ? 2 * schedule.count + kFit : kFit;
+    if (place.run >= needed && found.plan == nullptr) {
       found = {&plan, place.step};
       store.use(plan);
     }

@@ -53,14 +53,14 @@ class PlanStore {
     }
   }
   [[nodiscard]] SpinLock& lock() { return lock_; }
+  [[nodiscard]] std::uint32_t slot_of(const Plan* plan) const {
+    return static_cast<std::uint32_t>(plan - plans_);
+  }
 
  private:
   enum class State : std::uint8_t { kEmpty, kBeingMade, kVisible, kWithdrawn };
   Plan* take_slot();
   void publish(Plan* plan);
-  std::uint32_t slot_of(const Plan* plan) const {
-    return static_cast<std::uint32_t>(plan - plans_);
-  }
 
   Plan plans_[kMost];
   State state_[kMost] = {};
@@ -80,7 +80,10 @@ class Follower {
     std::uint32_t position = 0;
   };
   Found next(PlanStore& store, std::uint64_t size);
-  void restart() { *this = Follower(); }
+  void restart();
+  // The plan of this slot has failed the lane: it must fit twice through before it is taken up
+  // again.
+  void distrust(std::uint32_t slot, const Plan& plan) { distrusted_[slot] = plan.schedule; }
 
  private:
   struct Place {
@@ -89,6 +92,7 @@ class Follower {
   };
   Place places_[PlanStore::kMost] = {};
   std::uint64_t recent_[kContext] = {};
+  const Schedule* distrusted_[PlanStore::kMost] = {};  // to compare with, never followed
 };
 
 }  // namespace memo

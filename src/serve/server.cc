@@ -12,6 +12,10 @@ constexpr std::uint32_t kWindow = 32;
 // Misses in a row that need no window to be judged: more than any detour seen between two matching
 // calls.
 constexpr std::uint32_t kMostInRow = 256;
+// A window is poor in which more than one call in kPoor misses; so many in a row, and the plan is
+// another program's that happens to share a part with this one.
+constexpr std::uint32_t kPoor = 4;
+constexpr std::uint32_t kMostPoor = 8;
 // Steps that may be missing at once and still be skipped without a look at the context.
 constexpr std::uint32_t kLookAhead = 8;
 
@@ -80,7 +84,8 @@ void Server::judge(bool matched) {
   run_ = matched ? 0 : run_ + 1;
   misses_ += matched ? 0 : 1;
   if (calls_ >= std::max(kWindow, schedule_->count) || run_ >= kMostInRow) {
-    lost_ = misses_ * 2 > calls_ || run_ >= kMostInRow;
+    poor_windows_ = misses_ * kPoor > calls_ ? poor_windows_ + 1 : 0;
+    lost_ = misses_ * 2 > calls_ || run_ >= kMostInRow || poor_windows_ >= kMostPoor;
     calls_ = misses_ = 0;
   }
 }

@@ -34,8 +34,8 @@ class Server {
 
   [[nodiscard]] const Schedule* schedule() const { return schedule_; }
   [[nodiscard]] std::uint32_t position() const { return position_; }
-  // True when most of the last iteration's calls (at least kWindow) did not match: the program has
-  // changed.
+  // True when most of the last iteration's calls (at least kWindow) did not match, or many in each
+  // of several iterations: the program has changed.
   [[nodiscard]] bool lost() const { return lost_; }
 
  private:
@@ -48,7 +48,8 @@ class Server {
   std::uint64_t recent_[kContext] = {};  // sizes of the last calls, oldest first
   std::uint32_t calls_ = 0;              // of the window that is being judged
   std::uint32_t misses_ = 0;
-  std::uint32_t run_ = 0;  // misses in a row
+  std::uint32_t run_ = 0;           // misses in a row
+  std::uint32_t poor_windows_ = 0;  // in a row
   bool lost_ = false;
 };
 

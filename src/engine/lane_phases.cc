@@ -1,0 +1,235 @@
+// How a lane gets from one phase to the next: learning, waiting for a quiet point, serving,
+// diverging. Hot, but for the door to src/learn.
+#include <algorithm>
+
+#include "src/base/bits.h"
+#include "src/base/message.h"
+#include "src/engine/lane.h"
+#include "src/learn/learn.h"
+
+namespace memo {
+namespace {
+
+// Planning and its libraries need a real stack; a thread with less only follows plans of others.
+constexpr std::uint64_t kLearnStack = 512 * 1024;
+// Calls without a period, of which the last without a new peak, after which the pool's demand
+// counts as learned.
+constexpr std::uint32_t kPoolAfter = 256;
+constexpr std::uint32_t kPeakAfter = 128;
+// Calls without a period after which the stream is taken for an unordered one, whose pool may keep,
+// beyond its peak, one part in kPoolSlack of what comes and goes. Four iterations of training a
+// small network are fewer calls, and are to be planned with no more than their peak.
+constexpr std::uint32_t kUnorderedAfter = 2048;
+constexpr std::uint64_t kPoolSlack = 4;
+// A plan that broke within this many iterations was wrong, and is not tried again.
+constexpr std::uint64_t kTrialIterations = 2;
+
+// A slab of this height is worth a thread that gives it back. A thread is not free: it makes a
+// program that has none multi-threaded (unshare() and setns() of user namespaces refuse, fork()
+// warns in CPython 3.12).
+constexpr std::uint64_t kKeptSlab = 16ULL << 20;
+
+}  // namespace
+
+void* Lane::learn(const Request& request, std::uint64_t site) {
+  if (recorder_.full() && !shared_->keep_trace) {
+    counters.recorder_full.add();
+    recorder_.restart();
+    ++restarts_;
+  }
+  if (phase() == Phase::kLearning || phase() == Phase::kPooling) {
+    look_for_pool();
+  }
+  Allocation allocation;
+  allocation.size = request.size;
+  allocation.site = site;
+  allocation.alignment_log2 = log2_floor(request.alignment);
+  allocation.op = request.op;
+  const std::uint32_t index = recorder_.note(allocation, live_.load(std::memory_order_relaxed));
+  if (index != kNotRecorded) {
+    counters.learned_allocations.add();
+  }
+  if (phase() == Phase::kReady) {
+    wait_for_quiet(request.size);
+  } else if (phase() != Phase::kServing) {
+    follow_known_plans(request.size);
+  }
+  const bool serving = phase() == Phase::kServing;
+  void* start = serving ? serve(request) : pool(request);
+  if (start != nullptr && index < recorder_.count()) {
+    Space& space =
+        start >= slab_space_->base() && start < slab_space_->base() + slab_space_->bytes()
+            ? *slab_space_
+            : shared_->pool.space();
+    recorder_.bind(index, reinterpret_cast<std::uint64_t>(start), space.live,
+                   space.granule_of(start));
+  }
+  if (!serving && repeat_.add(request.size, allocation.alignment_log2) &&
+      (phase() == Phase::kLearning || phase() == Phase::kPooling)) {
+    try_to_learn();
+  }
+  return start;
+}
+
+void Lane::look_for_pool() {
+  const std::uint64_t peak = shared_->pool.peak_bytes();
+  same_peak_ = peak == last_peak_ ? same_peak_ + 1 : 0;
+  last_peak_ = peak;
+  ++searched_;
+  if (phase() == Phase::kLearning && searched_ >= kPoolAfter && same_peak_ >= kPeakAfter) {
+    set_phase(Phase::kPooling);
+  }
+  if (searched_ == kUnorderedAfter) {
+    shared_->pool.allow_slack(kPoolSlack);
+  }
+}
+
+void Lane::try_to_learn() {
+  if (stack_.room() < kLearnStack) {
+    return;
+  }
+  const RecursionGuard guard;
+  LearnOptions options;
+  options.planner = shared_->planner;
+  options.plan_milliseconds = static_cast<std::uint32_t>(shared_->plan_milliseconds);
+  options.min_run = repeat_.required();
+  options.marks = {marks_, mark_count_};
+  Period period;
+  const Schedule* schedule = memo::learn(guard, recorder_.log(), options, &period);
+  if (schedule == nullptr) {
+    return;
+  }
+  plan_ = shared_->store.add(guard, schedule, period.length);
+  if (plan_ == nullptr) {
+    discard(schedule);
+    return;
+  }
+  counters.plans.add();
+  plan_seconds_ += schedule->plan_seconds;
+  position_ = (recorder_.count() - period.first) % schedule->count;
+  // Starting where the least is alive keeps learning's memory and the slab's from adding up.
+  const auto live = recorder_.live().last(std::min(period.length, recorder_.count()));
+  const auto [low, high] = std::minmax_element(live.begin(), live.end());
+  quiet_level_ = *low + (*high - *low) / 16;
+  patience_ = period.length + kContext;
+  set_phase(Phase::kReady);
+  if (shared_->verbose >= 1) {
+    Line() << "lane " << number_ << ": period of " << period.length << " allocations after "
+           << recorder_.count() << ", slab of " << schedule->height << " bytes, bound "
+           << schedule->lower_bound;
+  }
+}
+
+void Lane::follow_known_plans(std::uint64_t size) {
+  const Follower::Found found = follower_.next(shared_->store, size);
+  if (found.plan == nullptr) {
+    return;
+  }
+  plan_ = found.plan;
+  // The call at hand is the step before the one that comes next.
+  position_ = (found.position + plan_->schedule->count - 1) % plan_->schedule->count;
+  start_serving();
+}
+
+// Between the plan and its first block: the call must be the step expected, and the time a quiet
+// one.
+void Lane::wait_for_quiet(std::uint64_t size) {
+  const Schedule& schedule = *plan_->schedule;
+  if (schedule.steps[position_].size != size) {
+    shared_->store.withdraw(plan_);
+    drop_plan();
+    repeat_.lock_broke(0);
+    set_phase(Phase::kLearning);
+    return;
+  }
+  if (live_.load(std::memory_order_relaxed) <= quiet_level_ || --patience_ == 0) {
+    start_serving();
+    return;
+  }
+  position_ = (position_ + 1) % schedule.count;
+}
+
+void Lane::start_serving() {
+  if (!open_slab(plan_->schedule->height)) {
+    drop_plan();
+    set_phase(Phase::kPooling);
+    return;
+  }
+  bound_ = std::max(bound_.load(std::memory_order_relaxed), plan_->schedule->lower_bound);
+  server_.start(plan_->schedule, &plan_->index, position_);
+  served_before_ = counters.served_allocations.get();
+  if (!shared_->keep_trace) {
+    recorder_.restart();
+  }
+  mark_count_ = 0;
+  searched_ = restarts_ = 0;
+  shared_->pool.allow_slack(0);
+  forget_pooling();
+  set_phase(Phase::kServing);
+  const RecursionGuard guard;
+  if (shared_->phase_changed != nullptr) {
+    shared_->phase_changed(guard);
+  }
+  if (shared_->keep != nullptr && plan_->schedule->height >= kKeptSlab) {
+    shared_->keep(guard);
+  }
+}
+
+// What the pool served before the first plan was known is no part of what the plans are judged by.
+void Lane::forget_pooling() {
+  if (planned_) {
+    return;
+  }
+  planned_ = true;
+  for (Counter* counter :
+       {&counters.served_allocations, &counters.served_bytes, &counters.since_large_bytes,
+        &counters.fallback_allocations, &counters.fallback_bytes, &counters.fallback_grown}) {
+    counter->reset();
+  }
+}
+
+// The program has changed. A plan that hardly served was wrong; others are kept, since programs
+// come back.
+void Lane::diverge() {
+  counters.diverged.add();
+  const std::uint64_t served = counters.served_allocations.get() - served_before_;
+  if (served < kTrialIterations * plan_->iteration) {
+    shared_->store.withdraw(plan_);
+  }
+  repeat_.lock_broke(static_cast<std::uint32_t>(std::min<std::uint64_t>(served, UINT32_MAX)));
+  follower_.restart();
+  follower_.distrust(shared_->store.slot_of(plan_), *plan_);
+  drop_plan();
+  set_phase(Phase::kLearning);
+  if (shared_->verbose >= 1) {
+    Line() << "lane " << number_ << ": the program has changed after " << served
+           << " served allocations; learning again";
+  }
+}
+
+void Lane::drop_plan() {
+  server_.stop();
+  shared_->store.release(plan_);
+  plan_ = nullptr;
+}
+
+void Lane::iteration(const RecursionGuard&) {
+  const TryLock entered(entered_);
+  if (!entered) {
+    return;
+  }
+  recorder_.mark();
+  if (phase() == Phase::kServing) {
+    return;
+  }
+  if (mark_count_ == kMostMarks) {
+    std::copy(marks_ + kMostMarks / 2, marks_ + kMostMarks, marks_);
+    mark_count_ = kMostMarks / 2;
+  }
+  marks_[mark_count_++] = recorder_.count();
+  if ((phase() == Phase::kLearning || phase() == Phase::kPooling) && mark_count_ >= 3) {
+    try_to_learn();
+  }
+}
+
+}  // namespace memo

@@ -1,0 +1,132 @@
+// The memory behind a lane: its slab is taken, populated, given back and taken again; the pool
+// ages. Hot.
+#include <algorithm>
+
+#include "src/base/bits.h"
+#include "src/base/message.h"
+#include "src/base/os.h"
+#include "src/engine/lane.h"
+
+namespace memo {
+namespace {
+
+// A lane without calls for this long has left its loop; a server may wait so long for its next
+// request.
+constexpr std::uint64_t kQuietNanoseconds = 4'000'000'000;
+// The arena's window: a peak that does not come back within two of these is given back.
+constexpr std::uint64_t kAgeNanoseconds = 10'000'000'000;
+constexpr std::uint64_t kHugePage = 2ULL << 20;
+
+}  // namespace
+
+// The first call after memory was given back.
+void Lane::wake() {
+  awake_.store(true, std::memory_order_relaxed);
+  if (phase() == Phase::kServing && !open_slab(plan_->schedule->height)) {
+    drop_plan();
+    set_phase(Phase::kPooling);
+  }
+}
+
+// Memory for a slab of `height` bytes. What learning left behind is given back first, so that the
+// two never add up; huge pages cover whole huge pages of the slab only, so that none is populated
+// beyond its height.
+bool Lane::open_slab(std::uint64_t height) {
+  if (height <= slab_height_.load(std::memory_order_relaxed)) {
+    shared_->pool.trim();
+    return true;
+  }
+  // Known plans are tried again at each call, so being refused must cost little, and is said once.
+  if (!reserve_slab(height)) {
+    if (shared_->verbose >= 1 && !refused_) {
+      Line() << "no memory for a slab of " << height << " bytes; serving without one";
+    }
+    refused_ = true;
+    return false;
+  }
+  refused_ = false;
+  shared_->pool.trim();
+  if (shared_->trim_next != nullptr) {
+    const RecursionGuard guard;
+    shared_->trim_next();
+  }
+  os::populate(slab_space_->base(), round_up(height, os::page_size()));
+  return true;
+}
+
+// Takes the slab's part of the limit and its addresses; the memory comes when it is touched.
+bool Lane::reserve_slab(std::uint64_t height) {
+  const std::uint64_t more = height - slab_height_.load(std::memory_order_relaxed);
+  if (shared_->slab_bytes.fetch_add(more, std::memory_order_relaxed) + more > shared_->slab_limit ||
+      !slab_space_->commit(height)) {
+    shared_->slab_bytes.fetch_sub(more, std::memory_order_relaxed);
+    return false;
+  }
+  const std::uint64_t whole = round_down(height, kHugePage);
+  if (shared_->huge_pages && whole > 0) {
+    os::advise_huge(slab_space_->base(), whole, true);
+  }
+  slab_height_.store(height, std::memory_order_relaxed);
+  tallest_ = std::max(tallest_.load(std::memory_order_relaxed), height);
+  return true;
+}
+
+void Lane::purge_slab() {
+  const std::uint64_t height = slab_height_.exchange(0, std::memory_order_relaxed);
+  if (height == 0) {
+    return;
+  }
+  shared_->slab_bytes.fetch_sub(height, std::memory_order_relaxed);
+  counters.released.add();
+  const std::uint64_t top = height / kGranule;
+  for (PageMap::Run run = slab_space_->pages.next_free(0, top); run.count != 0;
+       run = slab_space_->pages.next_free(run.first + run.count, top)) {
+    if (os::purge(slab_space_->address(run.first), run.count * kGranule)) {
+      slab_space_->pages.mark_clean(run.first, run.count);
+    }
+  }
+}
+
+bool Lane::give_back() {
+  const TryLock entered(entered_);
+  if (!entered) {
+    return false;
+  }
+  purge_slab();
+  awake_.store(false, std::memory_order_relaxed);
+  return true;
+}
+
+void Lane::preheat(std::uint64_t height) {
+  {
+    const TryLock entered(entered_);
+    if (!entered || slab_height_.load(std::memory_order_relaxed) != 0 || !reserve_slab(height)) {
+      return;
+    }
+  }
+  // Without the lock: populating memory that nobody is served from yet is in no one's way.
+  os::populate(slab_space_->base(), round_up(height, os::page_size()));
+}
+
+bool Lane::tick(std::uint64_t now) {
+  const std::uint64_t calls = counters.large_allocations.get();
+  if (calls != seen_) {
+    seen_ = calls;
+    quiet_since_ = now;
+  }
+  const bool quiet = now - quiet_since_ >= kQuietNanoseconds;
+  if (quiet && awake_.load(std::memory_order_relaxed)) {
+    give_back();
+  }
+  return quiet;
+}
+
+void Lane::age_pool() {
+  const std::uint64_t now = os::coarse_nanoseconds();
+  std::uint64_t before = shared_->aged_at.load(std::memory_order_relaxed);
+  if (now - before > kAgeNanoseconds && shared_->aged_at.compare_exchange_strong(before, now)) {
+    shared_->pool.age();
+  }
+}
+
+}  // namespace memo
