@@ -48,7 +48,7 @@ def outputs_are_written(context):
         settings = [(name, f"{folder}/{name}.%p") for name in OUTPUTS]
         program_survives(context, with_settings(*settings), lines=0)
         for name in OUTPUTS:
-            found = list(pathlib.Path(folder).glob(name + ".*"))
+            found = list(pathlib.Path(folder).glob(name + ".*[0-9]"))
             expect(len(found) == 1 and found[0].stat().st_size > 0, f"{name}: {found}")
             expect(found[0].suffix[1:].isdigit(), f"%p is not expanded: {found[0]}")
             expect(stat.S_IMODE(found[0].stat().st_mode) & 0o022 == 0, f"others may write {found[0]}")
