@@ -70,7 +70,7 @@ std::string read_inputs(const Request& request, Report& report, std::string& tra
       continue;
     }
     if (!trace.empty()) {
-      return path + ":0: one trace is enough; " + trace + " was given too";
+      return path + ":0: one trace is enough";
     }
     trace = path;
     Streams streams;

@@ -102,6 +102,12 @@ void append_slice(std::string& json, const Moment& moment, std::size_t id, std::
   json += "},\n";
 }
 
+void append_live(std::string& json, dsa::Time time, std::uint64_t live, const std::string& thread) {
+  json += "{\"ph\":\"C\",\"pid\":0,\"tid\":" + thread + ",\"ts\":" + std::to_string(time) +
+          ",\"name\":\"live bytes, thread " + thread +
+          "\",\"args\":{\"bytes\":" + std::to_string(live) + "}},\n";
+}
+
 }  // namespace
 
 std::string chrome_trace(const std::vector<ThreadMap>& maps, const SiteName& name) {
@@ -114,9 +120,7 @@ std::string chrome_trace(const std::vector<ThreadMap>& maps, const SiteName& nam
       const std::size_t id = first_id + static_cast<std::size_t>(moment.block - map.blocks.data());
       append_slice(json, moment, id, map.thread, nlohmann::json(name(moment.block->site)).dump());
       live = moment.is_begin ? live + moment.block->size : live - moment.block->size;
-      json += "{\"ph\":\"C\",\"pid\":0,\"tid\":" + thread +
-              ",\"ts\":" + std::to_string(moment.time) + ",\"name\":\"live bytes, thread " +
-              thread + "\",\"args\":{\"bytes\":" + std::to_string(live) + "}},\n";
+      append_live(json, moment.time, live, thread);
     }
     first_id += map.blocks.size();
   }
