@@ -106,7 +106,9 @@ Found minimize(const Model& model, Offsets best, const Budget& budget) {
     if (decision.impossible) {
       return {.infeasible = true, .reason = "proved: there is no plan within the capacity"};
     }
-    found.offsets = decision.offsets ? std::move(decision.offsets) : std::move(found.offsets);
+    if (decision.offsets) {
+      found.offsets = std::move(decision.offsets);
+    }
     return found;
   }
   Bytes capacity = least;

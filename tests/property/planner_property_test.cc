@@ -133,6 +133,16 @@ TEST_CASE("planners: perfect packings are found", "[planner][property]") {
   }
 }
 
+TEST_CASE("planners: a capacity out of reach in the time leaves no wrong plan",
+          "[planner][property]") {
+  const dsa::Problem problem = guillotine(300, 40, 100000, Catch::rngSeed());
+  for (const double seconds : {0.0, 0.001, 0.03, 0.1}) {
+    INFO("seconds " << seconds);
+    check_all(problem, {.seconds = seconds});
+    check_all(problem, {.capacity = dsa::lower_bound(problem), .seconds = seconds});
+  }
+}
+
 TEST_CASE("planners: extreme problems get a plan or a reason", "[planner][property]") {
   constexpr dsa::Bytes kMax = std::numeric_limits<dsa::Bytes>::max();
   check_all({}, {});
