@@ -65,7 +65,7 @@ Decision decide(const Model& model, Bytes capacity, const Budget& budget) {
   std::vector<Searcher> pool;
   constexpr double kFirstSteps = 300;
   constexpr double kGrowth = 1.1;
-  constexpr int kRuns = 8;
+  constexpr int kRuns = 12;
   for (std::size_t turn = 0; !budget.expired(); ++turn) {
     // The pool grows by one for each pass over all of it.
     const std::size_t size = pool.size();

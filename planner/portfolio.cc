@@ -55,28 +55,21 @@ constexpr double kFirstSlice = 0.02;  // seconds for squeaky wheel's first turn
 
 // Squeaky wheel and exact search, each for longer and longer: which one it takes shows only so.
 void search_by_turns(const Model& model, const Budget& budget, SqueakyWheel& wheel, Best& best) {
-  const bool exact = model.items.size() <= kMostExact;
   std::uint64_t turn = budget.seed();
   for (double slice = kFirstSlice; !budget.expired(); slice *= 2, ++turn) {
-    wheel.run(budget.part(budget.target(), exact ? slice : budget.remaining(), turn));
-    if (wheel.best() && best.take({.offsets = wheel.best()})) {
+    // Most of the time is the exact search's: what squeaky wheel reaches, it reaches soon.
+    const Budget part = budget.part(budget.target(), 12 * slice, turn);
+    const bool small = model.items.size() <= kMostExact;
+    const bool exact = small && (can_decide(model) || can_search(model));
+    if (exact && best.take(can_decide(model) ? minimize(model, *best.offsets(), part)
+                                             : canonical_search(model, *best.offsets(), part))) {
       return;
     }
-    if (!exact) {
-      if (wheel.exhausted()) {
-        return;
-      }
-      continue;
+    if (!exact && wheel.exhausted()) {
+      return;
     }
-    if (can_decide(model)) {
-      // Most of the time: what squeaky wheel reaches, it reaches soon.
-      if (best.take(
-              minimize(model, *best.offsets(), budget.part(budget.target(), 5 * slice, turn)))) {
-        return;
-      }
-    } else if (best.take(canonical_search(model, *best.offsets(),
-                                          budget.part(budget.target(), 5 * slice, turn))) ||
-               (wheel.exhausted() && !can_search(model))) {
+    wheel.run(budget.part(budget.target(), exact ? 2 * slice : budget.remaining(), turn));
+    if (wheel.best() && best.take({.offsets = wheel.best()})) {
       return;
     }
   }
