@@ -198,7 +198,9 @@ void Lane::diverge() {
   }
   repeat_.lock_broke(static_cast<std::uint32_t>(std::min<std::uint64_t>(served, UINT32_MAX)));
   follower_.restart();
-  follower_.distrust(shared_->store.slot_of(plan_), *plan_);
+  if (server_.unfit()) {
+    follower_.distrust(shared_->store.slot_of(plan_), *plan_);
+  }
   drop_plan();
   set_phase(Phase::kLearning);
   if (shared_->verbose >= 1) {

@@ -14,7 +14,7 @@ constexpr std::uint32_t kWindow = 32;
 constexpr std::uint32_t kMostInRow = 256;
 // A window is poor in which more than one call in kPoor misses; so many in a row, and the plan is
 // another program's that happens to share a part with this one.
-constexpr std::uint32_t kPoor = 4;
+constexpr std::uint32_t kPoor = 3;
 constexpr std::uint32_t kMostPoor = 8;
 // Steps that may be missing at once and still be skipped without a look at the context.
 constexpr std::uint32_t kLookAhead = 8;
@@ -77,6 +77,10 @@ bool Server::find_place(std::uint64_t size) {
   }
   position_ = step;
   return true;
+}
+
+bool Server::unfit() const {
+  return poor_windows_ >= kMostPoor;
 }
 
 void Server::judge(bool matched) {

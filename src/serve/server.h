@@ -37,6 +37,8 @@ class Server {
   // True when most of the last iteration's calls (at least kWindow) did not match, or many in each
   // of several iterations: the program has changed.
   [[nodiscard]] bool lost() const { return lost_; }
+  // Lost for the latter reason: the plan is another program's, which shares a part with this one.
+  [[nodiscard]] bool unfit() const;
 
  private:
   bool find_place(std::uint64_t size);
