@@ -86,13 +86,13 @@ int compare(const Request& request, const dsa::CsvTable& table) {
     if (request.json) {
       rows.push_back(as_json(planner, table, outcome));
     } else if (outcome.plan) {
-      std::printf("%-26s %20lld %9.5f %10.6f  %s\n", planner.name.data(),
+      std::printf("%-26s %20lld %9.5f %10.6f  %s\n", std::string(planner.name).c_str(),
                   static_cast<long long>(outcome.plan->height),
                   ratio(outcome.plan->height, outcome.lower_bound), outcome.seconds,
                   outcome.optimal ? "optimal" : "");
     } else {
-      std::printf("%-26s %20s %9s %10.6f  %s\n", planner.name.data(), "-", "-", outcome.seconds,
-                  std::string(outcome.reason).c_str());
+      std::printf("%-26s %20s %9s %10.6f  %s\n", std::string(planner.name).c_str(), "-", "-",
+                  outcome.seconds, std::string(outcome.reason).c_str());
     }
     std::fflush(stdout);
   }
@@ -164,9 +164,9 @@ int write_model(const CLI::App& app, const Request& request, const dsa::CsvTable
 }
 
 void print(const dsa::CsvTable& table, const dsa::Planner& planner, const dsa::Outcome& outcome) {
-  std::printf("%s: %zu buffers in %s, lower bound %s, ratio %.5f%s, %.4f s\n", planner.name.data(),
-              table.problem.buffers.size(), human_bytes(outcome.plan->height).c_str(),
-              human_bytes(outcome.lower_bound).c_str(),
+  std::printf("%s: %zu buffers in %s, lower bound %s, ratio %.5f%s, %.4f s\n",
+              std::string(planner.name).c_str(), table.problem.buffers.size(),
+              human_bytes(outcome.plan->height).c_str(), human_bytes(outcome.lower_bound).c_str(),
               ratio(outcome.plan->height, outcome.lower_bound), outcome.optimal ? " (optimal)" : "",
               outcome.seconds);
 }
