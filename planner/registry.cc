@@ -11,13 +11,14 @@
 namespace dsa {
 namespace {
 
-Outcome run(Strategy strategy, const Problem& problem, const Options& options) {
+Outcome run(Strategy strategy, const Problem& problem, const Options& options,
+            Budget::Clock::time_point start) {
   if (!validate(problem)) {
     return {.reason = "the problem is not well formed (see dsa::validate)"};
   }
   Outcome outcome;
   const Model model(problem);
-  const Budget budget(options, model.bound);
+  const Budget budget(options, model.bound, start);
   outcome.lower_bound = model.bound;
   if (options.capacity && *options.capacity < model.bound) {
     outcome.infeasible = true;
@@ -48,7 +49,7 @@ Outcome guarded(const Problem& problem, const Options& options) {
   const auto start = Budget::Clock::now();
   Outcome outcome;
   try {
-    outcome = run(strategy, problem, options);
+    outcome = run(strategy, problem, options, start);
   } catch (const std::exception&) {
     outcome = {.reason = "out of memory while planning"};
   }

@@ -29,6 +29,11 @@ SqueakyWheel::SqueakyWheel(const Model& model, std::uint64_t seed)
 }
 
 void SqueakyWheel::blame(const Span& span, Bytes rise, Bytes target) {
+  constexpr std::size_t kMostWork = 200'000'000;  // a fraction of a second
+  if (work_ > kMostWork) {
+    return;  // there is enough to learn from, and some problems have no end of it
+  }
+  work_ += static_cast<std::size_t>(span.upper - span.lower);
   Section worst = -1;
   Bytes most = 0;
   for (Section s = span.lower; s < span.upper; ++s) {
@@ -42,6 +47,7 @@ void SqueakyWheel::blame(const Span& span, Bytes rise, Bytes target) {
   }
   if (worst >= 0) {
     alive_.for_each(worst, [this](ItemId id) {
+      ++work_;
       if (!sky_.placed(id)) {
         blamed_[static_cast<std::size_t>(id)] = 1;
       }
@@ -60,6 +66,7 @@ void SqueakyWheel::run(const Budget& budget) {
       return x != y ? x > y : a < b;
     });
     std::fill(waste_.begin(), waste_.end(), 0);
+    work_ = 0;
     std::fill(blamed_.begin(), blamed_.end(), 0);
     auto offsets =
         sky_.pass(ranks_of(order_), budget, [&](const Span& span, Offset from, Offset to) {

@@ -37,6 +37,7 @@ class SqueakyWheel {
   Order order_;
   std::vector<Bytes> waste_;  // by section, of this pass
   std::vector<std::uint8_t> blamed_;
+  std::size_t work_ = 0;  // sections and items that the blame of this pass has looked at
   std::optional<Offsets> best_;
   Bytes height_ = 0;
   bool exhausted_ = false;

@@ -20,8 +20,9 @@ class Budget {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Budget(const Options& options, Bytes bound)
-      : start_(Clock::now()),
+  // Counts from `start`: building the model is part of planning.
+  Budget(const Options& options, Bytes bound, Clock::time_point start)
+      : start_(start),
         seconds_(options.seconds),
         stop_(options.stop),
         target_(options.capacity.value_or(bound)),
