@@ -128,7 +128,8 @@ void* Engine::allocate(const Request& request) {
   }
   Lane* lane = thread.lane;
   if (lane == nullptr) [[unlikely]] {
-    if (thread.left || options_ == nullptr || (lane = adopt()) == nullptr) {
+    lane = thread.left || options_ == nullptr ? nullptr : adopt();
+    if (lane == nullptr) {
       return nullptr;
     }
   }

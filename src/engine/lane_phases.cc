@@ -11,7 +11,7 @@ namespace memo {
 namespace {
 
 // Planning and its libraries need a real stack; a thread with less only follows plans of others.
-constexpr std::uint64_t kLearnStack = 512 * 1024;
+constexpr std::uint64_t kLearnStack = 512ULL << 10;
 // Calls without a period, of which the last without a new peak, after which the pool's demand
 // counts as learned.
 constexpr std::uint32_t kPoolAfter = 256;

@@ -15,7 +15,7 @@ namespace memo {
 namespace {
 
 // libunwind's own frames take 8.6 KiB (measured); twice that stays untouched.
-constexpr std::uint64_t kUnwindStack = 20 * 1024;
+constexpr std::uint64_t kUnwindStack = 20ULL << 10;
 constexpr int kDepth =
     24;  // deep enough to leave the tensor library, measured on torch: 3-43 distinct stacks
 
