@@ -109,7 +109,7 @@ Found place_in_order(const Model& model, const Order& order, Fit fit, const Budg
   std::size_t placed = 0;
   for (const ItemId id : order) {
     const Item& item = model.items[static_cast<std::size_t>(id)];
-    if (++placed % 1024 == 0 && budget.expired()) {
+    if (++placed % 128 == 0 && budget.expired()) {
       return {.reason = kOutOfTime};
     }
     if (item.fixed == kNotFixed) {

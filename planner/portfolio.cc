@@ -5,6 +5,7 @@
 #include "planner/orders.h"
 #include "planner/squeaky_wheel.h"
 #include "planner/strategies.h"
+#include "planner/sweep_fit.h"
 
 namespace dsa {
 namespace {
@@ -14,7 +15,7 @@ class Best {
  public:
   Best(const Model& model, const Budget& budget) : model_(model), budget_(budget) {}
 
-  // True when there is nothing left to do.
+  // True when there is nothing left to do, or no time for it.
   bool take(Found found) {
     if (found.infeasible) {
       best_ = std::move(found);
@@ -33,7 +34,7 @@ class Best {
     } else if (!best_.offsets) {
       best_.reason = found.reason;
     }
-    return best_.offsets && (height_ <= budget_.target() || best_.optimal);
+    return best_.offsets && (height_ <= budget_.target() || best_.optimal || budget_.expired());
   }
 
   const std::optional<Offsets>& offsets() const { return best_.offsets; }
@@ -80,7 +81,8 @@ void search_by_turns(const Model& model, const Budget& budget, SqueakyWheel& whe
 Found portfolio(const Model& model, const Budget& budget) {
   Best best(model, budget);
   const bool few = model.items.size() <= kFewItems;
-  if (few && (best.take(greedy_by_size(model, budget)) || best.take(skyline(model, budget)))) {
+  if (best.take(sweep_best_fit(model, budget)) ||
+      (few && (best.take(skyline(model, budget)) || best.take(greedy_by_size(model, budget))))) {
     return best.result();
   }
   // Its first pass is the skyline by area, and of large problems there may be time for few passes.
@@ -93,8 +95,7 @@ Found portfolio(const Model& model, const Budget& budget) {
               (best.offsets() && best.take(settle(model, *best.offsets(), budget))))) {
     return best.result();
   }
-  if (!best.offsets()) {  // no time for a single pass: any plan is better than none
-    best.take(bump(model, budget));
+  if (!best.offsets()) {
     return best.result();
   }
   search_by_turns(model, budget, wheel, best);
