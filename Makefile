@@ -112,7 +112,7 @@ bench: all $(bench_programs) ## every benchmark; results as tables and CSV in bu
 	python3 bench/run.py
 asan ubsan tsan: ## the unit tests under a sanitizer
 	$(MAKE) MODE=$@ build/$@/unit_tests
-	build/$@/unit_tests
+	LSAN_OPTIONS=suppressions=tests/stress/lsan.supp:print_suppressions=0 build/$@/unit_tests
 stress: ## random programs against the shim; SECONDS= and THREADS=
 	tests/stress/stress.sh none $(or $(SECONDS),30) $(or $(THREADS),4)
 soak: ## stress under each sanitizer for an hour altogether

@@ -19,6 +19,9 @@ JOBS = f"-j{os.cpu_count() or 1}"
 TAIL_LINES = 40
 
 
+LEAKS = "LSAN_OPTIONS=suppressions=tests/stress/lsan.supp:print_suppressions=0"
+
+
 def fixed_addresses(command):
     """The command with address randomisation off, where the kernel lets us.
 
@@ -53,7 +56,7 @@ def steps():
     ]
     for sanitizer in ("asan", "ubsan", "tsan"):
         table.append((sanitizer, [["make", JOBS, f"MODE={sanitizer}", f"build/{sanitizer}/unit_tests"],
-                                  fixed_addresses([f"build/{sanitizer}/unit_tests"]),
+                                  ["env", LEAKS, *fixed_addresses([f"build/{sanitizer}/unit_tests"])],
                                   fixed_addresses(["tests/stress/stress.sh", sanitizer, "10", "4"])],
                       900))
     return table
