@@ -5,6 +5,13 @@
 namespace memo {
 namespace {
 
+// The thread sanitizer takes only accesses of equal size for synchronising, so it gets bytes alone.
+#ifdef __SANITIZE_THREAD__
+constexpr bool kWordAtATime = false;
+#else
+constexpr bool kWordAtATime = true;
+#endif
+
 constexpr std::uint64_t kEveryByte = 0x0101010101010101ULL;
 
 using Word [[gnu::may_alias]] = std::uint64_t;
@@ -13,10 +20,12 @@ using Word [[gnu::may_alias]] = std::uint64_t;
 template <typename ByteFunction, typename WordFunction>
 void sweep(std::uint8_t* bytes, std::uint64_t count, ByteFunction&& byte, WordFunction&& word) {
   std::uint8_t* const end = bytes + count;
-  while (bytes != end && reinterpret_cast<std::uintptr_t>(bytes) % sizeof(Word) != 0) {
+  while (bytes != end && kWordAtATime &&
+         reinterpret_cast<std::uintptr_t>(bytes) % sizeof(Word) != 0) {
     byte(bytes++);
   }
-  for (; end - bytes >= static_cast<std::ptrdiff_t>(sizeof(Word)); bytes += sizeof(Word)) {
+  for (; kWordAtATime && end - bytes >= static_cast<std::ptrdiff_t>(sizeof(Word));
+       bytes += sizeof(Word)) {
     word(reinterpret_cast<Word*>(bytes));
   }
   while (bytes != end) {
