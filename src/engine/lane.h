@@ -123,6 +123,10 @@ class Lane {
   void purge_slab();
   void forget_pooling();
   void wake();
+  // A period is being looked for.
+  [[nodiscard]] bool searching() const {
+    return phase() == Phase::kLearning || phase() == Phase::kPooling;
+  }
   void look_for_pool();
   void try_to_learn();
   void follow_known_plans(std::uint64_t size);

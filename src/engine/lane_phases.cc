@@ -37,7 +37,7 @@ void* Lane::learn(const Request& request, std::uint64_t site) {
     recorder_.restart();
     ++restarts_;
   }
-  if (phase() == Phase::kLearning || phase() == Phase::kPooling) {
+  if (searching()) {
     look_for_pool();
   }
   Allocation allocation;
@@ -64,8 +64,7 @@ void* Lane::learn(const Request& request, std::uint64_t site) {
     recorder_.bind(index, reinterpret_cast<std::uint64_t>(start), space.live,
                    space.granule_of(start));
   }
-  if (!serving && repeat_.add(request.size, allocation.alignment_log2) &&
-      (phase() == Phase::kLearning || phase() == Phase::kPooling)) {
+  if (!serving && repeat_.add(request.size, allocation.alignment_log2) && searching()) {
     try_to_learn();
   }
   return start;
@@ -229,7 +228,7 @@ void Lane::iteration(const RecursionGuard&) {
     mark_count_ = kMostMarks / 2;
   }
   marks_[mark_count_++] = recorder_.count();
-  if ((phase() == Phase::kLearning || phase() == Phase::kPooling) && mark_count_ >= 3) {
+  if (searching() && mark_count_ >= 3) {
     try_to_learn();
   }
 }
