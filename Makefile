@@ -16,6 +16,8 @@ flags_debug := -O0 -DMEMO_DEBUG=1
 flags_asan := -O1 -DMEMO_DEBUG=1 -fsanitize=address -fno-omit-frame-pointer
 flags_ubsan := -O1 -DMEMO_DEBUG=1 -fsanitize=undefined -fno-sanitize-recover=all
 flags_tsan := -O1 -DMEMO_DEBUG=1 -fsanitize=thread
+flags_fuzz := -O1 -DMEMO_DEBUG=1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+flags_aarch64 = $(flags_release) -isystem $(CROSS)/include -L$(CROSS)/lib
 WARN := -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow $(if $(WERROR),-Werror)
 COMMON := -std=c++20 -g $(flags_$(MODE)) $(WARN) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections \
           -DMEMO_VERSION='"$(VERSION)"' -I. -Iinclude -pthread $(EXTRA_CXXFLAGS)
@@ -33,6 +35,7 @@ cli_src := $(wildcard src/cli/*.cc)
 test_src := $(wildcard tests/support/*.cc tests/*/*_test.cc tests/main.cc)
 preload_program_src := $(wildcard tests/preload/programs/*.c tests/preload/programs/*.cc)
 bench_src := $(wildcard bench/*.cc)
+fuzz_src := $(wildcard tests/fuzz/*.cc)
 
 obj = $(patsubst %,$(O)/%.o,$(basename $(1)))
 hot_obj := $(call obj,$(hot_src) $(preload_src))
@@ -46,7 +49,7 @@ bench_programs := $(patsubst bench/%.cc,$(B)/bench/%,$(bench_src))
 
 cold_libs := -lz $(if $(HAVE_CBC),-lCbcSolver -lCbc -lCgl -lOsiClp -lClpSolver -lClp -lOsi -lCoinUtils)
 
-.PHONY: all lib cli demo check test bench stress soak asan ubsan tsan lint format install uninstall deb clean help
+.PHONY: all lib cli programs fuzzers demo check test bench stress soak fuzz mutations cross asan ubsan tsan lint format install uninstall deb clean help
 .DELETE_ON_ERROR:
 
 all: lib cli ## build/libmemomalloc.so and build/memomalloc
@@ -96,11 +99,23 @@ $(B)/programs/%: tests/preload/programs/%.cc $(wildcard tests/preload/programs/*
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++20 -O1 -g -Wall -Wextra -fno-builtin -pthread -I. -Iinclude $< -o $@ -ldl
 
+# For MODE=fuzz alone. What a fuzzed engine maps is collected, and _exit comes back to the fuzzer.
+fuzz_obj := $(call obj,$(hot_src) $(cold_src) $(planner_src))
+$(B)/engine_fuzz: FUZZ := -Wl,--wrap=mmap -Wl,--wrap=munmap
+$(B)/options_fuzz: FUZZ := -Wl,--wrap=_exit
+$(B)/%_fuzz: $(O)/tests/fuzz/%_fuzz.o $(fuzz_obj)
+	$(if $(V),,@echo "  LD   $@")
+	$(Q)$(CXX) $(flags_$(MODE)) -fsanitize=fuzzer $(FUZZ) -pthread $^ -lz -o $@
+fuzzers: $(patsubst tests/fuzz/%.cc,$(B)/%,$(fuzz_src))
+
 $(B)/bench/%: $(O)/bench/%.o $(lib_obj)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(cold_libs) -lbenchmark -o $@
 
-programs: $(preload_programs)
+$(B)/pages.so: tests/preload/pages.c
+	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -fPIC -shared $< -o $@ -ldl
+
+programs: $(preload_programs) $(B)/pages.so
 demo: all ## the demonstration of scripts/demo.sh, without installing anything
 	./scripts/demo.sh --no-install
 check: ## everything that CI runs, without installing anything
@@ -117,6 +132,12 @@ stress: ## random programs against the shim; SECONDS= and THREADS=
 	tests/stress/stress.sh none $(or $(SECONDS),30) $(or $(THREADS),4)
 soak: ## stress under each sanitizer for an hour altogether
 	tests/stress/soak.sh
+fuzz: ## every fuzzer for SECONDS= each (60)
+	tests/fuzz/run.sh $(or $(SECONDS),60)
+mutations: all ## breaks copies of the library, and sees the tests fail
+	python3 tests/mutations/run.py
+cross: ## aarch64: unit and conformance tests under qemu
+	scripts/cross.sh aarch64
 lint: ## layers, tables, format, clang-tidy
 	python3 scripts/check_layers.py
 	./scripts/lint.sh

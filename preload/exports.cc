@@ -56,7 +56,7 @@ MEMO_EXPORT int MEMO_NAME(posix_memalign)(void** result, std::size_t alignment,
 }
 
 MEMO_EXPORT void* MEMO_NAME(aligned_alloc)(std::size_t alignment, std::size_t size) noexcept {
-  return shim::aligned_alloc(alignment, size);
+  return shim::aligned_alloc(alignment, size, __builtin_return_address(0));
 }
 
 MEMO_EXPORT void* MEMO_NAME(memalign)(std::size_t alignment, std::size_t size) noexcept {

@@ -1,6 +1,7 @@
 #include "preload/next.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include "src/base/message.h"
 
@@ -18,6 +19,28 @@ Function find(const char* name, Kind kind) {
   return reinterpret_cast<Function>(symbol);
 }
 
+// Stops at the object that holds the next malloc.
+int find_object(dl_phdr_info* info, std::size_t, void* data) {
+  auto& found = *static_cast<Next*>(data);
+  const auto address = reinterpret_cast<std::uint64_t>(found.malloc);
+  std::uint64_t start = UINT64_MAX;
+  std::uint64_t end = 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = info->dlpi_phdr[i];
+    if (segment.p_type == PT_LOAD) {
+      const std::uint64_t first = info->dlpi_addr + segment.p_vaddr;
+      start = first < start ? first : start;
+      end = first + segment.p_memsz > end ? first + segment.p_memsz : end;
+    }
+  }
+  if (address < start || address >= end) {
+    return 0;
+  }
+  found.object_start = start;
+  found.object_end = end;
+  return 1;
+}
+
 }  // namespace
 
 void find_next(Next& next) {
@@ -31,6 +54,7 @@ void find_next(Next& next) {
 #undef MEMO_FIND_Required
 #undef MEMO_FIND_Optional
 #undef MEMO_FIND_Own
+  found.dl_iterate_phdr(find_object, &found);
   const auto first = found.malloc;
   found.malloc = nullptr;
   next = found;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <cstddef>
+#include <cstdint>
 
 namespace memo {
 
@@ -21,6 +22,14 @@ struct Next {
 #undef MEMO_NEXT_Required
 #undef MEMO_NEXT_Optional
 #undef MEMO_NEXT_Own
+
+  // The addresses of the object that the next malloc is in.
+  std::uint64_t object_start = 0;
+  std::uint64_t object_end = 0;
+  [[nodiscard]] bool contains(const void* code) const {
+    const auto at = reinterpret_cast<std::uint64_t>(code);
+    return at >= object_start && at < object_end;
+  }
 };
 
 // Fills all of `next`, the table's first row last, so that a set first row means a whole table.

@@ -67,6 +67,17 @@ void* large_aligned(std::uint64_t alignment, std::uint64_t size, Op op) {
   return large(size, alignment < kDefaultAlignment ? kDefaultAlignment : alignment, op, false);
 }
 
+// valloc and pvalloc are built from memalign, because not every allocator has them, and another's
+// would then be found: its blocks must not come to the next allocator's free.
+void* page_aligned(std::size_t size, Op op) {
+  const std::uint64_t page = os::page_size();
+  if (!have_next()) {
+    return g_process.bootstrap.allocate(size, page);
+  }
+  void* block = large_aligned(page, size, op);
+  return block != nullptr ? block : g_process.next.memalign(page, size);
+}
+
 void free_owned(void* pointer) {
   if (!g_process.engine.free(pointer)) {
     fail("free(): invalid pointer or double free");
@@ -208,11 +219,15 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
   return 0;
 }
 
-void* aligned_alloc(std::size_t alignment, std::size_t size) {
+// jemalloc's operator new for over-aligned objects comes here, and its operator delete goes to
+// jemalloc's own insides: what the next allocator asks for by itself must be its own.
+void* aligned_alloc(std::size_t alignment, std::size_t size, const void* caller) {
   if (!have_next()) {
     return g_process.bootstrap.allocate(size, alignment);
   }
-  void* block = large_aligned(alignment, size, Op::k_aligned_alloc);
+  void* block = g_process.next.contains(caller)
+                    ? nullptr
+                    : large_aligned(alignment, size, Op::k_aligned_alloc);
   return block != nullptr ? block : g_process.next.aligned_alloc(alignment, size);
 }
 
@@ -225,22 +240,16 @@ void* memalign(std::size_t alignment, std::size_t size) {
 }
 
 void* valloc(std::size_t size) {
-  if (!have_next()) {
-    return g_process.bootstrap.allocate(size, os::page_size());
-  }
-  void* block = large_aligned(os::page_size(), size, Op::k_valloc);
-  return block != nullptr ? block : g_process.next.valloc(size);
+  return page_aligned(size, Op::k_valloc);
 }
 
 void* pvalloc(std::size_t size) {
-  if (!have_next()) {
-    return g_process.bootstrap.allocate(size, os::page_size());
+  const std::uint64_t page = os::page_size();
+  if (size > kMostBytes - page) {
+    errno = ENOMEM;
+    return nullptr;
   }
-  // Rounding up may not overflow: the next allocator refuses what is too large.
-  void* block = size <= kMostBytes - os::page_size()
-                    ? large_aligned(os::page_size(), round_up(size, os::page_size()), Op::k_pvalloc)
-                    : nullptr;
-  return block != nullptr ? block : g_process.next.pvalloc(size);
+  return page_aligned(round_up(size, page), Op::k_pvalloc);
 }
 
 std::size_t malloc_usable_size(void* pointer) {

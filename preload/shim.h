@@ -12,7 +12,7 @@ void* calloc(std::size_t count, std::size_t size);
 void* realloc(void* pointer, std::size_t size);
 void* reallocarray(void* pointer, std::size_t count, std::size_t size);
 int posix_memalign(void** result, std::size_t alignment, std::size_t size);
-void* aligned_alloc(std::size_t alignment, std::size_t size);
+void* aligned_alloc(std::size_t alignment, std::size_t size, const void* caller);
 void* memalign(std::size_t alignment, std::size_t size);
 void* valloc(std::size_t size);
 void* pvalloc(std::size_t size);

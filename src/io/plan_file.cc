@@ -194,6 +194,9 @@ std::uint32_t load_plans(const RecursionGuard&, const char* path, std::uint64_t 
         ++loaded;
       }
     }
+    while (!problem->empty() && loaded > 0) {  // as a whole or not at all
+      std::free(const_cast<Schedule*>(plans[--loaded].schedule));
+    }
     return loaded;
   } catch (...) {
     *problem = "there is not enough memory for it";

@@ -31,6 +31,7 @@ class Mode:
     name: str
     ours: bool = True  # our library is loaded, in front of `next`
     next: str = "glibc"
+    pages: int = 0  # bytes; not 0: pages.so answers for a kernel with pages of this size
     settings: tuple = ()  # of (variable, value)
     serving: bool = True  # programs insist on blocks from the slab
 
@@ -43,6 +44,8 @@ MODES = [
     # Recording and serving of nearly everything; sequences then contain what the C library allocates, so
     # the programs cannot tell which of their blocks are served.
     Mode("threshold-4K", settings=(("MEMOMALLOC_THRESHOLD", "4K"),), serving=False),
+    Mode("pages of 16 KiB", pages=16 << 10),
+    Mode("pages of 64 KiB", pages=64 << 10),
 ] + [
     mode
     for peer in PEERS
@@ -75,22 +78,30 @@ class Result:
 
 
 class Context:
-    """The build under test."""
+    """The build under test. `emulator`: the words of a command that runs its programs, which are another
+    processor's; the variables reach them, but what is to be preloaded must not be loaded by the emulator."""
 
-    def __init__(self, build):
+    def __init__(self, build, emulator=()):
         self.build = pathlib.Path(build).resolve()
         self.library = self.build / "libmemomalloc.so"
         self.programs = self.build / "programs"
+        self.emulator = list(emulator)
 
     def environment(self, mode, extra=()):
         """The variables for `mode`, over a clean environment."""
         chain = ([str(self.library)] if mode.ours else []) + (
+            [str(self.build / "pages.so")] if mode.pages else []) + (
             [find_peer(mode.next)] if mode.next in PEERS else [])
         clean = {k: v for k, v in os.environ.items()
                  if k != "LD_PRELOAD" and not k.startswith(("MEMOMALLOC_", "MALLOC_"))}
         clean.update(LC_ALL="C.UTF-8", NEXT_ALLOCATOR=mode.next)
-        if chain:
+        if self.emulator:
+            words = self.emulator + (["-E", "LD_PRELOAD=" + ":".join(chain)] if chain else [])
+            clean["RUN_UNDER"] = " ".join(words)
+        elif chain:
             clean["LD_PRELOAD"] = ":".join(chain)
+        if mode.pages:
+            clean["PAGE_BYTES"] = str(mode.pages)
         if mode.serving:
             clean["EXPECT_SERVING"] = "1"
         clean.update(mode.settings)
@@ -99,8 +110,9 @@ class Context:
 
     def run(self, command, mode, timeout=60, extra=(), **options):
         """Runs a command under `mode`; its whole process group is ended when the time is up."""
+        variables = self.environment(mode, extra)
         process = subprocess.Popen(
-            [str(part) for part in command], env=self.environment(mode, extra),
+            variables.get("RUN_UNDER", "").split() + [str(part) for part in command], env=variables,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=True, **options)
         try:

@@ -91,6 +91,69 @@ def odd_but_valid_settings(context):
         program_survives(context, with_settings(*settings), lines=0)
 
 
+def closed_streams_stay_silent(context):
+    """Every report is asked for, and there is nowhere to write: no stream is open, and the output paths are
+    the closed streams. The program ends as it does without us."""
+    program = str(context.programs / PROGRAM)
+    settings = (("MEMOMALLOC_STATS", "1"), ("MEMOMALLOC_VERBOSE", "3"), ("MEMOMALLOC_TRESHOLD", "1"),
+                ("MEMOMALLOC_STATS_FILE", "/dev/stdout"), ("MEMOMALLOC_TRACE_FILE", "/dev/stderr"))
+    for closed in ("<&- >&- 2>&-", ">&-", "2>&-", "<&-"):
+        command = ["sh", "-c", f'exec "$0" {closed}', program]
+        reference = context.run(command, common.SYSTEM)
+        result = context.run(command, with_settings(*settings))
+        expect(result.code == reference.code, f"{closed}: {result}")
+        expect(reference.out in result.out, f"{closed}: the program's own output is damaged: {result}")
+
+
+FULL_TMP = """set -e; mount -t tmpfs -o size=64k none "$1"; cd "$1"; shift
+    dd if=/dev/zero of=filler bs=4096 count=100 2>/dev/null || true; exec "$@" """
+
+
+def a_full_tmp(context):
+    """A file system with no room left: the program ends as it does elsewhere, with one line for each file."""
+    probe = subprocess.run(["unshare", "-m", "sh", "-c", "mount -t tmpfs none /mnt"], capture_output=True)
+    if probe.returncode != 0:
+        raise Skip("needs the right to mount a file system of its own")
+    with tempfile.TemporaryDirectory() as folder:
+        settings = [(name, f"{folder}/{name}") for name in OUTPUTS]
+        command = ["unshare", "-m", "sh", "-c", FULL_TMP, "sh", folder, context.programs / PROGRAM]
+        reference = context.run(command, common.SYSTEM)
+        result = context.run(command, with_settings(*settings, ("MEMOMALLOC_EXE", PROGRAM)))
+        expect(reference.code == 0 and (result.code, result.out) == (reference.code, reference.out),
+               f"{result}")
+        said = result.err.decode(errors="replace").splitlines()
+        expect(said and len(said) <= len(OUTPUTS), f"a line for each file that could not be written: {said}")
+        expect(all("cannot write" in line for line in said), f"{said}")
+
+
+def read_and_write(path, text):
+    """Writes a setting of the kernel; what it was."""
+    before = pathlib.Path(path).read_text()
+    pathlib.Path(path).write_text(text)
+    return before
+
+
+def strict_overcommit(context):
+    """vm.overcommit_memory=2: the kernel counts every page that may be written, at once. The setting is the
+    machine's, so the check must be asked for; the limit is set so high that nobody else meets it. Reserved
+    addresses must not count, and what goes beyond the limit gives ENOMEM."""
+    if os.environ.get("MEMO_MACHINE_SETTINGS") != "1":
+        raise Skip("changes a setting of the machine: MEMO_MACHINE_SETTINGS=1 allows it")
+    ratio = read_and_write("/proc/sys/vm/overcommit_ratio", "1000")
+    policy = read_and_write("/proc/sys/vm/overcommit_memory", "2")
+    try:
+        for program in ("resize", "sizes", "zeroed", "cross_thread", "thread_exit", "forking"):
+            command = [context.programs / program]
+            for mode in (Mode("default"), common.MODES[1]):
+                expect_same(context.run(command, mode, timeout=120), context.run(command, common.SYSTEM))
+        script = "try: bytearray(1 << 40)\nexcept MemoryError: print('refused')"
+        expect_same(context.run(["/usr/bin/python3", "-c", script], Mode("default")),
+                    context.run(["/usr/bin/python3", "-c", script], common.SYSTEM))
+    finally:
+        pathlib.Path("/proc/sys/vm/overcommit_memory").write_text(policy)
+        pathlib.Path("/proc/sys/vm/overcommit_ratio").write_text(ratio)
+
+
 def damaged_plan_files(context):
     """Saves a plan, then loads it truncated, with flipped bytes, extended, foreign and from the future."""
     random_state = random.Random(7)
@@ -173,6 +236,7 @@ def silent_children(context):
 def checks(context):
     functions = (outputs_that_cannot_be_written, outputs_are_written, a_symlinked_output_keeps_its_target,
                  bad_settings_are_named_once, strict_stops_on_bad_settings, odd_but_valid_settings,
+                 closed_streams_stay_silent, a_full_tmp, strict_overcommit,
                  damaged_plan_files, setuid_ignores_the_environment, silent_children)
     return [(f"outside world: {function.__name__.replace('_', ' ')}",
              lambda function=function: function(context)) for function in functions]

@@ -59,6 +59,56 @@ static void fork_while_others_allocate(void) {
   printf("fork while others allocate ok\n");
 }
 
+// Iterations of hundreds of blocks with lifetimes in no order take a planner all the time that it
+// may have, so that most forks find a thread planning.
+static void* keep_planning(void* argument) {
+  enum { kBlocks = 400 };
+  unsigned state = (unsigned)(size_t)argument;
+  while (!stop) {
+    const unsigned seed = state += 7919;
+    for (int repetition = 0; repetition < 5 && !stop; ++repetition) {
+      void* alive[64] = {0};
+      unsigned random = seed;
+      for (unsigned i = 0; i < kBlocks; ++i) {
+        random = random * 1664525u + 1013904223u;
+        void** place = &alive[random >> 26];
+        free(*place);
+        *place = malloc(KIB(64) + (random >> 8) % KIB(64));
+        CHECK(*place != NULL);
+        *(unsigned char*)*place = 1;
+      }
+      for (unsigned i = 0; i < 64; ++i)
+        free(alive[i]);
+    }
+  }
+  return NULL;
+}
+
+static void fork_while_others_plan(void) {
+  enum { kThreads = 2, kForks = 25 };
+  pthread_t threads[kThreads];
+  stop = 0;
+  const long before = counter("plans");
+  for (size_t i = 0; i < kThreads; ++i)
+    CHECK(pthread_create(&threads[i], NULL, keep_planning, (void*)(i * 31 + 1)) == 0);
+  for (int i = 0; i < kForks; ++i) {
+    usleep(7000);
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(30);
+      learn_steps();
+      exit(0);
+    }
+    wait_for(child);
+  }
+  stop = 1;
+  for (int i = 0; i < kThreads; ++i)
+    CHECK(pthread_join(threads[i], NULL) == 0);
+  if (serving_expected())
+    CHECK(counter("plans") > before);
+  printf("fork while others plan ok\n");
+}
+
 // Parent and child hold the same addresses; what one writes the other must not see.
 static void slab_is_private_to_each(void) {
   void* blocks[kStepCount];
@@ -129,6 +179,7 @@ static void generations(int depth) {
 int main(void) {
   setvbuf(stdout, NULL, _IONBF, 0);
   fork_while_others_allocate();
+  fork_while_others_plan();
   slab_is_private_to_each();
   worker_processes();
   generations(5);

@@ -3,9 +3,7 @@
 // map alone must keep every block's contents its own. The program starts itself: first to have a
 // plan written, then to be served from the falsified ones.
 #include <malloc.h>
-#include <spawn.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include <string>
 #include <vector>
@@ -14,8 +12,6 @@
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
-
-extern char** environ;
 
 namespace {
 
@@ -92,18 +88,14 @@ void iterate() {
   free_steps(blocks);
 }
 
-void start_child(const char* name, const std::string& plans) {
+void start_child(const std::string& plans) {
   setenv("MEMOMALLOC_PLAN_FILE", plans.c_str(), 1);
-  char* arguments[] = {const_cast<char*>(name), const_cast<char*>("child"), nullptr};
-  pid_t child = -1;
-  int status = 0;
-  CHECK(posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, arguments, environ) == 0);
-  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  CHECK(run_again("child", nullptr, nullptr) == 0);
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char**) {
   if (argc == 2) {
     for (int i = 0; i < 60; ++i)
       iterate();
@@ -113,7 +105,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   const std::string plans = "/tmp/hostile_plans." + std::to_string(getpid());
-  start_child(argv[0], plans);
+  start_child(plans);
   const std::vector<char> good = load(plans.c_str());
   if (serving_expected())
     CHECK(good.size() > kFileHeader);
@@ -123,7 +115,7 @@ int main(int argc, char** argv) {
       CHECK(falsify(bytes) >= kStepCount);
       save(plans.c_str(), bytes);
     }
-    start_child(argv[0], plans);
+    start_child(plans);
   }
   unlink(plans.c_str());
   printf("hostile plans ok\n");

@@ -1,13 +1,9 @@
 // Limits of the process: address space, data, and the number of mappings. Requests beyond them give
 // NULL and ENOMEM, everything alive stays as it is, and a process that starts under a limit runs.
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "support.h"
-
-extern char** environ;
 
 static void limit(int resource, size_t bytes) {
   const struct rlimit value = {bytes, bytes};
@@ -153,11 +149,8 @@ int main(int argc, char** argv) {
   in_child("every mapping in use", every_mapping_in_use);
   // A whole process under the limit, our constructor included.
   limit(RLIMIT_AS, MIB(64));
-  char* arguments[] = {argv[0], (char*)"child", NULL};
-  pid_t child = -1;
-  int status = 0;
-  CHECK(posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ) == 0);
-  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  (void)argv;
+  CHECK(run_again("child", NULL, NULL) == 0);
   printf("started under a limit ok\n");
   return 0;
 }

@@ -43,11 +43,6 @@ void nothrow() {
 }
 
 void over_aligned() {
-  // jemalloc has a sized operator delete for aligned blocks, but no aligned operator new: the block
-  // comes by aligned_alloc, from us, and does not come back to us.
-  const char* next = getenv("NEXT_ALLOCATOR");
-  if (next && strcmp(next, "jemalloc") == 0)
-    return;
   for (std::size_t alignment = 32; alignment <= 8192; alignment *= 4) {
     const auto value = std::align_val_t{alignment};
     void* first = ::operator new(KIB(100), value);

@@ -1,11 +1,6 @@
 // vfork, posix_spawn, system and popen from a process that serves; children inherit the preload and
 // say nothing of their own.
-#include <spawn.h>
-#include <sys/wait.h>
-
 #include "support.h"
-
-extern char** environ;
 
 static void wait_for(pid_t child) {
   int status = 0;

@@ -5,16 +5,19 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+extern char** environ;
 extern const char* memomalloc_version(void) __attribute__((weak));
 extern size_t memomalloc_stats_json(char* buffer, size_t size) __attribute__((weak));
 extern void memomalloc_release(void) __attribute__((weak));
@@ -75,6 +78,36 @@ static inline int filled(const void* block, size_t size, unsigned id) {
 static inline int all_zero(const void* block, size_t size) {
   const unsigned char* bytes = (const unsigned char*)block;
   return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
+}
+
+// Starts this program once more, with these arguments (two may be null), and tells how it ended.
+// For another processor's programs RUN_UNDER holds the emulator's command line, in words; the
+// emulator gets the guest's preload from there, and must not load it itself.
+static inline int run_again(const char* first, const char* second, const char* third) {
+  char words[4096], self[1024];
+  char* arguments[24];
+  unsigned count = 0;
+  const char* emulator = getenv("RUN_UNDER");
+  const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  CHECK(length > 0);
+  self[length] = 0;
+  if (emulator != NULL) {
+    CHECK(strlen(emulator) < sizeof words);
+    strcpy(words, emulator);
+    for (char* word = strtok(words, " "); word != NULL && count < 16; word = strtok(NULL, " "))
+      arguments[count++] = word;
+    unsetenv("LD_PRELOAD");
+  }
+  arguments[count++] = self;
+  arguments[count++] = (char*)first;
+  arguments[count++] = (char*)second;
+  arguments[count++] = (char*)third;
+  arguments[count] = NULL;
+  pid_t child = -1;
+  int status = -1;
+  CHECK(posix_spawn(&child, arguments[0], NULL, NULL, arguments, environ) == 0);
+  CHECK(waitpid(child, &status, 0) == child);
+  return status;
 }
 
 // One case of a program. It is repeated as an iteration of its own thread would be: the first

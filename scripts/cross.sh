@@ -1,0 +1,89 @@
+#!/bin/bash
+# Builds for another processor with Debian's cross compiler, and runs the unit and the conformance
+# tests there under qemu: cross.sh [aarch64]. As root it installs the compiler; the emulator and the
+# processor's libraries are unpacked below build/cross, without a change to the machine's packages.
+set -euo pipefail
+. "$(dirname "$0")/common.sh"
+
+PROCESSOR=${1:-aarch64}
+case $PROCESSOR in
+  aarch64) DEBIAN=arm64 ;;
+  *) die "only aarch64 is known here" ;;
+esac
+TRIPLE=$PROCESSOR-linux-gnu
+HERE=$PWD/build/cross/$PROCESSOR
+ROOT=$HERE/root
+# Of a stable release's emulators the first that keeps reserved address space in a tree, and not in a
+# table with an entry for each page, which would take gigabytes for ours.
+EMULATOR_SUITE=bookworm-backports
+EMULATOR_LEAST=8
+
+# Unpacks packages SUITE ARCHITECTURE PACKAGE... below $HERE/debs/PACKAGE, with lists of its own.
+unpack() {
+  local suite=$1 architecture=$2 state=$HERE/apt package
+  shift 2
+  mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$HERE/debs"
+  : >"$state/status"
+  local mirror
+  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm' 'Created-By: Packages' | head -1)
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
+    "${mirror:-http://deb.debian.org/debian/} $suite main" >"$state/sources.list"
+  cat >"$state/apt.conf" <<CONFIG
+Dir::Etc::sourcelist "$state/sources.list";
+Dir::Etc::sourceparts "-";
+Dir::State::lists "$state/lists";
+Dir::State::status "$state/status";
+Dir::Cache "$state/cache";
+APT::Architecture "$architecture";
+APT::Architectures { "$architecture"; };
+APT::Sandbox::User "root";
+CONFIG
+  APT_CONFIG=$state/apt.conf apt-get update -qq
+  for package in "$@"; do
+    [ -d "$HERE/debs/$package" ] && continue
+    (cd "$state" && rm -f ./*.deb && APT_CONFIG=$state/apt.conf apt-get download -qq "$package")
+    dpkg-deb -x "$state"/*.deb "$HERE/debs/$package"
+  done
+}
+
+# Prints an emulator that is new enough, the machine's own if it is.
+emulator() {
+  local own=$HERE/debs/qemu-user/usr/bin/qemu-$PROCESSOR version
+  version=$("qemu-$PROCESSOR" --version 2>/dev/null | sed -nE '1s/.*version ([0-9]+).*/\1/p')
+  if [ "${version:-0}" -ge "$EMULATOR_LEAST" ]; then
+    command -v "qemu-$PROCESSOR"
+  else
+    [ -x "$own" ] || unpack "$EMULATOR_SUITE" "$(dpkg --print-architecture)" qemu-user >&2
+    echo "$own"
+  fi
+}
+
+# The compiler's own tree, and what it does not have: libraries, and headers that are the same everywhere.
+assemble_root() {
+  [ -e "$ROOT/done" ] && return 0
+  local header found
+  mkdir -p "$ROOT/include"
+  unpack bookworm "$DEBIAN" libunwind8 liblzma5 zlib1g
+  cp -a "/usr/$TRIPLE/lib" "$ROOT/"
+  find "$HERE"/debs/{libunwind8,liblzma5,zlib1g} -name '*.so*' -exec cp -a {} "$ROOT/lib/" \;
+  ln -sf libz.so.1 "$ROOT/lib/libz.so"
+  for header in catch2 CLI nlohmann xxhash.h zlib.h zconf.h; do
+    found=$(find /usr/include /usr/include/*-linux-gnu -maxdepth 1 -name "$header" | head -1)
+    [ -n "$found" ] || die "the header $header is missing; run scripts/install_deps.sh check as root"
+    ln -sfn "$found" "$ROOT/include/$header"
+  done
+  touch "$ROOT/done"
+}
+
+scripts/install_deps.sh cross
+assemble_root
+QEMU=$(emulator)
+RUN="$QEMU -L $ROOT"
+BUILD=build/$PROCESSOR
+make -j"$(nproc)" MODE="$PROCESSOR" CXX="$TRIPLE-g++" CC="$TRIPLE-gcc" HAVE_CBC= CROSS="$ROOT" WERROR=1 \
+  "$BUILD/unit_tests" "$BUILD/libmemomalloc.so" programs
+failed=0
+# shellcheck disable=SC2086
+timeout 3000 $RUN "$BUILD/unit_tests" "${CROSS_UNIT_TESTS:-~[quality]}" || failed=1
+python3 tests/preload/run.py --build "$BUILD" --emulator "$RUN" --jobs "$(nproc)" || failed=1
+exit $failed

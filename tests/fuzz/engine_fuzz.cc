@@ -1,0 +1,265 @@
+// Fuzzes sequences of calls on an engine. The input is an iteration of calls, how often it is
+// repeated, and where it is disturbed: so the engine learns, plans, serves, and meets calls that no
+// plan foresaw.
+//
+// The model knows every block that is alive. A block may overlap no other, has its alignment, size
+// and zeroes, keeps its marks until it is freed, and is freed exactly once; what starts no block is
+// refused.
+#include <sys/mman.h>
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "src/base/guard.h"
+#include "src/engine/engine.h"
+#include "tests/fuzz/require.h"
+
+extern "C" void* __real_mmap(void*, std::size_t, int, int, int, off_t);
+extern "C" int __real_munmap(void*, std::size_t);
+
+namespace {
+
+// What the engine maps lives as long as a process; a fuzzed process has thousands of engines.
+bool collecting = false;
+struct Mapping {
+  char* start;
+  char* end;
+};
+std::vector<Mapping>& mappings() {
+  static std::vector<Mapping> all;
+  return all;
+}
+
+struct Call {
+  std::uint8_t kind, first, second;
+};
+
+struct Block {
+  char* start;
+  std::uint64_t size;
+  std::uint64_t id;
+};
+
+constexpr std::size_t kMostAlive = 96;
+constexpr std::uint64_t kMark = 4096;  // a mark at each of these many bytes, and one at the end
+
+class Model {
+ public:
+  Model() {
+    options_.PLAN_TIME = 1;
+    options_.SLAB_LIMIT = 16ULL << 20;
+    options_.HUGEPAGES = memo::Choice::kNever;
+    engine_->configure(options_, {});
+  }
+
+  void perform(const Call& call) {
+    switch (call.kind % 8) {
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+        return allocate(call);
+      case 4:
+      case 5:
+        return release(call.first);
+      case 6:
+        return resize(call);
+      default:
+        return disturb(call);
+    }
+  }
+
+  void release_all() {
+    while (!alive_.empty()) {
+      release(0);
+    }
+  }
+
+ private:
+  template <typename Function>
+  static void each_mark(const Block& block, std::uint64_t size, Function&& function) {
+    for (std::uint64_t at = 0; at + 8 <= size; at += kMark) {
+      function(block.start + at, block.id + at);
+    }
+  }
+  static void mark(const Block& block) {
+    each_mark(block, block.size, [](char* at, std::uint64_t word) { std::memcpy(at, &word, 8); });
+  }
+  static void compare(const Block& block, std::uint64_t size) {
+    each_mark(block, size,
+              [](const char* at, std::uint64_t word) { require(std::memcmp(at, &word, 8) == 0); });
+  }
+
+  void allocate(const Call& call) {
+    if (alive_.size() >= kMostAlive) {
+      release(call.first);
+    }
+    memo::Request request;
+    request.size = 65'536 + std::uint64_t{call.first} * 1021;
+    request.alignment = std::uint64_t{16} << (call.second % 32 < 24 ? 2 : call.second % 32 - 15);
+    request.zero = (call.kind & 8) != 0;
+    auto* start = static_cast<char*>(engine_->allocate(request));
+    if (start == nullptr) {
+      return;
+    }
+    require(reinterpret_cast<std::uint64_t>(start) % request.alignment == 0);
+    require(engine_->owns(start) && engine_->size(start) >= request.size);
+    for (const Block& other : alive_) {
+      require(start + request.size <= other.start || other.start + other.size <= start);
+    }
+    for (std::uint64_t at = 0; request.zero && at < request.size; at += 64) {
+      require(start[at] == 0);
+    }
+    alive_.push_back({start, request.size, next_id_ += 1ULL << 32});
+    mark(alive_.back());
+  }
+
+  void release(std::uint64_t which) {
+    if (alive_.empty()) {
+      return;
+    }
+    const auto chosen = alive_.begin() + static_cast<std::ptrdiff_t>(which % alive_.size());
+    const Block block = *chosen;
+    alive_.erase(chosen);
+    compare(block, block.size);
+    require(!engine_->free(block.start + 4096));
+    require(engine_->free(block.start));
+    require(!engine_->free(block.start) && engine_->size(block.start) == 0);
+  }
+
+  void resize(const Call& call) {
+    if (alive_.empty()) {
+      return;
+    }
+    Block& block = alive_[call.first % alive_.size()];
+    const std::uint64_t size = 65'536 + std::uint64_t{call.second} * 2039;
+    compare(block, block.size);
+    if (!engine_->resize(block.start, size)) {
+      return;
+    }
+    require(engine_->size(block.start) >= size);
+    compare(block, std::min(block.size, size));
+    block.size = size;
+    for (const Block& other : alive_) {
+      require(&other == &block || block.start + size <= other.start ||
+              other.start + other.size <= block.start);
+    }
+    mark(block);
+  }
+
+  void disturb(const Call& call) {
+    switch (call.first % 8) {
+      case 0:
+        return engine_->iteration();
+      case 1:
+        return engine_->give_back();
+      case 2:
+        return engine_->tick(now_ += 5'000'000'000);
+      case 3:
+        engine_->trim();
+        return;
+      case 4:
+        return release_all();
+      case 5: {  // the thread ends, and another takes its lane
+        engine_->thread_ended();
+        memo::t_state = {};
+        return;
+      }
+      default:
+        return release_wrongly(call.second);
+    }
+  }
+
+  // Frees what may lie in a block or behind all of them, but starts none.
+  void release_wrongly(std::uint64_t granule) {
+    if (!engine_->opened()) {
+      return;
+    }
+    auto* wrong = reinterpret_cast<char*>(engine_->base()) + granule * memo::kGranule;
+    for (const Block& block : alive_) {
+      if (block.start == wrong) {
+        return;
+      }
+    }
+    require(!engine_->free(wrong) && !engine_->free(wrong + 1) && engine_->size(wrong) == 0);
+  }
+
+  memo::Options options_;
+  std::unique_ptr<memo::Engine> engine_ = std::make_unique<memo::Engine>();
+  std::vector<Block> alive_;
+  std::uint64_t next_id_ = 0;
+  std::uint64_t now_ = 1;
+};
+
+void run(const std::uint8_t* data, std::size_t size) {
+  const std::size_t repeats = 1 + data[0] % 40;
+  const std::size_t disturbed = data[1] % 16;
+  const bool ends_empty = (data[2] & 1) != 0;
+  std::vector<Call> calls;
+  for (std::size_t at = 3; at + 3 <= size; at += 3) {
+    calls.push_back({data[at], data[at + 1], data[at + 2]});
+  }
+  if (calls.size() <= disturbed) {
+    return;
+  }
+  // The first few calls are no part of the iteration: each comes once, in the round that it names.
+  const std::vector<Call> extra(calls.begin(),
+                                calls.begin() + static_cast<std::ptrdiff_t>(disturbed));
+  calls.erase(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(disturbed));
+  Model model;
+  for (std::size_t round = 0; round < repeats; ++round) {
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      for (const Call& call : extra) {
+        if (call.second % repeats == round && call.first % calls.size() == i) {
+          model.perform(call);
+        }
+      }
+      model.perform(calls[i]);
+    }
+    if (ends_empty) {
+      model.release_all();
+    }
+  }
+  model.release_all();
+}
+
+}  // namespace
+
+extern "C" void* __wrap_mmap(void* address, std::size_t bytes, int protection, int flags, int file,
+                             off_t offset) {
+  void* got = __real_mmap(address, bytes, protection, flags, file, offset);
+  if (collecting && got != MAP_FAILED && file == -1) {
+    mappings().push_back({static_cast<char*>(got), static_cast<char*>(got) + bytes});
+  }
+  return got;
+}
+
+// The engine cuts the ends off what it reserves.
+extern "C" int __wrap_munmap(void* address, std::size_t bytes) {
+  auto* start = static_cast<char*>(address);
+  for (Mapping& mapping : mappings()) {
+    if (mapping.start == start) {
+      mapping.start += bytes;
+    } else if (mapping.end == start + bytes) {
+      mapping.end = start;
+    }
+  }
+  return __real_munmap(address, bytes);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size < 6) {
+    return 0;
+  }
+  memo::t_state = {};
+  collecting = true;
+  run(data, size);
+  collecting = false;
+  for (const Mapping& mapping : mappings()) {
+    __real_munmap(mapping.start, static_cast<std::size_t>(mapping.end - mapping.start));
+  }
+  mappings().clear();
+  return 0;
+}

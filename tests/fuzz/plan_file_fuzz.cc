@@ -1,0 +1,85 @@
+// Fuzzes the reader of plan files. An input whose first byte is odd gets a header that is right, so
+// that what lies behind the checksum is reached as well.
+//
+// Whatever the file: either no plan and a reason, or plans that a server can follow (each step
+// inside the slab, on a granule), which are the same when they are saved and loaded once more.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "src/io/plan_file.h"
+#include "tests/fuzz/require.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace {
+
+constexpr std::size_t kHeader = 40;  // bytes: magic, version, plans, the writer's name, checksum
+constexpr std::uint64_t kMostHeight = 1ULL << 30;
+constexpr std::uint64_t kMostPlans = 8;
+
+void check(const memo::SavedPlan& plan) {
+  const memo::Schedule& schedule = *plan.schedule;
+  require(schedule.count > 0 && plan.iteration > 0 && plan.iteration <= schedule.count);
+  require(schedule.height <= kMostHeight && schedule.height % memo::kGranule == 0);
+  for (std::uint32_t i = 0; i < schedule.count; ++i) {
+    const memo::Step& step = schedule.steps[i];
+    require(step.size > 0 && step.alignment_log2 < 64);
+    require(step.offset == memo::kUnplanned ||
+            (step.offset % memo::kGranule == 0 && step.offset + step.size <= schedule.height));
+  }
+}
+
+std::string contents(const std::string& path) {
+  std::string result(1 << 20, '\0');
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const ssize_t size = read(file, result.data(), result.size());
+  close(file);
+  result.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
+  return result;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::string bytes(reinterpret_cast<const char*>(data), size);
+  if (size > kHeader && (data[0] & 1) != 0) {
+    const std::uint32_t version = 1;
+    const std::uint64_t sum = XXH3_64bits(bytes.data() + kHeader, size - kHeader);
+    std::memcpy(bytes.data(), "MEMOPLAN", 8);
+    std::memcpy(bytes.data() + 8, &version, sizeof version);
+    std::memcpy(bytes.data() + 32, &sum, sizeof sum);
+  }
+  const int file = memfd_create("plans", MFD_CLOEXEC);
+  require(write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+  const memo::RecursionGuard guard;
+  memo::SavedPlan plans[kMostPlans];
+  std::string_view problem;
+  const std::uint32_t count = memo::load_plans(
+      guard, ("/proc/self/fd/" + std::to_string(file)).c_str(), kMostHeight, plans, &problem);
+  close(file);
+  require(count <= kMostPlans && (count == 0 || problem.empty()));
+  for (std::uint32_t i = 0; i < count; ++i) {
+    check(plans[i]);
+  }
+  if (count > 0) {
+    static const std::string path = "/tmp/memomalloc_fuzz." + std::to_string(getpid());
+    memo::SavedPlan again[kMostPlans];
+    require(memo::save_plans(guard, path.c_str(), {plans, count}));
+    const std::string saved = contents(path);
+    require(memo::load_plans(guard, path.c_str(), kMostHeight, again, &problem) == count);
+    require(memo::save_plans(guard, path.c_str(), {again, count}) && contents(path) == saved);
+    unlink(path.c_str());
+    for (std::uint32_t i = 0; i < count; ++i) {
+      std::free(const_cast<memo::Schedule*>(plans[i].schedule));
+      std::free(const_cast<memo::Schedule*>(again[i].schedule));
+    }
+  }
+  return 0;
+}

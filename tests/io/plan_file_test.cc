@@ -1,0 +1,190 @@
+// Plan files: what is saved is loaded, and what is cut, flipped, foreign or newer is refused whole,
+// with the reason.
+#include "src/io/plan_file.h"
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace memo {
+namespace {
+
+using testing::read_file;
+using testing::TempFolder;
+
+constexpr std::uint64_t kNoLimit = UINT64_MAX;
+constexpr std::size_t kHeader = 40;  // bytes: magic, version at 8, plans at 12, checksum at 32
+
+class Fixture {
+ protected:
+  Fixture() {
+    for (std::uint32_t plan = 0; plan < 2; ++plan) {
+      std::vector<Step>& steps = steps_[plan];
+      for (std::uint64_t i = 0; i < 5 + plan; ++i) {
+        steps.push_back({70'000 + i * 4096, i * 32 * kGranule, 0xABCDEF00 + i, 6});
+      }
+      steps.back().offset = kUnplanned;
+      schedules_[plan] = {steps.data(), static_cast<std::uint32_t>(steps.size()),
+                          (200 + plan) * kGranule, 1000 + plan, 0};
+      saved_[plan] = {&schedules_[plan], static_cast<std::uint32_t>(steps.size() - plan)};
+    }
+    REQUIRE(save_plans(guard_, path_.c_str(), saved_));
+    good_ = read_file(path_);
+  }
+
+  struct Loaded {
+    std::vector<SavedPlan> plans;
+    std::string problem;
+    Loaded() = default;
+    Loaded(const Loaded&) = delete;
+    Loaded& operator=(const Loaded&) = delete;
+    ~Loaded() {
+      for (const SavedPlan& plan : plans) {
+        std::free(const_cast<Schedule*>(plan.schedule));
+      }
+    }
+  };
+  // Writes `bytes` and loads them into room for `room` plans.
+  void load(const std::string& bytes, Loaded& loaded, std::uint64_t most_height = kNoLimit,
+            std::size_t room = 8) {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
+    loaded.plans.resize(room);
+    std::string_view problem;
+    loaded.plans.resize(load_plans(guard_, path_.c_str(), most_height, loaded.plans, &problem));
+    loaded.problem = problem;
+  }
+  // What is said of `bytes`, of which no plan may be taken.
+  std::string refusal(const std::string& bytes) {
+    Loaded loaded;
+    load(bytes, loaded);
+    CHECK(loaded.plans.empty());
+    return loaded.problem;
+  }
+  // `bytes` with the checksum that belongs to them.
+  static std::string sealed(std::string bytes) {
+    const std::uint64_t sum = XXH3_64bits(bytes.data() + kHeader, bytes.size() - kHeader);
+    std::memcpy(bytes.data() + 32, &sum, sizeof sum);
+    return bytes;
+  }
+
+  TempFolder folder_;
+  std::string path_ = folder_.file("plans");
+  RecursionGuard guard_;
+  std::vector<Step> steps_[2];
+  Schedule schedules_[2];
+  SavedPlan saved_[2];
+  std::string good_;
+};
+
+TEST_CASE_METHOD(Fixture, "plan file: what is saved is loaded", "[io]") {
+  Loaded loaded;
+  load(good_, loaded);
+  CHECK(loaded.problem.empty());
+  REQUIRE(loaded.plans.size() == 2);
+  for (std::uint32_t plan = 0; plan < 2; ++plan) {
+    const Schedule& schedule = *loaded.plans[plan].schedule;
+    CHECK(loaded.plans[plan].iteration == saved_[plan].iteration);
+    CHECK(schedule.height == schedules_[plan].height);
+    CHECK(schedule.lower_bound == schedules_[plan].lower_bound);
+    REQUIRE(schedule.count == steps_[plan].size());
+    for (std::uint32_t i = 0; i < schedule.count; ++i) {
+      CHECK(schedule.steps[i].size == steps_[plan][i].size);
+      CHECK(schedule.steps[i].offset == steps_[plan][i].offset);
+      CHECK(schedule.steps[i].site == steps_[plan][i].site);
+      CHECK(schedule.steps[i].alignment_log2 == steps_[plan][i].alignment_log2);
+    }
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "plan file: no file is no problem, and room is kept to", "[io]") {
+  Loaded loaded;
+  load(good_, loaded, kNoLimit, 1);
+  CHECK(loaded.problem.empty());
+  CHECK(loaded.plans.size() == 1);
+  std::string_view problem = "none yet";
+  SavedPlan plans[2];
+  CHECK(load_plans(guard_, folder_.file("none").c_str(), kNoLimit, plans, &problem) == 0);
+  CHECK(problem.empty());
+}
+
+TEST_CASE_METHOD(Fixture, "plan file: cut anywhere, it is refused", "[io]") {
+  for (std::size_t size = 0; size < good_.size(); ++size) {
+    CAPTURE(size);
+    CHECK_FALSE(refusal(good_.substr(0, size)).empty());
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "plan file: with any bit flipped, nothing false is taken", "[io]") {
+  for (std::size_t bit = 0; bit < good_.size() * 8; ++bit) {
+    const std::size_t byte = bit / 8;
+    const bool library = byte >= 16 && byte < 32;  // the writer's version: for people
+    std::string bytes = good_;
+    bytes[byte] = static_cast<char>(bytes[byte] ^ (1 << bit % 8));
+    CAPTURE(bit);
+    Loaded loaded;
+    load(bytes, loaded);
+    if (library) {
+      CHECK(loaded.plans.size() == 2);
+    } else if (byte >= 12 && byte < 16) {  // how many plans: fewer are whole
+      CHECK(loaded.plans.size() < 2);
+      CHECK(loaded.problem.empty() == ((bytes[byte] & 1 << bit % 8) == 0));
+    } else {
+      CHECK(loaded.plans.empty());
+      CHECK_FALSE(loaded.problem.empty());
+    }
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "plan file: newer, foreign and extended files are named as such",
+                 "[io]") {
+  std::string newer = good_;
+  ++newer[8];
+  CHECK(refusal(newer) == "another version of the library wrote it");
+  CHECK(refusal(std::string(5000, '\0')) == "it is no plan file");
+  CHECK(refusal("id,lower,upper,size\n0,0,1,5\n") == "it cannot be read, or is no plan file");
+  CHECK(refusal(good_ + good_) == "it is damaged");
+}
+
+// A file that is whole, but whose plans could not be followed.
+TEST_CASE_METHOD(Fixture, "plan file: plans that make no sense are refused", "[io]") {
+  const auto with = [&](std::size_t at, std::uint64_t value, std::size_t size) {
+    std::string bytes = good_;
+    std::memcpy(bytes.data() + kHeader + at, &value, size);
+    return refusal(sealed(bytes));
+  };
+  const std::size_t step = 24;
+  CHECK_FALSE(with(0, 4097, 8).empty());                   // the height is no multiple of a granule
+  CHECK_FALSE(with(0, 0, 8).empty());                      // nor high enough for its steps
+  CHECK_FALSE(with(16, 0, 4).empty());                     // no steps
+  CHECK_FALSE(with(16, UINT32_MAX, 4).empty());            // more than the file has
+  CHECK_FALSE(with(20, 0, 4).empty());                     // an iteration of nothing
+  CHECK_FALSE(with(20, 100, 4).empty());                   // of more than all steps
+  CHECK_FALSE(with(step, 0, 8).empty());                   // a block of no size
+  CHECK_FALSE(with(step, UINT64_MAX, 8).empty());          // of more than the slab
+  CHECK_FALSE(with(step + 8, 17, 8).empty());              // at no granule's start
+  CHECK_FALSE(with(step + 8, 200 * kGranule, 8).empty());  // at the slab's end
+  CHECK_FALSE(with(step + 24, 64, 8).empty());             // aligned to 2^64
+  Loaded loaded;
+  load(good_, loaded, 100 * kGranule);
+  CHECK(loaded.plans.empty());  // over the limit
+  CHECK_FALSE(loaded.problem.empty());
+}
+
+TEST_CASE_METHOD(Fixture, "plan file: what cannot be written is said", "[io]") {
+  errno = 0;
+  CHECK_FALSE(save_plans(guard_, folder_.file("no/such/folder").c_str(), saved_));
+  CHECK(errno == ENOENT);
+  CHECK(folder_.entries() == 1);
+}
+
+}  // namespace
+}  // namespace memo
