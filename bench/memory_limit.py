@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The largest batch that runs to its end within a limit of resident memory, for each allocator.
 
-A run that exceeds the limit is stopped; one that ends counts only if its peak (VmHWM, exact) kept
-within. Two probes give a line, the line a guess, and the guess is moved until batch n fits and n + 1
-does not. Prints a Markdown table, and writes memory_limit.csv to --output.
+A run is stopped as soon as it exceeds the limit; one that ends counts only if its peak (VmHWM, exact)
+kept within. Peaks grow with the batch nearly on a line, so the next probe is where the line through
+the two nearest meets the limit, until batch n fits and n + 1 does not. Prints a Markdown table; written to
+--output: memory_limit.csv (the answers) and memory_limit_probes.csv.
 """
 
 import argparse
@@ -16,13 +17,14 @@ import sys
 import time
 
 import allocators
+import runner
+from runner import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 TASKS = {  # name: program and arguments before --batch, then the two batches to probe first
-    "resnet50_inference": (["scripts/infer.py", "--json", "--model", "resnet50"], 8, 16),
-    "resnet18_training": (["bench/workloads/train.py", "--model", "resnet18"], 6, 12),
+    "resnet50_inference": (["scripts/infer.py", "--json", "--model", "resnet50"], 16, 48),
+    "resnet18_training": (["bench/workloads/train.py", "--model", "resnet18"], 8, 14),
 }
-MOST_PROBES = 12
+MOST_PROBES = 14
 
 
 def resident_kib(pid):
@@ -34,19 +36,20 @@ def resident_kib(pid):
 
 
 def peak_kib(task, batch, allocator, arguments):
-    """Peak of one run in KiB; the level at which it was stopped if it exceeded the limit."""
+    """Peak of one run in KiB; None if it was stopped for exceeding the limit."""
     program = TASKS[task][0]
-    command = [sys.executable, str(ROOT / program[0]), *program[1:], "--batch", str(batch),
+    command = [arguments.python_torch, str(ROOT / program[0]), *program[1:], "--batch", str(batch),
                "--threads", str(arguments.threads), "--iterations", str(arguments.iterations)]
     process = subprocess.Popen(command, env=allocator.environment(os.environ),
                                stdout=subprocess.PIPE, text=True)
-    limit = arguments.limit * 1024
+    limit, end = arguments.limit * 1024, time.monotonic() + arguments.timeout
     while process.poll() is None:
-        level = resident_kib(process.pid)
-        if level > limit:
+        if resident_kib(process.pid) > limit:
             process.kill()
             process.communicate()
-            return level
+            return None
+        if time.monotonic() > end:
+            process.kill()
         time.sleep(0.01)
     output = process.communicate()[0]
     if process.returncode != 0:
@@ -55,32 +58,34 @@ def peak_kib(task, batch, allocator, arguments):
     return json.loads(output.splitlines()[-1])["peak_rss_kib"]
 
 
-def largest(task, allocator, arguments):
-    """(largest batch that fits, its peak in KiB); (0, 0) if none does."""
-    limit, peaks = arguments.limit * 1024, {}
+def largest(task, allocator, arguments, note):
+    """(largest batch that fits, its peak in KiB), (0, 0) if none does; note(batch, peak) each probe."""
+    limit, fits, most = arguments.limit * 1024, {}, None  # most: the least batch known not to fit
 
     def probe(batch):
-        if batch not in peaks:
-            peaks[batch] = peak_kib(task, batch, allocator, arguments)
-            print(f"  {task} {allocator.name} batch {batch}: {peaks[batch] / 1024:.0f} MiB",
-                  file=sys.stderr, flush=True)
-        return peaks[batch] <= limit
-
-    low, high = TASKS[task][1:]
-    probe(low), probe(high)
-    slope = max((peaks[high] - peaks[low]) / (high - low), 1)
-    guess = max(1, int(low + (limit - peaks[low]) / slope))
-    while len(peaks) < MOST_PROBES:
-        if probe(guess):
-            if guess + 1 in peaks and peaks[guess + 1] > limit:
-                break
-            guess += 1
-        elif guess == 1:
-            break
+        nonlocal most
+        peak = peak_kib(task, batch, allocator, arguments)
+        note(batch, peak)
+        if peak is not None and peak <= limit:
+            fits[batch] = peak
         else:
-            guess -= 1
-    fitting = [batch for batch, peak in peaks.items() if peak <= limit]
-    return (max(fitting), peaks[max(fitting)]) if fitting else (0, 0)
+            most = batch if most is None else min(most, batch)
+
+    for batch in TASKS[task][1:]:
+        if most is None:
+            probe(batch)
+    for _ in range(MOST_PROBES):
+        best = max(fits, default=0)
+        if most == best + 1:
+            break
+        below = sorted(fits)[-2:]
+        if len(below) == 2:
+            slope = max((fits[below[1]] - fits[below[0]]) / (below[1] - below[0]), 1)
+            guess = best + int((limit - fits[best]) / slope)
+        else:
+            guess = (best + (most or 2 * best)) // 2
+        probe(max(best + 1, min(guess, most - 1 if most else guess)))
+    return (max(fits), fits[max(fits)]) if fits else (0, 0)
 
 
 def main(argv=None):
@@ -88,29 +93,32 @@ def main(argv=None):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit", type=int, default=1024, help="MiB resident (%(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="(%(default)s)")
-    parser.add_argument("--iterations", type=int, default=10, help="of each run (%(default)s)")
+    parser.add_argument("--iterations", type=int, default=8, help="of each run (%(default)s)")
     parser.add_argument("--tasks", default=",".join(TASKS), help="comma between them (%(default)s)")
     parser.add_argument("--allocators", default=",".join(allocators.BY_NAME), help="(%(default)s)")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/bench")
+    runner.add_options(parser)
     arguments = parser.parse_args(argv)
     for name, known in ((arguments.tasks, TASKS), (arguments.allocators, allocators.BY_NAME)):
         for one in name.split(","):
             if one not in known:
                 parser.error(f"no {one!r}; there are {', '.join(known)}")
     arguments.output.mkdir(parents=True, exist_ok=True)
-    with (arguments.output / "memory_limit.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
+    with ((arguments.output / "memory_limit.csv").open("w", newline="") as file,
+          (arguments.output / "memory_limit_probes.csv").open("w", newline="") as probes_file):
+        writer, probes = csv.writer(file), csv.writer(probes_file)
         writer.writerow(("task", "allocator", "limit_mib", "largest_batch", "peak_kib"))
+        probes.writerow(("task", "allocator", "batch", "peak_kib"))
         print("| task | allocator | largest batch | its peak MiB |\n| --- | --- | --- | --- |")
         for task in arguments.tasks.split(","):
-            for name in arguments.allocators.split(","):
-                allocator = allocators.BY_NAME[name]
-                if allocator.library() is None:
-                    continue
-                batch, peak = largest(task, allocator, arguments)
-                writer.writerow((task, name, arguments.limit, batch, peak))
+            for allocator in runner.chosen(arguments.allocators.split(","), arguments.library):
+                def note(batch, peak, task=task, name=allocator.name):
+                    probes.writerow((task, name, batch, peak or f"over {arguments.limit * 1024}"))
+                    probes_file.flush()
+
+                batch, peak = largest(task, allocator, arguments, note)
+                writer.writerow((task, allocator.name, arguments.limit, batch, peak))
                 file.flush()
-                print(f"| {task} | {name} | {batch} | {peak / 1024:.0f} |", flush=True)
+                print(f"| {task} | {allocator.name} | {batch} | {peak / 1024:.0f} |", flush=True)
     return 0
 
 

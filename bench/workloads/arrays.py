@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Array programs without a network: a numpy image pipeline, a pandas group-by, scikit-learn.
+"""Array programs without a network: numpy, scipy, pandas, scikit-learn.
 
 images: 12 pictures of 640x480 are converted, blurred, halved and normalised. groupby: a frame of
-500000 rows is filtered, grouped, joined and sorted. learn: a scaler, a PCA and a logistic regression
+500000 rows is filtered, grouped, joined and sorted. signal: 8 channels of 2^18 samples are filtered,
+resampled and turned into spectrograms. learn: a scaler, a PCA and a logistic regression
 are fitted on 20000 rows of 64 features and asked.
 """
 
@@ -53,6 +54,22 @@ def groupby(numpy, arguments):
     return step
 
 
+def signal(numpy, arguments):
+    import scipy.ndimage
+    import scipy.signal
+
+    channels = numpy.random.default_rng(arguments.seed).normal(size=(8, 1 << 18))
+    taps = scipy.signal.firwin(129, 0.25)
+
+    def step(index):
+        smooth = scipy.signal.fftconvolve(channels, taps[None, :], mode="same", axes=1)
+        halved = scipy.signal.resample_poly(smooth, 1, 2, axis=1)
+        _, _, spectra = scipy.signal.stft(halved, nperseg=512)
+        return scipy.ndimage.gaussian_filter(numpy.abs(spectra), (0, 1, 1))
+
+    return step
+
+
 def learn(numpy, arguments):
     from sklearn.decomposition import PCA
     from sklearn.linear_model import LogisticRegression
@@ -71,7 +88,7 @@ def learn(numpy, arguments):
     return step
 
 
-TASKS = {"images": images, "groupby": groupby, "learn": learn}
+TASKS = {"images": images, "groupby": groupby, "signal": signal, "learn": learn}
 
 
 def main():

@@ -3,11 +3,11 @@
 
 After the first loop the program calls memomalloc_release() if the process has it (--release), or
 just goes on with small work for --pause seconds. Prints one line of JSON, KiB and ms: resident memory
-before the loop (after one warm-up step, which loads code and fills caches that stay), in the loop,
-then second by second, and the first step and the median of a second loop, where a stall would show.
+before anything ran, before the loop (after one warm-up step, which loads code and fills caches that
+stay; what the allocator kept of that step is given back first), in the loop, then second by second,
+and the first step and the median of a second loop, where a stall would show.
 """
 
-import ctypes
 import time
 
 import workload
@@ -16,10 +16,10 @@ from workload import measure
 
 def release():
     """Calls memomalloc_release(); False if this process does not have it."""
-    try:
-        ctypes.CDLL(None).memomalloc_release()
-    except AttributeError:
+    function = workload.library_function("memomalloc_release")
+    if function is None:
         return False
+    function()
     return True
 
 
@@ -48,17 +48,20 @@ def main():
     _, models = infer.import_torchvision()
     network = infer.build(models, arguments.model)
     images = torch.randn(arguments.batch, 3, 224, 224)
+    cold = measure.rss_kib()
     with torch.inference_mode():
         network(images)
+        release()
         first = measure.loop(lambda index: network(images), arguments.iterations, "first loop")
         released = release() if arguments.release else False
         levels = small_work(arguments.pause)
         second = measure.loop(lambda index: network(images), arguments.iterations, "second loop")
     measure.print_json({"model": arguments.model, "batch": arguments.batch, "released": released,
-                        "before_kib": first["rss_before_kib"], "in_loop_kib": first["steady_rss_kib"],
-                        "peak_kib": second["peak_rss_kib"], "after_kib": levels,
-                        "p50_ms": first["p50_ms"], "again_first_ms": second["first_ms"],
-                        "again_p50_ms": second["p50_ms"],
+                        "cold_kib": cold, "before_kib": first["rss_before_kib"],
+                        "in_loop_kib": first["steady_rss_kib"], "peak_rss_kib": second["peak_rss_kib"],
+                        "after_kib": levels, "p50_ms": first["p50_ms"],
+                        "again_first_ms": second["first_ms"], "again_p50_ms": second["p50_ms"],
+                        "checksum": first["checksum"],
                         "equal": first["checksum"] == second["checksum"]})
 
 

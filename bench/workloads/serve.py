@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""A server: threads that answer requests side by side, on the same or on different networks.
+"""A server: requests answered by threads side by side, or by one for changing networks and sizes.
 
 An iteration hands each thread --burst requests and waits for all; within it the threads drift as they
-like. With --alternate a single thread takes the networks and batch sizes in turn.
+like. With --alternate a single thread takes the networks and batch sizes in turn, --stay requests of
+one before it goes on to the next; the served share is then judged from the second turn of all on.
+With --random-sizes each request has 1 to 4 images of another size, 64 to --size pixels a side.
 """
 
 import queue
+import random
 import threading
 
 import workload
@@ -31,10 +34,21 @@ def alternating(torch, arguments):
     turns = requests(arguments)
 
     def step(index):
-        network, images = turns[index % len(turns)]
+        network, images = turns[index // arguments.stay % len(turns)]
         return network(images)
 
-    return step
+    return step, arguments.stay * len(turns)
+
+
+def random_sizes(torch, arguments):
+    network, _ = requests(arguments)[0]
+    dice = random.Random(arguments.seed)
+
+    def step(index):
+        side = dice.randint(64, arguments.size)
+        return network(torch.full((dice.randint(1, 4), 3, side, side), index / 1000))
+
+    return step, None
 
 
 def threaded(torch, arguments):
@@ -56,7 +70,7 @@ def threaded(torch, arguments):
             box.put(True)
         return [box.get() for box in outbox]
 
-    return step
+    return step, None
 
 
 def main():
@@ -67,11 +81,15 @@ def main():
     options.add_argument("--servers", type=int, default=2, help="threads (%(default)s)")
     options.add_argument("--burst", type=int, default=4, help="requests a turn (%(default)s)")
     options.add_argument("--alternate", action="store_true", help="one thread, requests in turn")
+    options.add_argument("--random-sizes", action="store_true", help="one thread, a new size each")
+    options.add_argument("--stay", type=int, default=1, help="with one of them (%(default)s)")
     arguments = options.parse_args()
     torch = workload.torch_for(arguments)
     with torch.inference_mode():
-        step = (alternating if arguments.alternate else threaded)(torch, arguments)
-        workload.run(step, arguments, "serve")
+        make = (random_sizes if arguments.random_sizes else
+                alternating if arguments.alternate else threaded)
+        step, settled = make(torch, arguments)
+        workload.run(step, arguments, "serve", settled)
 
 
 if __name__ == "__main__":

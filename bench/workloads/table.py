@@ -1,6 +1,7 @@
 """The one list of workloads: what bench/run.py and the documents name is a row here."""
 
 import dataclasses
+import re
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,6 +14,12 @@ class Workload:
     iterations: int  # of a full run; chosen for 5 to 15 s on two cores
     quick: int  # of a run with --quick
     environment: str = "torch"  # which Python environment: torch, or jax for JAX and TensorFlow
+
+    @property
+    def large_batch(self):
+        """Inference of a torchvision network on at least four images at once."""
+        batch = re.search(r"--batch (\d+)", self.arguments)
+        return self.program == "scripts/infer.py" and int(batch[1]) >= 4
 
 
 def _vision(name, model, batch, threads, iterations, quick):
@@ -45,9 +52,14 @@ WORKLOADS = (
     _program("serve_two_threads", "serve", "--servers 2", 40, 16),
     _program("serve_two_models", "serve", "--servers 2 --models resnet18,mobilenet_v2", 40, 16),
     _program("alternate_b1_b4", "serve", "--alternate --batches 1,4", 100, 40),
+    _program("alternate_rounds_b1_b4", "serve", "--alternate --batches 1,4 --stay 15", 120, 60),
     _program("numpy_images", "arrays", "--task images", 60, 30),
     _program("pandas_groupby", "arrays", "--task groupby", 60, 30),
+    _program("scipy_signal", "arrays", "--task signal", 60, 30),
     _program("sklearn_fit", "arrays", "--task learn", 60, 30),
+    _program("eager_resnet18_b4_t2", "modes", "--threads 2", 60, 24),
+    _program("torchscript_resnet18_b4_t2", "modes", "--mode script --threads 2", 60, 24),
+    _program("compile_resnet18_b4_t2", "modes", "--mode compile --threads 2", 60, 24),
     _program("onnxruntime_no_arena", "onnx_infer", "", 60, 30),
     _program("onnxruntime_arena", "onnx_infer", "--arena", 60, 30),
     _program("jax_perceptron", "jax_forward", "--threads 2", 100, 40, "jax"),
@@ -56,6 +68,12 @@ WORKLOADS = (
     _program("tensorflow_mobilenet_v2", "keras_forward", "--threads 2", 60, 30, "jax"),
     _program("tensorflow_no_pool", "keras_forward", "--no-pool --threads 2", 60, 30, "jax"),
 )
+
+# What every allocator is judged by: inference of several sizes, sequences, training, threads, arrays.
+SUITE = ("mobilenet_v2_b8_t1", "resnet50_b8_t2", "densenet121_b4_t2", "resnet18_b1_t1",
+         "squeezenet1_0_b4_t2", "deeplabv3_resnet50_b1_t2", "vit_b_16_b1_t2", "bert_base_b8_t2",
+         "gpt2_decode_t2", "train_resnet18_b16_t2", "train_embedding_t2", "serve_two_threads",
+         "numpy_images")
 
 # What stands for the whole where time is short: inference, sequences, training, threads, arrays.
 QUICK = ("mobilenet_v2_b8_t1", "resnet50_b8_t2", "resnet18_b1_t1", "train_resnet18_b16_t2",

@@ -1,0 +1,76 @@
+"""verdicts.py and memory_limit.py: what is judged met, and the search for the largest batch."""
+
+import argparse
+import pathlib
+import sys
+import unittest
+from unittest import mock
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import memory_limit
+import summary
+import verdicts
+
+
+def row(workload, allocator, p50=10.0, p99=11.0, faults=0, peak=1000, over=100):
+    return {"workload": workload, "allocator": allocator, "p50_ms": p50, "p99_ms": p99,
+            "faults_per_iteration_steady": faults, "peak_rss_kib": peak,
+            "steady_over_before_kib": over}
+
+
+def judged(*rows):
+    found = verdicts.lines(summary.Results(list(rows)), "ours", ["w"])
+    return [met for _, _, met in found], [measured for _, measured, _ in found]
+
+
+class Verdicts(unittest.TestCase):
+    def test_all_met(self):
+        met, _ = judged(row("w", "ours"), row("w", "glibc", 20, 22.1, 5000, 1000, 50),
+                        row("w", "tcmalloc", 11, 13, 3, 1100, 101))
+        self.assertEqual([True] * 7, met)
+
+    def test_each_line_fails_by_its_own_figure(self):
+        peer = row("w", "glibc", 10, 11, 500, 1000, 100)
+        calm = row("w", "calm", 10.3, 12, 0, 1000, 100)
+        for change, failing in (({"p50": 10.5, "p99": 11.5}, {0, 1, 2}), ({"p99": 11.5}, {1, 2, 3}),
+                                ({"peak": 1011}, {1, 2, 4}), ({"over": 101}, {1, 2, 5}),
+                                ({"faults": 11}, {1, 2, 6})):
+            met, _ = judged(row("w", "ours", **change), peer, calm)
+            self.assertEqual(failing, {line for line, ok in enumerate(met) if not ok}, change)
+
+    def test_rows_that_fall_short_are_named_worst_first(self):
+        _, measured = judged(row("w", "ours", 11), row("w", "glibc", 10),
+                             row("v", "ours", 12), row("v", "glibc", 10))
+        self.assertEqual("0 of 2 rows; v 1.20, w 1.10", measured[0])
+
+    def test_an_allocator_that_faults_is_no_measure_of_steady_memory(self):
+        met, measured = judged(row("w", "ours", over=100), row("w", "glibc", faults=500, over=1))
+        self.assertFalse(met[5])
+        self.assertEqual("0 of 0 rows", measured[5])
+
+
+class MemoryLimit(unittest.TestCase):
+    def largest(self, peak_of, limit=1000):
+        probed = []
+        with mock.patch.object(memory_limit, "peak_kib",
+                               lambda task, batch, allocator, arguments: peak_of(batch)):
+            found = memory_limit.largest("resnet50_inference", None, argparse.Namespace(limit=limit),
+                                         lambda batch, peak: probed.append(batch))
+        return found, probed
+
+    def test_finds_the_batch_on_a_line_in_few_probes(self):
+        (batch, peak), probed = self.largest(lambda n: 200_000 + 12_345 * n)
+        self.assertEqual((66, 200_000 + 12_345 * 66), (batch, peak))
+        self.assertLessEqual(len(probed), 4)
+
+    def test_finds_the_batch_where_the_first_probes_exceed_the_limit(self):
+        for best in (1, 7, 16, 20, 47):
+            (batch, _), _ = self.largest(lambda n, best=best: 900_000 if n <= best else None)
+            self.assertEqual(best, batch)
+
+    def test_says_zero_where_none_fits(self):
+        self.assertEqual((0, 0), self.largest(lambda n: None)[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
