@@ -184,6 +184,9 @@ void report() {
            << " % of large bytes served since serving began, slab " << now.slab_bytes
            << " of bound " << now.lower_bound_bytes << " bytes, " << served / 4096
            << " page faults avoided at most";
+    if (options.VERBOSE >= 2) {
+      print_fallbacks(now);
+    }
   }
   errno = saved;
 }

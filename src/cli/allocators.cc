@@ -82,6 +82,14 @@ Environment environment_of(const Allocator& allocator) {
   return environment;
 }
 
+std::string shell_words(const Allocator& allocator) {
+  std::string words;
+  for (const auto& [name, value] : environment_of(allocator)) {
+    words += (words.empty() ? "" : " ") + name + "=" + value.value_or("");
+  }
+  return words;
+}
+
 std::string describe_allocators() {
   std::string text;
   for (const Row& row : kRows) {

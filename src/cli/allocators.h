@@ -30,6 +30,9 @@ std::vector<std::string> allocator_names();
 // The environment that makes a command use it. Other allocators leave the user's LD_PRELOAD.
 Environment environment_of(const Allocator& allocator);
 
+// The same as words before a command in a shell: LD_PRELOAD=... NAME=VALUE...
+std::string shell_words(const Allocator& allocator);
+
 // The rows as text, a line each, for --help.
 std::string describe_allocators();
 

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +13,8 @@
 #include "src/cli/arguments.h"
 #include "src/cli/command.h"
 #include "src/cli/comparison.h"
+#include "src/cli/files.h"
+#include "src/cli/loader.h"
 #include "src/cli/temporary.h"
 
 namespace memo::cli {
@@ -32,6 +33,10 @@ std::optional<std::vector<Contestant>> choose(const CLI::App& app,
                                               const std::vector<std::string>& wanted) {
   const std::vector<Allocator> installed = installed_allocators();
   const std::vector<std::string> known = allocator_names();
+  if (wanted.empty() && find_own_library().empty()) {
+    complain(app, kLibraryMissing);
+    return std::nullopt;
+  }
   std::vector<Contestant> chosen;
   for (const Allocator& allocator : installed) {
     if (wanted.empty() || std::find(wanted.begin(), wanted.end(), allocator.name) != wanted.end()) {
@@ -51,6 +56,18 @@ std::optional<std::vector<Contestant>> choose(const CLI::App& app,
     }
   }
   return chosen;
+}
+
+// The rows of the table that do not compete: "jemalloc, tcmalloc".
+std::string left_out(const std::vector<Contestant>& contestants) {
+  std::string names;
+  for (const std::string& name : allocator_names()) {
+    if (std::none_of(contestants.begin(), contestants.end(),
+                     [&](const Contestant& c) { return c.allocator.name == name; })) {
+      names += (names.empty() ? "" : ", ") + name;
+    }
+  }
+  return names;
 }
 
 void show_progress(const std::string& what) {
@@ -109,15 +126,20 @@ int measure(const CLI::App& app, Comparison& comparison) {
                     ", " + contestant.allocator.name);
       const std::optional<Sample> sample = runner.run(contestant.allocator);
       if (!sample) {
-        return complain(app, "cannot run '" + comparison.command[0] + "': " + std::strerror(errno));
+        const int error = errno;
+        show_progress("");
+        return complain(app, describe_refusal(comparison.command[0], error));
       }
       if (sample->usage.exit_code != 0) {
         ++contestant.failures;
         contestant.last_failure = sample->usage.exit_code;
         show_progress("");
-        std::fprintf(stderr, "memomalloc compare: exit code %d under %s; its stderr:\n%s\n",
-                     sample->usage.exit_code, contestant.allocator.name.c_str(),
-                     runner.errors().c_str());
+        std::fprintf(stderr,
+                     "memomalloc compare: %s under %s; its stderr:\n%s\n"
+                     "Run it alone with %s to see more, or leave this row out with --allocators.\n",
+                     describe_exit(sample->usage.exit_code).c_str(),
+                     contestant.allocator.name.c_str(), runner.errors().c_str(),
+                     shell_words(contestant.allocator).c_str());
         if (round < 0) {
           return kNo;
         }
@@ -150,18 +172,16 @@ int compare(int argc, char** argv) {
   app.add_option("--warm-up", comparison.warm_ups, "runs before the measured ones")
       ->check(CLI::Range(0, 100))
       ->capture_default_str();
-  app.add_option("--csv", csv_path, "write every run to this file");
+  app.add_option("--csv", csv_path,
+                 "write every run to this file; scripts/plot_compare.py draws it")
+      ->type_name("FILE");
   app.add_flag("--json", json, "print JSON instead of the table");
   app.footer("Allocators and their exact settings:\n" + describe_allocators());
   if (auto code = parse_with_command(app, argc, argv, comparison.command)) {
     return *code;
   }
-  std::ofstream csv;
-  if (!csv_path.empty()) {
-    csv.open(csv_path);
-    if (!csv) {
-      return complain(app, csv_path + ": cannot be written: " + std::strerror(errno));
-    }
+  if (const std::string reason = csv_path.empty() ? "" : unwritable(csv_path); !reason.empty()) {
+    return complain(app, reason);
   }
   auto chosen = choose(app, wanted);
   if (!chosen) {
@@ -172,11 +192,18 @@ int compare(int argc, char** argv) {
   if (code == kBadInput || comparison.contestants[0].samples.empty()) {
     return code;
   }
-  csv << as_csv(comparison.contestants);
+  std::string error;
+  if (!csv_path.empty() && !write_text(csv_path, as_csv(comparison.contestants), error)) {
+    return complain(app, error);
+  }
   if (json) {
     std::printf("%s\n", as_json(comparison.contestants, comparison.command).dump(2).c_str());
   } else {
     std::fputs(as_table(comparison.contestants).c_str(), stdout);
+    if (const std::string names = left_out(comparison.contestants);
+        wanted.empty() && !names.empty()) {
+      std::printf("not installed, so left out: %s\n", names.c_str());
+    }
   }
   return code;
 }

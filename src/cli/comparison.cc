@@ -67,6 +67,21 @@ std::vector<double> values(const Contestant& contestant, const std::string& repo
   return all;
 }
 
+// All but those that were zero in every run, as major faults mostly are.
+std::vector<Quantity> quantities_to_show(const std::vector<Contestant>& contestants) {
+  std::vector<Quantity> shown;
+  for (const Quantity& quantity : kQuantities) {
+    for (const Contestant& contestant : contestants) {
+      const std::vector<double> all = values(contestant, quantity);
+      if (std::any_of(all.begin(), all.end(), [](double value) { return value != 0; })) {
+        shown.push_back(quantity);
+        break;
+      }
+    }
+  }
+  return shown;
+}
+
 std::string number(double value, int digits) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", digits, value);
@@ -144,7 +159,8 @@ std::map<std::string, double> last_json_numbers(const std::string& output) {
 std::string as_table(const std::vector<Contestant>& contestants) {
   std::vector<std::vector<std::string>> rows(1, {"allocator"});
   const std::set<std::string> names = reported_names(contestants);
-  for (const Quantity& quantity : kQuantities) {
+  const std::vector<Quantity> shown = quantities_to_show(contestants);
+  for (const Quantity& quantity : shown) {
     rows[0].emplace_back(quantity.heading);
   }
   rows[0].insert(rows[0].begin() + 2, "wall p99");
@@ -159,7 +175,7 @@ std::string as_table(const std::vector<Contestant>& contestants) {
       row[0] += " (" + std::to_string(contestant.failures) + " failed, last with exit code " +
                 std::to_string(contestant.last_failure) + ")";
     }
-    for (const Quantity& quantity : kQuantities) {
+    for (const Quantity& quantity : shown) {
       row.push_back(cell(values(contestant, quantity), quantity.scale, quantity.digits));
     }
     row.insert(row.begin() + 2, number(spread(values(contestant, kQuantities[0])).p99, 3));

@@ -71,8 +71,14 @@ Finding examine_learning(const json& statistics, std::int64_t allocations) {
                 megabytes(number(statistics, "lower_bound_bytes")),
             ""};
   }
-  return {Level::kFault, "learning",
-          "no period was found in " + std::to_string(allocations) + " large allocations",
+  const std::string none =
+      "no period was found in " + std::to_string(allocations) + " large allocations";
+  if (number(statistics, "served_bytes") > 0) {
+    return {Level::kNote, "learning", none + "; a pool of learned size serves them",
+            "that is all that can be done for threads that allocate in no fixed order; a loop of "
+            "few calls needs more iterations"};
+  }
+  return {Level::kFault, "learning", none,
           "run more iterations (4 or more of one shape); MEMOMALLOC_TRACE_FILE=trace.csv and "
           "`memomalloc "
           "analyze trace.csv` show what repeats"};

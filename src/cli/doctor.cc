@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -51,9 +50,8 @@ void examine_by_running(const std::vector<std::string>& command, const std::stri
   const double started = monotonic_seconds();
   const pid_t child = start(line);
   if (child < 0) {
-    findings.push_back({Level::kFault, "program",
-                        "cannot run '" + command[0] + "': " + std::strerror(errno),
-                        "check its name and its rights"});
+    findings.push_back({Level::kFault, "program", describe_refusal(command[0], errno),
+                        "then ask the doctor again"});
     return;
   }
   // A terminal's interrupt goes to the command too; the diagnosis follows when the command has
@@ -65,9 +63,8 @@ void examine_by_running(const std::vector<std::string>& command, const std::stri
   const std::set<std::string> mapped = watch_mapped_files(child);
   const Usage usage = wait_for(child, started);
   if (usage.exit_code != 0) {
-    findings.push_back({Level::kNote, "program",
-                        "it ended with exit code " + std::to_string(usage.exit_code),
-                        "see its messages above"});
+    findings.push_back({Level::kNote, "program", "it ended with " + describe_exit(usage.exit_code),
+                        "see its messages above; does it end so without the library too?"});
   }
   append(findings, examine_run(read_json_files(folder.path()), mapped));
 }
@@ -115,8 +112,10 @@ int doctor(int argc, char** argv) {
   }
   const Program program = find_program(command[0]);
   if (program.path.empty()) {
-    return complain(
-        app, "there is no program '" + command[0] + "'; give a path or a name that PATH holds");
+    // Not found, or found and not executable; a bare name is never the latter.
+    const bool refused =
+        command[0].find('/') != std::string::npos && access(command[0].c_str(), X_OK) != 0;
+    return complain(app, describe_refusal(command[0], refused ? errno : ENOENT));
   }
   std::vector<Finding> findings;
   const std::string library = find_own_library();

@@ -1,12 +1,16 @@
 // Reads and writes whole files. Cold.
 #include "src/cli/files.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+
+#include "src/io/replace_file.h"
 
 namespace memo::cli {
 namespace {
@@ -37,26 +41,42 @@ std::optional<std::string> read_text(const std::string& path, std::string& error
   return text;
 }
 
+std::string unwritable(const std::string& path) {
+  struct stat status{};
+  if (path.empty()) {
+    return "'': an output needs a name";
+  }
+  if (stat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) {
+      return path + ": is a folder; name a file in it";
+    }
+    return access(path.c_str(), W_OK) == 0
+               ? ""
+               : path + ": cannot be written: " + std::strerror(errno) + "; name another file";
+  }
+  std::string folder = std::filesystem::path(path).parent_path();
+  folder = folder.empty() ? "." : folder;
+  if (path == "-" || access(folder.c_str(), W_OK | X_OK) == 0) {
+    return "";
+  }
+  return path + ": cannot be made: " + std::strerror(errno) +
+         (errno == ENOENT ? "; make the folder first: mkdir -p " + folder
+                          : std::string("; name a file in another folder"));
+}
+
 bool write_text(const std::string& path, const std::string& text, std::string& error) {
   if (path == "-") {
     return std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   }
-  // A device or a pipe has no neighbour to be renamed from.
-  const std::string beside = path + "." + std::to_string(getpid()) + ".tmp";
-  const bool regular = !path.starts_with("/dev/");
-  const std::string& target = regular ? beside : path;
-  std::FILE* file = std::fopen(target.c_str(), "wb");
-  bool good = file != nullptr;
-  good = good && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  good = file != nullptr && std::fclose(file) == 0 && good;
-  good = good && (!regular || std::rename(beside.c_str(), path.c_str()) == 0);
-  if (!good) {
-    error = path + ": " + std::strerror(errno);
-    if (regular) {
-      std::remove(beside.c_str());
-    }
+  if (error = unwritable(path); !error.empty()) {
+    return false;
   }
-  return good;
+  const auto write = [&](int file) { return write_all(file, text.data(), text.size()); };
+  if (!replace_file(path.c_str(), write)) {
+    error = path + ": cannot be written: " + std::strerror(errno) + "; name another file";
+    return false;
+  }
+  return true;
 }
 
 }  // namespace memo::cli

@@ -10,6 +10,10 @@ namespace memo::cli {
 // be read.
 std::optional<std::string> read_text(const std::string& path, std::string& error);
 
+// "" if a file of this path can be made or replaced, else "path: reason" and what to do. To be
+// asked before work whose result would be lost.
+std::string unwritable(const std::string& path);
+
 // Writes the file whole or not at all: to a neighbour first, which then takes its name ("-" is
 // standard output). False, with `error` set, if that fails.
 bool write_text(const std::string& path, const std::string& text, std::string& error);

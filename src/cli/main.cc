@@ -1,7 +1,8 @@
 // `memomalloc`: finds the command in the table and runs it.
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <span>
+#include <string>
 #include <string_view>
 
 #include "src/cli/command.h"
@@ -31,7 +32,17 @@ void print_help(std::FILE* to) {
       to);
 }
 
-}  // namespace
+// words[0] is the command's name.
+int run_command(int count, char** words) {
+  for (const Command& command : kCommands) {
+    if (command.name == words[0]) {
+      return command.run(count, words);
+    }
+  }
+  std::fprintf(stderr, "memomalloc: there is no command '%s'; `memomalloc --help` lists them\n",
+               words[0]);
+  return kBadInput;
+}
 
 int main(int argc, char** argv) {
   if (argc < 2) {
@@ -40,6 +51,11 @@ int main(int argc, char** argv) {
   }
   const std::string_view name = argv[1];
   if (name == "--help" || name == "-h" || name == "help") {
+    if (argc > 2) {  // `help run` is `run --help`
+      std::string option = "--help";
+      char* words[] = {argv[2], option.data(), nullptr};
+      return run_command(2, words);
+    }
     print_help(stdout);
     return kDone;
   }
@@ -47,18 +63,18 @@ int main(int argc, char** argv) {
     std::puts("memomalloc " MEMO_VERSION);
     return kDone;
   }
-  for (const Command& command : kCommands) {
-    if (command.name == name) {
-      return command.run(argc - 1, argv + 1);
-    }
-  }
-  std::fprintf(stderr, "memomalloc: there is no command '%s'; `memomalloc --help` lists them\n",
-               argv[1]);
-  return kBadInput;
+  return run_command(argc - 1, argv + 1);
 }
 
+}  // namespace
 }  // namespace memo::cli
 
 int main(int argc, char** argv) {
-  return memo::cli::main(argc, argv);
+  const int code = memo::cli::main(argc, argv);
+  // A full disk or a closed pipe must not look like an empty answer.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    std::fprintf(stderr, "memomalloc: the output could not be written: %s\n", std::strerror(errno));
+    return code == memo::cli::kDone ? memo::cli::kBadInput : code;
+  }
+  return code;
 }

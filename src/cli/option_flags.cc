@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdint>
 
+#include "dsa/planner.h"
 #include "src/base/options.h"
 
 namespace memo::cli {
@@ -38,6 +39,13 @@ std::string check_number(const std::string& text, std::string_view units) {
       digits_end != text.begin() &&
       std::all_of(text.begin(), digits_end, [](unsigned char c) { return std::isdigit(c) != 0; });
   return good ? "" : "'" + text + "' is not a number" + (units.empty() ? "" : " (units: K, M, G)");
+}
+
+// Empty if `text` names a planner; else the complaint.
+std::string check_planner(const std::string& text) {
+  return dsa::find_planner(text) != nullptr
+             ? ""
+             : "there is no planner '" + text + "'; `memomalloc planners` lists them";
 }
 
 // What may follow an option of a type, and its complaint about anything else.
@@ -90,6 +98,9 @@ OptionFlags::OptionFlags(CLI::App& app) {
     CLI::Option* option = app.add_option(flag_of(name), values_[name], help);
     const Kind& kind = kind_of(row.type);
     option->type_name(kind.shown)->check(kind.check)->default_str(row.initial);
+    if (name == "PLANNER") {
+      option->check(CLI::Validator([](std::string& text) { return check_planner(text); }, ""));
+    }
   }
 }
 

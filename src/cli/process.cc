@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <sstream>
 
@@ -120,6 +122,37 @@ std::string find_in_path(const std::string& word) {
     }
   }
   return "";
+}
+
+std::string describe_refusal(const std::string& word, int error) {
+  struct stat status{};
+  const bool is_path = word.find('/') != std::string::npos;
+  const bool exists = is_path && stat(word.c_str(), &status) == 0;
+  const std::string quoted = "'" + word + "'";
+  if (exists && S_ISDIR(status.st_mode)) {
+    return quoted + " is a folder; name a program in it";
+  }
+  if (exists && access(word.c_str(), X_OK) != 0) {
+    return quoted + " is not executable; `chmod +x` makes it so, or put its interpreter before it";
+  }
+  if (exists && error == ENOENT) {
+    return quoted +
+           " names an interpreter or loader that is not there; `file` tells which, or see its "
+           "first line";
+  }
+  if (error == ENOENT) {
+    return "there is no program " + quoted +
+           (is_path ? "; check the path" : " in PATH; check its name, or give its path");
+  }
+  return "cannot run " + quoted + ": " + std::strerror(error) +
+         "; try it without `memomalloc` first";
+}
+
+std::string describe_exit(int exit_code) {
+  const int number = exit_code - 128;
+  const char* name = number > 0 && number < NSIG ? sigdescr_np(number) : nullptr;
+  return name != nullptr ? "signal " + std::to_string(number) + " (" + name + ")"
+                         : "exit code " + std::to_string(exit_code);
 }
 
 }  // namespace memo::cli

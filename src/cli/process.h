@@ -49,4 +49,10 @@ double monotonic_seconds();
 // Finds words[0] as execvp would; empty if there is none.
 std::string find_in_path(const std::string& word);
 
+// Why `word` could not be executed, given execvp's errno, and what to do about it.
+std::string describe_refusal(const std::string& word, int error);
+
+// "exit code 3", or "signal 11 (Segmentation fault)" for a code of 128 + 11.
+std::string describe_exit(int exit_code);
+
 }  // namespace memo::cli

@@ -1,17 +1,16 @@
 // `memomalloc replay`: a recorded trace through the allocator that this process runs with. Cold.
 #include <sys/resource.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <sstream>
 #include <string>
 
 #include "src/cli/arguments.h"
 #include "src/cli/command.h"
 #include "src/cli/comparison.h"
+#include "src/cli/files.h"
 #include "src/cli/replayer.h"
 
 namespace memo::cli {
@@ -38,7 +37,8 @@ nlohmann::json figures(const ReplayTrace& trace, const ReplayResult& result, con
           {"peak_rss_bytes", after.ru_maxrss * 1024L}};
 }
 
-void write_addresses(std::ofstream& file, const ReplayTrace& trace, const ReplayResult& result) {
+std::string addresses_csv(const ReplayTrace& trace, const ReplayResult& result) {
+  std::ostringstream file;
   file << "thread,size,address\n";
   for (const ReplayEvent& event : trace.events) {
     if (event.kind == TraceRow::Kind::kAllocate) {
@@ -46,6 +46,7 @@ void write_addresses(std::ofstream& file, const ReplayTrace& trace, const Replay
            << result.addresses[event.block] << '\n';
     }
   }
+  return file.str();
 }
 
 }  // namespace
@@ -77,24 +78,24 @@ int replay(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", error.c_str());
     return kBadInput;
   }
-  std::ofstream addresses;
-  if (!addresses_path.empty()) {
-    addresses.open(addresses_path);
-    if (!addresses) {
-      return complain(app, addresses_path + ": cannot be written: " + std::strerror(errno));
-    }
+  std::string error = addresses_path.empty() ? "" : unwritable(addresses_path);
+  if (!error.empty()) {
+    return complain(app, error);
   }
   const rusage before = usage_now();
   const ReplayResult result = replay_trace(trace, iterations, !no_touch);
   if (result.refused_bytes != 0) {
-    std::fprintf(stderr, "memomalloc replay: the allocator refused %llu bytes\n",
+    std::fprintf(stderr,
+                 "memomalloc replay: the allocator refused %llu bytes; is there a limit on memory "
+                 "(`ulimit -v`)?\n",
                  static_cast<unsigned long long>(result.refused_bytes));
     return kNo;
   }
-  std::printf("%s\n", figures(trace, result, before).dump().c_str());
-  if (addresses.is_open()) {
-    write_addresses(addresses, trace, result);
+  const std::string line = figures(trace, result, before).dump();
+  if (!addresses_path.empty() && !write_text(addresses_path, addresses_csv(trace, result), error)) {
+    return complain(app, error);
   }
+  std::printf("%s\n", line.c_str());
   return kDone;
 }
 

@@ -1,4 +1,5 @@
 // `memomalloc report`: a trace, or the statistics of a process, as one page. Cold.
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include "dsa/planner.h"
 #include "src/cli/arguments.h"
 #include "src/cli/command.h"
+#include "src/cli/files.h"
 #include "src/cli/report_page.h"
 
 namespace memo::cli {
@@ -34,7 +36,8 @@ using SiteNames = std::map<std::uint64_t, std::string>;
 std::string read_sites(const std::string& path, SiteNames& names) {
   std::ifstream file(path);
   if (!file) {
-    return path + ":0: cannot be opened: " + std::strerror(errno);
+    return path + ":0: cannot be opened: " + std::strerror(errno) +
+           "; the library writes it beside the trace";
   }
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
@@ -65,12 +68,14 @@ std::string read_inputs(const Request& request, Report& report, std::string& tra
       std::ifstream file(path);
       report.statistics = nlohmann::json::parse(file, nullptr, false);
       if (!report.statistics.is_object()) {
-        return path + ":1: this is not the JSON that MEMOMALLOC_STATS_FILE names";
+        return path +
+               ":1: this is not the whole JSON of a process' statistics; write it with `memomalloc "
+               "run --stats-file FILE -- COMMAND`";
       }
       continue;
     }
     if (!trace.empty()) {
-      return path + ":0: one trace is enough";
+      return path + ":0: this is a second trace, and a page holds one; make a page for each";
     }
     trace = path;
     Streams streams;
@@ -82,11 +87,30 @@ std::string read_inputs(const Request& request, Report& report, std::string& tra
   return "";
 }
 
-std::string write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  return file ? "" : path + ": cannot be written: " + std::strerror(errno);
+bool same_file(const std::string& left, const std::string& right) {
+  std::error_code ignored;
+  return left == right || std::filesystem::equivalent(left, right, ignored);
+}
+
+// "" if every output can be written and none is an input or another output, else the reason. Asked
+// before the work, so that a bad name costs nothing.
+std::string check_outputs(const Request& request) {
+  std::vector<std::string> taken = request.inputs;
+  taken.push_back(request.sites);
+  for (const auto* path : {&request.output, &request.chrome, &request.viz}) {
+    if (path->empty() && path != &request.output) {
+      continue;
+    }
+    if (std::string reason = unwritable(*path); !reason.empty()) {
+      return reason;
+    }
+    if (std::any_of(taken.begin(), taken.end(),
+                    [&](const std::string& other) { return same_file(*path, other); })) {
+      return *path + ": is named twice, and would be overwritten; name another file";
+    }
+    taken.push_back(*path);
+  }
+  return "";
 }
 
 void add_options(CLI::App& app, Request& request) {
@@ -123,7 +147,7 @@ int write_outputs(const CLI::App& app, const Request& request, const Report& rep
     files.emplace_back(request.viz, memory_viz_pickle(report.maps, report.site_name));
   }
   for (const auto& [path, text] : files) {
-    if (const std::string error = write_file(path, text); !error.empty()) {
+    if (std::string error; !write_text(path, text, error)) {
       return complain(app, error);
     }
     std::printf("%s\n", path.c_str());
@@ -148,6 +172,9 @@ int report(int argc, char** argv) {
   if (dsa::find_planner(request.model.planner) == nullptr) {
     return complain(app, "there is no planner '" + request.model.planner +
                              "'; `memomalloc planners` lists them");
+  }
+  if (const std::string reason = check_outputs(request); !reason.empty()) {
+    return complain(app, reason);
   }
   SiteNames names;
   Report report;

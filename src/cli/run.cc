@@ -1,12 +1,10 @@
 // `memomalloc run`: becomes the command, with the library preloaded and the variables set. Since
 // the process is replaced, signals and the exit code need no passing on. Cold.
+// A command that cannot be executed gives the codes that a shell, env and nohup give.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <deque>
 #include <string>
 #include <vector>
 
@@ -17,12 +15,19 @@
 #include "src/cli/process.h"
 
 namespace memo::cli {
+namespace {
+
+constexpr int kNotExecutable = 126;
+constexpr int kNotFound = 127;
+
+}  // namespace
 
 int run(int argc, char** argv) {
   CLI::App app(
       "Runs COMMAND with libmemomalloc preloaded, before anything that LD_PRELOAD already names. "
       "The\n"
-      "options set the MEMOMALLOC_ variable of the same name for it (see `memomalloc options`).");
+      "options set the MEMOMALLOC_ variable of the same name for it (see `memomalloc options`).\n"
+      "The exit code is COMMAND's; 126 if it cannot be executed, 127 if there is no such program.");
   OptionFlags flags(app);
   std::vector<std::string> command;
   if (auto code = parse_with_command(app, argc, argv, command)) {
@@ -42,8 +47,9 @@ int run(int argc, char** argv) {
   }
   words.push_back(nullptr);
   execvp(words[0], words.data());
-  return complain(app, "cannot run '" + command[0] + "': " + std::strerror(errno) +
-                           "; give a program's path or a name that PATH holds");
+  const int error = errno;
+  complain(app, describe_refusal(command[0], error));
+  return error == ENOENT ? kNotFound : kNotExecutable;
 }
 
 }  // namespace memo::cli

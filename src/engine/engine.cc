@@ -97,7 +97,7 @@ Lane* Engine::take_lane(const StackBounds& stack) {
         options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : os::physical_memory() / 2;
     shared_->plan_milliseconds = options_->PLAN_TIME;
     shared_->verbose = options_->VERBOSE;
-    shared_->huge_pages = options_->HUGEPAGES != Choice::kNever;
+    shared_->huge_pages = options_->HUGEPAGES;
     shared_->keep_trace = !options_->TRACE_FILE.empty();
     shared_->planner = options_->PLANNER.value;
     shared_->trim_next = host_.trim_next;

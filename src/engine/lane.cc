@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <string_view>
 
 #include "src/base/bits.h"
+#include "src/base/message.h"
 #include "src/base/os.h"
 
 namespace memo {
@@ -23,6 +26,18 @@ constexpr std::uint64_t kKeptBytes = 64ULL << 20;
 // the start more often than of a loop. glibc does so at the same size, always
 // (DEFAULT_MMAP_THRESHOLD_MAX).
 constexpr std::uint64_t kReturnedAtOnce = 32ULL << 20;
+
+// What each miss but kNone is counted as and called, in the order of Miss.
+struct Reason {
+  Counter Counters::* counter;
+  std::string_view name;
+};
+constexpr Reason kReasons[] = {{&Counters::fallback_size, "size"},
+                               {&Counters::fallback_order, "order"},
+                               {&Counters::fallback_alignment, "alignment"},
+                               {&Counters::fallback_occupied, "occupied"},
+                               {&Counters::fallback_unplanned, "unplanned"}};
+static_assert(std::size(kReasons) == static_cast<std::size_t>(Miss::kLeftOut));
 
 }  // namespace
 
@@ -76,11 +91,14 @@ void Lane::leave() {
   follower_ = Follower();
   mark_count_ = 0;
   stack_ = {};
-  phase_.store(Phase::kIdle, std::memory_order_release);
+  set_phase(Phase::kIdle);
 }
 
 void Lane::set_phase(Phase phase) {
-  phase_.store(phase, std::memory_order_release);
+  const Phase before = phase_.exchange(phase, std::memory_order_acq_rel);
+  if (shared_->verbose >= 2 && before != phase) {
+    Line() << "lane " << number_ << ": " << (phase == Phase::kReady ? "planned" : name_of(phase));
+  }
 }
 
 void* Lane::allocate(const Request& request) {
@@ -158,19 +176,11 @@ void Lane::count_fallback(std::uint64_t bytes, Counter& reason) {
 }
 
 void Lane::fall_back(const Request& request, Miss miss) {
-  switch (miss) {
-    case Miss::kNone:
-      return;
-    case Miss::kSize:
-      return count_fallback(request.size, counters.fallback_size);
-    case Miss::kOrder:
-      return count_fallback(request.size, counters.fallback_order);
-    case Miss::kAlignment:
-      return count_fallback(request.size, counters.fallback_alignment);
-    case Miss::kOccupied:
-      return count_fallback(request.size, counters.fallback_occupied);
-    case Miss::kLeftOut:
-      return count_fallback(request.size, counters.fallback_unplanned);
+  const Reason& reason = kReasons[static_cast<std::size_t>(miss) - 1];
+  count_fallback(request.size, counters.*reason.counter);
+  if (shared_->verbose >= 3) [[unlikely]] {
+    Line() << "lane " << number_ << ": " << request.size << " bytes not served near step "
+           << server_.position() << ": " << reason.name;
   }
 }
 

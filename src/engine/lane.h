@@ -21,6 +21,7 @@
 
 #include "src/base/counters.h"
 #include "src/base/guard.h"
+#include "src/base/options.h"
 #include "src/base/spin_lock.h"
 #include "src/engine/plan_store.h"
 #include "src/serve/pool.h"
@@ -52,7 +53,7 @@ struct Shared {
   std::uint64_t slab_limit = 0;
   std::uint64_t plan_milliseconds = 20;
   std::uint64_t verbose = 0;
-  bool huge_pages = true;
+  Choice huge_pages = Choice::kAuto;
   bool keep_trace = false;
   const char* planner = "portfolio";
   void (*trim_next)() = nullptr;  // gives back what the next allocator keeps

@@ -17,6 +17,13 @@ constexpr std::uint64_t kQuietNanoseconds = 4'000'000'000;
 constexpr std::uint64_t kAgeNanoseconds = 10'000'000'000;
 constexpr std::uint64_t kHugePage = 2ULL << 20;
 
+// Where the advice on huge pages ends in a slab of `height` bytes. By itself it covers whole huge
+// pages only, so that none is populated beyond the height; a slab's memory is committed in steps of
+// many huge pages, so that the last one is there to be had.
+std::uint64_t huge_end(Choice choice, std::uint64_t height) {
+  return choice == Choice::kAuto ? round_down(height, kHugePage) : round_up(height, kHugePage);
+}
+
 }  // namespace
 
 // The first call after memory was given back.
@@ -29,8 +36,7 @@ void Lane::wake() {
 }
 
 // Memory for a slab of `height` bytes. What learning left behind is given back first, so that the
-// two never add up; huge pages cover whole huge pages of the slab only, so that none is populated
-// beyond its height.
+// two never add up.
 bool Lane::open_slab(std::uint64_t height) {
   if (height <= slab_height_.load(std::memory_order_relaxed)) {
     shared_->pool.trim();
@@ -62,12 +68,15 @@ bool Lane::reserve_slab(std::uint64_t height) {
     shared_->slab_bytes.fetch_sub(more, std::memory_order_relaxed);
     return false;
   }
-  const std::uint64_t whole = round_down(height, kHugePage);
-  if (shared_->huge_pages && whole > 0) {
-    os::advise_huge(slab_space_->base(), whole, true);
+  const std::uint64_t advised = huge_end(shared_->huge_pages, height);
+  if (advised > 0) {
+    os::advise_huge(slab_space_->base(), advised, shared_->huge_pages != Choice::kNever);
   }
   slab_height_.store(height, std::memory_order_relaxed);
   tallest_ = std::max(tallest_.load(std::memory_order_relaxed), height);
+  if (shared_->verbose >= 2) {
+    Line() << "lane " << number_ << ": slab of " << height << " bytes taken";
+  }
   return true;
 }
 
@@ -78,12 +87,15 @@ void Lane::purge_slab() {
   }
   shared_->slab_bytes.fetch_sub(height, std::memory_order_relaxed);
   counters.released.add();
-  const std::uint64_t top = height / kGranule;
+  const std::uint64_t top = std::max(height, huge_end(shared_->huge_pages, height)) / kGranule;
   for (PageMap::Run run = slab_space_->pages.next_free(0, top); run.count != 0;
        run = slab_space_->pages.next_free(run.first + run.count, top)) {
     if (os::purge(slab_space_->address(run.first), run.count * kGranule)) {
       slab_space_->pages.mark_clean(run.first, run.count);
     }
+  }
+  if (shared_->verbose >= 2) {
+    Line() << "lane " << number_ << ": slab of " << height << " bytes given back";
   }
 }
 

@@ -40,6 +40,13 @@ using Number = unsigned long long;
 
 constexpr std::size_t kJsonRoom = 8192;
 
+constexpr std::string_view kFallback = "fallback_";
+
+// True for the counters of single reasons, as against fallback_allocations and fallback_bytes.
+constexpr bool is_reason(std::string_view counter) {
+  return counter.starts_with(kFallback) && !counter.ends_with("s");
+}
+
 }  // namespace
 
 std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size) {
@@ -54,13 +61,12 @@ std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size
   text.add(",\"since_serving\":{\"large_bytes\":%llu,\"served_bytes\":%llu},\"fallback\":{",
            static_cast<Number>(c.since_large_bytes.get()),
            static_cast<Number>(c.served_bytes.get()));
-  constexpr std::string_view kFallback = "fallback_";
   bool first = true;
-#define COUNTER(name, unit, help)                                                                  \
-  if (std::string_view(#name).starts_with(kFallback) && !std::string_view(#name).ends_with("s")) { \
-    text.add("%s\"%s\":%llu", first ? "" : ",", #name + kFallback.size(),                          \
-             static_cast<Number>(c.name.get()));                                                   \
-    first = false;                                                                                 \
+#define COUNTER(name, unit, help)                                         \
+  if (is_reason(#name)) {                                                 \
+    text.add("%s\"%s\":%llu", first ? "" : ",", #name + kFallback.size(), \
+             static_cast<Number>(c.name.get()));                          \
+    first = false;                                                        \
   }
 #include "src/base/counters.def"
 #undef COUNTER
@@ -86,6 +92,18 @@ void print_stats(const Snapshot& snapshot) {
   Line() << "plan_microseconds " << static_cast<std::uint64_t>(snapshot.plan_seconds * 1e6);
   Line() << "threads " << snapshot.threads;
 #define COUNTER(name, unit, help) Line() << #name " " << snapshot.counters.name.get();
+#include "src/base/counters.def"
+#undef COUNTER
+}
+
+void print_fallbacks(const Snapshot& snapshot) {
+  const auto print = [](std::string_view counter, std::uint64_t calls, std::string_view help) {
+    if (is_reason(counter) && calls != 0) {
+      Line() << "not served: " << counter.substr(kFallback.size()) << " " << calls << " (" << help
+             << ")";
+    }
+  };
+#define COUNTER(name, unit, help) print(#name, snapshot.counters.name.get(), help);
 #include "src/base/counters.def"
 #undef COUNTER
 }

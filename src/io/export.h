@@ -34,6 +34,9 @@ bool write_stats_file(const RecursionGuard&, const char* path, const Snapshot& s
 // Writes `name value` lines to stderr, each beginning with `memomalloc: `.
 void print_stats(const Snapshot& snapshot);
 
+// Writes a line to stderr for each reason for which allocations fell back.
+void print_fallbacks(const Snapshot& snapshot);
+
 // Writes the events of all recorders (made with stamps) in the order in which they happened; the
 // thread is the recorder's number. False, with errno, if that fails.
 bool write_trace(const RecursionGuard&, const char* path,

@@ -69,7 +69,7 @@ class Reader {
 };
 
 bool read_file(const char* path, std::vector<char>& bytes) {
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) {
     return false;
   }

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <string_view>
 
 namespace memo {
 
@@ -26,11 +28,38 @@ inline bool write_all(int file, const void* data, std::size_t size) {
   return true;
 }
 
+// True for devices, pipes and what /dev and /proc name: a file must not take their place.
+inline bool is_no_file(const char* path) {
+  const std::string_view name = path;
+  struct stat status{};
+  return (name.starts_with("/dev/") && !name.starts_with("/dev/shm/")) ||
+         name.starts_with("/proc/") ||
+         (lstat(path, &status) == 0 && (S_ISCHR(status.st_mode) || S_ISFIFO(status.st_mode)));
+}
+
+// Runs write_to(file) on the device or pipe itself. One that nobody reads is not waited for.
+template <typename Write>
+bool write_in_place(const char* path, Write&& write_to) {
+  const int file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  if (file < 0) {
+    return false;
+  }
+  fcntl(file, F_SETFL, O_APPEND);
+  const bool good = write_to(file);
+  const int reason = errno;
+  const bool closed = close(file) == 0;
+  errno = good ? errno : reason;
+  return good && closed;
+}
+
 // Runs write_to(file) on a new file beside `path`, then renames it to `path`. A symbolic link at
-// `path` is replaced, not followed. False with errno, and nothing left behind, if any of that
-// fails.
+// `path` is replaced, not followed; a device or a pipe is written to. False with errno, and nothing
+// left behind, if any of that fails.
 template <typename Write>
 bool replace_file(const char* path, Write&& write_to) {
+  if (is_no_file(path)) {
+    return write_in_place(path, write_to);
+  }
   char fresh[4096];
   const int length =
       std::snprintf(fresh, sizeof fresh, "%s.%d.tmp", path, static_cast<int>(getpid()));

@@ -4,8 +4,6 @@
 
 #include <cxxabi.h>
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <cinttypes>
 #include <cstdio>
@@ -13,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "src/io/replace_file.h"
 #include "src/trace/site_log.h"
 
 namespace memo {
@@ -76,6 +75,9 @@ std::string describe(const Site& site) {
 }  // namespace
 
 bool write_sites(const RecursionGuard&, const char* trace) noexcept {
+  if (is_no_file(trace)) {
+    return true;  // a device or a pipe has no neighbour
+  }
   try {
     std::string text = "site,symbol\n";
     std::uint32_t count = 0;
@@ -88,10 +90,8 @@ bool write_sites(const RecursionGuard&, const char* trace) noexcept {
       }
     }
     const std::string path = std::string(trace) + ".sites";
-    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    const bool good =
-        file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-    return file >= 0 && close(file) == 0 && good;
+    return replace_file(path.c_str(),
+                        [&](int file) { return write_all(file, text.data(), text.size()); });
   } catch (...) {
     return false;  // no memory: the trace is there all the same
   }

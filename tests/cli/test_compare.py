@@ -42,16 +42,6 @@ class Compare(unittest.TestCase):
         self.assertIn("why", process.stderr)
         self.assertEqual("", process.stdout)
 
-    def test_wrong_uses_say_what_to_do(self):
-        for words, advice in ((["--allocators", "nothing", "--", "true"], "--help lists them"),
-                              (["--runs", "0", "--", "true"], "--help"),
-                              (["--csv", "/no/such/folder/x", "--", "true"], "cannot be written"),
-                              (["--", "/no/such/program"], "cannot run"), ([], "Put it after `--`")):
-            with self.subTest(words=words):
-                process = memomalloc("compare", *words)
-                self.assertEqual(2, process.returncode)
-                self.assertIn(advice, process.stderr)
-
 
 if __name__ == "__main__":
     unittest.main()

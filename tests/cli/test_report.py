@@ -113,22 +113,6 @@ class Files(ReportCase):
                 del alive[event["addr"]]
         self.assertEqual({}, alive)
 
-    def test_wrong_uses_say_what_to_do(self):
-        bad = self.folder / "bad.csv"
-        bad.write_text("op,thread,block,size,alignment,site\nmalloc,0,0,x,1,0\n")
-        broken = self.folder / "broken.json"
-        broken.write_text("{\"pid\": ")
-        sites = self.folder / "sites.csv"
-        sites.write_text("zz,name\n")
-        for words, advice in (([bad], f"{bad}:2: "), ([broken], "MEMOMALLOC_STATS_FILE"),
-                              ([MOBILENET, MOBILENET], "one trace is enough"), ([], "--help"),
-                              ([MOBILENET, "--planner", "none"], "memomalloc planners"),
-                              ([MOBILENET, "--sites", sites], f"{sites}:1: "),
-                              (["/no/such.csv"], "/no/such.csv:0: ")):
-            with self.subTest(words=words):
-                self.assertIn(advice, self.report(*words, code=2).stderr)
-                self.assertFalse((self.folder / "report.html").exists())
-
 
 @unittest.skipUnless(PROGRAM, "skipped: chromium is not installed")
 class Page(ReportCase):

@@ -47,7 +47,6 @@ class Run(unittest.TestCase):
                               (["run", "--threshold", "3X", "--", "true"], "units: K, M, G"),
                               (["run", "--hugepages", "maybe", "--", "true"], "auto"),
                               (["run", "--no-such", "--", "true"], "--help"),
-                              (["run", "--", "/no/such/program"], "give a program's path"),
                               (["no-such"], "--help"),
                               ([], "usage:")):
             with self.subTest(words=words):

@@ -41,6 +41,7 @@ def outputs_that_cannot_be_written(context):
                      folder + "/" + "n" * 300):
             for variable in OUTPUTS:
                 program_survives(context, with_settings((variable, path)), lines=2)
+    expect(not os.path.isfile("/dev/full"), "a file has taken the place of a device")
 
 
 def outputs_are_written(context):

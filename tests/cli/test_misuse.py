@@ -1,0 +1,150 @@
+"""Wrong uses of every command: the exit code, and a message that says what to do next."""
+
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from support import COMMAND, GOLDEN, json_of, memomalloc
+
+TRACE = GOLDEN / "traces/mobilenet_v2_b8.csv.gz"
+KILLED = ("sh", "-c", "kill -9 $$")
+
+
+class Misuse(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        for name, text in (("empty.csv", ""), ("data", "text"), ("bad.csv", "op,thread,block,size,alignment,site\nmalloc,0,0,x,1,0\n"), ("cut.json", '{"pid": 1,'),
+                           ("trace.csv", "op,thread,block,size,alignment,site\nmalloc,0,0,100000,1,0\n"),
+                           ("lost", "#!/no/such/interpreter\n")):
+            (self.folder / name).write_text(text)
+        (self.folder / "lost").chmod(0o755)
+        (self.folder / "cut.csv.gz").write_bytes(TRACE.read_bytes()[:5000])
+        (self.folder / "inner").mkdir()
+
+    def files(self):
+        return {path.name: path.read_bytes() for path in self.folder.iterdir() if path.is_file()}
+
+    def refused(self, code, advice, *words):
+        """The command exits with `code`, says `advice`, prints nothing and leaves every file as it was."""
+        with self.subTest(words=words):
+            before = self.files()
+            process = memomalloc(*words, cwd=self.folder)
+            self.assertEqual((code, ""), (process.returncode, process.stdout), process.stderr)
+            self.assertIn(advice, process.stderr)
+            self.assertEqual(before, self.files())
+
+    def test_commands_that_cannot_be_run(self):
+        for name, code, advice in (("no-such-program", 127, "in PATH; check its name"),
+                                   ("./no-such", 127, "check the path"), ("./data", 126, "chmod +x"),
+                                   ("./inner", 126, "name a program in it"), ("./lost", 127, "interpreter")):
+            self.refused(code, advice, "run", "--", name)
+            for command in (("doctor",), ("compare", "--allocators", "glibc")):
+                self.refused(2, advice, *command, "--", name)
+
+    def test_a_killed_command(self):
+        shell = subprocess.run(["sh", "-c", f"{COMMAND} run -- sh -c 'kill -9 $$'; echo $?"], capture_output=True, text=True)
+        self.assertEqual("137\n", shell.stdout)
+        self.refused(1, "signal 9 (Killed) under glibc", "compare", "--allocators", "glibc", "--", *KILLED)
+        process = memomalloc("doctor", "--json", "--", *KILLED)
+        self.assertEqual(1, process.returncode)
+        self.assertIn("it ended with signal 9 (Killed)", [found["what"] for found in json_of(process)["findings"]])
+
+    def test_run(self):
+        self.refused(2, "memomalloc planners", "run", "--planner", "nobody", "--", "true")
+        self.refused(2, "memomalloc run --help", "run", "--threshold", "--", "true")
+
+    def test_replay(self):
+        for words, advice in ((("missing.csv",), "memomalloc run --trace-file"), (("empty.csv",), "memomalloc run --trace-file"),
+                              (("data",), "memomalloc run --trace-file"), (("inner",), "directory"),
+                              (("cut.csv.gz",), "cut short"), ((), "--help"), (("trace.csv", "--iterations", "0"), "--help"),
+                              (("trace.csv", "--addresses", "inner"), "name a file in it"),
+                              (("trace.csv", "--addresses", "no/such"), "mkdir -p no")):
+            self.refused(2, advice, "replay", *words)
+
+    def test_report(self):
+        for words, advice in ((("missing.csv",), "memomalloc run --trace-file"), (("empty.csv",), "memomalloc run --trace-file"),
+                              (("inner",), "directory"), (("cut.csv.gz",), "cut short"),
+                              (("cut.json",), "memomalloc run --stats-file"), (("trace.csv", "trace.csv"), "a page for each"),
+                              (("trace.csv", "-o", "inner"), "name a file in it"), (("trace.csv", "-o", "no/x"), "mkdir -p no"),
+                              (("trace.csv", "-o", "trace.csv"), "would be overwritten"),
+                              (("trace.csv", "-o", "inner/../trace.csv"), "would be overwritten"),
+                              (("trace.csv", "--chrome-trace", "report.html"), "would be overwritten"),
+                              (("trace.csv", "--planner", "nobody"), "memomalloc planners"),
+                              (("trace.csv", "--sites", "missing"), "beside the trace"),
+                              (("trace.csv", "--sites", "data"), "data:1: expected a stack hash"), ((), "--help"),
+                              (("bad.csv",), "bad.csv:2: ")):
+            self.refused(2, advice, "report", *words)
+
+    def test_a_page_is_replaced_whole_and_a_full_disk_is_told(self):
+        page = self.folder / "page.html"
+        page.write_text("old")
+        self.assertEqual(0, memomalloc("report", TRACE, "-o", page, "--no-glibc").returncode)
+        self.assertTrue(page.read_text().startswith("<!DOCTYPE html>"))
+        if pathlib.Path("/dev/full").is_char_device():
+            process = memomalloc("report", TRACE, "-o", "/dev/full", "--no-glibc")
+            self.assertEqual((2, ""), (process.returncode, process.stdout))
+            self.assertIn("No space left", process.stderr)
+            with open("/dev/full", "w", encoding="ascii") as full:
+                process = subprocess.run([COMMAND, "options"], stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(2, process.returncode)
+            self.assertIn("could not be written", process.stderr)
+
+    def test_outputs_that_are_no_files_are_not_replaced(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
+            self.assertEqual(0, memomalloc("report", self.folder / "trace.csv", "-o", pipe, "--no-glibc").returncode)
+            self.assertTrue(reader.communicate(timeout=30)[0].startswith("<!DOCTYPE html>"))
+        self.assertTrue(stat.S_ISFIFO(pipe.stat().st_mode))
+
+    def test_reports_of_the_library_do_not_replace_devices_and_pipes(self):
+        for option in ("--stats-file", "--trace-file"):
+            pipe = self.folder / option
+            os.mkfifo(pipe)
+            with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
+                process = memomalloc("run", option, pipe, "--", sys.executable, "-c",
+                                     "blocks = [bytearray(100000) for _ in range(100)]")
+                self.assertEqual((0, ""), (process.returncode, process.stderr))
+                self.assertRegex(reader.communicate(timeout=30)[0], r"^(\{|op,thread)")
+            self.assertTrue(stat.S_ISFIFO(pipe.stat().st_mode))
+            self.assertFalse(pipe.with_name(pipe.name + ".sites").exists())
+        # A pipe that nobody reads keeps no program from ending.
+        process = memomalloc("run", "--stats-file", pipe, "--", sys.executable, "-c", "bytearray(100000)", timeout=30)
+        self.assertIn("cannot write", process.stderr)
+
+    def test_compare(self):
+        for words, advice in ((("--csv", "inner", "--", "true"), "name a file in it"),
+                              (("--csv", "no/such.csv", "--", "true"), "mkdir -p no"),
+                              (("--allocators", "nobody", "--", "true"), "--help lists them"), ((), "Put it after `--`"),
+                              (("--runs", "0", "--", "true"), "--help")):
+            self.refused(2, advice, "compare", *words)
+        self.refused(1, "LD_PRELOAD=", "compare", "--allocators", "memomalloc", "--csv", "runs.csv", "--", "false")
+
+    def test_names(self):
+        self.refused(2, "memomalloc --help", "no-such")
+        self.refused(2, "memomalloc --help", "help", "no-such")
+        self.refused(2, "memomalloc options --help", "options", "surplus")
+        self.assertEqual(memomalloc("run", "--help").stdout, memomalloc("help", "run").stdout)
+
+    def test_the_command_without_its_library(self):
+        copy = self.folder / "memomalloc"
+        shutil.copy(COMMAND, copy)
+
+        def alone(*words):
+            return subprocess.run([copy, *words], capture_output=True, text=True)
+
+        if alone("run", "--", "true").returncode == 0:
+            self.skipTest("skipped: the loader knows a libmemomalloc.so.1 that is installed")
+        for words, code in ((("run",), 2), (("compare",), 2), (("doctor",), 1)):
+            process = alone(*words, "--", "true")
+            self.assertEqual(code, process.returncode, words)
+            self.assertIn("make install", process.stderr + process.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
