@@ -17,7 +17,7 @@
 namespace memo {
 namespace {
 
-constexpr int kShownFrames = 4;
+constexpr int kShownFrames = 8;  // with fewer, different callers of torch's allocator look alike
 
 std::string_view file_name(const Dl_info& module) {
   const std::string_view path = module.dli_fname != nullptr ? module.dli_fname : "?";
@@ -52,6 +52,7 @@ std::string place_of(const void* address, const Dl_info& module) {
 std::string describe(const Site& site) {
   std::string symbols;
   std::string place;
+  std::string before;
   int shown = 0;
   for (const void* frame : site.frames) {
     if (frame == nullptr || shown == kShownFrames) {
@@ -64,7 +65,11 @@ std::string describe(const Site& site) {
       continue;
     }
     if (module.dli_sname != nullptr) {
-      symbols += (shown++ > 0 ? " < " : "") + symbol_of(module);
+      const std::string name = symbol_of(module);
+      if (name != before) {  // overloads that call each other have one name
+        symbols += (shown++ > 0 ? " < " : "") + name;
+      }
+      before = name;
     } else if (place.empty()) {
       place = place_of(call, module);
     }

@@ -36,6 +36,14 @@ function prepare(canvas) {
   return {context, width, height};
 }
 
+// Text on a plate of the page's colour, so that it can be read on any block.
+function drawLabel(context, text, x, y) {
+  context.fillStyle = style("--paper");
+  context.fillRect(x - 3, y - 12, context.measureText(text).width + 6, 16);
+  context.fillStyle = style("--ink");
+  context.fillText(text, x, y);
+}
+
 async function save(id, name, type) {
   const packed = Uint8Array.from(atob(byId(id).textContent), (letter) => letter.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));

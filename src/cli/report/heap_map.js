@@ -94,9 +94,9 @@ class HeapMap {
       context.fillRect(left, top, Math.max(w - (w > 4 ? 0.5 : 0), 0.7), Math.max(h - (h > 4 ? 0.5 : 0), 0.7));
     }
     context.globalAlpha = 1;
-    context.fillStyle = style("--soft");
-    context.fillText(bytes(Math.round(this.y1)), 4, 13);
-    context.fillText(bytes(Math.max(0, Math.round(this.y0))), 4, height - 5);
+    for (const [value, y] of [[this.y1, 14], [Math.max(0, this.y0), height - 5]]) {
+      drawLabel(context, bytes(Math.round(value)), 4, y);
+    }
   }
 }
 

@@ -56,7 +56,7 @@ function fillStatistics(statistics, reasons) {
       ? Object.entries(value).map(([inner, number]) => [`${name}.${inner}`, number])
       : typeof value === "object" || name.startsWith("fallback_") ? [] : [[name, value]]);
   fillTable(byId("counters"), ["statistic", "value"], flat.map(([name, value]) => ({
-    cells: [name, typeof value !== "number" ? String(value)
+    cells: [name, typeof value !== "number" || name === "pid" ? String(value)
                   : /bytes/.test(name) ? `${bytes(value)} (${count(value)})` : value.toLocaleString("en", {maximumFractionDigits: 6})],
   })));
 }
