@@ -1,26 +1,39 @@
 // Beam search: the most promising few downsets of each size, all closed eagerly, until all nodes
-// have run.
+// have run. The beams are leaves of one tree of steps; a runner goes from leaf to leaf by taking
+// back and running the nodes between them, which are few, so that the work does not grow with the
+// graph.
 #include <algorithm>
 #include <random>
+#include <tuple>
 #include <unordered_set>
 
 #include "scheduler/closure.h"
-#include "scheduler/eager.h"
 #include "scheduler/strategies.h"
 
 namespace schedule {
 namespace {
 
-// Work per step is width x (nodes + storages) for copying; widths beyond this would take too long.
-constexpr double kCopiesPerSecond = 2e8;
 constexpr std::size_t kWidest = 4096;
+constexpr std::size_t kGrowth = 4;  // of the width from run to run
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+// With more ready nodes than that, looking for groups in each state costs more than it gives: found
+// by trial on graphs of 10^4 and 10^5 nodes.
+constexpr std::size_t kReadyForGroups = 48;
+
+using StepId = std::uint32_t;
+
+// The node that a beam ran last, and what it ran before.
+struct Step {
+  StepId before;
+  NodeId node;
+  std::uint32_t depth;
+};
 
 struct Beam {
-  Runner runner;
-  std::vector<NodeId> ready;
-  Order order;
-  Bytes peak = 0;
-  std::uint64_t hash = 0;  // of the set of nodes: exclusive or of a random word per node
+  ReadyRunner runner;
+  StepId last;
+  Bytes peak;
+  std::uint64_t hash;  // of the set of nodes: exclusive or of a random word per node
 };
 
 struct Child {
@@ -33,114 +46,193 @@ struct Child {
 
 class BeamSearch {
  public:
-  explicit BeamSearch(Search& search)
+  BeamSearch(Search& search, std::size_t width)
       : search_(search),
         problem_(search.problem),
+        width_(width),
         closure_(problem_),
         random_(search.seed),
         words_(static_cast<std::size_t>(problem_.nodes())) {
     for (std::uint64_t& word : words_) {
       word = random_();
     }
+    steps_.push_back({0, kNoNode, 0});
   }
 
-  // Answers false if the time was up or nothing below the incumbent was in reach.
-  bool run(std::size_t width) {
-    std::vector<Beam> beams(1, Beam{Runner(problem_), {}, {}, 0, 0});
-    for (NodeId n = 0; n < problem_.nodes(); ++n) {
-      if (beams[0].runner.ready(n)) {
-        beams[0].ready.push_back(n);
-      }
-    }
-    close(beams[0]);
-    while (!beams.empty()) {
-      std::vector<Beam> next;
-      for (const Child& child : best_children(beams, width)) {
-        if (search_.over()) {
-          return false;
-        }
-        Beam beam = beams[child.parent];
-        step(beam, child.node);
-        close(beam);
-        if (beam.ready.empty()) {
-          search_.incumbent.offer(beam.order, peak_of(problem_, beam.order), "beam");
+  // Offers the first beam that arrives. Answers false if the time was up or nothing below the
+  // incumbent was in reach.
+  bool run() {
+    beams_.push_back({ReadyRunner(problem_), 0, 0, 0});
+    close(beams_[0]);
+    std::vector<std::size_t> alive{0};
+    while (!alive.empty()) {
+      for (const std::size_t b : alive) {
+        if (beams_[b].runner.ready().empty()) {
+          finish(beams_[b]);
           return true;
         }
-        next.push_back(std::move(beam));
       }
-      beams = std::move(next);
+      if (search_.over()) {
+        return false;
+      }
+      alive = advance(best_children(alive));
     }
     return false;
   }
 
  private:
-  std::vector<Child> best_children(const std::vector<Beam>& beams, std::size_t width) {
+  std::vector<Child> best_children(const std::vector<std::size_t>& alive) {
     std::vector<Child> children;
-    for (std::size_t b = 0; b < beams.size(); ++b) {
-      for (const NodeId n : beams[b].ready) {
-        const Runner& runner = beams[b].runner;
-        const Bytes peak = std::max(beams[b].peak, runner.while_running(n));
+    for (const std::size_t b : alive) {
+      const Beam& beam = beams_[b];
+      for (const NodeId n : beam.runner.ready()) {
+        const Bytes peak = std::max(beam.peak, beam.runner->while_running(n));
         if (peak < search_.incumbent.peak()) {
-          children.push_back({peak, runner.level() + runner.change(n), b, n,
-                              beams[b].hash ^ words_[static_cast<std::size_t>(n)]});
+          children.push_back({peak, beam.runner->level() + beam.runner->change(n), b, n,
+                              beam.hash ^ words_[static_cast<std::size_t>(n)]});
         }
       }
     }
-    std::stable_sort(children.begin(), children.end(), [](const Child& a, const Child& b) {
-      return a.peak != b.peak ? a.peak < b.peak : a.level < b.level;
-    });
+    const auto better = [](const Child& a, const Child& b) {
+      return std::tie(a.peak, a.level, a.parent, a.node) <
+             std::tie(b.peak, b.level, b.parent, b.node);
+    };
+    // Twins, which reach one set by two ways, are at most as many as there are beams for each
+    // child.
+    const std::size_t enough = std::min(children.size(), width_ * alive.size());
+    std::partial_sort(children.begin(), children.begin() + static_cast<std::ptrdiff_t>(enough),
+                      children.end(), better);
+    children.resize(enough);
     std::unordered_set<std::uint64_t> seen;
     std::erase_if(children, [&](const Child& c) { return !seen.insert(c.hash).second; });
-    if (children.size() > width) {
-      children.resize(width);
+    if (children.size() > width_) {
+      children.resize(width_);
     }
     return children;
   }
 
-  void step(Beam& beam, NodeId n) {
-    beam.peak = std::max(beam.peak, beam.runner.while_running(n));
-    beam.runner.run(n);
-    beam.order.push_back(n);
-    beam.hash ^= words_[static_cast<std::size_t>(n)];
-    beam.ready.erase(std::find(beam.ready.begin(), beam.ready.end(), n));
-    for (const NodeId succ : problem_.succs[n]) {
-      if (beam.runner.ready(succ)) {
-        beam.ready.push_back(succ);
+  // Runs each child's node: the first child of a beam in the beam's own place, the others in places
+  // whose beams have no child, or in new ones. Answers the places in use.
+  std::vector<std::size_t> advance(const std::vector<Child>& children) {
+    std::vector<bool> kept(beams_.size());
+    std::vector<std::size_t> later;
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      if (kept[children[i].parent]) {
+        later.push_back(i);
+      }
+      kept[children[i].parent] = true;
+    }
+    std::vector<std::size_t> places;
+    std::size_t unused = 0;
+    for (const std::size_t i : later) {
+      while (unused < kept.size() && kept[unused]) {
+        ++unused;
+      }
+      if (unused < kept.size()) {
+        go_to(beams_[unused], beams_[children[i].parent]);
+        kept[unused] = true;
+        places.push_back(unused);
+      } else {
+        beams_.push_back(Beam(beams_[children[i].parent]));
+        places.push_back(beams_.size() - 1);
       }
     }
+    std::vector<bool> ran(children.size());
+    std::vector<std::size_t> alive = places;
+    for (std::size_t k = 0; k < later.size(); ++k) {
+      run_child(beams_[places[k]], children[later[k]]);
+      ran[later[k]] = true;
+    }
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      if (!ran[i]) {
+        run_child(beams_[children[i].parent], children[i]);
+        alive.push_back(children[i].parent);
+      }
+    }
+    return alive;
+  }
+
+  // Brings a beam to another one's state: back to where the two parted, then along the other's way.
+  void go_to(Beam& beam, const Beam& other) {
+    std::vector<NodeId>& way = path_;
+    way.clear();
+    StepId from = beam.last;
+    for (StepId to = other.last; from != to;) {
+      if (steps_[from].depth > steps_[to].depth) {
+        beam.runner.undo(steps_[from].node);
+        from = steps_[from].before;
+      } else {
+        way.push_back(steps_[to].node);
+        to = steps_[to].before;
+      }
+    }
+    std::for_each(way.rbegin(), way.rend(), [&](NodeId n) { beam.runner.run(n); });
+    beam.last = other.last;
+    beam.peak = other.peak;
+    beam.hash = other.hash;
+  }
+
+  void record(Beam& beam, NodeId n) {
+    steps_.push_back({beam.last, n, steps_[beam.last].depth + 1});
+    beam.last = static_cast<StepId>(steps_.size() - 1);
+    beam.hash ^= words_[static_cast<std::size_t>(n)];
+  }
+
+  void run_child(Beam& beam, const Child& child) {
+    beam.peak = child.peak;
+    beam.runner.run(child.node);
+    record(beam, child.node);
+    close(beam);
   }
 
   void close(Beam& beam) {
     path_.clear();
-    closure_.close(beam.runner, std::max(beam.peak, search_.incumbent.bound()), beam.ready, path_);
-    for (const NodeId n : path_) {
-      beam.order.push_back(n);
-      beam.hash ^= words_[static_cast<std::size_t>(n)];
-    }
     // The closure stays under its limit, which no order's peak can be below.
     beam.peak = std::max(beam.peak, search_.incumbent.bound());
+    if (beam.runner.ready().size() > kReadyForGroups) {
+      closure_.close_single(beam.runner, beam.peak, path_);
+    } else {
+      closure_.close(beam.runner, beam.peak, path_);
+    }
+    for (const NodeId n : path_) {
+      record(beam, n);
+    }
+  }
+
+  void finish(const Beam& beam) {
+    Order order;
+    for (StepId step = beam.last; step != 0; step = steps_[step].before) {
+      order.push_back(steps_[step].node);
+    }
+    std::reverse(order.begin(), order.end());
+    search_.incumbent.offer(order, peak_of(problem_, order), "beam");
   }
 
   Search& search_;
   const Problem& problem_;
+  std::size_t width_;
   Closure closure_;
   std::mt19937_64 random_;
   std::vector<std::uint64_t> words_;
+  std::vector<Step> steps_;  // of all beams there have been; the first is the root
+  std::vector<Beam> beams_;
   std::vector<NodeId> path_;
 };
 
 }  // namespace
 
 void run_beam(Search& search) {
-  const double state = static_cast<double>(search.problem.nodes()) +
-                       static_cast<double>(search.problem.storages.size());
-  const double steps = static_cast<double>(search.problem.nodes());
-  for (std::size_t width = 1; width <= kWidest && !search.over(); width *= 4) {
-    const double seconds = static_cast<double>(width) * state * steps / kCopiesPerSecond;
-    if (seconds > search.deadline.seconds_left()) {
+  const auto nodes = static_cast<std::size_t>(search.problem.nodes());
+  const std::size_t bytes = nodes * (3 * sizeof(NodeId) + sizeof(std::size_t) + sizeof(Step)) +
+                            search.problem.storages.size() * sizeof(std::int32_t);  // of a beam
+  double expected = 0;  // seconds for the next width
+  for (std::size_t width = 1; width <= kWidest && width * bytes <= kMostBytes; width *= kGrowth) {
+    const double before = search.deadline.seconds_left();
+    if (search.over() || expected > before) {
       return;
     }
-    BeamSearch(search).run(width);
+    BeamSearch(search, width).run();
+    expected = (before - search.deadline.seconds_left()) * static_cast<double>(kGrowth);
   }
 }
 

@@ -12,44 +12,35 @@ constexpr std::size_t kLongestGroup = 10;
 
 }  // namespace
 
-void Closure::run(Runner& runner, NodeId n, std::vector<NodeId>& ready, std::vector<NodeId>& path) {
-  runner.run(n);
-  path.push_back(n);
-  ready.erase(std::find(ready.begin(), ready.end(), n));
-  for (const NodeId succ : problem_.succs[n]) {
-    if (runner.ready(succ)) {
-      ready.push_back(succ);
-    }
-  }
-}
-
-bool Closure::close_single(Runner& runner, Bytes limit, std::vector<NodeId>& ready,
-                           std::vector<NodeId>& path) {
+bool Closure::close_single(ReadyRunner& runner, Bytes limit, std::vector<NodeId>& path) {
   bool moved = false;
-  for (std::size_t i = 0; i < ready.size();) {
-    const NodeId n = ready[i];
-    if (runner.change(n) <= 0 && runner.while_running(n) <= limit) {
-      run(runner, n, ready, path);
-      moved = true;
-      i = 0;
-    } else {
-      ++i;
+  for (bool again = true; again;) {
+    again = false;
+    for (std::size_t i = 0; i < runner.ready().size();) {
+      const NodeId n = runner.ready()[i];
+      if (runner->change(n) <= 0 && runner->while_running(n) <= limit) {
+        runner.run(n);  // another ready node may stand in its place now
+        path.push_back(n);
+        moved = again = true;
+      } else {
+        ++i;
+      }
     }
   }
   return moved;
 }
 
 // Follows the group's own products greedily until the level is back at `start` or below.
-bool Closure::descend(Runner& runner, Bytes limit, Bytes start, std::vector<NodeId>& group) {
+bool Closure::descend(ReadyRunner& runner, Bytes limit, Bytes start, std::vector<NodeId>& group) {
   while (group.size() < kLongestGroup) {
     NodeId best = kNoNode;
     Bytes best_change = 0;
     for (const NodeId n : group) {
       const auto consider = [&](NodeId next) {
-        if (runner.ready(next) && runner.while_running_plain(next) <= limit &&
-            (best == kNoNode || runner.change(next) < best_change)) {
+        if (runner->ready(next) && runner->while_running_plain(next) <= limit &&
+            (best == kNoNode || runner->change(next) < best_change)) {
           best = next;
-          best_change = runner.change(next);
+          best_change = runner->change(next);
         }
       };
       std::ranges::for_each(problem_.succs[n], consider);
@@ -59,7 +50,7 @@ bool Closure::descend(Runner& runner, Bytes limit, Bytes start, std::vector<Node
     }
     runner.run(best);
     group.push_back(best);
-    if (runner.level() <= start) {
+    if (runner->level() <= start) {
       return true;
     }
   }
@@ -69,8 +60,8 @@ bool Closure::descend(Runner& runner, Bytes limit, Bytes start, std::vector<Node
 // Whether no part of the group that could be run alone ends below the whole group. The runner
 // stands behind the group, and does so again afterwards. The group is small: its downsets are gone
 // through.
-bool Closure::lowest_at_end(Runner& runner, const std::vector<NodeId>& group) {
-  const Bytes end = runner.level();
+bool Closure::lowest_at_end(ReadyRunner& runner, const std::vector<NodeId>& group) {
+  const Bytes end = runner->level();
   for (std::size_t i = group.size(); i-- > 0;) {
     runner.undo(group[i]);
   }
@@ -79,7 +70,7 @@ bool Closure::lowest_at_end(Runner& runner, const std::vector<NodeId>& group) {
   std::vector<char> banned(group.size());
   std::size_t steps = 0;
   const auto visit = [&](const auto& self) -> void {
-    if (runner.level() < end || ++steps > 2000) {
+    if (runner->level() < end || ++steps > 2000) {
       lowest = false;
     }
     if (!lowest) {
@@ -87,7 +78,7 @@ bool Closure::lowest_at_end(Runner& runner, const std::vector<NodeId>& group) {
     }
     std::vector<std::size_t> banned_here;
     for (std::size_t i = 0; i < group.size() && lowest; ++i) {
-      if (!banned[i] && runner.ready(group[i])) {
+      if (!banned[i] && runner->ready(group[i])) {
         runner.run(group[i]);
         self(self);
         runner.undo(group[i]);
@@ -106,35 +97,30 @@ bool Closure::lowest_at_end(Runner& runner, const std::vector<NodeId>& group) {
   return lowest;
 }
 
-bool Closure::close_group(Runner& runner, Bytes limit, std::vector<NodeId>& ready,
-                          std::vector<NodeId>& path) {
-  const Bytes start = runner.level();
-  candidates_ = ready;
+bool Closure::close_group(ReadyRunner& runner, Bytes limit, std::vector<NodeId>& path) {
+  const Bytes start = runner->level();
+  candidates_.assign(runner.ready().begin(), runner.ready().end());
   for (const NodeId first : candidates_) {
-    if (runner.while_running_plain(first) > limit) {
+    if (runner->while_running_plain(first) > limit) {
       continue;
     }
     std::vector<NodeId> group{first};
     runner.run(first);
-    const bool found = descend(runner, limit, start, group) && lowest_at_end(runner, group);
+    if (descend(runner, limit, start, group) && lowest_at_end(runner, group)) {
+      path.insert(path.end(), group.begin(), group.end());
+      return true;
+    }
     for (std::size_t i = group.size(); i-- > 0;) {
       runner.undo(group[i]);
-    }
-    if (found) {
-      for (const NodeId n : group) {
-        run(runner, n, ready, path);
-      }
-      return true;
     }
   }
   return false;
 }
 
-void Closure::close(Runner& runner, Bytes limit, std::vector<NodeId>& ready,
-                    std::vector<NodeId>& path) {
+void Closure::close(ReadyRunner& runner, Bytes limit, std::vector<NodeId>& path) {
   do {
-    close_single(runner, limit, ready, path);
-  } while (close_group(runner, limit, ready, path));
+    close_single(runner, limit, path);
+  } while (close_group(runner, limit, path));
 }
 
 }  // namespace schedule

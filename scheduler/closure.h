@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "scheduler/runner.h"
+#include "scheduler/ready_runner.h"
 
 namespace schedule {
 
@@ -16,18 +16,16 @@ class Closure {
  public:
   explicit Closure(const Problem& problem) : problem_(problem) {}
 
-  // Runs all certain moves and appends their nodes to `path`. `ready` holds exactly the ready
-  // nodes, before and after.
-  void close(Runner& runner, Bytes limit, std::vector<NodeId>& ready, std::vector<NodeId>& path);
+  // Runs all certain moves and appends their nodes to `path`.
+  void close(ReadyRunner& runner, Bytes limit, std::vector<NodeId>& path);
+
+  // The same with single nodes only: one look at each ready node a round.
+  bool close_single(ReadyRunner& runner, Bytes limit, std::vector<NodeId>& path);
 
  private:
-  void run(Runner& runner, NodeId n, std::vector<NodeId>& ready, std::vector<NodeId>& path);
-  bool close_single(Runner& runner, Bytes limit, std::vector<NodeId>& ready,
-                    std::vector<NodeId>& path);
-  bool close_group(Runner& runner, Bytes limit, std::vector<NodeId>& ready,
-                   std::vector<NodeId>& path);
-  bool descend(Runner& runner, Bytes limit, Bytes start, std::vector<NodeId>& group);
-  bool lowest_at_end(Runner& runner, const std::vector<NodeId>& group);
+  bool close_group(ReadyRunner& runner, Bytes limit, std::vector<NodeId>& path);
+  bool descend(ReadyRunner& runner, Bytes limit, Bytes start, std::vector<NodeId>& group);
+  bool lowest_at_end(ReadyRunner& runner, const std::vector<NodeId>& group);
 
   const Problem& problem_;
   std::vector<NodeId> candidates_;

@@ -99,7 +99,7 @@ class DownsetSearch {
         set_(table_.words()) {}
 
   bool run() {
-    limit_ = std::max(incumbent_.bound(), runner_.level());
+    limit_ = std::max(incumbent_.bound(), runner_->level());
     path_.clear();
     enter(kRoot);
     while (!found_ && !incumbent_.closed()) {
@@ -120,12 +120,6 @@ class DownsetSearch {
       standing_ = kRoot;
       path_.assign(1, move.node);
       runner_.run(move.node);
-      ready_.erase(std::find(ready_.begin(), ready_.end(), move.node));
-      for (const NodeId succ : problem_.succs[move.node]) {
-        if (runner_.ready(succ)) {
-          ready_.push_back(succ);
-        }
-      }
       enter(move.from);
     }
     return true;
@@ -158,16 +152,10 @@ class DownsetSearch {
   // Closes the state in the runner, which path_ has led to from `from`; if it is new, lists its
   // moves.
   void enter(StateId from) {
-    if (from == kRoot) {
-      for (NodeId n = 0; n < problem_.nodes(); ++n) {
-        if (runner_.ready(n)) {
-          ready_.push_back(n);
-        }
-      }
-    } else {
+    if (from != kRoot) {
       std::copy_n(table_[from], table_.words(), set_.begin());
     }
-    closure_.close(runner_, limit_, ready_, path_);
+    closure_.close(runner_, limit_, path_);
     for (const NodeId n : path_) {
       set_[static_cast<std::size_t>(n) / 64] |= Word{1} << (static_cast<std::size_t>(n) % 64);
     }
@@ -178,7 +166,7 @@ class DownsetSearch {
     moves_.push_back({from, static_cast<std::uint32_t>(path_nodes_.size()),
                       static_cast<std::uint32_t>(path_.size())});
     path_nodes_.insert(path_nodes_.end(), path_.begin(), path_.end());
-    if (ready_.empty()) {
+    if (runner_.ready().empty()) {
       finish(id);
       return;
     }
@@ -188,14 +176,14 @@ class DownsetSearch {
 
   void list_moves(StateId id) {
     fresh_.clear();
-    for (const NodeId n : ready_) {
-      const Move move{runner_.while_running(n), id, n};
+    for (const NodeId n : runner_.ready()) {
+      const Move move{runner_->while_running(n), id, n};
       if (move.peak > limit_) {
         if (move.peak < incumbent_.peak()) {
           waiting_.push(move);
         }
       } else {
-        fresh_.emplace_back(runner_.change(n), move);
+        fresh_.emplace_back(runner_->change(n), move);
       }
     }
     // The last one is tried first: the smallest growth, then the place in the graph's own order.
@@ -209,18 +197,12 @@ class DownsetSearch {
 
   void load(StateId id) {
     runner_.reset();
-    ready_.clear();
     std::vector<StateId> chain;
     for (StateId at = id; at != kRoot; at = moves_[at].from) {
       chain.push_back(at);
     }
     for (std::size_t i = chain.size(); i-- > 0;) {
       for_path(chain[i], [&](NodeId n) { runner_.run(n); });
-    }
-    for (NodeId n = 0; n < problem_.nodes(); ++n) {
-      if (runner_.ready(n)) {
-        ready_.push_back(n);
-      }
     }
   }
 
@@ -249,7 +231,7 @@ class DownsetSearch {
   Incumbent& incumbent_;
   const DownsetLimits& limits_;
   std::string_view by_;
-  Runner runner_;
+  ReadyRunner runner_;
   Closure closure_;
   StateTable table_;
   std::vector<Step> moves_;  // per state
@@ -257,12 +239,11 @@ class DownsetSearch {
   std::vector<Move> open_;  // under the limit; a stack
   std::priority_queue<Move, std::vector<Move>, HigherPeak> waiting_;
   std::vector<Word> set_;  // the state being entered
-  std::vector<NodeId> ready_;
   std::vector<NodeId> path_;
   std::vector<std::pair<Bytes, Move>> fresh_;
   Bytes limit_ = 0;
   std::size_t steps_ = 0;
-  StateId standing_ = kRoot;  // the state that the runner and ready_ are in; kRoot: in none
+  StateId standing_ = kRoot;  // the state that the runner is in; kRoot: in none
   bool found_ = false;
 };
 

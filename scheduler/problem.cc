@@ -121,67 +121,6 @@ Problem make_problem(const Graph& graph, bool coalesce) {
   return problem;
 }
 
-Problem make_part(const Problem& problem, const Order& order, std::size_t begin, std::size_t end) {
-  Problem part;
-  std::vector<NodeId> local(at(problem.nodes()), kNoNode);
-  for (std::size_t i = begin; i < end; ++i) {
-    local[at(order[i])] = static_cast<NodeId>(i - begin);
-  }
-  Runner runner(problem);
-  std::vector<bool> done(at(problem.nodes()));
-  for (std::size_t i = 0; i < begin; ++i) {
-    runner.run(order[i]);
-    done[at(order[i])] = true;
-  }
-  part.base = runner.level();
-  std::vector<StorageId> local_storage(problem.storages.size(), -1);
-  const auto translate = [&](std::span<const std::int32_t> list) {
-    std::vector<std::int32_t> result;
-    for (const StorageId s : list) {
-      StorageId& mine = local_storage[at(s)];
-      if (mine < 0) {
-        mine = static_cast<StorageId>(part.storages.size());
-        const Storage& whole = problem.storage(s);
-        Storage copy{whole.bytes, whole.producer == kNoNode ? kNoNode : local[at(whole.producer)],
-                     whole.kept};
-        for (const NodeId reader : problem.readers[s]) {
-          copy.kept = copy.kept || (local[at(reader)] == kNoNode && !done[at(reader)]);
-        }
-        if (copy.producer == kNoNode) {
-          part.base -= copy.bytes;  // alive at the start, accounted for as a storage of its own
-        }
-        part.storages.push_back(copy);
-      }
-      result.push_back(mine);
-    }
-    return result;
-  };
-  for (std::size_t i = begin; i < end; ++i) {
-    const NodeId node = order[i];
-    std::vector<std::int32_t> preds;
-    for (const NodeId pred : problem.preds[node]) {
-      if (local[at(pred)] != kNoNode) {
-        preds.push_back(local[at(pred)]);
-      }
-    }
-    part.preds.push(preds);
-    part.makes.push(translate(problem.makes[node]));
-    part.reads.push(translate(problem.reads[node]));
-    part.workspace.push_back(problem.workspace[at(node)]);
-    part.savings.emplace_back();
-    for (const Saving& saving : problem.savings[at(node)]) {
-      const Saving mine{local_storage[at(saving.output)], local_storage[at(saving.input)],
-                        saving.bytes};
-      if (!part.storages[at(mine.input)].kept) {
-        part.savings.back().push_back(mine);
-      }
-    }
-  }
-  part.succs = inverse(part.preds, part.nodes());
-  part.readers = inverse(part.reads, static_cast<std::int32_t>(part.storages.size()));
-  return part;
-}
-
 Bytes peak_of(const Problem& problem, const Order& order) {
   Runner runner(problem);
   Bytes peak = runner.level();

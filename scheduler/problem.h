@@ -35,7 +35,7 @@ struct Lists {
 Lists inverse(const Lists& lists, std::int32_t count);
 
 struct Storage {
-  Bytes bytes = 0;  // at least 1
+  Bytes bytes = 0;  // at least 1, but in a coarse problem (exact.h)
   NodeId producer =
       kNoNode;        // kNoNode: alive before the first node (in a part of a larger problem)
   bool kept = false;  // alive after the last node
@@ -65,10 +65,6 @@ struct Problem {
 
 // Requires a graph that read_graph accepted, or one of the same soundness.
 Problem make_problem(const Graph& graph, bool coalesce);
-
-// The part order[begin, end) of a problem whose other nodes keep their places. The part's node i is
-// order[begin + i]; storages alive across its borders become kept, unproduced or base.
-Problem make_part(const Problem& problem, const Order& order, std::size_t begin, std::size_t end);
 
 // The most bytes alive at one node; requires a topological order.
 Bytes peak_of(const Problem& problem, const Order& order);

@@ -1,5 +1,6 @@
 // The public entry: strategies by name, and the frame around each run.
 #include "schedule/schedule.h"
+#include "scheduler/cuts.h"
 #include "scheduler/strategies.h"
 
 namespace schedule {
@@ -56,6 +57,7 @@ Outcome schedule(const Graph& graph, std::string_view strategy, const Options& o
   incumbent.progress = options.progress;
   Outcome outcome;
   outcome.framework_peak = incumbent.peak();
+  incumbent.raise_bound(bound_by_operators(problem));
   Search search{problem, incumbent, Deadline(options.seconds, options.stop), options.seed};
   registry().runs[static_cast<std::size_t>(find_strategy(strategy) - strategies().data())](search);
   outcome.order = incumbent.order();

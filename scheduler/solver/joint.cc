@@ -112,7 +112,6 @@ class Locations {
 }  // namespace
 
 void run_olla_joint(Search& search) {
-  run_framework(search);
   const Problem problem = with_workspaces_as_storages(search.problem);
   if (search.deadline.passed() || OllaModel::too_large(problem)) {
     return;

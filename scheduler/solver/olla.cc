@@ -198,7 +198,6 @@ Order OllaModel::order_of(const IntegerProgram::Solution& solution) const {
 }
 
 void run_olla(Search& search) {
-  run_framework(search);
   if (search.over() || OllaModel::too_large(search.problem)) {
     return;
   }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "dsa/planner.h"
+#include "dsa/validate.h"
 #include "schedule/schedule.h"
 #include "schedule/validate.h"
 #include "tests/scheduler/graphs.h"
@@ -113,6 +114,38 @@ TEST_CASE("schedule: every strategy on larger random graphs", "[schedule][proper
       REQUIRE(outcome.lower_bound <= outcome.peak);
       REQUIRE(outcome.optimal == (outcome.lower_bound == outcome.peak));
     }
+  }
+}
+
+// Whether or not the time suffices for a strategy's first step, there is an order to return.
+TEST_CASE("schedule: a time limit returns the best so far", "[schedule][property]") {
+  const Graph graph = test::random_graph(3, {.nodes = 3000, .most_bytes = 1000});
+  std::atomic<bool> stopped = true;
+  for (const Strategy& strategy : strategies()) {
+    for (Options options : {Options{.seconds = 0}, Options{.seconds = 60, .stop = &stopped}}) {
+      CAPTURE(strategy.name, options.seconds);
+      const Outcome outcome = schedule(graph, strategy.name, options);
+      REQUIRE(validate(graph, outcome.order).peak == outcome.peak);
+      REQUIRE(outcome.peak <= outcome.framework_peak);
+      REQUIRE(outcome.lower_bound > 0);
+    }
+  }
+}
+
+TEST_CASE("schedule: OLLA's joint program places what it orders, no lower than the least peak",
+          "[schedule][property]") {
+  if (find_strategy("olla-joint") == nullptr) {
+    return;  // built without a solver
+  }
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    CAPTURE(seed);
+    const Graph graph = test::random_graph(seed, {.nodes = 6});
+    const Bytes best = AllOrders(graph, false).best();
+    const Outcome outcome = schedule(graph, "olla-joint", {.seconds = 20});
+    REQUIRE(outcome.plan);
+    const Placement placed = placement(graph, outcome.order, false);
+    REQUIRE(dsa::validate(placed.problem, *outcome.plan));
+    REQUIRE(outcome.plan->height >= best);
   }
 }
 

@@ -5,20 +5,14 @@
 #include "scheduler/divide.h"
 #include "scheduler/downsets.h"
 #include "scheduler/eager.h"
+#include "scheduler/exact.h"
 #include "scheduler/min_cut.h"
+#include "scheduler/part.h"
 #include "scheduler/runner.h"
 #include "tests/scheduler/graphs.h"
 
 namespace schedule {
 namespace {
-
-Order given_order(const Problem& problem) {
-  Order order;
-  for (NodeId n = 0; n < problem.nodes(); ++n) {
-    order.push_back(n);
-  }
-  return order;
-}
 
 TEST_CASE("min cut: the bottleneck, and both sides of it", "[schedule]") {
   FlowNetwork network(5);  // 0 -> {1, 2} -> 3 -> 4, the last arc is the bottleneck
@@ -161,6 +155,61 @@ TEST_CASE("divide: a node is an articulation point if it is related to all other
   }
 }
 
+TEST_CASE("exact: without small tensors nothing is higher, and what is left is as it was",
+          "[schedule]") {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    const Problem problem = make_problem(test::random_graph(seed, {.nodes = 30}), seed % 2 == 0);
+    const Order given = given_order(problem);
+    Bytes before = peak_of(problem, given);
+    REQUIRE(peak_of(without_small(problem, 1), given) == before);
+    for (const Bytes least : {4, 10, 16}) {
+      const Problem coarse = without_small(problem, least);
+      const Bytes peak = peak_of(coarse, given);
+      REQUIRE(peak <= before);
+      before = peak;
+      for (std::size_t s = 0; s < problem.storages.size(); ++s) {
+        const Bytes bytes = problem.storages[s].bytes;
+        REQUIRE(coarse.storages[s].bytes == (bytes < least ? 0 : bytes));
+      }
+    }
+    REQUIRE(peak_of(without_small(problem, 100), given) == 0);
+  }
+}
+
+// A chain of merges over leaves that all stand first: one subtree at a time needs three units.
+TEST_CASE("subtrees: a tree is run one subtree at a time, the one that needs most first",
+          "[schedule]") {
+  Graph graph;
+  const auto node = [&](Bytes bytes, std::vector<TensorId> inputs) {
+    Tensor made;
+    made.name = std::string("t").append(std::to_string(graph.tensors.size()));
+    made.bytes = bytes;
+    graph.tensors.push_back(made);
+    Node maker;
+    maker.name = std::string("n").append(std::to_string(graph.nodes.size()));
+    maker.inputs = std::move(inputs);
+    maker.outputs = {static_cast<TensorId>(graph.tensors.size() - 1)};
+    graph.nodes.push_back(maker);
+    return maker.outputs[0];
+  };
+  std::vector<TensorId> level;
+  for (int i = 0; i < 64; ++i) {
+    level.push_back(node(i == 63 ? 10 : 1, {}));
+  }
+  while (level.size() > 1) {
+    std::vector<TensorId> next;
+    for (std::size_t i = 0; i < level.size(); i += 2) {
+      next.push_back(node(1, {level[i], level[i + 1]}));
+    }
+    level = next;
+  }
+  graph.tensors[static_cast<std::size_t>(level[0])].output = true;
+  const Outcome outcome = schedule(graph, "subtrees", {});
+  CHECK(outcome.framework_peak == 73 + 1);
+  CHECK(outcome.peak == 12);  // the large leaf first, then its neighbour, then their sum
+}
+
 TEST_CASE("parts: a part's peak is the whole's peak over its positions", "[schedule]") {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     CAPTURE(seed);
@@ -168,7 +217,9 @@ TEST_CASE("parts: a part's peak is the whole's peak over its positions", "[sched
     const Order given = given_order(problem);
     const std::size_t begin = seed % 9;
     const std::size_t end = 11 + seed % 8;
-    const Problem part = make_part(problem, given, begin, end);
+    PartMaker parts(problem);
+    parts.cut(given, begin / 2, begin + 1);  // an earlier cut leaves nothing behind
+    const Problem part = parts.cut(given, begin, end);
     Runner whole(problem);
     Bytes peak = 0;
     for (std::size_t i = 0; i < end; ++i) {

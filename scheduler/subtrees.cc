@@ -1,0 +1,95 @@
+// Depth first from the outputs: before a node, what it needs is run subtree by subtree. A subtree
+// whose peak is far above what it leaves behind goes first, while little else is alive. On trees
+// this is the best order that finishes each subtree before it begins another.
+// Source: Liu 1986, "On the storage requirement in the out-of-core multifrontal method", best
+// postorder; Sethi and Ullman 1970 for unit sizes.
+#include <algorithm>
+
+#include "scheduler/eager.h"
+#include "scheduler/strategies.h"
+
+namespace schedule {
+namespace {
+
+std::size_t at(std::int32_t index) {
+  return static_cast<std::size_t>(index);
+}
+
+// What running a node and everything before it costs, as if the graph were a tree: a result that
+// several nodes read is counted for each of them.
+struct Subtree {
+  Bytes peak = 0;
+  Bytes left = 0;  // made by the node, alive afterwards
+};
+
+class Postorder {
+ public:
+  explicit Postorder(const Problem& problem)
+      : problem_(problem), subtrees_(at(problem.nodes())), before_(at(problem.nodes())) {
+    for (NodeId n = 0; n < problem.nodes(); ++n) {  // given orders can be run: ancestors come first
+      measure(n);
+    }
+  }
+
+  Order run() const {
+    Order order;
+    std::vector<std::size_t> next(at(problem_.nodes()));  // which predecessor to enter next
+    std::vector<bool> entered(next.size());
+    std::vector<NodeId> stack;
+    for (NodeId last = problem_.nodes(); last-- > 0;) {
+      if (entered[at(last)] || !problem_.succs[last].empty()) {
+        continue;
+      }
+      stack.push_back(last);
+      entered[at(last)] = true;
+      while (!stack.empty()) {
+        const NodeId n = stack.back();
+        if (next[at(n)] == before_[at(n)].size()) {
+          order.push_back(n);
+          stack.pop_back();
+          continue;
+        }
+        const NodeId pred = before_[at(n)][next[at(n)]++];
+        if (!entered[at(pred)]) {
+          entered[at(pred)] = true;
+          stack.push_back(pred);
+        }
+      }
+    }
+    return order;
+  }
+
+ private:
+  void measure(NodeId n) {
+    std::vector<NodeId>& before = before_[at(n)];
+    before.assign(problem_.preds[n].begin(), problem_.preds[n].end());
+    std::stable_sort(before.begin(), before.end(),
+                     [this](NodeId a, NodeId b) { return drop(a) > drop(b); });
+    Subtree& mine = subtrees_[at(n)];
+    Bytes held = 0;
+    for (const NodeId pred : before) {
+      mine.peak = std::max(mine.peak, held + subtrees_[at(pred)].peak);
+      held += subtrees_[at(pred)].left;
+    }
+    for (const StorageId s : problem_.makes[n]) {
+      mine.left += problem_.storage(s).bytes;
+    }
+    mine.peak = std::max(mine.peak, held + mine.left + problem_.workspace[at(n)]);
+  }
+  Bytes drop(NodeId n) const { return subtrees_[at(n)].peak - subtrees_[at(n)].left; }
+
+  const Problem& problem_;
+  std::vector<Subtree> subtrees_;
+  std::vector<std::vector<NodeId>> before_;  // per node: its predecessors, as they are entered
+};
+
+}  // namespace
+
+void run_subtrees(Search& search) {
+  const Order order = Postorder(search.problem).run();
+  for (const Order& candidate : {order, settle(search.problem, order)}) {
+    search.incumbent.offer(candidate, peak_of(search.problem, candidate), "subtrees");
+  }
+}
+
+}  // namespace schedule
