@@ -185,57 +185,6 @@ def describe(module, arguments, name, kinds=None, gradients=(), workspaces=None)
     return writer
 
 
-def describe_onnx(path):
-    """The GraphWriter of an ONNX file; sizes by ONNX's own shape inference."""
-    import onnx
-
-    model = onnx.shape_inference.infer_shapes(onnx.load(path, load_external_data=False), strict_mode=True)
-    graph = model.graph
-    writer = GraphWriter(os.path.basename(path))
-
-    def size_of(kind, shape):
-        item = onnx.helper.tensor_dtype_to_np_dtype(kind).itemsize
-        for extent in shape:
-            item *= extent
-        return item
-
-    sizes = {}
-    for value in [*graph.input, *graph.value_info, *graph.output]:
-        tensor = value.type.tensor_type
-        extents = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
-        if tensor.HasField("shape") and None not in extents:
-            sizes[value.name] = size_of(tensor.elem_type, extents)
-    for weight in graph.initializer:
-        writer.add_tensor(weight.name, weight.name, size_of(weight.data_type, weight.dims), "weight")
-    weights = {weight.name for weight in graph.initializer}
-    for value in graph.input:
-        if value.name not in weights:
-            writer.add_tensor(value.name, value.name, sizes.get(value.name), "input")
-    views = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}
-    pointwise = {"Relu", "Sigmoid", "Tanh", "Add", "Sub", "Mul", "Div", "Clip", "LeakyRelu", "Elu", "Erf", "Exp",
-                 "Sqrt", "HardSigmoid", "HardSwish", "Gelu", "Softplus", "Neg", "Abs", "Pow"}
-    for i, node in enumerate(graph.node):
-        name = node.name or f"{node.op_type}_{i}"
-        inputs = [t for t in dict.fromkeys(node.input) if t]
-        outputs = [t for t in node.output if t]
-        for output in outputs:
-            key = output
-            if node.op_type in views and inputs:
-                key = next((k for k, owner in writer.owner_of.items() if k == inputs[0]), output)
-                writer.owner_of.setdefault(output, writer.owner_of.get(key, output))
-            writer.add_tensor(output, key, sizes.get(output))
-        entry = {"name": name, "op": node.op_type, "inputs": inputs, "outputs": outputs}
-        if node.op_type in pointwise:
-            entry["overwrites"] = [[outputs[0], t] for t in inputs if t not in weights
-                                   and sizes.get(t) == sizes.get(outputs[0])]
-        writer.nodes.append(entry)
-    writer.outputs = [value.name for value in graph.output]
-    for tensor in writer.tensors:  # what shape inference could not tell is left out, and so complained of
-        if tensor.get("bytes", 0) is None:
-            del tensor["bytes"]
-    return writer
-
-
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0],
                                      epilog="Networks: those of scripts/networks.py, and every "
@@ -252,7 +201,9 @@ def main(argv=None):
     if (arguments.network is None) == (arguments.onnx is None):
         parser.error("give a network or --onnx, one of the two")
     if arguments.onnx:
-        writer = describe_onnx(arguments.onnx)
+        from onnx_graph import describe_onnx
+
+        writer = describe_onnx(arguments.onnx, arguments.batch)
     else:
         import networks
 

@@ -5,6 +5,7 @@ Weights are random; nothing is downloaded. With `fake=True` nothing is allocated
 import contextlib
 import dataclasses
 from random import Random
+from unittest import mock
 
 import infer
 import workspaces
@@ -231,6 +232,31 @@ def joint_step(torch, loss, inputs, name):
     return Step(name, module, arguments, kinds, tuple(gradients))
 
 
+def fake_state(torch, mode):
+    """Parameters and buffers become fake as soon as a module takes them, so that a network larger than the memory
+    can be built. What constructors compute besides stays real: some read numbers out of tensors. So does one
+    initialiser, which is left out."""
+    module = torch.nn.Module
+    register_parameter, register_buffer = module.register_parameter, module.register_buffer
+
+    def take_parameter(self, name, parameter):
+        register_parameter(self, name, parameter)
+        if parameter is not None:
+            self._parameters[name] = mode.from_tensor(parameter)
+
+    def take_buffer(self, name, tensor, persistent=True):
+        register_buffer(self, name, tensor, persistent)
+        if tensor is not None:
+            self._buffers[name] = mode.from_tensor(tensor)
+
+    patches = contextlib.ExitStack()
+    patches.enter_context(mock.patch.object(module, "register_parameter", take_parameter))
+    patches.enter_context(mock.patch.object(module, "register_buffer", take_buffer))
+    patches.enter_context(mock.patch.object(torch.nn.init, "_no_grad_trunc_normal_", lambda tensor, *_, **__: tensor,
+                                            create=True))
+    return patches
+
+
 def export(name, train=False, batch=1, size=None, fake=False):
     """The Step of a network's forward pass, or of its training step."""
     import torch
@@ -239,8 +265,11 @@ def export(name, train=False, batch=1, size=None, fake=False):
     torch.manual_seed(0)
     label = f"{name} {'training' if train else 'inference'} batch {batch}"
     mode = FakeTensorMode(allow_non_fake_inputs=True) if fake else contextlib.nullcontext()
-    with mode:
+    with fake_state(torch, mode) if fake else mode:
         network, x, target = build(name, batch, size)
+    with mode:
+        if fake:
+            x = mode.from_tensor(x)
         if not train:
             exported = torch.export.export(network.eval(), (x,), strict=False)
             return Step(label, exported.module(check_guards=False), [x])

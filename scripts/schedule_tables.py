@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Measures `memomalloc schedule` on real networks and prints the table of scheduler/README.md.
+"""Measures `memomalloc schedule` on real networks and prints the tables of scheduler/README.md.
 
-    schedule_tables.py             one network of each family, inference and training, batch 1 and 32
+    schedule_tables.py --readme    networks of each family, inference and training, batch 1 and 32
     schedule_tables.py --all       every torchvision classification and segmentation network
     schedule_tables.py --quick     four small graphs, about a minute
 
@@ -9,141 +9,165 @@ Sizes come from fake tensors, so no network is computed. Each row is written to 
 known; rows that stand there are not measured again.
 """
 import argparse
-import bisect
 import csv
 import json
+import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
 
+import check_order
 import networks
-from reorder import find_tool
+from caching_allocator import MIB, caching_reserved, everything_at_once
+from reorder import ROOT, find_tool
 
-FAMILIES = ("resnet18", "resnet50", "mobilenet_v2", "nas", "unet", "alexnet", "vgg16", "squeezenet1_0", "densenet121",
-            "googlenet", "inception_v3", "shufflenet_v2_x1_0", "mnasnet1_0", "mobilenet_v3_large", "efficientnet_b0",
-            "resnext50_32x4d", "regnet_y_400mf", "convnext_tiny", "vit_b_16", "swin_t", "bert", "gpt2",
-            "deeplabv3_resnet50", "fcn_resnet50", "lraspp_mobilenet_v3_large", "wide_resnet50_2", "maxvit_t")
+README = os.path.join(ROOT, "scheduler", "README.md")
+FAMILIES = ("alexnet", "vgg16", "resnet18", "resnet50", "wide_resnet50_2", "resnext50_32x4d", "regnet_y_400mf",
+            "densenet121", "googlenet", "inception_v3", "squeezenet1_0", "mobilenet_v2", "mobilenet_v3_large",
+            "mnasnet1_0", "shufflenet_v2_x1_0", "efficientnet_b0", "convnext_tiny", "vit_b_16", "swin_t", "maxvit_t",
+            "deeplabv3_resnet50", "fcn_resnet50", "lraspp_mobilenet_v3_large", "unet", "nas", "bert", "gpt2")
 QUICK = (("resnet18", False, 1), ("resnet18", True, 1), ("nas", False, 1), ("unet", True, 1))
 COLUMNS = ("network", "mode", "batch", "nodes", "resident", "torch_peak", "peak", "lower_bound", "optimal", "found_by",
-           "height", "coalesced_peak", "caching_reserved", "caching_fragmentation", "export_seconds", "seconds")
-MIB = 1 << 20
-
-
-class CachingAllocator:
-    """torch's caching allocator for devices, as far as fragmentation goes.
-
-    Source: the rules told in torch's notes on CUDA memory management and c10's constants: 512-byte blocks; up to
-    1 MiB from segments of 2 MiB, up to 10 MiB from segments of 20 MiB, above that a segment each, rounded to 2 MiB;
-    best fit; a block is split where 512 bytes (small) or more than 1 MiB (large) would be left; neighbours merge.
-    On CPUs torch asks malloc instead; this is what OLLA's fragmentation is measured against.
-    """
-
-    def __init__(self):
-        self.free = {True: [], False: []}  # small? -> sorted (size, segment, offset)
-        self.segments = []                 # per segment: {offset: (size, free)}
-        self.reserved = 0
-
-    def allocate(self, size):
-        size = max(512, -(-size // 512) * 512)
-        small = size <= MIB
-        pool = self.free[small]
-        at = bisect.bisect_left(pool, (size, -1, -1))
-        if at == len(pool):
-            length = 2 * MIB if small else 20 * MIB if size < 10 * MIB else -(-size // (2 * MIB)) * 2 * MIB
-            self.segments.append({0: (length, True)})
-            self.reserved += length
-            bisect.insort(pool, (length, len(self.segments) - 1, 0))
-            at = bisect.bisect_left(pool, (size, -1, -1))
-        length, segment, offset = pool.pop(at)
-        rest = length - size
-        if rest >= 512 if small else rest > MIB:
-            self.segments[segment][offset + size] = (rest, True)
-            bisect.insort(pool, (rest, segment, offset + size))
-            length = size
-        self.segments[segment][offset] = (length, False)
-        return small, segment, offset
-
-    def release(self, block):
-        small, segment, offset = block
-        blocks, pool = self.segments[segment], self.free[small]
-        length = blocks[offset][0]
-        after = blocks.get(offset + length)
-        if after and after[1]:
-            pool.remove((after[0], segment, offset + length))
-            del blocks[offset + length]
-            length += after[0]
-        before = next((o for o, (n, free) in blocks.items() if free and o + n == offset), None)
-        if before is not None:
-            pool.remove((blocks[before][0], segment, before))
-            length += blocks[before][0]
-            del blocks[offset]
-            offset = before
-        blocks[offset] = (length, True)
-        bisect.insort(pool, (length, segment, offset))
-
-
-def caching_reserved(graph):
-    """Most bytes that the caching allocator reserves when the graph runs in its own order."""
-    tensors = {t["name"]: t for t in graph["tensors"]}
-
-    def owner(name):
-        while "alias_of" in tensors[name]:
-            name = tensors[name]["alias_of"]
-        return name
-
-    last, kept = {}, {owner(name) for name in graph["outputs"]}
-    for i, node in enumerate(graph["nodes"]):
-        for name in node["inputs"] + node["outputs"]:
-            last[owner(name)] = i
-    allocator, live = CachingAllocator(), {}
-    for i, node in enumerate(graph["nodes"]):
-        for name in node["outputs"]:
-            if owner(name) == name and tensors[name]["bytes"] > 0:
-                live[name] = allocator.allocate(tensors[name]["bytes"])
-        for name in {owner(t) for t in node["inputs"] + node["outputs"]}:
-            if last[name] == i and name in live and name not in kept:
-                allocator.release(live.pop(name))
-    return allocator.reserved
+           "height", "coalesced_peak", "coalesced_height", "caching_reserved", "everything", "export_seconds", "seconds")
 
 
 def run_tool(graph, seconds, *options):
-    command = [find_tool(), "schedule", graph, "--json", "--seconds", str(seconds), *options]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    """What `memomalloc schedule --json` says of a graph file. Raises check_order.Refused for a wrong order."""
+    with tempfile.TemporaryDirectory() as folder:
+        order = os.path.join(folder, "order.json")
+        command = [find_tool(), "schedule", graph, "--json", "--output", order, "--seconds", str(seconds), *options]
+        report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        with open(graph, encoding="utf-8") as graph_json, open(order, encoding="utf-8") as order_json:
+            check_order.check(json.load(graph_json), json.load(order_json))
+        return report
 
 
-def measure(network, train, batch, seconds):
-    """One row, by column."""
+def graph_file(folder, network, train, batch):
+    """(path of the exported graph, seconds that it took); a file that is there is taken as it is."""
+    path = os.path.join(folder, f"{network}-{'training' if train else 'inference'}-{batch}.json")
     start = time.monotonic()
-    text = networks.describe_step(network, train, batch).to_json()
-    exported = time.monotonic() - start
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        file.write(text)
-        file.flush()
-        found = run_tool(file.name, seconds)
-        coalesced = run_tool(file.name, seconds, "--coalesce")
-    reserved = caching_reserved(json.loads(text))
+    if not os.path.exists(path):
+        text = networks.describe_step(network, train, batch).to_json()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    return path, time.monotonic() - start
+
+
+def measure(network, train, batch, seconds, folder):
+    """One row, by column."""
+    path, exported = graph_file(folder, network, train, batch)
+    found = run_tool(path, seconds)
+    coalesced = run_tool(path, seconds, "--coalesce")
+    with open(path, encoding="utf-8") as file:
+        graph = json.load(file)
     return {"network": network, "mode": "training" if train else "inference", "batch": batch,
             "nodes": found["nodes"], "resident": found["resident"], "torch_peak": found["framework_peak"],
             "peak": found["peak"], "lower_bound": found["lower_bound"], "optimal": int(found["optimal"]),
             "found_by": found["found_by"], "height": found["height"], "coalesced_peak": coalesced["peak"],
-            "caching_reserved": reserved, "caching_fragmentation": round(1 - found["framework_peak"] / reserved, 4),
-            "export_seconds": round(exported, 1), "seconds": round(found["seconds"], 3)}
+            "coalesced_height": coalesced["height"], "caching_reserved": caching_reserved(graph),
+            "everything": everything_at_once(graph), "export_seconds": round(exported, 1),
+            "seconds": round(found["seconds"], 3)}
 
 
-def markdown(rows):
-    lines = ["| network | mode | batch | nodes | torch's order MiB | ours MiB | bound MiB | saved | with overwriting MiB "
-             "| plan's height / ours | torch's fragmentation | s |", "|---|---|---|---|---|---|---|---|---|---|---|---|"]
-    for row in rows:
-        torch_peak, peak = float(row["torch_peak"]), float(row["peak"])
-        height = float(row["height"] or 0)
-        lines.append(f"| {row['network']} | {row['mode']} | {row['batch']} | {row['nodes']} | {torch_peak / MIB:.1f} "
-                     f"| {peak / MIB:.1f} | {float(row['lower_bound']) / MIB:.1f}{' =' if int(row['optimal']) else ''} "
-                     f"| {100 * (1 - peak / torch_peak):.1f} % | {float(row['coalesced_peak']) / MIB:.1f} "
-                     f"| {height / peak:.3f} | {100 * float(row['caching_fragmentation']):.1f} % "
-                     f"| {float(row['seconds']):.2f} |")
-    return "\n".join(lines)
+HEADINGS = ("network", "batch", "nodes", "weights, inputs MiB", "torch's order MiB", "ours MiB", "bound MiB", "saved",
+            "with overwriting MiB", "plan's height / ours", "torch's fragmentation", "s")
+
+
+def markdown_table(headings, rows):
+    """A Markdown table's lines."""
+    return [f"| {' | '.join(headings)} |", "|" + "---|" * len(headings),
+            *(f"| {' | '.join(map(str, row))} |" for row in rows)]
+
+
+def cells(row):
+    mib = {name: float(row[name] or "nan") / MIB for name in COLUMNS[4:15] if name != "found_by"}
+    return (row["network"], row["batch"], row["nodes"], f"{mib['resident']:.1f}", f"{mib['torch_peak']:.1f}",
+            f"{mib['peak']:.1f}", f"{mib['lower_bound']:.1f}{' =' if int(row['optimal']) else ''}",
+            f"{100 * (1 - mib['peak'] / mib['torch_peak']):.1f} %", f"{mib['coalesced_peak']:.1f}",
+            f"{mib['height'] / mib['peak']:.3f}", f"{100 * (1 - mib['torch_peak'] / mib['caching_reserved']):.1f} %",
+            f"{float(row['seconds']):.2f}")
+
+
+def mean(values):
+    values = list(values)
+    return sum(values) / len(values) if values else math.nan
+
+
+def saving(rows, before, after):
+    """Mean of 1 - after / before over the rows, in per cent; sums of columns where several are given."""
+    def bytes_of(row, columns):
+        return sum(float(row[column]) for column in columns)
+    return f"{100 * mean(1 - bytes_of(row, after) / bytes_of(row, before) for row in rows):.1f} %"
+
+
+def summary(rows):
+    """The averages, as Markdown lines: ours, then as OLLA and Occamy measure theirs."""
+    lines = []
+    for mode in ("inference", "training"):
+        for batch in sorted({int(row["batch"]) for row in rows}):
+            some = [r for r in rows if r["mode"] == mode and int(r["batch"]) == batch]
+            if not some:
+                continue
+            lines.append((mode, batch, len(some), sum(int(r["optimal"]) for r in some),
+                          saving(some, ("torch_peak",), ("peak",)),
+                          saving(some, ("torch_peak",), ("coalesced_peak",)),
+                          saving(some, ("resident", "torch_peak"), ("resident", "peak")),
+                          saving(some, ("resident", "caching_reserved"), ("resident", "height")),
+                          saving(some, ("resident", "everything"), ("resident", "coalesced_height"))))
+    return markdown_table(("mode", "batch", "graphs", "proved", "saved by the order", "and by overwriting",
+                           "by the order, weights counted", "OLLA's measure", "Occamy's measure"), lines)
+
+
+def sections(rows):
+    """Section of the README -> its lines."""
+    tables = {mode: markdown_table(HEADINGS, [cells(r) for r in rows if r["mode"] == mode])
+              for mode in ("inference", "training")}
+    return {"averages": summary(rows), **tables}
+
+
+def write_sections(found):
+    """Replaces what stands between `<!-- measured:NAME -->` and `<!-- /measured -->` in the README."""
+    with open(README, encoding="utf-8") as file:
+        text = file.read()
+    for name, lines in found.items():
+        pattern = re.compile(rf"(<!-- measured:{name} -->\n).*?(<!-- /measured -->)", re.DOTALL)
+        if not pattern.search(text):
+            raise SystemExit(f"{README} has no section measured:{name}")
+        body = "\n".join(lines) + "\n"
+        text = pattern.sub(lambda match: match.group(1) + body + match.group(2), text)
+    with open(README, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def read_rows(path):
+    """Rows measured earlier, by (network, training?, batch)."""
+    if not os.path.exists(path):
+        return {}
+    with open(path, newline="", encoding="utf-8") as file:
+        return {(r["network"], r["mode"] == "training", int(r["batch"])): r for r in csv.DictReader(file)}
+
+
+def measure_all(jobs, arguments, folder):
+    """The rows of all jobs that torch can export, in order."""
+    known = read_rows(arguments.csv)
+    for job in jobs:
+        if job in known:
+            continue
+        print(f"{job[0]} {'training' if job[1] else 'inference'} batch {job[2]}", file=sys.stderr)
+        try:
+            known[job] = measure(*job, arguments.seconds, folder)
+        except Exception as error:  # one network that torch cannot export must not cost the others their rows
+            print(f"  left out: {str(error).strip().splitlines()[0]}", file=sys.stderr)
+            continue
+        with open(arguments.csv, "a", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            if file.tell() == 0:
+                writer.writeheader()
+            writer.writerow(known[job])
+    return [known[job] for job in jobs if job in known]
 
 
 def main(argv=None):
@@ -153,31 +177,22 @@ def main(argv=None):
     parser.add_argument("--batches", default="1,32", help="batch sizes (%(default)s)")
     parser.add_argument("--seconds", type=float, default=60, help="most time per order (%(default)s)")
     parser.add_argument("--csv", default=os.path.join("build", "schedule_tables.csv"), help="results (%(default)s)")
+    parser.add_argument("--graphs", help="folder for the exported graphs; those there are not exported again")
+    parser.add_argument("--readme", action="store_true", help="write the tables into scheduler/README.md")
     arguments = parser.parse_args(argv)
     names = networks.known() if arguments.all else FAMILIES
-    jobs = QUICK if arguments.quick else [(name, train, batch) for batch in map(int, arguments.batches.split(","))
-                                          for name in names for train in (False, True)]
+    jobs = QUICK if arguments.quick else [(name, train, batch) for name in names
+                                          for batch in map(int, arguments.batches.split(","))
+                                          for train in (False, True)]
     os.makedirs(os.path.dirname(arguments.csv) or ".", exist_ok=True)
-    rows = []
-    if os.path.exists(arguments.csv):
-        with open(arguments.csv, newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
-    known = {(r["network"], r["mode"] == "training", int(r["batch"])): r for r in rows}
-    for job in jobs:
-        if job in known:
-            continue
-        print(f"{job[0]} {'training' if job[1] else 'inference'} batch {job[2]}", file=sys.stderr)
-        try:
-            known[job] = measure(*job, arguments.seconds)
-        except Exception as error:  # one network that torch cannot export must not cost the others their rows
-            print(f"  left out: {str(error).strip().splitlines()[0]}", file=sys.stderr)
-            continue
-        with open(arguments.csv, "a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            if file.tell() == 0:
-                writer.writeheader()
-            writer.writerow(known[job])
-    print(markdown([known[job] for job in jobs if job in known]))
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.graphs or temporary
+        os.makedirs(folder, exist_ok=True)
+        found = sections(measure_all(jobs, arguments, folder))
+    if arguments.readme:
+        write_sections(found)
+    else:
+        print("\n\n".join("\n".join(lines) for lines in found.values()))
 
 
 if __name__ == "__main__":
