@@ -2,6 +2,7 @@
 #include "src/cli/diagnosis.h"
 
 #include <elf.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -131,6 +132,14 @@ std::vector<Finding> examine_environment() {
     findings.push_back({Level::kNote, "environment",
                         "MEMOMALLOC_EXE=" + std::string(names) + " leaves other executables out",
                         "the name to list is that of the file, such as python3.11"});
+  }
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    findings.push_back({Level::kNote, "environment",
+                        "address space is limited to " + std::to_string(limit.rlim_cur >> 20U) +
+                            " MB (`ulimit -v`)",
+                        "the library reserves a quarter of what is left, and stays out below some "
+                        "800 MB; limit memory by a control group instead"});
   }
   return findings;
 }

@@ -22,6 +22,10 @@ struct Hider {
   const char* advice;
 };
 
+constexpr const char* kSecondAllocator =
+    "it serves what is below the threshold; blocks asked for by names of its own (mallocx, "
+    "mi_malloc, ...) are not seen";
+
 constexpr Hider kHiders[] = {
 #define HIDER(file, what, advice) {file, what, advice},
 #include "src/cli/hiders.def"
@@ -105,10 +109,11 @@ Finding examine_serving(const json& statistics) {
 }
 
 void add_hidden(const std::set<std::string>& mapped, std::vector<Finding>& findings) {
+  std::set<std::string_view> told;  // one finding, however many files a hider has
   for (const std::string& path : mapped) {
     const std::string name = std::filesystem::path(path).filename();
     for (const Hider& hider : kHiders) {
-      if (name.find(hider.file) != std::string::npos) {
+      if (name.find(hider.file) != std::string::npos && told.insert(hider.file).second) {
         findings.push_back({Level::kNote, "hidden", name + ": " + hider.what, hider.advice});
       }
     }

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-from support import json_of, memomalloc
+from support import COMMAND, json_of, memomalloc
 
 # Repeats one iteration of large blocks, as a network does; `rounds` times.
 LOOP = """
@@ -76,6 +76,34 @@ class Doctor(unittest.TestCase):
         program = self.compile("int main(void) { return 0; }",
                                "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1")
         self.assertIn("musl", self.diagnose(program)[1]["program", "fault"]["what"])
+
+    def test_program_for_another_machine(self):
+        program = self.compile("int main(void) { return 0; }")
+        image = bytearray(program.read_bytes())
+        image[18:20] = (243 if image[18] != 243 else 183).to_bytes(2, "little")  # RISC-V, or AArch64
+        program.write_bytes(image)
+        self.assertIn("another machine", self.diagnose(program)[1]["program", "fault"]["what"])
+
+    def test_a_program_linked_to_another_allocator(self):
+        server = shutil.which("redis-server")
+        if server is None or b"libjemalloc" not in subprocess.run(["ldd", server], capture_output=True).stdout:
+            self.skipTest("skipped: no redis-server that is linked to jemalloc")
+        found = self.diagnose(server, "--version")[1]
+        self.assertIn("jemalloc", found["hidden", "note"]["what"])
+
+    def test_an_unordered_stream_is_served_by_the_pool(self):
+        program = ("import random\nrandom.seed(1)\nkept = []\n"
+                   "for _ in range(4000):\n"
+                   "    kept.append(bytearray(random.randrange(70000, 900000)))\n"
+                   "    if len(kept) > 20: kept.pop(random.randrange(20))\n")
+        code, found = self.diagnose("/usr/bin/python3", "-c", program)
+        self.assertEqual(0, code, found)
+        self.assertIn("pool", found["learning", "note"]["what"])
+
+    def test_a_limit_on_address_space_is_told(self):
+        process = subprocess.run(["sh", "-c", f"ulimit -v 400000; {COMMAND} doctor -- /usr/bin/env true"],
+                                 capture_output=True, text=True)
+        self.assertIn("limited to 390 MB", process.stdout)
 
     def test_scripts_are_followed_to_their_interpreter(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
