@@ -3,6 +3,8 @@
 
 import argparse
 import csv
+import itertools
+import math
 import pathlib
 import statistics
 import sys
@@ -12,6 +14,7 @@ import plotting
 # column of the CSV, title, divisor
 PANELS = (("wall_seconds", "wall time, s", 1), ("system_seconds", "system time, s", 1),
           ("minor_faults", "page faults, thousands", 1e3), ("peak_rss_bytes", "peak RSS, MiB", 2 ** 20))
+PANELS_IN_A_ROW = 4
 
 
 def read(path):
@@ -33,9 +36,14 @@ def panels(runs):
 def draw(runs, path):
     pyplot = plotting.pyplot()
     shown = panels(runs)
-    figure, axes = pyplot.subplots(1, len(shown), figsize=(3.4 * len(shown), 0.4 * len(runs) + 1.4), sharey=True)
+    rows, columns = math.ceil(len(shown) / PANELS_IN_A_ROW), min(len(shown), PANELS_IN_A_ROW)
+    figure, axes = pyplot.subplots(rows, columns, figsize=(3.6 * columns, rows * (0.36 * len(runs) + 1)),
+                                   sharey=True, squeeze=False)
     names = list(runs)
-    for axis, (column, title, divisor) in zip(axes, shown):
+    for axis, (column, title, divisor) in itertools.zip_longest(axes.flat, shown, fillvalue=(None, None, None)):
+        if column is None:
+            axis.set_visible(False)
+            continue
         for place, name in enumerate(names):
             values = [float(row[column]) / divisor for row in runs[name]]
             middle = statistics.median(values)
@@ -43,9 +51,9 @@ def draw(runs, path):
             axis.errorbar(middle, place, xerr=[[middle - min(values)], [max(values) - middle]], color="black", capsize=3)
         axis.set_title(title, fontsize=10)
         axis.set_yticks(range(len(names)), names)
-        axis.invert_yaxis() if axis is axes[0] else None
+    axes[0][0].invert_yaxis()
     figure.tight_layout()
-    figure.savefig(path)
+    plotting.save(figure, path)
 
 
 def main():
@@ -56,11 +64,15 @@ def main():
     arguments = parser.parse_args()
     try:
         runs = read(arguments.runs)
-    except (OSError, KeyError) as error:
-        print(f"{arguments.runs}:1: not what `memomalloc compare --csv` writes: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"{arguments.runs}: {error.strerror}; `memomalloc compare --csv {arguments.runs} -- COMMAND` writes it",
+              file=sys.stderr)
+        return 2
+    except (KeyError, UnicodeDecodeError):
+        print(f"{arguments.runs}:1: this is not what `memomalloc compare --csv FILE` writes", file=sys.stderr)
         return 2
     if not runs:
-        print(f"{arguments.runs}:1: there are no runs in it", file=sys.stderr)
+        print(f"{arguments.runs}:1: there are no runs in it; did the command fail?", file=sys.stderr)
         return 2
     draw(runs, arguments.output)
     print(arguments.output)

@@ -114,7 +114,7 @@ def draw(table, folder):
         axis.set_ylabel("jemalloc's time / ours")
         axis.set_title(f"{threads} thread(s); above 1 we are faster")
         axis.legend(fontsize=8)
-        figure.savefig(folder / f"ratio_{threads}_threads.svg")
+        plotting.save(figure, folder / f"ratio_{threads}_threads.svg")
 
 
 def report(table):

@@ -1,0 +1,63 @@
+"""The figures: drawn from what the commands write, and refused with a word on what to do."""
+
+import contextlib
+import importlib.util
+import io
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+import thesis_experiment
+
+RUNS = """allocator,run,wall_seconds,system_seconds,minor_faults,peak_rss_bytes,p50_ms
+glibc,0,2.0,0.5,7000,1000000,9
+glibc,1,2.5,0.5,7100,1000000,8
+memomalloc,0,1.0,0.1,10,900000,4
+memomalloc,1,1.1,0.1,10,900000,5
+"""
+
+
+class PlotCompare(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def plot(self, text, *words):
+        (self.folder / "runs.csv").write_text(text)
+        return subprocess.run([sys.executable, SCRIPTS / "plot_compare.py", "runs.csv", *words], cwd=self.folder,
+                              capture_output=True, text=True)
+
+    @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "skipped: matplotlib is not installed")
+    def test_a_figure(self):
+        self.assertEqual("compare.svg\n", self.plot(RUNS).stdout)
+        figure = (self.folder / "compare.svg").read_text()
+        self.assertIn("<svg", figure)
+        process = self.plot(RUNS, "-o", "no/such.svg")
+        self.assertEqual((2, ""), (process.returncode, process.stdout))
+        self.assertIn("name another file", process.stderr)
+
+    def test_other_files_are_refused(self):
+        for text in ("a,b\n1,2\n", RUNS.splitlines()[0] + "\n"):
+            process = self.plot(text)
+            self.assertEqual(2, process.returncode)
+            self.assertTrue(process.stderr.startswith("runs.csv:1: "), process.stderr)
+
+
+class Thesis(unittest.TestCase):
+    def test_ratios_and_the_claim(self):
+        rows = [("a", 1, 128, 1, 0, 20.0, 10.0), ("a", 1, 128, 1, 1, 22.0, 11.0), ("b", 1, 128, 1, 0, 10.0, 10.0)]
+        table = thesis_experiment.ratios(rows)
+        self.assertEqual((2.0, 0.0), table["a", 1, 128, 1])
+        for figures, verdict in ((table, "25 % on average, 50 % at best"),
+                                 ({("b", 1, 128, 1): (1.1, 0.0)}, "9 % on average, 9 % at best")):
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                holds = thesis_experiment.report(figures)
+            self.assertIn(verdict, printed.getvalue())
+            self.assertEqual(figures is table, holds)
+
+
+if __name__ == "__main__":
+    unittest.main()
