@@ -38,14 +38,19 @@ std::uint64_t base_of(std::size_t device) {
   return (device + 1) << 44U;
 }
 
+// A site's name lists its functions, the innermost first, as a viewer wants frames: "f < g < h".
 void write_frames(Pickle& pickle, const std::string& name) {
+  constexpr std::string_view kBetween = " < ";
   pickle.text("frames");
   pickle.begin_list();
-  pickle.begin_dictionary();
-  pickle.entry("name", name);
-  pickle.entry("filename", "");
-  pickle.entry("line", std::uint64_t{0});
-  pickle.end_dictionary();
+  for (std::size_t from = 0, to = 0; to != std::string::npos; from = to + kBetween.size()) {
+    to = name.find(kBetween, from);
+    pickle.begin_dictionary();
+    pickle.entry("name", name.substr(from, to - from));
+    pickle.entry("filename", "");
+    pickle.entry("line", std::uint64_t{0});
+    pickle.end_dictionary();
+  }
   pickle.end_list();
 }
 

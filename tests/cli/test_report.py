@@ -1,10 +1,12 @@
 """`memomalloc report`: the page in a real browser, and the exports."""
 
+import importlib.util
 import json
 import pathlib
 import pickle
 import random
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -112,6 +114,25 @@ class Files(ReportCase):
             elif event["action"] == "free_completed":
                 del alive[event["addr"]]
         self.assertEqual({}, alive)
+
+    def test_memory_viz_has_a_frame_for_each_function(self):
+        sites, path = self.folder / "sites.csv", self.folder / "memory.pickle"
+        sites.write_text("site,symbol\n8110563c51fa355f,at::empty < at::conv2d < main\n")
+        self.report(MOBILENET, "--sites", sites, "--memory-viz", path)
+        trace, = pickle.loads(path.read_bytes())["device_traces"]
+        stacks = {tuple(frame["name"] for frame in event["frames"]) for event in trace}
+        self.assertIn(("at::empty", "at::conv2d", "main"), stacks)
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "skipped: torch is not installed")
+    def test_torch_reads_the_snapshot(self):
+        path = self.folder / "memory.pickle"
+        self.report(MOBILENET, "--memory-viz", path)
+        program = ("import pickle, sys\nfrom torch.cuda import _memory_viz as viewer\n"
+                   "snapshot = pickle.load(open(sys.argv[1], 'rb'))\n"
+                   "print(viewer.segsum(snapshot), viewer.trace(snapshot), len(viewer.trace_plot(snapshot)))\n")
+        process = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True)
+        self.assertEqual(0, process.returncode, process.stderr)
+        self.assertIn("MEM[", process.stdout)
 
 
 @unittest.skipUnless(PROGRAM, "skipped: chromium is not installed")
