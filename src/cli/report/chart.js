@@ -23,7 +23,7 @@ function drawCurve(canvas, values, from, to, lines, label) {
   let top = 1;
   for (const value of values) top = Math.max(top, value);
   for (const line of lines) top = Math.max(top, line.value);
-  const y = (value) => bottom - value / (top * 1.12) * (bottom - 4);
+  const y = (value) => bottom - value / (top * 1.18) * (bottom - 4);
   context.beginPath();
   context.moveTo(0, bottom);
   for (let x = 0; x < width; ++x) {
@@ -39,6 +39,7 @@ function drawCurve(canvas, values, from, to, lines, label) {
   context.globalAlpha = 0.55;
   context.fill();
   context.globalAlpha = 1;
+  const above = y(Math.max(...lines.map((line) => line.value))) - 5;  // labels beside each other, above all lines
   lines.forEach((line, i) => {
     context.strokeStyle = context.fillStyle = style(line.colour);
     context.setLineDash(line.dashed ? [6, 4] : []);
@@ -46,7 +47,7 @@ function drawCurve(canvas, values, from, to, lines, label) {
     context.moveTo(0, y(line.value));
     context.lineTo(width, y(line.value));
     context.stroke();
-    context.fillText(line.text, 6 + i * 260, y(line.value) - 4);
+    context.fillText((line.dashed ? "- - " : "") + line.text, 6 + i * 260, above);
   });
   context.fillStyle = style("--soft");
   context.fillText(label(Math.max(0, from)), 4, height - 4);

@@ -50,6 +50,7 @@ function schedule() {
 
 function colours() {
   const kind = byId("colour").value;
+  byId("legend").textContent = "";
   if (kind === "site") return (block) => siteColour(block.site);
   const value = kind === "size" ? (block) => Math.log2(block.size) : (block) => Math.log2(1 + block.steps);
   let least = Infinity, most = -Infinity;
@@ -57,6 +58,8 @@ function colours() {
     least = Math.min(least, value(block));
     most = Math.max(most, value(block));
   }
+  const show = kind === "size" ? (power) => bytes(Math.round(2 ** power)) : (power) => `${Math.round(2 ** power - 1)} steps`;
+  byId("legend").textContent = `blue: ${show(least)}, red: ${show(most)}`;
   return (block) => scaleColour(most > least ? (value(block) - least) / (most - least) : 0);
 }
 
