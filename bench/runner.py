@@ -22,7 +22,7 @@ import table
 COLUMNS = ("workload allocator repetition p50_ms p99_ms first_ms faults_per_iteration "
            "faults_per_iteration_steady user_ms_per_iteration system_ms_per_iteration peak_rss_kib "
            "rss_before_kib steady_rss_kib steady_over_before_kib growth_kib served_share "
-           "settled_served_share large_bytes_per_iteration slab_bytes lower_bound_bytes checksum").split()
+           "settled_served_share large_bytes_per_iteration slab_bytes lower_bound_bytes run_seconds checksum").split()
 
 
 def add_options(parser):
@@ -76,6 +76,7 @@ def run(workload, allocator, arguments, iterations=None, extra=()):
         environment = allocator.environment(os.environ)
         if allocator.name == allocators.OURS:
             environment["MEMOMALLOC_STATS_FILE"] = str(pathlib.Path(folder, "stats-%p.json"))
+        began = time.monotonic()
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
         try:
@@ -91,7 +92,8 @@ def run(workload, allocator, arguments, iterations=None, extra=()):
         figures = json.loads(out.splitlines()[-1])
         own = pathlib.Path(folder, f"stats-{process.pid}.json")
         stats = json.loads(own.read_text()) if own.exists() else {}
-    figures |= {"workload": workload.name, "allocator": allocator.name}
+    figures |= {"workload": workload.name, "allocator": allocator.name,
+                "run_seconds": round(time.monotonic() - began, 1)}
     return figures | (served(stats) | {"stats": stats} if stats else {})
 
 

@@ -75,6 +75,12 @@ SUITE = ("mobilenet_v2_b8_t1", "resnet50_b8_t2", "densenet121_b4_t2", "resnet18_
          "gpt2_decode_t2", "train_resnet18_b16_t2", "train_embedding_t2", "serve_two_threads",
          "numpy_images")
 
+# One row or two for each framework, to show what the library sees of it (bench/frameworks.py).
+FRAMEWORKS = ("pandas_groupby", "scipy_signal", "sklearn_fit", "eager_resnet18_b4_t2",
+              "torchscript_resnet18_b4_t2", "compile_resnet18_b4_t2", "onnxruntime_no_arena",
+              "onnxruntime_arena", "jax_perceptron", "jax_convolutional", "tensorflow_mobilenet_v2",
+              "tensorflow_no_pool")
+
 # What stands for the whole where time is short: inference, sequences, training, threads, arrays.
 QUICK = ("mobilenet_v2_b8_t1", "resnet50_b8_t2", "resnet18_b1_t1", "train_resnet18_b16_t2",
          "serve_two_threads", "numpy_images")

@@ -24,7 +24,7 @@ def parser(text, iterations):
                          help="threads of the computation (%(default)s)")
     options.add_argument("--seed", type=int, default=0, help="of weights and inputs (%(default)s)")
     options.add_argument("--levels", type=pathlib.Path,
-                         help="write resident memory in KiB after each iteration here, a line each")
+                         help="write resident memory in KiB after each measured iteration here")
     return options
 
 
