@@ -71,13 +71,18 @@ def cells(row, plain, ours):
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", help="workloads, comma between them (those of all rows)")
     parser.add_argument("--repetitions", type=int, default=1, help="(%(default)s)")
     parser.add_argument("--quick", action="store_true", help="few iterations")
     runner.add_options(parser)
     arguments = parser.parse_args(argv)
     pair = runner.chosen(["glibc", allocators.OURS], arguments.library)
     arguments.output.mkdir(parents=True, exist_ok=True)
-    rows = [row for row in ROWS if runner.can_run(table.BY_NAME[row[3]], arguments)]
+    wanted = arguments.only.split(",") if arguments.only else [row[3] for row in ROWS]
+    for name in set(wanted) - {row[3] for row in ROWS}:
+        parser.error(f"no row of {name!r}; there are {', '.join(row[3] for row in ROWS)}")
+    rows = [row for row in ROWS
+            if row[3] in wanted and runner.can_run(table.BY_NAME[row[3]], arguments)]
     print("\n".join(summary.rows_table(
         ["framework", "what is visible", "what to do", "large bytes an iteration", "served",
          "page faults an iteration, without and with", "time", "peak memory"], [])))

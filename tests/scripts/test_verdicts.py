@@ -1,13 +1,19 @@
-"""verdicts.py and memory_limit.py: what is judged met, and the search for the largest batch."""
+"""What is judged met, the search for the largest batch, and a comparison from its start to its files."""
 
 import argparse
+import contextlib
+import csv
+import io
 import pathlib
 import sys
+import tempfile
 import unittest
 from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 import memory_limit
+import run
+import runner
 import summary
 import verdicts
 
@@ -47,6 +53,29 @@ class Verdicts(unittest.TestCase):
         met, measured = judged(row("w", "ours", over=100), row("w", "glibc", faults=500, over=1))
         self.assertFalse(met[5])
         self.assertEqual("0 of 0 rows", measured[5])
+
+
+class Comparison(unittest.TestCase):
+    def test_runs_all_writes_the_rows_and_judges_them(self):
+        def fake(workload, allocator, arguments, iterations):
+            ours = allocator.name == "memomalloc"
+            return row(workload.name, allocator.name, 5 if ours else 10, 12, 0 if ours else 500) | {
+                "first_ms": 9, "system_ms_per_iteration": 1, "checksum": "a" if ours else "b",
+                "served_share": 1}
+
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(runner, "run", fake):
+            library = pathlib.Path(folder, "library.so")
+            library.touch()
+            with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+                code = run.main(["--workloads", "quick", "--allocators", "glibc,memomalloc", "--no-micro",
+                                 "--library", str(library), "--repetitions", "2", "--output", folder])
+            with pathlib.Path(folder, "raw.csv").open() as file:
+                self.assertEqual(2 * 2 * len(run.GROUPS["quick"]), len(list(csv.DictReader(file))))
+            text = pathlib.Path(folder, "summary.md").read_text()
+        self.assertEqual(1, code, "outputs that differ")
+        self.assertIn("outputs differ", text)
+        self.assertIn("| at most 10 page faults an iteration in the steady state | 6 of 6 rows | yes |",
+                      text)
 
 
 class MemoryLimit(unittest.TestCase):
