@@ -96,8 +96,8 @@ void Lane::leave() {
 
 void Lane::set_phase(Phase phase) {
   const Phase before = phase_.exchange(phase, std::memory_order_acq_rel);
-  if (shared_->verbose >= 2 && before != phase) {
-    Line() << "lane " << number_ << ": " << (phase == Phase::kReady ? "planned" : name_of(phase));
+  if (shared_->verbose >= 1 && before != phase && phase != Phase::kReady) {  // a plan has a line
+    Line() << "lane " << number_ << ": " << name_of(phase);
   }
 }
 
