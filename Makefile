@@ -12,6 +12,8 @@ DESTDIR ?=
 HAVE_CBC := $(shell test -e /usr/include/coin/Cbc_C_Interface.h && echo 1)
 
 flags_release := -O3 -DNDEBUG
+# For other machines: with as few libraries as can be (setup.py leaves CBC out as well).
+flags_wheel := $(flags_release) -static-libstdc++ -static-libgcc
 flags_debug := -O0 -DMEMO_DEBUG=1
 flags_asan := -O1 -DMEMO_DEBUG=1 -fsanitize=address -fno-omit-frame-pointer
 flags_ubsan := -O1 -DMEMO_DEBUG=1 -fsanitize=undefined -fno-sanitize-recover=all

@@ -10,13 +10,15 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 ROOT = pathlib.Path(__file__).resolve().parent
-PARTS = {"build/libmemomalloc.so": "lib/libmemomalloc.so.1", "build/memomalloc": "bin/memomalloc"}
+PARTS = {"build/wheel/libmemomalloc.so": "lib/libmemomalloc.so.1", "build/wheel/memomalloc": "bin/memomalloc"}
+# A mode of its own, without CBC: a wheel cannot ask for a system's packages.
+MAKE = ["make", f"-j{os.cpu_count() or 1}", "MODE=wheel", "HAVE_CBC=", "all"]
 
 
 class BuildWithMake(build_py):
     def run(self):
         super().run()
-        subprocess.run(["make", f"-j{os.cpu_count() or 1}", "all"], cwd=ROOT, check=True)
+        subprocess.run(MAKE, cwd=ROOT, check=True)
         for source, target in PARTS.items():
             path = pathlib.Path(self.build_lib) / "memomalloc" / target
             path.parent.mkdir(parents=True, exist_ok=True)

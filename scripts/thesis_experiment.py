@@ -6,7 +6,8 @@ oversize threshold at 1 MiB and all else as it comes, and with this library on g
 iterations to warm up and ten that count; repeats of the two are interleaved. As in the thesis, the figure
 shows the ratio of jemalloc's time to ours over the batch size times the image size, with its standard
 error. The claim: 20 % less latency on average, 40 % at best. A time is the median of the ten iterations,
-which a machine with other work disturbs less than their mean.
+which a machine with other work disturbs less than their mean. Each pair of runs stands in times.csv as soon
+as it is known; an interrupt ends the measuring and reports what is there.
 
 Exit code 0 if the claim holds here, 1 if it does not.
 """
@@ -37,7 +38,7 @@ OURS = {"LD_PRELOAD": str(ROOT / "build/libmemomalloc.so")}
 def parse():
     cores = os.cpu_count() or 1
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help=f"{', '.join(QUICK_NETWORKS)}; 1 thread; 2 repeats")
+    parser.add_argument("--quick", action="store_true", help=f"{', '.join(QUICK_NETWORKS)}; 1 thread; 2 repeats: some ten minutes")
     parser.add_argument("--networks", nargs="+", metavar="NAME", help=f"instead of {', '.join(NETWORKS)}")
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 4, 8])
     parser.add_argument("--sizes", nargs="+", type=int, default=[128, 256])
@@ -65,11 +66,13 @@ def measure(changes, network, batch, size, threads):
     return json.loads(process.stdout.splitlines()[-1])["p50_ms"]
 
 
+COLUMNS = ("network", "batch", "size", "threads", "repeat", "jemalloc_ms", "ours_ms")
+
+
 def run(arguments):
-    """A row (network, batch, size, threads, repeat, jemalloc_ms, ours_ms) for each pair of runs."""
+    """A row of COLUMNS for each pair of runs, as it becomes known."""
     cases = list(itertools.product(range(arguments.repeats), arguments.networks, arguments.batches,
                                    arguments.sizes, arguments.threads))
-    rows = []
     for number, (repeat, network, batch, size, threads) in enumerate(cases, 1):
         if sys.stderr.isatty():
             print(f"\r\033[K{number}/{len(cases)} {network} batch {batch} {size} pixels", end="", file=sys.stderr)
@@ -77,10 +80,25 @@ def run(arguments):
         for name, changes in sorted({"jemalloc": JEMALLOC, "ours": OURS}.items(), reverse=repeat % 2 == 1):
             pair[name] = measure(changes, network, batch, size, threads)
         if None not in pair.values():
-            rows.append((network, batch, size, threads, repeat, pair["jemalloc"], pair["ours"]))
+            yield network, batch, size, threads, repeat, pair["jemalloc"], pair["ours"]
     if sys.stderr.isatty():
         print(file=sys.stderr)
-    return rows
+
+
+def record(rows, path):
+    """The rows as a list, written to `path` one by one."""
+    known = []
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        try:
+            for row in rows:
+                known.append(row)
+                writer.writerow(row)
+                file.flush()
+        except KeyboardInterrupt:
+            print("\ninterrupted; this is what was measured until now", file=sys.stderr)
+    return known
 
 
 def ratios(rows):
@@ -139,14 +157,10 @@ def main():
         print("build/libmemomalloc.so is missing; run make", file=sys.stderr)
         return 2
     arguments.output.mkdir(parents=True, exist_ok=True)
-    rows = run(arguments)
+    rows = record(run(arguments), arguments.output / "times.csv")
     if not rows:
         print("no configuration ran with both; is libjemalloc2 installed?", file=sys.stderr)
         return 2
-    with (arguments.output / "times.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(("network", "batch", "size", "threads", "repeat", "jemalloc_ms", "ours_ms"))
-        writer.writerows(rows)
     table = ratios(rows)
     holds = report(table)
     draw(table, arguments.output)
