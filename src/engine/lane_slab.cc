@@ -122,7 +122,9 @@ void Lane::preheat(std::uint64_t height) {
 
 bool Lane::tick(std::uint64_t now) {
   const std::uint64_t calls = counters.large_allocations.get();
-  if (calls != seen_) {
+  // The first look at a lane may come before its first call: a slab that was just made ready for a
+  // plan from a file is not to be given back then.
+  if (calls != seen_ || quiet_since_ == 0) {
     seen_ = calls;
     quiet_since_ = now;
   }

@@ -3,6 +3,7 @@
 
 #include "src/engine/engine.h"
 #include "tests/support/engines.h"
+#include "tests/support/schedules.h"
 
 namespace memo {
 namespace {
@@ -51,6 +52,31 @@ TEST_CASE("engine: gives the slab back on request, and serves again", "[engine]"
     driver.iterate(program, 3);
     CHECK(lane.counters.served_allocations.get() == served + 3 * program.size());
     CHECK(lane.counters.plans.get() == 1);
+  });
+}
+
+// The engine whose first lane is just being taken.
+Engine* opening = nullptr;
+
+TEST_CASE("engine: a slab made ready for a saved plan is there at the first call", "[engine]") {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  constexpr std::uint64_t kHeight = 4ULL << 20;
+  const auto load_plan = [](const RecursionGuard& guard) {
+    Random random(16);
+    const Program program = program_of(16);
+    opening->add_plan(guard, testing::hostile(random, testing::sizes_of(program), kHeight),
+                      static_cast<std::uint32_t>(program.size()));
+    // The keeper's first look comes before the lane's first call.
+    opening->tick(100 * kSecond);
+    CHECK(opening->shared().slab_bytes != 0);
+  };
+  OwnEngine own({}, {.opened = load_plan});
+  opening = &own.engine;
+  drive(own, [](Engine& engine, Driver&, const Lane&) {
+    for (std::uint64_t now = 101; now < 110; ++now) {
+      engine.tick(now * kSecond);
+    }
+    CHECK(engine.shared().slab_bytes == 0);
   });
 }
 
