@@ -8,17 +8,16 @@
 // capacity in the file's name (A.1048576.csv).
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "bench/planner_instances.h"
 #include "dsa/csv.h"
 #include "dsa/planner.h"
 #include "dsa/validate.h"
@@ -31,7 +30,8 @@ struct Arguments {
   double seconds = 1;
   std::string planner;
   std::string csv;
-  bool large = false;
+  std::size_t large = 0;  // buffers
+  std::string only;       // names begin so
   std::vector<std::string> files;
 };
 
@@ -41,46 +41,6 @@ struct Instance {
   dsa::Problem problem;
   std::optional<dsa::Bytes> capacity;
 };
-
-// Cuts a rectangle by straight cuts of one piece each until there are enough: bound = optimum.
-dsa::Problem guillotine(std::size_t pieces, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  const auto between = [&random](std::int64_t low, std::int64_t high) {
-    return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1));
-  };
-  dsa::Problem problem{{{.lower = 0, .upper = 1000000000, .size = 1000000000}}};
-  while (problem.buffers.size() < pieces) {
-    dsa::Buffer& piece = problem.buffers[random() % problem.buffers.size()];
-    dsa::Buffer other = piece;
-    if (random() % 2 == 0 && piece.upper - piece.lower > 1) {
-      piece.upper = other.lower = between(piece.lower + 1, piece.upper - 1);
-    } else if (piece.size > 1) {
-      piece.size = between(1, piece.size - 1);
-      other.size -= piece.size;
-    } else {
-      continue;
-    }
-    problem.buffers.push_back(other);
-  }
-  return problem;
-}
-
-// Like the life of a large program: many short-lived buffers of log-uniform size, few long-lived
-// ones.
-dsa::Problem lives(std::size_t count, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::uniform_real_distribution<double> unit(0, 1);
-  dsa::Problem problem;
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto lower = static_cast<dsa::Time>(i);
-    const double length = std::exp(unit(random) * unit(random) * std::log(20000.0));
-    const double size = std::exp(std::log(64.0) + unit(random) * std::log(1e6));
-    problem.buffers.push_back({.lower = lower,
-                               .upper = lower + 1 + static_cast<dsa::Time>(length),
-                               .size = static_cast<dsa::Bytes>(size)});
-  }
-  return problem;
-}
 
 std::optional<Instance> read(const fs::path& path) {
   std::ifstream file(path);
@@ -117,7 +77,7 @@ std::vector<Instance> instances(const Arguments& arguments) {
   if (arguments.files.empty()) {
     for (const std::size_t pieces : {100U, 200U, 400U}) {
       result.push_back(
-          {"guillotine_" + std::to_string(pieces), "", guillotine(pieces, pieces), {}});
+          {"guillotine_" + std::to_string(pieces), "", bench::guillotine(pieces, pieces), {}});
     }
   }
   return result;
@@ -202,8 +162,10 @@ Arguments parse(int argc, char** argv) {
       arguments.planner = argv[++i];
     } else if (word == "--csv" && more) {
       arguments.csv = argv[++i];
-    } else if (word == "--large") {
-      arguments.large = true;
+    } else if (word == "--large" && more) {
+      arguments.large = std::strtoull(argv[++i], nullptr, 10);
+    } else if (word == "--only" && more) {
+      arguments.only = argv[++i];
     } else if (word.starts_with("-")) {
       std::fprintf(stderr,
                    "usage: planner_quality [--seconds S] [--planner NAME] [--csv FILE] [--large] "
@@ -214,6 +176,27 @@ Arguments parse(int argc, char** argv) {
     }
   }
   return arguments;
+}
+
+void run_large(const Arguments& arguments, Report& report) {
+  const auto n = arguments.large;
+  const std::pair<const char*, dsa::Problem (*)(std::size_t)> kinds[] = {
+      {"lives", [](std::size_t count) { return bench::lives(count, 1); }},
+      {"uniform_100", [](std::size_t count) { return bench::uniform(count, 100, 1); }},
+      {"uniform_1000", [](std::size_t count) { return bench::uniform(count, 1000, 1); }},
+      {"uniform_100000", [](std::size_t count) { return bench::uniform(count, 100000, 1); }},
+      {"log_normal", [](std::size_t count) { return bench::log_normal_lives(count, 1); }},
+      {"iterations", [](std::size_t count) { return bench::iterations(count, 100, 1); }},
+      {"guillotine", [](std::size_t count) { return bench::guillotine(count, 1); }},
+  };
+  for (const auto& [name, make] : kinds) {
+    const std::string full = std::string(name) + "_" + std::to_string(n);
+    if (arguments.only.empty() || full.starts_with(arguments.only)) {
+      run({full, "", make(n), {}},
+          *dsa::find_planner(arguments.planner.empty() ? "portfolio" : arguments.planner),
+          {.seconds = std::max(10.0, arguments.seconds)}, report);
+    }
+  }
 }
 
 }  // namespace
@@ -237,11 +220,8 @@ int main(int argc, char** argv) {
       run_minimalloc(instance, report);
     }
   }
-  if (arguments.large) {
-    run({"lives_1000000", "", lives(1000000, 1), {}}, *dsa::find_planner("portfolio"),
-        {.seconds = std::max(10.0, arguments.seconds)}, report);
-    run({"guillotine_1000000", "", guillotine(1000000, 1), {}}, *dsa::find_planner("portfolio"),
-        {.seconds = std::max(10.0, arguments.seconds)}, report);
+  if (arguments.large > 0) {
+    run_large(arguments, report);
   }
   return 0;
 }

@@ -28,20 +28,12 @@ class FitTree {
   // The item of the best rank with a part inside `span` that `admits` accepts, or -1.
   template <typename Admits>
   ItemId best_inside(const Span& span, Admits admits) const {
-    Best best;
-    const std::uint32_t from = first_born_[static_cast<std::size_t>(span.lower)];
-    const std::uint32_t to = first_born_[static_cast<std::size_t>(span.upper)];
-    if (to - from > kFew) {
-      search(0, span, admits, best);
-      return best.item;
-    }
-    for (std::uint32_t i = from; i < to; ++i) {
-      const Birth& birth = births_[i];
-      if (birth.rank < best.rank && birth.upper <= span.upper && admits(birth.item)) {
-        best = {birth.rank, birth.item};
-      }
-    }
-    return best.item;
+    return best({span, span.upper - 1, span.lower + 1}, admits);
+  }
+  // The same of the parts that cover a section of the span.
+  template <typename Admits>
+  ItemId best_covering(Section section, const Span& span, Admits admits) const {
+    return best({span, section, section + 1}, admits);
   }
 
  private:
@@ -74,26 +66,56 @@ class FitTree {
     ItemId item = -1;
   };
 
+  // Parts inside `span` that are born at `last_birth` at the latest and do not die before
+  // `first_death`.
+  struct Region {
+    Span span;
+    Section last_birth;
+    Section first_death;
+  };
+
+  template <typename Admits>
+  ItemId best(const Region& region, Admits admits) const {
+    Best best;
+    const std::uint32_t from = first_born_[static_cast<std::size_t>(region.span.lower)];
+    const std::uint32_t to = first_born_[static_cast<std::size_t>(region.last_birth) + 1];
+    if (to - from > kFew) {
+      search(0, region, admits, best);
+      return best.item;
+    }
+    for (std::uint32_t i = from; i < to; ++i) {
+      const Birth& birth = births_[i];
+      if (birth.rank < best.rank && birth.upper <= region.span.upper &&
+          birth.upper >= region.first_death && admits(birth.item)) {
+        best = {birth.rank, birth.item};
+      }
+    }
+    return best.item;
+  }
+
   void build(std::uint32_t node, int depth);
   void refresh(std::uint32_t node);
 
   template <typename Admits>
-  void search(std::uint32_t index, const Span& span, Admits& admits, Best& best) const {
+  void search(std::uint32_t index, const Region& region, Admits& admits, Best& best) const {
+    const Span& span = region.span;
     const Node& node = nodes_[index];
-    if (node.best >= best.rank || node.inner.lower < span.lower || node.lower_min >= span.upper ||
-        node.inner.upper > span.upper) {
+    if (node.best >= best.rank || node.inner.lower < span.lower ||
+        node.lower_min > region.last_birth || node.inner.upper > span.upper ||
+        node.upper_max < region.first_death) {
       return;
     }
     if (node.left != 0) {
       const bool right_first = nodes_[node.left + 1].best < nodes_[node.left].best;
-      search(node.left + (right_first ? 1 : 0), span, admits, best);
-      search(node.left + (right_first ? 0 : 1), span, admits, best);
+      search(node.left + (right_first ? 1 : 0), region, admits, best);
+      search(node.left + (right_first ? 0 : 1), region, admits, best);
       return;
     }
     for (std::uint32_t i = node.first; i < node.last; ++i) {
       const Entry& entry = entries_[i];
       if (entry.rank < best.rank && entry.span.lower >= span.lower &&
-          entry.span.upper <= span.upper && admits(entry.item)) {
+          entry.span.lower <= region.last_birth && entry.span.upper <= span.upper &&
+          entry.span.upper >= region.first_death && admits(entry.item)) {
         best = {entry.rank, entry.item};
       }
     }

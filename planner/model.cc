@@ -101,21 +101,30 @@ void Model::measure() {
   }
 }
 
-Model Model::subset(std::span<const ItemId> chosen) const {
-  Model part;
-  part.load.assign(load.size(), 0);
+Model Model::part(const Span& window, std::span<const ItemId> chosen,
+                  const std::vector<Offset>& offsets) const {
+  Model result;
+  result.load.assign(static_cast<std::size_t>(window.upper - window.lower), 0);
   for (const ItemId id : chosen) {
     Item item = items[static_cast<std::size_t>(id)];
-    const auto first = static_cast<std::uint32_t>(part.parts.size());
-    const auto spans = parts_of(item);
-    part.parts.insert(part.parts.end(), spans.begin(), spans.end());
+    const auto first = static_cast<std::uint32_t>(result.parts.size());
+    for (const Span& span : parts_of(item)) {
+      const Section lower = std::max(span.lower, window.lower);
+      const Section upper = std::min(span.upper, window.upper);
+      if (lower < upper) {
+        result.parts.push_back({lower - window.lower, upper - window.lower});
+      }
+    }
+    if (item.lower < window.lower || item.upper > window.upper) {
+      item.fixed = offsets[static_cast<std::size_t>(id)];
+    }
     item.first_part = first;
-    item.last_part = static_cast<std::uint32_t>(part.parts.size());
-    part.items.push_back(item);
-    part.source.push_back(static_cast<std::uint32_t>(id));
+    item.last_part = static_cast<std::uint32_t>(result.parts.size());
+    result.items.push_back(item);
+    result.source.push_back(static_cast<std::uint32_t>(id));
   }
-  part.measure();
-  return part;
+  result.measure();
+  return result;
 }
 
 Plan Model::plan_of(const std::vector<Offset>& offsets) const {

@@ -52,8 +52,11 @@ struct Model {
   // The plan that puts item i at offsets[i].
   Plan plan_of(const std::vector<Offset>& offsets) const;
 
-  // The items, whole or not at all, of a subset of this model, as a model on the same sections.
-  Model subset(std::span<const ItemId> chosen) const;
+  // What is alive in a window of sections, as a model of its own: section s becomes s -
+  // window.lower, item i stands for chosen[i]. Items that reach beyond the window are cut off at
+  // its ends and fixed where `offsets` has them. Requires items that are alive in the window.
+  Model part(const Span& window, std::span<const ItemId> chosen,
+             const std::vector<Offset>& offsets) const;
 
   std::vector<Item> items;
   std::vector<Span> parts;            // ascending and apart within each item

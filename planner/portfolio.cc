@@ -1,8 +1,15 @@
 // The default planner: the cheapest strategies first, then the searches by turns, until the target
 // or the deadline. Cold.
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
 #include "planner/canonical_search.h"
+#include "planner/coalesce.h"
 #include "planner/decide.h"
 #include "planner/orders.h"
+#include "planner/repair.h"
+#include "planner/skyline.h"
 #include "planner/squeaky_wheel.h"
 #include "planner/strategies.h"
 #include "planner/sweep_fit.h"
@@ -52,6 +59,11 @@ class Best {
 constexpr std::size_t kFewItems = 2000;
 // The exact search decides nothing about more items than this in any useful time.
 constexpr std::size_t kMostExact = 5000;
+// With more than this, a pass over all of them takes a good part of a second.
+constexpr std::size_t kManyItems = 100'000;
+// Of the time that is left: for squeaky wheel on fewer, for repairing the sweep's plan of more.
+constexpr double kFirstWheel = 0.6;
+constexpr double kFirstRepair = 0.3;
 constexpr double kFirstSlice = 0.02;  // seconds for squeaky wheel's first turn
 
 // Squeaky wheel and exact search, each for longer and longer: which one it takes shows only so.
@@ -76,23 +88,73 @@ void search_by_turns(const Model& model, const Budget& budget, SqueakyWheel& whe
   }
 }
 
+// The share of sections whose load is at least `share` of the bound.
+double hot(const Model& model, double share) {
+  const auto limit = static_cast<Bytes>(share * static_cast<double>(model.bound));
+  const auto count = std::count_if(model.load.begin(), model.load.end(),
+                                   [limit](Bytes load) { return load >= limit; });
+  return static_cast<double>(count) / static_cast<double>(model.load.size());
+}
+
+// Many items live at a time: repairs of short windows would have nothing to move.
+bool is_deep(const Model& model) {
+  constexpr std::size_t kShare = 50;
+  std::vector<std::int32_t> change(model.load.size() + 1, 0);
+  for (const Span& part : model.parts) {
+    ++change[static_cast<std::size_t>(part.lower)];
+    --change[static_cast<std::size_t>(part.upper)];
+  }
+  std::int32_t alive = 0;
+  std::int32_t most = 0;
+  for (const std::int32_t step : change) {
+    most = std::max(most, alive += step);
+  }
+  return static_cast<std::size_t>(most) * kShare > model.items.size();
+}
+
+// For more items than searches of the whole can deal with.
+bool plan_many(const Model& model, const Budget& budget, SqueakyWheel& wheel, Best& best) {
+  const auto run_wheel = [&](double seconds, std::size_t passes) {
+    wheel.run(budget.part(budget.target(), seconds, budget.seed()), passes);
+    return wheel.best() && best.take({.offsets = wheel.best()});
+  };
+  const auto mend = [&](double seconds) {
+    return best.offsets() &&
+           best.take({.offsets = repair(model, *best.offsets(),
+                                        budget.part(budget.target(), seconds, budget.seed()))});
+  };
+  if (model.items.size() <= kManyItems && run_wheel(kFirstWheel * budget.remaining(), SIZE_MAX)) {
+    return true;  // there was time for many passes
+  }
+  if (is_deep(model)) {
+    return best.take(long_lived_first(model, budget));
+  }
+  // Where the load is near the bound for a short time only, the sweep's plan is nearly right
+  // already; where it is so everywhere, the skyline's is.
+  return mend(kFirstRepair * budget.remaining()) || run_wheel(budget.remaining(), 1) ||
+         (hot(model, 0.99) > 0.99 && best.take(coalesce(model, budget))) ||
+         mend(budget.remaining());
+}
+
 }  // namespace
 
 Found portfolio(const Model& model, const Budget& budget) {
   Best best(model, budget);
   const bool few = model.items.size() <= kFewItems;
-  if (best.take(sweep_best_fit(model, budget)) ||
+  if (best.take(sweep_best_fit(model, budget, few ? 0 : model.bound)) ||
       (few && (best.take(skyline(model, budget)) || best.take(greedy_by_size(model, budget))))) {
     return best.result();
   }
-  // Its first pass is the skyline by area, and of large problems there may be time for few passes.
+  // Its first pass is the skyline by area.
   SqueakyWheel wheel(model, budget.seed());
-  wheel.run(budget.part(budget.target(), few ? kFirstSlice : budget.remaining(), budget.seed()));
-  if (wheel.best() && best.take({.offsets = wheel.best()})) {
-    return best.result();
-  }
-  if (few && (best.take(best_fit(model, budget)) || best.take(greedy_by_breadth(model, budget)) ||
-              (best.offsets() && best.take(settle(model, *best.offsets(), budget))))) {
+  if (few) {
+    wheel.run(budget.part(budget.target(), kFirstSlice, budget.seed()));
+    if ((wheel.best() && best.take({.offsets = wheel.best()})) ||
+        best.take(best_fit(model, budget)) || best.take(greedy_by_breadth(model, budget)) ||
+        (best.offsets() && best.take(settle(model, *best.offsets(), budget)))) {
+      return best.result();
+    }
+  } else if (plan_many(model, budget, wheel, best)) {
     return best.result();
   }
   if (!best.offsets()) {

@@ -7,11 +7,21 @@
 
 namespace dsa {
 
-Skyline::Skyline(const Model& model) : model_(model), tree_(model) {}
+Skyline::Skyline(const Model& model)
+    : model_(model), tree_(model), demand_(model), obstacles_(model) {}
 
-void Skyline::start(const std::vector<Rank>& ranks) {
+std::size_t Skyline::start(const std::vector<Rank>& ranks) {
   tree_.reset(ranks);
   offsets_.assign(model_.items.size(), -1);
+  std::size_t free_items = model_.items.size();
+  obstacles_.reset();
+  for (std::size_t i = 0; obstacles_.any() && i < model_.items.size(); ++i) {
+    if (model_.items[i].fixed != kNotFixed) {
+      offsets_[i] = model_.items[i].fixed;
+      tree_.remove(model_.items[i]);
+      --free_items;
+    }
+  }
   segments_.clear();
   free_.clear();
   heap_.clear();
@@ -20,6 +30,29 @@ void Skyline::start(const std::vector<Rank>& ranks) {
     at_begin_.assign(model_.load.size() + 1, kNone);
   }
   announce(add({.span = {0, static_cast<Section>(model_.load.size())}}));
+  return free_items;
+}
+
+std::optional<Offsets> Skyline::pass(const std::vector<Rank>& ranks, const Budget& budget) {
+  for (std::size_t left = start(ranks); left > 0;) {
+    const std::uint32_t index = minimum();
+    const Segment segment = segments_[index];
+    if (pass_obstacle(index)) {
+      continue;
+    }
+    const ItemId id = tree_.best_inside(segment.span, [&](ItemId item) {
+      return fits(model_.items[static_cast<std::size_t>(item)], segment.height);
+    });
+    if (id < 0) {
+      raise(index);
+      continue;
+    }
+    put(index, id);
+    if (--left % 1024 == 0 && budget.expired()) {
+      return std::nullopt;
+    }
+  }
+  return offsets_;
 }
 
 std::uint32_t Skyline::add(const Segment& segment) {
@@ -46,9 +79,30 @@ std::uint32_t Skyline::add(const Segment& segment) {
 }
 
 void Skyline::announce(std::uint32_t index) {
+  here_ = index;
+  if (!model_.has_gaps) {
+    return;
+  }
   const Segment& segment = segments_[index];
   heap_.push_back({segment.height, segment.span.lower, segment.span.upper, index});
   std::push_heap(heap_.begin(), heap_.end());
+}
+
+// Downhill from where the last change was.
+std::uint32_t Skyline::minimum() {
+  if (model_.has_gaps) {
+    return lowest();
+  }
+  for (;;) {
+    const Segment& segment = segments_[here_];
+    if (segment.previous != kNone && segments_[segment.previous].height < segment.height) {
+      here_ = segment.previous;
+    } else if (segment.next != kNone && segments_[segment.next].height < segment.height) {
+      here_ = segment.next;
+    } else {
+      return here_;
+    }
+  }
 }
 
 std::uint32_t Skyline::lowest() {
@@ -73,7 +127,28 @@ std::uint32_t Skyline::segment_at(Section section) const {
   return at_begin_[word * 64 + 63 - static_cast<std::size_t>(std::countl_zero(bits))];
 }
 
+bool Skyline::pass_obstacle(std::uint32_t index) {
+  const Segment& segment = segments_[index];
+  const Obstacles::Obstacle* const obstacle =
+      obstacles_.any() ? obstacles_.lowest(segment.span) : nullptr;
+  if (obstacle == nullptr || obstacle->bottom > segment.height) {
+    return false;
+  }
+  // Its columns are as high as its bottom, none of them higher: all lie in this segment.
+  obstacles_.pass(*obstacle);
+  put_part(index, obstacle->span, obstacle->top);
+  return true;
+}
+
 bool Skyline::fits(const Item& item, Offset height) const {
+  if (obstacles_.any()) {
+    const Offset top = align_up(height, item.alignment) + item.size;
+    for (const Span& part : model_.parts_of(item)) {
+      if (top > obstacles_.ceiling(part)) {
+        return false;
+      }
+    }
+  }
   if (!item.gapped()) {
     return true;
   }
@@ -113,7 +188,7 @@ void Skyline::put_part(std::uint32_t index, const Span& part, Offset height) {
 
 Offset Skyline::raise(std::uint32_t index) {
   const Segment& segment = segments_[index];
-  Offset to = std::numeric_limits<Offset>::max();
+  Offset to = obstacles_.ceiling(segment.span);
   if (segment.previous != kNone) {
     to = std::min(to, segments_[segment.previous].height);
   }
@@ -164,6 +239,9 @@ namespace {
 
 Found best_of_passes(const Model& model, const Budget& budget,
                      std::initializer_list<Order (*)(const Model&)> orders) {
+  if (fixed_overlap(model)) {
+    return {.infeasible = true, .reason = kFixedConflict};
+  }
   Skyline sky(model);
   Found best;
   Bytes best_height = std::numeric_limits<Bytes>::max();
@@ -171,13 +249,6 @@ Found best_of_passes(const Model& model, const Budget& budget,
     std::optional<Offsets> offsets = sky.pass(ranks_of(order(model)), budget);
     if (!offsets) {
       break;
-    }
-    if (model.has_fixed) {
-      Found settled = settle(model, *offsets, budget);
-      if (!settled.offsets) {
-        return best.offsets ? best : settled;
-      }
-      offsets = std::move(settled.offsets);
     }
     if (const Bytes height = height_of(model, *offsets); height < best_height) {
       best_height = height;
@@ -199,6 +270,12 @@ Found skyline(const Model& model, const Budget& budget) {
 
 Found strip_packing_best_fit(const Model& model, const Budget& budget) {
   return best_of_passes(model, budget, {by_lifetime});
+}
+
+Found long_lived_first(const Model& model, const Budget& budget) {
+  const auto offsets =
+      Skyline(model).pass(ranks_of(by_long_life(model)), budget, true, [](const Demand::Most&) {});
+  return {.offsets = offsets, .reason = offsets ? "" : kOutOfTime};
 }
 
 }  // namespace dsa

@@ -6,6 +6,7 @@
 // Source: Joslin & Clements, "Squeaky Wheel Optimization", 1999.
 #pragma once
 
+#include <limits>
 #include <random>
 
 #include "planner/skyline.h"
@@ -18,16 +19,16 @@ class SqueakyWheel {
  public:
   SqueakyWheel(const Model& model, std::uint64_t seed);
 
-  // Passes until the target is reached, nothing is left to learn or the budget is spent. Goes on
-  // where the last call ended.
-  void run(const Budget& budget);
+  // Passes until the target is reached, nothing is left to learn, the budget is spent or so many
+  // are done. Goes on where the last call ended.
+  void run(const Budget& budget, std::size_t passes = std::numeric_limits<std::size_t>::max());
   bool exhausted() const { return exhausted_; }  // nothing is left to learn
 
   const std::optional<Offsets>& best() const { return best_; }
   Bytes best_height() const { return height_; }
 
  private:
-  void blame(const Span& span, Bytes rise, Bytes target);
+  void blame(Section section);
 
   const Model& model_;
   Skyline sky_;
@@ -35,12 +36,12 @@ class SqueakyWheel {
   std::mt19937_64 random_;
   std::vector<double> priority_;
   Order order_;
-  std::vector<Bytes> waste_;  // by section, of this pass
   std::vector<std::uint8_t> blamed_;
-  std::size_t work_ = 0;  // sections and items that the blame of this pass has looked at
+  std::size_t work_ = 0;  // items that the blame of this pass has looked at
   std::optional<Offsets> best_;
   Bytes height_ = 0;
   bool exhausted_ = false;
+  bool tight_ = false;  // of the last pass; they take turns, since neither kind wins everywhere
 };
 
 }  // namespace dsa

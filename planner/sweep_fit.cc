@@ -9,9 +9,12 @@
 namespace dsa {
 namespace {
 
-// Free blocks below the top, by offset and by size; neighbours are joined.
+// Free blocks of a range of memory, by offset and by size; neighbours are joined.
 class FreeList {
  public:
+  FreeList(Offset lower, Bytes length) : top_(lower) { insert(lower, length); }
+
+  // The place in the smallest free block that is large enough; -1 if there is none.
   Offset take(Bytes size, Bytes alignment) {
     for (auto block = by_size_.lower_bound({size, 0}); block != by_size_.end(); ++block) {
       const auto [length, lower] = *block;
@@ -23,8 +26,11 @@ class FreeList {
         return offset;
       }
     }
-    // None is large enough: above all that is taken, from the last block on if that ends at the
-    // top.
+    return -1;
+  }
+
+  // A place above all that was ever taken, from the last free block on if that ends there.
+  Offset extend(Bytes size, Bytes alignment) {
     Offset lower = top_;
     if (!by_offset_.empty() && by_offset_.rbegin()->first + by_offset_.rbegin()->second == top_) {
       lower = by_offset_.rbegin()->first;
@@ -73,24 +79,29 @@ class FreeList {
 
 }  // namespace
 
-Found sweep_best_fit(const Model& model, const Budget& budget) {
+Found sweep_best_fit(const Model& model, const Budget& budget, Bytes floor) {
   const Order births = by_birth(model);
   std::vector<std::vector<ItemId>> deaths(model.load.size() + 1);
   for (const ItemId id : births) {
     deaths[static_cast<std::size_t>(model.items[static_cast<std::size_t>(id)].upper)].push_back(id);
   }
   Offsets offsets(model.items.size());
-  FreeList memory;
+  FreeList below(0, floor);
+  FreeList above(floor, 0);
   Section now = 0;
   for (const ItemId id : births) {
     const Item& item = model.items[static_cast<std::size_t>(id)];
     for (; now <= item.lower; ++now) {
       for (const ItemId dead : deaths[static_cast<std::size_t>(now)]) {
-        memory.give(offsets[static_cast<std::size_t>(dead)],
-                    model.items[static_cast<std::size_t>(dead)].size);
+        const Offset offset = offsets[static_cast<std::size_t>(dead)];
+        (offset < floor ? below : above)
+            .give(offset, model.items[static_cast<std::size_t>(dead)].size);
       }
     }
-    offsets[static_cast<std::size_t>(id)] = memory.take(item.size, item.alignment);
+    Offset offset = below.take(item.size, item.alignment);
+    offset = offset >= 0 ? offset : above.take(item.size, item.alignment);
+    offset = offset >= 0 ? offset : above.extend(item.size, item.alignment);
+    offsets[static_cast<std::size_t>(id)] = offset;
   }
   return model.has_fixed ? settle(model, offsets, budget) : Found{.offsets = std::move(offsets)};
 }
