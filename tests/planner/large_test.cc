@@ -63,7 +63,10 @@ TEST_CASE("large: a repair never raises a plan, and lowers a wasteful one", "[pl
     const dsa::Offsets after = dsa::repair(model, *first.offsets, budget);
     const dsa::Plan plan = model.plan_of(after);
     CHECK(dsa::validate(problem, plan));
-    CHECK(plan.height < before);
+    CHECK(plan.height <= before);
+    if (!model.has_fixed) {  // which leave first fit's plan little to gain
+      CHECK(plan.height < before);
+    }
     // Out of time at once: the plan as it was.
     CHECK(dsa::repair(model, *first.offsets, budget_of(model, 0)) == *first.offsets);
   }
