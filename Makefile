@@ -15,7 +15,7 @@ flags_release := -O3 -DNDEBUG
 # For other machines: with as few libraries as can be (setup.py leaves CBC out as well).
 flags_wheel := $(flags_release) -static-libstdc++ -static-libgcc
 flags_debug := -O0 -DMEMO_DEBUG=1
-flags_asan := -O1 -DMEMO_DEBUG=1 -fsanitize=address -fno-omit-frame-pointer
+flags_asan := -O1 -DMEMO_DEBUG=1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 flags_ubsan := -O1 -DMEMO_DEBUG=1 -fsanitize=undefined -fno-sanitize-recover=all
 flags_tsan := -O1 -DMEMO_DEBUG=1 -fsanitize=thread
 flags_fuzz := -O1 -DMEMO_DEBUG=1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
@@ -58,8 +58,8 @@ all: lib cli ## build/libmemomalloc.so and build/memomalloc
 lib: $(B)/libmemomalloc.so
 cli: $(B)/memomalloc
 
-# A change of flags rebuilds everything of its mode.
-flags_now := $(CXX) $(COMMON) $(HOT) $(HAVE_CBC)
+# A change of flags rebuilds everything of its mode; warnings do not change what is built.
+flags_now := $(CXX) $(filter-out $(WARN),$(COMMON)) $(HOT) $(HAVE_CBC)
 $(shell mkdir -p $(O); printf '%s' '$(subst ','\'',$(flags_now))' | cmp -s - $(O)/.flags || printf '%s' '$(subst ','\'',$(flags_now))' > $(O)/.flags)
 
 $(hot_obj): KIND := $(HOT)

@@ -83,7 +83,9 @@ BUILD=build/$PROCESSOR
 make -j"$(nproc)" MODE="$PROCESSOR" CXX="$TRIPLE-g++" CC="$TRIPLE-gcc" HAVE_CBC= CROSS="$ROOT" WERROR=1 \
   "$BUILD/unit_tests" "$BUILD/libmemomalloc.so" programs
 failed=0
+# The emulator adds a line of its own when a program aborts, and does not pass on a limit on address space.
 # shellcheck disable=SC2086
-timeout 3000 $RUN "$BUILD/unit_tests" "${CROSS_UNIT_TESTS:-~[quality]}" || failed=1
+timeout 3000 $RUN "$BUILD/unit_tests" '~"message: fail says why and aborts" ~"os: the limit on address space is seen"' ||
+  failed=1
 python3 tests/preload/run.py --build "$BUILD" --emulator "$RUN" --jobs "$(nproc)" || failed=1
 exit $failed

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Installs what building (build), the demonstration (demo) or the full check (check) needs, on Debian
-# 12 or a relative of it. Quick when all is there. Packages come by apt as root; without root it says
+# Installs what building (build), the demonstration (demo), the full check (check), the long runs (soak)
+# or another processor (cross) needs, on Debian 12 or a relative of it. Quick when all is there. Packages come by apt as root; without root it says
 # which are missing. Python packages go into .venv, or the environment that MEMO_VENV names.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -12,7 +12,9 @@ TORCHVISION='0.28.*'
 packages_build="make g++ libunwind-dev liblzma-dev libxxhash-dev zlib1g-dev libcli11-dev nlohmann-json3-dev"
 packages_python="python3 python3-venv"
 packages_check="git catch2 clang-format-19 clang-tidy-19 libbenchmark-dev coinor-libcbc-dev binutils
-  sqlite3 libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0"
+  sqlite3 libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 clang-19 libclang-rt-19-dev valgrind"
+packages_soak="stress-ng redis-server redis-tools libpython3-testsuite"
+packages_cross="g++-aarch64-linux-gnu"
 packages_debian_torch="python3-torch python3-torchvision python3-numpy python3-pil"
 
 missing_of() {
@@ -90,5 +92,7 @@ case ${1:-demo} in
     install_packages $packages_build $packages_python $packages_check
     install_python
     ;;
-  *) die "usage: install_deps.sh [build|demo|check]" ;;
+  soak) install_packages $packages_build $packages_python $packages_check $packages_soak ;;
+  cross) install_packages $packages_build $packages_python $packages_check $packages_cross ;;
+  *) die "usage: install_deps.sh [build|demo|check|soak|cross]" ;;
 esac
