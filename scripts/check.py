@@ -57,10 +57,13 @@ def steps():
         ("cli", [[python, "-m", "unittest", "discover", "-s", "tests/cli"]], 600),
         ("torch", [[python, "scripts/smoke_torch.py"]], 600),
         ("stress", [["tests/stress/stress.sh", "none", "10", "4"]], 300),
+        ("valgrind", [["tests/stress/valgrind.sh"]], 300),
+        ("fuzz", [["tests/fuzz/run.sh", "4"]], 600),
         ("lint", [["scripts/lint.sh"]], 900),
         ("bench", [["make", JOBS, *benches, "WERROR=1"]] if benches else [], 600),
     ]
-    for sanitizer in ("asan", "ubsan", "tsan"):
+    # The address sanitizer's build has the undefined behaviour sanitizer in it; `make ubsan` has it alone.
+    for sanitizer in ("asan", "tsan"):
         table.append((sanitizer, [["make", JOBS, f"MODE={sanitizer}", f"build/{sanitizer}/unit_tests"],
                                   ["env", LEAKS, *fixed_addresses([f"build/{sanitizer}/unit_tests",
                                                                     *NOT_UNDER.get(sanitizer, [])])],

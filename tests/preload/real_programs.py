@@ -102,6 +102,76 @@ if __name__ == '__main__':
         same(context, [PYTHON, str(path)], modes=(DEFAULT,))
 
 
+def torch_workers(context):
+    """torch's DataLoader: worker processes that are forked from one that serves, batches in shared memory."""
+    script = """import torch
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 48
+    def __getitem__(self, i):
+        return torch.full((3, 128, 128), float(i)) @ torch.ones(128, 128)
+weight, total = torch.ones(128, 128), 0.0
+for epoch in range(2):
+    for batch in torch.utils.data.DataLoader(Data(), batch_size=8, num_workers=2):
+        for _ in range(6):
+            total += float(torch.relu(batch @ weight).sum()) % 1000
+print(total)
+"""
+    if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode != 0:
+        raise Skip("torch is not installed")
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "workers.py"
+        path.write_text(script)
+        same(context, [sys.executable, str(path)], modes=(DEFAULT,), timeout=300)
+
+
+NUMPY_TESTS = ("test_multiarray", "test_mem_overlap", "test_mem_policy", "test_memmap", "test_nditer",
+               "test_numeric", "test_indexing", "test_item_selection")
+
+
+def numpy_tests(context):
+    """numpy's own tests on memory and arrays: each test's verdict is what it is without us."""
+    for module in ("numpy", "pytest", "hypothesis"):
+        if subprocess.run([sys.executable, "-c", f"import {module}"], capture_output=True).returncode != 0:
+            raise Skip(f"{module} is not installed")
+    command = [sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", "--pyargs",
+               *(f"numpy._core.tests.{name}" for name in NUMPY_TESTS)]
+
+    def verdicts(mode):
+        with tempfile.TemporaryDirectory() as folder:
+            result = context.run(command, mode, timeout=1800, cwd=folder)
+        lines = result.out.decode(errors="replace").splitlines()
+        wrong = sorted(line for line in lines if line.startswith(("FAILED", "ERROR")))
+        counts = {word: int(number) for number, word in
+                  re.findall(r"(\d+) (passed|skipped|xfailed|failed|error)", lines[-1] if lines else "")}
+        # Whether a test for gigabytes is skipped depends on how much memory is free at the moment.
+        ran = counts.pop("passed", 0) + counts.pop("skipped", 0)
+        return result.code, wrong, ran, counts
+
+    reference, found = verdicts(common.SYSTEM), verdicts(DEFAULT)
+    expect(reference[2] > 0 and found == reference, f"{found} with the library, {reference} without")
+    return f"{found[2]} tests"
+
+
+def build_of_the_project(context):
+    """make and the compiler build this library under the preload: the result is the same to the byte."""
+    names = subprocess.run(["git", "ls-files"], cwd=common.ROOT, check=True, capture_output=True,
+                           text=True).stdout.splitlines()
+    with tempfile.TemporaryDirectory() as folder:
+        tree = pathlib.Path(folder)
+        for name in names:
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(common.ROOT / name, tree / name)
+        built = []
+        for mode in (common.SYSTEM, DEFAULT):
+            command = ["make", "-s", "-j2", "MODE=debug", "build/debug/libmemomalloc.so"]
+            result = context.run(command, mode, timeout=1800, cwd=tree, extra={"CCACHE_DISABLE": "1"})
+            expect((result.code, result.err) == (0, b""), f"[{mode.name}] {result}")
+            built.append((tree / "build/debug/libmemomalloc.so").read_bytes())
+            shutil.rmtree(tree / "build")
+    expect(built[0] == built[1], "the library is built to other bytes under the preload")
+
+
 def python_tests(context, names):
     """Each module's verdict must be what it is without us; a module that fails there is left out."""
     probe = subprocess.run([PYTHON, "-c", "import test.test_array"], capture_output=True)
@@ -163,7 +233,7 @@ def stress_ng(context, seconds=3):
 
 
 def checks(context):
-    functions = (true, git, sqlite, compiler, python, python_workers, redis, stress_ng)
+    functions = (true, git, sqlite, compiler, python, python_workers, torch_workers, redis, stress_ng)
     rows = [(f"real program: {function.__name__.replace('_', ' ')}",
              lambda function=function: function(context)) for function in functions]
     rows += [(f"CPython: {name}", lambda name=name: python_tests(context, [name]))
@@ -173,7 +243,9 @@ def checks(context):
 
 def long_checks(context):
     rows = [row for row in checks(context) if not row[0].startswith("CPython")]
-    rows += [("redis, longer", lambda: redis(context, 20)),
+    rows += [("numpy's tests", lambda: numpy_tests(context)),
+             ("this project's build", lambda: build_of_the_project(context)),
+             ("redis, longer", lambda: redis(context, 20)),
              ("stress-ng, longer", lambda: stress_ng(context, 30))]
     rows += [(f"CPython: {name}", lambda name=name: python_tests(context, [name]))
              for name in PYTHON_TESTS_LONG]

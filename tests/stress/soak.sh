@@ -1,14 +1,32 @@
 #!/bin/sh
 # The long runs: soak.sh [minutes], 60 unless told otherwise. Random programs on the real library and under each
-# sanitizer, the loading test at the length of its promise, and the long list of real programs.
-set -eu
+# sanitizer, the loading test at the length of its promise, fuzzers, broken copies, another processor, and the
+# long list of real programs (scripts/install_deps.sh soak brings them). Every part runs, whatever fails.
+set -u
 minutes=${1:-60}
 cd "$(dirname "$0")/../.."
-part=$((minutes * 60 / 6))
+part=$((minutes * 60 / 12))
+failed=
 
-for sanitizer in none asan ubsan tsan; do
-  tests/stress/stress.sh "$sanitizer" "$part" 4
+run() {
+  echo "== $*"
+  "$@" || failed="$failed
+  $*"
+}
+
+make -s all programs build/unit_tests || exit 1
+run tests/stress/stress.sh none $((part * 3)) 4
+for sanitizer in asan ubsan tsan; do
+  run tests/stress/stress.sh "$sanitizer" "$part" 4
 done
-make -s lib programs
-SOAK_SECONDS=$part LD_PRELOAD=$PWD/build/libmemomalloc.so build/programs/loading
-python3 tests/preload/real_programs.py --build build --long
+run env SOAK_SECONDS=$((part > 60 ? part : 60)) LD_PRELOAD="$PWD/build/libmemomalloc.so" build/programs/loading
+run tests/fuzz/run.sh "$part"
+run tests/stress/valgrind.sh
+run python3 tests/mutations/run.py
+run python3 tests/preload/real_programs.py --build build --long
+run scripts/cross.sh aarch64
+if [ -n "$failed" ]; then
+  echo "soak: failed:$failed"
+  exit 1
+fi
+echo "soak: all passed"

@@ -31,17 +31,19 @@ esac
 # malloc and free of one block on two threads would be reported by the sanitizer's own allocator; leaks are
 # looked for where the library is the only one to keep memory.
 ASAN_OPTIONS=detect_leaks=0:abort_on_error=1
-UBSAN_OPTIONS=print_stacktrace=1
+UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 TSAN_OPTIONS="suppressions=$PWD/tests/stress/tsan.supp halt_on_error=1"
 export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 seed=$(date +%s)
+echo "stress ($sanitizer): seeds from $((seed + 1)) on"
 end=$(($(date +%s) + seconds))
 runs=0
 while [ "$(date +%s)" -lt "$end" ]; do
   for threshold in 64K 4K 16K; do
+    [ "$(date +%s)" -lt "$end" ] || break
     seed=$((seed + 1))
     if ! MEMOMALLOC_THRESHOLD=$threshold LD_PRELOAD=$preload \
       timeout 600 "$program" "$seed" "$operations" "$threads" >"$report" 2>&1; then

@@ -120,6 +120,16 @@ static void readable_past_the_end(void) {
   free_steps((void**)blocks);
 }
 
+// A block beyond what is made usable at the start: no step of making more usable may be refused.
+static void more_memory_than_at_first(void) {
+  char* block = malloc(MIB(80));
+  CHECK(block != NULL);
+  block[0] = block[MIB(80) - 1] = 1;
+  if (serving_expected())
+    CHECK(counter("fallback_limit") == 0);
+  free(block);
+}
+
 int main(void) {
   static const struct test_case cases[] = {
       CASE(advice, 1),
@@ -129,6 +139,7 @@ int main(void) {
       CASE(bound_pages, 1),
       CASE(protected_pages, 1),
       CASE(readable_past_the_end, kStepCount),
+      CASE(more_memory_than_at_first, 1),
   };
   return RUN_CASES(cases);
 }

@@ -1,6 +1,6 @@
-// Large allocations with little stack: a 16 KiB thread inside a 6 KB frame, and a signal handler on
-// a small alternate stack. An unwinder that wants more stack than is left must notice before it
-// runs over the end.
+// Large allocations with little stack: a 16 KiB thread inside a frame of 6 KB and more, and a
+// signal handler on a small alternate stack. An unwinder that wants more stack than is left must
+// notice before it runs over the end.
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/mman.h>
@@ -8,9 +8,9 @@
 #include "support.h"
 
 // Noinline and volatile: the frame must really be there.
-__attribute__((noinline)) static void allocate_in_a_big_frame(void) {
-  volatile char frame[6 * 1000];
-  memset((char*)frame, 1, sizeof frame);
+__attribute__((noinline)) static void allocate_in_a_big_frame(size_t size) {
+  volatile char frame[size];
+  memset((char*)frame, 1, size);
   for (int i = 0; i < kRepetitions; ++i) {
     unsigned char* block = malloc(MIB(1));
     CHECK(block != NULL);
@@ -25,9 +25,8 @@ __attribute__((noinline)) static void allocate_in_a_big_frame(void) {
   CHECK(frame[17] == 1);
 }
 
-static void* small_thread(void* unused) {
-  (void)unused;
-  allocate_in_a_big_frame();
+static void* small_thread(void* frame) {
+  allocate_in_a_big_frame((size_t)frame);
   return NULL;
 }
 
@@ -36,14 +35,17 @@ static void* small_thread(void* unused) {
 static void thread_of_16_kib(void) {
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
   const size_t size = 16 * 1024 > (size_t)PTHREAD_STACK_MIN ? 16 * 1024 : (size_t)PTHREAD_STACK_MIN;
-  for (int i = 0; i < 20; ++i) {
+  // Binding a function at its first call takes kilobytes of stack.
+  free(realloc(malloc(KIB(100)), KIB(200)));
+  free(calloc(1, KIB(100)));
+  for (size_t i = 0; i < 20; ++i) {
     char* memory = mmap(NULL, size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(memory != MAP_FAILED && mprotect(memory + page, size, PROT_READ | PROT_WRITE) == 0);
     pthread_attr_t attributes;
     pthread_t thread;
     CHECK(pthread_attr_init(&attributes) == 0);
     CHECK(pthread_attr_setstack(&attributes, memory + page, size) == 0);
-    CHECK(pthread_create(&thread, &attributes, small_thread, NULL) == 0);
+    CHECK(pthread_create(&thread, &attributes, small_thread, (void*)(6000 + i % 5 * 750)) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
     pthread_attr_destroy(&attributes);
     munmap(memory, size + 2 * page);

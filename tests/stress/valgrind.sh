@@ -1,0 +1,57 @@
+#!/bin/sh
+# The planner and the commands under valgrind: no access outside of a block, no use of what was never written,
+# nothing lost. Each command has to end with the exit code behind it. Says so, and succeeds, without valgrind.
+set -eu
+cd "$(dirname "$0")/../.."
+if ! command -v valgrind >/dev/null; then
+  echo "skipped: valgrind is not installed"
+  exit 0
+fi
+make -s cli
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+posenet=tests/golden/instances/pisarchyk_lee/posenet.csv
+trace=tests/golden/traces/resnet18_two_threads.csv.gz
+graph=tests/golden/graphs/alexnet.json
+printf 'id,lower,upper,size\na,0,5,10\nb,3,2,1\n' >"$folder/bad.csv"
+# Small enough for every planner, the slow ones too.
+{ echo id,lower,upper,size,alignment
+  for i in 0 1 2 3 4 5 6 7 8 9; do echo "$i,$((i * 7 % 10)),$((i * 7 % 10 + 2 + i % 4)),$((1000 + i * 300)),16"; done
+} >"$folder/small.csv"
+head -c 3000 $trace >"$folder/cut.csv.gz"
+
+passed=0
+failed=0
+# check CODE ARGUMENT...: the command with these arguments ends with CODE and is clean.
+check() {
+  expected=$1
+  shift
+  code=0
+  timeout 300 valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite \
+    build/memomalloc "$@" >"$folder/out" 2>"$folder/err" || code=$?
+  if [ $code = "$expected" ]; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "memomalloc $*: exit code $code instead of $expected"
+    tail -20 "$folder/err"
+  fi
+}
+
+check 0 --version
+check 0 options
+check 0 planners
+for planner in $(build/memomalloc planners | awk 'NR > 1 { print $1 }'); do
+  check 0 plan "$folder/small.csv" --planner "$planner" --seconds 20 --output "$folder/plan.csv"
+done
+check 0 plan $posenet --seconds 1 --svg "$folder/map.svg" --json
+check 1 plan $posenet --capacity 4096 --seconds 1
+check 2 plan "$folder/bad.csv"
+check 2 plan "$folder/none.csv"
+check 0 analyze $trace --threshold 65536 --json
+check 2 analyze "$folder/cut.csv.gz"
+check 0 report $trace -o "$folder/report.html"
+check 0 schedule $graph --output "$folder/order.json"
+check 0 replay $trace --iterations 1
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
