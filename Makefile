@@ -79,7 +79,7 @@ $(B)/libmemomalloc.so: $(so_obj) preload/exports.map
 
 $(B)/memomalloc: $(cli_obj)
 	$(if $(V),,@echo "  LD   $@")
-	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(cold_libs) -o $@
+	$(Q)$(CXX) $(flags_$(MODE)) -Wl,-z,relro -Wl,-z,now -pthread $^ $(cold_libs) -o $@
 
 $(B)/unit_tests: $(test_obj)
 	$(if $(V),,@echo "  LD   $@")

@@ -52,7 +52,7 @@ std::optional<Finding> obstacle(const Program& program, const std::optional<ElfF
     return fault(program.path +
                      " is setuid, setgid or has capabilities; the loader then ignores "
                      "LD_PRELOAD paths",
-                 "run a copy without these rights");
+                 "run a copy that lacks these rights");
   }
   if (elf->allocators.contains("malloc")) {
     return fault(program.path + " defines malloc itself, which comes before every preloaded one",

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <unordered_map>
 
@@ -112,6 +113,9 @@ class Collector {
 
 std::string read_trace(const std::string& path,
                        const std::function<std::string(const TraceRow&)>& row) {
+  if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
+    return path + ":0: is a folder; name the trace in it";
+  }
   errno = 0;
   const File file(gzopen(path.c_str(), "rb"));
   if (!file) {

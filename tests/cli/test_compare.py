@@ -6,9 +6,17 @@ import sys
 import tempfile
 import unittest
 
-from support import json_of, memomalloc
+from support import ROOT, json_of, memomalloc
 
 REPORTING = "import os; print('noise'); print('{\"p50_ms\": 1.5, \"preload\": %d}' % bool(os.environ['LD_PRELOAD']))"
+# One iteration again and again, then the library's own counters as a line of JSON.
+SERVED = """
+import json, memomalloc
+for _ in range(40):
+    blocks = [bytearray(size * 100000) for size in range(1, 9)]
+    del blocks
+print(json.dumps(memomalloc.stats()))
+"""
 
 
 class Compare(unittest.TestCase):
@@ -23,6 +31,24 @@ class Compare(unittest.TestCase):
         self.assertEqual(1.5, ours["reported"]["p50_ms"]["median"])
         self.assertEqual(0, glibc["reported"]["preload"]["max"])
         self.assertEqual(1, ours["reported"]["preload"]["min"])
+
+    def test_a_plan_file_serves_from_the_start(self):
+        process = memomalloc("compare", "--json", "--runs", "2", "--allocators", "memomalloc,memomalloc-plan-file",
+                             "--", sys.executable, "-c", SERVED, environment={"PYTHONPATH": str(ROOT / "python")})
+        self.assertEqual(0, process.returncode, process.stderr)
+        without, with_file = (row["reported"] for row in json_of(process)["allocators"])
+        self.assertEqual((1, 0), (without["plans"]["median"], with_file["plans"]["median"]))
+        self.assertLess(with_file["learned_allocations"]["max"], without["learned_allocations"]["min"])
+        self.assertGreater(with_file["served_bytes"]["min"], without["served_bytes"]["max"])
+
+    def test_the_time_to_the_first_answer_is_a_column(self):
+        process = memomalloc("compare", "--runs", "1", "--allocators", "glibc,memomalloc", "--", "echo",
+                             '{"first_ms": 12.5, "seed": 7}')
+        heading, *rows = process.stdout.splitlines()[:3]
+        self.assertTrue(heading.endswith("first_ms"), heading)
+        self.assertNotIn("seed", heading)
+        for row in rows:
+            self.assertTrue(row.endswith("12.500 (12.500-12.500)"), row)
 
     def test_table_and_csv(self):
         with tempfile.TemporaryDirectory() as folder:

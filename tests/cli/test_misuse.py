@@ -60,7 +60,7 @@ class Misuse(unittest.TestCase):
 
     def test_replay(self):
         for words, advice in ((("missing.csv",), "memomalloc run --trace-file"), (("empty.csv",), "memomalloc run --trace-file"),
-                              (("data",), "memomalloc run --trace-file"), (("inner",), "directory"),
+                              (("data",), "memomalloc run --trace-file"), (("inner",), "name the trace in it"),
                               (("cut.csv.gz",), "cut short"), ((), "--help"), (("trace.csv", "--iterations", "0"), "--help"),
                               (("trace.csv", "--addresses", "inner"), "name a file in it"),
                               (("trace.csv", "--addresses", "no/such"), "mkdir -p no")):
@@ -68,7 +68,7 @@ class Misuse(unittest.TestCase):
 
     def test_report(self):
         for words, advice in ((("missing.csv",), "memomalloc run --trace-file"), (("empty.csv",), "memomalloc run --trace-file"),
-                              (("inner",), "directory"), (("cut.csv.gz",), "cut short"),
+                              (("inner",), "name the trace in it"), (("cut.csv.gz",), "cut short"),
                               (("cut.json",), "memomalloc run --stats-file"), (("trace.csv", "trace.csv"), "a page for each"),
                               (("trace.csv", "-o", "inner"), "name a file in it"), (("trace.csv", "-o", "no/x"), "mkdir -p no"),
                               (("trace.csv", "-o", "trace.csv"), "would be overwritten"),
