@@ -12,13 +12,15 @@ namespace memo {
 namespace {
 
 constinit std::atomic<bool> running{false};
-constexpr std::size_t kStack = std::size_t{256} * 1024;
+// The planners' need, as src/engine has it for a program's own threads.
+constexpr std::size_t kStack = std::size_t{1024} * 1024;
 
 void* keep(void*) {
   const RecursionGuard guard;  // for the thread's whole life: its allocations are the library's own
   const timespec second{1, 0};
   for (;;) {
     g_process.engine.tick(os::nanoseconds());
+    g_process.engine.search(guard);
     nanosleep(&second, nullptr);
   }
 }

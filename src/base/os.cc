@@ -1,6 +1,7 @@
 #include "src/base/os.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
@@ -119,6 +120,12 @@ void* map(std::uint64_t bytes) {
   void* got = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return got == MAP_FAILED ? nullptr : got;
+}
+
+void yield_to_others(bool yields) {
+  KeepErrno keep;
+  const sched_param parameter{};
+  sched_setscheduler(0, yields ? SCHED_IDLE : SCHED_OTHER, &parameter);
 }
 
 std::uint64_t address_space_left() {

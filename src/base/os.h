@@ -31,6 +31,10 @@ bool populate(void* start, std::uint64_t bytes);
 // back.
 void* map(std::uint64_t bytes);
 
+// From now on the calling thread runs only where no other wants the processor, or again as others
+// do. A wish: a sandbox may refuse it.
+void yield_to_others(bool yields);
+
 // Bytes of address space that may still be taken under RLIMIT_AS; UINT64_MAX without a limit.
 std::uint64_t address_space_left();
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <string_view>
 
 #include "src/base/bits.h"
 #include "src/base/message.h"
@@ -17,6 +18,9 @@ constexpr std::uint64_t kMostReserved = 16ULL << 40;
 // Under RLIMIT_AS at most this share of what is left is reserved; the program needs the rest.
 constexpr std::uint64_t kShareUnderLimit = 4;
 constexpr std::uint64_t kLeastSpace = 64ULL << 20;
+// Longest search for a lower plan, seconds. Source: planner/README.md, hard instances of thousands
+// of buffers gain nothing worth having after it.
+constexpr double kSearchSeconds = 5;
 
 }  // namespace
 
@@ -230,6 +234,21 @@ void Engine::tick(std::uint64_t now) {
     shared_->pool.trim();
   }
   pool_quiet_ = quiet;
+}
+
+void Engine::search(const RecursionGuard& guard) {
+  // Whoever names a planner wants that planner's plans.
+  if (!opened() || std::string_view(shared_->planner) != Options().PLANNER.value) {
+    return;
+  }
+  Plan* plan = shared_->store.take_unsearched();
+  if (plan == nullptr) {
+    return;
+  }
+  os::yield_to_others(true);
+  plan->lower.store(improve(guard, *plan->schedule, kSearchSeconds), std::memory_order_release);
+  os::yield_to_others(false);
+  shared_->store.release(plan);
 }
 
 bool Engine::trim() {

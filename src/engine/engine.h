@@ -61,11 +61,15 @@ class Engine {
   void for_each_plan(Function&& function) {
     if (opened()) {
       shared_->store.for_each(
-          [&](const Plan& plan, std::uint32_t) { function(plan.schedule, plan.iteration); });
+          [&](const Plan& plan, std::uint32_t) { function(plan.best(), plan.iteration); });
     }
   }
   // Gives memory back where a lane has been quiet for long. Any thread; `now` in nanoseconds.
   void tick(std::uint64_t now);
+  // Looks for a lower plan than one that was made in the time allowed on a caller's path; takes
+  // seconds. The lanes put it in between two iterations. Any thread that may take so long; needs
+  // the stack of a planner.
+  void search(const RecursionGuard& guard);
   // Gives unused memory outside the slabs back; true if there was some.
   bool trim();
   void thread_ended();

@@ -144,7 +144,7 @@ void* Lane::serve(const Request& request) {
   const Server::Placement placement =
       server_.next(request.size, request.alignment, slab_space_->pages);
   if (placement.wrapped) {
-    counters.iterations.add(server_.schedule()->count / plan_->iteration);
+    end_iteration();
   }
   if (placement.miss == Miss::kNone) {
     count_served(request.size);

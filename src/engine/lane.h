@@ -115,6 +115,7 @@ class Lane {
 
  private:
   void* serve(const Request& request);
+  void end_iteration();
   void* learn(const Request& request, std::uint64_t site);
   void* pool(const Request& request);
   void age_pool();
@@ -137,6 +138,8 @@ class Lane {
   void drop_plan();
   bool open_slab(std::uint64_t height);
   bool reserve_slab(std::uint64_t height);
+  void lower_slab(std::uint64_t height);
+  void purge_free(std::uint64_t from, std::uint64_t to);
   void set_phase(Phase phase);
 
   Shared* shared_ = nullptr;

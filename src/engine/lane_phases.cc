@@ -149,13 +149,14 @@ void Lane::wait_for_quiet(std::uint64_t size) {
 }
 
 void Lane::start_serving() {
-  if (!open_slab(plan_->schedule->height)) {
+  const Schedule* schedule = plan_->best();
+  if (!open_slab(schedule->height)) {
     drop_plan();
     set_phase(Phase::kPooling);
     return;
   }
-  bound_ = std::max(bound_.load(std::memory_order_relaxed), plan_->schedule->lower_bound);
-  server_.start(plan_->schedule, &plan_->index, position_);
+  bound_ = std::max(bound_.load(std::memory_order_relaxed), schedule->lower_bound);
+  server_.start(schedule, &plan_->index, position_);
   served_before_ = counters.served_allocations.get();
   if (!shared_->keep_trace) {
     recorder_.restart();
@@ -169,8 +170,20 @@ void Lane::start_serving() {
   if (shared_->phase_changed != nullptr) {
     shared_->phase_changed(guard);
   }
-  if (shared_->keep != nullptr && plan_->schedule->height >= kKeptSlab) {
+  if (shared_->keep != nullptr && schedule->height >= kKeptSlab) {
     shared_->keep(guard);
+  }
+}
+
+// The next call begins an iteration: the moment for a lower plan, since the fewest blocks lie where
+// the old one has put them.
+void Lane::end_iteration() {
+  counters.iterations.add(server_.schedule()->count / plan_->iteration);
+  const Schedule* best = plan_->best();
+  if (best != server_.schedule()) [[unlikely]] {
+    server_.start(best, &plan_->index, 0);
+    lower_slab(best->height);
+    counters.lowered.add();
   }
 }
 

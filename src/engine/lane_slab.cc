@@ -29,7 +29,7 @@ std::uint64_t huge_end(Choice choice, std::uint64_t height) {
 // The first call after memory was given back.
 void Lane::wake() {
   awake_.store(true, std::memory_order_relaxed);
-  if (phase() == Phase::kServing && !open_slab(plan_->schedule->height)) {
+  if (phase() == Phase::kServing && !open_slab(server_.schedule()->height)) {
     drop_plan();
     set_phase(Phase::kPooling);
   }
@@ -87,8 +87,25 @@ void Lane::purge_slab() {
   }
   shared_->slab_bytes.fetch_sub(height, std::memory_order_relaxed);
   counters.released.add();
-  const std::uint64_t top = std::max(height, huge_end(shared_->huge_pages, height)) / kGranule;
-  for (PageMap::Run run = slab_space_->pages.next_free(0, top); run.count != 0;
+  purge_free(0, std::max(height, huge_end(shared_->huge_pages, height)));
+}
+
+// The slab needs no more than `height` bytes from now on.
+void Lane::lower_slab(std::uint64_t height) {
+  const std::uint64_t before = slab_height_.load(std::memory_order_relaxed);
+  if (before <= height) {
+    return;
+  }
+  slab_height_.store(height, std::memory_order_relaxed);
+  shared_->slab_bytes.fetch_sub(before - height, std::memory_order_relaxed);
+  purge_free(height, std::max(before, huge_end(shared_->huge_pages, before)));
+}
+
+// Gives back the memory of [from, to) that no block uses; bytes from the slab's start, whole
+// granules.
+void Lane::purge_free(std::uint64_t from, std::uint64_t to) {
+  const std::uint64_t top = to / kGranule;
+  for (PageMap::Run run = slab_space_->pages.next_free(from / kGranule, top); run.count != 0;
        run = slab_space_->pages.next_free(run.first + run.count, top)) {
     if (os::purge(slab_space_->address(run.first), run.count * kGranule)) {
       slab_space_->pages.mark_clean(run.first, run.count);

@@ -19,7 +19,9 @@ Plan* PlanStore::add(const RecursionGuard&, const Schedule* schedule, std::uint3
     return nullptr;
   }
   discard(plan->schedule);
+  discard(plan->lower.exchange(nullptr));
   plan->schedule = nullptr;
+  plan->searched = false;
   delete[] plan->index_memory;
   plan->index_memory = new (std::nothrow) std::uint32_t[ContextIndex::words(schedule->count)]();
   if (plan->index_memory == nullptr) {
@@ -65,6 +67,18 @@ void PlanStore::publish(Plan* plan) {
   plan->used_at = ++clock_;
   state_[slot_of(plan)] = State::kVisible;
   visible_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+Plan* PlanStore::take_unsearched() {
+  Plan* found = nullptr;
+  for_each([&](Plan& plan, std::uint32_t) {
+    if (found == nullptr && !plan.searched) {
+      plan.searched = true;
+      plan.users.fetch_add(1, std::memory_order_acq_rel);
+      found = &plan;
+    }
+  });
+  return found;
 }
 
 void PlanStore::use(Plan& plan) {

@@ -14,11 +14,20 @@ namespace memo {
 
 struct Plan {
   const Schedule* schedule = nullptr;
+  // The same steps in a lower slab, once the search in the background has found one.
+  std::atomic<const Schedule*> lower{nullptr};
+  bool searched = false;  // the search has begun
   ContextIndex index;
   std::uint32_t* index_memory = nullptr;
   std::uint32_t iteration = 0;            // steps of one iteration; the schedule may span several
   std::atomic<std::uint32_t> users{0};    // lanes that serve it; while > 0 it stays
   std::atomic<std::uint64_t> used_at{0};  // when a lane last took it, by the store's clock
+
+  // The schedule to serve from.
+  [[nodiscard]] const Schedule* best() const {
+    const Schedule* found = lower.load(std::memory_order_acquire);
+    return found != nullptr ? found : schedule;
+  }
 };
 
 class PlanStore {
@@ -29,6 +38,9 @@ class PlanStore {
   // is no room; nullptr if every plan is in use or there is no memory. Takes the schedule over
   // unless it answers nullptr.
   Plan* add(const RecursionGuard&, const Schedule* schedule, std::uint32_t iteration);
+  // A plan that no search in the background has looked at, with the caller as a user; nullptr if
+  // there is none.
+  Plan* take_unsearched();
   // The caller uses the plan from now on; inside for_each() only.
   void use(Plan& plan);
   // The caller no longer uses the plan.

@@ -120,7 +120,7 @@ Schedule* read_plan(Reader& reader, std::uint64_t most_height, SavedPlan& plan) 
       return nullptr;
     }
     new (steps + i) Step{record.size, record.offset, record.site,
-                         static_cast<std::uint8_t>(record.alignment_log2)};
+                         static_cast<std::uint8_t>(record.alignment_log2), 0};
   }
   plan.iteration = header.iteration;
   return new (memory) Schedule{steps, header.count, header.height, header.lower_bound, 0};

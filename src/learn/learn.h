@@ -30,7 +30,11 @@ struct LearnOptions {
 const Schedule* learn(const RecursionGuard&, std::span<const Allocation> stream,
                       const LearnOptions& options, Period* period = nullptr) noexcept;
 
-// Gives back a schedule that learn() made; null is allowed.
+// The same steps placed lower than in `schedule` after a search of at most `seconds`, or nullptr:
+// it is at the bound, none was found, a lifetime is unknown, no memory. The caller owns it.
+const Schedule* improve(const RecursionGuard&, const Schedule& schedule, double seconds) noexcept;
+
+// Gives back a schedule that learn() or improve() made; null is allowed.
 void discard(const Schedule* schedule) noexcept;
 
 }  // namespace memo

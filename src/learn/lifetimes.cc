@@ -88,7 +88,9 @@ std::uint64_t peak(std::span<const Allocation> cycle, std::span<const Lifetime> 
   return *std::max_element(load.begin(), load.end());
 }
 
-dsa::Buffer buffer(const Allocation& block, dsa::Time birth, dsa::Time steps, dsa::Time end) {
+// A block of the cycle [0, end); Block is an Allocation or a Step.
+template <typename Block>
+dsa::Buffer buffer(const Block& block, dsa::Time birth, dsa::Time steps, dsa::Time end) {
   dsa::Buffer result;
   const std::uint64_t granules = std::max<std::uint64_t>(1, (block.size + kGranule - 1) / kGranule);
   result.size = static_cast<dsa::Bytes>(granules * kGranule);
@@ -135,7 +137,8 @@ std::vector<std::uint64_t> floors(std::span<const Allocation> cycle,
 PlanInput plan_input(std::span<const Allocation> stream, const Period& period) {
   PlanInput input;
   input.period = period;
-  std::vector<Lifetime> lives = lifetimes(stream, period);
+  input.lives = lifetimes(stream, period);
+  std::vector<Lifetime>& lives = input.lives;
   const auto cycle = stream.subspan(period.first, period.length);
   std::uint32_t longest = 1;
   for (std::size_t i = 0; i < lives.size(); ++i) {
@@ -157,6 +160,17 @@ PlanInput plan_input(std::span<const Allocation> stream, const Period& period) {
   }
   input.lower_bound = peak(cycle, lives);
   return input;
+}
+
+dsa::Problem problem_of(std::span<const Step> cycle) {
+  dsa::Problem problem;
+  for (std::size_t i = 0; i < cycle.size(); ++i) {
+    if (cycle[i].offset != kUnplanned) {
+      problem.buffers.push_back(buffer(cycle[i], static_cast<dsa::Time>(i), cycle[i].lifetime,
+                                       static_cast<dsa::Time>(cycle.size())));
+    }
+  }
+  return problem;
 }
 
 }  // namespace memo

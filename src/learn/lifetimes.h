@@ -13,6 +13,7 @@
 
 #include "dsa/problem.h"
 #include "src/learn/period.h"
+#include "src/serve/schedule.h"
 #include "src/trace/event.h"
 
 namespace memo {
@@ -40,10 +41,15 @@ struct PlanInput {
   Period period;                       // with its unroll set
   dsa::Problem problem;                // planned steps only; time 0 is the period's first step
   std::vector<std::uint32_t> step_of;  // buffer -> step in [0, length * unroll)
+  std::vector<Lifetime> lives;         // of the period's positions; steps 0: not planned
   std::uint64_t lower_bound = 0;       // greatest sum of planned bytes alive at once, as asked for
   std::uint32_t wrapping = 0;          // buffers whose lifetime wraps round
 };
 
 PlanInput plan_input(std::span<const Allocation> stream, const Period& period);
+
+// The same problem, its buffers in the same order, from a schedule whose planned steps tell their
+// lifetimes.
+dsa::Problem problem_of(std::span<const Step> cycle);
 
 }  // namespace memo

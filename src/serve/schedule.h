@@ -19,6 +19,7 @@ struct Step {
                                       // iteration, the next allocator has it
   std::uint64_t site = 0;             // hash of the call stack when learned, 0 if unknown
   std::uint8_t alignment_log2 = 0;    // the greatest alignment that the learned calls asked for
+  std::uint32_t lifetime = 0;         // allocations until it is freed; 0 where unknown
 };
 
 struct Schedule {

@@ -154,5 +154,36 @@ TEST_CASE("learn: nothing to learn gives no schedule", "[learn]") {
   discard(nullptr);
 }
 
+TEST_CASE("learn: a plan above the bound is searched for a lower one with the same steps",
+          "[learn]") {
+  cli::Streams streams;
+  REQUIRE(cli::read_streams("tests/golden/traces/train_resnet18_b16.csv.gz", 65536, streams) == "");
+  const auto& stream = streams.at(0).allocations;
+  const auto found = test::feed(stream);
+  REQUIRE(found);
+  Period period;
+  const auto poor = learned(StreamBuilder::cut(stream, found->after), &period, {.planner = "bump"});
+  REQUIRE(poor);
+  const RecursionGuard guard;
+  const Owned better(improve(guard, *poor, 5));
+  REQUIRE(better);
+  CHECK(better->height < poor->height);
+  REQUIRE(better->count == poor->count);
+  for (std::uint32_t i = 0; i < poor->count; ++i) {
+    REQUIRE(better->steps[i].size == poor->steps[i].size);
+    REQUIRE((better->steps[i].offset == kUnplanned) == (poor->steps[i].offset == kUnplanned));
+  }
+  check_serves(stream, *better, period);
+  SECTION("the bound is not searched below") {
+    CHECK(Owned(improve(guard, *better, 5)) == nullptr);
+  }
+  SECTION("nor is a plan whose lifetimes are not known") {
+    std::vector<Step> steps(poor->steps, poor->steps + poor->count);
+    steps[0].lifetime = 0;
+    const Schedule unknown{steps.data(), poor->count, poor->height, poor->lower_bound};
+    CHECK(Owned(improve(guard, unknown, 5)) == nullptr);
+  }
+}
+
 }  // namespace
 }  // namespace memo
