@@ -100,6 +100,7 @@ Lane* Engine::take_lane(const StackBounds& stack) {
     shared_->slab_limit =
         options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : os::physical_memory() / 2;
     shared_->plan_milliseconds = options_->PLAN_TIME;
+    shared_->threshold = options_->THRESHOLD;
     shared_->verbose = options_->VERBOSE;
     shared_->huge_pages = options_->HUGEPAGES;
     shared_->keep_trace = !options_->TRACE_FILE.empty();

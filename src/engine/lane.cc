@@ -20,6 +20,9 @@ constexpr std::uint32_t kTraceCapacity = 1U << 20;
 constexpr std::uint32_t kHistory = 1U << 16;
 // A stream that has filled the log this often without a period is not expected to have one.
 constexpr std::uint32_t kMostRestarts = 4;
+// Calls without a period whose stacks are looked at: a symbolic plan is made of sites. An unordered
+// pool's calls are not unwound for ever.
+constexpr std::uint32_t kMostSites = 16384;
 // An arena with this much in use is worth a thread that gives it back.
 constexpr std::uint64_t kKeptBytes = 64ULL << 20;
 // While nothing is known of a stream, blocks of this size are given back when freed: they are of
@@ -105,7 +108,8 @@ void* Lane::allocate(const Request& request) {
   // Unwinding takes the dynamic linker's lock, so it comes before our own.
   std::uint64_t site = 0;
   const Phase now = phase();
-  if (now == Phase::kLearning || (shared_->keep_trace && now != Phase::kIdle)) {
+  if (now == Phase::kLearning || (now == Phase::kPooling && searched_ < kMostSites) ||
+      (shared_->keep_trace && now != Phase::kIdle)) {
     const RecursionGuard guard;
     site = stack_signature(stack_);
   }
@@ -141,10 +145,19 @@ void* Lane::allocate(const Request& request) {
 }
 
 void* Lane::serve(const Request& request) {
+  if (shape_.plan() != nullptr) [[unlikely]] {
+    follow_shape(request.size);
+    if (phase() != Phase::kServing) {
+      return pool(request);
+    }
+  }
   const Server::Placement placement =
       server_.next(request.size, request.alignment, slab_space_->pages);
   if (placement.wrapped) {
     end_iteration();
+  }
+  if (shape_.plan() != nullptr) [[unlikely]] {
+    find_shape(request.size, placement.miss != Miss::kSize && placement.miss != Miss::kOrder);
   }
   if (placement.miss == Miss::kNone) {
     count_served(request.size);

@@ -26,12 +26,15 @@
 #include "src/engine/plan_store.h"
 #include "src/serve/pool.h"
 #include "src/serve/server.h"
+#include "src/serve/shape.h"
 #include "src/serve/space.h"
 #include "src/trace/recorder.h"
 #include "src/trace/repeat.h"
 #include "src/trace/signature.h"
 
 namespace memo {
+
+struct LearnOptions;
 
 struct Request {
   std::uint64_t size = 0;
@@ -52,6 +55,7 @@ struct Shared {
   std::atomic<std::uint64_t> slab_bytes{0};  // height of all slabs that have memory
   std::uint64_t slab_limit = 0;
   std::uint64_t plan_milliseconds = 20;
+  std::uint64_t threshold = 0;  // bytes; smaller blocks are not seen
   std::uint64_t verbose = 0;
   Choice huge_pages = Choice::kAuto;
   bool keep_trace = false;
@@ -131,6 +135,12 @@ class Lane {
   }
   void look_for_pool();
   void try_to_learn();
+  void try_symbolic();
+  [[nodiscard]] LearnOptions learn_options() const;
+  bool take_shape(std::uint64_t first, std::uint32_t step);
+  void change_shape(std::uint64_t first, std::uint32_t step);
+  void follow_shape(std::uint64_t size);
+  void find_shape(std::uint64_t size, bool matched);
   void follow_known_plans(std::uint64_t size);
   void wait_for_quiet(std::uint64_t size);
   void start_serving();
@@ -150,6 +160,8 @@ class Lane {
   std::atomic<std::uint64_t> live_{
       0};  // bytes of the pool's blocks of this lane, in whole granules
   Server server_;
+  Shape shape_;             // serving a symbolic plan: the iteration at hand
+  ShapePlace shape_place_;  // where in that plan, since a call did not match
   Plan* plan_ = nullptr;
   std::uint32_t position_ = 0;                 // kReady: the plan's step that comes next
   std::uint64_t quiet_level_ = 0;              // kReady: live bytes at which to start
@@ -171,6 +183,8 @@ class Lane {
   Follower follower_;
   Recorder recorder_;
   Repeat repeat_;
+  Repeat site_repeat_;          // of call sites instead of sizes, while sizes do not repeat
+  std::uint32_t symbolic_ = 0;  // symbolic plans made
   StackBounds stack_;
   static constexpr std::uint32_t kMostMarks = 64;
   std::uint32_t marks_[kMostMarks] = {};  // allocations recorded before each told iteration

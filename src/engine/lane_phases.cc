@@ -16,6 +16,12 @@ constexpr std::uint64_t kLearnStack = 512ULL << 10;
 // counts as learned.
 constexpr std::uint32_t kPoolAfter = 256;
 constexpr std::uint32_t kPeakAfter = 128;
+// Calls without a period after which a period of sites is looked for, and the most symbolic plans
+// that a lane makes: a second and a third for a network whose calls, too, depend on the shape.
+constexpr std::uint32_t kSymbolicAfter = 512;
+constexpr std::uint32_t kMostSymbolic = 4;
+// Calls that a new shape must have shown before memory is taken for it.
+constexpr std::uint32_t kShapeRun = 8;
 // Calls without a period after which the stream is taken for an unordered one, whose pool may keep,
 // beyond its peak, one part in kPoolSlack of what comes and goes. Four iterations of training a
 // small network are fewer calls, and are to be planned with no more than their peak.
@@ -23,11 +29,6 @@ constexpr std::uint32_t kUnorderedAfter = 2048;
 constexpr std::uint64_t kPoolSlack = 4;
 // A plan that broke within this many iterations was wrong, and is not tried again.
 constexpr std::uint64_t kTrialIterations = 2;
-
-// A slab of this height is worth a thread that gives it back. A thread is not free: it makes a
-// program that has none multi-threaded (unshare() and setns() of user namespaces refuse, fork()
-// warns in CPython 3.12).
-constexpr std::uint64_t kKeptSlab = 16ULL << 20;
 
 }  // namespace
 
@@ -67,6 +68,10 @@ void* Lane::learn(const Request& request, std::uint64_t site) {
   if (!serving && repeat_.add(request.size, allocation.alignment_log2) && searching()) {
     try_to_learn();
   }
+  if (phase() == Phase::kPooling && site != 0 && searched_ >= kSymbolicAfter &&
+      site_repeat_.add(site, allocation.alignment_log2) && symbolic_ < kMostSymbolic) {
+    try_symbolic();
+  }
   return start;
 }
 
@@ -88,13 +93,8 @@ void Lane::try_to_learn() {
     return;
   }
   const RecursionGuard guard;
-  LearnOptions options;
-  options.planner = shared_->planner;
-  options.plan_milliseconds = static_cast<std::uint32_t>(shared_->plan_milliseconds);
-  options.min_run = repeat_.required();
-  options.marks = {marks_, mark_count_};
   Period period;
-  const Schedule* schedule = memo::learn(guard, recorder_.log(), options, &period);
+  const Schedule* schedule = memo::learn(guard, recorder_.log(), learn_options(), &period);
   if (schedule == nullptr) {
     return;
   }
@@ -119,6 +119,44 @@ void Lane::try_to_learn() {
   }
 }
 
+LearnOptions Lane::learn_options() const {
+  LearnOptions options;
+  options.planner = shared_->planner;
+  options.plan_milliseconds = static_cast<std::uint32_t>(shared_->plan_milliseconds);
+  options.min_run = repeat_.required();
+  options.least_bytes = shared_->threshold;
+  options.marks = {marks_, mark_count_};
+  return options;
+}
+
+// A plan whose sizes follow from the iteration's first one. It is taken up like any other known
+// plan: when some calls have fitted it.
+void Lane::try_symbolic() {
+  if (stack_.room() < kLearnStack) {
+    return;
+  }
+  const RecursionGuard guard;
+  Period period;
+  const Schedule* schedule = memo::learn_symbolic(guard, recorder_.log(), learn_options(), &period);
+  if (schedule == nullptr) {
+    return;
+  }
+  Plan* plan = shared_->store.add(guard, schedule, period.length);
+  if (plan == nullptr) {
+    discard(schedule);
+    return;
+  }
+  shared_->store.release(plan);
+  ++symbolic_;
+  counters.plans.add();
+  plan_seconds_ += schedule->plan_seconds;
+  if (shared_->verbose >= 1) {
+    Line() << "lane " << number_ << ": " << period.length
+           << " allocations whose sizes follow from the first one's; slab of up to "
+           << schedule->height << " bytes, bound " << schedule->lower_bound;
+  }
+}
+
 void Lane::follow_known_plans(std::uint64_t size) {
   const Follower::Found found = follower_.next(shared_->store, size);
   if (found.plan == nullptr) {
@@ -126,6 +164,14 @@ void Lane::follow_known_plans(std::uint64_t size) {
   }
   plan_ = found.plan;
   // The call at hand is the step before the one that comes next.
+  if (plan_->schedule->symbolic != nullptr) {
+    if (!shape_.open(*plan_->schedule->symbolic) || !take_shape(found.first, found.position - 1)) {
+      drop_plan();
+      return;
+    }
+    start_serving();
+    return;
+  }
   position_ = (found.position + plan_->schedule->count - 1) % plan_->schedule->count;
   start_serving();
 }
@@ -149,14 +195,15 @@ void Lane::wait_for_quiet(std::uint64_t size) {
 }
 
 void Lane::start_serving() {
-  const Schedule* schedule = plan_->best();
+  const bool symbolic = shape_.plan() != nullptr;
+  const Schedule* schedule = symbolic ? shape_.schedule() : plan_->best();
   if (!open_slab(schedule->height)) {
     drop_plan();
     set_phase(Phase::kPooling);
     return;
   }
   bound_ = std::max(bound_.load(std::memory_order_relaxed), schedule->lower_bound);
-  server_.start(schedule, &plan_->index, position_);
+  server_.start(schedule, symbolic ? shape_.index() : &plan_->index, position_);
   served_before_ = counters.served_allocations.get();
   if (!shared_->keep_trace) {
     recorder_.restart();
@@ -170,14 +217,15 @@ void Lane::start_serving() {
   if (shared_->phase_changed != nullptr) {
     shared_->phase_changed(guard);
   }
-  if (shared_->keep != nullptr && schedule->height >= kKeptSlab) {
-    shared_->keep(guard);
-  }
 }
 
 // The next call begins an iteration: the moment for a lower plan, since the fewest blocks lie where
 // the old one has put them.
 void Lane::end_iteration() {
+  if (shape_.plan() != nullptr) {
+    counters.iterations.add();
+    return;
+  }
   counters.iterations.add(server_.schedule()->count / plan_->iteration);
   const Schedule* best = plan_->best();
   if (best != server_.schedule()) [[unlikely]] {
@@ -223,8 +271,58 @@ void Lane::diverge() {
 
 void Lane::drop_plan() {
   server_.stop();
+  shape_.close();
+  shape_place_ = ShapePlace();
   shared_->store.release(plan_);
   plan_ = nullptr;
+}
+
+// Lays out the iteration that began with `first` bytes; its place is the plan's step `step`.
+bool Lane::take_shape(std::uint64_t first, std::uint32_t step) {
+  if (!shape_.lay_out(first, slab_space_->bytes())) {
+    return false;
+  }
+  position_ = shape_.position_of(step);
+  counters.shapes.add();
+  return true;
+}
+
+void Lane::change_shape(std::uint64_t first, std::uint32_t step) {
+  const bool taken = take_shape(first, step);
+  const std::uint64_t height = shape_.schedule()->height;
+  if (!taken || (height > slab_height_.load(std::memory_order_relaxed) && !open_slab(height))) {
+    drop_plan();
+    set_phase(Phase::kPooling);
+    return;
+  }
+  bound_ = std::max(bound_.load(std::memory_order_relaxed), shape_.schedule()->lower_bound);
+  server_.change(shape_.schedule(), shape_.index(), position_);
+}
+
+// Before a call of a symbolic plan. At the beginning of an iteration a shape that needs no more
+// memory than one before is believed at its first call: a mistake costs some fallbacks.
+void Lane::follow_shape(std::uint64_t size) {
+  if (server_.position() == 0 && size != shape_.first() && size <= shape_.largest()) {
+    change_shape(size, 0);
+  }
+}
+
+// After a call of a symbolic plan. From a call that did not match on, it is looked whether another
+// shape has begun there.
+void Lane::find_shape(std::uint64_t size, bool matched) {
+  if (matched && shape_place_.run() == 0) {
+    return;
+  }
+  const SymbolicPlan& plan = *shape_.plan();
+  shape_place_.advance(plan, size);
+  if (matched && shape_place_.run() == 1) {
+    shape_place_ = ShapePlace();  // the server has found the place by itself
+  } else if (shape_place_.sure(plan, kShapeRun)) {
+    if (shape_place_.first() != shape_.first()) {
+      change_shape(shape_place_.first(), shape_place_.step() % plan.count);
+    }
+    shape_place_ = ShapePlace();
+  }
 }
 
 void Lane::iteration(const RecursionGuard&) {

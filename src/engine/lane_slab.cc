@@ -16,6 +16,10 @@ constexpr std::uint64_t kQuietNanoseconds = 4'000'000'000;
 // The arena's window: a peak that does not come back within two of these is given back.
 constexpr std::uint64_t kAgeNanoseconds = 10'000'000'000;
 constexpr std::uint64_t kHugePage = 2ULL << 20;
+// A slab of this height is worth a thread that gives it back. A thread is not free: it makes a
+// program that has none multi-threaded (unshare() and setns() of user namespaces refuse, fork()
+// warns in CPython 3.12).
+constexpr std::uint64_t kKeptSlab = 16ULL << 20;
 
 // Where the advice on huge pages ends in a slab of `height` bytes. By itself it covers whole huge
 // pages only, so that none is populated beyond the height; a slab's memory is committed in steps of
@@ -38,7 +42,8 @@ void Lane::wake() {
 // Memory for a slab of `height` bytes. What learning left behind is given back first, so that the
 // two never add up.
 bool Lane::open_slab(std::uint64_t height) {
-  if (height <= slab_height_.load(std::memory_order_relaxed)) {
+  const std::uint64_t before = slab_height_.load(std::memory_order_relaxed);
+  if (height <= before) {
     shared_->pool.trim();
     return true;
   }
@@ -56,7 +61,12 @@ bool Lane::open_slab(std::uint64_t height) {
     const RecursionGuard guard;
     shared_->trim_next();
   }
-  os::populate(slab_space_->base(), round_up(height, os::page_size()));
+  const std::uint64_t there = round_down(before, os::page_size());
+  os::populate(slab_space_->base() + there, round_up(height, os::page_size()) - there);
+  if (shared_->keep != nullptr && height >= kKeptSlab) {
+    const RecursionGuard guard;
+    shared_->keep(guard);
+  }
   return true;
 }
 

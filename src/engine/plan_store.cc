@@ -10,6 +10,8 @@ namespace {
 // Calls in a row that must fit before a known plan is taken up again. A wrong guess costs fallbacks
 // only.
 constexpr std::uint32_t kFit = 8;
+// The same of a symbolic plan, which a few calls fit more easily.
+constexpr std::uint32_t kFitShape = 32;
 
 }  // namespace
 
@@ -115,24 +117,36 @@ Follower::Found Follower::next(PlanStore& store, std::uint64_t size) {
   recent_[kContext - 1] = size;
   Found found;
   store.for_each([&](Plan& plan, std::uint32_t slot) {
-    const Schedule& schedule = *plan.schedule;
     Place& place = places_[slot];
-    if (place.step < schedule.count && schedule.steps[place.step].size == size) {
-      ++place.run;
-    } else {
-      place.step = plan.index.find(schedule, recent_, 0);
-      place.run = place.step == kNoStep ? 0 : kContext;
-    }
-    if (place.step != kNoStep) {
-      place.step = (place.step + 1) % schedule.count;
-    }
-    const std::uint32_t needed = distrusted_[slot] == &schedule ? 2 * schedule.count + kFit : kFit;
-    if (place.run >= needed && found.plan == nullptr) {
-      found = {&plan, place.step};
+    if (follow(place, plan, recent_, distrusted_[slot] == plan.schedule) && found.plan == nullptr) {
+      const bool symbolic = plan.schedule->symbolic != nullptr;
+      found = {&plan, symbolic ? place.shape.step() : place.step, place.shape.first()};
       store.use(plan);
     }
   });
   return found;
+}
+
+// Takes the newest of the recent sizes; true if the plan has fitted for long enough.
+bool Follower::follow(Place& place, const Plan& plan, const std::uint64_t (&recent)[kContext],
+                      bool distrusted) {
+  const Schedule& schedule = *plan.schedule;
+  const std::uint64_t size = recent[kContext - 1];
+  if (schedule.symbolic != nullptr) {
+    place.shape.advance(*schedule.symbolic, size);
+    return place.shape.sure(*schedule.symbolic, kFitShape) &&
+           (!distrusted || place.shape.run() > 2 * schedule.count);
+  }
+  if (place.step < schedule.count && schedule.steps[place.step].size == size) {
+    ++place.run;
+  } else {
+    place.step = plan.index.find(schedule, recent, 0);
+    place.run = place.step == kNoStep ? 0 : kContext;
+  }
+  if (place.step != kNoStep) {
+    place.step = (place.step + 1) % schedule.count;
+  }
+  return place.run >= (distrusted ? 2 * schedule.count + kFit : kFit);
 }
 
 }  // namespace memo

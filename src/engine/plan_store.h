@@ -9,6 +9,7 @@
 #include "src/base/spin_lock.h"
 #include "src/serve/context_index.h"
 #include "src/serve/schedule.h"
+#include "src/serve/symbolic.h"
 
 namespace memo {
 
@@ -90,6 +91,7 @@ class Follower {
   struct Found {
     Plan* plan = nullptr;  // acquired for the caller
     std::uint32_t position = 0;
+    std::uint64_t first = 0;  // of a symbolic plan: the first size of the iteration at hand
   };
   Found next(PlanStore& store, std::uint64_t size);
   void restart();
@@ -101,7 +103,10 @@ class Follower {
   struct Place {
     std::uint32_t step = 0;  // the step expected next
     std::uint32_t run = 0;   // calls in a row that fitted
+    ShapePlace shape;        // instead, where the plan is symbolic
   };
+  static bool follow(Place& place, const Plan& plan, const std::uint64_t (&recent)[kContext],
+                     bool distrusted);
   Place places_[PlanStore::kMost] = {};
   std::uint64_t recent_[kContext] = {};
   const Schedule* distrusted_[PlanStore::kMost] = {};  // to compare with, never followed

@@ -4,13 +4,17 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "dsa/planner.h"
 #include "dsa/validate.h"
 #include "src/base/message.h"
 #include "src/learn/lifetimes.h"
+#include "src/learn/symbolic.h"
 
 namespace memo {
 namespace {
@@ -71,12 +75,9 @@ const Schedule* make_schedule(std::span<const Allocation> stream, const PlanInpu
   return schedule;
 }
 
-const Schedule* plan_schedule(std::span<const Allocation> stream, const Period& period,
-                              const LearnOptions& options, Period* found) {
-  const PlanInput input = plan_input(stream, period);
-  if (input.problem.buffers.empty()) {
-    return nullptr;
-  }
+// The plan of the planner that the options name, if it is valid.
+std::optional<dsa::Plan> plan_within(const dsa::Problem& problem, const LearnOptions& options,
+                                     double& seconds) {
   dsa::Options limits;
   limits.seconds = options.plan_milliseconds / 1000.0;
   const dsa::Planner* planner = dsa::find_planner(options.planner);
@@ -87,22 +88,94 @@ const Schedule* plan_schedule(std::span<const Allocation> stream, const Period& 
              << "'; portfolio is used (`memomalloc planners` lists them)";
     }
   }
-  const dsa::Outcome outcome =
-      planner != nullptr ? planner->run(input.problem, limits) : dsa::plan(input.problem, limits);
-  if (!outcome.plan || !dsa::validate(input.problem, *outcome.plan)) {
+  dsa::Outcome outcome =
+      planner != nullptr ? planner->run(problem, limits) : dsa::plan(problem, limits);
+  seconds = outcome.seconds;
+  if (!outcome.plan || !dsa::validate(problem, *outcome.plan)) {
+    return std::nullopt;
+  }
+  return std::move(outcome.plan);
+}
+
+const Schedule* plan_schedule(std::span<const Allocation> stream, const Period& period,
+                              const LearnOptions& options, Period* found) {
+  const PlanInput input = plan_input(stream, period);
+  if (input.problem.buffers.empty()) {
+    return nullptr;
+  }
+  double seconds = 0;
+  const std::optional<dsa::Plan> plan = plan_within(input.problem, options, seconds);
+  if (!plan) {
     return nullptr;
   }
   if (found != nullptr) {
     *found = input.period;
   }
-  return make_schedule(stream, input, *outcome.plan, outcome.seconds);
+  return make_schedule(stream, input, *plan, seconds);
 }
 
-// True if every planned step tells how long it lives.
+// The plan and its arrays lie in one piece of memory; nullptr where there is none.
+const SymbolicPlan* new_symbolic(const SymbolicInput& input, std::span<const Support> supports,
+                                 std::uint64_t least) {
+  const std::size_t steps_bytes = input.steps.size() * sizeof(SymbolicStep);
+  static_assert(sizeof(SymbolicPlan) % alignof(SymbolicStep) == 0 &&
+                sizeof(SymbolicStep) % alignof(Support) == 0);
+  auto* piece = static_cast<char*>(
+      std::malloc(sizeof(SymbolicPlan) + steps_bytes + supports.size() * sizeof(Support)));
+  if (piece == nullptr) {
+    return nullptr;
+  }
+  auto* steps = reinterpret_cast<SymbolicStep*>(piece + sizeof(SymbolicPlan));
+  auto* pairs = reinterpret_cast<Support*>(piece + sizeof(SymbolicPlan) + steps_bytes);
+  std::uninitialized_copy(input.steps.begin(), input.steps.end(), steps);
+  std::uninitialized_copy(supports.begin(), supports.end(), pairs);
+  return new (piece) SymbolicPlan{steps, static_cast<std::uint32_t>(input.steps.size()), pairs,
+                                  static_cast<std::uint32_t>(supports.size()), least};
+}
+
+// A schedule for the largest iteration learned, and the symbolic plan that it is an example of.
+const Schedule* plan_symbolic(std::span<const Allocation> stream, const SymbolicInput& input,
+                              const LearnOptions& options) {
+  dsa::Problem problem;
+  std::vector<std::uint32_t> step_of;
+  std::vector<Step> cycle;
+  for (std::size_t i = 0; i < input.steps.size(); ++i) {
+    const SymbolicStep& step = input.steps[i];
+    const std::uint64_t bytes = step.rule.bytes(stream[input.reference].size);
+    cycle.push_back({bytes, step.planned ? 0 : kUnplanned, step.site, step.alignment_log2,
+                     step.lifetime, step.elastic});
+    if (step.planned) {
+      step_of.push_back(static_cast<std::uint32_t>(i));
+    }
+  }
+  problem = problem_of(cycle);
+  double seconds = 0;
+  const std::optional<dsa::Plan> plan = plan_within(problem, options, seconds);
+  Schedule* schedule = plan && !step_of.empty() ? new_schedule(cycle.size()) : nullptr;
+  if (schedule == nullptr) {
+    return nullptr;
+  }
+  std::copy(cycle.begin(), cycle.end(), steps_of(schedule));
+  for (std::size_t i = 0; i < step_of.size(); ++i) {
+    steps_of(schedule)[step_of[i]].offset = static_cast<std::uint64_t>(plan->offsets[i]);
+  }
+  schedule->height = whole_granules(plan->height);
+  schedule->lower_bound = static_cast<std::uint64_t>(dsa::lower_bound(problem));
+  schedule->plan_seconds = seconds;
+  schedule->symbolic = new_symbolic(input, supports(problem, *plan, step_of), options.least_bytes);
+  if (schedule->symbolic == nullptr) {
+    discard(schedule);
+    return nullptr;
+  }
+  return schedule;
+}
+
+// True if every planned step tells how long it lives, and always takes the same bytes.
 bool known_lifetimes(const Schedule& schedule) {
-  return std::all_of(schedule.steps, schedule.steps + schedule.count, [](const Step& step) {
-    return step.offset == kUnplanned || step.lifetime != 0;
-  });
+  return schedule.symbolic == nullptr &&
+         std::all_of(schedule.steps, schedule.steps + schedule.count, [](const Step& step) {
+           return step.offset == kUnplanned || step.lifetime != 0;
+         });
 }
 
 const Schedule* search_lower(const Schedule& schedule, double seconds) {
@@ -147,6 +220,22 @@ const Schedule* learn(const RecursionGuard&, std::span<const Allocation> stream,
   }
 }
 
+const Schedule* learn_symbolic(const RecursionGuard&, std::span<const Allocation> stream,
+                               const LearnOptions& options, Period* period) noexcept {
+  try {
+    const std::optional<SymbolicInput> input = symbolic_input(stream);
+    if (!input) {
+      return nullptr;
+    }
+    if (period != nullptr) {
+      *period = input->period;
+    }
+    return plan_symbolic(stream, *input, options);
+  } catch (...) {
+    return nullptr;  // no memory for learning: the program goes on without a schedule
+  }
+}
+
 const Schedule* improve(const RecursionGuard&, const Schedule& schedule, double seconds) noexcept {
   try {
     return known_lifetimes(schedule) ? search_lower(schedule, seconds) : nullptr;
@@ -156,7 +245,10 @@ const Schedule* improve(const RecursionGuard&, const Schedule& schedule, double 
 }
 
 void discard(const Schedule* schedule) noexcept {
-  // The schedule is at the beginning of the piece that malloc gave.
+  // Schedules and symbolic plans are at the beginnings of the pieces that malloc gave.
+  if (schedule != nullptr) {
+    std::free(const_cast<SymbolicPlan*>(schedule->symbolic));
+  }
   std::free(const_cast<Schedule*>(schedule));
 }
 

@@ -19,6 +19,7 @@ struct LearnOptions {
   std::string_view planner = "portfolio";  // a name from `memomalloc planners`; unknown: portfolio
   std::uint32_t plan_milliseconds = 20;    // most time for planning
   std::uint32_t min_run = 0;               // calls that must have repeated: Repeat::required()
+  std::uint64_t least_bytes = 0;           // smaller blocks are not in the stream
   std::span<const std::uint32_t> marks =
       {};  // allocation counts at which the host began iterations
 };
@@ -30,11 +31,16 @@ struct LearnOptions {
 const Schedule* learn(const RecursionGuard&, std::span<const Allocation> stream,
                       const LearnOptions& options, Period* period = nullptr) noexcept;
 
+// The same for iterations whose sizes change: a schedule with a symbolic plan, or nullptr.
+const Schedule* learn_symbolic(const RecursionGuard&, std::span<const Allocation> stream,
+                               const LearnOptions& options, Period* period = nullptr) noexcept;
+
 // The same steps placed lower than in `schedule` after a search of at most `seconds`, or nullptr:
-// it is at the bound, none was found, a lifetime is unknown, no memory. The caller owns it.
+// it is at the bound, none was found, a lifetime is unknown, the plan is symbolic, no memory. The
+// caller owns it.
 const Schedule* improve(const RecursionGuard&, const Schedule& schedule, double seconds) noexcept;
 
-// Gives back a schedule that learn() or improve() made; null is allowed.
+// Gives back a schedule that one of the functions above made; null is allowed.
 void discard(const Schedule* schedule) noexcept;
 
 }  // namespace memo

@@ -39,11 +39,15 @@ std::uint64_t token(const Allocation& allocation) {
   return allocation.size * 64 + allocation.alignment_log2;
 }
 
-Tokens tokens(std::span<const Allocation> stream) {
+std::uint64_t site_token(const Allocation& allocation) {
+  return allocation.site * 64 + allocation.alignment_log2;
+}
+
+Tokens tokens(std::span<const Allocation> stream, std::uint64_t (*token_of)(const Allocation&)) {
   Tokens result;
   result.reserve(stream.size());
   for (const Allocation& allocation : stream) {
-    result.push_back(token(allocation));
+    result.push_back(token_of(allocation));
   }
   return result;
 }
@@ -180,11 +184,9 @@ Period at_floor(std::span<const Allocation> stream, Period period) {
   return period;
 }
 
-}  // namespace
-
-std::optional<Period> find_period(std::span<const Allocation> stream, std::uint32_t min_run) {
+std::optional<Period> find(std::span<const Allocation> stream, const Tokens& all,
+                           std::uint32_t min_run) {
   const std::size_t n = stream.size();
-  const Tokens all = tokens(stream);
   const std::vector<std::uint32_t> runs = runs_at_end(all);
   std::size_t work = 8 * n;  // what looking at candidates may cost, so that a "no" stays O(n)
   for (std::size_t p = 1; 3 * p <= n && 3 * p <= work; ++p) {
@@ -206,6 +208,16 @@ std::optional<Period> find_period(std::span<const Allocation> stream, std::uint3
     }
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Period> find_period(std::span<const Allocation> stream, std::uint32_t min_run) {
+  return find(stream, tokens(stream, token), min_run);
+}
+
+std::optional<Period> find_period_of_sites(std::span<const Allocation> stream) {
+  return find(stream, tokens(stream, site_token), 0);
 }
 
 std::optional<Period> find_period_told(std::span<const Allocation> stream,

@@ -27,6 +27,10 @@ struct Period {
 // floor. Sites are ignored: they change during the first iterations under CPython.
 std::optional<Period> find_period(std::span<const Allocation> stream, std::uint32_t min_run = 0);
 
+// The same for iterations whose sizes change: calls are told by their sites and alignments. Calls
+// without a site are equal to each other only.
+std::optional<Period> find_period_of_sites(std::span<const Allocation> stream);
+
 // The same where the host has told where iterations begin: `marks`, ascending, are the numbers of
 // allocations made before each. Two equal iterations are enough, or two equal groups of up to four.
 std::optional<Period> find_period_told(std::span<const Allocation> stream,

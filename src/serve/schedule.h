@@ -20,7 +20,10 @@ struct Step {
   std::uint64_t site = 0;             // hash of the call stack when learned, 0 if unknown
   std::uint8_t alignment_log2 = 0;    // the greatest alignment that the learned calls asked for
   std::uint32_t lifetime = 0;         // allocations until it is freed; 0 where unknown
+  bool elastic = false;               // a smaller block may have the place, too
 };
+
+struct SymbolicPlan;
 
 struct Schedule {
   const Step* steps = nullptr;  // steps[0 .. count), owned by whoever made the schedule
@@ -29,6 +32,9 @@ struct Schedule {
   std::uint64_t lower_bound =
       0;  // greatest sum of bytes (as asked for) alive at once, planned steps only
   double plan_seconds = 0;
+  // If not null, sizes and offsets follow from the iteration's first size (src/serve/symbolic.h),
+  // and the steps here are one example. The schedule's owner owns it.
+  const SymbolicPlan* symbolic = nullptr;
 };
 
 }  // namespace memo

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/bits.h"
+#include "src/serve/symbolic.h"
 
 namespace memo {
 namespace {
@@ -23,6 +24,10 @@ constexpr std::uint32_t kLookAhead = 8;
 
 void Server::start(const Schedule* schedule, const ContextIndex* index, std::uint32_t position) {
   *this = Server();
+  change(schedule, index, position);
+}
+
+void Server::change(const Schedule* schedule, const ContextIndex* index, std::uint32_t position) {
   schedule_ = schedule;
   index_ = index;
   position_ = position;
@@ -35,7 +40,9 @@ Server::Placement Server::next(std::uint64_t size, std::uint64_t alignment, Page
   recent_[kContext - 1] = size;
 
   Placement placement;
-  const bool in_place = schedule_->steps[position_].size == size;
+  const Step& expected = schedule_->steps[position_];
+  const bool in_place =
+      expected.size == size || (expected.elastic && SymbolicPlan::within(size, expected.size));
   if (!in_place && !find_place(size)) {
     judge(false);
     placement.miss = run_ <= 1 ? Miss::kSize : Miss::kOrder;

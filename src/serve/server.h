@@ -21,6 +21,9 @@ class Server {
  public:
   // Serves `schedule` from step `position` on. Both outlive the server's use of them.
   void start(const Schedule* schedule, const ContextIndex* index, std::uint32_t position);
+  // Goes on with another schedule, or another shape of the same, from step `position` on; what is
+  // being judged stays.
+  void change(const Schedule* schedule, const ContextIndex* index, std::uint32_t position);
   void stop() { schedule_ = nullptr; }
 
   struct Placement {

@@ -1,0 +1,127 @@
+// See shape.h. Hot.
+#include "src/serve/shape.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "src/base/bits.h"
+#include "src/base/os.h"
+
+namespace memo {
+namespace {
+
+std::uint64_t granules(std::uint64_t bytes) {
+  return round_up(std::max<std::uint64_t>(bytes, 1), kGranule);
+}
+
+}  // namespace
+
+bool Shape::open(const SymbolicPlan& plan) {
+  if (plan.count > capacity_) {
+    // Twice as much each time, since this memory is never given back.
+    const std::uint32_t capacity = std::bit_ceil(plan.count);
+    const std::uint64_t each = sizeof(Step) + 2 * sizeof(std::uint64_t);
+    const std::uint64_t words = ContextIndex::words(capacity);
+    auto* memory = static_cast<char*>(
+        os::map(round_up(capacity * each + words * sizeof(std::uint32_t), os::page_size())));
+    if (memory == nullptr) {
+      return false;
+    }
+    steps_ = reinterpret_cast<Step*>(memory);
+    sizes_ = reinterpret_cast<std::uint64_t*>(steps_ + capacity);
+    offsets_ = sizes_ + capacity;
+    index_memory_ = reinterpret_cast<std::uint32_t*>(offsets_ + capacity);
+    capacity_ = capacity;
+  }
+  plan_ = &plan;
+  first_ = largest_ = 0;
+  return true;
+}
+
+// The plan's steps one upon the other, as they support each other; returns the height in bytes.
+// Source: the order of a placement as a directed graph, whose longest paths are the addresses, as
+// in the sequence of a compaction (Lengauer, Combinatorial Algorithms for Integrated Circuit
+// Layout, chapter 10).
+std::uint64_t Shape::place() {
+  for (std::uint32_t i = 0; i < plan_->count; ++i) {
+    sizes_[i] = plan_->steps[i].rule.bytes(first_);
+    offsets_[i] = 0;
+  }
+  const auto visible = [this](std::uint32_t i) {
+    return plan_->steps[i].planned && sizes_[i] >= plan_->least;
+  };
+  for (std::uint32_t i = 0; i < plan_->support_count; ++i) {
+    const Support& support = plan_->supports[i];
+    const std::uint64_t top =
+        offsets_[support.below] + (visible(support.below) ? granules(sizes_[support.below]) : 0);
+    const std::uint64_t alignment =
+        std::max(kGranule, std::uint64_t{1} << plan_->steps[support.above].alignment_log2);
+    offsets_[support.above] = std::max(offsets_[support.above], round_up(top, alignment));
+  }
+  std::uint64_t height = 0;
+  for (std::uint32_t i = 0; i < plan_->count; ++i) {
+    height = std::max(height, visible(i) ? offsets_[i] + granules(sizes_[i]) : 0);
+  }
+  return height;
+}
+
+// The greatest sum of planned bytes alive at once. Uses offsets_ as scratch.
+std::uint64_t Shape::load() {
+  const std::uint32_t count = plan_->count;
+  std::fill_n(offsets_, count, 0);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const SymbolicStep& step = plan_->steps[i];
+    if (!step.planned || sizes_[i] < plan_->least) {
+      continue;
+    }
+    offsets_[i] += sizes_[i];
+    if (i + step.lifetime < count) {
+      offsets_[i + step.lifetime] -= sizes_[i];
+    }
+  }
+  std::uint64_t live = 0;
+  std::uint64_t most = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    live += offsets_[i];
+    most = std::max(most, live);
+  }
+  return most;
+}
+
+bool Shape::lay_out(std::uint64_t first, std::uint64_t limit) {
+  first_ = first;
+  const std::uint64_t height = place();
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; i < plan_->count; ++i) {
+    const SymbolicStep& step = plan_->steps[i];
+    if (sizes_[i] >= plan_->least) {
+      steps_[count++] = {sizes_[i],     step.planned ? offsets_[i] : kUnplanned,
+                         step.site,     step.alignment_log2,
+                         step.lifetime, step.elastic};
+    }
+  }
+  if (count == 0 || height > limit) {
+    return false;
+  }
+  schedule_.steps = steps_;
+  schedule_.count = count;
+  schedule_.height = height;
+  std::memset(index_memory_, 0, ContextIndex::words(count) * sizeof(std::uint32_t));
+  index_.build(schedule_, index_memory_);
+  if (first > largest_) {
+    largest_ = first;
+    schedule_.lower_bound = load();
+  }
+  return true;
+}
+
+std::uint32_t Shape::position_of(std::uint32_t step) const {
+  std::uint32_t position = 0;
+  for (std::uint32_t i = 0; i < step; ++i) {
+    position += plan_->hidden(i, first_) ? 0U : 1U;
+  }
+  return position % schedule_.count;
+}
+
+}  // namespace memo
