@@ -71,7 +71,7 @@ void Lane::enter(const StackBounds& stack) {
     return;
   }
   if (!recorder_.ready()) {
-    auto* history = static_cast<std::uint32_t*>(os::map(kHistory * sizeof(std::uint32_t)));
+    auto* history = static_cast<std::uint32_t*>(os::map(2 * kHistory * sizeof(std::uint32_t)));
     if (history == nullptr ||
         !recorder_.prepare(shared_->keep_trace ? kTraceCapacity : kLogCapacity,
                            shared_->keep_trace)) {
@@ -79,6 +79,7 @@ void Lane::enter(const StackBounds& stack) {
       return;
     }
     repeat_.start(history, kHistory);
+    site_repeat_.start(history + kHistory, kHistory);
   }
   set_phase(Phase::kLearning);
 }
@@ -151,13 +152,21 @@ void* Lane::serve(const Request& request) {
       return pool(request);
     }
   }
-  const Server::Placement placement =
-      server_.next(request.size, request.alignment, slab_space_->pages);
+  Server::Placement placement = server_.next(request.size, request.alignment, slab_space_->pages);
+  const bool matched = placement.miss != Miss::kSize && placement.miss != Miss::kOrder;
+  if ((!matched || following_) && follow_other_plans(request.size, matched)) [[unlikely]] {
+    if (phase() != Phase::kServing) {
+      return pool(request);
+    }
+    if (!matched) {
+      placement = server_.next(request.size, request.alignment, slab_space_->pages);
+    }
+  }
   if (placement.wrapped) {
     end_iteration();
   }
   if (shape_.plan() != nullptr) [[unlikely]] {
-    find_shape(request.size, placement.miss != Miss::kSize && placement.miss != Miss::kOrder);
+    find_shape(request.size, matched);
   }
   if (placement.miss == Miss::kNone) {
     count_served(request.size);

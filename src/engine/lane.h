@@ -142,7 +142,11 @@ class Lane {
   void follow_shape(std::uint64_t size);
   void find_shape(std::uint64_t size, bool matched);
   void follow_known_plans(std::uint64_t size);
+  bool follow_other_plans(std::uint64_t size, bool matched);
+  bool take_plan(const Follower::Found& found);
+  [[nodiscard]] const Schedule* serving_schedule() const;
   void wait_for_quiet(std::uint64_t size);
+  bool begin_plan();
   void start_serving();
   void diverge();
   void drop_plan();
@@ -181,6 +185,7 @@ class Lane {
   bool planned_ = false;           // a plan was served from
   std::uint32_t restarts_ = 0;     // of a full recorder
   Follower follower_;
+  bool following_ = false;  // serving, but a call did not match: other plans are followed as well
   Recorder recorder_;
   Repeat repeat_;
   Repeat site_repeat_;          // of call sites instead of sizes, while sizes do not repeat

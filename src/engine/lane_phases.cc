@@ -20,8 +20,6 @@ constexpr std::uint32_t kPeakAfter = 128;
 // that a lane makes: a second and a third for a network whose calls, too, depend on the shape.
 constexpr std::uint32_t kSymbolicAfter = 512;
 constexpr std::uint32_t kMostSymbolic = 4;
-// Calls that a new shape must have shown before memory is taken for it.
-constexpr std::uint32_t kShapeRun = 8;
 // Calls without a period after which the stream is taken for an unordered one, whose pool may keep,
 // beyond its peak, one part in kPoolSlack of what comes and goes. Four iterations of training a
 // small network are fewer calls, and are to be planned with no more than their peak.
@@ -148,6 +146,7 @@ void Lane::try_symbolic() {
   }
   shared_->store.release(plan);
   ++symbolic_;
+  site_repeat_.lock_broke(2 * period.length);  // four more iterations before another is made
   counters.plans.add();
   plan_seconds_ += schedule->plan_seconds;
   if (shared_->verbose >= 1) {
@@ -155,25 +154,6 @@ void Lane::try_symbolic() {
            << " allocations whose sizes follow from the first one's; slab of up to "
            << schedule->height << " bytes, bound " << schedule->lower_bound;
   }
-}
-
-void Lane::follow_known_plans(std::uint64_t size) {
-  const Follower::Found found = follower_.next(shared_->store, size);
-  if (found.plan == nullptr) {
-    return;
-  }
-  plan_ = found.plan;
-  // The call at hand is the step before the one that comes next.
-  if (plan_->schedule->symbolic != nullptr) {
-    if (!shape_.open(*plan_->schedule->symbolic) || !take_shape(found.first, found.position - 1)) {
-      drop_plan();
-      return;
-    }
-    start_serving();
-    return;
-  }
-  position_ = (found.position + plan_->schedule->count - 1) % plan_->schedule->count;
-  start_serving();
 }
 
 // Between the plan and its first block: the call must be the step expected, and the time a quiet
@@ -195,16 +175,10 @@ void Lane::wait_for_quiet(std::uint64_t size) {
 }
 
 void Lane::start_serving() {
-  const bool symbolic = shape_.plan() != nullptr;
-  const Schedule* schedule = symbolic ? shape_.schedule() : plan_->best();
-  if (!open_slab(schedule->height)) {
-    drop_plan();
-    set_phase(Phase::kPooling);
+  if (!begin_plan()) {
     return;
   }
-  bound_ = std::max(bound_.load(std::memory_order_relaxed), schedule->lower_bound);
-  server_.start(schedule, symbolic ? shape_.index() : &plan_->index, position_);
-  served_before_ = counters.served_allocations.get();
+  shared_->pool.trim();
   if (!shared_->keep_trace) {
     recorder_.restart();
   }
@@ -256,72 +230,18 @@ void Lane::diverge() {
   if (served < kTrialIterations * plan_->iteration) {
     shared_->store.withdraw(plan_);
   }
-  repeat_.lock_broke(static_cast<std::uint32_t>(std::min<std::uint64_t>(served, UINT32_MAX)));
   follower_.restart();
   if (server_.unfit()) {
     follower_.distrust(shared_->store.slot_of(plan_), *plan_);
+    repeat_.lock_broke(Repeat::kConvincing / 2);  // a stream so uneven must convince
+  } else {
+    repeat_.lock_broke(static_cast<std::uint32_t>(std::min<std::uint64_t>(served, UINT32_MAX)));
   }
   drop_plan();
   set_phase(Phase::kLearning);
   if (shared_->verbose >= 1) {
     Line() << "lane " << number_ << ": the program has changed after " << served
            << " served allocations; learning again";
-  }
-}
-
-void Lane::drop_plan() {
-  server_.stop();
-  shape_.close();
-  shape_place_ = ShapePlace();
-  shared_->store.release(plan_);
-  plan_ = nullptr;
-}
-
-// Lays out the iteration that began with `first` bytes; its place is the plan's step `step`.
-bool Lane::take_shape(std::uint64_t first, std::uint32_t step) {
-  if (!shape_.lay_out(first, slab_space_->bytes())) {
-    return false;
-  }
-  position_ = shape_.position_of(step);
-  counters.shapes.add();
-  return true;
-}
-
-void Lane::change_shape(std::uint64_t first, std::uint32_t step) {
-  const bool taken = take_shape(first, step);
-  const std::uint64_t height = shape_.schedule()->height;
-  if (!taken || (height > slab_height_.load(std::memory_order_relaxed) && !open_slab(height))) {
-    drop_plan();
-    set_phase(Phase::kPooling);
-    return;
-  }
-  bound_ = std::max(bound_.load(std::memory_order_relaxed), shape_.schedule()->lower_bound);
-  server_.change(shape_.schedule(), shape_.index(), position_);
-}
-
-// Before a call of a symbolic plan. At the beginning of an iteration a shape that needs no more
-// memory than one before is believed at its first call: a mistake costs some fallbacks.
-void Lane::follow_shape(std::uint64_t size) {
-  if (server_.position() == 0 && size != shape_.first() && size <= shape_.largest()) {
-    change_shape(size, 0);
-  }
-}
-
-// After a call of a symbolic plan. From a call that did not match on, it is looked whether another
-// shape has begun there.
-void Lane::find_shape(std::uint64_t size, bool matched) {
-  if (matched && shape_place_.run() == 0) {
-    return;
-  }
-  const SymbolicPlan& plan = *shape_.plan();
-  shape_place_.advance(plan, size);
-  if (matched && shape_place_.run() == 1) {
-    shape_place_ = ShapePlace();  // the server has found the place by itself
-  } else if (shape_place_.sure(plan, kShapeRun)) {
-    if (shape_place_.first() != shape_.first()) {
-      change_shape(shape_place_.first(), shape_place_.step() % plan.count);
-    }
-    shape_place_ = ShapePlace();
   }
 }
 

@@ -44,7 +44,6 @@ void Lane::wake() {
 bool Lane::open_slab(std::uint64_t height) {
   const std::uint64_t before = slab_height_.load(std::memory_order_relaxed);
   if (height <= before) {
-    shared_->pool.trim();
     return true;
   }
   // Known plans are tried again at each call, so being refused must cost little, and is said once.

@@ -110,7 +110,7 @@ void Follower::restart() {
   }
 }
 
-Follower::Found Follower::next(PlanStore& store, std::uint64_t size) {
+Follower::Found Follower::next(PlanStore& store, std::uint64_t size, const Plan* preferred) {
   for (std::uint32_t i = 0; i + 1 < kContext; ++i) {
     recent_[i] = recent_[i + 1];
   }
@@ -118,7 +118,11 @@ Follower::Found Follower::next(PlanStore& store, std::uint64_t size) {
   Found found;
   store.for_each([&](Plan& plan, std::uint32_t slot) {
     Place& place = places_[slot];
-    if (follow(place, plan, recent_, distrusted_[slot] == plan.schedule) && found.plan == nullptr) {
+    if (follow(place, plan, recent_, distrusted_[slot] == plan.schedule) &&
+        (found.plan == nullptr || &plan == preferred)) {
+      if (found.plan != nullptr) {
+        store.release(found.plan);
+      }
       const bool symbolic = plan.schedule->symbolic != nullptr;
       found = {&plan, symbolic ? place.shape.step() : place.step, place.shape.first()};
       store.use(plan);

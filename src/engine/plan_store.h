@@ -93,7 +93,8 @@ class Follower {
     std::uint32_t position = 0;
     std::uint64_t first = 0;  // of a symbolic plan: the first size of the iteration at hand
   };
-  Found next(PlanStore& store, std::uint64_t size);
+  // Where several fit, `preferred` if it is one of them.
+  Found next(PlanStore& store, std::uint64_t size, const Plan* preferred = nullptr);
   void restart();
   // The plan of this slot has failed the lane: it must fit twice through before it is taken up
   // again.

@@ -20,6 +20,12 @@ constexpr std::uint64_t kIrregular = 20;
 // or more (attention over 1024 tokens), a result kept until the next iteration's 1/400 (1000
 // classes).
 constexpr std::uint64_t kNothing = 256;
+// A loop that holds less than 1 / kLittle of its peak at every point is seldom a part, and is
+// believed after kSomeCopies and kLongRun. Source: training an embedding model holds the batch to
+// come, 1/120.
+constexpr std::uint64_t kLittle = 64;
+constexpr std::size_t kSomeCopies = 8;
+constexpr std::size_t kLongRun = 512;
 
 // A loop of fewer than kShort calls is more often a part than an iteration (a matrix product's
 // packing buffers: 86 equal calls in a row in a pool thread of the JAX trace) and must have run for
@@ -141,8 +147,9 @@ std::size_t convincing_run(std::size_t p) {
   return std::min<std::size_t>(Repeat::kConvincing, std::max(kShortRun, kManyCopies * p));
 }
 
-// kLeaves: blocks stay for good. kHolds: something is alive at every point of the loop.
-enum class Verdict { kNo, kLeaves, kHolds, kGood };
+// kLeaves: blocks stay for good. kHolds: something is alive at every point of the loop;
+// kHoldsLittle: less than layers hand on.
+enum class Verdict { kNo, kLeaves, kHolds, kHoldsLittle, kGood };
 
 // What the blocks of the latest copies say. A part of an iteration leaves blocks behind for the
 // rest of it (activations kept for the backward pass), or hands one on from copy to copy (the
@@ -170,7 +177,10 @@ Verdict judge(std::span<const Allocation> stream, const Period& period) {
     peak = std::max(peak, floor[i] + (lives[i].steps > 0 ? cycle[i].size : 0));
   }
   const std::uint64_t least = *std::min_element(floor.begin(), floor.end());
-  return least <= peak / kNothing ? Verdict::kGood : Verdict::kHolds;
+  if (least <= peak / kNothing) {
+    return Verdict::kGood;
+  }
+  return least <= peak / kLittle ? Verdict::kHoldsLittle : Verdict::kHolds;
 }
 
 // Moves the beginning to the first point of least load at or after `period.first`.
@@ -184,8 +194,9 @@ Period at_floor(std::span<const Allocation> stream, Period period) {
   return period;
 }
 
+// `wary`: a loop that has broken before must run twice as long.
 std::optional<Period> find(std::span<const Allocation> stream, const Tokens& all,
-                           std::uint32_t min_run) {
+                           std::uint32_t min_run, bool wary) {
   const std::size_t n = stream.size();
   const std::vector<std::uint32_t> runs = runs_at_end(all);
   std::size_t work = 8 * n;  // what looking at candidates may cost, so that a "no" stays O(n)
@@ -202,8 +213,10 @@ std::optional<Period> find(std::span<const Allocation> stream, const Tokens& all
     }
     const bool convincing = run >= convincing_run(p);
     const bool whole =
-        verdict == Verdict::kGood || (verdict == Verdict::kHolds && has_inner_loops(all, runs, p));
-    if (convincing || (whole && run >= 2 * longest_broken_run(all, p, run))) {
+        verdict == Verdict::kGood ||
+        (verdict == Verdict::kHoldsLittle && run >= std::max(kLongRun, kSomeCopies * p)) ||
+        (verdict != Verdict::kLeaves && has_inner_loops(all, runs, p));
+    if (convincing || (whole && (!wary || run >= 2 * longest_broken_run(all, p, run)))) {
       return at_floor(stream, period);
     }
   }
@@ -213,11 +226,13 @@ std::optional<Period> find(std::span<const Allocation> stream, const Tokens& all
 }  // namespace
 
 std::optional<Period> find_period(std::span<const Allocation> stream, std::uint32_t min_run) {
-  return find(stream, tokens(stream, token), min_run);
+  return find(stream, tokens(stream, token), min_run, true);
 }
 
 std::optional<Period> find_period_of_sites(std::span<const Allocation> stream) {
-  return find(stream, tokens(stream, site_token), 0);
+  // Calls that depend on the shape break the loop of sites; the sizes prove it
+  // (src/learn/symbolic.h).
+  return find(stream, tokens(stream, site_token), 0, false);
 }
 
 std::optional<Period> find_period_told(std::span<const Allocation> stream,

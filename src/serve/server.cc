@@ -13,9 +13,10 @@ constexpr std::uint32_t kWindow = 32;
 // Misses in a row that need no window to be judged: more than any detour seen between two matching
 // calls.
 constexpr std::uint32_t kMostInRow = 256;
-// A window is poor in which more than one call in kPoor misses; so many in a row, and the plan is
-// another program's that happens to share a part with this one.
+// A window is poor in which more than one call in kPoor misses, or one byte in kPoorBytes; so many
+// in a row, and the plan is another program's that happens to share a part with this one.
 constexpr std::uint32_t kPoor = 3;
+constexpr std::uint64_t kPoorBytes = 8;
 constexpr std::uint32_t kMostPoor = 8;
 // Steps that may be missing at once and still be skipped without a look at the context.
 constexpr std::uint32_t kLookAhead = 8;
@@ -44,11 +45,11 @@ Server::Placement Server::next(std::uint64_t size, std::uint64_t alignment, Page
   const bool in_place =
       expected.size == size || (expected.elastic && SymbolicPlan::within(size, expected.size));
   if (!in_place && !find_place(size)) {
-    judge(false);
+    judge(false, size);
     placement.miss = run_ <= 1 ? Miss::kSize : Miss::kOrder;
     return placement;
   }
-  judge(true);
+  judge(true, size);
   const Step& step = schedule_->steps[position_];
   if (++position_ == schedule_->count) {
     position_ = 0;
@@ -90,14 +91,18 @@ bool Server::unfit() const {
   return poor_windows_ >= kMostPoor;
 }
 
-void Server::judge(bool matched) {
+void Server::judge(bool matched, std::uint64_t size) {
   ++calls_;
+  bytes_ += size;
+  missed_bytes_ += matched ? 0 : size;
   run_ = matched ? 0 : run_ + 1;
   misses_ += matched ? 0 : 1;
   if (calls_ >= std::max(kWindow, schedule_->count) || run_ >= kMostInRow) {
-    poor_windows_ = misses_ * kPoor > calls_ ? poor_windows_ + 1 : 0;
+    const bool poor = misses_ * kPoor > calls_ || missed_bytes_ * kPoorBytes > bytes_;
+    poor_windows_ = poor ? poor_windows_ + 1 : 0;
     lost_ = misses_ * 2 > calls_ || run_ >= kMostInRow || poor_windows_ >= kMostPoor;
     calls_ = misses_ = 0;
+    bytes_ = missed_bytes_ = 0;
   }
 }
 

@@ -45,7 +45,7 @@ class Server {
 
  private:
   bool find_place(std::uint64_t size);
-  void judge(bool matched);
+  void judge(bool matched, std::uint64_t size);
 
   const Schedule* schedule_ = nullptr;
   const ContextIndex* index_ = nullptr;
@@ -53,6 +53,8 @@ class Server {
   std::uint64_t recent_[kContext] = {};  // sizes of the last calls, oldest first
   std::uint32_t calls_ = 0;              // of the window that is being judged
   std::uint32_t misses_ = 0;
+  std::uint64_t bytes_ = 0;         // of the window's calls
+  std::uint64_t missed_bytes_ = 0;  // of its misses
   std::uint32_t run_ = 0;           // misses in a row
   std::uint32_t poor_windows_ = 0;  // in a row
   bool lost_ = false;

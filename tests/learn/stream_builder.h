@@ -18,8 +18,8 @@ class StreamBuilder {
  public:
   using Block = std::uint32_t;
 
-  Block allocate(std::uint64_t size, std::uint8_t alignment_log2 = 6) {
-    stream.push_back({size, 0, kAlive, alignment_log2, Op::k_posix_memalign});
+  Block allocate(std::uint64_t size, std::uint8_t alignment_log2 = 6, std::uint64_t site = 0) {
+    stream.push_back({size, site, kAlive, alignment_log2, Op::k_posix_memalign});
     return static_cast<Block>(stream.size() - 1);
   }
   void free(Block block) { stream[block].death = static_cast<std::uint32_t>(stream.size()); }

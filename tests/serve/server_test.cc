@@ -149,12 +149,23 @@ TEST_CASE("server: is lost when the program changes, and not before", "[serve]")
   CHECK(calls <= 80);
 }
 
-TEST_CASE("server: one wrong call in three is no change of program", "[serve]") {
+TEST_CASE("server: one small wrong call in three is no change of program", "[serve]") {
   Stream stream{sizes(40)};
   for (std::uint32_t call = 0; call < 2000; ++call) {
-    stream.call(call % 3 == 2 ? 123'456 : stream.plan[(call / 3 * 2 + call % 3) % 40]);
+    stream.call(call % 3 == 2 ? 4'096 : stream.plan[(call / 3 * 2 + call % 3) % 40]);
     REQUIRE_FALSE(stream.server.lost());
   }
+}
+
+TEST_CASE("server: a plan that misses many bytes for long is unfit", "[serve]") {
+  Stream stream{sizes(40)};
+  std::uint32_t call = 0;
+  for (; call < 2000 && !stream.server.lost(); ++call) {
+    stream.call(call % 41 == 40 ? 10'000'000 : stream.plan[call % 41]);
+  }
+  CHECK(stream.server.lost());
+  CHECK(stream.server.unfit());
+  CHECK(call >= 320);
 }
 
 TEST_CASE("server: a long detour is a change whatever the iteration's length", "[serve]") {

@@ -1,0 +1,143 @@
+// How a lane takes a plan up, follows its shapes, goes over to another and drops it. Hot.
+#include <algorithm>
+
+#include "src/engine/lane.h"
+
+namespace memo {
+namespace {
+
+// Calls that a new shape must have shown before memory is taken for it.
+constexpr std::uint32_t kShapeRun = 8;
+
+}  // namespace
+
+void Lane::follow_known_plans(std::uint64_t size) {
+  const Follower::Found found = follower_.next(shared_->store, size);
+  if (found.plan != nullptr && take_plan(found)) {
+    start_serving();
+  }
+}
+
+// Ties the lane to a plan that has fitted, at the step that the call at hand is; false where the
+// plan's shape cannot be laid out.
+bool Lane::take_plan(const Follower::Found& found) {
+  plan_ = found.plan;
+  const Schedule& schedule = *plan_->schedule;
+  if (schedule.symbolic == nullptr) {
+    // The call at hand is the step before the one that comes next.
+    position_ = (found.position + schedule.count - 1) % schedule.count;
+    return true;
+  }
+  if (shape_.open(*schedule.symbolic) && take_shape(found.first, found.position - 1)) {
+    return true;
+  }
+  drop_plan();
+  return false;
+}
+
+// While serving, from a call that did not match on until the plan is found again: a program that
+// goes to and fro between shapes is met by the other shape's plan as soon as that fits. True if the
+// plan has changed; the next call of the server is then the one at hand, or if that has `matched`,
+// the one after it.
+bool Lane::follow_other_plans(std::uint64_t size, bool matched) {
+  following_ = true;
+  const Follower::Found found = follower_.next(shared_->store, size, plan_);
+  if (found.plan == nullptr) {
+    return false;
+  }
+  following_ = false;
+  follower_.restart();
+  if (found.plan == plan_) {
+    shared_->store.release(found.plan);
+    return false;
+  }
+  drop_plan();
+  if (!take_plan(found)) {
+    set_phase(Phase::kPooling);
+    return true;
+  }
+  if (matched) {
+    position_ = (position_ + 1) % serving_schedule()->count;
+  }
+  begin_plan();
+  return true;
+}
+
+// What the lane's plan is served from, for the iteration at hand.
+const Schedule* Lane::serving_schedule() const {
+  return shape_.plan() != nullptr ? shape_.schedule() : plan_->best();
+}
+
+// Memory for the plan, and the server at its step position_; without memory the plan is dropped.
+bool Lane::begin_plan() {
+  const Schedule* schedule = serving_schedule();
+  if (schedule->height > slab_height_.load(std::memory_order_relaxed) &&
+      !open_slab(schedule->height)) {
+    drop_plan();
+    set_phase(Phase::kPooling);
+    return false;
+  }
+  bound_ = std::max(bound_.load(std::memory_order_relaxed), schedule->lower_bound);
+  server_.start(schedule, shape_.plan() != nullptr ? shape_.index() : &plan_->index, position_);
+  served_before_ = counters.served_allocations.get();
+  return true;
+}
+
+void Lane::drop_plan() {
+  server_.stop();
+  following_ = false;
+  shape_.close();
+  shape_place_ = ShapePlace();
+  shared_->store.release(plan_);
+  plan_ = nullptr;
+}
+
+// Lays out the iteration that began with `first` bytes; its place is the plan's step `step`.
+bool Lane::take_shape(std::uint64_t first, std::uint32_t step) {
+  if (!shape_.lay_out(first, slab_space_->bytes())) {
+    return false;
+  }
+  position_ = shape_.position_of(step);
+  counters.shapes.add();
+  return true;
+}
+
+void Lane::change_shape(std::uint64_t first, std::uint32_t step) {
+  const bool taken = take_shape(first, step);
+  const std::uint64_t height = shape_.schedule()->height;
+  if (!taken || (height > slab_height_.load(std::memory_order_relaxed) && !open_slab(height))) {
+    drop_plan();
+    set_phase(Phase::kPooling);
+    return;
+  }
+  bound_ = std::max(bound_.load(std::memory_order_relaxed), shape_.schedule()->lower_bound);
+  server_.change(shape_.schedule(), shape_.index(), position_);
+}
+
+// Before a call of a symbolic plan. At the beginning of an iteration a shape that needs no more
+// memory than one before is believed at its first call: a mistake costs some fallbacks.
+void Lane::follow_shape(std::uint64_t size) {
+  if (server_.position() == 0 && size != shape_.first() && size <= shape_.largest()) {
+    change_shape(size, 0);
+  }
+}
+
+// After a call of a symbolic plan. From a call that did not match on, it is looked whether another
+// shape has begun there.
+void Lane::find_shape(std::uint64_t size, bool matched) {
+  if (matched && shape_place_.run() == 0) {
+    return;
+  }
+  const SymbolicPlan& plan = *shape_.plan();
+  shape_place_.advance(plan, size);
+  if (matched && shape_place_.run() == 1) {
+    shape_place_ = ShapePlace();  // the server has found the place by itself
+  } else if (shape_place_.sure(plan, kShapeRun)) {
+    if (shape_place_.first() != shape_.first()) {
+      change_shape(shape_place_.first(), shape_place_.step() % plan.count);
+    }
+    shape_place_ = ShapePlace();
+  }
+}
+
+}  // namespace memo

@@ -1,0 +1,163 @@
+// A loop whose sizes change in every iteration is served from one symbolic plan.
+#include <array>
+#include <catch2/catch.hpp>
+#include <utility>
+
+#include "tests/support/engines.h"
+
+namespace memo {
+namespace {
+
+using testing::below;
+using testing::Driver;
+using testing::Random;
+
+constexpr std::size_t kCalls = 24;
+
+// Each step of the loop asks from a call stack of its own.
+template <std::size_t site>
+[[gnu::noinline]] testing::Block take_from(Driver& driver, std::uint64_t bytes) {
+  const testing::Block block = driver.take(bytes);
+  asm volatile("" ::"i"(site));  // keeps the functions apart, and the calls from the tail
+  return block;
+}
+using Take = testing::Block (*)(Driver&, std::uint64_t);
+template <std::size_t... sites>
+constexpr std::array<Take, sizeof...(sites)> takes(std::index_sequence<sites...>) {
+  return {take_from<sites>...};
+}
+
+// Layers of four calls around a residual: sizes grow with the tokens, one with their square.
+struct Loop {
+  Driver& driver;
+  std::uint64_t extra = 0;  // bytes of a call before each iteration that belongs to no rule
+
+  static std::uint64_t bytes(std::size_t call, std::uint64_t tokens) {
+    switch (call % 4) {
+      case 1:
+        return 96 * tokens * tokens;
+      case 2:
+        return 3072 * 4 * tokens;
+      default:
+        return 3072 * tokens;
+    }
+  }
+  void iterate(std::uint64_t tokens) {
+    static constexpr std::array<Take, kCalls> kTakes = takes(std::make_index_sequence<kCalls>());
+    if (extra != 0) {
+      driver.release(driver.take(extra));
+    }
+    for (std::size_t call = 0; call < kCalls; ++call) {
+      // The residual outlives its layer; all is over when the iteration is.
+      const auto lifetime =
+          static_cast<std::uint32_t>(std::min<std::size_t>(call % 4 == 0 ? 6 : 2, kCalls - call));
+      driver.keep(kTakes[call](driver, bytes(call, tokens)), lifetime);
+    }
+  }
+};
+
+std::uint64_t fallbacks(const Lane& lane) {
+  return lane.counters.fallback_allocations.get();
+}
+
+// Iterations of random length until the lane serves.
+std::uint32_t until_serving(Loop& loop, Random& random, const Lane& lane) {
+  load_unwinder();
+  std::uint32_t count = 0;
+  for (; lane.phase() != Phase::kServing && count < 200; ++count) {
+    loop.iterate(30 + below(random, 300));
+  }
+  return count;
+}
+
+TEST_CASE("engine: sizes that follow from the iteration's first are served", "[engine]") {
+  const auto seed = GENERATE(range(1U, 6U));
+  INFO("seed " << seed);
+  testing::OwnEngine own;
+  testing::drive(own, [&](Engine&, Driver& driver, const Lane& lane) {
+    Random random(seed);
+    Loop loop{driver};
+    const std::uint32_t needed = until_serving(loop, random, lane);
+    INFO(needed << " iterations until serving");
+    REQUIRE(needed < 200);
+    loop.iterate(329);  // the largest
+    loop.iterate(329);
+    const std::uint64_t height = lane.tallest();
+    const std::uint64_t before = fallbacks(lane);
+    for (int i = 0; i < 100; ++i) {
+      loop.iterate(30 + below(random, 300));
+    }
+    CHECK(fallbacks(lane) == before);
+    CHECK(lane.tallest() == height);
+    CHECK(lane.counters.shapes.get() > 50);
+    SECTION("a larger shape is known after some calls, and then as cheap as any") {
+      loop.iterate(500);
+      CHECK(fallbacks(lane) > before);
+      CHECK(lane.tallest() > height);
+      const std::uint64_t after = fallbacks(lane);
+      loop.iterate(500);
+      loop.iterate(100);
+      CHECK(fallbacks(lane) == after);
+    }
+    SECTION("calls that fall below the threshold are missed by nobody") {
+      const std::uint64_t unseen = lane.counters.large_allocations.get();
+      for (std::size_t call = 0; call < kCalls; ++call) {
+        if (Loop::bytes(call, 25) >= 65'536) {
+          driver.release(driver.take(Loop::bytes(call, 25)));
+        }
+      }
+      CHECK(lane.counters.large_allocations.get() - unseen == kCalls * 3 / 4);
+      loop.iterate(40);
+      CHECK(fallbacks(lane) == before);
+    }
+    SECTION("a call too many costs some fallbacks only") {
+      for (int i = 0; i < 50; ++i) {
+        loop.extra = i % 5 == 0 ? 77'777 : 0;
+        loop.iterate(30 + below(random, 300));
+      }
+      CHECK(lane.phase() == Phase::kServing);
+      CHECK(fallbacks(lane) - before < 10 * kCalls);
+    }
+    SECTION("another program is noticed") {
+      for (int i = 0; i < 100; ++i) {
+        driver.release(driver.take(65'536 + 8 * below(random, 100'000)));
+      }
+      CHECK(lane.counters.diverged.get() == 1);
+    }
+  });
+}
+
+TEST_CASE("engine: a loop of one shape gets an exact plan, not a symbolic one", "[engine]") {
+  testing::OwnEngine own;
+  testing::drive(own, [](Engine&, Driver& driver, const Lane& lane) {
+    Loop loop{driver};
+    for (int i = 0; i < 60; ++i) {
+      loop.iterate(100);
+    }
+    CHECK(lane.phase() == Phase::kServing);
+    CHECK(lane.counters.shapes.get() == 0);
+  });
+}
+
+TEST_CASE("engine: shapes beyond the slab's limit are served by the pool", "[engine]") {
+  Options options;
+  options.SLAB_LIMIT = 8 << 20;
+  testing::OwnEngine own(options);
+  testing::drive(own, [](Engine& engine, Driver& driver, const Lane& lane) {
+    Random random(1);
+    Loop loop{driver};
+    REQUIRE(until_serving(loop, random, lane) < 200);
+    for (int i = 0; i < 20; ++i) {
+      loop.iterate(1000);
+    }
+    CHECK(lane.tallest() <= 8 << 20);
+    CHECK(engine.shared().slab_bytes.load() <= 8 << 20);
+    for (int i = 0; i < 20; ++i) {
+      loop.iterate(100);
+    }
+    CHECK(lane.phase() == Phase::kServing);
+  });
+}
+
+}  // namespace
+}  // namespace memo
