@@ -96,6 +96,9 @@ void Lane::purge_slab() {
   }
   shared_->slab_bytes.fetch_sub(height, std::memory_order_relaxed);
   counters.released.add();
+  if (shared_->verbose >= 2) {
+    Line() << "lane " << number_ << ": slab of " << height << " bytes given back";
+  }
   purge_free(0, std::max(height, huge_end(shared_->huge_pages, height)));
 }
 
@@ -119,9 +122,6 @@ void Lane::purge_free(std::uint64_t from, std::uint64_t to) {
     if (os::purge(slab_space_->address(run.first), run.count * kGranule)) {
       slab_space_->pages.mark_clean(run.first, run.count);
     }
-  }
-  if (shared_->verbose >= 2) {
-    Line() << "lane " << number_ << ": slab of " << height << " bytes given back";
   }
 }
 

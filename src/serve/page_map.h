@@ -69,6 +69,7 @@ class PageMap {
   [[nodiscard]] std::uint8_t state(std::uint64_t granule) const;
   void set_state(std::uint64_t granule, std::uint8_t value);
   [[nodiscard]] Claim look(std::uint64_t first, std::uint64_t count) const;
+  [[nodiscard]] std::uint64_t count_dirty(std::uint64_t first, std::uint64_t count) const;
   [[nodiscard]] std::uint64_t end_of_free(std::uint64_t at, std::uint64_t to) const;
   void fill(std::uint64_t first, std::uint64_t count, std::uint8_t value);
 
