@@ -74,7 +74,7 @@ void PlanStore::publish(Plan* plan) {
 Plan* PlanStore::take_unsearched() {
   Plan* found = nullptr;
   for_each([&](Plan& plan, std::uint32_t) {
-    if (found == nullptr && !plan.searched) {
+    if (found == nullptr && !plan.searched && !plan.schedule->lowest) {
       plan.searched = true;
       plan.users.fetch_add(1, std::memory_order_acq_rel);
       found = &plan;

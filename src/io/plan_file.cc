@@ -123,7 +123,7 @@ Schedule* read_plan(Reader& reader, std::uint64_t most_height, SavedPlan& plan) 
                          static_cast<std::uint8_t>(record.alignment_log2), 0};
   }
   plan.iteration = header.iteration;
-  return new (memory) Schedule{steps, header.count, header.height, header.lower_bound, 0};
+  return new (memory) Schedule{steps, header.count, header.height, header.lower_bound, 0, true};
 }
 
 std::string_view check(const FileHeader& header, std::span<const char> rest) {

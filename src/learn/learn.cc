@@ -72,6 +72,7 @@ const Schedule* make_schedule(std::span<const Allocation> stream, const PlanInpu
   schedule->height = whole_granules(plan.height);
   schedule->lower_bound = input.lower_bound;
   schedule->plan_seconds = seconds;
+  schedule->lowest = whole_granules(dsa::lower_bound(input.problem)) >= schedule->height;
   return schedule;
 }
 
@@ -162,6 +163,7 @@ const Schedule* plan_symbolic(std::span<const Allocation> stream, const Symbolic
   schedule->height = whole_granules(plan->height);
   schedule->lower_bound = static_cast<std::uint64_t>(dsa::lower_bound(problem));
   schedule->plan_seconds = seconds;
+  schedule->lowest = true;
   schedule->symbolic = new_symbolic(input, supports(problem, *plan, step_of), options.least_bytes);
   if (schedule->symbolic == nullptr) {
     discard(schedule);
@@ -170,21 +172,17 @@ const Schedule* plan_symbolic(std::span<const Allocation> stream, const Symbolic
   return schedule;
 }
 
-// True if every planned step tells how long it lives, and always takes the same bytes.
+// True if every planned step tells how long it lives.
 bool known_lifetimes(const Schedule& schedule) {
-  return schedule.symbolic == nullptr &&
-         std::all_of(schedule.steps, schedule.steps + schedule.count, [](const Step& step) {
-           return step.offset == kUnplanned || step.lifetime != 0;
-         });
+  return std::all_of(schedule.steps, schedule.steps + schedule.count, [](const Step& step) {
+    return step.offset == kUnplanned || step.lifetime != 0;
+  });
 }
 
 const Schedule* search_lower(const Schedule& schedule, double seconds) {
   const dsa::Problem problem = problem_of({schedule.steps, schedule.count});
   dsa::Options limits;
   limits.seconds = seconds;
-  if (dsa::lower_bound(problem) >= static_cast<dsa::Bytes>(schedule.height)) {
-    return nullptr;
-  }
   const dsa::Outcome outcome = dsa::plan(problem, limits);
   if (!outcome.plan || whole_granules(outcome.plan->height) >= schedule.height ||
       !dsa::validate(problem, *outcome.plan)) {
@@ -205,6 +203,7 @@ const Schedule* search_lower(const Schedule& schedule, double seconds) {
   lower->height = whole_granules(outcome.plan->height);
   lower->lower_bound = schedule.lower_bound;
   lower->plan_seconds = outcome.seconds;
+  lower->lowest = true;
   return lower;
 }
 
@@ -238,7 +237,8 @@ const Schedule* learn_symbolic(const RecursionGuard&, std::span<const Allocation
 
 const Schedule* improve(const RecursionGuard&, const Schedule& schedule, double seconds) noexcept {
   try {
-    return known_lifetimes(schedule) ? search_lower(schedule, seconds) : nullptr;
+    return !schedule.lowest && known_lifetimes(schedule) ? search_lower(schedule, seconds)
+                                                         : nullptr;
   } catch (...) {
     return nullptr;  // no memory for the search: the plan at hand stays
   }

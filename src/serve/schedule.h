@@ -32,6 +32,7 @@ struct Schedule {
   std::uint64_t lower_bound =
       0;  // greatest sum of bytes (as asked for) alive at once, planned steps only
   double plan_seconds = 0;
+  bool lowest = false;  // it is known that no plan is lower, or lifetimes are unknown: not searched
   // If not null, sizes and offsets follow from the iteration's first size (src/serve/symbolic.h),
   // and the steps here are one example. The schedule's owner owns it.
   const SymbolicPlan* symbolic = nullptr;
