@@ -104,6 +104,7 @@ Lane* Engine::take_lane(const StackBounds& stack) {
     shared_->verbose = options_->VERBOSE;
     shared_->huge_pages = options_->HUGEPAGES;
     shared_->keep_trace = !options_->TRACE_FILE.empty();
+    shared_->keep_sites = shared_->keep_trace || !options_->PLAN_FILE.empty();
     shared_->planner = options_->PLANNER.value;
     shared_->trim_next = host_.trim_next;
     shared_->phase_changed = host_.phase_changed;

@@ -20,9 +20,6 @@ constexpr std::uint32_t kTraceCapacity = 1U << 20;
 constexpr std::uint32_t kHistory = 1U << 16;
 // A stream that has filled the log this often without a period is not expected to have one.
 constexpr std::uint32_t kMostRestarts = 4;
-// Calls without a period whose stacks are looked at: a symbolic plan is made of sites. An unordered
-// pool's calls are not unwound for ever.
-constexpr std::uint32_t kMostSites = 16384;
 // An arena with this much in use is worth a thread that gives it back.
 constexpr std::uint64_t kKeptBytes = 64ULL << 20;
 // While nothing is known of a stream, blocks of this size are given back when freed: they are of
@@ -109,8 +106,7 @@ void* Lane::allocate(const Request& request) {
   // Unwinding takes the dynamic linker's lock, so it comes before our own.
   std::uint64_t site = 0;
   const Phase now = phase();
-  if (now == Phase::kLearning || (now == Phase::kPooling && searched_ < kMostSites) ||
-      (shared_->keep_trace && now != Phase::kIdle)) {
+  if ((now == Phase::kPooling && wants_sites()) || (shared_->keep_sites && now != Phase::kIdle)) {
     const RecursionGuard guard;
     site = stack_signature(stack_);
   }

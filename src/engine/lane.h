@@ -59,6 +59,7 @@ struct Shared {
   std::uint64_t verbose = 0;
   Choice huge_pages = Choice::kAuto;
   bool keep_trace = false;
+  bool keep_sites = false;  // a trace or a plan file wants the call stacks of all calls
   const char* planner = "portfolio";
   void (*trim_next)() = nullptr;  // gives back what the next allocator keeps
   void (*phase_changed)(const RecursionGuard&) = nullptr;  // for the statistics file
@@ -132,6 +133,14 @@ class Lane {
   // A period is being looked for.
   [[nodiscard]] bool searching() const {
     return phase() == Phase::kLearning || phase() == Phase::kPooling;
+  }
+  // Call stacks are looked at only where sizes have not repeated for long: a symbolic plan is made
+  // of sites, other plans are not. Unwinding touches 4.4 MiB of torch's unwind tables, more than
+  // any plan saves, and the calls of an unordered pool are not unwound for ever.
+  static constexpr std::uint32_t kSitesFrom = 1024;
+  static constexpr std::uint32_t kSitesUntil = 16384;
+  [[nodiscard]] bool wants_sites() const {
+    return searched_ >= kSitesFrom && searched_ < kSitesUntil;
   }
   void look_for_pool();
   void try_to_learn();

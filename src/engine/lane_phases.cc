@@ -16,9 +16,8 @@ constexpr std::uint64_t kLearnStack = 512ULL << 10;
 // counts as learned.
 constexpr std::uint32_t kPoolAfter = 256;
 constexpr std::uint32_t kPeakAfter = 128;
-// Calls without a period after which a period of sites is looked for, and the most symbolic plans
-// that a lane makes: a second and a third for a network whose calls, too, depend on the shape.
-constexpr std::uint32_t kSymbolicAfter = 512;
+// The most symbolic plans that a lane makes: a second and a third for a network whose calls, too,
+// depend on the shape.
 constexpr std::uint32_t kMostSymbolic = 4;
 // Calls without a period after which the stream is taken for an unordered one, whose pool may keep,
 // beyond its peak, one part in kPoolSlack of what comes and goes. Four iterations of training a
@@ -66,7 +65,7 @@ void* Lane::learn(const Request& request, std::uint64_t site) {
   if (!serving && repeat_.add(request.size, allocation.alignment_log2) && searching()) {
     try_to_learn();
   }
-  if (phase() == Phase::kPooling && site != 0 && searched_ >= kSymbolicAfter &&
+  if (phase() == Phase::kPooling && site != 0 && wants_sites() &&
       site_repeat_.add(site, allocation.alignment_log2) && symbolic_ < kMostSymbolic) {
     try_symbolic();
   }
