@@ -17,7 +17,7 @@ import allocators
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench/workloads"))
-import table
+import table  # noqa: F401 (others take it from here, past the path)
 
 COLUMNS = ("workload allocator repetition p50_ms p99_ms first_ms faults_per_iteration "
            "faults_per_iteration_steady user_ms_per_iteration system_ms_per_iteration peak_rss_kib "
