@@ -151,6 +151,7 @@ class Lane {
   void follow_shape(std::uint64_t size);
   void find_shape(std::uint64_t size, bool matched);
   void follow_known_plans(std::uint64_t size);
+  bool guess_plan(std::uint64_t size);
   bool follow_other_plans(std::uint64_t size, bool matched);
   bool take_plan(const Follower::Found& found);
   [[nodiscard]] const Schedule* serving_schedule() const;

@@ -237,6 +237,7 @@ void Lane::diverge() {
     repeat_.lock_broke(static_cast<std::uint32_t>(std::min<std::uint64_t>(served, UINT32_MAX)));
   }
   drop_plan();
+  purge_slab();  // what the new loop needs while it is learned must not come on top
   set_phase(Phase::kLearning);
   if (shared_->verbose >= 1) {
     Line() << "lane " << number_ << ": the program has changed after " << served

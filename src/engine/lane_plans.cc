@@ -8,6 +8,8 @@ namespace {
 
 // Calls that a new shape must have shown before memory is taken for it.
 constexpr std::uint32_t kShapeRun = 8;
+// Steps that count as the beginning of an iteration.
+constexpr std::uint32_t kBeginning = 4;
 
 }  // namespace
 
@@ -35,15 +37,37 @@ bool Lane::take_plan(const Follower::Found& found) {
   return false;
 }
 
+// At the beginning of an iteration a plan that begins as this one does is believed at once, since a
+// network's first blocks are its largest ones; the plans are followed all the same. True if there
+// is one.
+bool Lane::guess_plan(std::uint64_t size) {
+  const std::uint32_t position = server_.position();
+  if (shape_.plan() != nullptr || position >= kBeginning) {
+    return false;
+  }
+  Plan* other = shared_->store.take_beginning(*plan_->schedule, position, size);
+  if (other == nullptr) {
+    return false;
+  }
+  drop_plan();
+  plan_ = other;
+  position_ = position;
+  begin_plan();
+  return true;
+}
+
 // While serving, from a call that did not match on until the plan is found again: a program that
 // goes to and fro between shapes is met by the other shape's plan as soon as that fits. True if the
 // plan has changed; the next call of the server is then the one at hand, or if that has `matched`,
 // the one after it.
 bool Lane::follow_other_plans(std::uint64_t size, bool matched) {
+  const bool first = !following_;
   following_ = true;
   const Follower::Found found = follower_.next(shared_->store, size, plan_);
   if (found.plan == nullptr) {
-    return false;
+    const bool guessed = first && !matched && guess_plan(size);
+    following_ = true;
+    return guessed;
   }
   following_ = false;
   follower_.restart();

@@ -83,6 +83,26 @@ Plan* PlanStore::take_unsearched() {
   return found;
 }
 
+Plan* PlanStore::take_beginning(const Schedule& schedule, std::uint32_t position,
+                                std::uint64_t size) {
+  Plan* found = nullptr;
+  for_each([&](Plan& plan, std::uint32_t) {
+    const Schedule& other = *plan.schedule;
+    if (found != nullptr || other.symbolic != nullptr || position >= other.count ||
+        other.steps[position].size != size) {
+      return;
+    }
+    for (std::uint32_t i = 0; i < position; ++i) {
+      if (other.steps[i].size != schedule.steps[i].size) {
+        return;
+      }
+    }
+    use(plan);
+    found = &plan;
+  });
+  return found;
+}
+
 void PlanStore::use(Plan& plan) {
   plan.users.fetch_add(1, std::memory_order_acq_rel);
   plan.used_at = ++clock_;

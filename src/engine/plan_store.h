@@ -42,6 +42,9 @@ class PlanStore {
   // A plan that no search in the background has looked at, with the caller as a user; nullptr if
   // there is none.
   Plan* take_unsearched();
+  // A plan whose iteration begins with the first `position` sizes of `schedule` and then `size`,
+  // with the caller as a user; nullptr if there is none.
+  Plan* take_beginning(const Schedule& schedule, std::uint32_t position, std::uint64_t size);
   // The caller uses the plan from now on; inside for_each() only.
   void use(Plan& plan);
   // The caller no longer uses the plan.
