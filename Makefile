@@ -110,7 +110,7 @@ $(B)/%_fuzz: $(O)/tests/fuzz/%_fuzz.o $(fuzz_obj)
 	$(Q)$(CXX) $(flags_$(MODE)) -fsanitize=fuzzer $(FUZZ) -pthread $^ -lz -o $@
 fuzzers: $(patsubst tests/fuzz/%.cc,$(B)/%,$(fuzz_src))
 
-$(B)/bench/%: $(O)/bench/%.o $(lib_obj)
+$(B)/bench/%: $(O)/bench/%.o $(lib_obj) $(call obj,$(solver_src))
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(cold_libs) -lbenchmark -o $@
 
@@ -126,6 +126,7 @@ test: $(B)/unit_tests all programs ## unit, property and preload tests
 	$(B)/unit_tests
 	python3 tests/preload/run.py --build $(B)
 bench: all $(bench_programs) ## every benchmark; results as tables and CSV in build/bench
+	$(B)/bench/planner_quality --csv $(B)/bench/planners.csv
 	python3 bench/run.py
 asan ubsan tsan: ## the unit tests under a sanitizer
 	$(MAKE) MODE=$@ build/$@/unit_tests

@@ -1,11 +1,12 @@
 // Every planner on every instance: height over bound and seconds, as a table and as CSV. Cold.
 //
-//   planner_quality [--seconds S] [--planner NAME] [--csv FILE] [--large] [PROBLEM.csv...]
+//   planner_quality [--seconds S] [--planner NAME] [--csv FILE] [--large N [--only KIND]]
+//                   [PROBLEM.csv...]
 //
 // Without problems it takes those of tests/golden/instances and generates perfect packings of 100,
-// 200 and 400 buffers; --large adds one of a million buffers, by the portfolio alone. Where a
-// `minimalloc` program is found in $MINIMALLOC or on the PATH, it runs beside ours within the
-// capacity in the file's name (A.1048576.csv).
+// 200 and 400 buffers; --large takes generated ones of N buffers instead, by the portfolio alone.
+// Where a `minimalloc` program is found in $MINIMALLOC or on the PATH, it runs beside ours within
+// the capacity in the file's name (A.1048576.csv).
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -52,7 +53,8 @@ std::optional<Instance> read(const fs::path& path) {
   }
   Instance instance{path.stem().string(), path.string(), std::move(result.table->problem), {}};
   if (const std::size_t dot = instance.name.find('.'); dot != std::string::npos) {
-    instance.capacity = std::strtoll(instance.name.c_str() + dot + 1, nullptr, 10);
+    const dsa::Bytes capacity = std::strtoll(instance.name.c_str() + dot + 1, nullptr, 10);
+    instance.capacity = capacity > 0 ? std::optional(capacity) : std::nullopt;
   }
   return instance;
 }
@@ -168,8 +170,8 @@ Arguments parse(int argc, char** argv) {
       arguments.only = argv[++i];
     } else if (word.starts_with("-")) {
       std::fprintf(stderr,
-                   "usage: planner_quality [--seconds S] [--planner NAME] [--csv FILE] [--large] "
-                   "[PROBLEM.csv...]\n");
+                   "usage: planner_quality [--seconds S] [--planner NAME] [--csv FILE] "
+                   "[--large N [--only KIND]] [PROBLEM.csv...]\n");
       std::exit(word == "--help" ? 0 : 2);
     } else {
       arguments.files.push_back(word);
@@ -204,6 +206,10 @@ void run_large(const Arguments& arguments, Report& report) {
 int main(int argc, char** argv) {
   const Arguments arguments = parse(argc, argv);
   Report report(arguments.csv);
+  if (arguments.large > 0) {
+    run_large(arguments, report);
+    return 0;
+  }
   for (const Instance& instance : instances(arguments)) {
     for (const dsa::Planner& planner : dsa::planners()) {
       if (!arguments.planner.empty() && planner.name != arguments.planner) {
@@ -219,9 +225,6 @@ int main(int argc, char** argv) {
     if (instance.capacity && !instance.path.empty() && arguments.planner.empty()) {
       run_minimalloc(instance, report);
     }
-  }
-  if (arguments.large > 0) {
-    run_large(arguments, report);
   }
   return 0;
 }

@@ -3,10 +3,11 @@
 //
 // First phase: boxes of free memory, each open to the top, are taken lowest first; a box takes the
 // first buffer in order of birth that lives in its time at all, even if it sticks out at the sides,
-// where it overlaps others; what is left of the box, beside and above, are new boxes. The placement
-// is of twice the bound at most, and the second phase makes it feasible. Source: Gergov,
-// "Algorithms for Compile-Time Memory Optimization", 1999, as the MemoMalloc thesis uses it. The
-// paper leaves open which of several buffers a box takes; here it is the first to be born.
+// where it overlaps others; what is left of the box, beside and above, are new boxes. The second
+// phase places the buffers in the order of those offsets, each at the lowest place that is free.
+// Source: Gergov, "Algorithms for Compile-Time Memory Optimization", 1999, as the MemoMalloc thesis
+// uses it. The paper leaves open which of several buffers a box takes; here it is the first to be
+// born. The paper's guarantees rest on its own second phase and are not claimed for this one.
 #include <algorithm>
 #include <queue>
 

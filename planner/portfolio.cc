@@ -45,6 +45,7 @@ class Best {
   }
 
   const std::optional<Offsets>& offsets() const { return best_.offsets; }
+  Bytes height() const { return height_; }  // 0 without a plan
   Found result() { return std::move(best_); }
 
  private:
@@ -64,6 +65,8 @@ constexpr std::size_t kManyItems = 100'000;
 // Of the time that is left: for squeaky wheel on fewer, for repairing the sweep's plan of more.
 constexpr double kFirstWheel = 0.6;
 constexpr double kFirstRepair = 0.3;
+// Above the bound by less than one in so many, repairs go on rather than passes over everything.
+constexpr Bytes kNear = 32;
 constexpr double kFirstSlice = 0.02;  // seconds for squeaky wheel's first turn
 
 // Squeaky wheel and exact search, each for longer and longer: which one it takes shows only so.
@@ -126,12 +129,13 @@ bool plan_many(const Model& model, const Budget& budget, SqueakyWheel& wheel, Be
   if (model.items.size() <= kManyItems && run_wheel(kFirstWheel * budget.remaining(), SIZE_MAX)) {
     return true;  // there was time for many passes
   }
-  if (is_deep(model)) {
-    return best.take(long_lived_first(model, budget));
-  }
   // Where the load is near the bound for a short time only, the sweep's plan is nearly right
   // already; where it is so everywhere, the skyline's is.
-  return mend(kFirstRepair * budget.remaining()) || run_wheel(budget.remaining(), 1) ||
+  if (mend(kFirstRepair * budget.remaining()) ||
+      (best.height() - model.bound < model.bound / kNear && mend(budget.remaining()))) {
+    return true;
+  }
+  return run_wheel(budget.remaining(), 1) ||
          (hot(model, 0.99) > 0.99 && best.take(coalesce(model, budget))) ||
          mend(budget.remaining());
 }
@@ -142,7 +146,12 @@ Found portfolio(const Model& model, const Budget& budget) {
   Best best(model, budget);
   const bool few = model.items.size() <= kFewItems;
   if (best.take(sweep_best_fit(model, budget, few ? 0 : model.bound)) ||
-      (few && (best.take(skyline(model, budget)) || best.take(greedy_by_size(model, budget))))) {
+      (few && (best.take(skyline(model, budget)) || best.take(greedy_by_size(model, budget)) ||
+               best.take(greedy_by_breadth(model, budget))))) {
+    return best.result();
+  }
+  const bool deep = model.items.size() > kManyItems && is_deep(model);
+  if (deep && best.take(long_lived_first(model, budget))) {
     return best.result();
   }
   // Its first pass is the skyline by area.
@@ -150,11 +159,11 @@ Found portfolio(const Model& model, const Budget& budget) {
   if (few) {
     wheel.run(budget.part(budget.target(), kFirstSlice, budget.seed()));
     if ((wheel.best() && best.take({.offsets = wheel.best()})) ||
-        best.take(best_fit(model, budget)) || best.take(greedy_by_breadth(model, budget)) ||
+        best.take(best_fit(model, budget)) ||
         (best.offsets() && best.take(settle(model, *best.offsets(), budget)))) {
       return best.result();
     }
-  } else if (plan_many(model, budget, wheel, best)) {
+  } else if (!deep && plan_many(model, budget, wheel, best)) {
     return best.result();
   }
   if (!best.offsets()) {

@@ -62,8 +62,9 @@ class Repair {
       if (tries > kMostTries) {
         return false;  // and what is lower than this does not matter
       }
+      // Each width is tried with both orders.
+      mend(window(high.id, width(high.id) << (tries / 2)), high.top, tries % 2 == 0 ? 1 : 8);
       ++tries;
-      mend(window(high.id, width(high.id) << (tries - 1)), high.top);
       if (high.top == top(high.id)) {
         high_.push(high);
       }
@@ -72,9 +73,9 @@ class Repair {
   }
 
   static constexpr std::size_t kLeastWidth = 64;  // births on either side
-  static constexpr std::uint8_t kMostTries = 12;
+  static constexpr std::uint8_t kMostTries = 24;
   static constexpr Bytes kFirstSlack = 256;   // a share of the target
-  static constexpr std::size_t kPasses = 24;  // of squeaky wheel, over a window
+  static constexpr std::size_t kPasses = 16;  // of squeaky wheel, over a window
 
   struct High {
     Offset top;
@@ -139,11 +140,12 @@ class Repair {
     }
   }
 
-  // Packs the window anew; keeps that if it is lower than `height`, which it is now.
-  void mend(const Span& window, Bytes height) {
+  // Packs the window anew, in the order of that power at first; keeps that if it is lower than
+  // `height`, which it is now.
+  void mend(const Span& window, Bytes height, double power) {
     choose(window);
     const Model part = model_.part(window, chosen_, offsets_);
-    SqueakyWheel wheel(part, budget_.seed());
+    SqueakyWheel wheel(part, budget_.seed(), power);
     wheel.run(budget_.part(goal_, budget_.remaining(), budget_.seed()), kPasses);
     if (!wheel.best() || wheel.best_height() >= height) {
       return;

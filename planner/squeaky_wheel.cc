@@ -10,7 +10,7 @@
 
 namespace dsa {
 
-SqueakyWheel::SqueakyWheel(const Model& model, std::uint64_t seed)
+SqueakyWheel::SqueakyWheel(const Model& model, std::uint64_t seed, double power)
     : model_(model),
       sky_(model),
       alive_(model),
@@ -20,9 +20,10 @@ SqueakyWheel::SqueakyWheel(const Model& model, std::uint64_t seed)
       height_(std::numeric_limits<Bytes>::max()) {
   std::iota(order_.begin(), order_.end(), 0);
   for (const Item& item : model.items) {
-    // By area at first; the noise parts equal ones differently for each seed.
-    priority_.push_back(std::log(static_cast<double>(item.size)) +
-                        std::log(static_cast<double>(lifetime(model, item))) +
+    // The noise parts equal ones differently for each seed. Priorities keep the same spread.
+    const double scale = 2 / (1 + power);
+    priority_.push_back(scale * std::log(static_cast<double>(item.size)) +
+                        scale * power * std::log(static_cast<double>(lifetime(model, item))) +
                         static_cast<double>(random_() >> 11) * 0x1p-53 * 1e-3);
   }
 }

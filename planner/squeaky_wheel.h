@@ -17,7 +17,8 @@ namespace dsa {
 
 class SqueakyWheel {
  public:
-  SqueakyWheel(const Model& model, std::uint64_t seed);
+  // The first pass takes the items in order of size times lifetime to this power.
+  SqueakyWheel(const Model& model, std::uint64_t seed, double power = 1);
 
   // Passes until the target is reached, nothing is left to learn, the budget is spent or so many
   // are done. Goes on where the last call ended.
