@@ -21,7 +21,7 @@ void Obstacles::for_each_node(const Span& span, Visit visit) const {
   }
 }
 
-Obstacles::Obstacles(const Model& model) : leaves_(1) {
+Obstacles::Obstacles(const Model& model) {
   if (!model.has_fixed) {
     return;
   }

@@ -48,7 +48,7 @@ class Obstacles {
 
   std::vector<Obstacle>
       obstacles_;  // in ascending order of their bottoms, so indices compare alike
-  std::size_t leaves_;
+  std::size_t leaves_ = 1;
   std::vector<std::uint32_t> first_;   // by node: where its list in listed_ begins
   std::vector<std::uint32_t> listed_;  // indices of obstacles
   std::vector<std::uint32_t> next_;    // by node: the first of its list that is not passed

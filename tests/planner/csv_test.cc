@@ -2,6 +2,7 @@
 #include "dsa/csv.h"
 
 #include <catch2/catch.hpp>
+#include <string>
 
 using dsa::format_csv;
 using dsa::parse_csv;
@@ -77,4 +78,19 @@ TEST_CASE("csv: errors name file, line and reason", "[planner]") {
   const std::string most = ",0,1,9223372036854775807\n";
   CHECK(error_of(head + "0" + most + "1" + most) ==
         "p.csv:3: the sizes and alignments add up to more than 63 bits");
+}
+
+TEST_CASE("csv: a million rows are read, and a fault in the last one is named by its line",
+          "[planner]") {
+  constexpr int kRows = 1'000'000;
+  std::string text = "id,lower,upper,size\n";
+  for (int i = 0; i < kRows; ++i) {
+    const std::string n = std::to_string(i);
+    text += n + "," + n + "," + std::to_string(i + 3) + ",64\n";
+  }
+  const auto result = parse_csv(text, "p.csv");
+  REQUIRE(result.table);
+  CHECK(result.table->problem.buffers.size() == kRows);
+  CHECK(result.table->problem.buffers.back().lower == kRows - 1);
+  CHECK(error_of(text + "last,5,4,1\n").starts_with("p.csv:1000002: "));
 }
