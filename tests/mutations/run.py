@@ -18,7 +18,7 @@ UNIT, PRELOAD = "unit", "preload"
 
 MUTATIONS = (
     ("a place is granted although its pages are in use", "src/serve/page_map.cc",
-     "return {(seen & (kEveryByte * kUsed)) == 0, dirty};", "return {seen != 1, dirty};",
+     "const bool granted = (any & (kEveryByte * kUsed)) == 0;", "const bool granted = any != 1;",
      UNIT, "server: no schedule makes two live blocks share a page"),
     ("a second free of a block is accepted", "src/serve/page_map.cc",
      "    return 0;\n  }\n  const std::uint64_t count = length_[first];",
