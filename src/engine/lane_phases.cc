@@ -185,6 +185,7 @@ void Lane::start_serving() {
   searched_ = restarts_ = 0;
   shared_->pool.allow_slack(0);
   forget_pooling();
+  served_before_ = counters.served_allocations.get();
   set_phase(Phase::kServing);
   const RecursionGuard guard;
   if (shared_->phase_changed != nullptr) {
@@ -230,14 +231,21 @@ void Lane::diverge() {
     shared_->store.withdraw(plan_);
   }
   follower_.restart();
+  const std::uint32_t slot = shared_->store.slot_of(plan_);
+  if (served >= Repeat::kConvincing && !server_.unfit()) {
+    follower_.trust(slot);
+  } else {
+    follower_.distrust(slot, *plan_, server_.unfit());
+  }
   if (server_.unfit()) {
-    follower_.distrust(shared_->store.slot_of(plan_), *plan_);
     repeat_.lock_broke(Repeat::kConvincing / 2);  // a stream so uneven must convince
   } else {
     repeat_.lock_broke(static_cast<std::uint32_t>(std::min<std::uint64_t>(served, UINT32_MAX)));
   }
   drop_plan();
-  purge_slab();  // what the new loop needs while it is learned must not come on top
+  if (served >= Repeat::kConvincing) {
+    purge_slab();  // what the new loop needs while it is learned must not come on top
+  }
   set_phase(Phase::kLearning);
   if (shared_->verbose >= 1) {
     Line() << "lane " << number_ << ": the program has changed after " << served

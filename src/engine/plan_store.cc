@@ -1,5 +1,6 @@
 #include "src/engine/plan_store.h"
 
+#include <algorithm>
 #include <new>
 
 #include "src/learn/learn.h"
@@ -12,6 +13,8 @@ namespace {
 constexpr std::uint32_t kFit = 8;
 // The same of a symbolic plan, which a few calls fit more easily.
 constexpr std::uint32_t kFitShape = 32;
+// Failures beyond this many ask for no more: 256 times through a plan is for ever.
+constexpr std::uint32_t kMostFailures = 8;
 
 }  // namespace
 
@@ -138,7 +141,7 @@ Follower::Found Follower::next(PlanStore& store, std::uint64_t size, const Plan*
   Found found;
   store.for_each([&](Plan& plan, std::uint32_t slot) {
     Place& place = places_[slot];
-    if (follow(place, plan, recent_, distrusted_[slot] == plan.schedule) &&
+    if (follow(place, plan, recent_, calls_needed(slot, *plan.schedule)) &&
         (found.plan == nullptr || &plan == preferred)) {
       if (found.plan != nullptr) {
         store.release(found.plan);
@@ -151,15 +154,29 @@ Follower::Found Follower::next(PlanStore& store, std::uint64_t size, const Plan*
   return found;
 }
 
-// Takes the newest of the recent sizes; true if the plan has fitted for long enough.
+void Follower::distrust(std::uint32_t slot, const Plan& plan, bool unfit) {
+  if (distrusted_[slot] != plan.schedule) {
+    distrusted_[slot] = plan.schedule;
+    failures_[slot] = 0;
+  }
+  failures_[slot] = std::min(failures_[slot] + (unfit ? 2 : 1), kMostFailures);
+}
+
+std::uint64_t Follower::calls_needed(std::uint32_t slot, const Schedule& schedule) const {
+  const std::uint64_t fit = schedule.symbolic != nullptr ? kFitShape : kFit;
+  const bool distrusted = distrusted_[slot] == &schedule && failures_[slot] > 1;
+  return distrusted ? fit + (std::uint64_t{schedule.count} << failures_[slot]) : fit;
+}
+
+// Takes the newest of the recent sizes; true if the plan has fitted for `needed` calls.
 bool Follower::follow(Place& place, const Plan& plan, const std::uint64_t (&recent)[kContext],
-                      bool distrusted) {
+                      std::uint64_t needed) {
   const Schedule& schedule = *plan.schedule;
   const std::uint64_t size = recent[kContext - 1];
   if (schedule.symbolic != nullptr) {
     place.shape.advance(*schedule.symbolic, size);
     return place.shape.sure(*schedule.symbolic, kFitShape) &&
-           (!distrusted || place.shape.run() > 2 * schedule.count);
+           (needed == kFitShape || place.shape.run() >= needed);
   }
   if (place.step < schedule.count && schedule.steps[place.step].size == size) {
     ++place.run;
@@ -170,7 +187,7 @@ bool Follower::follow(Place& place, const Plan& plan, const std::uint64_t (&rece
   if (place.step != kNoStep) {
     place.step = (place.step + 1) % schedule.count;
   }
-  return place.run >= (distrusted ? 2 * schedule.count + kFit : kFit);
+  return place.run >= needed;
 }
 
 }  // namespace memo

@@ -99,9 +99,12 @@ class Follower {
   // Where several fit, `preferred` if it is one of them.
   Found next(PlanStore& store, std::uint64_t size, const Plan* preferred = nullptr);
   void restart();
-  // The plan of this slot has failed the lane: it must fit twice through before it is taken up
-  // again.
-  void distrust(std::uint32_t slot, const Plan& plan) { distrusted_[slot] = plan.schedule; }
+  // The plan of this slot has failed the lane. After the second time it must fit four times through
+  // before it is taken up again, and twice as often after each further one; an `unfit` plan counts
+  // for two.
+  void distrust(std::uint32_t slot, const Plan& plan, bool unfit);
+  // The plan has served for long.
+  void trust(std::uint32_t slot) { failures_[slot] = 0; }
 
  private:
   struct Place {
@@ -109,11 +112,13 @@ class Follower {
     std::uint32_t run = 0;   // calls in a row that fitted
     ShapePlace shape;        // instead, where the plan is symbolic
   };
+  [[nodiscard]] std::uint64_t calls_needed(std::uint32_t slot, const Schedule& schedule) const;
   static bool follow(Place& place, const Plan& plan, const std::uint64_t (&recent)[kContext],
-                     bool distrusted);
+                     std::uint64_t needed);
   Place places_[PlanStore::kMost] = {};
   std::uint64_t recent_[kContext] = {};
   const Schedule* distrusted_[PlanStore::kMost] = {};  // to compare with, never followed
+  std::uint32_t failures_[PlanStore::kMost] = {};      // of the distrusted one
 };
 
 }  // namespace memo
