@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
@@ -11,12 +12,20 @@
 
 namespace memo {
 
-// Writes all of it, through interruptions; false with errno if that fails.
+// Milliseconds that a full pipe's reader may take for its next bite.
+inline constexpr int kPatience = 5000;
+
+// Writes all of it, through interruptions; false with errno if that fails. A pipe that nobody
+// empties is given up: a program started without stderr may find a pipe of libunwind's there.
 inline bool write_all(int file, const void* data, std::size_t size) {
   const char* text = static_cast<const char*>(data);
   while (size > 0) {
     const ssize_t written = write(file, text, size);
     if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    pollfd ready{file, POLLOUT, 0};
+    if (written < 0 && errno == EAGAIN && poll(&ready, 1, kPatience) == 1) {
       continue;
     }
     if (written <= 0) {
@@ -44,7 +53,6 @@ bool write_in_place(const char* path, Write&& write_to) {
   if (file < 0) {
     return false;
   }
-  fcntl(file, F_SETFL, O_APPEND);
   const bool good = write_to(file);
   const int reason = errno;
   const bool closed = close(file) == 0;

@@ -9,6 +9,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "src/io/replace_file.h"
+
 namespace memo {
 namespace {
 
@@ -151,15 +153,7 @@ void TraceWriter::append(std::string_view text) {
 }
 
 bool TraceWriter::flush() {
-  std::size_t written = 0;
-  while (good_ && written < used_) {
-    const ssize_t count = ::write(file_, buffer_ + written, used_ - written);
-    if (count > 0) {
-      written += static_cast<std::size_t>(count);
-    } else if (errno != EINTR) {
-      good_ = false;
-    }
-  }
+  good_ = good_ && write_all(file_, buffer_, used_);
   used_ = 0;
   return good_;
 }
