@@ -139,6 +139,9 @@ class Lane {
   // any plan saves, and the calls of an unordered pool are not unwound for ever.
   static constexpr std::uint32_t kSitesFrom = 1024;
   static constexpr std::uint32_t kSitesUntil = 16384;
+  // The most symbolic plans that a lane makes: a second and a third for a network whose calls, too,
+  // depend on the shape.
+  static constexpr std::uint32_t kMostSymbolic = 4;
   [[nodiscard]] bool wants_sites() const {
     return searched_ >= kSitesFrom && searched_ < kSitesUntil;
   }

@@ -16,9 +16,6 @@ constexpr std::uint64_t kLearnStack = 512ULL << 10;
 // counts as learned.
 constexpr std::uint32_t kPoolAfter = 256;
 constexpr std::uint32_t kPeakAfter = 128;
-// The most symbolic plans that a lane makes: a second and a third for a network whose calls, too,
-// depend on the shape.
-constexpr std::uint32_t kMostSymbolic = 4;
 // Calls without a period after which the stream is taken for an unordered one, whose pool may keep,
 // beyond its peak, one part in kPoolSlack of what comes and goes. Four iterations of training a
 // small network are fewer calls, and are to be planned with no more than their peak.

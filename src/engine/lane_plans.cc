@@ -138,9 +138,17 @@ void Lane::change_shape(std::uint64_t first, std::uint32_t step) {
   server_.change(shape_.schedule(), shape_.index(), position_);
 }
 
-// Before a call of a symbolic plan. At the beginning of an iteration a shape that needs no more
-// memory than one before is believed at its first call: a mistake costs some fallbacks.
+// Before a call of a symbolic plan; the lane may leave the plan. At the beginning of an iteration a
+// shape that needs no more memory than one before is believed at its first call: a mistake costs
+// some fallbacks.
 void Lane::follow_shape(std::uint64_t size) {
+  if (repeat_.add(size, 0) && repeat_.shift() > shape_.plan()->count) {
+    // The sizes repeat after all, over more calls than the plan's: it was made of a part.
+    follower_.distrust(shared_->store.slot_of(plan_), *plan_, true);
+    symbolic_ = kMostSymbolic;
+    diverge();
+    return;
+  }
   if (server_.position() == 0 && size != shape_.first() && size <= shape_.largest()) {
     change_shape(size, 0);
   }

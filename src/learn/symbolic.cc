@@ -17,6 +17,8 @@ constexpr std::size_t kMostCopies = 16;
 constexpr std::size_t kFewestShapes = 3;
 // Bytes without an exact rule, or that outlive their iteration, may be one part in kLoose of all.
 constexpr std::uint64_t kLoose = 4;
+// Fewer calls are a part of an iteration more often than one.
+constexpr std::size_t kFewestCalls = 16;
 // Places in the period that are tried for the beginning of an iteration.
 constexpr std::size_t kMostBeginnings = 16;
 
@@ -46,6 +48,18 @@ std::vector<std::size_t> spread(std::span<const std::uint64_t> x) {
   return order;
 }
 
+// True if the first sizes change by the same from each iteration to the next: so do the layers of a
+// network that adds channels at each (DenseNet), or the steps of a decoder, which are parts of an
+// iteration.
+bool steady(std::span<const std::uint64_t> x) {
+  for (std::size_t k = 2; k < x.size(); ++k) {
+    if (x[k] - x[k - 1] != x[1] - x[0]) {
+      return false;
+    }
+  }
+  return true;
+}
+
 struct Candidate {
   std::vector<SymbolicStep> steps;
   std::uint64_t bytes = 0;  // of the largest iteration
@@ -68,7 +82,7 @@ std::optional<Candidate> fit(std::span<const Allocation> stream, std::size_t fir
     x.push_back(size(copy, 0));
     largest = x[copy] > x[largest] ? copy : largest;
   }
-  if (spread(x).size() < kFewestShapes) {
+  if (spread(x).size() < kFewestShapes || steady(x)) {
     return std::nullopt;
   }
   const Period period{static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(length)};
@@ -150,7 +164,7 @@ SizeRule upper_rule(std::span<const std::uint64_t> x, std::span<const std::uint6
 
 std::optional<SymbolicInput> symbolic_input(std::span<const Allocation> stream) {
   const std::optional<Period> period = find_period_of_sites(stream);
-  if (!period) {
+  if (!period || period->length < kFewestCalls) {
     return std::nullopt;
   }
   const std::size_t length = period->length;

@@ -1,5 +1,6 @@
 #include "src/learn/symbolic.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 
@@ -189,6 +190,16 @@ TEST_CASE("symbolic: a network whose first sizes do not change has no symbolic p
   CHECK_FALSE(symbolic_input(test::StreamBuilder::cut(builder.stream, builder.stream.size())));
 }
 
+TEST_CASE("symbolic: sizes that grow by the same each time are layers, not iterations", "[learn]") {
+  Random random(3);
+  const Network network = Network::random(random, 60);
+  test::StreamBuilder builder;
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    network.run(builder, 200 + 32 * i, kLeast);
+  }
+  CHECK_FALSE(symbolic_input(test::StreamBuilder::cut(builder.stream, builder.stream.size())));
+}
+
 TEST_CASE("symbolic: sizes that follow no rule get slots, unless they are most", "[learn]") {
   Random random(4);
   const bool most = GENERATE(false, true);
@@ -198,7 +209,7 @@ TEST_CASE("symbolic: sizes that follow no rule get slots, unless they are most",
     for (std::size_t call = 1; call < (most ? 40U : 2U); ++call) {
       network.calls[call].per_token = 1024 + 8 * below(random, 1000);
     }
-    network.run(builder, 100 + 17 * static_cast<std::uint64_t>(i), kLeast);
+    network.run(builder, 100 + 17 * static_cast<std::uint64_t>(i * 7 % 10), kLeast);
   }
   const auto stream = test::StreamBuilder::cut(builder.stream, builder.stream.size());
   const auto input = symbolic_input(stream);
@@ -208,8 +219,10 @@ TEST_CASE("symbolic: sizes that follow no rule get slots, unless they are most",
   }
   REQUIRE(input);
   REQUIRE(input->steps.size() == 40);
-  CHECK(input->steps[1].elastic);
-  CHECK_FALSE(input->steps[2].elastic);
+  const auto elastic = std::count_if(input->steps.begin(), input->steps.end(),
+                                     [](const SymbolicStep& step) { return step.elastic; });
+  CHECK(elastic >= 1);
+  CHECK(elastic <= 3);
 }
 
 TEST_CASE("symbolic: BERT with random lengths, as it was recorded", "[learn]") {
