@@ -68,7 +68,7 @@ void Lane::enter(const StackBounds& stack) {
     return;
   }
   if (!recorder_.ready()) {
-    auto* history = static_cast<std::uint32_t*>(os::map(2 * kHistory * sizeof(std::uint32_t)));
+    auto* history = static_cast<std::uint32_t*>(os::map(2 * sizeof(std::uint32_t) * kHistory));
     if (history == nullptr ||
         !recorder_.prepare(shared_->keep_trace ? kTraceCapacity : kLogCapacity,
                            shared_->keep_trace)) {

@@ -29,7 +29,11 @@ struct SizeRule {
     const auto x = static_cast<double>(first);
     const double value = constant + (x - x0) * (slope + (x - x1) * curve);
     constexpr double kMost = 1LL << 46;
-    return value >= 0 && value < kMost ? static_cast<std::uint64_t>(value + 0.5) : 0;
+    if (!(value >= 0 && value < kMost)) {
+      return 0;
+    }
+    const auto whole = static_cast<std::uint64_t>(value);
+    return value - static_cast<double>(whole) < 0.5 ? whole : whole + 1;
   }
 };
 
