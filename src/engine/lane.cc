@@ -151,14 +151,13 @@ void* Lane::serve(const Request& request) {
   Server::Placement placement = server_.next(request.size, request.alignment, slab_space_->pages);
   const bool matched = placement.miss != Miss::kSize && placement.miss != Miss::kOrder;
   if ((!matched || following_) && follow_other_plans(request.size, matched)) [[unlikely]] {
-    if (phase() != Phase::kServing) {
-      return pool(request);
-    }
-    if (!matched) {
+    if (!matched && phase() == Phase::kServing) {
       placement = server_.next(request.size, request.alignment, slab_space_->pages);
     }
   }
-  if (placement.wrapped) {
+  // Without memory for another plan or shape the lane has none; what was claimed is served all the
+  // same.
+  if (phase() == Phase::kServing && placement.wrapped) {
     end_iteration();
   }
   if (shape_.plan() != nullptr) [[unlikely]] {
@@ -172,9 +171,11 @@ void* Lane::serve(const Request& request) {
     }
     return start;
   }
-  fall_back(request, placement.miss);
-  if (server_.lost()) {
-    diverge();
+  if (phase() == Phase::kServing) {
+    fall_back(request, placement.miss);
+    if (server_.lost()) {
+      diverge();
+    }
   }
   return pool(request);
 }
