@@ -159,6 +159,8 @@ class Lane {
   bool take_plan(const Follower::Found& found);
   [[nodiscard]] const Schedule* serving_schedule() const;
   void wait_for_quiet(std::uint64_t size);
+  bool take_memory(const Schedule& schedule);
+  void give_plan_up();
   bool begin_plan();
   void start_serving();
   void diverge();

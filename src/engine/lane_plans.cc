@@ -76,7 +76,7 @@ bool Lane::follow_other_plans(std::uint64_t size, bool matched) {
     return false;
   }
   drop_plan();
-  if (!take_plan(found)) {
+  if (!take_plan(found)) {  // which has dropped it
     set_phase(Phase::kPooling);
     return true;
   }
@@ -92,16 +92,27 @@ const Schedule* Lane::serving_schedule() const {
   return shape_.plan() != nullptr ? shape_.schedule() : plan_->best();
 }
 
-// Memory for the plan, and the server at its step position_; without memory the plan is dropped.
-bool Lane::begin_plan() {
-  const Schedule* schedule = serving_schedule();
-  if (schedule->height > slab_height_.load(std::memory_order_relaxed) &&
-      !open_slab(schedule->height)) {
-    drop_plan();
-    set_phase(Phase::kPooling);
+// Memory for what is to be served from; without it the plan is dropped.
+bool Lane::take_memory(const Schedule& schedule) {
+  if (!open_slab(schedule.height)) {
+    give_plan_up();
     return false;
   }
-  bound_ = std::max(bound_.load(std::memory_order_relaxed), schedule->lower_bound);
+  bound_ = std::max(bound_.load(std::memory_order_relaxed), schedule.lower_bound);
+  return true;
+}
+
+void Lane::give_plan_up() {
+  drop_plan();
+  set_phase(Phase::kPooling);
+}
+
+// The server at the plan's step position_, if there is memory for it.
+bool Lane::begin_plan() {
+  const Schedule* schedule = serving_schedule();
+  if (!take_memory(*schedule)) {
+    return false;
+  }
   server_.start(schedule, shape_.plan() != nullptr ? shape_.index() : &plan_->index, position_);
   served_before_ = counters.served_allocations.get();
   return true;
@@ -127,15 +138,11 @@ bool Lane::take_shape(std::uint64_t first, std::uint32_t step) {
 }
 
 void Lane::change_shape(std::uint64_t first, std::uint32_t step) {
-  const bool taken = take_shape(first, step);
-  const std::uint64_t height = shape_.schedule()->height;
-  if (!taken || (height > slab_height_.load(std::memory_order_relaxed) && !open_slab(height))) {
-    drop_plan();
-    set_phase(Phase::kPooling);
-    return;
+  if (!take_shape(first, step)) {
+    give_plan_up();
+  } else if (take_memory(*shape_.schedule())) {
+    server_.change(shape_.schedule(), shape_.index(), position_);
   }
-  bound_ = std::max(bound_.load(std::memory_order_relaxed), shape_.schedule()->lower_bound);
-  server_.change(shape_.schedule(), shape_.index(), position_);
 }
 
 // Before a call of a symbolic plan; the lane may leave the plan. At the beginning of an iteration a

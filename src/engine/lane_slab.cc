@@ -33,9 +33,8 @@ std::uint64_t huge_end(Choice choice, std::uint64_t height) {
 // The first call after memory was given back.
 void Lane::wake() {
   awake_.store(true, std::memory_order_relaxed);
-  if (phase() == Phase::kServing && !open_slab(server_.schedule()->height)) {
-    drop_plan();
-    set_phase(Phase::kPooling);
+  if (phase() == Phase::kServing) {
+    take_memory(*server_.schedule());
   }
 }
 
