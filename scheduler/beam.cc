@@ -42,6 +42,11 @@ struct Child {
   std::size_t parent;
   NodeId node;
   std::uint64_t hash;
+
+  bool operator<(const Child& other) const {  // better
+    return std::tie(peak, level, parent, node) <
+           std::tie(other.peak, other.level, other.parent, other.node);
+  }
 };
 
 class BeamSearch {
@@ -50,7 +55,7 @@ class BeamSearch {
       : search_(search),
         problem_(search.problem),
         width_(width),
-        closure_(problem_),
+        closure_(problem_, search.deadline),
         random_(search.seed),
         words_(static_cast<std::size_t>(problem_.nodes())) {
     for (std::uint64_t& word : words_) {
@@ -82,8 +87,17 @@ class BeamSearch {
 
  private:
   std::vector<Child> best_children(const std::vector<std::size_t>& alive) {
+    // Twins, which reach one set by two ways, are at most as many as there are beams for each
+    // child.
+    const std::size_t enough = width_ * alive.size();
     std::vector<Child> children;
     for (const std::size_t b : alive) {
+      if (search_.deadline.passed()) {
+        return {};
+      }
+      if (children.size() / 2 > enough) {
+        keep_best(children, enough);
+      }
       const Beam& beam = beams_[b];
       for (const NodeId n : beam.runner.ready()) {
         const Bytes peak = std::max(beam.peak, beam.runner->while_running(n));
@@ -93,22 +107,22 @@ class BeamSearch {
         }
       }
     }
-    const auto better = [](const Child& a, const Child& b) {
-      return std::tie(a.peak, a.level, a.parent, a.node) <
-             std::tie(b.peak, b.level, b.parent, b.node);
-    };
-    // Twins, which reach one set by two ways, are at most as many as there are beams for each
-    // child.
-    const std::size_t enough = std::min(children.size(), width_ * alive.size());
-    std::partial_sort(children.begin(), children.begin() + static_cast<std::ptrdiff_t>(enough),
-                      children.end(), better);
-    children.resize(enough);
+    keep_best(children, enough);
+    std::sort(children.begin(), children.end());
     std::unordered_set<std::uint64_t> seen;
     std::erase_if(children, [&](const Child& c) { return !seen.insert(c.hash).second; });
     if (children.size() > width_) {
       children.resize(width_);
     }
     return children;
+  }
+
+  static void keep_best(std::vector<Child>& children, std::size_t count) {
+    if (children.size() > count) {
+      std::nth_element(children.begin(), children.begin() + static_cast<std::ptrdiff_t>(count),
+                       children.end());
+      children.resize(count);
+    }
   }
 
   // Runs each child's node: the first child of a beam in the beam's own place, the others in places

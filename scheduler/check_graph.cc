@@ -2,10 +2,15 @@
 #include "scheduler/check_graph.h"
 
 #include <algorithm>
-#include <limits>
+
+#include "scheduler/problem.h"
 
 namespace schedule {
 namespace {
+
+// Of all sizes together. Far from overflow wherever they are added up, and below the capacity that
+// stands for infinity in cuts.
+constexpr Bytes kMostBytes = Bytes{1} << 60;
 
 std::size_t at(std::int32_t index) {
   return static_cast<std::size_t>(index);
@@ -14,7 +19,10 @@ std::size_t at(std::int32_t index) {
 class Checker {
  public:
   explicit Checker(const Graph& graph)
-      : graph_(graph), maker_(graph.tensors.size(), -1), used_(graph.tensors.size()) {}
+      : graph_(graph),
+        owners_(owners_of(graph)),
+        maker_(graph.tensors.size(), -1),
+        used_(graph.tensors.size()) {}
 
   Unsound check() {
     Unsound fault = makers();
@@ -67,16 +75,13 @@ class Checker {
   }
 
   Unsound aliases() const {
-    for (const Tensor& tensor : graph_.tensors) {
-      const Tensor* base = &tensor;
-      for (std::size_t hops = 0; base->alias_of; ++hops) {
-        if (hops > graph_.tensors.size()) {
-          return {"tensor '" + tensor.name + "' is an alias of itself", tensor.name};
-        }
-        base = &graph_.tensors[at(*base->alias_of)];
-      }
+    const auto circle = std::ranges::find(owners_, -1);
+    if (circle == owners_.end()) {
+      return {};
     }
-    return {};
+    const std::string& name =
+        graph_.tensors[static_cast<std::size_t>(circle - owners_.begin())].name;
+    return {"tensor '" + name + "' is an alias of itself", name};
   }
 
   Unsound dangling() const {
@@ -101,19 +106,19 @@ class Checker {
   Unsound sizes() const {
     Bytes sum = 0;
     const auto add = [&](Bytes bytes) {
-      const bool fits = bytes <= std::numeric_limits<Bytes>::max() - sum;
+      const bool fits = bytes <= kMostBytes - sum;
       sum = fits ? sum + bytes : sum;
       return fits;
     };
     for (const Tensor& tensor : graph_.tensors) {
       if (!add(tensor.bytes)) {
-        return {"the sizes add up to more than 2^63 bytes at tensor '" + tensor.name + "'",
+        return {"the sizes add up to more than 2^60 bytes at tensor '" + tensor.name + "'",
                 tensor.name};
       }
     }
     for (const Node& node : graph_.nodes) {
       if (!add(node.workspace)) {
-        return {"the sizes add up to more than 2^63 bytes at node '" + node.name + "'", node.name,
+        return {"the sizes add up to more than 2^60 bytes at node '" + node.name + "'", node.name,
                 true};
       }
     }
@@ -128,10 +133,7 @@ class Checker {
         if (list == &node.inputs && maker_[at(t)] >= 0) {
           visit(maker_[at(t)]);
         }
-        TensorId root = t;
-        while (graph_.tensors[at(root)].alias_of) {
-          root = *graph_.tensors[at(root)].alias_of;
-        }
+        const TensorId root = owners_[at(t)];
         if (root != t && maker_[at(root)] >= 0 && &graph_.nodes[at(maker_[at(root)])] != &node) {
           visit(maker_[at(root)]);
         }
@@ -198,8 +200,9 @@ class Checker {
   }
 
   const Graph& graph_;
-  std::vector<NodeId> maker_;  // per tensor; -1 for none
-  std::vector<bool> used_;     // per tensor: a node reads or makes it
+  std::vector<TensorId> owners_;  // per tensor: the one whose storage it uses
+  std::vector<NodeId> maker_;     // per tensor; -1 for none
+  std::vector<bool> used_;        // per tensor: a node reads or makes it
 };
 
 }  // namespace

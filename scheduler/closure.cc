@@ -14,7 +14,7 @@ constexpr std::size_t kLongestGroup = 10;
 
 bool Closure::close_single(ReadyRunner& runner, Bytes limit, std::vector<NodeId>& path) {
   bool moved = false;
-  for (bool again = true; again;) {
+  for (bool again = true; again && !deadline_.passed();) {
     again = false;
     for (std::size_t i = 0; i < runner.ready().size();) {
       const NodeId n = runner.ready()[i];
@@ -101,6 +101,9 @@ bool Closure::close_group(ReadyRunner& runner, Bytes limit, std::vector<NodeId>&
   const Bytes start = runner->level();
   candidates_.assign(runner.ready().begin(), runner.ready().end());
   for (const NodeId first : candidates_) {
+    if (deadline_.passed()) {
+      return false;
+    }
     if (runner->while_running_plain(first) > limit) {
       continue;
     }

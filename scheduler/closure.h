@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "scheduler/deadline.h"
 #include "scheduler/ready_runner.h"
 
 namespace schedule {
@@ -14,9 +15,10 @@ namespace schedule {
 // everything else.
 class Closure {
  public:
-  explicit Closure(const Problem& problem) : problem_(problem) {}
+  Closure(const Problem& problem, const Deadline& deadline)
+      : problem_(problem), deadline_(deadline) {}
 
-  // Runs all certain moves and appends their nodes to `path`.
+  // Runs all certain moves and appends their nodes to `path`; once the time is up, only some.
   void close(ReadyRunner& runner, Bytes limit, std::vector<NodeId>& path);
 
   // The same with single nodes only: one look at each ready node a round.
@@ -28,6 +30,7 @@ class Closure {
   bool lowest_at_end(ReadyRunner& runner, const std::vector<NodeId>& group);
 
   const Problem& problem_;
+  Deadline deadline_;
   std::vector<NodeId> candidates_;
 };
 

@@ -69,10 +69,14 @@ class StateNetwork {
     }
   }
 
-  CheapestState solve() {
+  std::optional<CheapestState> solve(const Deadline& deadline) {
+    const auto cut = network_.min_cut(kSource, kSink, deadline);
+    if (!cut) {
+      return std::nullopt;
+    }
     CheapestState result;
-    result.while_running = problem_.base + always_ + network_.min_cut(kSource, kSink) +
-                           problem_.workspace[at(node_)] - possible_saving(problem_, node_, later_);
+    result.while_running = problem_.base + always_ + *cut + problem_.workspace[at(node_)] -
+                           possible_saving(problem_, node_, later_);
     for (const StorageId s : problem_.makes[node_]) {
       result.while_running += problem_.storage(s).bytes;
     }
@@ -160,11 +164,13 @@ Order through(const Order& order, const std::vector<bool>& set) {
 }  // namespace
 
 Bytes bound_by_operators(const Problem& problem) {
-  const std::vector<bool> nothing_known(at(problem.nodes()));
   Bytes bound = problem.base;
   for (NodeId n = 0; n < problem.nodes(); ++n) {
-    Bytes bytes =
-        problem.base + problem.workspace[at(n)] - possible_saving(problem, n, nothing_known);
+    Bytes saved = 0;
+    for (const Saving& saving : problem.savings[at(n)]) {
+      saved = std::max(saved, saving.bytes);
+    }
+    Bytes bytes = problem.base + problem.workspace[at(n)] - saved;
     for (const auto& list : {problem.makes[n], problem.reads[n]}) {
       for (const StorageId s : list) {
         bytes += problem.storage(s).bytes;
@@ -175,8 +181,9 @@ Bytes bound_by_operators(const Problem& problem) {
   return bound;
 }
 
-CheapestState cheapest_state(const Problem& problem, NodeId node) {
-  return StateNetwork(problem, node).solve();
+std::optional<CheapestState> cheapest_state(const Problem& problem, NodeId node,
+                                            const Deadline& deadline) {
+  return StateNetwork(problem, node).solve(deadline);
 }
 
 // The incumbent starts with that order and its bound.
@@ -194,10 +201,13 @@ void run_cuts(Search& search) {
         continue;
       }
       solved[at(n)] = true;
-      const CheapestState state = cheapest_state(problem, n);
-      search.incumbent.raise_bound(state.while_running);
-      for (const std::vector<bool>* set : {&state.before, &state.before_largest}) {
-        const Order settled = settle(problem, through(order, *set));
+      const auto state = cheapest_state(problem, n, search.deadline);
+      if (!state) {
+        return;
+      }
+      search.incumbent.raise_bound(state->while_running);
+      for (const std::vector<bool>* set : {&state->before, &state->before_largest}) {
+        const Order settled = settle(problem, through(order, *set), search.deadline);
         const Bytes peak = peak_of(problem, settled);
         if (search.incumbent.offer(settled, peak, "cuts")) {
           order = settled;

@@ -94,7 +94,7 @@ class DownsetSearch {
         limits_(limits),
         by_(by),
         runner_(problem),
-        closure_(problem),
+        closure_(problem, limits.deadline),
         table_(problem.nodes()),
         set_(table_.words()) {}
 
@@ -106,10 +106,7 @@ class DownsetSearch {
       if (open_.empty() && !raise_limit()) {
         return true;
       }
-      if ((++steps_ & 63U) == 0 && limits_.deadline.passed()) {
-        return false;
-      }
-      if (table_.bytes() + moves_.capacity() * sizeof(Step) > limits_.bytes) {
+      if (limits_.deadline.passed() || bytes() > limits_.bytes) {
         return false;
       }
       const Move move = open_.back();
@@ -126,6 +123,11 @@ class DownsetSearch {
   }
 
  private:
+  std::size_t bytes() const {
+    return table_.bytes() + moves_.capacity() * sizeof(Step) +
+           (open_.capacity() + waiting_.size()) * sizeof(Move);
+  }
+
   // How a state was reached: these nodes of path_nodes_ after the state `from`.
   struct Step {
     StateId from;
@@ -242,7 +244,6 @@ class DownsetSearch {
   std::vector<NodeId> path_;
   std::vector<std::pair<Bytes, Move>> fresh_;
   Bytes limit_ = 0;
-  std::size_t steps_ = 0;
   StateId standing_ = kRoot;  // the state that the runner is in; kRoot: in none
   bool found_ = false;
 };

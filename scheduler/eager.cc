@@ -106,14 +106,17 @@ Order free_early(const Problem& problem, const Order& order) {
     consider(n);
   }
   Order result;
-  std::vector<std::int32_t> too_high;  // freeing, but they do not fit yet
+  // Freeing, but they do not fit yet: by the memory that they need over the level.
+  std::priority_queue<std::pair<Bytes, std::int32_t>, std::vector<std::pair<Bytes, std::int32_t>>,
+                      std::greater<>>
+      too_high;
   const auto run = [&](NodeId n) {
     runner.run(n);
     result.push_back(n);
-    for (const std::int32_t place : too_high) {
-      freeing.push(place);
+    while (!too_high.empty() && runner.level() + too_high.top().first <= limit) {
+      freeing.push(too_high.top().second);
+      too_high.pop();
     }
-    too_high.clear();
     for (const NodeId succ : problem.succs[n]) {
       consider(succ);
     }
@@ -134,7 +137,7 @@ Order free_early(const Problem& problem, const Order& order) {
       if (runner.while_running(n) <= limit) {
         run(n);
       } else {
-        too_high.push_back(places[at(n)]);
+        too_high.emplace(runner.while_running(n) - runner.level(), places[at(n)]);
       }
     }
     if (!runner.done(next)) {
@@ -186,27 +189,29 @@ Order allocate_late(const Problem& problem, const Order& order) {
   return result;
 }
 
-Order settle(const Problem& problem, Order order) {
+Order settle(const Problem& problem, Order order, const Deadline& deadline) {
   Bytes peak = peak_of(problem, order);
-  while (true) {
-    Order next = allocate_late(problem, free_early(problem, order));
+  for (bool falls = true; falls && !deadline.passed();) {
+    Order next = free_early(problem, order);
+    if (!deadline.passed()) {
+      next = allocate_late(problem, next);
+    }
     const Bytes next_peak = peak_of(problem, next);
-    if (next_peak > peak) {
-      return order;
+    if (next_peak <= peak) {
+      order = std::move(next);
     }
-    order = std::move(next);
-    if (next_peak == peak) {
-      return order;
-    }
-    peak = next_peak;
+    falls = next_peak < peak;
+    peak = std::min(peak, next_peak);
   }
+  return order;
 }
 
 void run_eager(Search& search) {
-  for (const Order& order : {free_early(search.problem, search.incumbent.order()),
-                             settle(search.problem, search.incumbent.order())}) {
-    search.incumbent.offer(order, peak_of(search.problem, order), "eager");
-  }
+  const Order given = search.incumbent.order();
+  const Order freed = free_early(search.problem, given);
+  search.incumbent.offer(freed, peak_of(search.problem, freed), "eager");
+  const Order settled = settle(search.problem, given, search.deadline);
+  search.incumbent.offer(settled, peak_of(search.problem, settled), "eager");
 }
 
 }  // namespace schedule

@@ -2,6 +2,7 @@
 // later. Cold.
 #pragma once
 
+#include "scheduler/deadline.h"
 #include "scheduler/problem.h"
 
 namespace schedule {
@@ -15,7 +16,8 @@ Order free_early(const Problem& problem, const Order& order);
 // late as their readers permit. The same guarantee, but for savings by overwriting. O(E log V).
 Order allocate_late(const Problem& problem, const Order& order);
 
-// Both passes in turn until the peak no longer falls. Not higher than the given order.
-Order settle(const Problem& problem, Order order);
+// Both passes in turn until the peak no longer falls or the time is up. Not higher than the given
+// order.
+Order settle(const Problem& problem, Order order, const Deadline& deadline);
 
 }  // namespace schedule

@@ -44,7 +44,7 @@ void solve_parts(Search& search) {
       peak = std::max(peak, runner.while_running(order[j]));
       runner.run(order[j]);
     }
-    if (peak <= search.incumbent.bound()) {
+    if (peak <= search.incumbent.bound() || search.deadline.passed()) {
       begin = end;
       continue;
     }
@@ -84,7 +84,7 @@ void run_coarse(Search& search) {
                  search.seed};
     solve_parts(stage);
     search.incumbent.raise_bound(incumbent.bound());
-    const Order order = settle(search.problem, incumbent.order());
+    const Order order = settle(search.problem, incumbent.order(), search.deadline);
     search.incumbent.offer(order, peak_of(search.problem, order), "coarse");
     if (!incumbent.closed()) {
       return;

@@ -1,37 +1,14 @@
-// The best order so far, the best bound so far and the time that is left: what strategies share.
-// Cold.
+// The best order so far and the best bound so far: what strategies share. Cold.
 #pragma once
 
-#include <chrono>
 #include <string>
 #include <string_view>
 
 #include "schedule/schedule.h"
+#include "scheduler/deadline.h"
 #include "scheduler/problem.h"
 
 namespace schedule {
-
-class Deadline {
- public:
-  Deadline(double seconds, const std::atomic<bool>* stop)
-      : end_(Clock::now() +
-             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))),
-        stop_(stop) {}
-
-  bool passed() const {
-    return (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) || Clock::now() >= end_;
-  }
-  double seconds_left() const {
-    return passed() ? 0.0 : std::chrono::duration<double>(end_ - Clock::now()).count();
-  }
-  // At most `seconds` from now, and not after this one.
-  Deadline within(double seconds) const { return {std::min(seconds, seconds_left()), stop_}; }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point end_;
-  const std::atomic<bool>* stop_;
-};
 
 class Incumbent {
  public:

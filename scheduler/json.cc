@@ -15,6 +15,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kDeepest = 64;  // of nesting; a graph has 5, and comparing or printing recurs
+
 // Thrown inside this file only; read_graph turns it into a GraphError.
 struct Fault {
   std::string reason;
@@ -22,6 +24,24 @@ struct Fault {
   std::size_t occurrence = 0;  // which `"name": "..."` of it in the list
   bool node = false;           // the list of nodes is meant, else that of tensors
 };
+
+// Whether more than kDeepest lists and objects are open at once. Asked of the text, which may not
+// be JSON: the parser's own callback takes ten times as long as the parser.
+bool too_deep(std::string_view text) {
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size() && depth <= kDeepest; ++i) {
+    const char c = text[i];
+    if (quoted) {
+      i += c == '\\' ? 1 : 0;
+      quoted = c != '"';
+    } else {
+      quoted = c == '"';
+      depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
+    }
+  }
+  return depth > kDeepest;
+}
 
 // The line of the n-th `"name": "<name>"` from the list's key on; 1 if there is none.
 std::size_t line_of(std::string_view text, const Fault& fault) {
@@ -61,32 +81,36 @@ std::string read_name(const json& object, const char* what) {
   return object["name"].get<std::string>();
 }
 
-const json& list_in(const json& object, const char* key, const std::string& name) {
+// `node` is empty for a list of the graph itself.
+const json& list_in(const json& object, const char* key, const std::string& node = {}) {
   static const json kEmpty = json::array();
   if (!object.contains(key)) {
     return kEmpty;
   }
   if (!object[key].is_array()) {
-    throw Fault{"\"" + std::string(key) + "\" must be a list", name};
+    throw Fault{(node.empty() ? "" : "node '" + node + "': ") + "\"" + key + "\" must be a list",
+                node, 0, true};
   }
   return object[key];
+}
+
+bool has(const json& object, const char* key, const json& value) {
+  return object.contains(key) && object[key] == value;
 }
 
 class Reader {
  public:
   Graph read(const json& root) {
-    if (!root.is_object() || root.value("format", json()) != "memomalloc-graph" ||
-        root.value("version", json()) != 1) {
+    if (!root.is_object() || !has(root, "format", "memomalloc-graph") || !has(root, "version", 1)) {
       throw Fault{"not a graph: expected {\"format\": \"memomalloc-graph\", \"version\": 1, ...}",
                   {}};
     }
     graph_.name =
         root.contains("name") && root["name"].is_string() ? root["name"].get<std::string>() : "";
-    read_tensors(list_in(root, "tensors", {}));
-    read_nodes(list_in(root, "nodes", {}));
-    for (const json& output : list_in(root, "outputs", {})) {
-      graph_.tensors[static_cast<std::size_t>(tensor(output, "the graph's outputs", {}))].output =
-          true;
+    read_tensors(list_in(root, "tensors"));
+    read_nodes(list_in(root, "nodes"));
+    for (const json& output : list_in(root, "outputs")) {
+      graph_.tensors[static_cast<std::size_t>(tensor(output, "\"outputs\"", {}))].output = true;
     }
     return std::move(graph_);
   }
@@ -210,6 +234,9 @@ class Reader {
 
 std::optional<Graph> read_graph(std::string_view text, GraphError& error) {
   try {
+    if (too_deep(text)) {
+      throw Fault{"not a graph: lists or objects are nested too deeply", {}};
+    }
     Graph graph = Reader().read(json::parse(text));
     const Unsound unsound = check_graph(graph);
     if (!unsound.reason.empty()) {
@@ -244,9 +271,11 @@ std::string write_order(const Graph& graph, const Outcome& outcome, bool coalesc
     root["height"] = plan->height;
     const Placement placed = placement(graph, outcome.order, coalesce);
     root["offsets"] = nlohmann::ordered_json::object();
+    // Names are unique: to look for each among the others would take quadratic time.
+    auto& offsets = root["offsets"].get_ref<nlohmann::ordered_json::object_t&>();
     for (std::size_t i = 0; i < placed.owners.size(); ++i) {
       for (const TensorId t : placed.owners[i]) {
-        root["offsets"][graph.tensors[static_cast<std::size_t>(t)].name] = plan->offsets[i];
+        offsets.emplace_back(graph.tensors[static_cast<std::size_t>(t)].name, plan->offsets[i]);
       }
     }
   }

@@ -6,6 +6,8 @@
 namespace schedule {
 namespace {
 
+constexpr std::size_t kStepsToClock = 100'000;  // arcs gone along: about a millisecond
+
 std::size_t at(std::int32_t index) {
   return static_cast<std::size_t>(index);
 }
@@ -36,12 +38,20 @@ bool FlowNetwork::build_layers(Vertex source, Vertex sink) {
 }
 
 // Saturates paths of the layered network, depth first, until none is left.
-std::int64_t FlowNetwork::augment(Vertex source, Vertex sink) {
+std::optional<std::int64_t> FlowNetwork::augment(Vertex source, Vertex sink,
+                                                 const Deadline& deadline) {
   std::int64_t total = 0;
   std::vector<std::int32_t> path;  // arcs from the source to `here`
   Vertex here = source;
-  while (true) {
+  for (std::size_t steps = 0;; ++steps) {
+    if (steps > kStepsToClock) {
+      if (deadline.passed()) {
+        return std::nullopt;
+      }
+      steps = 0;
+    }
     if (here == sink) {
+      steps += path.size();
       std::int64_t flow = kInfinite;
       for (const std::int32_t a : path) {
         flow = std::min(flow, arcs_[at(a)].left);
@@ -75,11 +85,16 @@ std::int64_t FlowNetwork::augment(Vertex source, Vertex sink) {
   }
 }
 
-std::int64_t FlowNetwork::min_cut(Vertex source, Vertex sink) {
+std::optional<std::int64_t> FlowNetwork::min_cut(Vertex source, Vertex sink,
+                                                 const Deadline& deadline) {
   std::int64_t total = 0;
   while (build_layers(source, sink)) {
     current_ = first_;
-    total += augment(source, sink);
+    const auto flow = deadline.passed() ? std::nullopt : augment(source, sink, deadline);
+    if (!flow) {
+      return std::nullopt;
+    }
+    total += *flow;
   }
   return total;
 }

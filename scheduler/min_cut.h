@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
+
+#include "scheduler/deadline.h"
 
 namespace schedule {
 
@@ -21,9 +24,9 @@ class FlowNetwork {
   // Capacity >= 0; kInfinite for an arc that no finite cut may hold.
   void add_arc(Vertex from, Vertex to, std::int64_t capacity);
 
-  // The capacity of the cheapest cut between source and sink.
+  // The capacity of the cheapest cut between source and sink; none if the time is up before.
   // Source: Dinic 1970, blocking flows in layered networks.
-  std::int64_t min_cut(Vertex source, Vertex sink);
+  std::optional<std::int64_t> min_cut(Vertex source, Vertex sink, const Deadline& deadline);
 
   // After min_cut: whether the vertex is on the source's side of the cut nearest to the source.
   bool source_side(Vertex v) const { return layer_[static_cast<std::size_t>(v)] >= 0; }
@@ -37,7 +40,7 @@ class FlowNetwork {
     std::int64_t left;  // capacity left; the arc with the index ^ 1 is its reverse
   };
   bool build_layers(Vertex source, Vertex sink);
-  std::int64_t augment(Vertex source, Vertex sink);
+  std::optional<std::int64_t> augment(Vertex source, Vertex sink, const Deadline& deadline);
 
   std::vector<std::int32_t> first_;
   std::vector<Arc> arcs_;

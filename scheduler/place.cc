@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "schedule/schedule.h"
+#include "scheduler/problem.h"
 
 namespace schedule {
 namespace {
@@ -16,6 +17,7 @@ class Placer {
   Placer(const Graph& graph, const Order& order, bool coalesce)
       : graph_(graph),
         coalesce_(coalesce),
+        owners_(owners_of(graph)),
         buffer_(graph.tensors.size(), kNone),
         last_(graph.tensors.size(), -1) {
     for (std::size_t i = 0; i < order.size(); ++i) {
@@ -41,12 +43,7 @@ class Placer {
  private:
   static constexpr std::size_t kNone = ~std::size_t{0};
 
-  TensorId root(TensorId t) const {
-    while (graph_.tensors[at(t)].alias_of) {
-      t = *graph_.tensors[at(t)].alias_of;
-    }
-    return t;
-  }
+  TensorId root(TensorId t) const { return owners_[at(t)]; }
 
   void place(const Node& node, dsa::Time now) {
     const Overwrite* overwrite = coalesce_ ? best_overwrite(node, now) : nullptr;
@@ -101,6 +98,7 @@ class Placer {
 
   const Graph& graph_;
   bool coalesce_;
+  std::vector<TensorId> owners_;  // per tensor: the one whose storage it uses
   Placement placement_;
   std::vector<std::size_t>
       buffer_;                   // per tensor; kNone for resident ones, aliases and not yet placed

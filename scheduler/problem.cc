@@ -17,24 +17,31 @@ void sort_unique(std::vector<std::int32_t>& list) {
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
-// The tensor whose storage each tensor uses.
-std::vector<TensorId> roots_of(const Graph& graph) {
-  std::vector<TensorId> roots(graph.tensors.size());
-  for (std::size_t i = 0; i < roots.size(); ++i) {
-    auto root = static_cast<TensorId>(i);
-    while (graph.tensors[at(root)].alias_of) {
-      root = *graph.tensors[at(root)].alias_of;
-    }
-    roots[i] = root;
-  }
-  return roots;
-}
-
 bool resident(const Tensor& tensor) {
   return tensor.kind == TensorKind::kWeight || tensor.kind == TensorKind::kInput;
 }
 
 }  // namespace
+
+std::vector<TensorId> owners_of(const Graph& graph) {
+  constexpr TensorId kUnknown = -2;
+  constexpr TensorId kOnTheWay = -1;
+  std::vector<TensorId> owners(graph.tensors.size(), kUnknown);
+  std::vector<TensorId> way;
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    auto here = static_cast<TensorId>(i);
+    for (way.clear(); owners[at(here)] == kUnknown;) {
+      const auto& base = graph.tensors[at(here)].alias_of;
+      owners[at(here)] = base ? kOnTheWay : here;
+      way.push_back(here);
+      here = base.value_or(here);
+    }
+    for (const TensorId t : way) {
+      owners[at(t)] = owners[at(here)];
+    }
+  }
+  return owners;
+}
 
 Lists inverse(const Lists& lists, std::int32_t count) {
   Lists result;
@@ -57,7 +64,7 @@ Lists inverse(const Lists& lists, std::int32_t count) {
 
 Problem make_problem(const Graph& graph, bool coalesce) {
   Problem problem;
-  const std::vector<TensorId> roots = roots_of(graph);
+  const std::vector<TensorId> roots = owners_of(graph);
   std::vector<NodeId> producer(graph.tensors.size(), kNoNode);
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     for (const TensorId t : graph.nodes[n].outputs) {

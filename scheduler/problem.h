@@ -63,6 +63,9 @@ struct Problem {
   const Storage& storage(StorageId s) const { return storages[static_cast<std::size_t>(s)]; }
 };
 
+// Per tensor, the one whose storage it uses; -1 where aliases lead round in a circle. O(tensors).
+std::vector<TensorId> owners_of(const Graph& graph);
+
 // Requires a graph that read_graph accepted, or one of the same soundness.
 Problem make_problem(const Graph& graph, bool coalesce);
 

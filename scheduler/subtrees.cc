@@ -15,6 +15,10 @@ std::size_t at(std::int32_t index) {
   return static_cast<std::size_t>(index);
 }
 
+// More than all sizes of a graph together. Along a chain of shared results, a subtree's peak could
+// grow far beyond.
+constexpr Bytes kMostPeak = Bytes{1} << 61;
+
 // What running a node and everything before it costs, as if the graph were a tree: a result that
 // several nodes read is counted for each of them.
 struct Subtree {
@@ -68,7 +72,7 @@ class Postorder {
     Subtree& mine = subtrees_[at(n)];
     Bytes held = 0;
     for (const NodeId pred : before) {
-      mine.peak = std::max(mine.peak, held + subtrees_[at(pred)].peak);
+      mine.peak = std::max(mine.peak, held + std::min(subtrees_[at(pred)].peak, kMostPeak));
       held += subtrees_[at(pred)].left;
     }
     for (const StorageId s : problem_.makes[n]) {
@@ -87,9 +91,9 @@ class Postorder {
 
 void run_subtrees(Search& search) {
   const Order order = Postorder(search.problem).run();
-  for (const Order& candidate : {order, settle(search.problem, order)}) {
-    search.incumbent.offer(candidate, peak_of(search.problem, candidate), "subtrees");
-  }
+  search.incumbent.offer(order, peak_of(search.problem, order), "subtrees");
+  const Order settled = settle(search.problem, order, search.deadline);
+  search.incumbent.offer(settled, peak_of(search.problem, settled), "subtrees");
 }
 
 }  // namespace schedule

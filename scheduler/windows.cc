@@ -107,7 +107,7 @@ void run_windows(Search& search) {
     const Bytes goal = peak - std::max<Bytes>(1, (peak - search.incumbent.bound()) / kGoals);
     Sweep(search, order, kLengths[i], random).run(peak, goal);
     if (peak_of(search.problem, order) < peak) {
-      order = settle(search.problem, order);
+      order = settle(search.problem, order, search.deadline);
       search.incumbent.offer(order, peak_of(search.problem, order), "windows");
       i = 0;
     } else if (kLengths[i].nodes >= order.size()) {

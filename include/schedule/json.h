@@ -18,7 +18,7 @@ struct GraphError {
   std::string reason;  // names the node or the tensor, and says what to do
 };
 
-// The graph, or the first error: malformed JSON, unknown or missing fields, duplicate names,
+// The graph, or the first error: malformed JSON, missing fields, duplicate names,
 // missing or negative sizes, tensors that nobody makes or nobody uses, cycles, an order that cannot
 // be run. Source: docs/graph-format.md.
 std::optional<Graph> read_graph(std::string_view text, GraphError& error);

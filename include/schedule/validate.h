@@ -1,5 +1,5 @@
-// The judge of an order. It shares no code with any strategy: sets of names' indices, replayed one
-// node at a time. Cold, O(sum of inputs and outputs).
+// The judge of an order. It shares no code with any strategy: the graph itself, replayed one node
+// at a time. Cold, O(E log E) in the inputs and outputs.
 #pragma once
 
 #include <string>

@@ -2,12 +2,11 @@
 // for that order. Cold.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "dsa/planner.h"
 #include "dsa/validate.h"
@@ -16,9 +15,15 @@
 #include "schedule/validate.h"
 #include "src/cli/arguments.h"
 #include "src/cli/command.h"
+#include "src/cli/files.h"
 
 namespace memo::cli {
 namespace {
+
+// The plan has what the order leaves of the time: at least this share and, of a short time, up to
+// half, since a plan near the bound takes about 4 s per million operators.
+constexpr double kShareOfPlan = 0.1;
+constexpr double kPlanPerNode = 4e-6;
 
 struct Arguments {
   std::string graph;
@@ -93,9 +98,12 @@ int list_strategies() {
 }
 
 // A line on a terminal that each improvement overwrites.
-schedule::Options options_of(const Arguments& arguments) {
+schedule::Options options_of(const Arguments& arguments, std::size_t nodes) {
   schedule::Options options;
-  options.seconds = arguments.seconds;
+  options.seconds =
+      arguments.seconds -
+      std::min(arguments.seconds / 2, std::max(arguments.seconds * kShareOfPlan,
+                                               static_cast<double>(nodes) * kPlanPerNode));
   options.seed = arguments.seed;
   options.coalesce = arguments.coalesce;
   if (isatty(STDERR_FILENO) != 0 && arguments.seconds > 2) {
@@ -107,19 +115,12 @@ schedule::Options options_of(const Arguments& arguments) {
   return options;
 }
 
-std::optional<std::string> read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    return std::nullopt;
-  }
-  return text.str();
-}
-
 int run_schedule(const CLI::App& app, const Arguments& arguments) {
-  const std::optional<std::string> text = read_text(arguments.graph);
+  std::string reason = arguments.output.empty() ? "" : unwritable(arguments.output);
+  const std::optional<std::string> text =
+      reason.empty() ? read_text(arguments.graph, reason) : std::nullopt;
   if (!text) {
-    return complain(app, "cannot read '" + arguments.graph + "'");
+    return complain(app, reason);
   }
   schedule::GraphError error;
   std::optional<schedule::Graph> graph = schedule::read_graph(*text, error);
@@ -129,7 +130,7 @@ int run_schedule(const CLI::App& app, const Arguments& arguments) {
   }
   Report report;
   report.graph = std::move(*graph);
-  const schedule::Options options = options_of(arguments);
+  const schedule::Options options = options_of(arguments, report.graph.nodes.size());
   report.outcome = schedule::schedule(report.graph, arguments.strategy, options);
   if (options.progress) {
     std::fputs("\r\033[K", stderr);
@@ -143,25 +144,28 @@ int run_schedule(const CLI::App& app, const Arguments& arguments) {
     return kNo;
   }
   report.resident = verdict.resident;
-  report.uncoalesced = schedule::validate(report.graph, order, false).peak;
+  report.uncoalesced =
+      arguments.coalesce ? schedule::validate(report.graph, order, false).peak : verdict.peak;
   const schedule::Placement placed = schedule::placement(report.graph, order, arguments.coalesce);
   report.plan = report.outcome.plan;
   if (!report.plan || !dsa::validate(placed.problem, *report.plan)) {
     dsa::Options planning;
-    planning.seconds = std::max(1.0, arguments.seconds);
+    planning.seconds = std::max(0.0, arguments.seconds - report.outcome.seconds);
     planning.seed = arguments.seed;
     report.plan = dsa::find_planner(arguments.planner)->run(placed.problem, planning).plan;
   }
   if (report.plan && !dsa::validate(placed.problem, *report.plan)) {
     report.plan.reset();
   }
-  if (!arguments.output.empty()) {
-    std::ofstream file(arguments.output, std::ios::binary);
-    file << schedule::write_order(report.graph, report.outcome, arguments.coalesce,
-                                  report.plan ? &*report.plan : nullptr);
-    if (!file.flush()) {
-      return complain(app, "cannot write '" + arguments.output + "'");
-    }
+  if (!arguments.output.empty() &&
+      !write_text(arguments.output,
+                  schedule::write_order(report.graph, report.outcome, arguments.coalesce,
+                                        report.plan ? &*report.plan : nullptr),
+                  reason)) {
+    return complain(app, reason);
+  }
+  if (arguments.output == "-") {  // the order alone, for whom reads it
+    return report.plan ? kDone : kNo;
   }
   (arguments.json ? print_json : print_text)(arguments, report);
   return report.plan ? kDone : kNo;
@@ -174,7 +178,7 @@ int schedule(int argc, char** argv) {
   CLI::App app(
       "Finds the order of a graph's operators that needs least memory, and plans for it.\n"
       "The graph's format is told in docs/graph-format.md; scripts/export_graph.py writes it.");
-  app.add_option("GRAPH", arguments.graph, "graph file (JSON)");
+  app.add_option("GRAPH", arguments.graph, "graph file (JSON); \"-\": standard input");
   app.add_option("-o,--output", arguments.output, "write the order and the offsets as JSON");
   app.add_option("--strategy", arguments.strategy, "how to search (see --strategies)")
       ->capture_default_str();
@@ -182,7 +186,8 @@ int schedule(int argc, char** argv) {
   app.add_option("--planner", arguments.planner,
                  "how to place the tensors (see `memomalloc planners`)")
       ->capture_default_str();
-  app.add_option("--seconds", arguments.seconds, "most time for the order")->capture_default_str();
+  app.add_option("--seconds", arguments.seconds, "most time for the order and its plan")
+      ->capture_default_str();
   app.add_option("--seed", arguments.seed, "seed of what is random")->capture_default_str();
   app.add_flag("--coalesce", arguments.coalesce,
                "element-wise outputs take the place of inputs that die there");

@@ -6,6 +6,7 @@
 
 #include "dsa/planner.h"
 #include "schedule/validate.h"
+#include "tests/scheduler/graphs.h"
 
 namespace schedule {
 namespace {
@@ -90,6 +91,7 @@ TEST_CASE("graph file: each kind of nonsense is named with its line", "[schedule
       {all, node("make", "\"x\"", "\"a\", \"v\"") + rest, 10,
        "'view' makes tensor 'v', which node 'make' makes already"},
       {all, node("make", "\"a\"", "\"x\"") + rest, 9, "which is a weight or an input"},
+      {all, R"({"name": "flat", "inputs": "x"})", 9, "node 'flat': \"inputs\" must be a list"},
       {all, node("make", "\"x\"", "\"a\"", ", \"after\": [\"nobody\"]") + rest, 9, "no such node"},
       {all, node("early", "\"a\"", "") + ",\n" + node("make", "\"x\"", "\"a\"") + rest, 9,
        "'early' stands before node 'make'"},
@@ -108,6 +110,54 @@ TEST_CASE("graph file: each kind of nonsense is named with its line", "[schedule
   CHECK(error.line == 2);
   CHECK_FALSE(read_graph("[1, 2]", error));
   CHECK_THAT(error.reason, Catch::Contains("not a graph"));
+  const std::string deep(1'000'000, '[');
+  CHECK_FALSE(read_graph("{\"format\": " + deep + std::string(deep.size(), ']') + "}", error));
+  CHECK_THAT(error.reason, Catch::Contains("nested too deeply"));
+  CHECK(read_graph(
+      graph_text(R"({"name": "\\\"[[", "bytes": 1})", R"({"name": "n", "outputs": ["\\\"[["]})"),
+      error));
+}
+
+// Each tensor is a view of the one before: a walk per tensor would be quadratic, and one that
+// recurs as deep.
+TEST_CASE("graph file: a chain of 10^5 views is one storage", "[schedule]") {
+  constexpr int kViews = 100'000;
+  Graph graph;
+  for (int i = 0; i < kViews; ++i) {
+    Tensor tensor;
+    tensor.name = std::string("t").append(std::to_string(i));
+    tensor.bytes = i == 0 ? 8 : 0;
+    if (i > 0) {
+      tensor.alias_of = i - 1;
+    }
+    graph.tensors.push_back(tensor);
+    Node node;
+    node.name = tensor.name;
+    node.inputs.assign(i > 0 ? 1 : 0, i - 1);
+    node.outputs = {i};
+    graph.nodes.push_back(node);
+  }
+  const Outcome outcome = schedule(graph, "portfolio", {});
+  const Verdict verdict = validate(graph, outcome.order);
+  CHECK(verdict.reason == "");
+  CHECK(verdict.peak == 8);
+  CHECK(outcome.optimal);
+  const Placement placed = placement(graph, outcome.order);
+  CHECK(placed.problem.buffers.size() == 1);
+}
+
+TEST_CASE("schedule: without time, every strategy answers with a valid order", "[schedule]") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const Graph graph = test::random_graph(seed, {.nodes = 60});
+    for (const Strategy& strategy : strategies()) {
+      CAPTURE(seed, std::string(strategy.name));
+      const Outcome outcome = schedule(graph, strategy.name, {.seconds = 0});
+      const Verdict verdict = validate(graph, outcome.order);
+      CHECK(verdict.reason == "");
+      CHECK(verdict.peak == outcome.peak);
+      CHECK(outcome.peak <= outcome.framework_peak);
+    }
+  }
 }
 
 }  // namespace

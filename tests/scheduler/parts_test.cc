@@ -14,6 +14,9 @@
 namespace schedule {
 namespace {
 
+const Deadline kNoLimit(1e300, nullptr);
+const Deadline kPassed(0, nullptr);
+
 TEST_CASE("min cut: the bottleneck, and both sides of it", "[schedule]") {
   FlowNetwork network(5);  // 0 -> {1, 2} -> 3 -> 4, the last arc is the bottleneck
   network.add_arc(0, 1, 3);
@@ -21,10 +24,13 @@ TEST_CASE("min cut: the bottleneck, and both sides of it", "[schedule]") {
   network.add_arc(1, 3, FlowNetwork::kInfinite);
   network.add_arc(2, 3, 2);
   network.add_arc(3, 4, 4);
-  CHECK(network.min_cut(0, 4) == 4);
+  CHECK(network.min_cut(0, 4, kNoLimit) == 4);
   CHECK(network.source_side(3));
   CHECK_FALSE(network.source_side(4));
   CHECK(network.sink_side(4) == std::vector<bool>{false, false, false, false, true});
+  FlowNetwork late(2);
+  late.add_arc(0, 1, 1);
+  CHECK_FALSE(late.min_cut(0, 1, kPassed));
 }
 
 TEST_CASE("cuts: no order runs a node with less than its cheapest state, and the state is real",
@@ -33,7 +39,7 @@ TEST_CASE("cuts: no order runs a node with less than its cheapest state, and the
     CAPTURE(seed);
     const Problem problem = make_problem(test::random_graph(seed, {.nodes = 15}), false);
     for (NodeId n = 0; n < problem.nodes(); ++n) {
-      const CheapestState state = cheapest_state(problem, n);
+      const CheapestState state = *cheapest_state(problem, n, kNoLimit);
       for (const std::vector<bool>& before : {state.before, state.before_largest}) {
         Runner runner(problem);
         for (NodeId m = 0; m < problem.nodes(); ++m) {
@@ -59,8 +65,8 @@ TEST_CASE("passes: the peak never rises, and the order stays one", "[schedule]")
     CAPTURE(seed);
     const Problem problem = make_problem(test::random_graph(seed, {.nodes = 60}), false);
     const Order given = given_order(problem);
-    for (const Order& order :
-         {free_early(problem, given), allocate_late(problem, given), settle(problem, given)}) {
+    for (const Order& order : {free_early(problem, given), allocate_late(problem, given),
+                               settle(problem, given, kNoLimit)}) {
       Runner runner(problem);
       for (const NodeId n : order) {
         REQUIRE(runner.ready(n));
@@ -106,7 +112,7 @@ TEST_CASE("downsets: a group that ends above one of its parts is not run at once
   const Problem problem = make_problem(graph, false);
   Incumbent incumbent(problem, given_order(problem));
   CHECK(incumbent.peak() == 75);
-  incumbent.raise_bound(cheapest_state(problem, big).while_running);
+  incumbent.raise_bound(cheapest_state(problem, big, kNoLimit)->while_running);
   CHECK(search_downsets(problem, incumbent, {Deadline(10, nullptr)}, "test"));
   CHECK(incumbent.peak() == 70);
   CHECK(incumbent.closed());
