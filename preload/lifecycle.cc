@@ -138,7 +138,9 @@ void load_plan_file(const RecursionGuard& guard) {
     Line() << "the plan file '" << path << "' is not used: " << problem;
   }
   for (std::uint32_t i = 0; i < count; ++i) {
-    g_process.engine.add_plan(guard, plans[i].schedule, plans[i].iteration);
+    if (!g_process.engine.add_plan(guard, plans[i].schedule, plans[i].iteration)) {
+      Line() << "a plan of the file '" << path << "' is left out: it contradicts itself";
+    }
   }
 }
 
@@ -184,6 +186,10 @@ void report() {
            << " % of large bytes served since serving began, slab " << now.slab_bytes
            << " of bound " << now.lower_bound_bytes << " bytes, " << served / 4096
            << " page faults avoided at most";
+    if (now.counters.symbolic_calls.get() != 0) {
+      Line() << "plan for changing shapes: " << now.counters.symbolic_calls.get()
+             << " calls, laid out " << now.counters.shapes.get() << " times";
+    }
     if (options.VERBOSE >= 2) {
       print_fallbacks(now);
     }

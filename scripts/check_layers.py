@@ -23,7 +23,8 @@ LAYERS = {
     "src/serve": (True, ("src/base", "src/trace", "include/memomalloc")),
     "src/learn": (False, ("src/base", "src/trace", "src/serve/schedule.h",
                           "src/serve/symbolic.h", "include")),
-    "src/io": (False, ("src/base", "src/trace", "src/serve/schedule.h", "include")),
+    "src/io": (False, ("src/base", "src/trace", "src/serve/schedule.h", "src/serve/symbolic.h",
+                       "include")),
     "src/engine": (True, ("src/base", "src/trace", "src/serve", "src/learn/learn.h",
                           "src/io/export.h", "include/memomalloc")),
     # The matching works without memory, so that `analyze` can drive it.

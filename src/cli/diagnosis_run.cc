@@ -68,11 +68,19 @@ std::string reasons(const json& statistics) {
 
 Finding examine_learning(const json& statistics, std::int64_t allocations) {
   const std::int64_t plans = number(statistics, "plans");
-  if (plans > 0) {
+  const std::int64_t loaded = number(statistics, "plans_loaded");
+  if (plans + loaded > 0) {
+    const std::int64_t calls = number(statistics, "symbolic_calls");
+    const std::string from_file =
+        loaded > 0 ? ", " + std::to_string(loaded) + " of them from the plan file" : "";
+    const std::string shapes =
+        calls > 0 ? "; plan for changing shapes: " + std::to_string(calls) + " calls, laid out " +
+                        std::to_string(number(statistics, "shapes")) + " times"
+                  : "";
     return {Level::kGood, "learning",
-            std::to_string(plans) + " plan(s), slab " +
+            std::to_string(plans + loaded) + " plan(s)" + from_file + ", slab " +
                 megabytes(number(statistics, "slab_bytes")) + ", lower bound " +
-                megabytes(number(statistics, "lower_bound_bytes")),
+                megabytes(number(statistics, "lower_bound_bytes")) + shapes,
             ""};
   }
   const std::string none =

@@ -209,18 +209,27 @@ void Engine::give_back() {
   trim();
 }
 
-void Engine::add_plan(const RecursionGuard& guard, const Schedule* schedule,
+bool Engine::add_plan(const RecursionGuard& guard, const Schedule* schedule,
                       std::uint32_t iteration) {
-  Plan* plan = shared_->store.add(guard, schedule, iteration);
+  if (schedule->symbolic != nullptr) {
+    const Schedule* restored = restore(guard, *schedule);
+    discard(schedule);
+    schedule = restored;
+  }
+  Plan* plan = schedule != nullptr ? shared_->store.add(guard, schedule, iteration) : nullptr;
   if (plan == nullptr) {
     discard(schedule);
-    return;
+    return false;
   }
   shared_->store.release(plan);
+  Counters& counters = lanes_[0].counters;
+  counters.plans_loaded.add();
+  counters.symbolic_calls.add(schedule->symbolic != nullptr ? schedule->count : 0);
   preheat_ = std::max(preheat_.load(std::memory_order_relaxed), schedule->height);
   if (host_.keep != nullptr) {
     host_.keep(guard);
   }
+  return true;
 }
 
 void Engine::tick(std::uint64_t now) {

@@ -53,9 +53,10 @@ class Engine {
   void iteration();
   // Gives all slabs and unused memory back, on request.
   void give_back();
-  // Adds a plan of an earlier process; the schedule is the engine's from now on. Where it does not
-  // fit the program, it is never taken up.
-  void add_plan(const RecursionGuard& guard, const Schedule* schedule, std::uint32_t iteration);
+  // Adds a plan of an earlier process once there is a lane; the schedule is the engine's from now
+  // on. Where it does not fit the program, it is never taken up. False if it contradicts itself, or
+  // there is no room or memory for it.
+  bool add_plan(const RecursionGuard& guard, const Schedule* schedule, std::uint32_t iteration);
   // Runs function(schedule, iteration) for each plan.
   template <typename Function>
   void for_each_plan(Function&& function) {

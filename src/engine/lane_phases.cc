@@ -144,6 +144,7 @@ void Lane::try_symbolic() {
   ++symbolic_;
   site_repeat_.lock_broke(2 * period.length);  // four more iterations before another is made
   counters.plans.add();
+  counters.symbolic_calls.add(period.length);
   plan_seconds_ += schedule->plan_seconds;
   if (shared_->verbose >= 1) {
     Line() << "lane " << number_ << ": " << period.length

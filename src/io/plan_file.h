@@ -1,10 +1,12 @@
 // Plan files: schedules kept from one process to the next. Cold.
 //
-//   magic "MEMOPLAN" | version | library version | checksum of the rest | plans: header, steps ...
+//   magic "MEMOPLAN" | version | library version | checksum of the rest | plans: header, steps, and
+//   of a symbolic plan, rules ...
 //
 // A file is taken or refused as a whole. What it says is only a guess to the server, which verifies
 // each size, and to the page map, which no offset can deceive: a wrong plan costs fallbacks, never
-// memory.
+// memory. Of a symbolic plan the file has the example and the rules; what lies on what is made
+// anew.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +27,14 @@ struct SavedPlan {
 // once leave one whole file. False, with errno, if that fails.
 bool save_plans(const RecursionGuard&, const char* path, std::span<const SavedPlan> plans) noexcept;
 
-// Reads plans of at most `most_height` bytes into `plans` and says how many. Each schedule is in
-// one piece of malloc's memory, the caller's to free. A file that is missing gives none; one that
-// is damaged, foreign or of another version gives none and *problem says why.
+// Reads plans of at most `most_height` bytes into `plans` and says how many. Each schedule, and its
+// symbolic plan, is a piece of malloc's memory: the caller's, to give to Engine::add_plan() or
+// free_plan(). A symbolic plan is one that memo::restore() still has to accept. A file that is
+// missing gives none; one that is damaged, foreign or of another version gives none and *problem
+// says why.
 std::uint32_t load_plans(const RecursionGuard&, const char* path, std::uint64_t most_height,
                          std::span<SavedPlan> plans, std::string_view* problem) noexcept;
+
+void free_plan(const Schedule* schedule) noexcept;
 
 }  // namespace memo

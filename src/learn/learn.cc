@@ -116,60 +116,99 @@ const Schedule* plan_schedule(std::span<const Allocation> stream, const Period& 
 }
 
 // The plan and its arrays lie in one piece of memory; nullptr where there is none.
-const SymbolicPlan* new_symbolic(const SymbolicInput& input, std::span<const Support> supports,
-                                 std::uint64_t least) {
-  const std::size_t steps_bytes = input.steps.size() * sizeof(SymbolicStep);
+const SymbolicPlan* new_symbolic(std::span<const SymbolicStep> rules,
+                                 std::span<const Support> supports, std::uint64_t least) {
   static_assert(sizeof(SymbolicPlan) % alignof(SymbolicStep) == 0 &&
                 sizeof(SymbolicStep) % alignof(Support) == 0);
   auto* piece = static_cast<char*>(
-      std::malloc(sizeof(SymbolicPlan) + steps_bytes + supports.size() * sizeof(Support)));
+      std::malloc(sizeof(SymbolicPlan) + rules.size_bytes() + supports.size_bytes()));
   if (piece == nullptr) {
     return nullptr;
   }
   auto* steps = reinterpret_cast<SymbolicStep*>(piece + sizeof(SymbolicPlan));
-  auto* pairs = reinterpret_cast<Support*>(piece + sizeof(SymbolicPlan) + steps_bytes);
-  std::uninitialized_copy(input.steps.begin(), input.steps.end(), steps);
+  auto* pairs = reinterpret_cast<Support*>(piece + sizeof(SymbolicPlan) + rules.size_bytes());
+  std::uninitialized_copy(rules.begin(), rules.end(), steps);
   std::uninitialized_copy(supports.begin(), supports.end(), pairs);
-  return new (piece) SymbolicPlan{steps, static_cast<std::uint32_t>(input.steps.size()), pairs,
+  return new (piece) SymbolicPlan{steps, static_cast<std::uint32_t>(rules.size()), pairs,
                                   static_cast<std::uint32_t>(supports.size()), least};
 }
 
-// A schedule for the largest iteration learned, and the symbolic plan that it is an example of.
-const Schedule* plan_symbolic(std::span<const Allocation> stream, const SymbolicInput& input,
-                              const LearnOptions& options) {
-  dsa::Problem problem;
+// The symbolic plan of `rules`, with `cycle` as its example, whose planned steps are the problem's
+// buffers and lie where `plan` says. nullptr where nothing is planned or there is no memory.
+Schedule* symbolic_schedule(std::span<const SymbolicStep> rules, std::uint64_t least,
+                            std::span<const Step> cycle, const dsa::Problem& problem,
+                            const dsa::Plan& plan) {
   std::vector<std::uint32_t> step_of;
-  std::vector<Step> cycle;
-  for (std::size_t i = 0; i < input.steps.size(); ++i) {
-    const SymbolicStep& step = input.steps[i];
-    const std::uint64_t bytes = step.rule.bytes(stream[input.reference].size);
-    cycle.push_back({bytes, step.planned ? 0 : kUnplanned, step.site, step.alignment_log2,
-                     step.lifetime, step.elastic});
-    if (step.planned) {
+  for (std::size_t i = 0; i < cycle.size(); ++i) {
+    if (cycle[i].offset != kUnplanned) {
       step_of.push_back(static_cast<std::uint32_t>(i));
     }
   }
-  problem = problem_of(cycle);
-  double seconds = 0;
-  const std::optional<dsa::Plan> plan = plan_within(problem, options, seconds);
-  Schedule* schedule = plan && !step_of.empty() ? new_schedule(cycle.size()) : nullptr;
+  Schedule* schedule = step_of.empty() ? nullptr : new_schedule(cycle.size());
   if (schedule == nullptr) {
     return nullptr;
   }
   std::copy(cycle.begin(), cycle.end(), steps_of(schedule));
   for (std::size_t i = 0; i < step_of.size(); ++i) {
-    steps_of(schedule)[step_of[i]].offset = static_cast<std::uint64_t>(plan->offsets[i]);
+    steps_of(schedule)[step_of[i]].offset = static_cast<std::uint64_t>(plan.offsets[i]);
   }
-  schedule->height = whole_granules(plan->height);
+  schedule->height = whole_granules(plan.height);
   schedule->lower_bound = static_cast<std::uint64_t>(dsa::lower_bound(problem));
-  schedule->plan_seconds = seconds;
   schedule->lowest = true;
-  schedule->symbolic = new_symbolic(input, supports(problem, *plan, step_of), options.least_bytes);
+  schedule->symbolic = new_symbolic(rules, supports(problem, plan, step_of), least);
   if (schedule->symbolic == nullptr) {
     discard(schedule);
     return nullptr;
   }
   return schedule;
+}
+
+// A schedule for the largest iteration learned, and the symbolic plan that it is an example of.
+const Schedule* plan_symbolic(std::span<const Allocation> stream, const SymbolicInput& input,
+                              const LearnOptions& options) {
+  std::vector<Step> cycle;
+  for (const SymbolicStep& step : input.steps) {
+    cycle.push_back({step.rule.bytes(stream[input.reference].size), step.planned ? 0 : kUnplanned,
+                     step.site, step.alignment_log2, step.lifetime, step.elastic});
+  }
+  const dsa::Problem problem = problem_of(cycle);
+  double seconds = 0;
+  const std::optional<dsa::Plan> plan = plan_within(problem, options, seconds);
+  Schedule* schedule =
+      plan ? symbolic_schedule(input.steps, options.least_bytes, cycle, problem, *plan) : nullptr;
+  if (schedule != nullptr) {
+    schedule->plan_seconds = seconds;
+  }
+  return schedule;
+}
+
+// True if step `i` can be planned for: the rule gives its size, and it dies within its iteration.
+bool sound(const Schedule& example, std::uint32_t i) {
+  const Step& step = example.steps[i];
+  return step.size == example.symbolic->steps[i].rule.bytes(example.steps[0].size) &&
+         (step.offset == kUnplanned ||
+          (step.lifetime != 0 && step.lifetime <= example.count - i && step.alignment_log2 < 47));
+}
+
+const Schedule* restore_symbolic(const Schedule& example) {
+  dsa::Plan plan;
+  for (std::uint32_t i = 0; i < example.count; ++i) {
+    const Step& step = example.steps[i];
+    if (!sound(example, i)) {
+      return nullptr;
+    }
+    if (step.offset != kUnplanned) {
+      const std::uint64_t bytes = whole_granules(static_cast<dsa::Bytes>(step.size));
+      plan.offsets.push_back(static_cast<dsa::Offset>(step.offset));
+      plan.height = std::max(plan.height, static_cast<dsa::Bytes>(step.offset + bytes));
+    }
+  }
+  const std::span<const Step> cycle(example.steps, example.count);
+  const dsa::Problem problem = problem_of(cycle);
+  const SymbolicPlan& rules = *example.symbolic;
+  return dsa::validate(problem, plan)
+             ? symbolic_schedule({rules.steps, rules.count}, rules.least, cycle, problem, plan)
+             : nullptr;
 }
 
 // True if every planned step tells how long it lives.
@@ -232,6 +271,14 @@ const Schedule* learn_symbolic(const RecursionGuard&, std::span<const Allocation
     return plan_symbolic(stream, *input, options);
   } catch (...) {
     return nullptr;  // no memory for learning: the program goes on without a schedule
+  }
+}
+
+const Schedule* restore(const RecursionGuard&, const Schedule& example) noexcept {
+  try {
+    return restore_symbolic(example);
+  } catch (...) {
+    return nullptr;  // no memory for it: the program learns anew
   }
 }
 

@@ -35,6 +35,12 @@ const Schedule* learn(const RecursionGuard&, std::span<const Allocation> stream,
 const Schedule* learn_symbolic(const RecursionGuard&, std::span<const Allocation> stream,
                                const LearnOptions& options, Period* period = nullptr) noexcept;
 
+// The symbolic schedule that `example`, from a plan file, is an example of. Lifetimes and offsets
+// are believed only where no two steps alive at once overlap, sizes where the rules give them;
+// which step lies on which, height and bound are made anew. nullptr if it is refused, or no memory.
+// The caller owns it, and keeps the example.
+const Schedule* restore(const RecursionGuard&, const Schedule& example) noexcept;
+
 // The same steps placed lower than in `schedule` after a search of at most `seconds`, or nullptr:
 // it is at the bound, none was found, a lifetime is unknown, the plan is symbolic, no memory. The
 // caller owns it.

@@ -2,17 +2,21 @@
 // that what lies behind the checksum is reached as well.
 //
 // Whatever the file: either no plan and a reason, or plans that a server can follow (each step
-// inside the slab, on a granule), which are the same when they are saved and loaded once more.
+// inside the slab, on a granule), which are the same when they are saved and loaded once more; and
+// symbolic plans are refused, or keep blocks apart in every shape.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "src/io/plan_file.h"
+#include "src/learn/learn.h"
+#include "src/serve/shape.h"
 #include "tests/fuzz/require.h"
 
 #define XXH_INLINE_ALL
@@ -36,6 +40,32 @@ void check(const memo::SavedPlan& plan) {
   }
 }
 
+// Whatever the file said: a symbolic plan that is accepted keeps blocks alive together apart, in
+// every shape.
+void check_shapes(const memo::SymbolicPlan& plan) {
+  static memo::Shape shape;
+  require(shape.open(plan));
+  for (const std::uint64_t first : {1ULL, 65'536ULL, 1'000'000ULL, 1ULL << 40, ~0ULL}) {
+    if (!shape.lay_out(first, kMostHeight)) {
+      continue;
+    }
+    const memo::Schedule& laid = *shape.schedule();
+    const std::span<const memo::Step> steps(laid.steps, laid.count);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (steps[i].offset == memo::kUnplanned) {
+        continue;
+      }
+      require(steps[i].offset % memo::kGranule == 0 &&
+              steps[i].offset + steps[i].size <= laid.height && laid.height <= kMostHeight);
+      for (std::size_t j = i + 1; laid.count == plan.count && j < i + steps[i].lifetime; ++j) {
+        require(steps[j].offset == memo::kUnplanned ||
+                steps[i].offset + steps[i].size <= steps[j].offset ||
+                steps[j].offset + steps[j].size <= steps[i].offset);
+      }
+    }
+  }
+}
+
 std::string contents(const std::string& path) {
   std::string result(1 << 20, '\0');
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -50,7 +80,7 @@ std::string contents(const std::string& path) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string bytes(reinterpret_cast<const char*>(data), size);
   if (size > kHeader && (data[0] & 1) != 0) {
-    const std::uint32_t version = 1;
+    const std::uint32_t version = 2;
     const std::uint64_t sum = XXH3_64bits(bytes.data() + kHeader, size - kHeader);
     std::memcpy(bytes.data(), "MEMOPLAN", 8);
     std::memcpy(bytes.data() + 8, &version, sizeof version);
@@ -67,6 +97,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(count <= kMostPlans && (count == 0 || problem.empty()));
   for (std::uint32_t i = 0; i < count; ++i) {
     check(plans[i]);
+    if (plans[i].schedule->symbolic != nullptr) {
+      const memo::Schedule* restored = memo::restore(guard, *plans[i].schedule);
+      if (restored != nullptr) {
+        check_shapes(*restored->symbolic);
+        memo::discard(restored);
+      }
+    }
   }
   if (count > 0) {
     static const std::string path = "/tmp/memomalloc_fuzz." + std::to_string(getpid());
@@ -77,8 +114,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(memo::save_plans(guard, path.c_str(), {again, count}) && contents(path) == saved);
     unlink(path.c_str());
     for (std::uint32_t i = 0; i < count; ++i) {
-      std::free(const_cast<memo::Schedule*>(plans[i].schedule));
-      std::free(const_cast<memo::Schedule*>(again[i].schedule));
+      memo::free_plan(plans[i].schedule);
+      memo::free_plan(again[i].schedule);
     }
   }
   return 0;

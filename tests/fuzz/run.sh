@@ -24,6 +24,15 @@ printf 'id,lower,upper,size,alignment,gaps,offset\na,-3,9,64,16,-2-0 4-5,32\nb,1
   >$out/corpus/planner_csv/all_columns.csv
 printf 'MEMOMALLOC_THRESHOLD=64K\0MEMOMALLOC_STATS_FILE=/tmp/%%p.%%h\0MEMOMALLOC_PLAN_TIME=20\0MEMOMALLOC_EXE=a:b' \
   >$out/corpus/options/some
+# A symbolic plan of 16 blocks, whose header the target makes right.
+python3 - >$out/corpus/plan_file/symbolic <<'END'
+import struct, sys
+steps = [(65536 * (i % 3 + 1), 2**20 * (i % 4), i, 6) for i in range(16)]
+rules = [(0.0, 1.0 + i % 3, 0.0, 0.0, 0.0, min(4, 16 - i), 0) for i in range(16)]
+sys.stdout.buffer.write(
+    struct.pack("<8sII16sQ", b"MEMOPLAN", 2, 1, b"seed", 0) + struct.pack("<QQIIQ", 2**22, 2**19, 16, 16, 65536)
+    + b"".join(struct.pack("<4Q", *step) for step in steps) + b"".join(struct.pack("<5d2I", *rule) for rule in rules))
+END
 # Iterations of ten blocks, freed in order, repeated as often as a lane needs to serve them.
 printf '\047\0\001\0\001\0\0\021\0\0\041\0\0\061\0\0\101\0\0\121\0\0\141\0\0\161\0\0\201\0\004\0\0\004\0\0\004\0\0' \
   >$out/corpus/engine/loop

@@ -10,6 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "src/learn/learn.h"
+#include "src/serve/shape.h"
+#include "src/serve/symbolic.h"
 #include "tests/support/process.h"
 
 #define XXH_INLINE_ALL
@@ -31,12 +34,24 @@ class Fixture {
       std::vector<Step>& steps = steps_[plan];
       for (std::uint64_t i = 0; i < 5 + plan; ++i) {
         steps.push_back({70'000 + i * 4096, i * 32 * kGranule, 0xABCDEF00 + i, 6});
+        if (plan == 1) {  // symbolic: each step is i * 4096 bytes larger than the first
+          steps.back().lifetime = static_cast<std::uint32_t>(6 - i);
+          steps.back().elastic = i == 3;
+          rules_.push_back({.rule = {70'000 + static_cast<double>(i) * 4096, 1, 0, 70'000, 0},
+                            .site = 0xABCDEF00 + i,
+                            .lifetime = steps.back().lifetime,
+                            .alignment_log2 = 6,
+                            .elastic = i == 3,
+                            .planned = i < 5});
+        }
       }
       steps.back().offset = kUnplanned;
       schedules_[plan] = {steps.data(), static_cast<std::uint32_t>(steps.size()),
                           (200 + plan) * kGranule, 1000 + plan, 0};
       saved_[plan] = {&schedules_[plan], static_cast<std::uint32_t>(steps.size() - plan)};
     }
+    symbolic_ = {rules_.data(), static_cast<std::uint32_t>(rules_.size()), nullptr, 0, 65'536};
+    schedules_[1].symbolic = &symbolic_;
     REQUIRE(save_plans(guard_, path_.c_str(), saved_));
     good_ = read_file(path_);
   }
@@ -49,7 +64,7 @@ class Fixture {
     Loaded& operator=(const Loaded&) = delete;
     ~Loaded() {
       for (const SavedPlan& plan : plans) {
-        std::free(const_cast<Schedule*>(plan.schedule));
+        free_plan(plan.schedule);
       }
     }
   };
@@ -80,6 +95,8 @@ class Fixture {
   std::string path_ = folder_.file("plans");
   RecursionGuard guard_;
   std::vector<Step> steps_[2];
+  std::vector<SymbolicStep> rules_;
+  SymbolicPlan symbolic_;
   Schedule schedules_[2];
   SavedPlan saved_[2];
   std::string good_;
@@ -103,6 +120,87 @@ TEST_CASE_METHOD(Fixture, "plan file: what is saved is loaded", "[io]") {
       CHECK(schedule.steps[i].alignment_log2 == steps_[plan][i].alignment_log2);
     }
   }
+  CHECK(loaded.plans[0].schedule->symbolic == nullptr);
+  const SymbolicPlan* symbolic = loaded.plans[1].schedule->symbolic;
+  REQUIRE(symbolic != nullptr);
+  REQUIRE(symbolic->count == rules_.size());
+  CHECK(symbolic->least == symbolic_.least);
+  CHECK(symbolic->support_count == 0);
+  for (std::uint32_t i = 0; i < symbolic->count; ++i) {
+    const SymbolicStep& step = symbolic->steps[i];
+    for (const std::uint64_t first : {70'000UL, 90'000UL, 200'000UL}) {
+      CHECK(step.rule.bytes(first) == rules_[i].rule.bytes(first));
+    }
+    CHECK(step.site == rules_[i].site);
+    CHECK(step.lifetime == rules_[i].lifetime);
+    CHECK(step.alignment_log2 == rules_[i].alignment_log2);
+    CHECK(step.elastic == rules_[i].elastic);
+    CHECK(step.planned == rules_[i].planned);
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "plan file: a symbolic plan is made anew from what was loaded", "[io]") {
+  Loaded loaded;
+  load(good_, loaded);
+  REQUIRE(loaded.plans.size() == 2);
+  const Schedule* restored = restore(guard_, *loaded.plans[1].schedule);
+  REQUIRE(restored != nullptr);
+  REQUIRE(restored->symbolic != nullptr);
+  CHECK(restored->symbolic->support_count == 4);  // five planned blocks, each on the one before
+  CHECK(restored->height == (4 * 32 + 22) * kGranule);
+  CHECK(restored->lower_bound == (18 + 19 + 20 + 21 + 22) * kGranule);
+  discard(restored);
+}
+
+TEST_CASE_METHOD(Fixture, "plan file: a symbolic plan that contradicts itself is not restored",
+                 "[io]") {
+  const auto refused = [&](const auto& falsify) {
+    Schedule example = schedules_[1];
+    std::vector<Step> steps = steps_[1];
+    std::vector<SymbolicStep> rules = rules_;
+    SymbolicPlan symbolic = symbolic_;
+    symbolic.steps = rules.data();
+    example.steps = steps.data();
+    example.symbolic = &symbolic;
+    falsify(steps, rules);
+    const Schedule* restored = restore(guard_, example);
+    discard(restored);
+    return restored == nullptr;
+  };
+  using Steps = std::vector<Step>;
+  using Rules = std::vector<SymbolicStep>;
+  CHECK_FALSE(refused([](Steps&, Rules&) {}));
+  CHECK(refused([](Steps& steps, Rules&) { steps[2].offset = steps[1].offset; }));  // overlaps
+  CHECK(refused([](Steps& steps, Rules&) { steps[2].offset = steps[1].offset + kGranule; }));
+  CHECK(refused([](Steps& steps, Rules&) { steps[2].offset += 1; }));          // on no granule
+  CHECK(refused([](Steps& steps, Rules&) { steps[2].offset = 1ULL << 63; }));  // a negative one
+  CHECK(refused([](Steps& steps, Rules&) { steps[4].lifetime = 0; }));         // is never alive
+  CHECK(refused([](Steps& steps, Rules&) { steps[4].lifetime = 3; }));         // into the next
+  CHECK(refused([](Steps& steps, Rules&) { steps[4].lifetime = UINT32_MAX; }));
+  CHECK(refused([](Steps& steps, Rules&) { steps[3].alignment_log2 = 63; }));
+  CHECK(refused([](Steps& steps, Rules&) { steps[3].size += 1; }));  // not the rule's
+  CHECK(refused([](Steps&, Rules& rules) { rules[0].rule.constant = 1e300; }));
+  CHECK(refused([](Steps& steps, Rules&) {
+    for (Step& step : steps) {
+      step.offset = kUnplanned;
+    }
+  }));
+}
+
+// Rules that ask for more than there is are refused by the layout, without an overflow on the way.
+TEST_CASE_METHOD(Fixture, "plan file: rules without measure are not laid out", "[io]") {
+  for (SymbolicStep& rule : rules_) {
+    rule.rule.slope = 1e8;
+    rule.rule.x0 = 70'000;
+  }
+  const Schedule* restored = restore(guard_, schedules_[1]);
+  REQUIRE(restored != nullptr);
+  Shape shape;
+  REQUIRE(shape.open(*restored->symbolic));
+  CHECK(shape.lay_out(70'000, 1ULL << 40));
+  CHECK_FALSE(shape.lay_out(71'000, 1ULL << 30));
+  CHECK_FALSE(shape.lay_out(700'000, 1ULL << 40));
+  discard(restored);
 }
 
 TEST_CASE_METHOD(Fixture, "plan file: no file is no problem, and room is kept to", "[io]") {
@@ -161,7 +259,7 @@ TEST_CASE_METHOD(Fixture, "plan file: plans that make no sense are refused", "[i
     std::memcpy(bytes.data() + kHeader + at, &value, size);
     return refusal(sealed(bytes));
   };
-  const std::size_t step = 24;
+  const std::size_t step = 32;
   CHECK_FALSE(with(0, 4097, 8).empty());                   // the height is no multiple of a granule
   CHECK_FALSE(with(0, 0, 8).empty());                      // nor high enough for its steps
   CHECK_FALSE(with(16, 0, 4).empty());                     // no steps
@@ -173,6 +271,11 @@ TEST_CASE_METHOD(Fixture, "plan file: plans that make no sense are refused", "[i
   CHECK_FALSE(with(step + 8, 17, 8).empty());              // at no granule's start
   CHECK_FALSE(with(step + 8, 200 * kGranule, 8).empty());  // at the slab's end
   CHECK_FALSE(with(step + 24, 64, 8).empty());             // aligned to 2^64
+  const std::size_t rule = step + 5 * 32 + 32 + 6 * 32;    // behind the second plan's steps
+  const std::uint64_t no_number = 0x7FF8'0000'0000'0000;
+  CHECK_FALSE(with(rule, no_number, 8).empty());
+  CHECK_FALSE(with(rule + 44, 2, 4).empty());  // elastic: neither no nor yes
+  CHECK_FALSE(with(24, 65'536, 8).empty());    // rules that are not there
   Loaded loaded;
   load(good_, loaded, 100 * kGranule);
   CHECK(loaded.plans.empty());  // over the limit

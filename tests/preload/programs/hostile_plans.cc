@@ -16,9 +16,9 @@
 namespace {
 
 // The layout of src/io/plan_file.cc: a header of 40 bytes with the checksum at its end, and then
-// for each plan a header of 24 bytes (height first, number of steps at 16) and steps of 32 (offset
+// for each plan a header of 32 bytes (height first, number of steps at 16) and steps of 32 (offset
 // at 8, the logarithm of the alignment at 24).
-constexpr std::size_t kFileHeader = 40, kChecksum = 32, kPlanHeader = 24, kStep = 32;
+constexpr std::size_t kFileHeader = 40, kChecksum = 32, kPlanHeader = 32, kStep = 32;
 constexpr std::uint64_t kPage = 4096;
 
 template <typename Value>

@@ -1,0 +1,143 @@
+// See plan_records.h. Cold.
+#include "src/io/plan_records.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include "src/serve/symbolic.h"
+
+namespace memo {
+namespace {
+
+// Little-endian and without padding, as every supported machine has it in memory.
+struct PlanHeader {
+  std::uint64_t height;
+  std::uint64_t lower_bound;
+  std::uint32_t count;
+  std::uint32_t iteration;
+  std::uint64_t least;  // of a symbolic plan, whose rules follow the steps; else 0
+};
+struct StepRecord {
+  std::uint64_t size;
+  std::uint64_t offset;
+  std::uint64_t site;
+  std::uint64_t alignment_log2;
+};
+struct RuleRecord {
+  SizeRule rule;
+  std::uint32_t lifetime;
+  std::uint32_t elastic;
+};
+static_assert(sizeof(PlanHeader) == 32 && sizeof(StepRecord) == 32 && sizeof(RuleRecord) == 48);
+
+struct FreePlan {
+  void operator()(Schedule* schedule) const { free_plan(schedule); }
+};
+
+// A schedule's steps, or a symbolic plan's, lie behind it in one piece of malloc's memory.
+template <typename Owner, typename Element>
+Owner* new_piece(std::uint32_t count) {
+  static_assert(sizeof(Owner) % alignof(Element) == 0);
+  auto* memory = static_cast<char*>(std::malloc(sizeof(Owner) + count * sizeof(Element)));
+  if (memory == nullptr) {
+    throw std::bad_alloc();
+  }
+  auto* elements = reinterpret_cast<Element*>(memory + sizeof(Owner));
+  std::uninitialized_default_construct_n(elements, count);
+  Owner* owner = new (memory) Owner;
+  owner->steps = elements;
+  owner->count = count;
+  return owner;
+}
+
+// A step that the server could follow; whether it is right, only serving tells.
+bool sound(const StepRecord& step, std::uint64_t height) {
+  if (step.size == 0 || step.alignment_log2 > 63) {
+    return false;
+  }
+  return step.offset == kUnplanned ||
+         (step.offset % kGranule == 0 && step.offset < height && step.size <= height - step.offset);
+}
+
+bool sound(const RuleRecord& record) {
+  const SizeRule& rule = record.rule;
+  return std::isfinite(rule.constant) && std::isfinite(rule.slope) && std::isfinite(rule.curve) &&
+         std::isfinite(rule.x0) && std::isfinite(rule.x1) && record.elastic <= 1;
+}
+
+bool read_steps(Reader& reader, Schedule& schedule) {
+  auto* steps = const_cast<Step*>(schedule.steps);
+  for (std::uint32_t i = 0; i < schedule.count; ++i) {
+    StepRecord record{};
+    if (!reader.read(record) || !sound(record, schedule.height)) {
+      return false;
+    }
+    steps[i] = {record.size, record.offset, record.site,
+                static_cast<std::uint8_t>(record.alignment_log2), 0};
+  }
+  return true;
+}
+
+bool read_rules(Reader& reader, Schedule& schedule, std::uint64_t least) {
+  auto* plan = new_piece<SymbolicPlan, SymbolicStep>(schedule.count);
+  schedule.symbolic = plan;
+  plan->least = least;
+  auto* steps = const_cast<Step*>(schedule.steps);
+  auto* rules = const_cast<SymbolicStep*>(plan->steps);
+  for (std::uint32_t i = 0; i < schedule.count; ++i) {
+    RuleRecord record{};
+    if (!reader.read(record) || !sound(record)) {
+      return false;
+    }
+    steps[i].lifetime = record.lifetime;
+    steps[i].elastic = record.elastic != 0;
+    rules[i] = {record.rule,      steps[i].site,
+                record.lifetime,  steps[i].alignment_log2,
+                steps[i].elastic, steps[i].offset != kUnplanned};
+  }
+  return true;
+}
+
+}  // namespace
+
+void append_plan(std::vector<char>& bytes, const SavedPlan& plan) {
+  const Schedule& schedule = *plan.schedule;
+  const SymbolicPlan* symbolic = schedule.symbolic;
+  append(bytes, PlanHeader{schedule.height, schedule.lower_bound, schedule.count, plan.iteration,
+                           symbolic != nullptr ? symbolic->least : 0});
+  for (std::uint32_t i = 0; i < schedule.count; ++i) {
+    const Step& step = schedule.steps[i];
+    append(bytes, StepRecord{step.size, step.offset, step.site, step.alignment_log2});
+  }
+  for (std::uint32_t i = 0; symbolic != nullptr && i < symbolic->count; ++i) {
+    const SymbolicStep& step = symbolic->steps[i];
+    append(bytes, RuleRecord{step.rule, step.lifetime, step.elastic ? 1U : 0U});
+  }
+}
+
+bool read_plan(Reader& reader, std::uint64_t most_height, SavedPlan& plan) {
+  PlanHeader header{};
+  if (!reader.read(header) || header.count == 0 || header.iteration == 0 ||
+      header.iteration > header.count || header.height > most_height ||
+      header.height % kGranule != 0) {
+    return false;
+  }
+  const std::size_t each = sizeof(StepRecord) + (header.least != 0 ? sizeof(RuleRecord) : 0);
+  if (header.count > reader.left() / each) {
+    return false;
+  }
+  std::unique_ptr<Schedule, FreePlan> schedule(new_piece<Schedule, Step>(header.count));
+  schedule->height = header.height;
+  schedule->lower_bound = header.lower_bound;
+  schedule->lowest = true;  // without all lifetimes no lower one can be searched for
+  if (!read_steps(reader, *schedule) ||
+      (header.least != 0 && !read_rules(reader, *schedule, header.least))) {
+    return false;
+  }
+  plan = {schedule.release(), header.iteration};
+  return true;
+}
+
+}  // namespace memo

@@ -1,0 +1,87 @@
+"""Plan files from one process to the next: what was learned is served at once, also where sizes change, and
+processes that load and save one file at the same time leave it whole."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from support import COMMAND, memomalloc
+
+# Sizes that repeat: 13 blocks, at most two at a time.
+FIXED = """
+for _ in range({rounds}):
+    for size in range(100000, 1000000, 70000):
+        block = bytearray(size)
+    del block
+"""
+
+# Sizes that follow from the iteration's first one. Each call has a line, so a call stack, of its own.
+CHANGING = "import random\nrandom.seed({seed})\ndef iterate(tokens):\n" + "".join(
+    f"    block{i} = bytearray({size})\n" + (f"    del block{i - 2}\n" if i >= 2 else "")
+    for i, size in enumerate(["3072 * tokens", "96 * tokens * tokens", "12288 * tokens", "3072 * tokens"] * 6)
+) + "for _ in range({rounds}):\n    iterate(random.randint(30, 330))\n"
+
+
+class PlanFile(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.plan = self.folder / "plan"
+
+    def run_with_plan(self, program):
+        """The statistics of a process that loads and saves the plan file."""
+        process = memomalloc("run", "--plan-file", self.plan, "--stats-file", self.folder / "stats.json", "--",
+                             sys.executable, "-c", program)
+        self.assertEqual((0, "", ""), (process.returncode, process.stdout, process.stderr))
+        return json.loads((self.folder / "stats.json").read_text())
+
+    def test_the_next_process_is_served_from_its_first_iteration(self):
+        first = self.run_with_plan(FIXED.format(rounds=300))
+        self.assertEqual((1, 0), (first["plans"], first["plans_loaded"]))
+        second = self.run_with_plan(FIXED.format(rounds=4))
+        self.assertEqual((0, 1), (second["plans"], second["plans_loaded"]))
+        self.assertGreaterEqual(second["iterations"], 3)
+        self.assertLess(second["learned_allocations"], 13)
+
+    def test_shapes_that_no_process_has_seen_are_served_by_a_symbolic_plan(self):
+        # Without call stacks there is no symbolic plan; a trace's stacks tell whether there are any.
+        trace = self.folder / "trace.csv"
+        memomalloc("run", "--trace-file", trace, "--", sys.executable, "-c", FIXED.format(rounds=2))
+        if all(line.endswith((",0", ",")) for line in trace.read_text().splitlines() if line.startswith("malloc")):
+            self.skipTest("skipped: libunwind is not installed")
+        first = self.run_with_plan(CHANGING.format(seed=1, rounds=300))
+        self.assertGreater(first["symbolic_calls"], 0)
+        second = self.run_with_plan(CHANGING.format(seed=2, rounds=20))
+        self.assertEqual(0, second["plans"])
+        self.assertGreaterEqual(second["plans_loaded"], 1)
+        self.assertGreater(second["shapes"], 10)
+        self.assertGreaterEqual(second["iterations"], 15)
+        self.assertLess(second["learned_allocations"], 100)
+
+    def test_a_symbolic_plan_is_told(self):
+        command = ("doctor", "--", "env", f"MEMOMALLOC_PLAN_FILE={self.plan}", sys.executable, "-c")
+        first = memomalloc(*command, CHANGING.format(seed=1, rounds=300)).stdout
+        if "plan for changing shapes" not in first:
+            self.skipTest("skipped: libunwind is not installed")
+        self.assertRegex(first, r"plan for changing shapes: \d+ calls, laid out \d+ times")
+        self.assertIn("of them from the plan file", memomalloc(*command, CHANGING.format(seed=2, rounds=50)).stdout)
+
+    def test_processes_at_once_leave_a_whole_file(self):
+        environment = os.environ | {"MEMOMALLOC_PLAN_FILE": str(self.plan)}
+        for _ in range(3):
+            running = [subprocess.Popen([COMMAND, "run", "--", sys.executable, "-c", program.format(seed=i, rounds=300)],
+                                        env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                       for i, program in enumerate((FIXED, CHANGING) * 4)]
+            for process in running:
+                self.assertEqual(("", None), process.communicate(timeout=100))
+                self.assertEqual(0, process.returncode)
+            self.assertEqual([self.plan], list(self.folder.iterdir()))  # no temporary file is left
+            self.assertGreater(self.run_with_plan(FIXED.format(rounds=2))["plans_loaded"], 0)
+            (self.folder / "stats.json").unlink()
+
+
+if __name__ == "__main__":
+    unittest.main()
