@@ -8,6 +8,7 @@
 #include <queue>
 
 #include "scheduler/closure.h"
+#include "scheduler/linearize.h"
 #include "scheduler/strategies.h"
 
 namespace schedule {
@@ -256,7 +257,9 @@ bool search_downsets(const Problem& problem, Incumbent& incumbent, const Downset
 }
 
 void run_downsets(Search& search) {
-  search_downsets(search.problem, search.incumbent, {search.deadline}, "downsets");
+  Problem linear = search.problem;
+  linearize_trees(linear);
+  search_downsets(linear, search.incumbent, {search.deadline}, "downsets");
 }
 
 }  // namespace schedule

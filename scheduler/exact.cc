@@ -7,6 +7,7 @@
 #include "scheduler/divide.h"
 #include "scheduler/downsets.h"
 #include "scheduler/eager.h"
+#include "scheduler/linearize.h"
 #include "scheduler/part.h"
 
 namespace schedule {
@@ -50,7 +51,8 @@ void solve_parts(Search& search) {
     }
     const Deadline deadline = search.deadline.within(search.deadline.seconds_left() *
                                                      std::max(kShareOfPart, 1 / parts_left));
-    const Problem part = parts.cut(order, begin, end);
+    Problem part = parts.cut(order, begin, end);
+    linearize_trees(part);
     bound = std::max(bound, solve_part(search, deadline, part, order, begin));
     begin = end;
   }

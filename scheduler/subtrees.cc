@@ -2,10 +2,12 @@
 // whose peak is far above what it leaves behind goes first, while little else is alive. On trees
 // this is the best order that finishes each subtree before it begins another.
 // Source: Liu 1986, "On the storage requirement in the out-of-core multifrontal method", best
-// postorder; Sethi and Ullman 1970 for unit sizes.
+// postorder; Sethi and Ullman 1970 for unit sizes. Then the same with trees in their best order of
+// all (linearize.h).
 #include <algorithm>
 
 #include "scheduler/eager.h"
+#include "scheduler/linearize.h"
 #include "scheduler/strategies.h"
 
 namespace schedule {
@@ -30,7 +32,9 @@ class Postorder {
  public:
   explicit Postorder(const Problem& problem)
       : problem_(problem), subtrees_(at(problem.nodes())), before_(at(problem.nodes())) {
-    for (NodeId n = 0; n < problem.nodes(); ++n) {  // given orders can be run: ancestors come first
+    // In the given order ancestors come first. Where a tree's own order has been added, some do
+    // not, and count as nothing: a worse guess.
+    for (NodeId n = 0; n < problem.nodes(); ++n) {
       measure(n);
     }
   }
@@ -87,6 +91,16 @@ class Postorder {
   std::vector<std::vector<NodeId>> before_;  // per node: its predecessors, as they are entered
 };
 
+// Whether each node must follow the one before it.
+bool is_only_order(const Problem& problem, const Order& order) {
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    if (std::ranges::count(problem.preds[order[i]], order[i - 1]) == 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 void run_subtrees(Search& search) {
@@ -94,6 +108,17 @@ void run_subtrees(Search& search) {
   search.incumbent.offer(order, peak_of(search.problem, order), "subtrees");
   const Order settled = settle(search.problem, order, search.deadline);
   search.incumbent.offer(settled, peak_of(search.problem, settled), "subtrees");
+  if (search.over()) {
+    return;
+  }
+  Problem linear = search.problem;
+  linearize_trees(linear);
+  const Order trees = Postorder(linear).run();
+  const Bytes peak = peak_of(search.problem, trees);
+  search.incumbent.offer(trees, peak, "subtrees");
+  if (is_only_order(linear, trees)) {
+    search.incumbent.raise_bound(peak);
+  }
 }
 
 }  // namespace schedule

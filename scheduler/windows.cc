@@ -8,6 +8,7 @@
 
 #include "scheduler/downsets.h"
 #include "scheduler/eager.h"
+#include "scheduler/linearize.h"
 #include "scheduler/part.h"
 #include "scheduler/strategies.h"
 
@@ -75,7 +76,8 @@ class Sweep {
     for (const std::size_t lead : leads) {
       const std::size_t begin = std::max(parts_.position(), position - std::min(position, lead));
       const std::size_t end = std::min(order_.size(), begin + length_.nodes);
-      const Problem part = parts_.cut(order_, begin, end);
+      Problem part = parts_.cut(order_, begin, end);
+      linearize_trees(part);
       Incumbent incumbent(part, given_order(part));
       incumbent.raise_bound(goal);  // below that, nothing need be improved
       search_downsets(part, incumbent, {search_.deadline.within(length_.seconds), length_.bytes},

@@ -93,6 +93,26 @@ TEST_CASE("schedule: every strategy against all orders of small graphs", "[sched
   }
 }
 
+TEST_CASE("schedule: forests against all their orders", "[schedule][property]") {
+  for (std::uint64_t seed = 1; seed <= 3 * kBruteForced; ++seed) {
+    CAPTURE(seed);
+    const Graph graph = test::random_graph(seed, {.nodes = 4 + static_cast<int>(seed % 3),
+                                                  .most_bytes = 8,
+                                                  .extras = seed % 4 == 0,
+                                                  .forest = true});
+    const Bytes best = AllOrders(graph, false).best();
+    for (const char* name : {"subtrees", "downsets", "windows", "portfolio"}) {
+      const Outcome outcome = schedule(graph, name, {});
+      CAPTURE(name);
+      REQUIRE(validate(graph, outcome.order).peak == outcome.peak);
+      REQUIRE(outcome.lower_bound <= best);
+      REQUIRE(outcome.peak >= best);
+      REQUIRE((!outcome.optimal || outcome.peak == best));
+      REQUIRE((name != std::string_view("portfolio") || outcome.optimal));
+    }
+  }
+}
+
 TEST_CASE("schedule: every strategy on larger random graphs", "[schedule][property]") {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const bool coalesce = seed % 2 == 0;

@@ -12,7 +12,8 @@ namespace schedule::test {
 struct Shape {
   int nodes = 8;
   int most_bytes = 20;
-  bool extras = true;  // weights, views, overwrites, control edges, workspaces, several outputs
+  bool extras = true;   // weights, views, overwrites, control edges, workspaces, several outputs
+  bool forest = false;  // each result is read at most once
 };
 
 inline Graph random_graph(std::uint64_t seed, const Shape& shape = {}) {
@@ -32,14 +33,17 @@ inline Graph random_graph(std::uint64_t seed, const Shape& shape = {}) {
   };
   add_tensor(TensorKind::kInput);
   add_tensor(TensorKind::kWeight);
+  std::vector<bool> read(static_cast<std::size_t>(3 * shape.nodes + 2));
   for (int n = 0; n < shape.nodes; ++n) {
     Node node;
     node.name = std::string("n").append(std::to_string(n));
     const auto made = static_cast<int>(graph.tensors.size());
     for (int i = below(3) + (n > 0 ? 1 : 0); i > 0; --i) {
       const auto t = static_cast<TensorId>(std::max(0, made - 1 - below(7)));
-      if (std::ranges::count(node.inputs, t) == 0) {
+      if (std::ranges::count(node.inputs, t) == 0 &&
+          !(shape.forest && read[static_cast<std::size_t>(t)])) {
         node.inputs.push_back(t);
+        read[static_cast<std::size_t>(t)] = true;
       }
     }
     for (int o = shape.extras && below(4) == 0 ? 2 : 1; o > 0; --o) {
