@@ -94,14 +94,12 @@ def main(argv=None):
     parser.add_argument("--limit", type=int, default=1024, help="MiB resident (%(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="(%(default)s)")
     parser.add_argument("--iterations", type=int, default=8, help="of each run (%(default)s)")
-    parser.add_argument("--tasks", default=",".join(TASKS), help="comma between them (%(default)s)")
-    parser.add_argument("--allocators", default=",".join(allocators.BY_NAME), help="(%(default)s)")
+    parser.add_argument("--tasks", type=runner.names(TASKS, "task"), default=list(TASKS),
+                        help=f"comma between them ({','.join(TASKS)})")
+    parser.add_argument("--allocators", type=runner.names(allocators.BY_NAME, "allocator"),
+                        default=list(allocators.BY_NAME), help="(all that are installed)")
     runner.add_options(parser)
     arguments = parser.parse_args(argv)
-    for name, known in ((arguments.tasks, TASKS), (arguments.allocators, allocators.BY_NAME)):
-        for one in name.split(","):
-            if one not in known:
-                parser.error(f"no {one!r}; there are {', '.join(known)}")
     arguments.output.mkdir(parents=True, exist_ok=True)
     with ((arguments.output / "memory_limit.csv").open("w", newline="") as file,
           (arguments.output / "memory_limit_probes.csv").open("w", newline="") as probes_file):
@@ -109,8 +107,8 @@ def main(argv=None):
         writer.writerow(("task", "allocator", "limit_mib", "largest_batch", "peak_kib"))
         probes.writerow(("task", "allocator", "batch", "peak_kib"))
         print("| task | allocator | largest batch | its peak MiB |\n| --- | --- | --- | --- |")
-        for task in arguments.tasks.split(","):
-            for allocator in runner.chosen(arguments.allocators.split(","), arguments.library):
+        for task in arguments.tasks:
+            for allocator in runner.chosen(arguments.allocators, arguments.library):
                 def note(batch, peak, task=task, name=allocator.name):
                     probes.writerow((task, name, batch, peak or f"over {arguments.limit * 1024}"))
                     probes_file.flush()

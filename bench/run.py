@@ -27,24 +27,13 @@ GROUPS = {"all": tuple(table.BY_NAME), "suite": table.SUITE, "quick": table.QUIC
           "main": tuple(name for name in table.BY_NAME if name not in table.FRAMEWORKS)}
 
 
-def names(known, what, groups=()):
-    def parse(text):
-        chosen = groups[text] if text in groups else text.split(",")
-        for name in chosen:
-            if name not in known:
-                raise argparse.ArgumentTypeError(f"no {what} {name!r}; there are {', '.join(known)}")
-        return list(chosen)
-
-    return parse
-
-
 def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workloads", type=names(table.BY_NAME, "workload", GROUPS),
+    parser.add_argument("--workloads", type=runner.names(table.BY_NAME, "workload", GROUPS),
                         help="comma between them; all, main (without frameworks' own), suite or "
                              "quick (all, or with --quick quick)")
-    parser.add_argument("--allocators", type=names(allocators.BY_NAME, "allocator"),
+    parser.add_argument("--allocators", type=runner.names(allocators.BY_NAME, "allocator"),
                         default=list(allocators.BY_NAME),
                         help="comma between them (all that are installed)")
     parser.add_argument("--repetitions", type=int, help="(5, or with --quick 2)")
@@ -116,16 +105,9 @@ def measure_all(arguments, workloads, chosen):
 
 def draw(results, path):
     """A dot for each allocator: time and peak memory relative to default glibc."""
-    try:
-        import matplotlib
-    except ImportError:
-        print("no plot: matplotlib is not installed", file=sys.stderr)
-        return
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-
+    pyplot = runner.pyplot()
     workloads = [name for name in results.cells if "glibc" in results.cells[name]]
-    if not workloads:
+    if pyplot is None or not workloads:
         return
     figure, panels = pyplot.subplots(1, 2, sharey=True, figsize=(11, 1.5 + 0.4 * len(workloads)))
     panels_keys = ((panels[0], "p50_ms", "median time"), (panels[1], "peak_rss_kib", "peak memory"))

@@ -4,6 +4,7 @@ run.py, acceptance.py, frameworks.py and shapes.py share it, and the options tha
 Python and which build of the library.
 """
 
+import argparse
 import dataclasses
 import json
 import os
@@ -95,6 +96,30 @@ def run(workload, allocator, arguments, iterations=None, extra=()):
     figures |= {"workload": workload.name, "allocator": allocator.name,
                 "run_seconds": round(time.monotonic() - began, 1)}
     return figures | (served(stats) | {"stats": stats} if stats else {})
+
+
+def names(known, what, groups=()):
+    """A parser of options: names with commas between them, each a `what` in `known`, or a group's name."""
+    def parse(text):
+        chosen = groups[text] if text in groups else text.split(",")
+        for name in chosen:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"no {what} {name!r}; there are {', '.join(known)}")
+        return list(chosen)
+
+    return parse
+
+
+def pyplot():
+    """matplotlib.pyplot, drawing to files; None, with a word on stderr, where it is not installed."""
+    try:
+        import matplotlib
+    except ImportError:
+        print("no plot: matplotlib is not installed", file=sys.stderr)
+        return None
+    matplotlib.use("svg")
+    from matplotlib import pyplot as drawing
+    return drawing
 
 
 class Progress:

@@ -48,14 +48,9 @@ def row(figures, levels):
 
 def draw(curves, path):
     """A panel for each task, a line for each allocator."""
-    try:
-        import matplotlib
-    except ImportError:
-        print("no plot: matplotlib is not installed", file=sys.stderr)
+    pyplot = runner.pyplot()
+    if pyplot is None:
         return
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-
     tasks = list(dict.fromkeys(task for task, _ in curves))
     figure, panels = pyplot.subplots(1, len(tasks), figsize=(6.5 * len(tasks), 4.5), squeeze=False)
     for panel, task in zip(panels[0], tasks):
@@ -75,17 +70,15 @@ def draw(curves, path):
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", default=",".join(TASKS), help="comma between them (%(default)s)")
-    parser.add_argument("--allocators", default=",".join(allocators.BY_NAME), help="(%(default)s)")
+    parser.add_argument("--tasks", type=runner.names(TASKS, "task"), default=list(TASKS),
+                        help=f"comma between them ({','.join(TASKS)})")
+    parser.add_argument("--allocators", type=runner.names(allocators.BY_NAME, "allocator"),
+                        default=list(allocators.BY_NAME), help="(all that are installed)")
     parser.add_argument("--iterations", type=int, default=500, help="of each run (%(default)s)")
     runner.add_options(parser)
     arguments = parser.parse_args(argv)
-    for names, known in ((arguments.tasks, TASKS), (arguments.allocators, allocators.BY_NAME)):
-        for one in names.split(","):
-            if one not in known:
-                parser.error(f"no {one!r}; there are {', '.join(known)}")
-    chosen = runner.chosen(arguments.allocators.split(","), arguments.library)
-    tasks = [TASKS[name] for name in arguments.tasks.split(",")]
+    chosen = runner.chosen(arguments.allocators, arguments.library)
+    tasks = [TASKS[name] for name in arguments.tasks]
     arguments.output.mkdir(parents=True, exist_ok=True)
     progress, curves, failed = runner.Progress(len(tasks) * len(chosen)), {}, 0
     heading = summary.rows_table(
