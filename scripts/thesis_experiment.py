@@ -7,7 +7,8 @@ iterations to warm up and ten that count; repeats of the two are interleaved. As
 shows the ratio of jemalloc's time to ours over the batch size times the image size, with its standard
 error. The claim: 20 % less latency on average, 40 % at best. A time is the median of the ten iterations,
 which a machine with other work disturbs less than their mean. Each pair of runs stands in times.csv as soon
-as it is known; an interrupt ends the measuring and reports what is there.
+as it is known; an interrupt, SIGTERM or the end of --minutes ends the measuring and reports what is there,
+and --resume goes on from it. All configurations are measured once before any is measured again.
 
 Exit code 0 if the claim holds here, 1 if it does not.
 """
@@ -19,9 +20,11 @@ import json
 import math
 import os
 import pathlib
+import signal
 import statistics
 import subprocess
 import sys
+import time
 
 import plotting
 
@@ -30,6 +33,8 @@ NETWORKS = ("alexnet", "squeezenet1_0", "mobilenet_v2", "mnasnet1_0", "resnet18"
             "densenet121", "regnet_x_8gf", "vgg16", "fcn_resnet50")
 QUICK_NETWORKS = ("mobilenet_v2", "resnet18", "googlenet")
 ITERATIONS = 20  # the second half counts
+QUICK_MINUTES = 15
+MOST_SECONDS = 900  # of one run; VGG-16 on eight images takes a tenth of it
 ON_AVERAGE, AT_BEST = 0.20, 0.40
 JEMALLOC = {"LD_PRELOAD": "libjemalloc.so.2", "MALLOC_CONF": "oversize_threshold:1048576"}
 OURS = {"LD_PRELOAD": str(ROOT / "build/libmemomalloc.so")}
@@ -38,18 +43,23 @@ OURS = {"LD_PRELOAD": str(ROOT / "build/libmemomalloc.so")}
 def parse():
     cores = os.cpu_count() or 1
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help=f"{', '.join(QUICK_NETWORKS)}; 1 thread; 2 repeats: some ten minutes")
+    parser.add_argument("--quick", action="store_true", help=f"{', '.join(QUICK_NETWORKS)}; 1 thread; 2 repeats; "
+                        f"--minutes {QUICK_MINUTES}")
     parser.add_argument("--networks", nargs="+", metavar="NAME", help=f"instead of {', '.join(NETWORKS)}")
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 4, 8])
     parser.add_argument("--sizes", nargs="+", type=int, default=[128, 256])
     parser.add_argument("--threads", nargs="+", type=int, help=f"default: {sorted({1, cores})}")
     parser.add_argument("--repeats", type=int, help="default: 10")
+    parser.add_argument("--minutes", type=float, help="begin no pair of runs after so long (default: no limit)")
+    parser.add_argument("--resume", action="store_true", help="keep the pairs that times.csv in the folder has")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/thesis", metavar="FOLDER",
                         help="for times.csv and the figures (build/thesis)")
     arguments = parser.parse_args()
     arguments.networks = arguments.networks or list(QUICK_NETWORKS if arguments.quick else NETWORKS)
     arguments.threads = arguments.threads or ([1] if arguments.quick else sorted({1, cores}))
     arguments.repeats = arguments.repeats or (2 if arguments.quick else 10)
+    if arguments.minutes is None:
+        arguments.minutes = QUICK_MINUTES if arguments.quick else math.inf
     return arguments
 
 
@@ -58,7 +68,12 @@ def measure(changes, network, batch, size, threads):
     command = [sys.executable, "scripts/infer.py", "--json", "--iterations", str(ITERATIONS), "--model", network,
                "--batch", str(batch), "--size", str(size), "--threads", str(threads)]
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("MEMOMALLOC_", "MALLOC_"))}
-    process = subprocess.run(command, cwd=ROOT, env=clean | changes, capture_output=True, text=True)
+    try:
+        process = subprocess.run(command, cwd=ROOT, env=clean | changes, capture_output=True, text=True,
+                                 timeout=MOST_SECONDS)
+    except subprocess.TimeoutExpired:
+        print(f"\n{network}, batch {batch}, {size} pixels: left out, not done after {MOST_SECONDS} s", file=sys.stderr)
+        return None
     if process.returncode != 0 or "cannot be preloaded" in process.stderr:
         print(f"\n{network}, batch {batch}, {size} pixels: left out, exit code {process.returncode}: "
               f"{process.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
@@ -69,36 +84,55 @@ def measure(changes, network, batch, size, threads):
 COLUMNS = ("network", "batch", "size", "threads", "repeat", "jemalloc_ms", "ours_ms")
 
 
-def run(arguments):
-    """A row of COLUMNS for each pair of runs, as it becomes known."""
+def run(arguments, known):
+    """A row of COLUMNS for each pair of runs that is not in `known`, until the time is up."""
     cases = list(itertools.product(range(arguments.repeats), arguments.networks, arguments.batches,
                                    arguments.sizes, arguments.threads))
-    for number, (repeat, network, batch, size, threads) in enumerate(cases, 1):
+    done = {(repeat, *case) for *case, repeat, _jemalloc, _ours in known}
+    begin = time.monotonic()
+    for number, (repeat, *case) in enumerate(cases, 1):
+        if (repeat, *case) in done:
+            continue
+        if time.monotonic() - begin > 60 * arguments.minutes:
+            print(f"\nthe time is up after {number - 1} of {len(cases)} pairs; --resume goes on", file=sys.stderr)
+            return
         if sys.stderr.isatty():
-            print(f"\r\033[K{number}/{len(cases)} {network} batch {batch} {size} pixels", end="", file=sys.stderr)
+            print(f"\r\033[K{number}/{len(cases)} {case[0]} batch {case[1]} {case[2]} pixels", end="", file=sys.stderr)
         pair = {}
         for name, changes in sorted({"jemalloc": JEMALLOC, "ours": OURS}.items(), reverse=repeat % 2 == 1):
-            pair[name] = measure(changes, network, batch, size, threads)
+            pair[name] = measure(changes, *case)
         if None not in pair.values():
-            yield network, batch, size, threads, repeat, pair["jemalloc"], pair["ours"]
+            yield *case, repeat, pair["jemalloc"], pair["ours"]
     if sys.stderr.isatty():
         print(file=sys.stderr)
 
 
-def record(rows, path):
-    """The rows as a list, written to `path` one by one."""
-    known = []
+def earlier(path):
+    """The rows that an interrupted experiment left, but for one that was cut."""
+    if not path.exists():
+        return []
+    types = (str, int, int, int, int, float, float)
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *rows = list(csv.reader(file)) or [()]
+    if tuple(header) != COLUMNS:
+        raise ValueError("its first line is another")
+    return [tuple(convert(cell) for convert, cell in zip(types, row)) for row in rows if len(row) == len(COLUMNS)]
+
+
+def record(rows, path, known):
+    """All rows as a list, written to `path` one by one."""
+    all_rows = []
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
         try:
-            for row in rows:
-                known.append(row)
+            for row in itertools.chain(known, rows):
+                all_rows.append(row)
                 writer.writerow(row)
                 file.flush()
         except KeyboardInterrupt:
-            print("\ninterrupted; this is what was measured until now", file=sys.stderr)
-    return known
+            print("\ninterrupted; this is what was measured until now, and --resume goes on", file=sys.stderr)
+    return all_rows
 
 
 def ratios(rows):
@@ -157,7 +191,14 @@ def main():
         print("build/libmemomalloc.so is missing; run make", file=sys.stderr)
         return 2
     arguments.output.mkdir(parents=True, exist_ok=True)
-    rows = record(run(arguments), arguments.output / "times.csv")
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    times = arguments.output / "times.csv"
+    try:
+        known = earlier(times) if arguments.resume else []
+    except ValueError as error:
+        print(f"{times}: {error}: an experiment did not write this; leave --resume out to replace it", file=sys.stderr)
+        return 2
+    rows = record(run(arguments, known), times, known)
     if not rows:
         print("no configuration ran with both; is libjemalloc2 installed?", file=sys.stderr)
         return 2

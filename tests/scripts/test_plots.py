@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
@@ -57,6 +58,44 @@ class Thesis(unittest.TestCase):
                 holds = thesis_experiment.report(figures)
             self.assertIn(verdict, printed.getvalue())
             self.assertEqual(figures is table, holds)
+
+    def experiment(self, folder, *words, stop_after=None):
+        """Runs the experiment with times that are made up; returns its exit code and the pairs it measured."""
+        measured = []
+
+        def measure(changes, *case):
+            if len(measured) == stop_after:
+                raise KeyboardInterrupt
+            measured.append(case)
+            return 10.0 if changes is thesis_experiment.OURS else 20.0
+
+        arguments = ["thesis_experiment.py", "--networks", "a", "b", "--batches", "1", "--threads", "1", "--repeats", "2",
+                     "--output", folder, *words]
+        with (unittest.mock.patch.object(thesis_experiment, "measure", measure),
+              unittest.mock.patch.object(thesis_experiment, "draw"),
+              unittest.mock.patch.dict(thesis_experiment.OURS, {"LD_PRELOAD": __file__}),
+              unittest.mock.patch.object(sys, "argv", arguments),
+              contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())):
+            code = thesis_experiment.main()
+        return code, measured
+
+    def test_an_interrupted_experiment_goes_on(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        code, first = self.experiment(folder, stop_after=5)
+        self.assertEqual((0, 5), (code, len(first)))  # two whole pairs, which the claim holds for
+        code, second = self.experiment(folder, "--resume")
+        self.assertEqual(0, code)
+        self.assertEqual(2 * 8 - 2 * 2, len(second))
+        table = pathlib.Path(folder, "times.csv").read_text().splitlines()
+        self.assertEqual(1 + 8, len(table))
+        self.assertEqual(len(table), len(set(table)))
+        self.assertEqual((0, []), self.experiment(folder, "--resume"))
+        pathlib.Path(folder, "times.csv").write_text("x\na,1,128,1,0,?,1\n")
+        self.assertEqual((2, []), self.experiment(folder, "--resume"))
+
+    def test_the_time_is_kept_to(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.assertEqual((2, []), self.experiment(folder, "--minutes", "-1"))
 
 
 if __name__ == "__main__":
