@@ -5,6 +5,7 @@
 
 #include "dsa/planner.h"
 #include "src/learn/lifetimes.h"
+#include "src/learn/symbolic.h"
 #include "src/serve/schedule.h"
 
 namespace memo::cli {
@@ -15,21 +16,32 @@ constexpr double kPatience = 300;  // seconds; 50,000 blocks take a pass 0.1 s o
 
 struct Choice {
   std::optional<Period> period;
-  std::span<const Allocation> stream;  // the part of the stream whose end repeats
+  std::optional<SymbolicInput> symbolic;  // instead: iterations of changing shape
+  std::span<const Allocation> stream;     // the part of the stream whose end repeats
 };
 
-// The period of the stream's end. What a program allocates after its loop hides it, so that shorter
-// and shorter parts of the stream are tried.
+// The period of the stream's end, of sizes or else of call sites. What a program allocates after
+// its loop hides it, so that shorter and shorter parts of the stream are tried.
 Choice choose_period(const Stream& stream) {
   const std::span<const Allocation> all = stream.allocations;
-  for (const std::size_t cut :
-       {0UL, all.size() / 64, all.size() / 16, all.size() / 8, all.size() / 4, all.size() / 2}) {
+  const std::size_t cuts[] = {
+      0, all.size() / 64, all.size() / 16, all.size() / 8, all.size() / 4, all.size() / 2};
+  for (const std::size_t cut : cuts) {
     const auto part = all.first(all.size() - cut);
     if (const auto period = find_period(part)) {
-      return {period, part};
+      return {period, {}, part};
     }
   }
-  return {find_period_told(all, stream.marks), all};
+  if (const auto period = find_period_told(all, stream.marks)) {
+    return {period, {}, all};
+  }
+  for (const std::size_t cut : cuts) {
+    const auto part = all.first(all.size() - cut);
+    if (auto symbolic = symbolic_input(part)) {
+      return {{}, std::move(symbolic), part};
+    }
+  }
+  return {{}, {}, all};
 }
 
 std::uint64_t round_up(std::uint64_t size) {
@@ -68,18 +80,46 @@ dsa::Problem periodic_problem(std::span<const Allocation> stream, const Period& 
   return std::move(input.problem);
 }
 
+// A block as it was asked for, alive in [lower, upper).
+void add_block(std::span<const Allocation> stream, std::size_t index, dsa::Time lower,
+               dsa::Time upper, dsa::Problem& problem, ThreadMap& map) {
+  const Allocation& allocation = stream[index];
+  dsa::Buffer buffer;
+  buffer.lower = lower;
+  buffer.upper = upper;
+  buffer.size = static_cast<dsa::Bytes>(round_up(allocation.size));
+  buffer.alignment = std::max<dsa::Bytes>(kGranule, dsa::Bytes{1} << allocation.alignment_log2);
+  map.blocks.push_back(block_of(allocation, index, buffer));
+  problem.buffers.push_back(std::move(buffer));
+}
+
+// Sizes change from iteration to iteration: the largest one that rules were made of.
+dsa::Problem changing_problem(std::span<const Allocation> stream, const SymbolicInput& input,
+                              ThreadMap& map) {
+  dsa::Problem problem;
+  map.period = input.period;
+  map.changing = true;
+  map.steps = input.period.length;
+  for (std::size_t i = 0; i < input.steps.size(); ++i) {
+    const SymbolicStep& step = input.steps[i];
+    if (step.planned) {
+      const auto lower = static_cast<dsa::Time>(i);
+      add_block(stream, input.reference + i, lower, lower + step.lifetime, problem, map);
+    }
+  }
+  map.unplanned = input.steps.size() - map.blocks.size();
+  map.lower_bound = static_cast<std::uint64_t>(dsa::lower_bound(problem));
+  return problem;
+}
+
 // Nothing repeats: the whole stream with the lifetimes that were recorded.
 dsa::Problem whole_problem(std::span<const Allocation> stream, ThreadMap& map) {
   dsa::Problem problem;
   map.steps = static_cast<dsa::Time>(stream.size());
   for (std::size_t i = 0; i < stream.size(); ++i) {
-    dsa::Buffer buffer;
-    buffer.lower = static_cast<dsa::Time>(i);
-    buffer.upper = std::clamp<dsa::Time>(stream[i].death, buffer.lower + 1, map.steps);
-    buffer.size = static_cast<dsa::Bytes>(round_up(stream[i].size));
-    buffer.alignment = std::max<dsa::Bytes>(kGranule, dsa::Bytes{1} << stream[i].alignment_log2);
-    map.blocks.push_back(block_of(stream[i], i, buffer));
-    problem.buffers.push_back(std::move(buffer));
+    const auto lower = static_cast<dsa::Time>(i);
+    const auto upper = std::clamp<dsa::Time>(stream[i].death, lower + 1, map.steps);
+    add_block(stream, i, lower, upper, problem, map);
   }
   map.lower_bound = static_cast<std::uint64_t>(dsa::lower_bound(problem));
   return problem;
@@ -107,7 +147,9 @@ ThreadMap make_map(std::uint32_t thread, const Stream& stream, const ModelOption
   map.live = live_bytes(stream);
   const Choice choice = choose_period(stream);
   const dsa::Problem problem = choice.period ? periodic_problem(choice.stream, *choice.period, map)
-                                             : whole_problem(stream.allocations, map);
+                               : choice.symbolic
+                                   ? changing_problem(choice.stream, *choice.symbolic, map)
+                                   : whole_problem(stream.allocations, map);
   dsa::Options limits;
   limits.seconds = options.seconds;
   const dsa::Planner* planner = dsa::find_planner(options.planner);

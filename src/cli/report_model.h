@@ -30,6 +30,7 @@ struct ThreadMap {
   std::uint64_t allocations = 0;  // of at least the threshold, whole trace
   std::uint64_t bytes = 0;        // that they asked for
   std::optional<Period> period;   // none: the map shows the whole stream
+  bool changing = false;          // sizes differ from iteration to iteration; the largest is shown
   dsa::Time steps = 0;            // length of the time axis
   std::uint64_t lower_bound = 0;  // of the blocks shown, bytes
   std::uint64_t height = 0;       // of the plan, bytes

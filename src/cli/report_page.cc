@@ -47,7 +47,8 @@ json thread_json(const ThreadMap& map, std::map<std::uint64_t, std::size_t>& sit
   if (map.period) {
     period = {{"first", map.period->first},
               {"length", map.period->length},
-              {"unroll", map.period->unroll}};
+              {"unroll", map.period->unroll},
+              {"changing", map.changing}};
   }
   return {{"thread", map.thread},
           {"allocations", map.allocations},

@@ -12,6 +12,7 @@ import tempfile
 import time
 import unittest
 
+import trace_event
 from browser import PROGRAM, Browser
 from support import GOLDEN, memomalloc
 
@@ -62,6 +63,15 @@ class Files(ReportCase):
                     if lower < other[1] and other[0] < upper:
                         self.assertTrue(place + size <= other[2] or other[2] + other[3] <= place)
 
+    def test_of_iterations_of_changing_shape_the_largest_is_shown(self):
+        self.report(GOLDEN / "traces/bert_random_length.csv.gz")
+        thread, = self.data()["threads"]
+        self.assertTrue(thread["period"]["changing"])
+        self.assertEqual(thread["period"]["length"], thread["steps"])
+        self.assertEqual(thread["steps"], len(thread["blocks"]["size"]) + thread["unplanned"])
+        self.assertGreaterEqual(thread["height"], thread["lowerBound"])
+        self.assertTrue(all(upper <= thread["steps"] for upper in thread["blocks"]["upper"]))
+
     def test_nothing_is_fetched(self):
         self.report(MOBILENET)
         page = (self.folder / "report.html").read_text()
@@ -98,6 +108,26 @@ class Files(ReportCase):
         self.report(MOBILENET)
         self.assertEqual(self.data()["threads"][0]["lowerBound"], highest)
 
+    def test_chrome_traces_keep_the_rules_of_the_format(self):
+        path = self.folder / "trace.json"
+        for trace in (MOBILENET, GOLDEN / "traces/resnet18_two_threads.csv.gz"):
+            self.report(trace, "--chrome-trace", path)
+            document = json.loads(path.read_text())
+            self.assertEqual([], trace_event.faults(document))
+            self.assertEqual({"b", "e", "C", "M"}, {event["ph"] for event in document["traceEvents"]})
+
+    def test_the_rules_of_the_format_refuse_what_breaks_them(self):
+        def event(**changes):
+            return {"ph": "b", "cat": "block", "pid": 0, "tid": 0, "id": 1, "ts": 5, "name": "x"} | changes
+
+        end = event(ph="e", ts=6)
+        self.assertEqual([], trace_event.faults({"traceEvents": [event(), end]}))
+        for events in ([event()], [end], [event(), event(ts=6), end], [event(), event(ph="e", ts=4)], [event(ts="5"), end],
+                       [event(tid="a"), end], [event(ph="Z")], [event(ph="C", args={"bytes": "many"})],
+                       [event(ph="X")], [event(ph="M", name="no such", args={})]):
+            self.assertNotEqual([], trace_event.faults({"traceEvents": events}), events)
+        self.assertNotEqual([], trace_event.faults([]))
+
     def test_memory_viz_never_overlaps(self):
         path = self.folder / "memory.pickle"
         self.report(MOBILENET, "--memory-viz", path)
@@ -129,7 +159,8 @@ class Files(ReportCase):
         self.report(MOBILENET, "--memory-viz", path)
         program = ("import pickle, sys\nfrom torch.cuda import _memory_viz as viewer\n"
                    "snapshot = pickle.load(open(sys.argv[1], 'rb'))\n"
-                   "print(viewer.segsum(snapshot), viewer.trace(snapshot), len(viewer.trace_plot(snapshot)))\n")
+                   "print(viewer.segsum(snapshot), viewer.trace(snapshot), len(viewer.trace_plot(snapshot)),\n"
+                   "      len(viewer.segment_plot(snapshot)))\n")
         process = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True)
         self.assertEqual(0, process.returncode, process.stderr)
         self.assertIn("MEM[", process.stdout)

@@ -41,6 +41,11 @@ const shared = {
   keep(block) { byId("kept").textContent = block ? describe(block).replaceAll("\n", "; ") : ""; },
 };
 
+function shownPart(thread) {
+  if (!thread.period) return "the whole stream";
+  return thread.period.changing ? "the largest iteration" : "one iteration";
+}
+
 let scheduled = false;
 function schedule() {
   if (scheduled) return;
@@ -72,7 +77,7 @@ function draw() {
     {value: thread.height, text: `plan ${bytes(thread.height)}`, colour: "--ink"},
   ], (step) => `step ${Math.round(step)}`);
   drawCurve(byId("run"), thread.live, 0, thread.live.length, [
-    {value: thread.height, text: `plan of one iteration ${bytes(thread.height)}`, colour: "--ink"}],
+    {value: thread.height, text: `plan of ${shownPart(thread)} ${bytes(thread.height)}`, colour: "--ink"}],
   (part) => `${Math.round(100 * part / thread.live.length)} %`);
 }
 
@@ -104,10 +109,12 @@ function showThread(thread) {
   byId("planned-height").textContent = bytes(thread.height);
   byId("glibc-height").textContent = bytes(thread.glibcBytes);
   const period = thread.period;
-  byId("map-caption").textContent = period
-    ? `${count(blocks.length)} blocks; the iteration has ${count(period.length)} allocations` +
-      (period.unroll > 1 ? `, ${period.unroll} of them are shown` : "")
-    : `${count(blocks.length)} blocks; nothing repeats in this thread, so its whole stream is shown`;
+  const what = !period ? "nothing repeats in this thread, so its whole stream is shown"
+    : `the iteration has ${count(period.length)} allocations` +
+      (period.changing ? ", whose sizes follow from the first one's and change; the largest one learned is shown" : "") +
+      (period.unroll > 1 ? `, ${period.unroll} of them are shown` : "");
+  byId("map-caption").textContent = `${count(blocks.length)} blocks; ${what}`;
+  byId("sites-caption").textContent = `of ${shownPart(thread)}; a row marks its blocks in the maps`;
   fillTiles([
     ["plan height", bytes(thread.height)],
     ["lower bound", bytes(thread.lowerBound), "greatest sum of bytes alive at one time"],
