@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "src/cli/command.h"
+#include "src/cli/process.h"
 
 namespace memo::cli {
 #define COMMAND(name, function, summary) int function(int argc, char** argv);
@@ -41,6 +42,9 @@ int run_command(int count, char** words) {
   }
   std::fprintf(stderr, "memomalloc: there is no command '%s'; `memomalloc --help` lists them\n",
                words[0]);
+  if (!find_in_path(words[0]).empty()) {
+    std::fprintf(stderr, "to run this program with the library: memomalloc run -- %s\n", words[0]);
+  }
   return kBadInput;
 }
 

@@ -127,6 +127,7 @@ class Misuse(unittest.TestCase):
 
     def test_names(self):
         self.refused(2, "memomalloc --help", "no-such")
+        self.refused(2, "memomalloc run -- true", "true")
         self.refused(2, "memomalloc --help", "help", "no-such")
         self.refused(2, "memomalloc options --help", "options", "surplus")
         self.assertEqual(memomalloc("run", "--help").stdout, memomalloc("help", "run").stdout)
