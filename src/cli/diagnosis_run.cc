@@ -155,8 +155,9 @@ std::vector<Finding> examine_run(const std::vector<json>& statistics,
   if (allocations == 0) {
     findings.push_back(
         {Level::kFault, "seen",
-         was_mapped ? "it was loaded, but saw no large allocation"
-                    : "no process of the command reported large allocations",
+         was_mapped
+             ? "it was loaded, but saw few large allocations or none; the first 16 are passed on"
+             : "no process of the command reported large allocations",
          "is the network run in this process? MEMOMALLOC_THRESHOLD=4K sees smaller blocks, "
          "MEMOMALLOC_VERBOSE=1 tells where it is loaded"});
     return findings;

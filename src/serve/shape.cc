@@ -39,12 +39,11 @@ bool Shape::open(const SymbolicPlan& plan) {
   return true;
 }
 
-// The plan's steps one upon the other, as they support each other; returns the height in bytes, or
-// more than `limit` where it is passed, which is below 2^62: no sum overflows.
+// The plan's steps one upon the other, as they support each other; returns the height in bytes.
 // Source: the order of a placement as a directed graph, whose longest paths are the addresses, as
 // in the sequence of a compaction (Lengauer, Combinatorial Algorithms for Integrated Circuit
 // Layout, chapter 10).
-std::uint64_t Shape::place(std::uint64_t limit) {
+std::uint64_t Shape::place() {
   for (std::uint32_t i = 0; i < plan_->count; ++i) {
     sizes_[i] = plan_->steps[i].rule.bytes(first_);
     offsets_[i] = 0;
@@ -58,11 +57,7 @@ std::uint64_t Shape::place(std::uint64_t limit) {
         offsets_[support.below] + (visible(support.below) ? granules(sizes_[support.below]) : 0);
     const std::uint64_t alignment =
         std::max(kGranule, std::uint64_t{1} << plan_->steps[support.above].alignment_log2);
-    const std::uint64_t offset = round_up(top, alignment);
-    if (offset > limit) {
-      return offset;
-    }
-    offsets_[support.above] = std::max(offsets_[support.above], offset);
+    offsets_[support.above] = std::max(offsets_[support.above], round_up(top, alignment));
   }
   std::uint64_t height = 0;
   for (std::uint32_t i = 0; i < plan_->count; ++i) {
@@ -96,10 +91,7 @@ std::uint64_t Shape::load() {
 
 bool Shape::lay_out(std::uint64_t first, std::uint64_t limit) {
   first_ = first;
-  const std::uint64_t height = place(limit);
-  if (height > limit) {
-    return false;
-  }
+  const std::uint64_t height = place();
   std::uint32_t count = 0;
   for (std::uint32_t i = 0; i < plan_->count; ++i) {
     const SymbolicStep& step = plan_->steps[i];
@@ -109,7 +101,7 @@ bool Shape::lay_out(std::uint64_t first, std::uint64_t limit) {
                          step.lifetime, step.elastic};
     }
   }
-  if (count == 0) {
+  if (count == 0 || height > limit) {
     return false;
   }
   schedule_.steps = steps_;

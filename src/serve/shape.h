@@ -32,7 +32,7 @@ class Shape {
   [[nodiscard]] std::uint32_t position_of(std::uint32_t step) const;
 
  private:
-  std::uint64_t place(std::uint64_t limit);
+  std::uint64_t place();
   std::uint64_t load();
 
   const SymbolicPlan* plan_ = nullptr;

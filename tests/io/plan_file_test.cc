@@ -187,7 +187,7 @@ TEST_CASE_METHOD(Fixture, "plan file: a symbolic plan that contradicts itself is
   }));
 }
 
-// Rules that ask for more than there is are refused by the layout, without an overflow on the way.
+// Rules that ask for more than there is are refused by the layout.
 TEST_CASE_METHOD(Fixture, "plan file: rules without measure are not laid out", "[io]") {
   for (SymbolicStep& rule : rules_) {
     rule.rule.slope = 1e8;
