@@ -12,6 +12,7 @@
 #include "preload/process.h"
 #include "preload/shim.h"
 #include "src/base/message.h"
+#include "src/base/os.h"
 #include "src/io/export.h"
 #include "src/io/plan_file.h"
 
@@ -125,6 +126,7 @@ void write_trace_file(const RecursionGuard& guard) {
 }
 
 void load_plan_file(const RecursionGuard& guard) {
+  const os::NoCancellation whole;
   const Options& options = g_process.options;
   char path[4096];
   if (options.PLAN_FILE.empty() || !expand_path(options.PLAN_FILE.view(), path, sizeof path)) {
@@ -165,6 +167,7 @@ void report() {
     return;
   }
   reported = true;
+  const os::NoCancellation whole;
   const int saved = errno;
   const RecursionGuard guard;
   const Options& options = g_process.options;
@@ -198,6 +201,7 @@ void report() {
 }
 
 void phase_changed(const RecursionGuard& guard) {
+  const os::NoCancellation whole;
   write_stats(guard, false);
 }
 

@@ -1,5 +1,6 @@
 #include "src/base/message.h"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstdlib>
@@ -14,7 +15,8 @@ Line::Line() {
 Line::~Line() {
   const int saved = errno;
   buffer_[size_] = '\n';
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, buffer_, size_ + 1);
+  // Not write(), at which a thread may be cancelled: malloc is no place for that.
+  syscall(SYS_write, STDERR_FILENO, buffer_, size_ + 1);
   errno = saved;
 }
 

@@ -1,6 +1,7 @@
 #include "src/base/os.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -122,6 +123,18 @@ void* map(std::uint64_t bytes) {
   return got == MAP_FAILED ? nullptr : got;
 }
 
+void unmap(void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  munmap(start, bytes);
+}
+
+NoCancellation::NoCancellation() {
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_);
+}
+NoCancellation::~NoCancellation() {
+  pthread_setcancelstate(before_, nullptr);
+}
+
 void yield_to_others(bool yields) {
   KeepErrno keep;
   const sched_param parameter{};
@@ -135,6 +148,7 @@ std::uint64_t address_space_left() {
     return UINT64_MAX;
   }
   char text[64];
+  const NoCancellation whole;
   const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   if (file < 0) {
     return 0;

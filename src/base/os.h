@@ -27,13 +27,28 @@ bool purge(void* start, std::uint64_t bytes);
 bool advise_huge(void* start, std::uint64_t bytes, bool huge);
 bool populate(void* start, std::uint64_t bytes);
 
-// Zeroed memory for our own records, page multiples; nullptr where the system refuses. Never given
-// back.
+// Zeroed memory for our own records, page multiples; nullptr where the system refuses.
 void* map(std::uint64_t bytes);
 
 // From now on the calling thread runs only where no other wants the processor, or again as others
 // do. A wish: a sandbox may refuse it.
 void yield_to_others(bool yields);
+
+// Gives back what reserve() or map() gave.
+void unmap(void* start, std::uint64_t bytes);
+
+// While one lives the calling thread is not cancelled: around what opens, reads and writes files,
+// since no thread may end inside malloc.
+class NoCancellation {
+ public:
+  NoCancellation();
+  ~NoCancellation();
+  NoCancellation(const NoCancellation&) = delete;
+  NoCancellation& operator=(const NoCancellation&) = delete;
+
+ private:
+  int before_ = 0;
+};
 
 // Bytes of address space that may still be taken under RLIMIT_AS; UINT64_MAX without a limit.
 std::uint64_t address_space_left();

@@ -52,6 +52,9 @@ bool Engine::open_region() {
                         ? nullptr
                         : static_cast<char*>(os::reserve((lanes + 1) * record, os::page_size()));
     if (records == nullptr) {
+      if (base != nullptr) {
+        os::unmap(base, bytes);
+      }
       continue;
     }
     shared_ = new (memory) Shared;
@@ -67,6 +70,9 @@ bool Engine::open_region() {
     base_.store(reinterpret_cast<std::uint64_t>(base), std::memory_order_release);
     bytes_.store(bytes, std::memory_order_release);
     return true;
+  }
+  if (memory != nullptr) {
+    os::unmap(memory, own);
   }
   return false;
 }
@@ -275,7 +281,10 @@ void Engine::thread_ended() {
   }
 }
 
+// Handlers of libraries that were loaded before this one run while the locks are held: what they
+// allocate is the next allocator's.
 void Engine::before_fork() {
+  ++t_state.inside;
   registry_.lock();
   if (shared_ != nullptr) {
     shared_->store.lock().lock();
@@ -289,6 +298,7 @@ void Engine::after_fork_in_parent() {
     shared_->store.lock().unlock();
   }
   registry_.unlock();
+  --t_state.inside;
 }
 
 void Engine::after_fork_in_child() {

@@ -55,6 +55,45 @@ TEST_CASE("engine: gives the slab back on request, and serves again", "[engine]"
   });
 }
 
+// A second plan of every other size of the first: its calls match the first as well, by steps that
+// are skipped, so that a place in the slab is claimed for the call at which the lane goes over.
+TEST_CASE("engine: a place that was claimed is served where the plan is lost in the same call",
+          "[engine]") {
+  Program first(40);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    first[i].size = 65'536 + 4096 * (i * 7 % 40);
+  }
+  Program second;
+  for (std::size_t i = 0; i < first.size(); i += 2) {
+    second.push_back(first[i]);
+  }
+  Options options;
+  options.SLAB_LIMIT = 4 << 20;
+  OwnEngine own(options);
+  drive(own, [&](Engine& engine, Driver& driver, const Lane& lane) {
+    REQUIRE(testing::iterations_until_serving(driver, first, lane) < 12);
+    driver.iterate(first);
+    {
+      Random random(18);
+      const RecursionGuard guard;
+      engine.add_plan(guard,
+                      testing::hostile(random, testing::sizes_of(second), 2 * options.SLAB_LIMIT),
+                      static_cast<std::uint32_t>(second.size()));
+    }
+    const PageMap& pages = lane.slab_space().pages;
+    const std::uint64_t granules = lane.tallest() / kGranule;
+    driver.release(driver.take(333'333));  // from here on the other plan is followed, too
+    std::size_t calls = 0;
+    while (lane.phase() == Phase::kServing && calls < second.size()) {
+      const std::uint64_t before = lane.counters.served_allocations.get();
+      driver.release(driver.take(second[calls++].size));
+      CHECK(lane.counters.served_allocations.get() == before + 1);
+    }
+    REQUIRE(lane.phase() == Phase::kPooling);
+    CHECK(pages.next_free(0, granules).count == granules);
+  });
+}
+
 // The engine whose first lane is just being taken.
 Engine* opening = nullptr;
 

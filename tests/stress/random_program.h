@@ -3,13 +3,16 @@
 //
 // A program is a list of steps; a step allocates and says how many steps later the block is freed,
 // which may lie in the next iteration. Several programs take turns, with a weather that says how
-// faithfully they run.
+// faithfully they run. A third of them change their shape in every iteration: the sizes of all
+// steps follow from a number that the iteration draws.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <map>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/stress/heap.h"
@@ -56,8 +59,31 @@ struct Step {
   Kind kind;
   std::size_t size;
   std::size_t alignment;
-  std::uint64_t lifetime;  // steps
+  std::uint64_t lifetime;      // steps
+  std::size_t per_token = 0;   // bytes more for each token of the iteration
+  std::size_t per_square = 0;  // and for each pair of them
+  unsigned site = 0;           // which of kSites functions asks for it
+
+  [[nodiscard]] std::size_t bytes(std::size_t tokens) const {
+    return size + per_token * tokens + per_square * tokens * tokens;
+  }
 };
+
+// Steps of a network have call stacks of their own, and changing shapes are told by them.
+constexpr unsigned kSites = 24;
+template <unsigned site>
+[[gnu::noinline]] Block allocate_at(const Step& step, std::size_t size, std::uint64_t id) {
+  const Block block = allocate(step.kind, size, step.alignment, id);
+  asm volatile("" ::"i"(site));  // keeps the functions apart, and the calls from the tail
+  return block;
+}
+using AllocateAt = Block (*)(const Step&, std::size_t, std::uint64_t);
+template <unsigned... sites>
+constexpr std::array<AllocateAt, sizeof...(sites)> all_sites(
+    std::integer_sequence<unsigned, sites...>) {
+  return {allocate_at<sites>...};
+}
+inline constexpr auto kAllocateAt = all_sites(std::make_integer_sequence<unsigned, kSites>());
 
 // In how many of 1024 steps something else happens than the program says.
 struct Weather {
@@ -87,16 +113,19 @@ class Worker {
   // Runs until the operations are used up and frees everything of its own.
   void run() {
     while (done_ < settings_.operations) {
-      std::vector<std::vector<Step>> programs(1 + random_.below(3));
+      changing_ = random_.chance(1, 3);
+      std::vector<std::vector<Step>> programs(changing_ ? 1 : 1 + random_.below(3));
       for (auto& program : programs) {
-        program = invent();
+        program = changing_ ? invent_changing() : invent();
       }
       const Weather& weather = kWeathers[random_.below(std::size(kWeathers))];
-      const std::uint64_t iterations = 8 + random_.below(60);
+      // Changing shapes are looked for when nothing else was found.
+      const std::uint64_t iterations = (changing_ ? 120 : 8) + random_.below(60);
       const std::uint64_t turn =
           1 + random_.below(12);  // iterations before the next program's turn
       for (std::uint64_t i = 0; i < iterations && done_ < settings_.operations; ++i) {
-        iterate(programs[i / turn % programs.size()], weather);
+        const bool calm = changing_ && i < iterations / 2;
+        iterate(programs[i / turn % programs.size()], calm ? kWeathers[0] : weather);
       }
       if (random_.chance(1, 2)) {
         free_due(UINT64_MAX);
@@ -129,7 +158,34 @@ class Worker {
     return steps;
   }
 
+  // A network on sequences of any length: most sizes grow with the tokens, some with their square,
+  // and some stay. What an iteration takes it frees, but for a block now and then.
+  std::vector<Step> invent_changing() {
+    std::vector<Step> steps(16 + random_.below(40));
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      Step& step = steps[i];
+      step = {.kind = static_cast<Kind>(random_.below(static_cast<std::uint64_t>(Kind::kCount))),
+              .size = 0,
+              .alignment = std::size_t{8} << random_.below(8),
+              .lifetime = 1 + random_.below(8),
+              .site = static_cast<unsigned>(random_.below(kSites))};
+      if (!random_.chance(1, 50)) {
+        step.lifetime = std::min(step.lifetime, steps.size() - i);
+      }
+      const std::uint64_t sort = i == 0 ? 0 : random_.below(8);
+      if (sort == 7) {
+        step.size = any_size();
+      } else if (sort == 6) {
+        step.per_square = 16 * (1 + random_.below(4));
+      } else {
+        step.per_token = 768 << random_.below(4);
+      }
+    }
+    return steps;
+  }
+
   void iterate(const std::vector<Step>& program, const Weather& weather) {
+    const std::size_t tokens = changing_ ? 20 + random_.below(200) : 0;
     const auto now = [&](std::uint64_t part) { return part != 0 && random_.chance(part, 1024); };
     const std::uint64_t shift = now(weather.scaled * 8) ? 1 + random_.below(3) : 0;
     if (memomalloc_iteration != nullptr && random_.chance(1, 4)) {
@@ -144,10 +200,14 @@ class Worker {
         return;
       }
       if (now(weather.extra)) {
-        take({Kind::kMalloc, any_size(), 8, 1 + random_.below(20)}, false);
+        take({.kind = Kind::kMalloc,
+              .size = any_size(),
+              .alignment = 8,
+              .lifetime = 1 + random_.below(20)},
+             false);
       }
       Step changed = step;
-      changed.size = now(weather.other_size) ? any_size() : step.size + (step.size >> 2) * shift;
+      changed.size = now(weather.other_size) ? any_size() : scaled(step.bytes(tokens), shift);
       changed.lifetime = now(weather.other_life) ? 1 + random_.below(200) : step.lifetime;
       take(changed, now(weather.escape));
       if (now(weather.resized)) {
@@ -162,8 +222,12 @@ class Worker {
     }
   }
 
+  static std::size_t scaled(std::size_t size, std::uint64_t shift) {
+    return size + (size >> 2) * shift;
+  }
+
   void take(const Step& step, bool escapes) {
-    const Block block = allocate(step.kind, step.size, step.alignment, next_id_++);
+    const Block block = kAllocateAt[step.site](step, step.size, next_id_++);
     ++done_;
     ++time_;
     if (escapes) {
@@ -186,6 +250,7 @@ class Worker {
   Random random_;
   Exchange& exchange_;
   std::uint64_t next_id_;
+  bool changing_ = false;  // the iterations' sizes change with their tokens
   std::uint64_t done_ = 0;
   std::uint64_t time_ = 0;                     // allocations made so far
   std::multimap<std::uint64_t, Block> alive_;  // by the time of their free

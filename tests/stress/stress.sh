@@ -2,7 +2,9 @@
 # Random programs for a while: stress.sh [none|asan|ubsan|tsan] [seconds] [threads]
 # none: the real library, preloaded. Otherwise: the same code under a prefix, linked into the program, with the
 # sanitizer's malloc as the next allocator. Each run has a seed of its own, printed when it fails; thresholds
-# take turns, since the low one makes more operations a second and the high one passes more of them on.
+# take turns, since the low one makes more operations a second and the high one passes more of them on. Each seed
+# runs twice, with no time to plan: first learning, then from the plans that the first run has left, which the
+# background searches for lower ones. The last line tells what was driven.
 set -eu
 sanitizer=${1:-none}
 seconds=${2:-30}
@@ -35,8 +37,9 @@ UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 TSAN_OPTIONS="suppressions=$PWD/tests/stress/tsan.supp halt_on_error=1"
 export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 
-report=$(mktemp)
-trap 'rm -f "$report"' EXIT
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+report=$folder/report
 seed=$(date +%s)
 echo "stress ($sanitizer): seeds from $((seed + 1)) on"
 end=$(($(date +%s) + seconds))
@@ -45,13 +48,18 @@ while [ "$(date +%s)" -lt "$end" ]; do
   for threshold in 64K 4K 16K; do
     [ "$(date +%s)" -lt "$end" ] || break
     seed=$((seed + 1))
-    if ! MEMOMALLOC_THRESHOLD=$threshold LD_PRELOAD=$preload \
-      timeout 600 "$program" "$seed" "$operations" "$threads" >"$report" 2>&1; then
-      echo "stress.sh: failed with seed $seed, threshold $threshold:" >&2
-      tail -60 "$report" >&2
-      exit 1
-    fi
-    runs=$((runs + 1))
+    rm -f "$folder/plans"
+    for from in "new plans" "the plans of the run before"; do
+      if ! MEMOMALLOC_THRESHOLD=$threshold MEMOMALLOC_PLAN_FILE=$folder/plans MEMOMALLOC_PLAN_TIME=0 \
+        LD_PRELOAD=$preload timeout 600 "$program" "$seed" "$operations" "$threads" >"$report" 2>&1; then
+        echo "stress.sh: failed with seed $seed, threshold $threshold, from $from:" >&2
+        tail -60 "$report" >&2
+        exit 1
+      fi
+      cat "$report" >>"$folder/driven"
+      runs=$((runs + 1))
+    done
   done
 done
 echo "stress ($sanitizer): $runs runs of $threads threads, $((runs * operations * threads)) allocations, no difference"
+awk '$2 ~ /^[0-9]+$/ { sum[$1] += $2 } END { for (name in sum) printf "%s %d; ", name, sum[name]; print "" }' "$folder/driven"
