@@ -206,6 +206,7 @@ void phase_changed(const RecursionGuard& guard) {
 }
 
 void trim_next() {
+  const os::NoCancellation whole;  // glibc's first call asks for random numbers
   if (g_process.next.malloc_trim != nullptr) {
     g_process.next.malloc_trim(0);
   }
