@@ -35,7 +35,8 @@ scheduler_src := $(wildcard scheduler/*.cc)
 shared_only_src := $(wildcard src/io/live/*.cc)
 preload_src := $(wildcard preload/*.cc)
 cli_src := $(wildcard src/cli/*.cc)
-test_src := $(wildcard tests/support/*.cc tests/*/*_test.cc tests/main.cc)
+# main.cc, which takes longest by far, first.
+test_src := tests/main.cc $(wildcard tests/support/*.cc tests/*/*_test.cc)
 # Of the commands, what unit tests call; tests/cli runs the others as they are built.
 tested_cli_src := $(patsubst %,src/cli/%.cc,comparison elf_file loader process simulation trace_reader)
 # Sources without a thread, which ThreadSanitizer has nothing to say of; the other sanitizers run them.
@@ -73,6 +74,9 @@ $(shell mkdir -p $(O); printf '%s' '$(subst ','\'',$(flags_now))' | cmp -s - $(O
 $(hot_obj): KIND := $(HOT)
 # Tests are compiled for longer than they run.
 $(call obj,$(filter-out tests/support/%,$(test_src))): KIND := $(if $(filter release,$(MODE)),-O1 -g1)
+# Catch2's own code is not what is tested: no sanitizer looks at it, and nothing makes it fast.
+$(O)/tests/main.o: COMMON := -std=c++20 -fPIC
+$(O)/tests/main.o: KIND :=
 $(call obj,$(solver_src)): KIND := -isystem /usr/include/coin -DMEMO_HAVE_CBC=1
 $(O)/%.o: %.cc $(O)/.flags
 	@mkdir -p $(@D)

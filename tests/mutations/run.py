@@ -62,6 +62,23 @@ MUTATIONS = (
     ("the second thread may have the same lane", "src/engine/engine.cc",
      "if (lanes_[i].phase() == Phase::kIdle)", "if (lanes_[i].phase() != Phase::kIdle)",
      UNIT, "threads: a lane is used again when its thread has ended"),
+    ("what was claimed is forgotten where the plan is lost in the same call", "src/engine/lane.cc",
+     "    if (!matched && phase() == Phase::kServing) {",
+     "    if (phase() != Phase::kServing) {\n      return pool(request);\n    }\n    if (!matched) {",
+     UNIT, "engine: a place that was claimed is served where the plan is lost in the same call"),
+    ("a lost plan is judged", "src/engine/lane.cc",
+     "  if (phase() == Phase::kServing) {\n    fall_back", "  if (phase() != Phase::kIdle) {\n    fall_back",
+     UNIT, "engine: a shape without memory ends the plan at whatever call it is seen"),
+    ("handlers of fork are served while the locks are held", "src/engine/engine.cc",
+     "  ++t_state.inside;\n  registry_.lock();", "  registry_.lock();",
+     PRELOAD, "fork_handlers [default]"),
+    ("a thread may be cancelled where a message is written", "src/base/message.cc",
+     "syscall(SYS_write, STDERR_FILENO, buffer_, size_ + 1)",
+     "if (write(STDERR_FILENO, buffer_, size_ + 1) < 0) {\n    return;\n  }",
+     PRELOAD, "cancellation [default]"),
+    ("two blocks of a shape lie on each other", "src/serve/shape.cc",
+     "sizes_[i] = plan_->steps[i].rule.bytes(first_);", "sizes_[i] = plan_->steps[i].rule.bytes(largest_);",
+     UNIT, "engine: sizes that follow from the iteration's first are served"),
 )
 
 

@@ -1,6 +1,7 @@
 """Checks of everything that the library reads from or writes to outside of the process: settings, output
 paths, plan files, privileges. Whatever is wrong there, the program's own results stay the same."""
 
+import concurrent.futures
 import os
 import pathlib
 import random
@@ -179,6 +180,71 @@ def damaged_plan_files(context):
             program_survives(context, mode, lines=1)
 
 
+def a_plan_file_shared_at_once(context):
+    """Processes that start and end while others read and replace the same plan file: each reads a whole one."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "plan"
+        mode = with_settings(("MEMOMALLOC_PLAN_FILE", str(path)))
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
+            runs = [pool.submit(program_survives, context, mode, 0) for _ in range(30)]
+            for run in runs:
+                run.result()
+        expect([entry.name for entry in path.parent.iterdir()] == ["plan"], "a half-written file was left behind")
+        program_survives(context, mode, lines=0)
+
+
+def settings_of_the_c_library(context):
+    """glibc's own variables, and the linker's: programs that insist on being served end as they do without us."""
+    rows = [("LD_BIND_NOW", "1"), ("MALLOC_CHECK_", "3"), ("MALLOC_PERTURB_", "165"), ("MALLOC_ARENA_MAX", "1"),
+            ("MALLOC_TOP_PAD_", "0"), ("MALLOC_MMAP_THRESHOLD_", "65536"), ("MALLOC_TRIM_THRESHOLD_", "0")]
+    rows += [("GLIBC_TUNABLES", tunable) for tunable in (
+        "glibc.malloc.check=3", "glibc.malloc.perturb=90", "glibc.malloc.tcache_count=0", "glibc.malloc.hugetlb=1",
+        "glibc.malloc.mmap_max=0", "glibc.rtld.optional_static_tls=0", "glibc.pthread.rseq=0",
+        "glibc.pthread.stack_cache_size=0")]
+    for row in rows:
+        for program in ("zeroed", "resize"):
+            reference = context.run([context.programs / program], common.SYSTEM, extra=[row])
+            result = context.run([context.programs / program], Mode("default"), extra=[row])
+            expect(reference.code == 0, f"{row}: {program} fails without the library: {reference}")
+            expect_same(result, reference, f"{row}, {program} without the library")
+
+
+LATE = """import ctypes, _ctypes, os, sys, threading
+library = ctypes.CDLL(sys.argv[1], mode=os.RTLD_NOW)
+library.malloc.restype = ctypes.c_void_p
+library.memomalloc_version.restype = ctypes.c_char_p
+report = ctypes.create_string_buffer(8192)
+def work():
+    for i in range(40):
+        blocks = [library.malloc(ctypes.c_size_t(100000 + 5000 * (j % 5))) for j in range(10)]
+        for j, block in enumerate(blocks):
+            ctypes.memset(block, j, 100000)
+        for j, block in enumerate(blocks):
+            assert ctypes.string_at(block, 100000) == bytes([j]) * 100000
+            library.free(ctypes.c_void_p(block))
+    library.memomalloc_stats_json(report, ctypes.c_size_t(8192))
+    if len(sys.argv) > 2:
+        _ctypes.dlclose(library._handle)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+child = os.fork()
+if child == 0:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+print(len(library.memomalloc_version()) > 0 if len(sys.argv) < 3 else True,
+      b'"phase": "serving"' in report.value or b'"phase":"serving"' in report.value)
+"""
+
+
+def loaded_late(context):
+    """By dlopen, in a process that runs already: its thread-local storage fits in what the loader keeps for
+    such libraries; it serves who asks it, and outlives dlclose, since threads and forks still call it."""
+    for more in ([], ["close"]):
+        result = context.run(["/usr/bin/python3", "-c", LATE, context.library, *more], common.SYSTEM)
+        expect((result.code, result.out) == (0, b"True True\n"), f"{more}: {result}")
+
+
 SETUID_SOURCE = """
 #include <stdio.h>
 #include <stdlib.h>
@@ -263,6 +329,7 @@ def checks(context):
     functions = (outputs_that_cannot_be_written, outputs_are_written, a_symlinked_output_keeps_its_target,
                  bad_settings_are_named_once, strict_stops_on_bad_settings, odd_but_valid_settings,
                  closed_streams_stay_silent, a_full_tmp, strict_overcommit,
-                 damaged_plan_files, setuid_ignores_the_environment, silent_children, forked_children_write_nothing)
+                 damaged_plan_files, a_plan_file_shared_at_once, settings_of_the_c_library, loaded_late,
+                 setuid_ignores_the_environment, silent_children, forked_children_write_nothing)
     return [(f"outside world: {function.__name__.replace('_', ' ')}",
              lambda function=function: function(context)) for function in functions]
