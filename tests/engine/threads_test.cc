@@ -1,9 +1,11 @@
 // The engine across threads and processes: lanes taken and left, plans shared, fork.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <thread>
 #include <vector>
 
 #include "src/engine/engine.h"
+#include "src/learn/learn.h"
 #include "tests/support/engines.h"
 
 namespace memo {
@@ -233,6 +235,71 @@ TEST_CASE("threads: a forked child lives on by itself, and its parent too", "[en
     driver.free_due(UINT64_MAX);
     CHECK(driver.wrong == 0);
   });
+}
+
+// A loop of 24 calls whose sizes follow from the tokens: three layers of eight.
+std::uint64_t shaped(std::uint64_t call, std::uint64_t tokens) {
+  return call % 8 == 5 ? 96 * tokens * tokens : (call % 3 + 1) * 4096 * tokens;
+}
+std::uint32_t shaped_life(std::uint32_t call) {
+  return std::min<std::uint32_t>(1 + call % 5, 24 - call);
+}
+
+// The plan of that loop, as call stacks would have told it.
+const Schedule* shaped_plan(const RecursionGuard& guard) {
+  Random random(19);
+  std::vector<Allocation> stream;
+  for (int i = 0; i < 20; ++i) {
+    const std::uint64_t tokens = 20 + testing::below(random, 100);
+    for (std::uint32_t call = 0; call < 24; ++call) {
+      Allocation allocation;
+      allocation.size = shaped(call, tokens);
+      allocation.site = 1000 + call;
+      allocation.death = static_cast<std::uint32_t>(stream.size()) + shaped_life(call);
+      allocation.alignment_log2 = 6;
+      stream.push_back(allocation);
+    }
+  }
+  return learn_symbolic(guard, stream, {.plan_milliseconds = 1000, .least_bytes = 65'536});
+}
+
+TEST_CASE("threads: one plan is laid out in a shape of each thread's own", "[engine]") {
+  OwnEngine own;
+  in_thread([&] {
+    Driver driver(own.engine);
+    driver.iterate({{65'536, 1}});
+    const RecursionGuard guard;
+    const Schedule* schedule = shaped_plan(guard);
+    REQUIRE(schedule != nullptr);
+    own.engine.add_plan(guard, schedule, schedule->count);
+    own.engine.thread_ended();
+  });
+  std::atomic<std::uint64_t> wrong{0};
+  std::vector<std::thread> threads;
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    threads.emplace_back([&, i] {
+      Driver driver(own.engine, i << 40);
+      Random random(static_cast<std::uint32_t>(20 + i));
+      for (int iteration = 0; iteration < 120; ++iteration) {
+        const std::uint64_t tokens = 20 + testing::below(random, 100);
+        for (std::uint32_t call = 0; call < 24; ++call) {
+          driver.step({shaped(call, tokens), shaped_life(call)});
+        }
+      }
+      driver.free_due(UINT64_MAX);
+      wrong += driver.wrong;
+      own.engine.thread_ended();
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  CHECK(wrong == 0);
+  std::uint64_t shapes = 0;
+  for (std::uint32_t lane = 0; lane < own.engine.lane_count(); ++lane) {
+    shapes += own.engine.lane(lane).counters.shapes.get();
+  }
+  CHECK(shapes > 200);
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ MUTATIONS = (
      "syscall(SYS_write, STDERR_FILENO, buffer_, size_ + 1)",
      "if (write(STDERR_FILENO, buffer_, size_ + 1) < 0) {\n    return;\n  }",
      PRELOAD, "cancellation [default]"),
-    ("two blocks of a shape lie on each other", "src/serve/shape.cc",
+    ("a shape is laid out with the sizes of another", "src/serve/shape.cc",
      "sizes_[i] = plan_->steps[i].rule.bytes(first_);", "sizes_[i] = plan_->steps[i].rule.bytes(largest_);",
      UNIT, "engine: sizes that follow from the iteration's first are served"),
 )
