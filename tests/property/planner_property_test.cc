@@ -46,7 +46,7 @@ bool has_solver(const dsa::Planner& planner) {
 TEST_CASE("planners: plans of random problems are valid", "[planner][property]") {
   const auto seed = Catch::rngSeed();
   INFO("seed " << seed);
-  for (std::uint64_t i = 0; i < 150; ++i) {
+  for (std::uint64_t i = 0; i < rounds(150); ++i) {
     INFO("problem " << i);
     const Shape shape{.buffers = 1 + i % 40,
                       .horizon = static_cast<dsa::Time>(1 + i % 30),
@@ -81,7 +81,7 @@ TEST_CASE("planners: nothing beats the exhaustive search, and what is proved is 
           "[planner][property]") {
   const auto seed = Catch::rngSeed();
   INFO("seed " << seed);
-  for (std::uint64_t i = 0; i < 150; ++i) {
+  for (std::uint64_t i = 0; i < rounds(150); ++i) {
     INFO("problem " << i);
     const Shape shape{.buffers = 2 + i % 6,
                       .horizon = 6,
