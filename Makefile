@@ -147,8 +147,8 @@ asan ubsan tsan: ## the unit tests under a sanitizer
 	LSAN_OPTIONS=suppressions=tests/stress/lsan.supp:print_suppressions=0 build/$@/unit_tests
 stress: ## random programs against the shim; SECONDS= and THREADS=
 	tests/stress/stress.sh none $(or $(SECONDS),30) $(or $(THREADS),4)
-soak: ## stress under each sanitizer for an hour altogether
-	tests/stress/soak.sh
+soak: ## the long runs; SECONDS= (3600) of random programs and fuzzers, each other part once
+	tests/stress/soak.sh $(or $(SECONDS),3600)
 fuzz: ## every fuzzer for SECONDS= each (60)
 	tests/fuzz/run.sh $(or $(SECONDS),60)
 mutations: all ## breaks copies of the library, and sees the tests fail

@@ -1,11 +1,12 @@
 #!/bin/sh
-# The long runs: soak.sh [minutes], 60 unless told otherwise. Random programs on the real library and under each
-# sanitizer, the loading test at the length of its promise, fuzzers, broken copies, another processor, and the
-# long list of real programs (scripts/install_deps.sh soak brings them). Every part runs, whatever fails.
+# The long runs: soak.sh [seconds], 3600 unless told otherwise, of random programs on the real library and under
+# each sanitizer, the loading test at the length of its promise, and fuzzers. Then, once each and for as long as they
+# take, broken copies, another processor, and the long list of real programs (scripts/install_deps.sh soak brings
+# them). Every part runs, whatever fails.
 set -u
-minutes=${1:-60}
+seconds=${1:-3600}
 cd "$(dirname "$0")/../.."
-part=$((minutes * 60 / 12))
+part=$((seconds / 12))
 failed=
 
 run() {
