@@ -26,11 +26,12 @@ inline double log_normal(Random& random, double mean, double deviation) {
   return std::exp(mean + deviation * radius * std::cos(kTurn * unit(random)));
 }
 
-// Cuts a rectangle of 10^9 by 10^9 by straight cuts of one piece each until there are enough: the
-// bound is the optimum. `flat` is the share of cuts across time.
-inline dsa::Problem guillotine(std::size_t pieces, std::uint64_t seed, double flat = 0.5) {
+// Cuts a rectangle by straight cuts of one piece each until there are enough: the bound is the
+// optimum. `flat` is the share of cuts across time. Requires that there is room for that many.
+inline dsa::Problem guillotine(std::size_t pieces, std::uint64_t seed, double flat = 0.5,
+                               dsa::Time horizon = 1000000000, dsa::Bytes height = 1000000000) {
   Random random(seed);
-  dsa::Problem problem{{{.lower = 0, .upper = 1000000000, .size = 1000000000}}};
+  dsa::Problem problem{{{.lower = 0, .upper = horizon, .size = height}}};
   while (problem.buffers.size() < pieces) {
     dsa::Buffer& piece = problem.buffers[random() % problem.buffers.size()];
     dsa::Buffer other = piece;

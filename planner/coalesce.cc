@@ -1,161 +1,345 @@
-// The joined items as a binary forest, and the tables that find what fits. Cold.
+// Which blocks are joined first, and second thoughts about what is left over. Cold.
+//
+// Where one block ends and one begins, and nothing else does either, the second must take the
+// first's place if no memory may be idle: such joins are certain. Of the others, the least likely
+// by chance comes first: a fit of great sizes or long lives, where few others begin or end, one
+// that makes a block which fits a third. What was joined wrongly stands alone in the end, since
+// nothing fits it. So what is left over in a short time is parted again and joined in another
+// order, and that stays if no more is left over.
 #include "planner/coalesce.h"
 
 #include <algorithm>
-#include <numeric>
-#include <unordered_map>
+#include <cmath>
+#include <queue>
+#include <random>
 
-#include "planner/skyline.h"
+#include "planner/surprise.h"
 
 namespace dsa {
 namespace {
 
-constexpr std::int32_t kNone = -1;
+using Index = Blocks::Index;
+constexpr auto kBegin = Blocks::kBegin;
+constexpr auto kEnd = Blocks::kEnd;
+constexpr auto kNone = Blocks::kNone;
 
-class Forest {
+class Joiner {
  public:
-  explicit Forest(const Model& model) {
-    blocks_.reserve(2 * model.items.size());
-    for (const Item& item : model.items) {
-      blocks_.push_back({item.size, {item.lower, item.upper}});
-    }
-    // The greatest first: the larger two sizes, the less likely they are equal by accident.
-    for (const ItemId id : by_size(model)) {
-      insert(id);
-    }
-  }
+  Joiner(const Model& model, const Budget& budget)
+      : blocks_(model),
+        budget_(budget),
+        random_(budget.seed()),
+        surprise_(blocks_),
+        looked_at_(model.load.size() + 1, UINT32_MAX) {}
 
-  // The blocks that are part of no other.
-  std::vector<std::int32_t> roots() const {
-    std::vector<std::int32_t> result;
-    for (std::size_t i = 0; i < blocks_.size(); ++i) {
-      if (!blocks_[i].joined) {
-        result.push_back(static_cast<std::int32_t>(i));
-      }
+  Blocks run() {
+    for (Section s = 0; s <= blocks_.sections(); ++s) {
+      touched_.emplace_back(s, kNone);
+      maybe_certain_.push_back(s);
     }
-    return result;
-  }
-
-  Buffer buffer(std::int32_t index) const {
-    const Block& block = at(index);
-    return {.lower = block.span.lower, .upper = block.span.upper, .size = block.size};
-  }
-
-  // Sets the offsets of all items of the block.
-  void place(std::int32_t root, Offset root_offset, Offsets& offsets) const {
-    std::vector<std::pair<std::int32_t, Offset>> left{{root, root_offset}};
-    while (!left.empty()) {
-      const auto [index, offset] = left.back();
-      left.pop_back();
-      const Block& block = at(index);
-      if (block.first == kNone) {
-        offsets[static_cast<std::size_t>(index)] = offset;
-        continue;
-      }
-      left.emplace_back(block.first, offset);
-      const bool stacked = at(block.first).size < block.size;
-      left.emplace_back(block.second, stacked ? offset + at(block.first).size : offset);
-    }
+    join_all();
+    reconsider();
+    return std::move(blocks_);
   }
 
  private:
-  struct Block {
-    Bytes size;
-    Span span;
-    std::int32_t first = kNone;   // the lower or earlier part
-    std::int32_t second = kNone;  // what is on top of it, or follows it
-    bool joined = false;          // it is part of another
+  static constexpr float kSure = 1e30F;
+  static constexpr float kParted = 1e5F;  // less surprising joins than this are taken back
+  static constexpr double kNoise = 8;     // e-folds between the most and least luck of a join
+  static constexpr std::size_t kMostRoots = 60;  // that are parted together
+  static constexpr std::size_t kMostSeen = 1000;
+  static constexpr std::size_t kMostParts = 300;   // that these may fall into
+  static constexpr int kMostFresh = 200;           // that a new block is compared with
+  static constexpr std::ptrdiff_t kMostEqual = 4;  // that are considered for each block
+  static constexpr int kIdleRounds = 8;  // without gain, after which what is left over stays
+
+  struct Match {
+    float surprise;
+    Index a;
+    Index b;
+    bool operator<(const Match& other) const { return surprise < other.surprise; }
   };
-  // One block of each key is enough to be found.
-  using Key = std::pair<Section, Bytes>;
-  struct Hash {
-    std::size_t operator()(const Key& key) const {
-      auto mixed = static_cast<std::uint64_t>(key.second) * 0x9e3779b97f4a7c15;
-      mixed ^= (mixed >> 32) ^ static_cast<std::uint64_t>(key.first);
-      mixed *= 0xd6e8feb86659fd93;
-      return mixed ^ (mixed >> 32);
+
+  template <typename Visit>
+  void for_each(Blocks::Side side, Section section, Visit visit) const {
+    for (Index i = blocks_.head(side, section); i != kNone; i = blocks_[i].next[side]) {
+      visit(i);
     }
-  };
-  using Table = std::unordered_map<Key, std::int32_t, Hash>;
-
-  const Block& at(std::int32_t index) const { return blocks_[static_cast<std::size_t>(index)]; }
-  Block& at(std::int32_t index) { return blocks_[static_cast<std::size_t>(index)]; }
-  Key span_of(const Block& block) const { return {block.span.lower, block.span.upper}; }
-  Key start_of(const Block& block) const { return {block.span.lower, block.size}; }
-  Key end_of(const Block& block) const { return {block.span.upper, block.size}; }
-
-  static std::int32_t find(const Table& table, const Key& key) {
-    const auto found = table.find(key);
-    return found == table.end() ? kNone : found->second;
   }
 
-  std::int32_t join(std::int32_t first, std::int32_t second, Bytes size, const Span& span) {
-    at(first).joined = at(second).joined = true;
-    blocks_.push_back({size, span, first, second});
-    return static_cast<std::int32_t>(blocks_.size()) - 1;
+  void offer(Index a, Index b) {
+    float value = surprise_(a, b);
+    if (noise_ > 0) {
+      value *= std::exp(
+          static_cast<float>(noise_ * (static_cast<double>(random_() >> 11) * 0x1p-53 - 0.5)));
+    }
+    matches_.push({value, a, b});
   }
 
-  // Enters the block in the tables, or what comes of it.
-  void insert(std::int32_t index) {
-    for (;;) {
-      const Block block = at(index);
-      if (const auto twin = find(by_span_, span_of(block)); twin != kNone) {
-        remove(twin);
-        index = join(twin, index, at(twin).size + block.size, block.span);
-      } else if (const auto before = find(by_end_, start_of(block)); before != kNone) {
-        remove(before);
-        index = join(before, index, block.size, {at(before).span.lower, block.span.upper});
-      } else if (const auto after = find(by_start_, end_of(block)); after != kNone) {
-        remove(after);
-        index = join(index, after, block.size, {block.span.lower, at(after).span.upper});
-      } else {
-        break;
+  // All that fits at the section, or with the block that is new there.
+  void look(Section section, Index fresh) {
+    const std::uint32_t here = blocks_.count(kBegin, section) + blocks_.count(kEnd, section);
+    auto& before = looked_at_[static_cast<std::size_t>(section)];
+    // Matches grow more surprising as others go.
+    if (fresh == kNone || here < before - before / 4) {
+      before = here;
+      look_at_all(section);
+    } else if (blocks_[fresh].root && blocks_[fresh].span.lower == section) {
+      for_some(kEnd, section, [&](Index a) { offer_if_fit(a, fresh); });
+      for_some(kBegin, section, [&](Index b) { offer_if_fit(fresh, b); });
+    } else if (blocks_[fresh].root && blocks_[fresh].span.upper == section) {
+      for_some(kBegin, section, [&](Index b) { offer_if_fit(fresh, b); });
+    }
+  }
+
+  // Where very many begin or end, not all: they are looked at again when there are fewer.
+  template <typename Visit>
+  void for_some(Blocks::Side side, Section section, Visit visit) const {
+    int left = kMostFresh;
+    for (Index i = blocks_.head(side, section); i != kNone && left > 0;
+         i = blocks_[i].next[side], --left) {
+      visit(i);
+    }
+  }
+
+  void offer_if_fit(Index a, Index b) {
+    if (a != b && blocks_.fit(a, b)) {
+      offer(a, b);
+    }
+  }
+
+  void look_at_all(Section section) {
+    begins_.clear();
+    ends_.clear();
+    for_each(kBegin, section, [this](Index b) { begins_.emplace_back(blocks_[b].size, b); });
+    for_each(kEnd, section, [this](Index a) { ends_.emplace_back(blocks_[a].size, a); });
+    std::sort(begins_.begin(), begins_.end());
+    std::sort(ends_.begin(), ends_.end());
+    auto end = ends_.begin();
+    for (const auto& [size, b] : begins_) {
+      while (end != ends_.end() && end->first < size) {
+        ++end;
+      }
+      for (auto a = end; a != ends_.end() && a->first == size && a - end < kMostEqual; ++a) {
+        offer(a->second, b);
       }
     }
-    by_span_.emplace(span_of(at(index)), index);
-    by_start_.emplace(start_of(at(index)), index);
-    by_end_.emplace(end_of(at(index)), index);
+    for (auto& [key, b] : begins_) {
+      key = blocks_[b].span.upper;
+    }
+    std::sort(begins_.begin(), begins_.end());
+    for (auto b = begins_.begin(); b != begins_.end(); ++b) {
+      for (auto c = b + 1; c != begins_.end() && c->first == b->first && c - b < kMostEqual; ++c) {
+        offer(b->second, c->second);
+      }
+    }
   }
 
-  void remove(std::int32_t index) {
-    const auto erase = [index](Table& table, const Key& key) {
-      if (const auto found = table.find(key); found != table.end() && found->second == index) {
-        table.erase(found);
+  void join(Index a, Index b, float surprise) {
+    const Section middle = blocks_[a].span.upper;
+    const Index fresh = blocks_.join(a, b, surprise);
+    const Span span = blocks_[fresh].span;
+    for (const Section s : {span.lower, span.upper}) {
+      maybe_certain_.push_back(s);
+      touched_.emplace_back(s, fresh);
+    }
+    if (middle != span.upper) {
+      maybe_certain_.push_back(middle);
+      touched_.emplace_back(middle, fresh);
+    }
+  }
+
+  // Joins what can only belong together at this section.
+  bool join_certain(Section section) {
+    const std::uint32_t begins = blocks_.count(kBegin, section);
+    const std::uint32_t ends = blocks_.count(kEnd, section);
+    const auto try_pair = [this](Index a, Index b) {
+      if (!blocks_.fit(a, b)) {
+        return false;
       }
+      join(a, b, kSure);
+      return true;
     };
-    erase(by_span_, span_of(at(index)));
-    erase(by_start_, start_of(at(index)));
-    erase(by_end_, end_of(at(index)));
+    const Index begin = blocks_.head(kBegin, section);
+    const Index end = blocks_.head(kEnd, section);
+    return (begins == 1 && ends == 1 && try_pair(end, begin)) ||
+           (begins == 2 && ends <= 1 && try_pair(begin, blocks_[begin].next[kBegin])) ||
+           (ends == 2 && begins <= 1 && try_pair(end, blocks_[end].next[kEnd]));
   }
 
-  std::vector<Block> blocks_;  // the model's items, then what is joined of them
-  Table by_span_;
-  Table by_start_;
-  Table by_end_;
+  void join_all() {
+    for (std::size_t step = 0;; ++step) {
+      while (!maybe_certain_.empty()) {
+        const Section section = maybe_certain_.back();
+        maybe_certain_.pop_back();
+        join_certain(section);
+      }
+      for (const auto& [section, fresh] : touched_) {
+        look(section, fresh);
+      }
+      touched_.clear();
+      while (!matches_.empty() &&
+             !(blocks_[matches_.top().a].root && blocks_[matches_.top().b].root)) {
+        matches_.pop();
+      }
+      if (matches_.empty() || (step % 1024 == 1023 && budget_.expired())) {
+        matches_ = {};
+        return;
+      }
+      const Match match = matches_.top();
+      matches_.pop();
+      // Others may have gone, or the third.
+      const float now = surprise_(match.a, match.b);
+      if (noise_ == 0 && now < 0.99F * match.surprise) {
+        matches_.push({now, match.a, match.b});
+        continue;
+      }
+      join(match.a, match.b, now);
+    }
+  }
+
+  void reconsider() {
+    noise_ = kNoise;
+    for (int idle = 0; idle < kIdleRounds && blocks_.roots() > 1 && !budget_.expired();) {
+      std::vector<Index> roots;
+      for (Index i = 0; i < blocks_.end(); ++i) {
+        if (blocks_[i].root) {
+          roots.push_back(i);
+        }
+      }
+      const auto length = [this](Index i) { return blocks_[i].span.upper - blocks_[i].span.lower; };
+      std::sort(roots.begin(), roots.end(), [&](Index a, Index b) {
+        return length(a) != length(b) ? length(a) < length(b) : a < b;
+      });
+      const std::size_t before = blocks_.roots();
+      for (const Index root : roots) {
+        if (budget_.expired()) {
+          return;
+        }
+        if (root < blocks_.end() && blocks_[root].root) {
+          retry(around(blocks_[root].span));
+        }
+      }
+      idle = blocks_.roots() < before ? 0 : idle + 1;
+    }
+  }
+
+  Span around(const Span& span) {
+    const auto draw = [this](std::uint64_t below) {
+      return static_cast<Section>(random_() % below);
+    };
+    const auto length = static_cast<std::uint64_t>(span.upper - span.lower);
+    const std::uint64_t most = 4 + random_() % (2 * length);
+    return {std::max<Section>(0, span.lower - draw(most)),
+            std::min(blocks_.sections(), span.upper + draw(most))};
+  }
+
+  void part(Index index, std::vector<Index>& parted) {
+    const Blocks::Block block = blocks_[index];
+    if (block.first == kNone || block.surprise >= kParted) {
+      return;
+    }
+    blocks_.part(index);
+    parted.push_back(index);
+    part(block.first, parted);
+    part(block.second, parted);
+  }
+
+  // Parts what lives inside the span, and joins it anew.
+  void retry(const Span& span) {
+    std::vector<Index> old;
+    for (Section s = span.lower; s < span.upper && old.size() < kMostSeen; ++s) {
+      for_each(kBegin, s, [&](Index i) {
+        if (blocks_[i].span.upper <= span.upper) {
+          old.push_back(i);
+        }
+      });
+    }
+    if (old.size() < 2) {
+      return;
+    }
+    for (std::size_t i = 0; i < kMostRoots && old.size() > kMostRoots; ++i) {
+      std::swap(old[i], old[i + random_() % (old.size() - i)]);
+    }
+    old.resize(std::min(old.size(), kMostRoots));
+    const std::size_t before = blocks_.roots();
+    const Index fresh = blocks_.end();
+    std::vector<Index> parted;
+    for (const Index i : old) {
+      part(i, parted);
+    }
+    if (blocks_.roots() - before <= kMostParts) {
+      for (Section s = span.lower; s <= span.upper; ++s) {
+        touched_.emplace_back(s, kNone);
+      }
+      join_all();
+    }
+    if (blocks_.roots() <= before && fresh < blocks_.end()) {
+      return;
+    }
+    for (Index i = blocks_.end(); i-- > fresh;) {
+      blocks_.part(i);
+    }
+    blocks_.drop(fresh);
+    for (std::size_t i = parted.size(); i-- > 0;) {
+      blocks_.rejoin(parted[i]);
+    }
+  }
+
+  Blocks blocks_;
+  const Budget& budget_;
+  std::mt19937_64 random_;
+  Surprise surprise_;
+  double noise_ = 0;
+  std::vector<Section> maybe_certain_;
+  std::vector<std::pair<Section, Index>> touched_;  // with the block that is new there
+  std::vector<std::uint32_t> looked_at_;  // by section: how many began and ended there then
+  std::priority_queue<Match> matches_;
+  std::vector<std::pair<std::int64_t, Index>> begins_;  // at one section, by size, then by end
+  std::vector<std::pair<Bytes, Index>> ends_;
 };
 
 }  // namespace
 
-Found coalesce(const Model& model, const Budget& budget) {
-  if (model.has_gaps || model.has_alignment || model.has_fixed) {
-    return {.reason = "gaps, alignments and fixed offsets do not join"};
+bool can_coalesce(const Model& model) {
+  // Of the time, and of the bound.
+  constexpr double kShare = 0.99;
+  if (model.has_gaps || model.has_alignment || model.has_fixed || model.items.empty()) {
+    return false;
   }
-  const Forest forest(model);
-  const std::vector<std::int32_t> roots = forest.roots();
+  const auto limit = static_cast<Bytes>(kShare * static_cast<double>(model.bound));
+  const auto full = std::count_if(model.load.begin(), model.load.end(),
+                                  [limit](Bytes load) { return load >= limit; });
+  return static_cast<double>(full) >= kShare * static_cast<double>(model.load.size());
+}
+
+Blocks coalesce(const Model& model, const Budget& budget) {
+  return Joiner(model, budget).run();
+}
+
+Problem problem_of(const Blocks& blocks) {
   Problem problem;
-  for (const std::int32_t root : roots) {
-    problem.buffers.push_back(forest.buffer(root));
+  for (Index i = 0; i < blocks.end(); ++i) {
+    if (blocks[i].root) {
+      problem.buffers.push_back(
+          {.lower = blocks[i].span.lower, .upper = blocks[i].span.upper, .size = blocks[i].size});
+    }
   }
-  const Model joined(problem);
-  const auto packed = Skyline(joined).pass(ranks_of(by_area(joined)), budget);
-  if (!packed) {
-    return {.reason = kOutOfTime};
+  return problem;
+}
+
+Offsets take_apart(const Blocks& blocks, const Offsets& offsets) {
+  std::size_t items = 0;
+  Offsets result(static_cast<std::size_t>(blocks.end()));
+  auto offset = offsets.begin();
+  for (Index i = 0; i < blocks.end(); ++i) {
+    items += blocks[i].first == kNone ? 1U : 0U;
+    if (blocks[i].root) {
+      blocks.place(i, *offset++, result);
+    }
   }
-  Offsets offsets(model.items.size());
-  for (std::size_t i = 0; i < roots.size(); ++i) {
-    forest.place(roots[i], (*packed)[i], offsets);
-  }
-  return {.offsets = std::move(offsets)};
+  result.resize(items);
+  return result;
 }
 
 }  // namespace dsa

@@ -9,12 +9,22 @@
 
 #include <optional>
 
+#include "planner/blocks.h"
 #include "planner/strategy.h"
 
 namespace dsa {
 
-// A skyline pass over the joined items, which are then taken apart. None if there was nothing to
-// join, or for models with gaps, alignments or fixed offsets.
-Found coalesce(const Model& model, const Budget& budget);
+// Is hardly any memory idle at any time of the fullest plan there could be, so that joining pays?
+// False for models with gaps, alignments or fixed offsets.
+bool can_coalesce(const Model& model);
+
+// The model's items, joined as far as could be within the budget. Requires can_coalesce().
+Blocks coalesce(const Model& model, const Budget& budget);
+
+// The roots as a problem of their own, in order of their indices.
+Problem problem_of(const Blocks& blocks);
+
+// The offsets of the model's items, the roots being where `offsets` has them in that order.
+Offsets take_apart(const Blocks& blocks, const Offsets& offsets);
 
 }  // namespace dsa

@@ -67,6 +67,10 @@ constexpr double kFirstWheel = 0.6;
 constexpr double kFirstRepair = 0.3;
 // Above the bound by less than one in so many, repairs go on rather than passes over everything.
 constexpr Bytes kNear = 32;
+// Of the time, for joining what fits each other exactly; where that leaves more than one in so many
+// items, they were not made to fit.
+constexpr double kJoining = 0.6;
+constexpr std::size_t kFewer = 2;
 constexpr double kFirstSlice = 0.02;  // seconds for squeaky wheel's first turn
 
 // Squeaky wheel and exact search, each for longer and longer: which one it takes shows only so.
@@ -89,14 +93,6 @@ void search_by_turns(const Model& model, const Budget& budget, SqueakyWheel& whe
       return;
     }
   }
-}
-
-// The share of sections whose load is at least `share` of the bound.
-double hot(const Model& model, double share) {
-  const auto limit = static_cast<Bytes>(share * static_cast<double>(model.bound));
-  const auto count = std::count_if(model.load.begin(), model.load.end(),
-                                   [limit](Bytes load) { return load >= limit; });
-  return static_cast<double>(count) / static_cast<double>(model.load.size());
 }
 
 // Many items live at a time: repairs of short windows would have nothing to move.
@@ -135,14 +131,10 @@ bool plan_many(const Model& model, const Budget& budget, SqueakyWheel& wheel, Be
       (best.height() - model.bound < model.bound / kNear && mend(budget.remaining()))) {
     return true;
   }
-  return run_wheel(budget.remaining(), 1) ||
-         (hot(model, 0.99) > 0.99 && best.take(coalesce(model, budget))) ||
-         mend(budget.remaining());
+  return run_wheel(budget.remaining(), 1) || mend(budget.remaining());
 }
 
-}  // namespace
-
-Found portfolio(const Model& model, const Budget& budget) {
+Found search(const Model& model, const Budget& budget) {
   Best best(model, budget);
   const bool few = model.items.size() <= kFewItems;
   if (best.take(sweep_best_fit(model, budget, few ? 0 : model.bound)) ||
@@ -170,6 +162,28 @@ Found portfolio(const Model& model, const Budget& budget) {
     return best.result();
   }
   search_by_turns(model, budget, wheel, best);
+  return best.result();
+}
+
+}  // namespace
+
+Found portfolio(const Model& model, const Budget& budget) {
+  if (model.items.size() <= kFewItems || !can_coalesce(model)) {
+    return search(model, budget);
+  }
+  const Blocks blocks =
+      coalesce(model, budget.part(budget.target(), kJoining * budget.remaining(), budget.seed()));
+  if (blocks.roots() > model.items.size() / kFewer) {
+    return search(model, budget);  // these fits were accidents
+  }
+  Best best(model, budget);
+  Found joined = search(Model(problem_of(blocks)), budget);
+  if (joined.offsets) {
+    joined = {.offsets = take_apart(blocks, *joined.offsets)};  // what is proved is of the blocks
+  }
+  if (!best.take(std::move(joined))) {
+    best.take(search(model, budget));
+  }
   return best.result();
 }
 

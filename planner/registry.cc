@@ -11,6 +11,10 @@
 namespace dsa {
 namespace {
 
+// Turning the offsets into a plan takes this share of the time that building the model took, on any
+// machine and under any load: time that the strategy must leave.
+constexpr double kReserve = 0.5;
+
 Outcome run(Strategy strategy, const Problem& problem, const Options& options,
             Budget::Clock::time_point start) {
   if (!validate(problem)) {
@@ -18,7 +22,9 @@ Outcome run(Strategy strategy, const Problem& problem, const Options& options,
   }
   Outcome outcome;
   const Model model(problem);
-  const Budget budget(options, model.bound, start);
+  Options usable = options;
+  usable.seconds -= kReserve * Budget::seconds_since(start);
+  const Budget budget(usable, model.bound, start);
   outcome.lower_bound = model.bound;
   if (options.capacity && *options.capacity < model.bound) {
     outcome.infeasible = true;

@@ -41,7 +41,10 @@ class Budget {
     return other;
   }
 
-  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  static double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  double elapsed() const { return seconds_since(start_); }
   double remaining() const { return std::max(0.0, seconds_ - elapsed()); }
   bool expired() const {
     return (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) || elapsed() >= seconds_;

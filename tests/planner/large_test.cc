@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "bench/planner_instances.h"
 #include "dsa/planner.h"
 #include "dsa/validate.h"
 #include "planner/coalesce.h"
@@ -76,11 +77,13 @@ TEST_CASE("large: a repair never raises a plan, and lowers a wasteful one", "[pl
 TEST_CASE("large: a rectangle that was cut up is joined again", "[planner]") {
   const auto seed = Catch::rngSeed();
   INFO("seed " << seed);
-  const dsa::Problem problem = guillotine(2000, 1'000'000'000'000, 1'000'000'000'000, seed);
+  const dsa::Problem problem =
+      bench::guillotine(2000, seed, 0.5, 1'000'000'000'000, 1'000'000'000'000);
   const dsa::Model model(problem);
-  const dsa::Found found = dsa::coalesce(model, budget_of(model, 10));
-  REQUIRE(found.offsets);
-  const dsa::Plan plan = model.plan_of(*found.offsets);
+  REQUIRE(dsa::can_coalesce(model));
+  const dsa::Blocks blocks = dsa::coalesce(model, budget_of(model, 60));
+  REQUIRE(blocks.roots() == 1);
+  const dsa::Plan plan = model.plan_of(dsa::take_apart(blocks, {0}));
   CHECK(dsa::validate(problem, plan));
   CHECK(plan.height == model.bound);
 }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 
+#include "bench/planner_instances.h"
 #include "dsa/planner.h"
 #include "dsa/validate.h"
 #include "tests/support/brute_force.h"
@@ -120,7 +121,7 @@ TEST_CASE("planners: perfect packings are found", "[planner][property]") {
   const auto seed = Catch::rngSeed();
   INFO("seed " << seed);
   for (const std::size_t pieces : {30U, 60U, 100U}) {
-    const dsa::Problem problem = guillotine(pieces, 1000000, 1000000, seed + pieces);
+    const dsa::Problem problem = bench::guillotine(pieces, seed + pieces, 0.5, 1000000, 1000000);
     CHECK(dsa::lower_bound(problem) == 1000000);
     for (const dsa::Planner& planner : dsa::planners()) {
       if (planner.exact && planner.name != "mip") {  // which takes hours for them
@@ -135,7 +136,7 @@ TEST_CASE("planners: perfect packings are found", "[planner][property]") {
 
 TEST_CASE("planners: a capacity out of reach in the time leaves no wrong plan",
           "[planner][property]") {
-  const dsa::Problem problem = guillotine(300, 40, 100000, Catch::rngSeed());
+  const dsa::Problem problem = bench::guillotine(300, Catch::rngSeed(), 0.5, 40, 100000);
   for (const double seconds : {0.0, 0.001, 0.03, 0.1}) {
     INFO("seconds " << seconds);
     check_all(problem, {.seconds = seconds});

@@ -69,27 +69,4 @@ Problem random_problem(const Shape& shape, std::uint64_t seed) {
   return problem;
 }
 
-Problem guillotine(std::size_t pieces, Time horizon, Bytes height, std::uint64_t seed) {
-  Random random(seed);
-  Problem problem;
-  problem.buffers.push_back({.lower = 0, .upper = horizon, .size = height});
-  while (problem.buffers.size() < pieces) {
-    const auto at = static_cast<std::size_t>(
-        between(random, 0, static_cast<std::int64_t>(problem.buffers.size()) - 1));
-    Buffer& piece = problem.buffers[at];
-    Buffer other = piece;
-    if (between(random, 0, 1) == 0 && piece.upper - piece.lower > 1) {
-      piece.upper = other.lower = between(random, piece.lower + 1, piece.upper - 1);
-    } else if (piece.size > 1) {
-      piece.size = between(random, 1, piece.size - 1);
-      other.size -= piece.size;
-    } else {
-      continue;
-    }
-    problem.buffers.push_back(std::move(other));
-  }
-  std::shuffle(problem.buffers.begin(), problem.buffers.end(), random);
-  return problem;
-}
-
 }  // namespace dsa::testing

@@ -29,8 +29,4 @@ struct Shape {
 
 Problem random_problem(const Shape& shape, std::uint64_t seed);
 
-// A perfect packing: a rectangle of `horizon` by `height` cut by random straight cuts, each of one
-// piece and from edge to edge, until there are so many pieces. Its least height is `height`.
-Problem guillotine(std::size_t pieces, Time horizon, Bytes height, std::uint64_t seed);
-
 }  // namespace dsa::testing
