@@ -71,6 +71,8 @@ constexpr Bytes kNear = 32;
 // items, they were not made to fit.
 constexpr double kJoining = 0.6;
 constexpr std::size_t kFewer = 2;
+// Of what time is left then, for planning the joined ones of few items.
+constexpr double kFewJoined = 0.25;
 constexpr double kFirstSlice = 0.02;  // seconds for squeaky wheel's first turn
 
 // Squeaky wheel and exact search, each for longer and longer: which one it takes shows only so.
@@ -168,7 +170,7 @@ Found search(const Model& model, const Budget& budget) {
 }  // namespace
 
 Found portfolio(const Model& model, const Budget& budget) {
-  if (model.items.size() <= kFewItems || !can_coalesce(model)) {
+  if (!can_coalesce(model)) {
     return search(model, budget);
   }
   const Blocks blocks =
@@ -177,7 +179,10 @@ Found portfolio(const Model& model, const Budget& budget) {
     return search(model, budget);  // these fits were accidents
   }
   Best best(model, budget);
-  Found joined = search(Model(problem_of(blocks)), budget);
+  // Of few, the tree search packs what was joined wrongly by itself.
+  const double share = model.items.size() <= kFewItems ? kFewJoined : 1;
+  Found joined = search(Model(problem_of(blocks)),
+                        budget.part(budget.target(), share * budget.remaining(), budget.seed()));
   if (joined.offsets) {
     joined = {.offsets = take_apart(blocks, *joined.offsets)};  // what is proved is of the blocks
   }

@@ -39,9 +39,9 @@ float Surprise::of_twins(const Span& span, std::uint32_t begins, std::uint32_t e
 }
 
 float Surprise::of_size(Bytes size, Section at) const {
-  return static_cast<float>(size / grain_) /
-         (static_cast<float>(blocks_.count(Blocks::kBegin, at)) *
-          static_cast<float>(blocks_.count(Blocks::kEnd, at)));
+  const Bytes grains = size / grain_;
+  return static_cast<float>(grains) / (static_cast<float>(blocks_.count(Blocks::kBegin, at)) *
+                                       static_cast<float>(blocks_.count(Blocks::kEnd, at)));
 }
 
 // The most surprising fit of the block that a and b would make.
