@@ -2,6 +2,7 @@
 //
 //   planner_quality [--seconds S] [--planner NAME] [--csv FILE] [--large N [--only KIND]]
 //                   [PROBLEM.csv...]
+//   planner_quality --write KIND --large N [--seed SEED] > PROBLEM.csv
 //
 // Without problems it takes those of tests/golden/instances and generates perfect packings of 100,
 // 200 and 400 buffers; --large takes generated ones of N buffers instead, by the portfolio alone.
@@ -33,6 +34,8 @@ struct Arguments {
   std::string csv;
   std::size_t large = 0;  // buffers
   std::string only;       // names begin so
+  std::string write;      // a kind to write as CSV
+  std::uint64_t seed = 1;
   std::vector<std::string> files;
 };
 
@@ -168,10 +171,15 @@ Arguments parse(int argc, char** argv) {
       arguments.large = std::strtoull(argv[++i], nullptr, 10);
     } else if (word == "--only" && more) {
       arguments.only = argv[++i];
+    } else if (word == "--write" && more) {
+      arguments.write = argv[++i];
+    } else if (word == "--seed" && more) {
+      arguments.seed = std::strtoull(argv[++i], nullptr, 10);
     } else if (word.starts_with("-")) {
       std::fprintf(stderr,
                    "usage: planner_quality [--seconds S] [--planner NAME] [--csv FILE] "
-                   "[--large N [--only KIND]] [PROBLEM.csv...]\n");
+                   "[--large N [--only KIND]] [PROBLEM.csv...]\n"
+                   "       planner_quality --write KIND --large N [--seed SEED]\n");
       std::exit(word == "--help" ? 0 : 2);
     } else {
       arguments.files.push_back(word);
@@ -180,31 +188,59 @@ Arguments parse(int argc, char** argv) {
   return arguments;
 }
 
+struct Kind {
+  const char* name;
+  dsa::Problem (*make)(std::size_t count, std::uint64_t seed);
+};
+
+constexpr Kind kKinds[] = {
+    {"lives", bench::lives},
+    {"uniform_100",
+     [](std::size_t count, std::uint64_t seed) { return bench::uniform(count, 100, seed); }},
+    {"uniform_1000",
+     [](std::size_t count, std::uint64_t seed) { return bench::uniform(count, 1000, seed); }},
+    {"uniform_100000",
+     [](std::size_t count, std::uint64_t seed) { return bench::uniform(count, 100000, seed); }},
+    {"log_normal", bench::log_normal_lives},
+    {"iterations",
+     [](std::size_t count, std::uint64_t seed) { return bench::iterations(count, 100, seed); }},
+    {"guillotine",
+     [](std::size_t count, std::uint64_t seed) { return bench::guillotine(count, seed); }},
+};
+
 void run_large(const Arguments& arguments, Report& report) {
-  const auto n = arguments.large;
-  const std::pair<const char*, dsa::Problem (*)(std::size_t)> kinds[] = {
-      {"lives", [](std::size_t count) { return bench::lives(count, 1); }},
-      {"uniform_100", [](std::size_t count) { return bench::uniform(count, 100, 1); }},
-      {"uniform_1000", [](std::size_t count) { return bench::uniform(count, 1000, 1); }},
-      {"uniform_100000", [](std::size_t count) { return bench::uniform(count, 100000, 1); }},
-      {"log_normal", [](std::size_t count) { return bench::log_normal_lives(count, 1); }},
-      {"iterations", [](std::size_t count) { return bench::iterations(count, 100, 1); }},
-      {"guillotine", [](std::size_t count) { return bench::guillotine(count, 1); }},
-  };
-  for (const auto& [name, make] : kinds) {
-    const std::string full = std::string(name) + "_" + std::to_string(n);
+  for (const Kind& kind : kKinds) {
+    const std::string full = std::string(kind.name) + "_" + std::to_string(arguments.large);
     if (arguments.only.empty() || full.starts_with(arguments.only)) {
-      run({full, "", make(n), {}},
+      run({full, "", kind.make(arguments.large, arguments.seed), {}},
           *dsa::find_planner(arguments.planner.empty() ? "portfolio" : arguments.planner),
           {.seconds = std::max(10.0, arguments.seconds)}, report);
     }
   }
 }
 
+int write(const Arguments& arguments) {
+  for (const Kind& kind : kKinds) {
+    if (arguments.write == kind.name) {
+      dsa::CsvTable table{kind.make(arguments.large, arguments.seed), {}};
+      for (std::size_t i = 0; i < table.problem.buffers.size(); ++i) {
+        table.ids.push_back(std::to_string(i));
+      }
+      std::fputs(dsa::format_csv(table, nullptr).c_str(), stdout);
+      return 0;
+    }
+  }
+  std::fprintf(stderr, "planner_quality: there is no kind '%s'\n", arguments.write.c_str());
+  return 2;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const Arguments arguments = parse(argc, argv);
+  if (!arguments.write.empty()) {
+    return write(arguments);
+  }
   Report report(arguments.csv);
   if (arguments.large > 0) {
     run_large(arguments, report);

@@ -140,8 +140,7 @@ Found search(const Model& model, const Budget& budget) {
   Best best(model, budget);
   const bool few = model.items.size() <= kFewItems;
   if (best.take(sweep_best_fit(model, budget, few ? 0 : model.bound)) ||
-      (few && (best.take(skyline(model, budget)) || best.take(greedy_by_size(model, budget)) ||
-               best.take(greedy_by_breadth(model, budget))))) {
+      (few && best.take(skyline(model, budget)))) {
     return best.result();
   }
   const bool deep = model.items.size() > kManyItems && is_deep(model);
@@ -153,6 +152,7 @@ Found search(const Model& model, const Budget& budget) {
   if (few) {
     wheel.run(budget.part(budget.target(), kFirstSlice, budget.seed()));
     if ((wheel.best() && best.take({.offsets = wheel.best()})) ||
+        best.take(greedy_by_size(model, budget)) || best.take(greedy_by_breadth(model, budget)) ||
         best.take(best_fit(model, budget)) ||
         (best.offsets() && best.take(settle(model, *best.offsets(), budget)))) {
       return best.result();

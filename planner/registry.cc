@@ -11,9 +11,9 @@
 namespace dsa {
 namespace {
 
-// Turning the offsets into a plan takes this share of the time that building the model took, on any
-// machine and under any load: time that the strategy must leave.
-constexpr double kReserve = 0.5;
+// Turning the offsets into a plan takes up to this share of the time that building the model took,
+// on any machine and under any load: time that the strategy must leave.
+constexpr double kReserve = 1;
 
 Outcome run(Strategy strategy, const Problem& problem, const Options& options,
             Budget::Clock::time_point start) {
