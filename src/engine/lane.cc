@@ -23,9 +23,9 @@ constexpr std::uint32_t kMostRestarts = 4;
 // An arena with this much in use is worth a thread that gives it back.
 constexpr std::uint64_t kKeptBytes = 64ULL << 20;
 // While nothing is known of a stream, blocks of this size are given back when freed: they are of
-// the start more often than of a loop. glibc does so at the same size, always
-// (DEFAULT_MMAP_THRESHOLD_MAX).
-constexpr std::uint64_t kReturnedAtOnce = 32ULL << 20;
+// the start more often than of a loop. glibc does so from 32 MiB on, always
+// (DEFAULT_MMAP_THRESHOLD_MAX); what is freed while GPT-2's weights are made has 9 MiB.
+constexpr std::uint64_t kReturnedAtOnce = 8ULL << 20;
 
 // What each miss but kNone is counted as and called, in the order of Miss.
 struct Reason {
@@ -91,6 +91,7 @@ void Lane::leave() {
   }
   follower_ = Follower();
   mark_count_ = 0;
+  walks_whole_ = false;
   stack_ = {};
   set_phase(Phase::kIdle);
 }
@@ -165,6 +166,7 @@ void* Lane::serve(const Request& request) {
   }
   if (placement.miss == Miss::kNone) {
     count_served(request.size);
+    ++placed_;
     void* start = slab_space_->base() + placement.offset;
     if (request.zero && placement.dirty) {
       std::memset(start, 0, request.size);
@@ -217,12 +219,15 @@ void* Lane::pool(const Request& request) {
   if ((counters.pooled_allocations.get() & 255) == 0) {
     age_pool();
   }
-  if (phase() == Phase::kPooling) {
-    if (block.resident) {
-      count_served(request.size);
-    } else {
+  const Phase now = phase();
+  if (block.resident && (now == Phase::kPooling || now == Phase::kServing)) {
+    count_served(request.size);
+  }
+  if (now == Phase::kPooling) {
+    if (!block.resident) {
       count_fallback(request.size, counters.fallback_grown);
     }
+    judge_pool(request.size, block.resident);
   }
   if (shared_->keep != nullptr && pool.live_bytes() >= kKeptBytes) [[unlikely]] {
     const RecursionGuard guard;
@@ -232,6 +237,16 @@ void* Lane::pool(const Request& request) {
     std::memset(block.start, 0, request.size);
   }
   return block.start;
+}
+
+void Lane::judge_pool(std::uint64_t bytes, bool at_hand) {
+  window_bytes_ += bytes;
+  window_lacked_ += at_hand ? 0 : bytes;
+  if (++window_calls_ == kPoolWindow) {
+    short_windows_ += window_lacked_ > window_bytes_ / kShortShare ? 1 : 0;
+    window_calls_ = 0;
+    window_bytes_ = window_lacked_ = 0;
+  }
 }
 
 void Lane::note_foreign_growth(std::uint64_t bytes) {

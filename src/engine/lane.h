@@ -134,18 +134,22 @@ class Lane {
   [[nodiscard]] bool searching() const {
     return phase() == Phase::kLearning || phase() == Phase::kPooling;
   }
-  // Call stacks are looked at only where sizes have not repeated for long: a symbolic plan is made
-  // of sites, other plans are not. Unwinding touches 4.4 MiB of torch's unwind tables, more than
-  // any plan saves, and the calls of an unordered pool are not unwound for ever.
-  static constexpr std::uint32_t kSitesFrom = 1024;
-  static constexpr std::uint32_t kSitesUntil = 16384;
+  // Call stacks are looked at only where the pool falls short again and again: a symbolic plan is
+  // made of sites, other plans are not. Unwinding touches 4 to 11 MiB of torch's unwind tables,
+  // more than the pool lacks where shapes hardly change (GPT-2 decoding: no window; BERT at random
+  // lengths: two of the first four), and the calls of an unordered pool are not unwound for ever.
+  static constexpr std::uint32_t kPoolWindow = 256;  // calls
+  static constexpr std::uint64_t kShortShare = 128;  // of a window's bytes, lacked one part in
+  static constexpr std::uint32_t kShortWindows = 2;
+  static constexpr std::uint32_t kSitesUntil = 16384;  // of searched_
   // The most symbolic plans that a lane makes: a second and a third for a network whose calls, too,
   // depend on the shape.
   static constexpr std::uint32_t kMostSymbolic = 4;
   [[nodiscard]] bool wants_sites() const {
-    return searched_ >= kSitesFrom && searched_ < kSitesUntil;
+    return short_windows_ >= kShortWindows && searched_ < kSitesUntil;
   }
   void look_for_pool();
+  void judge_pool(std::uint64_t bytes, bool at_hand);
   void try_to_learn();
   void try_symbolic();
   [[nodiscard]] LearnOptions learn_options() const;
@@ -182,10 +186,10 @@ class Lane {
   Shape shape_;             // serving a symbolic plan: the iteration at hand
   ShapePlace shape_place_;  // where in that plan, since a call did not match
   Plan* plan_ = nullptr;
-  std::uint32_t position_ = 0;                 // kReady: the plan's step that comes next
-  std::uint64_t quiet_level_ = 0;              // kReady: live bytes at which to start
-  std::uint32_t patience_ = 0;                 // kReady: calls until starting anyway
-  std::uint64_t served_before_ = 0;            // served allocations when this serving began
+  std::uint32_t position_ = 0;     // kReady: the plan's step that comes next
+  std::uint64_t quiet_level_ = 0;  // kReady: live bytes at which to start
+  std::uint32_t patience_ = 0;     // kReady: calls until starting anyway
+  std::uint64_t placed_ = 0;       // allocations that the plan has placed since it was taken up
   std::atomic<std::uint64_t> slab_height_{0};  // bytes of slab that have memory
   std::atomic<std::uint64_t> tallest_{0};
   std::atomic<std::uint64_t> bound_{0};
@@ -194,11 +198,17 @@ class Lane {
   std::uint64_t quiet_since_ = 0;  // ns
   std::atomic<bool> awake_{true};  // the keeper has not given memory back since the last call
   bool refused_ = false;           // there was no memory for the last slab asked for
-  std::uint32_t searched_ = 0;     // calls since a period was last known
-  std::uint32_t same_peak_ = 0;    // calls since the arena's peak last grew
-  std::uint64_t last_peak_ = 0;    // bytes
-  bool planned_ = false;           // a plan was served from
-  std::uint32_t restarts_ = 0;     // of a full recorder
+  std::uint32_t searched_ = 0;     // calls since a period was last known, or the pool grew by much
+  std::uint64_t searched_peak_ = 0;  // the pool's peak then, bytes
+  std::uint32_t same_peak_ = 0;      // calls since the arena's peak last grew
+  std::uint64_t last_peak_ = 0;      // bytes
+  std::uint32_t window_calls_ = 0;   // pooling: calls in this window
+  std::uint64_t window_bytes_ = 0;   // and what they asked for
+  std::uint64_t window_lacked_ = 0;  // of that, what the pool had no memory at hand for
+  std::uint32_t short_windows_ = 0;  // windows in which it lacked much, since a period was known
+  bool walks_whole_ = false;         // has gone through a whole plan, or made one
+  bool planned_ = false;             // a plan was served from
+  std::uint32_t restarts_ = 0;       // of a full recorder
   Follower follower_;
   bool following_ = false;  // serving, but a call did not match: other plans are followed as well
   Recorder recorder_;

@@ -21,6 +21,9 @@ constexpr std::uint32_t kPeakAfter = 128;
 // small network are fewer calls, and are to be planned with no more than their peak.
 constexpr std::uint32_t kUnorderedAfter = 2048;
 constexpr std::uint64_t kPoolSlack = 4;
+// A pool whose peak grows by one part in kNewLoop serves something new: what came before (a
+// program's start, a network's weights) is no part of the loop whose period is looked for.
+constexpr std::uint64_t kNewLoop = 8;
 // A plan that broke within this many iterations was wrong, and is not tried again.
 constexpr std::uint64_t kTrialIterations = 2;
 
@@ -74,6 +77,11 @@ void Lane::look_for_pool() {
   same_peak_ = peak == last_peak_ ? same_peak_ + 1 : 0;
   last_peak_ = peak;
   ++searched_;
+  if (peak > searched_peak_ + searched_peak_ / kNewLoop) {
+    searched_peak_ = peak;
+    searched_ = short_windows_ = 0;
+    set_phase(Phase::kLearning);
+  }
   if (phase() == Phase::kLearning && searched_ >= kPoolAfter && same_peak_ >= kPeakAfter) {
     set_phase(Phase::kPooling);
   }
@@ -97,6 +105,7 @@ void Lane::try_to_learn() {
     discard(schedule);
     return;
   }
+  walks_whole_ = true;
   counters.plans.add();
   plan_seconds_ += schedule->plan_seconds;
   position_ = (recorder_.count() - period.first) % schedule->count;
@@ -180,10 +189,9 @@ void Lane::start_serving() {
     recorder_.restart();
   }
   mark_count_ = 0;
-  searched_ = restarts_ = 0;
+  searched_ = restarts_ = short_windows_ = 0;
   shared_->pool.allow_slack(0);
   forget_pooling();
-  served_before_ = counters.served_allocations.get();
   set_phase(Phase::kServing);
   const RecursionGuard guard;
   if (shared_->phase_changed != nullptr) {
@@ -194,6 +202,7 @@ void Lane::start_serving() {
 // The next call begins an iteration: the moment for a lower plan, since the fewest blocks lie where
 // the old one has put them.
 void Lane::end_iteration() {
+  walks_whole_ = true;
   if (shape_.plan() != nullptr) {
     counters.iterations.add();
     return;
@@ -224,7 +233,7 @@ void Lane::forget_pooling() {
 // come back.
 void Lane::diverge() {
   counters.diverged.add();
-  const std::uint64_t served = counters.served_allocations.get() - served_before_;
+  const std::uint64_t served = placed_;
   if (served < kTrialIterations * plan_->iteration) {
     shared_->store.withdraw(plan_);
   }

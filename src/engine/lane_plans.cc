@@ -114,7 +114,7 @@ bool Lane::begin_plan() {
     return false;
   }
   server_.start(schedule, shape_.plan() != nullptr ? shape_.index() : &plan_->index, position_);
-  served_before_ = counters.served_allocations.get();
+  placed_ = 0;
   return true;
 }
 

@@ -15,7 +15,6 @@ namespace {
 constexpr std::uint64_t kQuietNanoseconds = 4'000'000'000;
 // The arena's window: a peak that does not come back within two of these is given back.
 constexpr std::uint64_t kAgeNanoseconds = 10'000'000'000;
-constexpr std::uint64_t kHugePage = 2ULL << 20;
 // A slab of this height is worth a thread that gives it back. A thread is not free: it makes a
 // program that has none multi-threaded (unshare() and setns() of user namespaces refuse, fork()
 // warns in CPython 3.12).
@@ -25,7 +24,8 @@ constexpr std::uint64_t kKeptSlab = 16ULL << 20;
 // pages only, so that none is populated beyond the height; a slab's memory is committed in steps of
 // many huge pages, so that the last one is there to be had.
 std::uint64_t huge_end(Choice choice, std::uint64_t height) {
-  return choice == Choice::kAuto ? round_down(height, kHugePage) : round_up(height, kHugePage);
+  return choice == Choice::kAuto ? round_down(height, os::kHugePage)
+                                 : round_up(height, os::kHugePage);
 }
 
 }  // namespace
@@ -59,8 +59,12 @@ bool Lane::open_slab(std::uint64_t height) {
     const RecursionGuard guard;
     shared_->trim_next();
   }
-  const std::uint64_t there = round_down(before, os::page_size());
-  os::populate(slab_space_->base() + there, round_up(height, os::page_size()) - there);
+  // A worker thread may only ever walk a part of another's plan (the packing buffers of a
+  // convolution, 74 KB of 34 MB): it has memory for what it touches.
+  if (walks_whole_) {
+    const std::uint64_t there = round_down(before, os::page_size());
+    os::populate(slab_space_->base() + there, round_up(height, os::page_size()) - there);
+  }
   if (shared_->keep != nullptr && height >= kKeptSlab) {
     const RecursionGuard guard;
     shared_->keep(guard);

@@ -4,6 +4,7 @@
 #include "src/engine/engine.h"
 #include "tests/support/engines.h"
 #include "tests/support/schedules.h"
+#include "tests/support/spaces.h"
 
 namespace memo {
 namespace {
@@ -154,6 +155,51 @@ TEST_CASE("engine: pools an unordered stream, and still finds a period in it", "
     CHECK(lane.counters.served_allocations.get() > 0);
     const Program program = program_of(15);
     CHECK(testing::iterations_until_serving(driver, program, lane) <= 8);
+  });
+}
+
+TEST_CASE("engine: what a program does before its loop is no part of the search", "[engine]") {
+  drive([](Engine& engine, Driver& driver, const Lane& lane) {
+    Random random(18);
+    const auto disorder = [&](int calls) {
+      for (int i = 0; i < calls; ++i) {
+        driver.step({65'536 + testing::below(random, 100'000),
+                     1 + static_cast<std::uint32_t>(testing::below(random, 8))});
+      }
+    };
+    disorder(1500);
+    CHECK(lane.phase() == Phase::kPooling);
+    for (int i = 0; i < 40; ++i) {  // weights
+      driver.keep(driver.take(1'000'000), UINT32_MAX);
+    }
+    CHECK(lane.phase() == Phase::kLearning);
+    disorder(1500);  // more than 2048 calls, but not of the loop
+    CHECK(lane.phase() == Phase::kPooling);
+    const Pool& pool = engine.shared().pool;
+    CHECK(testing::resident_bytes(pool.space().base(), 2 * pool.peak_bytes()) <= pool.peak_bytes());
+  });
+}
+
+TEST_CASE("engine: what the pool has at hand is served, whatever the plan says", "[engine]") {
+  drive([](Engine&, Driver& driver, const Lane& lane) {
+    const Program program = program_of(19, 60);
+    testing::iterations_until_serving(driver, program, lane);
+    REQUIRE(lane.phase() == Phase::kServing);
+    driver.iterate(program, 2);
+    const auto extra = [&](std::uint64_t times) {
+      for (std::uint64_t i = 0; i < times; ++i) {
+        driver.iterate({{4'000'000, 1}});
+        driver.iterate(program);
+      }
+    };
+    extra(2);  // the pool has no such memory yet
+    const std::uint64_t large = lane.counters.large_bytes.get();
+    const std::uint64_t served = lane.counters.served_bytes.get();
+    const std::uint64_t missed = lane.counters.fallback_size.get();
+    extra(5);
+    CHECK(lane.phase() == Phase::kServing);
+    CHECK(lane.counters.fallback_size.get() >= missed + 5);
+    CHECK(lane.counters.served_bytes.get() - served == lane.counters.large_bytes.get() - large);
   });
 }
 

@@ -7,6 +7,7 @@
 #include "src/engine/engine.h"
 #include "src/learn/learn.h"
 #include "tests/support/engines.h"
+#include "tests/support/spaces.h"
 
 namespace memo {
 namespace {
@@ -41,6 +42,30 @@ TEST_CASE("threads: a second thread takes the known plan up", "[engine]") {
     });
     first.iterate(program, 3);
     CHECK(first.wrong == 0);
+  });
+}
+
+TEST_CASE("threads: who walks a part of a plan has memory for that part", "[engine]") {
+  OwnEngine own;
+  Program program = program_of(3, 20);
+  program.insert(program.begin() + 10, 16, {70'000, 1});  // what a worker's stream is made of
+  program.push_back({std::uint64_t{32} << 20, 1});
+  in_thread([&] {
+    Driver first(own.engine);
+    first.iterate(program, 10);
+    REQUIRE(own.engine.lane(0).phase() == Phase::kServing);
+    in_thread([&] {
+      Driver worker(own.engine);
+      worker.iterate({{70'000, 1}}, 100);
+      const Lane& lane = own.engine.lane(1);
+      REQUIRE(lane.phase() == Phase::kServing);
+      const char* slab = lane.slab_space().base();
+      CHECK(testing::resident_bytes(slab, lane.tallest()) <= 2 * os::kHugePage);
+      worker.iterate(program, 2);  // a whole iteration after all
+      CHECK(lane.phase() == Phase::kServing);
+      worker.free_due(UINT64_MAX);
+      CHECK(worker.wrong == 0);
+    });
   });
 }
 
