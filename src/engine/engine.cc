@@ -225,7 +225,6 @@ bool Engine::add_plan(const RecursionGuard& guard, const Schedule* schedule,
   }
   Plan* plan = schedule != nullptr ? shared_->store.add(guard, schedule, iteration) : nullptr;
   if (plan == nullptr) {
-    discard(schedule);
     return false;
   }
   shared_->store.release(plan);

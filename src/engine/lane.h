@@ -18,6 +18,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "src/base/counters.h"
 #include "src/base/guard.h"
@@ -35,6 +36,7 @@
 namespace memo {
 
 struct LearnOptions;
+struct Period;
 
 struct Request {
   std::uint64_t size = 0;
@@ -150,6 +152,9 @@ class Lane {
   }
   void look_for_pool();
   void judge_pool(std::uint64_t bytes, bool at_hand);
+  using LearnDoor = const Schedule*(const RecursionGuard&, std::span<const Allocation>,
+                                    const LearnOptions&, Period*) noexcept;
+  Plan* make_plan(LearnDoor& door, Period* period);
   void try_to_learn();
   void try_symbolic();
   [[nodiscard]] LearnOptions learn_options() const;

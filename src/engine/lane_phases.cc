@@ -90,24 +90,33 @@ void Lane::look_for_pool() {
   }
 }
 
-void Lane::try_to_learn() {
+// A plan by one of the doors to src/learn, with the lane as its user; nullptr if there is none, or
+// no room for one.
+Plan* Lane::make_plan(LearnDoor& door, Period* period) {
   if (stack_.room() < kLearnStack) {
-    return;
+    return nullptr;
   }
   const RecursionGuard guard;
-  Period period;
-  const Schedule* schedule = memo::learn(guard, recorder_.log(), learn_options(), &period);
+  const Schedule* schedule = door(guard, recorder_.log(), learn_options(), period);
   if (schedule == nullptr) {
-    return;
+    return nullptr;
   }
-  plan_ = shared_->store.add(guard, schedule, period.length);
+  Plan* plan = shared_->store.add(guard, schedule, period->length);
+  if (plan != nullptr) {
+    counters.plans.add();
+    plan_seconds_ += schedule->plan_seconds;
+  }
+  return plan;
+}
+
+void Lane::try_to_learn() {
+  Period period;
+  plan_ = make_plan(memo::learn, &period);
   if (plan_ == nullptr) {
-    discard(schedule);
     return;
   }
+  const Schedule* schedule = plan_->schedule;
   walks_whole_ = true;
-  counters.plans.add();
-  plan_seconds_ += schedule->plan_seconds;
   position_ = (recorder_.count() - period.first) % schedule->count;
   // Starting where the least is alive keeps learning's memory and the slab's from adding up.
   const auto live = recorder_.live().last(std::min(period.length, recorder_.count()));
@@ -135,31 +144,21 @@ LearnOptions Lane::learn_options() const {
 // A plan whose sizes follow from the iteration's first one. It is taken up like any other known
 // plan: when some calls have fitted it.
 void Lane::try_symbolic() {
-  if (stack_.room() < kLearnStack) {
-    return;
-  }
-  const RecursionGuard guard;
   Period period;
-  const Schedule* schedule = memo::learn_symbolic(guard, recorder_.log(), learn_options(), &period);
-  if (schedule == nullptr) {
-    return;
-  }
-  Plan* plan = shared_->store.add(guard, schedule, period.length);
+  Plan* plan = make_plan(memo::learn_symbolic, &period);
   if (plan == nullptr) {
-    discard(schedule);
     return;
   }
-  shared_->store.release(plan);
+  const Schedule* schedule = plan->schedule;
   ++symbolic_;
   site_repeat_.lock_broke(2 * period.length);  // four more iterations before another is made
-  counters.plans.add();
   counters.symbolic_calls.add(period.length);
-  plan_seconds_ += schedule->plan_seconds;
   if (shared_->verbose >= 1) {
     Line() << "lane " << number_ << ": " << period.length
            << " allocations whose sizes follow from the first one's; slab of up to "
            << schedule->height << " bytes, bound " << schedule->lower_bound;
   }
+  shared_->store.release(plan);
 }
 
 // Between the plan and its first block: the call must be the step expected, and the time a quiet

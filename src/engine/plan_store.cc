@@ -21,6 +21,7 @@ constexpr std::uint32_t kMostFailures = 8;
 Plan* PlanStore::add(const RecursionGuard&, const Schedule* schedule, std::uint32_t iteration) {
   Plan* plan = take_slot();
   if (plan == nullptr) {
+    discard(schedule);
     return nullptr;
   }
   discard(plan->schedule);
@@ -30,6 +31,7 @@ Plan* PlanStore::add(const RecursionGuard&, const Schedule* schedule, std::uint3
   delete[] plan->index_memory;
   plan->index_memory = new (std::nothrow) std::uint32_t[ContextIndex::words(schedule->count)]();
   if (plan->index_memory == nullptr) {
+    discard(schedule);
     withdraw(plan);
     return nullptr;
   }

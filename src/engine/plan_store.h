@@ -37,7 +37,7 @@ class PlanStore {
 
   // Adds a plan, with the caller as its first user, in place of the one used longest ago if there
   // is no room; nullptr if every plan is in use or there is no memory. Takes the schedule over
-  // unless it answers nullptr.
+  // in any case.
   Plan* add(const RecursionGuard&, const Schedule* schedule, std::uint32_t iteration);
   // A plan that no search in the background has looked at, with the caller as a user; nullptr if
   // there is none.

@@ -18,11 +18,7 @@ struct Fixture {
 
   Plan* add(const std::vector<std::uint64_t>& sizes) {
     const Schedule* schedule = testing::hostile(random, sizes, 1 << 20);
-    Plan* plan = store.add(guard, schedule, schedule->count);
-    if (plan == nullptr) {
-      std::free(const_cast<Schedule*>(schedule));
-    }
-    return plan;
+    return store.add(guard, schedule, schedule->count);
   }
   // The first sizes of all visible plans.
   std::set<std::uint64_t> visible() {
