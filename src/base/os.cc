@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -18,14 +17,8 @@
 #define MADV_POPULATE_WRITE 23  // Linux 5.14; older kernels answer EINVAL
 #endif
 
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25  // Linux 6.1; older kernels answer EINVAL
-#endif
-
 namespace memo::os {
 namespace {
-
-constexpr std::uint64_t kLeastPage = 4096;  // of all processors that Linux runs on
 
 class KeepErrno {
  public:
@@ -121,30 +114,6 @@ bool advise_huge(void* start, std::uint64_t bytes, bool huge) {
 bool populate(void* start, std::uint64_t bytes) {
   KeepErrno keep;
   return madvise(start, bytes, MADV_POPULATE_WRITE) == 0;
-}
-
-bool collapse(void* start) {
-  KeepErrno keep;
-  unsigned char there[kHugePage / kLeastPage];
-  if (mincore(start, kHugePage, there) != 0) {
-    return false;
-  }
-  const std::uint64_t pages = kHugePage / page_size();
-  const bool all =
-      std::all_of(there, there + pages, [](unsigned char one) { return (one & 1) != 0; });
-  return all && madvise(start, kHugePage, MADV_COLLAPSE) == 0;
-}
-
-bool huge_pages_wanted() {
-  KeepErrno keep;
-  const int file = open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
-  if (file < 0) {
-    return false;
-  }
-  char text[64] = {};
-  const ssize_t count = read(file, text, sizeof text - 1);
-  close(file);
-  return count > 0 && std::strstr(text, "[never]") == nullptr;
 }
 
 void* map(std::uint64_t bytes) {

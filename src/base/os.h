@@ -7,8 +7,6 @@
 
 namespace memo::os {
 
-constexpr std::uint64_t kHugePage = 2ULL << 20;  // bytes; where pages have 4 KiB
-
 std::uint64_t page_size();           // bytes; read from the system once
 std::uint64_t physical_memory();     // bytes
 std::uint64_t nanoseconds();         // monotonic clock
@@ -28,12 +26,6 @@ bool purge(void* start, std::uint64_t bytes);
 // supported.
 bool advise_huge(void* start, std::uint64_t bytes, bool huge);
 bool populate(void* start, std::uint64_t bytes);
-// Moves what lies in the huge page from `start` on, a multiple of kHugePage, into one, if all of it
-// has memory, so that none is added. The contents stay and may be used meanwhile. False where it
-// lacks memory, the system does not support it, or no huge page is to be had.
-bool collapse(void* start);
-// The machine's owner has not turned huge pages off. Reads a file of the system: not in malloc.
-bool huge_pages_wanted();
 
 // Zeroed memory for our own records, page multiples; nullptr where the system refuses.
 void* map(std::uint64_t bytes);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <new>
 #include <string_view>
-#include <utility>
 
 #include "src/base/bits.h"
 #include "src/base/message.h"
@@ -251,27 +250,6 @@ void Engine::tick(std::uint64_t now) {
     shared_->pool.trim();
   }
   pool_quiet_ = quiet;
-  if (lane_count() != 0 && !quiet && shared_->huge_pages != Choice::kNever) {
-    collapse_pool();
-  }
-}
-
-// Weights and whatever else stays in the pool while iterations are served from the slab are read in
-// each of them: in huge pages they cost fewer misses of the TLB. Not before the pool has settled.
-void Engine::collapse_pool() {
-  const std::uint64_t before = std::exchange(settled_, shared_->pool.live_bytes());
-  bool serving = false;
-  for (std::uint32_t i = 0; i < lane_count(); ++i) {
-    serving = serving || lanes_[i].phase() == Phase::kServing;
-  }
-  if (!serving || settled_ != before || settled_ == collapsed_ || !os::huge_pages_wanted()) {
-    return;
-  }
-  collapsed_ = settled_;
-  const std::uint64_t pages = shared_->pool.collapse();
-  if (shared_->verbose >= 2) {
-    Line() << "moved blocks that stay into " << pages << " huge pages";
-  }
 }
 
 void Engine::search(const RecursionGuard& guard) {

@@ -96,7 +96,6 @@ class Engine {
   static constexpr std::uint32_t kPoolSpace = 0;
   [[nodiscard]] std::uint32_t space_of(const void* pointer) const;
   Lane* adopt();
-  void collapse_pool();
   bool open_region();
   Lane* take_lane(const StackBounds& stack);
 
@@ -107,8 +106,6 @@ class Engine {
   std::atomic<std::uint64_t> preheat_{0};  // height of a slab that the first lane will need, bytes
   std::atomic<bool> told_{false};          // the host knows that the engine is open
   bool pool_quiet_ = false;                // the pool was trimmed since the last call
-  std::uint64_t settled_ = 0;              // bytes that lived in the pool at the last tick
-  std::uint64_t collapsed_ = 0;            // and when its blocks were last moved into huge pages
   bool refused_ = false;                   // the system gave no region
   Space* spaces_ = nullptr;                // the pool's, then one a lane: its slab's
   Lane* lanes_ = nullptr;

@@ -126,17 +126,6 @@ std::uint64_t Arena::purge(std::uint64_t granules) {
   return done;
 }
 
-std::uint64_t Arena::collapse(std::uint64_t top) {
-  constexpr std::uint64_t kHuge = os::kHugePage / kGranule;
-  std::uint64_t done = 0;
-  for (std::uint64_t at = 0; at + kHuge <= top / kGranule; at += kHuge) {
-    if (space_->pages.next_free(at, at + kHuge).count == 0 && os::collapse(space_->address(at))) {
-      ++done;
-    }
-  }
-  return done;
-}
-
 std::uint64_t Arena::trim() {
   window_peak_ = window_least_ = live_.load(std::memory_order_relaxed);
   peak_ = window_peak_;

@@ -44,12 +44,6 @@ class Arena {
   // given back. Owner only.
   std::uint64_t age();
 
-  // Where blocks ever were: below this many bytes from the start. One thread at a time.
-  [[nodiscard]] std::uint64_t top_bytes() const { return top_ * kGranule; }
-  // Moves blocks below `top` bytes into huge pages wherever one would hold nothing else; how many.
-  // A block that is freed or claimed meanwhile loses nothing. Slow. Any thread.
-  std::uint64_t collapse(std::uint64_t top);
-
   [[nodiscard]] std::uint64_t live_bytes() const {
     return live_.load(std::memory_order_relaxed) * kGranule;
   }

@@ -47,8 +47,6 @@ class Pool {
   // As the arena's; bytes given back.
   std::uint64_t trim() { return enter() ? leave(arena_.trim()) : 0; }
   std::uint64_t age() { return enter() ? leave(arena_.age()) : 0; }
-  // As the arena's, without holding up those who allocate.
-  std::uint64_t collapse() { return enter() ? arena_.collapse(leave(arena_.top_bytes())) : 0; }
   void allow_slack(std::uint64_t divisor) { arena_.allow_slack(divisor); }
   [[nodiscard]] std::uint64_t live_bytes() const { return arena_.live_bytes(); }
   [[nodiscard]] std::uint64_t peak_bytes() const { return arena_.peak_bytes(); }

@@ -19,7 +19,6 @@
 #include "src/base/os.h"
 #include "src/base/spin_lock.h"
 #include "tests/support/process.h"
-#include "tests/support/spaces.h"
 
 namespace memo {
 namespace {
@@ -176,21 +175,6 @@ TEST_CASE("os: purged memory reads as zero, and what lies around it stays", "[ba
     REQUIRE(start[i] == (i >= from && i < from + bytes ? 0 : 7));
   }
   munmap(start, 4 * page);
-}
-
-TEST_CASE("os: what is moved into a huge page keeps its bytes, and gains none", "[base]") {
-  auto* start = static_cast<char*>(os::reserve(2 * os::kHugePage, os::kHugePage));
-  REQUIRE(start != nullptr);
-  REQUIRE(os::commit(start, 2 * os::kHugePage));
-  std::memset(start, 7, os::kHugePage);
-  start[os::kHugePage] = 1;
-  errno = EXDEV;
-  os::collapse(start);  // possible or not
-  CHECK(std::all_of(start, start + os::kHugePage, [](char byte) { return byte == 7; }));
-  CHECK_FALSE(os::collapse(start + os::kHugePage));
-  CHECK(testing::resident_bytes(start, 2 * os::kHugePage) == os::kHugePage + os::page_size());
-  CHECK(errno == EXDEV);
-  munmap(start, 2 * os::kHugePage);
 }
 
 TEST_CASE("os: locked pages are not purged, and keep what they hold", "[base]") {

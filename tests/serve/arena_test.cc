@@ -122,25 +122,6 @@ TEST_CASE_METHOD(Fixture, "arena: a peak that does not come back is given back",
   CHECK(arena.purged_bytes() == 31 * kMiB);
 }
 
-TEST_CASE_METHOD(Fixture,
-                 "arena: blocks moved into huge pages keep their bytes, and free ones get none",
-                 "[serve]") {
-  std::vector<char*> blocks;
-  for (int i = 0; i < 12; ++i) {
-    blocks.push_back(take(kMiB));
-  }
-  arena.free(blocks[5], true);
-  const std::uint64_t before = resident();
-  CHECK(arena.collapse(arena.top_bytes()) <= 5);
-  CHECK(resident() == before);
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    if (i != 5) {
-      CHECK(std::all_of(blocks[i], blocks[i] + kMiB, [](char byte) { return byte == 1; }));
-      CHECK(arena.free(blocks[i]));
-    }
-  }
-}
-
 TEST_CASE_METHOD(Fixture, "arena: other sizes take the place of old memory", "[serve]") {
   // The dirty 8 MiB hold no run for 10 MiB, so that most of them must be given back.
   std::vector<char*> blocks;
