@@ -220,7 +220,8 @@ void* Lane::pool(const Request& request) {
     age_pool();
   }
   const Phase now = phase();
-  if (block.resident && (now == Phase::kPooling || now == Phase::kServing)) {
+  // From the first served block on: memory at hand costs no page fault, whatever is being learned.
+  if (block.resident && (now == Phase::kPooling || counters.served_allocations.get() != 0)) {
     count_served(request.size);
   }
   if (now == Phase::kPooling) {
