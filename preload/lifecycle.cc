@@ -65,8 +65,9 @@ bool is_owner() {
   return getpid() == owner;
 }
 
-void complain(const char* what, const char* path) {
-  Line() << "cannot write the " << what << " to '" << path << "': " << std::strerror(errno);
+void complain(const char* what, const char* path, const char* variable) {
+  Line() << "cannot write the " << what << " to '" << path << "': " << std::strerror(errno)
+         << "; set MEMOMALLOC_" << variable << " to another path";
 }
 
 // True if `path` was written while this process ran, and this process has served nothing: a shell
@@ -86,7 +87,7 @@ void write_stats(const RecursionGuard& guard, bool last) {
   char path[4096];
   if (!expand_path(file.view(), path, sizeof path)) {
     errno = ENAMETOOLONG;
-    complain("statistics", file.value);
+    complain("statistics", file.value, "STATS_FILE");
     return;
   }
   Snapshot now;
@@ -95,7 +96,7 @@ void write_stats(const RecursionGuard& guard, bool last) {
     return;
   }
   if (!write_stats_file(guard, path, now) && last) {
-    complain("statistics", path);
+    complain("statistics", path, "STATS_FILE");
   }
 }
 
@@ -117,11 +118,11 @@ void write_trace_file(const RecursionGuard& guard) {
     return;
   }
   if (!fits || !write_trace(guard, path, {recorders, engine.lane_count()})) {
-    complain("trace", file.value);
+    complain("trace", file.value, "TRACE_FILE");
     return;
   }
   if (!write_sites(guard, path)) {
-    complain("names of the stacks beside the trace", path);
+    complain("names of the stacks beside the trace", path, "TRACE_FILE");
   }
 }
 
@@ -137,11 +138,14 @@ void load_plan_file(const RecursionGuard& guard) {
   const std::uint32_t count =
       load_plans(guard, path, g_process.engine.shared().slab_limit, plans, &problem);
   if (!problem.empty()) {
-    Line() << "the plan file '" << path << "' is not used: " << problem;
+    Line() << "the plan file '" << path << "' is not used: " << problem
+           << (is_foreign(path) ? ", and is left as it is; set MEMOMALLOC_PLAN_FILE to another path"
+                                : "; what is learned now takes its place at exit");
   }
   for (std::uint32_t i = 0; i < count; ++i) {
     if (!g_process.engine.add_plan(guard, plans[i].schedule, plans[i].iteration)) {
-      Line() << "a plan of the file '" << path << "' is left out: it contradicts itself";
+      Line() << "a plan of the file '" << path
+             << "' is left out: it contradicts itself; delete the file if that repeats itself";
     }
   }
 }
@@ -157,8 +161,12 @@ void save_plan_file(const RecursionGuard& guard) {
     return;
   }
   char path[4096];
-  if (!expand_path(file.view(), path, sizeof path) || !save_plans(guard, path, {plans, count})) {
-    complain("plans", file.value);
+  const bool fits = expand_path(file.view(), path, sizeof path);
+  if (fits && is_foreign(path)) {
+    return;  // load_plan_file has said so
+  }
+  if (!fits || !save_plans(guard, path, {plans, count})) {
+    complain("plans", file.value, "PLAN_FILE");
   }
 }
 
@@ -244,8 +252,13 @@ void after_fork_in_child() {
   if (getauxval(AT_SECURE) == 0) {
     read_options(environ, process.options);
   }
-  const bool on = process.options.DISABLE == 0 && runs_in(process.options.EXE.view());
+  const bool meant = runs_in(process.options.EXE.view());
+  reported = !meant;  // others stay silent, whatever is asked for
+  const bool on = process.options.DISABLE == 0 && meant;
   if (on) {
+    if (!process.options.TRACE_FILE.empty()) {
+      shim::watch_from_the_first_call();
+    }
     load_unwinder(!process.options.TRACE_FILE.empty());
     have_thread_key = pthread_key_create(&thread_key, thread_ends) == 0;
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);

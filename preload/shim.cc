@@ -80,7 +80,7 @@ void* page_aligned(std::size_t size, Op op) {
 
 void free_owned(void* pointer) {
   if (!g_process.engine.free(pointer)) {
-    fail("free(): invalid pointer or double free");
+    fail("free(): invalid pointer or double free; valgrind, without this library, tells where");
   }
 }
 
@@ -109,7 +109,7 @@ void* realloc_owned(void* pointer, std::size_t size) {
   }
   const std::size_t now = engine.size(pointer);
   if (now == 0) {
-    fail("realloc(): invalid pointer");
+    fail("realloc(): invalid pointer; valgrind, without this library, tells where");
   }
   const int saved = errno;
   if (is_large(size) && engine.resize(pointer, size)) {
@@ -136,6 +136,10 @@ void* realloc_bootstrap(void* pointer, std::size_t size) {
 
 void find_next_allocator() {
   have_next();
+}
+
+void watch_from_the_first_call() {
+  g_process.early.store(kEarlyCalls, std::memory_order_relaxed);
 }
 
 void open_fast_paths() {

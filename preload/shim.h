@@ -22,6 +22,9 @@ int malloc_trim(std::size_t pad);
 // Looks the next allocator up, unless that is done or under way.
 void find_next_allocator();
 
+// No large call is passed on before the engine opens: for traces, which leave nothing out.
+void watch_from_the_first_call();
+
 // Sets the fields of g_process that decide the fast paths, from the options and the engine's
 // region.
 void open_fast_paths();

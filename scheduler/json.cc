@@ -98,6 +98,13 @@ bool has(const json& object, const char* key, const json& value) {
   return object.contains(key) && object[key] == value;
 }
 
+// The library's message without its own code in brackets.
+std::string words_of(const json::parse_error& fault) {
+  const std::string_view text = fault.what();
+  const std::size_t code = text.find("] ");
+  return std::string(code == std::string_view::npos ? text : text.substr(code + 2));
+}
+
 class Reader {
  public:
   Graph read(const json& root) {
@@ -246,7 +253,7 @@ std::optional<Graph> read_graph(std::string_view text, GraphError& error) {
   } catch (const json::parse_error& fault) {
     const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(fault.byte, text.size()));
     error = {1 + static_cast<std::size_t>(std::count(text.begin(), end, '\n')),
-             "this is not JSON: " + std::string(fault.what())};
+             "this is not JSON: " + words_of(fault)};
   } catch (const Fault& fault) {
     error = {fault.name.empty() ? 1 : line_of(text, fault), fault.reason};
   }

@@ -8,10 +8,10 @@ alive at each node, and looks whether tensors that live at the same time lie apa
 """
 import argparse
 import bisect
-import json
 import sys
 from collections import Counter
 
+import refusal
 from caching_allocator import owner
 
 
@@ -124,10 +124,9 @@ def main(argv=None):
     parser.add_argument("graph", help="graph file")
     parser.add_argument("order", help="order file of `memomalloc schedule --output`")
     arguments = parser.parse_args(argv)
-    with open(arguments.graph, encoding="utf-8") as file:
-        graph = json.load(file)
-    with open(arguments.order, encoding="utf-8") as file:
-        order = json.load(file)
+    with refusal.plainly():
+        graph = refusal.read_json(arguments.graph, "scripts/export_graph.py")
+        order = refusal.read_json(arguments.order, "`memomalloc schedule GRAPH --output ORDER`")
     try:
         check(graph, order)
     except Refused as refused:

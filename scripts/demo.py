@@ -46,7 +46,7 @@ def run(arguments, preload):
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
         if done.returncode != 0:
             print(f"demo.sh: infer.py failed with code {done.returncode}"
-                  f" {'under the library' if preload else ''}", file=sys.stderr)
+                  f"{' under the library' if preload else ''}; see its message above", file=sys.stderr)
             raise SystemExit(2)
         figures = json.loads(done.stdout.splitlines()[-1])
         return figures, json.loads(stats.read_text()) if stats.exists() else None

@@ -11,7 +11,10 @@ memory can be exported. `describe` does the same for any exported torch.fx graph
 import argparse
 import json
 import os
+import pathlib
 import sys
+
+import refusal
 
 RESIDENT = ("weight", "input")
 
@@ -185,6 +188,18 @@ def describe(module, arguments, name, kinds=None, gradients=(), workspaces=None)
     return writer
 
 
+def describe_input(arguments):
+    """The GraphWriter of the ONNX file or of the network that the arguments name."""
+    if arguments.onnx:
+        from onnx_graph import describe_onnx
+
+        return describe_onnx(arguments.onnx, arguments.batch)
+    import networks
+
+    return networks.describe_step(arguments.network, arguments.train, arguments.batch, arguments.size,
+                                  arguments.measure)
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0],
                                      epilog="Networks: those of scripts/networks.py, and every "
@@ -200,24 +215,12 @@ def main(argv=None):
     arguments = parser.parse_args(argv)
     if (arguments.network is None) == (arguments.onnx is None):
         parser.error("give a network or --onnx, one of the two")
-    if arguments.onnx:
-        from onnx_graph import describe_onnx
-
-        writer = describe_onnx(arguments.onnx, arguments.batch)
-    else:
-        import networks
-
-        try:
-            writer = networks.describe_step(arguments.network, arguments.train, arguments.batch,
-                                            arguments.size, arguments.measure)
-        except KeyError as error:
-            parser.error(error.args[0])
-    text = writer.to_json()
-    if arguments.output == "-":
-        sys.stdout.write(text)
-    else:
-        with open(arguments.output, "w", encoding="utf-8") as file:
-            file.write(text)
+    with refusal.plainly():
+        text = describe_input(arguments).to_json()
+        if arguments.output == "-":
+            sys.stdout.write(text)
+        else:
+            pathlib.Path(arguments.output).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import argparse
 import sys
 
 import measure
+import refusal
 
 
 def positive(text):
@@ -75,9 +76,7 @@ def build(models, name):
         if name.islower() and callable(maker):
             break
     else:
-        print(f"infer.py: torchvision has no network {name!r}; "
-              "see torchvision.models.list_models()", file=sys.stderr)
-        raise SystemExit(2)
+        refusal.refuse(f"torchvision has no network {name!r}", "torchvision.models.list_models() names them")
     options = {"weights": None}
     if name in ("googlenet", "inception_v3"):
         options |= {"init_weights": True, "aux_logits": False}
@@ -88,7 +87,8 @@ def build(models, name):
 
 def main(argv=None):
     arguments = parse(argv)
-    torch, models = import_torchvision()
+    with refusal.plainly():
+        torch, models = import_torchvision()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(arguments.seed)
     network = build(models, arguments.model)

@@ -8,6 +8,7 @@ from random import Random
 from unittest import mock
 
 import infer
+import refusal
 import workspaces
 from export_graph import describe
 
@@ -160,7 +161,7 @@ def build(name, batch, size):
     import torch
 
     if name not in OWN and name not in known():
-        raise KeyError(f"there is no network '{name}'; there are {', '.join(known())}")
+        refusal.refuse(f"there is no network '{name}'", f"there are {', '.join(known())}")
     network, x, target = OWN.get(name, vision(name))(torch, batch, size)
 
     class Plain(torch.nn.Module):

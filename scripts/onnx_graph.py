@@ -1,6 +1,7 @@
 """The computation graph of an ONNX file: sizes by ONNX's own shape inference, nothing is computed."""
 import os
 
+import refusal
 from export_graph import GraphWriter
 
 # Operators whose result is their first input in another shape: runtimes keep the storage.
@@ -67,9 +68,13 @@ def unique_names(nodes):
 def describe_onnx(path, batch=1):
     """The GraphWriter of an ONNX file. What its shape inference cannot tell is left without a size, so that
     `memomalloc schedule` names it. Constants count as weights; the insides of loops and branches are not seen."""
+    import google.protobuf.message
     import onnx
 
-    model = onnx.load(path, load_external_data=False)
+    try:
+        model = onnx.load(path, load_external_data=False)
+    except google.protobuf.message.DecodeError:
+        refusal.refuse(f"{path}: this is no ONNX file", "torch.onnx.export writes one from a network")
     set_batch(model.graph, batch)
     graph = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True).graph
     sizes = sizes_of(onnx, graph)

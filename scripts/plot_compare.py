@@ -69,10 +69,11 @@ def main():
               file=sys.stderr)
         return 2
     except (KeyError, UnicodeDecodeError):
-        print(f"{arguments.runs}:1: this is not what `memomalloc compare --csv FILE` writes", file=sys.stderr)
+        print(f"{arguments.runs}:1: these are no runs; `memomalloc compare --csv {arguments.runs} -- COMMAND` writes them",
+              file=sys.stderr)
         return 2
     if not runs:
-        print(f"{arguments.runs}:1: there are no runs in it; did the command fail?", file=sys.stderr)
+        print(f"{arguments.runs}:1: there are no runs in it; did the command fail? `memomalloc compare` without --csv shows its messages", file=sys.stderr)
         return 2
     draw(runs, arguments.output)
     print(arguments.output)

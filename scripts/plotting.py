@@ -1,15 +1,12 @@
 """What the plotting scripts share: matplotlib, or a word on how to get it."""
 
-import sys
+import refusal
 
 
 def pyplot():
     """matplotlib.pyplot, drawing to files."""
-    try:
+    with refusal.plainly():
         import matplotlib
-    except ImportError:
-        print("matplotlib is missing; install it: pip install matplotlib", file=sys.stderr)
-        raise SystemExit(2) from None
     matplotlib.use("Agg")
     matplotlib.rcParams["svg.hashsalt"] = "memomalloc"  # equal figures give equal files
     import matplotlib.pyplot
@@ -21,5 +18,4 @@ def save(figure, path):
     try:
         figure.savefig(path, bbox_inches="tight")
     except (OSError, ValueError) as error:  # a folder that is not there, an ending that is no format
-        print(f"{path}: cannot be written: {error}; name another file, such as figure.svg", file=sys.stderr)
-        raise SystemExit(2) from None
+        refusal.refuse(f"{path}: cannot be written: {error}", "name another file, such as figure.svg")

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 
+import refusal
 from export_graph import describe
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -176,7 +177,8 @@ def main(argv=None):
     if arguments.child:
         child(arguments)
         return 0
-    return compare(arguments)
+    with refusal.plainly():
+        return compare(arguments)
 
 
 if __name__ == "__main__":

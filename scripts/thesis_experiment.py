@@ -74,6 +74,9 @@ def measure(changes, network, batch, size, threads):
     except subprocess.TimeoutExpired:
         print(f"\n{network}, batch {batch}, {size} pixels: left out, not done after {MOST_SECONDS} s", file=sys.stderr)
         return None
+    if process.returncode == 2:  # bad usage: every other run would end so, too
+        print("\n" + process.stderr.strip(), file=sys.stderr)
+        raise SystemExit(2)
     if process.returncode != 0 or "cannot be preloaded" in process.stderr:
         print(f"\n{network}, batch {batch}, {size} pixels: left out, exit code {process.returncode}: "
               f"{process.stderr.strip().splitlines()[-1:]}", file=sys.stderr)

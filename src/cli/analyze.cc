@@ -1,8 +1,5 @@
 // `memomalloc analyze`: what the engine would make of a recorded stream. Cold.
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,6 +8,7 @@
 #include "dsa/planner.h"
 #include "src/cli/arguments.h"
 #include "src/cli/command.h"
+#include "src/cli/files.h"
 #include "src/cli/simulation.h"
 #include "src/cli/ticker.h"
 
@@ -85,7 +83,7 @@ const Analysis* main_thread(const Analyses& analyses) {
   return best;
 }
 
-// Reads the trace and simulates each thread. Returns "" or a reason to print as it is.
+// Reads the trace and simulates each thread. Returns "" or "file:line: reason".
 std::string analyze_trace(const std::string& path, std::uint64_t threshold,
                           const LearnOptions& options, Analyses& analyses) {
   const Ticker ticker("analyzing " + path);
@@ -95,7 +93,7 @@ std::string analyze_trace(const std::string& path, std::uint64_t threshold,
   }
   for (const auto& [thread, stream] : streams) {
     if (Ticker::stop()->load()) {
-      return "memomalloc analyze: stopped";
+      return path + ":0: stopped before all threads were analyzed";
     }
     analyses.emplace(thread, simulate(stream, options));
   }
@@ -125,7 +123,7 @@ int analyze(int argc, char** argv) {
       "that it would find, the height of the slab, and the bytes that it would serve from it.");
   app.add_option("trace", path, "TRACE.csv or TRACE.csv.gz")->required()->option_text(" ");
   app.add_option("--threshold", threshold, "smallest block managed; takes K, M, G")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(bytes())
       ->type_name("BYTES")
       ->default_str("64K");
   app.add_option("--planner", planner, "a name from `memomalloc planners`")
@@ -144,24 +142,27 @@ int analyze(int argc, char** argv) {
   if (dsa::find_planner(planner) == nullptr) {
     return complain(app, "there is no planner '" + planner + "'; `memomalloc planners` lists them");
   }
+  std::string reason = unwritable({path}, {problem_path});
+  if (!reason.empty()) {
+    return complain(app, reason);
+  }
   LearnOptions options;
   options.planner = planner;
   options.plan_milliseconds = plan_milliseconds;
   Analyses analyses;
   if (const std::string error = analyze_trace(path, threshold, options, analyses); !error.empty()) {
-    std::fprintf(stderr, "%s\n", error.c_str());
-    return kBadInput;
+    return refuse(error, kHowToRecord);
   }
   if (!problem_path.empty()) {
     const Analysis* chosen = main_thread(analyses);
     if (chosen == nullptr) {
-      std::fprintf(stderr, "memomalloc analyze: no thread has a period, so there is no problem\n");
+      complain(app,
+               "no thread has a period, so there is no problem to write; record more iterations, "
+               "or try a lower --threshold");
       return kNo;
     }
-    std::ofstream file(problem_path);
-    file << dsa::format_csv(table_of(chosen->problem), nullptr);
-    if (!file.flush()) {
-      return complain(app, problem_path + ": cannot be written: " + std::strerror(errno));
+    if (!write_text(problem_path, dsa::format_csv(table_of(chosen->problem), nullptr), reason)) {
+      return complain(app, reason);
     }
   }
   as_json ? print_json(analyses) : print_table(analyses);

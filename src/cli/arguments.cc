@@ -2,8 +2,8 @@
 #include "src/cli/arguments.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
-#include <string_view>
 
 #include "src/cli/command.h"
 
@@ -27,6 +27,34 @@ std::string help(const CLI::App& app) {
 int complain(const CLI::App& app, const std::string& what) {
   std::fprintf(stderr, "memomalloc %s: %s\n", app.get_name().c_str(), what.c_str());
   return kBadInput;
+}
+
+int refuse(const std::string& reason, std::string_view advice) {
+  std::fprintf(stderr, "%s; %.*s\n", reason.c_str(), static_cast<int>(advice.size()),
+               advice.data());
+  return kBadInput;
+}
+
+CLI::Validator bytes() {
+  const auto convert = [](std::string& text) {
+    std::string complaint = "'" + text + "' is not a number of bytes (units: K, M, G)";
+    try {  // CLI11's own message lists thirty units
+      const bool good = !text.starts_with('-') && CLI::AsSizeValue(false)(text).empty();
+      return good ? "" : complaint;
+    } catch (const CLI::ParseError&) {
+      return complaint;
+    }
+  };
+  return {convert, ""};
+}
+
+CLI::Validator not_negative() {
+  const auto check = [](std::string& text) {
+    double value = 0;
+    const bool good = CLI::detail::lexical_cast(text, value) && std::isfinite(value) && value >= 0;
+    return good ? "" : "'" + text + "' is not a number of 0 or more";
+  };
+  return {check, ""};
 }
 
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {

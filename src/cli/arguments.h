@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace memo::cli {
@@ -21,5 +22,23 @@ std::optional<int> parse_with_command(CLI::App& app, int argc, char** argv,
 
 // Prints "memomalloc NAME: what" to stderr, and returns kBadInput.
 int complain(const CLI::App& app, const std::string& what);
+
+// The one form in which an input file is refused: "file:line: reason; advice" on stderr, as
+// compilers write it, so that editors find the line. Returns kBadInput.
+int refuse(const std::string& reason, std::string_view advice);
+
+// What makes a file of each format, or tells how to write one: the advice for refuse().
+inline constexpr std::string_view kHowToRecord =
+    "a trace is recorded with `memomalloc run --trace-file FILE -- COMMAND`";
+inline constexpr std::string_view kHowToState =
+    "a problem begins with the line id,lower,upper,size (`memomalloc plan --help`); `memomalloc "
+    "analyze TRACE --problem FILE` writes one from a trace";
+inline constexpr std::string_view kHowToExport =
+    "a graph begins with {\"format\": \"memomalloc-graph\", \"version\": 1 "
+    "(docs/graph-format.md); scripts/export_graph.py writes one from torch or ONNX";
+
+// Checks for options. A number of bytes takes K, M, G and becomes digits.
+CLI::Validator bytes();
+CLI::Validator not_negative();
 
 }  // namespace memo::cli

@@ -4,10 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 
 #include "src/io/replace_file.h"
@@ -20,13 +22,18 @@ struct Close {
 };
 using File = std::unique_ptr<std::FILE, Close>;
 
+bool same_file(const std::string& left, const std::string& right) {
+  std::error_code ignored;
+  return left == right || std::filesystem::equivalent(left, right, ignored);
+}
+
 }  // namespace
 
 std::optional<std::string> read_text(const std::string& path, std::string& error) {
   const File opened(path == "-" ? nullptr : std::fopen(path.c_str(), "rb"));
   std::FILE* file = path == "-" ? stdin : opened.get();
   if (file == nullptr) {
-    error = path + ": " + std::strerror(errno);
+    error = path + ":0: cannot be opened: " + std::strerror(errno);
     return std::nullopt;
   }
   std::string text;
@@ -35,7 +42,7 @@ std::optional<std::string> read_text(const std::string& path, std::string& error
     text.append(block, 0, count);
   }
   if (std::ferror(file) != 0) {  // such as a folder
-    error = path + ": " + std::strerror(errno);
+    error = path + ":0: cannot be read: " + std::strerror(errno);
     return std::nullopt;
   }
   return text;
@@ -62,6 +69,27 @@ std::string unwritable(const std::string& path) {
   return path + ": cannot be made: " + std::strerror(errno) +
          (errno == ENOENT ? "; make the folder first: mkdir -p " + folder
                           : std::string("; name a file in another folder"));
+}
+
+std::string unwritable(const std::vector<std::string>& inputs,
+                       const std::vector<std::string>& outputs) {
+  std::vector<std::string> taken;  // "-" may be read and written
+  std::copy_if(inputs.begin(), inputs.end(), std::back_inserter(taken),
+               [](const std::string& path) { return path != "-"; });
+  for (const std::string& path : outputs) {
+    if (path.empty()) {
+      continue;
+    }
+    if (std::string reason = unwritable(path); !reason.empty()) {
+      return reason;
+    }
+    if (std::any_of(taken.begin(), taken.end(),
+                    [&](const std::string& other) { return same_file(path, other); })) {
+      return path + ": is named twice, and would be overwritten; name another file";
+    }
+    taken.push_back(path);
+  }
+  return "";
 }
 
 bool write_text(const std::string& path, const std::string& text, std::string& error) {

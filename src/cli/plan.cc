@@ -29,10 +29,25 @@ struct Request {
   bool compare = false;
 };
 
-// The complaint as compilers make it, so that editors find the line.
-int bad_input(const std::string& error) {
-  std::fprintf(stderr, "%s\n", error.c_str());
-  return kBadInput;
+// None if the file is refused, which has then been said.
+std::optional<dsa::CsvTable> read_table(const std::string& path) {
+  std::string error;
+  if (const auto text = read_text(path, error)) {
+    dsa::CsvResult read = dsa::parse_csv(*text, path);
+    if (read.table) {
+      return std::move(read.table);
+    }
+    error = read.error;
+  }
+  refuse(error, kHowToState);
+  return std::nullopt;
+}
+
+// Why there is no plan, and what may help.
+int no_plan(const CLI::App& app, std::string_view reason) {
+  complain(app, "no plan: " + std::string(reason) +
+                    "; try more --seconds or --capacity, or another --planner");
+  return kNo;
 }
 
 // One planner's result, as a row of --compare and as --json.
@@ -107,24 +122,20 @@ int compare(const Request& request, const dsa::CsvTable& table) {
 
 // Exit code 0 if the file's offsets are a valid plan for the problem.
 int check(const CLI::App& app, const Request& request, const dsa::CsvTable& table) {
-  std::string error;
-  const auto text = read_text(request.check, error);
-  if (!text) {
-    return complain(app, error);
-  }
-  const dsa::CsvResult read = dsa::parse_csv(*text, request.check);
-  if (!read.table) {
-    return bad_input(read.error);
+  const std::optional<dsa::CsvTable> plan_table = read_table(request.check);
+  if (!plan_table) {
+    return kBadInput;
   }
   std::unordered_map<std::string, std::optional<dsa::Offset>> offsets;
-  for (std::size_t i = 0; i < read.table->ids.size(); ++i) {
-    offsets[read.table->ids[i]] = read.table->problem.buffers[i].fixed;
+  for (std::size_t i = 0; i < plan_table->ids.size(); ++i) {
+    offsets[plan_table->ids[i]] = plan_table->problem.buffers[i].fixed;
   }
   dsa::Plan plan;
   for (std::size_t i = 0; i < table.ids.size(); ++i) {
     const auto found = offsets.find(table.ids[i]);
     if (found == offsets.end() || !found->second) {
-      return complain(app, request.check + ": no offset for buffer '" + table.ids[i] + "'");
+      return complain(app, request.check + ": no offset for buffer '" + table.ids[i] +
+                               "'; `memomalloc plan PROBLEM --output PLAN` writes a plan");
     }
     plan.offsets.push_back(*found->second);
     plan.height = std::max(plan.height, *found->second + table.problem.buffers[i].size);
@@ -145,13 +156,12 @@ int check(const CLI::App& app, const Request& request, const dsa::CsvTable& tabl
 int write_model(const CLI::App& app, const Request& request, const dsa::CsvTable& table) {
   const bool lp = request.model.ends_with(".lp");
   if (!lp && !request.model.ends_with(".mps")) {
-    return complain(app, "--write-model takes a file that ends in .lp or .mps");
+    return complain(app,
+                    "--write-model chooses the format by the file's name: end it in .lp or .mps");
   }
   const dsa::Outcome known = dsa::find_planner("skyline")->run(table.problem, request.options);
   if (!known.plan) {
-    std::fprintf(stderr, "memomalloc plan: no plan to start from: %s\n",
-                 std::string(known.reason).c_str());
-    return kNo;
+    return no_plan(app, known.reason);
   }
   const dsa::MipModel mip(dsa::Model(table.problem), known.plan->height);
   std::string error;
@@ -182,8 +192,7 @@ int plan_one(const CLI::App& app, const Request& request, const dsa::CsvTable& t
     std::printf("%s\n", as_json(*planner, table, outcome).dump().c_str());
   }
   if (!outcome.plan) {
-    std::fprintf(stderr, "memomalloc plan: no plan: %s\n", std::string(outcome.reason).c_str());
-    return kNo;
+    return no_plan(app, outcome.reason);
   }
   std::string error;
   if (!request.output.empty() &&
@@ -219,15 +228,16 @@ int plan(int argc, char** argv) {
   app.add_option("--planner", request.planner, "a name from `memomalloc planners`")
       ->capture_default_str();
   auto* limit = app.add_option("--capacity", capacity, "bytes (K, M, G) that the plan must fit in")
-                    ->transform(CLI::AsSizeValue(false))
-                    ->check(CLI::NonNegativeNumber);
+                    ->transform(bytes())
+                    ->type_name("SIZE");
   app.add_option("--seconds", request.options.seconds, "most time to spend")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative());
   app.add_option("--seed", request.options.seed, "of the searches that draw at random")
       ->capture_default_str();
-  app.add_option("--output", request.output, "write the plan: the problem with an offset column");
-  app.add_option("--svg", request.svg, "draw the plan: time across, addresses up");
+  auto* output = app.add_option("--output", request.output,
+                                "write the plan: the problem with an offset column");
+  auto* svg = app.add_option("--svg", request.svg, "draw the plan: time across, addresses up");
   auto* against = app.add_option("--check", request.check,
                                  "plan nothing: tell whether this plan file is valid");
   auto* model = app.add_option("--write-model", request.model,
@@ -236,28 +246,31 @@ int plan(int argc, char** argv) {
   app.add_flag("--compare", request.compare, "print a row for each planner")
       ->excludes(against)
       ->excludes(model);
+  for (const char* alone : {"--check", "--write-model", "--compare"}) {
+    app.get_option(alone)->excludes(output)->excludes(svg);
+  }
   if (auto code = parse(app, argc, argv)) {
     return *code;
   }
   if (*limit) {
     request.options.capacity = capacity;
   }
-  std::string error;
-  const auto text = read_text(request.problem, error);
-  if (!text) {
-    return complain(app, error);
+  if (const std::string reason =
+          unwritable({request.problem}, {request.output, request.svg, request.model});
+      !reason.empty()) {
+    return complain(app, reason);
   }
-  dsa::CsvResult read = dsa::parse_csv(*text, request.problem);
-  if (!read.table) {
-    return bad_input(read.error);
+  const std::optional<dsa::CsvTable> table = read_table(request.problem);
+  if (!table) {
+    return kBadInput;
   }
   if (!request.check.empty()) {
-    return check(app, request, *read.table);
+    return check(app, request, *table);
   }
   if (!request.model.empty()) {
-    return write_model(app, request, *read.table);
+    return write_model(app, request, *table);
   }
-  return request.compare ? compare(request, *read.table) : plan_one(app, request, *read.table);
+  return request.compare ? compare(request, *table) : plan_one(app, request, *table);
 }
 
 }  // namespace memo::cli

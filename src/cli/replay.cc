@@ -75,10 +75,9 @@ int replay(int argc, char** argv) {
   }
   ReplayTrace trace;
   if (const std::string error = read_replay(path, trace); !error.empty()) {
-    std::fprintf(stderr, "%s\n", error.c_str());
-    return kBadInput;
+    return refuse(error, kHowToRecord);
   }
-  std::string error = addresses_path.empty() ? "" : unwritable(addresses_path);
+  std::string error = unwritable({path}, {addresses_path});
   if (!error.empty()) {
     return complain(app, error);
   }

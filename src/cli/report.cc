@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dsa/planner.h"
@@ -30,14 +31,20 @@ struct Request {
   bool no_glibc = false;
 };
 
+// Why an input is refused, and what to do about it; no reason if it is not.
+struct Refusal {
+  std::string reason;  // "file:line: reason"
+  std::string_view advice;
+};
+
 using SiteNames = std::map<std::uint64_t, std::string>;
 
-// `site,symbol` lines, the site in hex as in a trace. Returns "" or "file:line: reason".
-std::string read_sites(const std::string& path, SiteNames& names) {
+// `site,symbol` lines, the site in hex as in a trace.
+Refusal read_sites(const std::string& path, SiteNames& names) {
+  constexpr std::string_view kHowToName = "the library writes such a file beside each trace";
   std::ifstream file(path);
   if (!file) {
-    return path + ":0: cannot be opened: " + std::strerror(errno) +
-           "; the library writes it beside the trace";
+    return {path + ":0: cannot be opened: " + std::strerror(errno), kHowToName};
   }
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
@@ -48,12 +55,13 @@ std::string read_sites(const std::string& path, SiteNames& names) {
     char* end = nullptr;
     const std::uint64_t site = std::strtoull(line.c_str(), &end, 16);
     if (comma == std::string::npos || comma == 0 || end != line.c_str() + comma) {
-      return path + ":" + std::to_string(number) +
-             ": expected a stack hash in hex, a comma, a name";
+      return {
+          path + ":" + std::to_string(number) + ": expected a stack hash in hex, a comma, a name",
+          kHowToName};
     }
     names[site] = line.substr(comma + 1);
   }
-  return "";
+  return {};
 }
 
 bool begins_like_json(const std::string& path) {
@@ -62,55 +70,28 @@ bool begins_like_json(const std::string& path) {
   return file >> first && first == '{';
 }
 
-std::string read_inputs(const Request& request, Report& report, std::string& trace) {
+Refusal read_inputs(const Request& request, Report& report, std::string& trace) {
   for (const std::string& path : request.inputs) {
     if (begins_like_json(path)) {
       std::ifstream file(path);
       report.statistics = nlohmann::json::parse(file, nullptr, false);
       if (!report.statistics.is_object()) {
-        return path +
-               ":1: this is not the whole JSON of a process' statistics; write it with `memomalloc "
-               "run --stats-file FILE -- COMMAND`";
+        return {path + ":1: this is not the whole JSON of a process' statistics",
+                "`memomalloc run --stats-file FILE -- COMMAND` writes it"};
       }
       continue;
     }
     if (!trace.empty()) {
-      return path + ":0: this is a second trace, and a page holds one; make a page for each";
+      return {path + ":0: this is a second trace, and a page holds one", "make a page for each"};
     }
     trace = path;
     Streams streams;
     if (std::string error = read_streams(path, request.threshold, streams); !error.empty()) {
-      return error;
+      return {error, kHowToRecord};
     }
     report.maps = make_maps(streams, request.model);
   }
-  return "";
-}
-
-bool same_file(const std::string& left, const std::string& right) {
-  std::error_code ignored;
-  return left == right || std::filesystem::equivalent(left, right, ignored);
-}
-
-// "" if every output can be written and none is an input or another output, else the reason. Asked
-// before the work, so that a bad name costs nothing.
-std::string check_outputs(const Request& request) {
-  std::vector<std::string> taken = request.inputs;
-  taken.push_back(request.sites);
-  for (const auto* path : {&request.output, &request.chrome, &request.viz}) {
-    if (path->empty() && path != &request.output) {
-      continue;
-    }
-    if (std::string reason = unwritable(*path); !reason.empty()) {
-      return reason;
-    }
-    if (std::any_of(taken.begin(), taken.end(),
-                    [&](const std::string& other) { return same_file(*path, other); })) {
-      return *path + ": is named twice, and would be overwritten; name another file";
-    }
-    taken.push_back(*path);
-  }
-  return "";
+  return {};
 }
 
 void add_options(CLI::App& app, Request& request) {
@@ -121,13 +102,13 @@ void add_options(CLI::App& app, Request& request) {
       ->type_name("FILE")
       ->capture_default_str();
   app.add_option("--threshold", request.threshold, "smallest block shown")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(bytes())
       ->type_name("SIZE")
       ->default_str("64K");
   app.add_option("--planner", request.model.planner, "a name from `memomalloc planners`")
       ->capture_default_str();
   app.add_option("--seconds", request.model.seconds, "most planning time for each thread")
-      ->check(CLI::Range(0.0, 3600.0))
+      ->check(not_negative())
       ->capture_default_str();
   app.add_option("--sites", request.sites,
                  "names of stack hashes, lines of site,symbol; default: TRACE.sites")
@@ -173,22 +154,27 @@ int report(int argc, char** argv) {
     return complain(app, "there is no planner '" + request.model.planner +
                              "'; `memomalloc planners` lists them");
   }
-  if (const std::string reason = check_outputs(request); !reason.empty()) {
+  std::vector<std::string> inputs = request.inputs;
+  inputs.push_back(request.sites);
+  if (request.output.empty()) {
+    return complain(app, "the page needs a name: -o report.html");
+  }
+  if (const std::string reason = unwritable(inputs, {request.output, request.chrome, request.viz});
+      !reason.empty()) {
     return complain(app, reason);
   }
   SiteNames names;
   Report report;
   std::string trace;
-  std::string error = read_inputs(request, report, trace);
+  Refusal refusal = read_inputs(request, report, trace);
   if (request.sites.empty() && std::filesystem::exists(trace + ".sites")) {
     request.sites = trace + ".sites";  // the library writes it beside a trace
   }
-  if (error.empty() && !request.sites.empty()) {
-    error = read_sites(request.sites, names);
+  if (refusal.reason.empty() && !request.sites.empty()) {
+    refusal = read_sites(request.sites, names);
   }
-  if (!error.empty()) {
-    std::fprintf(stderr, "%s\n", error.c_str());
-    return kBadInput;
+  if (!refusal.reason.empty()) {
+    return refuse(refusal.reason, refusal.advice);
   }
   report.title = std::filesystem::path(trace.empty() ? request.inputs.front() : trace).filename();
   report.site_name = [&](std::uint64_t site) {

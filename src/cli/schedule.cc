@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -116,17 +115,19 @@ schedule::Options options_of(const Arguments& arguments, std::size_t nodes) {
 }
 
 int run_schedule(const CLI::App& app, const Arguments& arguments) {
-  std::string reason = arguments.output.empty() ? "" : unwritable(arguments.output);
-  const std::optional<std::string> text =
-      reason.empty() ? read_text(arguments.graph, reason) : std::nullopt;
-  if (!text) {
+  std::string reason = unwritable({arguments.graph}, {arguments.output});
+  if (!reason.empty()) {
     return complain(app, reason);
+  }
+  const std::optional<std::string> text = read_text(arguments.graph, reason);
+  if (!text) {
+    return refuse(reason, kHowToExport);
   }
   schedule::GraphError error;
   std::optional<schedule::Graph> graph = schedule::read_graph(*text, error);
   if (!graph) {
-    std::fprintf(stderr, "%s:%zu: %s\n", arguments.graph.c_str(), error.line, error.reason.c_str());
-    return kBadInput;
+    return refuse(arguments.graph + ":" + std::to_string(error.line) + ": " + error.reason,
+                  kHowToExport);
   }
   Report report;
   report.graph = std::move(*graph);
@@ -187,6 +188,7 @@ int schedule(int argc, char** argv) {
                  "how to place the tensors (see `memomalloc planners`)")
       ->capture_default_str();
   app.add_option("--seconds", arguments.seconds, "most time for the order and its plan")
+      ->check(not_negative())
       ->capture_default_str();
   app.add_option("--seed", arguments.seed, "seed of what is random")->capture_default_str();
   app.add_flag("--coalesce", arguments.coalesce,
@@ -208,9 +210,6 @@ int schedule(int argc, char** argv) {
   if (dsa::find_planner(arguments.planner) == nullptr) {
     return complain(
         app, "there is no planner '" + arguments.planner + "'; `memomalloc planners` lists them");
-  }
-  if (!std::isfinite(arguments.seconds) || arguments.seconds < 0) {
-    return complain(app, "--seconds must be 0 or more");
   }
   return run_schedule(app, arguments);
 }

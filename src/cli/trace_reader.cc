@@ -18,9 +18,6 @@ struct Close {
 };
 using File = std::unique_ptr<gzFile_s, Close>;
 
-constexpr const char* kHowToRecord =
-    "; a trace is recorded with `memomalloc run --trace-file FILE -- COMMAND`";
-
 // The next line without its end; false at the end of the file.
 bool next_line(gzFile file, std::string& line) {
   line.clear();
@@ -119,8 +116,7 @@ std::string read_trace(const std::string& path,
   errno = 0;
   const File file(gzopen(path.c_str(), "rb"));
   if (!file) {
-    return path + ":0: cannot be opened: " + std::strerror(errno != 0 ? errno : ENOMEM) +
-           kHowToRecord;
+    return path + ":0: cannot be opened: " + std::strerror(errno != 0 ? errno : ENOMEM);
   }
   std::string line;
   std::uint64_t number = 1;
@@ -136,9 +132,7 @@ std::string read_trace(const std::string& path,
   };
   if (!next_line(file.get(), line) || line != kTraceHeader) {
     const std::string reason = damaged();
-    return !reason.empty()
-               ? reason
-               : error("the first line must be " + std::string(kTraceHeader) + kHowToRecord);
+    return !reason.empty() ? reason : error("the first line must be " + std::string(kTraceHeader));
   }
   while (next_line(file.get(), line)) {
     ++number;

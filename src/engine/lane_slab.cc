@@ -48,7 +48,9 @@ bool Lane::open_slab(std::uint64_t height) {
   // Known plans are tried again at each call, so being refused must cost little, and is said once.
   if (!reserve_slab(height)) {
     if (shared_->verbose >= 1 && !refused_) {
-      Line() << "no memory for a slab of " << height << " bytes; serving without one";
+      Line()
+          << "no memory for a slab of " << height
+          << " bytes; serving without one (MEMOMALLOC_SLAB_LIMIT and `ulimit -v` may be too low)";
     }
     refused_ = true;
     return false;

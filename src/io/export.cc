@@ -86,6 +86,8 @@ bool write_stats_file(const RecursionGuard&, const char* path, const Snapshot& s
 }
 
 void print_stats(const Snapshot& snapshot) {
+  Line() << "pid " << static_cast<std::uint64_t>(getpid());
+  Line() << "program " << program_invocation_short_name;
   Line() << "phase " << snapshot.phase;
   Line() << "slab_bytes " << snapshot.slab_bytes;
   Line() << "lower_bound_bytes " << snapshot.lower_bound_bytes;

@@ -19,6 +19,7 @@ namespace memo {
 namespace {
 
 constexpr char kMagic[8] = {'M', 'E', 'M', 'O', 'P', 'L', 'A', 'N'};
+constexpr std::string_view kForeign = "it is no plan file";
 constexpr std::uint32_t kVersion = 2;
 constexpr std::uint64_t kMostBytes = 256ULL << 20;  // of a file; a plan of 10^5 steps takes 3.2 MB
 
@@ -58,7 +59,7 @@ bool read_file(const char* path, std::vector<char>& bytes) {
 
 std::string_view check(const FileHeader& header, std::span<const char> rest) {
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) {
-    return "it is no plan file";
+    return kForeign;
   }
   if (header.version != kVersion) {
     return "another version of the library wrote it";
@@ -93,6 +94,17 @@ bool save_plans(const RecursionGuard&, const char* path,
   }
 }
 
+bool is_foreign(const char* path) noexcept {
+  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) {
+    return false;
+  }
+  char head[sizeof kMagic];
+  const ssize_t count = read(file, head, sizeof head);
+  close(file);
+  return count > 0 && std::memcmp(head, kMagic, static_cast<std::size_t>(count)) != 0;
+}
+
 void free_plan(const Schedule* schedule) noexcept {
   std::free(const_cast<SymbolicPlan*>(schedule->symbolic));
   std::free(const_cast<Schedule*>(schedule));
@@ -109,7 +121,7 @@ std::uint32_t load_plans(const RecursionGuard&, const char* path, std::uint64_t 
     }
     FileHeader header{};
     if (!read_file(path, bytes) || bytes.size() < sizeof header) {
-      *problem = "it cannot be read, or is no plan file";
+      *problem = is_foreign(path) ? kForeign : "it cannot be read, or is cut short";
       return 0;
     }
     Reader reader(bytes);

@@ -35,6 +35,10 @@ bool save_plans(const RecursionGuard&, const char* path, std::span<const SavedPl
 std::uint32_t load_plans(const RecursionGuard&, const char* path, std::uint64_t most_height,
                          std::span<SavedPlan> plans, std::string_view* problem) noexcept;
 
+// True for a file that is there, is not empty and begins as no plan file does. Some other file was
+// named by mistake: it is not to be replaced.
+bool is_foreign(const char* path) noexcept;
+
 void free_plan(const Schedule* schedule) noexcept;
 
 }  // namespace memo

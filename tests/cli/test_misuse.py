@@ -20,6 +20,7 @@ class Misuse(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         for name, text in (("empty.csv", ""), ("data", "text"), ("bad.csv", "op,thread,block,size,alignment,site\nmalloc,0,0,x,1,0\n"), ("cut.json", '{"pid": 1,'),
                            ("trace.csv", "op,thread,block,size,alignment,site\nmalloc,0,0,100000,1,0\n"),
+                           ("row.csv", "id,lower,upper,size\na,0,x,8\n"), ("good.csv", "id,lower,upper,size\na,0,3,8\n"),
                            ("lost", "#!/no/such/interpreter\n")):
             (self.folder / name).write_text(text)
         (self.folder / "lost").chmod(0o755)
@@ -75,7 +76,7 @@ class Misuse(unittest.TestCase):
                               (("trace.csv", "-o", "inner/../trace.csv"), "would be overwritten"),
                               (("trace.csv", "--chrome-trace", "report.html"), "would be overwritten"),
                               (("trace.csv", "--planner", "nobody"), "memomalloc planners"),
-                              (("trace.csv", "--sites", "missing"), "beside the trace"),
+                              (("trace.csv", "--sites", "missing"), "beside each trace"),
                               (("trace.csv", "--sites", "data"), "data:1: expected a stack hash"), ((), "--help"),
                               (("bad.csv",), "bad.csv:2: ")):
             self.refused(2, advice, "report", *words)
@@ -124,6 +125,59 @@ class Misuse(unittest.TestCase):
                               (("--runs", "0", "--", "true"), "--help")):
             self.refused(2, advice, "compare", *words)
         self.refused(1, "LD_PRELOAD=", "compare", "--allocators", "memomalloc", "--csv", "runs.csv", "--", "false")
+
+    def test_plan(self):
+        for words, advice in ((("missing.csv",), "analyze TRACE --problem"), (("data",), "id,lower,upper,size"),
+                              (("empty.csv",), "id,lower,upper,size"), (("inner",), "id,lower,upper,size"),
+                              (("bad.csv",), "bad.csv:1: there is no column 'op'; "), (("row.csv",), "row.csv:2: upper"),
+                              (("good.csv", "--check", "good.csv"), "--output PLAN"),
+                              (("good.csv", "--check", "data"), "id,lower,upper,size"),
+                              (("good.csv", "--write-model", "model"), "end it in .lp or .mps"),
+                              (("good.csv", "--planner", "nobody"), "memomalloc planners"),
+                              (("good.csv", "--seconds", "-1"), "0 or more; `memomalloc plan --help`"),
+                              (("good.csv", "--capacity", "much"), "units: K, M, G"),
+                              (("good.csv", "--compare", "--svg", "map.svg"), "--help"),
+                              (("good.csv", "--output", "good.csv"), "would be overwritten"),
+                              (("data", "--svg", "no/map.svg"), "mkdir -p no"), ((), "--help")):
+            self.refused(2, advice, "plan", *words)
+        self.refused(1, "--capacity, or another --planner", "plan", "good.csv", "--capacity", "1")
+
+    def test_analyze(self):
+        for words, advice in ((("missing.csv",), "memomalloc run --trace-file"), (("bad.csv",), "memomalloc run --trace-file"),
+                              (("inner",), "name the trace in it"), (("trace.csv", "--threshold", "x"), "units: K, M, G"),
+                              (("trace.csv", "--planner", "nobody"), "memomalloc planners"), ((), "--help"),
+                              (("trace.csv", "--problem", "trace.csv"), "would be overwritten"),
+                              (("trace.csv", "--problem", "no/x.csv"), "mkdir -p no")):
+            self.refused(2, advice, "analyze", *words)
+        self.refused(1, "record more iterations", "analyze", "trace.csv", "--problem", "problem.csv")
+
+    def test_schedule(self):
+        for words, advice in ((("missing.json",), "docs/graph-format.md"), (("data",), "scripts/export_graph.py"),
+                              (("cut.json",), "cut.json:1: this is not JSON: "), (("inner",), "docs/graph-format.md"),
+                              ((), "--help"), (("cut.json", "--strategy", "nobody"), "--strategies lists them"),
+                              (("cut.json", "--planner", "nobody"), "memomalloc planners"),
+                              (("cut.json", "--seconds", "nan"), "--help"),
+                              (("cut.json", "--output", "cut.json"), "would be overwritten"),
+                              (("cut.json", "--output", "no/x.json"), "mkdir -p no")):
+            self.refused(2, advice, "schedule", *words)
+
+    def test_planners(self):
+        self.refused(2, "memomalloc planners --help", "planners", "surplus")
+
+    def test_a_file_that_is_no_plan_file_is_told_and_left(self):
+        calls = "blocks = [bytearray(100000) for _ in range(100)]"
+        self.refused_by_the_library("it is no plan file, and is left as it is; set MEMOMALLOC_PLAN_FILE",
+                                    "--plan-file", "data", "--", sys.executable, "-c",
+                                    "for _ in range(200): a = bytearray(100000); b = bytearray(300000)")
+        self.refused_by_the_library("set MEMOMALLOC_TRACE_FILE to another path",
+                                    "--trace-file", "no/trace.csv", "--", sys.executable, "-c", calls)
+
+    def refused_by_the_library(self, advice, *words):
+        before = self.files()
+        process = memomalloc("run", *words, cwd=self.folder)
+        self.assertEqual((0, ""), (process.returncode, process.stdout))
+        self.assertIn(advice, process.stderr)
+        self.assertEqual(before, self.files())
 
     def test_names(self):
         self.refused(2, "memomalloc --help", "no-such")

@@ -1,8 +1,11 @@
 """`memomalloc run` and `memomalloc options`."""
 
+import pathlib
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from support import COMMAND, memomalloc
@@ -54,6 +57,24 @@ class Run(unittest.TestCase):
                 self.assertEqual(2, process.returncode)
                 self.assertIn(advice, process.stderr)
                 self.assertEqual("", process.stdout)
+
+
+class Reports(unittest.TestCase):
+    def test_a_trace_holds_the_few_calls_of_a_short_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = pathlib.Path(folder) / "trace.csv"
+            process = memomalloc("run", "--trace-file", trace, "--", sys.executable, "-c",
+                                 "blocks = [bytearray(300000 + i) for i in range(3)]")
+            self.assertEqual((0, "", ""), (process.returncode, process.stdout, process.stderr))
+            sizes = [line.split(",")[3] for line in trace.read_text().splitlines()]
+            for size in range(300001, 300004):  # a bytearray ends with a zero
+                self.assertIn(str(size), sizes)
+
+    def test_each_process_says_who_it_is_and_those_left_out_say_nothing(self):
+        script = "sh -c 'exit 0'; exit 0"
+        said = memomalloc("run", "--stats", "--", "sh", "-c", script).stderr
+        self.assertEqual(2, len(re.findall(r"^memomalloc: pid \d+\nmemomalloc: program sh$", said, re.MULTILINE)), said)
+        self.assertEqual("", memomalloc("run", "--stats", "--exe", "nobody", "--", "sh", "-c", script).stderr)
 
 
 class Options(unittest.TestCase):

@@ -248,8 +248,23 @@ TEST_CASE_METHOD(Fixture, "plan file: newer, foreign and extended files are name
   ++newer[8];
   CHECK(refusal(newer) == "another version of the library wrote it");
   CHECK(refusal(std::string(5000, '\0')) == "it is no plan file");
-  CHECK(refusal("id,lower,upper,size\n0,0,1,5\n") == "it cannot be read, or is no plan file");
+  CHECK(refusal("id,lower,upper,size\n0,0,1,5\n") == "it is no plan file");
+  CHECK(refusal(good_.substr(0, 20)) == "it cannot be read, or is cut short");
   CHECK(refusal(good_ + good_) == "it is damaged");
+}
+
+TEST_CASE_METHOD(Fixture, "plan file: only another kind of file is foreign", "[io]") {
+  CHECK_FALSE(is_foreign("no/such/file"));
+  const auto foreign = [&](const std::string& bytes) {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
+    return is_foreign(path_.c_str());
+  };
+  for (const std::string& bytes : {std::string(), good_, good_.substr(0, 3), good_.substr(0, 50)}) {
+    CHECK_FALSE(foreign(bytes));
+  }
+  for (const char* bytes : {"#", "id,lower,upper,size\n", "MEMOPLOT"}) {
+    CHECK(foreign(bytes));
+  }
 }
 
 // A file that is whole, but whose plans could not be followed.
