@@ -1,5 +1,7 @@
 # Installing and packaging: install, uninstall, deb, wheel, and the pages that are made from --help.
 LIBDIR ?= $(PREFIX)/lib
+# Without what debuggers read, 3 MB instead of 100; INSTALL_FLAGS= keeps it.
+INSTALL_FLAGS ?= -s
 BINDIR := $(PREFIX)/bin
 INCLUDEDIR := $(PREFIX)/include
 DATADIR := $(PREFIX)/share
@@ -20,8 +22,8 @@ docs: cli ## docs/commands.md from the commands' own --help
 	python3 scripts/gen_man.py --markdown docs/commands.md
 
 install: all man ## into DESTDIR and PREFIX (/usr/local); LIBDIR= for a multiarch folder
-	install -D -m 755 build/memomalloc $(DESTDIR)$(BINDIR)/memomalloc
-	install -D -m 644 build/libmemomalloc.so $(DESTDIR)$(LIBDIR)/$(REAL_NAME)
+	install $(INSTALL_FLAGS) -D -m 755 build/memomalloc $(DESTDIR)$(BINDIR)/memomalloc
+	install $(INSTALL_FLAGS) -D -m 644 build/libmemomalloc.so $(DESTDIR)$(LIBDIR)/$(REAL_NAME)
 	ln -sf $(REAL_NAME) $(DESTDIR)$(LIBDIR)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libmemomalloc.so
 	install -D -m 644 include/memomalloc/memomalloc.h $(DESTDIR)$(INCLUDEDIR)/memomalloc/memomalloc.h

@@ -1,4 +1,4 @@
-"""Runs the built `memomalloc` command for the tests in this folder."""
+"""Runs the `memomalloc` command, as built or installed, for the tests in this folder."""
 
 import json
 import os
@@ -6,7 +6,8 @@ import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COMMAND = ROOT / "build/memomalloc"
+# MEMO_COMMAND: an installed one instead.
+COMMAND = pathlib.Path(os.environ.get("MEMO_COMMAND") or ROOT / "build/memomalloc")
 GOLDEN = ROOT / "tests/golden"
 
 

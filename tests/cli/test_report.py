@@ -1,5 +1,6 @@
 """`memomalloc report`: the page in a real browser, and the exports."""
 
+import gzip
 import importlib.util
 import json
 import pathlib
@@ -238,6 +239,20 @@ class Page(ReportCase):
                 return Array.from(new Uint8Array(await new Response(stream).arrayBuffer()));
             }})()""")
             self.assertEqual((self.folder / name).read_bytes(), bytes(numbers))
+
+    def test_a_phone_scrolls_downwards_only(self):
+        size = {"deviceScaleFactor": 1, "mobile": False}
+        self.browser.call("Emulation.setDeviceMetricsOverride", width=390, height=844, **size)
+        self.addCleanup(self.browser.call, "Emulation.setDeviceMetricsOverride", width=1400, height=1000, **size)
+        statistics = self.folder / "stats.json"
+        statistics.write_text('{"large_allocations": 9, "fallback": {"size": 3, "order": 1}}')
+        names = self.folder / "names"
+        sites = {line.split(",")[5] for line in gzip.open(MOBILENET, "rt").read().splitlines()[1:]} - {""}
+        names.write_text("".join(f"{site},{'at::native::convolution < ' * 9}\n" for site in sites))
+        self.open(MOBILENET, statistics, "--sites", names)
+        self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), 390)
+        tallest = self.browser.evaluate("Math.max(...[...document.querySelectorAll('#sites tr')].map(r => r.offsetHeight))")
+        self.assertLess(tallest, 600)
 
     def test_fifty_thousand_blocks(self):
         seed = random.randrange(1 << 30)
