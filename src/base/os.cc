@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 #include <cerrno>
@@ -139,6 +140,13 @@ void yield_to_others(bool yields) {
   KeepErrno keep;
   const sched_param parameter{};
   sched_setscheduler(0, yields ? SCHED_IDLE : SCHED_OTHER, &parameter);
+}
+
+// By the system call: the C library's is a place where a thread may be cancelled.
+void rest() {
+  KeepErrno keep;
+  const timespec millisecond{0, 1'000'000};
+  syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &millisecond, nullptr);
 }
 
 std::uint64_t address_space_left() {

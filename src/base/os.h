@@ -33,6 +33,8 @@ void* map(std::uint64_t bytes);
 // From now on the calling thread runs only where no other wants the processor, or again as others
 // do. A wish: a sandbox may refuse it.
 void yield_to_others(bool yields);
+// The calling thread sleeps for a millisecond.
+void rest();
 
 // Gives back what reserve() or map() gave.
 void unmap(void* start, std::uint64_t bytes);

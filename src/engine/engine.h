@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "src/base/options.h"
+#include "src/base/os.h"
 #include "src/engine/lane.h"
 
 namespace memo {
@@ -57,12 +58,17 @@ class Engine {
   // on. Where it does not fit the program, it is never taken up. False if it contradicts itself, or
   // there is no room or memory for it.
   bool add_plan(const RecursionGuard& guard, const Schedule* schedule, std::uint32_t iteration);
-  // Runs function(schedule, iteration) for each plan.
+  // Runs function(schedule, iteration) for each plan, which from then on is kept until the process
+  // ends: for its last report. Waits for a thread that changes the store, though not for ever: a
+  // signal's handler may have interrupted that thread to end the process.
   template <typename Function>
   void for_each_plan(Function&& function) {
-    if (opened()) {
-      shared_->store.for_each(
-          [&](const Plan& plan, std::uint32_t) { function(plan.best(), plan.iteration); });
+    const auto keep = [&](Plan& plan, std::uint32_t) {
+      shared_->store.use(plan);
+      function(plan.best(), plan.iteration);
+    };
+    for (int i = 0; opened() && !shared_->store.for_each(keep) && i < kPatience; ++i) {
+      os::rest();
     }
   }
   // Gives memory back where a lane has been quiet for long. Any thread; `now` in nanoseconds.
@@ -93,6 +99,7 @@ class Engine {
 
  private:
   static constexpr std::uint64_t kNowhere = UINT64_MAX;
+  static constexpr int kPatience = 1000;  // milliseconds
   static constexpr std::uint32_t kPoolSpace = 0;
   [[nodiscard]] std::uint32_t space_of(const void* pointer) const;
   Lane* adopt();

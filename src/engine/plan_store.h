@@ -52,21 +52,22 @@ class PlanStore {
   // Withdraws a plan that was wrong: nobody follows it any more.
   void withdraw(Plan* plan);
 
-  // Runs function(plan, slot) for each visible plan, unless another thread is changing the store.
+  // Runs function(plan, slot) for each visible plan; false if another thread has the store's lock.
   template <typename Function>
-  void for_each(Function&& function) {
+  bool for_each(Function&& function) {
     if (visible_count_.load(std::memory_order_relaxed) == 0) {
-      return;
+      return true;
     }
     const TryLock held(lock_);
     if (!held) {
-      return;
+      return false;
     }
     for (std::uint32_t slot = 0; slot < kMost; ++slot) {
       if (state_[slot] == State::kVisible) {
         function(plans_[slot], slot);
       }
     }
+    return true;
   }
   [[nodiscard]] SpinLock& lock() { return lock_; }
   [[nodiscard]] std::uint32_t slot_of(const Plan* plan) const {

@@ -1,5 +1,8 @@
 // A plan that was made in no time is replaced by a lower one between two iterations.
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
 
 #include "tests/support/engines.h"
 
@@ -76,6 +79,27 @@ TEST_CASE("engine: whoever names a planner keeps its plans", "[engine]") {
     engine.search(guard);
     driver.iterate(program, 3);
     CHECK(lane.counters.lowered.get() == 0);
+  });
+}
+
+TEST_CASE("engine: all plans are told although another thread has the store", "[engine]") {
+  testing::OwnEngine own;
+  drive(own, [](Engine& engine, testing::Driver& driver, const Lane& lane) {
+    REQUIRE(testing::iterations_until_serving(driver, testing::program_of(3), lane) < 12);
+    std::atomic<bool> held{false};
+    std::thread other([&] {
+      engine.for_each_plan([&](const Schedule*, std::uint32_t) {
+        held = true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      });
+    });
+    while (!held) {
+      std::this_thread::yield();
+    }
+    int told = 0;
+    engine.for_each_plan([&](const Schedule*, std::uint32_t) { ++told; });
+    CHECK(told == 1);
+    other.join();
   });
 }
 
