@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <string_view>
 
+#include "src/base/os.h"
+
 namespace memo {
 
 // Milliseconds that a full pipe's reader may take for its next bite.
@@ -68,9 +70,12 @@ bool replace_file(const char* path, Write&& write_to) {
   if (is_no_file(path)) {
     return write_in_place(path, write_to);
   }
+  // The time is part of the name, since processes in different containers may have one number, and
+  // one that was killed while it wrote must not stop those that get its number later.
   char fresh[4096];
   const int length =
-      std::snprintf(fresh, sizeof fresh, "%s.%d.tmp", path, static_cast<int>(getpid()));
+      std::snprintf(fresh, sizeof fresh, "%s.%d-%llx.tmp", path, static_cast<int>(getpid()),
+                    static_cast<unsigned long long>(os::nanoseconds()));
   if (length < 0 || static_cast<std::size_t>(length) >= sizeof fresh) {
     errno = ENAMETOOLONG;
     return false;

@@ -304,5 +304,13 @@ TEST_CASE_METHOD(Fixture, "plan file: what cannot be written is said", "[io]") {
   CHECK(folder_.entries() == 1);
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "plan file: what a process of this number left half-written is no hindrance",
+                 "[io]") {
+  std::ofstream(path_ + "." + std::to_string(getpid()) + ".tmp") << "half";
+  CHECK(save_plans(guard_, path_.c_str(), saved_));
+  CHECK(folder_.entries() == 2);
+}
+
 }  // namespace
 }  // namespace memo
