@@ -1,10 +1,10 @@
 #include "src/trace/signature.h"
 
-#include "src/base/guard.h"
-
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include "src/base/guard.h"
+#include "src/base/os.h"
 #include "src/trace/code_location.h"
 #include "src/trace/site_log.h"
 
@@ -66,7 +66,12 @@ std::uint64_t stack_signature(const StackBounds& stack) {
     return 0;
   }
   void* frames[kDepth];
-  const int count = unwind(frames, kDepth);
+  int count = 0;
+  {
+    const os::NoCancellation
+        whole;  // libunwind tries addresses by system calls that may end threads
+    count = unwind(frames, kDepth);
+  }
   std::uint64_t places[kDepth];
   for (int i = 0; i < count; ++i) {
     places[i] = code_location(frames[i]);

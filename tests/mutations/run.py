@@ -43,7 +43,7 @@ MUTATIONS = (
      PRELOAD, "sizes [default]"),
     ("the stack that is left is not looked at", "src/trace/signature.cc",
      "stack.room() < kUnwindStack", "stack.high == 1",
-     PRELOAD, "small_stacks [default]"),
+     PRELOAD, "small_stacks [call stacks]"),
     ("pages are taken to have 4 KiB", "src/serve/space.cc",
      "round_down(from * each, os::page_size())", "round_down(from * each, 4096)",
      PRELOAD, "page_calls [pages of 64 KiB]"),

@@ -10,6 +10,9 @@ import subprocess
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 
+# Seconds that a command may take: what ends by itself is ended only where it hangs, since a machine may be busy.
+TIMEOUT = 300
+
 # Debian's names; each is optional and its modes are left out where it is not installed.
 PEERS = {
     "jemalloc": "libjemalloc.so.2",
@@ -41,6 +44,8 @@ MODES = [
     SYSTEM,
     Mode("pass-through", settings=(("MEMOMALLOC_DISABLE", "1"),), serving=False),
     Mode("default"),
+    # The stack of every large call is unwound, which otherwise only streams without a plain order are worth.
+    Mode("call stacks", settings=(("MEMOMALLOC_TRACE_FILE", "/dev/null"),)),
     # Recording and serving of nearly everything; sequences then contain what the C library allocates, so
     # the programs cannot tell which of their blocks are served.
     Mode("threshold-4K", settings=(("MEMOMALLOC_THRESHOLD", "4K"),), serving=False),
@@ -108,7 +113,7 @@ class Context:
         clean.update(extra)
         return clean
 
-    def run(self, command, mode, timeout=60, extra=(), **options):
+    def run(self, command, mode, timeout=TIMEOUT, extra=(), **options):
         """Runs a command under `mode`; its whole process group is ended when the time is up."""
         variables = self.environment(mode, extra)
         process = subprocess.Popen(

@@ -14,13 +14,14 @@ import common
 import file_checks
 import real_programs
 
-# Seconds, four times what the slowest mode needs on an idle machine with two cores; an emulated processor
-# is slower.
-TIMEOUT = 90
-TIMEOUT_EMULATED = 600
+TIMEOUT_EMULATED = 600  # seconds
 
 # Programs that read the kernel's own count of pages, which larger pages that are only pretended do not change.
 COUNT_PAGES = ("limits", "thread_exit")
+# Programs whose stacks, threads or moments are hard on who unwinds: the others learn nothing from it.
+UNWOUND = ("bare_frames", "cancellation", "cross_thread", "errno_kept", "first_call", "first_race", "fork_handlers",
+           "lifecycle", "loading", "module_walk", "operators", "random_programs", "signals", "small_stacks",
+           "thread_exit")
 # Programs that start this machine's own tools, or fill what the emulator needs itself.
 NOT_EMULATED = ("spawning", "limits")
 
@@ -37,7 +38,7 @@ class Programs:
 
     def run(self, program, mode):
         command = [self.context.programs / program] + self.arguments.get(program, [])
-        limit = TIMEOUT_EMULATED if self.context.emulator else TIMEOUT
+        limit = TIMEOUT_EMULATED if self.context.emulator else common.TIMEOUT
         return self.context.run(command, mode, timeout=limit)
 
     def reference(self, program, mode):
@@ -63,6 +64,8 @@ def program_check(programs, program, mode):
 
 
 def applies(context, mode, program):
+    if mode.name == "call stacks" and program not in UNWOUND:
+        return False
     if context.emulator:  # the peers are this machine's, and so is the size of a page
         return mode.next == "glibc" and not mode.pages and program not in NOT_EMULATED
     return (mode.ours or mode.next == "glibc") and not (mode.pages and program in COUNT_PAGES)

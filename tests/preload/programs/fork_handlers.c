@@ -116,6 +116,9 @@ static void child_goes_on(void) {
 }
 
 int main(int argc, char** argv) {
+  // The tools that are started are this machine's own, and not an emulated processor's.
+  if (getenv("RUN_UNDER") != NULL)
+    unsetenv("LD_PRELOAD");
   setvbuf(stdout, NULL, _IONBF, 0);
   alarm(80);
   if (argc == 2) {
