@@ -57,15 +57,17 @@ def outputs_are_written(context):
 
 
 def a_symlinked_output_keeps_its_target(context):
-    """An output path that is a link into somebody else's file, as an attacker in /tmp would plant it: no
-    half-written state, whatever is decided about following it."""
+    """An output path that is a link into somebody else's file, as an attacker in /tmp would plant it: the link
+    is replaced, and never followed."""
     with tempfile.TemporaryDirectory() as folder:
         target = pathlib.Path(folder) / "target"
-        target.write_text("precious\n")
-        link = pathlib.Path(folder) / "plan"
-        link.symlink_to(target)
-        program_survives(context, with_settings(("MEMOMALLOC_PLAN_FILE", str(link))), lines=1)
-        expect(target.read_text() == "precious\n", "the target of a symbolic link was overwritten")
+        for variable in OUTPUTS:
+            target.write_text("precious\n")
+            link = pathlib.Path(folder) / variable
+            link.symlink_to(target)
+            program_survives(context, with_settings((variable, str(link))), lines=1)
+            expect(target.read_text() == "precious\n", f"{variable}: the target of a symbolic link was overwritten")
+            expect(not link.is_symlink() and link.stat().st_size > 0, f"{variable}: nothing was written beside it")
 
 
 def bad_settings_are_named_once(context):
