@@ -2,6 +2,8 @@
 #include "planner/model.h"
 
 #include <algorithm>
+#include <numeric>
+#include <queue>
 
 namespace dsa {
 namespace {
@@ -74,12 +76,17 @@ Model::Model(const Problem& problem) {
   }
   load.assign(static_cast<std::size_t>(section) + 1, 0);
   measure();
+  if (unit > 1) {
+    raise_bound_by_padding();
+  }
 }
 
 void Model::measure() {
   bound = resting_height;
+  unit = 0;
   std::vector<Bytes> change(load.size() + 1, 0);
   for (Item& item : items) {
+    unit = std::gcd(unit, item.alignment);
     has_gaps |= item.gapped();
     has_alignment |= item.alignment > 1;
     if (item.fixed != kNotFixed) {
@@ -98,6 +105,40 @@ void Model::measure() {
     sum += change[s];
     load[s] = sum;
     bound = std::max(bound, sum);
+  }
+  unit = std::max<Bytes>(unit, 1);
+}
+
+// Where all offsets are multiples of a unit, every item but the topmost of a section takes whole
+// units. At best that is the one whose last unit is the least used.
+void Model::raise_bound_by_padding() {
+  const auto padding = [this](const Item& item) { return align_up(item.size, unit) - item.size; };
+  struct Padded {
+    Bytes padding;
+    Section upper;
+    bool operator<(const Padded& other) const { return padding < other.padding; }
+  };
+  std::vector<Bytes> change(load.size() + 1, 0);
+  std::vector<std::vector<Padded>> born(load.size());
+  for (const Item& item : items) {
+    for (const Span& part : parts_of(item)) {
+      const auto lower = static_cast<std::size_t>(part.lower);
+      change[lower] += padding(item);
+      change[static_cast<std::size_t>(part.upper)] -= padding(item);
+      born[lower].push_back({padding(item), part.upper});
+    }
+  }
+  std::priority_queue<Padded> alive;
+  Bytes sum = 0;
+  for (std::size_t s = 0; s < load.size(); ++s) {
+    for (const Padded& padded : born[s]) {
+      alive.push(padded);
+    }
+    while (!alive.empty() && alive.top().upper <= static_cast<Section>(s)) {
+      alive.pop();
+    }
+    sum += change[s];
+    bound = std::max(bound, load[s] + sum - (alive.empty() ? 0 : alive.top().padding));
   }
 }
 

@@ -65,13 +65,15 @@ struct Model {
   std::vector<Offset> resting;        // offset of each buffer that is never alive or of size zero
   Bytes resting_height = 0;           // where the highest of those ends
   Bytes bound = 0;                    // no plan is lower
+  Bytes unit = 1;                     // divides every offset: what all alignments have in common
   bool has_gaps = false;
   bool has_fixed = false;
   bool has_alignment = false;  // some alignment is greater than 1
 
  private:
   Model() = default;
-  void measure();  // fills load, bound and the flags from items and parts
+  void measure();  // fills load, bound, unit and the flags from items and parts
+  void raise_bound_by_padding();
 };
 
 // The least multiple of alignment (> 0) that is at least offset (>= 0); must not overflow.

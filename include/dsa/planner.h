@@ -47,7 +47,8 @@ const Planner* find_planner(std::string_view name);  // nullptr if there is none
 Outcome plan(const Problem& problem, const Options& options = {});
 
 // The greatest sum of sizes alive at one time, or the end of the highest fixed buffer if that is
-// more. No plan is lower. Saturates at INT64_MAX.
+// more. Where all alignments have a common divisor, all sizes but one are rounded up to it. No plan
+// is lower. Saturates at INT64_MAX.
 Bytes lower_bound(const Problem& problem);
 
 }  // namespace dsa
