@@ -2,11 +2,7 @@
 #include "planner/decide.h"
 
 #include <algorithm>
-#include <memory>
 #include <numeric>
-#include <random>
-
-#include "planner/tree_search.h"
 
 namespace dsa {
 namespace {
@@ -38,6 +34,7 @@ Taste random_taste(std::mt19937_64& random) {
 
 constexpr std::size_t kMostSearches = 24;
 constexpr double kFirstSlice = 0.25;  // seconds for the first question
+constexpr int kMostLevel = 5;         // smaller steps than a thirty-second are not worth a question
 
 }  // namespace
 
@@ -53,32 +50,33 @@ bool can_decide(const Model& model) {
   return cells <= kMostCells;
 }
 
-Decision decide(const Model& model, Bytes capacity, const Budget& budget) {
-  if (!can_decide(model)) {
-    return {};
-  }
-  struct Searcher {
-    std::unique_ptr<TreeSearch> search;
-    double steps;  // of its next run
-  };
-  std::mt19937_64 random(budget.seed());
-  std::vector<Searcher> pool;
+Decision SearchPool::ask(Bytes capacity, const Budget& budget) {
   constexpr double kFirstSteps = 300;
   constexpr double kGrowth = 1.1;
   constexpr int kRuns = 12;
+  for (Searcher& searcher : searchers_) {
+    searcher.search->aim(capacity);
+    searcher.steps = kFirstSteps;
+  }
   for (std::size_t turn = 0; !budget.expired(); ++turn) {
-    // The pool grows by one for each pass over all of it.
-    const std::size_t size = pool.size();
+    // One more takes part in each pass over all of them.
+    const std::size_t size = searchers_.size();
     if (size < std::min(kMostSearches, turn + 1)) {
-      const Taste taste = size < std::size(kTastes) ? kTastes[size] : random_taste(random);
-      pool.push_back({std::make_unique<TreeSearch>(model, capacity, taste, random()), kFirstSteps});
+      const Taste taste = size < std::size(kTastes) ? kTastes[size] : random_taste(random_);
+      searchers_.push_back(
+          {std::make_unique<TreeSearch>(model_, capacity, taste, random_()), kFirstSteps});
     }
-    for (std::size_t i = pool.size(); i-- > 0;) {
-      Searcher& searcher = pool[i];
+    for (std::size_t i = std::min(searchers_.size(), turn + 1); i-- > 0;) {
+      Searcher& searcher = searchers_[i];
       for (int run = 0; run < kRuns && !budget.expired(); ++run, searcher.steps *= kGrowth) {
         switch (searcher.search->run(static_cast<std::uint64_t>(searcher.steps), budget)) {
-          case TreeSearch::Result::kSolved:
-            return {.offsets = searcher.search->offsets()};
+          case TreeSearch::Result::kSolved: {
+            Decision decision{.offsets = searcher.search->offsets()};
+            // What answered one question is the first to try the next.
+            std::rotate(searchers_.begin(), searchers_.begin() + static_cast<std::ptrdiff_t>(i),
+                        searchers_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+            return decision;
+          }
           case TreeSearch::Result::kImpossible:
             return {.impossible = true};
           case TreeSearch::Result::kStopped:
@@ -90,47 +88,51 @@ Decision decide(const Model& model, Bytes capacity, const Budget& budget) {
   return {};
 }
 
-Found minimize(const Model& model, Offsets best, const Budget& budget) {
-  // Heights are multiples of this.
-  Bytes grain = 0;
+Descent::Descent(const Model& model, std::uint64_t seed)
+    : model_(model), pool_(model, seed), grain_(0), slice_(kFirstSlice) {
   for (const Item& item : model.items) {
-    grain = std::gcd(grain, item.size);
-    grain = item.alignment > 1 ? std::gcd(grain, item.alignment) : grain;
+    grain_ = std::gcd(grain_, item.size);
+    grain_ = item.alignment > 1 ? std::gcd(grain_, item.alignment) : grain_;
   }
-  Bytes height = height_of(model, best);
-  const auto round_up = [grain](Bytes bytes) { return grain > 0 ? align_up(bytes, grain) : bytes; };
-  Bytes least = round_up(model.bound);  // nothing lower exists
+  grain_ = std::max<Bytes>(grain_, 1);
+  least_ = align_up(model.bound, grain_);
+}
+
+Bytes Descent::next_capacity(Bytes height) const {
+  const Bytes step = (height - least_) >> level_;
+  return height - std::max(grain_, step / grain_ * grain_);
+}
+
+Found Descent::run(Offsets best, const Budget& budget) {
+  if (budget.has_capacity()) {
+    return run_within_capacity(std::move(best), budget);
+  }
+  Bytes height = height_of(model_, best);
   Found found{.offsets = std::move(best)};
-  if (budget.has_capacity()) {  // one question, all the time for it
-    Decision decision = decide(model, budget.target(), budget);
-    if (decision.impossible) {
-      return {.infeasible = true, .reason = "proved: there is no plan within the capacity"};
-    }
+  while (height > std::max(least_, budget.target()) && !budget.expired()) {
+    const Bytes capacity = next_capacity(height);
+    Decision decision = pool_.ask(capacity, budget.part(capacity, slice_, budget.seed()));
     if (decision.offsets) {
       found.offsets = std::move(decision.offsets);
-    }
-    return found;
-  }
-  Bytes capacity = least;
-  std::uint64_t seed = budget.seed();
-  for (double slice = kFirstSlice; height > least && !budget.expired(); ++seed) {
-    const Decision decision = decide(model, capacity, budget.part(capacity, slice, seed));
-    if (decision.offsets) {
-      found.offsets = *decision.offsets;
-      height = height_of(model, *found.offsets);
-      capacity = least;
+      height = height_of(model_, *found.offsets);
     } else if (decision.impossible) {
-      capacity = least = capacity + grain;
-    } else if (const Bytes next = round_up(capacity + (height - capacity) / 2);
-               next < height && next > capacity) {
-      capacity = next;  // an easier question first
-    } else {
-      capacity = least;
-      slice *= 2;
+      least_ = capacity + grain_;
+    } else if (++level_ > kMostLevel || (height - least_) >> level_ < grain_) {
+      level_ = 0;
+      slice_ *= 2;
     }
   }
-  found.optimal = height <= least;
+  found.optimal = height <= least_;
   return found;
+}
+
+// One question, all the time of this run for it, and other tastes in the next.
+Found Descent::run_within_capacity(Offsets best, const Budget& budget) {
+  Decision decision = SearchPool(model_, budget.seed()).ask(budget.target(), budget);
+  if (decision.impossible) {
+    return {.infeasible = true, .reason = "proved: there is no plan within the capacity"};
+  }
+  return {.offsets = decision.offsets ? std::move(decision.offsets) : std::move(best)};
 }
 
 }  // namespace dsa

@@ -12,7 +12,7 @@ Found exact(const Model& model, const Budget& budget) {
     return found;
   }
   if (can_decide(model)) {
-    return minimize(model, std::move(*found.offsets), budget);
+    return Descent(model, budget.seed()).run(std::move(*found.offsets), budget);
   }
   return canonical_search(model, std::move(*found.offsets), budget);
 }

@@ -38,6 +38,12 @@ class PartialPacking {
   // taken in the order in which they can start, must end below the capacity.
   bool holds();
 
+  // Takes everything back, for another capacity.
+  void aim(Bytes capacity) {
+    undo(0);
+    capacity_ = capacity;
+  }
+
   std::size_t mark() const { return trail_.size(); }
   void undo(std::size_t mark);
 

@@ -2,6 +2,7 @@
 // or the deadline. Cold.
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "planner/canonical_search.h"
@@ -77,14 +78,18 @@ constexpr double kFirstSlice = 0.02;  // seconds for squeaky wheel's first turn
 
 // Squeaky wheel and exact search, each for longer and longer: which one it takes shows only so.
 void search_by_turns(const Model& model, const Budget& budget, SqueakyWheel& wheel, Best& best) {
+  const bool small = model.items.size() <= kMostExact;
+  std::optional<Descent> descent;
+  if (small && can_decide(model)) {
+    descent.emplace(model, budget.seed());
+  }
+  const bool exact = descent || (small && can_search(model));
   std::uint64_t turn = budget.seed();
   for (double slice = kFirstSlice; !budget.expired(); slice *= 2, ++turn) {
     // Most of the time is the exact search's: what squeaky wheel reaches, it reaches soon.
     const Budget part = budget.part(budget.target(), 12 * slice, turn);
-    const bool small = model.items.size() <= kMostExact;
-    const bool exact = small && (can_decide(model) || can_search(model));
-    if (exact && best.take(can_decide(model) ? minimize(model, *best.offsets(), part)
-                                             : canonical_search(model, *best.offsets(), part))) {
+    if (exact && best.take(descent ? descent->run(*best.offsets(), part)
+                                   : canonical_search(model, *best.offsets(), part))) {
       return;
     }
     if (!exact && wheel.exhausted()) {
@@ -124,13 +129,19 @@ bool plan_many(const Model& model, const Budget& budget, SqueakyWheel& wheel, Be
            best.take({.offsets = repair(model, *best.offsets(),
                                         budget.part(budget.target(), seconds, budget.seed()))});
   };
-  if (model.items.size() <= kManyItems && run_wheel(kFirstWheel * budget.remaining(), SIZE_MAX)) {
-    return true;  // there was time for many passes
+  const auto is_near = [&] {
+    return best.offsets() && best.height() - model.bound < model.bound / kNear;
+  };
+  if (model.items.size() <= kManyItems) {
+    // A pass that runs out of time is lost: where the sweep went wrong, the first has all of it.
+    if ((!is_near() && run_wheel(budget.remaining(), 1)) ||
+        run_wheel(kFirstWheel * budget.remaining(), SIZE_MAX)) {
+      return true;
+    }
   }
   // Where the load is near the bound for a short time only, the sweep's plan is nearly right
   // already; where it is so everywhere, the skyline's is.
-  if (mend(kFirstRepair * budget.remaining()) ||
-      (best.height() - model.bound < model.bound / kNear && mend(budget.remaining()))) {
+  if (mend(kFirstRepair * budget.remaining()) || (is_near() && mend(budget.remaining()))) {
     return true;
   }
   return run_wheel(budget.remaining(), 1) || mend(budget.remaining());
@@ -167,9 +178,21 @@ Found search(const Model& model, const Budget& budget) {
   return best.result();
 }
 
+// All but the topmost item of a section take whole units of memory. Which is topmost is not worth
+// the time if it saves less than this share of the bound.
+Budget eased(const Model& model, const Budget& budget) {
+  constexpr Bytes kLittle = 1000;
+  const Bytes slack = model.unit - 1;
+  if (budget.has_capacity() || slack > model.bound / kLittle) {
+    return budget;
+  }
+  return budget.part(model.bound + slack, budget.remaining(), budget.seed());
+}
+
 }  // namespace
 
-Found portfolio(const Model& model, const Budget& budget) {
+Found portfolio(const Model& model, const Budget& whole) {
+  const Budget budget = eased(model, whole);
   if (!can_coalesce(model)) {
     return search(model, budget);
   }

@@ -42,6 +42,9 @@ class TreeSearch {
   // Starts anew, with the weights learnt so far, and takes at most so many steps.
   Result run(std::uint64_t steps, const Budget& budget);
 
+  // For another capacity from the next run on.
+  void aim(Bytes capacity) { packing_.aim(capacity); }
+
   Offsets offsets() const { return packing_.offsets(); }  // after kSolved
 
  private:
