@@ -15,18 +15,26 @@
 namespace memo::cli {
 namespace {
 
-using Analyses = std::map<std::uint32_t, Analysis>;
+struct ThreadAnalysis : Analysis {
+  std::optional<Period> changing;  // without a period: of call sites, whose sizes follow rules
+};
+using Analyses = std::map<std::uint32_t, ThreadAnalysis>;
 
-nlohmann::ordered_json json_of(std::uint32_t thread, const Analysis& analysis) {
+nlohmann::ordered_json json_of(std::uint32_t thread, const ThreadAnalysis& analysis) {
   nlohmann::ordered_json period;  // null
   if (analysis.period) {
     period = {{"first", analysis.period->first},
               {"length", analysis.period->length},
               {"unroll", analysis.period->unroll}};
   }
+  nlohmann::ordered_json changing;  // null
+  if (analysis.changing) {
+    changing = {{"first", analysis.changing->first}, {"length", analysis.changing->length}};
+  }
   return {{"thread", thread},
           {"allocations", analysis.allocations},
           {"period", period},
+          {"changing_shapes", changing},
           {"repeats", analysis.repeats},
           {"lower_bound", analysis.lower_bound},
           {"height", analysis.height},
@@ -57,8 +65,14 @@ void print_table(const Analyses& analyses) {
               "length", "locked", "height MB", "height/bound", "wrapping", "served %", "of all %");
   for (const auto& [thread, analysis] : analyses) {
     if (!analysis.period) {
-      std::printf("%6u %11llu %8s\n", thread, static_cast<unsigned long long>(analysis.allocations),
-                  "no period");
+      std::printf("%6u %11llu %8s%s\n", thread,
+                  static_cast<unsigned long long>(analysis.allocations), "no period",
+                  analysis.changing
+                      ? (" of sizes, but one of " + std::to_string(analysis.changing->length) +
+                         " call sites whose sizes follow from the first: one plan "
+                         "is laid out for each shape")
+                            .c_str()
+                      : "");
       continue;
     }
     std::printf("%6u %11llu %8u %8u %8llu %9.2f %14.4f %8u %9.2f %9.2f\n", thread,
@@ -95,7 +109,13 @@ std::string analyze_trace(const std::string& path, std::uint64_t threshold,
     if (Ticker::stop()->load()) {
       return path + ":0: stopped before all threads were analyzed";
     }
-    analyses.emplace(thread, simulate(stream, options));
+    ThreadAnalysis& analysis = analyses[thread];
+    static_cast<Analysis&>(analysis) = simulate(stream, options);
+    if (!analysis.period) {
+      if (const auto input = find_changing_shapes(stream.allocations)) {
+        analysis.changing = input->period;
+      }
+    }
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "dsa/planner.h"
+#include "src/cli/simulation.h"
 #include "src/learn/lifetimes.h"
 #include "src/learn/symbolic.h"
 #include "src/serve/schedule.h"
@@ -24,10 +25,11 @@ struct Choice {
 // its loop hides it, so that shorter and shorter parts of the stream are tried.
 Choice choose_period(const Stream& stream) {
   const std::span<const Allocation> all = stream.allocations;
-  const std::size_t cuts[] = {
-      0, all.size() / 64, all.size() / 16, all.size() / 8, all.size() / 4, all.size() / 2};
-  for (const std::size_t cut : cuts) {
-    const auto part = all.first(all.size() - cut);
+  if (const auto period = find_period(all)) {
+    return {period, {}, all};
+  }
+  for (const std::size_t cut : kCuts) {
+    const auto part = all.first(all.size() - all.size() / cut);
     if (const auto period = find_period(part)) {
       return {period, {}, part};
     }
@@ -35,13 +37,7 @@ Choice choose_period(const Stream& stream) {
   if (const auto period = find_period_told(all, stream.marks)) {
     return {period, {}, all};
   }
-  for (const std::size_t cut : cuts) {
-    const auto part = all.first(all.size() - cut);
-    if (auto symbolic = symbolic_input(part)) {
-      return {{}, std::move(symbolic), part};
-    }
-  }
-  return {{}, {}, all};
+  return {{}, find_changing_shapes(all), all};
 }
 
 std::uint64_t round_up(std::uint64_t size) {

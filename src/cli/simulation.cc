@@ -173,6 +173,16 @@ class Simulation {
 
 }  // namespace
 
+std::optional<SymbolicInput> find_changing_shapes(std::span<const Allocation> stream) {
+  std::optional<SymbolicInput> found = symbolic_input(stream);
+  for (const std::size_t cut : kCuts) {
+    if (!found) {
+      found = symbolic_input(stream.first(stream.size() - stream.size() / cut));
+    }
+  }
+  return found;
+}
+
 Analysis simulate(const Stream& stream, const LearnOptions& options) {
   return Simulation(stream, options).run();
 }

@@ -9,6 +9,7 @@
 #include "dsa/problem.h"
 #include "src/cli/trace_reader.h"
 #include "src/learn/learn.h"
+#include "src/learn/symbolic.h"
 
 namespace memo::cli {
 
@@ -30,6 +31,13 @@ struct Analysis {
   double plan_seconds = 0;  // of all plans
   dsa::Problem problem;     // of the latest period
 };
+
+// What a program allocates after its loop hides what the loop repeats. These are the shares of the
+// stream, counted from its end, that are left out one after the other: one in so many.
+inline constexpr std::size_t kCuts[] = {64, 16, 8, 4, 2};
+
+// The stream's iterations of changing shape, where sizes follow from each iteration's first one.
+std::optional<SymbolicInput> find_changing_shapes(std::span<const Allocation> stream);
 
 // `options.marks` and `options.min_run` are ignored: the finder must do without what a host tells.
 Analysis simulate(const Stream& stream, const LearnOptions& options);

@@ -34,9 +34,12 @@ class Analyze(unittest.TestCase):
                     self.assertLessEqual(each["height"], 1.01 * each["lower_bound"])
 
     def test_traces_without_a_period(self):
-        for name, count in {"bert_random_length": 1, "jax_mlp_pool": 9}.items():
+        for name, count, changing in (("bert_random_length", 1, True), ("jax_mlp_pool", 9, False)):
             threads = self.threads(name)
             self.assertEqual(count, len(threads))
+            self.assertEqual(changing, any(each["changing_shapes"] for each in threads))
+            text = memomalloc("analyze", TRACES / f"{name}.csv.gz").stdout
+            self.assertEqual(changing, "sizes follow from the first" in text)
             for each in threads:
                 self.assertIsNone(each["period"])
                 self.assertFalse(each["repeats"])
