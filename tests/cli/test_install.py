@@ -13,6 +13,10 @@ from support import ROOT
 FILES = {"bin/memomalloc", "lib/libmemomalloc.so", "lib/libmemomalloc.so.1", "lib/pkgconfig/memomalloc.pc",
          "include/memomalloc/memomalloc.h", "share/man/man1/memomalloc.1", "share/man/man7/libmemomalloc.7",
          "share/bash-completion/completions/memomalloc"}
+HOST = """#include <memomalloc/memomalloc.h>
+#include <stdio.h>
+int main(void) { puts(memomalloc_version ? memomalloc_version() : "none"); }
+"""
 
 
 def make(*words):
@@ -56,11 +60,18 @@ class Install(unittest.TestCase):
         flags = subprocess.run(["pkg-config", "--cflags", "--libs", "memomalloc"], env=environment,
                                capture_output=True, text=True, check=True).stdout
         self.assertIn("-lmemomalloc", flags)
+        # DESTDIR is no part of the paths in the file.
+        flags = flags.replace("/usr/local", str(self.prefix)).split()
+        program = self.folder / "linked"
+        (self.folder / "linked.c").write_text(HOST)
+        subprocess.run(["gcc", "-Wl,--as-needed", self.folder / "linked.c", *flags, "-o", program], check=True)
+        environment = os.environ | {"LD_LIBRARY_PATH": str(self.prefix / "lib")}
+        printed = subprocess.run([program], env=environment, capture_output=True, text=True).stdout
+        self.assertEqual((ROOT / "VERSION").read_text(), printed)
 
     def test_a_host_builds_with_the_header_and_runs_without_the_library(self):
         source = self.folder / "host.c"
-        source.write_text('#include <memomalloc/memomalloc.h>\n#include <stdio.h>\n'
-                          'int main(void) { puts(memomalloc_version ? memomalloc_version() : "none"); }\n')
+        source.write_text(HOST)
         program = self.folder / "host"
         subprocess.run(["gcc", "-I", self.prefix / "include", source, "-o", program], check=True)
         run = [self.prefix / "bin/memomalloc", "run", "--", program]
