@@ -9,8 +9,9 @@ set -euo pipefail
 TORCH=2.13.0
 TORCHVISION='0.28.*'
 
-packages_build="make g++ libunwind-dev liblzma-dev libxxhash-dev zlib1g-dev libcli11-dev nlohmann-json3-dev"
-packages_python="python3 python3-venv"
+# python3 makes the man pages of `make install`.
+packages_build="make g++ libunwind-dev liblzma-dev libxxhash-dev zlib1g-dev libcli11-dev nlohmann-json3-dev python3"
+packages_python="python3-venv"
 packages_check="git catch2 clang-format-19 clang-tidy-19 libbenchmark-dev coinor-libcbc-dev binutils
   sqlite3 libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 clang-19 libclang-rt-19-dev valgrind"
 packages_soak="stress-ng redis-server redis-tools libpython3-testsuite"
