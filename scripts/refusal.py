@@ -5,6 +5,9 @@ import json
 import pathlib
 import sys
 
+# What scripts/install_deps.sh installs for Python and these scripts import.
+INSTALLED = ("numpy", "torch", "torchvision")
+
 
 def refuse(what, advice):
     program = pathlib.Path(sys.argv[0]).name
@@ -18,8 +21,9 @@ def plainly():
     try:
         yield
     except ModuleNotFoundError as error:
+        installed = ", or run `scripts/install_deps.sh demo` and use .venv/bin/python"
         refuse(f"this Python has no package {error.name}",
-               f"pip install {error.name}, or run `scripts/install_deps.sh demo` and use .venv/bin/python")
+               f"pip install {error.name}" + (installed if error.name in INSTALLED else ""))
     except OSError as error:
         if error.filename is None:
             raise
