@@ -7,6 +7,8 @@
 
 namespace memo::os {
 
+constexpr std::uint64_t kHugePage = 2ULL << 20;  // bytes; where pages have 4 KiB
+
 std::uint64_t page_size();           // bytes; read from the system once
 std::uint64_t physical_memory();     // bytes
 std::uint64_t nanoseconds();         // monotonic clock

@@ -109,6 +109,9 @@ Lane* Engine::take_lane(const StackBounds& stack) {
     shared_->threshold = options_->THRESHOLD;
     shared_->verbose = options_->VERBOSE;
     shared_->huge_pages = options_->HUGEPAGES;
+    if (shared_->huge_pages != Choice::kNever) {
+      shared_->pool.use_huge_pages();
+    }
     shared_->keep_trace = !options_->TRACE_FILE.empty();
     shared_->keep_sites = shared_->keep_trace || !options_->PLAN_FILE.empty();
     shared_->planner = options_->PLANNER.value;

@@ -15,7 +15,6 @@ namespace {
 constexpr std::uint64_t kQuietNanoseconds = 4'000'000'000;
 // The arena's window: a peak that does not come back within two of these is given back.
 constexpr std::uint64_t kAgeNanoseconds = 10'000'000'000;
-constexpr std::uint64_t kHugePage = 2ULL << 20;
 // A slab of this height is worth a thread that gives it back. A thread is not free: it makes a
 // program that has none multi-threaded (unshare() and setns() of user namespaces refuse, fork()
 // warns in CPython 3.12).
@@ -25,7 +24,8 @@ constexpr std::uint64_t kKeptSlab = 16ULL << 20;
 // pages only, so that none is populated beyond the height; a slab's memory is committed in steps of
 // many huge pages, so that the last one is there to be had.
 std::uint64_t huge_end(Choice choice, std::uint64_t height) {
-  return choice == Choice::kAuto ? round_down(height, kHugePage) : round_up(height, kHugePage);
+  return choice == Choice::kAuto ? round_down(height, os::kHugePage)
+                                 : round_up(height, os::kHugePage);
 }
 
 }  // namespace

@@ -8,6 +8,16 @@
 namespace memo {
 namespace {
 
+constexpr std::uint64_t kHugePage = os::kHugePage / kGranule;  // in granules
+// A block aligned to a cache line is a tensor of a framework, and will be written whole; what plain
+// malloc gives may be used in part only. Source: of ViT-B/16's blocks of 4 to 9 MB, those of the
+// matrix library's work space (malloc) were 40 % resident, tensors (posix_memalign, 64) 100 %.
+constexpr std::uint64_t kTensorAlignment = 64;
+// Huge pages begin when this much is alive: the last one, half empty, must not count.
+constexpr std::uint64_t kWorthHugePages = (32ULL << 20) / kGranule;
+// Ranges that may be taken out of the advice one by one. Each can split a mapping of the process.
+constexpr std::uint32_t kMostExceptions = 512;
+
 std::uint64_t granules_for(std::uint64_t bytes) {
   return (bytes + kGranule - 1) / kGranule;
 }
@@ -33,13 +43,52 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
   if (!claim.granted) {
     return {};
   }
-  top_ = std::max(top_, run.first + count);
   account(claim, count);
+  if (run.first + count > top_) {
+    if (alignment >= kTensorAlignment) {
+      advise(run.first + count);
+    }
+    top_ = run.first + count;
+  }
   if (run.first == lowest_free_.load(std::memory_order_relaxed)) {
     std::uint64_t expected = run.first;  // another thread may have freed something lower meanwhile
     lowest_free_.compare_exchange_strong(expected, run.first + count, std::memory_order_acq_rel);
   }
   return {space_->address(run.first), claim.dirty == 0, claim.dirty == count};
+}
+
+// Asks for huge pages from the first one that nobody has used yet up to `end`, a block's.
+void Arena::advise(std::uint64_t end) {
+  if (!huge_pages_ || live_.load(std::memory_order_relaxed) < kWorthHugePages) {
+    return;
+  }
+  const std::uint64_t from = round_up(top_, kHugePage);
+  const std::uint64_t to = round_up(end, kHugePage);
+  if (from < to && os::advise_huge(space_->address(from), (to - from) * kGranule, true)) {
+    advised_.store(to, std::memory_order_relaxed);
+  }
+}
+
+// Gives memory back. What is used again there comes in small pages: a huge one would hold more than
+// what is in use. Any thread.
+bool Arena::give_back(std::uint64_t first, std::uint64_t count) {
+  if (!os::purge(space_->address(first), count * kGranule)) {
+    return false;
+  }
+  const std::uint64_t advised = advised_.load(std::memory_order_relaxed);
+  std::uint64_t from = round_down(first, kHugePage);
+  std::uint64_t to = std::min(round_up(first + count, kHugePage), advised);
+  if (from >= to) {
+    return true;
+  }
+  if (exceptions_.fetch_add(1, std::memory_order_relaxed) >= kMostExceptions) {
+    advised_.store(0, std::memory_order_relaxed);
+    exceptions_.store(0, std::memory_order_relaxed);
+    from = 0;
+    to = advised;
+  }
+  os::advise_huge(space_->address(from), (to - from) * kGranule, false);
+  return true;
 }
 
 // Enters a claim into the books, and gives old memory back where the total would pass the peak.
@@ -93,7 +142,7 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
 bool Arena::free(void* start, bool at_once) {
   const std::uint64_t first = space_->granule_of(start);
   // While the block is still in use nobody else can have its granules, so the memory goes first.
-  const bool clean = at_once && os::purge(start, space_->pages.length(first) * kGranule);
+  const bool clean = at_once && give_back(first, space_->pages.length(first));
   const std::uint64_t count = space_->pages.release(first, clean);
   if (count == 0) {
     return false;
@@ -114,7 +163,7 @@ std::uint64_t Arena::purge(std::uint64_t granules) {
     if (run.count == 0) {
       break;
     }
-    if (!os::purge(space_->address(run.first), run.count * kGranule)) {
+    if (!give_back(run.first, run.count)) {
       break;
     }
     space_->pages.mark_clean(run.first, run.count);

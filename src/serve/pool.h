@@ -21,6 +21,9 @@ class Pool {
     arena_.open(space);
   }
 
+  // As the arena's. Before the first block.
+  void use_huge_pages() { arena_.use_huge_pages(); }
+
   // A block for lane `owner`; none where there is no memory, or others hold the lock for long. Any
   // thread.
   Arena::Block allocate(std::uint64_t bytes, std::uint64_t alignment, std::uint16_t owner) {
