@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -20,6 +21,8 @@
 
 namespace memo::os {
 namespace {
+
+constexpr std::uint64_t kLeastPage = 4096;  // of all processors that Linux runs on
 
 class KeepErrno {
  public:
@@ -115,6 +118,21 @@ bool advise_huge(void* start, std::uint64_t bytes, bool huge) {
 bool populate(void* start, std::uint64_t bytes) {
   KeepErrno keep;
   return madvise(start, bytes, MADV_POPULATE_WRITE) == 0;
+}
+
+std::uint64_t resident_bytes(const void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  const auto first = reinterpret_cast<std::uint64_t>(start);
+  const std::uint64_t from = round_up(first, page_size());
+  const std::uint64_t to = round_down(first + bytes, page_size());
+  unsigned char pages[kMostLooked / kLeastPage];
+  if (from >= to || mincore(reinterpret_cast<void*>(from), to - from, pages) != 0) {
+    return bytes;
+  }
+  const std::uint64_t count = (to - from) / page_size();
+  const auto without =
+      std::count_if(pages, pages + count, [](unsigned char page) { return (page & 1) == 0; });
+  return bytes - static_cast<std::uint64_t>(without) * page_size();
 }
 
 void* map(std::uint64_t bytes) {

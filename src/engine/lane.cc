@@ -169,7 +169,7 @@ void* Lane::serve(const Request& request) {
     ++placed_;
     void* start = slab_space_->base() + placement.offset;
     if (request.zero && placement.dirty) {
-      std::memset(start, 0, request.size);
+      clear(start, request.size);
     }
     return start;
   }
@@ -180,6 +180,13 @@ void* Lane::serve(const Request& request) {
     }
   }
   return pool(request);
+}
+
+// Makes a block of calloc's zero. Where blocks are written in part only, the rest is to cost nothing.
+void Lane::clear(void* start, std::uint64_t bytes) {
+  if (touched_.mostly() || !os::purge(start, bytes)) {
+    std::memset(start, 0, bytes);
+  }
 }
 
 void Lane::count_served(std::uint64_t bytes) {
@@ -235,7 +242,7 @@ void* Lane::pool(const Request& request) {
     shared_->keep(guard);
   }
   if (request.zero && !block.zero) {
-    std::memset(block.start, 0, request.size);
+    clear(block.start, request.size);
   }
   return block.start;
 }
@@ -270,6 +277,9 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
                    freeing_lane);
   }
   live_.fetch_sub(bytes, std::memory_order_relaxed);
+  if (searching()) {
+    touched_.look(start, bytes);
+  }
   const bool at_once = bytes >= kReturnedAtOnce && phase() == Phase::kLearning;
   return shared_->pool.free(start, at_once);
 }

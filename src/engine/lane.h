@@ -29,6 +29,7 @@
 #include "src/serve/server.h"
 #include "src/serve/shape.h"
 #include "src/serve/space.h"
+#include "src/serve/touched.h"
 #include "src/trace/recorder.h"
 #include "src/trace/repeat.h"
 #include "src/trace/signature.h"
@@ -125,6 +126,7 @@ class Lane {
   void end_iteration();
   void* learn(const Request& request, std::uint64_t site);
   void* pool(const Request& request);
+  void clear(void* start, std::uint64_t bytes);
   void age_pool();
   void count_served(std::uint64_t bytes);
   void count_fallback(std::uint64_t bytes, Counter& reason);
@@ -211,6 +213,7 @@ class Lane {
   std::uint64_t window_bytes_ = 0;   // and what they asked for
   std::uint64_t window_lacked_ = 0;  // of that, what the pool had no memory at hand for
   std::uint32_t short_windows_ = 0;  // windows in which it lacked much, since a period was known
+  Touched touched_;                  // how much of its blocks is written
   bool walks_whole_ = false;         // has gone through a whole plan, or made one
   bool planned_ = false;             // a plan was served from
   std::uint32_t restarts_ = 0;       // of a full recorder

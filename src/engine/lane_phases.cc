@@ -80,6 +80,7 @@ void Lane::look_for_pool() {
   if (peak > searched_peak_ + searched_peak_ / kNewLoop) {
     searched_peak_ = peak;
     searched_ = short_windows_ = 0;
+    touched_.restart();
     set_phase(Phase::kLearning);
   }
   if (phase() == Phase::kLearning && searched_ >= kPoolAfter && same_peak_ >= kPeakAfter) {
@@ -237,6 +238,7 @@ void Lane::diverge() {
     shared_->store.withdraw(plan_);
   }
   follower_.restart();
+  touched_.restart();
   const std::uint32_t slot = shared_->store.slot_of(plan_);
   if (served >= Repeat::kConvincing && !server_.unfit()) {
     follower_.trust(slot);

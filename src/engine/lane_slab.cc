@@ -62,8 +62,9 @@ bool Lane::open_slab(std::uint64_t height) {
     shared_->trim_next();
   }
   // A worker thread may only ever walk a part of another's plan (the packing buffers of a
-  // convolution, 74 KB of 34 MB): it has memory for what it touches.
-  if (walks_whole_) {
+  // convolution, 74 KB of 34 MB), and a program may write only a part of its blocks: they have
+  // memory for what they touch.
+  if (walks_whole_ && touched_.mostly()) {
     const std::uint64_t there = round_down(before, os::page_size());
     os::populate(slab_space_->base() + there, round_up(height, os::page_size()) - there);
   }
@@ -84,7 +85,8 @@ bool Lane::reserve_slab(std::uint64_t height) {
   }
   const std::uint64_t advised = huge_end(shared_->huge_pages, height);
   if (advised > 0) {
-    os::advise_huge(slab_space_->base(), advised, shared_->huge_pages != Choice::kNever);
+    os::advise_huge(slab_space_->base(), advised,
+                    shared_->huge_pages != Choice::kNever && touched_.mostly());
   }
   slab_height_.store(height, std::memory_order_relaxed);
   tallest_ = std::max(tallest_.load(std::memory_order_relaxed), height);

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "src/serve/touched.h"
 #include "tests/support/process.h"
 #include "tests/support/spaces.h"
 
@@ -121,6 +122,28 @@ TEST_CASE_METHOD(Fixture, "arena: a peak that does not come back is given back",
   CHECK(arena.live_bytes() + arena.dirty_bytes() == kMiB);
   CHECK(resident() == kMiB);
   CHECK(arena.purged_bytes() == 31 * kMiB);
+}
+
+TEST_CASE_METHOD(Fixture, "touched: blocks that are written in part tell of themselves",
+                 "[serve]") {
+  Touched touched;
+  CHECK(touched.mostly());
+  for (int i = 0; i < 4; ++i) {
+    const Arena::Block sparse = arena.allocate(8 * kMiB, 16);
+    *static_cast<char*>(sparse.start) = 1;
+    touched.look(sparse.start, 8 * kMiB);
+    CHECK_FALSE(touched.mostly());
+  }
+  for (int i = 0; i < 4; ++i) {
+    const std::uint64_t bytes = 8 * kMiB + 100 * static_cast<std::uint64_t>(i);
+    touched.look(take(bytes), bytes);
+  }
+  CHECK(touched.mostly());
+  touched.restart();
+  const Arena::Block sparse = arena.allocate(65'536, 16);
+  *static_cast<char*>(sparse.start) = 1;
+  touched.look(sparse.start, 65'536);
+  CHECK_FALSE(touched.mostly());
 }
 
 // Ranges of addresses that the kernel keeps apart.

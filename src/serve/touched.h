@@ -1,0 +1,49 @@
+// Whether a program writes the blocks that it asks for, or only a part of them (a sparse table, a
+// buffer for the worst case). Hot, but for learning only.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "src/base/os.h"
+
+namespace memo {
+
+// A slab that is populated beforehand pays where its blocks are written whole, and wastes memory
+// where they are not. Looks at some of the blocks that are freed while a loop is learned. Any
+// thread.
+class Touched {
+ public:
+  // A block of `bytes` at `start` that is about to be freed.
+  void look(const void* start, std::uint64_t bytes) {
+    if (looks_.fetch_add(1, std::memory_order_relaxed) >= kMostLooks) {
+      return;
+    }
+    const std::uint64_t part = std::min(bytes, os::kMostLooked);
+    const std::uint64_t there = os::resident_bytes(start, part);
+    looked_at_.fetch_add(bytes, std::memory_order_relaxed);
+    resident_.fetch_add(bytes / part * there, std::memory_order_relaxed);
+  }
+  // At least half of what was seen has memory; true where nothing was seen.
+  [[nodiscard]] bool mostly() const {
+    return 2 * resident_.load(std::memory_order_relaxed) >=
+           looked_at_.load(std::memory_order_relaxed);
+  }
+  // Another loop is learned.
+  void restart() {
+    looks_ = 0;
+    looked_at_ = 0;
+    resident_ = 0;
+  }
+
+ private:
+  // Enough for the blocks of a few iterations; a look costs about 2 us.
+  static constexpr std::uint32_t kMostLooks = 512;
+
+  std::atomic<std::uint32_t> looks_{0};
+  std::atomic<std::uint64_t> looked_at_{0};  // bytes of the blocks
+  std::atomic<std::uint64_t> resident_{0};   // bytes, projected from the part looked at
+};
+
+}  // namespace memo

@@ -1,0 +1,64 @@
+// A loop whose blocks are written in a few places only has memory for those, as it has with the
+// system's allocator: the slab is not populated for it, and calloc does not write zeros.
+#include "support.h"
+
+enum { kBlocks = 10 };
+
+// Beyond 32 MiB, where the system's allocator maps each block by itself. Each case has its own.
+static size_t block_size(unsigned i, unsigned number) {
+  return MIB(33) + KIB(8) * i + MIB(5) * number;
+}
+
+static void write_ends(unsigned char* block, size_t size, unsigned i) {
+  block[0] = block[size - 1] = (unsigned char)(i + 1);
+}
+
+static void blocks_written_at_both_ends(void) {
+  unsigned char* blocks[kBlocks];
+  for (unsigned i = 0; i < kBlocks; ++i) {
+    blocks[i] = malloc(block_size(i, 0));
+    CHECK(blocks[i] != NULL);
+    write_ends(blocks[i], block_size(i, 0), i);
+  }
+  for (unsigned i = 0; i < kBlocks; ++i) {
+    CHECK(blocks[i][0] == i + 1 && blocks[i][block_size(i, 0) - 1] == i + 1);
+    free(blocks[i]);
+  }
+}
+
+// What is read here is not written: one page in 64 of each block.
+static void zeroed_blocks_written_at_both_ends(void) {
+  unsigned char* blocks[kBlocks];
+  for (unsigned i = 0; i < kBlocks; ++i) {
+    blocks[i] = calloc(1, block_size(i, 1));
+    CHECK(blocks[i] != NULL);
+    CHECK(blocks[i][block_size(i, 1) - 1] == 0);
+    for (size_t at = 0; at < block_size(i, 1); at += KIB(256))
+      CHECK(all_zero(blocks[i] + at, 100));
+    write_ends(blocks[i], block_size(i, 1), i);
+  }
+  for (unsigned i = 0; i < kBlocks; ++i)
+    free(blocks[i]);
+}
+
+static long peak_kib(void) {
+  FILE* file = fopen("/proc/self/status", "r");
+  CHECK(file != NULL);
+  char line[256];
+  long peak = -1;
+  while (fgets(line, sizeof line, file) != NULL)
+    if (strncmp(line, "VmHWM:", 6) == 0)
+      peak = strtol(line + 6, NULL, 10);
+  fclose(file);
+  return peak;
+}
+
+int main(void) {
+  static const struct test_case cases[] = {
+      CASE(blocks_written_at_both_ends, kBlocks),
+      CASE(zeroed_blocks_written_at_both_ends, kBlocks),
+  };
+  const int code = RUN_CASES(cases);
+  CHECK(peak_kib() > 0 && peak_kib() < 96 << 10);
+  return code;
+}
