@@ -89,7 +89,7 @@ Decision SearchPool::ask(Bytes capacity, const Budget& budget) {
 }
 
 Descent::Descent(const Model& model, std::uint64_t seed)
-    : model_(model), pool_(model, seed), grain_(0), slice_(kFirstSlice) {
+    : model_(model), pool_(model, seed), slice_(kFirstSlice) {
   for (const Item& item : model.items) {
     grain_ = std::gcd(grain_, item.size);
     grain_ = item.alignment > 1 ? std::gcd(grain_, item.alignment) : grain_;
@@ -117,9 +117,12 @@ Found Descent::run(Offsets best, const Budget& budget) {
       height = height_of(model_, *found.offsets);
     } else if (decision.impossible) {
       least_ = capacity + grain_;
-    } else if (++level_ > kMostLevel || (height - least_) >> level_ < grain_) {
-      level_ = 0;
-      slice_ *= 2;
+    } else {
+      ++level_;
+      if (level_ > kMostLevel || (height - least_) >> level_ < grain_) {
+        level_ = 0;
+        slice_ *= 2;
+      }
     }
   }
   found.optimal = height <= least_;

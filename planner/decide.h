@@ -58,8 +58,8 @@ class Descent {
 
   const Model& model_;
   SearchPool pool_;
-  Bytes grain_;  // heights are multiples of this
-  Bytes least_;  // nothing lower exists
+  Bytes grain_ = 0;  // heights are multiples of this
+  Bytes least_;      // nothing lower exists
   int level_ = 0;
   double slice_;
 };

@@ -182,7 +182,8 @@ void* Lane::serve(const Request& request) {
   return pool(request);
 }
 
-// Makes a block of calloc's zero. Where blocks are written in part only, the rest is to cost nothing.
+// Makes a block of calloc's zero. Where blocks are written in part only, the rest is to cost
+// nothing.
 void Lane::clear(void* start, std::uint64_t bytes) {
   if (touched_.mostly() || !os::purge(start, bytes)) {
     std::memset(start, 0, bytes);
