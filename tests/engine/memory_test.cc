@@ -1,6 +1,7 @@
 // The engine's memory as a plain object: limits, giving back, pooling, a full recorder.
 #include <catch2/catch.hpp>
 
+#include "src/base/os.h"
 #include "src/engine/engine.h"
 #include "tests/support/engines.h"
 #include "tests/support/schedules.h"
@@ -176,7 +177,9 @@ TEST_CASE("engine: what a program does before its loop is no part of the search"
     disorder(1500);  // more than 2048 calls, but not of the loop
     CHECK(lane.phase() == Phase::kPooling);
     const Pool& pool = engine.shared().pool;
-    CHECK(testing::resident_bytes(pool.space().base(), 2 * pool.peak_bytes()) <= pool.peak_bytes());
+    // The last of the huge pages may hold less than it has room for.
+    CHECK(testing::resident_bytes(pool.space().base(), 2 * pool.peak_bytes()) <=
+          pool.peak_bytes() + os::kHugePage);
   });
 }
 

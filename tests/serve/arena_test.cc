@@ -5,42 +5,25 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
-#include <string>
 #include <thread>
 #include <vector>
 
-#include "src/serve/touched.h"
+#include "tests/support/arenas.h"
 #include "tests/support/process.h"
 #include "tests/support/spaces.h"
 
 namespace memo {
 namespace {
 
+using testing::ArenaFixture;
 using testing::below;
 using testing::OwnSpace;
 using testing::Random;
 
 constexpr std::uint64_t kMiB = 1ULL << 20;
 
-struct Fixture {
-  OwnSpace own{256 * kMiB};
-  Space& space = own.space;
-  Arena arena;
-  Fixture() { arena.open(&space); }
-
-  // A block whose bytes are all written; REQUIREs that it is there.
-  char* take(std::uint64_t bytes, std::uint64_t alignment = 16) {
-    const Arena::Block block = arena.allocate(bytes, alignment);
-    REQUIRE(block.start != nullptr);
-    std::memset(block.start, 1, bytes);
-    return static_cast<char*>(block.start);
-  }
-  [[nodiscard]] std::uint64_t resident() const {
-    return testing::resident_bytes(space.base(), 128 * kMiB);
-  }
-};
-
-TEST_CASE_METHOD(Fixture, "arena: freed memory is kept up to the peak and used again", "[serve]") {
+TEST_CASE_METHOD(ArenaFixture, "arena: freed memory is kept up to the peak and used again",
+                 "[serve]") {
   char* a = take(kMiB);
   char* b = take(kMiB);
   CHECK(arena.live_bytes() == 2 * kMiB);
@@ -58,7 +41,7 @@ TEST_CASE_METHOD(Fixture, "arena: freed memory is kept up to the peak and used a
   CHECK(arena.purged_bytes() == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "arena: fresh memory is zero and said to be", "[serve]") {
+TEST_CASE_METHOD(ArenaFixture, "arena: fresh memory is zero and said to be", "[serve]") {
   const Arena::Block block = arena.allocate(5 * kGranule - 7, 16);
   CHECK(block.zero);
   CHECK_FALSE(block.resident);
@@ -66,7 +49,7 @@ TEST_CASE_METHOD(Fixture, "arena: fresh memory is zero and said to be", "[serve]
   CHECK(std::all_of(bytes, bytes + 5 * kGranule, [](char byte) { return byte == 0; }));
 }
 
-TEST_CASE_METHOD(Fixture, "arena: alignments up to 64 MiB are kept", "[serve]") {
+TEST_CASE_METHOD(ArenaFixture, "arena: alignments up to 64 MiB are kept", "[serve]") {
   std::vector<char*> blocks;
   for (std::uint64_t alignment = 16; alignment <= 64 * kMiB; alignment *= 2) {
     char* block = take(3 * kGranule, alignment);
@@ -83,7 +66,8 @@ TEST_CASE_METHOD(Fixture, "arena: alignments up to 64 MiB are kept", "[serve]") 
   CHECK(arena.live_bytes() == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "arena: what does not fit is refused, and all else goes on", "[serve]") {
+TEST_CASE_METHOD(ArenaFixture, "arena: what does not fit is refused, and all else goes on",
+                 "[serve]") {
   CHECK(arena.allocate(256 * kMiB, 16).start == nullptr);
   CHECK(arena.allocate(UINT64_MAX - kGranule, 16).start == nullptr);
   char* block = take(200 * kMiB);
@@ -93,7 +77,8 @@ TEST_CASE_METHOD(Fixture, "arena: what does not fit is refused, and all else goe
   CHECK(arena.allocate(60 * kMiB, 16).start != nullptr);
 }
 
-TEST_CASE_METHOD(Fixture, "arena: trimming leaves what lives, and what comes is zero", "[serve]") {
+TEST_CASE_METHOD(ArenaFixture, "arena: trimming leaves what lives, and what comes is zero",
+                 "[serve]") {
   char* a = take(2 * kMiB);
   char* b = take(kMiB);
   char* c = take(4 * kMiB);
@@ -110,7 +95,7 @@ TEST_CASE_METHOD(Fixture, "arena: trimming leaves what lives, and what comes is 
   CHECK(std::all_of(bytes, bytes + 2 * kMiB, [](char byte) { return byte == 0; }));
 }
 
-TEST_CASE_METHOD(Fixture, "arena: a peak that does not come back is given back", "[serve]") {
+TEST_CASE_METHOD(ArenaFixture, "arena: a peak that does not come back is given back", "[serve]") {
   char* big = take(32 * kMiB);
   arena.free(big);
   CHECK(arena.dirty_bytes() == 32 * kMiB);
@@ -124,91 +109,7 @@ TEST_CASE_METHOD(Fixture, "arena: a peak that does not come back is given back",
   CHECK(arena.purged_bytes() == 31 * kMiB);
 }
 
-TEST_CASE_METHOD(Fixture, "touched: blocks that are written in part tell of themselves",
-                 "[serve]") {
-  Touched touched;
-  CHECK(touched.mostly());
-  for (int i = 0; i < 4; ++i) {
-    const Arena::Block sparse = arena.allocate(8 * kMiB, 16);
-    *static_cast<char*>(sparse.start) = 1;
-    touched.look(sparse.start, 8 * kMiB);
-    CHECK_FALSE(touched.mostly());
-  }
-  for (int i = 0; i < 4; ++i) {
-    const std::uint64_t bytes = 8 * kMiB + 100 * static_cast<std::uint64_t>(i);
-    touched.look(take(bytes), bytes);
-  }
-  CHECK(touched.mostly());
-  touched.restart();
-  const Arena::Block sparse = arena.allocate(65'536, 16);
-  *static_cast<char*>(sparse.start) = 1;
-  touched.look(sparse.start, 65'536);
-  CHECK_FALSE(touched.mostly());
-}
-
-// Ranges of addresses that the kernel keeps apart.
-std::size_t mappings() {
-  const std::string all = testing::read_file("/proc/self/maps");
-  return static_cast<std::size_t>(std::count(all.begin(), all.end(), '\n'));
-}
-
-// True if memory under such advice comes in huge pages here.
-bool huge_pages_to_be_had() {
-  auto* start = static_cast<char*>(os::reserve(os::kHugePage, os::kHugePage));
-  REQUIRE(start != nullptr);
-  REQUIRE(os::commit(start, os::kHugePage));
-  os::advise_huge(start, os::kHugePage, true);
-  *start = 1;
-  const bool huge = testing::resident_bytes(start, os::kHugePage) == os::kHugePage;
-  munmap(start, os::kHugePage);
-  return huge;
-}
-
-TEST_CASE_METHOD(Fixture, "arena: tensors never used before come in huge pages", "[serve]") {
-  arena.use_huge_pages();
-  take(40 * kMiB, 64);
-  const std::uint64_t before = resident();
-  CHECK(before == 40 * kMiB);
-  const Arena::Block plain = arena.allocate(4 * kMiB, 16);
-  *static_cast<char*>(plain.start) = 1;
-  CHECK(resident() - before == os::page_size());
-  const Arena::Block tensor = arena.allocate(4 * kMiB, 64);
-  *static_cast<char*>(tensor.start) = 1;
-  CHECK(resident() - before ==
-        os::page_size() + (huge_pages_to_be_had() ? os::kHugePage : os::page_size()));
-}
-
-TEST_CASE_METHOD(Fixture, "arena: what is used again holds no more than before", "[serve]") {
-  arena.use_huge_pages();
-  take(40 * kMiB, 64);
-  const bool at_once = GENERATE(false, true);
-  CHECK(arena.free(take(8 * kMiB, 64), at_once));
-  arena.trim();
-  CHECK(resident() == 40 * kMiB);
-  const Arena::Block tensor = arena.allocate(8 * kMiB, 64);
-  *static_cast<char*>(tensor.start) = 1;
-  CHECK(resident() == 40 * kMiB + os::page_size());
-}
-
-TEST_CASE_METHOD(Fixture, "arena: memory given back in many pieces splits few mappings",
-                 "[serve]") {
-  arena.use_huge_pages();
-  take(40 * kMiB, 64);
-  const std::size_t before = mappings();
-  std::vector<char*> blocks;
-  for (int i = 0; i < 40; ++i) {
-    blocks.push_back(take(2 * kMiB, 64));
-  }
-  for (int round = 0; round < 40; ++round) {
-    for (std::size_t i = 0; i < blocks.size(); i += 2) {
-      CHECK(arena.free(blocks[i], true));
-      blocks[i] = take(2 * kMiB, 64);
-    }
-  }
-  CHECK(mappings() <= before + 4);
-}
-
-TEST_CASE_METHOD(Fixture, "arena: other sizes take the place of old memory", "[serve]") {
+TEST_CASE_METHOD(ArenaFixture, "arena: other sizes take the place of old memory", "[serve]") {
   // The dirty 8 MiB hold no run for 10 MiB, so that most of them must be given back.
   std::vector<char*> blocks;
   for (int i = 0; i < 16; ++i) {
@@ -223,7 +124,7 @@ TEST_CASE_METHOD(Fixture, "arena: other sizes take the place of old memory", "[s
   CHECK(resident() == 16 * kMiB);
 }
 
-TEST_CASE_METHOD(Fixture, "arena: blocks are resized in place", "[serve]") {
+TEST_CASE_METHOD(ArenaFixture, "arena: blocks are resized in place", "[serve]") {
   char* a = take(kMiB);
   CHECK(arena.resize(a, 3 * kMiB));
   CHECK(space.pages.length(space.granule_of(a)) == 3 * kMiB / kGranule);
@@ -245,7 +146,7 @@ TEST_CASE_METHOD(Fixture, "arena: blocks are resized in place", "[serve]") {
   CHECK(arena.free(b));
 }
 
-TEST_CASE_METHOD(Fixture, "space: committed step by step, readable past the end", "[serve]") {
+TEST_CASE_METHOD(ArenaFixture, "space: committed step by step, readable past the end", "[serve]") {
   CHECK_FALSE(space.plausible(space.base()));
   REQUIRE(space.commit(kGranule));
   CHECK(space.plausible(space.base()));
@@ -281,7 +182,7 @@ struct Stamped {
 TEST_CASE("arena: never holds more than its peak, whatever happens", "[serve][property]") {
   for (const std::uint64_t seed : testing::seeds(4)) {
     INFO("seed " << seed);
-    Fixture fixture;
+    ArenaFixture fixture;
     Arena& arena = fixture.arena;
     Random random(seed);
     std::vector<Stamped> alive;
@@ -344,7 +245,7 @@ TEST_CASE("arena: never holds more than its peak, whatever happens", "[serve][pr
 TEST_CASE("arena: frees of other threads are in the books at the end", "[serve][property]") {
   for (const std::uint64_t seed : testing::seeds(2)) {
     INFO("seed " << seed);
-    Fixture fixture;
+    ArenaFixture fixture;
     Arena& arena = fixture.arena;
     std::vector<std::atomic<Stamped*>> boxes(32);
     std::atomic<bool> done{false};

@@ -1,0 +1,105 @@
+// Where an arena has memory, and how much of what it gave out is written: huge pages and their
+// cost.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "src/base/os.h"
+#include "src/serve/touched.h"
+#include "tests/support/arenas.h"
+#include "tests/support/process.h"
+
+namespace memo {
+namespace {
+
+using testing::ArenaFixture;
+
+constexpr std::uint64_t kMiB = 1ULL << 20;
+
+TEST_CASE_METHOD(ArenaFixture, "touched: blocks that are written in part tell of themselves",
+                 "[serve]") {
+  Touched touched;
+  CHECK(touched.mostly());
+  for (int i = 0; i < 4; ++i) {
+    const Arena::Block sparse = arena.allocate(8 * kMiB, 16);
+    *static_cast<char*>(sparse.start) = 1;
+    touched.look(sparse.start, 8 * kMiB);
+    CHECK_FALSE(touched.mostly());
+  }
+  for (int i = 0; i < 4; ++i) {
+    const std::uint64_t bytes = 8 * kMiB + 100 * static_cast<std::uint64_t>(i);
+    touched.look(take(bytes), bytes);
+  }
+  CHECK(touched.mostly());
+  touched.restart();
+  const Arena::Block sparse = arena.allocate(65'536, 16);
+  *static_cast<char*>(sparse.start) = 1;
+  touched.look(sparse.start, 65'536);
+  CHECK_FALSE(touched.mostly());
+}
+
+// Ranges of addresses that the kernel keeps apart.
+std::size_t mappings() {
+  const std::string all = testing::read_file("/proc/self/maps");
+  return static_cast<std::size_t>(std::count(all.begin(), all.end(), '\n'));
+}
+
+// True if memory under such advice comes in huge pages here.
+bool huge_pages_to_be_had() {
+  auto* start = static_cast<char*>(os::reserve(os::kHugePage, os::kHugePage));
+  REQUIRE(start != nullptr);
+  REQUIRE(os::commit(start, os::kHugePage));
+  os::advise_huge(start, os::kHugePage, true);
+  *start = 1;
+  const bool huge = testing::resident_bytes(start, os::kHugePage) == os::kHugePage;
+  munmap(start, os::kHugePage);
+  return huge;
+}
+
+TEST_CASE_METHOD(ArenaFixture, "arena: tensors never used before come in huge pages", "[serve]") {
+  arena.use_huge_pages();
+  take(40 * kMiB, 64);
+  const std::uint64_t before = resident();
+  CHECK(before == 40 * kMiB);
+  const Arena::Block plain = arena.allocate(4 * kMiB, 16);
+  *static_cast<char*>(plain.start) = 1;
+  CHECK(resident() - before == os::page_size());
+  const Arena::Block tensor = arena.allocate(4 * kMiB, 64);
+  *static_cast<char*>(tensor.start) = 1;
+  CHECK(resident() - before ==
+        os::page_size() + (huge_pages_to_be_had() ? os::kHugePage : os::page_size()));
+}
+
+TEST_CASE_METHOD(ArenaFixture, "arena: what is used again holds no more than before", "[serve]") {
+  arena.use_huge_pages();
+  take(40 * kMiB, 64);
+  const bool at_once = GENERATE(false, true);
+  CHECK(arena.free(take(8 * kMiB, 64), at_once));
+  arena.trim();
+  CHECK(resident() == 40 * kMiB);
+  const Arena::Block tensor = arena.allocate(8 * kMiB, 64);
+  *static_cast<char*>(tensor.start) = 1;
+  CHECK(resident() == 40 * kMiB + os::page_size());
+}
+
+TEST_CASE_METHOD(ArenaFixture, "arena: memory given back in many pieces splits few mappings",
+                 "[serve]") {
+  arena.use_huge_pages();
+  take(40 * kMiB, 64);
+  const std::size_t before = mappings();
+  std::vector<char*> blocks;
+  for (int i = 0; i < 40; ++i) {
+    blocks.push_back(take(2 * kMiB, 64));
+  }
+  for (int round = 0; round < 40; ++round) {
+    for (std::size_t i = 0; i < blocks.size(); i += 2) {
+      CHECK(arena.free(blocks[i], true));
+      blocks[i] = take(2 * kMiB, 64);
+    }
+  }
+  CHECK(mappings() <= before + 4);
+}
+
+}  // namespace
+}  // namespace memo
