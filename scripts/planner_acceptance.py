@@ -105,7 +105,8 @@ def generate(folder, kind, buffers, seed):
 
 def perfect_packings(table, folder, seeds):
     for buffers, seconds, most in ((100, 1, 1), (200, 1, 1), (400, 20, 1), (10000, 10, 1.01)):
-        results = [plan(generate(folder, "guillotine", buffers, seed), "--seconds", seconds)
+        # A search that goes on to its limit notices it a millisecond later.
+        results = [plan(generate(folder, "guillotine", buffers, seed), "--seconds", 0.9 * seconds)
                    for seed in range(1, seeds + 1)]
         solved = sum(result["ratio"] <= most and result["seconds"] <= seconds for result in results)
         slowest = max(result["seconds"] for result in results)
