@@ -8,16 +8,18 @@ import unittest
 from support import memomalloc
 
 HUGE = 2 << 20
-# Repeats one iteration; the block of the last one has another size. Then prints its memory map.
+# Repeats one iteration and writes all of it; the block of the last one has another size. Then prints its memory map.
 PROGRAM = """
 import ctypes
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
 libc.free.argtypes = [ctypes.c_void_p]
+libc.memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
 for round in range(60):
     sizes = [3000000, 1500000, 800000, 400000] + [900000] * 3
     blocks = [libc.malloc(size + (round == 59) * 70000) for size in sizes]
-    for block in blocks:
+    for block, size in zip(blocks, sizes):
+        libc.memset(block, 1, size)
         libc.free(block)
 print(open("/proc/self/smaps").read())
 """
