@@ -17,9 +17,10 @@ class Touched {
  public:
   // A block of `bytes` at `start` that is about to be freed.
   void look(const void* start, std::uint64_t bytes) {
-    if (looks_.fetch_add(1, std::memory_order_relaxed) >= kMostLooks) {
+    if (looks_.load(std::memory_order_relaxed) >= kMostLooks) {
       return;
     }
+    looks_.fetch_add(1, std::memory_order_relaxed);
     const std::uint64_t part = std::min(bytes, os::kMostLooked);
     const std::uint64_t there = os::resident_bytes(start, part);
     looked_at_.fetch_add(bytes, std::memory_order_relaxed);
