@@ -11,6 +11,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -24,8 +25,14 @@ LEAKS = "LSAN_OPTIONS=suppressions=tests/stress/lsan.supp:print_suppressions=0"
 
 # Unit tests that a sanitizer cannot run: the thread sanitizer takes address space of its own, and
 # does not follow threads that a forked child of a threaded process starts.
-NOT_UNDER = {"tsan": ['~"os: the limit on address space is seen" '
-                      '~"threads: a forked child lives on by itself*"']}
+NOT_UNDER = {"tsan": ' ~"os: the limit on address space is seen"'
+                     ' ~"threads: a forked child lives on by itself*"'}
+
+
+def unit_tests(build, but=""):
+    """The unit tests of a build as two commands, of about the same length, that run at once."""
+    halves = f"[engine]{but},[schedule]{but}", f"~[engine] ~[schedule]{but}"
+    return [["env", LEAKS, f"{build}/unit_tests", half] for half in halves]
 
 
 def fixed_addresses(command):
@@ -42,7 +49,7 @@ def fixed_addresses(command):
 
 
 def steps():
-    """(name, commands, most seconds) of each step, in order."""
+    """(name, commands, most seconds) of each step, in order; commands in a tuple run at once."""
     python = sys.executable
     benches = [f"build/bench/{path.stem}" for path in sorted(ROOT.glob("bench/*.cc"))]
     table = [
@@ -51,7 +58,7 @@ def steps():
         ("build", [["make", JOBS, "all", "WERROR=1"]], 900),
         ("docs", [[python, "scripts/gen_man.py", "--markdown", "build/check/commands.md"],
                   ["cmp", "build/check/commands.md", "docs/commands.md"]], 60),
-        ("unit", [["make", JOBS, "build/unit_tests", "WERROR=1"], ["build/unit_tests"]], 900),
+        ("unit", [["make", JOBS, "build/unit_tests", "WERROR=1"], (*unit_tests("build"),)], 900),
         ("preload", [["make", JOBS, "programs", "WERROR=1"],
                      [python, "tests/preload/run.py", "--build", "build"]], 600),
         ("cli", [[python, "-m", "unittest", "discover", "-s", "tests/cli"]], 600),
@@ -64,9 +71,10 @@ def steps():
     ]
     # The address sanitizer's build has the undefined behaviour sanitizer in it; `make ubsan` has it alone.
     for sanitizer in ("asan", "tsan"):
-        table.append((sanitizer, [["make", JOBS, f"MODE={sanitizer}", f"build/{sanitizer}/unit_tests"],
-                                  ["env", LEAKS, *fixed_addresses([f"build/{sanitizer}/unit_tests",
-                                                                    *NOT_UNDER.get(sanitizer, [])])],
+        build = f"build/{sanitizer}"
+        tests = unit_tests(build, NOT_UNDER.get(sanitizer, ""))
+        table.append((sanitizer, [["make", JOBS, f"MODE={sanitizer}", f"{build}/unit_tests"],
+                                  tuple(fixed_addresses(half) for half in tests),
                                   fixed_addresses(["tests/stress/stress.sh", sanitizer, "10", "4"])],
                       900))
     return table
@@ -97,24 +105,40 @@ def count(log, succeeded):
     return passed, max(failed, 1)
 
 
+def perform(commands, log, limit):
+    """Runs commands at once; whether all succeeded. What the first prints goes into `log`, the rest follows."""
+    log.writelines(f"$ {' '.join(command)}\n" for command in commands)
+    log.flush()
+    began, running, problems = time.monotonic(), [], []
+    outputs = [log, *(tempfile.TemporaryFile("w+", errors="replace") for _ in commands[1:])]
+    try:
+        for command, output in zip(commands, outputs):
+            running.append(subprocess.Popen(command, cwd=ROOT, stdout=output,
+                                            stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL))
+        for process in running:
+            process.wait(timeout=max(limit - (time.monotonic() - began), 1))
+    except (OSError, subprocess.TimeoutExpired) as error:
+        problems.append(str(error))
+    for process in running:
+        process.kill()  # after the time limit; those that have ended do not mind
+        if process.wait() != 0:
+            problems.append(f"exit code {process.returncode}")
+    for output in outputs[1:]:
+        output.seek(0)
+        log.write(output.read())
+        output.close()
+    log.writelines(f"{problem}\n" for problem in problems)
+    return not problems
+
+
 def run_step(name, commands, limit):
     """Runs a step's commands up to the first that fails; returns (passed, failed)."""
     path = LOGS / f"{name}.log"
     began, succeeded = time.monotonic(), True
     with path.open("w", encoding="utf-8") as log:
-        for command in commands:
-            log.write(f"$ {' '.join(command)}\n")
-            log.flush()
-            left = limit - (time.monotonic() - began)
-            try:
-                done = subprocess.run(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT,
-                                      stdin=subprocess.DEVNULL, timeout=max(left, 1))
-                succeeded = done.returncode == 0
-                if not succeeded:
-                    log.write(f"exit code {done.returncode}\n")
-            except (OSError, subprocess.TimeoutExpired) as error:
-                log.write(f"{error}\n")
-                succeeded = False
+        for stage in commands:
+            at_once = stage if isinstance(stage, tuple) else (stage,)
+            succeeded = perform(at_once, log, limit - (time.monotonic() - began))
             if not succeeded:
                 break
     text = path.read_text(encoding="utf-8", errors="replace")

@@ -2,6 +2,7 @@
 
 import pathlib
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
@@ -29,6 +30,29 @@ class Count(unittest.TestCase):
 
     def test_crash_after_good_cases_is_a_failure(self):
         self.assertEqual((7, 1), check.count("All tests passed (30 assertions in 7 test cases)", False))
+
+
+class Perform(unittest.TestCase):
+    def log_of(self, commands, limit=20):
+        with tempfile.TemporaryFile("w+") as log:
+            succeeded = check.perform(commands, log, limit)
+            log.seek(0)
+            return succeeded, log.read()
+
+    def test_commands_at_once_are_logged_one_after_another(self):
+        succeeded, log = self.log_of([["sh", "-c", "echo a; sleep 0.2; echo b"], ["echo", "c"]])
+        self.assertTrue(succeeded)
+        self.assertTrue(log.endswith("a\nb\nc\n"), log)
+
+    def test_any_failure_fails_all(self):
+        for commands in ([["false"], ["true"]], [["true"], ["false"]]):
+            succeeded, log = self.log_of(commands)
+            self.assertFalse(succeeded)
+            self.assertTrue(log.endswith("exit code 1\n"), log)
+
+    def test_what_cannot_run_or_end_fails(self):
+        self.assertFalse(self.log_of([["/no/such/program"]])[0])
+        self.assertFalse(self.log_of([["true"], ["sleep", "20"]], limit=0.1)[0])
 
 
 if __name__ == "__main__":
