@@ -86,6 +86,12 @@ def full_table(results):
                        "system ms", "peak MiB", "steady MiB over before", "served"], rows)
 
 
+AGAINST = ("workload", "time, ms", "over the fastest other", "over glibc",
+           "p99/p50, and the least of others", "peak over the leanest other",
+           "steady over before, MiB, and the least of others that do not fault",
+           "page faults an iteration, glibc and ours")
+
+
 def against_table(results, ours):
     """Ours against the fastest, the leanest and glibc, workload by workload."""
     rows, to_fastest, to_glibc = [], [], []
@@ -93,28 +99,35 @@ def against_table(results, ours):
         peers = results.peers(workload, ours)
         if ours not in results.cells[workload] or not peers:
             continue
-        fastest = results.least(workload, "p50_ms", peers)
-        leanest = results.least(workload, "peak_rss_kib", peers)
-        quiet = [name for name in peers
-                 if results.median(workload, name, "faults_per_iteration_steady") < FAULTING]
-        least_steady = results.least(workload, "steady_over_before_kib", quiet)
+
+        def median(name, key, workload=workload):
+            return results.median(workload, name, key)
 
         def compare(key, peer, workload=workload):
             return ratio_of(results.values(workload, ours, key), results.values(workload, peer, key))
 
-        time = compare("p50_ms", fastest)
-        to_fastest.append(time[0])
+        def tail(name):
+            return ratio(median(name, "p99_ms"), median(name, "p50_ms"))
+
+        fastest = results.least(workload, "p50_ms", peers)
+        leanest = results.least(workload, "peak_rss_kib", peers)
+        quiet = [name for name in peers if median(name, "faults_per_iteration_steady") < FAULTING]
+        least_steady = results.least(workload, "steady_over_before_kib", quiet)
+        to_fastest.append(compare("p50_ms", fastest)[0])
         glibc = compare("p50_ms", "glibc") if "glibc" in peers else None
         to_glibc += [glibc[0]] if glibc else []
-        rows.append([workload, f"{show(time)} {fastest}", show(glibc) if glibc else "",
-                     f"{show(compare('peak_rss_kib', leanest))} {leanest}",
-                     f"{show(compare('steady_over_before_kib', least_steady))} {least_steady}"
-                     if least_steady else "all others fault"])
+        steady = [f"{median(name, 'steady_over_before_kib') / 1024:.0f}"
+                  for name in (ours, least_steady) if name]
+        faults = [f"{median(name, 'faults_per_iteration_steady'):.0f}"
+                  for name in ("glibc", ours) if name == ours or glibc]
+        rows.append([workload, f"{median(ours, 'p50_ms'):.1f}", f"{show(compare('p50_ms', fastest))} {fastest}",
+                     show(glibc) if glibc else "", f"{tail(ours):.2f}, {min(map(tail, peers)):.2f}",
+                     f"{median(ours, 'peak_rss_kib') / median(leanest, 'peak_rss_kib'):.3f} {leanest}",
+                     f"{', '.join(steady)} {least_steady or '(all others fault)'}", ", ".join(faults)])
     if rows:
-        rows.append(["geometric mean", f"{geometric_mean(to_fastest):.2f}",
-                     f"{geometric_mean(to_glibc):.2f}" if to_glibc else "", "", ""])
-    return rows_table(["workload", "time / fastest other", "time / glibc", "peak / leanest other",
-                       "steady / least other that does not fault"], rows)
+        rows.append(["geometric mean", "", f"{geometric_mean(to_fastest):.2f}",
+                     f"{geometric_mean(to_glibc):.2f}" if to_glibc else "", "", "", "", ""])
+    return rows_table(AGAINST, rows)
 
 
 def checksum_faults(results):

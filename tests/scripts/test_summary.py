@@ -30,12 +30,16 @@ class Summary(unittest.TestCase):
         self.assertTrue(math.isclose(2.0, summary.geometric_mean([1.0, 4.0])))
 
     def test_against_names_the_fastest_and_the_leanest(self):
-        results = summary.Results(rows("w", "glibc", [4, 4, 4], 1000, 500) +
-                                  rows("w", "fast", [2, 2, 2], 3000) +
-                                  rows("w", "ours", [1, 1, 1], 1500))
+        results = summary.Results(rows("w", "glibc", [4, 4, 4], 1024, 500) +
+                                  rows("w", "fast", [2, 2, 2], 3072) +
+                                  rows("w", "ours", [1, 1, 1], 2048))
         line = summary.against_table(results, "ours")[2]
-        self.assertEqual("| w | 0.50 [0.50, 0.50] fast | 0.25 [0.25, 0.25] | 1.50 [1.50, 1.50] glibc "
-                         "| 0.50 [0.50, 0.50] fast |", line)
+        self.assertEqual("| w | 1.0 | 0.50 [0.50, 0.50] fast | 0.25 [0.25, 0.25] | 1.00, 1.00 "
+                         "| 2.000 glibc | 2, 3 fast | 500, 0 |", line)
+
+    def test_against_glibc_that_faults_alone(self):
+        results = summary.Results(rows("w", "glibc", [4], 1024, 500) + rows("w", "ours", [1], 1024))
+        self.assertIn("| 1 (all others fault) |", summary.against_table(results, "ours")[2])
 
     def test_differing_outputs_are_told(self):
         same = summary.Results(rows("w", "glibc", [1]) + rows("w", "ours", [1]))
