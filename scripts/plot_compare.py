@@ -7,9 +7,9 @@ import itertools
 import math
 import pathlib
 import statistics
-import sys
 
 import plotting
+import refusal
 
 # column of the CSV, title, divisor
 PANELS = (("wall_seconds", "wall time, s", 1), ("system_seconds", "system time, s", 1),
@@ -19,10 +19,20 @@ PANELS_IN_A_ROW = 4
 
 def read(path):
     """{allocator: [row, ...]} in the order of the file."""
+    writer = f"`memomalloc compare --csv {path} -- COMMAND` writes it"
     runs = {}
-    with path.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            runs.setdefault(row["allocator"], []).append(row)
+    with refusal.plainly(writer), path.open(newline="", encoding="utf-8") as file:
+        table = csv.DictReader(file)
+        try:
+            for row in table:
+                for column, _, _ in PANELS:
+                    float(row[column])
+                runs.setdefault(row["allocator"], []).append(row)
+        except (KeyError, TypeError, ValueError):  # another table, a line that is cut, bytes that are no text
+            refusal.refuse(f"{path}:{max(table.line_num, 1)}: this is no run of `memomalloc compare`", writer)
+    if not runs:
+        refusal.refuse(f"{path}:1: there are no runs in it",
+                       "did the command fail? `memomalloc compare` without --csv shows its messages")
     return runs
 
 
@@ -62,23 +72,10 @@ def main():
     parser.add_argument("-o", "--output", type=pathlib.Path, default=pathlib.Path("compare.svg"),
                         help="the figure; the ending tells its format (%(default)s)")
     arguments = parser.parse_args()
-    try:
-        runs = read(arguments.runs)
-    except OSError as error:
-        print(f"{arguments.runs}: {error.strerror}; `memomalloc compare --csv {arguments.runs} -- COMMAND` writes it",
-              file=sys.stderr)
-        return 2
-    except (KeyError, UnicodeDecodeError):
-        print(f"{arguments.runs}:1: these are no runs; `memomalloc compare --csv {arguments.runs} -- COMMAND` writes them",
-              file=sys.stderr)
-        return 2
-    if not runs:
-        print(f"{arguments.runs}:1: there are no runs in it; did the command fail? `memomalloc compare` without --csv shows its messages", file=sys.stderr)
-        return 2
+    runs = read(arguments.runs)
     draw(runs, arguments.output)
     print(arguments.output)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -16,7 +16,7 @@ def refuse(what, advice):
 
 
 @contextlib.contextmanager
-def plainly():
+def plainly(advice="check the path, or name another file"):
     """Tells of packages and files that are missing in this way instead of by a traceback."""
     try:
         yield
@@ -27,7 +27,7 @@ def plainly():
     except OSError as error:
         if error.filename is None:
             raise
-        refuse(f"{error.filename}: {error.strerror}", "check the path, or name another file")
+        refuse(f"{error.filename}: {error.strerror}", advice)
 
 
 def read_json(path, maker):

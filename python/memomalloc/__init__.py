@@ -7,8 +7,8 @@ statistics, and to give memory back:
 
     import memomalloc
     for batch in batches:
-        with memomalloc.iteration():
-            network(batch)
+        memomalloc.iteration()  # or `with memomalloc.iteration():` around what belongs to it
+        network(batch)
     print(memomalloc.stats()["served_bytes"])
 
 Every function works without the library too: it then does nothing, and stats() is None.
@@ -54,12 +54,32 @@ def version():
     return _version().decode() if loaded() else None
 
 
-@contextlib.contextmanager
 def iteration():
-    """The block is one iteration of this thread. Optional: iterations are found without it."""
-    if loaded():
-        _iteration()
-    yield
+    """An iteration of this thread begins here. Optional: iterations are found without it.
+
+    A plain call, `with memomalloc.iteration():` and `@memomalloc.iteration()` before a function all
+    tell it; the iteration ends where the next begins.
+    """
+    return _Iteration()
+
+
+class _Iteration(contextlib.ContextDecorator):
+    def __init__(self):
+        self._begin()
+        self._begun = True
+
+    def __enter__(self):
+        if not self._begun:  # a later call of a decorated function, or an object that is used again
+            self._begin()
+        self._begun = False
+
+    def __exit__(self, *_):
+        return False
+
+    @staticmethod
+    def _begin():
+        if loaded():
+            _iteration()
 
 
 def stats():

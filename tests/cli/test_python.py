@@ -2,11 +2,14 @@
 
 import json
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
-from support import ROOT, memomalloc
+from support import COMMAND, ROOT, memomalloc
 
 PROGRAM = """
 import json, sys
@@ -17,6 +20,24 @@ for _ in range(60):
         del blocks
 memomalloc.release()
 print(json.dumps([memomalloc.loaded(), memomalloc.version(), memomalloc.stats()]))
+"""
+
+# Seven iterations, told in each of the ways that a reader of the manual may try.
+MARKS = """
+import memomalloc
+memomalloc.iteration()
+block = bytearray(100000)
+with memomalloc.iteration():
+    block = bytearray(200000)
+@memomalloc.iteration()
+def network(size):
+    return bytearray(size)
+for size in 300000, 400000, 500000:
+    network(size)
+again = memomalloc.iteration()
+for size in 600000, 700000:
+    with again:
+        block = bytearray(size)
 """
 
 
@@ -44,6 +65,38 @@ class Module(unittest.TestCase):
         process = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True,
                                  env=environment | {"PYTHONPATH": str(ROOT / "python")})
         self.assertEqual([False, None, None], json.loads(process.stdout), process.stderr)
+
+    def test_every_way_of_telling_an_iteration_tells_one(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        process = memomalloc("run", "--trace-file", folder / "trace.csv", "--", sys.executable, "-c", MARKS,
+                             environment={"PYTHONPATH": str(ROOT / "python")})
+        self.assertEqual((0, ""), (process.returncode, process.stderr))
+        rows = [row.split(",") for row in (folder / "trace.csv").read_text().splitlines()]
+        sizes = {f"{size}00001" for size in range(1, 8)}  # a bytearray ends with a zero of its own
+        told = [row[0] if row[0] == "mark" else int(row[3]) // 100000 for row in rows if row[0] == "mark" or row[3] in sizes]
+        self.assertEqual([word for size in range(1, 8) for word in ("mark", size)], told)
+
+
+class Command(unittest.TestCase):
+    def run_module(self, folder, *words):
+        return subprocess.run([sys.executable, "-m", "memomalloc", *words], capture_output=True, text=True,
+                              env=os.environ | {"PYTHONPATH": str(folder)})
+
+    def test_the_module_is_the_command(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        shutil.copytree(ROOT / "python/memomalloc", folder / "memomalloc")
+        (folder / "memomalloc/bin").mkdir()
+        (folder / "memomalloc/bin/memomalloc").symlink_to(COMMAND.resolve())
+        for words, code, text in ((("planners",), 0, "portfolio"), (("run", "--", "sh", "-c", "exit 7"), 7, ""),
+                                  (("no-such",), 2, "memomalloc --help")):
+            process = self.run_module(folder, *words)
+            self.assertEqual(code, process.returncode, process.stderr)
+            self.assertIn(text, process.stdout + process.stderr)
+
+    def test_a_source_folder_carries_no_command(self):
+        process = self.run_module(ROOT / "python", "planners")
+        self.assertEqual((2, ""), (process.returncode, process.stdout))
+        self.assertIn("pip install .", process.stderr)
 
 
 if __name__ == "__main__":

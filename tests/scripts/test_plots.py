@@ -41,10 +41,17 @@ class PlotCompare(unittest.TestCase):
         self.assertIn("name another file", process.stderr)
 
     def test_other_files_are_refused(self):
-        for text in ("a,b\n1,2\n", RUNS.splitlines()[0] + "\n"):
+        header = RUNS.splitlines()[0] + "\n"
+        for text, line, advice in (("a,b\n1,2\n", 2, "memomalloc compare --csv runs.csv"), (header, 1, "without --csv"),
+                                   (header + "glibc,0,?\n", 2, "memomalloc compare"), (RUNS + "glibc,0", 6, "memomalloc")):
             process = self.plot(text)
-            self.assertEqual(2, process.returncode)
-            self.assertTrue(process.stderr.startswith("runs.csv:1: "), process.stderr)
+            self.assertEqual((2, ""), (process.returncode, process.stdout))
+            self.assertTrue(process.stderr.startswith(f"plot_compare.py: runs.csv:{line}: "), process.stderr)
+            self.assertIn(advice, process.stderr)
+            self.assertEqual(1, process.stderr.count("\n"), process.stderr)
+        process = subprocess.run([sys.executable, SCRIPTS / "plot_compare.py", "no.csv"], capture_output=True, text=True)
+        self.assertEqual((2, ""), (process.returncode, process.stdout))
+        self.assertIn("no.csv: No such file or directory; `memomalloc compare --csv no.csv", process.stderr)
 
 
 class Thesis(unittest.TestCase):
