@@ -1,10 +1,7 @@
 // `memomalloc compare`: the same command under each allocator, interleaved. Cold.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +13,7 @@
 #include "src/cli/files.h"
 #include "src/cli/loader.h"
 #include "src/cli/temporary.h"
+#include "src/cli/ticker.h"
 
 namespace memo::cli {
 namespace {
@@ -70,12 +68,6 @@ std::string left_out(const std::vector<Contestant>& contestants) {
   return names;
 }
 
-void show_progress(const std::string& what) {
-  if (isatty(STDERR_FILENO) != 0) {
-    std::fprintf(stderr, "\r\033[K%s", what.c_str());
-  }
-}
-
 class Runner {
  public:
   explicit Runner(const Comparison& comparison) : command_(comparison.command) {}
@@ -108,10 +100,12 @@ class Runner {
 };
 
 // Rounds begin with a different allocator each, so that none always follows the same one.
-// Returns an exit code.
-int measure(const CLI::App& app, Comparison& comparison) {
+// After Ctrl-C, which ends the run at hand too, what was measured before it is kept. Returns an
+// exit code.
+int measure(Comparison& comparison) {
   Runner runner(comparison);
   std::vector<Contestant>& all = comparison.contestants;
+  Ticker ticker("warming up");
   for (int round = -comparison.warm_ups; round < comparison.runs; ++round) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       Contestant& contestant = all[(i + static_cast<std::size_t>(std::max(round, 0))) % all.size()];
@@ -120,26 +114,29 @@ int measure(const CLI::App& app, Comparison& comparison) {
       if (round < 0 && i > 0 && contestant.allocator.name != kOwnPlannedName) {
         continue;
       }
-      show_progress((round < 0 ? "warming up"
-                               : "run " + std::to_string(round + 1) + " of " +
-                                     std::to_string(comparison.runs)) +
-                    ", " + contestant.allocator.name);
+      ticker.tell((round < 0 ? "warming up"
+                             : "run " + std::to_string(round + 1) + " of " +
+                                   std::to_string(comparison.runs)) +
+                  ", " + contestant.allocator.name);
       const std::optional<Sample> sample = runner.run(contestant.allocator);
       if (!sample) {
         const int error = errno;
-        show_progress("");
-        return complain(app, describe_refusal(comparison.command[0], error));
+        ticker.say("memomalloc compare: " + describe_refusal(comparison.command[0], error));
+        return kBadInput;
+      }
+      if (Ticker::stop()->load()) {
+        ticker.say("memomalloc compare: stopped in round " +
+                   std::to_string(std::max(round, 0) + 1) + " of " +
+                   std::to_string(comparison.runs));
+        return kNo;
       }
       if (sample->usage.exit_code != 0) {
         ++contestant.failures;
         contestant.last_failure = sample->usage.exit_code;
-        show_progress("");
-        std::fprintf(stderr,
-                     "memomalloc compare: %s under %s; its stderr:\n%s\n"
-                     "Run it alone with %s to see more, or leave this row out with --allocators.\n",
-                     describe_exit(sample->usage.exit_code).c_str(),
-                     contestant.allocator.name.c_str(), runner.errors().c_str(),
-                     shell_words(contestant.allocator).c_str());
+        ticker.say("memomalloc compare: " + describe_exit(sample->usage.exit_code) + " under " +
+                   contestant.allocator.name + "; its stderr:\n" + runner.errors() +
+                   "\nRun it alone with " + shell_words(contestant.allocator) +
+                   " to see more, or leave this row out with --allocators.");
         if (round < 0) {
           return kNo;
         }
@@ -148,7 +145,6 @@ int measure(const CLI::App& app, Comparison& comparison) {
       }
     }
   }
-  show_progress("");
   const bool failed =
       std::any_of(all.begin(), all.end(), [](const Contestant& c) { return c.failures > 0; });
   return failed ? kNo : kDone;
@@ -188,8 +184,11 @@ int compare(int argc, char** argv) {
     return kBadInput;
   }
   comparison.contestants = std::move(*chosen);
-  const int code = measure(app, comparison);
-  if (code == kBadInput || comparison.contestants[0].samples.empty()) {
+  const int code = measure(comparison);
+  std::erase_if(comparison.contestants,
+                [](const Contestant& c) { return c.samples.empty() && c.failures == 0; });
+  if (code == kBadInput || std::all_of(comparison.contestants.begin(), comparison.contestants.end(),
+                                       [](const Contestant& c) { return c.samples.empty(); })) {
     return code;
   }
   std::string error;

@@ -178,7 +178,8 @@ std::string as_table(const std::vector<Contestant>& contestants) {
     for (const Quantity& quantity : shown) {
       row.push_back(cell(values(contestant, quantity), quantity.scale, quantity.digits));
     }
-    row.insert(row.begin() + 2, number(spread(values(contestant, kQuantities[0])).p99, 3));
+    const std::vector<double> wall = values(contestant, kQuantities[0]);
+    row.insert(row.begin() + 2, wall.empty() ? "-" : number(spread(wall).p99, 3));
     for (const std::string& name : names) {
       if (is_headline(name)) {
         row.push_back(cell(values(contestant, name), 1, 3));

@@ -39,6 +39,16 @@ Ticker::~Ticker() {
   std::signal(SIGINT, SIG_DFL);
 }
 
+void Ticker::tell(std::string what) {
+  const std::scoped_lock lock(mutex_);
+  what_ = std::move(what);
+}
+
+void Ticker::say(const std::string& message) {
+  const std::scoped_lock lock(mutex_);
+  std::fprintf(stderr, "%s%s\n", thread_.joinable() ? "\r\033[K" : "", message.c_str());
+}
+
 const std::atomic<bool>* Ticker::stop() {
   return &stop_flag;
 }
@@ -49,8 +59,7 @@ void Ticker::show() {
   for (int seconds = 1; !wake_.wait_for(lock, std::chrono::seconds(1), [this] { return done_; });
        ++seconds) {
     if (seconds >= kQuietSeconds) {
-      std::fprintf(stderr, "\r%s: %d s (Ctrl-C stops with the best so far)", what_.c_str(),
-                   seconds);
+      std::fprintf(stderr, "\r\033[K%s: %d s (Ctrl-C stops)", what_.c_str(), seconds);
     }
   }
   std::fputs("\r\033[K", stderr);

@@ -19,6 +19,11 @@ class Ticker {
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
 
+  // What is done from now on.
+  void tell(std::string what);
+  // A message of its own line on stderr, with the progress out of its way.
+  void say(const std::string& message);
+
   static const std::atomic<bool>* stop();
 
  private:

@@ -1,12 +1,16 @@
 """`memomalloc compare`: rows, figures, failures."""
 
 import csv
+import os
 import pathlib
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
-from support import ROOT, json_of, memomalloc
+from support import COMMAND, ROOT, json_of, memomalloc
 
 REPORTING = "import os; print('noise'); print('{\"p50_ms\": 1.5, \"preload\": %d}' % bool(os.environ['LD_PRELOAD']))"
 # One iteration again and again, then the library's own counters as a line of JSON.
@@ -67,6 +71,31 @@ class Compare(unittest.TestCase):
         self.assertIn("exit code 3 under glibc", process.stderr)
         self.assertIn("why", process.stderr)
         self.assertEqual("", process.stdout)
+
+    def test_a_row_that_fails_leaves_the_others(self):
+        process = memomalloc("compare", "--allocators", "glibc,memomalloc", "--runs", "2", "--warm-up", "0", "--", "sh",
+                             "-c", 'test -n "$LD_PRELOAD"')
+        self.assertEqual(1, process.returncode)
+        heading, glibc, ours = process.stdout.splitlines()[:3]
+        self.assertRegex(glibc, r"^glibc \(2 failed, last with exit code 1\) +-( +-)*$")
+        self.assertRegex(ours, r"^memomalloc +\d")
+
+    def test_an_interrupt_keeps_what_was_measured(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, table = pathlib.Path(folder), pathlib.Path(folder, "runs.csv")
+            words = [COMMAND, "compare", "--allocators", "glibc", "--runs", "1000", "--warm-up", "0", "--csv", table, "--",
+                     "sh", "-c", f"echo >>{path / 'count'}; test $(wc -l <{path / 'count'}) -lt 4 || sleep 60"]
+            process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                       start_new_session=True, env=os.environ | {"TMPDIR": folder})
+            while not (path / "count").exists() or len((path / "count").read_text()) < 4:
+                time.sleep(0.01)
+            os.killpg(process.pid, signal.SIGINT)
+            output, errors = process.communicate(timeout=60)
+            self.assertEqual(1, process.returncode)
+            self.assertEqual("memomalloc compare: stopped in round 4 of 1000\n", errors)
+            self.assertRegex(output, r"\nglibc +\d")
+            self.assertEqual(1 + 3, len(table.read_text().splitlines()))
+            self.assertEqual({"count", "runs.csv"}, {file.name for file in path.iterdir()})
 
 
 if __name__ == "__main__":
