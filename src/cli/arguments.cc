@@ -59,6 +59,12 @@ CLI::Validator not_negative() {
 
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   app.name(argv[0]);
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_expected_max() == 1 && !option->get_positional()) {
+      option->multi_option_policy(
+          CLI::MultiOptionPolicy::TakeLast);  // so that an alias may set one
+    }
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success&) {
@@ -80,6 +86,10 @@ std::optional<int> parse_with_command(CLI::App& app, int argc, char** argv,
     return code;
   }
   command = app.remaining();
+  if (!command.empty() && command.front().starts_with('-')) {
+    return complain(app, "there is no option '" + command.front() + "'; `memomalloc " + argv[0] +
+                             " --help` tells the options");
+  }
   if (!command.empty() && dashes != end) {
     return complain(app, "unexpected '" + command.front() + "' before `--`; `memomalloc " +
                              argv[0] + " --help` tells the options");

@@ -1,12 +1,17 @@
 // Options from the one table of variables. Cold.
 #include "src/cli/option_flags.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstdint>
+#include <filesystem>
 
 #include "dsa/planner.h"
 #include "src/base/options.h"
+#include "src/cli/files.h"
 
 namespace memo::cli {
 namespace {
@@ -31,17 +36,41 @@ std::string show(Choice value, std::string_view /*type*/) {
   return kNames[static_cast<std::size_t>(value)];
 }
 
-// Empty if `text` is a whole number, with a unit letter where `units` has it; else the complaint.
+// What the library would not take is refused here. Each check answers "" or its complaint.
+
+// A whole number, with a unit letter where `units` has it.
 std::string check_number(const std::string& text, std::string_view units) {
   const bool has_unit = !text.empty() && units.find(text.back()) != std::string_view::npos;
-  const auto digits_end = text.end() - (has_unit ? 1 : 0);
-  const bool good =
-      digits_end != text.begin() &&
-      std::all_of(text.begin(), digits_end, [](unsigned char c) { return std::isdigit(c) != 0; });
-  return good ? "" : "'" + text + "' is not a number" + (units.empty() ? "" : " (units: K, M, G)");
+  const char* const end = text.data() + text.size() - (has_unit ? 1 : 0);
+  std::uint64_t value = 0;
+  const auto [after, error] = std::from_chars(text.data(), end, value);
+  const char letter = has_unit ? static_cast<char>(std::toupper(text.back())) : ' ';
+  const int shift = letter == 'G' ? 30 : letter == 'M' ? 20 : letter == 'K' ? 10 : 0;
+  if (error == std::errc() && after == end && value <= (UINT64_MAX - 9) >> shift) {
+    return "";
+  }
+  return "'" + text + "' is " +
+         (error == std::errc::invalid_argument || after != end ? "not a" : "too great a") +
+         " number" + (units.empty() ? "" : " (units: K, M, G)");
 }
 
-// Empty if `text` names a planner; else the complaint.
+std::string check_text(const std::string& text) {
+  constexpr std::size_t kMost = sizeof(option::Text::value) - 1;
+  return text.size() <= kMost ? ""
+                              : "a value of " + std::to_string(text.size()) +
+                                    " bytes is too long; it may have " + std::to_string(kMost);
+}
+
+// Before the program runs for hours, its outputs are checked. A path with %p or %h is not known
+// yet, and a plan file may be there to be read only.
+std::string check_path(const std::string& path, bool may_be_read_only) {
+  if (path.find('%') != std::string::npos || (may_be_read_only && access(path.c_str(), R_OK) == 0 &&
+                                              !std::filesystem::is_directory(path))) {
+    return "";
+  }
+  return unwritable(path);
+}
+
 std::string check_planner(const std::string& text) {
   return dsa::find_planner(text) != nullptr
              ? ""
@@ -60,8 +89,8 @@ const Kind& kind_of(std::string_view type) {
       {"Size", "SIZE", {[](std::string& text) { return check_number(text, "KMGkmg"); }, ""}},
       {"Number", "NUMBER", {[](std::string& text) { return check_number(text, ""); }, ""}},
       {"Choice", "auto|always|never", CLI::IsMember({"auto", "always", "never"}).description("")},
-      {"Path", "FILE", {[](std::string&) { return std::string(); }, ""}},
-      {"Text", "TEXT", {[](std::string&) { return std::string(); }, ""}},
+      {"Path", "FILE", {[](std::string& text) { return check_text(text); }, ""}},
+      {"Text", "TEXT", {[](std::string& text) { return check_text(text); }, ""}},
   };
   return *std::find_if(kKinds.begin(), kKinds.end(),
                        [&](const Kind& kind) { return kind.type == type; });
@@ -97,7 +126,14 @@ OptionFlags::OptionFlags(CLI::App& app) {
     }
     CLI::Option* option = app.add_option(flag_of(name), values_[name], help);
     const Kind& kind = kind_of(row.type);
-    option->type_name(kind.shown)->check(kind.check)->default_str(row.initial);
+    option->type_name(row.unit == "ms" ? "MS" : kind.shown);
+    option->check(kind.check)->default_str(row.initial);
+    if (row.type == "Path") {
+      const auto check = [plans = name == "PLAN_FILE"](std::string& text) {
+        return check_path(text, plans);
+      };
+      option->check(CLI::Validator(check, ""));
+    }
     if (name == "PLANNER") {
       option->check(CLI::Validator([](std::string& text) { return check_planner(text); }, ""));
     }

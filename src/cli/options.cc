@@ -24,7 +24,8 @@ nlohmann::json as_json(const OptionRow& row) {
 void print_row(const OptionRow& row) {
   const std::string variable = "MEMOMALLOC_" + std::string(row.name);
   const char* now = std::getenv(variable.c_str());
-  std::printf("%-23s %-10s %s%s%s\n", variable.c_str(), row.initial.c_str(),
+  const std::string initial = row.initial + (row.unit == "ms" ? " ms" : "");
+  std::printf("%-23s %-10s %s%s%s\n", variable.c_str(), initial.c_str(),
               std::string(row.help).c_str(), now != nullptr ? "; set now: " : "",
               now != nullptr ? now : "");
 }
