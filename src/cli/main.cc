@@ -1,7 +1,12 @@
 // `memomalloc`: finds the command in the table and runs it.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <exception>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -31,6 +36,16 @@ void print_help(std::FILE* to) {
       "\n`memomalloc COMMAND --help` tells a command's options; `memomalloc --version` the "
       "version.\n",
       to);
+}
+
+// A standard stream that the caller closed would be the number of the next file that is opened, and
+// messages would be written into it. What is opened here takes no text, and ends with an exec.
+void occupy_standard_streams() {
+  for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file) {
+    if (fcntl(file, F_GETFD) < 0) {
+      open("/dev/null", O_RDONLY | O_CLOEXEC);
+    }
+  }
 }
 
 // words[0] is the command's name.
@@ -74,7 +89,17 @@ int main(int argc, char** argv) {
 }  // namespace memo::cli
 
 int main(int argc, char** argv) {
-  const int code = memo::cli::main(argc, argv);
+  memo::cli::occupy_standard_streams();
+  int code = memo::cli::kBadInput;
+  try {
+    code = memo::cli::main(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fputs("memomalloc: out of memory; is there a limit (`ulimit -v`)?\n", stderr);
+    return code;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "memomalloc: %s\n", error.what());
+    return code;
+  }
   // A full disk or a closed pipe must not look like an empty answer.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     std::fprintf(stderr, "memomalloc: the output could not be written: %s\n", std::strerror(errno));

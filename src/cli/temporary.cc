@@ -7,22 +7,30 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
+#include <stdexcept>
 #include <system_error>
 
 namespace memo::cli {
 namespace {
 
-std::string name_template() {
-  return (std::filesystem::temp_directory_path() / "memomalloc-XXXXXX").string();
+[[noreturn]] void give_up(const std::string& folder, int error) {
+  throw std::runtime_error("no temporary file can be made in '" + folder + "': " +
+                           std::strerror(error) + "; set TMPDIR to a folder that can be written");
+}
+
+std::string temporary_folder() {
+  const char* folder = std::getenv("TMPDIR");
+  return folder != nullptr && *folder != '\0' ? folder : "/tmp";
 }
 
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() {
-  std::string name = name_template();
+  std::string name = temporary_folder() + "/memomalloc-XXXXXX";
   if (mkdtemp(name.data()) == nullptr) {
-    throw std::system_error(errno, std::generic_category(), name);
+    give_up(temporary_folder(), errno);
   }
   path_ = name;
 }
@@ -33,10 +41,10 @@ TemporaryFolder::~TemporaryFolder() {
 }
 
 TemporaryFile::TemporaryFile() {
-  std::string name = name_template();
+  std::string name = temporary_folder() + "/memomalloc-XXXXXX";
   descriptor_ = mkostemp(name.data(), O_CLOEXEC | O_APPEND);
   if (descriptor_ < 0) {
-    throw std::system_error(errno, std::generic_category(), name);
+    give_up(temporary_folder(), errno);
   }
   unlink(name.c_str());
 }
@@ -57,7 +65,7 @@ std::string TemporaryFile::contents() const {
 
 void TemporaryFile::clear() const {
   if (ftruncate(descriptor_, 0) != 0) {
-    throw std::system_error(errno, std::generic_category(), "temporary file");
+    give_up(temporary_folder(), errno);
   }
 }
 

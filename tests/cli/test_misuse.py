@@ -58,6 +58,21 @@ class Misuse(unittest.TestCase):
     def test_run(self):
         self.refused(2, "memomalloc planners", "run", "--planner", "nobody", "--", "true")
         self.refused(2, "memomalloc run --help", "run", "--threshold", "--", "true")
+        self.refused(2, "there is no option '--bogus'; ", "run", "--bogus", "--", "true")
+        for option, value in (("--threshold", "99999999999999999999"), ("--threshold", "18446744073709551615K"),
+                              ("--plan-time", "99999999999999999999")):
+            self.refused(2, "is too great a number", "run", option, value, "--", "true")
+        self.refused(2, "is not a number (units: K, M, G)", "run", "--threshold", "12X", "--", "true")
+        self.refused(2, "it may have 511", "run", "--exe", "x" * 600, "--", "true")
+
+    def test_outputs_are_checked_before_the_program_runs(self):
+        for option in ("--trace-file", "--stats-file", "--plan-file"):
+            self.refused(2, "mkdir -p no", "run", option, "no/such", "--", "touch", "ran")
+            self.refused(2, "name a file in it", "run", option, "inner", "--", "touch", "ran")
+        (self.folder / "plans").write_text("")
+        (self.folder / "plans").chmod(0o444)
+        for option, value in (("--plan-file", "plans"), ("--trace-file", "no/%p")):
+            self.assertEqual(0, memomalloc("run", option, value, "--", "true", cwd=self.folder).returncode)
 
     def test_replay(self):
         for words, advice in ((("missing.csv",), "memomalloc run --trace-file"), (("empty.csv",), "memomalloc run --trace-file"),
@@ -170,7 +185,7 @@ class Misuse(unittest.TestCase):
                                     "--plan-file", "data", "--", sys.executable, "-c",
                                     "for _ in range(200): a = bytearray(100000); b = bytearray(300000)")
         self.refused_by_the_library("set MEMOMALLOC_TRACE_FILE to another path",
-                                    "--trace-file", "no/trace.csv", "--", sys.executable, "-c", calls)
+                                    "--trace-file", "no/%p.csv", "--", sys.executable, "-c", calls)
 
     def refused_by_the_library(self, advice, *words):
         before = self.files()
@@ -178,6 +193,31 @@ class Misuse(unittest.TestCase):
         self.assertEqual((0, ""), (process.returncode, process.stdout))
         self.assertIn(advice, process.stderr)
         self.assertEqual(before, self.files())
+
+    def test_no_folder_for_temporary_files(self):
+        for words in (("report", TRACE, "-o", self.folder / "page.html"), ("doctor", "--", "true"),
+                      ("compare", "--allocators", "glibc", "--", "true")):
+            process = memomalloc(*words, environment={"TMPDIR": "/no/such"})
+            self.assertEqual((2, ""), (process.returncode, process.stdout), words)
+            self.assertIn("set TMPDIR to a folder that can be written", process.stderr)
+
+    def test_a_closed_stream_is_not_taken_for_a_file(self):
+        table = self.folder / "runs.csv"
+        line = f"{COMMAND} compare --allocators glibc --runs 1 --csv {table} -- sh -c 'echo out; echo err >&2' "
+        for closed, code in ((">&-", 2), ("2>&-", 0), ("<&- >&- 2>&-", 2)):
+            process = subprocess.run(["sh", "-c", line + closed], capture_output=True, text=True)
+            self.assertEqual(code, process.returncode, closed)
+            self.assertRegex(table.read_text(), r"^allocator,run,[a-z_,]*\nglibc,0,[0-9.,e-]*\n$")
+            table.unlink()
+        shell = f"{COMMAND} run -- sh -c 'echo text || echo closed >&2' >&-"
+        self.assertIn("closed", subprocess.run(["sh", "-c", shell], capture_output=True, text=True).stderr)
+
+    def test_the_last_of_an_option_counts(self):
+        words = ("run", "--threshold", "1G", "--threshold", "100K", "--", "sh", "-c", "echo $MEMOMALLOC_THRESHOLD")
+        self.assertEqual("100K\n", memomalloc(*words).stdout)
+        process = memomalloc("compare", "--json", "--runs", "1", "--allocators", "glibc", "--allocators", "memomalloc",
+                             "--", "true")
+        self.assertEqual(2, len(json_of(process)["allocators"]))  # of lists, each
 
     def test_names(self):
         self.refused(2, "memomalloc --help", "no-such")
