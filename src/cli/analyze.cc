@@ -35,6 +35,7 @@ nlohmann::ordered_json json_of(std::uint32_t thread, const ThreadAnalysis& analy
           {"allocations", analysis.allocations},
           {"period", period},
           {"changing_shapes", changing},
+          {"unplanned_period", analysis.unplanned},
           {"repeats", analysis.repeats},
           {"lower_bound", analysis.lower_bound},
           {"height", analysis.height},
@@ -60,19 +61,33 @@ double share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
+// What to say of a thread that no plan was made for.
+std::string without_period(const ThreadAnalysis& analysis) {
+  if (analysis.allocations == 0) {
+    return "no block of at least the --threshold";
+  }
+  if (analysis.changing) {
+    return "no period of sizes, but one of " + std::to_string(analysis.changing->length) +
+           " call sites whose sizes follow from the first: one plan is laid out for each shape";
+  }
+  if (analysis.unplanned > 0) {
+    return "a period of " + std::to_string(analysis.unplanned) +
+           ", but no plan in time; try more --plan-time, or another --planner";
+  }
+  return "no period";
+}
+
 void print_table(const Analyses& analyses) {
+  if (analyses.empty()) {
+    std::puts("the trace has no allocations; was it recorded in the process that allocates?");
+    return;
+  }
   std::printf("%6s %11s %8s %8s %8s %9s %14s %8s %9s %9s\n", "thread", "allocations", "first",
               "length", "locked", "height MB", "height/bound", "wrapping", "served %", "of all %");
   for (const auto& [thread, analysis] : analyses) {
     if (!analysis.period) {
-      std::printf("%6u %11llu %8s%s\n", thread,
-                  static_cast<unsigned long long>(analysis.allocations), "no period",
-                  analysis.changing
-                      ? (" of sizes, but one of " + std::to_string(analysis.changing->length) +
-                         " call sites whose sizes follow from the first: one plan "
-                         "is laid out for each shape")
-                            .c_str()
-                      : "");
+      std::printf("%6u %11llu %s\n", thread, static_cast<unsigned long long>(analysis.allocations),
+                  without_period(analysis).c_str());
       continue;
     }
     std::printf("%6u %11llu %8u %8u %8llu %9.2f %14.4f %8u %9.2f %9.2f\n", thread,
@@ -107,7 +122,7 @@ std::string analyze_trace(const std::string& path, std::uint64_t threshold,
   }
   for (const auto& [thread, stream] : streams) {
     if (Ticker::stop()->load()) {
-      return path + ":0: stopped before all threads were analyzed";
+      break;
     }
     ThreadAnalysis& analysis = analyses[thread];
     static_cast<Analysis&>(analysis) = simulate(stream, options);
@@ -141,7 +156,9 @@ int analyze(int argc, char** argv) {
       "Tells, for each thread of a recorded trace, what the library would make of its stream: the "
       "period\n"
       "that it would find, the height of the slab, and the bytes that it would serve from it.");
-  app.add_option("trace", path, "TRACE.csv or TRACE.csv.gz")->required()->option_text(" ");
+  app.add_option("trace", path, "TRACE.csv or TRACE.csv.gz; - is standard input")
+      ->required()
+      ->option_text(" ");
   app.add_option("--threshold", threshold, "smallest block managed; takes K, M, G")
       ->transform(bytes())
       ->type_name("BYTES")
@@ -172,6 +189,9 @@ int analyze(int argc, char** argv) {
   Analyses analyses;
   if (const std::string error = analyze_trace(path, threshold, options, analyses); !error.empty()) {
     return refuse(error, kHowToRecord);
+  }
+  if (Ticker::stop()->load()) {
+    return complain(app, "stopped before all threads were analyzed");
   }
   if (!problem_path.empty()) {
     const Analysis* chosen = main_thread(analyses);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <optional>
 
@@ -43,8 +44,10 @@ std::string percent(std::int64_t part, std::int64_t whole) {
   return std::to_string(std::lround(share)) + " %";
 }
 
-std::string megabytes(std::int64_t bytes) {
-  return std::to_string((bytes + (1 << 19)) >> 20) + " MB";
+std::string mebibytes(std::int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  return text;
 }
 
 // The reasons of fallbacks, the most frequent first: "size 12, order 3".
@@ -79,8 +82,8 @@ Finding examine_learning(const json& statistics, std::int64_t allocations) {
                   : "";
     return {Level::kGood, "learning",
             std::to_string(plans + loaded) + " plan(s)" + from_file + ", slab " +
-                megabytes(number(statistics, "slab_bytes")) + ", lower bound " +
-                megabytes(number(statistics, "lower_bound_bytes")) + shapes,
+                mebibytes(number(statistics, "slab_bytes")) + ", lower bound " +
+                mebibytes(number(statistics, "lower_bound_bytes")) + shapes,
             ""};
   }
   const std::string none =
@@ -164,7 +167,7 @@ std::vector<Finding> examine_run(const std::vector<json>& statistics,
   }
   findings.push_back({Level::kGood, "seen",
                       std::to_string(allocations) + " large allocations, " +
-                          megabytes(number(*main, "large_bytes")) + ", in process " +
+                          mebibytes(number(*main, "large_bytes")) + ", in process " +
                           std::to_string(number(*main, "pid")),
                       ""});
   findings.push_back(examine_learning(*main, allocations));

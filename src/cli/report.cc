@@ -16,6 +16,7 @@
 #include "src/cli/command.h"
 #include "src/cli/files.h"
 #include "src/cli/report_page.h"
+#include "src/cli/ticker.h"
 
 namespace memo::cli {
 namespace {
@@ -95,7 +96,7 @@ Refusal read_inputs(const Request& request, Report& report, std::string& trace) 
 }
 
 void add_options(CLI::App& app, Request& request) {
-  app.add_option("files", request.inputs, "TRACE.csv[.gz], statistics as JSON, or one of each")
+  app.add_option("files", request.inputs, "TRACE.csv[.gz] or -, statistics as JSON, or one of each")
       ->required()
       ->option_text(" ");
   app.add_option("-o,--output", request.output, "the page")
@@ -131,7 +132,9 @@ int write_outputs(const CLI::App& app, const Request& request, const Report& rep
     if (std::string error; !write_text(path, text, error)) {
       return complain(app, error);
     }
-    std::printf("%s\n", path.c_str());
+    if (path != "-") {  // the page itself is what is printed
+      std::printf("%s\n", path.c_str());
+    }
   }
   return kDone;
 }
@@ -166,6 +169,8 @@ int report(int argc, char** argv) {
   SiteNames names;
   Report report;
   std::string trace;
+  Ticker ticker("drawing " + request.inputs.front());
+  request.model.stop = Ticker::stop();
   Refusal refusal = read_inputs(request, report, trace);
   if (request.sites.empty() && std::filesystem::exists(trace + ".sites")) {
     request.sites = trace + ".sites";  // the library writes it beside a trace
@@ -183,10 +188,12 @@ int report(int argc, char** argv) {
     const auto found = names.find(site);
     return found != names.end() ? found->second : std::string(hash);
   };
-  if (!trace.empty() && !request.no_glibc) {
+  if (trace == "-" && !request.no_glibc) {
+    ticker.say("memomalloc report: standard input is read once; without glibc's layout");
+  } else if (!trace.empty() && !request.no_glibc) {
     if (const std::string note = add_glibc_layout(trace, request.threshold, report.maps);
         !note.empty()) {
-      std::fprintf(stderr, "memomalloc report: %s\n", note.c_str());
+      ticker.say("memomalloc report: " + note);
     }
   }
   return write_outputs(app, request, report);

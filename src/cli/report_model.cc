@@ -148,11 +148,13 @@ ThreadMap make_map(std::uint32_t thread, const Stream& stream, const ModelOption
                                    : whole_problem(stream.allocations, map);
   dsa::Options limits;
   limits.seconds = options.seconds;
+  limits.stop = options.stop;
   const dsa::Planner* planner = dsa::find_planner(options.planner);
   dsa::Outcome outcome = planner->run(problem, limits);
   if (!outcome.plan) {
     // A busy machine, or a planner that cannot: one pass of a fast one, however long it takes.
     limits.seconds = kPatience;
+    limits.stop = nullptr;
     outcome = dsa::find_planner("skyline")->run(problem, limits);
   }
   if (!outcome.plan) {

@@ -2,6 +2,7 @@
 // them, the places that glibc gave the same blocks. Cold.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -44,7 +45,8 @@ struct ThreadMap {
 
 struct ModelOptions {
   std::string planner = "portfolio";
-  double seconds = 2;  // most planning time for each thread
+  double seconds = 2;                       // most planning time for each thread
+  const std::atomic<bool>* stop = nullptr;  // set by another thread: plan no longer
 };
 
 // A map for each thread that has large allocations, the greatest number of bytes first.

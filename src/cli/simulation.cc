@@ -88,6 +88,8 @@ class Simulation {
     const RecursionGuard guard;
     schedule_.reset(memo::learn(guard, log_, options_, &period));
     if (!schedule_) {
+      const auto found = find_period(log_, options_.min_run);
+      analysis_.unplanned = found ? found->length : 0;
       return;
     }
     PlanInput input = plan_input(log_, period);

@@ -19,7 +19,8 @@ struct Analysis {
   // Of the latest period that was learned, none if there was none; `first` counts from the stream's
   // start.
   std::optional<Period> period;
-  bool repeats = false;            // the stream's end still follows the period
+  std::uint32_t unplanned = 0;  // length of the latest period that got no plan in time, 0 if none
+  bool repeats = false;         // the stream's end still follows the period
   std::uint64_t locked_after = 0;  // allocations made when the first period was found, 0 if none
   std::uint32_t plans = 0;         // periods learned, one after the other
   std::uint64_t lower_bound = 0;   // bytes: greatest load of the planned blocks, sizes as asked for

@@ -1,6 +1,7 @@
 // See trace_reader.h. Cold.
 #include "src/cli/trace_reader.h"
 
+#include <unistd.h>
 #include <zlib.h>
 
 #include <bit>
@@ -114,7 +115,7 @@ std::string read_trace(const std::string& path,
     return path + ":0: is a folder; name the trace in it";
   }
   errno = 0;
-  const File file(gzopen(path.c_str(), "rb"));
+  const File file(path == "-" ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path.c_str(), "rb"));
   if (!file) {
     return path + ":0: cannot be opened: " + std::strerror(errno != 0 ? errno : ENOMEM);
   }

@@ -12,8 +12,8 @@
 
 namespace memo::cli {
 
-// Calls `row` for each row in the file's order; stops with an error when a line is bad or `row`
-// answers a reason. Returns "" or "file:line: reason".
+// `path` "-" is standard input. Calls `row` for each row in the file's order; stops with an error
+// when a line is bad or `row` answers a reason. Returns "" or "file:line: reason".
 std::string read_trace(const std::string& path,
                        const std::function<std::string(const TraceRow&)>& row);
 

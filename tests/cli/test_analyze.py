@@ -1,10 +1,11 @@
 """`memomalloc analyze`: what it finds in recorded traces, and what it says about bad ones."""
 
 import pathlib
+import subprocess
 import tempfile
 import unittest
 
-from support import GOLDEN, json_of, memomalloc
+from support import COMMAND, GOLDEN, json_of, memomalloc
 
 TRACES = GOLDEN / "traces"
 HEADER = "op,thread,block,size,alignment,site\n"
@@ -84,6 +85,21 @@ class Analyze(unittest.TestCase):
         trace = self.folder() / "empty.csv"
         trace.write_text(HEADER)
         self.assertEqual([], json_of(memomalloc("analyze", trace, "--json"))["threads"])
+
+    def test_what_is_said_where_there_is_no_plan(self):
+        trace = TRACES / "mobilenet_v2_b8.csv.gz"
+        for options, words in ((("--threshold", "999G"), "no block of at least the --threshold"),
+                               (("--planner", "mip", "--plan-time", "0"), "a period of 149, but no plan in time; try more")):
+            self.assertIn(words, memomalloc("analyze", trace, *options).stdout)
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "empty.csv").write_text("op,thread,block,size,alignment,site\n")
+        self.assertIn("has no allocations", memomalloc("analyze", folder / "empty.csv").stdout)
+
+    def test_standard_input(self):
+        trace = TRACES / "mobilenet_v2_b8.csv.gz"
+        for command in ("cat", "zcat"):
+            shell = subprocess.run(["sh", "-c", f"{command} {trace} | {COMMAND} analyze -"], capture_output=True, text=True)
+            self.assertEqual(memomalloc("analyze", trace).stdout, shell.stdout, shell.stderr)
 
     def test_help(self):
         process = memomalloc("analyze", "--help")

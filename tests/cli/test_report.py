@@ -15,7 +15,7 @@ import unittest
 
 import trace_event
 from browser import PROGRAM, Browser
-from support import GOLDEN, memomalloc
+from support import COMMAND, GOLDEN, memomalloc
 
 MOBILENET = GOLDEN / "traces/mobilenet_v2_b8.csv.gz"
 STATISTICS = {"version": "0.1.0", "pid": 7, "phase": "serving", "large_allocations": 1000, "large_bytes": 5 << 20,
@@ -72,6 +72,13 @@ class Files(ReportCase):
         self.assertEqual(thread["steps"], len(thread["blocks"]["size"]) + thread["unplanned"])
         self.assertGreaterEqual(thread["height"], thread["lowerBound"])
         self.assertTrue(all(upper <= thread["steps"] for upper in thread["blocks"]["upper"]))
+
+    def test_standard_input_and_output(self):
+        shell = f"zcat {GOLDEN / 'traces/mobilenet_v2_b8.csv.gz'} | {COMMAND} report - -o -"
+        process = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)
+        self.assertIn("without glibc's layout", process.stderr)
+        self.assertTrue(process.stdout.startswith("<!DOCTYPE html>"))
+        self.assertTrue(process.stdout.rstrip().endswith("</html>"))
 
     def test_nothing_is_fetched(self):
         self.report(MOBILENET)
