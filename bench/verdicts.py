@@ -5,7 +5,6 @@ Each line is judged on the medians of one comparison, and names the rows that fa
 
 import summary
 
-FEW_FAULTS = 10  # an iteration, at most
 WORST = 4  # rows that a line names
 
 
@@ -36,7 +35,7 @@ class Judge:
     def calm(self, row):
         """The others that do not fault in the steady state."""
         return [name for name in self.results.peers(row, self.ours)
-                if self.median(row, name, "faults_per_iteration_steady") < summary.FAULTING]
+                if self.median(row, name, "faults_per_iteration_steady") <= summary.FEW_FAULTS]
 
     def contended(self):
         """The rows in which the fastest or any other allocator still faults."""
@@ -82,9 +81,9 @@ def lines(results, ours, large_batch=()):
         ("steady memory over the level before, least of all that do not fault",
          every({row: judge.over_least(row, "steady_over_before_kib", judge.calm(row))
                 for row in judge.rows}, 1.0)),
-        (f"at most {FEW_FAULTS} page faults an iteration in the steady state",
+        (f"at most {summary.FEW_FAULTS} page faults an iteration in the steady state",
          every({row: judge.median(row, ours, "faults_per_iteration_steady") for row in judge.rows},
-               FEW_FAULTS, "{:.0f}")),
+               summary.FEW_FAULTS, "{:.0f}")),
     )]
 
 
