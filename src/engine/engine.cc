@@ -233,7 +233,9 @@ bool Engine::add_plan(const RecursionGuard& guard, const Schedule* schedule,
   Counters& counters = lanes_[0].counters;
   counters.plans_loaded.add();
   counters.symbolic_calls.add(schedule->symbolic != nullptr ? schedule->count : 0);
-  preheat_ = std::max(preheat_.load(std::memory_order_relaxed), schedule->height);
+  if (schedule->dense()) {
+    preheat_ = std::max(preheat_.load(std::memory_order_relaxed), schedule->height);
+  }
   if (host_.keep != nullptr) {
     host_.keep(guard);
   }

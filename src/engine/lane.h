@@ -176,8 +176,8 @@ class Lane {
   void start_serving();
   void diverge();
   void drop_plan();
-  bool open_slab(std::uint64_t height);
-  bool reserve_slab(std::uint64_t height);
+  bool open_slab(const Schedule& schedule);
+  bool reserve_slab(std::uint64_t height, bool whole);
   void lower_slab(std::uint64_t height);
   void purge_free(std::uint64_t from, std::uint64_t to);
   void set_phase(Phase phase);

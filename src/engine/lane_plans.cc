@@ -94,7 +94,7 @@ const Schedule* Lane::serving_schedule() const {
 
 // Memory for what is to be served from; without it the plan is dropped.
 bool Lane::take_memory(const Schedule& schedule) {
-  if (!open_slab(schedule.height)) {
+  if (!open_slab(schedule)) {
     give_plan_up();
     return false;
   }

@@ -38,15 +38,20 @@ void Lane::wake() {
   }
 }
 
-// Memory for a slab of `height` bytes. What learning left behind is given back first, so that the
-// two never add up.
-bool Lane::open_slab(std::uint64_t height) {
+// Memory for the schedule's slab. What learning left behind is given back first, so that the two
+// never add up.
+bool Lane::open_slab(const Schedule& schedule) {
+  const std::uint64_t height = schedule.height;
   const std::uint64_t before = slab_height_.load(std::memory_order_relaxed);
   if (height <= before) {
     return true;
   }
   // Known plans are tried again at each call, so being refused must cost little, and is said once.
-  if (!reserve_slab(height)) {
+  // A worker thread may only ever walk a part of another's plan (the packing buffers of a
+  // convolution, 74 KB of 34 MB), and a program may write only a part of its blocks: they have
+  // memory for what they touch.
+  const bool whole = touched_.mostly() && schedule.dense();
+  if (!reserve_slab(height, whole)) {
     if (shared_->verbose >= 1 && !refused_) {
       Line()
           << "no memory for a slab of " << height
@@ -61,10 +66,7 @@ bool Lane::open_slab(std::uint64_t height) {
     const RecursionGuard guard;
     shared_->trim_next();
   }
-  // A worker thread may only ever walk a part of another's plan (the packing buffers of a
-  // convolution, 74 KB of 34 MB), and a program may write only a part of its blocks: they have
-  // memory for what they touch.
-  if (walks_whole_ && touched_.mostly()) {
+  if (walks_whole_ && whole) {
     const std::uint64_t there = round_down(before, os::page_size());
     os::populate(slab_space_->base() + there, round_up(height, os::page_size()) - there);
   }
@@ -76,7 +78,8 @@ bool Lane::open_slab(std::uint64_t height) {
 }
 
 // Takes the slab's part of the limit and its addresses; the memory comes when it is touched.
-bool Lane::reserve_slab(std::uint64_t height) {
+// `whole`: all of it will be written, and may come in huge pages.
+bool Lane::reserve_slab(std::uint64_t height, bool whole) {
   const std::uint64_t more = height - slab_height_.load(std::memory_order_relaxed);
   if (shared_->slab_bytes.fetch_add(more, std::memory_order_relaxed) + more > shared_->slab_limit ||
       !slab_space_->commit(height)) {
@@ -85,8 +88,7 @@ bool Lane::reserve_slab(std::uint64_t height) {
   }
   const std::uint64_t advised = huge_end(shared_->huge_pages, height);
   if (advised > 0) {
-    os::advise_huge(slab_space_->base(), advised,
-                    shared_->huge_pages != Choice::kNever && touched_.mostly());
+    os::advise_huge(slab_space_->base(), advised, shared_->huge_pages != Choice::kNever && whole);
   }
   slab_height_.store(height, std::memory_order_relaxed);
   tallest_ = std::max(tallest_.load(std::memory_order_relaxed), height);
@@ -145,7 +147,8 @@ bool Lane::give_back() {
 void Lane::preheat(std::uint64_t height) {
   {
     const TryLock entered(entered_);
-    if (!entered || slab_height_.load(std::memory_order_relaxed) != 0 || !reserve_slab(height)) {
+    if (!entered || slab_height_.load(std::memory_order_relaxed) != 0 ||
+        !reserve_slab(height, touched_.mostly())) {
       return;
     }
   }

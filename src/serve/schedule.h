@@ -36,6 +36,9 @@ struct Schedule {
   // If not null, sizes and offsets follow from the iteration's first size (src/serve/symbolic.h),
   // and the steps here are one example. The schedule's owner owns it.
   const SymbolicPlan* symbolic = nullptr;
+  // Blocks fill at least half of the slab at one time. Large alignments (blocks that begin at 64
+  // MiB borders) leave most of it empty for ever: such a slab is not populated.
+  [[nodiscard]] bool dense() const { return height / 2 <= lower_bound; }
 };
 
 }  // namespace memo

@@ -1,5 +1,6 @@
-// A loop whose blocks are written in a few places only has memory for those, as it has with the
-// system's allocator: the slab is not populated for it, and calloc does not write zeros.
+// A loop whose blocks are written in a few places only, or lie far apart, has memory for what it
+// writes, as it has with the system's allocator: the slab is not populated for it, and calloc does
+// not write zeros.
 #include "support.h"
 
 enum { kBlocks = 10 };
@@ -41,6 +42,20 @@ static void zeroed_blocks_written_at_both_ends(void) {
     free(blocks[i]);
 }
 
+// A slab of 250 MiB, of which eight are blocks.
+static void blocks_far_apart(void) {
+  void* blocks[4];
+  for (unsigned i = 0; i < 4; ++i) {
+    blocks[i] = aligned_alloc(MIB(64), MIB(2));
+    CHECK(blocks[i] != NULL && (uintptr_t)blocks[i] % MIB(64) == 0);
+    memset(blocks[i], 1 + (int)i, MIB(2));
+  }
+  for (unsigned i = 0; i < 4; ++i) {
+    CHECK(((unsigned char*)blocks[i])[MIB(2) - 1] == 1 + i);
+    free(blocks[i]);
+  }
+}
+
 static long peak_kib(void) {
   FILE* file = fopen("/proc/self/status", "r");
   CHECK(file != NULL);
@@ -57,6 +72,7 @@ int main(void) {
   static const struct test_case cases[] = {
       CASE(blocks_written_at_both_ends, kBlocks),
       CASE(zeroed_blocks_written_at_both_ends, kBlocks),
+      CASE(blocks_far_apart, 4),
   };
   const int code = RUN_CASES(cases);
   CHECK(peak_kib() > 0 && peak_kib() < 96 << 10);
