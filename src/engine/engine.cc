@@ -310,7 +310,7 @@ void Engine::after_fork_in_child() {
   for (std::uint32_t i = 0; i < lane_count(); ++i) {
     if (&lanes_[i] == t_state.lane) {
       lanes_[i].after_fork();
-    } else if (lanes_[i].phase() != Phase::kIdle) {
+    } else {
       lanes_[i].orphan();
     }
   }

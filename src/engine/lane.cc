@@ -295,6 +295,7 @@ bool Lane::free_slab(void* start, std::uint32_t freeing_lane) {
 }
 
 void Lane::after_fork() {
+  entered_.unlock();  // the keeper, who may have been at work on the lane, does not exist here
   if (phase() == Phase::kServing || phase() == Phase::kReady) {
     drop_plan();
     set_phase(Phase::kLearning);
@@ -306,6 +307,11 @@ void Lane::after_fork() {
 }
 
 void Lane::orphan() {
+  if (phase() == Phase::kIdle) {
+    // Nobody is left who could let go of it: not the keeper, nor an owner that was just leaving.
+    entered_.unlock();
+    return;
+  }
   plan_ = nullptr;
   phase_.store(Phase::kPooling, std::memory_order_release);
 }

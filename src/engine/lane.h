@@ -108,7 +108,7 @@ class Lane {
   bool tick(std::uint64_t now);
   // In a forked child, where only the forking thread lives on: no plan, no slab, learning anew.
   void after_fork();
-  // In a forked child: the lane's owner does not exist any more.
+  // In a forked child: the lane's owner does not exist any more. An idle lane may be used again.
   void orphan();
 
   [[nodiscard]] const Space& slab_space() const { return *slab_space_; }
