@@ -1,6 +1,5 @@
 #include "src/trace/code_location.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <atomic>
@@ -23,18 +22,32 @@ struct Memory {
 };
 constinit Memory memory[kRemembered];
 
-// The GNU build id among the notes of the module at `base`, hashed; 0 if it has none.
-std::uint64_t build_id(const char* base) {
-  const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(base);
-  const auto* segments = reinterpret_cast<const ElfW(Phdr)*>(base + header->e_phoff);
-  for (int i = 0; i < header->e_phnum; ++i) {
-    if (segments[i].p_type != PT_NOTE) {
+// An address and what the walk over the modules finds of it.
+struct Search {
+  std::uint64_t address = 0;
+  std::uint64_t place = 0;
+};
+
+bool contains(const dl_phdr_info& module, std::uint64_t address) {
+  for (int i = 0; i < module.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = module.dlpi_phdr[i];
+    if (segment.p_type == PT_LOAD &&
+        address - (module.dlpi_addr + segment.p_vaddr) < segment.p_memsz) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The GNU build id among the notes of the module, hashed; 0 if it has none.
+std::uint64_t build_id(const dl_phdr_info& module) {
+  for (int i = 0; i < module.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = module.dlpi_phdr[i];
+    if (segment.p_type != PT_NOTE) {
       continue;
     }
-    // Only an executable at a fixed address has absolute addresses in its segments.
-    const char* at = header->e_type == ET_EXEC ? reinterpret_cast<const char*>(segments[i].p_vaddr)
-                                               : base + segments[i].p_vaddr;
-    const char* const end = at + segments[i].p_memsz;
+    const char* at = reinterpret_cast<const char*>(module.dlpi_addr + segment.p_vaddr);
+    const char* const end = at + segment.p_memsz;
     while (at + sizeof(ElfW(Nhdr)) <= end) {
       ElfW(Nhdr) note;
       std::memcpy(&note, at, sizeof note);
@@ -49,19 +62,27 @@ std::uint64_t build_id(const char* base) {
   return 0;
 }
 
-std::uint64_t look_up(const void* address) {
-  Dl_info module{};
-  if (dladdr(address, &module) == 0 || module.dli_fbase == nullptr) {
-    return 0;  // generated code has no place that another process could know
+int visit(dl_phdr_info* module, std::size_t, void* data) {
+  auto& search = *static_cast<Search*>(data);
+  if (!contains(*module, search.address)) {
+    return 0;
   }
-  const auto* base = static_cast<const char*>(module.dli_fbase);
-  std::uint64_t identity = build_id(base);
-  if (identity == 0 && module.dli_fname != nullptr) {
-    const char* slash = std::strrchr(module.dli_fname, '/');
-    const char* name = slash == nullptr ? module.dli_fname : slash + 1;
+  std::uint64_t identity = build_id(*module);
+  if (identity == 0) {
+    const char* slash = std::strrchr(module->dlpi_name, '/');
+    const char* name = slash == nullptr ? module->dlpi_name : slash + 1;
     identity = XXH3_64bits(name, std::strlen(name));
   }
-  return identity + static_cast<std::uint64_t>(static_cast<const char*>(address) - base);
+  search.place = identity + (search.address - module->dlpi_addr);
+  return 1;
+}
+
+// Not by dladdr: it waits for whoever loads a library, whose constructors may wait for us.
+// Generated code has no place that another process could know: 0.
+std::uint64_t look_up(std::uint64_t address) {
+  Search search{address};
+  dl_iterate_phdr(visit, &search);
+  return search.place;
 }
 
 }  // namespace
@@ -73,7 +94,7 @@ std::uint64_t code_location(const void* address) {
   if (cell.check.load(std::memory_order_relaxed) == (key ^ known) && key != 0) {
     return known;
   }
-  const std::uint64_t hash = look_up(address);
+  const std::uint64_t hash = look_up(key);
   cell.check.store(key ^ hash, std::memory_order_relaxed);
   cell.hash.store(hash, std::memory_order_release);
   return hash;

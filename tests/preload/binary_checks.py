@@ -1,8 +1,11 @@
-"""Checks of the shared object itself: what it exports, needs and keeps per thread, and what it costs to load."""
+"""Checks of the shared object itself: what it exports, needs and keeps per thread, what it costs to load, and
+how it goes with others that are loaded."""
 
+import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 
 import common
 from common import Skip, expect
@@ -96,8 +99,41 @@ def startup_cost(context):
     return f"/bin/true: {without} instructions, {with_us - without} more with the library"
 
 
+PLUGIN_SOURCE = """
+#include <pthread.h>
+#include <stdlib.h>
+static void* work(void* unused) {
+  for (int i = 0; i < 40; ++i) {
+    void* volatile block = malloc(1 << 20);
+    free(block);
+  }
+  return unused;
+}
+__attribute__((constructor)) static void begin(void) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, work, NULL) == 0)
+    pthread_join(thread, NULL);
+}
+"""
+
+
+def constructors_that_wait_for_threads(context):
+    """dlopen holds one of the linker's locks while a plugin's constructor waits for a thread: looking at that
+    thread's call stacks must not want it."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / "plugin.c"
+        plugin = source.with_suffix(".so")
+        source.write_text(PLUGIN_SOURCE)
+        subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", plugin], check=True, capture_output=True)
+        for variable in ("MEMOMALLOC_PLAN_FILE", "MEMOMALLOC_TRACE_FILE"):
+            mode = common.Mode("plugin", settings=((variable, f"{folder}/out"),), serving=False)
+            result = context.run(["/usr/bin/python3", "-c", f"import ctypes; ctypes.CDLL('{plugin}')"], mode,
+                                 timeout=30)
+            expect(result.code == 0, f"{variable}: {result}")
+
+
 def checks(context):
     functions = (exported_names, no_leaked_symbols, needed_libraries, hardened, thread_local_storage,
-                 startup_cost)
+                 startup_cost, constructors_that_wait_for_threads)
     return [(f"shared object: {function.__name__.replace('_', ' ')}",
              lambda function=function: function(context)) for function in functions]
