@@ -21,6 +21,9 @@ constexpr std::uint64_t kLeastSpace = 64ULL << 20;
 // Longest search for a lower plan, seconds. Source: planner/README.md, hard instances of thousands
 // of buffers gain nothing worth having after it.
 constexpr double kSearchSeconds = 5;
+// Plans are read from files and checked with a real stack; a thread with less leaves it to the
+// next.
+constexpr std::uint64_t kLoadStack = 256ULL << 10;
 
 }  // namespace
 
@@ -86,7 +89,7 @@ Lane* Engine::adopt() {
     return nullptr;
   }
   t_state.lane = lane;
-  if (lane == lanes_ && host_.opened != nullptr && !told_.exchange(true)) {
+  if (host_.opened != nullptr && stack.room() >= kLoadStack && !told_.exchange(true)) {
     host_.opened(guard);
   }
   if (host_.new_thread != nullptr) {

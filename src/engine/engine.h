@@ -25,7 +25,7 @@ class Engine {
     void (*new_thread)() = nullptr;  // a thread has its first lane: call thread_ended() at its end
     void (*phase_changed)(const RecursionGuard&) = nullptr;
     void (*opened)(const RecursionGuard&) =
-        nullptr;  // the first lane exists: add plans, if there are any
+        nullptr;  // there is a lane, and stack enough: add plans, if there are any
     void (*keep)(const RecursionGuard&) =
         nullptr;  // see to it that tick() is called every second or so
   };

@@ -12,6 +12,9 @@ namespace {
 
 // Planning and its libraries need a real stack; a thread with less only follows plans of others.
 constexpr std::uint64_t kLearnStack = 512ULL << 10;
+// The statistics file is written with 18 KiB of stack; a thread with less leaves it to the next
+// one.
+constexpr std::uint64_t kReportStack = 64ULL << 10;
 // Calls without a period, of which the last without a new peak, after which the pool's demand
 // counts as learned.
 constexpr std::uint32_t kPoolAfter = 256;
@@ -194,7 +197,7 @@ void Lane::start_serving() {
   forget_pooling();
   set_phase(Phase::kServing);
   const RecursionGuard guard;
-  if (shared_->phase_changed != nullptr) {
+  if (shared_->phase_changed != nullptr && stack_.room() >= kReportStack) {
     shared_->phase_changed(guard);
   }
 }
