@@ -2,6 +2,7 @@
 #include "src/trace/repeat.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace memo {
 namespace {
@@ -33,6 +34,10 @@ void Repeat::start(std::uint32_t* history, std::uint32_t capacity) {
 }
 
 bool Repeat::add(std::uint64_t size, std::uint8_t alignment_log2) {
+  if (count_ == kMostTokens) {
+    count_ = context_ = shift_ = matched_ = next_look_ = 0;
+    std::fill(std::begin(latest_), std::end(latest_), 0U);
+  }
   const std::uint32_t now = hash(size, alignment_log2);
   const std::uint32_t index = count_++;
   context_ = context_ * kBase + now;

@@ -23,6 +23,9 @@ class Repeat {
   // transformer layers and residual blocks in torchvision and transformers models, at most 700
   // calls.
   static constexpr std::uint32_t kConvincing = 1024;
+  // After so many tokens the stream is looked at anew: a count that went round would leave the
+  // context's hash wrong for good.
+  static constexpr std::uint32_t kMostTokens = 1U << 26;
 
   // `history` holds the last `capacity` tokens (a power of two, at least 4 * kContext) and is the
   // caller's; it need not be zeroed. Periods longer than capacity - kContext are not seen.

@@ -91,5 +91,20 @@ TEST_CASE_METHOD(Fixture, "repeat: periods beyond the history are not seen", "[t
   CHECK(repeat.shift() == 0);
 }
 
+TEST_CASE_METHOD(Fixture, "repeat: still notices a loop after days of calls", "[trace]") {
+  repeat.lock_broke(300);
+  for (std::uint32_t i = 0; i + 4 < Repeat::kMostTokens; ++i) {
+    repeat.add(i, 6);
+  }
+  CHECK(repeat.required() == 600);
+  int looks = 0;
+  for (int i = 0; i < 10; ++i) {
+    looks += add(1, 100);
+  }
+  CHECK(repeat.required() == 600);
+  CHECK(repeat.shift() == 100);
+  CHECK(looks > 0);
+}
+
 }  // namespace
 }  // namespace memo
