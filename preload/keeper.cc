@@ -12,15 +12,39 @@ namespace memo {
 namespace {
 
 constinit std::atomic<bool> running{false};
+constinit std::atomic<bool> searching{false};
 // The planners' need, as src/engine has it for a program's own threads.
 constexpr std::size_t kStack = std::size_t{1024} * 1024;
+
+// Starts a thread that nobody waits for, with the caller's signals; false if the system refuses it.
+bool start(void* (*body)(void*)) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, kStack);
+  pthread_t thread;
+  const bool started = pthread_create(&thread, &attributes, body, nullptr) == 0;
+  pthread_attr_destroy(&attributes);
+  return started;
+}
+
+// One search. It gives the processor up to whoever wants it, and an ordinary user's thread cannot
+// take that back: the keeper, who holds locks, must not search itself.
+void* search(void*) {
+  const RecursionGuard guard;
+  g_process.engine.search(guard);
+  searching = false;
+  return nullptr;
+}
 
 void* keep(void*) {
   const RecursionGuard guard;  // for the thread's whole life: its allocations are the library's own
   const timespec second{1, 0};
   for (;;) {
     g_process.engine.tick(os::nanoseconds());
-    g_process.engine.search(guard);
+    if (g_process.engine.wants_search() && !searching.exchange(true) && !start(search)) {
+      searching = false;
+    }
     nanosleep(&second, nullptr);
   }
 }
@@ -37,18 +61,12 @@ void start_keeper(const RecursionGuard&) {
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, kStack);
-  pthread_t thread;
-  pthread_create(&thread, &attributes, keep, nullptr);
-  pthread_attr_destroy(&attributes);
+  start(keep);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void forget_keeper() {
-  running = false;
+  running = searching = false;
 }
 
 }  // namespace memo

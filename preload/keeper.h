@@ -1,6 +1,6 @@
 // The keeper: a thread that looks every second whether a lane has left its loop, and then gives its
-// memory back; and that goes on looking for lower plans where a program's own thread had no time
-// to. Cold. It exists only in processes that have much memory to give back.
+// memory back; and that starts another to go on looking for lower plans where a program's own
+// thread had no time to. Cold. It exists only in processes that have much memory to give back.
 #pragma once
 
 #include "src/base/guard.h"

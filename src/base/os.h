@@ -37,7 +37,7 @@ std::uint64_t resident_bytes(const void* start, std::uint64_t bytes);
 void* map(std::uint64_t bytes);
 
 // From now on the calling thread runs only where no other wants the processor, or again as others
-// do. A wish: a sandbox may refuse it.
+// do. A wish: a sandbox may refuse it, and the way back is refused to ordinary users.
 void yield_to_others(bool yields);
 // The calling thread sleeps for a millisecond.
 void rest();

@@ -260,12 +260,14 @@ void Engine::tick(std::uint64_t now) {
   pool_quiet_ = quiet;
 }
 
+// Whoever names a planner wants that planner's plans.
+bool Engine::wants_search() const {
+  return opened() && std::string_view(shared_->planner) == Options().PLANNER.value &&
+         shared_->store.has_unsearched();
+}
+
 void Engine::search(const RecursionGuard& guard) {
-  // Whoever names a planner wants that planner's plans.
-  if (!opened() || std::string_view(shared_->planner) != Options().PLANNER.value) {
-    return;
-  }
-  Plan* plan = shared_->store.take_unsearched();
+  Plan* plan = wants_search() ? shared_->store.take_unsearched() : nullptr;
   if (plan == nullptr) {
     return;
   }

@@ -77,6 +77,8 @@ class Engine {
   // seconds. The lanes put it in between two iterations. Any thread that may take so long; needs
   // the stack of a planner.
   void search(const RecursionGuard& guard);
+  // True if search() would find something to do.
+  [[nodiscard]] bool wants_search() const;
   // Gives unused memory outside the slabs back; true if there was some.
   bool trim();
   void thread_ended();

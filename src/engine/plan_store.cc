@@ -76,6 +76,14 @@ void PlanStore::publish(Plan* plan) {
   visible_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
+bool PlanStore::has_unsearched() {
+  bool found = false;
+  for_each([&](Plan& plan, std::uint32_t) {
+    found = found || (!plan.searched && !plan.schedule->lowest);
+  });
+  return found;
+}
+
 Plan* PlanStore::take_unsearched() {
   Plan* found = nullptr;
   for_each([&](Plan& plan, std::uint32_t) {

@@ -39,6 +39,8 @@ class PlanStore {
   // is no room; nullptr if every plan is in use or there is no memory. Takes the schedule over
   // in any case.
   Plan* add(const RecursionGuard&, const Schedule* schedule, std::uint32_t iteration);
+  // True if take_unsearched() would find a plan.
+  bool has_unsearched();
   // A plan that no search in the background has looked at, with the caller as a user; nullptr if
   // there is none.
   Plan* take_unsearched();

@@ -49,10 +49,12 @@ TEST_CASE("engine: a lower plan is put in between two iterations", "[engine]") {
     REQUIRE(testing::iterations_until_serving(driver, program, lane) < 12);
     driver.iterate(program);
     const std::uint64_t before = highest(engine, driver, lane, program);
+    CHECK(engine.wants_search());
     {
       const RecursionGuard guard;
       engine.search(guard);
     }
+    CHECK_FALSE(engine.wants_search());
     driver.iterate(program, 2);
     const std::uint64_t fallbacks = lane.counters.fallback_allocations.get();
     CHECK(lane.counters.lowered.get() == 1);
@@ -75,6 +77,7 @@ TEST_CASE("engine: whoever names a planner keeps its plans", "[engine]") {
   drive(own, [](Engine& engine, testing::Driver& driver, const Lane& lane) {
     const Program program = crowded(7);
     REQUIRE(testing::iterations_until_serving(driver, program, lane) < 12);
+    CHECK_FALSE(engine.wants_search());
     const RecursionGuard guard;
     engine.search(guard);
     driver.iterate(program, 3);
