@@ -4,6 +4,7 @@ files and the environment, real programs. Ends with a line `N passed, N failed`;
 
 import argparse
 import concurrent.futures
+import os
 import random
 import sys
 import threading
@@ -123,7 +124,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build", help="folder with libmemomalloc.so and programs/")
     parser.add_argument("--only", default="", help="checks whose name contains this text")
-    parser.add_argument("--jobs", type=int, default=2, help="checks at a time (2)")
+    parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1),
+                        help="checks at a time (two for each processor: they wait half of their time)")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 2**31),
                         help="for the random programs (chosen and printed)")
     parser.add_argument("--emulator", default="", metavar="COMMAND",
