@@ -181,6 +181,10 @@ int report(int argc, char** argv) {
   if (!refusal.reason.empty()) {
     return refuse(refusal.reason, refusal.advice);
   }
+  if (report.maps.empty() && !report.statistics.is_object()) {
+    complain(app, trace + " has no block of at least the --threshold, so there is nothing to draw");
+    return kNo;
+  }
   report.title = std::filesystem::path(trace.empty() ? request.inputs.front() : trace).filename();
   report.site_name = [&](std::uint64_t site) {
     char hash[32];

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 
 namespace memo::cli {
 namespace {
@@ -22,7 +24,9 @@ void on_interrupt(int) {
 Ticker::Ticker(std::string what) : what_(std::move(what)) {
   stop_flag = false;
   std::signal(SIGINT, on_interrupt);
-  if (isatty(STDERR_FILENO) != 0) {
+  const char* terminal = std::getenv("TERM");
+  const bool moves = terminal != nullptr && std::string_view(terminal) != "dumb";
+  if (moves && isatty(STDERR_FILENO) != 0) {
     thread_ = std::thread([this] { show(); });
   }
 }

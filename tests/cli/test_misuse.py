@@ -95,6 +95,7 @@ class Misuse(unittest.TestCase):
                               (("trace.csv", "--sites", "data"), "data:1: expected a stack hash"), ((), "--help"),
                               (("bad.csv",), "bad.csv:2: ")):
             self.refused(2, advice, "report", *words)
+        self.refused(1, "no block of at least the --threshold", "report", "trace.csv", "--threshold", "1M")
 
     def test_a_page_is_replaced_whole_and_a_full_disk_is_told(self):
         page = self.folder / "page.html"

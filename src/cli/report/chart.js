@@ -40,15 +40,18 @@ function drawCurve(canvas, values, from, to, lines, label) {
   context.fill();
   context.globalAlpha = 1;
   const above = y(Math.max(...lines.map((line) => line.value))) - 5;  // labels beside each other, above all lines
-  lines.forEach((line, i) => {
+  let left = 6;
+  for (const line of lines) {
     context.strokeStyle = context.fillStyle = style(line.colour);
     context.setLineDash(line.dashed ? [6, 4] : []);
     context.beginPath();
     context.moveTo(0, y(line.value));
     context.lineTo(width, y(line.value));
     context.stroke();
-    context.fillText((line.dashed ? "- - " : "") + line.text, 6 + i * 260, above);
-  });
+    const text = (line.dashed ? "- - " : "") + line.text;
+    context.fillText(text, left, above);
+    left += context.measureText(text).width + 16;
+  }
   context.fillStyle = style("--soft");
   context.fillText(label(Math.max(0, from)), 4, height - 4);
   const end = label(to);

@@ -76,9 +76,11 @@ function draw() {
     {value: thread.lowerBound, text: `lower bound ${bytes(thread.lowerBound)}`, colour: "--bound", dashed: true},
     {value: thread.height, text: `plan ${bytes(thread.height)}`, colour: "--ink"},
   ], (step) => `step ${Math.round(step)}`);
+  const peak = Math.max(...thread.live);
   drawCurve(byId("run"), thread.live, 0, thread.live.length, [
-    {value: thread.height, text: `plan of ${shownPart(thread)} ${bytes(thread.height)}`, colour: "--ink"}],
-  (part) => `${Math.round(100 * part / thread.live.length)} %`);
+    {value: peak, text: `peak ${bytes(peak)}`, colour: "--soft", dashed: true},
+    {value: thread.height, text: `plan of ${shownPart(thread)} ${bytes(thread.height)}`, colour: "--ink"},
+  ], (part) => `${Math.round(100 * part / thread.live.length)} %`);
 }
 
 function showSites() {
@@ -113,7 +115,7 @@ function showThread(thread) {
     : `the iteration has ${count(period.length)} allocations` +
       (period.changing ? ", whose sizes follow from the first one's and change; the largest one learned is shown" : "") +
       (period.unroll > 1 ? `, ${period.unroll} of them are shown` : "");
-  byId("map-caption").textContent = `${count(blocks.length)} blocks; ${what}`;
+  byId("map-caption").textContent = `${count(blocks.length)} block${blocks.length === 1 ? "" : "s"}; ${what}`;
   byId("sites-caption").textContent = `of ${shownPart(thread)}; a row marks its blocks in the maps`;
   fillTiles([
     ["plan height", bytes(thread.height)],
@@ -121,8 +123,8 @@ function showThread(thread) {
     ["above the bound", percent(thread.height - thread.lowerBound, thread.lowerBound)],
     ["glibc's layout", hasGlibc ? bytes(thread.glibcBytes) : "-", "addresses used for the same blocks"],
     ["without reuse", bytes(blocks.reduce((sum, block) => sum + block.size, 0)), "sum of the blocks' sizes"],
-    ["wrap round", count(blocks.filter((block) => block.wraps).length), "blocks freed in the next iteration"],
-    ["left out", count(thread.unplanned), "blocks that outlive their iteration"],
+    ["wrapping blocks", count(blocks.filter((block) => block.wraps).length), "freed in the next iteration"],
+    ["blocks left out", count(thread.unplanned), "they outlive their iteration"],
     ["large allocations", count(thread.allocations), "in the whole trace"],
   ]);
   showSites();
