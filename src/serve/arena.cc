@@ -17,12 +17,34 @@ constexpr std::uint64_t kTensorAlignment = 64;
 constexpr std::uint64_t kWorthHugePages = (32ULL << 20) / kGranule;
 // Ranges that may be taken out of the advice one by one. Each can split a mapping of the process.
 constexpr std::uint32_t kMostExceptions = 512;
+// Blocks and gaps that a walk looks at: more than networks have weights and blocks, and 10 us.
+// Beyond, walks go on where the last one stopped, so that no call of a program with 100,000 blocks
+// takes long.
+constexpr std::uint64_t kMostSteps = 4096;
 
 std::uint64_t granules_for(std::uint64_t bytes) {
   return (bytes + kGranule - 1) / kGranule;
 }
 
 }  // namespace
+
+// A free place for `count` granules below the top: near the lowest free granule; then where the
+// last far walk found one, or else stopped; then in what was taken from the top last.
+PageMap::Run Arena::find(std::uint64_t count, std::uint64_t step) {
+  PageMap::Walk near{lowest_free_.load(std::memory_order_acquire), top_, kMostSteps};
+  PageMap::Run run = space_->pages.best_fit(near, count, step);
+  if (run.count != 0 || near.at >= top_) {
+    return run;
+  }
+  PageMap::Walk far{std::max(near.at, far_), top_, kMostSteps};
+  run = space_->pages.best_fit(far, count, step);
+  if (run.count == 0) {
+    far_ = far.at < top_ ? far.at : 0;
+    PageMap::Walk last{newest_, top_, kMostSteps};
+    run = space_->pages.best_fit(last, count, step);
+  }
+  return run;
+}
 
 Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
   const std::uint64_t count = granules_for(bytes);
@@ -31,8 +53,7 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
     return {};
   }
   PageMap& pages = space_->pages;
-  PageMap::Run run =
-      pages.best_fit(lowest_free_.load(std::memory_order_acquire), top_, count, step);
+  PageMap::Run run = find(count, step);
   if (run.count == 0) {
     run = {round_up(top_, step), count};
     if (!space_->commit((run.first + count) * kGranule)) {
@@ -48,6 +69,7 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
     if (alignment >= kTensorAlignment) {
       advise(run.first + count);
     }
+    newest_ = run.first;
     top_ = run.first + count;
   }
   if (run.first == lowest_free_.load(std::memory_order_relaxed)) {
@@ -100,7 +122,20 @@ bool Arena::account(const PageMap::Claim& claim, std::uint64_t count) {
   window_peak_ = std::max(window_peak_, live);
   peak_ = std::max(peak_.load(std::memory_order_relaxed), live);
   const std::uint64_t most = most_kept();
-  return live + dirty <= most || purge(live + dirty - most) > 0;
+  return live + dirty <= most || purge_some(live + dirty - most) > 0;
+}
+
+// As purge, but no further than a walk near the lowest free granule and one where the last stopped.
+std::uint64_t Arena::purge_some(std::uint64_t granules) {
+  PageMap::Walk near{lowest_free_.load(std::memory_order_acquire), top_, kMostSteps};
+  const std::uint64_t done = purge(near, granules);
+  if (done >= granules || near.at >= top_) {
+    return done;
+  }
+  PageMap::Walk far{std::max(near.at, far_purge_), top_, kMostSteps};
+  const std::uint64_t more = purge(far, granules - done);
+  far_purge_ = far.at < top_ ? far.at : 0;
+  return done + more;
 }
 
 std::uint64_t Arena::most_kept() const {
@@ -156,19 +191,16 @@ bool Arena::free(void* start, bool at_once) {
   return true;
 }
 
-std::uint64_t Arena::purge(std::uint64_t granules) {
+// Gives dirty granules on the walk back; their number.
+std::uint64_t Arena::purge(PageMap::Walk& walk, std::uint64_t granules) {
   std::uint64_t done = 0;
-  for (std::uint64_t at = lowest_free_.load(std::memory_order_acquire); done < granules;) {
-    const PageMap::Run run = space_->pages.next_dirty(at, top_, granules - done);
-    if (run.count == 0) {
-      break;
-    }
-    if (!give_back(run.first, run.count)) {
+  while (done < granules) {
+    const PageMap::Run run = space_->pages.next_dirty(walk, granules - done);
+    if (run.count == 0 || !give_back(run.first, run.count)) {
       break;
     }
     space_->pages.mark_clean(run.first, run.count);
     done += run.count;
-    at = run.first + run.count;
   }
   dirty_.fetch_sub(done, std::memory_order_relaxed);
   purged_.fetch_add(done, std::memory_order_relaxed);
@@ -178,7 +210,8 @@ std::uint64_t Arena::purge(std::uint64_t granules) {
 std::uint64_t Arena::trim() {
   window_peak_ = window_least_ = live_.load(std::memory_order_relaxed);
   peak_ = window_peak_;
-  return purge(UINT64_MAX) * kGranule;
+  PageMap::Walk whole{lowest_free_.load(std::memory_order_acquire), top_};
+  return purge(whole, UINT64_MAX) * kGranule;
 }
 
 std::uint64_t Arena::age() {
@@ -187,7 +220,8 @@ std::uint64_t Arena::age() {
   const std::uint64_t most = most_kept();
   window_peak_ = window_least_ = live;
   const std::uint64_t dirty = dirty_.load(std::memory_order_relaxed);
-  return live + dirty > most ? purge(live + dirty - most) * kGranule : 0;
+  PageMap::Walk whole{lowest_free_.load(std::memory_order_acquire), top_};
+  return live + dirty > most ? purge(whole, live + dirty - most) * kGranule : 0;
 }
 
 }  // namespace memo

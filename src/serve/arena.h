@@ -61,14 +61,19 @@ class Arena {
   }
 
  private:
-  std::uint64_t purge(std::uint64_t granules);
+  PageMap::Run find(std::uint64_t count, std::uint64_t step);
+  std::uint64_t purge(PageMap::Walk& walk, std::uint64_t granules);
+  std::uint64_t purge_some(std::uint64_t granules);
   [[nodiscard]] std::uint64_t most_kept() const;
   bool give_back(std::uint64_t first, std::uint64_t count);
   void advise(std::uint64_t end);
   bool account(const PageMap::Claim& claim, std::uint64_t count);
 
   Space* space_ = nullptr;
-  std::uint64_t top_ = 0;                      // granules from here on were never used
+  std::uint64_t top_ = 0;        // granules from here on were never used
+  std::uint64_t newest_ = 0;     // where the block lies that was taken from there last
+  std::uint64_t far_ = 0;        // where a search that is too long for one walk goes on; 0: anew
+  std::uint64_t far_purge_ = 0;  // and the last purge
   std::atomic<std::uint64_t> live_{0};         // granules in use
   std::atomic<std::uint64_t> dirty_{0};        // granules free, but with memory behind them
   std::atomic<std::uint64_t> lowest_free_{0};  // no granule below is free

@@ -153,23 +153,25 @@ std::uint64_t PageMap::end_of_free(std::uint64_t at, std::uint64_t to) const {
   return at;
 }
 
-PageMap::Run PageMap::next_free(std::uint64_t from, std::uint64_t to) const {
-  for (std::uint64_t at = from; at < to;) {
+PageMap::Run PageMap::next_free(Walk& walk) const {
+  while (walk.at < walk.to && walk.steps != 0) {
+    --walk.steps;
+    const std::uint64_t at = walk.at;
     const std::uint8_t bits = state(at);
     if ((bits & kUsed) == 0) {
-      return {at, end_of_free(at, to) - at};
+      walk.at = end_of_free(at, walk.to);
+      return {at, walk.at - at};
     }
-    at += (bits & kStart) != 0 ? length_[at] : 1;
+    walk.at += (bits & kStart) != 0 ? length_[at] : 1;
   }
   return {};
 }
 
-PageMap::Run PageMap::best_fit(std::uint64_t from, std::uint64_t to, std::uint64_t count,
-                               std::uint64_t alignment) const {
+PageMap::Run PageMap::best_fit(Walk& walk, std::uint64_t count, std::uint64_t alignment) const {
   Run best;
   std::uint64_t best_clean = UINT64_MAX;
   std::uint64_t best_slack = UINT64_MAX;
-  for (Run run = next_free(from, to); run.count != 0; run = next_free(run.first + run.count, to)) {
+  for (Run run = next_free(walk); run.count != 0; run = next_free(walk)) {
     const std::uint64_t start = (run.first + alignment - 1) & ~(alignment - 1);
     if (start + count > run.first + run.count) {
       continue;
@@ -188,18 +190,20 @@ PageMap::Run PageMap::best_fit(std::uint64_t from, std::uint64_t to, std::uint64
   return best;
 }
 
-PageMap::Run PageMap::next_dirty(std::uint64_t from, std::uint64_t to, std::uint64_t most) const {
-  std::uint64_t at = from;
-  while (at < to) {
+PageMap::Run PageMap::next_dirty(Walk& walk, std::uint64_t most) const {
+  while (walk.at < walk.to && walk.steps != 0) {
+    --walk.steps;
+    const std::uint64_t at = walk.at;
     const std::uint8_t bits = state(at);
     if (bits == kDirty) {
       std::uint64_t end = at + 1;
-      while (end < to && end - at < most && state(end) == kDirty) {
+      while (end < walk.to && end - at < most && state(end) == kDirty) {
         ++end;
       }
+      walk.at = end;
       return {at, end - at};
     }
-    at += (bits & kStart) != 0 ? length_[at] : 1;
+    walk.at += (bits & kStart) != 0 ? length_[at] : 1;
   }
   return {};
 }

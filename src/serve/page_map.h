@@ -47,15 +47,35 @@ class PageMap {
     std::uint64_t first = 0;
     std::uint64_t count = 0;  // 0: none was found
   };
-  // Where inside [from, to) to place `count` granules at a multiple of `alignment` (in granules, a
-  // power of two): where the fewest of them lack memory, and among such places in the smallest free
-  // run.
+  // A walk over [at, to) that looks at no more than `steps` blocks and free runs (or single
+  // granules, where it begins inside of a block); `at` moves on.
+  struct Walk {
+    std::uint64_t at = 0;
+    std::uint64_t to = 0;
+    std::uint64_t steps = UINT64_MAX;
+  };
+  // Where on the walk to place `count` granules at a multiple of `alignment` (in granules, a power
+  // of two): where the fewest of them lack memory, and among such places in the smallest free run.
+  [[nodiscard]] Run best_fit(Walk& walk, std::uint64_t count, std::uint64_t alignment) const;
+  // The next free run.
+  [[nodiscard]] Run next_free(Walk& walk) const;
+  // The next free run of dirty granules, at most `most` long.
+  [[nodiscard]] Run next_dirty(Walk& walk, std::uint64_t most) const;
+
+  // The same over all of [from, to).
   [[nodiscard]] Run best_fit(std::uint64_t from, std::uint64_t to, std::uint64_t count,
-                             std::uint64_t alignment) const;
-  // The next free run inside [from, to).
-  [[nodiscard]] Run next_free(std::uint64_t from, std::uint64_t to) const;
-  // The next free run of dirty granules inside [from, to), at most `most` long.
-  [[nodiscard]] Run next_dirty(std::uint64_t from, std::uint64_t to, std::uint64_t most) const;
+                             std::uint64_t alignment) const {
+    Walk walk{from, to};
+    return best_fit(walk, count, alignment);
+  }
+  [[nodiscard]] Run next_free(std::uint64_t from, std::uint64_t to) const {
+    Walk walk{from, to};
+    return next_free(walk);
+  }
+  [[nodiscard]] Run next_dirty(std::uint64_t from, std::uint64_t to, std::uint64_t most) const {
+    Walk walk{from, to};
+    return next_dirty(walk, most);
+  }
 
   // Marks free granules of [first, first + count) as clean: their memory was given back and reads
   // as zero.
