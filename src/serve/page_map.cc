@@ -137,17 +137,18 @@ std::uint64_t PageMap::length(std::uint64_t first) const {
   return (state(first) & kStart) != 0 ? length_[first] : 0;
 }
 
-// The first used granule at or after `at`, or `to`; eight granules a step, since runs can be long.
-std::uint64_t PageMap::end_of_free(std::uint64_t at, std::uint64_t to) const {
-  while (at < to && at % sizeof(Word) != 0 && (state(at) & kUsed) == 0) {
+// The first granule at or after `at` with any of `bits`, or `to`; eight granules a step, since runs
+// can be long.
+std::uint64_t PageMap::first_with(std::uint8_t bits, std::uint64_t at, std::uint64_t to) const {
+  while (at < to && at % sizeof(Word) != 0 && (state(at) & bits) == 0) {
     ++at;
   }
   while (at + sizeof(Word) <= to && at % sizeof(Word) == 0 &&
          (__atomic_load_n(reinterpret_cast<const Word*>(state_ + at), __ATOMIC_ACQUIRE) &
-          (kEveryByte * kUsed)) == 0) {
+          (kEveryByte * bits)) == 0) {
     at += sizeof(Word);
   }
-  while (at < to && (state(at) & kUsed) == 0) {
+  while (at < to && (state(at) & bits) == 0) {
     ++at;
   }
   return at;
@@ -159,7 +160,7 @@ PageMap::Run PageMap::next_free(Walk& walk) const {
     const std::uint64_t at = walk.at;
     const std::uint8_t bits = state(at);
     if ((bits & kUsed) == 0) {
-      walk.at = end_of_free(at, walk.to);
+      walk.at = first_with(kUsed, at, walk.to);
       return {at, walk.at - at};
     }
     walk.at += (bits & kStart) != 0 ? length_[at] : 1;
@@ -203,7 +204,11 @@ PageMap::Run PageMap::next_dirty(Walk& walk, std::uint64_t most) const {
       walk.at = end;
       return {at, end - at};
     }
-    walk.at += (bits & kStart) != 0 ? length_[at] : 1;
+    if (bits == 0) {
+      walk.at = first_with(kUsed | kDirty, at, walk.to);
+    } else {
+      walk.at += (bits & kStart) != 0 ? length_[at] : 1;
+    }
   }
   return {};
 }

@@ -90,7 +90,8 @@ class PageMap {
   void set_state(std::uint64_t granule, std::uint8_t value);
   [[nodiscard]] Claim look(std::uint64_t first, std::uint64_t count) const;
   [[nodiscard]] std::uint64_t count_dirty(std::uint64_t first, std::uint64_t count) const;
-  [[nodiscard]] std::uint64_t end_of_free(std::uint64_t at, std::uint64_t to) const;
+  [[nodiscard]] std::uint64_t first_with(std::uint8_t bits, std::uint64_t at,
+                                         std::uint64_t to) const;
   void fill(std::uint64_t first, std::uint64_t count, std::uint8_t value);
 
   std::uint8_t* state_ = nullptr;
