@@ -82,18 +82,18 @@ void print_table(const Analyses& analyses) {
     std::puts("the trace has no allocations; was it recorded in the process that allocates?");
     return;
   }
-  std::printf("%6s %11s %8s %8s %8s %9s %14s %8s %9s %9s\n", "thread", "allocations", "first",
-              "length", "locked", "height MB", "height/bound", "wrapping", "served %", "of all %");
+  std::printf("%6s %11s %8s %8s %8s %10s %14s %8s %9s %9s\n", "thread", "allocations", "first",
+              "length", "locked", "height MiB", "height/bound", "wrapping", "served %", "of all %");
   for (const auto& [thread, analysis] : analyses) {
     if (!analysis.period) {
       std::printf("%6u %11llu %s\n", thread, static_cast<unsigned long long>(analysis.allocations),
                   without_period(analysis).c_str());
       continue;
     }
-    std::printf("%6u %11llu %8u %8u %8llu %9.2f %14.4f %8u %9.2f %9.2f\n", thread,
+    std::printf("%6u %11llu %8u %8u %8llu %10.2f %14.4f %8u %9.2f %9.2f\n", thread,
                 static_cast<unsigned long long>(analysis.allocations), analysis.period->first,
                 analysis.period->length, static_cast<unsigned long long>(analysis.locked_after),
-                static_cast<double>(analysis.height) / 1e6,
+                static_cast<double>(analysis.height) / (1 << 20),
                 share(analysis.height, analysis.lower_bound) / 100, analysis.wrapping,
                 share(analysis.served_bytes, analysis.bytes_since_lock),
                 share(analysis.served_bytes, analysis.bytes));

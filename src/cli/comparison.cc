@@ -28,7 +28,7 @@ constexpr Quantity kQuantities[] = {
      [](const Usage& u) { return static_cast<double>(u.minor_faults); }},
     {"major_faults", "major faults", 1, 0,
      [](const Usage& u) { return static_cast<double>(u.major_faults); }},
-    {"peak_rss_bytes", "peak RSS MB", 1.0 / (1 << 20), 0,
+    {"peak_rss_bytes", "peak RSS MiB", 1.0 / (1 << 20), 0,
      [](const Usage& u) { return static_cast<double>(u.peak_rss_bytes); }},
 };
 
