@@ -166,8 +166,8 @@ def draw(table, folder):
                               alpha=0.2)
         axis.axhline(1, color="black", linewidth=0.8)
         axis.set_xlabel("batch size x image size")
-        axis.set_ylabel("jemalloc's time / ours")
-        axis.set_title(f"{threads} thread(s); above 1 we are faster")
+        axis.set_ylabel("jemalloc's time / MemoMalloc's")
+        axis.set_title(f"{threads} thread(s); above 1 MemoMalloc is faster")
         axis.legend(fontsize=8)
         plotting.save(figure, folder / f"ratio_{threads}_threads.svg")
 
