@@ -74,9 +74,13 @@ bool begins_like_json(const std::string& path) {
 Refusal read_inputs(const Request& request, Report& report, std::string& trace) {
   for (const std::string& path : request.inputs) {
     if (begins_like_json(path)) {
+      if (report.statistics.is_object()) {
+        return {path + ":0: these are second statistics, and a page holds one process'",
+                "make a page for each"};
+      }
       std::ifstream file(path);
       report.statistics = nlohmann::json::parse(file, nullptr, false);
-      if (!report.statistics.is_object()) {
+      if (!report.statistics.is_object() || !report.statistics.contains("served_bytes")) {
         return {path + ":1: this is not the whole JSON of a process' statistics",
                 "`memomalloc run --stats-file FILE -- COMMAND` writes it"};
       }

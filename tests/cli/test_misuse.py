@@ -19,6 +19,7 @@ class Misuse(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         for name, text in (("empty.csv", ""), ("data", "text"), ("bad.csv", "op,thread,block,size,alignment,site\nmalloc,0,0,x,1,0\n"), ("cut.json", '{"pid": 1,'),
+                           ("graph.json", '{"format": "memomalloc-graph"}'), ("pid.json", '{"served_bytes": 1}'),
                            ("trace.csv", "op,thread,block,size,alignment,site\nmalloc,0,0,100000,1,0\n"),
                            ("row.csv", "id,lower,upper,size\na,0,x,8\n"), ("good.csv", "id,lower,upper,size\na,0,3,8\n"),
                            ("lost", "#!/no/such/interpreter\n")):
@@ -86,6 +87,7 @@ class Misuse(unittest.TestCase):
         for words, advice in ((("missing.csv",), "memomalloc run --trace-file"), (("empty.csv",), "memomalloc run --trace-file"),
                               (("inner",), "name the trace in it"), (("cut.csv.gz",), "cut short"),
                               (("cut.json",), "memomalloc run --stats-file"), (("trace.csv", "trace.csv"), "a page for each"),
+                              (("graph.json",), "memomalloc run --stats-file"), (("pid.json", "pid.json"), "a page for each"),
                               (("trace.csv", "-o", "inner"), "name a file in it"), (("trace.csv", "-o", "no/x"), "mkdir -p no"),
                               (("trace.csv", "-o", "trace.csv"), "would be overwritten"),
                               (("trace.csv", "-o", "inner/../trace.csv"), "would be overwritten"),
