@@ -3,12 +3,13 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
 import unittest
 
-from support import ROOT
+from support import COMMAND, ROOT
 
 FILES = {"bin/memomalloc", "lib/libmemomalloc.so", "lib/libmemomalloc.so.1", "lib/pkgconfig/memomalloc.pc",
          "include/memomalloc/memomalloc.h", "share/man/man1/memomalloc.1", "share/man/man7/libmemomalloc.7",
@@ -111,6 +112,11 @@ class Documentation(unittest.TestCase):
         process = subprocess.run(["python3", "scripts/gen_man.py", "--markdown", "docs/commands.md", "--check"],
                                  cwd=ROOT, capture_output=True, text=True)
         self.assertEqual(0, process.returncode, process.stderr)
+
+    def test_the_order_of_the_example_graph_is_what_schedule_prints(self):
+        graph, order = re.findall(r"```json\n(.*?)```", (ROOT / "docs/graph-format.md").read_text(), re.DOTALL)
+        process = subprocess.run([COMMAND, "schedule", "-", "-o", "-"], input=graph, capture_output=True, text=True)
+        self.assertEqual(json.loads(order), json.loads(process.stdout), process.stderr)
 
 
 if __name__ == "__main__":
