@@ -80,7 +80,7 @@ Refusal read_inputs(const Request& request, Report& report, std::string& trace) 
       }
       std::ifstream file(path);
       report.statistics = nlohmann::json::parse(file, nullptr, false);
-      if (!report.statistics.is_object() || !report.statistics.contains("served_bytes")) {
+      if (!report.statistics.is_object() || !report.statistics.contains("fallback")) {
         return {path + ":1: this is not the whole JSON of a process' statistics",
                 "`memomalloc run --stats-file FILE -- COMMAND` writes it"};
       }

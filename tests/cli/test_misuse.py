@@ -19,7 +19,7 @@ class Misuse(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         for name, text in (("empty.csv", ""), ("data", "text"), ("bad.csv", "op,thread,block,size,alignment,site\nmalloc,0,0,x,1,0\n"), ("cut.json", '{"pid": 1,'),
-                           ("graph.json", '{"format": "memomalloc-graph"}'), ("pid.json", '{"served_bytes": 1}'),
+                           ("graph.json", '{"format": "memomalloc-graph"}'), ("pid.json", '{"fallback": {}}'),
                            ("trace.csv", "op,thread,block,size,alignment,site\nmalloc,0,0,100000,1,0\n"),
                            ("row.csv", "id,lower,upper,size\na,0,x,8\n"), ("good.csv", "id,lower,upper,size\na,0,3,8\n"),
                            ("lost", "#!/no/such/interpreter\n")):
