@@ -1,7 +1,10 @@
 // What reads and writes files waits for a thread with a real stack.
+#include <alloca.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <climits>
 #include <functional>
 
 #include "src/engine/engine.h"
@@ -26,13 +29,22 @@ void count_reported(const RecursionGuard&) {
   ++reported;
 }
 
-// Runs the function on a thread with 48 KiB of stack.
+constexpr std::size_t kSmall = 48 * 1024;
+
+// The smallest stack that a thread can have here, 128 KiB on some processors.
+std::size_t least_stack() {
+  return std::max(kSmall, static_cast<std::size_t>(PTHREAD_STACK_MIN));
+}
+
+// Runs the function on a thread with 48 KiB of stack left.
 void in_small_thread(std::function<void()> function) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  REQUIRE(pthread_attr_setstacksize(&attributes, 48 * 1024) == 0);
+  REQUIRE(pthread_attr_setstacksize(&attributes, least_stack()) == 0);
   pthread_t thread;
   const auto run = [](void* body) -> void* {
+    auto* taken = static_cast<volatile char*>(alloca(least_stack() - kSmall + 1));
+    *taken = 0;
     (*static_cast<std::function<void()>*>(body))();
     return nullptr;
   };
