@@ -116,24 +116,28 @@ class Misuse(unittest.TestCase):
     def test_outputs_that_are_no_files_are_not_replaced(self):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
-        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
-            self.assertEqual(0, memomalloc("report", self.folder / "trace.csv", "-o", pipe, "--no-glibc").returncode)
-            self.assertTrue(reader.communicate(timeout=30)[0].startswith("<!DOCTYPE html>"))
+        reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(reader.wait)
+        self.addCleanup(reader.kill)  # it would wait for ever if nothing was written
+        self.assertEqual(0, memomalloc("report", self.folder / "trace.csv", "-o", pipe, "--no-glibc").returncode)
+        self.assertTrue(reader.communicate(timeout=30)[0].startswith("<!DOCTYPE html>"))
         self.assertTrue(stat.S_ISFIFO(pipe.stat().st_mode))
 
     def test_reports_of_the_library_do_not_replace_devices_and_pipes(self):
         for option in ("--stats-file", "--trace-file"):
             pipe = self.folder / option
             os.mkfifo(pipe)
-            with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
-                process = memomalloc("run", option, pipe, "--", sys.executable, "-c",
-                                     "blocks = [bytearray(100000) for _ in range(100)]")
-                self.assertEqual((0, ""), (process.returncode, process.stderr))
-                self.assertRegex(reader.communicate(timeout=30)[0], r"^(\{|op,thread)")
+            reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # what is written waits in the pipe
+            self.addCleanup(os.close, reader)
+            process = memomalloc("run", option, pipe, "--", sys.executable, "-c",
+                                 "blocks = [bytearray(100000) for _ in range(100)]")
+            self.assertEqual((0, ""), (process.returncode, process.stderr))
+            self.assertRegex(os.read(reader, 1 << 16).decode(), r"^(\{|op,thread)")
             self.assertTrue(stat.S_ISFIFO(pipe.stat().st_mode))
             self.assertFalse(pipe.with_name(pipe.name + ".sites").exists())
         # A pipe that nobody reads keeps no program from ending.
-        process = memomalloc("run", "--stats-file", pipe, "--", sys.executable, "-c", "bytearray(100000)", timeout=30)
+        os.mkfifo(self.folder / "unread")
+        process = memomalloc("run", "--stats-file", self.folder / "unread", "--", sys.executable, "-c", "bytearray(100000)", timeout=30)
         self.assertIn("cannot write", process.stderr)
 
     def test_compare(self):
