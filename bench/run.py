@@ -23,8 +23,7 @@ import summary
 import verdicts
 from runner import ROOT, table
 
-GROUPS = {"all": tuple(table.BY_NAME), "suite": table.SUITE, "networks": table.NETWORKS,
-          "quick": table.QUICK,
+GROUPS = {"all": tuple(table.BY_NAME), "suite": table.SUITE, "quick": table.QUICK,
           "main": tuple(name for name in table.BY_NAME if name not in table.FRAMEWORKS)}
 
 
@@ -32,8 +31,8 @@ def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", type=runner.names(table.BY_NAME, "workload", GROUPS),
-                        help="comma between them; all, main (without frameworks' own), suite, "
-                             "networks or quick (all, or with --quick quick)")
+                        help="comma between them; all, main (without frameworks' own), suite or "
+                             "quick (all, or with --quick quick)")
     parser.add_argument("--allocators", type=runner.names(allocators.BY_NAME, "allocator"),
                         default=list(allocators.BY_NAME),
                         help="comma between them (all that are installed)")

@@ -70,11 +70,13 @@ void complain(const char* what, const char* path, const char* variable) {
          << "; set MEMOMALLOC_" << variable << " to another path";
 }
 
-// True if `path` was written while this process ran, and this process has served nothing: a shell
-// or a timer around the program must not put its own report over the program's.
+// True if the file at `path` was written while this process ran, and this process has served
+// nothing: a shell or a timer around the program must not put its own report over the program's.
+// Terminals and pipes lose nothing, and are written by many.
 bool another_wrote(const char* path, const Snapshot& now) {
   struct stat written{};
   return now.counters.served_allocations.get() == 0 && stat(path, &written) == 0 &&
+         S_ISREG(written.st_mode) &&
          (written.st_mtim.tv_sec > started.tv_sec ||
           (written.st_mtim.tv_sec == started.tv_sec && written.st_mtim.tv_nsec > started.tv_nsec));
 }

@@ -81,10 +81,6 @@ FRAMEWORKS = ("pandas_groupby", "scipy_signal", "sklearn_fit", "eager_resnet18_b
               "onnxruntime_arena", "jax_perceptron", "jax_convolutional", "tensorflow_mobilenet_v2",
               "tensorflow_no_pool")
 
-# Inference of torchvision's networks beside glibc alone (the README's table).
-NETWORKS = ("mobilenet_v2_b8_t1", "mobilenet_v2_b8_t2", "resnet50_b8_t2", "googlenet_b8_t2",
-            "vit_b_16_b1_t2", "resnet18_b1_t1")
-
 # What stands for the whole where time is short: inference, sequences, training, threads, arrays.
 QUICK = ("mobilenet_v2_b8_t1", "resnet50_b8_t2", "resnet18_b1_t1", "train_resnet18_b16_t2",
          "serve_two_threads", "numpy_images")

@@ -129,10 +129,12 @@ class Misuse(unittest.TestCase):
             os.mkfifo(pipe)
             reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # what is written waits in the pipe
             self.addCleanup(os.close, reader)
-            process = memomalloc("run", option, pipe, "--", sys.executable, "-c",
-                                 "blocks = [bytearray(100000) for _ in range(100)]")
+            # The program writes there itself while it runs, as programs do to a terminal.
+            process = memomalloc("run", option, pipe, "--", sys.executable, "-c", "import sys, time; time.sleep(0.05); "
+                                 "blocks = [bytearray(100000) for _ in range(100)]; open(sys.argv[1], 'w').write('own ')",
+                                 pipe)
             self.assertEqual((0, ""), (process.returncode, process.stderr))
-            self.assertRegex(os.read(reader, 1 << 16).decode(), r"^(\{|op,thread)")
+            self.assertRegex(os.read(reader, 1 << 16).decode(), r"^own (\{|op,thread)")
             self.assertTrue(stat.S_ISFIFO(pipe.stat().st_mode))
             self.assertFalse(pipe.with_name(pipe.name + ".sites").exists())
         # A pipe that nobody reads keeps no program from ending.
