@@ -31,19 +31,28 @@ void count_reported(const RecursionGuard&) {
 
 constexpr std::size_t kSmall = 48 * 1024;
 
-// The smallest stack that a thread can have here, 128 KiB on some processors.
-std::size_t least_stack() {
-  return std::max(kSmall, static_cast<std::size_t>(PTHREAD_STACK_MIN));
+// Bytes of the calling thread's stack below this call. A sanitizer gives a thread more than it asks
+// for, and some processors at least 128 KiB.
+std::size_t stack_left() {
+  pthread_attr_t attributes;
+  REQUIRE(pthread_getattr_np(pthread_self(), &attributes) == 0);
+  void* lowest = nullptr;
+  std::size_t size = 0;
+  pthread_attr_getstack(&attributes, &lowest, &size);
+  pthread_attr_destroy(&attributes);
+  return static_cast<std::size_t>(static_cast<char*>(__builtin_frame_address(0)) -
+                                  static_cast<char*>(lowest));
 }
 
 // Runs the function on a thread with 48 KiB of stack left.
 void in_small_thread(std::function<void()> function) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  REQUIRE(pthread_attr_setstacksize(&attributes, least_stack()) == 0);
+  const auto least = static_cast<std::size_t>(PTHREAD_STACK_MIN);
+  REQUIRE(pthread_attr_setstacksize(&attributes, std::max(kSmall, least)) == 0);
   pthread_t thread;
   const auto run = [](void* body) -> void* {
-    auto* taken = static_cast<volatile char*>(alloca(least_stack() - kSmall + 1));
+    auto* taken = static_cast<volatile char*>(alloca(std::max(stack_left(), kSmall) - kSmall + 1));
     *taken = 0;
     (*static_cast<std::function<void()>*>(body))();
     return nullptr;
