@@ -30,6 +30,11 @@ class Results:
     def peers(self, workload, ours):
         return [name for name in self.cells[workload] if name != ours]
 
+    def calm_peers(self, workload, ours):
+        """Those of the others that do not fault in the steady state."""
+        return [name for name in self.peers(workload, ours)
+                if self.median(workload, name, "faults_per_iteration_steady") <= FEW_FAULTS]
+
     def least(self, workload, key, names):
         """The name with the least median, or None if there is no name."""
         return min(names, key=lambda name: self.median(workload, name, key), default=None)
@@ -111,8 +116,8 @@ def against_table(results, ours):
 
         fastest = results.least(workload, "p50_ms", peers)
         leanest = results.least(workload, "peak_rss_kib", peers)
-        quiet = [name for name in peers if median(name, "faults_per_iteration_steady") <= FEW_FAULTS]
-        least_steady = results.least(workload, "steady_over_before_kib", quiet)
+        least_steady = results.least(workload, "steady_over_before_kib",
+                                     results.calm_peers(workload, ours))
         to_fastest.append(compare("p50_ms", fastest)[0])
         glibc = compare("p50_ms", "glibc") if "glibc" in peers else None
         to_glibc += [glibc[0]] if glibc else []

@@ -33,9 +33,7 @@ class Judge:
             self.tail(row, name) for name in self.results.peers(row, self.ours))
 
     def calm(self, row):
-        """The others that do not fault in the steady state."""
-        return [name for name in self.results.peers(row, self.ours)
-                if self.median(row, name, "faults_per_iteration_steady") <= summary.FEW_FAULTS]
+        return self.results.calm_peers(row, self.ours)
 
     def contended(self):
         """The rows in which the fastest or any other allocator still faults."""

@@ -154,10 +154,10 @@ NoCancellation::~NoCancellation() {
   pthread_setcancelstate(before_, nullptr);
 }
 
-void yield_to_others(bool yields) {
+void yield_to_others() {
   KeepErrno keep;
   const sched_param parameter{};
-  sched_setscheduler(0, yields ? SCHED_IDLE : SCHED_OTHER, &parameter);
+  sched_setscheduler(0, SCHED_IDLE, &parameter);
 }
 
 // By the system call: the C library's is a place where a thread may be cancelled.

@@ -37,6 +37,9 @@ inline constexpr std::string_view kHowToExport =
     "a graph begins with {\"format\": \"memomalloc-graph\", \"version\": 1 "
     "(docs/graph-format.md); scripts/export_graph.py writes one from torch or ONNX";
 
+// What --help says of an argument that names a trace.
+inline constexpr const char* kTracePath = "TRACE.csv or TRACE.csv.gz; - is standard input";
+
 // Checks for options. A number of bytes takes K, M, G and becomes digits.
 CLI::Validator bytes();
 CLI::Validator not_negative();

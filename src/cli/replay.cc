@@ -62,7 +62,7 @@ int replay(int argc, char** argv) {
       "is loaded, and prints time, page faults and peak RSS as one line of JSON. Try it with\n"
       "`memomalloc run -- memomalloc replay ...` and `memomalloc compare -- memomalloc replay "
       "...`.");
-  app.add_option("trace", path, "TRACE.csv or TRACE.csv.gz; - is standard input")
+  app.add_option("trace", path, kTracePath)
       ->required()
       ->option_text(" ");
   app.add_option("--iterations", iterations, "times to play the whole trace")

@@ -25,10 +25,15 @@ std::string temporary_folder() {
   return folder != nullptr && *folder != '\0' ? folder : "/tmp";
 }
 
+// A name as mkdtemp(3) and mkostemp(3) fill it in.
+std::string name_template() {
+  return temporary_folder() + "/memomalloc-XXXXXX";
+}
+
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() {
-  std::string name = temporary_folder() + "/memomalloc-XXXXXX";
+  std::string name = name_template();
   if (mkdtemp(name.data()) == nullptr) {
     give_up(temporary_folder(), errno);
   }
@@ -41,7 +46,7 @@ TemporaryFolder::~TemporaryFolder() {
 }
 
 TemporaryFile::TemporaryFile() {
-  std::string name = temporary_folder() + "/memomalloc-XXXXXX";
+  std::string name = name_template();
   descriptor_ = mkostemp(name.data(), O_CLOEXEC | O_APPEND);
   if (descriptor_ < 0) {
     give_up(temporary_folder(), errno);

@@ -271,9 +271,8 @@ void Engine::search(const RecursionGuard& guard) {
   if (plan == nullptr) {
     return;
   }
-  os::yield_to_others(true);
+  os::yield_to_others();
   plan->lower.store(improve(guard, *plan->schedule, kSearchSeconds), std::memory_order_release);
-  os::yield_to_others(false);
   shared_->store.release(plan);
 }
 

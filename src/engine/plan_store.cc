@@ -16,6 +16,10 @@ constexpr std::uint32_t kFitShape = 32;
 // Failures beyond this many ask for no more: 256 times through a plan is for ever.
 constexpr std::uint32_t kMostFailures = 8;
 
+bool unsearched(const Plan& plan) {
+  return !plan.searched && !plan.schedule->lowest;
+}
+
 }  // namespace
 
 Plan* PlanStore::add(const RecursionGuard&, const Schedule* schedule, std::uint32_t iteration) {
@@ -78,16 +82,14 @@ void PlanStore::publish(Plan* plan) {
 
 bool PlanStore::has_unsearched() {
   bool found = false;
-  for_each([&](Plan& plan, std::uint32_t) {
-    found = found || (!plan.searched && !plan.schedule->lowest);
-  });
+  for_each([&](const Plan& plan, std::uint32_t) { found = found || unsearched(plan); });
   return found;
 }
 
 Plan* PlanStore::take_unsearched() {
   Plan* found = nullptr;
   for_each([&](Plan& plan, std::uint32_t) {
-    if (found == nullptr && !plan.searched && !plan.schedule->lowest) {
+    if (found == nullptr && unsearched(plan)) {
       plan.searched = true;
       plan.users.fetch_add(1, std::memory_order_acq_rel);
       found = &plan;
