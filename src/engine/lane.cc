@@ -22,9 +22,9 @@ constexpr std::uint32_t kHistory = 1U << 16;
 constexpr std::uint32_t kMostRestarts = 4;
 // An arena with this much in use is worth a thread that gives it back.
 constexpr std::uint64_t kKeptBytes = 64ULL << 20;
-// While nothing is known of a stream, blocks of this size are given back when freed: they are of
-// the start more often than of a loop. glibc does so from 32 MiB on, always
-// (DEFAULT_MMAP_THRESHOLD_MAX); what is freed while GPT-2's weights are made has 9 MiB.
+// While nothing is known of a stream and it does not go in a loop, blocks of this size are given
+// back when freed: they are of the start more often than of a loop. glibc does so from 32 MiB on,
+// always (DEFAULT_MMAP_THRESHOLD_MAX); what is freed while GPT-2's weights are made has 9 MiB.
 constexpr std::uint64_t kReturnedAtOnce = 8ULL << 20;
 
 // What each miss but kNone is counted as and called, in the order of Miss.
@@ -281,7 +281,8 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   if (searching()) {
     touched_.look(start, bytes);
   }
-  const bool at_once = bytes >= kReturnedAtOnce && phase() == Phase::kLearning;
+  const bool at_once = bytes >= kReturnedAtOnce && phase() == Phase::kLearning &&
+                       !looping_.load(std::memory_order_relaxed);
   return shared_->pool.free(start, at_once);
 }
 

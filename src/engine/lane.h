@@ -221,6 +221,8 @@ class Lane {
   bool following_ = false;  // serving, but a call did not match: other plans are followed as well
   Recorder recorder_;
   Repeat repeat_;
+  // The stream goes in a loop, as repeat_ says; read by whoever frees.
+  std::atomic<bool> looping_{false};
   Repeat site_repeat_;          // of call sites instead of sizes, while sizes do not repeat
   std::uint32_t symbolic_ = 0;  // symbolic plans made
   StackBounds stack_;

@@ -65,8 +65,12 @@ void* Lane::learn(const Request& request, std::uint64_t site) {
     recorder_.bind(index, reinterpret_cast<std::uint64_t>(start), space.live,
                    space.granule_of(start));
   }
-  if (!serving && repeat_.add(request.size, allocation.alignment_log2) && searching()) {
-    try_to_learn();
+  if (!serving) {
+    const bool worth_a_look = repeat_.add(request.size, allocation.alignment_log2);
+    looping_.store(repeat_.looping(), std::memory_order_relaxed);
+    if (worth_a_look && searching()) {
+      try_to_learn();
+    }
   }
   if (phase() == Phase::kPooling && site != 0 && wants_sites() &&
       site_repeat_.add(site, allocation.alignment_log2) && symbolic_ < kMostSymbolic) {

@@ -42,6 +42,8 @@ class Repeat {
 
   std::uint32_t shift() const { return shift_; }      // calls; 0: no candidate
   std::uint32_t matched() const { return matched_; }  // calls that equal the one `shift()` earlier
+  // Something comes again and again, be it an iteration or only a part of one.
+  bool looping() const { return shift_ != 0 && matched_ >= 2 * shift_ + kContext; }
   std::uint32_t required() const { return required_; }  // calls, for find_period's min_run
 
  private:
