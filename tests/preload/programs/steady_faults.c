@@ -1,0 +1,69 @@
+// What a loop has freed is there when it comes round again: page faults end long before a plan does
+// away with them, and also where only small blocks come and go, which are the next allocator's.
+#include <sys/resource.h>
+
+#include "support.h"
+
+static long faults(void) {
+  struct rusage usage;
+  CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
+  return usage.ru_minflt;
+}
+
+// Faults of the last `rounds` - `settled` rounds.
+static long steady_faults(void (*round)(void), unsigned rounds, unsigned settled) {
+  long before = 0;
+  for (unsigned i = 0; i < rounds; ++i) {
+    if (i == settled)
+      before = faults();
+    round();
+  }
+  return faults() - before;
+}
+
+static void one_block(size_t size, unsigned i) {
+  void* block = malloc(size);
+  CHECK(block != NULL);
+  fill(block, size, i);
+  CHECK(filled(block, size, i));
+  free(block);
+}
+
+enum { kEarly = 64 };
+
+// Fewer calls than a loop needs to be believed.
+enum { kFew = 6, kFewRounds = 32, kFewSettled = 12 };
+static void few_large_blocks(void) {
+  for (unsigned i = 0; i < kFew; ++i)
+    one_block(MIB(14) - MIB(1) * i, i);
+}
+
+enum { kMany = 400, kManyRounds = 60, kManySettled = 20 };
+static void many_small_blocks(void) {
+  void* blocks[kMany];
+  for (unsigned i = 0; i < kMany; ++i) {
+    blocks[i] = malloc(KIB(1) + 16 * i);
+    CHECK(blocks[i] != NULL);
+    fill(blocks[i], KIB(1) + 16 * i, i);
+  }
+  for (unsigned i = 0; i < kMany; ++i) {
+    CHECK(filled(blocks[i], KIB(1) + 16 * i, i));
+    free(blocks[i]);
+  }
+}
+
+int main(void) {
+  // A process' first large blocks are the next allocator's, which learns nothing from such small
+  // ones.
+  for (unsigned i = 0; i < kEarly; ++i)
+    one_block(KIB(96), i);
+  const long large = steady_faults(few_large_blocks, kFewRounds, kFewSettled);
+  printf("few_large_blocks ok\n");
+  const long small = steady_faults(many_small_blocks, kManyRounds, kManySettled);
+  printf("many_small_blocks ok\n");
+  if (on_glibc()) {
+    CHECK(large < kFewRounds - kFewSettled);
+    CHECK(small < kManyRounds - kManySettled);
+  }
+  return 0;
+}
