@@ -51,6 +51,7 @@ bool Lane::open_slab(const Schedule& schedule) {
   // convolution, 74 KB of 34 MB), and a program may write only a part of its blocks: they have
   // memory for what they touch.
   const bool whole = touched_.mostly() && schedule.dense();
+  const bool tallest = height > tallest_.load(std::memory_order_relaxed);
   if (!reserve_slab(height, whole)) {
     if (shared_->verbose >= 1 && !refused_) {
       Line()
@@ -62,7 +63,9 @@ bool Lane::open_slab(const Schedule& schedule) {
   }
   refused_ = false;
   shared_->pool.trim();
-  if (shared_->trim_next != nullptr) {
+  // Walking the whole heap takes 1 ms in BERT, and a request that comes after a pause waits for it:
+  // only for a slab that may raise the process' peak.
+  if (tallest && shared_->trim_next != nullptr) {
     const RecursionGuard guard;
     shared_->trim_next();
   }

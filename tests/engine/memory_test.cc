@@ -57,6 +57,24 @@ TEST_CASE("engine: gives the slab back on request, and serves again", "[engine]"
   });
 }
 
+std::uint32_t trims = 0;  // of the next allocator
+
+TEST_CASE("engine: the next allocator is trimmed for a new slab, not for one that comes back",
+          "[engine]") {
+  OwnEngine own({}, {.trim_next = [] { ++trims; }});
+  trims = 0;
+  drive(own, [](Engine& engine, Driver& driver, const Lane& lane) {
+    const Program program = program_of(12);
+    testing::iterations_until_serving(driver, program, lane);
+    driver.iterate(program);
+    CHECK(trims == 1);
+    engine.give_back();
+    driver.iterate(program, 3);
+    CHECK(engine.shared().slab_bytes == lane.tallest());
+    CHECK(trims == 1);
+  });
+}
+
 // A second plan of every other size of the first: its calls match the first as well, by steps that
 // are skipped, so that a place in the slab is claimed for the call at which the lane goes over.
 TEST_CASE("engine: a place that was claimed is served where the plan is lost in the same call",
