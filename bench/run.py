@@ -144,7 +144,8 @@ def main(argv=None):
     judged += [] if arguments.no_micro else micro.lines(arguments.library)
     lines += [f"- load average at the end {os.getloadavg()[0]:.2f}", "",
               f"## {allocators.OURS} against the others", "",
-              *summary.against_table(results, allocators.OURS), "", "## What is asked", "",
+              *summary.against_table(results, allocators.OURS), "",
+              *summary.each_table(results, allocators.OURS), "", "## What is asked", "",
               *verdicts.as_table(judged), "", "## All runs, medians", "",
               *summary.full_table(results), "", *differing]
     text = "\n".join(lines).rstrip() + "\n"

@@ -41,6 +41,17 @@ class Summary(unittest.TestCase):
         results = summary.Results(rows("w", "glibc", [4], 1024, 500) + rows("w", "ours", [1], 1024))
         self.assertIn("| 1 (all others fault) |", summary.against_table(results, "ours")[2])
 
+    def test_one_other_at_a_time(self):
+        results = summary.Results(rows("a", "other", [2, 2, 2]) + rows("a", "ours", [1, 1, 1], 512) +
+                                  rows("b", "other", [2, 2, 2]) + rows("b", "ours", [4, 4, 4], 2048) +
+                                  rows("c", "other", [1, 2, 3]) + rows("c", "ours", [3, 2, 1]))
+        line = summary.each_table(results, "ours")[2]
+        self.assertRegex(line, r"^\| other \| 1\.00 \[0\.\d\d, 1\.\d\d\] \| 1, 1 of 3 \| 1\.00 \[1\.00, 1\.00\] \|$")
+
+    def test_one_other_at_a_time_without_intervals(self):
+        results = summary.Results(rows("a", "other", [2]) + rows("a", "ours", [1]) + rows("b", "ours", [1]))
+        self.assertEqual("| other | 0.50 | 0, 0 of 0 | 1.00 |", summary.each_table(results, "ours")[2])
+
     def test_differing_outputs_are_told(self):
         same = summary.Results(rows("w", "glibc", [1]) + rows("w", "ours", [1]))
         other = summary.Results(rows("w", "glibc", [1]) + rows("w", "ours", [1], checksum="b"))
