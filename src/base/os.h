@@ -36,8 +36,8 @@ std::uint64_t resident_bytes(const void* start, std::uint64_t bytes);
 // Zeroed memory for our own records, page multiples; nullptr where the system refuses.
 void* map(std::uint64_t bytes);
 
-// From now on the calling thread runs only where no other wants the processor. A wish: a sandbox may
-// refuse it. There is no way back for ordinary users.
+// From now on the calling thread runs only where no other wants the processor. A wish: a sandbox
+// may refuse it. There is no way back for ordinary users.
 void yield_to_others();
 // The calling thread sleeps for a millisecond.
 void rest();

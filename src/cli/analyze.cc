@@ -156,9 +156,7 @@ int analyze(int argc, char** argv) {
       "Tells, for each thread of a recorded trace, what the library would make of its stream: the "
       "period\n"
       "that it would find, the height of the slab, and the bytes that it would serve from it.");
-  app.add_option("trace", path, kTracePath)
-      ->required()
-      ->option_text(" ");
+  app.add_option("trace", path, kTracePath)->required()->option_text(" ");
   app.add_option("--threshold", threshold, "smallest block managed; takes K, M, G")
       ->transform(bytes())
       ->type_name("BYTES")

@@ -62,9 +62,7 @@ int replay(int argc, char** argv) {
       "is loaded, and prints time, page faults and peak RSS as one line of JSON. Try it with\n"
       "`memomalloc run -- memomalloc replay ...` and `memomalloc compare -- memomalloc replay "
       "...`.");
-  app.add_option("trace", path, kTracePath)
-      ->required()
-      ->option_text(" ");
+  app.add_option("trace", path, kTracePath)->required()->option_text(" ");
   app.add_option("--iterations", iterations, "times to play the whole trace")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
