@@ -234,6 +234,7 @@ int plan(int argc, char** argv) {
       ->capture_default_str()
       ->check(not_negative());
   app.add_option("--seed", request.options.seed, "of the searches that draw at random")
+      ->check(not_negative())
       ->capture_default_str();
   auto* output = app.add_option("--output", request.output,
                                 "write the plan: the problem with an offset column");

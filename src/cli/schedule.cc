@@ -190,7 +190,9 @@ int schedule(int argc, char** argv) {
   app.add_option("--seconds", arguments.seconds, "most time for the order and its plan")
       ->check(not_negative())
       ->capture_default_str();
-  app.add_option("--seed", arguments.seed, "seed of what is random")->capture_default_str();
+  app.add_option("--seed", arguments.seed, "seed of what is random")
+      ->check(not_negative())
+      ->capture_default_str();
   app.add_flag("--coalesce", arguments.coalesce,
                "element-wise outputs take the place of inputs that die there");
   app.add_flag("--json", arguments.json, "print one line of JSON");

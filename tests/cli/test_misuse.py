@@ -159,6 +159,7 @@ class Misuse(unittest.TestCase):
                               (("good.csv", "--write-model", "model"), "end it in .lp or .mps"),
                               (("good.csv", "--planner", "nobody"), "memomalloc planners"),
                               (("good.csv", "--seconds", "-1"), "0 or more; `memomalloc plan --help`"),
+                              (("good.csv", "--seed", "-1"), "0 or more; `memomalloc plan --help`"),
                               (("good.csv", "--capacity", "much"), "units: K, M, G"),
                               (("good.csv", "--compare", "--svg", "map.svg"), "--help"),
                               (("good.csv", "--output", "good.csv"), "would be overwritten"),
