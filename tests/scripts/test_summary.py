@@ -46,11 +46,12 @@ class Summary(unittest.TestCase):
                                   rows("b", "other", [2, 2, 2]) + rows("b", "ours", [4, 4, 4], 2048) +
                                   rows("c", "other", [1, 2, 3]) + rows("c", "ours", [3, 2, 1]))
         line = summary.each_table(results, "ours")[2]
-        self.assertRegex(line, r"^\| other \| 1\.00 \[0\.\d\d, 1\.\d\d\] \| 1, 1 of 3 \| 1\.00 \[1\.00, 1\.00\] \|$")
+        self.assertRegex(line, r"^\| other \| 1\.00 \[0\.\d\d, 1\.\d\d\] \| 1, 1 of 3 \| 1\.00 \[1\.00, 1\.00\] \| 1\.000 \|$")
 
     def test_one_other_at_a_time_without_intervals(self):
         results = summary.Results(rows("a", "other", [2]) + rows("a", "ours", [1]) + rows("b", "ours", [1]))
-        self.assertEqual("| other | 0.50 | 0, 0 of 0 | 1.00 |", summary.each_table(results, "ours")[2])
+        self.assertEqual(["| other | 0.50 | 0, 0 of 0 | 1.00 | 2.000 |", "| ours | 1 |  | 1 | 0.500 |"],
+                         summary.each_table(results, "ours")[2:])
 
     def test_differing_outputs_are_told(self):
         same = summary.Results(rows("w", "glibc", [1]) + rows("w", "ours", [1]))
