@@ -39,6 +39,11 @@ class Results:
         """The name with the least median, or None if there is no name."""
         return min(names, key=lambda name: self.median(workload, name, key), default=None)
 
+    def over_least(self, workload, name, key, names):
+        """The name's median over the least of the names'; None if there is no name."""
+        least = self.least(workload, key, names)
+        return least and ratio(self.median(workload, name, key), self.median(workload, least, key))
+
 
 def ratio(a, b):
     return a / b if b else math.nan
@@ -156,17 +161,15 @@ def each_table(results, ours):
     Surely: 95 % of resamplings lie on that side. The last column holds each to what is asked of ours.
     """
     def to_fastest(name):
-        ratios = [ratio(results.median(workload, name, "p50_ms"),
-                        min(results.median(workload, other, "p50_ms") for other in found if other != name))
+        ratios = [results.over_least(workload, name, "p50_ms", results.peers(workload, name))
                   for workload, found in results.cells.items() if name in found and len(found) > 1]
         return f"{geometric_mean(ratios):.3f}"
 
-    others = dict.fromkeys(name for workload in results.cells for name in results.peers(workload, ours))
+    others = dict.fromkeys(name for workload, found in results.cells.items() if ours in found
+                           for name in results.peers(workload, ours))
     rows = []
     for other in others:
         shared = [workload for workload, found in results.cells.items() if {ours, other} <= found.keys()]
-        if not shared:
-            continue
         times, peaks = ([(results.values(workload, ours, key), results.values(workload, other, key))
                          for workload in shared] for key in ("p50_ms", "peak_rss_kib"))
         sure = [(low, high) for _, low, high in (ratio_of(*pair) for pair in times) if low is not None]

@@ -21,9 +21,8 @@ class Judge:
 
     def over_least(self, row, key, names=None):
         """Ours over the least of the others, or of those named; None if there are none."""
-        least = self.results.least(row, key, self.results.peers(row, self.ours) if names is None
-                                   else names)
-        return least and summary.ratio(self.median(row, self.ours, key), self.median(row, least, key))
+        return self.results.over_least(row, self.ours, key, self.results.peers(row, self.ours)
+                                       if names is None else names)
 
     def tail(self, row, name):
         return summary.ratio(self.median(row, name, "p99_ms"), self.median(row, name, "p50_ms"))

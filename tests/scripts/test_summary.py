@@ -46,7 +46,8 @@ class Summary(unittest.TestCase):
                                   rows("b", "other", [2, 2, 2]) + rows("b", "ours", [4, 4, 4], 2048) +
                                   rows("c", "other", [1, 2, 3]) + rows("c", "ours", [3, 2, 1]))
         line = summary.each_table(results, "ours")[2]
-        self.assertRegex(line, r"^\| other \| 1\.00 \[0\.\d\d, 1\.\d\d\] \| 1, 1 of 3 \| 1\.00 \[1\.00, 1\.00\] \| 1\.000 \|$")
+        self.assertRegex(line, r"^\| other \| 1\.00 \[0\.\d\d, 1\.\d\d\] \| 1, 1 of 3 "
+                               r"\| 1\.00 \[1\.00, 1\.00\] \| 1\.000 \|$")
 
     def test_one_other_at_a_time_without_intervals(self):
         results = summary.Results(rows("a", "other", [2]) + rows("a", "ours", [1]) + rows("b", "ours", [1]))
