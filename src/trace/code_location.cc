@@ -1,9 +1,13 @@
 #include "src/trace/code_location.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <atomic>
+#include <bit>
 #include <cstring>
+
+#include "src/base/os.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -14,39 +18,48 @@ namespace {
 // Return addresses remembered. torch's large allocations have 3-43 distinct stacks of 24 frames.
 constexpr std::uint64_t kRemembered = 4096;
 
-// An address and its hash, checked against each other, since two words cannot be written at once:
-// check = address xor hash, so a pair of different writers does not fit.
-struct Memory {
+// What is known of an address, and a check over all of it, since three words cannot be written at
+// once: what two threads wrote of different addresses does not fit together.
+struct alignas(32) Memory {
   std::atomic<std::uint64_t> check{0};
-  std::atomic<std::uint64_t> hash{0};
+  std::atomic<std::uint64_t> place{0};
+  std::atomic<std::uint64_t> rule{0};
 };
 constinit Memory memory[kRemembered];
 
-// An address and what the walk over the modules finds of it.
-struct Search {
-  std::uint64_t address = 0;
-  std::uint64_t place = 0;
-};
-
-bool contains(const dl_phdr_info& module, std::uint64_t address) {
-  for (int i = 0; i < module.dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = module.dlpi_phdr[i];
-    if (segment.p_type == PT_LOAD &&
-        address - (module.dlpi_addr + segment.p_vaddr) < segment.p_memsz) {
-      return true;
-    }
-  }
-  return false;
+std::uint64_t check_of(std::uint64_t address, std::uint64_t place, std::uint64_t rule) {
+  return ~address ^ place ^ std::rotl(rule, 29);
 }
 
+// struct dl_find_object of glibc 2.35 (<dlfcn.h>), which older headers lack, as it is on x86-64 and
+// AArch64.
+struct LoadedObject {
+  unsigned long long flags;
+  void* low;
+  void* high;
+  const link_map* module;
+  void* unwind_index;
+  unsigned long long reserved[7];
+};
+using FindObject = int (*)(void*, LoadedObject*);
+constinit FindObject find_object = nullptr;
+
+// A module as both ways of looking up know it.
+struct Module {
+  std::uint64_t base;  // what addresses in the file count from
+  const char* path;
+  const ElfW(Phdr) * segments;
+  int segment_count;
+};
+
 // The GNU build id among the notes of the module, hashed; 0 if it has none.
-std::uint64_t build_id(const dl_phdr_info& module) {
-  for (int i = 0; i < module.dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = module.dlpi_phdr[i];
+std::uint64_t build_id(const Module& module) {
+  for (int i = 0; i < module.segment_count; ++i) {
+    const ElfW(Phdr)& segment = module.segments[i];
     if (segment.p_type != PT_NOTE) {
       continue;
     }
-    const char* at = reinterpret_cast<const char*>(module.dlpi_addr + segment.p_vaddr);
+    const char* at = reinterpret_cast<const char*>(module.base + segment.p_vaddr);
     const char* const end = at + segment.p_memsz;
     while (at + sizeof(ElfW(Nhdr)) <= end) {
       ElfW(Nhdr) note;
@@ -62,42 +75,109 @@ std::uint64_t build_id(const dl_phdr_info& module) {
   return 0;
 }
 
-int visit(dl_phdr_info* module, std::size_t, void* data) {
-  auto& search = *static_cast<Search*>(data);
-  if (!contains(*module, search.address)) {
-    return 0;
-  }
-  std::uint64_t identity = build_id(*module);
+std::uint64_t place_in(const Module& module, std::uint64_t address) {
+  std::uint64_t identity = build_id(module);
   if (identity == 0) {
-    const char* slash = std::strrchr(module->dlpi_name, '/');
-    const char* name = slash == nullptr ? module->dlpi_name : slash + 1;
+    const char* slash = std::strrchr(module.path, '/');
+    const char* name = slash == nullptr ? module.path : slash + 1;
     identity = XXH3_64bits(name, std::strlen(name));
   }
-  search.place = identity + (search.address - module->dlpi_addr);
-  return 1;
+  return identity + (address - module.base);
 }
 
-// Not by dladdr: it waits for whoever loads a library, whose constructors may wait for us.
-// Generated code has no place that another process could know: 0.
-std::uint64_t look_up(std::uint64_t address) {
-  Search search{address};
-  dl_iterate_phdr(visit, &search);
-  return search.place;
+bool contains(const Module& module, std::uint64_t address) {
+  for (int i = 0; i < module.segment_count; ++i) {
+    const ElfW(Phdr)& segment = module.segments[i];
+    if (segment.p_type == PT_LOAD && address - (module.base + segment.p_vaddr) < segment.p_memsz) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The index of unwind tables, and the segment that holds it and them.
+UnwindTables tables_of(const Module& module) {
+  UnwindTables tables;
+  for (int i = 0; i < module.segment_count; ++i) {
+    if (module.segments[i].p_type == PT_GNU_EH_FRAME) {
+      tables.index = module.base + module.segments[i].p_vaddr;
+    }
+  }
+  for (int i = 0; i < module.segment_count; ++i) {
+    const ElfW(Phdr)& segment = module.segments[i];
+    const std::uint64_t low = module.base + segment.p_vaddr;
+    if (segment.p_type == PT_LOAD && tables.index - low < segment.p_filesz) {
+      tables.low = low;
+      tables.high = low + segment.p_filesz;
+    }
+  }
+  return tables;
+}
+
+struct Search {
+  std::uint64_t address;
+  CodeLocation& found;
+};
+
+int visit(dl_phdr_info* info, std::size_t, void* data) {
+  const Search& search = *static_cast<Search*>(data);
+  const Module module{info->dlpi_addr, info->dlpi_name, info->dlpi_phdr, info->dlpi_phnum};
+  if (!contains(module, search.address)) {
+    return 0;
+  }
+  search.found = {place_in(module, search.address),
+                  find_frame_rule(tables_of(module), search.address)};
+  return 1;
 }
 
 }  // namespace
 
-std::uint64_t code_location(const void* address) {
-  const auto key = reinterpret_cast<std::uint64_t>(address);
-  Memory& cell = memory[(key ^ (key >> 12)) % kRemembered];
-  const std::uint64_t known = cell.hash.load(std::memory_order_acquire);
-  if (cell.check.load(std::memory_order_relaxed) == (key ^ known) && key != 0) {
-    return known;
+void prepare_code_locations() {
+  find_object = reinterpret_cast<FindObject>(dlsym(RTLD_DEFAULT, "_dl_find_object"));
+}
+
+bool look_up_in_table(std::uint64_t return_address, CodeLocation& found) {
+  LoadedObject object;
+  if (find_object == nullptr ||
+      find_object(reinterpret_cast<void*>(return_address), &object) != 0) {
+    return false;
   }
-  const std::uint64_t hash = look_up(key);
-  cell.check.store(key ^ hash, std::memory_order_relaxed);
-  cell.hash.store(hash, std::memory_order_release);
-  return hash;
+  // The first page of a module's file is mapped at its low end, with the list of its segments.
+  const auto* header = static_cast<const ElfW(Ehdr)*>(object.low);
+  if (std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+      header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) > os::page_size()) {
+    return false;
+  }
+  const Module module{
+      object.module->l_addr, object.module->l_name,
+      reinterpret_cast<const ElfW(Phdr)*>(static_cast<const char*>(object.low) + header->e_phoff),
+      header->e_phnum};
+  found = {place_in(module, return_address), find_frame_rule(tables_of(module), return_address)};
+  return true;
+}
+
+// Not by dladdr: it waits for whoever loads a library, whose constructors may wait for us.
+bool look_up_in_list(std::uint64_t return_address, CodeLocation& found) {
+  Search search{return_address, found};
+  return dl_iterate_phdr(visit, &search) != 0;
+}
+
+CodeLocation code_location(std::uint64_t return_address) {
+  Memory& cell = memory[(return_address ^ (return_address >> 12)) % kRemembered];
+  const std::uint64_t place = cell.place.load(std::memory_order_relaxed);
+  const std::uint64_t rule = cell.rule.load(std::memory_order_relaxed);
+  if (cell.check.load(std::memory_order_relaxed) == check_of(return_address, place, rule)) {
+    return {place, std::bit_cast<FrameRule>(rule)};
+  }
+  CodeLocation found;
+  if (!look_up_in_table(return_address, found)) {
+    look_up_in_list(return_address, found);
+  }
+  const auto word = std::bit_cast<std::uint64_t>(found.rule);
+  cell.check.store(check_of(return_address, found.place, word), std::memory_order_relaxed);
+  cell.place.store(found.place, std::memory_order_relaxed);
+  cell.rule.store(word, std::memory_order_relaxed);
+  return found;
 }
 
 }  // namespace memo

@@ -17,7 +17,7 @@ void open_site_log() {
   table = static_cast<Site*>(os::map(kEntries * sizeof(Site)));
 }
 
-void note_site(std::uint64_t signature, void* const* frames, int count) {
+void note_site(std::uint64_t signature, const void* const* frames, int count) {
   if (table == nullptr) {
     return;
   }

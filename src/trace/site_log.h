@@ -16,7 +16,7 @@ struct Site {
 void open_site_log();
 
 // Any thread; the first one to name a signature leaves its stack.
-void note_site(std::uint64_t signature, void* const* frames, int count);
+void note_site(std::uint64_t signature, const void* const* frames, int count);
 
 // The table's entries, in no order, among them free ones; none if it was never opened. Call it when
 // no other thread notes any more: at the end of the process.

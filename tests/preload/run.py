@@ -20,9 +20,9 @@ TIMEOUT_EMULATED = 600  # seconds
 # Programs that read the kernel's own count of pages, which larger pages that are only pretended do not change.
 COUNT_PAGES = ("limits", "steady_faults", "thread_exit")
 # Programs whose stacks, threads or moments are hard on who unwinds: the others learn nothing from it.
-UNWOUND = ("bare_frames", "cancellation", "cross_thread", "errno_kept", "first_call", "first_race", "fork_handlers",
-           "lifecycle", "loading", "module_walk", "operators", "random_programs", "signals", "small_stacks",
-           "thread_exit")
+UNWOUND = ("bare_frames", "cancellation", "cross_thread", "descriptors_left", "descriptors_reused", "errno_kept",
+           "first_call", "first_race", "fork_handlers", "lifecycle", "loading", "module_walk", "operators",
+           "random_programs", "signals", "small_stacks", "thread_exit")
 # Programs that start this machine's own tools, or fill what the emulator needs itself.
 NOT_EMULATED = ("spawning", "limits")
 

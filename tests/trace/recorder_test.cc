@@ -7,7 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include "src/trace/signature.h"
 #include "tests/support/process.h"
 
 namespace memo {
@@ -186,42 +185,6 @@ TEST_CASE_METHOD(Fixture, "recorder: marks are kept with stamps only", "[trace]"
     stamped.mark();
   }
   CHECK(stamped.marks().size() == 4096);
-}
-
-[[gnu::noinline]] std::uint64_t one_caller(const StackBounds& stack) {
-  const std::uint64_t signature = stack_signature(stack);
-  asm volatile("" ::: "memory");
-  return signature;
-}
-[[gnu::noinline]] std::uint64_t other_caller(const StackBounds& stack) {
-  const std::uint64_t signature = stack_signature(stack);
-  asm volatile("nop" ::: "memory");
-  return signature;
-}
-
-TEST_CASE("signature: names the call stack, where the stack is known", "[trace]") {
-  load_unwinder();
-  const StackBounds stack = find_stack_bounds();
-  REQUIRE(stack.high > stack.low);
-  CHECK(stack.room() > 0);
-  std::vector<std::uint64_t> seen;
-  for (int i = 0; i < 3; ++i) {
-    seen.push_back(one_caller(stack));
-  }
-  CHECK(seen[0] == seen[1]);
-  CHECK(seen[1] == seen[2]);
-  if (seen[0] != 0) {  // 0: libunwind is not installed
-    CHECK(other_caller(stack) != seen[0]);
-  }
-  CHECK(StackBounds{}.room() == 0);
-  CHECK(stack_signature({}) == 0);
-  testing::in_thread([&] {
-    CHECK(stack.room() == 0);  // another thread's stack
-    CHECK(stack_signature(stack) == 0);
-    CHECK(find_stack_bounds().room() > 0);
-  });
-  const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
-  CHECK(stack_signature({here - 8192, here + 8192}) == 0);  // too little room to unwind
 }
 
 }  // namespace
