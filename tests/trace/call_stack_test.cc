@@ -251,7 +251,7 @@ TEST_CASE("signature: names the call stack, where the stack is known", "[trace]"
 
 // A thread whose stack is painted: what is no longer as it was, has been used.
 struct Painted {
-  testing::GuardedPages pages{16};
+  testing::GuardedPages pages{256};  // ThreadSanitizer wants most of it
   std::uint64_t signature = 0;
   unsigned char* frame = nullptr;
 

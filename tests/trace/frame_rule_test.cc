@@ -2,6 +2,7 @@
 // out of them.
 #include "src/trace/frame_rule.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <vector>
@@ -66,7 +67,7 @@ Bytes tables(std::initializer_list<std::uint64_t> program) {
 // The tables that lie right before memory which nobody may read.
 struct Placed {
   explicit Placed(const Bytes& bytes) : at(pages.end() - bytes.size()) {
-    std::memcpy(at, bytes.data(), bytes.size());
+    std::copy(bytes.begin(), bytes.end(), at);
   }
   [[nodiscard]] UnwindTables where() const {
     const auto low = reinterpret_cast<std::uint64_t>(at);

@@ -10,8 +10,8 @@ enum { kPairs = 8, kLastClosed = 255 };
 static int ends[kPairs][2];
 static const char kMessage[] = "not a byte more, not a byte less";
 
-// Code without unwind information, whose caller an unwinder can only guess by the frame pointer; what
-// it guesses it must try before it reads there.
+// Code without unwind information, whose caller an unwinder can only guess by the frame pointer;
+// what it guesses it must try before it reads there.
 void call_bare(void (*function)(void));
 #if defined(__x86_64__)
 __asm__(
