@@ -2,8 +2,7 @@
 // Cold.
 //
 // A large allocation in such a callback must not wait for anything that another thread holds while
-// it waits for that lock: libunwind's cache is guarded by a mutex under which it calls
-// dl_iterate_phdr, and pthread_create takes the lock on thread-local storage, which dlopen holds
+// it waits for that lock: pthread_create takes the lock on thread-local storage, which dlopen holds
 // while it takes this one.
 #include <link.h>
 
