@@ -127,6 +127,11 @@ constinit std::atomic<std::uint64_t> filters_at_start{0};  // 0: start() has not
 constinit std::atomic<std::uint64_t> memory_at_start{0};
 constinit std::atomic<bool> limited_at_start{false};
 
+// True if the page is locked, whose contents do not matter: those the system does not take back.
+bool locked(void* page) {
+  return madvise(page, page_size(), MADV_DONTNEED) != 0;
+}
+
 // RLIMIT_AS in bytes; UINT64_MAX without a limit.
 std::uint64_t address_limit() {
   rlimit limit{};
@@ -182,25 +187,50 @@ std::uint64_t coarse_nanoseconds() {
 
 void* reserve(std::uint64_t bytes, std::uint64_t alignment) {
   KeepErrno keep;
-  const std::uint64_t all = bytes + alignment;
+  const std::uint64_t page = page_size();
+  const std::uint64_t all = bytes + alignment + 2 * page;
+  if (all < bytes) {
+    return nullptr;
+  }
   void* got = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (got == MAP_FAILED) {
     return nullptr;
   }
-  const auto start = reinterpret_cast<std::uint64_t>(got);
-  const std::uint64_t aligned = round_up(start, alignment);
-  if (aligned > start) {
-    munmap(got, aligned - start);
+  if (locked(got)) {
+    munlock(got, all);
   }
-  if (aligned + bytes < start + all) {
-    munmap(reinterpret_cast<void*>(aligned + bytes), start + all - aligned - bytes);
+  const auto start = reinterpret_cast<std::uint64_t>(got);
+  const std::uint64_t aligned = round_up(start + page, alignment);
+  if (aligned - page > start) {
+    munmap(got, aligned - page - start);
+  }
+  const std::uint64_t end = round_up(aligned + bytes, page) + page;
+  if (end < start + all) {
+    munmap(reinterpret_cast<void*>(end), start + all - end);
   }
   return reinterpret_cast<void*>(aligned);
 }
 
-bool commit(void* start, std::uint64_t bytes) {
+bool commit(void* start, std::uint64_t bytes, bool lock) {
   KeepErrno keep;
-  return mprotect(start, bytes, PROT_READ | PROT_WRITE) == 0;
+  return mprotect(start, bytes, PROT_READ | PROT_WRITE) == 0 && (!lock || mlock(start, bytes) == 0);
+}
+
+Locking locking(const void* reserved) {
+  KeepErrno keep;
+  Locking found{.reserved = locked(const_cast<void*>(reserved))};
+  void* fresh = mmap(nullptr, page_size(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  // Refused: the limit on locked memory may be reached.
+  found.future = fresh == MAP_FAILED || locked(fresh);
+  if (fresh != MAP_FAILED) {
+    munmap(fresh, page_size());
+  }
+  return found;
+}
+
+void unlock(void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  munlock(start, bytes);
 }
 
 bool purge(void* start, std::uint64_t bytes) {
@@ -238,7 +268,7 @@ std::uint64_t resident_bytes(const void* start, std::uint64_t bytes) {
   const std::uint64_t from = round_up(first, page_size());
   const std::uint64_t to = round_down(first + bytes, page_size());
   unsigned char pages[kMostLooked / kLeastPage];
-  if (from >= to || mincore(reinterpret_cast<void*>(from), to - from, pages) != 0) {
+  if (from >= to || confined() || mincore(reinterpret_cast<void*>(from), to - from, pages) != 0) {
     return bytes;
   }
   const std::uint64_t count = (to - from) / page_size();
@@ -248,15 +278,19 @@ std::uint64_t resident_bytes(const void* start, std::uint64_t bytes) {
 }
 
 void* map(std::uint64_t bytes) {
-  KeepErrno keep;
-  void* got = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return got == MAP_FAILED ? nullptr : got;
+  const std::uint64_t whole = round_up(bytes, page_size());
+  void* got = reserve(whole, page_size());
+  if (got != nullptr && !commit(got, whole)) {
+    unmap(got, whole);
+    return nullptr;
+  }
+  return got;
 }
 
 void unmap(void* start, std::uint64_t bytes) {
   KeepErrno keep;
-  munmap(start, bytes);
+  const std::uint64_t page = page_size();
+  munmap(static_cast<char*>(start) - page, round_up(bytes, page) + 2 * page);
 }
 
 NoCancellation::NoCancellation() {
