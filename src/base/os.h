@@ -9,17 +9,38 @@ namespace memo::os {
 
 constexpr std::uint64_t kHugePage = 2ULL << 20;  // bytes; where pages have 4 KiB
 
+// Notes what later calls must not ask for: physical memory, and the filters of system calls that
+// the process was started under. Once, while the program has not yet taken anything from itself.
+void start();
+
+// True where the calling thread may have lost system calls since start(): a filter (seccomp) was
+// added then, or the system does not tell any more. Such a thread calls only what malloc needs:
+// mmap, munmap, mprotect, madvise and futex. Opens, reads and closes a file: 5 us, for rare
+// decisions (a new thread, a look at what is resident). Any thread.
+[[nodiscard]] bool confined();
+
 std::uint64_t page_size();           // bytes; read from the system once
-std::uint64_t physical_memory();     // bytes
+std::uint64_t physical_memory();     // bytes; read from the system once
 std::uint64_t nanoseconds();         // monotonic clock
 std::uint64_t coarse_nanoseconds();  // the same, a few milliseconds behind and cheaper
 
-// Reserves address space without memory behind it: neither readable nor counted as committed.
-// Answers nullptr where the system refuses. `alignment` is a power of two.
+// Reserves address space without memory behind it: neither readable nor counted as committed, nor
+// locked in a program that locks all it will have. A page before it and one behind stay so for
+// ever: who writes past a neighbour's end is stopped there. Answers nullptr where the system
+// refuses. `alignment` is a power of two.
 void* reserve(std::uint64_t bytes, std::uint64_t alignment);
-// Makes [start, start + bytes) of a reservation readable and writable, zero at first. Page
-// multiples.
-bool commit(void* start, std::uint64_t bytes);
+// Makes [start, start + bytes) of a reservation readable and writable, zero at first; `lock`: and
+// locks it. Page multiples.
+bool commit(void* start, std::uint64_t bytes, bool lock = false);
+// Whether the program has locked its memory (mlockall): all that it will take, and the reservation
+// to which the page at `reserved`, not committed, belongs.
+struct Locking {
+  bool future = false;
+  bool reserved = false;
+};
+Locking locking(const void* reserved);
+// Takes a range out of what is locked, such as a reservation: it counts as locked memory otherwise.
+void unlock(void* start, std::uint64_t bytes);
 // Gives the memory behind the whole pages inside [start, start + bytes) back; all of it reads as
 // zero afterwards. False where the system refuses, as it does for pages that the program has
 // locked; then the contents stay.
@@ -29,11 +50,13 @@ bool purge(void* start, std::uint64_t bytes);
 bool advise_huge(void* start, std::uint64_t bytes, bool huge);
 bool populate(void* start, std::uint64_t bytes);
 // Of [start, start + bytes), at most kMostLooked, the bytes that have memory. Pages at both ends
-// that belong to others as well, and all where the system does not tell, count as if they had.
+// that belong to others as well, and all where the system does not tell or the thread is confined,
+// count as if they had.
 constexpr std::uint64_t kMostLooked = 1ULL << 20;
 std::uint64_t resident_bytes(const void* start, std::uint64_t bytes);
 
-// Zeroed memory for our own records, page multiples; nullptr where the system refuses.
+// Zeroed memory for our own records, between two pages that nobody can read or write; nullptr where
+// the system refuses.
 void* map(std::uint64_t bytes);
 
 // From now on the calling thread runs only where no other wants the processor. A wish: a sandbox
@@ -58,7 +81,8 @@ class NoCancellation {
   int before_ = 0;
 };
 
-// Bytes of address space that may still be taken under RLIMIT_AS; UINT64_MAX without a limit.
+// Bytes of address space that may still be taken under RLIMIT_AS; UINT64_MAX without a limit. A
+// confined thread goes by what held at start(): 0 where there was a limit.
 std::uint64_t address_space_left();
 
 }  // namespace memo::os

@@ -66,6 +66,7 @@ bool Engine::open_region() {
     for (std::uint64_t i = 0; i < lanes + 1; ++i) {
       new (spaces_ + i) Space;
       spaces_[i].open(base + i * space, records + i * record, space);
+      spaces_[i].join(spaces_, lanes + 1);
     }
     shared_->pool.open(spaces_);
     lanes_possible_ = static_cast<std::uint32_t>(lanes);
@@ -256,6 +257,8 @@ void Engine::tick(std::uint64_t now) {
   }
   if (quiet && !pool_quiet_) {
     shared_->pool.trim();
+  } else if (opened()) {
+    shared_->pool.settle();
   }
   pool_quiet_ = quiet;
 }

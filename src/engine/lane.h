@@ -146,6 +146,10 @@ class Lane {
   static constexpr std::uint64_t kShortShare = 128;  // of a window's bytes, lacked one part in
   static constexpr std::uint32_t kShortWindows = 2;
   static constexpr std::uint32_t kSitesUntil = 16384;  // of searched_
+  // What a call that ages the pool gives back at most, and more than the slab's height one that
+  // takes a slab, bytes; 3 ms. The rest goes with later calls and the keeper, who is there where so
+  // much was in use (kKeptBytes).
+  static constexpr std::uint64_t kShedBytes = 64ULL << 20;
   // The most symbolic plans that a lane makes: a second and a third for a network whose calls, too,
   // depend on the shape.
   static constexpr std::uint32_t kMostSymbolic = 4;

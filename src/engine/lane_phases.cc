@@ -191,7 +191,7 @@ void Lane::start_serving() {
   if (!begin_plan()) {
     return;
   }
-  shared_->pool.trim();
+  shared_->pool.trim(slab_height_.load(std::memory_order_relaxed) + kShedBytes);
   if (!shared_->keep_trace) {
     recorder_.restart();
   }

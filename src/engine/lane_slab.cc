@@ -62,7 +62,7 @@ bool Lane::open_slab(const Schedule& schedule) {
     return false;
   }
   refused_ = false;
-  shared_->pool.trim();
+  shared_->pool.trim(height + kShedBytes);
   // Walking the whole heap takes 1 ms in BERT, and a request that comes after a pause waits for it:
   // only for a slab that may raise the process' peak.
   if (tallest && shared_->trim_next != nullptr) {
@@ -131,9 +131,7 @@ void Lane::purge_free(std::uint64_t from, std::uint64_t to) {
   const std::uint64_t top = to / kGranule;
   for (PageMap::Run run = slab_space_->pages.next_free(from / kGranule, top); run.count != 0;
        run = slab_space_->pages.next_free(run.first + run.count, top)) {
-    if (os::purge(slab_space_->address(run.first), run.count * kGranule)) {
-      slab_space_->pages.mark_clean(run.first, run.count);
-    }
+    slab_space_->give_back(run.first, run.count);
   }
 }
 
@@ -178,7 +176,7 @@ void Lane::age_pool() {
   const std::uint64_t now = os::coarse_nanoseconds();
   std::uint64_t before = shared_->aged_at.load(std::memory_order_relaxed);
   if (now - before > kAgeNanoseconds && shared_->aged_at.compare_exchange_strong(before, now)) {
-    shared_->pool.age();
+    shared_->pool.age(kShedBytes);
   }
 }
 

@@ -17,10 +17,10 @@ constexpr std::uint64_t kTensorAlignment = 64;
 constexpr std::uint64_t kWorthHugePages = (32ULL << 20) / kGranule;
 // Ranges that may be taken out of the advice one by one. Each can split a mapping of the process.
 constexpr std::uint32_t kMostExceptions = 512;
-// Blocks and gaps that a walk looks at: more than networks have weights and blocks, and 10 us.
-// Beyond, walks go on where the last one stopped, so that no call of a program with 100,000 blocks
-// takes long.
-constexpr std::uint64_t kMostSteps = 4096;
+// How far the memory given back may run ahead of a block's own size where more is dirty than may be
+// kept: 4 MiB, and so many ranges, each a system call.
+constexpr std::uint64_t kMostAhead = (4ULL << 20) / kGranule;
+constexpr std::uint64_t kMostRanges = 64;
 
 std::uint64_t granules_for(std::uint64_t bytes) {
   return (bytes + kGranule - 1) / kGranule;
@@ -28,20 +28,33 @@ std::uint64_t granules_for(std::uint64_t bytes) {
 
 }  // namespace
 
+void Arena::open(Space* space) {
+  space_ = space;
+  space_->know_free_chunks();
+}
+
+PageMap::Run Arena::look(PageMap::Walk& walk, std::uint64_t count, std::uint64_t step) {
+  const std::uint64_t before = walk.steps;
+  const PageMap::Run run = space_->pages.best_fit(walk, count, step);
+  steps_ += before - walk.steps;
+  return run;
+}
+
 // A free place for `count` granules below the top: near the lowest free granule; then where the
 // last far walk found one, or else stopped; then in what was taken from the top last.
 PageMap::Run Arena::find(std::uint64_t count, std::uint64_t step) {
-  PageMap::Walk near{lowest_free_.load(std::memory_order_acquire), top_, kMostSteps};
-  PageMap::Run run = space_->pages.best_fit(near, count, step);
+  const std::uint64_t most = kMostSteps + kStepsPerWord * (count / 8 + 1);
+  PageMap::Walk near{lowest_free_.load(std::memory_order_acquire), top_, most};
+  PageMap::Run run = look(near, count, step);
   if (run.count != 0 || near.at >= top_) {
     return run;
   }
-  PageMap::Walk far{std::max(near.at, far_), top_, kMostSteps};
-  run = space_->pages.best_fit(far, count, step);
+  PageMap::Walk far{std::max(near.at, far_), top_, most};
+  run = look(far, count, step);
   if (run.count == 0) {
     far_ = far.at < top_ ? far.at : 0;
-    PageMap::Walk last{newest_, top_, kMostSteps};
-    run = space_->pages.best_fit(last, count, step);
+    PageMap::Walk last{newest_, top_, most};
+    run = look(last, count, step);
   }
   return run;
 }
@@ -54,15 +67,20 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
   }
   PageMap& pages = space_->pages;
   PageMap::Run run = find(count, step);
-  if (run.count == 0) {
+  PageMap::Claim claim;
+  if (run.count != 0) {
+    claim = pages.claim(run.first, count);
+    pages.note_claimed(run.first, count);
+  }
+  if (!claim.granted) {
     run = {round_up(top_, step), count};
     if (!space_->commit((run.first + count) * kGranule)) {
       return {};
     }
-  }
-  const PageMap::Claim claim = pages.claim(run.first, count);
-  if (!claim.granted) {
-    return {};
+    claim = pages.claim(run.first, count);
+    if (!claim.granted) {
+      return {};
+    }
   }
   account(claim, count);
   if (run.first + count > top_) {
@@ -91,17 +109,14 @@ void Arena::advise(std::uint64_t end) {
   }
 }
 
-// Gives memory back. What is used again there comes in small pages: a huge one would hold more than
-// what is in use. Any thread.
-bool Arena::give_back(std::uint64_t first, std::uint64_t count) {
-  if (!os::purge(space_->address(first), count * kGranule)) {
-    return false;
-  }
+// What is used again in memory that was given back comes in small pages: a huge one would hold more
+// than what is in use. Any thread.
+void Arena::use_small_pages(std::uint64_t first, std::uint64_t count) {
   const std::uint64_t advised = advised_.load(std::memory_order_relaxed);
   std::uint64_t from = round_down(first, kHugePage);
   std::uint64_t to = std::min(round_up(first + count, kHugePage), advised);
   if (from >= to) {
-    return true;
+    return;
   }
   if (exceptions_.fetch_add(1, std::memory_order_relaxed) >= kMostExceptions) {
     advised_.store(0, std::memory_order_relaxed);
@@ -110,30 +125,41 @@ bool Arena::give_back(std::uint64_t first, std::uint64_t count) {
     to = advised;
   }
   os::advise_huge(space_->address(from), (to - from) * kGranule, false);
-  return true;
 }
 
 // Enters a claim into the books, and gives old memory back where the total would pass the peak.
-bool Arena::account(const PageMap::Claim& claim, std::uint64_t count) {
+void Arena::account(const PageMap::Claim& claim, std::uint64_t count) {
   const std::uint64_t live = live_.fetch_add(count, std::memory_order_relaxed) + count;
-  const std::uint64_t dirty =
-      dirty_.fetch_sub(claim.dirty, std::memory_order_relaxed) - claim.dirty;
+  dirty_.fetch_sub(claim.dirty, std::memory_order_relaxed);
   window_least_ = std::min(window_least_, live - count);
   window_peak_ = std::max(window_peak_, live);
   peak_ = std::max(peak_.load(std::memory_order_relaxed), live);
-  const std::uint64_t most = most_kept();
-  return live + dirty <= most || purge_some(live + dirty - most) > 0;
+  purge_some(std::min(excess(), count + kMostAhead), count);
 }
 
-// As purge, but no further than a walk near the lowest free granule and one where the last stopped.
-std::uint64_t Arena::purge_some(std::uint64_t granules) {
-  PageMap::Walk near{lowest_free_.load(std::memory_order_acquire), top_, kMostSteps};
-  const std::uint64_t done = purge(near, granules);
+// More than may be kept, in granules.
+std::uint64_t Arena::excess() const {
+  const std::uint64_t held =
+      live_.load(std::memory_order_relaxed) + dirty_.load(std::memory_order_relaxed);
+  const std::uint64_t most = most_kept();
+  return held > most ? held - most : 0;
+}
+
+// Gives up to so many granules back, no further than a walk near the lowest free granule and one
+// where the last stopped, for a call about `count` granules; their number.
+std::uint64_t Arena::purge_some(std::uint64_t granules, std::uint64_t count) {
+  if (granules == 0) {
+    return 0;
+  }
+  const std::uint64_t ranges = count + kMostRanges;
+  const std::uint64_t most = kMostSteps + granules / 8;
+  PageMap::Walk near{lowest_free_.load(std::memory_order_acquire), top_, most};
+  const std::uint64_t done = purge(near, granules, ranges);
   if (done >= granules || near.at >= top_) {
     return done;
   }
-  PageMap::Walk far{std::max(near.at, far_purge_), top_, kMostSteps};
-  const std::uint64_t more = purge(far, granules - done);
+  PageMap::Walk far{std::max(near.at, far_purge_), top_, most};
+  const std::uint64_t more = purge(far, granules - done, ranges);
   far_purge_ = far.at < top_ ? far.at : 0;
   return done + more;
 }
@@ -169,6 +195,7 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
   if (!claim.granted) {
     return false;
   }
+  pages.note_claimed(first + now, count - now);
   top_ = std::max(top_, first + count);
   account(claim, count - now);
   return true;
@@ -177,7 +204,12 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
 bool Arena::free(void* start, bool at_once) {
   const std::uint64_t first = space_->granule_of(start);
   // While the block is still in use nobody else can have its granules, so the memory goes first.
-  const bool clean = at_once && give_back(first, space_->pages.length(first));
+  const std::uint64_t length = space_->pages.length(first);
+  const bool clean = at_once && os::purge(start, length * kGranule);
+  if (clean) {
+    use_small_pages(first, length);
+  }
+  space_->pages.note_free(first, length, clean);
   const std::uint64_t count = space_->pages.release(first, clean);
   if (count == 0) {
     return false;
@@ -191,37 +223,73 @@ bool Arena::free(void* start, bool at_once) {
   return true;
 }
 
-// Gives dirty granules on the walk back; their number.
-std::uint64_t Arena::purge(PageMap::Walk& walk, std::uint64_t granules) {
+// Gives dirty granules on the walk back, in at most so many ranges; their number. What the system
+// refuses to take, such as pages that the program has locked, stays as it is.
+std::uint64_t Arena::purge(PageMap::Walk& walk, std::uint64_t granules, std::uint64_t ranges) {
+  const std::uint64_t before = walk.steps;
   std::uint64_t done = 0;
-  while (done < granules) {
+  for (; done < granules && ranges != 0; --ranges) {
     const PageMap::Run run = space_->pages.next_dirty(walk, granules - done);
-    if (run.count == 0 || !give_back(run.first, run.count)) {
+    if (run.count == 0) {
       break;
     }
-    space_->pages.mark_clean(run.first, run.count);
-    done += run.count;
+    const std::uint64_t given = space_->give_back(run.first, run.count);
+    if (given != 0) {
+      use_small_pages(run.first, run.count);
+    }
+    done += given;
   }
+  steps_ += before - walk.steps;
   dirty_.fetch_sub(done, std::memory_order_relaxed);
   purged_.fetch_add(done, std::memory_order_relaxed);
   return done;
 }
 
-std::uint64_t Arena::trim() {
+std::uint64_t Arena::trim(std::uint64_t bytes) {
   window_peak_ = window_least_ = live_.load(std::memory_order_relaxed);
   peak_ = window_peak_;
-  PageMap::Walk whole{lowest_free_.load(std::memory_order_acquire), top_};
-  return purge(whole, UINT64_MAX) * kGranule;
+  return shed(dirty_.load(std::memory_order_relaxed), bytes);
 }
 
-std::uint64_t Arena::age() {
+std::uint64_t Arena::age(std::uint64_t bytes) {
   const std::uint64_t live = live_.load(std::memory_order_relaxed);
   peak_ = std::max(window_peak_, live);
-  const std::uint64_t most = most_kept();
+  const std::uint64_t more = excess();
   window_peak_ = window_least_ = live;
-  const std::uint64_t dirty = dirty_.load(std::memory_order_relaxed);
-  PageMap::Walk whole{lowest_free_.load(std::memory_order_acquire), top_};
-  return live + dirty > most ? purge(whole, live + dirty - most) * kGranule : 0;
+  return shed(more, bytes);
+}
+
+std::uint64_t Arena::settle(std::uint64_t bytes) {
+  return purge_all(std::min(excess(), bytes / kGranule));
+}
+
+// Gives so many granules back, where `bytes` allow it; bytes.
+std::uint64_t Arena::shed(std::uint64_t granules, std::uint64_t bytes) {
+  const std::uint64_t most = bytes / kGranule;
+  return bytes == kAll ? purge_all(granules)
+                       : purge_some(std::min(granules, most), most) * kGranule;
+}
+
+// As purge_some(), but over all of the arena, from where the last far walk stopped; bytes.
+std::uint64_t Arena::purge_all(std::uint64_t granules) {
+  PageMap::Walk rest{std::max(lowest_free_.load(std::memory_order_acquire), far_purge_), top_};
+  std::uint64_t done = purge(rest, granules, UINT64_MAX);
+  far_purge_ = rest.at < top_ ? rest.at : 0;
+  if (done < granules) {
+    PageMap::Walk whole{lowest_free_.load(std::memory_order_acquire), top_};
+    done += purge(whole, granules - done, UINT64_MAX);
+  }
+  return done * kGranule;
+}
+
+bool Arena::valid() const {
+  PageMap::Sums sums;
+  if (!space_->pages.valid(top_, &sums) || sums.used != live_.load() ||
+      sums.dirty != dirty_.load()) {
+    return false;
+  }
+  const std::uint64_t lowest = std::min(lowest_free_.load(), top_);
+  return space_->pages.next_free(0, lowest).count == 0;
 }
 
 }  // namespace memo

@@ -7,6 +7,14 @@
 // no other. Best fit over the page map keeps fragmentation low, and addresses dense. Source:
 // PRMalloc, 2.1-2.2 (the capacity of the pool is the learned concurrent demand; blocks are kept
 // across iterations and given back beyond it), with pages in place of size bins.
+//
+// What a call costs follows from its own bytes, whatever was allocated before: allocate() and
+// resize() make at most three walks to find a place and two to give memory back, each of kMostSteps
+// steps and kStepsPerWord for each 32 KiB of the block (a step is a block, a free run, or a word of
+// the page map: src/serve/page_map.h); they give back at most 4 MiB more than the block's bytes, in
+// at most 64 ranges more than its granules. Walks that end go on where they stopped. free() touches
+// its block's granules only. trim() and age() are bounded in the same way by the bytes that they
+// are told, or do all of it, as settle() does, on a thread that has the time. Checked by valid().
 #pragma once
 
 #include <atomic>
@@ -19,7 +27,7 @@ namespace memo {
 class Arena {
  public:
   explicit constexpr Arena() = default;
-  void open(Space* space) { space_ = space; }
+  void open(Space* space);
   // Blocks that nobody has used before may come in huge pages, where these cost no memory: weights
   // are read in each iteration, and cost fewer misses of the TLB there. Before the first block.
   void use_huge_pages() { huge_pages_ = true; }
@@ -37,15 +45,24 @@ class Arena {
   // to the system, whatever the peak. Any thread.
   bool free(void* start, bool at_once = false);
 
-  // Forgets the past peak and gives back all memory that no block uses; the bytes given back. Owner
-  // only.
-  std::uint64_t trim();
+  // Steps of a walk, beside what the block's own size adds. Source: more than networks have weights
+  // and blocks, and 10 us; a place is looked at for each gap that might fit, 64 of them.
+  static constexpr std::uint64_t kMostSteps = 4096;
+  static constexpr std::uint64_t kStepsPerWord = 64;
+
+  static constexpr std::uint64_t kAll = UINT64_MAX;
+  // Forgets the past peak and gives back memory that no block uses, up to `bytes` of it; the bytes
+  // given back. Owner only.
+  std::uint64_t trim(std::uint64_t bytes = kAll);
+  // Gives back what trim(), age() and calls left to be given back, up to `bytes`, however long the
+  // walk to it. Owner only.
+  std::uint64_t settle(std::uint64_t bytes = kAll);
   // How much more than the peak may be kept, as the part 1 / divisor of what comes and goes (the
   // peak less the least alive in the window); 0: nothing.
   void allow_slack(std::uint64_t divisor) { slack_divisor_ = divisor; }
-  // Lets the peak follow what was alive since the last two calls: the past is forgotten; the bytes
-  // given back. Owner only.
-  std::uint64_t age();
+  // Lets the peak follow what was alive since the last two calls: the past is forgotten, and up to
+  // `bytes` of its memory given back; how much. Owner only.
+  std::uint64_t age(std::uint64_t bytes = kAll);
 
   [[nodiscard]] std::uint64_t live_bytes() const {
     return live_.load(std::memory_order_relaxed) * kGranule;
@@ -59,21 +76,30 @@ class Arena {
   [[nodiscard]] std::uint64_t purged_bytes() const {
     return purged_.load(std::memory_order_relaxed) * kGranule;
   }
+  // Steps that all walks have taken so far. Owner only.
+  [[nodiscard]] std::uint64_t steps() const { return steps_; }
+  // True if the page map and the books agree. Looks at all of it; no other thread may be at work.
+  [[nodiscard]] bool valid() const;
 
  private:
+  PageMap::Run look(PageMap::Walk& walk, std::uint64_t count, std::uint64_t step);
   PageMap::Run find(std::uint64_t count, std::uint64_t step);
-  std::uint64_t purge(PageMap::Walk& walk, std::uint64_t granules);
-  std::uint64_t purge_some(std::uint64_t granules);
+  std::uint64_t purge(PageMap::Walk& walk, std::uint64_t granules, std::uint64_t ranges);
+  std::uint64_t purge_some(std::uint64_t granules, std::uint64_t count);
+  std::uint64_t purge_all(std::uint64_t granules);
+  std::uint64_t shed(std::uint64_t granules, std::uint64_t bytes);
   [[nodiscard]] std::uint64_t most_kept() const;
-  bool give_back(std::uint64_t first, std::uint64_t count);
+  [[nodiscard]] std::uint64_t excess() const;
+  void use_small_pages(std::uint64_t first, std::uint64_t count);
   void advise(std::uint64_t end);
-  bool account(const PageMap::Claim& claim, std::uint64_t count);
+  void account(const PageMap::Claim& claim, std::uint64_t count);
 
   Space* space_ = nullptr;
   std::uint64_t top_ = 0;        // granules from here on were never used
   std::uint64_t newest_ = 0;     // where the block lies that was taken from there last
   std::uint64_t far_ = 0;        // where a search that is too long for one walk goes on; 0: anew
   std::uint64_t far_purge_ = 0;  // and the last purge
+  std::uint64_t steps_ = 0;
   std::atomic<std::uint64_t> live_{0};         // granules in use
   std::atomic<std::uint64_t> dirty_{0};        // granules free, but with memory behind them
   std::atomic<std::uint64_t> lowest_free_{0};  // no granule below is free

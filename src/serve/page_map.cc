@@ -1,6 +1,9 @@
 #include "src/serve/page_map.h"
 
+#include <algorithm>
 #include <atomic>
+
+#include "src/base/bits.h"
 
 namespace memo {
 namespace {
@@ -137,19 +140,53 @@ std::uint64_t PageMap::length(std::uint64_t first) const {
   return (state(first) & kStart) != 0 ? length_[first] : 0;
 }
 
-// The first granule at or after `at` with any of `bits`, or `to`; eight granules a step, since runs
-// can be long.
-std::uint64_t PageMap::first_with(std::uint8_t bits, std::uint64_t at, std::uint64_t to) const {
-  while (at < to && at % sizeof(Word) != 0 && (state(at) & bits) == 0) {
-    ++at;
+// The end of the stretch of such granules that begins at `at`: eight granules a step, and 64 known
+// chunks a step. The first granule is of that kind.
+std::uint64_t PageMap::end_of(Kind kind, std::uint64_t at, Walk& walk) const {
+  constexpr std::uint64_t kChunk = FreeChunks::kChunk;
+  const std::uint8_t mask = kind == Kind::kFree ? kUsed : kUsed | kDirty;
+  const std::uint8_t wanted = kind == Kind::kDirty ? kDirty : 0;
+  const std::uint64_t first = at++;
+  const auto go_on = [&](std::uint64_t to) {
+    while (at < to && (state(at) & mask) == wanted) {
+      ++at;
+    }
+    return at == to;
+  };
+  if (!go_on(std::min(round_up(at, sizeof(Word)), walk.to))) {
+    return at;
   }
-  while (at + sizeof(Word) <= to && at % sizeof(Word) == 0 &&
-         (__atomic_load_n(reinterpret_cast<const Word*>(state_ + at), __ATOMIC_ACQUIRE) &
-          (kEveryByte * bits)) == 0) {
+  const std::uint64_t words_end = round_down(walk.to, sizeof(Word));
+  while (at < words_end && walk.steps != 0) {
+    if (at % kChunk == 0 && chunks_.kept()) {
+      at = chunks_.pass(kind, at, words_end, walk.steps);
+    }
+    const std::uint64_t chunk_end = std::min(round_up(at + 1, kChunk), words_end);
+    const std::uint64_t end = at + std::min(chunk_end - at, walk.steps * sizeof(Word));
+    const std::uint64_t before = at;
+    at = end_of_words(kEveryByte * mask, kEveryByte * wanted, at, end);
+    walk.steps -= (at - before) / sizeof(Word);
+    if (at != end) {
+      go_on(at + sizeof(Word));
+      return at;
+    }
+    if (at % kChunk == 0 && at - first >= kChunk && at != before && chunks_.kept()) {
+      chunks_.set(kind, at - kChunk, kChunk);
+    }
+  }
+  if (at == words_end) {
+    go_on(walk.to);
+  }
+  return at;
+}
+
+// The first of the words of [at, end) whose bits under `mask` are not `wanted`; whole words.
+std::uint64_t PageMap::end_of_words(std::uint64_t mask, std::uint64_t wanted, std::uint64_t at,
+                                    std::uint64_t end) const {
+  while (at != end &&
+         (__atomic_load_n(reinterpret_cast<const Word*>(state_ + at), __ATOMIC_ACQUIRE) & mask) ==
+             wanted) {
     at += sizeof(Word);
-  }
-  while (at < to && (state(at) & bits) == 0) {
-    ++at;
   }
   return at;
 }
@@ -160,7 +197,7 @@ PageMap::Run PageMap::next_free(Walk& walk) const {
     const std::uint64_t at = walk.at;
     const std::uint8_t bits = state(at);
     if ((bits & kUsed) == 0) {
-      walk.at = first_with(kUsed, at, walk.to);
+      walk.at = end_of(Kind::kFree, at, walk);
       return {at, walk.at - at};
     }
     walk.at += (bits & kStart) != 0 ? length_[at] : 1;
@@ -177,7 +214,12 @@ PageMap::Run PageMap::best_fit(Walk& walk, std::uint64_t count, std::uint64_t al
     if (start + count > run.first + run.count) {
       continue;
     }
-    const std::uint64_t clean = count - look(start, count).dirty;
+    const Claim claim = look(start, count);
+    walk.steps -= std::min(walk.steps, count / sizeof(Word));
+    if (!claim.granted) {
+      continue;  // a block that is just being released
+    }
+    const std::uint64_t clean = count - claim.dirty;
     const std::uint64_t slack = run.count - count;
     if (clean < best_clean || (clean == best_clean && slack < best_slack)) {
       best = {start, count};
@@ -197,15 +239,13 @@ PageMap::Run PageMap::next_dirty(Walk& walk, std::uint64_t most) const {
     const std::uint64_t at = walk.at;
     const std::uint8_t bits = state(at);
     if (bits == kDirty) {
-      std::uint64_t end = at + 1;
-      while (end < walk.to && end - at < most && state(end) == kDirty) {
-        ++end;
-      }
-      walk.at = end;
-      return {at, end - at};
+      Walk run{at, std::min(walk.to, at + std::min(most, walk.to)), walk.steps};
+      walk.at = end_of(Kind::kDirty, at, run);
+      walk.steps = run.steps;
+      return {at, walk.at - at};
     }
     if (bits == 0) {
-      walk.at = first_with(kUsed | kDirty, at, walk.to);
+      walk.at = end_of(Kind::kClean, at, walk);
     } else {
       walk.at += (bits & kStart) != 0 ? length_[at] : 1;
     }
@@ -215,6 +255,71 @@ PageMap::Run PageMap::next_dirty(Walk& walk, std::uint64_t most) const {
 
 void PageMap::mark_clean(std::uint64_t first, std::uint64_t count) {
   fill(first, count, 0);
+  if (chunks_.kept()) {
+    chunks_.clear(Kind::kDirty, first, count);
+    chunks_.set(Kind::kClean, first, count);
+  }
+}
+
+void PageMap::note_free(std::uint64_t first, std::uint64_t count, bool clean) {
+  if (!chunks_.kept()) {
+    return;
+  }
+  chunks_.set(clean ? Kind::kClean : Kind::kDirty, first, count);
+}
+
+void PageMap::note_claimed(std::uint64_t first, std::uint64_t count) {
+  if (!chunks_.kept()) {
+    return;
+  }
+  chunks_.clear(Kind::kFree, first, count);
+  chunks_.clear(Kind::kClean, first, count);
+  chunks_.clear(Kind::kDirty, first, count);
+}
+
+bool PageMap::valid(std::uint64_t granules, Sums* sums) const {
+  Sums found;
+  for (std::uint64_t at = 0; at < granules;) {
+    const std::uint8_t bits = state(at);
+    if ((bits & kUsed) == 0) {
+      if (bits != 0 && bits != kDirty) {
+        return false;
+      }
+      found.dirty += bits == kDirty ? 1 : 0;
+      ++at;
+      continue;
+    }
+    const std::uint64_t count = length_[at];
+    if (bits != (kUsed | kStart | kDirty) || count == 0 || count > granules - at) {
+      return false;
+    }
+    for (std::uint64_t i = at + 1; i < at + count; ++i) {
+      if (state(i) != (kUsed | kDirty)) {
+        return false;
+      }
+    }
+    found.used += count;
+    at += count;
+  }
+  if (sums != nullptr) {
+    *sums = found;
+  }
+  return chunks_valid(granules);
+}
+
+// What is known of whole chunks holds for each of their granules.
+bool PageMap::chunks_valid(std::uint64_t granules) const {
+  for (std::uint64_t chunk = 0; chunks_.kept() && chunk < granules / FreeChunks::kChunk; ++chunk) {
+    for (std::uint64_t i = 0; i < FreeChunks::kChunk; ++i) {
+      const std::uint8_t bits = state(chunk * FreeChunks::kChunk + i);
+      if ((chunks_.has(Kind::kFree, chunk) && (bits & kUsed) != 0) ||
+          (chunks_.has(Kind::kClean, chunk) && bits != 0) ||
+          (chunks_.has(Kind::kDirty, chunk) && bits != kDirty)) {
+        return false;
+      }
+    }
+  }
+  return true;
 }
 
 }  // namespace memo

@@ -5,11 +5,15 @@
 // block's granules belong to it from a successful claim until its release, whatever plan or thread
 // is wrong.
 //
+// Checked by valid().
+//
 //   granule   0        1        2        3        4
 //   state   [start|used][used][used|  ] [dirty]  [0]      length[0] = 3
 #pragma once
 
 #include <cstdint>
+
+#include "src/serve/free_chunks.h"
 
 namespace memo {
 
@@ -23,8 +27,10 @@ class PageMap {
 
   PageMap() = default;
   // Zeroed arrays with an element for each granule, `state` aligned to 8 bytes, which outlive the
-  // map.
-  PageMap(std::uint8_t* state, std::uint32_t* length) : state_(state), length_(length) {}
+  // map. With `chunks`, walks pass what is free as a whole quickly; whoever claims, extends or
+  // releases then says so by note_claimed() and note_free().
+  PageMap(std::uint8_t* state, std::uint32_t* length, FreeChunks chunks = {})
+      : state_(state), length_(length), chunks_(chunks) {}
 
   // Takes [first, first + count) if all of it is free. Requires 1 <= count < 2^32.
   Claim claim(std::uint64_t first, std::uint64_t count);
@@ -47,8 +53,10 @@ class PageMap {
     std::uint64_t first = 0;
     std::uint64_t count = 0;  // 0: none was found
   };
-  // A walk over [at, to) that looks at no more than `steps` blocks and free runs (or single
-  // granules, where it begins inside of a block); `at` moves on.
+  // A walk over [at, to) of no more than `steps` steps; `at` moves on. A step is a block or free
+  // run (or a single granule, where the walk begins inside of a block), and inside of a free run
+  // and of a place that is looked at, each further word: eight granules, or 64 chunks known to be
+  // free. A run is cut where the steps end.
   struct Walk {
     std::uint64_t at = 0;
     std::uint64_t to = 0;
@@ -81,7 +89,23 @@ class PageMap {
   // as zero.
   void mark_clean(std::uint64_t first, std::uint64_t count);
 
+  // A block is about to be released, and will leave memory that is `clean` or else dirty. Before
+  // the release, any thread.
+  void note_free(std::uint64_t first, std::uint64_t count, bool clean);
+  // Granules were claimed, or a place turned out not to be free. The thread that claims.
+  void note_claimed(std::uint64_t first, std::uint64_t count);
+
+  struct Sums {
+    std::uint64_t used = 0;   // granules
+    std::uint64_t dirty = 0;  // free ones
+  };
+  // True if the first `granules` contradict themselves nowhere: each used granule belongs to one
+  // block of that length, and what is known of chunks holds. Looks at all of them, and tells how
+  // many are used and dirty; no other thread may be at work. For tests.
+  [[nodiscard]] bool valid(std::uint64_t granules, Sums* sums = nullptr) const;
+
  private:
+  using Kind = FreeChunks::Kind;
   static constexpr std::uint8_t kUsed = 1;
   static constexpr std::uint8_t kStart = 2;
   static constexpr std::uint8_t kDirty = 4;
@@ -90,12 +114,15 @@ class PageMap {
   void set_state(std::uint64_t granule, std::uint8_t value);
   [[nodiscard]] Claim look(std::uint64_t first, std::uint64_t count) const;
   [[nodiscard]] std::uint64_t count_dirty(std::uint64_t first, std::uint64_t count) const;
-  [[nodiscard]] std::uint64_t first_with(std::uint8_t bits, std::uint64_t at,
-                                         std::uint64_t to) const;
+  [[nodiscard]] std::uint64_t end_of(Kind kind, std::uint64_t at, Walk& walk) const;
+  [[nodiscard]] std::uint64_t end_of_words(std::uint64_t mask, std::uint64_t wanted,
+                                           std::uint64_t at, std::uint64_t end) const;
+  [[nodiscard]] bool chunks_valid(std::uint64_t granules) const;
   void fill(std::uint64_t first, std::uint64_t count, std::uint8_t value);
 
   std::uint8_t* state_ = nullptr;
   std::uint32_t* length_ = nullptr;
+  FreeChunks chunks_;
 };
 
 }  // namespace memo

@@ -47,9 +47,22 @@ class Pool {
     return space_->owner(space_->granule_of(start));
   }
 
-  // As the arena's; bytes given back.
-  std::uint64_t trim() { return enter() ? leave(arena_.trim()) : 0; }
-  std::uint64_t age() { return enter() ? leave(arena_.age()) : 0; }
+  // As the arena's; bytes given back. For callers of malloc, who tell how much.
+  std::uint64_t trim(std::uint64_t bytes) { return enter() ? leave(arena_.trim(bytes)) : 0; }
+  std::uint64_t age(std::uint64_t bytes) { return enter() ? leave(arena_.age(bytes)) : 0; }
+  // All of it, in portions between which others have the lock: on request, and for a thread that
+  // has the time.
+  std::uint64_t trim() {
+    const std::uint64_t first = trim(kPortion);
+    return first + settle();
+  }
+  std::uint64_t settle() {
+    std::uint64_t sum = 0;
+    for (std::uint64_t done = kPortion; done != 0; sum += done) {
+      done = enter() ? leave(arena_.settle(kPortion)) : 0;
+    }
+    return sum;
+  }
   void allow_slack(std::uint64_t divisor) { arena_.allow_slack(divisor); }
   [[nodiscard]] std::uint64_t live_bytes() const { return arena_.live_bytes(); }
   [[nodiscard]] std::uint64_t peak_bytes() const { return arena_.peak_bytes(); }
@@ -60,8 +73,10 @@ class Pool {
   void let_go() { lock_.unlock(); }
 
  private:
-  // Tries longer than any call but a large purge holds the lock.
+  // Tries longer than any call holds the lock.
   static constexpr int kTries = 256;
+  // Bytes given back at a time; 2 ms.
+  static constexpr std::uint64_t kPortion = 64ULL << 20;
 
   bool enter() {
     for (int i = 0; i < kTries; ++i) {

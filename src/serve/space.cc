@@ -1,36 +1,58 @@
 #include "src/serve/space.h"
 
+#include <algorithm>
+
 #include "src/base/bits.h"
 #include "src/base/os.h"
 
 namespace memo {
 namespace {
 
-// Large enough that system calls do not count, small enough that a limit on data is not met early.
-constexpr std::uint64_t kCommitStep = 64ULL << 20;
+// Large enough that system calls do not count, and small enough that limits and programs that lock
+// all they have do not notice: an eighth of what is used, and a few MiB.
+constexpr std::uint64_t kLeastStep = 4ULL << 20;
+constexpr std::uint64_t kStepShare = 8;
+// Memory that the system refuses to take back as a whole is tried in pieces of so many granules.
+constexpr std::uint64_t kPiece = 64;
 
+// Where each array begins, in bytes; a page lies between any two, and around them all.
 struct RecordLayout {
   std::uint64_t state;   // a byte for each granule
   std::uint64_t length;  // four
   std::uint64_t live;    // eight
   std::uint64_t owner;   // two
+  std::uint64_t chunks;  // three words for 64 chunks
   std::uint64_t end;
 };
 
+std::uint64_t chunk_bytes(std::uint64_t granules) {
+  return FreeChunks::words(granules) * sizeof(std::uint64_t);
+}
+
 RecordLayout layout(std::uint64_t bytes) {
   const std::uint64_t granules = bytes / kGranule;
-  const std::uint64_t page = os::page_size();
-  const std::uint64_t length = round_up(granules, page);
-  const std::uint64_t live = length + round_up(granules * sizeof(std::uint32_t), page);
-  const std::uint64_t owner = live + round_up(granules * sizeof(std::uint64_t), page);
-  return {0, length, live, owner, owner + round_up(granules * sizeof(std::uint16_t), page)};
+  std::uint64_t end = os::page_size();
+  const auto place = [&end](std::uint64_t size) {
+    const std::uint64_t start = end;
+    end = round_up(end + size, os::page_size()) + os::page_size();
+    return start;
+  };
+  RecordLayout at{};
+  at.state = place(granules);
+  at.length = place(granules * sizeof(std::uint32_t));
+  at.live = place(granules * sizeof(std::uint64_t));
+  at.owner = place(granules * sizeof(std::uint16_t));
+  at.chunks = place(chunk_bytes(granules));
+  at.end = end;
+  return at;
 }
 
 // Commits the records of the granules [from, to).
-bool commit_array(char* array, std::uint64_t each, std::uint64_t from, std::uint64_t to) {
+bool commit_array(char* array, std::uint64_t each, std::uint64_t from, std::uint64_t to,
+                  bool lock) {
   const std::uint64_t start = round_down(from * each, os::page_size());
   const std::uint64_t end = round_up(to * each, os::page_size());
-  return os::commit(array + start, end - start);
+  return os::commit(array + start, end - start, lock);
 }
 
 }  // namespace
@@ -50,6 +72,16 @@ void Space::open(char* base, char* records, std::uint64_t bytes) {
   live = LiveTable(reinterpret_cast<std::uint64_t*>(records + at.live));
 }
 
+void Space::know_free_chunks() {
+  const RecordLayout at = layout(bytes_);
+  char* chunks = records_ + at.chunks;
+  if (os::commit(chunks, round_up(chunk_bytes(bytes_ / kGranule), os::page_size()))) {
+    pages = PageMap(reinterpret_cast<std::uint8_t*>(records_ + at.state),
+                    reinterpret_cast<std::uint32_t*>(records_ + at.length),
+                    FreeChunks(reinterpret_cast<std::uint64_t*>(chunks)));
+  }
+}
+
 bool Space::commit(std::uint64_t bytes) {
   const std::uint64_t committed = committed_.load(std::memory_order_relaxed);
   if (bytes + kGranule <= committed) {
@@ -58,20 +90,60 @@ bool Space::commit(std::uint64_t bytes) {
   if (bytes >= bytes_) {
     return false;
   }
-  std::uint64_t target = round_up(bytes + kGranule, kCommitStep);
-  target = target < bytes_ ? target : bytes_;
+  const std::uint64_t page = std::max(kGranule, os::page_size());
+  const os::Locking locking = os::locking(records_);
+  // What a program has locked has memory at once, so it is no more than what is asked for.
+  const std::uint64_t target =
+      !locking.future && !locking.reserved
+          ? round_up(bytes + kGranule + std::max(bytes / kStepShare, kLeastStep), os::kHugePage)
+          : round_up(bytes + kGranule, page);
+  for (std::uint64_t i = 0; locking.reserved && i < neighbours_; ++i) {
+    first_neighbour_[i].unlock();
+  }
+  if (locking.reserved) {
+    unlock();
+  }
+  return commit_until(std::min(target, bytes_), locking.future);
+}
+
+// What was reserved is no part of the memory that the program has locked.
+void Space::unlock() const {
+  const std::uint64_t committed = committed_.load(std::memory_order_relaxed);
+  os::unlock(base_ + committed, bytes_ - committed);
+  os::unlock(records_, record_bytes(bytes_));
+}
+
+// Commits all up to `target`, whole pages; `lock`: in memory from now on.
+bool Space::commit_until(std::uint64_t target, bool lock) {
+  const std::uint64_t committed = committed_.load(std::memory_order_relaxed);
   const RecordLayout at = layout(bytes_);
   const std::uint64_t from = committed / kGranule;
   const std::uint64_t to = target / kGranule;
-  if (!commit_array(records_ + at.state, 1, from, to) ||
-      !commit_array(records_ + at.length, sizeof(std::uint32_t), from, to) ||
-      !commit_array(records_ + at.live, sizeof(std::uint64_t), from, to) ||
-      !commit_array(records_ + at.owner, sizeof(std::uint16_t), from, to) ||
-      !os::commit(base_ + committed, target - committed)) {
+  if (!commit_array(records_ + at.state, 1, from, to, lock) ||
+      !commit_array(records_ + at.length, sizeof(std::uint32_t), from, to, lock) ||
+      !commit_array(records_ + at.live, sizeof(std::uint64_t), from, to, lock) ||
+      !commit_array(records_ + at.owner, sizeof(std::uint16_t), from, to, lock) ||
+      !os::commit(base_ + committed, target - committed, lock)) {
     return false;
   }
   committed_.store(target, std::memory_order_release);
   return true;
+}
+
+std::uint64_t Space::give_back(std::uint64_t first, std::uint64_t count) {
+  if (os::purge(address(first), count * kGranule)) {
+    pages.mark_clean(first, count);
+    return count;
+  }
+  std::uint64_t done = 0;
+  for (const std::uint64_t end = first + count; count > kPiece && first < end; first += kPiece) {
+    const std::uint64_t piece = std::min(kPiece, end - first);
+    if (os::purge(address(first), piece * kGranule)) {
+      pages.mark_clean(first, piece);
+      done += piece;
+    }
+  }
+  return done;
 }
 
 bool Space::plausible(const void* pointer) const {

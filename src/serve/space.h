@@ -5,7 +5,9 @@
 //
 // One range check tells whether a pointer is ours, one shift tells whose. Address space is reserved
 // once, at the first large allocation; memory is committed in steps as it is needed, so that
-// neither a limit on data nor strict overcommit counts more than is used.
+// neither a limit on data nor strict overcommit nor a program that locks its memory counts more
+// than is used. The records of a space lie apart from its blocks, each array between two pages that
+// nobody can read or write.
 #pragma once
 
 #include <atomic>
@@ -23,11 +25,26 @@ class Space {
   // as well).
   void open(char* base, char* records, std::uint64_t bytes);
   static std::uint64_t record_bytes(std::uint64_t bytes);
+  // All spaces of the reservation, this one among them: a program that locks its memory locks what
+  // is reserved for them all. They outlive this.
+  void join(const Space* first, std::uint64_t count) {
+    first_neighbour_ = first;
+    neighbours_ = count;
+  }
 
   // Makes [0, bytes) usable; false where the limit or the system refuses. One granule more than
   // asked is always readable, since kernels read up to 128 bytes past the end of a tensor by design
   // (XNNPACK). Owner only.
   bool commit(std::uint64_t bytes);
+
+  // Gives the memory of free granules back to the system and marks them as clean; where the system
+  // refuses some (pages that the program has locked), those stay. How many were given back. Not
+  // while another thread may claim them.
+  std::uint64_t give_back(std::uint64_t first, std::uint64_t count);
+
+  // The page map notes from now on which chunks are free as a whole. Before the first block; who
+  // claims and releases has to tell it (src/serve/page_map.h).
+  void know_free_chunks();
 
   [[nodiscard]] char* base() const { return base_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
@@ -45,11 +62,16 @@ class Space {
   LiveTable live;
 
  private:
+  bool commit_until(std::uint64_t target, bool lock);
+  void unlock() const;
+
   char* base_ = nullptr;
   char* records_ = nullptr;
   std::uint16_t* owners_ = nullptr;
   std::uint64_t bytes_ = 0;
   std::atomic<std::uint64_t> committed_{0};
+  const Space* first_neighbour_ = nullptr;
+  std::uint64_t neighbours_ = 0;
 };
 
 }  // namespace memo

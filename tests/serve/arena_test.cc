@@ -226,6 +226,7 @@ TEST_CASE("arena: never holds more than its peak, whatever happens", "[serve][pr
         peak = 0;
         REQUIRE(arena.dirty_bytes() == 0);
       }
+      REQUIRE(arena.valid());
       peak = std::max(peak, arena.live_bytes());
       REQUIRE(arena.live_bytes() + arena.dirty_bytes() <= peak);
       if (i % 300 == 0) {
@@ -287,6 +288,7 @@ TEST_CASE("arena: frees of other threads are in the books at the end", "[serve][
     }
     CHECK(wrong == 0);
     CHECK(arena.live_bytes() == 0);
+    CHECK(arena.valid());
     CHECK(fixture.resident() <= arena.dirty_bytes());
     arena.trim();
     CHECK(arena.dirty_bytes() == 0);

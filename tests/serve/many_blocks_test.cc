@@ -81,6 +81,7 @@ TEST_CASE_METHOD(ManyBlocks, "arena: with many blocks neither addresses nor memo
   const std::uint64_t most = (kBlocks + others.size() * 20) * kGranule;
   CHECK(static_cast<std::uint64_t>(highest - space.base()) < most + most / 4);
   CHECK(arena.live_bytes() + arena.dirty_bytes() <= arena.peak_bytes() + 100 * kGranule);
+  CHECK(arena.valid());
 }
 
 }  // namespace

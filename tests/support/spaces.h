@@ -13,17 +13,20 @@
 
 namespace memo::testing {
 
-// A page map without memory behind it.
+// A page map without memory behind it, which knows what chunks are free as a whole.
 class BareMap {
  public:
   explicit BareMap(std::uint64_t granules)
       : states_(granules / 8 + 1),
         lengths_(granules),
-        map(reinterpret_cast<std::uint8_t*>(states_.data()), lengths_.data()) {}
+        chunks_(FreeChunks::words(granules)),
+        map(reinterpret_cast<std::uint8_t*>(states_.data()), lengths_.data(),
+            FreeChunks(chunks_.data())) {}
 
  private:
   std::vector<std::uint64_t> states_;  // words, for their alignment
   std::vector<std::uint32_t> lengths_;
+  std::vector<std::uint64_t> chunks_;
 
  public:
   PageMap map;
@@ -40,11 +43,13 @@ class OwnSpace {
     space.open(base_, records_, bytes);
   }
   ~OwnSpace() {
-    munmap(base_, bytes_);
-    munmap(records_, Space::record_bytes(bytes_));
+    os::unmap(base_, bytes_);
+    os::unmap(records_, Space::record_bytes(bytes_));
   }
   OwnSpace(const OwnSpace&) = delete;
   OwnSpace& operator=(const OwnSpace&) = delete;
+
+  [[nodiscard]] const char* records() const { return records_; }
 
   Space space;
 

@@ -1,0 +1,84 @@
+// Programs that lock all of their memory: they have what they use, and no more. Each way in a
+// process of its own. Without the right to lock so much, nothing is locked.
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "support.h"
+
+enum { kUsed = 24, kRounds = 40, kMostResident = 64, kMostLocked = 400 };
+
+static long status_mib(const char* name) {
+  char line[256];
+  long kib = 0;
+  FILE* file = fopen("/proc/self/status", "r");
+  CHECK(file != NULL);
+  while (fgets(line, sizeof line, file) != NULL)
+    if (strncmp(line, name, strlen(name)) == 0)
+      kib = strtol(line + strlen(name), NULL, 10);
+  fclose(file);
+  return kib >> 10;
+}
+
+// A loop over 3 MiB, long enough to be served.
+static void loop(void) {
+  for (unsigned round = 0; round < kRounds; ++round) {
+    void* blocks[kUsed];
+    for (unsigned i = 0; i < kUsed; ++i) {
+      const size_t size = KIB(64) + KIB(8) * ((i * 5) % kUsed);
+      blocks[i] = malloc(size);
+      CHECK(blocks[i] != NULL);
+      fill(blocks[i], size, i);
+    }
+    for (unsigned i = 0; i < kUsed; ++i) {
+      CHECK(filled(blocks[i], KIB(64) + KIB(8) * ((i * 5) % kUsed), i));
+      free(blocks[i]);
+    }
+  }
+}
+
+// What the loop takes while everything is locked, as `how` says, before the first large block or
+// after it.
+static void locked(int how, int late) {
+  const struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+  setrlimit(RLIMIT_MEMLOCK, &limit);
+  if (late)
+    loop();
+  const long resident = status_mib("VmRSS:");
+  if (mlockall(how) != 0)
+    return;
+  loop();
+  const long grown = status_mib("VmRSS:") - resident;
+  if (grown > kMostResident) {
+    dprintf(STDERR_FILENO, "%ld MiB more\n", grown);
+    _exit(1);
+  }
+  void* more = malloc(MIB(60));
+  CHECK(more != NULL);
+  // Taken after the locking, as far as it lies in none of the memory from before.
+  if ((how & MCL_FUTURE) != 0)
+    CHECK(madvise((char*)more + MIB(50), KIB(64), MADV_DONTNEED) != 0);
+  const long counted = status_mib("VmLck:");
+  if (counted > kMostLocked) {
+    dprintf(STDERR_FILENO, "%ld MiB are locked\n", counted);
+    _exit(1);
+  }
+  free(more);
+}
+
+int main(void) {
+  const int ways[] = {MCL_FUTURE, MCL_CURRENT | MCL_FUTURE, MCL_CURRENT};
+  for (int late = 0; late < 2; ++late)
+    for (unsigned i = 0; i < 3; ++i) {
+      const pid_t child = fork();
+      CHECK(child >= 0);
+      if (child == 0) {
+        locked(ways[i], late);
+        _exit(0);
+      }
+      int status = -1;
+      CHECK(waitpid(child, &status, 0) == child);
+      printf("way %u, %s: %d\n", i, late ? "late" : "early", status);
+    }
+  return 0;
+}

@@ -1,0 +1,157 @@
+// What calls cost, whatever came before them: counted in steps of walks, not in seconds.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "tests/support/arenas.h"
+#include "tests/support/process.h"
+
+namespace memo {
+namespace {
+
+using testing::below;
+using testing::OwnSpace;
+using testing::Random;
+
+constexpr std::uint64_t kMiB = 1ULL << 20;
+constexpr std::uint64_t kGiB = 1ULL << 30;
+
+// The most that arena.h allows a call about so many bytes.
+std::uint64_t bound(std::uint64_t bytes) {
+  const std::uint64_t words = bytes / (8 * kGranule) + 1;
+  return 3 * (Arena::kMostSteps + Arena::kStepsPerWord * (words + 1)) +
+         2 * (Arena::kMostSteps + words + 128);
+}
+
+// An arena of as many addresses as a large machine's; blocks are not touched.
+struct Large {
+  OwnSpace own{64 * kGiB};
+  Arena arena;
+  std::uint64_t most = 0;  // steps of a call
+  Large() { arena.open(&own.space); }
+
+  char* take(std::uint64_t bytes, std::uint64_t alignment = 64) {
+    const std::uint64_t before = arena.steps();
+    const Arena::Block block = arena.allocate(bytes, alignment);
+    const std::uint64_t steps = arena.steps() - before;
+    REQUIRE(block.start != nullptr);
+    REQUIRE(steps <= bound(bytes));
+    most = std::max(most, steps);
+    return static_cast<char*>(block.start);
+  }
+  void give(char* block, bool at_once = false) {
+    const std::uint64_t before = arena.steps();
+    REQUIRE(arena.free(block, at_once));
+    REQUIRE(arena.steps() == before);
+  }
+};
+
+TEST_CASE("arena: after 16 GiB came and went a call looks at no more than before", "[serve]") {
+  const bool at_once = GENERATE(false, true);
+  const bool trimmed = GENERATE(false, true);
+  const bool pinned = GENERATE(false, true);
+  Large large;
+  std::vector<char*> blocks;
+  blocks.reserve(256);
+  for (int i = 0; i < 256; ++i) {
+    blocks.push_back(large.take(64 * kMiB));
+  }
+  char* last = pinned ? large.take(kGranule) : nullptr;
+  for (char* block : blocks) {
+    large.give(block, at_once);
+  }
+  if (trimmed) {
+    large.arena.trim();
+  }
+  large.most = 0;
+  char* const small = large.take(kMiB);
+  CHECK(small == blocks[0]);
+  for (int i = 0; i < 100; ++i) {
+    large.give(large.take(64 * 1024 + static_cast<std::uint64_t>(i) * kGranule));
+  }
+  // A word for each 128 MiB, and what lies beside whole chunks.
+  CHECK(large.most <= 1000);
+  CHECK(large.arena.valid());
+  large.give(small);
+  if (last != nullptr) {
+    large.give(last);
+  }
+}
+
+TEST_CASE("arena: dirty memory is found behind 16 GiB of clean", "[serve]") {
+  Large large;
+  std::vector<char*> blocks;
+  for (int i = 0; i < 256; ++i) {
+    blocks.push_back(large.take(64 * kMiB));
+  }
+  char* const between = large.take(kGranule);
+  char* const loop = large.take(8 * kMiB);
+  for (char* block : blocks) {
+    large.give(block, true);
+  }
+  large.give(loop);
+  CHECK(large.take(8 * kMiB) == loop);
+  large.give(between);
+}
+
+TEST_CASE("arena: among 100,000 holes and a million blocks each call keeps its bound", "[serve]") {
+  Large large;
+  std::vector<char*> blocks;
+  blocks.reserve(1'200'000);
+  for (int i = 0; i < 1'200'000; ++i) {
+    blocks.push_back(large.take(kGranule));
+  }
+  for (std::size_t i = 0; i < blocks.size(); i += 6) {
+    large.give(blocks[i]);
+  }
+  Random random(3);
+  std::vector<char*> others(64, nullptr);
+  for (int i = 0; i < 2000; ++i) {
+    char*& other = others[below(random, others.size())];
+    if (other != nullptr) {
+      large.give(other);
+    }
+    other = large.take((1 + below(random, 600)) * kGranule);
+    if (i % 500 == 0) {
+      const std::uint64_t before = large.arena.steps();
+      large.arena.age(8 * kMiB);
+      REQUIRE(large.arena.steps() - before <= bound(8 * kMiB));
+    }
+  }
+  CHECK(large.arena.valid());
+}
+
+TEST_CASE("arena: gaps of many words are not all looked at", "[serve]") {
+  Large large;
+  std::vector<char*> blocks;
+  for (int i = 0; i < 8000; ++i) {
+    blocks.push_back(large.take(kMiB));
+  }
+  for (std::size_t i = 0; i < blocks.size(); i += 2) {
+    large.give(blocks[i]);
+  }
+  for (int i = 0; i < 100; ++i) {
+    large.take(kMiB - kGranule);
+    large.take(2 * kMiB);
+  }
+  CHECK(large.arena.valid());
+}
+
+TEST_CASE("arena: a trim for a caller gives back what it is told, and the rest later", "[serve]") {
+  testing::ArenaFixture fixture;
+  Arena& arena = fixture.arena;
+  char* const block = fixture.take(100 * kMiB);
+  REQUIRE(arena.free(block));
+  CHECK(arena.trim(16 * kMiB) == 16 * kMiB);
+  CHECK(arena.dirty_bytes() == 84 * kMiB);
+  char* const other = fixture.take(kMiB);
+  CHECK(arena.dirty_bytes() <= 80 * kMiB);
+  CHECK(arena.settle(10 * kMiB) == 10 * kMiB);
+  arena.settle();
+  CHECK(arena.live_bytes() + arena.dirty_bytes() <= arena.peak_bytes());
+  CHECK(arena.free(other));
+  CHECK(arena.valid());
+}
+
+}  // namespace
+}  // namespace memo

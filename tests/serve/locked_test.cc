@@ -1,0 +1,140 @@
+// Memory that the program has locked, and pages round what is ours alone.
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/arenas.h"
+#include "tests/support/process.h"
+
+namespace memo {
+namespace {
+
+using testing::ArenaFixture;
+using testing::OwnSpace;
+
+constexpr std::uint64_t kMiB = 1ULL << 20;
+
+// By the system call: the sanitizers make the functions do nothing.
+bool lock(void* start, std::uint64_t bytes) {
+  return syscall(SYS_mlock, start, bytes) == 0;
+}
+
+TEST_CASE_METHOD(ArenaFixture, "arena: a locked page holds back no other memory", "[serve]") {
+  char* const first = take(kMiB);
+  std::vector<char*> blocks;
+  for (int i = 0; i < 20; ++i) {
+    blocks.push_back(take(kMiB));
+  }
+  const bool whole = GENERATE(false, true);
+  if (!lock(first, whole ? kMiB : kGranule)) {
+    WARN("skipped: no memory can be locked");
+    return;
+  }
+  const bool together = GENERATE(false, true);
+  char* const between = together ? nullptr : blocks[0];
+  CHECK(arena.free(first));
+  for (char* block : blocks) {
+    if (block != between) {
+      CHECK(arena.free(block));
+    }
+  }
+  arena.trim();
+  CHECK(arena.dirty_bytes() <= kMiB);
+  CHECK(arena.valid());
+  CHECK(resident() <= 2 * kMiB);
+  munlock(first, kMiB);
+}
+
+// Kilobytes that a line of the process' own status names.
+std::uint64_t status_kib(const std::string& name) {
+  const std::string all = testing::read_file("/proc/self/status");
+  const std::size_t at = all.find(name);
+  return at == std::string::npos ? 0 : std::stoull(all.substr(at + name.size()));
+}
+
+TEST_CASE("space: a program that locks its memory locks what it uses, not what is reserved",
+          "[serve]") {
+  const int how = GENERATE(MCL_FUTURE, MCL_CURRENT | MCL_FUTURE);
+  const bool before = GENERATE(false, true);
+  const int status = testing::status_of_child([&] {
+    rlimit limit{RLIM_INFINITY, RLIM_INFINITY};
+    setrlimit(RLIMIT_MEMLOCK, &limit);
+    if (before && syscall(SYS_mlockall, how) != 0) {
+      return 0;
+    }
+    OwnSpace own(16ULL << 30);
+    Arena arena;
+    arena.open(&own.space);
+    if (!before && syscall(SYS_mlockall, how) != 0) {
+      return 0;
+    }
+    const std::uint64_t resident = status_kib("VmRSS:");
+    const std::uint64_t locked = status_kib("VmLck:");
+    const Arena::Block block = arena.allocate(3 * kMiB, 64);
+    if (block.start == nullptr) {
+      return 1;
+    }
+    if (status_kib("VmRSS:") > resident + 4096) {
+      return 2;
+    }
+    // What was reserved does not count any more, and the block is locked.
+    const std::uint64_t reserved = !before && (how & MCL_CURRENT) != 0 ? 16ULL << 20 : 0;
+    if (status_kib("VmLck:") + reserved > locked + 8192) {
+      return 3;
+    }
+    return madvise(block.start, 3 * kMiB, MADV_DONTNEED) != 0 ? 0 : 4;
+  });
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+// Whether the page can be read, without a signal where it cannot.
+bool readable(const char* page) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const bool can = write(ends[1], page, 1) == 1;
+  close(ends[0]);
+  close(ends[1]);
+  return can;
+}
+
+TEST_CASE("os: the pages before and behind our own memory cannot be touched", "[base]") {
+  const std::uint64_t page = os::page_size();
+  for (const std::uint64_t pages : {1U, 3U}) {
+    auto* start = static_cast<char*>(os::map(pages * page));
+    REQUIRE(start != nullptr);
+    CHECK_FALSE(readable(start - page));
+    CHECK_FALSE(readable(start - 1));
+    CHECK(readable(start));
+    CHECK(readable(start + pages * page - 1));
+    CHECK_FALSE(readable(start + pages * page));
+    os::unmap(start, pages * page);
+    CHECK_FALSE(readable(start));
+  }
+}
+
+TEST_CASE("space: each of its records lies between pages that cannot be touched", "[serve]") {
+  constexpr std::uint64_t kBytes = 256 * kMiB;
+  OwnSpace own(kBytes);
+  own.space.know_free_chunks();
+  REQUIRE(own.space.commit(kBytes - kGranule));
+  const std::uint64_t page = os::page_size();
+  const std::uint64_t bytes = Space::record_bytes(kBytes);
+  CHECK_FALSE(readable(own.records()));
+  CHECK_FALSE(readable(own.records() + bytes - 1));
+  int arrays = 0;
+  bool before = false;
+  for (std::uint64_t at = 0; at < bytes; at += page) {
+    const bool now = readable(own.records() + at);
+    arrays += now && !before ? 1 : 0;
+    before = now;
+  }
+  CHECK(arrays == 5);  // states, lengths, live blocks, owners, chunks
+  CHECK_FALSE(readable(own.space.base() - 1));
+}
+
+}  // namespace
+}  // namespace memo
