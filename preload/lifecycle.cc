@@ -268,6 +268,7 @@ void after_fork_in_child() {
   Process& process = g_process;
   owner = getpid();
   clock_gettime(CLOCK_REALTIME_COARSE, &started);
+  os::start();
   shim::find_next_allocator();  // before there is a second thread
   // In secure mode (setuid) the environment is an attacker's: the defaults hold.
   if (getauxval(AT_SECURE) == 0) {

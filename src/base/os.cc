@@ -1,6 +1,7 @@
 #include "src/base/os.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -9,9 +10,11 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <string_view>
 
 #include "src/base/bits.h"
 
@@ -42,7 +45,113 @@ std::uint64_t read_clock(clockid_t clock) {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+// A file of /proc, read by lines' beginnings in a small buffer: some threads have small stacks, and
+// the lines of a status can be long.
+class LineReader {
+ public:
+  explicit LineReader(const char* path) : file_(open(path, O_RDONLY | O_CLOEXEC)) {}
+  ~LineReader() {
+    if (file_ >= 0) {
+      close(file_);
+    }
+  }
+  LineReader(const LineReader&) = delete;
+  LineReader& operator=(const LineReader&) = delete;
+
+  // The next line's first bytes, without its end; false after the last.
+  bool next(std::string_view& line) {
+    std::size_t size = 0;
+    bool any = false;
+    for (char byte = 0; get(byte); any = true) {
+      if (byte == '\n') {
+        line = {line_, size};
+        return true;
+      }
+      if (size < sizeof line_) {
+        line_[size++] = byte;
+      }
+    }
+    line = {line_, size};
+    return any;
+  }
+
+ private:
+  bool get(char& byte) {
+    if (at_ == end_) {
+      const ssize_t count = file_ < 0 ? 0 : read(file_, buffer_, sizeof buffer_);
+      at_ = 0;
+      end_ = count > 0 ? static_cast<std::size_t>(count) : 0;
+    }
+    if (at_ == end_) {
+      return false;
+    }
+    byte = buffer_[at_++];
+    return true;
+  }
+
+  const NoCancellation whole_;
+  int file_;
+  std::size_t at_ = 0;
+  std::size_t end_ = 0;
+  char buffer_[1024];
+  char line_[32];
+};
+
+std::uint64_t number_in(std::string_view text) {
+  std::uint64_t number = 0;
+  for (const char byte : text) {
+    if (byte >= '0' && byte <= '9') {
+      number = number * 10 + static_cast<std::uint64_t>(byte - '0');
+    }
+  }
+  return number;
+}
+
+// The filters of the calling thread as one number, never 0; kUnknown where the system does not
+// tell. Kernels before 5.10 tell only whether there is one.
+constexpr std::uint64_t kUnknown = 1;
+std::uint64_t filters() {
+  std::uint64_t found = kUnknown;
+  LineReader status("/proc/thread-self/status");
+  for (std::string_view line; status.next(line);) {
+    if (line.starts_with("Seccomp:")) {
+      found = 2 + number_in(line);
+    } else if (line.starts_with("Seccomp_filters:")) {
+      return found + (number_in(line) << 8);
+    }
+  }
+  return found;
+}
+
+constinit std::atomic<std::uint64_t> filters_at_start{0};  // 0: start() has not been called
+constinit std::atomic<std::uint64_t> memory_at_start{0};
+constinit std::atomic<bool> limited_at_start{false};
+
+// RLIMIT_AS in bytes; UINT64_MAX without a limit.
+std::uint64_t address_limit() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX
+                                                                              : limit.rlim_cur;
+}
+
 }  // namespace
+
+void start() {
+  KeepErrno keep;
+  filters_at_start = filters();
+  memory_at_start = physical_memory();
+  limited_at_start = address_limit() != UINT64_MAX;
+}
+
+bool confined() {
+  KeepErrno keep;
+  std::uint64_t before = filters_at_start.load(std::memory_order_relaxed);
+  const std::uint64_t now = filters();
+  if (before == 0 && filters_at_start.compare_exchange_strong(before, now)) {
+    return false;
+  }
+  return now != before;
+}
 
 std::uint64_t page_size() {
   static constinit std::uint64_t size = 0;
@@ -54,11 +163,14 @@ std::uint64_t page_size() {
 
 std::uint64_t physical_memory() {
   KeepErrno keep;
-  struct sysinfo info{};
-  if (sysinfo(&info) != 0) {
-    return 1ULL << 30;
+  std::uint64_t bytes = memory_at_start.load(std::memory_order_relaxed);
+  if (bytes == 0) {
+    struct sysinfo info{};
+    bytes = sysinfo(&info) == 0 ? static_cast<std::uint64_t>(info.totalram) * info.mem_unit
+                                : std::uint64_t{1} << 30;
+    memory_at_start.store(bytes, std::memory_order_relaxed);
   }
-  return static_cast<std::uint64_t>(info.totalram) * info.mem_unit;
+  return bytes;
 }
 
 std::uint64_t nanoseconds() {
@@ -156,37 +268,39 @@ NoCancellation::~NoCancellation() {
 
 void yield_to_others() {
   KeepErrno keep;
+  if (confined()) {
+    return;
+  }
   const sched_param parameter{};
   sched_setscheduler(0, SCHED_IDLE, &parameter);
 }
 
-// By the system call: the C library's is a place where a thread may be cancelled.
+// By the system call that malloc's locks use as well: a filter may leave no other, and the C
+// library's sleep is a place where a thread may be cancelled.
 void rest() {
   KeepErrno keep;
   const timespec millisecond{0, 1'000'000};
-  syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &millisecond, nullptr);
+  const std::uint32_t nobody_wakes = 0;
+  syscall(SYS_futex, &nobody_wakes, FUTEX_WAIT_PRIVATE, nobody_wakes, &millisecond, nullptr, 0);
 }
 
 std::uint64_t address_space_left() {
   KeepErrno keep;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
-    return UINT64_MAX;
+  if (confined()) {
+    return limited_at_start.load(std::memory_order_relaxed) ? 0 : UINT64_MAX;
   }
-  char text[64];
-  const NoCancellation whole;
-  const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  if (file < 0) {
+  const std::uint64_t limit = address_limit();
+  if (limit == UINT64_MAX) {
+    return limit;
+  }
+  std::string_view sizes;
+  LineReader statm("/proc/self/statm");
+  if (!statm.next(sizes)) {
     return 0;
   }
-  const ssize_t count = read(file, text, sizeof text - 1);
-  close(file);
-  std::uint64_t pages = 0;
-  for (ssize_t i = 0; i < count && text[i] >= '0' && text[i] <= '9'; ++i) {
-    pages = pages * 10 + static_cast<std::uint64_t>(text[i] - '0');
-  }
+  const std::uint64_t pages = number_in(sizes.substr(0, sizes.find(' ')));
   const std::uint64_t used = pages * page_size();
-  return used < limit.rlim_cur ? limit.rlim_cur - used : 0;
+  return used < limit ? limit - used : 0;
 }
 
 }  // namespace memo::os

@@ -9,8 +9,18 @@ namespace memo::os {
 
 constexpr std::uint64_t kHugePage = 2ULL << 20;  // bytes; where pages have 4 KiB
 
+// Notes what later calls must not ask for: physical memory, and the filters of system calls that
+// the process was started under. Once, while the program has not yet taken anything from itself.
+void start();
+
+// True where the calling thread may have lost system calls since start(): a filter (seccomp) was
+// added then, or the system does not tell any more. Such a thread calls only what malloc needs:
+// mmap, munmap, mprotect, madvise and futex. Opens, reads and closes a file: 5 us, for rare
+// decisions (a new thread, a look at what is resident). Any thread.
+[[nodiscard]] bool confined();
+
 std::uint64_t page_size();           // bytes; read from the system once
-std::uint64_t physical_memory();     // bytes
+std::uint64_t physical_memory();     // bytes; read from the system once
 std::uint64_t nanoseconds();         // monotonic clock
 std::uint64_t coarse_nanoseconds();  // the same, a few milliseconds behind and cheaper
 
@@ -58,7 +68,8 @@ class NoCancellation {
   int before_ = 0;
 };
 
-// Bytes of address space that may still be taken under RLIMIT_AS; UINT64_MAX without a limit.
+// Bytes of address space that may still be taken under RLIMIT_AS; UINT64_MAX without a limit. A
+// confined thread goes by what held at start(): 0 where there was a limit.
 std::uint64_t address_space_left();
 
 }  // namespace memo::os

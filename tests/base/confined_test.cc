@@ -1,0 +1,61 @@
+// A thread that has taken system calls from itself is noticed.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <thread>
+
+#include "src/base/os.h"
+#include "tests/support/process.h"
+
+namespace memo {
+namespace {
+
+using testing::status_of_child;
+
+// Adds a filter that allows everything.
+bool add_filter() {
+  sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program{1, all};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST_CASE("os: a filter of system calls that was added is noticed, one from before is not",
+          "[base]") {
+  const int status = status_of_child([] {
+    os::start();
+    if (os::confined()) {
+      return 1;
+    }
+    if (!add_filter()) {
+      return 0;  // the kernel has none
+    }
+    if (!os::confined()) {
+      return 2;
+    }
+    os::start();
+    if (os::confined()) {
+      return 3;
+    }
+    bool other = false;
+    std::thread([&] { other = add_filter() && os::confined(); }).join();
+    return other && !os::confined() ? 0 : 4;
+  });
+  CHECK(status == 0);
+}
+
+TEST_CASE("os: what is asked for at the start is not asked again", "[base]") {
+  os::start();
+  const std::uint64_t bytes = os::physical_memory();
+  errno = EXDEV;
+  CHECK(os::physical_memory() == bytes);
+  CHECK_FALSE(os::confined());
+  os::rest();
+  CHECK(errno == EXDEV);
+}
+
+}  // namespace
+}  // namespace memo
