@@ -1,9 +1,9 @@
 #include "preload/keeper.h"
 
 #include <pthread.h>
+#include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <ctime>
 
 #include "preload/process.h"
 #include "src/base/os.h"
@@ -13,6 +13,11 @@ namespace {
 
 constinit std::atomic<bool> running{false};
 constinit std::atomic<bool> searching{false};
+// A start that the system refused is tried again after 1, 2, 4, ... further occasions.
+constinit std::atomic<std::uint32_t> occasions_to_wait{0};
+constinit std::atomic<std::uint32_t> longest_wait{1};
+constexpr std::uint32_t kLongestWait = 1U << 16;
+constexpr std::uint64_t kSecond = 1'000'000'000;
 // The planners' need, as src/engine has it for a program's own threads.
 constexpr std::size_t kStack = std::size_t{1024} * 1024;
 
@@ -39,14 +44,29 @@ void* search(void*) {
 
 void* keep(void*) {
   const RecursionGuard guard;  // for the thread's whole life: its allocations are the library's own
-  const timespec second{1, 0};
   for (;;) {
     g_process.engine.tick(os::nanoseconds());
-    if (g_process.engine.wants_search() && !searching.exchange(true) && !start(search)) {
+    if (g_process.engine.wants_search() && !searching.exchange(true) &&
+        (os::confined() || !start(search))) {
       searching = false;
     }
-    nanosleep(&second, nullptr);
+    os::rest(kSecond);
   }
+}
+
+// All signals are blocked in the new thread, so that the program's handlers never run on it. Where
+// the program has taken system calls from itself, a new thread could be its end.
+bool start_without_signals() {
+  if (os::confined()) {
+    return false;
+  }
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const bool started = start(keep);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
 }
 
 }  // namespace
@@ -54,19 +74,29 @@ void* keep(void*) {
 void start_keeper(const RecursionGuard&) {
   // Creating a thread takes another of the dynamic linker's locks: not in a callback under the
   // first. A later start of serving will do.
-  if (in_loader() || running.load(std::memory_order_relaxed) || running.exchange(true)) {
+  if (in_loader() || running.load(std::memory_order_relaxed)) {
     return;
   }
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  start(keep);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const std::uint32_t wait = occasions_to_wait.load(std::memory_order_relaxed);
+  if (wait != 0) {
+    occasions_to_wait.store(wait - 1, std::memory_order_relaxed);
+    return;
+  }
+  if (running.exchange(true)) {
+    return;
+  }
+  if (!start_without_signals()) {
+    const std::uint32_t longest = longest_wait.load(std::memory_order_relaxed);
+    occasions_to_wait.store(longest, std::memory_order_relaxed);
+    longest_wait.store(std::min(2 * longest, kLongestWait), std::memory_order_relaxed);
+    running = false;
+  }
 }
 
 void forget_keeper() {
   running = searching = false;
+  occasions_to_wait = 0;
+  longest_wait = 1;
 }
 
 }  // namespace memo

@@ -7,8 +7,9 @@
 
 namespace memo {
 
-// Starts the keeper, unless it runs. All its signals are blocked, so that the program's handlers
-// never run on it. Without it (the system refuses a thread) memory comes back only on request.
+// Starts the keeper, unless it runs. Without it (the system refuses a thread, or a thread is not to
+// be asked for, since the program has confined itself) memory comes back only on request; later
+// calls try again, now and then.
 void start_keeper(const RecursionGuard&);
 
 // In a forked child, where the keeper does not exist.

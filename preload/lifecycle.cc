@@ -10,7 +10,9 @@
 
 #include "preload/keeper.h"
 #include "preload/process.h"
+#include "preload/reporter.h"
 #include "preload/shim.h"
+#include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
 #include "src/io/export.h"
@@ -26,7 +28,6 @@ constinit pthread_key_t thread_key = 0;
 constinit bool have_thread_key = false;
 constinit bool reported = false;
 constinit timespec started = {};
-constinit pid_t owner = 0;  // the process that reports
 
 void take(Snapshot& now) {
   const Engine& engine = g_process.engine;
@@ -73,12 +74,6 @@ void show_large_block() {
   errno = saved;
 }
 
-// False in a child without exec of its own, which stays silent: after fork, and after vfork, where
-// the child runs in its parent's memory until it execs or exits.
-bool is_owner() {
-  return getpid() == owner;
-}
-
 void complain(const char* what, const char* path, const char* variable) {
   Line() << "cannot write the " << what << " to '" << path << "': " << std::strerror(errno)
          << "; set MEMOMALLOC_" << variable << " to another path";
@@ -97,7 +92,7 @@ bool another_wrote(const char* path, const Snapshot& now) {
 
 void write_stats(const RecursionGuard& guard, bool last) {
   const option::Path& file = g_process.options.STATS_FILE;
-  if (file.empty() || !is_owner()) {
+  if (file.empty() || !is_reporter()) {
     return;
   }
   char path[4096];
@@ -173,12 +168,15 @@ void opened(const RecursionGuard& guard) {
 
 void save_plan_file(const RecursionGuard& guard) {
   const option::Path& file = g_process.options.PLAN_FILE;
+  if (file.empty()) {
+    return;
+  }
   SavedPlan plans[PlanStore::kMost];
   std::uint32_t count = 0;
   g_process.engine.for_each_plan([&](const Schedule* schedule, std::uint32_t iteration) {
     plans[count++] = {schedule, iteration};
   });
-  if (file.empty() || count == 0) {
+  if (count == 0) {
     return;
   }
   char path[4096];
@@ -192,7 +190,7 @@ void save_plan_file(const RecursionGuard& guard) {
 }
 
 void report() {
-  if (reported || !is_owner()) {
+  if (reported || !is_reporter()) {
     return;
   }
   reported = true;
@@ -230,11 +228,16 @@ void report() {
 }
 
 void phase_changed(const RecursionGuard& guard) {
+  if (g_process.options.STATS_FILE.empty()) {
+    return;
+  }
+  const NoInterrupts quiet;
   const os::NoCancellation whole;
   write_stats(guard, false);
 }
 
 void trim_next() {
+  const NoInterrupts quiet;
   const os::NoCancellation whole;  // glibc's first call asks for random numbers
   if (g_process.next.malloc_trim != nullptr) {
     g_process.next.malloc_trim(0);
@@ -266,7 +269,6 @@ void after_fork_in_child() {
 [[gnu::constructor]] void start() {
   const RecursionGuard guard;
   Process& process = g_process;
-  owner = getpid();
   clock_gettime(CLOCK_REALTIME_COARSE, &started);
   os::start();
   shim::find_next_allocator();  // before there is a second thread
@@ -277,6 +279,9 @@ void after_fork_in_child() {
   const bool meant = runs_in(process.options.EXE.view());
   reported = !meant;  // others stay silent, whatever is asked for
   const bool on = process.options.DISABLE == 0 && meant;
+  if (meant) {
+    become_reporter();
+  }
   if (on) {
     if (!process.options.TRACE_FILE.empty()) {
       shim::watch_from_the_first_call();
@@ -288,7 +293,8 @@ void after_fork_in_child() {
                                                .new_thread = thread_begins,
                                                .phase_changed = phase_changed,
                                                .opened = opened,
-                                               .keep = start_keeper});
+                                               .keep = start_keeper,
+                                               .forked = forget_keeper});
   }
   const std::uint64_t threshold = on ? process.options.THRESHOLD : UINT64_MAX;
   process.threshold = threshold != 0 ? threshold : 1;

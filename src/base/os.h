@@ -59,11 +59,16 @@ std::uint64_t resident_bytes(const void* start, std::uint64_t bytes);
 // the system refuses.
 void* map(std::uint64_t bytes);
 
-// From now on the calling thread runs only where no other wants the processor. A wish: a sandbox
-// may refuse it. There is no way back for ordinary users.
+// From now on the calling thread leaves the processor to whoever wants it, but for a share of one
+// part in 70: it may hold a lock of the next allocator, and must come to let it go. A wish: a
+// sandbox may refuse it. There is no way back for ordinary users.
 void yield_to_others();
-// The calling thread sleeps for a millisecond.
-void rest();
+// The calling thread sleeps, for a millisecond if not told otherwise.
+void rest(std::uint64_t nanoseconds = 1'000'000);
+
+// Has the memory emptied in each forked child; false where the kernel does not know how (before
+// Linux 4.14). Page multiples.
+bool wipe_on_fork(void* start, std::uint64_t bytes);
 
 // Gives back what reserve() or map() gave.
 void unmap(void* start, std::uint64_t bytes);

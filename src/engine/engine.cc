@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "src/base/bits.h"
+#include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
 #include "src/learn/learn.h"
@@ -24,6 +25,9 @@ constexpr double kSearchSeconds = 5;
 // Plans are read from files and checked with a real stack; a thread with less leaves it to the
 // next.
 constexpr std::uint64_t kLoadStack = 256ULL << 10;
+// A thread that finds no lane asks again after 1, 2, 4, ... and in the end each 256 large calls:
+// looking costs a microsecond, and as much again for each of 64 lanes.
+constexpr std::uint8_t kMostRefusals = 8;
 
 }  // namespace
 
@@ -68,7 +72,12 @@ bool Engine::open_region() {
       spaces_[i].open(base + i * space, records + i * record, space);
       spaces_[i].join(spaces_, lanes + 1);
     }
+    configure_shared();
     shared_->pool.open(spaces_);
+    if (shared_->huge_pages != Choice::kNever) {
+      shared_->pool.use_huge_pages();
+    }
+    mark_.open();
     lanes_possible_ = static_cast<std::uint32_t>(lanes);
     space_shift_ = log2_floor(space);
     base_.store(reinterpret_cast<std::uint64_t>(base), std::memory_order_release);
@@ -81,15 +90,48 @@ bool Engine::open_region() {
   return false;
 }
 
-Lane* Engine::adopt() {
-  const RecursionGuard guard;
-  const StackBounds stack = find_stack_bounds();
-  Lane* lane = take_lane(stack);
-  if (lane == nullptr) {
-    t_state.left = true;
+void Engine::configure_shared() {
+  shared_->slab_limit =
+      options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : os::physical_memory() / 2;
+  shared_->plan_milliseconds = options_->PLAN_TIME;
+  shared_->threshold = options_->THRESHOLD;
+  shared_->verbose = options_->VERBOSE;
+  shared_->huge_pages = options_->HUGEPAGES;
+  shared_->keep_trace = !options_->TRACE_FILE.empty();
+  shared_->keep_sites = shared_->keep_trace || !options_->PLAN_FILE.empty();
+  shared_->planner = options_->PLANNER.value;
+  shared_->trim_next = host_.trim_next;
+  shared_->phase_changed = host_.phase_changed;
+  shared_->keep = host_.keep;
+}
+
+// For a thread without a lane: one, if it is time to ask and there is one.
+Lane* Engine::find_lane() {
+  ThreadState& thread = t_state;
+  if (thread.left || options_ == nullptr) {
     return nullptr;
   }
-  t_state.lane = lane;
+  if (thread.wait != 0) {
+    --thread.wait;
+    return nullptr;
+  }
+  const NoInterrupts whole;
+  return adopt();
+}
+
+Lane* Engine::adopt() {
+  const RecursionGuard guard;
+  ThreadState& thread = t_state;
+  Lane* lane = take_lane();
+  if (lane == nullptr) {
+    thread.wait = static_cast<std::uint16_t>(1U << thread.refusals);
+    thread.refusals = std::min<std::uint8_t>(thread.refusals + 1, kMostRefusals);
+    return nullptr;
+  }
+  const StackBounds stack = find_stack_bounds();
+  lane->follow_thread(stack);
+  thread.refusals = 0;
+  thread.lane = lane;
   if (host_.opened != nullptr && stack.room() >= kLoadStack && !told_.exchange(true)) {
     host_.opened(guard);
   }
@@ -99,34 +141,16 @@ Lane* Engine::adopt() {
   return lane;
 }
 
-// An idle lane of a thread that has ended, the one left last first, or a new one.
-Lane* Engine::take_lane(const StackBounds& stack) {
-  const ScopedLock held(registry_);
-  if (!opened()) {
-    if (refused_ || !open_region()) {
-      refused_ = true;
-      return nullptr;
-    }
-    shared_->slab_limit =
-        options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : os::physical_memory() / 2;
-    shared_->plan_milliseconds = options_->PLAN_TIME;
-    shared_->threshold = options_->THRESHOLD;
-    shared_->verbose = options_->VERBOSE;
-    shared_->huge_pages = options_->HUGEPAGES;
-    if (shared_->huge_pages != Choice::kNever) {
-      shared_->pool.use_huge_pages();
-    }
-    shared_->keep_trace = !options_->TRACE_FILE.empty();
-    shared_->keep_sites = shared_->keep_trace || !options_->PLAN_FILE.empty();
-    shared_->planner = options_->PLANNER.value;
-    shared_->trim_next = host_.trim_next;
-    shared_->phase_changed = host_.phase_changed;
-    shared_->keep = host_.keep;
+// A lane that nobody owns, the one left last first, or a new one.
+Lane* Engine::take_lane() {
+  const WaitLock held(registry_);
+  if (!held || (!opened() && (torn_ || !open_region()))) {
+    return nullptr;
   }
   const std::uint32_t used = shared_->lane_count.load(std::memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {
-    if (lanes_[i].phase() == Phase::kIdle) {
-      lanes_[i].enter(stack);
+    if (lanes_[i].vacant()) {
+      lanes_[i].enter();
       return &lanes_[i];
     }
   }
@@ -135,7 +159,7 @@ Lane* Engine::take_lane(const StackBounds& stack) {
   }
   Lane* lane = new (lanes_ + used) Lane;
   lane->open(shared_, used, spaces_ + 1 + used);
-  lane->enter(stack);
+  lane->enter();
   shared_->lane_count.store(used + 1, std::memory_order_release);
   return lane;
 }
@@ -145,9 +169,12 @@ void* Engine::allocate(const Request& request) {
   if (thread.inside != 0 || request.alignment > kMostAlignment) {
     return nullptr;
   }
+  if (!mark_.here()) [[unlikely]] {
+    notice_fork();
+  }
   Lane* lane = thread.lane;
   if (lane == nullptr) [[unlikely]] {
-    lane = thread.left || options_ == nullptr ? nullptr : adopt();
+    lane = find_lane();
     if (lane == nullptr) {
       return nullptr;
     }
@@ -177,6 +204,9 @@ bool Engine::free(void* pointer) {
   const auto by = mine == nullptr ? kMostLanes : static_cast<std::uint32_t>(mine - lanes_);
   if (space != kPoolSpace) {
     return lanes_[space - 1].free_slab(pointer, by);
+  }
+  if (!mark_.here()) [[unlikely]] {
+    notice_fork();
   }
   const std::uint64_t bytes = size(pointer);
   return bytes != 0 && lanes_[shared_->pool.owner(pointer)].free_pooled(pointer, bytes, by);
@@ -216,6 +246,9 @@ void Engine::iteration() {
 }
 
 void Engine::give_back() {
+  if (!mark_.here()) {
+    notice_fork();
+  }
   for (std::uint32_t i = 0; i < lane_count(); ++i) {
     lanes_[i].give_back();
   }
@@ -289,40 +322,6 @@ void Engine::thread_ended() {
   if (thread.lane != nullptr) {
     thread.lane->leave();
     thread.lane = nullptr;
-  }
-}
-
-// Handlers of libraries that were loaded before this one run while the locks are held: what they
-// allocate is the next allocator's.
-void Engine::before_fork() {
-  ++t_state.inside;
-  registry_.lock();
-  if (shared_ != nullptr) {
-    shared_->store.lock().lock();
-    shared_->pool.hold();
-  }
-}
-
-void Engine::after_fork_in_parent() {
-  if (shared_ != nullptr) {
-    shared_->pool.let_go();
-    shared_->store.lock().unlock();
-  }
-  registry_.unlock();
-  --t_state.inside;
-}
-
-void Engine::after_fork_in_child() {
-  after_fork_in_parent();
-  for (std::uint32_t i = 0; i < lane_count(); ++i) {
-    if (&lanes_[i] == t_state.lane) {
-      lanes_[i].after_fork();
-    } else {
-      lanes_[i].orphan();
-    }
-  }
-  if (opened()) {
-    shared_->pool.trim();
   }
 }
 

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "src/base/fork_mark.h"
+#include "src/base/lock.h"
 #include "src/base/options.h"
 #include "src/base/os.h"
 #include "src/engine/lane.h"
@@ -27,7 +29,8 @@ class Engine {
     void (*opened)(const RecursionGuard&) =
         nullptr;  // there is a lane, and stack enough: add plans, if there are any
     void (*keep)(const RecursionGuard&) =
-        nullptr;  // see to it that tick() is called every second or so
+        nullptr;                 // see to it that tick() is called every second or so
+    void (*forked)() = nullptr;  // this is a child, and no handler of fork() has told so
   };
   // Takes the options; nothing is set up before the first large allocation. Once, before
   // allocate().
@@ -59,15 +62,17 @@ class Engine {
   // there is no room or memory for it.
   bool add_plan(const RecursionGuard& guard, const Schedule* schedule, std::uint32_t iteration);
   // Runs function(schedule, iteration) for each plan, which from then on is kept until the process
-  // ends: for its last report. Waits for a thread that changes the store, though not for ever: a
-  // signal's handler may have interrupted that thread to end the process.
+  // ends: for its last report. Waits for a thread that changes the store, though not for ever, and
+  // not at all if it is the calling one: a signal's handler may end the process.
   template <typename Function>
   void for_each_plan(Function&& function) {
     const auto keep = [&](Plan& plan, std::uint32_t) {
       shared_->store.use(plan);
       function(plan.best(), plan.iteration);
     };
-    for (int i = 0; opened() && !shared_->store.for_each(keep) && i < kPatience; ++i) {
+    for (int i = 0; opened() && !shared_->store.for_each(keep) && i < kPatience &&
+                    !shared_->store.lock().held_by_me();
+         ++i) {
       os::rest();
     }
   }
@@ -83,10 +88,16 @@ class Engine {
   bool trim();
   void thread_ended();
 
-  // Around fork(): the parent holds the registry's lock, so that the child finds it whole.
+  // Around fork(), in a signal's handler too: the parent takes the locks, so that the child finds
+  // whole what they guard. What a frame of the calling thread holds stays as it is: in the child
+  // that frame goes on as well. What others hold for too long the child does without.
   void before_fork();
   void after_fork_in_parent();
   void after_fork_in_child();
+  // From now on children are noticed that no handler tells of. Comes by itself with the first lane.
+  bool mark_process() { return mark_.open(); }
+  // True in a process that has been forked since the engine was configured or marked.
+  [[nodiscard]] bool forked() const { return forked_ || !mark_.here(); }
 
   [[nodiscard]] std::uint32_t lane_count() const {
     return opened() ? shared_->lane_count.load(std::memory_order_acquire) : 0;
@@ -104,9 +115,20 @@ class Engine {
   static constexpr int kPatience = 1000;  // milliseconds
   static constexpr std::uint32_t kPoolSpace = 0;
   [[nodiscard]] std::uint32_t space_of(const void* pointer) const;
+  // The locks that are taken for a fork, as bits of ThreadState::forks.
+  static constexpr std::uint32_t kRegistry = 1;
+  static constexpr std::uint32_t kStore = 2;
+  static constexpr std::uint32_t kPool = 4;
+  static constexpr std::uint32_t kForkBits = 3;
+
+  Lane* find_lane();
   Lane* adopt();
   bool open_region();
-  Lane* take_lane(const StackBounds& stack);
+  void configure_shared();
+  Lane* take_lane();
+  void notice_fork();
+  void release_after_fork(std::uint32_t taken);
+  void live_on(bool interrupted);
 
   std::atomic<std::uint64_t> base_{kNowhere};
   std::atomic<std::uint64_t> bytes_{0};  // of the region
@@ -115,13 +137,15 @@ class Engine {
   std::atomic<std::uint64_t> preheat_{0};  // height of a slab that the first lane will need, bytes
   std::atomic<bool> told_{false};          // the host knows that the engine is open
   bool pool_quiet_ = false;                // the pool was trimmed since the last call
-  bool refused_ = false;                   // the system gave no region
-  Space* spaces_ = nullptr;                // the pool's, then one a lane: its slab's
+  bool torn_ = false;    // a child, in which a thread that does not exist was opening the region
+  bool forked_ = false;  // a child
+  ForkMark mark_;
+  Space* spaces_ = nullptr;  // the pool's, then one a lane: its slab's
   Lane* lanes_ = nullptr;
   Shared* shared_ = nullptr;
   const Options* options_ = nullptr;
   Host host_;
-  SpinLock registry_;
+  Lock registry_;
 };
 
 }  // namespace memo

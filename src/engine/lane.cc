@@ -13,11 +13,6 @@
 namespace memo {
 namespace {
 
-// Allocations that a log holds: 3.7 iterations (the most that the doubling rule asks for) of 17,000
-// calls, three times the largest workload measured (GPT-2 decoding, 6000).
-constexpr std::uint32_t kLogCapacity = 1U << 16;
-constexpr std::uint32_t kTraceCapacity = 1U << 20;
-constexpr std::uint32_t kHistory = 1U << 16;
 // A stream that has filled the log this often without a period is not expected to have one.
 constexpr std::uint32_t kMostRestarts = 4;
 // An arena with this much in use is worth a thread that gives it back.
@@ -56,46 +51,6 @@ const char* name_of(Phase phase) {
   return "idle";
 }
 
-void Lane::open(Shared* shared, std::uint32_t number, Space* slab) {
-  shared_ = shared;
-  number_ = number;
-  slab_space_ = slab;
-}
-
-void Lane::enter(const StackBounds& stack) {
-  stack_ = stack;
-  if (phase() != Phase::kIdle) {
-    return;
-  }
-  if (!recorder_.ready()) {
-    auto* history = static_cast<std::uint32_t*>(os::map(2 * sizeof(std::uint32_t) * kHistory));
-    if (history == nullptr ||
-        !recorder_.prepare(shared_->keep_trace ? kTraceCapacity : kLogCapacity,
-                           shared_->keep_trace)) {
-      set_phase(Phase::kPooling);
-      return;
-    }
-    repeat_.start(history, kHistory);
-    site_repeat_.start(history + kHistory, kHistory);
-  }
-  set_phase(Phase::kLearning);
-}
-
-void Lane::leave() {
-  const ScopedLock held(entered_);
-  if (phase() == Phase::kServing || phase() == Phase::kReady) {
-    drop_plan();
-  }
-  if (!shared_->keep_trace) {
-    recorder_.restart();
-  }
-  follower_ = Follower();
-  mark_count_ = 0;
-  walks_whole_ = false;
-  stack_ = {};
-  set_phase(Phase::kIdle);
-}
-
 void Lane::set_phase(Phase phase) {
   const Phase before = phase_.exchange(phase, std::memory_order_acq_rel);
   if (shared_->verbose >= 1 && before != phase && phase != Phase::kReady) {  // a plan has a line
@@ -126,12 +81,15 @@ void* Lane::allocate(const Request& request) {
   }
   switch (phase()) {
     case Phase::kServing:
-      return shared_->keep_trace ? learn(request, site) : serve(request);
+      return shared_->keep_trace && learns_.load(std::memory_order_relaxed) ? learn(request, site)
+                                                                            : serve(request);
     case Phase::kLearning:
     case Phase::kReady:
       return learn(request, site);
     case Phase::kPooling:
-      if (restarts_ <= kMostRestarts || shared_->keep_trace) {
+      if (learns_.load(std::memory_order_relaxed)
+              ? restarts_ <= kMostRestarts || shared_->keep_trace
+              : learns_again()) {
         return learn(request, site);
       }
       follow_known_plans(request.size);
@@ -273,7 +231,7 @@ void Lane::note_foreign_growth(std::uint64_t bytes) {
 
 bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_lane) {
   Space& space = shared_->pool.space();
-  if (recorder_.ready()) {
+  if (learns_.load(std::memory_order_acquire)) {
     recorder_.free(reinterpret_cast<std::uint64_t>(start), space.live, space.granule_of(start),
                    freeing_lane);
   }
@@ -288,33 +246,11 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
 
 bool Lane::free_slab(void* start, std::uint32_t freeing_lane) {
   const std::uint64_t granule = slab_space_->granule_of(start);
-  if (shared_->keep_trace && recorder_.ready()) {
+  if (shared_->keep_trace && learns_.load(std::memory_order_acquire)) {
     recorder_.free(reinterpret_cast<std::uint64_t>(start), slab_space_->live, granule,
                    freeing_lane);
   }
   return slab_space_->pages.release(granule) != 0;
-}
-
-void Lane::after_fork() {
-  entered_.unlock();  // the keeper, who may have been at work on the lane, does not exist here
-  if (phase() == Phase::kServing || phase() == Phase::kReady) {
-    drop_plan();
-    set_phase(Phase::kLearning);
-  }
-  give_back();
-  follower_.restart();
-  recorder_.restart();
-  counters.reset();
-}
-
-void Lane::orphan() {
-  if (phase() == Phase::kIdle) {
-    // Nobody is left who could let go of it: not the keeper, nor an owner that was just leaving.
-    entered_.unlock();
-    return;
-  }
-  plan_ = nullptr;
-  phase_.store(Phase::kPooling, std::memory_order_release);
 }
 
 }  // namespace memo

@@ -10,10 +10,11 @@
 // While serving, the slab gives the memory, and the arena what does not match; in every other phase
 // the arena. Pooling is learning that has found an order no plan can follow (pools of threads,
 // sizes at random): the arena serves from the concurrent peak that it has learned, and a period is
-// still looked for until the recorder has been full several times. Exactly one thread owns a lane
-// at a time and is the only one to call it, but for free(), which any thread may call. `entered_`
-// keeps out a signal handler's allocation in the middle of another, and maintenance by other
-// threads; nobody waits for it.
+// still looked for until the recorder has been full several times. A lane that has no memory for a
+// recorder pools, follows known plans, and asks again. Exactly one thread owns a lane at a time and
+// is the only one to call it, but for free(), which any thread may call. `entered_` keeps out a
+// signal handler's allocation in the middle of another, and maintenance by other threads; only a
+// thread that ends waits for it.
 #pragma once
 
 #include <atomic>
@@ -22,8 +23,8 @@
 
 #include "src/base/counters.h"
 #include "src/base/guard.h"
+#include "src/base/lock.h"
 #include "src/base/options.h"
-#include "src/base/spin_lock.h"
 #include "src/engine/plan_store.h"
 #include "src/serve/pool.h"
 #include "src/serve/server.h"
@@ -75,9 +76,13 @@ class Lane {
   // Ties the lane to its slab's space and its number. Once, before any other call.
   void open(Shared* shared, std::uint32_t number, Space* slab);
 
-  // The calling thread owns the lane from now on, until leave().
-  void enter(const StackBounds& stack);
+  // Somebody owns the lane from now on, until leave(); the calling thread, once it has told its
+  // stack. Requires vacant().
+  void enter();
+  void follow_thread(const StackBounds& stack) { stack_ = stack; }
   void leave();
+  // True if nobody owns the lane. Under the registry's lock.
+  bool vacant();
   [[nodiscard]] Phase phase() const { return phase_.load(std::memory_order_acquire); }
 
   // A block for the request, or nullptr: the next allocator's. Owner only.
@@ -107,8 +112,9 @@ class Lane {
   // nanoseconds. Any thread.
   bool tick(std::uint64_t now);
   // In a forked child, where only the forking thread lives on: no plan, no slab, learning anew.
-  void after_fork();
-  // In a forked child: the lane's owner does not exist any more. An idle lane may be used again.
+  // False, and it is done at the next call, if the fork has interrupted the lane at work.
+  bool after_fork();
+  // In a forked child: the lane's owner does not exist any more. Its blocks stay where they are.
   void orphan();
 
   [[nodiscard]] const Space& slab_space() const { return *slab_space_; }
@@ -122,6 +128,11 @@ class Lane {
   Counters counters;
 
  private:
+  bool prepare_to_learn();
+  bool learns_again();
+  void look_for_period();
+  void forget_stream();
+  void start_anew();
   void* serve(const Request& request);
   void end_iteration();
   void* learn(const Request& request, std::uint64_t site);
@@ -189,7 +200,7 @@ class Lane {
   Shared* shared_ = nullptr;
   std::uint32_t number_ = 0;
   std::atomic<Phase> phase_{Phase::kIdle};
-  SpinLock entered_;
+  Lock entered_;
   Space* slab_space_ = nullptr;
   std::atomic<std::uint64_t> live_{
       0};  // bytes of the pool's blocks of this lane, in whole granules
@@ -205,11 +216,13 @@ class Lane {
   std::atomic<std::uint64_t> tallest_{0};
   std::atomic<std::uint64_t> bound_{0};
   double plan_seconds_ = 0;
-  std::uint64_t seen_ = 0;         // large allocations at the last tick
-  std::uint64_t quiet_since_ = 0;  // ns
-  std::atomic<bool> awake_{true};  // the keeper has not given memory back since the last call
-  bool refused_ = false;           // there was no memory for the last slab asked for
-  std::uint32_t searched_ = 0;     // calls since a period was last known, or the pool grew by much
+  std::uint64_t seen_ = 0;              // large allocations at the last tick
+  std::uint64_t quiet_since_ = 0;       // ns
+  std::atomic<bool> awake_{true};       // the keeper has not given memory back since the last call
+  bool forked_ = false;                 // a fork has interrupted the lane: it is to start anew
+  std::atomic<bool> abandoned_{false};  // the owner has ended or does not exist, and has not left
+  bool refused_ = false;                // there was no memory for the last slab asked for
+  std::uint32_t searched_ = 0;  // calls since a period was last known, or the pool grew by much
   std::uint64_t searched_peak_ = 0;  // the pool's peak then, bytes
   std::uint32_t same_peak_ = 0;      // calls since the arena's peak last grew
   std::uint64_t last_peak_ = 0;      // bytes
@@ -224,6 +237,10 @@ class Lane {
   Follower follower_;
   bool following_ = false;  // serving, but a call did not match: other plans are followed as well
   Recorder recorder_;
+  std::uint32_t* history_ = nullptr;  // of repeat_ and site_repeat_
+  std::atomic<bool> learns_{false};   // there are a recorder and a history
+  std::uint32_t calls_to_wait_ = 0;   // without them: calls until they are asked for again
+  std::uint32_t longest_wait_ = 1;    // doubles each time
   Repeat repeat_;
   // The stream goes in a loop, as repeat_ says; read by whoever frees.
   std::atomic<bool> looping_{false};

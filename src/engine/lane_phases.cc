@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/bits.h"
+#include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/engine/lane.h"
 #include "src/learn/learn.h"
@@ -104,6 +105,7 @@ Plan* Lane::make_plan(LearnDoor& door, Period* period) {
   if (stack_.room() < kLearnStack) {
     return nullptr;
   }
+  const NoInterrupts whole;
   const RecursionGuard guard;
   const Schedule* schedule = door(guard, recorder_.log(), learn_options(), period);
   if (schedule == nullptr) {
@@ -200,8 +202,8 @@ void Lane::start_serving() {
   shared_->pool.allow_slack(0);
   forget_pooling();
   set_phase(Phase::kServing);
-  const RecursionGuard guard;
   if (shared_->phase_changed != nullptr && stack_.room() >= kReportStack) {
+    const RecursionGuard guard;
     shared_->phase_changed(guard);
   }
 }
@@ -261,7 +263,7 @@ void Lane::diverge() {
   if (served >= Repeat::kConvincing) {
     purge_slab();  // what the new loop needs while it is learned must not come on top
   }
-  set_phase(Phase::kLearning);
+  look_for_period();
   if (shared_->verbose >= 1) {
     Line() << "lane " << number_ << ": the program has changed after " << served
            << " served allocations; learning again";

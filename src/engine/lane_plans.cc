@@ -149,7 +149,8 @@ void Lane::change_shape(std::uint64_t first, std::uint32_t step) {
 // shape that needs no more memory than one before is believed at its first call: a mistake costs
 // some fallbacks.
 void Lane::follow_shape(std::uint64_t size) {
-  if (repeat_.add(size, 0) && repeat_.shift() > shape_.plan()->count) {
+  if (learns_.load(std::memory_order_relaxed) && repeat_.add(size, 0) &&
+      repeat_.shift() > shape_.plan()->count) {
     // The sizes repeat after all, over more calls than the plan's: it was made of a part.
     follower_.distrust(shared_->store.slot_of(plan_), *plan_, true);
     symbolic_ = kMostSymbolic;

@@ -30,9 +30,12 @@ std::uint64_t huge_end(Choice choice, std::uint64_t height) {
 
 }  // namespace
 
-// The first call after memory was given back.
+// The first call after memory was given back, or in a child whose fork has interrupted a call.
 void Lane::wake() {
   awake_.store(true, std::memory_order_relaxed);
+  if (forked_) {
+    start_anew();
+  }
   if (phase() == Phase::kServing) {
     take_memory(*server_.schedule());
   }

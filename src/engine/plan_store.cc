@@ -1,6 +1,7 @@
 #include "src/engine/plan_store.h"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 
 #include "src/learn/learn.h"
@@ -42,14 +43,16 @@ Plan* PlanStore::add(const RecursionGuard&, const Schedule* schedule, std::uint3
   plan->index.build(*schedule, plan->index_memory);
   plan->schedule = schedule;
   plan->iteration = iteration;
-  publish(plan);
-  return plan;
+  return publish(plan) ? plan : nullptr;
 }
 
 // A slot for a new plan, taken from the plan used longest ago if all are full; nullptr if every
 // plan is in use. The slot is nobody else's until publish().
 Plan* PlanStore::take_slot() {
-  const ScopedLock held(lock_);
+  const WaitLock held(lock_);
+  if (!held) {
+    return nullptr;
+  }
   std::uint32_t chosen = kMost;
   for (std::uint32_t slot = 0; slot < kMost; ++slot) {
     const bool idle = plans_[slot].users.load(std::memory_order_acquire) == 0;
@@ -72,12 +75,18 @@ Plan* PlanStore::take_slot() {
   return &plans_[chosen];
 }
 
-void PlanStore::publish(Plan* plan) {
-  const ScopedLock held(lock_);
+// False, and the plan waits in its slot to be replaced, where others hold the store for long.
+bool PlanStore::publish(Plan* plan) {
+  const WaitLock held(lock_);
+  if (!held) {
+    std::atomic_ref(state_[slot_of(plan)]).store(State::kWithdrawn, std::memory_order_release);
+    return false;
+  }
   plan->users = 1;
   plan->used_at = ++clock_;
   state_[slot_of(plan)] = State::kVisible;
   visible_count_.fetch_add(1, std::memory_order_relaxed);
+  return true;
 }
 
 bool PlanStore::has_unsearched() {
@@ -128,12 +137,26 @@ void PlanStore::release(Plan* plan) {
 }
 
 void PlanStore::withdraw(Plan* plan) {
-  const ScopedLock held(lock_);
+  const WaitLock held(lock_);
+  if (!held) {
+    return;
+  }
   State& state = state_[slot_of(plan)];
   if (state == State::kVisible) {
     visible_count_.fetch_sub(1, std::memory_order_relaxed);
   }
   state = State::kWithdrawn;
+}
+
+void PlanStore::after_fork(bool in_use) {
+  if (lock_.held_by_another()) {
+    lock_.forget_owner();
+    visible_count_ = static_cast<std::uint32_t>(
+        std::count(std::begin(state_), std::end(state_), State::kVisible));
+  }
+  for (Plan& plan : plans_) {
+    plan.users = in_use ? plan.users.load() : 0;
+  }
 }
 
 void Follower::restart() {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "src/base/guard.h"
-#include "src/base/spin_lock.h"
+#include "src/base/lock.h"
 #include "src/serve/context_index.h"
 #include "src/serve/schedule.h"
 #include "src/serve/symbolic.h"
@@ -51,8 +51,11 @@ class PlanStore {
   void use(Plan& plan);
   // The caller no longer uses the plan.
   void release(Plan* plan);
-  // Withdraws a plan that was wrong: nobody follows it any more.
+  // Withdraws a plan that was wrong: nobody follows it any more. Where others hold the store for
+  // long, it stays, and is distrusted by whom it has failed.
   void withdraw(Plan* plan);
+  // In a forked child: no other thread has the lock, and none but perhaps the caller uses a plan.
+  void after_fork(bool in_use);
 
   // Runs function(plan, slot) for each visible plan; false if another thread has the store's lock.
   template <typename Function>
@@ -71,7 +74,7 @@ class PlanStore {
     }
     return true;
   }
-  [[nodiscard]] SpinLock& lock() { return lock_; }
+  [[nodiscard]] Lock& lock() { return lock_; }
   [[nodiscard]] std::uint32_t slot_of(const Plan* plan) const {
     return static_cast<std::uint32_t>(plan - plans_);
   }
@@ -79,13 +82,13 @@ class PlanStore {
  private:
   enum class State : std::uint8_t { kEmpty, kBeingMade, kVisible, kWithdrawn };
   Plan* take_slot();
-  void publish(Plan* plan);
+  bool publish(Plan* plan);
 
   Plan plans_[kMost];
   State state_[kMost] = {};
   std::atomic<std::uint32_t> visible_count_{0};
   std::uint64_t clock_ = 0;
-  SpinLock lock_;
+  Lock lock_;
 };
 
 // Follows the plans of the store along a stream that is not being served, until one fits. One

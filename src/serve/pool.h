@@ -2,14 +2,13 @@
 //
 // One pool and not one a thread: what a thread has freed serves the next that asks, so the peak is
 // the process' own. Only learning, pooling and fallbacks come here, so its lock is seldom wanted
-// twice; a caller tries for a moment and then goes to the next allocator, and frees take no lock at
+// twice; a caller waits for a moment and then goes to the next allocator, and frees take no lock at
 // all. Source: PRMalloc, 2.1 (a pool of tensor memory shared by the threads of a data-flow graph).
 #pragma once
 
-#include <sched.h>
 #include <cstdint>
 
-#include "src/base/spin_lock.h"
+#include "src/base/lock.h"
 #include "src/serve/arena.h"
 
 namespace memo {
@@ -41,7 +40,7 @@ class Pool {
     return enter() && leave(arena_.resize(start, bytes));
   }
   // Releases the block that starts at `start`; false if none does. Takes no lock. Any thread.
-  bool free(void* start, bool at_once) { return arena_.free(start, at_once); }
+  bool free(void* start, bool at_once) { return torn_ || arena_.free(start, at_once); }
   // The lane for which the block that starts at `start` was allocated.
   [[nodiscard]] std::uint16_t owner(const void* start) const {
     return space_->owner(space_->granule_of(start));
@@ -69,24 +68,19 @@ class Pool {
   [[nodiscard]] Space& space() const { return *space_; }
 
   // Around fork(): the child must find the books whole.
-  void hold() { lock_.lock(); }
-  void let_go() { lock_.unlock(); }
+  [[nodiscard]] Lock& lock() { return lock_; }
+  // In a forked child: a thread that does not exist there was at work on the books. No block is
+  // given out any more, and what is freed stays where it is.
+  void give_up() {
+    torn_ = true;
+    lock_.forget_owner();
+  }
 
  private:
-  // Tries longer than any call holds the lock.
-  static constexpr int kTries = 256;
   // Bytes given back at a time; 2 ms.
   static constexpr std::uint64_t kPortion = 64ULL << 20;
 
-  bool enter() {
-    for (int i = 0; i < kTries; ++i) {
-      if (lock_.try_lock()) {
-        return true;
-      }
-      sched_yield();
-    }
-    return false;
-  }
+  bool enter() { return !torn_ && lock_.lock_within(Lock::Patience::kCall); }
   template <typename Result>
   Result leave(Result result) {
     lock_.unlock();
@@ -95,7 +89,8 @@ class Pool {
 
   Space* space_ = nullptr;
   Arena arena_;
-  SpinLock lock_;
+  Lock lock_;
+  bool torn_ = false;
 };
 
 }  // namespace memo

@@ -9,15 +9,12 @@
 #include <csignal>
 #include <cstring>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "src/base/bits.h"
 #include "src/base/counters.h"
 #include "src/base/guard.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
-#include "src/base/spin_lock.h"
 #include "tests/support/process.h"
 
 namespace memo {
@@ -113,31 +110,6 @@ TEST_CASE("guard: nests, each thread for itself", "[base]") {
     testing::in_thread([] { CHECK(t_state.inside == 0); });
   }
   CHECK(t_state.inside == 0);
-}
-
-TEST_CASE("lock: keeps threads apart, and can be tried", "[base]") {
-  SpinLock lock;
-  std::uint64_t sum = 0;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&] {
-      for (int j = 0; j < 5000; ++j) {
-        const ScopedLock held(lock);
-        ++sum;
-      }
-    });
-  }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
-  CHECK(sum == 20000);
-  const TryLock first(lock);
-  CHECK(first);
-  {
-    const TryLock second(lock);
-    CHECK_FALSE(second);
-  }
-  CHECK_FALSE(lock.try_lock());  // a failed try does not unlock
 }
 
 TEST_CASE("os: reserved memory is aligned, and usable once committed", "[base]") {

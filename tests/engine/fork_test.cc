@@ -2,6 +2,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <thread>
+#include <utility>
 
 #include "src/engine/engine.h"
 #include "tests/support/engines.h"
@@ -10,8 +11,10 @@
 namespace memo {
 namespace {
 
+using testing::Driver;
 using testing::in_thread;
 using testing::OwnEngine;
+using testing::Program;
 
 constexpr Request kRequest{1ULL << 20, 64, Op::k_malloc, false};
 
@@ -58,6 +61,108 @@ TEST_CASE("fork: a lane that was being tended is whole in the child", "[engine]"
     over = true;
     keeper.join();
     CHECK(stuck == 0);
+  });
+}
+
+// Stands for a handler that forks in the middle of a call of the lane, with fork()'s handlers or
+// without.
+Engine* forking = nullptr;
+bool with_handlers = false;
+pid_t forked_child = -1;
+void fork_in_call() {
+  Engine* engine = std::exchange(forking, nullptr);
+  if (engine == nullptr) {
+    return;
+  }
+  if (with_handlers) {
+    engine->before_fork();
+  }
+  forked_child = fork();
+  if (with_handlers && forked_child == 0) {
+    engine->after_fork_in_child();
+  } else if (with_handlers) {
+    engine->after_fork_in_parent();
+  }
+}
+
+TEST_CASE("fork: in the middle of a call, which goes on in the child as well", "[engine]") {
+  with_handlers = GENERATE(true, false);
+  INFO("with fork()'s handlers " << with_handlers);
+  OwnEngine own({}, {.trim_next = fork_in_call});
+  const Program program = testing::program_of(6);
+  in_thread([&] {
+    forking = &own.engine;
+    Driver driver(own.engine);
+    driver.iterate(program, 20);  // the slab is taken in its course
+    if (forked_child == 0) {
+      alarm(30);
+      const Lane& lane = own.engine.lane(0);
+      testing::iterations_until_serving(driver, program, lane);
+      driver.free_due(UINT64_MAX);
+      _exit(own.engine.forked() && lane.phase() == Phase::kServing && driver.wrong == 0 ? 7 : 1);
+    }
+    driver.free_due(UINT64_MAX);
+    CHECK(driver.wrong == 0);
+    CHECK_FALSE(own.engine.forked());
+    CHECK(own.engine.lane(0).phase() == Phase::kServing);
+    own.engine.thread_ended();
+  });
+  int status = -1;
+  REQUIRE(forking == nullptr);
+  REQUIRE(waitpid(forked_child, &status, 0) == forked_child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 7));
+}
+
+// The child of a bare system call: another thread may have had any lock, which it never lets go.
+int live_without_handlers(Engine& engine, Driver& driver, const testing::Block& before) {
+  alarm(30);
+  const Program program = testing::program_of(7);
+  driver.iterate(program, 3);
+  driver.release(before);
+  int in_new_thread = 1;
+  std::thread([&] {
+    Driver fresh(engine, 1ULL << 50);
+    fresh.iterate(program, 3);
+    fresh.free_due(UINT64_MAX);
+    in_new_thread = fresh.wrong == 0 && engine.lane_count() == 2 ? 0 : 2;
+  }).join();
+  driver.free_due(UINT64_MAX);
+  return driver.wrong == 0 && engine.forked() ? in_new_thread : 3;
+}
+
+TEST_CASE("fork: a child that no handler tells of does without what others held", "[engine]") {
+  OwnEngine own;
+  in_thread([&] {
+    Driver driver(own.engine);
+    const testing::Block before = driver.take(kRequest.size);
+    REQUIRE(before.owned);
+    std::atomic<bool> over{false};
+    std::thread other([&] {
+      Driver busy(own.engine, 1ULL << 40);
+      while (!over) {
+        busy.iterate(testing::program_of(8, 6));
+        own.engine.give_back();
+      }
+      busy.free_due(UINT64_MAX);
+      CHECK(busy.wrong == 0);
+      own.engine.thread_ended();
+    });
+    while (own.engine.lane_count() < 2) {
+      os::rest();
+    }
+    int failed = 0;
+    for (int i = 0; i < 60; ++i) {
+      failed += testing::status_of_child(
+                    [&] { return live_without_handlers(own.engine, driver, before); }) != 0
+                    ? 1
+                    : 0;
+    }
+    CHECK(failed == 0);
+    over = true;
+    other.join();
+    driver.release(before);
+    CHECK(driver.wrong == 0);
+    own.engine.thread_ended();
   });
 }
 

@@ -211,7 +211,8 @@ int live_on_in_child(Engine& engine, Driver& driver, const Block& parents, const
     Driver fresh(engine, 1ULL << 50);
     fresh.iterate(program, 3);
     fresh.free_due(UINT64_MAX);
-    in_new_thread = fresh.wrong == 0 && engine.lane_count() == 3 ? 0 : 4;
+    // In the lane of the thread that does not exist here.
+    in_new_thread = fresh.wrong == 0 && engine.lane_count() == 2 ? 0 : 4;
   }).join();
   return driver.wrong == 0 ? in_new_thread : 5;
 }

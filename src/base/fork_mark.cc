@@ -1,0 +1,31 @@
+#include "src/base/fork_mark.h"
+
+#include "src/base/os.h"
+
+namespace memo {
+
+bool ForkMark::open() {
+  if (mark_.load(std::memory_order_relaxed) != &kAlwaysHere) {
+    return true;
+  }
+  auto* page = static_cast<char*>(os::map(os::page_size()));
+  if (page == nullptr) {
+    return false;
+  }
+  if (!os::wipe_on_fork(page, os::page_size())) {
+    os::unmap(page, os::page_size());
+    return false;
+  }
+  *page = 1;
+  mark_.store(page, std::memory_order_release);
+  return true;
+}
+
+void ForkMark::renew() {
+  const char* mark = mark_.load(std::memory_order_relaxed);
+  if (mark != &kAlwaysHere) {
+    *const_cast<char*>(mark) = 1;
+  }
+}
+
+}  // namespace memo

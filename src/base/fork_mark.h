@@ -1,0 +1,29 @@
+// Tells a process that it is a forked child, also where no handler of fork() ran: after _Fork() and
+// clone() or fork as bare system calls. Hot to ask: one load and one comparison.
+//
+// The mark is a byte in a page that the kernel empties in each child (MADV_WIPEONFORK, Linux 4.14).
+// A child that shares its parent's memory (vfork) is none, and finds the mark. Where the kernel
+// refuses the advice, only handlers tell.
+#pragma once
+
+#include <atomic>
+
+namespace memo {
+
+class ForkMark {
+ public:
+  // Takes the page; false, and nobody is ever told to be a child, where the system refuses it.
+  // Once is enough, any thread.
+  bool open();
+  // False in a forked child, until renew().
+  [[nodiscard]] bool here() const {
+    return *static_cast<const volatile char*>(mark_.load(std::memory_order_relaxed)) != 0;
+  }
+  void renew();
+
+ private:
+  static constexpr char kAlwaysHere = 1;
+  std::atomic<const char*> mark_{&kAlwaysHere};
+};
+
+}  // namespace memo

@@ -1,0 +1,84 @@
+#include "src/base/lock.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <climits>
+#include <ctime>
+
+#include "src/base/os.h"
+
+namespace memo {
+namespace {
+
+// Looks at a lock that is held for a few instructions, before its owner is slept for: 5 us.
+constexpr int kLooks = 100;
+// A sleeper looks by itself as often, ns: an owner that lets go quietly wakes nobody.
+constexpr std::uint64_t kLongestSleep = 1'000'000;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// The kernel compares 32 bits: the word's low half, which has the flags.
+static_assert(std::endian::native == std::endian::little);
+long futex(std::atomic<std::uint64_t>& word, int operation, std::uint32_t value,
+           const timespec* limit) {
+  const int saved = errno;
+  const long result =
+      syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, limit);
+  errno = saved;
+  return result;
+}
+
+}  // namespace
+
+bool Lock::lock_within(Patience patience) {
+  for (int i = 0; i < kLooks; ++i) {
+    if (owner() == 0 && try_lock()) {
+      return true;
+    }
+    if (held_by_me()) {
+      return false;
+    }
+    relax();
+  }
+  const bool briefly = patience == Patience::kCall;
+  const std::uint64_t given_up = briefly ? kStale | kStaleLong : kStaleLong;
+  const std::uint64_t limit = briefly ? 2'000'000 : 1'000'000'000;
+  const std::uint64_t start = os::nanoseconds();
+  while (!try_lock()) {
+    std::uint64_t word = word_.load(std::memory_order_relaxed);
+    if ((word & given_up) != 0) {
+      return false;
+    }
+    const std::uint64_t waited = os::nanoseconds() - start;
+    const std::uint64_t flag = waited < limit ? kWaited : (briefly ? kStale : kStaleLong);
+    if (word == 0 || !word_.compare_exchange_strong(word, word | flag)) {
+      continue;
+    }
+    if (flag != kWaited) {
+      return false;
+    }
+    sleep(word | flag, std::min(limit - waited, kLongestSleep));
+  }
+  return true;
+}
+
+void Lock::sleep(std::uint64_t word, std::uint64_t nanoseconds) {
+  const timespec limit{0, static_cast<long>(nanoseconds)};
+  futex(word_, FUTEX_WAIT_PRIVATE, static_cast<std::uint32_t>(word), &limit);
+}
+
+void Lock::wake() {
+  futex(word_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr);
+}
+
+}  // namespace memo

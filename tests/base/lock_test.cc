@@ -1,0 +1,186 @@
+// Locks: threads kept apart, no waiting for oneself, an end to waiting for others; and the mark
+// that tells a forked child.
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "src/base/fork_mark.h"
+#include "src/base/interrupts.h"
+#include "src/base/lock.h"
+#include "src/base/os.h"
+#include "tests/support/process.h"
+
+namespace memo {
+namespace {
+
+using testing::in_thread;
+
+constexpr std::uint64_t kMillisecond = 1'000'000;
+
+// Runs `function` while another thread holds the lock.
+template <typename Function>
+void while_another_holds(Lock& lock, Function&& function) {
+  std::atomic<int> stage{0};
+  std::thread holder([&] {
+    while (!lock.try_lock()) {
+    }
+    stage = 1;
+    while (stage == 1) {
+      os::rest();
+    }
+    lock.unlock();
+  });
+  while (stage == 0) {
+    os::rest();
+  }
+  function();
+  stage = 2;
+  holder.join();
+}
+
+TEST_CASE("lock: keeps threads apart", "[base]") {
+  Lock lock;
+  std::uint64_t sum = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int j = 0; j < 5000; ++j) {
+        for (bool done = false; !done;) {
+          const WaitLock held(lock, Lock::Patience::kFork);
+          sum += held ? 1U : 0U;
+          done = static_cast<bool>(held);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  CHECK(sum == 20000);
+}
+
+TEST_CASE("lock: can be tried, and a failed try does not unlock", "[base]") {
+  Lock lock;
+  const TryLock first(lock);
+  CHECK(first);
+  {
+    const TryLock second(lock);
+    CHECK_FALSE(second);
+  }
+  CHECK_FALSE(lock.try_lock());
+}
+
+TEST_CASE("lock: who has it already is told at once, however patient", "[base]") {
+  Lock lock;
+  REQUIRE(lock.try_lock());
+  CHECK(lock.held_by_me());
+  CHECK_FALSE(lock.held_by_another());
+  CHECK_FALSE(lock.lock_within(Lock::Patience::kFork));
+  // It was not given up, as after a wait: another still waits for it.
+  std::atomic<bool> got{false};
+  std::thread other([&] { got = lock.lock_within(Lock::Patience::kFork); });
+  os::rest(20 * kMillisecond);
+  CHECK_FALSE(got);
+  lock.unlock();
+  other.join();
+  CHECK(got);
+  CHECK(lock.held_by_another());  // by a thread that has ended
+}
+
+TEST_CASE("lock: another is waited for, but not for ever, and not twice", "[base]") {
+  Lock lock;
+  while_another_holds(lock, [&] {
+    CHECK(lock.held_by_another());
+    const std::uint64_t start = os::nanoseconds();
+    CHECK_FALSE(lock.lock_within(Lock::Patience::kCall));
+    CHECK(os::nanoseconds() - start >= 2 * kMillisecond);
+    // From now on the owner counts as gone for calls, not for forks. 200 waits would take 400 ms.
+    const std::uint64_t again = os::nanoseconds();
+    for (int i = 0; i < 200; ++i) {
+      CHECK_FALSE(lock.lock_within(Lock::Patience::kCall));
+    }
+    CHECK(os::nanoseconds() - again < 400 * kMillisecond);
+    const std::uint64_t fork = os::nanoseconds();
+    CHECK_FALSE(lock.lock_within(Lock::Patience::kFork));
+    CHECK(os::nanoseconds() - fork >= 1000 * kMillisecond);
+    CHECK_FALSE(lock.lock_within(Lock::Patience::kFork));
+  });
+  CHECK(lock.lock_within(Lock::Patience::kCall));  // the owner has come back
+}
+
+TEST_CASE("lock: a quiet unlock is noticed as well", "[base]") {
+  Lock lock;
+  REQUIRE(lock.try_lock());
+  std::atomic<bool> got{false};
+  std::thread other([&] { got = lock.lock_within(Lock::Patience::kFork); });
+  os::rest(5 * kMillisecond);
+  lock.unlock_quietly();
+  other.join();
+  CHECK(got);
+}
+
+TEST_CASE("lock: errno is kept where a lock is waited for", "[base]") {
+  Lock lock;
+  while_another_holds(lock, [&] {
+    errno = 1234;
+    CHECK_FALSE(lock.lock_within(Lock::Patience::kCall));
+    CHECK(errno == 1234);
+  });
+}
+
+TEST_CASE("fork mark: gone in a child that no handler knows of, until it is renewed", "[base]") {
+  ForkMark mark;
+  CHECK(mark.here());
+  REQUIRE(mark.open());
+  REQUIRE(mark.open());
+  CHECK(mark.here());
+  const auto child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+  if (child == 0) {
+    const bool told = !mark.here();
+    mark.renew();
+    syscall(SYS_exit_group, told && mark.here() ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(mark.here());
+}
+
+TEST_CASE("fork mark: stays in a child that shares its parent's memory", "[base]") {
+  static ForkMark mark;
+  REQUIRE(mark.open());
+  const pid_t child = vfork();
+  if (child == 0) {
+    _exit(mark.here() ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+
+int handled = 0;
+
+TEST_CASE("interrupts: kept away for a scope, but those of the thread's own instructions",
+          "[base]") {
+  handled = 0;
+  const auto before = std::signal(SIGUSR2, [](int) { ++handled; });
+  {
+    const NoInterrupts quiet;
+    raise(SIGUSR2);
+    CHECK(handled == 0);
+    sigset_t blocked;
+    REQUIRE(pthread_sigmask(SIG_BLOCK, nullptr, &blocked) == 0);
+    CHECK(sigismember(&blocked, SIGSEGV) == 0);
+  }
+  CHECK(handled == 1);
+  std::signal(SIGUSR2, before);
+}
+
+}  // namespace
+}  // namespace memo

@@ -1,0 +1,236 @@
+// A timer interrupts every path of the allocator: allocation, free, learning, planning, giving back
+// and fork. Its handlers allocate, free and fork in each way that there is. Nothing may hang or be
+// lost; children, too, find their blocks whole, go on and end. Then the same with threads, where
+// handlers free and fork without locks, since glibc's own fork and malloc wait for what they have
+// interrupted there.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <malloc.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+
+#include "support.h"
+
+enum { kBlocks = 12, kKept = 6, kMicroseconds = 300, kTicks = 600, kThreads = 3 };
+
+static pid_t (*fork_bare)(void);  // _Fork, which is glibc's from 2.34 on
+static volatile sig_atomic_t ticks, children;
+static void* volatile kept[kKept];
+
+// Sizes that the next allocator takes from the kernel one by one, so that it keeps no books that an
+// interrupted call could leave half written.
+static size_t large(unsigned i) {
+  return KIB(512) + KIB(32) * ((i * 5u) % 13u);
+}
+
+static void take_and_free(unsigned count, unsigned id) {
+  void* blocks[kBlocks];
+  for (unsigned i = 0; i < count; ++i) {
+    blocks[i] = malloc(large(i));
+    CHECK(blocks[i] != NULL);
+    memset(blocks[i], (int)(id + i), 4096);
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    CHECK(*(unsigned char*)blocks[i] == (unsigned char)(id + i));
+    CHECK(((unsigned char*)blocks[i])[4095] == (unsigned char)(id + i));
+    free(blocks[i]);
+  }
+}
+
+static pid_t fork_somehow(unsigned way) {
+  switch (way % 3) {
+    case 0:
+      return fork();
+    case 1:
+      return fork_bare();
+    default:
+      return (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0L, 0L, 0L, 0L);
+  }
+}
+
+static void end_child(pid_t child) {
+  int status = 0;
+  pid_t ended = -1;
+  while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR) {
+  }
+  CHECK(child > 0 && ended == child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+  ++children;
+}
+
+static void on_tick(int number) {
+  (void)number;
+  const int before = errno;
+  const unsigned tick = (unsigned)ticks++;
+  const unsigned slot = tick % kKept;
+  free(kept[slot]);
+  kept[slot] = malloc(large(tick));
+  CHECK(kept[slot] != NULL);
+  memset(kept[slot], (int)tick, 64);
+  if (tick % 5 == 0) {
+    const pid_t child = fork_somehow(tick / 5);
+    if (child == 0) {
+      alarm(20);
+      CHECK(*(unsigned char*)kept[slot] == (unsigned char)tick);
+      take_and_free(kBlocks, tick);
+      free(kept[slot]);
+      _exit(7);
+    }
+    end_child(child);
+  }
+  errno = before;
+}
+
+static void tick_for(int microseconds) {
+  const struct itimerval timer = {{0, microseconds}, {0, microseconds}};
+  CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
+}
+
+// Loops that are learned, planned and served, and change, so that all of it comes again.
+static void alone(void) {
+  for (unsigned round = 0; ticks < kTicks; ++round) {
+    for (unsigned i = 0; i < 20; ++i)
+      take_and_free(kBlocks - round % 5, i);
+    if (memomalloc_release)
+      memomalloc_release();
+    malloc_trim(0);
+    if (round % 4 == 0) {
+      const pid_t child = fork();
+      if (child == 0) {
+        tick_for(0);
+        alarm(20);
+        take_and_free(kBlocks, round);
+        _exit(7);
+      }
+      end_child(child);
+    }
+  }
+}
+
+// The child that a handler forked goes on where the handler was called: in the interrupted call.
+static volatile sig_atomic_t goes_on;
+static void on_one_tick(int number) {
+  (void)number;
+  const int before = errno;
+  const pid_t child = fork_somehow((unsigned)++ticks);
+  if (child == 0)
+    goes_on = 1;
+  else
+    end_child(child);
+  errno = before;
+}
+
+static void child_returns_into_the_call(void) {
+  const struct itimerval once = {{0, 0}, {0, kMicroseconds}};
+  signal(SIGALRM, on_one_tick);
+  for (unsigned i = 0; i < 120; ++i) {
+    CHECK(setitimer(ITIMER_REAL, &once, NULL) == 0);
+    const sig_atomic_t now = ticks;
+    while (ticks == now && !goes_on) {
+      take_and_free(kBlocks - i % 3, i);
+      if (i % 7 == 0 && memomalloc_release)
+        memomalloc_release();
+    }
+    if (goes_on) {
+      signal(SIGALRM, SIG_DFL);
+      alarm(20);
+      for (int j = 0; j < 8; ++j)
+        take_and_free(kBlocks, i);
+      _exit(7);
+    }
+  }
+}
+
+static volatile int stop;
+static void on_thread_tick(int number) {
+  (void)number;
+  const int before = errno;
+  const unsigned tick = (unsigned)__atomic_fetch_add(&ticks, 1, __ATOMIC_RELAXED);
+  free(__atomic_exchange_n(&kept[tick % kKept], NULL, __ATOMIC_ACQ_REL));
+  if (tick % 8 == 0) {
+    const pid_t child = tick % 16 == 0 ? fork_bare() : fork_somehow(2);
+    if (child == 0)
+      _exit(7);
+    end_child(child);
+  }
+  errno = before;
+}
+
+static void* work(void* argument) {
+  const unsigned id = (unsigned)(size_t)argument;
+  for (unsigned i = 0; !stop; ++i) {
+    take_and_free(kBlocks - i / 16 % 4, id);
+    free(__atomic_exchange_n(&kept[i % kKept], malloc(large(i)), __ATOMIC_ACQ_REL));
+    if (i % 32 == 0 && memomalloc_release)
+      memomalloc_release();
+  }
+  return NULL;
+}
+
+// The main thread forks, with handlers and locks, while the handlers run on the others.
+static void with_threads(void) {
+  pthread_t threads[kThreads];
+  sigset_t alarms;
+  ticks = 0;
+  signal(SIGALRM, on_thread_tick);
+  for (size_t i = 0; i < kThreads; ++i)
+    CHECK(pthread_create(&threads[i], NULL, work, (void*)(i + 1)) == 0);
+  sigemptyset(&alarms);
+  sigaddset(&alarms, SIGALRM);
+  CHECK(pthread_sigmask(SIG_BLOCK, &alarms, NULL) == 0);
+  tick_for(kMicroseconds);
+  while (ticks < kTicks) {
+    const pid_t child = fork();
+    if (child == 0) {
+      signal(SIGALRM, SIG_DFL);
+      CHECK(pthread_sigmask(SIG_UNBLOCK, &alarms, NULL) == 0);
+      alarm(20);
+      for (int i = 0; i < 10; ++i)
+        take_and_free(kBlocks, 3);
+      _exit(7);
+    }
+    end_child(child);
+    take_and_free(kBlocks, 4);
+    usleep(2000);
+  }
+  tick_for(0);
+  stop = 1;
+  for (size_t i = 0; i < kThreads; ++i)
+    CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
+// Ends the process where it hangs; SIGALRM is taken.
+static void end_after(int seconds) {
+  struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGXCPU};
+  const struct itimerspec limit = {{0, 0}, {seconds, 0}};
+  timer_t timer;
+  CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+  CHECK(timer_settime(timer, 0, &limit, NULL) == 0);
+}
+
+int main(void) {
+  if (!on_glibc()) {
+    printf("skipped: another allocator's malloc may not be interrupted by itself\n");
+    return 77;
+  }
+  CHECK(mallopt(M_MMAP_THRESHOLD, (int)KIB(64)) == 1);
+  fork_bare = (pid_t(*)(void))dlsym(RTLD_DEFAULT, "_Fork");
+  if (fork_bare == NULL)
+    fork_bare = fork;
+  end_after(60);
+  signal(SIGALRM, on_tick);
+  tick_for(kMicroseconds);
+  alone();
+  tick_for(0);
+  CHECK(children >= kTicks / 5);
+  printf("handlers that allocate, free and fork ok\n");
+  fflush(stdout);
+  child_returns_into_the_call();
+  printf("children that return into the call ok\n");
+  fflush(stdout);
+  with_threads();
+  printf("with threads ok\n");
+  return 0;
+}

@@ -1,0 +1,111 @@
+// A handler that jumps out of whatever it has interrupted: an allocation, a free, a giving back.
+// What the interrupted call held is lost, but nobody waits for it: neither this thread, nor others,
+// nor a fork, nor the process' end; and the blocks of before are whole.
+#include <malloc.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/time.h>
+
+#include "support.h"
+
+enum { kBlocks = 12, kRounds = 400, kMicroseconds = 200 };
+
+static sigjmp_buf way_out;
+static volatile sig_atomic_t stop;
+
+static size_t large(unsigned i) {
+  return KIB(512) + KIB(32) * ((i * 5u) % 13u);
+}
+
+static void take_and_free(unsigned count, unsigned id) {
+  void* blocks[kBlocks];
+  for (unsigned i = 0; i < count; ++i) {
+    blocks[i] = malloc(large(i));
+    CHECK(blocks[i] != NULL);
+    fill(blocks[i], 4096, id + i);
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    CHECK(filled(blocks[i], 4096, id + i));
+    free(blocks[i]);
+  }
+}
+
+static void jump(int number) {
+  (void)number;
+  siglongjmp(way_out, 1);
+}
+
+static void tick_once(int microseconds) {
+  const struct itimerval once = {{0, 0}, {0, microseconds}};
+  CHECK(setitimer(ITIMER_REAL, &once, NULL) == 0);
+}
+
+static void* work(void* unused) {
+  (void)unused;
+  for (unsigned i = 0; !stop; ++i)
+    take_and_free(kBlocks, i);
+  return NULL;
+}
+
+static void fork_and_work(void) {
+  int status = 0;
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    alarm(20);
+    take_and_free(kBlocks, 1);
+    _exit(7);
+  }
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
+// The blocks that the jump has left behind are lost; only this thread jumps.
+static void jump_out_of_calls(void) {
+  static void* whole[kBlocks];
+  for (unsigned i = 0; i < kBlocks; ++i) {
+    whole[i] = malloc(large(i));
+    fill(whole[i], large(i), i);
+  }
+  signal(SIGALRM, jump);
+  for (volatile unsigned i = 0; i < kRounds; ++i) {
+    if (sigsetjmp(way_out, 1) == 0) {
+      tick_once(kMicroseconds + (int)i % 50);
+      for (unsigned j = 0;; ++j) {
+        take_and_free(kBlocks - i % 3, j);
+        if (j % 8 == 0 && memomalloc_release)
+          memomalloc_release();
+      }
+    }
+    if (i % 40 == 0)
+      fork_and_work();
+  }
+  for (unsigned i = 0; i < kBlocks; ++i) {
+    CHECK(filled(whole[i], large(i), i));
+    free(whole[i]);
+  }
+}
+
+int main(void) {
+  if (!on_glibc()) {
+    printf("skipped: another allocator's malloc may not be jumped out of\n");
+    return 77;
+  }
+  CHECK(mallopt(M_MMAP_THRESHOLD, (int)KIB(64)) == 1);
+  struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGXCPU};
+  const struct itimerspec limit = {{0, 0}, {60, 0}};
+  timer_t timer;
+  CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+  CHECK(timer_settime(timer, 0, &limit, NULL) == 0);
+  jump_out_of_calls();
+  printf("jumps out of calls ok\n");
+  fflush(stdout);
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, work, NULL) == 0);
+  fork_and_work();
+  stop = 1;
+  CHECK(pthread_join(thread, NULL) == 0);
+  printf("others go on ok\n");
+  fflush(stdout);
+  _exit(0);
+}
