@@ -44,6 +44,7 @@ void* large(std::uint64_t size, std::uint64_t alignment, Op op, bool zero) {
   Process& process = g_process;
   if (!process.engine.opened() &&
       process.early.fetch_add(1, std::memory_order_relaxed) < kEarlyCalls) [[unlikely]] {
+    process.engine.passed_on().pass_on(size, &Counters::fallback_early);
     return nullptr;
   }
   const int saved = errno;

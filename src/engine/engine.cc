@@ -118,6 +118,7 @@ Lane* Engine::take_lane(const StackBounds& stack) {
     shared_->keep_trace = !options_->TRACE_FILE.empty();
     shared_->keep_sites = shared_->keep_trace || !options_->PLAN_FILE.empty();
     shared_->planner = options_->PLANNER.value;
+    shared_->passed_on = &passed_on_;
     shared_->trim_next = host_.trim_next;
     shared_->phase_changed = host_.phase_changed;
     shared_->keep = host_.keep;
@@ -141,18 +142,27 @@ Lane* Engine::take_lane(const StackBounds& stack) {
 
 void* Engine::allocate(const Request& request) {
   ThreadState& thread = t_state;
-  if (thread.inside != 0 || request.alignment > kMostAlignment) {
+  if (thread.inside != 0) {
+    return nullptr;
+  }
+  if (request.alignment > kMostAlignment) [[unlikely]] {
+    passed_on_.pass_on(request.size, &Counters::fallback_alignment);
     return nullptr;
   }
   Lane* lane = thread.lane;
   if (lane == nullptr) [[unlikely]] {
     lane = thread.left || options_ == nullptr ? nullptr : adopt();
     if (lane == nullptr) {
+      passed_on_.pass_on(request.size, &Counters::fallback_lane);
       return nullptr;
     }
   }
-  // What no space can hold is refused by the next allocator, and is no part of the stream.
+  // What no space can hold is no part of the stream. What exceeds the machine's memory is refused
+  // by the next allocator, and no allocation.
   if (request.size >> space_shift_ != 0) [[unlikely]] {
+    if (request.size <= os::physical_memory()) {
+      passed_on_.pass_on(request.size, &Counters::fallback_limit);
+    }
     return nullptr;
   }
   return lane->allocate(request);
@@ -200,9 +210,14 @@ bool Engine::resize(void* pointer, std::uint64_t bytes) {
 }
 
 void Engine::note_foreign_growth(std::uint64_t bytes) {
+  if (t_state.inside != 0) {
+    return;
+  }
   Lane* lane = t_state.lane;
-  if (lane != nullptr && t_state.inside == 0) {
+  if (lane != nullptr) {
     lane->note_foreign_growth(bytes);
+  } else {
+    passed_on_.pass_on(bytes, &Counters::fallback_realloc);
   }
 }
 
@@ -311,6 +326,7 @@ void Engine::after_fork_in_parent() {
 
 void Engine::after_fork_in_child() {
   after_fork_in_parent();
+  passed_on_.reset();
   for (std::uint32_t i = 0; i < lane_count(); ++i) {
     if (&lanes_[i] == t_state.lane) {
       lanes_[i].after_fork();

@@ -97,6 +97,9 @@ class Engine {
   [[nodiscard]] std::uint64_t base() const { return base_.load(std::memory_order_relaxed); }
   // A block of the next allocator has grown to `bytes`, which is large, by realloc.
   void note_foreign_growth(std::uint64_t bytes);
+  // Large calls that no lane took, of all threads; the host adds those that it does not ask for.
+  [[nodiscard]] Counters& passed_on() { return passed_on_; }
+  [[nodiscard]] const Counters& passed_on() const { return passed_on_; }
   [[nodiscard]] bool opened() const { return base_.load(std::memory_order_acquire) != kNowhere; }
 
  private:
@@ -121,6 +124,7 @@ class Engine {
   Shared* shared_ = nullptr;
   const Options* options_ = nullptr;
   Host host_;
+  Counters passed_on_;
   SpinLock registry_;
 };
 
