@@ -13,6 +13,15 @@
 
 namespace memo {
 
+// What lies at an address of the engine's region.
+struct Place {
+  const void* start = nullptr;
+  std::uint64_t bytes = 0;  // of the block, in whole granules; 0: there is none
+  bool in_use = false;      // else a block started there last, and is free
+  bool in_slab = false;     // else in the pool
+  std::uint32_t lane = 0;   // whose slab it is, or for whom the pool gave it
+};
+
 class Engine {
  public:
   static constexpr std::uint32_t kMostLanes = 64;
@@ -47,6 +56,15 @@ class Engine {
   bool free(void* pointer);
   // Usable bytes of the block, 0 if none starts at `pointer`.
   [[nodiscard]] std::uint64_t size(const void* pointer) const;
+  // What lies at the pointer, for messages: the block in use that it points into, or the freed one
+  // that started there.
+  [[nodiscard]] Place find(const void* pointer) const;
+  // True if a block of the engine may have been asked for with `bytes`: a size that a sized free
+  // names. A block of a slab may have been made smaller by resize(), down to half of it.
+  [[nodiscard]] bool may_have_size(const void* pointer, std::uint64_t bytes) const;
+  // A block was left larger than the host asked for, since there was no other memory: from now on
+  // no size is too small.
+  void note_left_larger() { left_larger_.store(true, std::memory_order_relaxed); }
   // Changes the size in place where that is possible without waste.
   bool resize(void* pointer, std::uint64_t bytes);
 
@@ -125,6 +143,7 @@ class Engine {
   const Options* options_ = nullptr;
   Host host_;
   Counters passed_on_;
+  std::atomic<bool> left_larger_{false};
   SpinLock registry_;
 };
 

@@ -137,6 +137,24 @@ std::uint64_t PageMap::length(std::uint64_t first) const {
   return (state(first) & kStart) != 0 ? length_[first] : 0;
 }
 
+PageMap::Run PageMap::block_at(std::uint64_t granule) const {
+  constexpr std::uint64_t kMostBack = 1ULL << 20;
+  const std::uint64_t least = granule < kMostBack ? 0 : granule - kMostBack;
+  for (std::uint64_t at = granule; (state(at) & kUsed) != 0; --at) {
+    if ((state(at) & kStart) != 0) {
+      return length_[at] > granule - at ? Run{at, length_[at]} : Run{};
+    }
+    if (at == least) {
+      break;
+    }
+  }
+  return {};
+}
+
+std::uint64_t PageMap::freed_length(std::uint64_t granule) const {
+  return (state(granule) & kUsed) == 0 ? length_[granule] : 0;
+}
+
 // The first granule at or after `at` with any of `bits`, or `to`; eight granules a step, since runs
 // can be long.
 std::uint64_t PageMap::first_with(std::uint8_t bits, std::uint64_t at, std::uint64_t to) const {

@@ -47,6 +47,11 @@ class PageMap {
     std::uint64_t first = 0;
     std::uint64_t count = 0;  // 0: none was found
   };
+  // The block in use that covers `granule`. Looks back over 2^20 granules at most. For messages.
+  [[nodiscard]] Run block_at(std::uint64_t granule) const;
+  // Granules of the free block that started at `granule` last, 0 if the granule is in use or no
+  // block has started there. For messages.
+  [[nodiscard]] std::uint64_t freed_length(std::uint64_t granule) const;
   // A walk over [at, to) that looks at no more than `steps` blocks and free runs (or single
   // granules, where it begins inside of a block); `at` moves on.
   struct Walk {
