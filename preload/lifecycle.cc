@@ -277,6 +277,9 @@ void after_fork_in_child() {
   owner = getpid();
   clock_gettime(CLOCK_REALTIME_COARSE, &started);
   shim::find_next_allocator();  // before there is a second thread
+#ifndef MEMO_NAME               // under other names nothing is exported
+  hide_missing_peers(process.next);
+#endif
   // In secure mode (setuid) the environment is an attacker's: the defaults hold.
   if (getauxval(AT_SECURE) == 0) {
     read_options(environ, process.options);

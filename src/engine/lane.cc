@@ -165,7 +165,7 @@ void* Lane::serve(const Request& request) {
     ++placed_;
     void* start = slab_space_->base() + placement.offset;
     if (request.zero && placement.dirty) {
-      clear(start, request.size);
+      clear(start, round_up(request.size, kGranule));
     }
     return start;
   }
@@ -179,8 +179,9 @@ void* Lane::serve(const Request& request) {
   return pool(request, missed);
 }
 
-// Makes a block of calloc's zero. Where blocks are written in part only, the rest is to cost
-// nothing.
+// Makes a block of calloc's zero, to the end of its granules: other allocators' functions that grow
+// a zeroed block (mi_rezalloc) clear what is behind the usable size. Where blocks are written in
+// part only, the rest is to cost nothing.
 void Lane::clear(void* start, std::uint64_t bytes) {
   if (touched_.mostly() || !os::purge(start, bytes)) {
     std::memset(start, 0, bytes);
@@ -281,7 +282,7 @@ void* Lane::pool(const Request& request, bool missed) {
     shared_->keep(guard);
   }
   if (request.zero && !block.zero) {
-    clear(block.start, request.size);
+    clear(block.start, round_up(request.size, kGranule));
   }
   return block.start;
 }
