@@ -81,9 +81,9 @@ bool is_missing(const Next& next, const char* name) {
 #define MEMO_MISSING_Required(row)
 #define MEMO_MISSING_Optional(row)
 #define MEMO_MISSING_Own(row)
-#define MEMO_MISSING_Peer(row)                               \
-  if (next.row == nullptr && std::strcmp(name, #row) == 0) { \
-    return true;                                             \
+#define MEMO_MISSING_Peer(row)                                                     \
+  if (name[0] == #row[0] && next.row == nullptr && std::strcmp(name, #row) == 0) { \
+    return true;                                                                   \
   }
 #define HOOK(row, kind) MEMO_MISSING_##kind(row)
 #include "preload/hooks.def"

@@ -62,6 +62,10 @@ std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size
            static_cast<Number>(snapshot.served_allocations),
            static_cast<Number>(snapshot.served_bytes),
            static_cast<Number>(snapshot.since_large_bytes));
+#define COUNTER(name, unit, help) \
+  text.add(",\"%s\":%llu", #name, static_cast<Number>(c.name.get()));
+#include "src/base/counters.def"
+#undef COUNTER
   text.add(",\"since_serving\":{\"large_bytes\":%llu,\"served_bytes\":%llu},\"fallback\":{",
            static_cast<Number>(snapshot.since_large_bytes),
            static_cast<Number>(snapshot.served_bytes));
@@ -77,12 +81,7 @@ std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size
 #define COUNTER(name, unit, help) add_reason(#name, c.name.get());
 #include "src/base/counters.def"
 #undef COUNTER
-  text.add("}");
-#define COUNTER(name, unit, help) \
-  text.add(",\"%s\":%llu", #name, static_cast<Number>(c.name.get()));
-#include "src/base/counters.def"
-#undef COUNTER
-  text.add("}\n");
+  text.add("}}\n");
   return text.length();
 }
 

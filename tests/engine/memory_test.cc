@@ -227,6 +227,44 @@ TEST_CASE("engine: what the pool has at hand is served, whatever the plan says",
   });
 }
 
+TEST_CASE("engine: each call is planned, at hand or other", "[engine]") {
+  drive([](Engine& engine, Driver& driver, const Lane& lane) {
+    const Counters& counters = lane.counters;
+    const auto sums = [&] {
+      return counters.planned_allocations.get() + counters.at_hand_allocations.get() +
+                     counters.other_allocations.get() ==
+                 counters.large_allocations.get() &&
+             counters.planned_bytes.get() + counters.at_hand_bytes.get() +
+                     counters.other_bytes.get() ==
+                 counters.large_bytes.get();
+    };
+    const Program program = program_of(19, 60);
+    CHECK(counters.planned_allocations.get() == 0);
+    CHECK(counters.fallback_learning.get() > 0);
+    CHECK(lane.served().large_bytes == 0);
+    testing::iterations_until_serving(driver, program, lane);
+    REQUIRE(lane.phase() == Phase::kServing);
+    driver.iterate(program, 2);
+    CHECK(sums());
+    const std::uint64_t planned = counters.planned_allocations.get();
+    const std::uint64_t at_hand = counters.at_hand_allocations.get();
+    const std::uint64_t other = counters.other_allocations.get();
+    driver.iterate(program, 3);
+    CHECK(counters.planned_allocations.get() == planned + 3 * program.size());
+    driver.iterate({{40'000'000, 1}});  // more than the pool has
+    CHECK(counters.other_allocations.get() == other + 1);
+    driver.iterate(program);
+    driver.iterate({{40'000'000, 1}});
+    CHECK(counters.at_hand_allocations.get() == at_hand + 1);
+    engine.note_foreign_growth(1'000'000);
+    CHECK(counters.other_allocations.get() == other + 2);
+    CHECK(sums());
+    CHECK(lane.served().bytes + counters.other_bytes.get() <= counters.large_bytes.get());
+    CHECK(lane.served().allocations >= 5 * program.size());
+    CHECK(engine.passed_on().large_allocations.get() == 0);
+  });
+}
+
 TEST_CASE("engine: a recorder that is full begins anew, and says so", "[engine]") {
   drive([](Engine& engine, Driver& driver, const Lane& lane) {
     Random random(16);
