@@ -86,10 +86,14 @@ $(O)/%.o: %.cc $(O)/.flags
 $(O)/src/cli/report_assets.o: $(wildcard src/cli/report/*)
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
 
-$(B)/libmemomalloc.so: $(so_obj) preload/exports.map
+# What leaves the library: the rows of hooks.def, and the C API.
+$(O)/exports.map: preload/hooks.def
+	@mkdir -p $(@D)
+	$(Q){ echo '{ global: memomalloc_*;'; sed -n 's/^HOOK(\([A-Za-z_]*\),.*/  \1;/p' $<; echo '  local: *; };'; } > $@
+$(B)/libmemomalloc.so: $(so_obj) $(O)/exports.map
 	$(if $(V),,@echo "  LD   $@")
-	$(Q)$(CXX) -shared -Wl,-soname,libmemomalloc.so.1 -Wl,--version-script=preload/exports.map -Wl,-z,defs -Wl,-z,now \
-	    -Wl,-z,relro -Wl,-z,nodelete -Wl,--exclude-libs,ALL -Wl,--gc-sections -static-libstdc++ -static-libgcc -pthread $(flags_$(MODE)) \
+	$(Q)$(CXX) -shared -Wl,-soname,libmemomalloc.so.1 -Wl,--version-script=$(O)/exports.map -Wl,-z,defs -Wl,-z,now \
+	    -Wl,-z,relro -Wl,-z,separate-code -Wl,-z,max-page-size=65536 -Wl,-z,nodelete -Wl,--exclude-libs,ALL -Wl,--gc-sections -static-libstdc++ -static-libgcc -pthread $(flags_$(MODE)) \
 	    $(so_obj) -o $@
 
 $(B)/memomalloc: $(cli_obj)

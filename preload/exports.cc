@@ -79,12 +79,13 @@ MEMO_EXPORT int MEMO_NAME(malloc_trim)(std::size_t pad) noexcept {
   return shim::malloc_trim(pad);
 }
 
-MEMO_EXPORT void MEMO_NAME(free_sized)(void* pointer, std::size_t) noexcept {
-  MEMO_NAME(free)(pointer);
+MEMO_EXPORT void MEMO_NAME(free_sized)(void* pointer, std::size_t size) noexcept {
+  shim::free_sized(pointer, size);
 }
 
-MEMO_EXPORT void MEMO_NAME(free_aligned_sized)(void* pointer, std::size_t, std::size_t) noexcept {
-  MEMO_NAME(free)(pointer);
+MEMO_EXPORT void MEMO_NAME(free_aligned_sized)(void* pointer, std::size_t alignment,
+                                               std::size_t size) noexcept {
+  shim::free_aligned_sized(pointer, alignment, size);
 }
 
 MEMO_EXPORT void MEMO_NAME(_exit)(int code) {

@@ -31,6 +31,7 @@ constinit timespec started = {};
 
 void take(Snapshot& now) {
   const Engine& engine = g_process.engine;
+  now.counters.add(engine.passed_on());
   auto best = Phase::kIdle;
   const auto rank = [](Phase phase) {
     switch (phase) {
@@ -49,6 +50,10 @@ void take(Snapshot& now) {
   for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
     const Lane& lane = engine.lane(i);
     now.counters.add(lane.counters);
+    const Served served = lane.served();
+    now.served_allocations += served.allocations;
+    now.served_bytes += served.bytes;
+    now.since_large_bytes += served.large_bytes;
     now.slab_bytes += lane.tallest();
     now.lower_bound_bytes += lane.bound();
     now.plan_seconds += lane.plan_seconds();
@@ -84,8 +89,7 @@ void complain(const char* what, const char* path, const char* variable) {
 // Terminals and pipes lose nothing, and are written by many.
 bool another_wrote(const char* path, const Snapshot& now) {
   struct stat written{};
-  return now.counters.served_allocations.get() == 0 && stat(path, &written) == 0 &&
-         S_ISREG(written.st_mode) &&
+  return now.served_allocations == 0 && stat(path, &written) == 0 && S_ISREG(written.st_mode) &&
          (written.st_mtim.tv_sec > started.tv_sec ||
           (written.st_mtim.tv_sec == started.tv_sec && written.st_mtim.tv_nsec > started.tv_nsec));
 }
@@ -209,12 +213,16 @@ void report() {
   if (options.VERBOSE >= 1 && g_process.engine.opened()) {
     Snapshot now;
     take(now);
-    const std::uint64_t large = now.counters.since_large_bytes.get();
-    const std::uint64_t served = now.counters.served_bytes.get();
-    Line() << "exit: " << now.phase << ", " << now.counters.iterations.get() << " iterations, "
-           << (large == 0 ? 0 : served * 100 / large)
-           << " % of large bytes served since serving began, slab " << now.slab_bytes
-           << " of bound " << now.lower_bound_bytes << " bytes, " << served / 4096
+    const Counters& c = now.counters;
+    const std::uint64_t large = c.large_bytes.get();
+    const auto share = [large](const Counter& part) {
+      return large == 0 ? 0 : part.get() * 100 / large;
+    };
+    Line() << "exit: " << now.phase << ", " << c.iterations.get() << " iterations, of " << large
+           << " large bytes " << share(c.planned_bytes) << " % planned in a slab, "
+           << share(c.at_hand_bytes) << " % at hand in the pool, " << share(c.other_bytes)
+           << " % neither, slab " << now.slab_bytes << " of bound " << now.lower_bound_bytes
+           << " bytes, " << (c.planned_bytes.get() + c.at_hand_bytes.get()) / 4096
            << " page faults avoided at most";
     if (now.counters.symbolic_calls.get() != 0) {
       Line() << "plan for changing shapes: " << now.counters.symbolic_calls.get()
@@ -272,6 +280,9 @@ void after_fork_in_child() {
   clock_gettime(CLOCK_REALTIME_COARSE, &started);
   os::start();
   shim::find_next_allocator();  // before there is a second thread
+#ifndef MEMO_NAME               // under other names nothing is exported
+  hide_missing_peers(process.next);
+#endif
   // In secure mode (setuid) the environment is an attacker's: the defaults hold.
   if (getauxval(AT_SECURE) == 0) {
     read_options(environ, process.options);

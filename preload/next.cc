@@ -43,8 +43,27 @@ int find_object(dl_phdr_info* info, std::size_t, void* data) {
 
 }  // namespace
 
+void find_peers(Next& next) {
+  if (__atomic_load_n(&next.peers_known, __ATOMIC_ACQUIRE)) {
+    return;
+  }
+#define MEMO_FIND_Required(name)
+#define MEMO_FIND_Optional(name)
+#define MEMO_FIND_Own(name)
+#define MEMO_FIND_Peer(name) next.name = find<decltype(next.name)>(#name, Kind::Optional);
+#define HOOK(name, kind) MEMO_FIND_##kind(name)
+#include "preload/hooks.def"
+#undef HOOK
+#undef MEMO_FIND_Required
+#undef MEMO_FIND_Optional
+#undef MEMO_FIND_Own
+#undef MEMO_FIND_Peer
+  __atomic_store_n(&next.peers_known, true, __ATOMIC_RELEASE);
+}
+
 void find_next(Next& next) {
   Next found;
+#define MEMO_FIND_Peer(name)
 #define MEMO_FIND_Required(name) found.name = find<decltype(found.name)>(#name, Kind::Required);
 #define MEMO_FIND_Optional(name) found.name = find<decltype(found.name)>(#name, Kind::Optional);
 #define MEMO_FIND_Own(name)
@@ -54,7 +73,13 @@ void find_next(Next& next) {
 #undef MEMO_FIND_Required
 #undef MEMO_FIND_Optional
 #undef MEMO_FIND_Own
+#undef MEMO_FIND_Peer
   found.dl_iterate_phdr(find_object, &found);
+  // The C library has none of the peers' functions, and each look-up in vain costs thousands of
+  // instructions.
+  if (!found.contains(reinterpret_cast<const void*>(found._exit))) {
+    find_peers(found);
+  }
   const auto first = found.malloc;
   found.malloc = nullptr;
   next = found;

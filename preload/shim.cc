@@ -6,8 +6,8 @@
 
 #include "preload/process.h"
 #include "src/base/bits.h"
-#include "src/base/message.h"
 #include "src/base/os.h"
+#include "src/engine/misuse.h"
 
 namespace memo::shim {
 namespace {
@@ -44,6 +44,7 @@ void* large(std::uint64_t size, std::uint64_t alignment, Op op, bool zero) {
   Process& process = g_process;
   if (!process.engine.opened() &&
       process.early.fetch_add(1, std::memory_order_relaxed) < kEarlyCalls) [[unlikely]] {
+    process.engine.passed_on().pass_on(size, &Counters::fallback_early);
     return nullptr;
   }
   const int saved = errno;
@@ -78,9 +79,9 @@ void* page_aligned(std::size_t size, Op op) {
   return block != nullptr ? block : g_process.next.memalign(page, size);
 }
 
-void free_owned(void* pointer) {
-  if (!g_process.engine.free(pointer)) {
-    fail("free(): invalid pointer or double free; valgrind, without this library, tells where");
+void free_owned(void* pointer, const char* function = "free") {
+  if (!g_process.engine.free(pointer)) [[unlikely]] {
+    report_pointer(g_process.engine, function, pointer);
   }
 }
 
@@ -100,7 +101,7 @@ void* move_owned(void* pointer, std::size_t now, std::size_t size) {
 void* realloc_owned(void* pointer, std::size_t size) {
   Engine& engine = g_process.engine;
   if (size == 0) {
-    free_owned(pointer);
+    free_owned(pointer, "realloc");
     return nullptr;
   }
   if (size > kMostBytes) {
@@ -109,7 +110,7 @@ void* realloc_owned(void* pointer, std::size_t size) {
   }
   const std::size_t now = engine.size(pointer);
   if (now == 0) {
-    fail("realloc(): invalid pointer; valgrind, without this library, tells where");
+    report_pointer(engine, "realloc", pointer);
   }
   const int saved = errno;
   if (is_large(size) && engine.resize(pointer, size)) {
@@ -118,6 +119,7 @@ void* realloc_owned(void* pointer, std::size_t size) {
   }
   void* moved = move_owned(pointer, now, size);
   if (moved == nullptr && size <= now) {
+    engine.note_left_larger();
     return pointer;  // too large for its size, but never lost
   }
   return moved;
@@ -264,9 +266,36 @@ std::size_t malloc_usable_size(void* pointer) {
     return Bootstrap::size(pointer);
   }
   if (g_process.engine.owns(pointer)) {
-    return g_process.engine.size(pointer);
+    const std::size_t size = g_process.engine.size(pointer);
+    if (size == 0) [[unlikely]] {
+      report_pointer(g_process.engine, "malloc_usable_size", pointer);
+    }
+    return size;
   }
   return have_next() ? g_process.next.malloc_usable_size(pointer) : 0;
+}
+
+// C++'s sized operator delete does not come here: libstdc++ and libc++ call free from it.
+void free_sized(void* pointer, std::size_t size) {
+  const Engine& engine = g_process.engine;
+  if (engine.owns(pointer)) {
+    if (engine.size(pointer) == 0) [[unlikely]] {
+      report_pointer(engine, "free_sized", pointer);
+    }
+    if (!engine.may_have_size(pointer, size)) [[unlikely]] {
+      report_size(engine, "free_sized", pointer, size);
+    }
+  }
+  free(pointer);
+}
+
+void free_aligned_sized(void* pointer, std::size_t alignment, std::size_t size) {
+  const Engine& engine = g_process.engine;
+  if (engine.owns(pointer) && engine.size(pointer) != 0 && alignment != 0 &&
+      reinterpret_cast<std::uint64_t>(pointer) % alignment != 0) [[unlikely]] {
+    report_alignment(engine, "free_aligned_sized", pointer, alignment);
+  }
+  free_sized(pointer, size);
 }
 
 int malloc_trim(std::size_t pad) {

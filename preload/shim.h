@@ -18,6 +18,9 @@ void* valloc(std::size_t size);
 void* pvalloc(std::size_t size);
 std::size_t malloc_usable_size(void* pointer);
 int malloc_trim(std::size_t pad);
+// Frees of a block whose size, and alignment, the host tells: for our blocks they are checked.
+void free_sized(void* pointer, std::size_t size);
+void free_aligned_sized(void* pointer, std::size_t alignment, std::size_t size);
 
 // Looks the next allocator up, unless that is done or under way.
 void find_next_allocator();

@@ -38,6 +38,17 @@ Line& Line::operator<<(std::uint64_t number) {
   return *this << std::string_view(digits + start, sizeof digits - start);
 }
 
+Line& Line::hex(std::uint64_t number) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  char digits[16];
+  std::size_t start = sizeof digits;
+  do {
+    digits[--start] = kDigits[number % 16];
+    number /= 16;
+  } while (number != 0);
+  return *this << "0x" << std::string_view(digits + start, sizeof digits - start);
+}
+
 Line& Line::fixed(std::uint64_t value, std::uint64_t unit) {
   return *this << value / unit << "." << value % unit * 10 / unit;
 }

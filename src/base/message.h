@@ -18,6 +18,8 @@ class Line {
   Line& operator=(const Line&) = delete;
   Line& operator<<(std::string_view text);
   Line& operator<<(std::uint64_t number);
+  // The number in hexadecimal digits, as addresses are written: 0x7f00.
+  Line& hex(std::uint64_t number);
   // The same with one decimal: fixed(1234, 1000) appends "1.2".
   Line& fixed(std::uint64_t value, std::uint64_t unit);
 

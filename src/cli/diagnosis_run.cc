@@ -88,7 +88,7 @@ Finding examine_learning(const json& statistics, std::int64_t allocations) {
   }
   const std::string none =
       "no period was found in " + std::to_string(allocations) + " large allocations";
-  if (number(statistics, "served_bytes") > 0) {
+  if (number(statistics, "at_hand_bytes") > 0 && number(statistics, "served_bytes") > 0) {
     return {Level::kNote, "learning", none + "; a pool of learned size serves them",
             "that is all that can be done for threads that allocate in no fixed order; a loop of "
             "few calls needs more iterations"};
@@ -100,20 +100,23 @@ Finding examine_learning(const json& statistics, std::int64_t allocations) {
 }
 
 Finding examine_serving(const json& statistics) {
-  const std::int64_t served = number(statistics, "served_bytes");
   const json since = statistics.value("since_serving", json::object());
   const std::int64_t large_since = number(since, "large_bytes");
   const std::int64_t served_since = number(since, "served_bytes");
-  if (served == 0) {
+  if (served_since == 0) {
     return {Level::kFault, "serving", "no block was served; fallbacks: " + reasons(statistics),
             "run more iterations after the learning ones; a fallback `limit` asks for a greater "
             "MEMOMALLOC_SLAB_LIMIT"};
   }
-  const std::string share = percent(served_since, large_since) +
-                            " of the large bytes since serving began (" +
-                            percent(served, number(statistics, "large_bytes")) + " of all)";
+  const std::int64_t large = number(statistics, "large_bytes");
+  const std::string share =
+      "of all large bytes " + percent(number(statistics, "planned_bytes"), large) +
+      " planned in a slab, " + percent(number(statistics, "at_hand_bytes"), large) +
+      " at hand in the pool, " + percent(number(statistics, "other_bytes"), large) +
+      " neither; either one: " + percent(served_since, large_since) + " since serving began";
   if (served_since * 2 < large_since) {
-    return {Level::kNote, "serving", "only " + share + "; fallbacks: " + reasons(statistics),
+    return {Level::kNote, "serving",
+            "less than half: " + share + "; fallbacks: " + reasons(statistics),
             "`size` and `order` mean changing shapes: `memomalloc report` shows them"};
   }
   return {Level::kGood, "serving", share, ""};

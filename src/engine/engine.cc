@@ -100,6 +100,7 @@ void Engine::configure_shared() {
   shared_->keep_trace = !options_->TRACE_FILE.empty();
   shared_->keep_sites = shared_->keep_trace || !options_->PLAN_FILE.empty();
   shared_->planner = options_->PLANNER.value;
+  shared_->passed_on = &passed_on_;
   shared_->trim_next = host_.trim_next;
   shared_->phase_changed = host_.phase_changed;
   shared_->keep = host_.keep;
@@ -166,7 +167,11 @@ Lane* Engine::take_lane() {
 
 void* Engine::allocate(const Request& request) {
   ThreadState& thread = t_state;
-  if (thread.inside != 0 || request.alignment > kMostAlignment) {
+  if (thread.inside != 0) {
+    return nullptr;
+  }
+  if (request.alignment > kMostAlignment) [[unlikely]] {
+    passed_on_.pass_on(request.size, &Counters::fallback_alignment);
     return nullptr;
   }
   if (!mark_.here()) [[unlikely]] {
@@ -176,11 +181,16 @@ void* Engine::allocate(const Request& request) {
   if (lane == nullptr) [[unlikely]] {
     lane = find_lane();
     if (lane == nullptr) {
+      passed_on_.pass_on(request.size, &Counters::fallback_lane);
       return nullptr;
     }
   }
-  // What no space can hold is refused by the next allocator, and is no part of the stream.
+  // What no space can hold is no part of the stream. What exceeds the machine's memory is refused
+  // by the next allocator, and no allocation.
   if (request.size >> space_shift_ != 0) [[unlikely]] {
+    if (request.size <= os::physical_memory()) {
+      passed_on_.pass_on(request.size, &Counters::fallback_limit);
+    }
     return nullptr;
   }
   return lane->allocate(request);
@@ -220,6 +230,38 @@ std::uint64_t Engine::size(const void* pointer) const {
   return spaces_[space].pages.length(spaces_[space].granule_of(pointer)) * kGranule;
 }
 
+Place Engine::find(const void* pointer) const {
+  const std::uint64_t offset =
+      reinterpret_cast<std::uint64_t>(pointer) - base_.load(std::memory_order_relaxed);
+  const auto number = static_cast<std::uint32_t>(offset >> space_shift_);
+  if (number > lane_count()) {
+    return {};
+  }
+  const Space& space = spaces_[number];
+  const std::uint64_t granule = space.granule_of(pointer);
+  if (!space.plausible(space.address(granule))) {
+    return {};
+  }
+  PageMap::Run run = space.pages.block_at(granule);
+  const bool in_use = run.count != 0;
+  if (!in_use) {
+    run = {granule, space.pages.freed_length(granule)};
+  }
+  const std::uint32_t lane = number == kPoolSpace ? space.owner(run.first) : number - 1;
+  return {space.address(run.first), run.count * kGranule, in_use, number != kPoolSpace, lane};
+}
+
+bool Engine::may_have_size(const void* pointer, std::uint64_t bytes) const {
+  const std::uint64_t now = size(pointer);
+  if (left_larger_.load(std::memory_order_relaxed)) {
+    return bytes <= now;
+  }
+  if (space_of(pointer) == kPoolSpace) {
+    return bytes <= now && now - bytes < kGranule;
+  }
+  return bytes <= now && bytes >= now / 2;
+}
+
 bool Engine::resize(void* pointer, std::uint64_t bytes) {
   const std::uint64_t now = size(pointer);
   if (space_of(pointer) == kPoolSpace && t_state.inside == 0) {
@@ -227,13 +269,22 @@ bool Engine::resize(void* pointer, std::uint64_t bytes) {
            lanes_[shared_->pool.owner(pointer)].resized(now, size(pointer));
   }
   // A block of a slab stays where it is while at least half of it is used.
-  return bytes <= now && bytes >= now / 2;
+  const bool stays = bytes <= now && bytes >= now / 2;
+  if (stays && space_of(pointer) == kPoolSpace) {
+    note_left_larger();
+  }
+  return stays;
 }
 
 void Engine::note_foreign_growth(std::uint64_t bytes) {
+  if (t_state.inside != 0) {
+    return;
+  }
   Lane* lane = t_state.lane;
-  if (lane != nullptr && t_state.inside == 0) {
+  if (lane != nullptr) {
     lane->note_foreign_growth(bytes);
+  } else {
+    passed_on_.pass_on(bytes, &Counters::fallback_realloc);
   }
 }
 

@@ -15,6 +15,15 @@
 
 namespace memo {
 
+// What lies at an address of the engine's region.
+struct Place {
+  const void* start = nullptr;
+  std::uint64_t bytes = 0;  // of the block, in whole granules; 0: there is none
+  bool in_use = false;      // else a block started there last, and is free
+  bool in_slab = false;     // else in the pool
+  std::uint32_t lane = 0;   // whose slab it is, or for whom the pool gave it
+};
+
 class Engine {
  public:
   static constexpr std::uint32_t kMostLanes = 64;
@@ -50,6 +59,15 @@ class Engine {
   bool free(void* pointer);
   // Usable bytes of the block, 0 if none starts at `pointer`.
   [[nodiscard]] std::uint64_t size(const void* pointer) const;
+  // What lies at the pointer, for messages: the block in use that it points into, or the freed one
+  // that started there.
+  [[nodiscard]] Place find(const void* pointer) const;
+  // True if a block of the engine may have been asked for with `bytes`: a size that a sized free
+  // names. A block of a slab may have been made smaller by resize(), down to half of it.
+  [[nodiscard]] bool may_have_size(const void* pointer, std::uint64_t bytes) const;
+  // A block was left larger than the host asked for, since there was no other memory: from now on
+  // no size is too small.
+  void note_left_larger() { left_larger_.store(true, std::memory_order_relaxed); }
   // Changes the size in place where that is possible without waste.
   bool resize(void* pointer, std::uint64_t bytes);
 
@@ -108,6 +126,9 @@ class Engine {
   [[nodiscard]] std::uint64_t base() const { return base_.load(std::memory_order_relaxed); }
   // A block of the next allocator has grown to `bytes`, which is large, by realloc.
   void note_foreign_growth(std::uint64_t bytes);
+  // Large calls that no lane took, of all threads; the host adds those that it does not ask for.
+  [[nodiscard]] Counters& passed_on() { return passed_on_; }
+  [[nodiscard]] const Counters& passed_on() const { return passed_on_; }
   [[nodiscard]] bool opened() const { return base_.load(std::memory_order_acquire) != kNowhere; }
 
  private:
@@ -146,6 +167,8 @@ class Engine {
   const Options* options_ = nullptr;
   Host host_;
   Lock registry_;
+  Counters passed_on_;
+  std::atomic<bool> left_larger_{false};
 };
 
 }  // namespace memo

@@ -64,6 +64,7 @@ void Engine::notice_fork() {
 // changed.
 void Engine::live_on(bool interrupted) {
   forked_ = true;
+  passed_on_.reset();
   if (registry_.held_by_another()) {
     registry_.forget_owner();
     torn_ = !opened();

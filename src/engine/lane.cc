@@ -68,16 +68,11 @@ void* Lane::allocate(const Request& request) {
   }
   const TryLock entered(entered_);
   if (!entered) {
-    counters.fallback_busy.add();
+    shared_->passed_on->pass_on(request.size, &Counters::fallback_busy);
     return nullptr;
   }
   if (!awake_.load(std::memory_order_relaxed)) [[unlikely]] {
     wake();
-  }
-  counters.large_allocations.add();
-  counters.large_bytes.add(request.size);
-  if (counters.served_allocations.get() != 0) {
-    counters.since_large_bytes.add(request.size);
   }
   switch (phase()) {
     case Phase::kServing:
@@ -97,6 +92,7 @@ void* Lane::allocate(const Request& request) {
     case Phase::kIdle:
       break;
   }
+  shared_->passed_on->pass_on(request.size, &Counters::fallback_lane);
   return nullptr;
 }
 
@@ -123,37 +119,72 @@ void* Lane::serve(const Request& request) {
     find_shape(request.size, matched);
   }
   if (placement.miss == Miss::kNone) {
-    count_served(request.size);
+    count_planned(request.size);
     ++placed_;
     void* start = slab_space_->base() + placement.offset;
     if (request.zero && placement.dirty) {
-      clear(start, request.size);
+      clear(start, round_up(request.size, kGranule));
     }
     return start;
   }
-  if (phase() == Phase::kServing) {
+  const bool missed = phase() == Phase::kServing;
+  if (missed) {
     fall_back(request, placement.miss);
     if (server_.lost()) {
       diverge();
     }
   }
-  return pool(request);
+  return pool(request, missed);
 }
 
-// Makes a block of calloc's zero. Where blocks are written in part only, the rest is to cost
-// nothing.
+// Makes a block of calloc's zero, to the end of its granules: other allocators' functions that grow
+// a zeroed block (mi_rezalloc) clear what is behind the usable size. Where blocks are written in
+// part only, the rest is to cost nothing.
 void Lane::clear(void* start, std::uint64_t bytes) {
   if (touched_.mostly() || !os::purge(start, bytes)) {
     std::memset(start, 0, bytes);
   }
 }
 
-void Lane::count_served(std::uint64_t bytes) {
-  if (counters.served_allocations.get() == 0) {
-    counters.since_large_bytes.add(bytes);
+// Each call ends in exactly one of these three, in which the large ones are counted too: a handler
+// that jumps out of a call leaves the sums equal.
+void Lane::count_planned(std::uint64_t bytes) {
+  counters.large_allocations.add();
+  counters.large_bytes.add(bytes);
+  counters.planned_allocations.add();
+  counters.planned_bytes.add(bytes);
+}
+
+void Lane::count_at_hand(std::uint64_t bytes) {
+  counters.large_allocations.add();
+  counters.large_bytes.add(bytes);
+  counters.at_hand_allocations.add();
+  counters.at_hand_bytes.add(bytes);
+}
+
+void Lane::count_other(std::uint64_t bytes) {
+  counters.large_allocations.add();
+  counters.large_bytes.add(bytes);
+  counters.other_allocations.add();
+  counters.other_bytes.add(bytes);
+}
+
+void Lane::begin_to_count_served() {
+  served_allocations_before_ =
+      counters.planned_allocations.get() + counters.at_hand_allocations.get();
+  served_bytes_before_ = counters.planned_bytes.get() + counters.at_hand_bytes.get();
+  large_bytes_before_ = counters.large_bytes.get();
+  serves_ = true;
+}
+
+Served Lane::served() const {
+  if (!serves_) {
+    return {};
   }
-  counters.served_allocations.add();
-  counters.served_bytes.add(bytes);
+  return {counters.planned_allocations.get() + counters.at_hand_allocations.get() -
+              served_allocations_before_,
+          counters.planned_bytes.get() + counters.at_hand_bytes.get() - served_bytes_before_,
+          counters.large_bytes.get() - large_bytes_before_};
 }
 
 void Lane::count_fallback(std::uint64_t bytes, Counter& reason) {
@@ -171,12 +202,14 @@ void Lane::fall_back(const Request& request, Miss miss) {
   }
 }
 
-void* Lane::pool(const Request& request) {
+// `missed`: the call is counted as a fallback already.
+void* Lane::pool(const Request& request, bool missed) {
   Pool& pool = shared_->pool;
   const Arena::Block block =
       pool.allocate(request.size, request.alignment, static_cast<std::uint16_t>(number_));
   if (block.start == nullptr) {
     counters.fallback_limit.add();
+    count_other(request.size);
     return nullptr;
   }
   live_.fetch_add(round_up(request.size, kGranule), std::memory_order_relaxed);
@@ -186,14 +219,20 @@ void* Lane::pool(const Request& request) {
     age_pool();
   }
   const Phase now = phase();
-  // From the first served block on: memory at hand costs no page fault, whatever is being learned.
-  if (block.resident && (now == Phase::kPooling || counters.served_allocations.get() != 0)) {
-    count_served(request.size);
+  if (block.resident) {
+    if (now == Phase::kPooling && !serves_) {
+      begin_to_count_served();
+    }
+    count_at_hand(request.size);
+  } else {
+    count_other(request.size);
+    if (now == Phase::kPooling) {
+      count_fallback(request.size, counters.fallback_grown);
+    } else if (!missed) {
+      counters.fallback_learning.add();
+    }
   }
   if (now == Phase::kPooling) {
-    if (!block.resident) {
-      count_fallback(request.size, counters.fallback_grown);
-    }
     judge_pool(request.size, block.resident);
   }
   if (shared_->keep != nullptr && pool.live_bytes() >= kKeptBytes) [[unlikely]] {
@@ -201,7 +240,7 @@ void* Lane::pool(const Request& request) {
     shared_->keep(guard);
   }
   if (request.zero && !block.zero) {
-    clear(block.start, request.size);
+    clear(block.start, round_up(request.size, kGranule));
   }
   return block.start;
 }
@@ -217,15 +256,11 @@ void Lane::judge_pool(std::uint64_t bytes, bool at_hand) {
 }
 
 void Lane::note_foreign_growth(std::uint64_t bytes) {
-  counters.large_allocations.add();
-  counters.large_bytes.add(bytes);
-  if (counters.served_allocations.get() != 0) {
-    counters.since_large_bytes.add(bytes);
-  }
+  count_other(bytes);
+  counters.fallback_realloc.add();
   if (phase() == Phase::kServing) {
     counters.fallback_allocations.add();
     counters.fallback_bytes.add(bytes);
-    counters.fallback_realloc.add();
   }
 }
 

@@ -50,10 +50,18 @@ struct Request {
 enum class Phase : std::uint8_t { kIdle, kLearning, kReady, kServing, kPooling };
 const char* name_of(Phase phase);
 
+// What was served, by a plan or from memory at hand, since a lane began to serve.
+struct Served {
+  std::uint64_t allocations = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t large_bytes = 0;  // asked for meanwhile, served or not
+};
+
 // What all lanes share.
 struct Shared {
   PlanStore store;
   Pool pool;
+  Counters* passed_on = nullptr;             // of calls that no lane takes, in any thread
   std::atomic<std::uint64_t> aged_at{0};     // when the pool last aged, ns
   std::atomic<std::uint32_t> lane_count{0};  // lanes ever taken
   std::atomic<std::uint64_t> slab_bytes{0};  // height of all slabs that have memory
@@ -125,6 +133,10 @@ class Lane {
   [[nodiscard]] std::uint64_t bound() const { return bound_.load(std::memory_order_relaxed); }
   [[nodiscard]] double plan_seconds() const { return plan_seconds_; }
 
+  // From the first plan on, or before it from the first block that the pool had at hand while
+  // pooling. Any thread.
+  [[nodiscard]] Served served() const;
+
   Counters counters;
 
  private:
@@ -136,14 +148,17 @@ class Lane {
   void* serve(const Request& request);
   void end_iteration();
   void* learn(const Request& request, std::uint64_t site);
-  void* pool(const Request& request);
+  void* pool(const Request& request, bool missed = false);
   void clear(void* start, std::uint64_t bytes);
   void age_pool();
-  void count_served(std::uint64_t bytes);
+  void count_planned(std::uint64_t bytes);
+  void count_at_hand(std::uint64_t bytes);
+  void count_other(std::uint64_t bytes);
+  void begin_to_count_served();
   void count_fallback(std::uint64_t bytes, Counter& reason);
   void fall_back(const Request& request, Miss miss);
+  void forget_counts();
   void purge_slab();
-  void forget_pooling();
   void wake();
   // A period is being looked for.
   [[nodiscard]] bool searching() const {
@@ -233,7 +248,12 @@ class Lane {
   Touched touched_;                  // how much of its blocks is written
   bool walks_whole_ = false;         // has gone through a whole plan, or made one
   bool planned_ = false;             // a plan was served from
-  std::uint32_t restarts_ = 0;       // of a full recorder
+  // The counters when the lane began to serve.
+  std::atomic<bool> serves_{false};
+  std::atomic<std::uint64_t> served_allocations_before_{0};
+  std::atomic<std::uint64_t> served_bytes_before_{0};
+  std::atomic<std::uint64_t> large_bytes_before_{0};
+  std::uint32_t restarts_ = 0;  // of a full recorder
   Follower follower_;
   bool following_ = false;  // serving, but a call did not match: other plans are followed as well
   Recorder recorder_;

@@ -135,8 +135,15 @@ void Lane::forget_stream() {
   purge_slab();
 }
 
-bool Lane::after_fork() {
+// A child counts its own calls alone.
+void Lane::forget_counts() {
   counters.reset();
+  planned_ = false;
+  serves_ = false;
+}
+
+bool Lane::after_fork() {
+  forget_counts();
   if (entered_.held_by_me()) {
     forked_ = true;
     awake_.store(false, std::memory_order_relaxed);
@@ -159,6 +166,7 @@ void Lane::start_anew() {
 }
 
 void Lane::orphan() {
+  forget_counts();
   entered_.forget_owner();  // not the keeper's, nor an owner's that was at work or just leaving
   if (phase() != Phase::kIdle) {
     plan_ = nullptr;

@@ -200,7 +200,10 @@ void Lane::start_serving() {
   mark_count_ = 0;
   searched_ = restarts_ = short_windows_ = 0;
   shared_->pool.allow_slack(0);
-  forget_pooling();
+  if (!planned_) {
+    planned_ = true;
+    begin_to_count_served();  // what the pool did before is no part of what plans are judged by
+  }
   set_phase(Phase::kServing);
   if (shared_->phase_changed != nullptr && stack_.room() >= kReportStack) {
     const RecursionGuard guard;
@@ -222,19 +225,6 @@ void Lane::end_iteration() {
     server_.start(best, &plan_->index, 0);
     lower_slab(best->height);
     counters.lowered.add();
-  }
-}
-
-// What the pool served before the first plan was known is no part of what the plans are judged by.
-void Lane::forget_pooling() {
-  if (planned_) {
-    return;
-  }
-  planned_ = true;
-  for (Counter* counter :
-       {&counters.served_allocations, &counters.served_bytes, &counters.since_large_bytes,
-        &counters.fallback_allocations, &counters.fallback_bytes, &counters.fallback_grown}) {
-    counter->reset();
   }
 }
 

@@ -58,24 +58,30 @@ std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size
            static_cast<Number>(snapshot.slab_bytes),
            static_cast<Number>(snapshot.lower_bound_bytes), snapshot.plan_seconds,
            snapshot.threads);
-  text.add(",\"since_serving\":{\"large_bytes\":%llu,\"served_bytes\":%llu},\"fallback\":{",
-           static_cast<Number>(c.since_large_bytes.get()),
-           static_cast<Number>(c.served_bytes.get()));
-  bool first = true;
-#define COUNTER(name, unit, help)                                         \
-  if (is_reason(#name)) {                                                 \
-    text.add("%s\"%s\":%llu", first ? "" : ",", #name + kFallback.size(), \
-             static_cast<Number>(c.name.get()));                          \
-    first = false;                                                        \
-  }
-#include "src/base/counters.def"
-#undef COUNTER
-  text.add("}");
+  text.add(",\"served_allocations\":%llu,\"served_bytes\":%llu,\"since_large_bytes\":%llu",
+           static_cast<Number>(snapshot.served_allocations),
+           static_cast<Number>(snapshot.served_bytes),
+           static_cast<Number>(snapshot.since_large_bytes));
 #define COUNTER(name, unit, help) \
   text.add(",\"%s\":%llu", #name, static_cast<Number>(c.name.get()));
 #include "src/base/counters.def"
 #undef COUNTER
-  text.add("}\n");
+  text.add(",\"since_serving\":{\"large_bytes\":%llu,\"served_bytes\":%llu},\"fallback\":{",
+           static_cast<Number>(snapshot.since_large_bytes),
+           static_cast<Number>(snapshot.served_bytes));
+  bool first = true;
+  const auto add_reason = [&](std::string_view counter, std::uint64_t calls) {
+    if (is_reason(counter)) {
+      counter.remove_prefix(kFallback.size());
+      text.add("%s\"%.*s\":%llu", first ? "" : ",", static_cast<int>(counter.size()),
+               counter.data(), static_cast<Number>(calls));
+      first = false;
+    }
+  };
+#define COUNTER(name, unit, help) add_reason(#name, c.name.get());
+#include "src/base/counters.def"
+#undef COUNTER
+  text.add("}}\n");
   return text.length();
 }
 
@@ -93,6 +99,9 @@ void print_stats(const Snapshot& snapshot) {
   Line() << "lower_bound_bytes " << snapshot.lower_bound_bytes;
   Line() << "plan_microseconds " << static_cast<std::uint64_t>(snapshot.plan_seconds * 1e6);
   Line() << "threads " << snapshot.threads;
+  Line() << "served_allocations " << snapshot.served_allocations;
+  Line() << "served_bytes " << snapshot.served_bytes;
+  Line() << "since_large_bytes " << snapshot.since_large_bytes;
 #define COUNTER(name, unit, help) Line() << #name " " << snapshot.counters.name.get();
 #include "src/base/counters.def"
 #undef COUNTER

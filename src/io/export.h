@@ -17,6 +17,11 @@ namespace memo {
 struct Snapshot {
   Counters counters;
   const char* phase = "idle";
+  // Planned or at hand, from the first plan of a lane on, or before it from the first block that
+  // the pool had at hand while pooling; and all large bytes meanwhile. Not over the whole run.
+  std::uint64_t served_allocations = 0;
+  std::uint64_t served_bytes = 0;
+  std::uint64_t since_large_bytes = 0;
   std::uint64_t slab_bytes = 0;         // greatest height of the slabs, summed over lanes
   std::uint64_t lower_bound_bytes = 0;  // the bound of the plans served from them
   double plan_seconds = 0;

@@ -53,6 +53,11 @@ class PageMap {
     std::uint64_t first = 0;
     std::uint64_t count = 0;  // 0: none was found
   };
+  // The block in use that covers `granule`. Looks back over 2^20 granules at most. For messages.
+  [[nodiscard]] Run block_at(std::uint64_t granule) const;
+  // Granules of the free block that started at `granule` last, 0 if the granule is in use or no
+  // block has started there. For messages.
+  [[nodiscard]] std::uint64_t freed_length(std::uint64_t granule) const;
   // A walk over [at, to) of no more than `steps` steps; `at` moves on. A step is a block or free
   // run (or a single granule, where the walk begins inside of a block), and inside of a free run
   // and of a place that is looked at, each further word: eight granules, or 64 chunks known to be

@@ -47,11 +47,11 @@ TEST_CASE("engine: learns a stream, waits for a quiet point, and serves it whole
     CHECK(lane.bound() > 0);
     CHECK(engine.shared().slab_bytes == lane.tallest());
     driver.iterate(program);  // to the end of the iteration that serving began in
-    const std::uint64_t served = lane.counters.served_allocations.get();
+    const std::uint64_t served = lane.counters.planned_allocations.get();
     const std::uint64_t fallbacks = lane.counters.fallback_allocations.get();
     const std::uint64_t iterations = lane.counters.iterations.get();
     driver.iterate(program, 20);
-    CHECK(lane.counters.served_allocations.get() == served + 20 * program.size());
+    CHECK(lane.counters.planned_allocations.get() == served + 20 * program.size());
     CHECK(lane.counters.iterations.get() == iterations + 20);
     CHECK(lane.counters.fallback_allocations.get() == fallbacks);
     CHECK(lane.counters.diverged.get() == 0);
@@ -109,9 +109,9 @@ TEST_CASE("engine: learns again when the program changes, and knows the old one"
     const std::uint64_t fallbacks = lane.counters.fallback_allocations.get();
     for (const Program* program : {&first, &second, &first}) {
       driver.iterate(*program, 1);  // notices, and goes over to the known plan
-      const std::uint64_t served = lane.counters.served_allocations.get();
+      const std::uint64_t served = lane.counters.planned_allocations.get();
       driver.iterate(*program, 10);
-      CHECK(lane.counters.served_allocations.get() == served + 10 * program->size());
+      CHECK(lane.counters.planned_allocations.get() == served + 10 * program->size());
     }
     CHECK(lane.counters.plans.get() == 2);
     CHECK(lane.counters.diverged.get() == 1);
@@ -274,11 +274,12 @@ TEST_CASE("engine: a signal handler inside an allocation gets the next allocator
   };
   OwnEngine own({}, host);
   g_interrupted = &own.engine;
-  drive(own, [](Engine&, Driver& driver, const Lane& lane) {
+  drive(own, [](Engine& engine, Driver& driver, const Lane& lane) {
     const Program program = program_of(18);
     testing::iterations_until_serving(driver, program, lane);
     CHECK(g_answer == nullptr);
-    CHECK(lane.counters.fallback_busy.get() == 1);
+    CHECK(engine.passed_on().fallback_busy.get() == 1);
+    CHECK(engine.passed_on().other_bytes.get() == 65'536);
     driver.iterate(program, 3);
     CHECK(lane.phase() == Phase::kServing);
   });

@@ -27,11 +27,11 @@ TEST_CASE("engine: no slab beyond the limit, and all goes on without", "[engine]
     driver.iterate(program, 20);
     CHECK(engine.shared().slab_bytes == 0);
     CHECK(lane.tallest() == 0);
-    const std::uint64_t served = lane.counters.served_allocations.get();
+    const std::uint64_t served = lane.counters.at_hand_allocations.get();
     driver.iterate(program, 100);
     CHECK(engine.shared().slab_bytes == 0);
     // The pool keeps its memory, however often the slab is refused.
-    CHECK(lane.counters.served_allocations.get() - served > 50 * program.size());
+    CHECK(lane.counters.at_hand_allocations.get() - served > 50 * program.size());
   });
 }
 
@@ -50,9 +50,9 @@ TEST_CASE("engine: gives the slab back on request, and serves again", "[engine]"
     }
     CHECK(engine.shared().slab_bytes == lane.tallest());
     driver.release(kept);
-    const std::uint64_t served = lane.counters.served_allocations.get();
+    const std::uint64_t served = lane.counters.planned_allocations.get();
     driver.iterate(program, 3);
-    CHECK(lane.counters.served_allocations.get() == served + 3 * program.size());
+    CHECK(lane.counters.planned_allocations.get() == served + 3 * program.size());
     CHECK(lane.counters.plans.get() == 1);
   });
 }
@@ -105,9 +105,9 @@ TEST_CASE("engine: a place that was claimed is served where the plan is lost in 
     driver.release(driver.take(333'333));  // from here on the other plan is followed, too
     std::size_t calls = 0;
     while (lane.phase() == Phase::kServing && calls < second.size()) {
-      const std::uint64_t before = lane.counters.served_allocations.get();
+      const std::uint64_t before = lane.counters.planned_allocations.get();
       driver.release(driver.take(second[calls++].size));
-      CHECK(lane.counters.served_allocations.get() == before + 1);
+      CHECK(lane.counters.planned_allocations.get() == before + 1);
     }
     REQUIRE(lane.phase() == Phase::kPooling);
     CHECK(pages.next_free(0, granules).count == granules);
@@ -154,9 +154,9 @@ TEST_CASE("engine: gives the slab back when the loop is left", "[engine]") {
     }
     CHECK(engine.shared().slab_bytes == 0);
     CHECK(lane.counters.released.get() == 1);
-    const std::uint64_t served = lane.counters.served_allocations.get();
+    const std::uint64_t served = lane.counters.planned_allocations.get();
     driver.iterate(program, 2);
-    CHECK(lane.counters.served_allocations.get() == served + 2 * program.size());
+    CHECK(lane.counters.planned_allocations.get() == served + 2 * program.size());
   });
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("engine: pools an unordered stream, and still finds a period in it", "
                    1 + static_cast<std::uint32_t>(testing::below(random, 8))});
     }
     CHECK(lane.phase() == Phase::kPooling);
-    CHECK(lane.counters.served_allocations.get() > 0);
+    CHECK(lane.counters.at_hand_allocations.get() > 0);
     const Program program = program_of(15);
     CHECK(testing::iterations_until_serving(driver, program, lane) <= 8);
   });
@@ -215,12 +215,56 @@ TEST_CASE("engine: what the pool has at hand is served, whatever the plan says",
     };
     extra(2);  // the pool has no such memory yet
     const std::uint64_t large = lane.counters.large_bytes.get();
-    const std::uint64_t served = lane.counters.served_bytes.get();
+    const auto served_bytes = [&] {
+      return lane.counters.planned_bytes.get() + lane.counters.at_hand_bytes.get();
+    };
+    const std::uint64_t served = served_bytes();
     const std::uint64_t missed = lane.counters.fallback_size.get();
     extra(5);
     CHECK(lane.phase() == Phase::kServing);
     CHECK(lane.counters.fallback_size.get() >= missed + 5);
-    CHECK(lane.counters.served_bytes.get() - served == lane.counters.large_bytes.get() - large);
+    CHECK(served_bytes() - served == lane.counters.large_bytes.get() - large);
+  });
+}
+
+TEST_CASE("engine: each call is planned, at hand or other", "[engine]") {
+  drive([](Engine& engine, Driver& driver, const Lane& lane) {
+    const Counters& counters = lane.counters;
+    const auto sums = [&] {
+      return counters.planned_allocations.get() + counters.at_hand_allocations.get() +
+                     counters.other_allocations.get() ==
+                 counters.large_allocations.get() &&
+             counters.planned_bytes.get() + counters.at_hand_bytes.get() +
+                     counters.other_bytes.get() ==
+                 counters.large_bytes.get();
+    };
+    const Program program = program_of(19, 60);
+    CHECK(counters.planned_allocations.get() == 0);
+    CHECK(counters.fallback_learning.get() > 0);
+    CHECK(lane.served().large_bytes == 0);
+    testing::iterations_until_serving(driver, program, lane);
+    REQUIRE(lane.phase() == Phase::kServing);
+    driver.iterate(program, 2);
+    CHECK(sums());
+    const std::uint64_t planned = counters.planned_allocations.get();
+    const std::uint64_t other = counters.other_allocations.get();
+    driver.iterate(program, 3);
+    CHECK(counters.planned_allocations.get() == planned + 3 * program.size());
+    driver.iterate({{4'000'000, 1}});  // the pool has no such memory yet
+    CHECK(counters.other_allocations.get() == other + 1);
+    driver.iterate(program);
+    driver.iterate({{4'000'000, 1}});
+    driver.iterate(program);
+    const std::uint64_t at_hand = counters.at_hand_allocations.get();
+    driver.iterate({{4'000'000, 1}});
+    CHECK(counters.at_hand_allocations.get() == at_hand + 1);
+    const std::uint64_t before = counters.other_allocations.get();
+    engine.note_foreign_growth(1'000'000);
+    CHECK(counters.other_allocations.get() == before + 1);
+    CHECK(sums());
+    CHECK(lane.served().bytes + counters.other_bytes.get() <= counters.large_bytes.get());
+    CHECK(lane.served().allocations >= 5 * program.size());
+    CHECK(engine.passed_on().large_allocations.get() == 0);
   });
 }
 

@@ -34,7 +34,7 @@ TEST_CASE("threads: a second thread takes the known plan up", "[engine]") {
       CHECK(lane.phase() == Phase::kServing);
       CHECK(lane.counters.plans.get() == 0);
       second.iterate(program, 5);
-      CHECK(lane.counters.served_allocations.get() >= 5 * program.size());
+      CHECK(lane.counters.planned_allocations.get() >= 5 * program.size());
       CHECK(lane.counters.fallback_allocations.get() == 0);
       CHECK(own.engine.shared().slab_bytes == 2 * lane.tallest());
       second.free_due(UINT64_MAX);
@@ -178,7 +178,7 @@ TEST_CASE("threads: blocks are freed by others while their owner is served", "[e
     wrong += driver.wrong;
     std::uint64_t served = 0;
     for (std::uint32_t i = 0; i < own.engine.lane_count(); ++i) {
-      served += own.engine.lane(i).counters.served_allocations.get();
+      served += own.engine.lane(i).counters.planned_allocations.get();
     }
     CHECK(served > 0);
     CHECK(own.engine.shared().pool.live_bytes() == 0);

@@ -101,7 +101,7 @@ int main(int argc, char**) {
       iterate();
     // With the true plan all is served, with a false one some places are found occupied.
     if (serving_expected())
-      CHECK(counter("served_allocations") > 0);
+      CHECK(counter("planned_allocations") > 0);
     return 0;
   }
   const std::string plans = "/tmp/hostile_plans." + std::to_string(getpid());

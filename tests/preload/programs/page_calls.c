@@ -109,9 +109,9 @@ static void protected_pages(void) {
 // included.
 static void readable_past_the_end(void) {
   unsigned char* blocks[kStepCount];
-  const long before = counter("served_allocations") + counter("pooled_allocations");
+  const long before = counter("planned_allocations") + counter("pooled_allocations");
   take_steps((void**)blocks);
-  const long ours = counter("served_allocations") + counter("pooled_allocations") - before;
+  const long ours = counter("planned_allocations") + counter("pooled_allocations") - before;
   unsigned sum = 0;
   for (unsigned i = 0; i < kStepCount && ours >= kStepCount; ++i)
     for (size_t past = 0; past < 128; ++past)

@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   settings.threads = argc > 3 ? static_cast<unsigned>(atoi(argv[3])) : 4;
   stress::run_random_programs(settings);
   if (argc > 2) {  // what was driven, for stress.sh
-    for (const char* name : {"served_allocations", "plans", "shapes", "lowered", "diverged"})
+    for (const char* name : {"planned_allocations", "plans", "shapes", "lowered", "diverged"})
       printf("%s %ld\n", name, counter(name));
   }
   printf("random programs ok\n");

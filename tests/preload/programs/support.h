@@ -135,9 +135,9 @@ static inline long repeat_once(void (*run)(void), unsigned number) {
     CHECK(around[i] != NULL);
     fill(around[i], around_size(i, number), i);
   }
-  const long before = counter("served_allocations");
+  const long before = counter("planned_allocations");
   run();
-  const long served = counter("served_allocations") - before;
+  const long served = counter("planned_allocations") - before;
   for (unsigned i = 0; i < kAround; ++i) {
     CHECK(filled(around[i], around_size(i, number), i));
     free(around[i]);
@@ -205,8 +205,8 @@ static inline void learn_steps(void) {
 
 // Like take_steps, and every block must come from the slab where serving is expected.
 static inline void take_served_steps(void* blocks[kStepCount]) {
-  const long before = counter("served_allocations");
+  const long before = counter("planned_allocations");
   take_steps(blocks);
   if (serving_expected())
-    CHECK(counter("served_allocations") - before >= kStepCount);
+    CHECK(counter("planned_allocations") - before >= kStepCount);
 }

@@ -1,0 +1,79 @@
+#include "src/engine/misuse.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cstdlib>
+
+#include "src/base/message.h"
+
+namespace memo {
+namespace {
+
+std::uint64_t address_of(const void* pointer) {
+  return reinterpret_cast<std::uint64_t>(pointer);
+}
+
+void begin(Line& line, const char* function, const char* what, const void* pointer) {
+  line << function << "(): " << what << " ";
+  line.hex(address_of(pointer)) << " by thread " << static_cast<std::uint64_t>(syscall(SYS_gettid));
+}
+
+void tell_of_block(Line& line, const Place& place) {
+  line << "a block of " << place.bytes << " bytes at ";
+  line.hex(address_of(place.start))
+      << (place.in_slab ? " in the slab of lane " : " in the pool, of lane ")
+      << static_cast<std::uint64_t>(place.lane)
+      << (place.in_use ? ", in use" : ", which is free already");
+}
+
+void tell_of_place(Line& line, const Place& place, const void* pointer) {
+  const std::uint64_t inside = address_of(pointer) - address_of(place.start);
+  if (place.bytes == 0) {
+    line << "no block of ours lies there";
+  } else if (inside == 0) {
+    line << "it is ";
+    tell_of_block(line, place);
+  } else {
+    line << "it lies " << inside << " bytes into ";
+    tell_of_block(line, place);
+  }
+}
+
+}  // namespace
+
+void report_pointer(const Engine& engine, const char* function, const void* pointer) {
+  const Place place = engine.find(pointer);
+  {
+    const bool twice = place.bytes != 0 && !place.in_use && place.start == pointer;
+    Line line;
+    begin(line, function, twice ? "freed pointer" : "invalid pointer", pointer);
+    line << ": ";
+    tell_of_place(line, place, pointer);
+    line << "; valgrind, without this library, tells where";
+  }
+  std::abort();
+}
+
+void report_size(const Engine& engine, const char* function, const void* pointer,
+                 std::uint64_t said) {
+  {
+    Line line;
+    begin(line, function, "wrong size for pointer", pointer);
+    line << ": " << said << " bytes, but ";
+    tell_of_place(line, engine.find(pointer), pointer);
+  }
+  std::abort();
+}
+
+void report_alignment(const Engine& engine, const char* function, const void* pointer,
+                      std::uint64_t said) {
+  {
+    Line line;
+    begin(line, function, "wrong alignment for pointer", pointer);
+    line << ": " << said << " bytes, but ";
+    tell_of_place(line, engine.find(pointer), pointer);
+  }
+  std::abort();
+}
+
+}  // namespace memo
