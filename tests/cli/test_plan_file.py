@@ -51,7 +51,7 @@ class PlanFile(unittest.TestCase):
         trace = self.folder / "trace.csv"
         memomalloc("run", "--trace-file", trace, "--", sys.executable, "-c", FIXED.format(rounds=2))
         if all(line.endswith((",0", ",")) for line in trace.read_text().splitlines() if line.startswith("malloc")):
-            self.skipTest("skipped: libunwind is not installed")
+            self.skipTest("libunwind is not installed")
         first = self.run_with_plan(CHANGING.format(seed=1, rounds=300))
         self.assertGreater(first["symbolic_calls"], 0)
         second = self.run_with_plan(CHANGING.format(seed=2, rounds=20))
@@ -65,7 +65,7 @@ class PlanFile(unittest.TestCase):
         command = ("doctor", "--", "env", f"MEMOMALLOC_PLAN_FILE={self.plan}", sys.executable, "-c")
         first = memomalloc(*command, CHANGING.format(seed=1, rounds=300)).stdout
         if "plan for changing shapes" not in first:
-            self.skipTest("skipped: libunwind is not installed")
+            self.skipTest("libunwind is not installed")
         self.assertRegex(first, r"plan for changing shapes: \d+ calls, laid out \d+ times")
         self.assertIn("of them from the plan file", memomalloc(*command, CHANGING.format(seed=2, rounds=50)).stdout)
 

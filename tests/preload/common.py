@@ -13,7 +13,7 @@ ROOT = HERE.parent.parent
 # Seconds that a command may take: what ends by itself is ended only where it hangs, since a machine may be busy.
 TIMEOUT = 300
 
-# Debian's names; each is optional and its modes are left out where it is not installed.
+# Debian's names; each is optional, and where it is not installed its modes are one check that is skipped.
 PEERS = {
     "jemalloc": "libjemalloc.so.2",
     "tcmalloc": "libtcmalloc_minimal.so.4",
