@@ -116,7 +116,7 @@ COUNTS = (
 CATCH2 = 2  # the first rows: Catch2 knows no skip, and calls such a test passed
 
 # A test that cannot run says so in a line of its own: its name and the reason, or the reason alone.
-SKIPPED = re.compile(r"^skipped: (.+)$", re.MULTILINE)
+SKIPPED = re.compile(r"^[ \t]*skipped: (.+)$", re.MULTILINE)  # indented in a warning of Catch2
 
 
 def unittest_counts(ran, summary):

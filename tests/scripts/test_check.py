@@ -47,6 +47,8 @@ class Count(unittest.TestCase):
     def test_a_case_that_catch2_calls_passed_but_that_skips_is_skipped(self):
         reason = "schedule: the joint program: built without CBC"
         self.assertEqual((6, 0, [reason]), check.count(CATCH2, True))
+        self.assertEqual((6, 0, ["no memory can be locked"]), check.count(
+            "a_test.cc:34: warning:\n  skipped: no memory can be locked\n\n" + CATCH2.splitlines()[-1], True))
         # Once for each value of a generator, and beside another program's own count.
         self.assertEqual((6, 0, [reason]), check.count(f"skipped: {reason}\n" + CATCH2, True))
         self.assertEqual((8, 0, [reason, "a: b"]), check.count(
