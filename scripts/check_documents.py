@@ -8,22 +8,28 @@ more (a variable, a path, a test in quotes) are told either way, with file and l
 
 import argparse
 import ast
+import functools
+import importlib.util
 import pathlib
 import re
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests/preload"), str(ROOT / "tests/mutations")]
+sys.path.insert(0, str(ROOT / "scripts"))
+sys.path.append(str(ROOT / "tests/preload"))  # what its runner imports
 
 import check  # noqa: E402
 import gen_tables  # noqa: E402
 
 
+@functools.cache
 def preload():
-    """The runner of the preload checks, as a module; its folder has further modules named as plainly."""
-    import run
-    return run
+    """The runner of the preload checks, as a module of another name: there are several called run."""
+    found = importlib.util.spec_from_file_location("preload_run", ROOT / "tests/preload/run.py")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
 
 
 def module_of(path):

@@ -24,8 +24,7 @@ class Values(unittest.TestCase):
         lines = subprocess.run(["grep", "-rhE", "^TEST_CASE(_METHOD)?\\(", ROOT / "tests", "--include=*_test.cc"],
                                capture_output=True, text=True).stdout.splitlines()
         self.assertEqual(len(lines), counted["unit tests"])
-        sys.path.insert(0, str(ROOT / "tests/mutations"))
-        mutations = check_documents.check.subprocess.run(
+        mutations = subprocess.run(
             [sys.executable, "-c", "import run; print(len(run.MUTATIONS))"], cwd=ROOT / "tests/mutations",
             capture_output=True, text=True).stdout
         self.assertEqual(int(mutations), counted["mutations"])

@@ -8,9 +8,11 @@ import types
 import unittest
 from unittest import mock
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "preload"))
-import common
-import run
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import check_documents
+
+run = check_documents.preload()
+common = run.common
 
 
 def passing():
