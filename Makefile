@@ -74,7 +74,7 @@ $(shell mkdir -p $(O); printf '%s' '$(subst ','\'',$(flags_now))' | cmp -s - $(O
 
 $(hot_obj): KIND := $(HOT)
 # Tests are compiled for longer than they run.
-$(call obj,$(filter-out tests/support/%,$(test_src))): KIND := $(if $(filter release,$(MODE)),-O1 -g1)
+$(call obj,$(filter-out tests/support/%,$(test_src))): KIND := $(if $(filter release,$(MODE)),-O1 -g1) $(if $(HAVE_CBC),-DMEMO_HAVE_CBC=1)
 # Catch2's own code is not what is tested: no sanitizer looks at it, and nothing makes it fast.
 $(O)/tests/main.o: COMMON := -std=c++20 -fPIC
 $(O)/tests/main.o: KIND :=

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Runs every check of the project, one step after another, and counts the cases of each.
 
-A step's output goes to build/check/STEP.log; of a step that fails the end is shown. The last line
-is `N passed, N failed`. Exit code 0 if nothing failed, 1 otherwise, 2 for bad usage.
+A step's output goes to build/check/STEP.log; of a step that fails the end is shown, and of one that
+skips each reason. A skip that tests/allowed_skips.txt does not name is a failure, but with
+--no-install, where what is missing was not installed. The last line is
+`N passed, N failed, N skipped`. Exit code 0 if nothing failed, 1 otherwise, 2 for bad usage.
 """
 
 import argparse
+import fnmatch
 import os
 import pathlib
 import re
@@ -16,6 +19,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build/check"
+ALLOWED = ROOT / "tests/allowed_skips.txt"
 JOBS = f"-j{os.cpu_count() or 1}"
 TAIL_LINES = 40
 
@@ -23,10 +27,19 @@ TAIL_LINES = 40
 LEAKS = "LSAN_OPTIONS=suppressions=tests/stress/lsan.supp:print_suppressions=0"
 
 
-# Unit tests that a sanitizer cannot run: the thread sanitizer takes address space of its own, and
-# does not follow threads that a forked child of a threaded process starts.
-NOT_UNDER = {"tsan": ' ~"os: the limit on address space is seen"'
-                     ' ~"threads: a forked child lives on by itself*"'}
+# Unit tests that a sanitizer cannot run, and why; each counts as skipped.
+NOT_UNDER = {"tsan": {
+    "os: the limit on address space is seen": "the thread sanitizer takes address space of its own",
+    "threads: a forked child lives on by itself*":
+        "the thread sanitizer does not follow threads of a threaded process's child"}}
+
+
+def left_out(sanitizer):
+    """(the filter that leaves out what a sanitizer cannot run, a command that names and counts it)."""
+    rows = NOT_UNDER.get(sanitizer, {})
+    lines = [f"skipped: {test}: {reason}" for test, reason in rows.items()]
+    lines.append(f"0 passed, 0 failed, {len(rows)} skipped")
+    return "".join(f' ~"{test}"' for test in rows), ["printf", "%s\\n", *lines]
 
 
 def unit_tests(build, but=""):
@@ -49,20 +62,27 @@ def fixed_addresses(command):
 
 
 def steps():
-    """(name, commands, most seconds) of each step, in order; commands in a tuple run at once."""
+    """(name, commands, most seconds) of each step, in order; commands in a tuple run at once.
+
+    A step makes what it needs, so that it can run alone and on a clean tree; where that is there, make
+    is quick.
+    """
     python = sys.executable
     benches = [f"build/bench/{path.stem}" for path in sorted(ROOT.glob("bench/*.cc"))]
+    build = ["make", JOBS, "all", "WERROR=1"]
+    programs = ["make", JOBS, "programs", "WERROR=1"]
+    units = ["make", JOBS, "build/unit_tests", "WERROR=1"]
     table = [
         ("layers", [[python, "scripts/check_layers.py"]], 60),
-        ("scripts", [[python, "-m", "unittest", "discover", "-s", "tests/scripts"]], 120),
-        ("build", [["make", JOBS, "all", "WERROR=1"]], 900),
-        ("docs", [[python, "scripts/gen_man.py", "--markdown", "build/check/commands.md"],
-                  ["cmp", "build/check/commands.md", "docs/commands.md"]], 60),
-        ("unit", [["make", JOBS, "build/unit_tests", "WERROR=1"], (*unit_tests("build"),)], 900),
-        ("preload", [["make", JOBS, "programs", "WERROR=1"],
-                     [python, "tests/preload/run.py", "--build", "build"]], 600),
-        ("cli", [[python, "-m", "unittest", "discover", "-s", "tests/cli"]], 600),
-        ("torch", [[python, "scripts/smoke_torch.py"]], 600),
+        ("build", [build], 900),
+        ("docs", [build, [python, "scripts/check_documents.py"],
+                  [python, "scripts/gen_man.py", "--markdown", "build/check/commands.md"],
+                  ["cmp", "build/check/commands.md", "docs/commands.md"]], 960),
+        ("scripts", [build, [python, "tests/run_python.py", "tests/scripts"]], 1020),
+        ("unit", [units, (*unit_tests("build"),)], 900),
+        ("preload", [build, programs, [python, "tests/preload/run.py", "--build", "build"]], 1500),
+        ("cli", [build, [python, "tests/run_python.py", "tests/cli"]], 1500),
+        ("torch", [build, [python, "scripts/smoke_torch.py"]], 1500),
         ("stress", [["tests/stress/stress.sh", "none", "10", "4"]], 300),
         ("valgrind", [["tests/stress/valgrind.sh"]], 300),
         ("fuzz", [["tests/fuzz/run.sh", "4"]], 600),
@@ -71,38 +91,79 @@ def steps():
     ]
     # The address sanitizer's build has the undefined behaviour sanitizer in it; `make ubsan` has it alone.
     for sanitizer in ("asan", "tsan"):
-        build = f"build/{sanitizer}"
-        tests = unit_tests(build, NOT_UNDER.get(sanitizer, ""))
-        table.append((sanitizer, [["make", JOBS, f"MODE={sanitizer}", f"{build}/unit_tests"],
-                                  tuple(fixed_addresses(half) for half in tests),
+        folder = f"build/{sanitizer}"
+        but, naming = left_out(sanitizer)
+        table.append((sanitizer, [["make", JOBS, f"MODE={sanitizer}", f"{folder}/unit_tests"], naming,
+                                  tuple(fixed_addresses(half) for half in unit_tests(folder, but)),
                                   fixed_addresses(["tests/stress/stress.sh", sanitizer, "10", "4"])],
                       900))
+    # What needs the builds above, and a copy of them: a few rows; `make soak` takes all.
+    table.append(("mutations", [units, build, programs, [python, "tests/mutations/run.py", "--random", "3",
+                                             "--seconds", "120"]], 900))
     return table
 
 
-COUNTS = (  # how the test programs end, and what their numbers mean
-    (re.compile(r"All tests passed \(.* in (\d+) test cases?\)"), lambda m: (int(m[1]), 0)),
+# How the test programs end, and what their numbers mean: (passed, failed, skipped).
+COUNTS = (
+    (re.compile(r"All tests passed \(.* in (\d+) test cases?\)"), lambda m: (int(m[1]), 0, 0)),
     (re.compile(r"test cases:\s*(\d+) \|(?:\s*(\d+) passed \|)?\s*(\d+) failed"),
-     lambda m: (int(m[2] or 0), int(m[3]))),
-    (re.compile(r"^(\d+) passed, (\d+) failed", re.MULTILINE), lambda m: (int(m[1]), int(m[2]))),
-    (re.compile(r"^Ran (\d+) tests? .*\n\nOK", re.MULTILINE), lambda m: (int(m[1]), 0)),
-    (re.compile(r"^Ran (\d+) tests? .*\n\nFAILED \((.*)\)", re.MULTILINE),
-     lambda m: unittest_counts(int(m[1]), m[2])),
+     lambda m: (int(m[2] or 0), int(m[3]), 0)),
+    (re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.MULTILINE),
+     lambda m: (int(m[1]), int(m[2]), int(m[3] or 0))),
+    (re.compile(r"^Ran (\d+) tests? .*\n\n(?:OK|FAILED|NO TESTS RAN)(?: \((.*)\))?$", re.MULTILINE),
+     lambda m: unittest_counts(int(m[1]), m[2] or "")),
 )
+CATCH2 = 2  # the first rows: Catch2 knows no skip, and calls such a test passed
+
+# A test that cannot run says so in a line of its own: its name and the reason, or the reason alone.
+SKIPPED = re.compile(r"^[ \t]*skipped: (.+)$", re.MULTILINE)  # indented in a warning of Catch2
 
 
 def unittest_counts(ran, summary):
-    failed = sum(int(number) for number in re.findall(r"(?:failures|errors)=(\d+)", summary))
-    return ran - failed, failed
+    """(passed, failed, skipped) of unittest's last lines; unexpected successes are failures."""
+    numbers = {name: int(number) for name, number in re.findall(r"([a-z ]+)=(\d+)", summary)}
+    numbers = {name.strip(): number for name, number in numbers.items()}
+    failed = sum(numbers.get(name, 0) for name in ("failures", "errors", "unexpected successes"))
+    skipped = numbers.get("skipped", 0)
+    return max(ran - failed - skipped, 0), failed, skipped
 
 
 def count(log, succeeded):
-    """(passed, failed) that a step's log tells; a step without cases counts as one."""
-    found = [read(match) for pattern, read in COUNTS for match in pattern.finditer(log)]
-    passed, failed = sum(pair[0] for pair in found), sum(pair[1] for pair in found)
-    if succeeded and failed == 0:
-        return max(passed, 1), 0
-    return passed, max(failed, 1)
+    """(passed, failed, reasons of the skipped) that a step's log tells.
+
+    A skip that is counted somewhere but has no line with its reason is a failure. A step without cases
+    counts as one, which is skipped where the log says so.
+    """
+    reasons = list(dict.fromkeys(SKIPPED.findall(log)))
+    found = [(row, read(match)) for row, (pattern, read) in enumerate(COUNTS) for match in pattern.finditer(log)]
+    passed, failed, counted = (sum(numbers[i] for _, numbers in found) for i in range(3))
+    failed += max(counted - len(reasons), 0)
+    if any(row < CATCH2 for row, _ in found):
+        passed -= min(max(len(reasons) - counted, 0), passed)
+    if not succeeded:
+        failed = max(failed, 1)
+    elif not found and not reasons:
+        passed = 1
+    return passed, failed, reasons
+
+
+def read_allowed(path=ALLOWED):
+    """(step, pattern, why) of each skip that is allowed on a machine that has everything installed."""
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        cells = [cell.strip() for cell in line.split(" | ")]
+        if len(cells) != 3 or not all(cells):
+            raise SystemExit(f"{path.name}:{number}: step | pattern | why")
+        rows.append(tuple(cells))
+    return rows
+
+
+def why_allowed(step, reason, rows):
+    """Why a step may skip this, or None. Patterns are a shell's, but for [ and ], which stand for themselves."""
+    return next((why for where, pattern, why in rows if fnmatch.fnmatchcase(step, where) and
+                 fnmatch.fnmatchcase(reason, pattern.replace("[", "[[]"))), None)
 
 
 def perform(commands, log, limit):
@@ -131,8 +192,11 @@ def perform(commands, log, limit):
     return not problems
 
 
-def run_step(name, commands, limit):
-    """Runs a step's commands up to the first that fails; returns (passed, failed)."""
+def run_step(name, commands, limit, allowed):
+    """Runs a step's commands up to the first that fails; returns (passed, failed, skipped).
+
+    `allowed`: what may be skipped, or None for everything.
+    """
     path = LOGS / f"{name}.log"
     began, succeeded = time.monotonic(), True
     with path.open("w", encoding="utf-8") as log:
@@ -142,18 +206,18 @@ def run_step(name, commands, limit):
             if not succeeded:
                 break
     text = path.read_text(encoding="utf-8", errors="replace")
-    passed, failed = count(text, succeeded)
-    verdict = "FAILED" if failed else "ok"
-    print(f"{verdict:7}{name:10}{passed:6} passed {failed:4} failed"
-          f"{time.monotonic() - began:8.1f} s", flush=True)
-    for line in text.splitlines():
-        if line.startswith("skipped:"):
-            print(f"       {line}")
+    passed, failed, reasons = count(text, succeeded)
+    refused = [] if allowed is None else [one for one in reasons if why_allowed(name, one, allowed) is None]
+    verdict = "FAILED" if failed or refused else "ok"
+    print(f"{verdict:7}{name:10}{passed:6} passed {failed + len(refused):4} failed "
+          f"{len(reasons) - len(refused):4} skipped{time.monotonic() - began:8.1f} s", flush=True)
+    for reason in reasons:
+        print(f"       {'not allowed, skipped' if reason in refused else 'skipped'}: {reason}")
     if failed:
         print(f"--- end of {path.relative_to(ROOT)}")
         print("\n".join(text.splitlines()[-TAIL_LINES:]))
         print("---", flush=True)
-    return passed, failed
+    return passed, failed + len(refused), len(reasons) - len(refused)
 
 
 def main(argv=None):
@@ -161,20 +225,22 @@ def main(argv=None):
     names = [name for name, _, _ in table]
     parser = argparse.ArgumentParser(prog="check.sh", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--no-install", action="store_true", help="nothing was installed: any skip is allowed")
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"all, or some of: {' '.join(names)}")
-    wanted = parser.parse_args(argv).steps
+    arguments = parser.parse_args(argv)
+    wanted = arguments.steps
     unknown = [name for name in wanted if name not in names]
     if unknown:
         parser.error(f"no step {unknown[0]!r}; there are {' '.join(names)}")
+    allowed = None if arguments.no_install else read_allowed()
     LOGS.mkdir(parents=True, exist_ok=True)
-    passed = failed = 0
+    sums = (0, 0, 0)
     for name, commands, limit in table:
         if (wanted and name not in wanted) or not commands:
             continue
-        step_passed, step_failed = run_step(name, commands, limit)
-        passed, failed = passed + step_passed, failed + step_failed
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+        sums = tuple(map(sum, zip(sums, run_step(name, commands, limit, allowed))))
+    print("{} passed, {} failed, {} skipped".format(*sums))
+    return 1 if sums[1] else 0
 
 
 if __name__ == "__main__":

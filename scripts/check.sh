@@ -1,9 +1,9 @@
 #!/bin/bash
 # Everything that continuous integration runs, installing what is missing first (not with
-# --no-install). Ends with the line `N passed, N failed`; exit code 1 if anything failed. Further
-# options go to scripts/check.py; --help lists them.
+# --no-install, which must come first and also allows any test to be skipped). Ends with the line
+# `N passed, N failed, N skipped`; exit code 1 if anything failed. Options go to scripts/check.py.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
-if [ "${1:-}" = --no-install ]; then shift; else scripts/install_deps.sh check; fi
+[ "${1:-}" = --no-install ] || scripts/install_deps.sh check
 exec "$(find_python)" scripts/check.py "$@"

@@ -8,21 +8,35 @@ set -euo pipefail
 # The torch that the figures of the README were measured with, and the torchvision made for it.
 TORCH=2.13.0
 TORCHVISION='0.28.*'
+# Tests compare what its checker and its shape inference say.
+ONNX=1.23.2
 
 # python3 makes the man pages of `make install`.
 packages_build="make g++ libunwind-dev liblzma-dev libxxhash-dev zlib1g-dev libcli11-dev nlohmann-json3-dev python3"
 packages_python="python3-venv"
+# What builds and judges; then what tests run beside or under the library, each of which would skip some test.
 packages_check="git catch2 clang-format-19 clang-tidy-19 libbenchmark-dev coinor-libcbc-dev binutils
-  sqlite3 libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 clang-19 libclang-rt-19-dev valgrind"
-packages_soak="stress-ng redis-server redis-tools libpython3-testsuite"
+  clang-19 libclang-rt-19-dev valgrind
+  sqlite3 libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 stress-ng redis-server redis-tools
+  libpython3.11-testsuite chromium pkg-config man-db"
 packages_cross="g++-aarch64-linux-gnu"
 packages_debian_torch="python3-torch python3-torchvision python3-numpy python3-pil"
+packages_debian_check="python3-onnx python3-matplotlib"
 
 missing_of() {
   for package in "$@"; do
     status=$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || true)
     [ "$status" = "install ok installed" ] || echo "$package"
   done
+}
+
+# While packages are installed no server is started: tests start their own, on ports of their own.
+POLICY=/usr/sbin/policy-rc.d
+deny_servers() {
+  [ -e $POLICY ] && return 0
+  printf '#!/bin/sh\nexit 101\n' >$POLICY
+  chmod +x $POLICY
+  trap 'rm -f $POLICY' EXIT
 }
 
 install_packages() {
@@ -34,6 +48,7 @@ install_packages() {
   [ "$(id -u)" = 0 ] || die "as root: apt-get install --no-install-recommends $missing"
   echo "installing: $missing"
   export DEBIAN_FRONTEND=noninteractive
+  deny_servers
   apt-get update -qq
   # shellcheck disable=SC2086
   apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends $missing >/dev/null
@@ -45,13 +60,12 @@ base_python() {
   if [ -x /usr/bin/python3 ]; then echo /usr/bin/python3; else command -v python3; fi
 }
 
-# True if the environment has the three packages, whichever way they came there.
-python_ready() {
-  [ -x "$VENV/bin/python" ] && "$VENV/bin/python" - 2>/dev/null <<'PYTHON'
-import importlib.metadata
-for name in ("torch", "torchvision", "numpy"):
-    importlib.metadata.version(name)
-PYTHON
+# True if the environment has all these packages, whichever way they came there.
+python_has() {
+  [ -x "$VENV/bin/python" ] && "$VENV/bin/python" -c '
+import importlib.metadata, sys
+for name in sys.argv[1:]:
+    importlib.metadata.version(name)' "$@" 2>/dev/null
 }
 
 pip_install() {
@@ -62,7 +76,7 @@ pip_install() {
 # pip's configuration offers one, else the distribution's torch. MEMO_TORCH=pip takes whatever
 # pip would pick.
 install_python() {
-  python_ready && return 0
+  python_has torch torchvision numpy && return 0
   echo "installing torch and torchvision into $VENV"
   local python offered
   python=$(base_python)
@@ -83,6 +97,19 @@ install_python() {
   pip_install numpy pillow
 }
 
+# What tests of the scripts import. Beside the distribution's torch the distribution's own: others bring a
+# numpy that it does not bear.
+install_python_check() {
+  python_has onnx matplotlib && return 0
+  echo "installing onnx and matplotlib into $VENV"
+  if grep -qx 'include-system-site-packages = true' "$VENV/pyvenv.cfg"; then
+    # shellcheck disable=SC2086
+    install_packages $packages_debian_check
+  else
+    pip_install "onnx==$ONNX" matplotlib
+  fi
+}
+
 case ${1:-demo} in
   build) install_packages $packages_build ;;
   demo)
@@ -92,8 +119,14 @@ case ${1:-demo} in
   check)
     install_packages $packages_build $packages_python $packages_check
     install_python
+    install_python_check
     ;;
-  soak) install_packages $packages_build $packages_python $packages_check $packages_soak ;;
+  soak)
+    install_packages $packages_build $packages_python $packages_check
+    install_python
+    install_python_check
+    python_has pytest hypothesis || pip_install pytest hypothesis
+    ;;
   cross) install_packages $packages_build $packages_python $packages_check $packages_cross ;;
   *) die "usage: install_deps.sh [build|demo|check|soak|cross]" ;;
 esac

@@ -2,7 +2,7 @@
 # Format and tables over the whole tree, clang-tidy over the product (tests and benchmarks would
 # double its time); warnings are errors. A file whose text and included project headers are as they
 # were at its last clean run is not checked again by clang-tidy (stamps in build/lint). A tool that is
-# not installed is said to be skipped.
+# not installed is skipped. Ends with the line `N passed, N failed, N skipped`.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -35,17 +35,29 @@ if [ "${1:-}" = --tidy-one ]; then
   exit
 fi
 
-failed=0
-if command -v clang-format-19 >/dev/null; then
-  sources '*.h' '*.cc' '*.c' | xargs -r clang-format-19 --dry-run -Werror || failed=1
-else
-  echo "skipped: clang-format-19 is not installed"
-fi
-python3 scripts/gen_tables.py --check || failed=1
-if command -v clang-tidy-19 >/dev/null; then
+passed=0 failed=0 skipped=0
+
+# judge COMMAND...: runs it, and counts.
+judge() {
+  if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+}
+
+# skip TOOL: what it does is not done here.
+skip() {
+  echo "skipped: $1: not installed"
+  skipped=$((skipped + 1))
+}
+
+format_all() { sources '*.h' '*.cc' '*.c' | xargs -r clang-format-19 --dry-run -Werror; }
+
+tidy_all() {
   mkdir -p "$STAMPS"
-  sources 'planner/*.cc' 'scheduler/*.cc' 'src/*.cc' 'preload/*.cc' | xargs -r -P "$(nproc)" -n 1 "$0" --tidy-one || failed=1
-else
-  echo "skipped: clang-tidy-19 is not installed"
-fi
-exit $failed
+  sources 'planner/*.cc' 'scheduler/*.cc' 'src/*.cc' 'preload/*.cc' |
+    xargs -r -P "$(nproc)" -n 1 scripts/lint.sh --tidy-one
+}
+
+if command -v clang-format-19 >/dev/null; then judge format_all; else skip clang-format-19; fi
+judge python3 scripts/gen_tables.py --check
+if command -v clang-tidy-19 >/dev/null; then judge tidy_all; else skip clang-tidy-19; fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]

@@ -6,7 +6,9 @@
     schedule_tables.py --quick     four small graphs, about a minute
 
 Sizes come from fake tensors, so no network is computed. Each row is written to --csv as soon as it is
-known; rows that stand there are not measured again.
+known. A file that has rows already is refused, unless --resume takes them for measured, and says so.
+Exit code 1 if an order was refused or a network failed, each of which is named and has no row; 2 for
+bad usage.
 """
 import argparse
 import csv
@@ -151,23 +153,29 @@ def read_rows(path):
 
 
 def measure_all(jobs, arguments, folder):
-    """The rows of all jobs that torch can export, in order."""
-    known = read_rows(arguments.csv)
+    """(the rows of all jobs that could be measured, in order; a sentence for each that could not)."""
+    known, failed = read_rows(arguments.csv), []
+    taken = [job for job in jobs if job in known]
+    if taken:
+        print(f"{len(taken)} of {len(jobs)} rows are of an earlier run, from {arguments.csv}", file=sys.stderr)
     for job in jobs:
         if job in known:
             continue
-        print(f"{job[0]} {'training' if job[1] else 'inference'} batch {job[2]}", file=sys.stderr)
+        name = f"{job[0]} {'training' if job[1] else 'inference'} batch {job[2]}"
+        print(name, file=sys.stderr)
         try:
             known[job] = measure(*job, arguments.seconds, folder)
-        except Exception as error:  # one network that torch cannot export must not cost the others their rows
-            print(f"  left out: {str(error).strip().splitlines()[0]}", file=sys.stderr)
+        except Exception as error:  # one network that fails must not cost the others their rows
+            why = "its order is refused: " if isinstance(error, check_order.Refused) else ""
+            failed.append(f"{name}: {why}{(str(error).strip() or type(error).__name__).splitlines()[0]}")
+            print(f"  no row: {failed[-1]}", file=sys.stderr)
             continue
         with open(arguments.csv, "a", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS)
             if file.tell() == 0:
                 writer.writeheader()
             writer.writerow(known[job])
-    return [known[job] for job in jobs if job in known]
+    return [known[job] for job in jobs if job in known], failed
 
 
 def main(argv=None):
@@ -177,6 +185,7 @@ def main(argv=None):
     parser.add_argument("--batches", default="1,32", help="batch sizes (%(default)s)")
     parser.add_argument("--seconds", type=float, default=60, help="most time per order (%(default)s)")
     parser.add_argument("--csv", default=os.path.join("build", "schedule_tables.csv"), help="results (%(default)s)")
+    parser.add_argument("--resume", action="store_true", help="take the rows that --csv has, and measure the others")
     parser.add_argument("--graphs", help="folder for the exported graphs; those there are not exported again")
     parser.add_argument("--readme", action="store_true", help="write the tables into scheduler/README.md")
     arguments = parser.parse_args(argv)
@@ -184,16 +193,24 @@ def main(argv=None):
     jobs = QUICK if arguments.quick else [(name, train, batch) for name in names
                                           for batch in map(int, arguments.batches.split(","))
                                           for train in (False, True)]
+    if not arguments.resume and read_rows(arguments.csv):
+        print(f"schedule_tables.py: {arguments.csv} has rows of an earlier run; --resume takes them, another --csv "
+              "measures anew", file=sys.stderr)
+        return 2
     os.makedirs(os.path.dirname(arguments.csv) or ".", exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.graphs or temporary
         os.makedirs(folder, exist_ok=True)
-        found = sections(measure_all(jobs, arguments, folder))
-    if arguments.readme:
+        rows, failed = measure_all(jobs, arguments, folder)
+    found = sections(rows)
+    if arguments.readme and not failed:
         write_sections(found)
     else:
         print("\n\n".join("\n".join(lines) for lines in found.values()))
+    for sentence in failed:
+        print(f"schedule_tables.py: no row for {sentence}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

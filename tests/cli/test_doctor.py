@@ -87,7 +87,7 @@ class Doctor(unittest.TestCase):
     def test_a_program_linked_to_another_allocator(self):
         server = shutil.which("redis-server")
         if server is None or b"libjemalloc" not in subprocess.run(["ldd", server], capture_output=True).stdout:
-            self.skipTest("skipped: no redis-server that is linked to jemalloc")
+            self.skipTest("no redis-server that is linked to jemalloc")
         found = self.diagnose(server, "--version")[1]
         self.assertIn("jemalloc", found["hidden", "note"]["what"])
 

@@ -56,7 +56,7 @@ class Install(unittest.TestCase):
 
     def test_pkg_config(self):
         if shutil.which("pkg-config") is None:
-            self.skipTest("skipped: pkg-config is not installed")
+            self.skipTest("pkg-config is not installed")
         environment = os.environ | {"PKG_CONFIG_PATH": str(self.prefix / "lib/pkgconfig")}
         flags = subprocess.run(["pkg-config", "--cflags", "--libs", "memomalloc"], env=environment,
                                capture_output=True, text=True, check=True).stdout
@@ -88,11 +88,13 @@ class Install(unittest.TestCase):
             self.assertIn(row["variable"], library)
         for name in ("run", "doctor", "compare", "replay", "report", "options", "plan"):
             self.assertIn(f".SS {name}:", commands)
-        if shutil.which("man"):
-            for page in ("man1/memomalloc.1", "man7/libmemomalloc.7"):
-                process = subprocess.run(["man", "--warnings", "-l", self.prefix / "share/man" / page],
-                                         capture_output=True, text=True, env=os.environ | {"MANWIDTH": "100"})
-                self.assertEqual("", process.stderr)
+
+    @unittest.skipUnless(shutil.which("man"), "man is not installed")
+    def test_man_pages_are_set_without_a_warning(self):
+        for page in ("man1/memomalloc.1", "man7/libmemomalloc.7"):
+            process = subprocess.run(["man", "--warnings", "-l", self.prefix / "share/man" / page],
+                                     capture_output=True, text=True, env=os.environ | {"MANWIDTH": "100"})
+            self.assertEqual("", process.stderr)
 
     def test_completion(self):
         script = self.prefix / "share/bash-completion/completions/memomalloc"

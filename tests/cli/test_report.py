@@ -161,7 +161,7 @@ class Files(ReportCase):
         stacks = {tuple(frame["name"] for frame in event["frames"]) for event in trace}
         self.assertIn(("at::empty", "at::conv2d", "main"), stacks)
 
-    @unittest.skipUnless(importlib.util.find_spec("torch"), "skipped: torch is not installed")
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "torch is not installed")
     def test_torch_reads_the_snapshot(self):
         path = self.folder / "memory.pickle"
         self.report(MOBILENET, "--memory-viz", path)
@@ -174,7 +174,7 @@ class Files(ReportCase):
         self.assertIn("MEM[", process.stdout)
 
 
-@unittest.skipUnless(PROGRAM, "skipped: chromium is not installed")
+@unittest.skipUnless(PROGRAM, "chromium is not installed")
 class Page(ReportCase):
     @classmethod
     def setUpClass(cls):

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs every fuzzer for so many seconds each: run.sh [seconds, 30]. Needs clang with libFuzzer; says so,
-# and succeeds, where there is none. What fails is left in build/fuzz/found; inputs that reach new code are
+# Runs every fuzzer for so many seconds each: run.sh [seconds, 30]. Needs clang with libFuzzer; where there
+# is none it is skipped. What fails is left in build/fuzz/found; inputs that reach new code are
 # kept in build/fuzz/corpus for the next run.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -10,7 +10,8 @@ out=build/fuzz
 mkdir -p $out/found
 if [ -z "$clang" ] || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
     "$clang" -x c++ -fsanitize=fuzzer,address - -o $out/probe 2>$out/probe.log; then
-  echo "skipped: fuzzing needs clang++ with libFuzzer (packages clang-19 and libclang-rt-19-dev)"
+  echo "skipped: fuzzers: no clang++ with libFuzzer (packages clang-19 and libclang-rt-19-dev)"
+  echo "0 passed, 0 failed, 1 skipped"
   exit 0
 fi
 # Warnings are the other compiler's business.

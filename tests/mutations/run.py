@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
-"""Shows that the tests can fail: breaks a copy of the library, one line at a time, and runs the test that must
+"""Shows that the tests can fail: breaks a copy of the tree, one place at a time, and runs the test that must
 notice. Each row of MUTATIONS is a file, the text in it, what to put there, and the test: a unit test's name
-(Catch2), or the name of a check of tests/preload/run.py. A row passes when its test does on the whole copy and
-fails on the broken one. Ends with `N passed, N failed`; exit code 1 if any failed."""
+(Catch2), the name of a check of tests/preload/run.py, or `FILE.py NAME` below tests/scripts. A row passes when its
+test does on the whole copy and fails on the broken one. --random takes so many rows by chance, and prints the seed.
+Rows that --seconds leaves no time for are named and not counted. Ends with `N passed, N failed`; exit code 1 if any
+failed."""
 
 import argparse
 import os
 import pathlib
+import random
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-UNIT, PRELOAD = "unit", "preload"
+UNIT, PRELOAD, SCRIPT = "unit", "preload", "script"
 
 MUTATIONS = (
     ("a place is granted although its pages are in use", "src/serve/page_map.cc",
@@ -119,6 +124,28 @@ MUTATIONS = (
     ("another allocator's function gets a block of ours", "preload/peers.cc",
      "return g_process.engine.owns(pointer) ||", "return",
      PRELOAD, "peer_functions [on tcmalloc]"),
+    ("the judge of plans accepts everything", "planner/validate.cc",
+     "  if (plan.offsets.size() != problem.buffers.size()) {",
+     "  if (plan.height < kMax) {\n    return {};\n  }\n  if (plan.offsets.size() != problem.buffers.size()) {",
+     UNIT, "validate: names the pair that overlaps"),
+    ("the judge of orders accepts any order", "scheduler/validate.cc",
+     "verdict.reason = replay.step(id, verdict);", "replay.step(id, verdict);",
+     UNIT, "graph file: views, workspaces and overwriting count as documented"),
+    ("the independent judge of orders accepts everything", "scripts/check_order.py",
+     "    replay = Replay(graph, order)\n", "    return\n    replay = Replay(graph, order)\n",
+     SCRIPT, "test_check_order.py tampered"),
+    ("a skip counts as passed", "scripts/check.py",
+     "passed -= min(max(len(reasons) - counted, 0), passed)", "passed += 0",
+     SCRIPT, "test_check.py catch2"),
+    ("unittest's skips count as passed", "scripts/check.py",
+     "return max(ran - failed - skipped, 0), failed, skipped", "return ran - failed, failed, 0",
+     SCRIPT, "test_check.py test_unittest_skips"),
+    ("any skip is allowed", "scripts/check.py",
+     "if why_allowed(name, one, allowed) is None]", "if False]",
+     SCRIPT, "test_check.py test_what_is_not_on_the_list_fails"),
+    ("the preload checks' harness skips what fails", "tests/preload/run.py",
+     'verdict, detail = "failed", str(failure)', 'verdict, detail = "skipped", str(failure)',
+     SCRIPT, "test_preload_run.py"),
 )
 
 
@@ -130,7 +157,7 @@ def copy_tree(target):
         if (ROOT / name).exists():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, target / name)
-    for name in ("release", "libmemomalloc.so", "programs", "pages.so", "unit_tests"):
+    for name in ("release", "libmemomalloc.so", "memomalloc", "programs", "pages.so", "unit_tests"):
         source = ROOT / "build" / name
         if source.is_dir():
             shutil.copytree(source, target / "build" / name)
@@ -139,15 +166,33 @@ def copy_tree(target):
             shutil.copy2(source, target / "build" / name)
 
 
+GOALS = {UNIT: ["build/unit_tests"], PRELOAD: ["lib", "programs"], SCRIPT: ["cli"]}
+NOTHING_RAN = re.compile(r"No test cases matched|preload checks: 0|^Ran 0 tests", re.MULTILINE)
+
+
+def command_of(kind, test):
+    """The command that runs a row's test in the root of a tree."""
+    if kind == UNIT:
+        return ["build/unit_tests", test.replace(",", "\\,")]
+    if kind == PRELOAD:
+        return [sys.executable, "tests/preload/run.py", "--build", "build", "--only", test]
+    file, _, name = test.partition(" ")
+    return [sys.executable, "tests/run_python.py", "tests/scripts", "-p", file, *(["-k", name] if name else [])]
+
+
 def passes(tree, kind, test):
-    """True if the test passes in the tree; raises CalledProcessError if the tree cannot be built."""
-    goals = ["build/unit_tests"] if kind == UNIT else ["lib", "programs"]
-    subprocess.run(["make", "-s", f"-j{os.cpu_count()}", *goals], cwd=tree, check=True, capture_output=True)
-    command = ["build/unit_tests", test.replace(",", "\\,")] if kind == UNIT else [
-        sys.executable, "tests/preload/run.py", "--build", "build", "--only", test]
-    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=600, errors="replace")
-    if "No test cases matched" in done.stdout or "preload checks: 0" in done.stdout:
+    """True if the test passes in the tree; raises CalledProcessError if the tree cannot be built.
+
+    A test that skips has not passed: it would be taken for one that notices nothing.
+    """
+    subprocess.run(["make", "-s", f"-j{os.cpu_count()}", *GOALS[kind]], cwd=tree, check=True, capture_output=True)
+    done = subprocess.run(command_of(kind, test), cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=600, errors="replace")
+    if NOTHING_RAN.search(done.stdout):
         raise LookupError(f"there is no test {test!r}")
+    skipped = re.search(r"^skipped: (.*)", done.stdout, re.MULTILINE)
+    if skipped:
+        raise LookupError(f"the test skips: {skipped[1]}")
     return done.returncode == 0
 
 
@@ -167,23 +212,38 @@ def judge(tree, row):
         path.write_text(text, encoding="utf-8")
 
 
+def chosen(arguments):
+    """The rows to try, in order: those named, or some of them by chance."""
+    rows = [row for row in MUTATIONS if arguments.only in row[0]]
+    if arguments.random is None:
+        return rows
+    print(f"seed {arguments.seed}", flush=True)
+    return random.Random(arguments.seed).sample(rows, min(arguments.random, len(rows)))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="rows whose name contains this text")
-    wanted = parser.parse_args().only
-    failed, rows = 0, [row for row in MUTATIONS if wanted in row[0]]
+    parser.add_argument("--random", type=int, metavar="COUNT", help="so many of them, by chance")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 2**31), help="of that chance")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no row later than this, but the first")
+    arguments = parser.parse_args()
+    began, passed, failed = time.monotonic(), 0, 0
     with tempfile.TemporaryDirectory() as folder:
         tree = pathlib.Path(folder)
         copy_tree(tree)
-        for row in rows:
+        for row in chosen(arguments):
+            if passed + failed and time.monotonic() - began > arguments.seconds:
+                print(f"no time {row[0]}", flush=True)
+                continue
             try:
                 wrong = judge(tree, row)
             except (subprocess.SubprocessError, LookupError) as error:
                 wrong = str(error)
-            failed += bool(wrong)
+            failed, passed = failed + bool(wrong), passed + (not wrong)
             print(f"{'FAILED' if wrong else 'noticed':8}{row[0]} ({row[-1]}) {wrong}", flush=True)
-    print(f"{len(rows) - failed} passed, {failed} failed")
-    return 1 if failed or not rows else 0
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
 
 
 if __name__ == "__main__":

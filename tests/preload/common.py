@@ -13,7 +13,7 @@ ROOT = HERE.parent.parent
 # Seconds that a command may take: what ends by itself is ended only where it hangs, since a machine may be busy.
 TIMEOUT = 300
 
-# Debian's names; each is optional and its modes are left out where it is not installed.
+# Debian's names; each is optional, and where it is not installed its modes are one check that is skipped.
 PEERS = {
     "jemalloc": "libjemalloc.so.2",
     "tcmalloc": "libtcmalloc_minimal.so.4",
@@ -40,26 +40,32 @@ class Mode:
 
 
 SYSTEM = Mode("system", ours=False, serving=False)
-MODES = [
-    SYSTEM,
-    Mode("pass-through", settings=(("MEMOMALLOC_DISABLE", "1"),), serving=False),
-    Mode("default"),
-    # The stack of every large call is unwound, which otherwise only streams without a plain order are worth.
-    Mode("call stacks", settings=(("MEMOMALLOC_TRACE_FILE", "/dev/null"),)),
-    # Recording and serving of nearly everything; sequences then contain what the C library allocates, so
-    # the programs cannot tell which of their blocks are served.
-    Mode("threshold-4K", settings=(("MEMOMALLOC_THRESHOLD", "4K"),), serving=False),
-    Mode("pages of 16 KiB", pages=16 << 10),
-    Mode("pages of 64 KiB", pages=64 << 10),
-] + [
-    mode
-    for peer in PEERS
-    if find_peer(peer)
-    for mode in (
-        Mode(f"{peer} alone", ours=False, next=peer, serving=False),
-        Mode(f"on {peer}", next=peer),
-    )
-]
+
+
+def modes(peers):
+    """Every mode, where these peers are installed."""
+    return [
+        SYSTEM,
+        Mode("pass-through", settings=(("MEMOMALLOC_DISABLE", "1"),), serving=False),
+        Mode("default"),
+        # The stack of every large call is unwound, which otherwise only streams without a plain order are worth.
+        Mode("call stacks", settings=(("MEMOMALLOC_TRACE_FILE", "/dev/null"),)),
+        # Recording and serving of nearly everything; sequences then contain what the C library allocates, so
+        # the programs cannot tell which of their blocks are served.
+        Mode("threshold-4K", settings=(("MEMOMALLOC_THRESHOLD", "4K"),), serving=False),
+        Mode("pages of 16 KiB", pages=16 << 10),
+        Mode("pages of 64 KiB", pages=64 << 10),
+    ] + [
+        mode
+        for peer in peers
+        for mode in (
+            Mode(f"{peer} alone", ours=False, next=peer, serving=False),
+            Mode(f"on {peer}", next=peer),
+        )
+    ]
+
+
+MODES = modes([peer for peer in PEERS if find_peer(peer)])
 
 
 def oracle(mode):

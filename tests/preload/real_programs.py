@@ -178,7 +178,7 @@ def python_tests(context, names):
     """Each module's verdict must be what it is without us; a module that fails there is left out."""
     probe = subprocess.run([PYTHON, "-c", "import test.test_array"], capture_output=True)
     if probe.returncode != 0:
-        raise Skip("CPython's tests are not installed (libpython3-testsuite)")
+        raise Skip("CPython's tests are not installed (libpython3.11-testsuite)")
     failed = []
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
@@ -208,7 +208,7 @@ def redis(context, seconds=2):
                 time.sleep(0.1)
             subprocess.run(["redis-benchmark", "-p", port, "-q", "-n", str(1500 * seconds), "-d",
                             "100000", "-r", "200", "-t", "set,get,lpush,lpop,mset"],
-                           check=True, capture_output=True, timeout=60 + 20 * seconds)
+                           check=True, capture_output=True, timeout=common.TIMEOUT + 20 * seconds)
             value = subprocess.run(client + ["-x", "set", "key"], input=b"v" * 1_000_000,
                                    capture_output=True).stdout
             expect(value == b"OK\n", f"set: {value}")

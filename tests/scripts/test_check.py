@@ -1,35 +1,173 @@
-"""check.py counts cases as the test programs report them, and never calls a failure a success."""
+"""check.py counts cases as the test programs report them, and calls neither a failure nor a skip a success."""
 
+import contextlib
+import fnmatch
+import io
+import os
 import pathlib
+import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 import check
 
 
+SCRIPTS = pathlib.Path(check.__file__).parent
+PRELOAD = """preload checks: 3, seed 5
+skipped: small_stacks [on jemalloc]: jemalloc alone fails it
+failed: sizes [default] (0.1 s) exit 1
+1 passed, 1 failed, 1 skipped
+"""
+UNITTEST = """..s.
+skipped: test_report.Page.test_zoom: chromium is not installed
+.
+----------------------------------------------------------------------
+Ran 5 tests in 0.1s
+
+OK (skipped=1)
+"""
+CATCH2 = """
+skipped: schedule: the joint program: built without CBC
+===============================================================================
+All tests passed (30 assertions in 7 test cases)
+"""
+
+
 class Count(unittest.TestCase):
     def test_catch2(self):
-        self.assertEqual((7, 0), check.count("All tests passed (30 assertions in 7 test cases)", True))
-        self.assertEqual((4, 1), check.count(
+        self.assertEqual((7, 0, []), check.count("All tests passed (30 assertions in 7 test cases)", True))
+        self.assertEqual((4, 1, []), check.count(
             "test cases:  5 |  4 passed | 1 failed\nassertions: 9 | 8 passed | 1 failed\n", False))
-        self.assertEqual((0, 1), check.count("test cases: 1 | 1 failed\n", False))
+        self.assertEqual((0, 1, []), check.count("test cases: 1 | 1 failed\n", False))
+
+    def test_a_case_that_catch2_calls_passed_but_that_skips_is_skipped(self):
+        reason = "schedule: the joint program: built without CBC"
+        self.assertEqual((6, 0, [reason]), check.count(CATCH2, True))
+        self.assertEqual((6, 0, ["no memory can be locked"]), check.count(
+            "a_test.cc:34: warning:\n  skipped: no memory can be locked\n\n" + CATCH2.splitlines()[-1], True))
+        # Once for each value of a generator, and beside another program's own count.
+        self.assertEqual((6, 0, [reason]), check.count(f"skipped: {reason}\n" + CATCH2, True))
+        self.assertEqual((8, 0, [reason, "a: b"]), check.count(
+            CATCH2 + "skipped: a: b\n2 passed, 0 failed, 1 skipped\n", True))
 
     def test_unittest(self):
-        self.assertEqual((3, 0), check.count("Ran 3 tests in 0.1s\n\nOK\n", True))
-        self.assertEqual((1, 2), check.count(
+        self.assertEqual((3, 0, []), check.count("Ran 3 tests in 0.1s\n\nOK\n", True))
+        self.assertEqual((1, 2, []), check.count(
             "Ran 3 tests in 0.1s\n\nFAILED (failures=1, errors=1)\n", False))
+        self.assertEqual((2, 1, []), check.count(
+            "Ran 3 tests in 0.1s\n\nFAILED (unexpected successes=1, expected failures=1)\n", False))
+
+    def test_unittest_skips(self):
+        self.assertEqual((4, 0, ["test_report.Page.test_zoom: chromium is not installed"]),
+                         check.count(UNITTEST, True))
+        self.assertEqual((3, 1, ["a: b"]), check.count(
+            "skipped: a: b\nRan 5 tests in 0.1s\n\nFAILED (failures=1, skipped=1)\n", False))
+
+    def test_a_skip_without_its_reason_is_a_failure(self):
+        self.assertEqual((4, 1, []), check.count("Ran 5 tests in 0.1s\n\nOK (skipped=1)\n", True))
+        self.assertEqual((4, 2, []), check.count("4 passed, 0 failed, 2 skipped\n", True))
 
     def test_own_programs(self):
-        self.assertEqual((4, 2), check.count("noise\n4 passed, 2 failed\n", False))
+        self.assertEqual((4, 2, []), check.count("noise\n4 passed, 2 failed\n", False))
+        self.assertEqual((1, 1, ["small_stacks [on jemalloc]: jemalloc alone fails it"]),
+                         check.count(PRELOAD, False))
 
     def test_step_without_cases_counts_as_one(self):
-        self.assertEqual((1, 0), check.count("built", True))
-        self.assertEqual((0, 1), check.count("broken", False))
+        self.assertEqual((1, 0, []), check.count("built", True))
+        self.assertEqual((0, 1, []), check.count("broken", False))
+
+    def test_a_step_that_only_skips_has_passed_nothing(self):
+        self.assertEqual((0, 0, ["valgrind is not installed"]), check.count("skipped: valgrind is not installed\n", True))
+        self.assertEqual((0, 0, ["a: b"]), check.count("skipped: a: b\n0 passed, 0 failed, 1 skipped\n", True))
 
     def test_crash_after_good_cases_is_a_failure(self):
-        self.assertEqual((7, 1), check.count("All tests passed (30 assertions in 7 test cases)", False))
+        self.assertEqual((7, 1, []), check.count("All tests passed (30 assertions in 7 test cases)", False))
+
+
+class Runners(unittest.TestCase):
+    """What the project's own runners print is what is counted."""
+
+    def test_python(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "test_some.py").write_text(
+                "import unittest\nclass Some(unittest.TestCase):\n"
+                "    def test_a(self):\n        pass\n"
+                "    def test_b(self):\n        \"\"\"Has words of its own.\"\"\"\n        self.skipTest('no tool')\n"
+                "    def test_c(self):\n        for part in range(2):\n            with self.subTest(part=part):\n"
+                "                self.skipTest('no part')\n"
+                "@unittest.skip('no class')\nclass Other(unittest.TestCase):\n    def test_d(self):\n        pass\n")
+            done = subprocess.run([sys.executable, SCRIPTS.parent / "tests/run_python.py", folder],
+                                  capture_output=True, text=True)
+        self.assertEqual(0, done.returncode, done.stderr)
+        passed, failed, reasons = check.count(done.stderr, True)
+        self.assertEqual((1, 0), (passed, failed), done.stderr)
+        self.assertEqual(["test_some.Other.test_d: no class", "test_some.Some.test_b: no tool",
+                          "test_some.Some.test_c: no part"], sorted(reasons))
+
+    def test_shell_scripts_skip_what_is_not_installed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("dirname", "mkdir", "sh", "bash", "env", "git", "sort", "xargs"):
+                os.symlink(shutil.which(name), pathlib.Path(folder, name))
+            os.symlink(os.path.realpath(sys.executable), pathlib.Path(folder, "python3"))
+            for script, tools in (("tests/stress/valgrind.sh", 1), ("tests/fuzz/run.sh", 1), ("scripts/lint.sh", 2)):
+                done = subprocess.run([SCRIPTS.parent / script], capture_output=True, text=True,
+                                      env={"PATH": folder, "HOME": folder})
+                passed, failed, reasons = check.count(done.stdout, done.returncode == 0)
+                self.assertEqual((tools - 1, 0, tools), (passed, failed, len(reasons)), f"{script}: {done}")
+
+
+class Allowed(unittest.TestCase):
+    ROWS = [("preload", "small_stacks [on jemalloc]: *", "it needs more stack"), ("*san", "os: *", "addresses")]
+
+    def test_a_row_names_the_step_and_the_reason(self):
+        self.assertEqual("it needs more stack", check.why_allowed(
+            "preload", "small_stacks [on jemalloc]: jemalloc alone fails it", self.ROWS))
+        self.assertEqual("addresses", check.why_allowed("tsan", "os: the limit", self.ROWS))
+        for step, reason in (("unit", "small_stacks [on jemalloc]: x"), ("preload", "small_stacks [on mimalloc]: x"),
+                             ("preload", "small_stacks j: x"), ("unit", "os: the limit")):
+            self.assertIsNone(check.why_allowed(step, reason, self.ROWS), (step, reason))
+
+    def test_the_list_of_the_tree_is_well_formed(self):
+        rows = check.read_allowed()
+        steps = [name for name, _, _ in check.steps()]
+        for step, pattern, _ in rows:
+            self.assertTrue(fnmatch.filter(steps, step), step)
+            self.assertNotEqual("", pattern.strip("*: "), pattern)
+
+    def run_main(self, *words, table=None):
+        """(exit code, printed) of a check of one step that passes two, and skips an allowed and another test."""
+        script = "echo 'skipped: a: allowed'; echo 'skipped: b: not'; echo '2 passed, 0 failed, 2 skipped'"
+        rows = [("some", "a: *", "it is known")]
+        with (tempfile.TemporaryDirectory(dir=check.ROOT / "build") as folder,
+              mock.patch.object(check, "steps", lambda: table or [("some", [["sh", "-c", script]], 20)]),
+              mock.patch.object(check, "LOGS", pathlib.Path(folder)),
+              mock.patch.object(check, "read_allowed", lambda: rows),
+              contextlib.redirect_stdout(io.StringIO()) as out):
+            return check.main(list(words)), out.getvalue()
+
+    def test_what_is_not_on_the_list_fails(self):
+        code, printed = self.run_main()
+        self.assertEqual((1, "2 passed, 1 failed, 1 skipped"), (code, printed.splitlines()[-1]))
+        self.assertIn(" skipped: a: allowed\n", printed)
+        self.assertIn(" not allowed, skipped: b: not\n", printed)
+
+    def test_without_installing_all_is_allowed_and_shown(self):
+        code, printed = self.run_main("--no-install")
+        self.assertEqual((0, "2 passed, 0 failed, 2 skipped"), (code, printed.splitlines()[-1]))
+        for line in ("skipped: a: allowed", "skipped: b: not"):
+            self.assertIn(f"       {line}\n", printed)
+
+    def test_every_step_makes_what_it_needs(self):
+        for name, commands, _ in check.steps():
+            words = [word for stage in commands for command in (stage if isinstance(stage, tuple) else [stage])
+                     for word in command]
+            if name in ("scripts", "docs", "cli", "torch", "preload"):
+                self.assertEqual("make", words[0], name)
+                self.assertIn("all", words[:4], name)
 
 
 class Perform(unittest.TestCase):

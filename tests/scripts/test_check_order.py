@@ -16,7 +16,6 @@ TOOL = ROOT / "build" / "memomalloc"
 GRAPHS = sorted((ROOT / "tests" / "golden" / "graphs").glob("*.json"))
 
 
-@unittest.skipUnless(TOOL.exists(), "needs build/memomalloc")
 class CheckOrderTest(unittest.TestCase):
     def order_of(self, path, *options):
         with tempfile.TemporaryDirectory() as folder:

@@ -31,7 +31,7 @@ class PlotCompare(unittest.TestCase):
         return subprocess.run([sys.executable, SCRIPTS / "plot_compare.py", "runs.csv", *words], cwd=self.folder,
                               capture_output=True, text=True)
 
-    @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "skipped: matplotlib is not installed")
+    @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "matplotlib is not installed")
     def test_a_figure(self):
         self.assertEqual("compare.svg\n", self.plot(RUNS).stdout)
         figure = (self.folder / "compare.svg").read_text()

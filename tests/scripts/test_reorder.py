@@ -14,7 +14,7 @@ except ImportError:
 TOOL = ROOT / "build" / "memomalloc"
 
 
-@unittest.skipUnless(torch and TOOL.exists(), "needs torch and build/memomalloc")
+@unittest.skipUnless(torch, "torch is not installed")
 class ReorderTest(unittest.TestCase):
     def test_effects_keep_their_order(self):
         import reorder
