@@ -13,6 +13,7 @@ import time
 import binary_checks
 import common
 import file_checks
+import plan_file_checks
 import real_programs
 
 TIMEOUT_EMULATED = 600  # seconds
@@ -82,7 +83,7 @@ def collect(context, arguments):
     checks = [(f"{path.name} [{mode.name}]", program_check(programs, path.name, mode))
               for path in sorted(context.programs.iterdir())
               for mode in common.MODES if applies(context, mode, path.name)]
-    for module in () if context.emulator else (binary_checks, file_checks, real_programs):
+    for module in () if context.emulator else (binary_checks, file_checks, plan_file_checks, real_programs):
         checks += module.checks(context)
     return [(name, check) for name, check in checks if arguments.only in name]
 
