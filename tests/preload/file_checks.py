@@ -73,7 +73,8 @@ def bad_settings_are_named_once(context):
     for setting in (("MEMOMALLOC_THRESHOLD", "many"), ("MEMOMALLOC_THRESHOLD", "-1"),
                     ("MEMOMALLOC_THRESHOLD", "99999999999999999999G"), ("MEMOMALLOC_SLAB_LIMIT", "1X"),
                     ("MEMOMALLOC_TRESHOLD", "64K"), ("MEMOMALLOC_HUGEPAGES", "sometimes"),
-                    ("MEMOMALLOC_DISABLE", "perhaps"), ("MEMOMALLOC_PLANNER", "none-such")):
+                    ("MEMOMALLOC_DISABLE", "perhaps"), ("MEMOMALLOC_PLANNER", "none-such"),
+                    ("MEMOMALLOC_PLAN_TRUST", "all")):
         said = program_survives(context, with_settings(setting), lines=1)
         expect(len(said) == 1 and setting[0] in said[0], f"{setting}: {said}")
 
