@@ -141,6 +141,11 @@ void write_trace_file(const RecursionGuard& guard) {
   }
 }
 
+// The file is somebody else's in what it holds, or may be: it is neither used nor replaced.
+bool is_left_alone(const char* path) {
+  return is_foreign(path) || !doubt_about(path, g_process.options.PLAN_TRUST).empty();
+}
+
 void load_plan_file(const RecursionGuard& guard) {
   const os::NoCancellation whole;
   const Options& options = g_process.options;
@@ -150,17 +155,18 @@ void load_plan_file(const RecursionGuard& guard) {
   }
   SavedPlan plans[PlanStore::kMost];
   std::string_view problem;
-  const std::uint32_t count =
-      load_plans(guard, path, g_process.engine.shared().slab_limit, plans, &problem);
+  const std::uint32_t count = load_plans(guard, path, g_process.engine.shared().slab_limit, plans,
+                                         &problem, options.PLAN_TRUST);
   if (!problem.empty()) {
-    Line() << "the plan file '" << path << "' is not used: " << problem
-           << (is_foreign(path) ? ", and is left as it is; set MEMOMALLOC_PLAN_FILE to another path"
-                                : "; what is learned now takes its place at exit");
+    Line() << "the plan file '" << path << "' is not used"
+           << (is_left_alone(path) ? ", and is left as it is: " : ": ") << problem
+           << (is_foreign(path)      ? "; set MEMOMALLOC_PLAN_FILE to another path"
+               : is_left_alone(path) ? ""
+                                     : "; what is learned now takes its place at exit");
   }
   for (std::uint32_t i = 0; i < count; ++i) {
     if (!g_process.engine.add_plan(guard, plans[i].schedule, plans[i].iteration)) {
-      Line() << "a plan of the file '" << path
-             << "' is left out: it contradicts itself; delete the file if that repeats itself";
+      Line() << "a plan of the file '" << path << "' is left out: there is no memory for it";
     }
   }
 }
@@ -185,7 +191,7 @@ void save_plan_file(const RecursionGuard& guard) {
   }
   char path[4096];
   const bool fits = expand_path(file.view(), path, sizeof path);
-  if (fits && is_foreign(path)) {
+  if (fits && is_left_alone(path)) {
     return;  // load_plan_file has said so
   }
   if (!fits || !save_plans(guard, path, {plans, count})) {

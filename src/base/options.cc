@@ -85,6 +85,10 @@ struct Parse {
     }
     return true;
   }
+  static bool Trust(std::string_view text, memo::Trust& value) {
+    value = text == "group" ? memo::Trust::kGroup : memo::Trust::kOwner;
+    return text == "group" || text == "owner";
+  }
 };
 // NOLINTEND(readability-identifier-naming)
 

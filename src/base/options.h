@@ -7,6 +7,8 @@
 namespace memo {
 
 enum class Choice : std::uint8_t { kAuto, kAlways, kNever };
+// Whose files are believed: the user's and root's, or also those of the user's groups.
+enum class Trust : std::uint8_t { kOwner, kGroup };
 
 namespace option {
 
@@ -27,6 +29,7 @@ using Number = std::uint64_t;
 using Flag = std::uint64_t;
 using Path = Text;
 using Choice = memo::Choice;
+using Trust = memo::Trust;
 
 }  // namespace option
 

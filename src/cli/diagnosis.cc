@@ -13,10 +13,12 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <string_view>
 
 #include "src/cli/elf_file.h"
 #include "src/cli/loader.h"
 #include "src/cli/process.h"
+#include "src/io/plan_file.h"
 
 namespace memo::cli {
 namespace {
@@ -132,6 +134,21 @@ std::vector<Finding> examine_environment() {
     findings.push_back({Level::kNote, "environment",
                         "MEMOMALLOC_EXE=" + std::string(names) + " leaves other executables out",
                         "the name to list is that of the file, such as python3.11"});
+  }
+  if (const char* plans = std::getenv("MEMOMALLOC_PLAN_FILE"); plans != nullptr) {
+    const char* trust = std::getenv("MEMOMALLOC_PLAN_TRUST");
+    const bool group = trust != nullptr && std::string_view(trust) == "group";
+    char path[4096];
+    const std::string_view doubt = expand_path(plans, path, sizeof path)
+                                       ? doubt_about(path, group ? Trust::kGroup : Trust::kOwner)
+                                       : std::string_view();
+    const std::size_t advice = doubt.find("; ");
+    if (!doubt.empty()) {
+      findings.push_back({Level::kNote, "environment",
+                          "the plan file " + std::string(path) +
+                              " is not used: " + std::string(doubt.substr(0, advice)),
+                          std::string(doubt.substr(advice + 2))});
+    }
   }
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {

@@ -36,6 +36,10 @@ std::string show(Choice value, std::string_view /*type*/) {
   return kNames[static_cast<std::size_t>(value)];
 }
 
+std::string show(Trust value, std::string_view /*type*/) {
+  return value == Trust::kGroup ? "group" : "owner";
+}
+
 // What the library would not take is refused here. Each check answers "" or its complaint.
 
 // A whole number, with a unit letter where `units` has it.
@@ -89,6 +93,7 @@ const Kind& kind_of(std::string_view type) {
       {"Size", "SIZE", {[](std::string& text) { return check_number(text, "KMGkmg"); }, ""}},
       {"Number", "NUMBER", {[](std::string& text) { return check_number(text, ""); }, ""}},
       {"Choice", "auto|always|never", CLI::IsMember({"auto", "always", "never"}).description("")},
+      {"Trust", "owner|group", CLI::IsMember({"owner", "group"}).description("")},
       {"Path", "FILE", {[](std::string& text) { return check_text(text); }, ""}},
       {"Text", "TEXT", {[](std::string& text) { return check_text(text); }, ""}},
   };

@@ -12,7 +12,7 @@
 namespace memo::cli {
 
 struct OptionRow {
-  std::string_view type;  // as options.def spells it: Size, Number, Flag, Text, Path, Choice
+  std::string_view type;  // as options.def spells it: Size, Number, Flag, Text, Path, Choice, Trust
   std::string_view name;  // without MEMOMALLOC_
   std::string initial;    // the default, as a user would write it
   std::string_view unit;

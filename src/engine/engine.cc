@@ -308,33 +308,19 @@ void Engine::give_back() {
 
 bool Engine::add_plan(const RecursionGuard& guard, const Schedule* schedule,
                       std::uint32_t iteration) {
-  if (schedule->symbolic != nullptr) {
-    const Schedule* restored = restore(guard, *schedule);
-    discard(schedule);
-    schedule = restored;
-  }
-  Plan* plan = schedule != nullptr ? shared_->store.add(guard, schedule, iteration) : nullptr;
+  const std::uint32_t symbolic = schedule->symbolic != nullptr ? schedule->count : 0;
+  Plan* plan = shared_->store.add(guard, schedule, iteration, false);
   if (plan == nullptr) {
     return false;
   }
   shared_->store.release(plan);
   Counters& counters = lanes_[0].counters;
   counters.plans_loaded.add();
-  counters.symbolic_calls.add(schedule->symbolic != nullptr ? schedule->count : 0);
-  if (schedule->dense()) {
-    preheat_ = std::max(preheat_.load(std::memory_order_relaxed), schedule->height);
-  }
-  if (host_.keep != nullptr) {
-    host_.keep(guard);
-  }
+  counters.symbolic_calls.add(symbolic);
   return true;
 }
 
 void Engine::tick(std::uint64_t now) {
-  const std::uint64_t height = preheat_.exchange(0);
-  if (height != 0 && lane_count() != 0) {
-    lanes_[0].preheat(height);
-  }
   bool quiet = lane_count() != 0;
   for (std::uint32_t i = 0; i < lane_count(); ++i) {
     quiet = lanes_[i].tick(now) && quiet;
@@ -359,7 +345,7 @@ void Engine::search(const RecursionGuard& guard) {
     return;
   }
   os::yield_to_others();
-  plan->lower.store(improve(guard, *plan->schedule, kSearchSeconds), std::memory_order_release);
+  plan->better.store(improve(guard, *plan->schedule, kSearchSeconds), std::memory_order_release);
   shared_->store.release(plan);
 }
 

@@ -76,8 +76,9 @@ class Engine {
   // Gives all slabs and unused memory back, on request.
   void give_back();
   // Adds a plan of an earlier process once there is a lane; the schedule is the engine's from now
-  // on. Where it does not fit the program, it is never taken up. False if it contradicts itself, or
-  // there is no room or memory for it.
+  // on. Where it does not fit the program, it is never taken up: it gets no slab, and of a symbolic
+  // plan what the file leaves out is not made, before calls have matched it. False if there is no
+  // room or memory for it.
   bool add_plan(const RecursionGuard& guard, const Schedule* schedule, std::uint32_t iteration);
   // Runs function(schedule, iteration) for each plan, which from then on is kept until the process
   // ends: for its last report. Waits for a thread that changes the store, though not for ever, and
@@ -155,9 +156,8 @@ class Engine {
   std::atomic<std::uint64_t> bytes_{0};  // of the region
   std::uint32_t space_shift_ = 0;
   std::uint32_t lanes_possible_ = 0;
-  std::atomic<std::uint64_t> preheat_{0};  // height of a slab that the first lane will need, bytes
-  std::atomic<bool> told_{false};          // the host knows that the engine is open
-  bool pool_quiet_ = false;                // the pool was trimmed since the last call
+  std::atomic<bool> told_{false};  // the host knows that the engine is open
+  bool pool_quiet_ = false;        // the pool was trimmed since the last call
   bool torn_ = false;    // a child, in which a thread that does not exist was opening the region
   bool forked_ = false;  // a child
   ForkMark mark_;

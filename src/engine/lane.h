@@ -114,8 +114,6 @@ class Lane {
   // Gives back the slab's memory that no block uses; the plan and its place are
   // kept, and the next call takes the memory again. Any thread; false if the lane is just at work.
   bool give_back();
-  // Takes memory for a slab that will soon be served from, off the owner's path. Any thread.
-  void preheat(std::uint64_t height);
   // Gives memory back if the lane has been quiet for long, and tells whether it has. `now` in
   // nanoseconds. Any thread.
   bool tick(std::uint64_t now);
@@ -179,6 +177,11 @@ class Lane {
   // The most symbolic plans that a lane makes: a second and a third for a network whose calls, too,
   // depend on the shape.
   static constexpr std::uint32_t kMostSymbolic = 4;
+  // Laying a shape out takes a pass over its plan, and a call may come with a new shape each time,
+  // in iterations of which the engine sees hardly a call: each call earns so many steps of a pass,
+  // 0.3 us, and they are saved up for one pass over the largest plan that there is.
+  static constexpr std::uint64_t kLayoutStepsPerCall = 64;
+  static constexpr std::uint64_t kMostLayoutSteps = 1U << 17;
   [[nodiscard]] bool wants_sites() const {
     return short_windows_ >= kShortWindows && searched_ < kSitesUntil;
   }
@@ -198,6 +201,8 @@ class Lane {
   bool guess_plan(std::uint64_t size);
   bool follow_other_plans(std::uint64_t size, bool matched);
   bool take_plan(const Follower::Found& found);
+  [[nodiscard]] bool completed();
+  bool can_lay_out(std::uint32_t steps);
   [[nodiscard]] const Schedule* serving_schedule() const;
   void wait_for_quiet(std::uint64_t size);
   bool take_memory(const Schedule& schedule);
@@ -220,8 +225,10 @@ class Lane {
   std::atomic<std::uint64_t> live_{
       0};  // bytes of the pool's blocks of this lane, in whole granules
   Server server_;
-  Shape shape_;             // serving a symbolic plan: the iteration at hand
-  ShapePlace shape_place_;  // where in that plan, since a call did not match
+  Shape shape_;                                    // serving a symbolic plan: the iteration at hand
+  ShapePlace shape_place_;                         // where in that plan, since a call did not match
+  std::uint64_t layout_steps_ = kMostLayoutSteps;  // that may be laid out now
+  std::uint64_t layout_calls_ = 0;                 // large allocations when that was worked out
   Plan* plan_ = nullptr;
   std::uint32_t position_ = 0;     // kReady: the plan's step that comes next
   std::uint64_t quiet_level_ = 0;  // kReady: live bytes at which to start

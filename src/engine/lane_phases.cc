@@ -111,7 +111,7 @@ Plan* Lane::make_plan(LearnDoor& door, Period* period) {
   if (schedule == nullptr) {
     return nullptr;
   }
-  Plan* plan = shared_->store.add(guard, schedule, period->length);
+  Plan* plan = shared_->store.add(guard, schedule, period->length, true);
   if (plan != nullptr) {
     counters.plans.add();
     plan_seconds_ += schedule->plan_seconds;
@@ -220,6 +220,9 @@ void Lane::end_iteration() {
     return;
   }
   counters.iterations.add(server_.schedule()->count / plan_->iteration);
+  if (server_.walked_through()) {
+    plan_->walked.store(true, std::memory_order_relaxed);
+  }
   const Schedule* best = plan_->best();
   if (best != server_.schedule()) [[unlikely]] {
     server_.start(best, &plan_->index, 0);

@@ -10,6 +10,9 @@ namespace {
 constexpr std::uint32_t kShapeRun = 8;
 // Steps that count as the beginning of an iteration.
 constexpr std::uint32_t kBeginning = 4;
+// What a file leaves out of a symbolic plan is made with a real stack; a thread with less does
+// without the plan.
+constexpr std::uint64_t kCompleteStack = 256ULL << 10;
 
 }  // namespace
 
@@ -30,11 +33,17 @@ bool Lane::take_plan(const Follower::Found& found) {
     position_ = (found.position + schedule.count - 1) % schedule.count;
     return true;
   }
-  if (shape_.open(*schedule.symbolic) && take_shape(found.first, found.position - 1)) {
+  if (can_lay_out(schedule.count) && completed() && shape_.open(*plan_->best()->symbolic) &&
+      take_shape(found.first, found.position - 1)) {
     return true;
   }
   drop_plan();
   return false;
+}
+
+bool Lane::completed() {
+  const RecursionGuard guard;
+  return stack_.room() >= kCompleteStack && shared_->store.complete(guard, *plan_);
 }
 
 // At the beginning of an iteration a plan that begins as this one does is believed at once, since a
@@ -137,7 +146,24 @@ bool Lane::take_shape(std::uint64_t first, std::uint32_t step) {
   return true;
 }
 
+// Takes the steps off those that the calls so far have earned; false if there are not so many, and
+// the shape at hand has to do.
+bool Lane::can_lay_out(std::uint32_t steps) {
+  const std::uint64_t calls = counters.large_allocations.get();
+  const std::uint64_t earned = calls < layout_calls_ ? 0 : (calls - layout_calls_);
+  layout_calls_ = calls;
+  layout_steps_ = std::min(kMostLayoutSteps, layout_steps_ + earned * kLayoutStepsPerCall);
+  if (layout_steps_ < steps) {
+    return false;
+  }
+  layout_steps_ -= steps;
+  return true;
+}
+
 void Lane::change_shape(std::uint64_t first, std::uint32_t step) {
+  if (!can_lay_out(shape_.plan()->count)) {
+    return;
+  }
   if (!take_shape(first, step)) {
     give_plan_up();
   } else if (take_memory(*shape_.schedule())) {

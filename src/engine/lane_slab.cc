@@ -72,7 +72,7 @@ bool Lane::open_slab(const Schedule& schedule) {
     const RecursionGuard guard;
     shared_->trim_next();
   }
-  if (walks_whole_ && whole) {
+  if (walks_whole_ && whole && plan_->walked.load(std::memory_order_relaxed)) {
     const std::uint64_t there = round_down(before, os::page_size());
     os::populate(slab_space_->base() + there, round_up(height, os::page_size()) - there);
   }
@@ -148,22 +148,9 @@ bool Lane::give_back() {
   return true;
 }
 
-void Lane::preheat(std::uint64_t height) {
-  {
-    const TryLock entered(entered_);
-    if (!entered || slab_height_.load(std::memory_order_relaxed) != 0 ||
-        !reserve_slab(height, touched_.mostly())) {
-      return;
-    }
-  }
-  // Without the lock: populating memory that nobody is served from yet is in no one's way.
-  os::populate(slab_space_->base(), round_up(height, os::page_size()));
-}
-
 bool Lane::tick(std::uint64_t now) {
   const std::uint64_t calls = counters.large_allocations.get();
-  // The first look at a lane may come before its first call: a slab that was just made ready for a
-  // plan from a file is not to be given back then.
+  // The lane may have been quiet at the first look, but not for long.
   if (calls != seen_ || quiet_since_ == 0) {
     seen_ = calls;
     quiet_since_ = now;

@@ -23,16 +23,19 @@ bool unsearched(const Plan& plan) {
 
 }  // namespace
 
-Plan* PlanStore::add(const RecursionGuard&, const Schedule* schedule, std::uint32_t iteration) {
+Plan* PlanStore::add(const RecursionGuard&, const Schedule* schedule, std::uint32_t iteration,
+                     bool walked) {
   Plan* plan = take_slot();
   if (plan == nullptr) {
     discard(schedule);
     return nullptr;
   }
   discard(plan->schedule);
-  discard(plan->lower.exchange(nullptr));
+  discard(plan->better.exchange(nullptr));
   plan->schedule = nullptr;
   plan->searched = false;
+  plan->completing = false;
+  plan->walked = walked;
   delete[] plan->index_memory;
   plan->index_memory = new (std::nothrow) std::uint32_t[ContextIndex::words(schedule->count)]();
   if (plan->index_memory == nullptr) {
@@ -44,6 +47,22 @@ Plan* PlanStore::add(const RecursionGuard&, const Schedule* schedule, std::uint3
   plan->schedule = schedule;
   plan->iteration = iteration;
   return publish(plan) ? plan : nullptr;
+}
+
+bool PlanStore::complete(const RecursionGuard& guard, Plan& plan) {
+  if (plan.best()->symbolic == nullptr || plan.best()->symbolic->complete()) {
+    return true;
+  }
+  if (plan.completing.exchange(true)) {
+    return false;
+  }
+  const Schedule* whole = restore(guard, *plan.schedule);
+  if (whole == nullptr) {
+    withdraw(&plan);
+    return false;
+  }
+  plan.better.store(whole, std::memory_order_release);
+  return true;
 }
 
 // A slot for a new plan, taken from the plan used longest ago if all are full; nullptr if every
@@ -82,6 +101,7 @@ bool PlanStore::publish(Plan* plan) {
     std::atomic_ref(state_[slot_of(plan)]).store(State::kWithdrawn, std::memory_order_release);
     return false;
   }
+  plan->generation = ++generations_;
   plan->users = 1;
   plan->used_at = ++clock_;
   state_[slot_of(plan)] = State::kVisible;
@@ -176,7 +196,11 @@ Follower::Found Follower::next(PlanStore& store, std::uint64_t size, const Plan*
   Found found;
   store.for_each([&](Plan& plan, std::uint32_t slot) {
     Place& place = places_[slot];
-    if (follow(place, plan, recent_, calls_needed(slot, *plan.schedule)) &&
+    if (place.generation != plan.generation) {
+      place = Place();
+      place.generation = plan.generation;
+    }
+    if (follow(place, plan, recent_, calls_needed(slot, plan)) &&
         (found.plan == nullptr || &plan == preferred)) {
       if (found.plan != nullptr) {
         store.release(found.plan);
@@ -190,16 +214,17 @@ Follower::Found Follower::next(PlanStore& store, std::uint64_t size, const Plan*
 }
 
 void Follower::distrust(std::uint32_t slot, const Plan& plan, bool unfit) {
-  if (distrusted_[slot] != plan.schedule) {
-    distrusted_[slot] = plan.schedule;
+  if (distrusted_[slot] != plan.generation) {
+    distrusted_[slot] = plan.generation;
     failures_[slot] = 0;
   }
   failures_[slot] = std::min(failures_[slot] + (unfit ? 2 : 1), kMostFailures);
 }
 
-std::uint64_t Follower::calls_needed(std::uint32_t slot, const Schedule& schedule) const {
+std::uint64_t Follower::calls_needed(std::uint32_t slot, const Plan& plan) const {
+  const Schedule& schedule = *plan.schedule;
   const std::uint64_t fit = schedule.symbolic != nullptr ? kFitShape : kFit;
-  const bool distrusted = distrusted_[slot] == &schedule && failures_[slot] > 1;
+  const bool distrusted = distrusted_[slot] == plan.generation && failures_[slot] > 1;
   return distrusted ? fit + (std::uint64_t{schedule.count} << failures_[slot]) : fit;
 }
 

@@ -15,9 +15,17 @@ namespace memo {
 
 struct Plan {
   const Schedule* schedule = nullptr;
-  // The same steps in a lower slab, once the search in the background has found one.
-  std::atomic<const Schedule*> lower{nullptr};
+  // The same steps in a lower slab, once the search in the background has found one; of a file's
+  // symbolic plan, the whole that PlanStore::complete() has made.
+  std::atomic<const Schedule*> better{nullptr};
   bool searched = false;  // the search has begun
+  std::atomic<bool> completing{false};
+  // Every call of it has come in order in this process, or it was made of this process' calls. What
+  // a file only claims is not given memory before it is used.
+  std::atomic<bool> walked{false};
+  // No two plans that a store has held have the same; 0: none. A place in a plan is kept together
+  // with it, since a slot, and the schedule's address, come to belong to others.
+  std::uint64_t generation = 0;
   ContextIndex index;
   std::uint32_t* index_memory = nullptr;
   std::uint32_t iteration = 0;            // steps of one iteration; the schedule may span several
@@ -26,7 +34,7 @@ struct Plan {
 
   // The schedule to serve from.
   [[nodiscard]] const Schedule* best() const {
-    const Schedule* found = lower.load(std::memory_order_acquire);
+    const Schedule* found = better.load(std::memory_order_acquire);
     return found != nullptr ? found : schedule;
   }
 };
@@ -37,8 +45,12 @@ class PlanStore {
 
   // Adds a plan, with the caller as its first user, in place of the one used longest ago if there
   // is no room; nullptr if every plan is in use or there is no memory. Takes the schedule over
-  // in any case.
-  Plan* add(const RecursionGuard&, const Schedule* schedule, std::uint32_t iteration);
+  // in any case. `walked`: it was made of this process' calls.
+  Plan* add(const RecursionGuard&, const Schedule* schedule, std::uint32_t iteration, bool walked);
+  // Makes what a file leaves out of a symbolic plan, in O(n log n) of its steps: to be called when
+  // the plan is first needed, by one of its users. False, and the plan withdrawn, if it contradicts
+  // itself or there is no memory; false, too, while another thread is at it.
+  bool complete(const RecursionGuard& guard, Plan& plan);
   // True if take_unsearched() would find a plan.
   bool has_unsearched();
   // A plan that no search in the background has looked at, with the caller as a user; nullptr if
@@ -88,6 +100,7 @@ class PlanStore {
   State state_[kMost] = {};
   std::atomic<std::uint32_t> visible_count_{0};
   std::uint64_t clock_ = 0;
+  std::uint64_t generations_ = 0;
   Lock lock_;
 };
 
@@ -114,17 +127,18 @@ class Follower {
 
  private:
   struct Place {
-    std::uint32_t step = 0;  // the step expected next
-    std::uint32_t run = 0;   // calls in a row that fitted
-    ShapePlace shape;        // instead, where the plan is symbolic
+    std::uint64_t generation = 0;  // of the plan that all else here is about
+    std::uint32_t step = 0;        // the step expected next
+    std::uint32_t run = 0;         // calls in a row that fitted
+    ShapePlace shape;              // instead, where the plan is symbolic
   };
-  [[nodiscard]] std::uint64_t calls_needed(std::uint32_t slot, const Schedule& schedule) const;
+  [[nodiscard]] std::uint64_t calls_needed(std::uint32_t slot, const Plan& plan) const;
   static bool follow(Place& place, const Plan& plan, const std::uint64_t (&recent)[kContext],
                      std::uint64_t needed);
   Place places_[PlanStore::kMost] = {};
   std::uint64_t recent_[kContext] = {};
-  const Schedule* distrusted_[PlanStore::kMost] = {};  // to compare with, never followed
-  std::uint32_t failures_[PlanStore::kMost] = {};      // of the distrusted one
+  std::uint64_t distrusted_[PlanStore::kMost] = {};  // generations
+  std::uint32_t failures_[PlanStore::kMost] = {};    // of the distrusted one
 };
 
 }  // namespace memo

@@ -3,71 +3,92 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <vector>
 
 #include "src/io/plan_records.h"
 #include "src/io/replace_file.h"
 #include "src/serve/symbolic.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 namespace memo {
 namespace {
 
-constexpr char kMagic[8] = {'M', 'E', 'M', 'O', 'P', 'L', 'A', 'N'};
-constexpr std::string_view kForeign = "it is no plan file";
-constexpr std::uint32_t kVersion = 2;
-constexpr std::uint64_t kMostBytes = 256ULL << 20;  // of a file; a plan of 10^5 steps takes 3.2 MB
-
-// Little-endian and without padding, as every supported machine has it in memory.
-struct FileHeader {
-  char magic[8];
-  std::uint32_t version;
-  std::uint32_t plans;
-  char library[16];        // the library that wrote it, for the message
-  std::uint64_t checksum;  // XXH3 of everything behind the header
-};
-static_assert(sizeof(FileHeader) == 40);
-
-bool read_file(const char* path, std::vector<char>& bytes) {
-  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) {
-    return false;
+bool is_group_of_ours(gid_t group) {
+  if (group == getegid()) {
+    return true;
   }
-  struct stat status{};
-  bool good = fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
-              static_cast<std::uint64_t>(status.st_size) <= kMostBytes;
-  if (good) {
-    bytes.resize(static_cast<std::size_t>(status.st_size));
-    std::size_t done = 0;
-    while (done < bytes.size()) {
-      const ssize_t count = read(file, bytes.data() + done, bytes.size() - done);
-      if (count <= 0) {
-        break;
-      }
-      done += static_cast<std::size_t>(count);
-    }
-    good = done == bytes.size();
-  }
-  close(file);
-  return good;
+  std::vector<gid_t> groups(static_cast<std::size_t>(std::max(0, getgroups(0, nullptr))));
+  const int count = getgroups(static_cast<int>(groups.size()), groups.data());
+  return std::find(groups.begin(), groups.begin() + std::max(0, count), group) !=
+         groups.begin() + std::max(0, count);
 }
 
-std::string_view check(const FileHeader& header, std::span<const char> rest) {
-  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) {
-    return kForeign;
+// As doubt_about(), of an open file.
+std::string_view doubt(const struct stat& status, Trust trust) {
+  const bool mine = status.st_uid == geteuid() || status.st_uid == 0;
+  if ((status.st_mode & S_IWOTH) != 0) {
+    return "anybody may write it; `chmod o-w` it if you trust what is in it";
   }
-  if (header.version != kVersion) {
-    return "another version of the library wrote it";
+  if (trust == Trust::kOwner && !mine) {
+    return "another user owns it; `chown` it, or let MEMOMALLOC_PLAN_TRUST=group take the files of "
+           "your groups";
   }
-  if (header.checksum != XXH3_64bits(rest.data(), rest.size())) {
-    return "it is damaged";
+  if (trust == Trust::kOwner && (status.st_mode & S_IWGRP) != 0) {
+    return "its group may write it; `chmod g-w` it, or set MEMOMALLOC_PLAN_TRUST=group";
+  }
+  if ((!mine || (status.st_mode & S_IWGRP) != 0) && !is_group_of_ours(status.st_gid)) {
+    return "its group is none of yours; `chgrp` it";
   }
   return {};
+}
+
+// Closed at the end, whatever is thrown.
+class OpenFile {
+ public:
+  explicit OpenFile(const char* path)
+      : number(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {}
+  ~OpenFile() {
+    if (number >= 0) {
+      close(number);
+    }
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  const int number;
+};
+
+bool read_whole(int file, std::span<char> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = read(file, bytes.data(), bytes.size());
+    if (count <= 0) {
+      return false;
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
+// The file's bytes, if it is a regular file of a size that a plan file has and that may be
+// believed; else what is wrong with it. The descriptor is asked, not the path, which others may
+// move.
+std::string_view read_file(const char* path, Trust trust, std::vector<char>& bytes) {
+  constexpr std::string_view kUnreadable = "it cannot be read, or is cut short";
+  const OpenFile file(path);
+  struct stat status{};
+  if (file.number < 0 || fstat(file.number, &status) != 0 || !S_ISREG(status.st_mode)) {
+    return kUnreadable;
+  }
+  if (const std::string_view doubts = doubt(status, trust); !doubts.empty()) {
+    return doubts;
+  }
+  if (static_cast<std::uint64_t>(status.st_size) > kMostPlanBytes) {
+    return "it is larger than a plan file can be (4 MiB)";
+  }
+  bytes.resize(static_cast<std::size_t>(status.st_size));
+  return read_whole(file.number, bytes) ? std::string_view() : kUnreadable;
 }
 
 }  // namespace
@@ -75,19 +96,9 @@ std::string_view check(const FileHeader& header, std::span<const char> rest) {
 bool save_plans(const RecursionGuard&, const char* path,
                 std::span<const SavedPlan> plans) noexcept {
   try {
-    std::vector<char> rest;
-    for (const SavedPlan& plan : plans) {
-      append_plan(rest, plan);
-    }
-    FileHeader header{};
-    std::memcpy(header.magic, kMagic, sizeof kMagic);
-    header.version = kVersion;
-    header.plans = static_cast<std::uint32_t>(plans.size());
-    std::strncpy(header.library, MEMO_VERSION, sizeof header.library - 1);
-    header.checksum = XXH3_64bits(rest.data(), rest.size());
-    return replace_file(path, [&](int file) {
-      return write_all(file, &header, sizeof header) && write_all(file, rest.data(), rest.size());
-    });
+    const std::vector<char> bytes = format_plans(plans, kMostPlanBytes);
+    return replace_file(path,
+                        [&](int file) { return write_all(file, bytes.data(), bytes.size()); });
   } catch (...) {
     errno = ENOMEM;
     return false;
@@ -95,14 +106,21 @@ bool save_plans(const RecursionGuard&, const char* path,
 }
 
 bool is_foreign(const char* path) noexcept {
-  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) {
-    return false;
+  const OpenFile file(path);
+  char head[kPlanMagic.size()];
+  const ssize_t count = file.number < 0 ? 0 : read(file.number, head, sizeof head);
+  return count > 0 &&
+         !kPlanMagic.starts_with(std::string_view(head, static_cast<std::size_t>(count)));
+}
+
+std::string_view doubt_about(const char* path, Trust trust) noexcept {
+  try {
+    struct stat status{};
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode) ? doubt(status, trust)
+                                                               : std::string_view();
+  } catch (...) {
+    return "there is not enough memory to look at it";
   }
-  char head[sizeof kMagic];
-  const ssize_t count = read(file, head, sizeof head);
-  close(file);
-  return count > 0 && std::memcmp(head, kMagic, static_cast<std::size_t>(count)) != 0;
 }
 
 void free_plan(const Schedule* schedule) noexcept {
@@ -111,36 +129,20 @@ void free_plan(const Schedule* schedule) noexcept {
 }
 
 std::uint32_t load_plans(const RecursionGuard&, const char* path, std::uint64_t most_height,
-                         std::span<SavedPlan> plans, std::string_view* problem) noexcept {
+                         std::span<SavedPlan> plans, std::string_view* problem,
+                         Trust trust) noexcept {
   *problem = {};
-  std::uint32_t loaded = 0;
   try {
     std::vector<char> bytes;
     if (access(path, F_OK) != 0) {
       return 0;
     }
-    FileHeader header{};
-    if (!read_file(path, bytes) || bytes.size() < sizeof header) {
-      *problem = is_foreign(path) ? kForeign : "it cannot be read, or is cut short";
-      return 0;
-    }
-    Reader reader(bytes);
-    reader.read(header);
-    *problem = check(header, std::span(bytes).subspan(sizeof header));
-    while (problem->empty() && loaded < header.plans && loaded < plans.size()) {
-      if (read_plan(reader, most_height, plans[loaded])) {
-        ++loaded;
-      } else {
-        *problem = "a plan in it makes no sense here (its slab may be over the limit)";
-      }
-    }
+    *problem = read_file(path, trust, bytes);
+    return problem->empty() ? parse_plans(bytes, most_height, plans, problem) : 0;
   } catch (...) {
     *problem = "there is not enough memory for it";
+    return 0;
   }
-  while (!problem->empty() && loaded > 0) {  // as a whole or not at all
-    free_plan(plans[--loaded].schedule);
-  }
-  return loaded;
 }
 
 }  // namespace memo

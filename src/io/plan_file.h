@@ -5,8 +5,9 @@
 //
 // A file is taken or refused as a whole. What it says is only a guess to the server, which verifies
 // each size, and to the page map, which no offset can deceive: a wrong plan costs fallbacks, never
-// memory. Of a symbolic plan the file has the example and the rules; what lies on what is made
-// anew.
+// memory. It is read inside one of the program's calls, so its size is bounded, and all that is
+// done with it is one pass. Of a symbolic plan the file has the example and the rules; what lies on
+// what is made anew, once calls have matched the plan.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <string_view>
 
 #include "src/base/guard.h"
+#include "src/base/options.h"
 #include "src/serve/schedule.h"
 
 namespace memo {
@@ -23,21 +25,33 @@ struct SavedPlan {
   std::uint32_t iteration = 0;  // steps of one iteration
 };
 
+// Most bytes of a plan file: 131,000 steps, 20 plans of the longest workload measured (GPT-2
+// decoding, 6000 calls). A full one takes 10 ms of processor time to read and index, half of what
+// planning may take on the caller by default, and 8 MiB.
+inline constexpr std::uint64_t kMostPlanBytes = 4ULL << 20;
+
 // Writes the plans to `path`, by way of a new file renamed over it, so that processes that do so at
-// once leave one whole file. False, with errno, if that fails.
+// once leave one whole file. A plan with which the file would be larger than kMostPlanBytes is left
+// out. False, with errno, if it cannot be written.
 bool save_plans(const RecursionGuard&, const char* path, std::span<const SavedPlan> plans) noexcept;
 
 // Reads plans of at most `most_height` bytes into `plans` and says how many. Each schedule, and its
 // symbolic plan, is a piece of malloc's memory: the caller's, to give to Engine::add_plan() or
 // free_plan(). A symbolic plan is one that memo::restore() still has to accept. A file that is
-// missing gives none; one that is damaged, foreign or of another version gives none and *problem
-// says why.
+// missing gives none; one that others may have written, or that is damaged, foreign, too large or
+// of another version, gives none and *problem says why.
 std::uint32_t load_plans(const RecursionGuard&, const char* path, std::uint64_t most_height,
-                         std::span<SavedPlan> plans, std::string_view* problem) noexcept;
+                         std::span<SavedPlan> plans, std::string_view* problem,
+                         Trust trust = Trust::kOwner) noexcept;
 
 // True for a file that is there, is not empty and begins as no plan file does. Some other file was
 // named by mistake: it is not to be replaced.
 bool is_foreign(const char* path) noexcept;
+
+// Why a regular file at `path` is not believed, whatever is in it, and what to do: others than
+// `trust` allows may have written it. Empty if it may be used, or there is none. Nor is such a file
+// to be replaced.
+std::string_view doubt_about(const char* path, Trust trust) noexcept;
 
 void free_plan(const Schedule* schedule) noexcept;
 

@@ -1,6 +1,7 @@
 // See plan_records.h. Cold.
 #include "src/io/plan_records.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
@@ -8,10 +9,23 @@
 
 #include "src/serve/symbolic.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 namespace memo {
 namespace {
 
+constexpr std::uint32_t kVersion = 2;
+
 // Little-endian and without padding, as every supported machine has it in memory.
+struct FileHeader {
+  char magic[kPlanMagic.size()];
+  std::uint32_t version;
+  std::uint32_t plans;
+  char library[16];        // the library that wrote it, for the message
+  std::uint64_t checksum;  // XXH3 of everything behind the header
+};
+static_assert(sizeof(FileHeader) == 40);
 struct PlanHeader {
   std::uint64_t height;
   std::uint64_t lower_bound;
@@ -67,6 +81,19 @@ bool sound(const RuleRecord& record) {
          std::isfinite(rule.x0) && std::isfinite(rule.x1) && record.elastic <= 1;
 }
 
+std::string_view check(const FileHeader& header, std::span<const char> rest) {
+  if (std::string_view(header.magic, sizeof header.magic) != kPlanMagic) {
+    return "it is no plan file";
+  }
+  if (header.version != kVersion) {
+    return "another version of the library wrote it";
+  }
+  if (header.checksum != XXH3_64bits(rest.data(), rest.size())) {
+    return "it is damaged";
+  }
+  return {};
+}
+
 bool read_steps(Reader& reader, Schedule& schedule) {
   auto* steps = const_cast<Step*>(schedule.steps);
   for (std::uint32_t i = 0; i < schedule.count; ++i) {
@@ -100,7 +127,63 @@ bool read_rules(Reader& reader, Schedule& schedule, std::uint64_t least) {
   return true;
 }
 
+std::size_t bytes_of(const Schedule& schedule) {
+  return sizeof(PlanHeader) + schedule.count * sizeof(StepRecord) +
+         (schedule.symbolic != nullptr ? schedule.count * sizeof(RuleRecord) : 0);
+}
+
 }  // namespace
+
+std::vector<char> format_plans(std::span<const SavedPlan> plans, std::uint64_t most) {
+  FileHeader header{};
+  std::vector<char> bytes(sizeof header);
+  for (const SavedPlan& plan : plans) {
+    if (bytes.size() + bytes_of(*plan.schedule) <= most) {
+      append_plan(bytes, plan);
+      ++header.plans;
+    }
+  }
+  std::copy(kPlanMagic.begin(), kPlanMagic.end(), header.magic);
+  header.version = kVersion;
+  std::strncpy(header.library, MEMO_VERSION, sizeof header.library - 1);
+  header.checksum = XXH3_64bits(bytes.data() + sizeof header, bytes.size() - sizeof header);
+  std::memcpy(bytes.data(), &header, sizeof header);
+  return bytes;
+}
+
+std::uint32_t parse_plans(std::span<const char> bytes, std::uint64_t most_height,
+                          std::span<SavedPlan> plans, std::string_view* problem) {
+  FileHeader header{};
+  Reader reader(bytes);
+  if (!reader.read(header)) {
+    const std::string_view begin(bytes.data(), std::min(bytes.size(), kPlanMagic.size()));
+    *problem =
+        kPlanMagic.starts_with(begin) ? "it cannot be read, or is cut short" : "it is no plan file";
+    return 0;
+  }
+  std::uint32_t loaded = 0;
+  // As a whole or not at all.
+  const auto drop_all = [&] {
+    while (loaded > 0) {
+      free_plan(plans[--loaded].schedule);
+    }
+  };
+  try {
+    *problem = check(header, bytes.subspan(sizeof header));
+    while (problem->empty() && loaded < header.plans && loaded < plans.size()) {
+      if (read_plan(reader, most_height, plans[loaded])) {
+        ++loaded;
+      } else {
+        *problem = "a plan in it makes no sense here (its slab may be over the limit)";
+        drop_all();
+      }
+    }
+  } catch (...) {
+    drop_all();
+    throw;
+  }
+  return loaded;
+}
 
 void append_plan(std::vector<char>& bytes, const SavedPlan& plan) {
   const Schedule& schedule = *plan.schedule;

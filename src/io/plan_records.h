@@ -1,10 +1,11 @@
-// One plan of a plan file as bytes, and back. Cold. What is read is checked for being in bounds
-// only; of a symbolic plan src/learn makes anew whatever would have to be right.
+// Plans as the bytes of a file, and back. Cold; no system call. What is read is checked for being
+// in bounds only; of a symbolic plan src/learn makes anew whatever would have to be right.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "src/io/plan_file.h"
@@ -35,6 +36,16 @@ class Reader {
  private:
   std::span<const char> bytes_;
 };
+
+inline constexpr std::string_view kPlanMagic = "MEMOPLAN";
+
+// The whole file, of at most `most` bytes: a plan that would exceed them is left out.
+std::vector<char> format_plans(std::span<const SavedPlan> plans, std::uint64_t most);
+
+// The plans of the whole file, as load_plans() has it. May throw for want of memory, and then gives
+// none.
+std::uint32_t parse_plans(std::span<const char> bytes, std::uint64_t most_height,
+                          std::span<SavedPlan> plans, std::string_view* problem);
 
 void append_plan(std::vector<char>& bytes, const SavedPlan& plan);
 

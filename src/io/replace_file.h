@@ -62,9 +62,32 @@ bool write_in_place(const char* path, Write&& write_to) {
   return good && closed;
 }
 
+// Gives the new `file` what the regular file at `path`, which it is to replace, grants and to whom,
+// as far as the system allows. Whoever could not read or write the old one cannot the new one:
+// rights of a group are not given to another, nor another owner's to everybody.
+inline void keep_access(int file, const char* path) {
+  struct stat old{};
+  struct stat fresh{};
+  if (lstat(path, &old) != 0 || !S_ISREG(old.st_mode) || fstat(file, &fresh) != 0) {
+    return;
+  }
+  mode_t mode = old.st_mode & 0777;
+  if (old.st_uid != fresh.st_uid && fchown(file, old.st_uid, static_cast<gid_t>(-1)) != 0) {
+    mode &= ~static_cast<mode_t>(S_IWOTH);
+  }
+  if (old.st_gid != fresh.st_gid && fchown(file, static_cast<uid_t>(-1), old.st_gid) != 0) {
+    mode &= ~static_cast<mode_t>(S_IRWXG);
+  }
+  if (fchmod(file, mode) != 0) {
+    return;  // a file system without modes
+  }
+}
+
 // Runs write_to(file) on a new file beside `path`, then renames it to `path`. A symbolic link at
-// `path` is replaced, not followed; a device or a pipe is written to. False with errno, and nothing
-// left behind, if any of that fails.
+// `path` is replaced, not followed; a device or a pipe is written to. A file that is there keeps
+// its mode, group and owner. A new one is readable as the umask says: what is written (sizes,
+// hashes, counts, names of functions) is meant to be shared, and who disagrees says so by the
+// umask. False with errno, and nothing left behind, if any of that fails.
 template <typename Write>
 bool replace_file(const char* path, Write&& write_to) {
   if (is_no_file(path)) {
@@ -84,6 +107,7 @@ bool replace_file(const char* path, Write&& write_to) {
   if (file < 0) {
     return false;
   }
+  keep_access(file, path);
   const bool good = write_to(file);
   const int reason = errno;
   if (close(file) == 0 && good && rename(fresh, path) == 0) {

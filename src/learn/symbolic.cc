@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
+#include <queue>
 
 #include "src/learn/lifetimes.h"
 
@@ -203,7 +204,7 @@ std::optional<SymbolicInput> symbolic_input(std::span<const Allocation> stream) 
 // Neighbours suffice: two blocks with a third between them while all live are kept apart by it, and
 // whoever is between two blocks was a neighbour of each when the later of them was born.
 std::vector<Support> supports(const dsa::Problem& problem, const dsa::Plan& plan,
-                              std::span<const std::uint32_t> step_of) {
+                              std::span<const std::uint32_t> step_of, std::uint64_t* looks) {
   std::vector<std::size_t> births(problem.buffers.size());
   for (std::size_t i = 0; i < births.size(); ++i) {
     births[i] = i;
@@ -217,10 +218,21 @@ std::vector<Support> supports(const dsa::Problem& problem, const dsa::Plan& plan
   };
   std::vector<Pair> pairs;
   std::map<dsa::Offset, std::size_t> alive;
+  // Each buffer is put in and taken out once: whoever dies next is at the top of a heap.
+  std::uint64_t looked = 0;
+  const auto upper = [&](std::size_t buffer) {
+    ++looked;
+    return problem.buffers[buffer].upper;
+  };
+  const auto dies_later = [&](std::size_t a, std::size_t b) { return upper(a) > upper(b); };
+  std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(dies_later)> deaths(
+      dies_later);
   for (const std::size_t born : births) {
-    std::erase_if(alive, [&](const auto& entry) {
-      return problem.buffers[entry.second].upper <= problem.buffers[born].lower;
-    });
+    while (!deaths.empty() && upper(deaths.top()) <= problem.buffers[born].lower) {
+      alive.erase(plan.offsets[deaths.top()]);
+      deaths.pop();
+    }
+    deaths.push(born);
     const auto here = alive.emplace(plan.offsets[born], born).first;
     if (here != alive.begin()) {
       pairs.push_back({born, std::prev(here)->second});
@@ -228,6 +240,9 @@ std::vector<Support> supports(const dsa::Problem& problem, const dsa::Plan& plan
     if (std::next(here) != alive.end()) {
       pairs.push_back({std::next(here)->second, born});
     }
+  }
+  if (looks != nullptr) {
+    *looks = looked;
   }
   // Whoever supports lies lower, so that by address every block comes after those it lies on.
   std::stable_sort(pairs.begin(), pairs.end(), [&](const Pair& a, const Pair& b) {

@@ -35,8 +35,10 @@ std::optional<SizeRule> exact_rule(std::span<const std::uint64_t> x,
 SizeRule upper_rule(std::span<const std::uint64_t> x, std::span<const std::uint64_t> sizes);
 
 // Which block lies on which in `plan`, in the order that SymbolicPlan wants; step_of maps buffers
-// to steps. Requires a valid plan of a problem without gaps.
+// to steps. Requires a valid plan of a problem without gaps. O(n log n): `looks`, if not null, gets
+// how often a buffer that is alive was looked at.
 std::vector<Support> supports(const dsa::Problem& problem, const dsa::Plan& plan,
-                              std::span<const std::uint32_t> step_of);
+                              std::span<const std::uint32_t> step_of,
+                              std::uint64_t* looks = nullptr);
 
 }  // namespace memo

@@ -44,6 +44,7 @@ Server::Placement Server::next(std::uint64_t size, std::uint64_t alignment, Page
   const Step& expected = schedule_->steps[position_];
   const bool in_place =
       expected.size == size || (expected.elastic && SymbolicPlan::within(size, expected.size));
+  in_order_ = in_place ? in_order_ + static_cast<std::uint32_t>(in_order_ != UINT32_MAX) : 0;
   if (!in_place && !find_place(size)) {
     judge(false, size);
     placement.miss = run_ <= 1 ? Miss::kSize : Miss::kOrder;

@@ -40,6 +40,8 @@ class Server {
   // True when most of the last iteration's calls (at least kWindow) did not match, or many in each
   // of several iterations: the program has changed.
   [[nodiscard]] bool lost() const { return lost_; }
+  // The last calls were the steps expected, one after the other, and every step was among them.
+  [[nodiscard]] bool walked_through() const { return in_order_ >= schedule_->count; }
   // Lost for the latter reason: the plan is another program's, which shares a part with this one.
   [[nodiscard]] bool unfit() const;
 
@@ -56,6 +58,7 @@ class Server {
   std::uint64_t bytes_ = 0;         // of the window's calls
   std::uint64_t missed_bytes_ = 0;  // of its misses
   std::uint32_t run_ = 0;           // misses in a row
+  std::uint32_t in_order_ = 0;      // calls in a row that were the step expected; saturates
   std::uint32_t poor_windows_ = 0;  // in a row
   bool lost_ = false;
 };

@@ -1,13 +1,18 @@
 // See symbolic.h. Hot.
 #include "src/serve/symbolic.h"
 
+#include <algorithm>
+
 namespace memo {
 
 void ShapePlace::advance(const SymbolicPlan& plan, std::uint64_t bytes) {
-  if (run_ != 0) {
-    while (step_ < plan.count && plan.hidden(step_, first_)) {
-      ++step_;
-    }
+  // Of a plan from a file nearly all steps may be hidden, for ever: the search for the next one
+  // ends early, and the place is lost.
+  const std::uint32_t end = step_ + std::min(kMostHidden, plan.count - step_);
+  while (run_ != 0 && step_ < end && plan.hidden(step_, first_)) {
+    ++step_;
+  }
+  if (run_ != 0 && (step_ < end || end == plan.count)) {
     if (step_ == plan.count) {  // the iteration is over, and this call begins the next
       first_ = bytes;
       step_ = 1;

@@ -59,6 +59,9 @@ struct SymbolicPlan {
   std::uint32_t support_count = 0;
   std::uint64_t least = 0;  // bytes; smaller blocks are not seen by the engine
 
+  // False for what a file tells: which step lies on which is yet to be made (memo::restore). Such a
+  // plan can be followed, but not laid out.
+  [[nodiscard]] bool complete() const { return supports != nullptr; }
   // True if a call for `bytes` may be step `step` of the iteration that began with `first`.
   [[nodiscard]] bool fits(std::uint32_t step, std::uint64_t first, std::uint64_t bytes) const {
     const std::uint64_t ruled = steps[step].rule.bytes(first);
@@ -89,6 +92,9 @@ class ShapePlace {
   [[nodiscard]] std::uint32_t run() const { return run_; }    // calls in a row that fitted
 
  private:
+  // Steps passed over at one call, all too small for the engine to see. 32 plans are followed at a
+  // time: at most 8192 rules, some 10 us.
+  static constexpr std::uint32_t kMostHidden = 256;
   std::uint64_t first_ = 0;
   std::uint32_t step_ = 0;
   std::uint32_t run_ = 0;

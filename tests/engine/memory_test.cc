@@ -116,26 +116,69 @@ TEST_CASE("engine: a place that was claimed is served where the plan is lost in 
 
 // The engine whose first lane is just being taken.
 Engine* opening = nullptr;
+std::uint32_t kept = 0;
 
-TEST_CASE("engine: a slab made ready for a saved plan is there at the first call", "[engine]") {
+constexpr std::uint64_t kTall = 512ULL << 20;  // bytes of the saved plan's slab
+
+// Sixteen small blocks, and then one as large as the slab.
+Program tall_program() {
+  Program program = program_of(16, 16);
+  program.push_back({kTall - 4096, 1});
+  return program;
+}
+
+void load_tall_plan(const RecursionGuard& guard) {
   constexpr std::uint64_t kSecond = 1'000'000'000;
-  constexpr std::uint64_t kHeight = 4ULL << 20;
-  const auto load_plan = [](const RecursionGuard& guard) {
-    Random random(16);
-    const Program program = program_of(16);
-    opening->add_plan(guard, testing::hostile(random, testing::sizes_of(program), kHeight),
-                      static_cast<std::uint32_t>(program.size()));
-    // The keeper's first look comes before the lane's first call.
-    opening->tick(100 * kSecond);
-    CHECK(opening->shared().slab_bytes != 0);
-  };
-  OwnEngine own({}, {.opened = load_plan});
+  const Program program = tall_program();
+  auto* piece = static_cast<char*>(std::malloc(sizeof(Schedule) + program.size() * sizeof(Step)));
+  auto* steps = reinterpret_cast<Step*>(piece + sizeof(Schedule));
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    new (steps + i) Step{.size = program[i].size, .offset = i % 16 * 256 * kGranule};
+  }
+  opening->add_plan(guard,
+                    new (piece) Schedule{.steps = steps,
+                                         .count = static_cast<std::uint32_t>(program.size()),
+                                         .height = kTall,
+                                         .lower_bound = kTall,
+                                         .lowest = true},
+                    static_cast<std::uint32_t>(program.size()));
+  opening->tick(100 * kSecond);
+}
+
+// With a loop of its own behind it the lane has gone through a whole plan, which says nothing of
+// the saved one.
+TEST_CASE("engine: a saved plan has no memory before calls have matched it, and then for those",
+          "[engine]") {
+  const bool other_loop = GENERATE(false, true);
+  CAPTURE(other_loop);
+  Options options;
+  options.SLAB_LIMIT = 2 * kTall;
+  OwnEngine own(options, {.opened = load_tall_plan, .keep = [](const RecursionGuard&) { ++kept; }});
   opening = &own.engine;
-  drive(own, [](Engine& engine, Driver&, const Lane&) {
-    for (std::uint64_t now = 101; now < 110; ++now) {
-      engine.tick(now * kSecond);
-    }
+  kept = 0;
+  drive(own, [&](Engine& engine, Driver& driver, const Lane& lane) {
+    const char* slab = lane.slab_space().base();
+    CHECK(kept == 0);
     CHECK(engine.shared().slab_bytes == 0);
+    CHECK(lane.tallest() == 0);
+    if (other_loop) {
+      REQUIRE(testing::iterations_until_serving(driver, program_of(17, 40), lane) < 12);
+      driver.iterate(program_of(17, 40), 3);
+      CHECK(lane.tallest() < kTall);
+    }
+    const Program program = tall_program();
+    for (std::size_t i = 0; i < 12; ++i) {
+      driver.step({program[i].size, 1});
+    }
+    CHECK(lane.phase() == Phase::kServing);
+    CHECK(lane.tallest() == kTall);
+    engine.tick(101'000'000'000);
+    // 12 blocks of up to 200 KB, and the other loop's slab.
+    CHECK(testing::resident_bytes(slab, kTall) <= 32ULL << 20);
+    for (std::size_t i = 0; i < 100; ++i) {
+      driver.step({65'536 + 4096 * i, 1});
+    }
+    CHECK(testing::resident_bytes(slab, kTall) <= 32ULL << 20);
   });
 }
 

@@ -1,9 +1,12 @@
 #include "src/engine/plan_store.h"
 
+#include <sys/mman.h>
+
 #include <catch2/catch.hpp>
 #include <set>
 #include <vector>
 
+#include "src/base/bits.h"
 #include "tests/support/schedules.h"
 
 namespace memo {
@@ -18,7 +21,7 @@ struct Fixture {
 
   Plan* add(const std::vector<std::uint64_t>& sizes) {
     const Schedule* schedule = testing::hostile(random, sizes, 1 << 20);
-    return store.add(guard, schedule, schedule->count);
+    return store.add(guard, schedule, schedule->count, true);
   }
   // The first sizes of all visible plans.
   std::set<std::uint64_t> visible() {
@@ -107,6 +110,117 @@ TEST_CASE_METHOD(Fixture, "follower: streams that only resemble a plan do not fi
   for (std::uint64_t i = 0; i < 300; ++i) {
     CHECK(follower.next(store, i % 6 == 5 ? 99 : sizes[i % 30]).plan == nullptr);
   }
+}
+
+// Withdraws `old` and puts a plan of `sizes` into its slot.
+Plan* put_in_place_of(PlanStore& store, Plan* old, const Schedule* schedule) {
+  const RecursionGuard guard;
+  store.withdraw(old);
+  store.release(old);
+  Plan* plan = store.add(guard, schedule, schedule->count, true);
+  REQUIRE(plan == old);
+  return plan;
+}
+
+TEST_CASE_METHOD(Fixture, "follower: what has fitted a plan does not count for its successor",
+                 "[engine]") {
+  const std::vector<std::uint64_t> before = count_up(100, 30);
+  Plan* plan = add(before);
+  Follower follower;
+  for (std::uint64_t i = 0; i < 7; ++i) {
+    REQUIRE(follower.next(store, before[i]).plan == nullptr);
+  }
+  const std::vector<std::uint64_t> after = count_up(500, 30);
+  put_in_place_of(store, plan, testing::hostile(random, after, 1 << 20));
+  for (std::uint64_t i = 7; i < 14; ++i) {
+    CAPTURE(i);
+    CHECK(follower.next(store, after[i]).plan == nullptr);
+  }
+  follower.next(store, after[14]);  // the place is known from three sizes on
+  CHECK(follower.next(store, after[15]).plan == plan);
+}
+
+TEST_CASE_METHOD(Fixture, "follower: what has failed is distrusted, not what has its memory next",
+                 "[engine]") {
+  const std::vector<std::uint64_t> sizes = count_up(100, 30);
+  Plan* plan = add(sizes);
+  Follower follower;
+  follower.distrust(store.slot_of(plan), *plan, true);
+  // Of the schedules that come after it, one has its address, since malloc gives that again.
+  for (int i = 0; i < 4; ++i) {
+    put_in_place_of(store, plan, testing::hostile(random, sizes, 1 << 20));
+    follower.restart();
+    Follower::Found found;
+    for (std::uint64_t call = 0; call < 8; ++call) {
+      found = follower.next(store, sizes[call]);
+    }
+    CAPTURE(i);
+    CHECK(found.plan == plan);
+    store.release(plan);
+  }
+}
+
+// Steps that end where no memory may be read: each is 4096 bytes larger than the one before.
+class SymbolicAtTheEdge {
+ public:
+  explicit SymbolicAtTheEdge(std::uint32_t count) : count_(count) {
+    const std::uint64_t bytes = round_up(count * sizeof(SymbolicStep), 4096);
+    auto* memory = static_cast<char*>(
+        mmap(nullptr, bytes + kGuard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mprotect(memory + bytes, kGuard, PROT_NONE);
+    auto* steps = reinterpret_cast<SymbolicStep*>(memory + bytes) - count;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      new (steps + i) SymbolicStep{.rule = {.constant = 4096.0 * i, .slope = 1}, .lifetime = 1};
+    }
+    plan_ = {.steps = steps, .count = count, .least = 4096};
+  }
+  // Lives as long as the process, as the store's last plans do.
+  const Schedule* schedule(Random& random, std::uint64_t first) const {
+    std::vector<std::uint64_t> sizes;
+    for (std::uint32_t i = 0; i < count_; ++i) {
+      sizes.push_back(first + std::uint64_t{4096} * i);
+    }
+    const Schedule* result = testing::hostile(random, sizes, 1ULL << 30);
+    const_cast<Schedule*>(result)->symbolic = new (std::malloc(sizeof plan_)) SymbolicPlan(plan_);
+    return result;
+  }
+
+ private:
+  static constexpr std::uint64_t kGuard = 1ULL << 20;
+  std::uint32_t count_ = 0;
+  SymbolicPlan plan_;
+};
+
+// In a child, which may be ended by the read.
+TEST_CASE_METHOD(Fixture, "follower: a place in a long plan is none in the short one after it",
+                 "[engine]") {
+  const int status = testing::status_of_child([&] {
+    constexpr std::uint64_t kFirst = 70'000;
+    const Schedule* first = SymbolicAtTheEdge(400).schedule(random, kFirst);
+    Plan* plan = store.add(guard, first, first->count, true);
+    Follower follower;
+    const auto follow = [&](std::uint64_t size) {
+      const Follower::Found found = follower.next(store, size);
+      if (found.plan != nullptr) {
+        store.release(found.plan);
+      }
+      return found.plan != nullptr;
+    };
+    bool found = false;
+    for (std::uint64_t i = 0; i < 300; ++i) {
+      found = follow(kFirst + 4096 * i);
+    }
+    if (!found) {
+      return 2;
+    }
+    put_in_place_of(store, plan, SymbolicAtTheEdge(20).schedule(random, kFirst));
+    int early = 0;
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      early += follow(kFirst + 4096 * i) && i < 19 ? 1 : 0;
+    }
+    return early;
+  });
+  CHECK(status == 0);
 }
 
 }  // namespace

@@ -139,6 +139,104 @@ TEST_CASE("engine: sizes that follow from the iteration's first are served", "[e
   });
 }
 
+// The plan of a loop of `count` steps as a file has it: the first of x bytes, the others of a part
+// of x that is large only in large iterations. `falsify`: two blocks that are alive together lie on
+// each other.
+const Schedule* saved_plan(std::uint32_t count, std::uint64_t x, bool falsify) {
+  auto* piece = static_cast<char*>(std::malloc(sizeof(Schedule) + count * sizeof(Step)));
+  auto* rules =
+      static_cast<char*>(std::malloc(sizeof(SymbolicPlan) + count * sizeof(SymbolicStep)));
+  auto* steps = reinterpret_cast<Step*>(piece + sizeof(Schedule));
+  auto* symbolic = reinterpret_cast<SymbolicStep*>(rules + sizeof(SymbolicPlan));
+  std::uint64_t offset = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    new (symbolic + i) SymbolicStep{.rule = {.slope = i == 0 ? 1 : 1 / (16.0 + i % 3)},
+                                    .lifetime = std::min(4U, count - i)};
+    new (steps + i)
+        Step{.size = symbolic[i].rule.bytes(x), .offset = offset, .lifetime = symbolic[i].lifetime};
+    offset = falsify || i % 8 == 7 ? 0 : offset + round_up(steps[i].size, kGranule);
+  }
+  auto* plan = new (rules) SymbolicPlan{.steps = symbolic, .count = count, .least = 65'536};
+  return new (piece) Schedule{.steps = steps,
+                              .count = count,
+                              .height = 64 << 20,
+                              .lower_bound = 64 << 20,
+                              .lowest = true,
+                              .symbolic = plan};
+}
+
+// The first `steps` of an iteration of that loop, or all of it.
+void iterate_saved(Driver& driver, std::uint32_t count, std::uint64_t x,
+                   std::uint32_t steps = UINT32_MAX) {
+  for (std::uint32_t i = 0; i < std::min(count, steps); ++i) {
+    const SizeRule rule{.slope = i == 0 ? 1 : 1 / (16.0 + i % 3)};
+    if (rule.bytes(x) >= 65'536) {
+      driver.step({rule.bytes(x), std::min(4U, count - i)});
+    }
+  }
+}
+
+TEST_CASE("engine: a saved symbolic plan is made whole once calls have matched it", "[engine]") {
+  const bool false_plan = GENERATE(false, true);
+  CAPTURE(false_plan);
+  testing::OwnEngine own;
+  testing::drive(own, [&](Engine& engine, Driver& driver, const Lane& lane) {
+    {
+      const RecursionGuard guard;
+      REQUIRE(engine.add_plan(guard, saved_plan(24, 4 << 20, false_plan), 24));
+    }
+    const Plan* plan = nullptr;
+    auto& store = const_cast<Shared&>(engine.shared()).store;
+    const auto look = [&] {
+      plan = nullptr;
+      store.for_each([&](const Plan& one, std::uint32_t) { plan = &one; });
+      return plan != nullptr;
+    };
+    REQUIRE(look());
+    CHECK_FALSE(plan->best()->symbolic->complete());
+    iterate_saved(driver, 24, 3 << 20, 12);
+    CHECK_FALSE(plan->best()->symbolic->complete());
+    CHECK(lane.phase() != Phase::kServing);
+    iterate_saved(driver, 24, 2 << 20);
+    CHECK(look() == !false_plan);
+    CHECK((lane.phase() == Phase::kServing) == !false_plan);
+    if (!false_plan) {
+      CHECK(plan->best()->symbolic->complete());
+      CHECK(plan->best() != plan->schedule);
+      iterate_saved(driver, 24, 4 << 20);
+      const std::uint64_t before = fallbacks(lane);
+      iterate_saved(driver, 24, 3 << 20);
+      iterate_saved(driver, 24, 2 << 20);
+      CHECK(fallbacks(lane) == before);
+    }
+  });
+}
+
+TEST_CASE("engine: 100,000 shapes cost each call a bounded part of a layout", "[engine]") {
+  constexpr std::uint32_t kSteps = 2000;
+  constexpr std::uint64_t kShapes = 100'000;
+  testing::OwnEngine own;
+  testing::drive(own, [&](Engine& engine, Driver& driver, const Lane& lane) {
+    {
+      const RecursionGuard guard;
+      REQUIRE(engine.add_plan(guard, saved_plan(kSteps, 4 << 20, false), kSteps));
+    }
+    iterate_saved(driver, kSteps, 2 << 20);
+    REQUIRE(lane.phase() == Phase::kServing);
+    const std::uint64_t calls = lane.counters.large_allocations.get();
+    const std::uint64_t shapes = lane.counters.shapes.get();
+    // Only the first block of these iterations is large; each has a size of its own.
+    for (std::uint64_t i = 0; i < kShapes; ++i) {
+      void* block = engine.allocate({65'536 + 8 * (i * 7919 % kShapes), 64, Op::k_malloc, false});
+      REQUIRE(block != nullptr);
+      REQUIRE(engine.free(block));
+    }
+    CHECK(lane.counters.large_allocations.get() - calls == kShapes);
+    CHECK(lane.counters.shapes.get() > shapes);
+    CHECK((lane.counters.shapes.get() - shapes) * kSteps <= 64 * (kShapes + 2 * kSteps));
+  });
+}
+
 TEST_CASE("engine: a loop of one shape gets an exact plan, not a symbolic one", "[engine]") {
   testing::OwnEngine own;
   testing::drive(own, [](Engine&, Driver& driver, const Lane& lane) {

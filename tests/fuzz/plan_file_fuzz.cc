@@ -1,12 +1,10 @@
-// Fuzzes the reader of plan files. An input whose first byte is odd gets a header that is right, so
+// Fuzzes the reader of plan files, on bytes in memory: opening files is a hundred times slower, and
+// the unit tests' part. An input whose first byte is odd gets a header that is right, so
 // that what lies behind the checksum is reached as well.
 //
 // Whatever the file: either no plan and a reason, or plans that a server can follow (each step
 // inside the slab, on a granule), which are the same when they are saved and loaded once more; and
 // symbolic plans are refused, or keep blocks apart in every shape.
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -14,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "src/io/plan_file.h"
+#include "src/io/plan_records.h"
 #include "src/learn/learn.h"
 #include "src/serve/shape.h"
 #include "tests/fuzz/require.h"
@@ -27,6 +25,7 @@ namespace {
 constexpr std::size_t kHeader = 40;  // bytes: magic, version, plans, the writer's name, checksum
 constexpr std::uint64_t kMostHeight = 1ULL << 30;
 constexpr std::uint64_t kMostPlans = 8;
+constexpr std::uint64_t kMostBytes = 1ULL << 20;
 
 void check(const memo::SavedPlan& plan) {
   const memo::Schedule& schedule = *plan.schedule;
@@ -66,15 +65,6 @@ void check_shapes(const memo::SymbolicPlan& plan) {
   }
 }
 
-std::string contents(const std::string& path) {
-  std::string result(1 << 20, '\0');
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const ssize_t size = read(file, result.data(), result.size());
-  close(file);
-  result.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
-  return result;
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -86,18 +76,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::memcpy(bytes.data() + 8, &version, sizeof version);
     std::memcpy(bytes.data() + 32, &sum, sizeof sum);
   }
-  const int file = memfd_create("plans", MFD_CLOEXEC);
-  require(write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
   const memo::RecursionGuard guard;
   memo::SavedPlan plans[kMostPlans];
   std::string_view problem;
-  const std::uint32_t count = memo::load_plans(
-      guard, ("/proc/self/fd/" + std::to_string(file)).c_str(), kMostHeight, plans, &problem);
-  close(file);
+  const std::uint32_t count = memo::parse_plans(bytes, kMostHeight, plans, &problem);
   require(count <= kMostPlans && (count == 0 || problem.empty()));
   for (std::uint32_t i = 0; i < count; ++i) {
     check(plans[i]);
     if (plans[i].schedule->symbolic != nullptr) {
+      require(!plans[i].schedule->symbolic->complete());
       const memo::Schedule* restored = memo::restore(guard, *plans[i].schedule);
       if (restored != nullptr) {
         check_shapes(*restored->symbolic);
@@ -106,13 +93,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   }
   if (count > 0) {
-    static const std::string path = "/tmp/memomalloc_fuzz." + std::to_string(getpid());
     memo::SavedPlan again[kMostPlans];
-    require(memo::save_plans(guard, path.c_str(), {plans, count}));
-    const std::string saved = contents(path);
-    require(memo::load_plans(guard, path.c_str(), kMostHeight, again, &problem) == count);
-    require(memo::save_plans(guard, path.c_str(), {again, count}) && contents(path) == saved);
-    unlink(path.c_str());
+    const std::vector<char> saved = memo::format_plans({plans, count}, kMostBytes);
+    require(memo::parse_plans(saved, kMostHeight, again, &problem) == count);
+    require(memo::format_plans({again, count}, kMostBytes) == saved);
     for (std::uint32_t i = 0; i < count; ++i) {
       memo::free_plan(plans[i].schedule);
       memo::free_plan(again[i].schedule);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "dsa/planner.h"
 #include "dsa/validate.h"
@@ -178,6 +180,62 @@ TEST_CASE("symbolic: a learned network is laid out for lengths that were never s
     check_shape(network, *schedule->symbolic, 23);
   }
   discard(schedule);
+}
+
+// The definition: at each birth, the nearest blocks alive above and below.
+std::set<std::pair<std::uint32_t, std::uint32_t>> neighbours(const dsa::Problem& problem,
+                                                             const dsa::Plan& plan) {
+  std::set<std::pair<std::uint32_t, std::uint32_t>> result;
+  const auto count = static_cast<std::uint32_t>(problem.buffers.size());
+  for (std::uint32_t born = 0; born < count; ++born) {
+    std::uint32_t above = count;
+    std::uint32_t below = count;
+    for (std::uint32_t i = 0; i < born; ++i) {
+      if (problem.buffers[i].upper <= problem.buffers[born].lower) {
+        continue;
+      }
+      if (plan.offsets[i] > plan.offsets[born]) {
+        above = above == count || plan.offsets[i] < plan.offsets[above] ? i : above;
+      } else {
+        below = below == count || plan.offsets[i] > plan.offsets[below] ? i : below;
+      }
+    }
+    if (above != count) {
+      result.emplace(above, born);
+    }
+    if (below != count) {
+      result.emplace(born, below);
+    }
+  }
+  return result;
+}
+
+TEST_CASE("symbolic: what lies on what is found in n log n", "[learn]") {
+  const auto seed = GENERATE(range(1U, 6U));
+  INFO("seed " << seed);
+  Random random(seed);
+  // From blocks that hardly meet to 2000 that are all alive at the end.
+  const std::uint64_t longest = std::uint64_t{4} << (2 * seed);
+  dsa::Problem problem;
+  dsa::Plan plan;
+  std::vector<std::uint32_t> step_of;
+  for (std::uint32_t i = 0; i < 2000; ++i) {
+    dsa::Buffer buffer;
+    buffer.lower = i;
+    buffer.upper = i + 1 + static_cast<dsa::Time>(below(random, longest));
+    buffer.size = 4096;
+    problem.buffers.push_back(buffer);
+    plan.offsets.push_back(dsa::Offset{4096} * i);
+    step_of.push_back(i);
+  }
+  std::shuffle(plan.offsets.begin(), plan.offsets.end(), random);
+  std::uint64_t looks = 0;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> found;
+  for (const Support& support : supports(problem, plan, step_of, &looks)) {
+    found.emplace(support.above, support.below);
+  }
+  CHECK(found == neighbours(problem, plan));
+  CHECK(looks <= 2000 * 4 * 11);  // 2 log2(n) comparisons for each one put in or taken out
 }
 
 TEST_CASE("symbolic: a network whose first sizes do not change has no symbolic plan", "[learn]") {

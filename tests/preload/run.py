@@ -15,6 +15,7 @@ import time
 import binary_checks
 import common
 import file_checks
+import plan_file_checks
 import real_programs
 
 TIMEOUT_EMULATED = 600  # seconds
@@ -97,7 +98,7 @@ def collect(context, arguments):
     if not context.emulator:
         checks += [(f"programs [on {peer}]", absent_peer(peer)) for peer in common.PEERS
                    if not common.find_peer(peer)]
-    for module in () if context.emulator else (binary_checks, file_checks, real_programs):
+    for module in () if context.emulator else (binary_checks, file_checks, plan_file_checks, real_programs):
         checks += module.checks(context)
     return [(name, check) for name, check in checks if arguments.only in name]
 
