@@ -61,6 +61,7 @@ def steps():
         ("unit", [["make", JOBS, "build/unit_tests", "WERROR=1"], (*unit_tests("build"),)], 900),
         ("preload", [["make", JOBS, "programs", "WERROR=1"],
                      [python, "tests/preload/run.py", "--build", "build"]], 600),
+        ("refusal", [[python, "tests/refusal/run.py", "--build", "build", "--seconds", "40"]], 600),
         ("cli", [[python, "-m", "unittest", "discover", "-s", "tests/cli"]], 600),
         ("torch", [[python, "scripts/smoke_torch.py"]], 600),
         ("stress", [["tests/stress/stress.sh", "none", "10", "4"]], 300),
