@@ -79,6 +79,10 @@ MUTATIONS = (
     ("a shape is laid out with the sizes of another", "src/serve/shape.cc",
      "sizes_[i] = plan_->steps[i].rule.bytes(first_);", "sizes_[i] = plan_->steps[i].rule.bytes(largest_);",
      UNIT, "engine: sizes that follow from the iteration's first are served"),
+    ("memory that the system refused is used", "src/base/os.cc",
+     "return mprotect(start, bytes, PROT_READ | PROT_WRITE) == 0;",
+     "return mprotect(start, bytes, PROT_READ | PROT_WRITE) <= 0;",
+     PRELOAD, "limits [default]"),
 )
 
 
