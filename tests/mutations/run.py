@@ -159,6 +159,10 @@ MUTATIONS = (
     ("the preload checks' harness skips what fails", "tests/preload/run.py",
      'verdict, detail = "failed", str(failure)', 'verdict, detail = "skipped", str(failure)',
      SCRIPT, "test_preload_run.py"),
+    ("memory that the system refused is used", "src/base/os.cc",
+     "return mprotect(start, bytes, PROT_READ | PROT_WRITE) == 0;",
+     "return mprotect(start, bytes, PROT_READ | PROT_WRITE) <= 0;",
+     PRELOAD, "limits [default]"),
 )
 
 
