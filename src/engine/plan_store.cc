@@ -176,6 +176,8 @@ void PlanStore::after_fork(bool in_use) {
   }
   for (Plan& plan : plans_) {
     plan.users = in_use ? plan.users.load() : 0;
+    // Whoever was completing it does not exist here, but for an interrupted frame of this thread.
+    plan.completing = in_use && plan.completing;
   }
 }
 
