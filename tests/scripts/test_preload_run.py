@@ -58,6 +58,11 @@ class OfPrograms(unittest.TestCase):
     def test_a_program_that_says_it_cannot_run_is_skipped_with_its_reason(self):
         said = common.Result(0, b"a ok\nskipped: needs root\n", b"")
         self.assertEqual(("skipped", "needs root"), self.check(said, said))
+        left = common.Result(run.NOT_HERE, said.out, b"")
+        self.assertEqual(("skipped", "needs root"), self.check(left, left))
+        self.assertEqual("failed", self.check(left, common.Result(-11, said.out, b""))[0])
+        silent = common.Result(run.NOT_HERE, b"", b"")
+        self.assertEqual("failed", self.check(silent, silent)[0])
 
     def test_what_it_does_under_the_library_is_compared_all_the_same(self):
         said = common.Result(0, b"skipped: needs root\n", b"")

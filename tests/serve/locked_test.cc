@@ -9,6 +9,7 @@
 
 #include "tests/support/arenas.h"
 #include "tests/support/process.h"
+#include "tests/support/skip.h"
 
 namespace memo {
 namespace {
@@ -31,7 +32,7 @@ TEST_CASE_METHOD(ArenaFixture, "arena: a locked page holds back no other memory"
   }
   const bool whole = GENERATE(false, true);
   if (!lock(first, whole ? kMiB : kGranule)) {
-    WARN("skipped: no memory can be locked");
+    testing::skip("no memory can be locked");
     return;
   }
   const bool together = GENERATE(false, true);

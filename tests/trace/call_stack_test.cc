@@ -17,6 +17,7 @@
 #include "src/trace/signature.h"
 #include "tests/support/guarded.h"
 #include "tests/support/process.h"
+#include "tests/support/skip.h"
 
 namespace memo {
 namespace {
@@ -129,7 +130,7 @@ TEST_CASE("call stack: each frame's caller, whatever the frame's make", "[trace]
 
 TEST_CASE("call stack: the frames that libunwind finds", "[trace]") {
   if (libunwind() == nullptr) {
-    WARN("skipped: libunwind is not installed, or not borne by this build");
+    testing::skip("libunwind is not installed, or not borne by this build");
     return;
   }
   for (const Walked& walked : all_walks()) {
