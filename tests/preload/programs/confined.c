@@ -67,6 +67,7 @@ static void iterate(unsigned rounds) {
 }
 
 int main(void) {
+  int failed = 0;
   static const unsigned kBefore[] = {0, 1, 2, 3, 40};
   for (unsigned i = 0; i < sizeof kBefore / sizeof kBefore[0]; ++i) {
     fflush(stdout);
@@ -81,6 +82,7 @@ int main(void) {
     int status = -1;
     CHECK(waitpid(child, &status, 0) == child);
     printf("confined after %u: %d\n", kBefore[i], status);
+    failed |= status;
   }
-  return 0;
+  return failed != 0;
 }
