@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "src/base/bits.h"
+#include "src/base/proc_file.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // Linux 5.14; older kernels answer EINVAL
@@ -46,68 +47,6 @@ std::uint64_t read_clock(clockid_t clock) {
   clock_gettime(clock, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
          static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-// A file of /proc, read by lines' beginnings in a small buffer: some threads have small stacks, and
-// the lines of a status can be long.
-class LineReader {
- public:
-  explicit LineReader(const char* path) : file_(open(path, O_RDONLY | O_CLOEXEC)) {}
-  ~LineReader() {
-    if (file_ >= 0) {
-      close(file_);
-    }
-  }
-  LineReader(const LineReader&) = delete;
-  LineReader& operator=(const LineReader&) = delete;
-
-  // The next line's first bytes, without its end; false after the last.
-  bool next(std::string_view& line) {
-    std::size_t size = 0;
-    bool any = false;
-    for (char byte = 0; get(byte); any = true) {
-      if (byte == '\n') {
-        line = {line_, size};
-        return true;
-      }
-      if (size < sizeof line_) {
-        line_[size++] = byte;
-      }
-    }
-    line = {line_, size};
-    return any;
-  }
-
- private:
-  bool get(char& byte) {
-    if (at_ == end_) {
-      const ssize_t count = file_ < 0 ? 0 : read(file_, buffer_, sizeof buffer_);
-      at_ = 0;
-      end_ = count > 0 ? static_cast<std::size_t>(count) : 0;
-    }
-    if (at_ == end_) {
-      return false;
-    }
-    byte = buffer_[at_++];
-    return true;
-  }
-
-  const NoCancellation whole_;
-  int file_;
-  std::size_t at_ = 0;
-  std::size_t end_ = 0;
-  char buffer_[1024];
-  char line_[32];
-};
-
-std::uint64_t number_in(std::string_view text) {
-  std::uint64_t number = 0;
-  for (const char byte : text) {
-    if (byte >= '0' && byte <= '9') {
-      number = number * 10 + static_cast<std::uint64_t>(byte - '0');
-    }
-  }
-  return number;
 }
 
 // The filters of the calling thread as one number, never 0; kUnknown where the system does not

@@ -22,14 +22,15 @@ TIMEOUT_EMULATED = 600  # seconds
 NOT_HERE = 77  # the exit code of a program that says what this machine or allocator lacks for it
 
 # Programs that read the kernel's own count of pages, which larger pages that are only pretended do not change.
-COUNT_PAGES = ("limits", "steady_faults", "thread_exit")
+COUNT_PAGES = ("large_past", "limits", "locked_blocks", "locked_memory", "steady_faults", "thread_exit")
 # Programs whose stacks, threads or moments are hard on who unwinds: the others learn nothing from it.
 UNWOUND = ("bare_frames", "cancellation", "cross_thread", "descriptors_left", "descriptors_reused", "errno_kept",
            "first_call", "first_race", "fork_handlers", "interrupted", "lifecycle", "loading", "module_walk",
            "operators", "random_programs", "refused_thread", "signals", "small_stacks", "thread_exit")
 # Programs that start this machine's own tools, fill what the emulator needs itself, or ask the kernel for what the
 # emulator does not pass on.
-NOT_EMULATED = ("spawning", "limits", "refused_thread", "refused_keeper", "name_spaces", "real_time")
+NOT_EMULATED = ("spawning", "limits", "locked_blocks", "locked_memory", "refused_thread", "refused_keeper", "name_spaces",
+                "real_time")
 
 
 class Programs:

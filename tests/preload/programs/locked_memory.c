@@ -67,6 +67,7 @@ static void locked(int how, int late) {
 }
 
 int main(void) {
+  int failed = 0;
   const int ways[] = {MCL_FUTURE, MCL_CURRENT | MCL_FUTURE, MCL_CURRENT};
   for (int late = 0; late < 2; ++late)
     for (unsigned i = 0; i < 3; ++i) {
@@ -79,6 +80,7 @@ int main(void) {
       int status = -1;
       CHECK(waitpid(child, &status, 0) == child);
       printf("way %u, %s: %d\n", i, late ? "late" : "early", status);
+      failed |= status;
     }
-  return 0;
+  return failed != 0;
 }
