@@ -22,12 +22,6 @@ constexpr std::uint64_t kLeastSpace = 64ULL << 20;
 // Longest search for a lower plan, seconds. Source: planner/README.md, hard instances of thousands
 // of buffers gain nothing worth having after it.
 constexpr double kSearchSeconds = 5;
-// Plans are read from files and checked with a real stack; a thread with less leaves it to the
-// next.
-constexpr std::uint64_t kLoadStack = 256ULL << 10;
-// A thread that finds no lane asks again after 1, 2, 4, ... and in the end each 256 large calls:
-// looking costs a microsecond, and as much again for each of 64 lanes.
-constexpr std::uint8_t kMostRefusals = 8;
 
 }  // namespace
 
@@ -106,88 +100,35 @@ void Engine::configure_shared() {
   shared_->keep = host_.keep;
 }
 
-// For a thread without a lane: one, if it is time to ask and there is one.
-Lane* Engine::find_lane() {
-  ThreadState& thread = t_state;
-  if (thread.left || options_ == nullptr) {
-    return nullptr;
-  }
-  if (thread.wait != 0) {
-    --thread.wait;
-    return nullptr;
-  }
-  const NoInterrupts whole;
-  return adopt();
-}
-
-Lane* Engine::adopt() {
-  const RecursionGuard guard;
-  ThreadState& thread = t_state;
-  Lane* lane = take_lane();
-  if (lane == nullptr) {
-    thread.wait = static_cast<std::uint16_t>(1U << thread.refusals);
-    thread.refusals = std::min<std::uint8_t>(thread.refusals + 1, kMostRefusals);
-    return nullptr;
-  }
-  const StackBounds stack = find_stack_bounds();
-  lane->follow_thread(stack);
-  thread.refusals = 0;
-  thread.lane = lane;
-  if (host_.opened != nullptr && stack.room() >= kLoadStack && !told_.exchange(true)) {
-    host_.opened(guard);
-  }
-  if (host_.new_thread != nullptr) {
-    host_.new_thread();
-  }
-  return lane;
-}
-
-// A lane that nobody owns, the one left last first, or a new one.
-Lane* Engine::take_lane() {
-  const WaitLock held(registry_);
-  if (!held || (!opened() && (torn_ || !open_region()))) {
-    return nullptr;
-  }
-  const std::uint32_t used = shared_->lane_count.load(std::memory_order_relaxed);
-  for (std::uint32_t i = 0; i < used; ++i) {
-    if (lanes_[i].vacant()) {
-      lanes_[i].enter();
-      return &lanes_[i];
-    }
-  }
-  if (used == lanes_possible_) {
-    return nullptr;
-  }
-  Lane* lane = new (lanes_ + used) Lane;
-  lane->open(shared_, used, spaces_ + 1 + used);
-  lane->enter();
-  shared_->lane_count.store(used + 1, std::memory_order_release);
-  return lane;
-}
-
 void* Engine::allocate(const Request& request) {
-  ThreadState& thread = t_state;
+  const ThreadState& thread = t_state;
   if (thread.inside != 0) {
     return nullptr;
   }
-  if (request.alignment > kMostAlignment) [[unlikely]] {
+  if (request.alignment > kMostAlignment || thread.lane == nullptr || !mark_.here() ||
+      request.size >> space_shift_ != 0) [[unlikely]] {
+    return allocate_with_care(request);
+  }
+  return thread.lane->allocate(request);
+}
+
+// For what is not for the lane, for a thread without one, or in a child that was just made.
+void* Engine::allocate_with_care(const Request& request) {
+  if (!mark_.here()) {
+    notice_fork();
+  }
+  if (request.alignment > kMostAlignment) {
     passed_on_.pass_on(request.size, &Counters::fallback_alignment);
     return nullptr;
   }
-  if (!mark_.here()) [[unlikely]] {
-    notice_fork();
-  }
-  Lane* lane = thread.lane;
-  if (lane == nullptr) [[unlikely]] {
-    lane = find_lane();
-    if (lane == nullptr) {
-      passed_on_.pass_on(request.size, &Counters::fallback_lane);
-      return nullptr;
-    }
+  Lane* lane = t_state.lane != nullptr ? t_state.lane : find_lane();
+  if (lane == nullptr) {
+    passed_on_.pass_on(request.size, &Counters::fallback_lane);
+    return nullptr;
   }
   // What no space can hold is no part of the stream. What exceeds the machine's memory is refused
   // by the next allocator, and no allocation.
-  if (request.size >> space_shift_ != 0) [[unlikely]] {
+  if (request.size >> space_shift_ != 0) {
     if (request.size <= os::physical_memory()) {
       passed_on_.pass_on(request.size, &Counters::fallback_limit);
     }

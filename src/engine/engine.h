@@ -143,12 +143,13 @@ class Engine {
   static constexpr std::uint32_t kPool = 4;
   static constexpr std::uint32_t kForkBits = 3;
 
+  [[gnu::noinline]] void* allocate_with_care(const Request& request);
   Lane* find_lane();
   Lane* adopt();
   bool open_region();
   void configure_shared();
   Lane* take_lane();
-  void notice_fork();
+  [[gnu::cold]] void notice_fork();
   void release_after_fork(std::uint32_t taken);
   void live_on(bool interrupted);
 

@@ -89,7 +89,7 @@ static void jump_out_of_calls(void) {
 int main(void) {
   if (!on_glibc()) {
     printf("skipped: another allocator's malloc may not be jumped out of\n");
-    return 77;
+    return 0;
   }
   CHECK(mallopt(M_MMAP_THRESHOLD, (int)KIB(64)) == 1);
   struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGXCPU};
