@@ -165,14 +165,22 @@ Lane* Engine::take_lane() {
   return lane;
 }
 
+// What exceeds the machine's memory is refused by the next allocator too, and no allocation.
+void* Engine::pass_on(std::uint64_t bytes, Counter Counters::* reason) {
+  constexpr std::uint64_t kAnyMachine = 1ULL << 30;
+  if (bytes <= kAnyMachine || bytes <= os::physical_memory()) {
+    passed_on_.pass_on(bytes, reason);
+  }
+  return nullptr;
+}
+
 void* Engine::allocate(const Request& request) {
   ThreadState& thread = t_state;
   if (thread.inside != 0) {
     return nullptr;
   }
   if (request.alignment > kMostAlignment) [[unlikely]] {
-    passed_on_.pass_on(request.size, &Counters::fallback_alignment);
-    return nullptr;
+    return pass_on(request.size, &Counters::fallback_alignment);
   }
   if (!mark_.here()) [[unlikely]] {
     notice_fork();
@@ -181,17 +189,12 @@ void* Engine::allocate(const Request& request) {
   if (lane == nullptr) [[unlikely]] {
     lane = find_lane();
     if (lane == nullptr) {
-      passed_on_.pass_on(request.size, &Counters::fallback_lane);
-      return nullptr;
+      return pass_on(request.size, &Counters::fallback_lane);
     }
   }
-  // What no space can hold is no part of the stream. What exceeds the machine's memory is refused
-  // by the next allocator, and no allocation.
+  // What no space can hold is no part of the stream.
   if (request.size >> space_shift_ != 0) [[unlikely]] {
-    if (request.size <= os::physical_memory()) {
-      passed_on_.pass_on(request.size, &Counters::fallback_limit);
-    }
-    return nullptr;
+    return pass_on(request.size, &Counters::fallback_limit);
   }
   return lane->allocate(request);
 }
