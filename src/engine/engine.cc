@@ -233,38 +233,6 @@ std::uint64_t Engine::size(const void* pointer) const {
   return spaces_[space].pages.length(spaces_[space].granule_of(pointer)) * kGranule;
 }
 
-Place Engine::find(const void* pointer) const {
-  const std::uint64_t offset =
-      reinterpret_cast<std::uint64_t>(pointer) - base_.load(std::memory_order_relaxed);
-  const auto number = static_cast<std::uint32_t>(offset >> space_shift_);
-  if (number > lane_count()) {
-    return {};
-  }
-  const Space& space = spaces_[number];
-  const std::uint64_t granule = space.granule_of(pointer);
-  if (!space.plausible(space.address(granule))) {
-    return {};
-  }
-  PageMap::Run run = space.pages.block_at(granule);
-  const bool in_use = run.count != 0;
-  if (!in_use) {
-    run = {granule, space.pages.freed_length(granule)};
-  }
-  const std::uint32_t lane = number == kPoolSpace ? space.owner(run.first) : number - 1;
-  return {space.address(run.first), run.count * kGranule, in_use, number != kPoolSpace, lane};
-}
-
-bool Engine::may_have_size(const void* pointer, std::uint64_t bytes) const {
-  const std::uint64_t now = size(pointer);
-  if (left_larger_.load(std::memory_order_relaxed)) {
-    return bytes <= now;
-  }
-  if (space_of(pointer) == kPoolSpace) {
-    return bytes <= now && now - bytes < kGranule;
-  }
-  return bytes <= now && bytes >= now / 2;
-}
-
 bool Engine::resize(void* pointer, std::uint64_t bytes) {
   const std::uint64_t now = size(pointer);
   if (space_of(pointer) == kPoolSpace && t_state.inside == 0) {
