@@ -15,6 +15,7 @@
 #include "src/base/os.h"
 
 // The start of this library's file in memory, by the linker.
+// NOLINTNEXTLINE(readability-identifier-naming): not our name
 extern "C" [[gnu::visibility("hidden")]] const ElfW(Ehdr) __ehdr_start;
 
 namespace memo {

@@ -25,6 +25,7 @@ void tc_free_sized(void* pointer, std::size_t size) noexcept;
 void* tc_realloc(void* pointer, std::size_t size) noexcept;
 std::size_t tc_malloc_size(void* pointer) noexcept;
 std::size_t tc_nallocx(std::size_t size, int flags) noexcept;
+// NOLINTNEXTLINE(readability-identifier-naming): not our name
 std::size_t MallocExtension_GetAllocatedSize(const void* pointer) noexcept;
 // mimalloc
 void mi_free(void* pointer) noexcept;

@@ -44,8 +44,7 @@ void* large(std::uint64_t size, std::uint64_t alignment, Op op, bool zero) {
   Process& process = g_process;
   if (!process.engine.opened() &&
       process.early.fetch_add(1, std::memory_order_relaxed) < kEarlyCalls) [[unlikely]] {
-    process.engine.passed_on().pass_on(size, &Counters::fallback_early);
-    return nullptr;
+    return process.engine.pass_on(size, &Counters::fallback_early);
   }
   const int saved = errno;
   void* block = process.engine.allocate({size, alignment, op, zero});
@@ -79,9 +78,13 @@ void* page_aligned(std::size_t size, Op op) {
   return block != nullptr ? block : g_process.next.memalign(page, size);
 }
 
-void free_owned(void* pointer, const char* function = "free") {
+[[gnu::cold, gnu::noinline, noreturn]] void misused(const char* function, const void* pointer) {
+  report_pointer(g_process.engine, function, pointer);
+}
+
+void free_owned(void* pointer, const char* function) {
   if (!g_process.engine.free(pointer)) [[unlikely]] {
-    report_pointer(g_process.engine, function, pointer);
+    misused(function, pointer);
   }
 }
 
@@ -93,7 +96,7 @@ void* move_owned(void* pointer, std::size_t now, std::size_t size) {
   }
   if (moved != nullptr) {
     std::memcpy(moved, pointer, now < size ? now : size);
-    free_owned(pointer);
+    free_owned(pointer, "realloc");
   }
   return moved;
 }
@@ -110,7 +113,7 @@ void* realloc_owned(void* pointer, std::size_t size) {
   }
   const std::size_t now = engine.size(pointer);
   if (now == 0) {
-    report_pointer(engine, "realloc", pointer);
+    misused("realloc", pointer);
   }
   const int saved = errno;
   if (is_large(size) && engine.resize(pointer, size)) {
@@ -164,7 +167,7 @@ void free(void* pointer) {
     return;
   }
   if (g_process.engine.owns(pointer)) {
-    free_owned(pointer);
+    free_owned(pointer, "free");
   } else if (have_next()) {
     g_process.next.free(pointer);
   }
@@ -268,7 +271,7 @@ std::size_t malloc_usable_size(void* pointer) {
   if (g_process.engine.owns(pointer)) {
     const std::size_t size = g_process.engine.size(pointer);
     if (size == 0) [[unlikely]] {
-      report_pointer(g_process.engine, "malloc_usable_size", pointer);
+      misused("malloc_usable_size", pointer);
     }
     return size;
   }
@@ -280,7 +283,7 @@ void free_sized(void* pointer, std::size_t size) {
   const Engine& engine = g_process.engine;
   if (engine.owns(pointer)) {
     if (engine.size(pointer) == 0) [[unlikely]] {
-      report_pointer(engine, "free_sized", pointer);
+      misused("free_sized", pointer);
     }
     if (!engine.may_have_size(pointer, size)) [[unlikely]] {
       report_size(engine, "free_sized", pointer, size);

@@ -31,7 +31,7 @@ struct Counters {
 
   // A large allocation of `bytes` that got neither planned memory nor memory at hand, for `reason`.
   // Any thread.
-  void pass_on(std::uint64_t bytes, Counter Counters::* reason) {
+  [[gnu::cold, gnu::noinline]] void pass_on(std::uint64_t bytes, Counter Counters::* reason) {
     large_allocations.add_from_any();
     large_bytes.add_from_any(bytes);
     other_allocations.add_from_any();

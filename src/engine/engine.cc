@@ -100,6 +100,15 @@ void Engine::configure_shared() {
   shared_->keep = host_.keep;
 }
 
+// What exceeds the machine's memory is refused by the next allocator too, and no allocation.
+void* Engine::pass_on(std::uint64_t bytes, Counter Counters::* reason) {
+  constexpr std::uint64_t kAnyMachine = 1ULL << 30;
+  if (bytes <= kAnyMachine || bytes <= os::physical_memory()) {
+    passed_on_.pass_on(bytes, reason);
+  }
+  return nullptr;
+}
+
 void* Engine::allocate(const Request& request) {
   const ThreadState& thread = t_state;
   if (thread.inside != 0) {
@@ -118,21 +127,15 @@ void* Engine::allocate_with_care(const Request& request) {
     notice_fork();
   }
   if (request.alignment > kMostAlignment) {
-    passed_on_.pass_on(request.size, &Counters::fallback_alignment);
-    return nullptr;
+    return pass_on(request.size, &Counters::fallback_alignment);
   }
   Lane* lane = t_state.lane != nullptr ? t_state.lane : find_lane();
   if (lane == nullptr) {
-    passed_on_.pass_on(request.size, &Counters::fallback_lane);
-    return nullptr;
+    return pass_on(request.size, &Counters::fallback_lane);
   }
-  // What no space can hold is no part of the stream. What exceeds the machine's memory is refused
-  // by the next allocator, and no allocation.
+  // What no space can hold is no part of the stream.
   if (request.size >> space_shift_ != 0) {
-    if (request.size <= os::physical_memory()) {
-      passed_on_.pass_on(request.size, &Counters::fallback_limit);
-    }
-    return nullptr;
+    return pass_on(request.size, &Counters::fallback_limit);
   }
   return lane->allocate(request);
 }
@@ -169,38 +172,6 @@ std::uint64_t Engine::size(const void* pointer) const {
     return 0;
   }
   return spaces_[space].pages.length(spaces_[space].granule_of(pointer)) * kGranule;
-}
-
-Place Engine::find(const void* pointer) const {
-  const std::uint64_t offset =
-      reinterpret_cast<std::uint64_t>(pointer) - base_.load(std::memory_order_relaxed);
-  const auto number = static_cast<std::uint32_t>(offset >> space_shift_);
-  if (number > lane_count()) {
-    return {};
-  }
-  const Space& space = spaces_[number];
-  const std::uint64_t granule = space.granule_of(pointer);
-  if (!space.plausible(space.address(granule))) {
-    return {};
-  }
-  PageMap::Run run = space.pages.block_at(granule);
-  const bool in_use = run.count != 0;
-  if (!in_use) {
-    run = {granule, space.pages.freed_length(granule)};
-  }
-  const std::uint32_t lane = number == kPoolSpace ? space.owner(run.first) : number - 1;
-  return {space.address(run.first), run.count * kGranule, in_use, number != kPoolSpace, lane};
-}
-
-bool Engine::may_have_size(const void* pointer, std::uint64_t bytes) const {
-  const std::uint64_t now = size(pointer);
-  if (left_larger_.load(std::memory_order_relaxed)) {
-    return bytes <= now;
-  }
-  if (space_of(pointer) == kPoolSpace) {
-    return bytes <= now && now - bytes < kGranule;
-  }
-  return bytes <= now && bytes >= now / 2;
 }
 
 bool Engine::resize(void* pointer, std::uint64_t bytes) {

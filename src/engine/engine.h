@@ -127,8 +127,10 @@ class Engine {
   [[nodiscard]] std::uint64_t base() const { return base_.load(std::memory_order_relaxed); }
   // A block of the next allocator has grown to `bytes`, which is large, by realloc.
   void note_foreign_growth(std::uint64_t bytes);
-  // Large calls that no lane took, of all threads; the host adds those that it does not ask for.
-  [[nodiscard]] Counters& passed_on() { return passed_on_; }
+  // Counts a large call that no lane takes and the next allocator gets, and answers nullptr. Out of
+  // line, for a fast path without a frame.
+  [[gnu::cold, gnu::noinline]] void* pass_on(std::uint64_t bytes, Counter Counters::* reason);
+  // Those calls, of all threads.
   [[nodiscard]] const Counters& passed_on() const { return passed_on_; }
   [[nodiscard]] bool opened() const { return base_.load(std::memory_order_acquire) != kNowhere; }
 

@@ -41,6 +41,38 @@ void tell_of_place(Line& line, const Place& place, const void* pointer) {
 
 }  // namespace
 
+Place Engine::find(const void* pointer) const {
+  const std::uint64_t offset =
+      reinterpret_cast<std::uint64_t>(pointer) - base_.load(std::memory_order_relaxed);
+  const auto number = static_cast<std::uint32_t>(offset >> space_shift_);
+  if (number > lane_count()) {
+    return {};
+  }
+  const Space& space = spaces_[number];
+  const std::uint64_t granule = space.granule_of(pointer);
+  if (!space.plausible(space.address(granule))) {
+    return {};
+  }
+  PageMap::Run run = space.pages.block_at(granule);
+  const bool in_use = run.count != 0;
+  if (!in_use) {
+    run = {granule, space.pages.freed_length(granule)};
+  }
+  const std::uint32_t lane = number == kPoolSpace ? space.owner(run.first) : number - 1;
+  return {space.address(run.first), run.count * kGranule, in_use, number != kPoolSpace, lane};
+}
+
+bool Engine::may_have_size(const void* pointer, std::uint64_t bytes) const {
+  const std::uint64_t now = size(pointer);
+  if (left_larger_.load(std::memory_order_relaxed)) {
+    return bytes <= now;
+  }
+  if (space_of(pointer) == kPoolSpace) {
+    return bytes <= now && now - bytes < kGranule;
+  }
+  return bytes <= now && bytes >= now / 2;
+}
+
 void report_pointer(const Engine& engine, const char* function, const void* pointer) {
   const Place place = engine.find(pointer);
   {

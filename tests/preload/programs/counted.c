@@ -121,7 +121,9 @@ static void in_a_child(void) {
 
 int main(void) {
   check_counted(0, 0);  // what start-up has counted
-  allocate(40, MIB(1));  // the first sixteen are not ours
+  void* (*volatile refused)(size_t) = malloc;
+  CHECK(refused(PTRDIFF_MAX / 2) == NULL);  // no allocation, and in no share
+  allocate(40, MIB(1));                     // the first sixteen are not ours
   counts = counter("large_allocations") != 0;
   CHECK(counts || !serving_expected());
   check_counted(40, (long)(40 * MIB(1)));

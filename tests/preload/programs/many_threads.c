@@ -46,10 +46,10 @@ static void join(pthread_t* threads, size_t first, size_t count) {
 
 static void* learn_in_new_thread(void* unused) {
   (void)unused;
-  const long before = counter("served_allocations");
+  const long before = counter("planned_allocations");
   learn_steps();
   if (serving_expected())
-    CHECK(counter("served_allocations") - before >= kStepCount);
+    CHECK(counter("planned_allocations") - before >= kStepCount);
   return NULL;
 }
 
@@ -90,12 +90,12 @@ int main(void) {
   for (size_t i = 0; i < kMany; ++i)
     CHECK(sem_post(&go_on) == 0);
   join(threads, 0, kMany - kLate);
-  const long before = counter("served_allocations");
+  const long before = counter("planned_allocations");
   for (size_t i = 0; i < kLate; ++i)
     CHECK(sem_post(&late_may_go) == 0);
   join(threads, kMany - kLate, kLate);
   if (serving_expected())
-    CHECK(counter("served_allocations") - before >= kLate * kStepCount);
+    CHECK(counter("planned_allocations") - before >= kLate * kStepCount);
   free_left();
   printf("threads that had been refused ok\n");
   return 0;
