@@ -22,6 +22,7 @@ for sanitizer in asan ubsan tsan; do
 done
 run env SOAK_SECONDS=$((part > 60 ? part : 60)) LD_PRELOAD="$PWD/build/libmemomalloc.so" build/programs/loading
 run tests/fuzz/run.sh "$part"
+run python3 tests/refusal/run.py --build build --whole --verbose --seconds $((part * 3))
 run tests/stress/valgrind.sh
 run python3 tests/mutations/run.py
 run python3 tests/preload/real_programs.py --build build --long
