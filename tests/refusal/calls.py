@@ -91,7 +91,8 @@ REFUSED = {
                                                "recv", "sendto", "recvfrom", "sendmsg", "recvmsg", "setsockopt",
                                                "getsockopt", "shutdown", "getsockname")},
     "gethostname": _row(MINUS, "EINVAL ENAMETOOLONG"), "uname": _row(MINUS, ""),
-    "kill": _row(MINUS, "EINVAL ESRCH"), "sigaction": _row(MINUS, "EINVAL"), "sigaltstack": _row(MINUS, "EINVAL ENOMEM"),
+    "kill": _row(MINUS, "EINVAL ESRCH"), "sigaction": _row(MINUS, "EINVAL"),
+    "sigaltstack": _row(MINUS, "EINVAL ENOMEM"),
     "pthread_sigmask": _row(CODE, "EINVAL", filtered=False), "sigprocmask": _row(MINUS, "EINVAL"),
     "pthread_create": _row(CODE, "EAGAIN EINVAL EPERM", filtered=False),
     "pthread_getattr_np": _row(CODE, "ENOMEM EMFILE ENFILE EACCES ENOENT", filtered=False),
@@ -112,7 +113,8 @@ REFUSED = {
 # What syscall() is called for, by its number on x86-64.
 BY_NUMBER = {
     0: ("read", _READ), 1: ("write", _WRITE), 3: ("close", REFUSED["close"]), 9: ("mmap", REFUSED["mmap"]),
-    10: ("mprotect", REFUSED["mprotect"]), 11: ("munmap", REFUSED["munmap"]), 14: ("rt_sigprocmask", _row(MINUS, "EINVAL")),
+    10: ("mprotect", REFUSED["mprotect"]), 11: ("munmap", REFUSED["munmap"]),
+    14: ("rt_sigprocmask", _row(MINUS, "EINVAL")),
     24: ("sched_yield", _row(MINUS, "")), 28: ("madvise", REFUSED["madvise"]), 35: ("nanosleep", REFUSED["nanosleep"]),
     39: ("getpid", _row(MINUS, "")), 144: ("sched_setscheduler", _SCHEDULER), 186: ("gettid", _row(MINUS, "")),
     202: ("futex", _row(MINUS, "EAGAIN EDEADLK EINTR EINVAL ENFILE ENOMEM ESRCH ETIMEDOUT")),

@@ -10,125 +10,29 @@ covered and not covered; ends with a line `N passed, N failed`, exit code 1 if a
 import argparse
 import collections
 import concurrent.futures
-import dataclasses
-import errno
 import hashlib
-import json
 import os
 import pathlib
 import platform
 import random
-import resource
-import shutil
 import signal
-import struct
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "preload"))
+import places as code
+from cases import CIRCUMSTANCES, LOOPS, SHORT, WHOLE, Case, Job, Rule, occasions
+from trial import Runner, end_all
 
-import common  # noqa: E402
-import places as code  # noqa: E402
-
-TABLE_BYTES = 1024 * 32  # struct table of refuse.c
-ROW = struct.Struct("<4Q")
-HANGS = 120  # seconds, of programs that end within seconds on a machine that has little else to do
-# A limit says no for ever; what says "again" (a signal, a full pipe) does so for a while: this many occasions more.
-EVENTS = 63
-
-FILES = (("STATS_FILE", "{temp}/stats.%h.json"), ("PLAN_FILE", "{temp}/plans"), ("TRACE_FILE", "{temp}/trace.csv"))
-VARIANTS = {  # MEMOMALLOC_ variables of each
-    "default": (),
-    "4K": (("THRESHOLD", "4K"),),
-    "stacks": (("TRACE_FILE", "/dev/null"),),
-    "files": FILES,
-    "plans": (("PLAN_FILE", "{temp}/learned"), ("STATS_FILE", "{temp}/stats.json"), ("EXE", "{program}")),
-    "spoken": (("VERBOSE", "3"), ("STATS", "1")),
-}
-# What may be said on stderr: these lines of ours, where a file cannot be used or where it was asked for.
-MAY_SAY = {"files", "plans", "spoken", "stacks"}
-
-# What a whole process may be started in: (name, limit, its value in bytes or numbers). The last has a pipe for stderr
-# that nobody reads any more.
-CIRCUMSTANCES = (("no bytes in files", resource.RLIMIT_FSIZE, 0), ("few descriptors", resource.RLIMIT_NOFILE, 4),
-                 ("768 MiB of addresses", resource.RLIMIT_AS, 768 << 20), ("192 MiB of data", resource.RLIMIT_DATA, 192 << 20),
-                 ("no locked memory", resource.RLIMIT_MEMLOCK, 0), ("stderr is not read", None, 0))
-
-LOOPS = ("loops",)
-SHORT = [(LOOPS, variant) for variant in VARIANTS] + [
-    (("loops", "idle"), "default"), (("sizes",), "default"), (("zeroed",), "default")]
-WHOLE = SHORT + [((name,), variant) for name, variant in (
-    ("loops idle", "files"), ("alignment", "default"), ("cross_thread", "default"), ("lifecycle", "files"),
-    ("usable", "4K"), ("random_programs 11 3000 4", "default"), ("random_programs 12 3000 4", "files"),
-    ("random_programs 13 3000 3", "4K"), ("thread_exit", "default"), ("fork_handlers", "default"),
-    ("every_path", "default"), ("every_path", "4K"), ("errno_kept", "default"), ("resize", "default"),
-    ("operators", "default"), ("operators", "stacks"), ("introspection", "default"), ("cancellation", "files"),
-    ("module_walk", "stacks"), ("page_calls", "default"), ("sparse", "default"), ("small_stacks", "stacks"),
-    ("signals", "stacks"), ("spawning", "files"), ("bare_frames", "stacks"), ("closed_files", "files"),
-    ("first_call", "default"), ("limits", "default"), ("forking", "default"), ("hostile_plans", "files"))]
-WHOLE = [(tuple(" ".join(words).split()), variant) for words, variant in WHOLE]
-RUNNING = set()  # leaders of the process groups that live
-
-
-@dataclasses.dataclass(frozen=True)
-class Case:
-    """A program with its arguments, and a row of VARIANTS."""
-
-    words: tuple
-    variant: str
-
-    def __str__(self):
-        return f"{' '.join(self.words)} [{self.variant}]"
-
-
-@dataclasses.dataclass(frozen=True)
-class Rule:
-    """One refusal, as refuse.c reads it. Offset 0: at every place of the function."""
-
-    function: str
-    offset: int
-    form: str
-    name: str  # of the errno, or `short`
-    first: int  # occasion
-    ever: bool
-
-    @property
-    def last(self):
-        if not self.ever:
-            return self.first
-        event = self.name == "EINTR" or (self.name == "EAGAIN" and self.function in ("read", "write", "syscall"))
-        return self.first + EVENTS if event else 2**63
-
-    def __str__(self):
-        number = getattr(errno, self.name, 0)
-        return f"{self.function}:{self.offset:x}:{self.form}:{number}:{self.first}:{self.last}"
-
-
-@dataclasses.dataclass
-class Seen:
-    """A row of the table that a run leaves."""
-
-    most: int
-    refused: int
-
-
-@dataclasses.dataclass
-class Job:
-    case: Case
-    rules: tuple  # the last one is what is tried; those before it lead there
-    place: object = None  # code.Place of the last rule, None for a function as a whole
-    around: tuple = ()  # a row of CIRCUMSTANCES
+# Without these the statistics that are found may be old.
+FILES = {"open", "close", "write", "rename", "unlink", "lstat", "stat", "gethostname", "readlink", "poll", "read"}
 
 
 class Harness:
     def __init__(self, build, seed, seconds, whole, only=""):
-        self.context = common.Context(build)
-        self.library = self.context.library
+        self.library = pathlib.Path(build).resolve() / "libmemomalloc.so"
         self.names = code.turned(self.library)
+        self.runner = Runner(build, self.names)
         self.places = code.places(self.library, self.names)
         self.pairs = {(place, pair) for place in self.places for pair in place.pairs}
         self.by_offset = {(place.function, place.offset): place for place in self.places}
@@ -138,87 +42,14 @@ class Harness:
         self.whole, self.only = whole, only
         self.seconds = seconds
         self.lock = threading.Lock()
-        self.references = {}
         self.normal = {}  # counters of a case when nothing is refused
         self.reached = collections.defaultdict(dict)  # place -> {case: (dynamic offset, occasions, rules that led)}
         self.covered, self.everywhere = set(), set()
-        self.passed, self.failures, self.kinds, self.uncounted = 0, [], collections.Counter(), {}
+        self.runs, self.failures, self.kinds, self.uncounted = 0, [], collections.Counter(), {}
         self.left = 0  # runs for which there was no time
-        self.learned = None
 
     def offset_place(self, function, offset):
         return self.by_offset.get((function, offset)) or self.tails.get(function)
-
-    def command(self, case):
-        return [str(self.context.programs / case.words[0]), *case.words[1:]]
-
-    def reference(self, case, around=()):
-        with self.lock:
-            lock, slot = self.references.setdefault((case.words, around), (threading.Lock(), []))
-        with lock:
-            if not slot:
-                slot.append(self.start(case, common.SYSTEM, (), ".", around)[0])
-                if slot[0].code != 0:
-                    raise SystemExit(f"{case} fails without the library: {slot[0]} {around}")
-            return slot[0]
-
-    def start(self, case, mode, extra, folder, around):
-        """(result, stacks of what hung)"""
-        reader, writer = os.pipe()
-        broken = around and around[1] is None
-        if broken:
-            os.close(reader)
-        process = subprocess.Popen(
-            self.command(case), env=self.context.environment(mode, extra), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=writer if broken else subprocess.PIPE, start_new_session=True, cwd=folder,
-            preexec_fn=lambda: prepare(around))
-        RUNNING.add(process.pid)
-        stacks = ""
-        try:
-            out, err = process.communicate(timeout=HANGS)
-        except subprocess.TimeoutExpired:
-            stacks = group_stacks(process.pid)
-            os.killpg(process.pid, signal.SIGKILL)
-            out, err = process.communicate()
-            err = (err or b"") + f"\nno end within {HANGS} s".encode()
-        RUNNING.discard(process.pid)
-        os.close(writer)
-        if not broken:
-            os.close(reader)
-        return common.Result(process.returncode, out, err or b""), stacks
-
-    def environment(self, case, temp, rules):
-        """(mode, further variables)"""
-        settings = tuple(
-            (f"MEMOMALLOC_{name}", value.replace("{temp}", temp).replace("{program}", case.words[0]))
-            for name, value in VARIANTS[case.variant])
-        mode = common.Mode(case.variant, settings=settings, serving=False)
-        chain = f"{self.library}:{self.context.build / 'refuse.so'}"
-        extra = {"LD_PRELOAD": chain, "REFUSE_NAMES": ":".join(self.names), "REFUSE_TABLE": f"{temp}/table"}
-        if rules:
-            extra["REFUSE"] = ",".join(str(rule) for rule in rules)
-        return mode, extra
-
-    def run(self, case, rules=(), around=()):
-        """(result, {(function, offset): Seen}, counters or None, stacks of what hung)"""
-        with tempfile.TemporaryDirectory(prefix="refusal.") as temp:
-            with open(f"{temp}/table", "wb") as table:
-                table.truncate(TABLE_BYTES)
-            if case.variant == "plans" and self.learned:
-                pathlib.Path(temp, "learned").write_bytes(self.learned)
-            result, stacks = self.start(case, *self.environment(case, temp, rules), temp, around)
-            if case.variant == "files" and not rules and not around and case.words == LOOPS:
-                self.learned = pathlib.Path(temp, "plans").read_bytes()
-            return result, read_table(f"{temp}/table", self.names), counters(temp), stacks
-
-    def same(self, case, result, around=()):
-        reference = self.reference(case, around)
-        err = result.err
-        if case.variant in MAY_SAY:
-            err = b"".join(line for line in err.splitlines(True) if not line.startswith(b"memomalloc: "))
-        if case.variant == "spoken":  # a message may be cut
-            err = reference.err
-        return (result.code, result.out, err) == (reference.code, reference.out, reference.err)
 
     def note(self, case, seen, rules):
         """Remembers places that a run reached; returns those that were not known."""
@@ -243,75 +74,45 @@ class Harness:
             list(pool.map(self.record_one, [case for case in order if case not in first]))
 
     def record_one(self, case):
-        result, seen, found, stacks = self.run(case)
-        if not self.same(case, result):
-            self.fail(Job(case, ()), result, stacks)
+        outcome = self.runner.run(case)
+        if not self.runner.same(case, outcome.result):
+            self.fail(Job(case, ()), outcome)
         with self.lock:
-            self.note(case, seen, ())
-            self.normal[case] = found
+            self.note(case, outcome.seen, ())
+            self.normal[case] = outcome.counters
 
-    def fail(self, job, result, stacks):
+    def fail(self, job, outcome):
+        result, stacks = outcome.result, outcome.stacks
         with self.lock:
             self.failures.append(job)
             kind = (job.place or job.around or str(job.rules[-1:]), result.code, job.case.words)
             self.kinds[kind] += 1
-            shown = self.kinds[kind] == 1  # of those alike, the first
-        if shown:
-            if result.code < 0:
-                stacks += self.crash(job)
-            what = ", after ".join([str(job.place or (job.rules and f"{job.rules[-1].function} everywhere") or
-                                        (job.around[:1] or ("nothing refused",))[0])] + [
-                f"{rule.function} ({rule.offset:x}) {rule.name}" for rule in job.rules[:-1]])
-            rule = job.rules[-1] if job.rules else None
-            how = f": {rule.form} {rule.name} from occasion {rule.first}, {'ever' if rule.ever else 'once'}" if rule else ""
-            print(f"failed: {job.case}: {what}{how}\n  REFUSE={','.join(map(str, job.rules))}\n  {result}\n"
-                  f"  expected {self.reference(job.case, job.around)}\n{stacks}", flush=True)
-
-    def crash(self, job):
-        """The stack of a crash, by the same run once more under gdb; empty where it did not happen again."""
-        if shutil.which("gdb") is None:
-            return ""
-        with tempfile.TemporaryDirectory(prefix="refusal.") as temp:
-            with open(f"{temp}/table", "wb") as table:
-                table.truncate(TABLE_BYTES)
-            variables = self.context.environment(*self.environment(job.case, temp, job.rules))
-            chain = variables.pop("LD_PRELOAD")
-            try:
-                text = subprocess.run(
-                    ["gdb", "-q", "-batch", "-ex", "set startup-with-shell off", "-ex", f"set environment LD_PRELOAD {chain}",
-                     "-ex", "handle SIGXFSZ SIGPIPE stop", "-ex", "run", "-ex", "bt 10", "--args",
-                     *self.command(job.case)], env=variables, capture_output=True, text=True, timeout=HANGS, cwd=temp,
-                    stdin=subprocess.DEVNULL, preexec_fn=lambda: prepare(job.around)).stdout
-            except subprocess.TimeoutExpired:
-                return ""
-        return "".join(f"  {line[:150]}\n" for line in text.splitlines() if line.startswith("#"))
+            if self.kinds[kind] > 1:  # of those alike, the first is shown
+                return
+        if result.code < 0:
+            stacks += self.runner.crash(job)
+        print(f"failed: {job}\n  REFUSE={','.join(map(str, job.rules))}\n  {result}\n"
+              f"  expected {self.runner.reference(job.case, job.around)}\n{stacks}", flush=True)
 
     def perform(self, job):
         """One refused run; returns further places that it showed."""
-        result, seen, found, stacks = self.run(job.case, job.rules, job.around)
-        if job.around:
-            if self.same(job.case, result, job.around):
-                with self.lock:
-                    self.passed += 1
-            else:
-                self.fail(job, result, stacks)
-            return []
-        rule = job.rules[-1]
-        refused = sum(row.refused for (function, offset), row in seen.items()
-                      if function == rule.function and rule.offset in (0, offset))
-        if not self.same(job.case, result):
-            self.fail(job, result, stacks)
-        else:
-            with self.lock:
-                self.passed += 1
+        outcome = self.runner.run(job.case, job.rules, job.around)
+        if not self.runner.same(job.case, outcome.result, job.around):
+            self.fail(job, outcome)
         with self.lock:
+            self.runs += 1
+            if job.around:
+                return []
+            rule = job.rules[-1]
+            refused = any(row.refused for (function, offset), row in outcome.seen.items()
+                          if function == rule.function and rule.offset in (0, offset))
             if refused and job.place is None:
                 self.everywhere.add((rule.function, rule.form, rule.name))
             if refused and job.place is not None:
                 self.covered.add((job.place, (rule.form, rule.name)))
-            if refused and loses(found, self.normal[job.case]):
+            if refused and rule.function not in FILES and loses(outcome.counters, self.normal[job.case]):
                 self.uncounted.setdefault(f"{rule.function} in {job.place.inside if job.place else 'all'}", job)
-            return [] if len(job.rules) > 2 else self.note(job.case, seen, job.rules)
+            return [] if len(job.rules) > 2 else self.note(job.case, outcome.seen, job.rules)
 
     def jobs_of(self, place, pairs):
         """All runs that refuse a place with one of `pairs`, in a random order: loops first, what sleeps last."""
@@ -365,7 +166,8 @@ class Harness:
         add(self.reached)
         self.random.shuffle(errnos)
         self.random.shuffle(moments)
-        around = [Job(case, (), None, row) for case in self.cases if case.words == LOOPS for row in CIRCUMSTANCES]
+        around = [Job(case, (), None, row) for case in self.cases if case.words == LOOPS and not case.around
+                  for row in CIRCUMSTANCES]
         self.random.shuffle(around)
         others = collections.deque(
             [job for job in jobs if self.only in str(job.around or f"{job.rules[0].function} everywhere")]
@@ -389,65 +191,26 @@ class Harness:
 
     def summary(self, verbose):
         never = collections.Counter(str(place) for place, _ in self.pairs if place not in self.reached)
-        missed = [(place, pair) for place, pair in self.pairs if place in self.reached and (place, pair) not in self.covered]
+        missed = sorted(f"{place}, {' '.join(pair)}" for place, pair in self.pairs - self.covered
+                        if place in self.reached)
         functions = {(place.function, pair) for place, pair in self.pairs}
-        print(f"{len(self.places)} places in the library, {len(self.reached)} reached; {self.left} runs left out for time")
+        print(f"{len(self.places)} places in the library, {len(self.reached)} reached; "
+              f"{self.left} runs left out for time")
         print(f"{len(self.everywhere)} of {len(functions)} (function, errno) pairs refused at all places at once")
         print(f"{len(self.covered)} (place, errno) pairs covered, {len(self.pairs) - len(self.covered)} not "
               f"({sum(never.values())} at {len(never)} places that no program reaches, {len(missed)} for time)")
         if verbose:
             for text, count in sorted(never.items()):
                 print(f"  not reached: {text}, {count} pairs")
-            for place, pair in sorted(missed, key=str):
-                print(f"  not refused: {place}, {' '.join(pair)}")
+            for text in missed:
+                print(f"  not refused: {text}")
         for text, job in sorted(self.uncounted.items()):
             print(f"  lost but not counted: {text}, {job.case}, REFUSE={','.join(map(str, job.rules))}")
-        print(f"{self.passed} passed, {len(self.failures)} failed")
-
-
-def end_all(*_):
-    """The end of the harness is the end of what it started."""
-    for leader in list(RUNNING):
-        try:
-            os.killpg(leader, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-    os._exit(1)
-
-
-def prepare(around):
-    """In the child, before the program: no cores are left behind, and the limits of the circumstance."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if around and around[1] is not None:
-        resource.setrlimit(around[1], (around[2], around[2]))
+        print(f"{self.runs - len(self.failures)} passed, {len(self.failures)} failed")
 
 
 def jobs():
     return 2 * (os.cpu_count() or 1)
-
-
-def occasions(most, whole):
-    """1, 2, 4, ... up to `most`, and in the whole run each of the first few."""
-    doubling = {1 << shift for shift in range(most.bit_length()) if 1 << shift <= most}
-    return sorted(doubling | (set(range(1, min(most, 8) + 1)) if whole else set()))
-
-
-def read_table(path, names):
-    rows = {}
-    for key, _, most, refused in ROW.iter_unpack(pathlib.Path(path).read_bytes()):
-        if key:
-            rows[names[(key >> 48) - 1], key & ((1 << 48) - 1)] = Seen(most, refused)
-    return rows
-
-
-def counters(temp):
-    """What the first process wrote as its statistics, or None."""
-    for path in sorted(pathlib.Path(temp).glob("stats.*json")):
-        try:
-            return json.loads(path.read_text())
-        except (ValueError, OSError):
-            return None
-    return None
 
 
 def loses(found, normal):
@@ -460,21 +223,6 @@ def loses(found, normal):
     more = any(found.get(name, 0) > normal.get(name, 0) for name in causes)
     reasons = found.get("fallback", {})
     return not more and not any(reasons[name] > normal.get("fallback", {}).get(name, 0) for name in reasons)
-
-
-def group_stacks(leader):
-    """The stacks of the processes of a group, if gdb is there."""
-    text = ""
-    if shutil.which("gdb") is None:
-        return text
-    listed = subprocess.run(["ps", "-o", "pid=", "-s", str(leader)], capture_output=True, text=True).stdout
-    for pid in listed.split()[:4]:
-        try:
-            text += subprocess.run(["gdb", "-p", pid, "-batch", "-ex", "thread apply all bt 14"], capture_output=True,
-                                   text=True, timeout=60, stdin=subprocess.DEVNULL).stdout[-3000:]
-        except subprocess.TimeoutExpired:
-            pass
-    return text
 
 
 def main():
@@ -494,8 +242,8 @@ def main():
         signal.signal(number, end_all)
     try:
         harness = Harness(arguments.build, arguments.seed, arguments.seconds, arguments.whole, arguments.only)
-        print(f"refusals: seed {arguments.seed}, library {hashlib.sha1(harness.library.read_bytes()).hexdigest()[:12]}, "
-              f"{len(harness.cases)} cases", flush=True)
+        build = hashlib.sha1(harness.library.read_bytes()).hexdigest()[:12]
+        print(f"refusals: seed {arguments.seed}, library {build}, {len(harness.cases)} cases", flush=True)
         harness.record()
         harness.refuse()
     except code.Unknown as reason:
