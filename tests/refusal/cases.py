@@ -17,6 +17,7 @@ VARIANTS = {  # MEMOMALLOC_ variables of each
     "spoken": (("VERBOSE", "3"), ("STATS", "1")),
     "devices": (("STATS_FILE", "/dev/null"), ("PLAN_FILE", "/dev/null"), ("TRACE_FILE", "/dev/null")),
     "768 MiB": (),  # of addresses
+    "search": (("PLAN_TIME", "0"),),  # a lower plan is looked for by a thread of the library's own
 }
 # What a whole process may be started in: (name, limit, its value: bytes, or a number). The last has a pipe for stderr
 # that nobody reads any more.
@@ -29,19 +30,22 @@ CIRCUMSTANCES = (("no bytes in files", resource.RLIMIT_FSIZE, 0), ("few descript
 LIMITED = {"768 MiB": CIRCUMSTANCES[2]}
 # What may be said on stderr: these lines of ours, where a file cannot be used or where it was asked for.
 MAY_SAY = {"files", "plans", "spoken", "stacks", "devices"}
+# With arguments these print what the library counted; the last line tells whether all was well.
+TELL_COUNTERS = {"random_programs"}
 
 LOOPS = ("loops",)
-SHORT = [(LOOPS, variant) for variant in VARIANTS] + [
-    (("loops", "idle"), "default"), (("sizes",), "default"), (("zeroed",), "default")]
+SHORT = [(LOOPS, variant) for variant in VARIANTS if variant != "search"] + [
+    (("loops", "idle"), "search"), (("sizes",), "default"), (("zeroed",), "default")]
 WHOLE = SHORT + [((name,), variant) for name, variant in (
-    ("loops idle", "files"), ("alignment", "default"), ("cross_thread", "default"), ("lifecycle", "files"),
-    ("usable", "4K"), ("random_programs 11 3000 4", "default"), ("random_programs 12 3000 4", "files"),
-    ("random_programs 13 3000 3", "4K"), ("thread_exit", "default"), ("fork_handlers", "default"),
-    ("every_path", "default"), ("every_path", "4K"), ("errno_kept", "default"), ("resize", "default"),
-    ("operators", "default"), ("operators", "stacks"), ("introspection", "default"), ("cancellation", "files"),
-    ("module_walk", "stacks"), ("page_calls", "default"), ("sparse", "default"), ("small_stacks", "stacks"),
-    ("signals", "stacks"), ("spawning", "files"), ("bare_frames", "stacks"), ("closed_files", "files"),
-    ("first_call", "default"), ("limits", "default"), ("forking", "default"), ("hostile_plans", "files"))]
+    ("loops idle", "default"), ("loops idle", "files"), ("alignment", "default"), ("cross_thread", "default"),
+    ("lifecycle", "files"), ("usable", "4K"), ("random_programs 11 3000 4", "default"),
+    ("random_programs 12 3000 4", "files"), ("random_programs 13 3000 3", "4K"), ("thread_exit", "default"),
+    ("fork_handlers", "default"), ("every_path", "default"), ("every_path", "4K"), ("errno_kept", "default"),
+    ("resize", "default"), ("operators", "default"), ("operators", "stacks"), ("introspection", "default"),
+    ("cancellation", "files"), ("module_walk", "stacks"), ("page_calls", "default"), ("sparse", "default"),
+    ("small_stacks", "stacks"), ("signals", "stacks"), ("spawning", "files"), ("bare_frames", "stacks"),
+    ("closed_files", "files"), ("first_call", "default"), ("limits", "default"), ("forking", "default"),
+    ("hostile_plans", "files")))]
 WHOLE = [(tuple(" ".join(words).split()), variant) for words, variant in WHOLE]
 
 

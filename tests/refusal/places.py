@@ -17,9 +17,10 @@ OWN = {"R_X86_64_RELATIVE", "R_X86_64_DTPMOD64", "R_X86_64_TPOFF64", "R_X86_64_D
 class Place:
     function: str
     offset: int  # of the return address; for a tail call, of the instruction
-    inside: str  # the function of ours that the instruction is in
+    inside: str  # the function that the instruction is in
     argument: int | None = None  # the first one, where the code has it as a number
     tail: bool = False
+    own: bool = True  # False: the compiler's run-time code, which the library has in it
 
     def __str__(self):
         return f"{self.function} in {self.inside} ({self.offset:x}{', tail' if self.tail else ''})"
@@ -89,13 +90,14 @@ def places(library, names):
         heading = re.match(r"[0-9a-f]+ <(.*)>:$", line)
         if heading:
             inside, argument = short(heading[1]), None
+            own = "memo::" in heading[1] or "dsa::" in heading[1]
             continue
         match = re.match(r"\s*([0-9a-f]+):\s+(\S+)\s*(.*)$", line)
         if not match:
             continue
         offset, word, rest = int(match[1], 16), match[2], match[3]
         if last:
-            found.append(Place(last[0], offset, last[1], last[2]))
+            found.append(Place(last[0], offset, last[1], last[2], own=own))
             last = argument = None
         number = re.fullmatch(r"\$0x([0-9a-f]+),%[er]di", rest)
         if number or re.search(r"%[er]?di$", rest):
@@ -108,5 +110,5 @@ def places(library, names):
         if word == "call":
             last = (target[1], inside, argument)
         elif word.startswith("j"):
-            found.append(Place(target[1], offset, inside, argument, True))
+            found.append(Place(target[1], offset, inside, argument, True, own))
     return found

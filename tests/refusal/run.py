@@ -78,6 +78,7 @@ class Harness:
         if not self.runner.same(case, outcome.result):
             self.fail(Job(case, ()), outcome)
         with self.lock:
+            self.runs += 1
             self.note(case, outcome.seen, ())
             self.normal[case] = outcome.counters
 
@@ -190,7 +191,8 @@ class Harness:
         self.left = sum(len(queue) for lot in (errnos, moments, others) for queue in lot)
 
     def summary(self, verbose):
-        never = collections.Counter(str(place) for place, _ in self.pairs if place not in self.reached)
+        never = collections.Counter(place for place, _ in self.pairs if place not in self.reached)
+        foreign = sum(never[place] for place in never if not place.own)
         missed = sorted(f"{place}, {' '.join(pair)}" for place, pair in self.pairs - self.covered
                         if place in self.reached)
         functions = {(place.function, pair) for place, pair in self.pairs}
@@ -198,10 +200,11 @@ class Harness:
               f"{self.left} runs left out for time")
         print(f"{len(self.everywhere)} of {len(functions)} (function, errno) pairs refused at all places at once")
         print(f"{len(self.covered)} (place, errno) pairs covered, {len(self.pairs) - len(self.covered)} not "
-              f"({sum(never.values())} at {len(never)} places that no program reaches, {len(missed)} for time)")
+              f"({sum(never.values())} at {len(never)} places that no program reaches, "
+              f"{foreign} of these in the compiler's run-time code; {len(missed)} for time)")
         if verbose:
-            for text, count in sorted(never.items()):
-                print(f"  not reached: {text}, {count} pairs")
+            for place, count in sorted(never.items(), key=str):
+                print(f"  not reached: {place}, {count} pairs")
             for text in missed:
                 print(f"  not refused: {text}")
         for text, job in sorted(self.uncounted.items()):

@@ -2,7 +2,8 @@
 // with each iteration's shape, no two iterations are alike, threads come and go, a child goes on
 // alone. Every block is filled and compared, so that a byte that is lost or shared shows. What it
 // prints does not depend on what was refused: tests/refusal runs it while system calls fail.
-// `loops idle` also rests for as long as the library's own thread needs to look for left loops.
+// `loops idle` also goes slowly, and rests, for as long as the library's own thread needs to look
+// for lower plans and left loops.
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -176,6 +177,10 @@ int main(int argc, char** argv) {
   printf("child ok\n");
   if (argc > 1 && strcmp(argv[1], "idle") == 0) {
     periodic(4);
+    for (unsigned i = 0; i < 20; ++i) {
+      iterate(0, 4);
+      usleep(100'000);
+    }
     sleep(3);
     iterate(0, 4);
     printf("idle ok\n");
