@@ -45,7 +45,7 @@ WHOLE = SHORT + [((name,), variant) for name, variant in (
     ("cancellation", "files"), ("module_walk", "stacks"), ("page_calls", "default"), ("sparse", "default"),
     ("small_stacks", "stacks"), ("signals", "stacks"), ("spawning", "files"), ("bare_frames", "stacks"),
     ("closed_files", "files"), ("first_call", "default"), ("limits", "default"), ("forking", "default"),
-    ("hostile_plans", "files")))]
+    ("hostile_plans", "files"))]
 WHOLE = [(tuple(" ".join(words).split()), variant) for words, variant in WHOLE]
 
 
@@ -62,6 +62,11 @@ class Case:
 
     def __str__(self):
         return f"{' '.join(self.words)} [{self.variant}]"
+
+
+def number_of(name):
+    """An errno's number on x86-64; `short` has none."""
+    return 0 if name == "short" else 133 if name == "EHWPOISON" else getattr(errno, name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +88,7 @@ class Rule:
         return self.first + EVENTS if event else 2**63
 
     def __str__(self):
-        number = getattr(errno, self.name, 0)
+        number = number_of(self.name)
         return f"{self.function}:{self.offset:x}:{self.form}:{number}:{self.first}:{self.last}"
 
 

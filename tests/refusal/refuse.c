@@ -277,14 +277,20 @@ static void read_rules(const char* text, const char* names) {
   }
 }
 
+struct symbols {
+  const ElfW(Sym) * all;
+  const char* strings;
+  const char* wanted;  // names separated by colons
+};
+
 static void turn(const struct link_map* library, const ElfW(Rela) * rows, size_t bytes,
-                 const ElfW(Sym) * symbols, const char* strings, const char* names) {
+                 const struct symbols* symbols) {
   for (const ElfW(Rela)* row = rows; row < rows + bytes / sizeof *rows; ++row) {
     const uint64_t kind = ELF64_R_TYPE(row->r_info);
     if (kind != R_X86_64_JUMP_SLOT && kind != R_X86_64_GLOB_DAT && kind != R_X86_64_64)
       continue;
-    const char* name = strings + symbols[ELF64_R_SYM(row->r_info)].st_name;
-    const int number = number_of(names, name, strlen(name));
+    const char* name = symbols->strings + symbols->all[ELF64_R_SYM(row->r_info)].st_name;
+    const int number = number_of(symbols->wanted, name, strlen(name));
     if (number < 0)
       continue;
     uintptr_t* entry = (uintptr_t*)(library->l_addr + row->r_offset);
@@ -331,34 +337,13 @@ __attribute__((constructor)) static void start(int count, char** arguments, char
   if (wish != NULL)
     read_rules(wish, names);
   find_bounds(library);
-  const ElfW(Rela)* plain = NULL, *jumps = NULL;
-  size_t plain_bytes = 0, jump_bytes = 0;
-  const ElfW(Sym)* symbols = NULL;
-  const char* strings = NULL;
+  uintptr_t rows[DT_NUM] = {0};
   for (const ElfW(Dyn)* row = library->l_ld; row->d_tag != DT_NULL; ++row) {
-    switch (row->d_tag) {
-      case DT_RELA:
-        plain = (const void*)row->d_un.d_ptr;
-        break;
-      case DT_RELASZ:
-        plain_bytes = row->d_un.d_val;
-        break;
-      case DT_JMPREL:
-        jumps = (const void*)row->d_un.d_ptr;
-        break;
-      case DT_PLTRELSZ:
-        jump_bytes = row->d_un.d_val;
-        break;
-      case DT_SYMTAB:
-        symbols = (const void*)row->d_un.d_ptr;
-        break;
-      case DT_STRTAB:
-        strings = (const void*)row->d_un.d_ptr;
-        break;
-      default:
-        break;
-    }
+    if (row->d_tag > 0 && row->d_tag < DT_NUM)
+      rows[row->d_tag] = row->d_un.d_val;
   }
-  turn(library, plain, plain_bytes, symbols, strings, names);
-  turn(library, jumps, jump_bytes, symbols, strings, names);
+  const struct symbols symbols = {(const void*)rows[DT_SYMTAB], (const char*)rows[DT_STRTAB],
+                                  names};
+  turn(library, (const void*)rows[DT_RELA], rows[DT_RELASZ], &symbols);
+  turn(library, (const void*)rows[DT_JMPREL], rows[DT_PLTRELSZ], &symbols);
 }

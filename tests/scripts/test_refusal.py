@@ -1,0 +1,105 @@
+"""The refusals cannot forget a call: what the library could reach the kernel by is listed, turned, or an error."""
+
+import errno
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/refusal"))
+import calls
+import cases
+import places
+
+LIBRARY = """
+#include <sys/mman.h>
+void* first(void) { return mmap(0, 4096, 1, 34, -1, 0); }
+int second(void* start) { return munmap(start, 4096) + 1; }
+"""
+HOST = """
+#include <errno.h>
+#include <stdio.h>
+void* first(void);
+int second(void*);
+int main(void) {
+  for (int i = 0; i < 4; ++i) {
+    errno = 0;
+    void* start = first();
+    printf("%d %d\\n", start == (void*)-1, errno);
+  }
+  return second(0);
+}
+"""
+
+
+@unittest.skipUnless(platform.machine() == "x86_64", "the stubs are written for x86-64")
+class Refusal(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def build(self, name, source, *flags):
+        path = self.folder / name
+        path.with_suffix(".c").write_text(source)
+        subprocess.run(["gcc", "-O1", "-g", "-fPIC", *flags, str(path.with_suffix(".c")), "-o", str(path)]
+                       + (["-L", str(self.folder), "-lmemomalloc"] if "-shared" not in flags else []), check=True)
+        return path
+
+    def library(self, source):
+        return self.build("libmemomalloc.so", source, "-shared", "-Wl,-z,now")
+
+    def test_each_call_is_a_place(self):
+        library = self.library(LIBRARY)
+        names = places.turned(library)
+        self.assertEqual(["mmap", "munmap"], names)
+        found = places.places(library, names)
+        self.assertEqual([("mmap", "first"), ("munmap", "second")],
+                         sorted((place.function, place.inside) for place in found))
+
+    def test_an_import_that_is_not_listed_is_an_error(self):
+        library = self.library("#include <pwd.h>\nvoid* f(void) { return getpwnam(\"x\"); }\n")
+        with self.assertRaisesRegex(places.Unknown, "getpwnam"):
+            places.turned(library)
+
+    def test_a_system_call_without_a_function_is_an_error(self):
+        library = self.library("long f(long n) { __asm__ volatile(\"syscall\" : \"+a\"(n)); return n; }\n")
+        with self.assertRaisesRegex(places.Unknown, "syscall"):
+            places.places(library, places.turned(library))
+
+    def test_a_number_that_is_not_listed_is_an_error(self):
+        library = self.library("#define _GNU_SOURCE\n#include <unistd.h>\nlong f(void) { return syscall(999) + 1; }\n")
+        (place,) = places.places(library, places.turned(library))
+        with self.assertRaisesRegex(places.Unknown, "999"):
+            place.pairs
+
+    def refused(self, rule):
+        """What the host prints where the library's calls are refused by the rule."""
+        library = self.library(LIBRARY)
+        host = self.build("host", HOST, f"-Wl,-rpath,{self.folder}")
+        refuse = self.build("refuse.so", (ROOT / "tests/refusal/refuse.c").read_text(), "-std=gnu2x", "-shared",
+                            "-mgeneral-regs-only", "-Wl,-z,initfirst")
+        table = self.folder / "table"
+        table.write_bytes(bytes(32 * 1024))
+        (place,) = [place for place in places.places(library, ["mmap"]) if not place.tail]
+        return subprocess.run([str(host)], capture_output=True, text=True, env={
+            **os.environ, "LD_PRELOAD": str(refuse), "REFUSE_NAMES": "mmap:munmap", "REFUSE_TABLE": str(table),
+            "REFUSE": str(cases.Rule("mmap", place.offset, *rule))}).stdout.splitlines()
+
+    def test_once_and_for_ever(self):
+        no, yes = f"1 {errno.ENOMEM}", "0 0"
+        self.assertEqual([yes, no, yes, yes], self.refused(("minus", "ENOMEM", 2, False)))
+        self.assertEqual([yes, no, no, no], self.refused(("minus", "ENOMEM", 2, True)))
+
+    def test_every_errno_has_a_number(self):
+        rows = [*calls.REFUSED.values(), *(row for _, row in calls.BY_NUMBER.values())]
+        for _, name in (pair for row in rows for pair in row):
+            self.assertEqual(name == "short", cases.number_of(name) == 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
