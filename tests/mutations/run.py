@@ -207,6 +207,12 @@ MUTATIONS = (
      "return mprotect(start, bytes, PROT_READ | PROT_WRITE) == 0;",
      "return mprotect(start, bytes, PROT_READ | PROT_WRITE) <= 0;",
      PRELOAD, "limits [default]"),
+    ("a call that the refusals do not know is passed over", "tests/refusal/places.py",
+     "    if unknown:\n", "    if unknown is None:\n",
+     SCRIPT, "test_refusal.py test_an_import_that_is_not_listed_is_an_error"),
+    ("refusals end after one occasion", "tests/refusal/refuse.c",
+     "now >= rule->first && now <= rule->last", "now == rule->first",
+     SCRIPT, "test_refusal.py test_once_and_for_ever"),
 )
 
 

@@ -99,6 +99,7 @@ REFUSED = {
     "pthread_key_create": _row(CODE, "EAGAIN ENOMEM", filtered=False),
     "pthread_setspecific": _row(CODE, "EINVAL ENOMEM", filtered=False),
     "__register_atfork": _row(CODE, "ENOMEM", filtered=False),
+    "getgroups": _row(MINUS, "EINVAL"), "getxattr": _row(MINUS, "ENODATA ENOTSUP ERANGE E2BIG"),
     "getcpu": _row(MINUS, ""), "sched_getcpu": _row(MINUS, ""),
     "dlopen": _row(NULL, "ENOMEM ENOENT EMFILE", filtered=False),
     # Memory for our own records, from the next allocator, which asks the kernel.

@@ -43,7 +43,7 @@ WHOLE = SHORT + [((name,), variant) for name, variant in (
     ("fork_handlers", "default"), ("every_path", "default"), ("every_path", "4K"), ("errno_kept", "default"),
     ("resize", "default"), ("operators", "default"), ("operators", "stacks"), ("introspection", "default"),
     ("cancellation", "files"), ("module_walk", "stacks"), ("page_calls", "default"), ("sparse", "default"),
-    ("small_stacks", "stacks"), ("signals", "stacks"), ("spawning", "files"), ("bare_frames", "stacks"),
+    ("small_stacks", "stacks"), ("signals", "stacks"), ("spawning", "default"), ("bare_frames", "stacks"),
     ("closed_files", "files"), ("first_call", "default"), ("limits", "default"), ("forking", "default"),
     ("hostile_plans", "files"))]
 WHOLE = [(tuple(" ".join(words).split()), variant) for words, variant in WHOLE]

@@ -27,6 +27,9 @@ from trial import Runner, end_all
 # Without these the statistics that are found may be old.
 FILES = {"open", "close", "write", "rename", "unlink", "lstat", "stat", "gethostname", "readlink", "poll", "read"}
 
+# Calls of one place in a process that are too many: what waits by a call that is refused must not go round for ever.
+SPINS = 200_000
+
 
 class Harness:
     def __init__(self, build, seed, seconds, whole, only=""):
@@ -45,7 +48,7 @@ class Harness:
         self.normal = {}  # counters of a case when nothing is refused
         self.reached = collections.defaultdict(dict)  # place -> {case: (dynamic offset, occasions, rules that led)}
         self.covered, self.everywhere = set(), set()
-        self.runs, self.failures, self.kinds, self.uncounted = 0, [], collections.Counter(), {}
+        self.runs, self.failures, self.kinds, self.remarks = 0, [], collections.Counter(), {}
         self.left = 0  # runs for which there was no time
 
     def offset_place(self, function, offset):
@@ -112,8 +115,14 @@ class Harness:
             if refused and job.place is not None:
                 self.covered.add((job.place, (rule.form, rule.name)))
             if refused and rule.function not in FILES and loses(outcome.counters, self.normal[job.case]):
-                self.uncounted.setdefault(f"{rule.function} in {job.place.inside if job.place else 'all'}", job)
+                self.remark("lost but not counted", job)
+            if any(row.most > SPINS and function != "sched_yield" for (function, _), row in outcome.seen.items()):
+                self.remark("spins", job)
             return [] if len(job.rules) > 2 else self.note(job.case, outcome.seen, job.rules)
+
+    def remark(self, what, job):
+        where = job.place.inside if job.place else "all"
+        self.remarks.setdefault(f"{what}: {job.rules[-1].function} in {where}", job)
 
     def jobs_of(self, place, pairs):
         """All runs that refuse a place with one of `pairs`, in a random order: loops first, what sleeps last."""
@@ -207,8 +216,8 @@ class Harness:
                 print(f"  not reached: {place}, {count} pairs")
             for text in missed:
                 print(f"  not refused: {text}")
-        for text, job in sorted(self.uncounted.items()):
-            print(f"  lost but not counted: {text}, {job.case}, REFUSE={','.join(map(str, job.rules))}")
+        for text, job in sorted(self.remarks.items()):
+            print(f"  {text}, {job.case}, REFUSE={','.join(map(str, job.rules))}")
         print(f"{self.runs - len(self.failures)} passed, {len(self.failures)} failed")
 
 
