@@ -47,13 +47,14 @@ class Outcome:
         return not self.trouble
 
 
-def command_line(cell, initrd, accelerator, console):
+def command_line(cell, initrd, accelerator, console, program=""):
     """QEMU's arguments for a cell; the guest's console goes to the file `console`. An emulated guest takes long for
     everything: it holds programs to what they print on this machine, and asks itself only where that differs."""
     command, model, line = EMULATORS[cell.processor]
     words = [f"console={line}", "quiet", "loglevel=1", "panic=-1", f"memo.thp={cell.thp}",
              f"memo.overcommit={cell.overcommit}", f"memo.limit={cells.CGROUP_LIMIT << 20}",
-             f"memo.cgroup={cell.cgroup}", f"memo.expected={int(accelerator != 'kvm')}"]
+             f"memo.cgroup={cell.cgroup}", f"memo.expected={int(accelerator != 'kvm')}",
+             f"memo.only={program}"]
     nodes = []
     for node in range(cell.nodes):
         nodes += ["-object", f"memory-backend-ram,id=memory{node},size={cell.memory // cell.nodes}M",
@@ -86,8 +87,7 @@ def accelerator_for(processor, initrds, asked):
     if processor == platform.machine() and os.access("/dev/kvm", os.W_OK):
         console = BELOW / "kvm.log"
         cell = next(cell for cell in cells.CELLS if cell.processor == processor)
-        command = command_line(cell, initrds[processor], "kvm", console)
-        command[-1] += " memo.only=-"  # no program at all
+        command = command_line(cell, initrds[processor], "kvm", console, program="-")  # none has it in its name
         if boot(command, SECONDS_TO_BOOT) and "guest:" in console.read_text(errors="replace"):
             return "kvm"
     return "tcg,thread=multi"
@@ -181,6 +181,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--list", action="store_true", help="print the cells' names, and boot none")
     parser.add_argument("--only", default="", metavar="TEXT", help="cells whose name contains this text")
+    parser.add_argument("--program", default="", metavar="TEXT", help="programs whose name contains this text")
     parser.add_argument("--accel", choices=("auto", "kvm", "tcg"), default="auto")
     parser.add_argument("--limit", type=int, default=1800, help="seconds for each cell")
     arguments = parser.parse_args()
@@ -197,7 +198,8 @@ def main():
         console = BELOW / f"{cell.name}.log"
         console.unlink(missing_ok=True)
         started = time.monotonic()
-        boot(command_line(cell, initrds[cell.processor], accelerators[cell.processor], console), arguments.limit)
+        boot(command_line(cell, initrds[cell.processor], accelerators[cell.processor], console, arguments.program),
+             arguments.limit)
         text = console.read_text(errors="replace") if console.exists() else ""
         outcomes.append(judge(cell, text, time.monotonic() - started))
         report(outcomes[-1])
