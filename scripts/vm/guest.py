@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import pathlib
+import re
 import sys
 import time
 
@@ -16,6 +17,7 @@ SEED = 12345
 # Operations and threads that an emulated processor does in a minute.
 ARGUMENTS = {"random_programs": [SEED, 3000, 2]}
 MODE = common.Mode("default")
+NOT_HERE = 77  # the exit code of a program that says what its kernel lacks for it; tests/preload/run.py has it, too
 
 
 def read(path, otherwise=""):
@@ -49,6 +51,12 @@ def commands():
     yield "numpy_loop", [sys.executable, HERE / "numpy_loop.py"]
 
 
+def told_to_skip(result):
+    """What a program says of a part of it that could not run, or ""."""
+    found = re.search(rb"^skipped: (.+)$", result.out, re.MULTILINE)
+    return found[1].decode(errors="replace") if found else ""
+
+
 def verdict(context, name, command, expected, limit):
     """(verdict, detail). `expected`: results without the library on the machine that built it; only where ours
     differs from it, the guest's own is asked for."""
@@ -59,6 +67,9 @@ def verdict(context, name, command, expected, limit):
     if name in expected and (ours.code, ours.out.decode(), ours.err.decode()) == tuple(expected[name]):
         return "passed", ""
     alone = run(common.SYSTEM)
+    said = told_to_skip(alone)
+    if alone.code == NOT_HERE:
+        return "skipped", said or "says that it cannot run here"
     if alone.code != 0:
         same = "so" if (ours.code, ours.out, ours.err) == (alone.code, alone.out, alone.err) else "otherwise"
         return "skipped", f"fails without the library: {alone}\n  and {same} with it: {ours}"
@@ -66,7 +77,7 @@ def verdict(context, name, command, expected, limit):
         common.expect_same(ours, alone, "the run without the library")
     except AssertionError as difference:
         return "failed", str(difference)
-    return "passed", ""
+    return ("skipped", said) if said else ("passed", "")
 
 
 def main():
