@@ -61,7 +61,7 @@ bench_programs := $(patsubst bench/%.cc,$(B)/bench/%,$(bench_src))
 
 cold_libs := -lz $(if $(HAVE_CBC),-lCbcSolver -lCbc -lCgl -lOsiClp -lClpSolver -lClp -lOsi -lCoinUtils)
 
-.PHONY: all lib cli programs fuzzers demo check test bench stress soak fuzz mutations cross asan ubsan tsan lint format install uninstall deb clean help
+.PHONY: all lib cli programs fuzzers demo check test bench stress soak fuzz mutations cross vm asan ubsan tsan lint format install uninstall deb clean help
 .DELETE_ON_ERROR:
 
 all: lib cli ## build/libmemomalloc.so and build/memomalloc
@@ -164,6 +164,8 @@ mutations: all ## breaks copies of the library, and sees the tests fail
 	python3 tests/mutations/run.py
 cross: ## aarch64: unit and conformance tests under qemu
 	scripts/cross.sh aarch64
+vm: lib programs ## Debian's kernels in QEMU: conformance tests on each; CELL=
+	python3 scripts/vm/run.py --only '$(CELL)'
 lint: ## layers, tables, format, clang-tidy
 	python3 scripts/check_layers.py
 	./scripts/lint.sh

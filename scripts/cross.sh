@@ -1,7 +1,8 @@
 #!/bin/bash
 # Builds for another processor with Debian's cross compiler, and runs the unit and the conformance
-# tests there under qemu: cross.sh [aarch64]. As root it installs the compiler; the emulator and the
-# processor's libraries are unpacked below build/cross, without a change to the machine's packages.
+# tests there under qemu: cross.sh [aarch64 [build]]; `build` builds the library and the programs alone.
+# As root it installs the compiler; the emulator and the processor's libraries are unpacked below
+# build/cross, without a change to the machine's packages.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -18,32 +19,11 @@ ROOT=$HERE/root
 EMULATOR_SUITE=bookworm-backports
 EMULATOR_LEAST=8
 
-# Unpacks packages SUITE ARCHITECTURE PACKAGE... below $HERE/debs/PACKAGE, with lists of its own.
+# Unpacks packages SUITE ARCHITECTURE PACKAGE... below $HERE/debs/PACKAGE.
 unpack() {
-  local suite=$1 architecture=$2 state=$HERE/apt package
+  local suite=$1 architecture=$2
   shift 2
-  mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$HERE/debs"
-  : >"$state/status"
-  local mirror
-  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm' 'Created-By: Packages' | head -1)
-  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
-    "${mirror:-http://deb.debian.org/debian/} $suite main" >"$state/sources.list"
-  cat >"$state/apt.conf" <<CONFIG
-Dir::Etc::sourcelist "$state/sources.list";
-Dir::Etc::sourceparts "-";
-Dir::State::lists "$state/lists";
-Dir::State::status "$state/status";
-Dir::Cache "$state/cache";
-APT::Architecture "$architecture";
-APT::Architectures { "$architecture"; };
-APT::Sandbox::User "root";
-CONFIG
-  APT_CONFIG=$state/apt.conf apt-get update -qq
-  for package in "$@"; do
-    [ -d "$HERE/debs/$package" ] && continue
-    (cd "$state" && rm -f ./*.deb && APT_CONFIG=$state/apt.conf apt-get download -qq "$package")
-    dpkg-deb -x "$state"/*.deb "$HERE/debs/$package"
-  done
+  python3 scripts/debian_packages.py --below "$HERE" --suite "$suite" --architecture "$architecture" "$@" >/dev/null
 }
 
 # Prints an emulator that is new enough, the machine's own if it is.
@@ -77,11 +57,15 @@ assemble_root() {
 
 scripts/install_deps.sh cross
 assemble_root
+BUILD=build/$PROCESSOR
+make_here() {
+  make -j"$(nproc)" MODE="$PROCESSOR" CXX="$TRIPLE-g++" CC="$TRIPLE-gcc" HAVE_CBC= CROSS="$ROOT" WERROR=1 "$@"
+}
+make_here "$BUILD/libmemomalloc.so" programs
+[ "${2:-}" = build ] && exit
 QEMU=$(emulator)
 RUN="$QEMU -L $ROOT"
-BUILD=build/$PROCESSOR
-make -j"$(nproc)" MODE="$PROCESSOR" CXX="$TRIPLE-g++" CC="$TRIPLE-gcc" HAVE_CBC= CROSS="$ROOT" WERROR=1 \
-  "$BUILD/unit_tests" "$BUILD/libmemomalloc.so" programs
+make_here "$BUILD/unit_tests"
 failed=0
 # The emulator adds a line of its own when a program aborts, and does not pass on a limit on address space.
 # shellcheck disable=SC2086

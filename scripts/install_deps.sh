@@ -1,6 +1,6 @@
 #!/bin/bash
-# Installs what building (build), the demonstration (demo), the full check (check), the long runs (soak)
-# or another processor (cross) needs, on Debian 12 or a relative of it. Quick when all is there. Packages come by apt as root; without root it says
+# Installs what building (build), the demonstration (demo), the full check (check), the long runs (soak),
+# another processor (cross) or other kernels (vm) need, on Debian 12 or a relative of it. Quick when all is there. Packages come by apt as root; without root it says
 # which are missing. Python packages go into .venv, or the environment that MEMO_VENV names.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -20,6 +20,7 @@ packages_check="git catch2 clang-format-19 clang-tidy-19 libbenchmark-dev coinor
   sqlite3 libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 stress-ng redis-server redis-tools
   libpython3.11-testsuite chromium pkg-config man-db"
 packages_cross="g++-aarch64-linux-gnu"
+packages_vm="qemu-system-x86 qemu-system-arm"
 packages_debian_torch="python3-torch python3-torchvision python3-numpy python3-pil"
 packages_debian_check="python3-onnx python3-matplotlib"
 
@@ -128,5 +129,6 @@ case ${1:-demo} in
     python_has pytest hypothesis || pip_install pytest hypothesis
     ;;
   cross) install_packages $packages_build $packages_python $packages_check $packages_cross ;;
-  *) die "usage: install_deps.sh [build|demo|check|soak|cross]" ;;
+  vm) install_packages $packages_build $packages_vm ;;
+  *) die "usage: install_deps.sh [build|demo|check|soak|cross|vm]" ;;
 esac

@@ -1,0 +1,104 @@
+"""Runs in a guest of `make vm`: each conformance program with and without the library, in the cell's control
+group. Prints what the guest is, a line for each program, and last `N passed, N failed, N skipped`."""
+
+import glob
+import json
+import os
+import pathlib
+import re
+import sys
+import time
+
+import common
+
+HERE = pathlib.Path(__file__).resolve().parent
+SEED = 12345
+
+# Operations and threads that an emulated processor does in a minute.
+ARGUMENTS = {"random_programs": [SEED, 3000, 2]}
+MODE = common.Mode("default")
+NOT_HERE = 77  # the exit code of a program that says what its kernel lacks for it; tests/preload/run.py has it, too
+
+
+def read(path, otherwise=""):
+    try:
+        return pathlib.Path(path).read_text().strip()
+    except OSError:
+        return otherwise
+
+
+def facts():
+    """What the kernel says of itself; the host compares it with what the cell asks for."""
+    thp = read("/sys/kernel/mm/transparent_hugepage/enabled")
+    limit = read("/group/limited/memory.max") or read("/group/limited/memory.limit_in_bytes")
+    return {
+        "release": os.uname().release,
+        "processor": os.uname().machine,
+        "pages": os.sysconf("SC_PAGESIZE") >> 10,
+        "thp": thp[thp.find("[") + 1:thp.find("]")],
+        "overcommit": int(read("/proc/sys/vm/overcommit_memory")),
+        "nodes": len(glob.glob("/sys/devices/system/node/node[0-9]*")),
+        "memory": int(read("/proc/meminfo").split()[1]) >> 10,
+        "cgroup": "none" if not limit else "v2" if os.path.exists("/group/cgroup.controllers") else "v1",
+        "limit": int(limit) >> 20 if limit else 0,
+    }
+
+
+def commands():
+    """(name, command) of everything that is run."""
+    for path in sorted((HERE / "programs").iterdir()):
+        yield path.name, [path] + ARGUMENTS.get(path.name, [])
+    yield "numpy_loop", [sys.executable, HERE / "numpy_loop.py"]
+
+
+def told_to_skip(result):
+    """What a program says of a part of it that could not run, or ""."""
+    found = re.search(rb"^skipped: (.+)$", result.out, re.MULTILINE)
+    return found[1].decode(errors="replace") if found else ""
+
+
+def verdict(context, name, command, expected, limit):
+    """(verdict, detail). `expected`: results without the library on the machine that built it; only where ours
+    differs from it, the guest's own is asked for."""
+    def run(mode):
+        return context.run([HERE / "confined.sh"] + command, mode, timeout=limit)
+
+    ours = run(MODE)
+    if name in expected and (ours.code, ours.out.decode(), ours.err.decode()) == tuple(expected[name]):
+        return "passed", ""
+    alone = run(common.SYSTEM)
+    said = told_to_skip(alone)
+    if alone.code == NOT_HERE:
+        return "skipped", said or "says that it cannot run here"
+    if alone.code != 0:
+        same = "so" if (ours.code, ours.out, ours.err) == (alone.code, alone.out, alone.err) else "otherwise"
+        return "skipped", f"fails without the library: {alone}\n  and {same} with it: {ours}"
+    try:
+        common.expect_same(ours, alone, "the run without the library")
+    except AssertionError as difference:
+        return "failed", str(difference)
+    return ("skipped", said) if said else ("passed", "")
+
+
+def main():
+    settings = json.loads((HERE / "settings.json").read_text())
+    print("guest:", json.dumps(facts()), flush=True)
+    context = common.Context(HERE)
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    words = dict(word.split("=", 1) for word in read("/proc/cmdline").split() if word.startswith("memo."))
+    only = words.get("memo.only", "")
+    expected = settings["expected"] if words.get("memo.expected") == "1" else {}
+    for name, command in commands():
+        if only not in name:
+            continue
+        started = time.monotonic()
+        result, detail = verdict(context, name, command, expected, settings["limit"])
+        counts[result] += 1
+        print(f"{result}: {name} ({time.monotonic() - started:.1f} s) {json.dumps(detail)}", flush=True)
+    if counts["failed"]:
+        os.system("busybox dmesg | busybox tail -n 40")
+    print(", ".join(f"{count} {result}" for result, count in counts.items()), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Boots the cells of scripts/vm/cells.py one after another in QEMU, and holds each conformance program and a numpy
+loop in the guest to what they do there without the library. Debian's kernels and packages are unpacked below
+build/vm. Prints a table, also written to build/vm/table.md, and `N passed, N failed`; exit code 1 if any failed."""
+
+import argparse
+import concurrent.futures
+import dataclasses
+import json
+import os
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path[:0] = [str(HERE), str(ROOT / "tests/preload")]
+import cells
+import common
+import guest
+import image
+
+BELOW = ROOT / "build/vm"
+PROCESSORS = 2
+# neoverse-n1 has pages of 16 KiB, and none of the pointer signatures that an emulator takes long for.
+EMULATORS = {
+    "x86_64": (["qemu-system-x86_64", "-machine", "pc"], "max", "ttyS0"),
+    "aarch64": (["qemu-system-aarch64", "-machine", "virt,gic-version=3"], "neoverse-n1", "ttyAMA0"),
+}
+SECONDS_TO_BOOT = 30  # with hardware's help; where it takes longer, it is none
+
+
+@dataclasses.dataclass
+class Outcome:
+    cell: cells.Cell
+    counts: dict
+    facts: dict
+    seconds: float
+    trouble: list  # of text, a line or more each
+    skipped: list
+
+    @property
+    def passed(self):
+        return not self.trouble
+
+
+def command_line(cell, initrd, accelerator, console, program=""):
+    """QEMU's arguments for a cell; the guest's console goes to the file `console`. An emulated guest takes long for
+    everything: it holds programs to what they print on this machine, and asks itself only where that differs."""
+    command, model, line = EMULATORS[cell.processor]
+    words = [f"console={line}", "quiet", "loglevel=1", "panic=-1", f"memo.thp={cell.thp}",
+             f"memo.overcommit={cell.overcommit}", f"memo.limit={cells.CGROUP_LIMIT << 20}",
+             f"memo.cgroup={cell.cgroup}", f"memo.expected={int(accelerator != 'kvm')}",
+             f"memo.only={program}"]
+    nodes = []
+    for node in range(cell.nodes):
+        nodes += ["-object", f"memory-backend-ram,id=memory{node},size={cell.memory // cell.nodes}M",
+                  "-numa", f"node,nodeid={node},memdev=memory{node}," + (
+                      f"cpus={node}" if cell.nodes == PROCESSORS else f"cpus=0-{PROCESSORS - 1}")]
+    return command + [
+        "-accel", accelerator, "-cpu", "host" if accelerator == "kvm" else model, "-smp", str(PROCESSORS),
+        "-m", str(cell.memory), *nodes, "-nodefaults", "-display", "none", "-no-reboot",
+        "-serial", f"file:{console}",
+        "-kernel", str(image.kernel(cell.processor, cell.pages, cell.kernel, BELOW)),
+        "-initrd", str(initrd), "-append", " ".join(words)]
+
+
+def boot(command, limit):
+    """Runs a guest to its end or its time's, at a lower priority; True if it turned itself off."""
+    process = subprocess.Popen(["nice", "-n", "5", *command], stdin=subprocess.DEVNULL)
+    try:
+        return process.wait(limit) == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        process.kill()
+        process.wait()
+
+
+def accelerator_for(processor, initrds, asked):
+    """kvm where this machine's own processor boots with it in time, else emulation."""
+    if asked != "auto":
+        return asked if asked == "kvm" else "tcg,thread=multi"
+    if processor == platform.machine() and os.access("/dev/kvm", os.W_OK):
+        console = BELOW / "kvm.log"
+        cell = next(cell for cell in cells.CELLS if cell.processor == processor)
+        command = command_line(cell, initrds[processor], "kvm", console, program="-")  # none has it in its name
+        if boot(command, SECONDS_TO_BOOT) and "guest:" in console.read_text(errors="replace"):
+            return "kvm"
+    return "tcg,thread=multi"
+
+
+def expected_results(build, program):
+    """What programs with `program` in their name give on this machine without the library: name -> [code, out, err].
+    One that cannot run here, or a part of it, is asked in the guest."""
+    context = common.Context(build)
+
+    def result_of(path):
+        result = context.run([path] + guest.ARGUMENTS.get(path.name, []), common.SYSTEM)
+        return path.name, result
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        paths = [path for path in sorted(context.programs.iterdir()) if program in path.name]
+        results = dict(pool.map(result_of, paths))
+    return {name: [result.code, result.out.decode(), result.err.decode()] for name, result in results.items()
+            if result.code == 0 and not guest.told_to_skip(result)}
+
+
+def judge(cell, console, seconds):
+    """Reads a guest's console."""
+    lines = [line.rstrip() for line in console.splitlines()]
+    results = [re.search(r"\b(passed|failed|skipped): (\S+) \(([\d.]+) s\) (\".*\")$", line) for line in lines]
+    results = [found for found in results if found]
+    counts = {kind: sum(found[1] == kind for found in results) for kind in ("passed", "failed", "skipped")}
+    told = re.search(r"guest: (\{.*\})", console)
+    facts = json.loads(told[1]) if told else {}
+    trouble = [f"{found[2]}: {json.loads(found[4])}" for found in results if found[1] == "failed"]
+    skipped = [f"{found[2]}: {json.loads(found[4])}" for found in results if found[1] == "skipped"]
+    if f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped" not in lines:
+        trouble.append("the guest did not come to its end; its last lines:\n  " + "\n  ".join(lines[-15:]))
+    if not counts["passed"] or not facts:
+        trouble.append("nothing passed, or the guest did not say what it is")
+    trouble += [f"the guest has {name} {facts.get(name)}, not {value}" for name, value in asked_of(cell).items()
+                if facts and not agrees(name, facts.get(name), value)]
+    return Outcome(cell, counts, facts, seconds, trouble, skipped)
+
+
+def asked_of(cell):
+    values = dataclasses.asdict(cell)
+    del values["kernel"]
+    return {**values, "limit": cells.CGROUP_LIMIT if cell.cgroup != "none" else 0}
+
+
+def agrees(name, found, asked):
+    """Memory as a guest sees it lacks what the kernel itself takes."""
+    return asked * 3 // 4 <= found <= asked if name == "memory" else found == asked
+
+
+def markdown(outcomes, commit, accelerators):
+    """The table, and below it what was skipped in which cells."""
+    rows = ["| processor | kernel | page KiB | huge pages | overcommit | nodes | memory MiB | limit | passed | failed "
+            "| skipped | seconds |", "|" + "---|" * 12]
+    for outcome in outcomes:
+        cell = outcome.cell
+        limit = "none" if cell.cgroup == "none" else f"{cells.CGROUP_LIMIT} MiB, cgroup {cell.cgroup}"
+        rows.append("| " + " | ".join(str(value) for value in (
+            cell.processor, outcome.facts.get("release", cell.kernel), cell.pages, cell.thp, cell.overcommit,
+            cell.nodes, cell.memory, limit, outcome.counts["passed"], outcome.counts["failed"],
+            outcome.counts["skipped"], round(outcome.seconds))) + " |")
+    emulation = ", ".join(f"{processor} under {name}" for processor, name in sorted(accelerators.items()))
+    rows += ["", f"Commit {commit}, {version_of_emulator()}, {emulation}, {PROCESSORS} processors in each guest."]
+    return "\n".join(rows) + "\n"
+
+
+def version_of_emulator():
+    out = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True, check=True).stdout
+    return re.sub(r" emulator version ([\d.]+).*", r" \1", out.splitlines()[0])
+
+
+def commit():
+    done = subprocess.run(["git", "describe", "--always", "--dirty", "--exclude=*"], cwd=ROOT, capture_output=True,
+                          text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def prepare(chosen, program):
+    """Makes what the cells are booted from; name of processor -> initramfs."""
+    BELOW.mkdir(parents=True, exist_ok=True)
+    settings = {"expected": expected_results(ROOT / "build", program), "limit": 600}
+    initrds = {}
+    for processor in sorted({cell.processor for cell in chosen}):
+        build = ROOT / "build"
+        if processor != platform.machine():
+            build = build / processor
+            subprocess.run([ROOT / "scripts/cross.sh", processor, "build"], check=True, stdout=sys.stderr)
+        initrds[processor] = image.initramfs(processor, build, BELOW / f"{processor}.cpio.gz", settings)
+    return initrds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--list", action="store_true", help="print the cells' names, and boot none")
+    parser.add_argument("--only", default="", metavar="TEXT", help="cells whose name contains this text")
+    parser.add_argument("--program", default="", metavar="TEXT", help="programs whose name contains this text")
+    parser.add_argument("--accel", choices=("auto", "kvm", "tcg"), default="auto")
+    parser.add_argument("--limit", type=int, default=1800, help="seconds for each cell")
+    arguments = parser.parse_args()
+    chosen = [cell for cell in cells.CELLS if arguments.only in cell.name]
+    if arguments.list or not chosen:
+        print("\n".join(cell.name for cell in chosen) or f"no cell is named {arguments.only}")
+        return 0 if chosen else 2
+    if subprocess.run([ROOT / "scripts/install_deps.sh", "vm"], stdout=sys.stderr, check=False).returncode:
+        return 2
+    initrds = prepare(chosen, arguments.program)
+    accelerators = {processor: accelerator_for(processor, initrds, arguments.accel) for processor in initrds}
+    outcomes = []
+    for cell in chosen:
+        console = BELOW / f"{cell.name}.log"
+        console.unlink(missing_ok=True)
+        started = time.monotonic()
+        boot(command_line(cell, initrds[cell.processor], accelerators[cell.processor], console, arguments.program),
+             arguments.limit)
+        text = console.read_text(errors="replace") if console.exists() else ""
+        outcomes.append(judge(cell, text, time.monotonic() - started))
+        report(outcomes[-1])
+        (BELOW / "table.md").write_text(markdown(outcomes, commit(), accelerators))
+    print((BELOW / "table.md").read_text())
+    failed = sum(not outcome.passed for outcome in outcomes)
+    print(f"{len(outcomes) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+def report(outcome):
+    verdict = "passed" if outcome.passed else "failed"
+    counts = ", ".join(f"{count} {kind}" for kind, count in outcome.counts.items())
+    print(f"{verdict}: {outcome.cell.name} ({outcome.seconds:.0f} s; {counts})")
+    for text in outcome.trouble:
+        print(f"  failed: {text}")
+    for text in outcome.skipped:
+        print(f"  skipped: {text}")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+"""The matrix of guests covers every pair of values, the initramfs is one that a kernel unpacks, and a guest's console
+is judged for what it says: a guest that is silent, different from what was asked for, or ends early has failed."""
+
+import gzip
+import pathlib
+import subprocess
+import shutil
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "scripts/vm")]
+import cells
+import debian_packages
+import image
+import run
+
+CELL = next(cell for cell in cells.CELLS if cell.cgroup == "v1")
+FACTS = ('guest: {"release": "6.1.0", "processor": "%s", "pages": %d, "thp": "%s", "overcommit": %d, "nodes": %d, '
+         '"memory": %d, "cgroup": "%s", "limit": 128}'
+         % (CELL.processor, CELL.pages, CELL.thp, CELL.overcommit, CELL.nodes, CELL.memory - 50, CELL.cgroup))
+
+
+class Matrix(unittest.TestCase):
+    def test_every_possible_pair_is_in_a_cell(self):
+        covered = set().union(*(cells.pairs(cell) for cell in cells.CELLS))
+        self.assertEqual(set(), cells.possible_pairs() - covered)
+
+    def test_cells_are_possible_and_named_apart(self):
+        self.assertTrue(all(cell.possible() for cell in cells.CELLS))
+        self.assertEqual(len(cells.CELLS), len({cell.name for cell in cells.CELLS}))
+
+    def test_columns_are_the_cells(self):
+        for cell in cells.CELLS:
+            for column, values in cells.COLUMNS.items():
+                self.assertIn(getattr(cell, column), values)
+
+    def test_two_nodes_share_memory_and_processors(self):
+        cell = next(cell for cell in cells.CELLS if cell.nodes == 2)
+        kernel, image.kernel = image.kernel, lambda *_: pathlib.Path("vmlinuz")
+        try:
+            words = run.command_line(cell, "initrd", "tcg", "console")
+        finally:
+            image.kernel = kernel
+        self.assertIn(f"memory-backend-ram,id=memory1,size={cell.memory // 2}M", words)
+        self.assertIn("node,nodeid=1,memdev=memory1,cpus=1", words)
+        self.assertIn(f"memo.cgroup={cell.cgroup}", words[-1])
+
+
+class Console(unittest.TestCase):
+    def outcome(self, *lines):
+        return run.judge(CELL, "\r\n".join(lines) + "\r\n", 1.0)
+
+    def test_good_run(self):
+        outcome = self.outcome(FACTS, 'passed: sizes (1.0 s) ""', 'skipped: limits (1.0 s) "why"',
+                               "1 passed, 0 failed, 1 skipped")
+        self.assertTrue(outcome.passed)
+        self.assertEqual({"passed": 1, "failed": 0, "skipped": 1}, outcome.counts)
+        self.assertEqual(["limits: why"], outcome.skipped)
+
+    def test_failed_program(self):
+        outcome = self.outcome(FACTS, 'passed: sizes (1.0 s) ""', 'failed: limits (1.0 s) "a\\nb"',
+                               "1 passed, 1 failed, 0 skipped")
+        self.assertEqual(["limits: a\nb"], outcome.trouble)
+
+    def test_guest_that_stops_early_has_failed(self):
+        self.assertFalse(self.outcome(FACTS, 'passed: sizes (1.0 s) ""').passed)
+        self.assertFalse(self.outcome("").passed)
+
+    def test_guest_without_a_pass_has_failed(self):
+        self.assertFalse(self.outcome(FACTS, "0 passed, 0 failed, 0 skipped").passed)
+
+    def test_guest_that_is_not_what_was_asked_for_has_failed(self):
+        lines = ('passed: sizes (1.0 s) ""', "1 passed, 0 failed, 0 skipped")
+        self.assertTrue(self.outcome(FACTS, *lines).passed)
+        for was, instead in (('"pages": 4', '"pages": 64'), ('"limit": 128', '"limit": 0'),
+                             ('"memory": ', '"memory": 9')):
+            self.assertFalse(self.outcome(FACTS.replace(was, instead), *lines).passed)
+        self.assertFalse(self.outcome(*lines).passed)
+
+
+class Image(unittest.TestCase):
+    def archive(self):
+        archive = image.Archive()
+        archive.file("vm/a", b"12345", executable=True)
+        archive.file("vm/a", b"again")
+        archive.link("vm/deep/er/b", "../a")
+        return archive.compressed()
+
+    @unittest.skipUnless(shutil.which("cpio") or shutil.which("busybox"), "skipped: cpio is not installed")
+    def test_cpio_unpacks_it(self):
+        command = ["cpio"] if shutil.which("cpio") else ["busybox", "cpio"]
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(command + ["-i"], input=gzip.decompress(self.archive()), cwd=folder, check=True,
+                           capture_output=True)
+            found = pathlib.Path(folder, "vm/a")
+            self.assertEqual((b"12345", 0o755), (found.read_bytes(), found.stat().st_mode & 0o777))
+            self.assertEqual("../a", str(pathlib.Path(folder, "vm/deep/er/b").readlink()))
+
+    def test_records_are_aligned_and_directories_precede(self):
+        data = gzip.decompress(self.archive())
+        names, position = [], 0
+        while position < len(data):
+            self.assertEqual(b"070701", data[position:position + 6])
+            size, length = (int(data[position + at:position + at + 8], 16) for at in (54, 94))
+            names.append(data[position + 110:position + 110 + length - 1].decode())
+            position += -(-(110 + length) // 4) * 4
+            position += -(-size // 4) * 4
+        self.assertEqual(["vm", "vm/a", "vm/deep", "vm/deep/er", "vm/deep/er/b", "TRAILER!!!"], names)
+
+    def test_places(self):
+        self.assertEqual("usr/lib/x/libc.so.6", image.place("lib/x/libc.so.6"))
+        self.assertEqual("usr/bin/dash", image.place("bin/dash"))
+        self.assertIsNone(image.place("usr/share/doc/x"))
+        self.assertIsNone(image.place("usr/lib/python3/dist-packages/numpy/core/tests/test_x.py"))
+
+
+class Mirror(unittest.TestCase):
+    TARGETS = ("rel-updates main http://a/\nrel contrib http://b/\nstable main http://c/\nrel main http://d/\n"
+               "other\n")
+
+    def test_own_release_comes_first(self):
+        self.assertEqual("http://d/", debian_packages.choose_mirror(self.TARGETS, "rel"))
+
+    def test_else_an_alias(self):
+        self.assertEqual("http://c/", debian_packages.choose_mirror(self.TARGETS, "none"))
+
+    def test_else_none(self):
+        self.assertIsNone(debian_packages.choose_mirror("foreign main http://x/\n", ""))
+
+
+if __name__ == "__main__":
+    unittest.main()
