@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares allocators on real workloads: interleaved runs, medians, ratios with intervals.
+"""Compares allocators on real workloads: interleaved runs, medians of paired ratios with intervals.
 
 Each repetition runs each workload once under each allocator, in an order shuffled anew. Written to
 --output: raw.csv (a row a run), summary.md (machine, settings, tables), plot.svg if matplotlib is
@@ -23,7 +23,7 @@ import summary
 import verdicts
 from runner import ROOT, table
 
-GROUPS = {"all": tuple(table.BY_NAME), "suite": table.SUITE, "quick": table.QUICK,
+GROUPS = {"all": tuple(table.BY_NAME), "suite": table.SUITE, "quick": table.QUICK, "untuned": table.UNTUNED,
           "main": tuple(name for name in table.BY_NAME if name not in table.FRAMEWORKS)}
 
 
@@ -31,8 +31,8 @@ def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", type=runner.names(table.BY_NAME, "workload", GROUPS),
-                        help="comma between them; all, main (without frameworks' own), suite or "
-                             "quick (all, or with --quick quick)")
+                        help="comma between them; all, main (without frameworks' own), suite, untuned (on which "
+                             "nothing was ever set) or quick (all, or with --quick quick)")
     parser.add_argument("--allocators", type=runner.names(allocators.BY_NAME, "allocator"),
                         default=list(allocators.BY_NAME),
                         help="comma between them (all that are installed)")
@@ -103,6 +103,15 @@ def measure_all(arguments, workloads, chosen):
     return rows, failed
 
 
+def against(results, title, names):
+    """The tables of ours against the others over one group of workloads, apart from other groups."""
+    group = results.only(names)
+    if not group.cells:
+        return []
+    return [f"## {title}", "", *summary.against_table(group, allocators.OURS), "",
+            *summary.each_table(group, allocators.OURS), ""]
+
+
 def draw(results, path):
     """A dot for each allocator: time and peak memory relative to default glibc."""
     pyplot = runner.pyplot()
@@ -142,10 +151,11 @@ def main(argv=None):
     judged = verdicts.lines(results, allocators.OURS,
                             [workload.name for workload in workloads if workload.large_batch])
     judged += [] if arguments.no_micro else micro.lines(arguments.library)
-    lines += [f"- load average at the end {os.getloadavg()[0]:.2f}", "",
-              f"## {allocators.OURS} against the others", "",
-              *summary.against_table(results, allocators.OURS), "",
-              *summary.each_table(results, allocators.OURS), "", "## What is asked", "",
+    lines += [f"- load average at the end {os.getloadavg()[0]:.2f}", "", summary.legend(results.repetitions), "",
+              *against(results, "Workloads on which nothing was ever set", table.UNTUNED),
+              *against(results, "Workloads that the library was developed with",
+                       [name for name in table.BY_NAME if name not in table.UNTUNED]),
+              "## What is asked", "",
               *verdicts.as_table(judged), "", "## All runs, medians", "",
               *summary.full_table(results), "", *differing]
     text = "\n".join(lines).rstrip() + "\n"

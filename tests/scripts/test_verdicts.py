@@ -61,7 +61,7 @@ class Comparison(unittest.TestCase):
             ours = allocator.name == "memomalloc"
             return row(workload.name, allocator.name, 5 if ours else 10, 12, 0 if ours else 500) | {
                 "first_ms": 9, "system_ms_per_iteration": 1, "checksum": "a" if ours else "b",
-                "served_share": 1}
+                "planned_share": 1, "at_hand_share": 0, "steady_planned_share": 1, "steady_at_hand_share": 0}
 
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(runner, "run", fake):
             library = pathlib.Path(folder, "library.so")
