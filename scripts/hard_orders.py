@@ -67,11 +67,11 @@ PARTS = {"exact": exact, "random": random_graphs, "longest": longest}
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help=f"(all of {', '.join(PARTS)})")
+    parser.add_argument("parts", nargs="*", choices=list(PARTS), default=list(PARTS), help=f"(all of {', '.join(PARTS)})")
     parser.add_argument("--write", action="store_true", help="put the tables into scheduler/README.md")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        for name in arguments.parts or PARTS:
+        for name in arguments.parts:
             lines = [measured.stamp(f"scripts/hard_orders.py {name}"), "", *PARTS[name](folder)]
             print("\n".join(lines), flush=True)
             if arguments.write:
