@@ -36,11 +36,19 @@ def add_options(parser):
                         help="folder for tables and CSV (build/bench)")
 
 
-def chosen(wanted, library):
-    """The installed allocators among the names, ours from `library` if that is not None."""
+def peer(text):
+    """For options: an allocator of the user's."""
+    try:
+        return allocators.peer(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def chosen(wanted, library, peers=()):
+    """The installed allocators among the names, ours from `library` if that is not None; and the peers."""
     found = []
-    for name in wanted:
-        allocator = allocators.BY_NAME[name]
+    for allocator in [*(allocators.BY_NAME[name] for name in wanted), *peers]:
+        name = allocator.name
         if library and name == allocators.OURS:
             allocator = dataclasses.replace(allocator, preload=str(pathlib.Path(library).resolve()))
         if allocator.library() is None:
