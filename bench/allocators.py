@@ -64,6 +64,28 @@ OURS = "memomalloc"
 BY_NAME = {allocator.name: allocator for allocator in ALLOCATORS}
 
 
+def peer(text):
+    """The allocator of a `NAME=LIBRARY[,VARIABLE=VALUE...]`; ValueError says what is wrong with it."""
+    first, *pairs = text.split(",")
+    name, equals, library = first.partition("=")
+    settings = tuple(tuple(pair.split("=", 1)) for pair in pairs)
+    if not name or not equals or any(len(pair) != 2 or not pair[0] for pair in settings):
+        raise ValueError(f"{text!r} is not NAME=LIBRARY[,VARIABLE=VALUE...]")
+    if name in BY_NAME:
+        raise ValueError(f"{name!r} is the name of an allocator that is there already")
+    path = pathlib.Path(library)
+    if "/" in library and not path.is_file():
+        raise ValueError(f"there is no file {library!r}")
+    return Allocator(name, str(path.resolve()) if "/" in library else library, "", settings)
+
+
+def version(allocator):
+    """The installed version of an allocator, as far as a package tells."""
+    if allocator.package:
+        return package_version(allocator.package)
+    return "this project" if allocator.name == OURS else f"{allocator.preload}, of no package"
+
+
 def shared_objects():
     """soname -> path of every library that the dynamic linker knows."""
     tool = shutil.which("ldconfig", path=os.environ.get("PATH", "") + ":/sbin:/usr/sbin")

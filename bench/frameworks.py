@@ -40,8 +40,8 @@ ROWS = (  # framework, what is visible, what to do, the workload that shows it, 
      "jax_perceptron", "perceptron b64"),
     ("JAX on the CPU", "the same", "nothing", "jax_convolutional", "convolutions b16"),
 )
-MEASURED = ("user_ms_per_iteration", "system_ms_per_iteration", "p50_ms", "faults_per_iteration_steady", "peak_rss_kib", "served_share",
-            "settled_served_share", "large_bytes_per_iteration")
+MEASURED = ("user_ms_per_iteration", "system_ms_per_iteration", "p50_ms", "faults_per_iteration_steady", "peak_rss_kib",
+            "planned_share", "at_hand_share", "steady_planned_share", "steady_at_hand_share", "large_bytes_per_iteration")
 
 
 def measure(workload, pair, arguments):
@@ -67,7 +67,8 @@ def cells(row, plain, ours):
     framework, visible, advice, _, shown = row
     return [f"{framework}: {shown}", visible, advice,
             f"{ours['large_bytes_per_iteration'] / 2**20:.1f} MiB",
-            f"{100 * (ours['settled_served_share'] or ours['served_share']):.1f} %",
+            f"{100 * ours['steady_planned_share']:.1f}, {100 * ours['steady_at_hand_share']:.1f}",
+            f"{100 * runner.held(ours, ''):.1f}",
             f"{plain['faults_per_iteration_steady']:.0f}, {ours['faults_per_iteration_steady']:.0f}",
             f"{processor(ours) / processor(plain):.2f}",
             f"{ours['peak_rss_kib'] / plain['peak_rss_kib']:.2f}"]
@@ -89,7 +90,8 @@ def main(argv=None):
     rows = [row for row in ROWS
             if row[3] in wanted and runner.can_run(table.BY_NAME[row[3]], arguments)]
     print("\n".join(summary.rows_table(
-        ["framework", "what is visible", "what to do", "large bytes an iteration", "served",
+        ["framework", "what is visible", "what to do", "large bytes an iteration",
+         "% of them in the second half from plan, at hand in the pool", "% of the whole run from both",
          "page faults an iteration, without and with", "processor time", "peak memory"], [])))
     failed, progress = 0, runner.Progress(len(rows))
     with (arguments.output / "frameworks.csv").open("w", newline="") as file:

@@ -1,9 +1,11 @@
 // Problems that the planner's benchmark generates, of any number of buffers, all from a seed. Cold.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>
+#include <vector>
 
 #include "dsa/problem.h"
 
@@ -44,6 +46,69 @@ inline dsa::Problem guillotine(std::size_t pieces, std::uint64_t seed, double fl
       continue;
     }
     problem.buffers.push_back(other);
+  }
+  return problem;
+}
+
+// Cuts a rectangle into wheels: four pieces round a fifth, which no straight cut takes apart, again
+// and again in one of the pieces. The bound is the optimum.
+//
+//   size  +-----+-----------+
+//         |     |   3       |
+//         |  4  +------+----+
+//         |     |  5   |    |
+//         +-----+------+  2 |
+//         |    1       |    |
+//         +------------+----+  time
+inline dsa::Problem wheels(std::size_t pieces, std::uint64_t seed, dsa::Time horizon = 1000000000,
+                           dsa::Bytes height = 1000000000) {
+  struct Piece {
+    dsa::Time lower, upper;
+    dsa::Bytes bottom, top;
+  };
+  Random random(seed);
+  std::vector<Piece> found{{0, horizon, 0, height}};
+  while (found.size() + 4 <= pieces) {
+    const Piece piece = found[random() % found.size()];
+    if (piece.upper - piece.lower < 3 || piece.top - piece.bottom < 3) {
+      continue;
+    }
+    const dsa::Time first = between(random, piece.lower + 1, piece.upper - 2);
+    const dsa::Time last = between(random, first + 1, piece.upper - 1);
+    const dsa::Bytes low = between(random, piece.bottom + 1, piece.top - 2);
+    const dsa::Bytes high = between(random, low + 1, piece.top - 1);
+    const auto taken = std::find_if(found.begin(), found.end(), [&](const Piece& other) {
+      return other.lower == piece.lower && other.bottom == piece.bottom;
+    });
+    *taken = {first, last, low, high};
+    found.push_back({piece.lower, last, piece.bottom, low});
+    found.push_back({last, piece.upper, piece.bottom, high});
+    found.push_back({first, piece.upper, high, piece.top});
+    found.push_back({piece.lower, first, low, piece.top});
+  }
+  dsa::Problem problem;
+  for (const Piece& piece : found) {
+    problem.buffers.push_back(
+        {.lower = piece.lower, .upper = piece.upper, .size = piece.top - piece.bottom});
+  }
+  return problem;
+}
+
+// One period of a loop: births one after another, lives up to a tenth of the period; those that
+// reach beyond its end go on at its beginning, as a lifetime with a gap.
+inline dsa::Problem wrapped(std::size_t count, std::uint64_t seed) {
+  Random random(seed);
+  dsa::Problem problem;
+  const auto period = static_cast<dsa::Time>(count);
+  for (dsa::Time birth = 0; birth < period; ++birth) {
+    const dsa::Time end = birth + between(random, 1, std::max<dsa::Time>(period / 10, 1));
+    dsa::Buffer buffer{.lower = birth, .upper = end, .size = 64 * between(random, 1, 1 << 14)};
+    if (end > period && end - period < birth) {
+      buffer.lower = 0;
+      buffer.upper = period;
+      buffer.gaps = {{end - period, birth}};
+    }
+    problem.buffers.push_back(buffer);
   }
   return problem;
 }

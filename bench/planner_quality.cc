@@ -206,6 +206,14 @@ constexpr Kind kKinds[] = {
      [](std::size_t count, std::uint64_t seed) { return bench::iterations(count, 100, seed); }},
     {"guillotine",
      [](std::size_t count, std::uint64_t seed) { return bench::guillotine(count, seed); }},
+    {"guillotine_tall",
+     [](std::size_t count, std::uint64_t seed) { return bench::guillotine(count, seed, 0.2); }},
+    {"guillotine_flat",
+     [](std::size_t count, std::uint64_t seed) { return bench::guillotine(count, seed, 0.8); }},
+    {"guillotine_60_times",
+     [](std::size_t count, std::uint64_t seed) { return bench::guillotine(count, seed, 0.5, 60); }},
+    {"wheels", [](std::size_t count, std::uint64_t seed) { return bench::wheels(count, seed); }},
+    {"wrapped", bench::wrapped},
 };
 
 void run_large(const Arguments& arguments, Report& report) {

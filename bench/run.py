@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares allocators on real workloads: interleaved runs, medians, ratios with intervals.
+"""Compares allocators on real workloads: interleaved runs, medians of paired ratios with intervals.
 
 Each repetition runs each workload once under each allocator, in an order shuffled anew. Written to
 --output: raw.csv (a row a run), summary.md (machine, settings, tables), plot.svg if matplotlib is
@@ -23,7 +23,7 @@ import summary
 import verdicts
 from runner import ROOT, table
 
-GROUPS = {"all": tuple(table.BY_NAME), "suite": table.SUITE, "quick": table.QUICK,
+GROUPS = {"all": tuple(table.BY_NAME), "suite": table.SUITE, "quick": table.QUICK, "untuned": table.UNTUNED,
           "main": tuple(name for name in table.BY_NAME if name not in table.FRAMEWORKS)}
 
 
@@ -31,11 +31,13 @@ def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", type=runner.names(table.BY_NAME, "workload", GROUPS),
-                        help="comma between them; all, main (without frameworks' own), suite or "
-                             "quick (all, or with --quick quick)")
+                        help="comma between them; all, main (without frameworks' own), suite, untuned (on which "
+                             "nothing was ever set) or quick (all, or with --quick quick)")
     parser.add_argument("--allocators", type=runner.names(allocators.BY_NAME, "allocator"),
                         default=list(allocators.BY_NAME),
                         help="comma between them (all that are installed)")
+    parser.add_argument("--peer", type=runner.peer, action="append", default=[], metavar="NAME=LIBRARY[,VARIABLE=VALUE...]",
+                        help="another allocator as a row, or one of these under other settings; may be given again")
     parser.add_argument("--repetitions", type=int, help="(5, or with --quick 2)")
     parser.add_argument("--quick", action="store_true", help="few iterations, repetitions, workloads")
     parser.add_argument("--list", action="store_true", help="the workloads and allocators")
@@ -75,9 +77,8 @@ def machine(arguments, chosen):
              f"- load average at the start {os.getloadavg()[0]:.2f}; "
              f"{arguments.repetitions} repetitions"]
     for allocator in chosen:
-        version = allocators.package_version(allocator.package) if allocator.package else "this project"
         settings = " ".join(f"{name}={value}" for name, value in allocator.settings)
-        lines.append(f"- {allocator.name}: {version}{', ' + settings if settings else ''}")
+        lines.append(f"- {allocator.name}: {allocators.version(allocator)}{', ' + settings if settings else ''}")
     return lines
 
 
@@ -103,7 +104,16 @@ def measure_all(arguments, workloads, chosen):
     return rows, failed
 
 
-def draw(results, path):
+def against(results, title, names):
+    """The tables of ours against the others over one group of workloads, apart from other groups."""
+    group = results.only(names)
+    if not group.cells:
+        return []
+    return [f"## {title}", "", *summary.against_table(group, allocators.OURS), "",
+            *summary.each_table(group, allocators.OURS), ""]
+
+
+def draw(results, order, path):
     """A dot for each allocator: time and peak memory relative to default glibc."""
     pyplot = runner.pyplot()
     workloads = [name for name in results.cells if "glibc" in results.cells[name]]
@@ -112,12 +122,12 @@ def draw(results, path):
     figure, panels = pyplot.subplots(1, 2, sharey=True, figsize=(11, 1.5 + 0.4 * len(workloads)))
     panels_keys = ((panels[0], "p50_ms", "median time"), (panels[1], "peak_rss_kib", "peak memory"))
     for panel, key, title in panels_keys:
-        for allocator in allocators.ALLOCATORS:
-            points = [(results.median(name, allocator.name, key) / results.median(name, "glibc", key), y)
-                      for y, name in enumerate(workloads) if allocator.name in results.cells[name]]
+        for allocator in order:
+            points = [(results.median(name, allocator, key) / results.median(name, "glibc", key), y)
+                      for y, name in enumerate(workloads) if allocator in results.cells[name]]
             if points:
-                ours = allocator.name == allocators.OURS
-                panel.scatter(*zip(*points), label=allocator.name, marker="D" if ours else "o",
+                ours = allocator == allocators.OURS
+                panel.scatter(*zip(*points), label=allocator, marker="D" if ours else "o",
                               s=60 if ours else 25, alpha=0.8, zorder=3 if ours else 2)
         panel.axvline(1, color="grey", linewidth=0.8)
         panel.set_xlabel(f"{title} / default glibc (less is better)")
@@ -132,26 +142,28 @@ def main(argv=None):
     if arguments.list:
         print("workloads:", *table.BY_NAME, "allocators:", *allocators.BY_NAME, sep="\n  ")
         return 0
-    chosen = runner.chosen(arguments.allocators, arguments.library)
+    chosen = runner.chosen(arguments.allocators, arguments.library, arguments.peer)
+    order = [allocator.name for allocator in chosen]
     workloads = [table.BY_NAME[name] for name in arguments.workloads
                  if runner.can_run(table.BY_NAME[name], arguments)]
     lines = ["# Allocators on real workloads", "", *machine(arguments, chosen)]
     rows, failed = measure_all(arguments, workloads, chosen)
-    results = summary.Results(rows, list(allocators.BY_NAME))
+    results = summary.Results(rows, order)
     differing = summary.checksum_faults(results)
     judged = verdicts.lines(results, allocators.OURS,
                             [workload.name for workload in workloads if workload.large_batch])
     judged += [] if arguments.no_micro else micro.lines(arguments.library)
-    lines += [f"- load average at the end {os.getloadavg()[0]:.2f}", "",
-              f"## {allocators.OURS} against the others", "",
-              *summary.against_table(results, allocators.OURS), "",
-              *summary.each_table(results, allocators.OURS), "", "## What is asked", "",
+    lines += [f"- load average at the end {os.getloadavg()[0]:.2f}", "", summary.legend(results.repetitions), "",
+              *against(results, "Workloads on which nothing was ever set", table.UNTUNED),
+              *against(results, "Workloads that the library was developed with",
+                       [name for name in table.BY_NAME if name not in table.UNTUNED]),
+              "## What is asked", "",
               *verdicts.as_table(judged), "", "## All runs, medians", "",
               *summary.full_table(results), "", *differing]
     text = "\n".join(lines).rstrip() + "\n"
     (arguments.output / "summary.md").write_text(text, encoding="utf-8")
     print(text)
-    draw(results, arguments.output / "plot.svg")
+    draw(results, order, arguments.output / "plot.svg")
     return 1 if differing or failed else 0
 
 

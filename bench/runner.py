@@ -22,8 +22,8 @@ import table  # noqa: F401 (others take it from here, past the path)
 
 COLUMNS = ("workload allocator repetition p50_ms p99_ms first_ms faults_per_iteration "
            "faults_per_iteration_steady user_ms_per_iteration system_ms_per_iteration peak_rss_kib "
-           "rss_before_kib steady_rss_kib steady_over_before_kib growth_kib served_share "
-           "settled_served_share large_bytes_per_iteration slab_bytes lower_bound_bytes run_seconds checksum").split()
+           "rss_before_kib steady_rss_kib steady_over_before_kib growth_kib planned_share "
+           "at_hand_share steady_planned_share steady_at_hand_share large_bytes_per_iteration slab_bytes lower_bound_bytes run_seconds checksum").split()
 
 
 def add_options(parser):
@@ -36,11 +36,19 @@ def add_options(parser):
                         help="folder for tables and CSV (build/bench)")
 
 
-def chosen(wanted, library):
-    """The installed allocators among the names, ours from `library` if that is not None."""
+def peer(text):
+    """For options: an allocator of the user's."""
+    try:
+        return allocators.peer(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def chosen(wanted, library, peers=()):
+    """The installed allocators among the names, ours from `library` if that is not None; and the peers."""
     found = []
-    for name in wanted:
-        allocator = allocators.BY_NAME[name]
+    for allocator in [*(allocators.BY_NAME[name] for name in wanted), *peers]:
+        name = allocator.name
         if library and name == allocators.OURS:
             allocator = dataclasses.replace(allocator, preload=str(pathlib.Path(library).resolve()))
         if allocator.library() is None:
@@ -50,13 +58,15 @@ def chosen(wanted, library):
     return found
 
 
-def served(stats):
-    """The library's own figures of a run as columns; empty for other allocators."""
-    since = stats.get("since_serving", {})
-    large = since.get("large_bytes", 0)
-    return {"served_share": since.get("served_bytes", 0) / large if large else 0.0,
-            "slab_bytes": stats.get("slab_bytes", 0),
-            "lower_bound_bytes": stats.get("lower_bound_bytes", 0)}
+def slab(stats):
+    """What the library says of its slabs, as columns; empty for other allocators."""
+    return {name: stats.get(name, 0) for name in ("slab_bytes", "lower_bound_bytes")} if stats else {}
+
+
+def held(figures, when="steady_"):
+    """The share of large bytes that came from a plan's slab or from memory at hand in the pool, in the
+    second half of a run, or with `when` empty in the whole of it."""
+    return figures[f"{when}planned_share"] + figures[f"{when}at_hand_share"]
 
 
 def can_run(workload, arguments):
@@ -95,7 +105,7 @@ def run(workload, allocator, arguments, iterations=None, extra=()):
         stats = json.loads(own.read_text()) if own.exists() else {}
     figures |= {"workload": workload.name, "allocator": allocator.name,
                 "run_seconds": round(time.monotonic() - began, 1)}
-    return figures | (served(stats) | {"stats": stats} if stats else {})
+    return figures | slab(stats) | ({"stats": stats} if stats else {})
 
 
 def names(known, what, groups=()):

@@ -43,7 +43,7 @@ def row(figures, levels):
             f"{figures['rss_before_kib'] / 1024:.0f}", f"{second / 1024:.0f}", f"{last / 1024:.0f}",
             f"{(last - second) / 1024:+.1f}", f"{figures['faults_per_iteration_steady']:.0f}",
             f"{figures['first_ms']:.0f}", f"{figures['p50_ms']:.1f}",
-            f"{100 * figures['served_share']:.1f} %" if "served_share" in figures else ""]
+            f"{100 * runner.held(figures):.1f} %" if "planned_share" in figures else ""]
 
 
 def draw(curves, path):

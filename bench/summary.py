@@ -1,14 +1,19 @@
-"""Medians, ratios with bootstrap confidence intervals, and the Markdown tables made of them.
+"""Medians of paired ratios, their intervals, and the Markdown tables made of them.
 
-A ratio compares medians over the repetitions. Its interval resamples whole repetitions, in which the
-allocators ran next to each other, 2000 times and takes the middle 95 %.
+A repetition runs all allocators next to each other, so a ratio is taken within each repetition; the
+estimate is the median of these. Its interval lies between two of the ratios, as the sign test has
+it: no matter how they are distributed, the true median is outside in at most 5 % of cases. Six
+ratios are the fewest for which that can be said; below SURE_FROM repetitions the least and the
+greatest are given instead, and called a range.
 """
 
+import dataclasses
 import math
-import random
 import statistics
 
-RESAMPLES = 2000
+SURE_FROM = 7  # repetitions from which on an interval is given
+ERROR = 0.05  # share of intervals that may miss the true median
+SHARES = ("planned_share", "at_hand_share", "steady_planned_share", "steady_at_hand_share")
 FEW_FAULTS = 10  # page faults an iteration: who takes more faults (fifty of huge pages are 100 MiB)
 
 
@@ -26,6 +31,30 @@ class Results:
 
     def median(self, workload, allocator, key):
         return statistics.median(self.values(workload, allocator, key))
+
+    def ratios(self, workload, a, b, key):
+        """The figure of `a` over that of `b` in each repetition in which both ran."""
+        mine, theirs = ({row.get("repetition", index): float(row[key])
+                         for index, row in enumerate(self.cells[workload][name])} for name in (a, b))
+        return {number: ratio(mine[number], theirs[number]) for number in mine.keys() & theirs.keys()}
+
+    def estimate(self, workload, a, b, key):
+        return estimate(self.ratios(workload, a, b, key).values())
+
+    def mean_estimate(self, workloads, a, b, key):
+        """Of the geometric mean over the workloads, taken within each repetition that has them all."""
+        found = [self.ratios(workload, a, b, key) for workload in workloads]
+        complete = set.intersection(*(set(ratios) for ratios in found))
+        return estimate([geometric_mean([ratios[number] for ratios in found]) for number in sorted(complete)])
+
+    @property
+    def repetitions(self):
+        return max((len(runs) for cell in self.cells.values() for runs in cell.values()), default=0)
+
+    def only(self, workloads):
+        """These results of the workloads named alone."""
+        return Results([row for name, cell in self.cells.items() if name in workloads
+                        for runs in cell.values() for row in runs])
 
     def peers(self, workload, ours):
         return [name for name in self.cells[workload] if name != ours]
@@ -49,38 +78,56 @@ def ratio(a, b):
     return a / b if b else math.nan
 
 
-def ratio_of(a, b):
-    """(median a / median b, low, high); low and high are None below three repetitions."""
-    return mean_ratio_of([(a, b)])
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """The median of the ratios of some repetitions; `low` and `high` are an interval if `sure`, else the range."""
+
+    middle: float
+    low: float
+    high: float
+    repetitions: int
+
+    @property
+    def sure(self):
+        return self.repetitions >= SURE_FROM
+
+    def __str__(self):
+        if self.repetitions < 2:
+            return f"{self.middle:.2f}"
+        ends = f"{self.low:.2f}", f"{self.high:.2f}"
+        return f"{self.middle:.2f} " + ("[{}, {}]" if self.sure else "({} to {})").format(*ends)
 
 
-def mean_ratio_of(pairs):
-    """As ratio_of, of the geometric mean over several pairs, each with repetitions of its own."""
-    def mean_of(sample):
-        return geometric_mean([ratio(statistics.median(a), statistics.median(b)) for a, b in sample])
+def left_out(count):
+    """How many of `count` ordered ratios lie outside the interval on each side: the sign test."""
+    outside = 0.0  # the probability that so few of the ratios, or fewer, lie on one side of the true median
+    for found in range(count):
+        outside += math.comb(count, found) / 2**count
+        if 2 * outside > ERROR:
+            return max(found - 1, 0)
+    return 0
 
-    middle = mean_of(pairs)
-    if min(len(values) for pair in pairs for values in pair) < 3:
-        return middle, None, None
-    dice, found = random.Random(1), []
-    for _ in range(RESAMPLES):
-        sample = []
-        for a, b in pairs:
-            count = min(len(a), len(b))
-            picked = [dice.randrange(count) for _ in range(count)]
-            sample.append(([a[i] for i in picked], [b[i] for i in picked]))
-        found.append(mean_of(sample))
-    found.sort()
-    return middle, found[RESAMPLES // 40], found[-RESAMPLES // 40]
+
+def estimate(ratios):
+    """The Estimate of one ratio a repetition."""
+    ordered = sorted(ratios)
+    aside = left_out(len(ordered)) if len(ordered) >= SURE_FROM else 0
+    return Estimate(statistics.median(ordered), ordered[aside], ordered[-1 - aside], len(ordered))
 
 
 def geometric_mean(values):
     return math.exp(statistics.fmean(math.log(value) for value in values))
 
 
-def show(triple):
-    middle, low, high = triple
-    return f"{middle:.2f}" if low is None else f"{middle:.2f} [{low:.2f}, {high:.2f}]"
+def legend(repetitions):
+    """A sentence that says what stands beside an estimate."""
+    if repetitions < 2:
+        return "One repetition: single ratios, without spread."
+    if repetitions < SURE_FROM:
+        return (f"Medians of {repetitions} paired ratios; in parentheses the range of the {repetitions}, "
+                f"which is no confidence interval ({SURE_FROM} repetitions are needed for one).")
+    return (f"Medians of {repetitions} paired ratios; in brackets their 95 % confidence interval "
+            "(sign test).")
 
 
 def rows_table(headings, rows):
@@ -96,15 +143,17 @@ def full_table(results):
             def value(key, name=name, workload=workload):
                 return results.median(workload, name, key)
 
-            served = [float(run["served_share"]) for run in runs if run.get("served_share")]
+            shares = [statistics.median(float(run[key]) for run in runs) for key in SHARES
+                      if runs[0].get(key) not in (None, "")]
             rows.append([workload, name, f"{value('p50_ms'):.1f}", f"{value('p99_ms'):.1f}",
                          f"{value('first_ms'):.0f}", f"{value('faults_per_iteration_steady'):.0f}",
                          f"{value('system_ms_per_iteration'):.1f}",
                          f"{value('peak_rss_kib') / 1024:.0f}",
                          f"{value('steady_over_before_kib') / 1024:.0f}",
-                         f"{100 * statistics.median(served):.2f} %" if served else ""])
+                         ", ".join(f"{100 * share:.1f}" for share in shares)])
     return rows_table(["workload", "allocator", "p50 ms", "p99 ms", "first ms", "faults/iteration",
-                       "system ms", "peak MiB", "steady MiB over before", "served"], rows)
+                       "system ms", "peak MiB", "steady MiB over before",
+                       "% of large bytes from plan, at hand: whole run; second half"], rows)
 
 
 AGAINST = ("workload", "time, ms", "over the fastest other", "over glibc",
@@ -125,7 +174,7 @@ def against_table(results, ours):
             return results.median(workload, name, key)
 
         def compare(key, peer, workload=workload):
-            return ratio_of(results.values(workload, ours, key), results.values(workload, peer, key))
+            return results.estimate(workload, ours, peer, key)
 
         def tail(name):
             return ratio(median(name, "p99_ms"), median(name, "p50_ms"))
@@ -134,15 +183,15 @@ def against_table(results, ours):
         leanest = results.least(workload, "peak_rss_kib", peers)
         least_steady = results.least(workload, "steady_over_before_kib",
                                      results.calm_peers(workload, ours))
-        to_fastest.append(compare("p50_ms", fastest)[0])
+        to_fastest.append(compare("p50_ms", fastest).middle)
         glibc = compare("p50_ms", "glibc") if "glibc" in peers else None
-        to_glibc += [glibc[0]] if glibc else []
+        to_glibc += [glibc.middle] if glibc else []
         steady = [f"{median(name, 'steady_over_before_kib') / 1024:.0f}"
                   for name in (ours, least_steady) if name]
         faults = [f"{median(name, 'faults_per_iteration_steady'):.0f}"
                   for name in ("glibc", ours) if name == ours or glibc]
-        rows.append([workload, f"{median(ours, 'p50_ms'):.1f}", f"{show(compare('p50_ms', fastest))} {fastest}",
-                     show(glibc) if glibc else "", f"{tail(ours):.2f}, {min(map(tail, peers)):.2f}",
+        rows.append([workload, f"{median(ours, 'p50_ms'):.1f}", f"{compare('p50_ms', fastest)} {fastest}",
+                     str(glibc) if glibc else "", f"{tail(ours):.2f}, {min(map(tail, peers)):.2f}",
                      f"{median(ours, 'peak_rss_kib') / median(leanest, 'peak_rss_kib'):.3f} {leanest}",
                      f"{', '.join(steady)} {least_steady or '(all others fault)'}", ", ".join(faults)])
     if rows:
@@ -155,10 +204,19 @@ EACH = ("allocator", "time of ours over it", "rows in which ours is surely faste
         "peak memory of ours over it", "its own time over the fastest of all others")
 
 
+def sides(estimates):
+    """In how many rows the interval lies below 1, and above; and in how many it would by chance."""
+    known = [found for found in estimates if found.sure]
+    if not known:
+        return f"({SURE_FROM} repetitions are needed)"
+    faster, slower = sum(one.high < 1 for one in known), sum(one.low > 1 for one in known)
+    return f"{faster}, {slower} of {len(known)} (by chance {ERROR / 2 * len(known):.1f} each)"
+
+
 def each_table(results, ours):
     """Ours against one other at a time over all workloads, as a user chooses: geometric means.
 
-    Surely: 95 % of resamplings lie on that side. The last column holds each to what is asked of ours.
+    The last column holds each to what is asked of ours.
     """
     def to_fastest(name):
         ratios = [results.over_least(workload, name, "p50_ms", results.peers(workload, name))
@@ -170,12 +228,11 @@ def each_table(results, ours):
     rows = []
     for other in others:
         shared = [workload for workload, found in results.cells.items() if {ours, other} <= found.keys()]
-        times, peaks = ([(results.values(workload, ours, key), results.values(workload, other, key))
-                         for workload in shared] for key in ("p50_ms", "peak_rss_kib"))
-        sure = [(low, high) for _, low, high in (ratio_of(*pair) for pair in times) if low is not None]
-        faster, slower = sum(high < 1 for _, high in sure), sum(low > 1 for low, _ in sure)
-        rows.append([other, show(mean_ratio_of(times)), f"{faster}, {slower} of {len(sure)}",
-                     show(mean_ratio_of(peaks)), to_fastest(other)])
+        times, peaks = (results.mean_estimate(shared, ours, other, key)
+                        for key in ("p50_ms", "peak_rss_kib"))
+        rows.append([other, str(times),
+                     sides([results.estimate(workload, ours, other, "p50_ms") for workload in shared]),
+                     str(peaks), to_fastest(other)])
     if rows:
         rows.append([ours, "1", "", "1", to_fastest(ours)])
     return rows_table(EACH, rows)

@@ -43,6 +43,8 @@ class Joiner {
   }
 
  private:
+  // Set by rectangles that straight cuts took apart (bench::guillotine), and judged on others, as
+  // those of surprise.cc.
   static constexpr float kSure = 1e30F;
   static constexpr float kParted = 1e5F;  // less surprising joins than this are taken back
   static constexpr double kNoise = 8;     // e-folds between the most and least luck of a join

@@ -7,11 +7,13 @@
 // segments changes nothing: the nearest is next, whose data the processor has at hand. Only gaps
 // tie segments together; models with gaps take the lowest of all.
 //
-//   height ^    +---+                        The lowest segment is the one between the two steps;
-//   if
-//          |----+   |      +-----            no unplaced item lives inside it, it is raised to the
-//          |        |______|                 right step's height.
+//   height ^    +---+
+//          |----+   |      +-----
+//          |        |______|
 //          +------------------------> time
+//
+// Here the lowest segment is the one between the two steps. If no unplaced item lives inside it, it
+// is raised to the height of the step on its right.
 //
 // An item with gaps fits when all its parts lie on segments of the lowest height. A fixed item is
 // an obstacle: nothing is placed, and no segment raised, beyond its bottom, and the segment that

@@ -76,15 +76,16 @@ def table(without, with_library):
     return lines
 
 
-def served_lines(stats):
-    """What the library said of itself in its last run; bytes of large blocks since the first was served."""
-    since = stats.get("since_serving", {})
-    large, served = since.get("large_bytes", 0), since.get("served_bytes", 0)
-    share = f"{100 * served / large:.2f} %" if large else "nothing served"
+def share_lines(with_library, stats):
+    """What the library counted: shares of the bytes of all large calls, medians over the runs; and its slab."""
+    lines = []
+    for when, start in (("whole run", ""), ("second half", "steady_")):
+        planned, at_hand = (100 * median(with_library, f"{start}{kind}_share") for kind in ("planned", "at_hand"))
+        lines.append(f"{f'large bytes, {when}':28}{'':14}{f'{planned:.2f} %':>14} from the slab, "
+                     f"{at_hand:.2f} % at hand in the pool")
     slab, bound = stats.get("slab_bytes", 0), stats.get("lower_bound_bytes", 0)
-    return [f"{'share of bytes served':28}{'':14}{share:>14}",
-            f"{'slab / lower bound':28}{'':14}{f'{slab / 2**20:.1f} MiB':>14}"
-            f"{f' / {bound / 2**20:.1f} MiB'}"]
+    return [*lines, f"{'slab / lower bound':28}{'':14}{f'{slab / 2**20:.1f} MiB':>14}"
+                    f"{f' / {bound / 2**20:.1f} MiB'}"]
 
 
 def main(argv=None):
@@ -104,7 +105,7 @@ def main(argv=None):
               "latency and faults of each run's second half")
         print("\n".join(table(without, with_library)))
         if stats:
-            print("\n".join(served_lines(stats)))
+            print("\n".join(share_lines(with_library, stats)))
         print(f"{'output':28}{'equal' if len(checksums) == 1 else 'DIFFERENT':>28}")
     if not stats:
         print(f"demo.sh: {arguments.library} wrote no statistics; was it loaded? "

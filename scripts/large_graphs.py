@@ -13,8 +13,9 @@ import sys
 import tempfile
 from random import Random
 
+import measured
 from export_graph import GraphWriter
-from schedule_tables import markdown_table, run_tool, write_sections
+from schedule_tables import README, markdown_table, run_tool
 
 
 class Maker:
@@ -151,7 +152,7 @@ def main(argv=None):
     limits = [float(limit) for limit in arguments.limits.split(",")]
     lines = markdown_table(HEADINGS, table_rows(arguments.nodes, limits, arguments.seed))
     if arguments.readme:
-        write_sections({"large": lines})
+        measured.replace(README, {"large": lines})
     else:
         print("\n".join(lines))
 

@@ -5,6 +5,7 @@ resident memory and a checksum of what the step returned. It knows no allocator;
 allocators starts the same program twice. Reading clocks and hashing happen between the timed steps.
 """
 
+import ctypes
 import gc
 import hashlib
 import json
@@ -96,12 +97,51 @@ def growth(levels):
     return int(statistics.median(levels[-quarter:]) - statistics.median(levels[:quarter]))
 
 
-def loop(step, iterations, label="iterations"):
+def library_function(name):
+    """A function of memomalloc/memomalloc.h, or None in a process that runs without the library."""
+    return getattr(ctypes.CDLL(None), name, None)
+
+
+def library_stats():
+    """The statistics of the library that this process runs under; None without it."""
+    ask = library_function("memomalloc_stats_json")
+    if ask is None:
+        return None
+    buffer = ctypes.create_string_buffer(1 << 14)
+    ask(buffer, ctypes.c_size_t(len(buffer)))
+    return json.loads(buffer.value)
+
+
+def shares(end, start=None):
+    """Of the bytes of all large calls between two statistics (`start` None: since the process began),
+    the shares that came from a plan's slab and from memory at hand in the pool; zeros if there were none.
+    """
+    def bytes_of(name):
+        if name not in end:
+            raise LookupError(f"the library that is loaded does not count {name}; build it again (make)")
+        return end[name] - (start[name] if start else 0)
+
+    large = bytes_of("large_bytes")
+    return {f"{kind}_share": bytes_of(f"{kind}_bytes") / large if large else 0.0
+            for kind in ("planned", "at_hand")}
+
+
+def library_figures(start, settled, end, iterations):
+    """What the library's statistics at three moments tell of a loop; nothing without the library."""
+    if end is None:
+        return {}
+    return shares(end) | {f"steady_{name}": value for name, value in shares(end, settled).items()} | {
+        "large_bytes_per_iteration": (end["large_bytes"] - start["large_bytes"]) / iterations}
+
+
+def loop(step, iterations, label="iterations", settled=None, keep=None):
     """Calls step(index) `iterations` times (at least 2) and returns the figures as a dict.
 
-    Units: ms, KiB, counts. "Steady" figures are those of the second half of the run, when an
-    allocator has had time to settle. The result of each step is hashed and dropped before the
-    next step begins, as a server drops its answer.
+    Units: ms, KiB, counts; shares from 0 to 1. "Steady" figures are those of the second half of the
+    run, when an allocator has had time to settle; the library's shares, those from the iteration
+    `settled` on, if that is given. A list `keep` gets the level of resident memory after each
+    iteration. The result of each step is hashed and dropped before the next
+    step begins, as a server drops its answer.
     """
     if iterations < 2:
         raise ValueError("at least 2 iterations are needed")
@@ -109,9 +149,12 @@ def loop(step, iterations, label="iterations"):
     times, levels = [0.0] * iterations, [0] * iterations
     half = iterations // 2
     gc.collect()
-    before_rss = rss_kib()
+    before_rss, before_stats = rss_kib(), library_stats()
+    settled_stats, settled = before_stats, half if settled is None else settled
     start = middle = resource.getrusage(resource.RUSAGE_SELF)
     for index in range(iterations):
+        if index == settled:
+            settled_stats = library_stats()
         if index == half:
             middle = resource.getrusage(resource.RUSAGE_SELF)
         began = time.perf_counter_ns()
@@ -122,6 +165,8 @@ def loop(step, iterations, label="iterations"):
         levels[index] = rss_kib()
         progress.update(index + 1)
     end = resource.getrusage(resource.RUSAGE_SELF)
+    if keep is not None:
+        keep.extend(levels)
     steady = times[half:]
     return {
         "iterations": iterations,
@@ -142,7 +187,7 @@ def loop(step, iterations, label="iterations"):
         "growth_kib": growth(levels[half:]),
         "checksum": checksum.sha.hexdigest(),
         "sum": checksum.total,
-    }
+    } | library_figures(before_stats, settled_stats, library_stats(), iterations)
 
 
 def print_json(figures):
@@ -156,4 +201,9 @@ def print_text(figures):
     print(f"faults per iteration {figures['faults_per_iteration']:.1f}"
           f" ({figures['faults_per_iteration_steady']:.1f} in the second half)")
     print(f"peak RSS             {figures['peak_rss_kib'] / 1024:.1f} MiB")
+    if "planned_share" in figures:
+        for when, start in (("whole run", ""), ("second half", "steady_")):
+            planned, at_hand = (100 * figures[f"{start}{kind}_share"] for kind in ("planned", "at_hand"))
+            print(f"large bytes, {when}: {planned:.2f} % from the plan's slab, {at_hand:.2f} % at hand in the "
+                  f"pool, {100 - planned - at_hand:.2f} % neither")
     print(f"checksum             {figures['checksum'][:16]} (sum {figures['sum']:.6g})", flush=True)

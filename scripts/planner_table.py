@@ -2,22 +2,20 @@
 """The table of planner/README.md: height over the lower bound of every planner on twelve instances.
 
 Runs build/bench/planner_quality, one row for each planner of the registry (mip where the solver is linked), and
-prints the Markdown; with --write it replaces what stands between the marks `<!-- measured -->` in planner/README.md.
+prints the Markdown; with --write it replaces the part `measured:planners` of planner/README.md.
 Takes about two minutes; pinned to one core.
 """
 
 import argparse
 import csv
 import os
-import pathlib
 import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from measured import ROOT, replace, stamp
+
 GENERATOR = ROOT / "build/bench/planner_quality"
-README = ROOT / "planner/README.md"
-MARK = "<!-- measured -->\n"
 INSTANCES = [*(f"minimalloc/{name}.1048576" for name in "ADGJK"),
              *(f"pisarchyk_lee/{name}" for name in ("deeplab_v3", "inception_v3", "mobilenet_v2", "posenet")),
              "iopddl/G_1", "somas/resnet50", "iopddl/S_1"]
@@ -47,7 +45,7 @@ def markdown(rows):
         row = [cells.get((planner, name)) for name in names]
         if any(entry and entry["height"] for entry in row):
             lines.append(f"| `{planner}` | " + " | ".join(map(cell, row)) + " |")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def main():
@@ -58,11 +56,10 @@ def main():
     if not GENERATOR.exists():
         parser.error("build/bench/planner_quality is not built; run `make build/bench/planner_quality`")
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    table = markdown(measure(arguments.seconds))
-    print(table, end="")
+    lines = [stamp(f"scripts/planner_table.py --seconds {arguments.seconds:g}"), "", *markdown(measure(arguments.seconds))]
+    print("\n".join(lines))
     if arguments.write:
-        before, _, after = README.read_text().split(MARK)
-        README.write_text(before + MARK + table + MARK + after)
+        replace("planner/README.md", {"planners": lines})
     return 0
 
 

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 
+import measure
 import refusal
 from export_graph import describe
 
@@ -154,8 +155,7 @@ def compare(arguments):
         report |= {"given_slab": given_stats["slab_bytes"], "slab": low_stats["slab_bytes"],
                    "given_bound": given_stats["lower_bound_bytes"], "bound": low_stats["lower_bound_bytes"],
                    "slab_saving": given_stats["slab_bytes"] - low_stats["slab_bytes"],
-                   "served": [s["since_serving"]["served_bytes"] / max(1, s["since_serving"]["large_bytes"])
-                              for s in (given_stats, low_stats)]}
+                   "planned_share": [measure.shares(s)["planned_share"] for s in (given_stats, low_stats)]}
     print(json.dumps(report))
     return 0 if report["equal"] else 1
 

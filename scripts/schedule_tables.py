@@ -15,18 +15,18 @@ import csv
 import json
 import math
 import os
-import re
 import subprocess
 import sys
 import tempfile
 import time
 
 import check_order
+import measured
 import networks
 from caching_allocator import MIB, caching_reserved, everything_at_once
 from reorder import ROOT, find_tool
 
-README = os.path.join(ROOT, "scheduler", "README.md")
+README = "scheduler/README.md"
 FAMILIES = ("alexnet", "vgg16", "resnet18", "resnet50", "wide_resnet50_2", "resnext50_32x4d", "regnet_y_400mf",
             "densenet121", "googlenet", "inception_v3", "squeezenet1_0", "mobilenet_v2", "mobilenet_v3_large",
             "mnasnet1_0", "shufflenet_v2_x1_0", "efficientnet_b0", "convnext_tiny", "vit_b_16", "swin_t", "maxvit_t",
@@ -130,20 +130,6 @@ def sections(rows):
     return {"averages": summary(rows), **tables}
 
 
-def write_sections(found):
-    """Replaces what stands between `<!-- measured:NAME -->` and `<!-- /measured -->` in the README."""
-    with open(README, encoding="utf-8") as file:
-        text = file.read()
-    for name, lines in found.items():
-        pattern = re.compile(rf"(<!-- measured:{name} -->\n).*?(<!-- /measured -->)", re.DOTALL)
-        if not pattern.search(text):
-            raise SystemExit(f"{README} has no section measured:{name}")
-        body = "\n".join(lines) + "\n"
-        text = pattern.sub(lambda match: match.group(1) + body + match.group(2), text)
-    with open(README, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
 def read_rows(path):
     """Rows measured earlier, by (network, training?, batch)."""
     if not os.path.exists(path):
@@ -204,7 +190,7 @@ def main(argv=None):
         rows, failed = measure_all(jobs, arguments, folder)
     found = sections(rows)
     if arguments.readme and not failed:
-        write_sections(found)
+        measured.replace(README, found)
     else:
         print("\n\n".join("\n".join(lines) for lines in found.values()))
     for sentence in failed:

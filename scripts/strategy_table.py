@@ -14,7 +14,9 @@ import pathlib
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+import measured
+from measured import ROOT
+
 DEFAULT = "portfolio"
 DRAWN = (DEFAULT, "first-fit")
 CLOSE = 1.005
@@ -30,6 +32,7 @@ def main():
     parser.add_argument("traces", nargs="*", type=pathlib.Path)
     parser.add_argument("--seconds", type=float, default=1, help="most time for each planner (%(default)s)")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/strategies", metavar="FOLDER")
+    parser.add_argument("--write", action="store_true", help="put the table into planner/README.md")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     traces = arguments.traces or sorted((ROOT / "tests/golden/traces").glob("*.csv.gz"))
@@ -56,15 +59,18 @@ def main():
             for planner, row in rows.items():
                 ratio = row["height"] / row["lower_bound"] if row["height"] is not None else ""
                 writer.writerow([name, row["buffers"], planner, row["lower_bound"], row["height"], ratio, row["seconds"]])
-    print("| planner |" + "".join(f" {name} ({rows[DEFAULT]['buffers']}) |" for name, rows in columns.items()))
-    print("|---|" + "---:|" * len(columns))
+    lines = ["| planner |" + "".join(f" {name} ({rows[DEFAULT]['buffers']}) |" for name, rows in columns.items()),
+             "|---|" + "---:|" * len(columns)]
     for planner in planners:
         cells = []
         for rows in columns.values():
             row = rows[planner]
             known = row["height"] is not None
             cells.append(f"{row['height'] / row['lower_bound']:.4f}, {row['seconds'] * 1000:.1f} ms" if known else "–")
-        print(f"| `{planner}` | " + " | ".join(cells) + " |")
+        lines.append(f"| `{planner}` | " + " | ".join(cells) + " |")
+    print("\n".join(lines))
+    if arguments.write:
+        measured.replace("planner/README.md", {"traces": [measured.stamp("scripts/strategy_table.py"), "", *lines]})
     return int(any(rows[DEFAULT]["height"] > CLOSE * rows[DEFAULT]["lower_bound"] for rows in columns.values()))
 
 

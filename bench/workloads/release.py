@@ -16,7 +16,7 @@ from workload import measure
 
 def release():
     """Calls memomalloc_release(); False if this process does not have it."""
-    function = workload.library_function("memomalloc_release")
+    function = measure.library_function("memomalloc_release")
     if function is None:
         return False
     function()

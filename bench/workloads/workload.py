@@ -5,8 +5,6 @@ only where the process has our library loaded, its own figures of the loop are p
 """
 
 import argparse
-import ctypes
-import json
 import os
 import pathlib
 import sys
@@ -43,55 +41,15 @@ def torch_for(arguments):
     return torch
 
 
-def library_function(name):
-    """A function of memomalloc/memomalloc.h, or None in a process that runs without the library."""
-    return getattr(ctypes.CDLL(None), name, None)
-
-
-def stats():
-    """The library's figures of now, zeros in a process that runs without it."""
-    ask = library_function("memomalloc_stats_json")
-    if ask is None:
-        return {"large_bytes": 0, "served_bytes": 0}
-    buffer = ctypes.create_string_buffer(1 << 14)
-    ask(buffer, ctypes.c_size_t(len(buffer)))
-    return json.loads(buffer.value)
-
-
-class Watch:
-    """A step that notes the library's figures at two iterations, and the levels between all."""
-
-    def __init__(self, step, settled):
-        self.step, self.settled = step, settled
-        self.noted, self.levels = [], []
-
-    def __call__(self, index):
-        if index in (0, self.settled):
-            self.noted.append(stats())
-        if index:
-            self.levels.append(measure.rss_kib())
-        return self.step(index)
-
-    def figures(self, iterations):
-        """Large bytes asked for in an iteration, and the share served of those from `settled` on."""
-        start, settled, end = *self.noted, stats()
-        self.levels.append(measure.rss_kib())
-        large = end["large_bytes"] - settled["large_bytes"]
-        share = (end["served_bytes"] - settled["served_bytes"]) / large if large else 0.0
-        return {"large_bytes_per_iteration": (end["large_bytes"] - start["large_bytes"]) / iterations,
-                "settled_served_share": share}
-
-
 def run(step, arguments, label, settled=None):
     """Measures the step and prints one line of JSON.
 
-    `settled`: the iteration from which on the served share is to be judged; the middle if None.
+    `settled`: the iteration from which on the library's shares are to be judged; the middle if None.
     """
-    iterations = arguments.iterations
-    watch = Watch(step, iterations // 2 if settled is None else settled)
     figures = {name: str(value) if isinstance(value, pathlib.Path) else value
                for name, value in vars(arguments).items() if value is not None}
-    figures |= measure.loop(watch, iterations, label) | watch.figures(iterations)
+    levels = []
+    figures |= measure.loop(step, arguments.iterations, label, settled, levels)
     if arguments.levels:
-        arguments.levels.write_text("".join(f"{level}\n" for level in watch.levels))
+        arguments.levels.write_text("".join(f"{level}\n" for level in levels))
     measure.print_json(figures)

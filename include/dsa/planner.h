@@ -26,7 +26,7 @@ struct Outcome {
   bool optimal = false;           // the plan's height is proved to be the least possible
   bool infeasible =
       false;           // it is proved that there is no plan (within the capacity, if one is given)
-  double seconds = 0;  // planning time alone, on the calling thread's clock
+  double seconds = 0;  // wall time of the planning alone
   std::string_view reason = {};  // why there is no plan; empty if there is one
 };
 

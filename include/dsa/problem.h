@@ -1,12 +1,26 @@
-// The offline dynamic storage allocation problem: rectangles whose place in time is fixed and whose
-// place in memory is sought. Pure value types; the planners, the validator and the engine share
-// them.
+// The offline dynamic storage allocation problem: each buffer's place in time is given, its place in
+// memory is sought. Plain value types, which the planners, the validator and the engine share.
 //
-//   address ^        +-----+
-//           |  +-----| c   |       Buffers a and b live at the same time, so they may not share an
-//           |  |  b  +--+--+--+    address; c starts when b ends (half-open lifetimes) and may
-//           reuse |  +--------+  d  |    b's bytes from that very step on. |  |   a    |     |
-//           +--+--------+-----+--> time
+// An example. Four buffers, by time and size:
+//
+//   Problem problem{{{.lower = 0, .upper = 4, .size = 2},    // a
+//                    {.lower = 1, .upper = 3, .size = 3},    // b
+//                    {.lower = 3, .upper = 6, .size = 3},    // c
+//                    {.lower = 4, .upper = 6, .size = 2}}};  // d
+//
+// A plan gives each an offset, so that buffers that live at the same time share no address:
+//
+//   offset
+//     5 ^     +-------+-----------+
+//       |     |   b   |     c     |       offsets = {0, 2, 2, 0}
+//     2 | +---+-------+---+-------+       height  = 5
+//       | |       a       |   d   |
+//     0 +-+---+-------+---+-------+--->
+//         0   1       3   4       6  time
+//
+// Lifetimes are half-open: b is dead at 3, where c is born, so c may have b's bytes; d may have a's.
+// At times 1 and 2, a and b need 5 together, and so do a and c at 3: no plan is lower, and this one
+// is optimal.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +29,12 @@
 
 namespace dsa {
 
-using Time = std::int64_t;    // steps; any origin
-using Bytes = std::int64_t;   // a size in bytes, never negative
-using Offset = std::int64_t;  // a distance in bytes from the start of the memory, never negative
+// Steps; any origin.
+using Time = std::int64_t;
+// A size in bytes, never negative.
+using Bytes = std::int64_t;
+// A distance in bytes from the start of the memory, never negative.
+using Offset = std::int64_t;
 
 // A half-open interval of time [lower, upper).
 struct Interval {
@@ -34,8 +51,12 @@ struct Buffer {
   Time upper = 0;
   Bytes size = 0;
   Bytes alignment = 1;
-  std::vector<Interval> gaps = {};   // parts of the lifetime in which the memory may serve others
-  std::optional<Offset> fixed = {};  // the offset is given and must be kept
+  // Parts of the lifetime in which the buffer is dead, and its memory may serve others. A buffer of
+  // a loop that lives beyond the end of an iteration into the next one is written so:
+  // {.lower = 0, .upper = end of the iteration, .gaps = {{its death, its birth}}}.
+  std::vector<Interval> gaps = {};
+  // The offset is given and must be kept.
+  std::optional<Offset> fixed = {};
 };
 
 struct Problem {

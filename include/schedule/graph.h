@@ -1,11 +1,12 @@
 // A computation graph as the scheduler sees it: operators, the tensors they read and make, and
 // their sizes. Pure value types; the file format is told in docs/graph-format.md. Cold.
 //
-//   x --> [conv] --> a --> [relu] --> b --> [add] --> y      A tensor lives from the operator that
-//   makes
-//                    |                       ^               it to the last one that reads it, both
-//                    +-----------------------+               included: while `add` runs, a, b and y
-//                    live.
+//   x --> [conv] --> a --> [relu] --> b --> [add] --> y
+//                    |                        ^
+//                    +------------------------+
+//
+// A tensor lives from the operator that makes it to the last one that reads it, both included:
+// while `add` runs, a, b and y are alive.
 #pragma once
 
 #include <cstdint>

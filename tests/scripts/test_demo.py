@@ -14,8 +14,8 @@ def figures(p50, faults, checksum="a"):
             "system_ms_per_iteration": 0.0, "peak_rss_kib": 2048, "checksum": checksum}
 
 
-STATS = {"since_serving": {"large_bytes": 200, "served_bytes": 199},
-         "slab_bytes": 2**20, "lower_bound_bytes": 2**20}
+STATS = {"slab_bytes": 2**20, "lower_bound_bytes": 2**20}
+SHARES = {"planned_share": 0.5, "at_hand_share": 0.25, "steady_planned_share": 0.995, "steady_at_hand_share": 0.0}
 
 
 class Demo(unittest.TestCase):
@@ -25,17 +25,19 @@ class Demo(unittest.TestCase):
         self.assertEqual(["latency", "p50", "10.0", "ms", "5.0", "ms", "0.50"], lines[1].split())
         self.assertEqual("-", lines[4].split()[-1])
 
-    def test_share_served(self):
-        self.assertIn("99.50 %", demo.served_lines(STATS)[0])
-        self.assertIn("nothing served", demo.served_lines({})[0])
+    def test_shares_of_the_whole_run_and_of_its_second_half(self):
+        whole, half, slab = demo.share_lines([SHARES], STATS)
+        self.assertRegex(whole, r"whole run +50\.00 % from the slab, 25\.00 % at hand")
+        self.assertRegex(half, r"second half +99\.50 % from the slab, 0\.00 % at hand")
+        self.assertIn("1.0 MiB / 1.0 MiB", slab)
 
 
 class Smoke(unittest.TestCase):
     def test_good_pair_has_no_complaints(self):
-        self.assertEqual([], smoke_torch.complaints(figures(1, 90), figures(1, 3), STATS, 0.99, 50))
+        self.assertEqual([], smoke_torch.complaints(figures(1, 90), figures(1, 3) | SHARES, STATS, 0.99, 50))
 
     def test_each_fault_is_named(self):
-        found = smoke_torch.complaints(figures(1, 90), figures(1, 60, "b"), STATS, 0.999, 50)
+        found = smoke_torch.complaints(figures(1, 90), figures(1, 60, "b") | SHARES, STATS, 0.999, 50)
         self.assertEqual(3, len(found))
         self.assertIn("wrote no statistics",
                       smoke_torch.complaints(figures(1, 0), figures(1, 0), None, None, None)[0])

@@ -46,6 +46,25 @@ class Measure(unittest.TestCase):
         self.assertEqual(15.0, figures["sum"])
         self.assertGreaterEqual(figures["p99_ms"], figures["p50_ms"])
         self.assertGreater(figures["peak_rss_kib"], 1000)
+        self.assertNotIn("planned_share", figures, "without the library")
+
+    def test_shares_are_of_all_large_bytes_since_the_start_or_between_two_moments(self):
+        def stats(large, planned, at_hand):
+            return {"large_bytes": large, "planned_bytes": planned, "at_hand_bytes": at_hand,
+                    "other_bytes": large - planned - at_hand}
+
+        first, last = stats(100, 0, 20), stats(300, 180, 30)
+        self.assertEqual({"planned_share": 0.6, "at_hand_share": 0.1}, measure.shares(last))
+        self.assertEqual({"planned_share": 0.9, "at_hand_share": 0.05}, measure.shares(last, first))
+        self.assertEqual({"planned_share": 0.0, "at_hand_share": 0.0}, measure.shares(first, first))
+        found = measure.library_figures(first, first, last, 4)
+        self.assertEqual((0.6, 0.9, 50), (found["planned_share"], found["steady_planned_share"],
+                                          found["large_bytes_per_iteration"]))
+        self.assertEqual({}, measure.library_figures(None, None, None, 4))
+
+    def test_a_library_that_does_not_count_shares_is_refused(self):
+        with self.assertRaisesRegex(LookupError, "does not count planned_bytes"):
+            measure.shares({"large_bytes": 1, "served_bytes": 1})
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import unittest
 from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import allocators
 import memory_limit
 import micro
 import run
@@ -82,7 +83,7 @@ class Comparison(unittest.TestCase):
             ours = allocator.name == "memomalloc"
             return row(workload.name, allocator.name, 5 if ours else 10, 12, 0 if ours else 500) | {
                 "first_ms": 9, "system_ms_per_iteration": 1, "checksum": "a" if ours else "b",
-                "served_share": 1}
+                "planned_share": 1, "at_hand_share": 0, "steady_planned_share": 1, "steady_at_hand_share": 0}
 
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(runner, "run", fake):
             library = pathlib.Path(folder, "library.so")
@@ -97,6 +98,21 @@ class Comparison(unittest.TestCase):
         self.assertIn("outputs differ", text)
         self.assertIn("| at most 10 page faults an iteration in the steady state | 6 of 6 rows | yes |",
                       text)
+
+
+class Peers(unittest.TestCase):
+    def test_a_peer_is_a_library_with_its_settings(self):
+        with tempfile.NamedTemporaryFile(suffix=".so") as library:
+            found = runner.peer(f"mine={library.name},A=1,B=x=y")
+            self.assertEqual({"LD_PRELOAD": library.name, "A": "1", "B": "x=y"}, found.environment({}))
+            self.assertIn("of no package", allocators.version(found))
+            self.assertEqual(["glibc", "mine"], [one.name for one in runner.chosen(["glibc"], None, [found])])
+
+    def test_a_peer_that_is_none_is_refused_with_the_reason(self):
+        for text, reason in (("mine", "is not NAME"), ("=x", "is not NAME"), ("mine=/no/such.so", "no file"),
+                             ("glibc=libc.so.6", "there already"), ("mine=libc.so.6,A", "is not NAME")):
+            with self.assertRaisesRegex(argparse.ArgumentTypeError, reason):
+                runner.peer(text)
 
 
 class MemoryLimit(unittest.TestCase):

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Where finding an order is hard: the exact strategies beside each other, random graphs, and long runs.
+
+Prints the tables of scheduler/README.md that schedule_tables.py and large_graphs.py do not; with --write it puts
+them there. Seconds are wall time. `exact` takes about a minute, `random` seven, `longest` five.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+
+import large_graphs
+import measured
+from schedule_tables import README, graph_file, markdown_table, run_tool
+
+EXACT = ("downsets", "olla", "olla-joint")
+SEEDS = range(1, 5)
+
+
+def made(folder, family, nodes, seed):
+    path = os.path.join(folder, f"{family}-{nodes}-{seed}.json")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(large_graphs.FAMILIES[family](nodes, seed).to_json())
+    return path
+
+
+def exact(folder):
+    """Graphs that CBC can take (it is not begun beyond 20000 variables, about 100 nodes)."""
+    graphs = [(name, graph_file(folder, name, False, 1)[0]) for name in ("alexnet", "unet")]
+    graphs += [(f"window10, {nodes} nodes", made(folder, "window10", nodes, 1)) for nodes in (10, 14)]
+    rows = []
+    for name, path in graphs:
+        cells = []
+        for strategy in EXACT:
+            found = run_tool(path, 120, "--strategy", strategy)
+            height = f", height {found['height']}" if strategy == "olla-joint" else ""
+            cells.append(f"{found['peak']}{' =' if found['optimal'] else ''}{height}, {found['seconds']:.2f} s")
+        rows.append((name, found["nodes"], *cells))
+    return markdown_table(("graph", "nodes", *EXACT), rows)
+
+
+def random_graphs(folder):
+    """Families of about 200 nodes, four seeds each, 15 s."""
+    rows = []
+    for family in large_graphs.FAMILIES:
+        found = [run_tool(made(folder, family, 200, seed), 15) for seed in SEEDS]
+        over = [100 * (one["peak"] / one["lower_bound"] - 1) for one in found]
+        rows.append((family, f"{sum(one['optimal'] for one in found)} of {len(found)}", f"{min(over):.1f} to {max(over):.1f} %",
+                     f"{max(one['seconds'] for one in found):.2f}"))
+    return markdown_table(("family", "proved", "over the bound", "s, at most"), rows)
+
+
+def longest(folder):
+    """The largest training graph of the tables under two limits."""
+    path, _ = graph_file(folder, "maxvit_t", True, 1)
+    rows = []
+    for seconds in (60, 300):
+        found = run_tool(path, seconds)
+        rows.append(("maxvit_t, training, batch 1", found["nodes"], seconds, found["peak"], found["lower_bound"],
+                     f"{100 * (found['peak'] / found['lower_bound'] - 1):.2f} %", f"{found['seconds']:.0f}"))
+    return markdown_table(("graph", "nodes", "limit s", "peak", "bound", "over the bound", "order s"), rows)
+
+
+PARTS = {"exact": exact, "random": random_graphs, "longest": longest}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=list(PARTS), default=list(PARTS), help=f"(all of {', '.join(PARTS)})")
+    parser.add_argument("--write", action="store_true", help="put the tables into scheduler/README.md")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for name in arguments.parts:
+            lines = [measured.stamp(f"scripts/hard_orders.py {name}"), "", *PARTS[name](folder)]
+            print("\n".join(lines), flush=True)
+            if arguments.write:
+                measured.replace(README, {name: lines})
+
+
+if __name__ == "__main__":
+    sys.exit(main())
