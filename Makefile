@@ -61,11 +61,12 @@ bench_programs := $(patsubst bench/%.cc,$(B)/bench/%,$(bench_src))
 
 cold_libs := -lz $(if $(HAVE_CBC),-lCbcSolver -lCbc -lCgl -lOsiClp -lClpSolver -lClp -lOsi -lCoinUtils)
 
-.PHONY: all lib cli programs fuzzers demo check test bench stress soak fuzz mutations cross vm asan ubsan tsan lint format install uninstall deb clean help
+.PHONY: all lib cli dsa programs fuzzers demo check test bench stress soak fuzz mutations cross vm asan ubsan tsan lint format install uninstall deb clean help
 .DELETE_ON_ERROR:
 
-all: lib cli ## build/libmemomalloc.so and build/memomalloc
+all: lib cli dsa ## build/libmemomalloc.so, build/memomalloc and build/libmemomalloc-dsa.so
 lib: $(B)/libmemomalloc.so
+dsa: $(B)/libmemomalloc-dsa.so
 cli: $(B)/memomalloc
 
 # A change of flags rebuilds everything of its mode; warnings do not change what is built.
@@ -95,6 +96,13 @@ $(B)/libmemomalloc.so: $(so_obj) $(O)/exports.map
 	$(Q)$(CXX) -shared -Wl,-soname,libmemomalloc.so.1 -Wl,--version-script=$(O)/exports.map -Wl,-z,defs -Wl,-z,now \
 	    -Wl,-z,relro -Wl,-z,separate-code -Wl,-z,max-page-size=65536 -Wl,-z,nodelete -Wl,--exclude-libs,ALL -Wl,--gc-sections -static-libstdc++ -static-libgcc -pthread $(flags_$(MODE)) \
 	    $(so_obj) -o $@
+
+# The planner alone, for C and Python.
+dsa_obj := $(call obj,$(planner_src) $(wildcard planner/interface/*.cc))
+$(B)/libmemomalloc-dsa.so: $(dsa_obj) planner/interface/dsa.map
+	$(if $(V),,@echo "  LD   $@")
+	$(Q)$(CXX) -shared -Wl,-soname,libmemomalloc-dsa.so.1 -Wl,--version-script=planner/interface/dsa.map -Wl,-z,defs -Wl,-z,now \
+	    -Wl,--exclude-libs,ALL -Wl,--gc-sections -static-libstdc++ -static-libgcc -pthread $(flags_$(MODE)) $(dsa_obj) -o $@
 
 $(B)/memomalloc: $(cli_obj)
 	$(if $(V),,@echo "  LD   $@")

@@ -10,7 +10,8 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
 ROOT = pathlib.Path(__file__).resolve().parent
-PARTS = {"build/wheel/libmemomalloc.so": "lib/libmemomalloc.so.1", "build/wheel/memomalloc": "bin/memomalloc"}
+PARTS = {"build/wheel/libmemomalloc.so": "lib/libmemomalloc.so.1", "build/wheel/memomalloc": "bin/memomalloc",
+         "build/wheel/libmemomalloc-dsa.so": "lib/libmemomalloc-dsa.so.1"}
 # A mode of its own, without CBC: a wheel cannot ask for a system's packages.
 MAKE = ["make", f"-j{os.cpu_count() or 1}", "MODE=wheel", "HAVE_CBC=", "all"]
 
