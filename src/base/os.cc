@@ -247,8 +247,6 @@ NoCancellation::~NoCancellation() {
   pthread_setcancelstate(before_, nullptr);
 }
 
-// Not SCHED_IDLE, whose share under load is a fifth of this one; the policy first, since nice
-// values mean nothing in the real-time classes that a thread may have come from.
 void yield_to_others() {
   KeepErrno keep;
   if (confined()) {
@@ -263,9 +261,8 @@ void yield_to_others() {
 // library's sleep is a place where a thread may be cancelled.
 void rest(std::uint64_t nanoseconds) {
   KeepErrno keep;
-  constexpr std::uint64_t kSecond = 1'000'000'000;
-  const timespec limit{static_cast<std::time_t>(nanoseconds / kSecond),
-                       static_cast<long>(nanoseconds % kSecond)};
+  const timespec limit{static_cast<std::time_t>(nanoseconds / 1'000'000'000),
+                       static_cast<long>(nanoseconds % 1'000'000'000)};
   const std::uint32_t nobody_wakes = 0;
   syscall(SYS_futex, &nobody_wakes, FUTEX_WAIT_PRIVATE, nobody_wakes, &limit, nullptr, 0);
 }

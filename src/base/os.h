@@ -60,8 +60,9 @@ std::uint64_t resident_bytes(const void* start, std::uint64_t bytes);
 void* map(std::uint64_t bytes);
 
 // From now on the calling thread leaves the processor to whoever wants it, but for a share of one
-// part in 70: it may hold a lock of the next allocator, and must come to let it go. A wish: a
-// sandbox may refuse it. There is no way back for ordinary users.
+// part in 70 (SCHED_IDLE: a fifth of that): it may hold a lock of the next allocator, and must come
+// to let it go. A real-time thread becomes an ordinary one, since nice means nothing there. A wish:
+// a sandbox may refuse it. There is no way back for ordinary users.
 void yield_to_others();
 // The calling thread sleeps, for a millisecond if not told otherwise.
 void rest(std::uint64_t nanoseconds = 1'000'000);
