@@ -262,6 +262,9 @@ def main():
         print(f"failed: {reason}\n0 passed, 1 failed")
         return 1
     harness.summary(arguments.verbose)
+    if harness.runs == len(harness.cases):
+        print("failed: nothing was refused\n0 passed, 1 failed")
+        return 1
     return 1 if harness.failures else 0
 
 
