@@ -140,7 +140,7 @@ def agrees(name, found, asked):
     return asked * 3 // 4 <= found <= asked if name == "memory" else found == asked
 
 
-def markdown(outcomes, commit, accelerators):
+def markdown(outcomes, built_from, accelerators):
     """The table, and below it what was skipped in which cells."""
     rows = ["| processor | kernel | page KiB | huge pages | overcommit | nodes | memory MiB | limit | passed | failed "
             "| skipped | seconds |", "|" + "---|" * 12]
@@ -152,7 +152,7 @@ def markdown(outcomes, commit, accelerators):
             cell.nodes, cell.memory, limit, outcome.counts["passed"], outcome.counts["failed"],
             outcome.counts["skipped"], round(outcome.seconds))) + " |")
     emulation = ", ".join(f"{processor} under {name}" for processor, name in sorted(accelerators.items()))
-    rows += ["", f"Commit {commit}, {version_of_emulator()}, {emulation}, {PROCESSORS} processors in each guest."]
+    rows += ["", f"Commit {built_from}, {version_of_emulator()}, {emulation}, {PROCESSORS} processors in each guest."]
     return "\n".join(rows) + "\n"
 
 
@@ -196,6 +196,7 @@ def main():
         return 0 if chosen else 2
     if subprocess.run([ROOT / "scripts/install_deps.sh", "vm"], stdout=sys.stderr, check=False).returncode:
         return 2
+    built_from = commit()
     initrds = prepare(chosen, arguments.program)
     accelerators = {processor: accelerator_for(processor, initrds, arguments.accel) for processor in initrds}
     outcomes = []
@@ -208,7 +209,7 @@ def main():
         text = console.read_text(errors="replace") if console.exists() else ""
         outcomes.append(judge(cell, text, time.monotonic() - started))
         report(outcomes[-1])
-        (BELOW / "table.md").write_text(markdown(outcomes, commit(), accelerators))
+        (BELOW / "table.md").write_text(markdown(outcomes, built_from, accelerators))
     print((BELOW / "table.md").read_text())
     failed = sum(not outcome.passed for outcome in outcomes)
     print(f"{len(outcomes) - failed} passed, {failed} failed")
