@@ -52,7 +52,7 @@ bool Lock::lock_within(Patience patience) {
   }
   const bool briefly = patience == Patience::kCall;
   const std::uint64_t given_up = briefly ? kStale | kStaleLong : kStaleLong;
-  const std::uint64_t limit = briefly ? 2'000'000 : 1'000'000'000;
+  const std::uint64_t limit = briefly ? 40'000'000 : 1'000'000'000;
   const std::uint64_t start = os::nanoseconds();
   while (!try_lock()) {
     std::uint64_t word = word_.load(std::memory_order_relaxed);

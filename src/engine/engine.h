@@ -150,7 +150,7 @@ class Engine {
   Lane* adopt();
   bool open_region();
   void configure_shared();
-  Lane* take_lane();
+  Lane* take_lane(bool& busy);
   [[gnu::cold]] void notice_fork();
   void release_after_fork(std::uint32_t taken);
   void live_on(bool interrupted);

@@ -14,6 +14,9 @@ constexpr std::uint64_t kLoadStack = 256ULL << 10;
 // A thread that finds no lane asks again after 1, 2, 4, ... and in the end each 256 large calls:
 // looking costs a microsecond, and as much again for each of 64 lanes.
 constexpr std::uint8_t kMostRefusals = 8;
+// The same where another thread was just taking a lane: 1, 2 and then each 4 calls. A dozen threads
+// that begin at once wait for the one that reserves the region, and are not to miss 256 calls for it.
+constexpr std::uint8_t kMostBusy = 2;
 
 }  // namespace
 
@@ -34,10 +37,11 @@ Lane* Engine::find_lane() {
 Lane* Engine::adopt() {
   const RecursionGuard guard;
   ThreadState& thread = t_state;
-  Lane* lane = take_lane();
+  bool busy = false;
+  Lane* lane = take_lane(busy);
   if (lane == nullptr) {
-    thread.wait = static_cast<std::uint16_t>(1U << thread.refusals);
-    thread.refusals = std::min<std::uint8_t>(thread.refusals + 1, kMostRefusals);
+    thread.refusals = std::min(thread.refusals, busy ? kMostBusy : kMostRefusals);
+    thread.wait = static_cast<std::uint16_t>(1U << thread.refusals++);
     return nullptr;
   }
   const StackBounds stack = find_stack_bounds();
@@ -53,10 +57,12 @@ Lane* Engine::adopt() {
   return lane;
 }
 
-// A lane that nobody owns, the one left last first, or a new one.
-Lane* Engine::take_lane() {
-  const WaitLock held(registry_);
-  if (!held || (!opened() && (torn_ || !open_region()))) {
+// A lane that nobody owns, the one left last first, or a new one; nullptr if there is none, or if
+// other threads are at it for long, which makes it `busy`.
+Lane* Engine::take_lane(bool& busy) {
+  const WaitLock held(registry_, Lock::Patience::kFork);
+  busy = !held;
+  if (busy || (!opened() && (torn_ || !open_region()))) {
     return nullptr;
   }
   const std::uint32_t used = shared_->lane_count.load(std::memory_order_relaxed);

@@ -208,7 +208,7 @@ void* Lane::pool(const Request& request, bool missed) {
   const Arena::Block block =
       pool.allocate(request.size, request.alignment, static_cast<std::uint16_t>(number_));
   if (block.start == nullptr) {
-    counters.fallback_limit.add();
+    (block.busy ? counters.fallback_busy : counters.fallback_limit).add();
     count_other(request.size);
     return nullptr;
   }

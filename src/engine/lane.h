@@ -84,10 +84,11 @@ class Lane {
   // Ties the lane to its slab's space and its number. Once, before any other call.
   void open(Shared* shared, std::uint32_t number, Space* slab);
 
-  // Somebody owns the lane from now on, until leave(); the calling thread, once it has told its
-  // stack. Requires vacant().
+  // Somebody owns the lane from now on, until leave(); the calling thread, once it follows.
+  // Requires vacant(). Under the registry's lock.
   void enter();
-  void follow_thread(const StackBounds& stack) { stack_ = stack; }
+  // The lane learns from the calling thread, whose stack this is: takes the memory for it.
+  void follow_thread(const StackBounds& stack);
   void leave();
   // True if nobody owns the lane. Under the registry's lock.
   bool vacant();

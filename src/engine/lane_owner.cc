@@ -65,7 +65,13 @@ void Lane::look_for_period() {
   set_phase(learns_.load(std::memory_order_relaxed) ? Phase::kLearning : Phase::kPooling);
 }
 
+// Without a word: what the lane does is told when it follows its thread.
 void Lane::enter() {
+  phase_.store(Phase::kPooling, std::memory_order_release);
+}
+
+void Lane::follow_thread(const StackBounds& stack) {
+  stack_ = stack;
   prepare_to_learn();
   look_for_period();
 }

@@ -27,7 +27,7 @@ class Pool {
   // thread.
   Arena::Block allocate(std::uint64_t bytes, std::uint64_t alignment, std::uint16_t owner) {
     if (!enter()) {
-      return {};
+      return {.busy = true};
     }
     const Arena::Block block = arena_.allocate(bytes, alignment);
     if (block.start != nullptr) {
