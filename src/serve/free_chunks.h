@@ -1,10 +1,13 @@
 // Which chunks of a page map are free as a whole, a bit each, so that a walk passes 128 MiB of free
 // memory by one word. Hot.
 //
-// A bit that is set is true, but for a block that is just being released; one that is not set says
-// nothing. That needs no lock: other threads only make granules free, and never a free one clean or
-// dirty, so what one thread at a time (who claims and purges) has seen of a free chunk stays true
-// until that thread itself changes it. Checked by PageMap::valid().
+// A bit that is set is true, but for a block that is just being released, whose chunks may count as
+// free or clean already; one that is not set says nothing. That needs no lock: other threads only
+// make granules free, and never a free one clean or dirty, so what one thread at a time (who claims
+// and purges) has seen of a free chunk stays true until that thread itself changes it. Who takes a
+// free place looks at each granule, and what is clean is only passed; but what is dirty is given
+// back, so no chunk counts as dirty before the walk has seen that its release is over. Checked by
+// PageMap::valid().
 #pragma once
 
 #include <algorithm>
@@ -33,7 +36,7 @@ class FreeChunks {
     return ((load(kind, chunk / kBits) >> (chunk % kBits)) & 1) != 0;
   }
   // Every whole chunk inside [first, first + count) is of this kind, and of no other but kFree. Who
-  // releases a block says so before its granules are free; else, the one thread.
+  // releases a block says so before its granules are free, and never kDirty; else, the one thread.
   void set(Kind kind, std::uint64_t first, std::uint64_t count) const {
     each((first + kChunk - 1) / kChunk, (first + count) / kChunk,
          [&](std::uint64_t at, std::uint64_t bits) {

@@ -283,7 +283,9 @@ void PageMap::note_free(std::uint64_t first, std::uint64_t count, bool clean) {
   if (!chunks_.kept()) {
     return;
   }
-  chunks_.set(clean ? Kind::kClean : Kind::kDirty, first, count);
+  // Not kDirty: a walk would give the memory back, and the granules with it, before the release has
+  // come to them. To be passed as clean or looked at as free does a block no harm.
+  chunks_.set(clean ? Kind::kClean : Kind::kFree, first, count);
 }
 
 void PageMap::note_claimed(std::uint64_t first, std::uint64_t count) {

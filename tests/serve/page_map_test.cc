@@ -55,6 +55,29 @@ TEST_CASE("page map: old bytes are known until they are given back", "[serve]") 
   CHECK(map.next_dirty(0, 14, 100).count == 0);
 }
 
+TEST_CASE("page map: what is just being released is not given back", "[serve]") {
+  constexpr std::uint64_t kChunk = FreeChunks::kChunk;
+  BareMap bare(4 * kChunk);
+  PageMap& map = bare.map;
+  for (std::uint64_t first = 0; first < 2 * kChunk; first += kChunk) {
+    REQUIRE(map.claim(first, kChunk).granted);
+    map.note_claimed(first, kChunk);
+  }
+  map.note_free(0, kChunk, false);
+  REQUIRE(map.release(0) == kChunk);
+  // Another thread has said that it will release the second block, and is interrupted.
+  map.note_free(kChunk, kChunk, false);
+  const PageMap::Run run = map.next_dirty(0, 4 * kChunk, 4 * kChunk);
+  CHECK(run.first == 0);
+  CHECK(run.count == kChunk);
+  map.mark_clean(run.first, run.count);
+  CHECK(map.next_dirty(0, 4 * kChunk, 4 * kChunk).count == 0);
+  CHECK_FALSE(map.claim(kChunk, kChunk).granted);
+  CHECK(map.release(kChunk) == kChunk);
+  CHECK(map.next_dirty(0, 4 * kChunk, 4 * kChunk).first == kChunk);
+  CHECK(map.valid(4 * kChunk));
+}
+
 TEST_CASE("page map: blocks grow and shrink in place", "[serve]") {
   BareMap bare(64);
   PageMap& map = bare.map;
