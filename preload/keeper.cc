@@ -42,16 +42,26 @@ void* search(void*) {
   return nullptr;
 }
 
+// The keeper is not there: its start is tried again after a while, each time twice as long.
+void lose_keeper() {
+  const std::uint32_t longest = longest_wait.load(std::memory_order_relaxed);
+  occasions_to_wait.store(longest, std::memory_order_relaxed);
+  longest_wait.store(std::min(2 * longest, kLongestWait), std::memory_order_relaxed);
+  running = false;
+}
+
+// Ends where the system does not let it rest: it would take a processor for itself.
 void* keep(void*) {
   const RecursionGuard guard;  // for the thread's whole life: its allocations are the library's own
-  for (;;) {
+  do {
     g_process.engine.tick(os::nanoseconds());
     if (g_process.engine.wants_search() && !searching.exchange(true) &&
         (os::confined() || !start(search))) {
       searching = false;
     }
-    os::rest(kSecond);
-  }
+  } while (os::rest(kSecond));
+  lose_keeper();
+  return nullptr;
 }
 
 // All signals are blocked in the new thread, so that the program's handlers never run on it. Where
@@ -86,10 +96,7 @@ void start_keeper(const RecursionGuard&) {
     return;
   }
   if (!start_without_signals()) {
-    const std::uint32_t longest = longest_wait.load(std::memory_order_relaxed);
-    occasions_to_wait.store(longest, std::memory_order_relaxed);
-    longest_wait.store(std::min(2 * longest, kLongestWait), std::memory_order_relaxed);
-    running = false;
+    lose_keeper();
   }
 }
 

@@ -1,6 +1,10 @@
 #include "src/base/interrupts.h"
 
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cerrno>
+#include <ctime>
 #include <initializer_list>
 
 #include "src/base/os.h"
@@ -22,6 +26,50 @@ NoInterrupts::NoInterrupts() {
 NoInterrupts::~NoInterrupts() {
   if (changed_) {
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+}
+
+namespace {
+
+constexpr int kOfWriting[] = {SIGPIPE, SIGXFSZ};
+constexpr std::size_t kKernelSet = 8;  // bytes of the kernel's set of 64 signals
+
+// Takes the signals of `set` that are pending. Not sigtimedwait(), at which a thread may be
+// cancelled.
+void take_pending(const sigset_t& set) {
+  const timespec at_once{};
+  while (syscall(SYS_rt_sigtimedwait, &set, nullptr, &at_once, kKernelSet) > 0 || errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+NoWriteSignals::NoWriteSignals() {
+  const int saved = errno;
+  sigset_t pending;
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int one : kOfWriting) {
+    sigaddset(&set, one);
+  }
+  changed_ = !os::confined() && pthread_sigmask(SIG_BLOCK, &set, &before_) == 0;
+  // After the mask was set: what comes from elsewhere between the two waits as well.
+  taken_ = set;
+  const bool told = changed_ && sigpending(&pending) == 0;
+  for (const int one : kOfWriting) {
+    if (told && sigismember(&pending, one) == 1) {
+      sigdelset(&taken_, one);
+    }
+  }
+  errno = saved;
+}
+
+NoWriteSignals::~NoWriteSignals() {
+  if (changed_) {
+    const int saved = errno;
+    take_pending(taken_);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = saved;
   }
 }
 

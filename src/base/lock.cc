@@ -29,13 +29,15 @@ void relax() {
 
 // The kernel compares 32 bits: the word's low half, which has the flags.
 static_assert(std::endian::native == std::endian::little);
-long futex(std::atomic<std::uint64_t>& word, int operation, std::uint32_t value,
-           const timespec* limit) {
+// 0, or the errno of the refusal.
+int futex(std::atomic<std::uint64_t>& word, int operation, std::uint32_t value,
+          const timespec* limit) {
   const int saved = errno;
-  const long result =
-      syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, limit);
+  const bool done =
+      syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, limit) >= 0;
+  const int reason = done ? 0 : errno;
   errno = saved;
-  return result;
+  return reason;
 }
 
 }  // namespace
@@ -72,9 +74,14 @@ bool Lock::lock_within(Patience patience) {
   return true;
 }
 
+// Where the system refuses to let it sleep, the thread looks again after 50 us.
 void Lock::sleep(std::uint64_t word, std::uint64_t nanoseconds) {
   const timespec limit{0, static_cast<long>(nanoseconds)};
-  futex(word_, FUTEX_WAIT_PRIVATE, static_cast<std::uint32_t>(word), &limit);
+  const int reason = futex(word_, FUTEX_WAIT_PRIVATE, static_cast<std::uint32_t>(word), &limit);
+  const bool told = reason == 0 || reason == ETIMEDOUT || reason == EINTR || reason == EAGAIN;
+  for (int i = 0; !told && i < 10 * kLooks; ++i) {
+    relax();
+  }
 }
 
 void Lock::wake() {

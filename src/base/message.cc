@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "src/base/interrupts.h"
+
 namespace memo {
 
 Line::Line() {
@@ -15,6 +17,7 @@ Line::Line() {
 Line::~Line() {
   const int saved = errno;
   buffer_[size_] = '\n';
+  const NoWriteSignals quiet;
   // Not write(), at which a thread may be cancelled: malloc is no place for that.
   syscall(SYS_write, STDERR_FILENO, buffer_, size_ + 1);
   errno = saved;

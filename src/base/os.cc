@@ -70,8 +70,9 @@ constinit std::atomic<std::uint64_t> memory_at_start{0};
 constinit std::atomic<bool> limited_at_start{false};
 
 // True if the page is locked, whose contents do not matter: those the system does not take back.
+// Another errno is a refusal that says nothing about locks (madvise(2), EINVAL).
 bool locked(void* page) {
-  return madvise(page, page_size(), MADV_DONTNEED) != 0;
+  return madvise(page, page_size(), MADV_DONTNEED) != 0 && errno == EINVAL;
 }
 
 // RLIMIT_AS in bytes; UINT64_MAX without a limit.
@@ -162,8 +163,8 @@ Locking locking(const void* reserved) {
   KeepErrno keep;
   Locking found{.reserved = locked(const_cast<void*>(reserved))};
   void* fresh = mmap(nullptr, page_size(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  // Refused: the limit on locked memory may be reached.
-  found.future = fresh == MAP_FAILED || locked(fresh);
+  // Refused as what would have to be locked is past the limit (mmap(2), EAGAIN).
+  found.future = fresh == MAP_FAILED ? errno == EAGAIN : locked(fresh);
   if (fresh != MAP_FAILED) {
     munmap(fresh, page_size());
   }
@@ -259,12 +260,14 @@ void yield_to_others() {
 
 // By the system call that malloc's locks use as well: a filter may leave no other, and the C
 // library's sleep is a place where a thread may be cancelled.
-void rest(std::uint64_t nanoseconds) {
+bool rest(std::uint64_t nanoseconds) {
   KeepErrno keep;
   const timespec limit{static_cast<std::time_t>(nanoseconds / 1'000'000'000),
                        static_cast<long>(nanoseconds % 1'000'000'000)};
   const std::uint32_t nobody_wakes = 0;
-  syscall(SYS_futex, &nobody_wakes, FUTEX_WAIT_PRIVATE, nobody_wakes, &limit, nullptr, 0);
+  return syscall(SYS_futex, &nobody_wakes, FUTEX_WAIT_PRIVATE, nobody_wakes, &limit, nullptr, 0) ==
+             0 ||
+         errno == ETIMEDOUT || errno == EINTR || errno == EAGAIN;
 }
 
 std::uint64_t address_space_left() {

@@ -90,9 +90,8 @@ class Engine {
       function(plan.best(), plan.iteration);
     };
     for (int i = 0; opened() && !shared_->store.for_each(keep) && i < kPatience &&
-                    !shared_->store.lock().held_by_me();
+                    !shared_->store.lock().held_by_me() && os::rest();
          ++i) {
-      os::rest();
     }
   }
   // Gives memory back where a lane has been quiet for long. Any thread; `now` in nanoseconds.

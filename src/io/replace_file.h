@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "src/base/interrupts.h"
 #include "src/base/os.h"
 
 namespace memo {
@@ -17,9 +18,11 @@ namespace memo {
 // Milliseconds that a full pipe's reader may take for its next bite.
 inline constexpr int kPatience = 5000;
 
-// Writes all of it, through interruptions; false with errno if that fails. A pipe that nobody
-// empties is given up: a program started without stderr may find a pipe of libunwind's there.
+// Writes all of it, through interruptions; false with errno, and no signal, if that fails. A pipe
+// that nobody empties is given up: a program started without stderr may find another library's
+// there.
 inline bool write_all(int file, const void* data, std::size_t size) {
+  const NoWriteSignals quiet;
   const char* text = static_cast<const char*>(data);
   while (size > 0) {
     const ssize_t written = write(file, text, size);

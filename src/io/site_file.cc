@@ -26,8 +26,7 @@ std::string_view file_name(const Dl_info& module) {
 
 // Frames that are in every stack and tell nothing.
 bool is_plumbing(std::string_view module) {
-  return module.starts_with("libmemomalloc") || module.starts_with("libc.so") ||
-         module.starts_with("libunwind");
+  return module.starts_with("libmemomalloc") || module.starts_with("libc.so");
 }
 
 std::string symbol_of(const Dl_info& module) {

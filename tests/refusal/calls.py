@@ -94,6 +94,7 @@ REFUSED = {
     "kill": _row(MINUS, "EINVAL ESRCH"), "sigaction": _row(MINUS, "EINVAL"),
     "sigaltstack": _row(MINUS, "EINVAL ENOMEM"),
     "pthread_sigmask": _row(CODE, "EINVAL", filtered=False), "sigprocmask": _row(MINUS, "EINVAL"),
+    "sigpending": _row(MINUS, "EINVAL"),
     "pthread_create": _row(CODE, "EAGAIN EINVAL EPERM", filtered=False),
     "pthread_getattr_np": _row(CODE, "ENOMEM EMFILE ENFILE EACCES ENOENT", filtered=False),
     "pthread_key_create": _row(CODE, "EAGAIN ENOMEM", filtered=False),
@@ -117,7 +118,8 @@ BY_NUMBER = {
     10: ("mprotect", REFUSED["mprotect"]), 11: ("munmap", REFUSED["munmap"]),
     14: ("rt_sigprocmask", _row(MINUS, "EINVAL")),
     24: ("sched_yield", _row(MINUS, "")), 28: ("madvise", REFUSED["madvise"]), 35: ("nanosleep", REFUSED["nanosleep"]),
-    39: ("getpid", _row(MINUS, "")), 144: ("sched_setscheduler", _SCHEDULER), 186: ("gettid", _row(MINUS, "")),
+    39: ("getpid", _row(MINUS, "")), 128: ("rt_sigtimedwait", _row(MINUS, "EAGAIN EINTR EINVAL")),
+    144: ("sched_setscheduler", _SCHEDULER), 186: ("gettid", _row(MINUS, "")),
     202: ("futex", _row(MINUS, "EAGAIN EDEADLK EINTR EINVAL ENFILE ENOMEM ESRCH ETIMEDOUT")),
     203: ("sched_setaffinity", _SCHEDULER), 204: ("sched_getaffinity", _SCHEDULER), 228: ("clock_gettime", _CLOCK),
     230: ("clock_nanosleep", _row(MINUS, "EINTR EINVAL ENOTSUP")),
@@ -141,6 +143,6 @@ NEVER_REFUSED = set("""
     pthread_self pthread_equal pthread_once pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock
     pthread_attr_init pthread_attr_destroy pthread_attr_getstack pthread_attr_setdetachstate pthread_attr_setstacksize
     pthread_attr_setguardsize pthread_setcancelstate pthread_getspecific pthread_detach pthread_setname_np
-    __pthread_key_create sigfillset sigemptyset sigaddset sigdelset
+    __pthread_key_create sigfillset sigemptyset sigaddset sigdelset sigismember
     pthread_cond_wait pthread_cond_signal pthread_cond_broadcast
 """.split())
