@@ -66,7 +66,7 @@ void* map(std::uint64_t bytes);
 void yield_to_others();
 // The calling thread sleeps, for a millisecond if not told otherwise; false where the system refuses
 // it: who waits for something would then go round without a pause.
-[[nodiscard]] bool rest(std::uint64_t nanoseconds = 1'000'000);
+bool rest(std::uint64_t nanoseconds = 1'000'000);
 
 // Has the memory emptied in each forked child; false where the kernel does not know how (before
 // Linux 4.14). Page multiples.
