@@ -6,9 +6,9 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <cerrno>
-#include <cstring>
 
 #include "preload/keeper.h"
+#include "preload/plans.h"
 #include "preload/process.h"
 #include "preload/reporter.h"
 #include "preload/shim.h"
@@ -16,7 +16,6 @@
 #include "src/base/message.h"
 #include "src/base/os.h"
 #include "src/io/export.h"
-#include "src/io/plan_file.h"
 
 namespace memo {
 
@@ -79,11 +78,6 @@ void show_large_block() {
   errno = saved;
 }
 
-void complain(const char* what, const char* path, const char* variable) {
-  Line() << "cannot write the " << what << " to '" << path << "': " << std::strerror(errno)
-         << "; set MEMOMALLOC_" << variable << " to another path";
-}
-
 // True if the file at `path` was written while this process ran, and this process has served
 // nothing: a shell or a timer around the program must not put its own report over the program's.
 // Terminals and pipes lose nothing, and are written by many.
@@ -141,62 +135,9 @@ void write_trace_file(const RecursionGuard& guard) {
   }
 }
 
-// The file is somebody else's in what it holds, or may be: it is neither used nor replaced.
-bool is_left_alone(const char* path) {
-  return is_foreign(path) || !doubt_about(path, g_process.options.PLAN_TRUST).empty();
-}
-
-void load_plan_file(const RecursionGuard& guard) {
-  const os::NoCancellation whole;
-  const Options& options = g_process.options;
-  char path[4096];
-  if (options.PLAN_FILE.empty() || !expand_path(options.PLAN_FILE.view(), path, sizeof path)) {
-    return;
-  }
-  SavedPlan plans[PlanStore::kMost];
-  std::string_view problem;
-  const std::uint32_t count = load_plans(guard, path, g_process.engine.shared().slab_limit, plans,
-                                         &problem, options.PLAN_TRUST);
-  if (!problem.empty()) {
-    Line() << "the plan file '" << path << "' is not used"
-           << (is_left_alone(path) ? ", and is left as it is: " : ": ") << problem
-           << (is_foreign(path)      ? "; set MEMOMALLOC_PLAN_FILE to another path"
-               : is_left_alone(path) ? ""
-                                     : "; what is learned now takes its place at exit");
-  }
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if (!g_process.engine.add_plan(guard, plans[i].schedule, plans[i].iteration)) {
-      Line() << "a plan of the file '" << path << "' is left out: there is no memory for it";
-    }
-  }
-}
-
 void opened(const RecursionGuard& guard) {
   show_large_block();
   load_plan_file(guard);
-}
-
-void save_plan_file(const RecursionGuard& guard) {
-  const option::Path& file = g_process.options.PLAN_FILE;
-  if (file.empty()) {
-    return;
-  }
-  SavedPlan plans[PlanStore::kMost];
-  std::uint32_t count = 0;
-  g_process.engine.for_each_plan([&](const Schedule* schedule, std::uint32_t iteration) {
-    plans[count++] = {schedule, iteration};
-  });
-  if (count == 0) {
-    return;
-  }
-  char path[4096];
-  const bool fits = expand_path(file.view(), path, sizeof path);
-  if (fits && is_left_alone(path)) {
-    return;  // load_plan_file has said so
-  }
-  if (!fits || !save_plans(guard, path, {plans, count})) {
-    complain("plans", file.value, "PLAN_FILE");
-  }
 }
 
 void report() {
