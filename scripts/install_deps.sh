@@ -12,17 +12,17 @@ TORCHVISION='0.28.*'
 ONNX=1.23.2
 
 # python3 makes the man pages of `make install`.
-packages_build="make g++ libunwind-dev liblzma-dev libxxhash-dev zlib1g-dev libcli11-dev nlohmann-json3-dev python3"
+packages_build="make g++ libxxhash-dev zlib1g-dev libcli11-dev nlohmann-json3-dev python3"
 packages_python="python3-venv"
 # What builds and judges; then what tests run beside or under the library, each of which would skip some test.
 packages_check="git catch2 clang-format-19 clang-tidy-19 libbenchmark-dev coinor-libcbc-dev binutils
   clang-19 libclang-rt-19-dev valgrind
   sqlite3 libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 stress-ng redis-server redis-tools
-  libpython3.11-testsuite chromium pkg-config man-db"
+  libpython3.11-testsuite chromium pkg-config man-db libunwind8 cpio"
 packages_cross="g++-aarch64-linux-gnu"
 packages_vm="qemu-system-x86 qemu-system-arm"
 packages_debian_torch="python3-torch python3-torchvision python3-numpy python3-pil"
-packages_debian_check="python3-onnx python3-matplotlib"
+packages_debian_check="python3-onnx python3-matplotlib mypy"
 
 missing_of() {
   for package in "$@"; do
@@ -101,13 +101,13 @@ install_python() {
 # What tests of the scripts import. Beside the distribution's torch the distribution's own: others bring a
 # numpy that it does not bear.
 install_python_check() {
-  python_has onnx matplotlib && return 0
-  echo "installing onnx and matplotlib into $VENV"
+  python_has onnx matplotlib mypy && return 0
+  echo "installing onnx, matplotlib and mypy into $VENV"
   if grep -qx 'include-system-site-packages = true' "$VENV/pyvenv.cfg"; then
     # shellcheck disable=SC2086
     install_packages $packages_debian_check
   else
-    pip_install "onnx==$ONNX" matplotlib
+    pip_install "onnx==$ONNX" matplotlib mypy
   fi
 }
 
