@@ -94,7 +94,7 @@ class Image(unittest.TestCase):
         archive.link("vm/deep/er/b", "../a")
         return archive.compressed()
 
-    @unittest.skipUnless(shutil.which("cpio") or shutil.which("busybox"), "skipped: cpio is not installed")
+    @unittest.skipUnless(shutil.which("cpio") or shutil.which("busybox"), "cpio is not installed")
     def test_cpio_unpacks_it(self):
         command = ["cpio"] if shutil.which("cpio") else ["busybox", "cpio"]
         with tempfile.TemporaryDirectory() as folder:
