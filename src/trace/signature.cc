@@ -1,6 +1,10 @@
 #include "src/trace/signature.h"
 
 #include <pthread.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
+#include <algorithm>
+#include <cerrno>
 
 #include "src/base/guard.h"
 #include "src/trace/code_location.h"
@@ -14,6 +18,36 @@ namespace {
 
 constexpr int kDepth =
     24;  // deep enough to leave the tensor library, measured on torch: 3-43 distinct stacks
+// Of the main thread's stack this much is believed in without being told. Source: what Linux and
+// the distributions allow by default; the kernel keeps 128 MiB free of mappings below the stack.
+constexpr std::uint64_t kUsualStack = 8ULL << 20;
+// What may lie above the highest word that is known, and the gap that the kernel keeps below.
+constexpr std::uint64_t kStackMargin = 2ULL << 20;
+
+// Of the main thread's stack, when the library was loaded. Asked for then, since a program may take
+// the question from itself.
+constinit std::uint64_t stack_limit = 0;
+
+void note_stack_limit() {
+  const int saved = errno;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) == 0) {
+    stack_limit = limit.rlim_cur;
+  }
+  errno = saved;
+}
+
+// The main thread's stack where /proc cannot be read (a bare chroot, no descriptor left), which is
+// where the C library looks: it ends behind the program's name. Of no use to another thread, whose
+// frames lie outside.
+StackBounds guess_main_stack() {
+  const std::uint64_t high = getauxval(AT_EXECFN) / sizeof(void*) * sizeof(void*);
+  const std::uint64_t bytes = std::min(stack_limit, kUsualStack);
+  if (high < bytes || bytes <= kStackMargin) {
+    return {};
+  }
+  return {high - (bytes - kStackMargin), high};
+}
 
 }  // namespace
 
@@ -22,13 +56,14 @@ void load_unwinder(bool log_sites) {
     open_site_log();
   }
   prepare_code_locations();
+  note_stack_limit();
 }
 
 StackBounds find_stack_bounds() {
   StackBounds bounds;
   pthread_attr_t attributes;
   if (pthread_getattr_np(pthread_self(), &attributes) != 0) {
-    return bounds;
+    return guess_main_stack();
   }
   void* low = nullptr;
   std::size_t size = 0;
