@@ -24,24 +24,27 @@ typedef enum dsa_status {
 /* Buffer i lives during [lower[i], upper[i]) and has size[i] bytes. */
 typedef struct dsa_problem {
   size_t count;
-  const int64_t* lower;     /* steps, any origin */
-  const int64_t* upper;     /* > lower */
-  const int64_t* size;      /* bytes, >= 0 */
-  const int64_t* alignment; /* bytes, >= 1, not only powers of two; NULL: 1 for all */
-  const int64_t* fixed;     /* the offset that buffer i must keep, -1 for any; NULL: any for all */
-  size_t gap_count;         /* elements of the three arrays below; NULL where it is 0 */
+  const int64_t* lower;      /* steps, any origin */
+  const int64_t* upper;      /* > lower */
+  const int64_t* size;       /* bytes, >= 0 */
+  const int64_t* alignment;  /* bytes, >= 1, not only powers of two; NULL: 1 for all */
+  const int64_t* fixed;      /* the offset that buffer i must keep, -1 for any; NULL: any for all */
+  size_t gap_count;          /* elements of the three arrays below; NULL where it is 0 */
   const int64_t* gap_buffer; /* in buffer gap_buffer[j]'s lifetime ... */
-  const int64_t* gap_lower;  /* ... [gap_lower[j], gap_upper[j]) is a time in which it is dead; the */
-  const int64_t* gap_upper;  /* gaps of one buffer stand in order of time, in any order of the buffers */
+  const int64_t*
+      gap_lower; /* ... [gap_lower[j], gap_upper[j]) is a time in which it is dead; the */
+  const int64_t*
+      gap_upper; /* gaps of one buffer stand in order of time, in any order of the buffers */
 } dsa_problem;
 
 typedef struct dsa_stop dsa_stop;
 
 typedef struct dsa_options {
-  const char* planner;  /* a name that dsa_planner() gives; NULL: "portfolio" */
-  double seconds;       /* most time, wall clock; > 0 */
-  int64_t capacity;     /* bytes: stop at the first plan of at most this height; -1: as low as possible */
-  uint64_t seed;        /* equal problem, options and seed give the equal plan while time suffices */
+  const char* planner; /* a name that dsa_planner() gives; NULL: "portfolio" */
+  double seconds;      /* most time, wall clock; > 0 */
+  int64_t
+      capacity;  /* bytes: stop at the first plan of at most this height; -1: as low as possible */
+  uint64_t seed; /* equal problem, options and seed give the equal plan while time suffices */
   const dsa_stop* stop; /* ends the search with the best so far, see below; NULL: nothing does */
 } dsa_options;
 
