@@ -13,38 +13,45 @@
 extern "C" {
 #endif
 
-#define DSA_VERSION 1 /* of this interface; dsa_version() tells the library's */
+/* Of this interface; dsa_version() tells the library's. */
+#define DSA_VERSION 1
+
+/* Names as C libraries have them. NOLINTBEGIN(readability-identifier-naming) */
 
 typedef enum dsa_status {
   DSA_OK = 0,       /* there is a plan, or the plan is valid */
-  DSA_NO_PLAN = 1,  /* none was found within the capacity or the time, or the plan is not valid */
+  DSA_NO_PLAN = 1,  /* none was found within the capacity or the time, or it is not valid */
   DSA_BAD_INPUT = 2 /* the problem contradicts itself; message and row say where */
 } dsa_status;
 
-/* Buffer i lives during [lower[i], upper[i]) and has size[i] bytes. */
+/* Buffer i lives during [lower[i], upper[i]) and has size[i] bytes.
+ *
+ * lower, upper: steps, any origin; lower < upper. size: bytes, >= 0.
+ * alignment: bytes, >= 1, not only powers of two; NULL: 1 for all.
+ * fixed: the offset that the buffer must keep, -1 for any; NULL: any for all.
+ * gap_*: gap_count elements each, NULL where that is 0. Buffer gap_buffer[j] is dead during
+ * [gap_lower[j], gap_upper[j]), a part of its lifetime. The gaps of one buffer stand in order of
+ * time, in any order of the buffers. */
 typedef struct dsa_problem {
   size_t count;
-  const int64_t* lower;      /* steps, any origin */
-  const int64_t* upper;      /* > lower */
-  const int64_t* size;       /* bytes, >= 0 */
-  const int64_t* alignment;  /* bytes, >= 1, not only powers of two; NULL: 1 for all */
-  const int64_t* fixed;      /* the offset that buffer i must keep, -1 for any; NULL: any for all */
-  size_t gap_count;          /* elements of the three arrays below; NULL where it is 0 */
-  const int64_t* gap_buffer; /* in buffer gap_buffer[j]'s lifetime ... */
-  const int64_t*
-      gap_lower; /* ... [gap_lower[j], gap_upper[j]) is a time in which it is dead; the */
-  const int64_t*
-      gap_upper; /* gaps of one buffer stand in order of time, in any order of the buffers */
+  const int64_t* lower;
+  const int64_t* upper;
+  const int64_t* size;
+  const int64_t* alignment;
+  const int64_t* fixed;
+  size_t gap_count;
+  const int64_t* gap_buffer;
+  const int64_t* gap_lower;
+  const int64_t* gap_upper;
 } dsa_problem;
 
 typedef struct dsa_stop dsa_stop;
 
 typedef struct dsa_options {
-  const char* planner; /* a name that dsa_planner() gives; NULL: "portfolio" */
-  double seconds;      /* most time, wall clock; > 0 */
-  int64_t
-      capacity;  /* bytes: stop at the first plan of at most this height; -1: as low as possible */
-  uint64_t seed; /* equal problem, options and seed give the equal plan while time suffices */
+  const char* planner;  /* a name that dsa_planner() gives; NULL: "portfolio" */
+  double seconds;       /* most time, wall clock; > 0 */
+  int64_t capacity;     /* bytes: stop at the first plan so high; -1: as low as possible */
+  uint64_t seed;        /* the same problem, options and seed give the same plan in time */
   const dsa_stop* stop; /* ends the search with the best so far, see below; NULL: nothing does */
 } dsa_options;
 
@@ -61,7 +68,8 @@ typedef struct dsa_result {
 /* Plans. `offsets` (count elements, the caller's) is written only where DSA_OK is returned. */
 dsa_status dsa_plan(const dsa_problem* problem, const dsa_options* options, int64_t* offsets,
                     dsa_result* result);
-/* Checks a plan by the judge that shares no code with the planners; result->height is what the offsets need. */
+/* Checks a plan by the judge that shares no code with the planners; result->height is what the
+ * offsets need. */
 dsa_status dsa_validate(const dsa_problem* problem, const int64_t* offsets, dsa_result* result);
 /* Only result->lower_bound. */
 dsa_status dsa_lower_bound(const dsa_problem* problem, dsa_result* result);
@@ -74,6 +82,8 @@ int dsa_version(void);
 dsa_stop* dsa_stop_new(void);
 void dsa_stop_set(dsa_stop* stop);
 void dsa_stop_free(dsa_stop* stop);
+
+/* NOLINTEND(readability-identifier-naming) */
 
 #ifdef __cplusplus
 }
