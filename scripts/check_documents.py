@@ -57,7 +57,7 @@ def preload_checks():
     modes = run.common.modes(run.common.PEERS)
     small = sum(run.applies(AllInstalled, mode, name) for name in programs() for mode in modes)
     return small + sum(len(module.checks(AllInstalled)) for module in
-                       (run.binary_checks, run.file_checks, run.real_programs))
+                       (run.binary_checks, run.file_checks, run.plan_file_checks, run.real_programs))
 
 
 def preload_modes():
@@ -104,6 +104,7 @@ VALUES = {
     "preload checks": preload_checks,
     "unit tests": lambda: len(unit_tests()),
     "mutations": lambda: len(mutations()),
+    "untuned workloads": lambda: words("bench/workloads/table.py", "UNTUNED"),
     "fuzzers": lambda: len(list(ROOT.glob("tests/fuzz/*_fuzz.cc"))),
     "CPython's modules": lambda: words("tests/preload/real_programs.py", "PYTHON_TESTS_LONG"),
     "numpy's modules": lambda: words("tests/preload/real_programs.py", "NUMPY_TESTS"),
