@@ -132,7 +132,8 @@ def markdown(rows):
         text += f"\n## memomalloc {name}\n\n{summary[0].upper() + summary[1:]}.\n\n"
         text += f"```\n{parts.usage}\n```\n\n{parts.description}\n\n| option | meaning |\n|---|---|\n"
         for option, meaning in parts.options:
-            text += f"| `{option}` | {meaning} |\n".replace("auto|always|never", "auto\\|always\\|never")
+            cells = (cell.replace("|", "\\|") for cell in (f"`{option}`", meaning))
+            text += f"| {' | '.join(cells)} |\n"
         if parts.footer:
             text += "\n```\n" + "\n".join(parts.footer).strip() + "\n```\n"
     return text
