@@ -18,7 +18,6 @@ from __future__ import annotations
 import array
 import ctypes
 import dataclasses
-import os
 import pathlib
 import threading
 from typing import Any, Optional, Sequence, Union
@@ -80,12 +79,10 @@ class _Result(ctypes.Structure):
 
 
 def _load() -> ctypes.CDLL:
-    """The library of the package, of $MEMOMALLOC_DSA, or of the source folder's build."""
+    """The library of the package, or of the source folder's build, or the system's."""
     here = pathlib.Path(__file__).resolve().parent
-    places = [os.environ.get("MEMOMALLOC_DSA"), here / "lib/libmemomalloc-dsa.so.1",
-              here.parents[1] / "build/libmemomalloc-dsa.so"]
-    for place in places:
-        if place and pathlib.Path(place).exists():
+    for place in (here / "lib/libmemomalloc-dsa.so.1", here.parents[1] / "build/libmemomalloc-dsa.so"):
+        if place.exists():
             return ctypes.CDLL(str(place))
     try:
         return ctypes.CDLL("libmemomalloc-dsa.so.1")

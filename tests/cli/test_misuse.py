@@ -191,7 +191,7 @@ class Misuse(unittest.TestCase):
 
     def test_a_file_that_is_no_plan_file_is_told_and_left(self):
         calls = "blocks = [bytearray(100000) for _ in range(100)]"
-        self.refused_by_the_library("it is no plan file, and is left as it is; set MEMOMALLOC_PLAN_FILE",
+        self.refused_by_the_library("and is left as it is: it is no plan file; set MEMOMALLOC_PLAN_FILE",
                                     "--plan-file", "data", "--", sys.executable, "-c",
                                     "for _ in range(200): a = bytearray(100000); b = bytearray(300000)")
         self.refused_by_the_library("set MEMOMALLOC_TRACE_FILE to another path",
