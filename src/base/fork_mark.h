@@ -17,7 +17,7 @@ class ForkMark {
   bool open();
   // False in a forked child, until renew().
   [[nodiscard]] bool here() const {
-    return __atomic_load_n(mark_.load(std::memory_order_relaxed), __ATOMIC_RELAXED) != 0;
+    return __atomic_load_n(mark_.load(std::memory_order_acquire), __ATOMIC_RELAXED) != 0;
   }
   void renew();
 

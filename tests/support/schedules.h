@@ -52,8 +52,9 @@ inline std::vector<Step> stacked(const std::vector<std::uint64_t>& sizes) {
 
 // A schedule with no regard for lifetimes: sizes as given, places anywhere below `height`, a few
 // left out. In one piece of malloc's, as the plan store expects it.
-inline const Schedule* hostile(Random& random, const std::vector<std::uint64_t>& sizes,
-                               std::uint64_t height) {
+[[gnu::noinline]] inline const Schedule* hostile(Random& random,
+                                                 const std::vector<std::uint64_t>& sizes,
+                                                 std::uint64_t height) {
   const std::size_t count = sizes.size();
   auto* piece = static_cast<char*>(std::malloc(sizeof(Schedule) + count * sizeof(Step)));
   auto* steps = reinterpret_cast<Step*>(piece + sizeof(Schedule));
