@@ -41,7 +41,7 @@ test_src := tests/main.cc $(wildcard tests/support/*.cc tests/*/*_test.cc)
 # Of the commands, what unit tests call; tests/cli runs the others as they are built.
 tested_cli_src := $(patsubst %,src/cli/%.cc,comparison elf_file loader process simulation trace_reader)
 # Sources without a thread, which ThreadSanitizer has nothing to say of; the other sanitizers run them.
-single_threaded := tests/planner/% tests/scheduler/% tests/cli/% tests/learn/% tests/property/planner% \
+single_threaded := tests/planner/% tests/serve/bounds% tests/scheduler/% tests/cli/% tests/learn/% tests/property/planner% \
                    tests/property/schedule% scheduler/% planner/solver/%
 preload_program_src := $(wildcard tests/preload/programs/*.c tests/preload/programs/*.cc)
 bench_src := $(wildcard bench/*.cc)
