@@ -28,13 +28,16 @@ LEAKS = "LSAN_OPTIONS=suppressions=tests/stress/lsan.supp:print_suppressions=0"
 
 
 # Unit tests that a sanitizer cannot run, and why; each counts as skipped.
-NOT_UNDER = {"tsan": {
-    "os: the limit on address space is seen": "the thread sanitizer takes address space of its own",
-    "fork mark: stays in a child that shares its parent's memory": "the thread sanitizer makes vfork a fork",
-    "fork: a child that no handler tells of*":
-        "the thread sanitizer does not follow a child that no handler tells of",
-    "threads: a forked child lives on by itself*":
-        "the thread sanitizer does not follow threads of a threaded process's child"}}
+LOCKED_ALLOCATOR = "fork: a child that no handler tells of*", "the sanitizer's own allocator stays locked in it"
+NO_MLOCK = "space: a program that locks its memory*", "the sanitizer makes mlock do nothing"
+NOT_UNDER = {
+    "asan": dict([LOCKED_ALLOCATOR, NO_MLOCK]),
+    "tsan": dict([LOCKED_ALLOCATOR, NO_MLOCK, (
+        "os: the limit on address space is seen", "the thread sanitizer takes address space of its own"), (
+        "fork mark: stays in a child that shares its parent's memory", "the thread sanitizer makes vfork a fork"), (
+        "threads: a forked child lives on by itself*",
+        "the thread sanitizer starts no thread in a threaded process's child")]),
+}
 
 
 def left_out(sanitizer):
