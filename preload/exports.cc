@@ -23,7 +23,7 @@ using memo::g_process;
 namespace shim = memo::shim;
 
 MEMO_EXPORT void* MEMO_NAME(malloc)(std::size_t size) noexcept {
-  if (size < g_process.threshold) [[likely]] {
+  if (size < g_process.fast_below) [[likely]] {
     return g_process.next.malloc(size);
   }
   return shim::malloc(size);

@@ -183,6 +183,7 @@ void report() {
 }
 
 void phase_changed(const RecursionGuard& guard) {
+  shim::heed_limit();
   if (g_process.options.STATS_FILE.empty()) {
     return;
   }
@@ -255,7 +256,7 @@ void after_fork_in_child() {
                                                .forked = forget_keeper});
   }
   const std::uint64_t threshold = on ? process.options.THRESHOLD : UINT64_MAX;
-  process.threshold = threshold != 0 ? threshold : 1;
+  process.threshold = process.fast_below = threshold != 0 ? threshold : 1;
   shim::open_fast_paths();
   if (on && process.options.VERBOSE >= 1) {
     Line() << MEMO_VERSION << ": watching blocks of at least " << process.threshold << " bytes";

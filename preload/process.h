@@ -13,9 +13,10 @@ namespace memo {
 
 struct Process {
   // Read by every malloc and free, so together in one cache line, which nothing writes after
-  // start-up. Sizes of at least `threshold` and pointers of at least `lowest` take the slow path;
-  // the initial zeros send every call there, where the next allocator is looked up.
-  alignas(64) std::uint64_t threshold = 0;
+  // start-up but once, where a limit is seen. Sizes below `fast_below` and pointers below `lowest`
+  // go straight to the next allocator; the initial zeros send every call the slow way, where it is
+  // looked up.
+  alignas(64) std::uint64_t fast_below = 0;
   std::uint64_t lowest = 0;
   Next next;
 
@@ -23,8 +24,9 @@ struct Process {
   Options options;
   Bootstrap bootstrap;
   std::atomic<std::uint32_t> early{
-      0};                // large calls made before the engine was asked for the first time
-  bool looking = false;  // find_next is at work on this, the only, thread
+      0};                       // large calls made before the engine was asked for the first time
+  std::uint64_t threshold = 0;  // bytes of the smallest block that is watched
+  bool looking = false;         // find_next is at work on this, the only, thread
 };
 
 // Hidden also where it is only declared: the fast paths then address its fields without a look at

@@ -54,6 +54,7 @@ void* large(std::uint64_t size, std::uint64_t alignment, Op op, bool zero) {
   if (block != nullptr && reinterpret_cast<std::uint64_t>(block) <
                               __atomic_load_n(&g_process.lowest, __ATOMIC_ACQUIRE)) [[unlikely]] {
     open_fast_paths();
+    heed_limit();
   }
   return block;
 }
@@ -67,6 +68,25 @@ void* large_aligned(std::uint64_t alignment, std::uint64_t size, Op op) {
   return large(size, alignment < kDefaultAlignment ? kDefaultAlignment : alignment, op, false);
 }
 
+// What the next allocator answers to a request for `bytes`; where the system refuses it memory, once
+// more after slabs and pool have given up what they do not use.
+template <typename Call>
+void* ask_next(std::uint64_t bytes, Call&& call) {
+  void* block = call();
+  if (block == nullptr && bytes != 0 && bytes <= kMostBytes && errno == ENOMEM &&
+      g_process.engine.relieve(bytes)) [[unlikely]] {
+    block = call();
+  }
+  return block;
+}
+
+void* malloc_next(std::size_t size) {
+  return ask_next(size, [=] { return g_process.next.malloc(size); });
+}
+void* memalign_next(std::size_t alignment, std::size_t size) {
+  return ask_next(size, [=] { return g_process.next.memalign(alignment, size); });
+}
+
 // valloc and pvalloc are built from memalign, because not every allocator has them, and another's
 // would then be found: its blocks must not come to the next allocator's free.
 void* page_aligned(std::size_t size, Op op) {
@@ -75,7 +95,7 @@ void* page_aligned(std::size_t size, Op op) {
     return g_process.bootstrap.allocate(size, page);
   }
   void* block = large_aligned(page, size, op);
-  return block != nullptr ? block : g_process.next.memalign(page, size);
+  return block != nullptr ? block : memalign_next(page, size);
 }
 
 [[gnu::cold, gnu::noinline, noreturn]] void misused(const char* function, const void* pointer) {
@@ -92,7 +112,7 @@ void free_owned(void* pointer, const char* function) {
 void* move_owned(void* pointer, std::size_t now, std::size_t size) {
   void* moved = is_large(size) ? large(size, kDefaultAlignment, Op::k_realloc, false) : nullptr;
   if (moved == nullptr) {
-    moved = g_process.next.malloc(size);
+    moved = malloc_next(size);
   }
   if (moved != nullptr) {
     std::memcpy(moved, pointer, now < size ? now : size);
@@ -147,6 +167,12 @@ void watch_from_the_first_call() {
   g_process.early.store(kEarlyCalls, std::memory_order_relaxed);
 }
 
+void heed_limit() {
+  if (os::data_limited()) {
+    __atomic_store_n(&g_process.fast_below, 0, __ATOMIC_RELAXED);
+  }
+}
+
 void open_fast_paths() {
   Process& process = g_process;
   const std::uint64_t region = process.engine.base();
@@ -159,7 +185,7 @@ void* malloc(std::size_t size) {
     return g_process.bootstrap.allocate(size);
   }
   void* block = is_large(size) ? large(size, kDefaultAlignment, Op::k_malloc, false) : nullptr;
-  return block != nullptr ? block : g_process.next.malloc(size);
+  return block != nullptr ? block : malloc_next(size);
 }
 
 void free(void* pointer) {
@@ -181,7 +207,9 @@ void* calloc(std::size_t count, std::size_t size) {
   }
   void* block =
       !overflow && is_large(bytes) ? large(bytes, kDefaultAlignment, Op::k_calloc, true) : nullptr;
-  return block != nullptr ? block : g_process.next.calloc(count, size);
+  return block != nullptr
+             ? block
+             : ask_next(overflow ? 0 : bytes, [=] { return g_process.next.calloc(count, size); });
 }
 
 void* realloc(void* pointer, std::size_t size) {
@@ -197,7 +225,7 @@ void* realloc(void* pointer, std::size_t size) {
   if (!have_next()) {
     return nullptr;
   }
-  void* block = g_process.next.realloc(pointer, size);
+  void* block = ask_next(size, [=] { return g_process.next.realloc(pointer, size); });
   if (block != nullptr && is_large(size)) {
     g_process.engine.note_foreign_growth(size);
   }
@@ -222,7 +250,11 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
                     ? large_aligned(alignment, size, Op::k_posix_memalign)
                     : nullptr;
   if (block == nullptr) {
-    return g_process.next.posix_memalign(result, alignment, size);
+    int error = g_process.next.posix_memalign(result, alignment, size);
+    if (error == ENOMEM && size <= kMostBytes && g_process.engine.relieve(size)) [[unlikely]] {
+      error = g_process.next.posix_memalign(result, alignment, size);
+    }
+    return error;
   }
   *result = block;
   return 0;
@@ -237,7 +269,9 @@ void* aligned_alloc(std::size_t alignment, std::size_t size, const void* caller)
   void* block = g_process.next.contains(caller)
                     ? nullptr
                     : large_aligned(alignment, size, Op::k_aligned_alloc);
-  return block != nullptr ? block : g_process.next.aligned_alloc(alignment, size);
+  return block != nullptr
+             ? block
+             : ask_next(size, [=] { return g_process.next.aligned_alloc(alignment, size); });
 }
 
 void* memalign(std::size_t alignment, std::size_t size) {
@@ -245,7 +279,7 @@ void* memalign(std::size_t alignment, std::size_t size) {
     return g_process.bootstrap.allocate(size, alignment);
   }
   void* block = large_aligned(alignment, size, Op::k_memalign);
-  return block != nullptr ? block : g_process.next.memalign(alignment, size);
+  return block != nullptr ? block : memalign_next(alignment, size);
 }
 
 void* valloc(std::size_t size) {

@@ -28,6 +28,11 @@ void find_next_allocator();
 // No large call is passed on before the engine opens: for traces, which leave nothing out.
 void watch_from_the_first_call();
 
+// Where the system counts what is committed, small calls go the slow way from now on: refused memory,
+// they ask again once slabs and pool have given up what they do not use. Looked at when the first
+// block is served and when a lane's phase changes; a limit that is set later is not seen before.
+void heed_limit();
+
 // Sets the fields of g_process that decide the fast paths, from the options and the engine's
 // region.
 void open_fast_paths();

@@ -159,6 +159,18 @@ bool commit(void* start, std::uint64_t bytes, bool lock) {
   return mprotect(start, bytes, PROT_READ | PROT_WRITE) == 0 && (!lock || mlock(start, bytes) == 0);
 }
 
+bool decommit(void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  constexpr int kReserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  if (mmap(start, bytes, PROT_NONE, kReserved, -1, 0) == MAP_FAILED) {
+    return false;
+  }
+  if (locked(start)) {
+    munlock(start, bytes);
+  }
+  return true;
+}
+
 Locking locking(const void* reserved) {
   KeepErrno keep;
   Locking found{.reserved = locked(const_cast<void*>(reserved))};
@@ -268,6 +280,21 @@ bool rest(std::uint64_t nanoseconds) {
   return syscall(SYS_futex, &nobody_wakes, FUTEX_WAIT_PRIVATE, nobody_wakes, &limit, nullptr, 0) ==
              0 ||
          errno == ETIMEDOUT || errno == EINTR || errno == EAGAIN;
+}
+
+bool data_limited() {
+  KeepErrno keep;
+  if (confined()) {
+    return false;
+  }
+  rlimit limit{};
+  if (getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    return true;
+  }
+  constexpr std::string_view kStrict = "2";
+  std::string_view policy;
+  LineReader file("/proc/sys/vm/overcommit_memory");
+  return file.next(policy) && policy == kStrict;
 }
 
 std::uint64_t address_space_left() {

@@ -32,6 +32,10 @@ void* reserve(std::uint64_t bytes, std::uint64_t alignment);
 // Makes [start, start + bytes) of a reservation readable and writable, zero at first; `lock`: and
 // locks it. Page multiples.
 bool commit(void* start, std::uint64_t bytes, bool lock = false);
+// The opposite: reserved again, its contents gone, and counted neither as data nor as committed.
+// False where the system refuses; what becomes of the range is not known then, and it is only good
+// for commit(). Page multiples.
+bool decommit(void* start, std::uint64_t bytes);
 // Whether the program has locked its memory (mlockall): all that it will take, and the reservation
 // to which the page at `reserved`, not committed, belongs.
 struct Locking {
@@ -88,6 +92,9 @@ class NoCancellation {
   int before_ = 0;
 };
 
+// Whether the system counts what is committed and not only what is used: under RLIMIT_DATA and
+// strict overcommit. Opens, reads and closes a file; for a confined thread the answer is false.
+bool data_limited();
 // Bytes of address space that may still be taken under RLIMIT_AS; UINT64_MAX without a limit. A
 // confined thread goes by what held at start(): 0 where there was a limit.
 std::uint64_t address_space_left();

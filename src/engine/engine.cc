@@ -218,6 +218,41 @@ void Engine::give_back() {
   trim();
 }
 
+// Of all spaces.
+std::uint64_t Engine::committed_bytes() const {
+  std::uint64_t sum = 0;
+  for (std::uint32_t i = 0; i <= lane_count(); ++i) {
+    sum += spaces_[i].committed_bytes();
+  }
+  return sum;
+}
+
+bool Engine::relieve(std::uint64_t bytes) {
+  constexpr std::uint32_t kMostPassed = 1024;
+  if (!opened() || t_state.inside != 0) {
+    return false;
+  }
+  const std::uint64_t held = committed_bytes();
+  std::uint32_t to_pass = refusals_to_pass_.load(std::memory_order_relaxed);
+  if (bytes > held ||
+      (to_pass != 0 && refusals_to_pass_.compare_exchange_strong(to_pass, to_pass - 1))) {
+    return false;
+  }
+  give_back();
+  if (shared_->trim_next != nullptr) {
+    const RecursionGuard guard;
+    shared_->trim_next();
+  }
+  const std::uint64_t now = committed_bytes();
+  const std::uint64_t given = held > now ? held - now : 0;
+  passed_on_.relieved.add_from_any();
+  const std::uint32_t passed = refusals_passed_.load(std::memory_order_relaxed);
+  const std::uint32_t next = given >= bytes ? 0 : std::min(2 * passed + 1, kMostPassed);
+  refusals_passed_.store(next, std::memory_order_relaxed);
+  refusals_to_pass_.store(next, std::memory_order_relaxed);
+  return true;
+}
+
 bool Engine::add_plan(const RecursionGuard& guard, const Schedule* schedule,
                       std::uint32_t iteration) {
   const std::uint32_t symbolic = schedule->symbolic != nullptr ? schedule->count : 0;
@@ -238,7 +273,7 @@ void Engine::tick(std::uint64_t now) {
     quiet = lanes_[i].tick(now) && quiet;
   }
   if (quiet && !pool_quiet_) {
-    shared_->pool.trim();
+    trim();
   } else if (opened()) {
     shared_->pool.settle();
   }
@@ -262,7 +297,7 @@ void Engine::search(const RecursionGuard& guard) {
 }
 
 bool Engine::trim() {
-  return opened() && shared_->pool.trim() != 0;
+  return opened() && shared_->pool.trim() + shared_->pool.retreat() != 0;
 }
 
 void Engine::thread_ended() {

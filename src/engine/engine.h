@@ -75,6 +75,11 @@ class Engine {
   void iteration();
   // Gives all slabs and unused memory back, on request.
   void give_back();
+  // The next allocator was refused memory for a block of `bytes`: gives up what slabs, pool and that allocator hold
+  // and do not use, so that a limit on data, or on what may be committed, is met as early as without
+  // this library. True if it is worth asking again. Costs milliseconds and the faults of taking the
+  // memory again, so a program that is refused time and again is helped less and less often.
+  bool relieve(std::uint64_t bytes);
   // Adds a plan of an earlier process once there is a lane; the schedule is the engine's from now
   // on. Where it does not fit the program, it is never taken up: it gets no slab, and of a symbolic
   // plan what the file leaves out is not made, before calls have matched it. False if there is no
@@ -149,6 +154,7 @@ class Engine {
   Lane* adopt();
   bool open_region();
   void configure_shared();
+  [[nodiscard]] std::uint64_t committed_bytes() const;
   Lane* take_lane(bool& busy);
   [[gnu::cold]] void notice_fork();
   void release_after_fork(std::uint32_t taken);
@@ -171,6 +177,8 @@ class Engine {
   Lock registry_;
   Counters passed_on_;
   std::atomic<bool> left_larger_{false};
+  std::atomic<std::uint32_t> refusals_to_pass_{0};  // before relieve() does anything again
+  std::atomic<std::uint32_t> refusals_passed_{0};   // the last time
 };
 
 }  // namespace memo

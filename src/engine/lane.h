@@ -112,8 +112,8 @@ class Lane {
     return true;
   }
 
-  // Gives back the slab's memory that no block uses; the plan and its place are
-  // kept, and the next call takes the memory again. Any thread; false if the lane is just at work.
+  // Gives back the slab's memory that no block uses, and what of it no block lies behind counts as
+  // the process' no more; the plan and its place are kept, and the next call takes the memory again. Any thread; false if the lane is just at work.
   bool give_back();
   // Gives memory back if the lane has been quiet for long, and tells whether it has. `now` in
   // nanoseconds. Any thread.
@@ -213,6 +213,7 @@ class Lane {
   void diverge();
   void drop_plan();
   bool open_slab(const Schedule& schedule);
+  bool make_room(std::uint64_t height);
   bool reserve_slab(std::uint64_t height, bool whole);
   void lower_slab(std::uint64_t height);
   void purge_free(std::uint64_t from, std::uint64_t to);

@@ -66,6 +66,9 @@ bool Lane::open_slab(const Schedule& schedule) {
   }
   refused_ = false;
   shared_->pool.trim(height + kShedBytes);
+  if (tallest) {
+    shared_->pool.retreat();
+  }
   // Walking the whole heap takes 1 ms in BERT, and a request that comes after a pause waits for it:
   // only for a slab that may raise the process' peak.
   if (tallest && shared_->trim_next != nullptr) {
@@ -83,12 +86,18 @@ bool Lane::open_slab(const Schedule& schedule) {
   return true;
 }
 
+// Under a limit the pool's unused memory may be all that is in a slab's way. Not time and again: what
+// is refused for good is asked for at each call.
+bool Lane::make_room(std::uint64_t height) {
+  return !refused_ && shared_->pool.trim(height + kShedBytes) != 0 && shared_->pool.retreat() != 0;
+}
+
 // Takes the slab's part of the limit and its addresses; the memory comes when it is touched.
 // `whole`: all of it will be written, and may come in huge pages.
 bool Lane::reserve_slab(std::uint64_t height, bool whole) {
   const std::uint64_t more = height - slab_height_.load(std::memory_order_relaxed);
   if (shared_->slab_bytes.fetch_add(more, std::memory_order_relaxed) + more > shared_->slab_limit ||
-      !slab_space_->commit(height)) {
+      !(slab_space_->commit(height) || (make_room(height) && slab_space_->commit(height)))) {
     shared_->slab_bytes.fetch_sub(more, std::memory_order_relaxed);
     return false;
   }
@@ -144,6 +153,7 @@ bool Lane::give_back() {
     return false;
   }
   purge_slab();
+  slab_space_->retreat();
   awake_.store(false, std::memory_order_relaxed);
   return true;
 }

@@ -263,6 +263,22 @@ std::uint64_t Arena::settle(std::uint64_t bytes) {
   return purge_all(std::min(excess(), bytes / kGranule));
 }
 
+std::uint64_t Arena::retreat() {
+  const std::uint64_t end = space_->pages.clean_tail(top_);
+  space_->pages.note_claimed(end, top_ - end);
+  top_ = end;
+  newest_ = std::min(newest_, end);
+  far_ = far_purge_ = 0;
+  std::uint64_t lowest = lowest_free_.load(std::memory_order_relaxed);
+  while (end < lowest &&
+         !lowest_free_.compare_exchange_weak(lowest, end, std::memory_order_acq_rel)) {
+  }
+  // Advice on huge pages is lost with the mapping.
+  advised_.store(std::min(advised_.load(std::memory_order_relaxed), round_up(end, kHugePage)),
+                 std::memory_order_relaxed);
+  return space_->retreat(end);
+}
+
 // Gives so many granules back, where `bytes` allow it; bytes.
 std::uint64_t Arena::shed(std::uint64_t granules, std::uint64_t bytes) {
   const std::uint64_t most = bytes / kGranule;

@@ -58,6 +58,9 @@ class Arena {
   // Gives back what trim(), age() and calls left to be given back, up to `bytes`, however long the
   // walk to it. Owner only.
   std::uint64_t settle(std::uint64_t bytes = kAll);
+  // Gives up the committed memory behind the last block, which trim() has given back; bytes. Owner
+  // only.
+  std::uint64_t retreat();
   // How much more than the peak may be kept, as the part 1 / divisor of what comes and goes (the
   // peak less the least alive in the window); 0: nothing.
   void allow_slack(std::uint64_t divisor) { slack_divisor_ = divisor; }

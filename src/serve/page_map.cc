@@ -288,6 +288,17 @@ void PageMap::note_free(std::uint64_t first, std::uint64_t count, bool clean) {
   chunks_.set(clean ? Kind::kClean : Kind::kFree, first, count);
 }
 
+std::uint64_t PageMap::clean_tail(std::uint64_t to) const {
+  while (to != 0 && state(to - 1) == 0) {
+    constexpr std::uint64_t kWord = sizeof(Word);
+    const bool whole =
+        kWordAtATime && to % kWord == 0 &&
+        __atomic_load_n(reinterpret_cast<const Word*>(state_ + to) - 1, __ATOMIC_ACQUIRE) == 0;
+    to -= whole ? kWord : 1;
+  }
+  return to;
+}
+
 void PageMap::note_claimed(std::uint64_t first, std::uint64_t count) {
   if (!chunks_.kept()) {
     return;

@@ -90,6 +90,9 @@ class PageMap {
     return next_dirty(walk, most);
   }
 
+  // The first granule from which on all of [.., to) is free and clean.
+  [[nodiscard]] std::uint64_t clean_tail(std::uint64_t to) const;
+
   // Marks free granules of [first, first + count) as clean: their memory was given back and reads
   // as zero.
   void mark_clean(std::uint64_t first, std::uint64_t count);

@@ -62,6 +62,8 @@ class Pool {
     }
     return sum;
   }
+  // Gives up the committed memory behind the last block, which trim() has given back; bytes.
+  std::uint64_t retreat() { return enter() ? leave(arena_.retreat()) : 0; }
   void allow_slack(std::uint64_t divisor) { arena_.allow_slack(divisor); }
   [[nodiscard]] std::uint64_t live_bytes() const { return arena_.live_bytes(); }
   [[nodiscard]] std::uint64_t peak_bytes() const { return arena_.peak_bytes(); }

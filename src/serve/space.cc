@@ -92,18 +92,19 @@ bool Space::commit(std::uint64_t bytes) {
   }
   const std::uint64_t page = std::max(kGranule, os::page_size());
   const os::Locking locking = os::locking(records_);
-  // What a program has locked has memory at once, so it is no more than what is asked for.
-  const std::uint64_t target =
-      !locking.future && !locking.reserved
-          ? round_up(bytes + kGranule + std::max(bytes / kStepShare, kLeastStep), os::kHugePage)
-          : round_up(bytes + kGranule, page);
+  const std::uint64_t least = round_up(bytes + kGranule, page);
+  const std::uint64_t ample =
+      round_up(bytes + kGranule + std::max(bytes / kStepShare, kLeastStep), os::kHugePage);
   for (std::uint64_t i = 0; locking.reserved && i < neighbours_; ++i) {
     first_neighbour_[i].unlock();
   }
   if (locking.reserved) {
     unlock();
   }
-  return commit_until(std::min(target, bytes_), locking.future);
+  // What a program has locked has memory at once, so it is no more than what is asked for.
+  const bool sparing = locking.future || locking.reserved;
+  return (!sparing && commit_until(std::min(ample, bytes_), false)) ||
+         commit_until(std::min(least, bytes_), locking.future);
 }
 
 // What was reserved is no part of the memory that the program has locked.
@@ -128,6 +129,17 @@ bool Space::commit_until(std::uint64_t target, bool lock) {
   }
   committed_.store(target, std::memory_order_release);
   return true;
+}
+
+std::uint64_t Space::retreat(std::uint64_t first) {
+  const std::uint64_t committed = committed_bytes();
+  const std::uint64_t kept = first == 0 ? 0 : (first + 1) * kGranule;
+  const std::uint64_t target = round_up(kept, std::max(kGranule, os::page_size()));
+  if (target >= committed) {
+    return 0;
+  }
+  committed_.store(target, std::memory_order_release);
+  return os::decommit(base_ + target, committed - target) ? committed - target : 0;
 }
 
 std::uint64_t Space::give_back(std::uint64_t first, std::uint64_t count) {

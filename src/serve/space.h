@@ -37,6 +37,15 @@ class Space {
   // (XNNPACK). Owner only.
   bool commit(std::uint64_t bytes);
 
+  // Takes back what commit() made usable from granule `first` on, where all must be free and clean;
+  // the granule behind stays readable. Bytes that do not count any more. Owner only.
+  std::uint64_t retreat(std::uint64_t first);
+  // The same from where all is free and clean.
+  std::uint64_t retreat() { return retreat(pages.clean_tail(committed_bytes() / kGranule)); }
+  [[nodiscard]] std::uint64_t committed_bytes() const {
+    return committed_.load(std::memory_order_relaxed);
+  }
+
   // Gives the memory of free granules back to the system and marks them as clean; where the system
   // refuses some (pages that the program has locked), those stay. How many were given back. Not
   // while another thread may claim them.

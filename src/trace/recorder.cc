@@ -1,8 +1,5 @@
 #include "src/trace/recorder.h"
 
-#include "src/base/bits.h"
-#include "src/base/os.h"
-
 namespace memo {
 namespace {
 
@@ -13,47 +10,55 @@ std::atomic<std::uint64_t> clock_of_all_lanes{1};
 }  // namespace
 
 bool Recorder::prepare(std::uint32_t capacity, bool stamped) {
-  const std::uint64_t each =
-      sizeof(Allocation) + 2 * sizeof(std::uint64_t) + (stamped ? sizeof(Stamps) : 0);
-  const std::uint64_t marks = stamped ? kMostMarks * sizeof(Mark) : 0;
-  auto* memory = static_cast<char*>(os::map(round_up(each * capacity + marks, os::page_size())));
-  if (memory == nullptr) {
-    return false;
+  stamped_ = stamped;
+  if (log_.reserve(capacity) && addresses_.reserve(capacity) && live_.reserve(capacity) &&
+      (!stamped || (stamps_.reserve(capacity) && marks_.reserve(kMostMarks))) && grow(1)) {
+    capacity_ = room_ = capacity;
+    return true;
   }
-  log_ = reinterpret_cast<Allocation*>(memory);
-  addresses_ = reinterpret_cast<std::uint64_t*>(log_ + capacity);
-  live_ = addresses_ + capacity;
-  stamps_ = stamped ? reinterpret_cast<Stamps*>(live_ + capacity) : nullptr;
-  marks_ = stamped ? reinterpret_cast<Mark*>(stamps_ + capacity) : nullptr;
-  capacity_ = capacity;
-  return true;
+  log_.release();
+  addresses_.release();
+  live_.release();
+  stamps_.release();
+  marks_.release();
+  return false;
+}
+
+bool Recorder::grow(std::uint32_t count) {
+  return log_.grow(count) && addresses_.grow(count) && live_.grow(count) &&
+         (!stamped_ || stamps_.grow(count));
 }
 
 std::uint32_t Recorder::note(const Allocation& allocation, std::uint64_t live) {
   const std::uint32_t index = count();
-  if (index >= capacity_) {
+  if (index >= room_) {
     return kNotRecorded;
   }
-  log_[index] = allocation;
-  addresses_[index] = 0;
-  live_[index] = live;
-  if (stamps_ != nullptr) {
-    stamps_[index] = {clock_of_all_lanes.fetch_add(1, std::memory_order_relaxed), 0, 0};
+  if (!grow(index + 1)) {
+    room_ = index;
+    return kNotRecorded;
+  }
+  log_.data()[index] = allocation;
+  addresses_.data()[index] = 0;
+  live_.data()[index] = live;
+  if (stamped_) {
+    stamps_.data()[index] = {clock_of_all_lanes.fetch_add(1, std::memory_order_relaxed), 0, 0};
   }
   count_.store(index + 1, std::memory_order_release);
   return index;
 }
 
 void Recorder::mark() {
-  if (marks_ != nullptr && mark_count_ < kMostMarks) {
-    marks_[mark_count_] = {clock_of_all_lanes.fetch_add(1, std::memory_order_relaxed), mark_count_};
+  if (stamped_ && marks_.grow(mark_count_ + 1)) {
+    marks_.data()[mark_count_] = {clock_of_all_lanes.fetch_add(1, std::memory_order_relaxed),
+                                  mark_count_};
     ++mark_count_;
   }
 }
 
 void Recorder::bind(std::uint32_t index, std::uint64_t address, LiveTable& table,
                     std::uint64_t slot) {
-  std::atomic_ref(addresses_[index]).store(address, std::memory_order_relaxed);
+  std::atomic_ref(addresses_.data()[index]).store(address, std::memory_order_relaxed);
   table.insert(slot, TaggedPointer(address, static_cast<std::uint16_t>(index % kIds)));
 }
 
@@ -68,11 +73,11 @@ void Recorder::free(std::uint64_t address, LiveTable& table, std::uint64_t slot,
   const std::uint32_t now = count();
   for (std::uint64_t index = now - 1 - ((now - 1 - pointer.id()) % kIds); index < now;
        index -= kIds) {
-    if (std::atomic_ref(addresses_[index]).load(std::memory_order_relaxed) == address) {
-      std::atomic_ref(log_[index].death).store(now, std::memory_order_relaxed);
-      if (stamps_ != nullptr) {
-        stamps_[index].died = clock_of_all_lanes.fetch_add(1, std::memory_order_relaxed);
-        stamps_[index].freeing_lane = freeing_lane;
+    if (std::atomic_ref(addresses_.data()[index]).load(std::memory_order_relaxed) == address) {
+      std::atomic_ref(log_.data()[index].death).store(now, std::memory_order_relaxed);
+      if (stamped_) {
+        stamps_.data()[index].died = clock_of_all_lanes.fetch_add(1, std::memory_order_relaxed);
+        stamps_.data()[index].freeing_lane = freeing_lane;
       }
       return;
     }

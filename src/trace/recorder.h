@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include "src/base/growing_array.h"
 #include "src/trace/event.h"
 #include "src/trace/live_table.h"
 
@@ -31,11 +32,11 @@ struct Mark {
 
 class Recorder {
  public:
-  // Maps memory for `capacity` allocations, with stamps if `stamped`; false where the system
-  // refuses.
+  // Reserves addresses for `capacity` allocations, with stamps if `stamped`, and takes memory for the
+  // first of them; false where the system refuses. More is taken as the log grows; where that is
+  // refused, the log is full until it begins anew.
   bool prepare(std::uint32_t capacity, bool stamped);
-  [[nodiscard]] bool ready() const { return log_ != nullptr; }
-  [[nodiscard]] bool full() const { return count() >= capacity_; }
+  [[nodiscard]] bool full() const { return count() >= room_; }
 
   // Appends an allocation of the owner, before which `live` bytes were alive in its arena; its
   // index, or kNotRecorded when full.
@@ -50,23 +51,30 @@ class Recorder {
   void mark();
 
   // Forgets everything; blocks of before are unknown from now on.
-  void restart() { count_.store(0, std::memory_order_release); }
+  void restart() {
+    count_.store(0, std::memory_order_release);
+    room_ = capacity_;
+  }
 
   [[nodiscard]] std::uint32_t count() const { return count_.load(std::memory_order_acquire); }
-  [[nodiscard]] std::span<const Allocation> log() const { return {log_, count()}; }
-  [[nodiscard]] std::span<const std::uint64_t> live() const { return {live_, count()}; }
-  [[nodiscard]] const Stamps* stamps() const { return stamps_; }
-  [[nodiscard]] std::span<const Mark> marks() const { return {marks_, mark_count_}; }
+  [[nodiscard]] std::span<const Allocation> log() const { return {log_.data(), count()}; }
+  [[nodiscard]] std::span<const std::uint64_t> live() const { return {live_.data(), count()}; }
+  [[nodiscard]] const Stamps* stamps() const { return stamps_.data(); }
+  [[nodiscard]] std::span<const Mark> marks() const { return {marks_.data(), mark_count_}; }
 
  private:
-  Allocation* log_ = nullptr;
-  std::uint64_t* addresses_ = nullptr;  // of each allocation's block, to tell equal ids apart
-  std::uint64_t* live_ = nullptr;       // bytes alive before each allocation
-  Stamps* stamps_ = nullptr;
+  bool grow(std::uint32_t count);
+
   static constexpr std::uint32_t kMostMarks = 4096;
-  Mark* marks_ = nullptr;
+  GrowingArray<Allocation> log_;
+  GrowingArray<std::uint64_t> addresses_;  // of each allocation's block, to tell equal ids apart
+  GrowingArray<std::uint64_t> live_;       // bytes alive before each allocation
+  GrowingArray<Stamps> stamps_;
+  GrowingArray<Mark> marks_;
+  bool stamped_ = false;
   std::uint32_t mark_count_ = 0;
   std::uint32_t capacity_ = 0;
+  std::uint32_t room_ = 0;  // as much, unless memory for it was refused
   std::atomic<std::uint32_t> count_{0};
 };
 

@@ -179,6 +179,25 @@ struct Stamped {
   }
 };
 
+TEST_CASE_METHOD(ArenaFixture, "arena: what is free behind the last block counts no more",
+                 "[serve]") {
+  char* const low = take(kMiB);
+  char* const high = take(32 * kMiB);
+  arena.free(high);
+  CHECK(arena.retreat() < 32 * kMiB);  // there are old bytes behind
+  arena.trim();
+  CHECK(arena.retreat() >= 31 * kMiB);
+  CHECK(arena.retreat() == 0);
+  CHECK(space.committed_bytes() == kMiB + kGranule);
+  CHECK(space.plausible(low));
+  CHECK_FALSE(space.plausible(high + kMiB));
+  CHECK(arena.valid());
+  volatile const char* past = low + kMiB;
+  CHECK(past[127] == 0);
+  CHECK(take(32 * kMiB) == high);
+  CHECK(arena.valid());
+}
+
 TEST_CASE("arena: never holds more than its peak, whatever happens", "[serve][property]") {
   for (const std::uint64_t seed : testing::seeds(4)) {
     INFO("seed " << seed);
@@ -225,6 +244,10 @@ TEST_CASE("arena: never holds more than its peak, whatever happens", "[serve][pr
         arena.trim();
         peak = 0;
         REQUIRE(arena.dirty_bytes() == 0);
+        if (below(random, 2) == 0) {
+          arena.retreat();
+          REQUIRE(fixture.space.committed_bytes() <= fixture.end_of_blocks() + 2 * kGranule);
+        }
       }
       REQUIRE(arena.valid());
       peak = std::max(peak, arena.live_bytes());

@@ -23,6 +23,10 @@ struct ArenaFixture {
     std::memset(block.start, 1, bytes);
     return static_cast<char*>(block.start);
   }
+  // Bytes from the space's start to the end of its last block.
+  [[nodiscard]] std::uint64_t end_of_blocks() const {
+    return space.pages.clean_tail(space.committed_bytes() / kGranule) * kGranule;
+  }
   [[nodiscard]] std::uint64_t resident() const { return resident_bytes(space.base(), 128 << 20); }
 };
 

@@ -1,0 +1,61 @@
+// An array in reserved addresses, whose memory is committed as it grows: under strict overcommit and
+// RLIMIT_DATA it counts as much as it holds. Hot. One thread grows it; who reads an element knows by
+// other means that it is there.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "src/base/bits.h"
+#include "src/base/os.h"
+
+namespace memo {
+
+template <typename Element>
+class GrowingArray {
+ public:
+  // Reserves addresses for `capacity` elements, once; false where the system refuses.
+  bool reserve(std::uint64_t capacity) {
+    elements_ = static_cast<Element*>(os::reserve(bytes(capacity), os::page_size()));
+    capacity_ = elements_ == nullptr ? 0 : capacity;
+    return elements_ != nullptr;
+  }
+  void release() {
+    if (elements_ != nullptr) {
+      os::unmap(elements_, bytes(capacity_));
+    }
+    *this = GrowingArray();
+  }
+
+  // Makes the first `count` elements usable, zero at first, and others with them, so that growing one
+  // by one costs little. False beyond the capacity, or where the system refuses.
+  bool grow(std::uint64_t count) {
+    if (count <= room_) {
+      return true;
+    }
+    if (count > capacity_) {
+      return false;
+    }
+    const std::uint64_t from = bytes(room_);
+    const std::uint64_t to = bytes(std::min(std::max(count, 2 * room_), capacity_));
+    if (!os::commit(reinterpret_cast<char*>(elements_) + from, to - from)) {
+      return false;
+    }
+    room_ = std::min(to / sizeof(Element), capacity_);
+    return true;
+  }
+
+  [[nodiscard]] Element* data() const { return elements_; }
+
+ private:
+  // Whole pages.
+  static std::uint64_t bytes(std::uint64_t count) {
+    return round_up(count * sizeof(Element), os::page_size());
+  }
+
+  Element* elements_ = nullptr;
+  std::uint64_t capacity_ = 0;
+  std::uint64_t room_ = 0;  // elements that are usable
+};
+
+}  // namespace memo
