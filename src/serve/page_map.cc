@@ -140,24 +140,6 @@ std::uint64_t PageMap::length(std::uint64_t first) const {
   return (state(first) & kStart) != 0 ? length_[first] : 0;
 }
 
-PageMap::Run PageMap::block_at(std::uint64_t granule) const {
-  constexpr std::uint64_t kMostBack = 1ULL << 20;
-  const std::uint64_t least = granule < kMostBack ? 0 : granule - kMostBack;
-  for (std::uint64_t at = granule; (state(at) & kUsed) != 0; --at) {
-    if ((state(at) & kStart) != 0) {
-      return length_[at] > granule - at ? Run{at, length_[at]} : Run{};
-    }
-    if (at == least) {
-      break;
-    }
-  }
-  return {};
-}
-
-std::uint64_t PageMap::freed_length(std::uint64_t granule) const {
-  return (state(granule) & kUsed) == 0 ? length_[granule] : 0;
-}
-
 // The end of the stretch of such granules that begins at `at`: eight granules a step, and 64 known
 // chunks a step. The first granule is of that kind.
 std::uint64_t PageMap::end_of(Kind kind, std::uint64_t at, Walk& walk) const {

@@ -1,0 +1,24 @@
+// Which block a pointer lies in, or lay in: for messages about misuse. Hot.
+#include "src/serve/page_map.h"
+
+namespace memo {
+
+PageMap::Run PageMap::block_at(std::uint64_t granule) const {
+  constexpr std::uint64_t kMostBack = 1ULL << 20;
+  const std::uint64_t least = granule < kMostBack ? 0 : granule - kMostBack;
+  for (std::uint64_t at = granule; (state(at) & kUsed) != 0; --at) {
+    if ((state(at) & kStart) != 0) {
+      return length_[at] > granule - at ? Run{at, length_[at]} : Run{};
+    }
+    if (at == least) {
+      break;
+    }
+  }
+  return {};
+}
+
+std::uint64_t PageMap::freed_length(std::uint64_t granule) const {
+  return (state(granule) & kUsed) == 0 ? length_[granule] : 0;
+}
+
+}  // namespace memo
