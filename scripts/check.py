@@ -87,7 +87,7 @@ def steps():
         ("scripts", [build, [python, "tests/run_python.py", "tests/scripts"]], 1020),
         ("unit", [units, (*unit_tests("build"),)], 900),
         ("preload", [build, programs, [python, "tests/preload/run.py", "--build", "build"]], 1500),
-        ("refusal", [build, programs, [python, "tests/refusal/run.py", "--build", "build", "--seconds", "40", "--seed", "1"]], 600),
+        ("refusal", [build, programs, [python, "tests/refusal/run.py", "--build", "build", "--seconds", "40"]], 600),
         ("cli", [build, [python, "tests/run_python.py", "tests/cli"]], 1500),
         ("torch", [build, [python, "scripts/smoke_torch.py"]], 1500),
         ("stress", [["tests/stress/stress.sh", "none", "10", "4"]], 300),

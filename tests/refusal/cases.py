@@ -24,17 +24,7 @@ VARIANTS = {  # MEMOMALLOC_ variables of each
 CIRCUMSTANCES = (("no bytes in files", resource.RLIMIT_FSIZE, 0), ("few descriptors", resource.RLIMIT_NOFILE, 4),
                  ("768 MiB of addresses", resource.RLIMIT_AS, 768 << 20),
                  ("192 MiB of data", resource.RLIMIT_DATA, 192 << 20),
-                 ("512 MiB of data", resource.RLIMIT_DATA, 512 << 20),
                  ("no locked memory", resource.RLIMIT_MEMLOCK, 0), ("stderr is not read", None, 0))
-
-# A trace's log takes 64 MiB of addresses for each lane: with one the program needs more than without the library.
-TRACED = {name for name, settings in VARIANTS.items() if any(setting == "TRACE_FILE" for setting, _ in settings)}
-
-
-def bears(case, row):
-    """False of a circumstance that leaves a variant less than it is documented to take."""
-    return row[0] != "192 MiB of data" or case.variant not in TRACED
-
 
 # A variant under a limit: what is only called then can be refused there.
 LIMITED = {"768 MiB": CIRCUMSTANCES[2]}

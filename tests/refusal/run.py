@@ -21,7 +21,7 @@ import threading
 import time
 
 import places as code
-from cases import CIRCUMSTANCES, LOOPS, SHORT, WHOLE, Case, Job, Rule, bears, occasions
+from cases import CIRCUMSTANCES, LOOPS, SHORT, WHOLE, Case, Job, Rule, occasions
 from trial import Runner, end_all
 
 # Without these the statistics that are found may be old.
@@ -177,7 +177,7 @@ class Harness:
         self.random.shuffle(errnos)
         self.random.shuffle(moments)
         around = [Job(case, (), None, row) for case in self.cases if case.words == LOOPS and not case.around
-                  for row in CIRCUMSTANCES if bears(case, row)]
+                  for row in CIRCUMSTANCES]
         self.random.shuffle(around)
         others = collections.deque(
             [job for job in jobs if self.only in str(job.around or f"{job.rules[0].function} everywhere")]
