@@ -22,6 +22,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 UNIT, PRELOAD, SCRIPT = "unit", "preload", "script"
 
 MUTATIONS = (
+    ("a broken invariant is passed over", "src/base/check.h",
+     "((condition) ? static_cast<void>(0)", "((condition) || true ? static_cast<void>(0)",
+     UNIT, "check: a broken invariant aborts with its place and text"),
     ("a place is granted although its pages are in use", "src/serve/page_map.cc",
      "const bool granted = (any & (kEveryByte * kUsed)) == 0;", "const bool granted = any != 1;",
      UNIT, "server: no schedule makes two live blocks share a page"),
