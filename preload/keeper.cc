@@ -7,6 +7,7 @@
 
 #include "preload/process.h"
 #include "src/base/os.h"
+#include "src/base/tuning.h"
 
 namespace memo {
 namespace {
@@ -16,17 +17,14 @@ constinit std::atomic<bool> searching{false};
 // A start that the system refused is tried again after 1, 2, 4, ... further occasions.
 constinit std::atomic<std::uint32_t> occasions_to_wait{0};
 constinit std::atomic<std::uint32_t> longest_wait{1};
-constexpr std::uint32_t kLongestWait = 1U << 16;
 constexpr std::uint64_t kSecond = 1'000'000'000;
-// The planners' need, as src/engine has it for a program's own threads.
-constexpr std::size_t kStack = std::size_t{1024} * 1024;
 
 // Starts a thread that nobody waits for, with the caller's signals; false if the system refuses it.
 bool start(void* (*body)(void*)) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, kStack);
+  pthread_attr_setstacksize(&attributes, 2 * tuning::kPlanStack);
   pthread_t thread;
   const bool started = pthread_create(&thread, &attributes, body, nullptr) == 0;
   pthread_attr_destroy(&attributes);
@@ -46,7 +44,7 @@ void* search(void*) {
 void lose_keeper() {
   const std::uint32_t longest = longest_wait.load(std::memory_order_relaxed);
   occasions_to_wait.store(longest, std::memory_order_relaxed);
-  longest_wait.store(std::min(2 * longest, kLongestWait), std::memory_order_relaxed);
+  longest_wait.store(std::min(2 * longest, tuning::kMaxOccasions), std::memory_order_relaxed);
   running = false;
 }
 

@@ -15,6 +15,7 @@
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
+#include "src/base/tuning.h"
 #include "src/io/export.h"
 
 namespace memo {
@@ -64,16 +65,10 @@ void take(Snapshot& now) {
   now.phase = g_process.options.DISABLE != 0 ? "disabled" : name_of(best);
 }
 
-// glibc gives back the end of its heap from 128 KiB on, until a block is freed that it had mapped
-// by itself; from then on it keeps twice that block's size (mallopt(3), M_MMAP_THRESHOLD). Such
-// blocks are ours, so one is shown to it. Source: training an embedding model grew and trimmed a
-// heap of 430 KiB every other iteration, 107 page faults each; with a shown block it has none.
-constexpr std::size_t kShownBytes = 4UL << 20;
-
 void show_large_block() {
   const int saved = errno;
   if (g_process.next.malloc_trim != nullptr) {
-    g_process.next.free(g_process.next.malloc(kShownBytes));
+    g_process.next.free(g_process.next.malloc(tuning::kShownBytes));
   }
   errno = saved;
 }
@@ -115,7 +110,7 @@ void write_trace_file(const RecursionGuard& guard) {
   if (file.empty() || !engine.opened()) {
     return;
   }
-  const Recorder* recorders[Engine::kMostLanes];
+  const Recorder* recorders[tuning::kMaxLanes];
   for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
     recorders[i] = &engine.lane(i).recorder();
   }

@@ -7,6 +7,7 @@
 #include "preload/process.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
+#include "src/base/tuning.h"
 #include "src/io/export.h"
 #include "src/io/plan_file.h"
 
@@ -32,7 +33,7 @@ void load_plan_file(const RecursionGuard& guard) {
   if (options.PLAN_FILE.empty() || !expand_path(options.PLAN_FILE.view(), path, sizeof path)) {
     return;
   }
-  SavedPlan plans[PlanStore::kMost];
+  SavedPlan plans[tuning::kMaxPlans];
   std::string_view problem;
   const std::uint32_t count = load_plans(guard, path, g_process.engine.shared().slab_limit, plans,
                                          &problem, options.PLAN_TRUST);
@@ -55,7 +56,7 @@ void save_plan_file(const RecursionGuard& guard) {
   if (file.empty()) {
     return;
   }
-  SavedPlan plans[PlanStore::kMost];
+  SavedPlan plans[tuning::kMaxPlans];
   std::uint32_t count = 0;
   g_process.engine.for_each_plan([&](const Schedule* schedule, std::uint32_t iteration) {
     plans[count++] = {schedule, iteration};

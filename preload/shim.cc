@@ -7,6 +7,7 @@
 #include "preload/process.h"
 #include "src/base/bits.h"
 #include "src/base/os.h"
+#include "src/base/tuning.h"
 #include "src/engine/misuse.h"
 
 namespace memo::shim {
@@ -14,11 +15,6 @@ namespace {
 
 constexpr std::uint64_t kDefaultAlignment = 16;  // of malloc on all 64-bit ABIs
 constexpr std::uint64_t kMostBytes = PTRDIFF_MAX;
-// Large calls that are passed on before the engine opens: most processes of a build or a shell
-// script make fewer, and each C++ program makes one (libstdc++'s pool for exceptions, 72,704
-// bytes). They must not pay for a region: 250,000 instructions, and terabytes of address space that
-// a later RLIMIT_AS would count.
-constexpr std::uint32_t kEarlyCalls = 16;
 
 // True once the next allocator is known. False inside the look-up itself, when bootstrap has to
 // serve.
@@ -43,7 +39,7 @@ bool is_large(std::uint64_t size) {
 void* large(std::uint64_t size, std::uint64_t alignment, Op op, bool zero) {
   Process& process = g_process;
   if (!process.engine.opened() &&
-      process.early.fetch_add(1, std::memory_order_relaxed) < kEarlyCalls) [[unlikely]] {
+      process.early.fetch_add(1, std::memory_order_relaxed) < tuning::kEarlyCalls) [[unlikely]] {
     return process.engine.pass_on(size, &Counters::fallback_early);
   }
   const int saved = errno;
@@ -164,7 +160,7 @@ void find_next_allocator() {
 }
 
 void watch_from_the_first_call() {
-  g_process.early.store(kEarlyCalls, std::memory_order_relaxed);
+  g_process.early.store(tuning::kEarlyCalls, std::memory_order_relaxed);
 }
 
 void heed_limit() {

@@ -45,6 +45,21 @@ def human_size(text):
     return f"{value}{suffix}"
 
 
+def integer(text):
+    """The value of a C++ integer: 64ULL << 20, 1'000'000, 8."""
+    base, _, shift = re.sub(r"(?<=\d)(?:ULL|UL|U)\b|'", "", text).partition("<<")
+    return int(base) << int(shift or 0)
+
+
+def threshold(row):
+    value, unit = integer(row[2]), row[3]
+    if unit == "bytes":
+        return human_size(str(value))
+    if unit == "ns":
+        return f"{value // 10**9} s" if value % 10**9 == 0 else f"{value // 10**6} ms"
+    return f"1/{value}" if unit.startswith("one ") else f"{value} {unit}"
+
+
 TABLES = {
     "options": Table("src/base/options.def", ("OPTION",), ("variable", "default", "meaning"),
                      (option_name, option_default, lambda row: row[4])),
@@ -52,6 +67,8 @@ TABLES = {
                       (lambda row: f"`{row[0]}`", lambda row: row[1], lambda row: row[2])),
     "hooks": Table("preload/hooks.def", ("HOOK",), ("function", "kind"),
                    (lambda row: f"`{row[0]}`", lambda row: row[1])),
+    "tuning": Table("src/base/tuning.def", ("TUNING", "FIXED"), ("name", "value", "why", "noticed by"),
+                    (lambda row: f"`{row[1]}`", threshold, lambda row: row[4], lambda row: row[5])),
     "planners": Table("planner/planners.def", ("ROW",), ("name", "exact", "source"),
                       (lambda row: f"`{row[0]}`",
                        lambda row: "yes" if row[2] in ("true", "yes", "exact", "1") else "no",

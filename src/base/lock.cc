@@ -10,14 +10,10 @@
 #include <ctime>
 
 #include "src/base/os.h"
+#include "src/base/tuning.h"
 
 namespace memo {
 namespace {
-
-// Looks at a lock that is held for a few instructions, before its owner is slept for: 5 us.
-constexpr int kLooks = 100;
-// A sleeper looks by itself as often, ns: an owner that lets go quietly wakes nobody.
-constexpr std::uint64_t kLongestSleep = 1'000'000;
 
 void relax() {
 #if defined(__x86_64__)
@@ -43,7 +39,7 @@ int futex(std::atomic<std::uint64_t>& word, int operation, std::uint32_t value,
 }  // namespace
 
 bool Lock::lock_within(Patience patience) {
-  for (int i = 0; i < kLooks; ++i) {
+  for (int i = 0; i < tuning::kLockLooks; ++i) {
     if (owner() == 0 && try_lock()) {
       return true;
     }
@@ -54,7 +50,7 @@ bool Lock::lock_within(Patience patience) {
   }
   const bool briefly = patience == Patience::kCall;
   const std::uint64_t given_up = briefly ? kStale | kStaleLong : kStaleLong;
-  const std::uint64_t limit = briefly ? 40'000'000 : 1'000'000'000;
+  const std::uint64_t limit = briefly ? tuning::kCallPatience : tuning::kForkPatience;
   const std::uint64_t start = os::nanoseconds();
   while (!try_lock()) {
     std::uint64_t word = word_.load(std::memory_order_relaxed);
@@ -69,7 +65,7 @@ bool Lock::lock_within(Patience patience) {
     if (flag != kWaited) {
       return false;
     }
-    sleep(word | flag, std::min(limit - waited, kLongestSleep));
+    sleep(word | flag, std::min(limit - waited, tuning::kLockSleep));
   }
   return true;
 }
@@ -79,7 +75,7 @@ void Lock::sleep(std::uint64_t word, std::uint64_t nanoseconds) {
   const timespec limit{0, static_cast<long>(nanoseconds)};
   const int reason = futex(word_, FUTEX_WAIT_PRIVATE, static_cast<std::uint32_t>(word), &limit);
   const bool told = reason == 0 || reason == ETIMEDOUT || reason == EINTR || reason == EAGAIN;
-  for (int i = 0; !told && i < 10 * kLooks; ++i) {
+  for (int i = 0; !told && i < 10 * tuning::kLockLooks; ++i) {
     relax();
   }
 }

@@ -8,23 +8,10 @@
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
+#include "src/base/tuning.h"
 #include "src/learn/learn.h"
 
 namespace memo {
-namespace {
-
-// All lanes together reserve at most this much address space: an eighth of what x86-64 and most
-// AArch64 kernels give a process.
-constexpr std::uint64_t kMostReserved = 16ULL << 40;
-// Under RLIMIT_AS at most this share of what is left is reserved; the program needs the rest.
-constexpr std::uint64_t kShareUnderLimit = 4;
-constexpr std::uint64_t kLeastSpace = 64ULL << 20;
-// Longest search for a lower plan, seconds. Source: planner/README.md, hard instances of thousands
-// of buffers gain nothing worth having after it.
-constexpr double kSearchSeconds = 5;
-
-}  // namespace
-
 void Engine::configure(const Options& options, const Host& host) {
   options_ = &options;
   host_ = host;
@@ -34,21 +21,21 @@ void Engine::configure(const Options& options, const Host& host) {
 // memory where address space allows.
 bool Engine::open_region() {
   const std::uint64_t left = os::address_space_left();
-  std::uint64_t lanes = kMostLanes;
+  std::uint64_t lanes = tuning::kMaxLanes;
   std::uint64_t space = std::bit_ceil(os::physical_memory());
-  std::uint64_t most = kMostReserved;
+  std::uint64_t most = tuning::kMaxReserved;
   if (left != UINT64_MAX) {
     lanes = 2;
-    most = left / kShareUnderLimit;
+    most = left / tuning::kShareUnderLimit;
   }
   space = std::min(space, std::bit_floor(std::max<std::uint64_t>(most / (lanes + 1), 1)));
   const std::uint64_t own = round_up(
       sizeof(Shared) + lanes * sizeof(Lane) + (lanes + 1) * sizeof(Space) + 64, os::page_size());
   auto* memory = static_cast<char*>(os::map(own));
-  for (; memory != nullptr && space >= kLeastSpace; space /= 2) {
+  for (; memory != nullptr && space >= tuning::kMinSpace; space /= 2) {
     const std::uint64_t bytes = (lanes + 1) * space;
     const std::uint64_t record = round_up(Space::record_bytes(space), os::page_size());
-    auto* base = static_cast<char*>(os::reserve(bytes, kMostAlignment));
+    auto* base = static_cast<char*>(os::reserve(bytes, tuning::kMaxAlignment));
     auto* records = base == nullptr
                         ? nullptr
                         : static_cast<char*>(os::reserve((lanes + 1) * record, os::page_size()));
@@ -102,8 +89,7 @@ void Engine::configure_shared() {
 
 // What exceeds the machine's memory is refused by the next allocator too, and no allocation.
 void* Engine::pass_on(std::uint64_t bytes, Counter Counters::* reason) {
-  constexpr std::uint64_t kAnyMachine = 1ULL << 30;
-  if (bytes <= kAnyMachine || bytes <= os::physical_memory()) {
+  if (bytes <= tuning::kAnyMachine || bytes <= os::physical_memory()) {
     passed_on_.pass_on(bytes, reason);
   }
   return nullptr;
@@ -114,7 +100,7 @@ void* Engine::allocate(const Request& request) {
   if (thread.inside != 0) {
     return nullptr;
   }
-  if (request.alignment > kMostAlignment || thread.lane == nullptr || !mark_.here() ||
+  if (request.alignment > tuning::kMaxAlignment || thread.lane == nullptr || !mark_.here() ||
       request.size >> space_shift_ != 0) [[unlikely]] {
     return allocate_with_care(request);
   }
@@ -126,7 +112,7 @@ void* Engine::allocate_with_care(const Request& request) {
   if (!mark_.here()) {
     notice_fork();
   }
-  if (request.alignment > kMostAlignment) {
+  if (request.alignment > tuning::kMaxAlignment) {
     return pass_on(request.size, &Counters::fallback_alignment);
   }
   Lane* lane = t_state.lane != nullptr ? t_state.lane : find_lane();
@@ -141,21 +127,21 @@ void* Engine::allocate_with_care(const Request& request) {
 }
 
 // The number of the space that holds the pointer: 0 the pool's, n + 1 the slab's of lane n.
-// kMostLanes + 1 if no block can start there.
+// kMaxLanes + 1 if no block can start there.
 std::uint32_t Engine::space_of(const void* pointer) const {
   const std::uint64_t offset =
       reinterpret_cast<std::uint64_t>(pointer) - base_.load(std::memory_order_relaxed);
   const auto space = static_cast<std::uint32_t>(offset >> space_shift_);
-  return space <= lane_count() && spaces_[space].plausible(pointer) ? space : kMostLanes + 1;
+  return space <= lane_count() && spaces_[space].plausible(pointer) ? space : tuning::kMaxLanes + 1;
 }
 
 bool Engine::free(void* pointer) {
   const std::uint32_t space = space_of(pointer);
-  if (space > kMostLanes) {
+  if (space > tuning::kMaxLanes) {
     return false;
   }
   const Lane* mine = t_state.lane;
-  const auto by = mine == nullptr ? kMostLanes : static_cast<std::uint32_t>(mine - lanes_);
+  const auto by = mine == nullptr ? tuning::kMaxLanes : static_cast<std::uint32_t>(mine - lanes_);
   if (space != kPoolSpace) {
     return lanes_[space - 1].free_slab(pointer, by);
   }
@@ -168,7 +154,7 @@ bool Engine::free(void* pointer) {
 
 std::uint64_t Engine::size(const void* pointer) const {
   const std::uint32_t space = space_of(pointer);
-  if (space > kMostLanes) {
+  if (space > tuning::kMaxLanes) {
     return 0;
   }
   return spaces_[space].pages.length(spaces_[space].granule_of(pointer)) * kGranule;
@@ -292,7 +278,9 @@ void Engine::search(const RecursionGuard& guard) {
     return;
   }
   os::yield_to_others();
-  plan->better.store(improve(guard, *plan->schedule, kSearchSeconds), std::memory_order_release);
+  plan->better.store(
+      improve(guard, *plan->schedule, static_cast<double>(tuning::kMaxSearchSeconds)),
+      std::memory_order_release);
   shared_->store.release(plan);
 }
 

@@ -11,6 +11,7 @@
 #include "src/base/lock.h"
 #include "src/base/options.h"
 #include "src/base/os.h"
+#include "src/base/tuning.h"
 #include "src/engine/lane.h"
 
 namespace memo {
@@ -26,8 +27,6 @@ struct Place {
 
 class Engine {
  public:
-  static constexpr std::uint32_t kMostLanes = 64;
-
   constexpr Engine() = default;
 
   // What the engine asks of its host; each may be null.
@@ -45,8 +44,6 @@ class Engine {
   // allocate().
   void configure(const Options& options, const Host& host);
 
-  // Greatest alignment served, bytes.
-  static constexpr std::uint64_t kMostAlignment = 64ULL << 20;
   // A block for the request, or nullptr: the next allocator's. Any thread. Requires size >= 1.
   void* allocate(const Request& request);
   // True if the pointer lies in the engine's region; free, size and resize take such pointers only.
@@ -94,8 +91,9 @@ class Engine {
       shared_->store.use(plan);
       function(plan.best(), plan.iteration);
     };
-    for (int i = 0; opened() && !shared_->store.for_each(keep) && i < kPatience &&
-                    !shared_->store.lock().held_by_me() && os::rest();
+    for (std::uint64_t i = 0;
+         opened() && !shared_->store.for_each(keep) && i < tuning::kForkPatience / 1'000'000 &&
+         !shared_->store.lock().held_by_me() && os::rest();
          ++i) {
     }
   }
@@ -140,7 +138,6 @@ class Engine {
 
  private:
   static constexpr std::uint64_t kNowhere = UINT64_MAX;
-  static constexpr int kPatience = 1000;  // milliseconds
   static constexpr std::uint32_t kPoolSpace = 0;
   [[nodiscard]] std::uint32_t space_of(const void* pointer) const;
   // The locks that are taken for a fork, as bits of ThreadState::forks.

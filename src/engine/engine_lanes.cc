@@ -3,23 +3,10 @@
 #include <new>
 
 #include "src/base/interrupts.h"
+#include "src/base/tuning.h"
 #include "src/engine/engine.h"
 
 namespace memo {
-namespace {
-
-// Plans are read from files and checked with a real stack; a thread with less leaves it to the
-// next.
-constexpr std::uint64_t kLoadStack = 256ULL << 10;
-// A thread that finds no lane asks again after 1, 2, 4, ... and in the end each 256 large calls:
-// looking costs a microsecond, and as much again for each of 64 lanes.
-constexpr std::uint8_t kMostRefusals = 8;
-// The same where another thread was just taking a lane: 1, 2 and then each 4 calls. A dozen threads
-// that begin at once wait for the one that reserves the region, and are not to miss 256 calls for it.
-constexpr std::uint8_t kMostBusy = 2;
-
-}  // namespace
-
 // For a thread without a lane: one, if it is time to ask and there is one.
 Lane* Engine::find_lane() {
   ThreadState& thread = t_state;
@@ -40,7 +27,7 @@ Lane* Engine::adopt() {
   bool busy = false;
   Lane* lane = take_lane(busy);
   if (lane == nullptr) {
-    thread.refusals = std::min(thread.refusals, busy ? kMostBusy : kMostRefusals);
+    thread.refusals = std::min(thread.refusals, busy ? tuning::kMaxBusy : tuning::kMaxRefusals);
     thread.wait = static_cast<std::uint16_t>(1U << thread.refusals++);
     return nullptr;
   }
@@ -48,7 +35,7 @@ Lane* Engine::adopt() {
   lane->follow_thread(stack);
   thread.refusals = 0;
   thread.lane = lane;
-  if (host_.opened != nullptr && stack.room() >= kLoadStack && !told_.exchange(true)) {
+  if (host_.opened != nullptr && stack.room() >= tuning::kLoadStack && !told_.exchange(true)) {
     host_.opened(guard);
   }
   if (host_.new_thread != nullptr) {

@@ -9,18 +9,10 @@
 #include "src/base/bits.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
+#include "src/base/tuning.h"
 
 namespace memo {
 namespace {
-
-// A stream that has filled the log this often without a period is not expected to have one.
-constexpr std::uint32_t kMostRestarts = 4;
-// An arena with this much in use is worth a thread that gives it back.
-constexpr std::uint64_t kKeptBytes = 64ULL << 20;
-// While nothing is known of a stream and it does not go in a loop, blocks of this size are given
-// back when freed: they are of the start more often than of a loop. glibc does so from 32 MiB on,
-// always (DEFAULT_MMAP_THRESHOLD_MAX); what is freed while GPT-2's weights are made has 9 MiB.
-constexpr std::uint64_t kReturnedAtOnce = 8ULL << 20;
 
 // What each miss but kNone is counted as and called, in the order of Miss.
 struct Reason {
@@ -83,7 +75,7 @@ void* Lane::allocate(const Request& request) {
       return learn(request, site);
     case Phase::kPooling:
       if (learns_.load(std::memory_order_relaxed)
-              ? restarts_ <= kMostRestarts || shared_->keep_trace
+              ? restarts_ <= tuning::kMaxRestarts || shared_->keep_trace
               : learns_again()) {
         return learn(request, site);
       }
@@ -215,7 +207,7 @@ void* Lane::pool(const Request& request, bool missed) {
   live_.fetch_add(round_up(request.size, kGranule), std::memory_order_relaxed);
   counters.pooled_allocations.add();
   counters.pooled_bytes.add(request.size);
-  if ((counters.pooled_allocations.get() & 255) == 0) {
+  if (counters.pooled_allocations.get() % tuning::kPoolWindow == 0) {
     age_pool();
   }
   const Phase now = phase();
@@ -235,7 +227,7 @@ void* Lane::pool(const Request& request, bool missed) {
   if (now == Phase::kPooling) {
     judge_pool(request.size, block.resident);
   }
-  if (shared_->keep != nullptr && pool.live_bytes() >= kKeptBytes) [[unlikely]] {
+  if (shared_->keep != nullptr && pool.live_bytes() >= tuning::kKeptPool) [[unlikely]] {
     const RecursionGuard guard;
     shared_->keep(guard);
   }
@@ -248,8 +240,8 @@ void* Lane::pool(const Request& request, bool missed) {
 void Lane::judge_pool(std::uint64_t bytes, bool at_hand) {
   window_bytes_ += bytes;
   window_lacked_ += at_hand ? 0 : bytes;
-  if (++window_calls_ == kPoolWindow) {
-    short_windows_ += window_lacked_ > window_bytes_ / kShortShare ? 1 : 0;
+  if (++window_calls_ == tuning::kPoolWindow) {
+    short_windows_ += window_lacked_ > window_bytes_ / tuning::kShortShare ? 1 : 0;
     window_calls_ = 0;
     window_bytes_ = window_lacked_ = 0;
   }
@@ -274,7 +266,7 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   if (searching()) {
     touched_.look(start, bytes);
   }
-  const bool at_once = bytes >= kReturnedAtOnce && phase() == Phase::kLearning &&
+  const bool at_once = bytes >= tuning::kReturnedAtOnce && phase() == Phase::kLearning &&
                        !looping_.load(std::memory_order_relaxed);
   return shared_->pool.free(start, at_once);
 }

@@ -25,6 +25,7 @@
 #include "src/base/guard.h"
 #include "src/base/lock.h"
 #include "src/base/options.h"
+#include "src/base/tuning.h"
 #include "src/engine/plan_store.h"
 #include "src/serve/pool.h"
 #include "src/serve/server.h"
@@ -163,28 +164,8 @@ class Lane {
   [[nodiscard]] bool searching() const {
     return phase() == Phase::kLearning || phase() == Phase::kPooling;
   }
-  // Call stacks are looked at only where the pool falls short again and again: a symbolic plan is
-  // made of sites, other plans are not. Unwinding touches 4 to 11 MiB of torch's unwind tables,
-  // more than the pool lacks where shapes hardly change (GPT-2 decoding: no window; BERT at random
-  // lengths: two of the first four), and the calls of an unordered pool are not unwound for ever.
-  static constexpr std::uint32_t kPoolWindow = 256;  // calls
-  static constexpr std::uint64_t kShortShare = 128;  // of a window's bytes, lacked one part in
-  static constexpr std::uint32_t kShortWindows = 2;
-  static constexpr std::uint32_t kSitesUntil = 16384;  // of searched_
-  // What a call that ages the pool gives back at most, and more than the slab's height one that
-  // takes a slab, bytes; 3 ms. The rest goes with later calls and the keeper, who is there where so
-  // much was in use (kKeptBytes).
-  static constexpr std::uint64_t kShedBytes = 64ULL << 20;
-  // The most symbolic plans that a lane makes: a second and a third for a network whose calls, too,
-  // depend on the shape.
-  static constexpr std::uint32_t kMostSymbolic = 4;
-  // Laying a shape out takes a pass over its plan, and a call may come with a new shape each time,
-  // in iterations of which the engine sees hardly a call: each call earns so many steps of a pass,
-  // 0.3 us, and they are saved up for one pass over the largest plan that there is.
-  static constexpr std::uint64_t kLayoutStepsPerCall = 64;
-  static constexpr std::uint64_t kMostLayoutSteps = 1U << 17;
   [[nodiscard]] bool wants_sites() const {
-    return short_windows_ >= kShortWindows && searched_ < kSitesUntil;
+    return short_windows_ >= tuning::kShortWindows && searched_ < tuning::kSitesUntil;
   }
   void look_for_pool();
   void judge_pool(std::uint64_t bytes, bool at_hand);
@@ -227,10 +208,10 @@ class Lane {
   std::atomic<std::uint64_t> live_{
       0};  // bytes of the pool's blocks of this lane, in whole granules
   Server server_;
-  Shape shape_;                                    // serving a symbolic plan: the iteration at hand
-  ShapePlace shape_place_;                         // where in that plan, since a call did not match
-  std::uint64_t layout_steps_ = kMostLayoutSteps;  // that may be laid out now
-  std::uint64_t layout_calls_ = 0;                 // large allocations when that was worked out
+  Shape shape_;             // serving a symbolic plan: the iteration at hand
+  ShapePlace shape_place_;  // where in that plan, since a call did not match
+  std::uint64_t layout_steps_ = tuning::kMaxLayoutSteps;  // that may be laid out now
+  std::uint64_t layout_calls_ = 0;  // large allocations when that was worked out
   Plan* plan_ = nullptr;
   std::uint32_t position_ = 0;     // kReady: the plan's step that comes next
   std::uint64_t quiet_level_ = 0;  // kReady: live bytes at which to start
@@ -276,8 +257,7 @@ class Lane {
   Repeat site_repeat_;          // of call sites instead of sizes, while sizes do not repeat
   std::uint32_t symbolic_ = 0;  // symbolic plans made
   StackBounds stack_;
-  static constexpr std::uint32_t kMostMarks = 64;
-  std::uint32_t marks_[kMostMarks] = {};  // allocations recorded before each told iteration
+  std::uint32_t marks_[tuning::kMaxMarks] = {};  // allocations recorded before each told iteration
   std::uint32_t mark_count_ = 0;
 };
 

@@ -5,34 +5,11 @@
 #include "src/base/bits.h"
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
+#include "src/base/tuning.h"
 #include "src/engine/lane.h"
 #include "src/learn/learn.h"
 
 namespace memo {
-namespace {
-
-// Planning and its libraries need a real stack; a thread with less only follows plans of others.
-constexpr std::uint64_t kLearnStack = 512ULL << 10;
-// The statistics file is written with 18 KiB of stack; a thread with less leaves it to the next
-// one.
-constexpr std::uint64_t kReportStack = 64ULL << 10;
-// Calls without a period, of which the last without a new peak, after which the pool's demand
-// counts as learned.
-constexpr std::uint32_t kPoolAfter = 256;
-constexpr std::uint32_t kPeakAfter = 128;
-// Calls without a period after which the stream is taken for an unordered one, whose pool may keep,
-// beyond its peak, one part in kPoolSlack of what comes and goes. Four iterations of training a
-// small network are fewer calls, and are to be planned with no more than their peak.
-constexpr std::uint32_t kUnorderedAfter = 2048;
-constexpr std::uint64_t kPoolSlack = 4;
-// A pool whose peak grows by one part in kNewLoop serves something new: what came before (a
-// program's start, a network's weights) is no part of the loop whose period is looked for.
-constexpr std::uint64_t kNewLoop = 8;
-// A plan that broke within this many iterations was wrong, and is not tried again.
-constexpr std::uint64_t kTrialIterations = 2;
-
-}  // namespace
-
 void* Lane::learn(const Request& request, std::uint64_t site) {
   if (recorder_.full() && !shared_->keep_trace) {
     counters.recorder_full.add();
@@ -74,7 +51,7 @@ void* Lane::learn(const Request& request, std::uint64_t site) {
     }
   }
   if (phase() == Phase::kPooling && site != 0 && wants_sites() &&
-      site_repeat_.add(site, allocation.alignment_log2) && symbolic_ < kMostSymbolic) {
+      site_repeat_.add(site, allocation.alignment_log2) && symbolic_ < tuning::kMaxSymbolic) {
     try_symbolic();
   }
   return start;
@@ -85,24 +62,25 @@ void Lane::look_for_pool() {
   same_peak_ = peak == last_peak_ ? same_peak_ + 1 : 0;
   last_peak_ = peak;
   ++searched_;
-  if (peak > searched_peak_ + searched_peak_ / kNewLoop) {
+  if (peak > searched_peak_ + searched_peak_ / tuning::kNewLoop) {
     searched_peak_ = peak;
     searched_ = short_windows_ = 0;
     touched_.restart();
     set_phase(Phase::kLearning);
   }
-  if (phase() == Phase::kLearning && searched_ >= kPoolAfter && same_peak_ >= kPeakAfter) {
+  if (phase() == Phase::kLearning && searched_ >= tuning::kPoolWindow &&
+      same_peak_ >= tuning::kPoolWindow / 2) {
     set_phase(Phase::kPooling);
   }
-  if (searched_ == kUnorderedAfter) {
-    shared_->pool.allow_slack(kPoolSlack);
+  if (searched_ == tuning::kUnorderedAfter) {
+    shared_->pool.allow_slack(tuning::kPoolSlack);
   }
 }
 
 // A plan by one of the doors to src/learn, with the lane as its user; nullptr if there is none, or
 // no room for one.
 Plan* Lane::make_plan(LearnDoor& door, Period* period) {
-  if (stack_.room() < kLearnStack) {
+  if (stack_.room() < tuning::kPlanStack) {
     return nullptr;
   }
   const NoInterrupts whole;
@@ -131,7 +109,7 @@ void Lane::try_to_learn() {
   // Starting where the least is alive keeps learning's memory and the slab's from adding up.
   const auto live = recorder_.live().last(std::min(period.length, recorder_.count()));
   const auto [low, high] = std::minmax_element(live.begin(), live.end());
-  quiet_level_ = *low + (*high - *low) / 16;
+  quiet_level_ = *low + (*high - *low) / tuning::kQuietShare;
   patience_ = period.length + kContext;
   set_phase(Phase::kReady);
   if (shared_->verbose >= 1) {
@@ -193,7 +171,7 @@ void Lane::start_serving() {
   if (!begin_plan()) {
     return;
   }
-  shared_->pool.trim(slab_height_.load(std::memory_order_relaxed) + kShedBytes);
+  shared_->pool.trim(slab_height_.load(std::memory_order_relaxed) + tuning::kMaxGivenBack);
   if (!shared_->keep_trace) {
     recorder_.restart();
   }
@@ -205,7 +183,7 @@ void Lane::start_serving() {
     begin_to_count_served();  // what the pool did before is no part of what plans are judged by
   }
   set_phase(Phase::kServing);
-  if (shared_->phase_changed != nullptr && stack_.room() >= kReportStack) {
+  if (shared_->phase_changed != nullptr && stack_.room() >= tuning::kReportStack) {
     const RecursionGuard guard;
     shared_->phase_changed(guard);
   }
@@ -236,24 +214,24 @@ void Lane::end_iteration() {
 void Lane::diverge() {
   counters.diverged.add();
   const std::uint64_t served = placed_;
-  if (served < kTrialIterations * plan_->iteration) {
+  if (served < tuning::kTrialIterations * plan_->iteration) {
     shared_->store.withdraw(plan_);
   }
   follower_.restart();
   touched_.restart();
   const std::uint32_t slot = shared_->store.slot_of(plan_);
-  if (served >= Repeat::kConvincing && !server_.unfit()) {
+  if (served >= tuning::kConvincingRun && !server_.unfit()) {
     follower_.trust(slot);
   } else {
     follower_.distrust(slot, *plan_, server_.unfit());
   }
   if (server_.unfit()) {
-    repeat_.lock_broke(Repeat::kConvincing / 2);  // a stream so uneven must convince
+    repeat_.lock_broke(tuning::kConvincingRun / 2);  // a stream so uneven must convince
   } else {
     repeat_.lock_broke(static_cast<std::uint32_t>(std::min<std::uint64_t>(served, UINT32_MAX)));
   }
   drop_plan();
-  if (served >= Repeat::kConvincing) {
+  if (served >= tuning::kConvincingRun) {
     purge_slab();  // what the new loop needs while it is learned must not come on top
   }
   look_for_period();
@@ -272,9 +250,9 @@ void Lane::iteration(const RecursionGuard&) {
   if (phase() == Phase::kServing) {
     return;
   }
-  if (mark_count_ == kMostMarks) {
-    std::copy(marks_ + kMostMarks / 2, marks_ + kMostMarks, marks_);
-    mark_count_ = kMostMarks / 2;
+  if (mark_count_ == tuning::kMaxMarks) {
+    std::copy(marks_ + tuning::kMaxMarks / 2, marks_ + tuning::kMaxMarks, marks_);
+    mark_count_ = tuning::kMaxMarks / 2;
   }
   marks_[mark_count_++] = recorder_.count();
   if (searching() && mark_count_ >= 3) {

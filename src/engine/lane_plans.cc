@@ -1,21 +1,10 @@
 // How a lane takes a plan up, follows its shapes, goes over to another and drops it. Hot.
 #include <algorithm>
 
+#include "src/base/tuning.h"
 #include "src/engine/lane.h"
 
 namespace memo {
-namespace {
-
-// Calls that a new shape must have shown before memory is taken for it.
-constexpr std::uint32_t kShapeRun = 8;
-// Steps that count as the beginning of an iteration.
-constexpr std::uint32_t kBeginning = 4;
-// What a file leaves out of a symbolic plan is made with a real stack; a thread with less does
-// without the plan.
-constexpr std::uint64_t kCompleteStack = 256ULL << 10;
-
-}  // namespace
-
 void Lane::follow_known_plans(std::uint64_t size) {
   const Follower::Found found = follower_.next(shared_->store, size);
   if (found.plan != nullptr && take_plan(found)) {
@@ -43,7 +32,7 @@ bool Lane::take_plan(const Follower::Found& found) {
 
 bool Lane::completed() {
   const RecursionGuard guard;
-  return stack_.room() >= kCompleteStack && shared_->store.complete(guard, *plan_);
+  return stack_.room() >= tuning::kLoadStack && shared_->store.complete(guard, *plan_);
 }
 
 // At the beginning of an iteration a plan that begins as this one does is believed at once, since a
@@ -51,7 +40,7 @@ bool Lane::completed() {
 // is one.
 bool Lane::guess_plan(std::uint64_t size) {
   const std::uint32_t position = server_.position();
-  if (shape_.plan() != nullptr || position >= kBeginning) {
+  if (shape_.plan() != nullptr || position >= tuning::kBeginning) {
     return false;
   }
   Plan* other = shared_->store.take_beginning(*plan_->schedule, position, size);
@@ -152,7 +141,8 @@ bool Lane::can_lay_out(std::uint32_t steps) {
   const std::uint64_t calls = counters.large_allocations.get();
   const std::uint64_t earned = calls < layout_calls_ ? 0 : (calls - layout_calls_);
   layout_calls_ = calls;
-  layout_steps_ = std::min(kMostLayoutSteps, layout_steps_ + earned * kLayoutStepsPerCall);
+  layout_steps_ =
+      std::min(tuning::kMaxLayoutSteps, layout_steps_ + earned * tuning::kLayoutStepsPerCall);
   if (layout_steps_ < steps) {
     return false;
   }
@@ -179,7 +169,7 @@ void Lane::follow_shape(std::uint64_t size) {
       repeat_.shift() > shape_.plan()->count) {
     // The sizes repeat after all, over more calls than the plan's: it was made of a part.
     follower_.distrust(shared_->store.slot_of(plan_), *plan_, true);
-    symbolic_ = kMostSymbolic;
+    symbolic_ = tuning::kMaxSymbolic;
     diverge();
     return;
   }
@@ -198,7 +188,7 @@ void Lane::find_shape(std::uint64_t size, bool matched) {
   shape_place_.advance(plan, size);
   if (matched && shape_place_.run() == 1) {
     shape_place_ = ShapePlace();  // the server has found the place by itself
-  } else if (shape_place_.sure(plan, kShapeRun)) {
+  } else if (shape_place_.sure(plan, tuning::kFit)) {
     if (shape_place_.first() != shape_.first()) {
       change_shape(shape_place_.first(), shape_place_.step() % plan.count);
     }

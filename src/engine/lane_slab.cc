@@ -5,20 +5,11 @@
 #include "src/base/bits.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
+#include "src/base/tuning.h"
 #include "src/engine/lane.h"
 
 namespace memo {
 namespace {
-
-// A lane without calls for this long has left its loop; a server may wait so long for its next
-// request.
-constexpr std::uint64_t kQuietNanoseconds = 4'000'000'000;
-// The arena's window: a peak that does not come back within two of these is given back.
-constexpr std::uint64_t kAgeNanoseconds = 10'000'000'000;
-// A slab of this height is worth a thread that gives it back. A thread is not free: it makes a
-// program that has none multi-threaded (unshare() and setns() of user namespaces refuse, fork()
-// warns in CPython 3.12).
-constexpr std::uint64_t kKeptSlab = 16ULL << 20;
 
 // Where the advice on huge pages ends in a slab of `height` bytes. By itself it covers whole huge
 // pages only, so that none is populated beyond the height; a slab's memory is committed in steps of
@@ -65,7 +56,7 @@ bool Lane::open_slab(const Schedule& schedule) {
     return false;
   }
   refused_ = false;
-  shared_->pool.trim(height + kShedBytes);
+  shared_->pool.trim(height + tuning::kMaxGivenBack);
   if (tallest) {
     shared_->pool.retreat();
   }
@@ -79,7 +70,7 @@ bool Lane::open_slab(const Schedule& schedule) {
     const std::uint64_t there = round_down(before, os::page_size());
     os::populate(slab_space_->base() + there, round_up(height, os::page_size()) - there);
   }
-  if (shared_->keep != nullptr && height >= kKeptSlab) {
+  if (shared_->keep != nullptr && height >= tuning::kKeptSlab) {
     const RecursionGuard guard;
     shared_->keep(guard);
   }
@@ -89,7 +80,8 @@ bool Lane::open_slab(const Schedule& schedule) {
 // Under a limit the pool's unused memory may be all that is in a slab's way. Not time and again: what
 // is refused for good is asked for at each call.
 bool Lane::make_room(std::uint64_t height) {
-  return !refused_ && shared_->pool.trim(height + kShedBytes) != 0 && shared_->pool.retreat() != 0;
+  return !refused_ && shared_->pool.trim(height + tuning::kMaxGivenBack) != 0 &&
+         shared_->pool.retreat() != 0;
 }
 
 // Takes the slab's part of the limit and its addresses; the memory comes when it is touched.
@@ -165,7 +157,7 @@ bool Lane::tick(std::uint64_t now) {
     seen_ = calls;
     quiet_since_ = now;
   }
-  const bool quiet = now - quiet_since_ >= kQuietNanoseconds;
+  const bool quiet = now - quiet_since_ >= tuning::kQuietNanoseconds;
   if (quiet && awake_.load(std::memory_order_relaxed)) {
     give_back();
   }
@@ -175,8 +167,9 @@ bool Lane::tick(std::uint64_t now) {
 void Lane::age_pool() {
   const std::uint64_t now = os::coarse_nanoseconds();
   std::uint64_t before = shared_->aged_at.load(std::memory_order_relaxed);
-  if (now - before > kAgeNanoseconds && shared_->aged_at.compare_exchange_strong(before, now)) {
-    shared_->pool.age(kShedBytes);
+  if (now - before > tuning::kAgeNanoseconds &&
+      shared_->aged_at.compare_exchange_strong(before, now)) {
+    shared_->pool.age(tuning::kMaxGivenBack);
   }
 }
 

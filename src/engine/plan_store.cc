@@ -4,18 +4,11 @@
 #include <iterator>
 #include <new>
 
+#include "src/base/tuning.h"
 #include "src/learn/learn.h"
 
 namespace memo {
 namespace {
-
-// Calls in a row that must fit before a known plan is taken up again. A wrong guess costs fallbacks
-// only.
-constexpr std::uint32_t kFit = 8;
-// The same of a symbolic plan, which a few calls fit more easily.
-constexpr std::uint32_t kFitShape = 32;
-// Failures beyond this many ask for no more: 256 times through a plan is for ever.
-constexpr std::uint32_t kMostFailures = 8;
 
 bool unsearched(const Plan& plan) {
   return !plan.searched && !plan.schedule->lowest;
@@ -72,19 +65,19 @@ Plan* PlanStore::take_slot() {
   if (!held) {
     return nullptr;
   }
-  std::uint32_t chosen = kMost;
-  for (std::uint32_t slot = 0; slot < kMost; ++slot) {
+  std::uint32_t chosen = tuning::kMaxPlans;
+  for (std::uint32_t slot = 0; slot < tuning::kMaxPlans; ++slot) {
     const bool idle = plans_[slot].users.load(std::memory_order_acquire) == 0;
     if (state_[slot] == State::kEmpty || (state_[slot] == State::kWithdrawn && idle)) {
       chosen = slot;
       break;
     }
     if (state_[slot] == State::kVisible && idle &&
-        (chosen == kMost || plans_[slot].used_at < plans_[chosen].used_at)) {
+        (chosen == tuning::kMaxPlans || plans_[slot].used_at < plans_[chosen].used_at)) {
       chosen = slot;
     }
   }
-  if (chosen == kMost) {
+  if (chosen == tuning::kMaxPlans) {
     return nullptr;
   }
   if (state_[chosen] == State::kVisible) {
@@ -220,12 +213,12 @@ void Follower::distrust(std::uint32_t slot, const Plan& plan, bool unfit) {
     distrusted_[slot] = plan.generation;
     failures_[slot] = 0;
   }
-  failures_[slot] = std::min(failures_[slot] + (unfit ? 2 : 1), kMostFailures);
+  failures_[slot] = std::min(failures_[slot] + (unfit ? 2 : 1), tuning::kMaxFailures);
 }
 
 std::uint64_t Follower::calls_needed(std::uint32_t slot, const Plan& plan) const {
   const Schedule& schedule = *plan.schedule;
-  const std::uint64_t fit = schedule.symbolic != nullptr ? kFitShape : kFit;
+  const std::uint64_t fit = schedule.symbolic != nullptr ? tuning::kFitShape : tuning::kFit;
   const bool distrusted = distrusted_[slot] == plan.generation && failures_[slot] > 1;
   return distrusted ? fit + (std::uint64_t{schedule.count} << failures_[slot]) : fit;
 }
@@ -237,8 +230,8 @@ bool Follower::follow(Place& place, const Plan& plan, const std::uint64_t (&rece
   const std::uint64_t size = recent[kContext - 1];
   if (schedule.symbolic != nullptr) {
     place.shape.advance(*schedule.symbolic, size);
-    return place.shape.sure(*schedule.symbolic, kFitShape) &&
-           (needed == kFitShape || place.shape.run() >= needed);
+    return place.shape.sure(*schedule.symbolic, tuning::kFitShape) &&
+           (needed == tuning::kFitShape || place.shape.run() >= needed);
   }
   if (place.step < schedule.count && schedule.steps[place.step].size == size) {
     ++place.run;

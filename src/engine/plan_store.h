@@ -7,6 +7,7 @@
 
 #include "src/base/guard.h"
 #include "src/base/lock.h"
+#include "src/base/tuning.h"
 #include "src/serve/context_index.h"
 #include "src/serve/schedule.h"
 #include "src/serve/symbolic.h"
@@ -41,8 +42,6 @@ struct Plan {
 
 class PlanStore {
  public:
-  static constexpr std::uint32_t kMost = 32;
-
   // Adds a plan, with the caller as its first user, in place of the one used longest ago if there
   // is no room; nullptr if every plan is in use or there is no memory. Takes the schedule over
   // in any case. `walked`: it was made of this process' calls.
@@ -79,7 +78,7 @@ class PlanStore {
     if (!held) {
       return false;
     }
-    for (std::uint32_t slot = 0; slot < kMost; ++slot) {
+    for (std::uint32_t slot = 0; slot < tuning::kMaxPlans; ++slot) {
       if (state_[slot] == State::kVisible) {
         function(plans_[slot], slot);
       }
@@ -96,8 +95,8 @@ class PlanStore {
   Plan* take_slot();
   bool publish(Plan* plan);
 
-  Plan plans_[kMost];
-  State state_[kMost] = {};
+  Plan plans_[tuning::kMaxPlans];
+  State state_[tuning::kMaxPlans] = {};
   std::atomic<std::uint32_t> visible_count_{0};
   std::uint64_t clock_ = 0;
   std::uint64_t generations_ = 0;
@@ -135,10 +134,10 @@ class Follower {
   [[nodiscard]] std::uint64_t calls_needed(std::uint32_t slot, const Plan& plan) const;
   static bool follow(Place& place, const Plan& plan, const std::uint64_t (&recent)[kContext],
                      std::uint64_t needed);
-  Place places_[PlanStore::kMost] = {};
+  Place places_[tuning::kMaxPlans] = {};
   std::uint64_t recent_[kContext] = {};
-  std::uint64_t distrusted_[PlanStore::kMost] = {};  // generations
-  std::uint32_t failures_[PlanStore::kMost] = {};    // of the distrusted one
+  std::uint64_t distrusted_[tuning::kMaxPlans] = {};  // generations
+  std::uint32_t failures_[tuning::kMaxPlans] = {};    // of the distrusted one
 };
 
 }  // namespace memo

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "src/base/tuning.h"
 #include "src/io/plan_records.h"
 #include "src/io/replace_file.h"
 #include "src/serve/symbolic.h"
@@ -84,7 +85,7 @@ std::string_view read_file(const char* path, Trust trust, std::vector<char>& byt
   if (const std::string_view doubts = doubt(status, trust); !doubts.empty()) {
     return doubts;
   }
-  if (static_cast<std::uint64_t>(status.st_size) > kMostPlanBytes) {
+  if (static_cast<std::uint64_t>(status.st_size) > tuning::kMaxPlanBytes) {
     return "it is larger than a plan file can be (4 MiB)";
   }
   bytes.resize(static_cast<std::size_t>(status.st_size));
@@ -96,7 +97,7 @@ std::string_view read_file(const char* path, Trust trust, std::vector<char>& byt
 bool save_plans(const RecursionGuard&, const char* path,
                 std::span<const SavedPlan> plans) noexcept {
   try {
-    const std::vector<char> bytes = format_plans(plans, kMostPlanBytes);
+    const std::vector<char> bytes = format_plans(plans, tuning::kMaxPlanBytes);
     return replace_file(path,
                         [&](int file) { return write_all(file, bytes.data(), bytes.size()); });
   } catch (...) {

@@ -25,13 +25,8 @@ struct SavedPlan {
   std::uint32_t iteration = 0;  // steps of one iteration
 };
 
-// Most bytes of a plan file: 131,000 steps, 20 plans of the longest workload measured (GPT-2
-// decoding, 6000 calls). A full one takes 10 ms of processor time to read and index, half of what
-// planning may take on the caller by default, and 8 MiB.
-inline constexpr std::uint64_t kMostPlanBytes = 4ULL << 20;
-
 // Writes the plans to `path`, by way of a new file renamed over it, so that processes that do so at
-// once leave one whole file. A plan with which the file would be larger than kMostPlanBytes is left
+// once leave one whole file. A plan with which the file would be larger than kMaxPlanBytes is left
 // out. False, with errno, if it cannot be written.
 bool save_plans(const RecursionGuard&, const char* path, std::span<const SavedPlan> plans) noexcept;
 

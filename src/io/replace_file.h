@@ -12,11 +12,9 @@
 
 #include "src/base/interrupts.h"
 #include "src/base/os.h"
+#include "src/base/tuning.h"
 
 namespace memo {
-
-// Milliseconds that a full pipe's reader may take for its next bite.
-inline constexpr int kPatience = 5000;
 
 // Writes all of it, through interruptions; false with errno, and no signal, if that fails. A pipe
 // that nobody empties is given up: a program started without stderr may find another library's
@@ -30,7 +28,7 @@ inline bool write_all(int file, const void* data, std::size_t size) {
       continue;
     }
     pollfd ready{file, POLLOUT, 0};
-    if (written < 0 && errno == EAGAIN && poll(&ready, 1, kPatience) == 1) {
+    if (written < 0 && errno == EAGAIN && poll(&ready, 1, tuning::kPipePatience) == 1) {
       continue;
     }
     if (written <= 0) {

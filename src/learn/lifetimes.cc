@@ -5,18 +5,11 @@
 #include <atomic>
 #include <cstddef>
 
+#include "src/base/tuning.h"
 #include "src/serve/schedule.h"
 
 namespace memo {
 namespace {
-
-// Latest copies of a position that are looked at: three, more where the period is short, because
-// few blocks prove little.
-constexpr std::size_t kCopies = 3;
-constexpr std::size_t kBlocks = 128;
-
-// Blocks above this size (64 TiB) are no memory of this machine; planning them would only overflow.
-constexpr std::uint64_t kMostBytes = 1ULL << 46;
 
 // Another thread may free the block, and so enter its death, while we look.
 std::uint32_t death_of(const Allocation& block) {
@@ -28,9 +21,9 @@ Lifetime lifetime_of(std::span<const Allocation> stream, std::size_t earliest, s
   Lifetime life;
   std::size_t dead = 0;
   std::size_t oldest_living = stream.size();
-  const std::size_t enough = std::max(kCopies, kBlocks / length);
+  const std::size_t enough = std::max(tuning::kMinCopies, tuning::kMinLifetimes / length);
   std::size_t birth = latest;
-  for (std::size_t copy = 0; dead < enough && copy < enough + kMostUnroll; ++copy) {
+  for (std::size_t copy = 0; dead < enough && copy < enough + tuning::kMaxUnroll; ++copy) {
     const std::uint32_t death = death_of(stream[birth]);
     if (death == kAlive) {
       oldest_living = birth;
@@ -47,7 +40,7 @@ Lifetime lifetime_of(std::span<const Allocation> stream, std::size_t earliest, s
   }
   const bool overdue = dead > 0 && oldest_living + life.steps < stream.size();
   life.regular = life.regular && !overdue;
-  if (life.steps > kMostUnroll * length) {
+  if (life.steps > tuning::kMaxUnroll * length) {
     life.steps = 0;
   }
   return life;
@@ -142,7 +135,7 @@ PlanInput plan_input(std::span<const Allocation> stream, const Period& period) {
   const auto cycle = stream.subspan(period.first, period.length);
   std::uint32_t longest = 1;
   for (std::size_t i = 0; i < lives.size(); ++i) {
-    if (cycle[i].size > kMostBytes || cycle[i].alignment_log2 > 46) {
+    if (cycle[i].size > tuning::kMaxBlock || cycle[i].alignment_log2 > 46) {
       lives[i].steps = 0;
     }
     longest = std::max(longest, lives[i].steps);

@@ -18,13 +18,10 @@
 
 namespace memo {
 
-// Iterations that one schedule may span; blocks that live longer are left to the next allocator.
-inline constexpr std::uint32_t kMostUnroll = 4;
-
 // What the latest copies of one position in the period have in common.
 struct Lifetime {
   std::uint32_t steps = 0;  // longest life seen, in allocations; 0: never seen to die, or lives
-                            // longer than kMostUnroll periods
+                            // longer than kMaxUnroll periods
   bool regular = true;      // all copies seen agree
 };
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "src/base/tuning.h"
 #include "src/learn/lifetimes.h"
 #include "src/trace/repeat.h"
 
@@ -12,34 +13,6 @@ namespace memo {
 namespace {
 
 using Tokens = std::vector<std::uint64_t>;
-
-// Most bytes whose lifetimes may differ between copies: 1 / kIrregular of the period's.
-constexpr std::uint64_t kIrregular = 20;
-// Bytes that stay, or the load where it is least, count as nothing below 1 / kNothing of the
-// period's bytes or of its peak. Source: the residual between two layers is 1/16 of a layer's peak
-// or more (attention over 1024 tokens), a result kept until the next iteration's 1/400 (1000
-// classes).
-constexpr std::uint64_t kNothing = 256;
-// A loop that holds less than 1 / kLittle of its peak at every point is seldom a part, and is
-// believed after kSomeCopies and kLongRun. Source: training an embedding model holds the batch to
-// come, 1/120.
-constexpr std::uint64_t kLittle = 64;
-constexpr std::size_t kSomeCopies = 8;
-constexpr std::size_t kLongRun = 512;
-
-// A loop of fewer than kShort calls is more often a part than an iteration (a matrix product's
-// packing buffers: 86 equal calls in a row in a pool thread of the JAX trace) and must have run for
-// longer.
-constexpr std::size_t kShort = 8;
-constexpr std::size_t kShortRun = 256;
-
-// Calls of a layer, as inner loops are looked for. Source: 5 to 20 in torchvision's and
-// transformers' models at 64 KiB, up to 40 at 4 KiB.
-constexpr std::size_t kShortest = 4;
-constexpr std::size_t kLongest = 64;
-
-// More copies than networks have layers.
-constexpr std::size_t kManyCopies = 64;
 
 std::uint64_t token(const Allocation& allocation) {
   return allocation.size * 64 + allocation.alignment_log2;
@@ -107,12 +80,13 @@ std::uint32_t longest_broken_run(const Tokens& stream, std::size_t shift, std::s
 
 // Fewest calls that must have matched at shift p, whatever the blocks say.
 std::size_t least_run(const std::vector<std::uint32_t>& runs, std::size_t p) {
-  for (std::size_t part = 1; part < kShort; ++part) {
+  for (std::size_t part = 1; part < tuning::kFewCalls; ++part) {
     if (p % part == 0 && (p == part || runs[part] >= p)) {
-      return std::max(2 * p, kShortRun);  // short itself, or a short loop taken several times
+      // Short itself, or a short loop taken several times.
+      return std::max(2 * p, std::size_t{tuning::kConvincingRun} / 4);
     }
   }
-  return std::max<std::size_t>(2 * p, Repeat::kFewest);
+  return std::max<std::size_t>(2 * p, tuning::kMinMatchedCalls);
 }
 
 // True if at least a third of the last p calls belong to shorter loops that begin and end within
@@ -121,7 +95,7 @@ std::size_t least_run(const std::vector<std::uint32_t>& runs, std::size_t p) {
 bool has_inner_loops(const Tokens& stream, const std::vector<std::uint32_t>& runs, std::size_t p) {
   const std::size_t start = stream.size() - p;
   std::vector<bool> inside(p, false);
-  for (std::size_t q = kShortest; q <= std::min(kLongest, p / 3); ++q) {
+  for (std::size_t q = tuning::kMinLayer; q <= std::min(tuning::kMaxLayer, p / 3); ++q) {
     if (runs[q] >= p) {
       continue;  // p is that loop itself, taken several times
     }
@@ -144,7 +118,9 @@ bool has_inner_loops(const Tokens& stream, const std::vector<std::uint32_t>& run
 
 // Calls that a loop at shift p must have run for to be believed against all signs.
 std::size_t convincing_run(std::size_t p) {
-  return std::min<std::size_t>(Repeat::kConvincing, std::max(kShortRun, kManyCopies * p));
+  return std::min<std::size_t>(
+      tuning::kConvincingRun,
+      std::max(std::size_t{tuning::kConvincingRun} / 4, tuning::kManyCopies * p));
 }
 
 // kLeaves: blocks stay for good. kHolds: something is alive at every point of the loop;
@@ -165,10 +141,10 @@ Verdict judge(std::span<const Allocation> stream, const Period& period) {
     irregular += lives[i].regular ? 0 : cycle[i].size;
     staying += lives[i].steps == 0 ? cycle[i].size : 0;
   }
-  if (irregular > all / kIrregular || staying > all / 2) {
+  if (irregular > all / tuning::kIrregular || staying > all / 2) {
     return Verdict::kNo;
   }
-  if (staying > all / kNothing) {
+  if (staying > all / tuning::kNothing) {
     return Verdict::kLeaves;
   }
   const std::vector<std::uint64_t> floor = floors(cycle, lives);
@@ -177,10 +153,10 @@ Verdict judge(std::span<const Allocation> stream, const Period& period) {
     peak = std::max(peak, floor[i] + (lives[i].steps > 0 ? cycle[i].size : 0));
   }
   const std::uint64_t least = *std::min_element(floor.begin(), floor.end());
-  if (least <= peak / kNothing) {
+  if (least <= peak / tuning::kNothing) {
     return Verdict::kGood;
   }
-  return least <= peak / kLittle ? Verdict::kHoldsLittle : Verdict::kHolds;
+  return least <= peak / tuning::kLittle ? Verdict::kHoldsLittle : Verdict::kHolds;
 }
 
 // Moves the beginning to the first point of least load at or after `period.first`.
@@ -199,7 +175,7 @@ std::optional<Period> find(std::span<const Allocation> stream, const Tokens& all
                            std::uint32_t min_run, bool wary) {
   const std::size_t n = stream.size();
   const std::vector<std::uint32_t> runs = runs_at_end(all);
-  std::size_t work = 8 * n;  // what looking at candidates may cost, so that a "no" stays O(n)
+  std::size_t work = tuning::kPeriodWork * n;  // what looking at candidates may cost
   for (std::size_t p = 1; 3 * p <= n && 3 * p <= work; ++p) {
     const std::uint32_t run = runs[p];
     if (run < 2 * p || run < min_run || run < least_run(runs, p)) {
@@ -214,7 +190,8 @@ std::optional<Period> find(std::span<const Allocation> stream, const Tokens& all
     const bool convincing = run >= convincing_run(p);
     const bool whole =
         verdict == Verdict::kGood ||
-        (verdict == Verdict::kHoldsLittle && run >= std::max(kLongRun, kSomeCopies * p)) ||
+        (verdict == Verdict::kHoldsLittle &&
+         run >= std::max(std::size_t{tuning::kConvincingRun} / 2, tuning::kSomeCopies * p)) ||
         (verdict != Verdict::kLeaves && has_inner_loops(all, runs, p));
     if (convincing || (whole && (!wary || run >= 2 * longest_broken_run(all, p, run)))) {
       return at_floor(stream, period);
@@ -240,7 +217,7 @@ std::optional<Period> find_period_told(std::span<const Allocation> stream,
   const auto same = [&](std::size_t i, std::size_t j) {
     return token(stream[i]) == token(stream[j]);
   };
-  for (std::size_t group = 1; group <= kMostUnroll && 2 * group < marks.size(); ++group) {
+  for (std::size_t group = 1; group <= tuning::kMaxUnroll && 2 * group < marks.size(); ++group) {
     const std::size_t end = marks[marks.size() - 1];
     const std::size_t length = end - marks[marks.size() - 1 - group];
     if (end > stream.size() || length == 0 || 2 * length > end ||

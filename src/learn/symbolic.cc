@@ -7,21 +7,13 @@
 #include <map>
 #include <queue>
 
+#include "src/base/tuning.h"
 #include "src/learn/lifetimes.h"
 
 namespace memo {
 namespace {
 
-// Latest iterations that are compared, and the fewest with different first sizes among them: two
-// determine a line, the third confirms it.
-constexpr std::size_t kMostCopies = 16;
 constexpr std::size_t kFewestShapes = 3;
-// Bytes without an exact rule, or that outlive their iteration, may be one part in kLoose of all.
-constexpr std::uint64_t kLoose = 4;
-// Fewer calls are a part of an iteration more often than one.
-constexpr std::size_t kFewestCalls = 16;
-// Places in the period that are tried for the beginning of an iteration.
-constexpr std::size_t kMostBeginnings = 16;
 
 using Samples = std::vector<std::uint64_t>;
 
@@ -72,7 +64,7 @@ struct Candidate {
 std::optional<Candidate> fit(std::span<const Allocation> stream, std::size_t first,
                              std::size_t length) {
   const std::size_t all = (stream.size() - first) / length;
-  const std::size_t copies = std::min(all, kMostCopies);
+  const std::size_t copies = std::min(all, tuning::kMaxSymbolicTries);
   first += (all - copies) * length;
   const auto size = [&](std::size_t copy, std::size_t i) {
     return stream[first + copy * length + i].size;
@@ -165,7 +157,7 @@ SizeRule upper_rule(std::span<const std::uint64_t> x, std::span<const std::uint6
 
 std::optional<SymbolicInput> symbolic_input(std::span<const Allocation> stream) {
   const std::optional<Period> period = find_period_of_sites(stream);
-  if (!period || period->length < kFewestCalls) {
+  if (!period || period->length < tuning::kMinSymbolicCalls) {
     return std::nullopt;
   }
   const std::size_t length = period->length;
@@ -179,7 +171,7 @@ std::optional<SymbolicInput> symbolic_input(std::span<const Allocation> stream) 
   std::optional<Candidate> best;
   std::size_t beginning = 0;
   std::size_t tried = 0;
-  for (std::size_t i = 0; i < length && tried < kMostBeginnings; ++i) {
+  for (std::size_t i = 0; i < length && tried < tuning::kMaxSymbolicTries; ++i) {
     if (floor[i] > least + largest / 2 ||
         period->first + i + kFewestShapes * length > stream.size()) {
       continue;
@@ -194,7 +186,7 @@ std::optional<SymbolicInput> symbolic_input(std::span<const Allocation> stream) 
       break;
     }
   }
-  if (!best || best->loose > best->bytes / kLoose) {
+  if (!best || best->loose > best->bytes / tuning::kLoose) {
     return std::nullopt;
   }
   const Period chosen{static_cast<std::uint32_t>(beginning), period->length};

@@ -2,10 +2,10 @@
 
 #include <bit>
 
+#include "src/base/tuning.h"
+
 namespace memo {
 namespace {
-
-constexpr int kMostCandidates = 64;  // of one chain; beyond, the place is as good as unknown
 
 std::uint64_t hash(const std::uint64_t (&sizes)[kContext]) {
   std::uint64_t mixed = 0;
@@ -46,8 +46,8 @@ std::uint32_t ContextIndex::find(const Schedule& schedule, const std::uint64_t (
                                  std::uint32_t from) const {
   std::uint32_t first = kNoStep;
   int candidates = 0;
-  for (std::uint32_t at = heads_[hash(recent) & mask_]; at != 0 && candidates < kMostCandidates;
-       at = next_[at - 1], ++candidates) {
+  for (std::uint32_t at = heads_[hash(recent) & mask_];
+       at != 0 && candidates < tuning::kMaxCandidates; at = next_[at - 1], ++candidates) {
     const std::uint32_t step = at - 1;
     std::uint64_t sizes[kContext];
     context_of(schedule, step, sizes);

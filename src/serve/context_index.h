@@ -4,12 +4,12 @@
 
 #include <cstdint>
 
+#include "src/base/tuning.h"
 #include "src/serve/schedule.h"
 
 namespace memo {
 
-inline constexpr std::uint32_t kContext =
-    3;  // sizes that name a place; measured on torch, two leave 3-12 places
+using tuning::kContext;
 inline constexpr std::uint32_t kNoStep = UINT32_MAX;
 
 class ContextIndex {

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "src/base/lock.h"
+#include "src/base/tuning.h"
 #include "src/serve/arena.h"
 
 namespace memo {
@@ -52,13 +53,13 @@ class Pool {
   // All of it, in portions between which others have the lock: on request, and for a thread that
   // has the time.
   std::uint64_t trim() {
-    const std::uint64_t first = trim(kPortion);
+    const std::uint64_t first = trim(tuning::kMaxGivenBack);
     return first + settle();
   }
   std::uint64_t settle() {
     std::uint64_t sum = 0;
-    for (std::uint64_t done = kPortion; done != 0; sum += done) {
-      done = enter() ? leave(arena_.settle(kPortion)) : 0;
+    for (std::uint64_t done = tuning::kMaxGivenBack; done != 0; sum += done) {
+      done = enter() ? leave(arena_.settle(tuning::kMaxGivenBack)) : 0;
     }
     return sum;
   }
@@ -79,9 +80,6 @@ class Pool {
   }
 
  private:
-  // Bytes given back at a time; 2 ms.
-  static constexpr std::uint64_t kPortion = 64ULL << 20;
-
   bool enter() { return !torn_ && lock_.lock_within(Lock::Patience::kCall); }
   template <typename Result>
   Result leave(Result result) {

@@ -3,26 +3,10 @@
 #include <algorithm>
 
 #include "src/base/bits.h"
+#include "src/base/tuning.h"
 #include "src/serve/symbolic.h"
 
 namespace memo {
-namespace {
-
-// Calls that are judged together at least; fewer would take a short detour for a changed program.
-constexpr std::uint32_t kWindow = 32;
-// Misses in a row that need no window to be judged: more than any detour seen between two matching
-// calls.
-constexpr std::uint32_t kMostInRow = 256;
-// A window is poor in which more than one call in kPoor misses, or one byte in kPoorBytes; so many
-// in a row, and the plan is another program's that happens to share a part with this one.
-constexpr std::uint32_t kPoor = 3;
-constexpr std::uint64_t kPoorBytes = 8;
-constexpr std::uint32_t kMostPoor = 8;
-// Steps that may be missing at once and still be skipped without a look at the context.
-constexpr std::uint32_t kLookAhead = 8;
-
-}  // namespace
-
 void Server::start(const Schedule* schedule, const ContextIndex* index, std::uint32_t position) {
   *this = Server();
   change(schedule, index, position);
@@ -73,7 +57,7 @@ Server::Placement Server::next(std::uint64_t size, std::uint64_t alignment, Page
 // Moves position_ to the step that this call is most likely to be; false if none is likely.
 bool Server::find_place(std::uint64_t size) {
   const std::uint32_t count = schedule_->count;
-  for (std::uint32_t ahead = 1; ahead <= std::min(kLookAhead, count - 1); ++ahead) {
+  for (std::uint32_t ahead = 1; ahead <= std::min(tuning::kMaxSkipped, count - 1); ++ahead) {
     const std::uint32_t step = (position_ + ahead) % count;
     if (schedule_->steps[step].size == size) {
       position_ = step;
@@ -89,7 +73,7 @@ bool Server::find_place(std::uint64_t size) {
 }
 
 bool Server::unfit() const {
-  return poor_windows_ >= kMostPoor;
+  return poor_windows_ >= tuning::kMaxPoorWindows;
 }
 
 void Server::judge(bool matched, std::uint64_t size) {
@@ -98,10 +82,13 @@ void Server::judge(bool matched, std::uint64_t size) {
   missed_bytes_ += matched ? 0 : size;
   run_ = matched ? 0 : run_ + 1;
   misses_ += matched ? 0 : 1;
-  if (calls_ >= std::max(kWindow, schedule_->count) || run_ >= kMostInRow) {
-    const bool poor = misses_ * kPoor > calls_ || missed_bytes_ * kPoorBytes > bytes_;
+  if (calls_ >= std::max(tuning::kJudgedCalls, schedule_->count) ||
+      run_ >= tuning::kMaxMissesInRow) {
+    const bool poor =
+        misses_ * tuning::kPoorCalls > calls_ || missed_bytes_ * tuning::kPoorBytes > bytes_;
     poor_windows_ = poor ? poor_windows_ + 1 : 0;
-    lost_ = misses_ * 2 > calls_ || run_ >= kMostInRow || poor_windows_ >= kMostPoor;
+    lost_ = misses_ * 2 > calls_ || run_ >= tuning::kMaxMissesInRow ||
+            poor_windows_ >= tuning::kMaxPoorWindows;
     calls_ = misses_ = 0;
     bytes_ = missed_bytes_ = 0;
   }

@@ -8,7 +8,7 @@ namespace memo {
 void ShapePlace::advance(const SymbolicPlan& plan, std::uint64_t bytes) {
   // Of a plan from a file nearly all steps may be hidden, for ever: the search for the next one
   // ends early, and the place is lost.
-  const std::uint32_t end = step_ + std::min(kMostHidden, plan.count - step_);
+  const std::uint32_t end = step_ + std::min(tuning::kMaxHidden, plan.count - step_);
   while (run_ != 0 && step_ < end && plan.hidden(step_, first_)) {
     ++step_;
   }

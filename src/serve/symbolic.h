@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "src/base/tuning.h"
 #include "src/serve/schedule.h"
 
 namespace memo {
@@ -28,8 +29,7 @@ struct SizeRule {
   [[nodiscard]] std::uint64_t bytes(std::uint64_t first) const {
     const auto x = static_cast<double>(first);
     const double value = constant + (x - x0) * (slope + (x - x1) * curve);
-    constexpr double kMost = 1LL << 46;
-    if (!(value >= 0 && value < kMost)) {
+    if (!(value >= 0 && value < static_cast<double>(tuning::kMaxBlock))) {
       return 0;
     }
     const auto whole = static_cast<std::uint64_t>(value);
@@ -92,9 +92,6 @@ class ShapePlace {
   [[nodiscard]] std::uint32_t run() const { return run_; }    // calls in a row that fitted
 
  private:
-  // Steps passed over at one call, all too small for the engine to see. 32 plans are followed at a
-  // time: at most 8192 rules, some 10 us.
-  static constexpr std::uint32_t kMostHidden = 256;
   std::uint64_t first_ = 0;
   std::uint32_t step_ = 0;
   std::uint32_t run_ = 0;

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "src/base/os.h"
+#include "src/base/tuning.h"
 
 namespace memo {
 
@@ -18,11 +19,11 @@ class Touched {
   // A block of `bytes` at `start` that is about to be freed.
   void look(const void* start, std::uint64_t bytes) {
     const std::uint32_t number = seen_.load(std::memory_order_relaxed);
-    if (number >= kMostSeen) {
+    if (number >= 8 * tuning::kMaxTouchedInFull) {
       return;
     }
     seen_.fetch_add(1, std::memory_order_relaxed);
-    if (number >= kSeenInFull && number % kSeenOf != 0) {
+    if (number >= tuning::kMaxTouchedInFull && number % tuning::kTouchedOf != 0) {
       return;
     }
     const std::uint64_t part = std::min(bytes, os::kMostLooked);
@@ -43,12 +44,6 @@ class Touched {
   }
 
  private:
-  // Of the blocks of a few iterations, the first and then some are looked at; a look costs about
-  // 7 us, since it must not be the system call that a filter kills the program for.
-  static constexpr std::uint32_t kMostSeen = 512;
-  static constexpr std::uint32_t kSeenInFull = 64;
-  static constexpr std::uint32_t kSeenOf = 7;  // one in so many; odd, unlike most loops
-
   std::atomic<std::uint32_t> seen_{0};       // blocks
   std::atomic<std::uint64_t> looked_at_{0};  // bytes of the blocks
   std::atomic<std::uint64_t> resident_{0};   // bytes, projected from the part looked at

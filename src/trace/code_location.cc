@@ -8,15 +8,13 @@
 #include <cstring>
 
 #include "src/base/os.h"
+#include "src/base/tuning.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 namespace memo {
 namespace {
-
-// Return addresses remembered. torch's large allocations have 3-43 distinct stacks of 24 frames.
-constexpr std::uint64_t kRemembered = 4096;
 
 // What is known of an address, and a check over all of it, since three words cannot be written at
 // once: what two threads wrote of different addresses does not fit together.
@@ -25,7 +23,7 @@ struct alignas(32) Memory {
   std::atomic<std::uint64_t> place{0};
   std::atomic<std::uint64_t> rule{0};
 };
-constinit Memory memory[kRemembered];
+constinit Memory memory[tuning::kMaxSites];
 
 std::uint64_t check_of(std::uint64_t address, std::uint64_t place, std::uint64_t rule) {
   return ~address ^ place ^ std::rotl(rule, 29);
@@ -163,7 +161,7 @@ bool look_up_in_list(std::uint64_t return_address, CodeLocation& found) {
 }
 
 CodeLocation code_location(std::uint64_t return_address) {
-  Memory& cell = memory[(return_address ^ (return_address >> 12)) % kRemembered];
+  Memory& cell = memory[(return_address ^ (return_address >> 12)) % tuning::kMaxSites];
   const std::uint64_t place = cell.place.load(std::memory_order_relaxed);
   const std::uint64_t rule = cell.rule.load(std::memory_order_relaxed);
   if (cell.check.load(std::memory_order_relaxed) == check_of(return_address, place, rule)) {

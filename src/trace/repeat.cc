@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "src/base/tuning.h"
+
 namespace memo {
 namespace {
 
@@ -18,7 +20,7 @@ constexpr std::uint32_t power(std::uint32_t base, std::uint32_t exponent) {
   return result;
 }
 
-constexpr std::uint32_t kOldest = power(kBase, Repeat::kContext);
+constexpr std::uint32_t kOldest = power(kBase, tuning::kRepeatContext);
 
 std::uint32_t hash(std::uint64_t size, std::uint8_t alignment_log2) {
   const std::uint64_t mixed = (size * 64 + alignment_log2) * 0x9E3779B97F4A7C15ULL;
@@ -41,8 +43,8 @@ bool Repeat::add(std::uint64_t size, std::uint8_t alignment_log2) {
   const std::uint32_t now = hash(size, alignment_log2);
   const std::uint32_t index = count_++;
   context_ = context_ * kBase + now;
-  if (index >= kContext) {
-    context_ -= token(index - kContext) * kOldest;
+  if (index >= tuning::kRepeatContext) {
+    context_ -= token(index - tuning::kRepeatContext) * kOldest;
   }
   token(index) = now;
   if (shift_ != 0 && token(index - shift_) == now) {
@@ -53,29 +55,30 @@ bool Repeat::add(std::uint64_t size, std::uint8_t alignment_log2) {
     propose();
   }
   look_back();
-  if (count_ >= kContext) {
-    latest_[context_ % kSlots] = count_;
+  if (count_ >= tuning::kRepeatContext) {
+    latest_[context_ % tuning::kRepeatSlots] = count_;
   }
   return worth_a_look();
 }
 
 void Repeat::propose() {
-  const std::uint32_t earlier = count_ >= kContext ? latest_[context_ % kSlots] : 0;
-  if (earlier == 0 || count_ - earlier > mask_ - kContext) {
+  const std::uint32_t earlier =
+      count_ >= tuning::kRepeatContext ? latest_[context_ % tuning::kRepeatSlots] : 0;
+  if (earlier == 0 || count_ - earlier > mask_ - tuning::kRepeatContext) {
     return;
   }
-  for (std::uint32_t age = 1; age <= kContext; ++age) {
+  for (std::uint32_t age = 1; age <= tuning::kRepeatContext; ++age) {
     if (token(count_ - age) != token(earlier - age)) {
       return;
     }
   }
   shift_ = count_ - earlier;
-  matched_ = kContext;
+  matched_ = tuning::kRepeatContext;
   next_look_ = 0;
 }
 
 void Repeat::look_back() {
-  for (std::uint32_t i = 0; i < kLookBack && shift_ != 0; ++i) {
+  for (std::uint32_t i = 0; i < tuning::kLookBack && shift_ != 0; ++i) {
     const std::uint32_t needed = matched_ + 1 + shift_;  // tokens, from the latest back
     if (needed > count_ || needed > mask_ + 1 ||
         token(count_ - 1 - matched_) != token(count_ - needed)) {
@@ -86,16 +89,19 @@ void Repeat::look_back() {
 }
 
 bool Repeat::worth_a_look() {
-  const std::uint32_t least = std::max(std::max(2 * shift_, kFewest), required_);
+  const std::uint32_t least = std::max(std::max(2 * shift_, tuning::kMinMatchedCalls), required_);
   if (shift_ == 0 || matched_ < least || matched_ < next_look_) {
     return false;
   }
-  next_look_ = matched_ + std::max(std::max(shift_ / 2, matched_ / 4), kContext);
+  next_look_ = matched_ + std::max(std::max(shift_ / 2, matched_ / tuning::kNextLookShare),
+                                   tuning::kRepeatContext);
   return true;
 }
 
 void Repeat::lock_broke(std::uint32_t run) {
-  required_ = run >= kConvincing ? 0 : std::min(std::max(required_, 2 * run), kConvincing);
+  required_ = run >= tuning::kConvincingRun
+                  ? 0
+                  : std::min(std::max(required_, 2 * run), tuning::kConvincingRun);
 }
 
 }  // namespace memo

@@ -4,31 +4,25 @@
 // src/learn's.
 //
 //   tokens  a b c d e f g h | a b c d e f g h | a b c ...
-//                             ^ the last kContext tokens were seen `shift` tokens ago:
+//                             ^ the last kRepeatContext tokens were seen `shift` tokens ago:
 //                               follow that shift while it matches, look when it has matched twice
 //                               over
 #pragma once
 
 #include <cstdint>
 
+#include "src/base/tuning.h"
+
 namespace memo {
 
 class Repeat {
  public:
-  // Tokens that must be equal before a shift becomes a candidate.
-  static constexpr std::uint32_t kContext = 8;
-  // Fewest matched calls for a look: one or two equal calls in a row are no loop.
-  static constexpr std::uint32_t kFewest = 64;
-  // A run of this many calls is no inner loop: 48 layers of 20 calls are fewer. Source: the runs of
-  // transformer layers and residual blocks in torchvision and transformers models, at most 700
-  // calls.
-  static constexpr std::uint32_t kConvincing = 1024;
   // After so many tokens the stream is looked at anew: a count that went round would leave the
   // context's hash wrong for good.
   static constexpr std::uint32_t kMostTokens = 1U << 26;
 
-  // `history` holds the last `capacity` tokens (a power of two, at least 4 * kContext) and is the
-  // caller's; it need not be zeroed. Periods longer than capacity - kContext are not seen.
+  // `history` holds the last `capacity` tokens (a power of two, at least 4 * kRepeatContext) and is the
+  // caller's; it need not be zeroed. Periods longer than capacity - kRepeatContext are not seen.
   void start(std::uint32_t* history, std::uint32_t capacity);
 
   // The thread has made one more large allocation. True when a look is worth while: the stream has
@@ -43,16 +37,10 @@ class Repeat {
   std::uint32_t shift() const { return shift_; }      // calls; 0: no candidate
   std::uint32_t matched() const { return matched_; }  // calls that equal the one `shift()` earlier
   // Something comes again and again, be it an iteration or only a part of one.
-  bool looping() const { return shift_ != 0 && matched_ >= 2 * shift_ + kContext; }
+  bool looping() const { return shift_ != 0 && matched_ >= 2 * shift_ + tuning::kRepeatContext; }
   std::uint32_t required() const { return required_; }  // calls, for find_period's min_run
 
  private:
-  static constexpr std::uint32_t kSlots = 1024;
-
-  // Tokens per call by which a new candidate's run is followed back to where it began: the stream
-  // may have repeated for long while a shorter candidate was followed.
-  static constexpr std::uint32_t kLookBack = 4;
-
   void propose();
   void look_back();
   bool worth_a_look();
@@ -61,12 +49,13 @@ class Repeat {
   std::uint32_t* history_ = nullptr;
   std::uint32_t mask_ = 0;
   std::uint32_t count_ = 0;    // tokens so far
-  std::uint32_t context_ = 0;  // rolling hash of the last kContext tokens
+  std::uint32_t context_ = 0;  // rolling hash of the last kRepeatContext tokens
   std::uint32_t shift_ = 0;
   std::uint32_t matched_ = 0;
   std::uint32_t next_look_ = 0;  // matched_ at which the next look is due
   std::uint32_t required_ = 0;
-  std::uint32_t latest_[kSlots] = {};  // by context: count_ after its latest occurrence, 0 for none
+  // By context: count_ after its latest occurrence, 0 for none.
+  std::uint32_t latest_[tuning::kRepeatSlots] = {};
 };
 
 }  // namespace memo

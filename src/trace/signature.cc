@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "src/base/guard.h"
+#include "src/base/tuning.h"
 #include "src/trace/code_location.h"
 #include "src/trace/site_log.h"
 
@@ -15,14 +16,6 @@
 
 namespace memo {
 namespace {
-
-constexpr int kDepth =
-    24;  // deep enough to leave the tensor library, measured on torch: 3-43 distinct stacks
-// Of the main thread's stack this much is believed in without being told. Source: what Linux and
-// the distributions allow by default; the kernel keeps 128 MiB free of mappings below the stack.
-constexpr std::uint64_t kUsualStack = 8ULL << 20;
-// What may lie above the highest word that is known, and the gap that the kernel keeps below.
-constexpr std::uint64_t kStackMargin = 2ULL << 20;
 
 // Of the main thread's stack, when the library was loaded. Asked for then, since a program may take
 // the question from itself.
@@ -42,11 +35,11 @@ void note_stack_limit() {
 // frames lie outside.
 StackBounds guess_main_stack() {
   const std::uint64_t high = getauxval(AT_EXECFN) / sizeof(void*) * sizeof(void*);
-  const std::uint64_t bytes = std::min(stack_limit, kUsualStack);
-  if (high < bytes || bytes <= kStackMargin) {
+  const std::uint64_t bytes = std::min(stack_limit, tuning::kUsualStack);
+  if (high < bytes || bytes <= tuning::kStackMargin) {
     return {};
   }
-  return {high - (bytes - kStackMargin), high};
+  return {high - (bytes - tuning::kStackMargin), high};
 }
 
 }  // namespace
@@ -78,15 +71,15 @@ StackBounds find_stack_bounds() {
 // Noinline: the caller's frame begins where this one's ends, and its frame pointer is the first
 // word of this one's frame record.
 [[gnu::noinline]] std::uint64_t stack_signature(const StackBounds& stack) {
-  if (in_loader() || stack.room() < kUnwindStack) {
+  if (in_loader() || stack.room() < tuning::kUnwindStack) {
     return 0;
   }
   const FrameState caller{reinterpret_cast<std::uint64_t>(__builtin_return_address(0)),
                           reinterpret_cast<std::uint64_t>(__builtin_dwarf_cfa()),
                           *static_cast<const std::uint64_t*>(__builtin_frame_address(0))};
-  const void* frames[kDepth];
-  std::uint64_t places[kDepth];
-  const int count = walk_stack(stack, caller, frames, places, kDepth);
+  const void* frames[tuning::kMaxFrames];
+  std::uint64_t places[tuning::kMaxFrames];
+  const int count = walk_stack(stack, caller, frames, places, tuning::kMaxFrames);
   if (count <= 0) {
     return 0;
   }

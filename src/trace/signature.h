@@ -8,10 +8,6 @@
 
 namespace memo {
 
-// Bytes of stack that must be left: twice what an address takes that is looked up for the first
-// time (2.1 KiB on x86-64; a unit test measures it).
-constexpr std::uint64_t kUnwindStack = 6ULL << 10;
-
 // Makes signatures ready. Once, before the first one, and not from inside malloc, where the dynamic
 // linker's locks may be held. With `log_sites` the stack behind each signature is remembered, for a
 // trace's reader (site_log.h).

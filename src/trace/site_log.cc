@@ -1,32 +1,29 @@
 #include "src/trace/site_log.h"
 
 #include "src/base/os.h"
+#include "src/base/tuning.h"
 
 namespace memo {
 namespace {
-
-// Traces of torch, numpy and onnxruntime have 3 to 400 stacks.
-constexpr std::uint32_t kEntries = 4096;
-constexpr std::uint32_t kProbes = 16;
 
 constinit Site* table = nullptr;
 
 }  // namespace
 
 void open_site_log() {
-  table = static_cast<Site*>(os::map(kEntries * sizeof(Site)));
+  table = static_cast<Site*>(os::map(tuning::kMaxSites * sizeof(Site)));
 }
 
 void note_site(std::uint64_t signature, const void* const* frames, int count) {
   if (table == nullptr) {
     return;
   }
-  for (std::uint32_t probe = 0; probe < kProbes; ++probe) {
-    Site& entry = table[(signature + probe) % kEntries];
+  for (std::uint32_t probe = 0; probe < tuning::kSiteProbes; ++probe) {
+    Site& entry = table[(signature + probe) % tuning::kMaxSites];
     std::uint64_t seen = __atomic_load_n(&entry.signature, __ATOMIC_RELAXED);
     if (seen == 0 && __atomic_compare_exchange_n(&entry.signature, &seen, signature, false,
                                                  __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-      for (int i = 0; i < count && i < Site::kFrames; ++i) {
+      for (int i = 0; i < count && i < tuning::kMaxFrames; ++i) {
         entry.frames[i] = frames[i];
       }
       return;
@@ -38,7 +35,7 @@ void note_site(std::uint64_t signature, const void* const* frames, int count) {
 }
 
 const Site* sites(std::uint32_t& count) {
-  count = table != nullptr ? kEntries : 0;
+  count = table != nullptr ? tuning::kMaxSites : 0;
   return table;
 }
 

@@ -4,12 +4,14 @@
 
 #include <cstdint>
 
+#include "src/base/tuning.h"
+
 namespace memo {
 
 struct Site {
-  static constexpr int kFrames = 24;
-  std::uint64_t signature = 0;       // 0: the entry is free
-  const void* frames[kFrames] = {};  // return addresses, the innermost first; null behind the last
+  std::uint64_t signature = 0;  // 0: the entry is free
+  // Return addresses, the innermost first; null behind the last.
+  const void* frames[tuning::kMaxFrames] = {};
 };
 
 // Makes the table. Once, before the first signature; without it nothing is remembered.

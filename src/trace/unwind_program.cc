@@ -1,5 +1,7 @@
 #include "src/trace/unwind_program.h"
 
+#include "src/base/tuning.h"
+
 namespace memo {
 namespace {
 
@@ -37,7 +39,6 @@ enum Op : std::uint8_t {
 
 constexpr std::uint8_t kDerefOp = 0x06;
 constexpr std::uint8_t kRegisterOp = 0x70;  // + register: its value plus the number that follows
-constexpr int kRowsKept = 8;  // compilers keep one; the C library's hand-written code two
 
 Place* column(Row& row, std::uint64_t number) {
   return number == kFp ? &row.fp : number == kReturn ? &row.back : nullptr;
@@ -154,7 +155,7 @@ class Program {
         code.uleb();
         return true;
       case kRemember:
-        if (kept_ == kRowsKept) {
+        if (kept_ == tuning::kMaxUnwindRows) {
           return false;
         }
         rows_[kept_++] = row;
@@ -221,7 +222,7 @@ class Program {
   const CommonPart& common_;
   std::uint64_t location_;
   std::uint64_t target_;
-  Row rows_[kRowsKept];
+  Row rows_[tuning::kMaxUnwindRows];
   int kept_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/base/os.h"
+#include "src/base/tuning.h"
 #include "src/engine/engine.h"
 #include "tests/support/engines.h"
 
@@ -23,7 +24,7 @@ TEST_CASE("threads: who was refused a lane has one when others have ended", "[en
   std::atomic<std::uint32_t> arrived{0};
   std::atomic<bool> over{false};
   std::vector<std::thread> threads;
-  for (std::uint32_t i = 0; i < Engine::kMostLanes; ++i) {
+  for (std::uint32_t i = 0; i < tuning::kMaxLanes; ++i) {
     threads.emplace_back([&] {
       for (bool owned = false; !owned; os::rest()) {  // the lanes may be wanted by too many at once
         void* block = own.engine.allocate({65'536, 16, Op::k_malloc, false});
@@ -36,13 +37,13 @@ TEST_CASE("threads: who was refused a lane has one when others have ended", "[en
       own.engine.thread_ended();
     });
   }
-  while (arrived < Engine::kMostLanes) {
+  while (arrived < tuning::kMaxLanes) {
     os::rest();
   }
   in_thread([&] {
     Driver driver(own.engine);
     driver.iterate(program_of(1), 20);
-    CHECK(own.engine.lane_count() == Engine::kMostLanes);
+    CHECK(own.engine.lane_count() == tuning::kMaxLanes);
     CHECK_FALSE(driver.take(65'536).owned);
     over = true;
     for (std::thread& thread : threads) {

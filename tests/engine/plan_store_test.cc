@@ -1,4 +1,5 @@
 #include "src/engine/plan_store.h"
+#include "src/base/tuning.h"
 
 #include <sys/mman.h>
 
@@ -44,7 +45,7 @@ TEST_CASE_METHOD(Fixture, "plan store: a full store parts with the plan used lon
                  "[engine]") {
   std::vector<Plan*> plans;
   std::set<std::uint64_t> all;
-  for (std::uint64_t i = 0; i < PlanStore::kMost; ++i) {
+  for (std::uint64_t i = 0; i < tuning::kMaxPlans; ++i) {
     plans.push_back(add(count_up(1000 * i, 20)));
     REQUIRE(plans.back() != nullptr);
     all.insert(1000 * i);

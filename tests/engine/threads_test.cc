@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "src/base/tuning.h"
 #include "src/engine/engine.h"
 #include "src/learn/learn.h"
 #include "tests/support/engines.h"
@@ -97,7 +98,7 @@ TEST_CASE("threads: a lane is used again when its thread has ended", "[engine]")
 
 TEST_CASE("threads: more threads than lanes go to the next allocator", "[engine]") {
   OwnEngine own;
-  constexpr std::uint32_t kThreads = Engine::kMostLanes + 8;
+  constexpr std::uint32_t kThreads = tuning::kMaxLanes + 8;
   std::atomic<std::uint32_t> arrived{0};
   std::atomic<std::uint32_t> without{0};
   std::atomic<std::uint64_t> wrong{0};
@@ -119,9 +120,9 @@ TEST_CASE("threads: more threads than lanes go to the next allocator", "[engine]
   for (std::thread& thread : threads) {
     thread.join();
   }
-  CHECK(own.engine.lane_count() == Engine::kMostLanes);
+  CHECK(own.engine.lane_count() == tuning::kMaxLanes);
   // A thread with a lane may find the pool's lock taken for long, when so many want it at once.
-  CHECK(without >= kThreads - Engine::kMostLanes);
+  CHECK(without >= kThreads - tuning::kMaxLanes);
   CHECK(without < kThreads / 2);
   CHECK(wrong == 0);
 }

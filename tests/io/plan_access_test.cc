@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/tuning.h"
 #include "src/io/plan_file.h"
 #include "tests/support/process.h"
 
@@ -133,11 +134,11 @@ TEST_CASE_METHOD(Fixture, "plan file: its size is bounded, in reading and in wri
   const SavedPlan plans[] = {{&large, large.count}, saved_[0], {&large, large.count}, saved_[1]};
   REQUIRE(save_plans(guard_, path_.c_str(), plans));
   const std::string full = read_file(path_);
-  CHECK(full.size() > kMostPlanBytes / 2);
-  CHECK(full.size() <= kMostPlanBytes);  // the second large one has no room
+  CHECK(full.size() > tuning::kMaxPlanBytes / 2);
+  CHECK(full.size() <= tuning::kMaxPlanBytes);  // the second large one has no room
   CHECK(said(path_, Trust::kOwner, 3).empty());
   std::ofstream(path_, std::ios::binary | std::ios::app)
-      << std::string(kMostPlanBytes - full.size(), '\0');
+      << std::string(tuning::kMaxPlanBytes - full.size(), '\0');
   CHECK(said(path_, Trust::kOwner, 0) == "it is damaged");  // it was read
   std::ofstream(path_, std::ios::binary | std::ios::app) << '\0';
   CHECK(said(path_, Trust::kOwner, 0) == "it is larger than a plan file can be (4 MiB)");

@@ -16,6 +16,7 @@
 
 #include "src/base/bits.h"
 #include "src/base/guard.h"
+#include "src/base/tuning.h"
 #include "src/engine/engine.h"
 #include "tests/support/process.h"
 
@@ -32,7 +33,7 @@ class OwnEngine {
   ~OwnEngine() {
     if (engine.opened()) {
       const std::uint64_t space = engine.lane(0).slab_space().bytes();
-      munmap(reinterpret_cast<void*>(engine.base()), (Engine::kMostLanes + 1) * space);
+      munmap(reinterpret_cast<void*>(engine.base()), (tuning::kMaxLanes + 1) * space);
     }
   }
   OwnEngine(const OwnEngine&) = delete;

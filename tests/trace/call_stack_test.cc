@@ -1,6 +1,7 @@
 // The walk up the stack: as libunwind's where that is at hand, never out of the bounds; and the
 // signatures that are made of it.
 #include "src/trace/call_stack.h"
+#include "src/base/tuning.h"
 
 #include <alloca.h>
 #include <dlfcn.h>
@@ -247,7 +248,7 @@ TEST_CASE("signature: names the call stack, where the stack is known", "[trace]"
     CHECK(one_caller(find_stack_bounds()) != 0);
   });
   const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
-  CHECK(stack_signature({here - kUnwindStack / 2, stack.high}) == 0);  // too little room
+  CHECK(stack_signature({here - tuning::kUnwindStack / 2, stack.high}) == 0);  // too little room
 }
 
 // A thread whose stack is painted: what is no longer as it was, has been used.
@@ -285,7 +286,7 @@ TEST_CASE("signature: takes no more stack than half of what it asks for", "[trac
   const auto used = static_cast<std::uint64_t>(painted.frame - lowest);
   INFO(used << " bytes of stack");
 #ifndef MEMO_DEBUG  // sanitizers make frames larger
-  CHECK(used <= kUnwindStack / 2);
+  CHECK(used <= tuning::kUnwindStack / 2);
 #endif
 }
 

@@ -1,4 +1,5 @@
 #include "src/trace/repeat.h"
+#include "src/base/tuning.h"
 
 #include <catch2/catch.hpp>
 #include <memory>
@@ -81,8 +82,8 @@ TEST_CASE_METHOD(Fixture, "repeat: a broken lock asks for twice its run", "[trac
   CHECK(add(1, 100) + add(1, 100) + add(1, 100) + add(1, 99) == 0);
   CHECK(add(1, 100, 99) == 1);
   repeat.lock_broke(900);
-  CHECK(repeat.required() == Repeat::kConvincing);
-  repeat.lock_broke(Repeat::kConvincing);
+  CHECK(repeat.required() == tuning::kConvincingRun);
+  repeat.lock_broke(tuning::kConvincingRun);
   CHECK(repeat.required() == 0);
 }
 
