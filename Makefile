@@ -90,7 +90,7 @@ $(O)/src/cli/report_assets.o: $(wildcard src/cli/report/*)
 # What leaves the library: the rows of hooks.def, and the C API.
 $(O)/exports.map: preload/hooks.def
 	@mkdir -p $(@D)
-	$(Q){ echo '{ global: memomalloc_*;'; sed -n 's/^HOOK(\([A-Za-z_]*\),.*/  \1;/p' $<; echo '  local: *; };'; } > $@
+	$(Q){ echo '{ global: memomalloc_*;'; sed -n -E 's/^(HOOK|ENTRY)\(([A-Za-z_]*),.*/  \2;/p' $<; echo '  local: *; };'; } > $@
 $(B)/libmemomalloc.so: $(so_obj) $(O)/exports.map
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CXX) -shared -Wl,-soname,libmemomalloc.so.1 -Wl,--version-script=$(O)/exports.map -Wl,-z,defs -Wl,-z,now \

@@ -37,56 +37,16 @@ MEMO_EXPORT void MEMO_NAME(free)(void* pointer) noexcept {
   return shim::free(pointer);
 }
 
-MEMO_EXPORT void* MEMO_NAME(calloc)(std::size_t count, std::size_t size) noexcept {
-  return shim::calloc(count, size);
-}
-
-MEMO_EXPORT void* MEMO_NAME(realloc)(void* pointer, std::size_t size) noexcept {
-  return shim::realloc(pointer, size);
-}
-
-MEMO_EXPORT void* MEMO_NAME(reallocarray)(void* pointer, std::size_t count,
-                                          std::size_t size) noexcept {
-  return shim::reallocarray(pointer, count, size);
-}
-
-MEMO_EXPORT int MEMO_NAME(posix_memalign)(void** result, std::size_t alignment,
-                                          std::size_t size) noexcept {
-  return shim::posix_memalign(result, alignment, size);
-}
-
 MEMO_EXPORT void* MEMO_NAME(aligned_alloc)(std::size_t alignment, std::size_t size) noexcept {
   return shim::aligned_alloc(alignment, size, __builtin_return_address(0));
 }
 
-MEMO_EXPORT void* MEMO_NAME(memalign)(std::size_t alignment, std::size_t size) noexcept {
-  return shim::memalign(alignment, size);
-}
-
-MEMO_EXPORT void* MEMO_NAME(valloc)(std::size_t size) noexcept {
-  return shim::valloc(size);
-}
-
-MEMO_EXPORT void* MEMO_NAME(pvalloc)(std::size_t size) noexcept {
-  return shim::pvalloc(size);
-}
-
-MEMO_EXPORT std::size_t MEMO_NAME(malloc_usable_size)(void* pointer) noexcept {
-  return shim::malloc_usable_size(pointer);
-}
-
-MEMO_EXPORT int MEMO_NAME(malloc_trim)(std::size_t pad) noexcept {
-  return shim::malloc_trim(pad);
-}
-
-MEMO_EXPORT void MEMO_NAME(free_sized)(void* pointer, std::size_t size) noexcept {
-  shim::free_sized(pointer, size);
-}
-
-MEMO_EXPORT void MEMO_NAME(free_aligned_sized)(void* pointer, std::size_t alignment,
-                                               std::size_t size) noexcept {
-  shim::free_aligned_sized(pointer, alignment, size);
-}
+#define ENTRY(name, kind, result, parameters, arguments) \
+  MEMO_EXPORT result MEMO_NAME(name)                     \
+  parameters noexcept {                                  \
+    return shim::name arguments;                         \
+  }
+#include "preload/hooks.def"
 
 MEMO_EXPORT void MEMO_NAME(_exit)(int code) {
   memo::exit_now(code);

@@ -88,7 +88,6 @@ bool is_missing(const Next& next, const char* name) {
   }
 #define HOOK(row, kind) MEMO_MISSING_##kind(row)
 #include "preload/hooks.def"
-#undef HOOK
 #undef MEMO_MISSING_Required
 #undef MEMO_MISSING_Optional
 #undef MEMO_MISSING_Own

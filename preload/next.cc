@@ -19,6 +19,26 @@ Function find(const char* name, Kind kind) {
   return reinterpret_cast<Function>(symbol);
 }
 
+// Fills the fields of the Peer functions, or of all others.
+template <bool peers>
+void find_functions(Next& next) {
+#define MEMO_FIND(name, wanted, kind)                         \
+  if constexpr (wanted) {                                     \
+    next.name = find<decltype(next.name)>(#name, Kind::kind); \
+  }
+#define MEMO_FIND_Required(name) MEMO_FIND(name, !peers, Required)
+#define MEMO_FIND_Optional(name) MEMO_FIND(name, !peers, Optional)
+#define MEMO_FIND_Peer(name) MEMO_FIND(name, peers, Optional)
+#define MEMO_FIND_Own(name)
+#define HOOK(name, kind) MEMO_FIND_##kind(name)
+#include "preload/hooks.def"
+#undef MEMO_FIND_Required
+#undef MEMO_FIND_Optional
+#undef MEMO_FIND_Peer
+#undef MEMO_FIND_Own
+#undef MEMO_FIND
+}
+
 // Stops at the object that holds the next malloc.
 int find_object(dl_phdr_info* info, std::size_t, void* data) {
   auto& found = *static_cast<Next*>(data);
@@ -47,33 +67,13 @@ void find_peers(Next& next) {
   if (__atomic_load_n(&next.peers_known, __ATOMIC_ACQUIRE)) {
     return;
   }
-#define MEMO_FIND_Required(name)
-#define MEMO_FIND_Optional(name)
-#define MEMO_FIND_Own(name)
-#define MEMO_FIND_Peer(name) next.name = find<decltype(next.name)>(#name, Kind::Optional);
-#define HOOK(name, kind) MEMO_FIND_##kind(name)
-#include "preload/hooks.def"
-#undef HOOK
-#undef MEMO_FIND_Required
-#undef MEMO_FIND_Optional
-#undef MEMO_FIND_Own
-#undef MEMO_FIND_Peer
+  find_functions<true>(next);
   __atomic_store_n(&next.peers_known, true, __ATOMIC_RELEASE);
 }
 
 void find_next(Next& next) {
   Next found;
-#define MEMO_FIND_Peer(name)
-#define MEMO_FIND_Required(name) found.name = find<decltype(found.name)>(#name, Kind::Required);
-#define MEMO_FIND_Optional(name) found.name = find<decltype(found.name)>(#name, Kind::Optional);
-#define MEMO_FIND_Own(name)
-#define HOOK(name, kind) MEMO_FIND_##kind(name)
-#include "preload/hooks.def"
-#undef HOOK
-#undef MEMO_FIND_Required
-#undef MEMO_FIND_Optional
-#undef MEMO_FIND_Own
-#undef MEMO_FIND_Peer
+  find_functions<false>(found);
   found.dl_iterate_phdr(find_object, &found);
   // The C library has none of the peers' functions, and each look-up in vain costs thousands of
   // instructions.

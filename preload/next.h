@@ -21,7 +21,6 @@ struct Next {
 #define MEMO_NEXT_Own(name)
 #define HOOK(name, kind) MEMO_NEXT_##kind(name)
 #include "preload/hooks.def"
-#undef HOOK
 #undef MEMO_NEXT_Required
 #undef MEMO_NEXT_Optional
 #undef MEMO_NEXT_Peer

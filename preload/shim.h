@@ -8,19 +8,11 @@ namespace memo::shim {
 
 void* malloc(std::size_t size);
 void free(void* pointer);
-void* calloc(std::size_t count, std::size_t size);
-void* realloc(void* pointer, std::size_t size);
-void* reallocarray(void* pointer, std::size_t count, std::size_t size);
-int posix_memalign(void** result, std::size_t alignment, std::size_t size);
 void* aligned_alloc(std::size_t alignment, std::size_t size, const void* caller);
-void* memalign(std::size_t alignment, std::size_t size);
-void* valloc(std::size_t size);
-void* pvalloc(std::size_t size);
-std::size_t malloc_usable_size(void* pointer);
-int malloc_trim(std::size_t pad);
-// Frees of a block whose size, and alignment, the host tells: for our blocks they are checked.
-void free_sized(void* pointer, std::size_t size);
-void free_aligned_sized(void* pointer, std::size_t alignment, std::size_t size);
+// free_sized() and free_aligned_sized() free a block whose size, and alignment, the host tells: for
+// our blocks they are checked.
+#define ENTRY(name, kind, result, parameters, arguments) result name parameters;
+#include "preload/hooks.def"
 
 // Looks the next allocator up, unless that is done or under way.
 void find_next_allocator();

@@ -25,9 +25,8 @@ def output(*command):
 def hooks():
     """The names in preload/hooks.def: the first argument of each row."""
     text = (common.ROOT / "preload" / "hooks.def").read_text()
-    rows = re.findall(r"^\s*[A-Z_]+\(([^)]*)\)", text, re.MULTILINE)
-    names = [argument.strip() for row in rows for argument in row.split(",")]
-    return set(names), len(rows)
+    names = re.findall(r"^(?:HOOK|ENTRY)\((\w+),", text, re.MULTILINE)
+    return set(names), len(names)
 
 
 def declared():
