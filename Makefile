@@ -176,6 +176,7 @@ vm: lib programs ## Debian's kernels in QEMU: conformance tests on each; CELL=
 	python3 scripts/vm/run.py --only '$(CELL)'
 lint: ## layers, tables, format, clang-tidy
 	python3 scripts/check_layers.py
+	python3 scripts/check_design.py
 	./scripts/lint.sh
 format: ## reformat the tree
 	git ls-files '*.h' '*.cc' '*.c' | xargs clang-format-19 -i

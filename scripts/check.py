@@ -79,7 +79,7 @@ def steps():
     programs = ["make", JOBS, "programs", "WERROR=1"]
     units = ["make", JOBS, "build/unit_tests", "WERROR=1"]
     table = [
-        ("layers", [[python, "scripts/check_layers.py"]], 60),
+        ("layers", [[python, "scripts/check_layers.py"], [python, "scripts/check_design.py"]], 60),
         ("build", [build], 900),
         ("docs", [build, [python, "scripts/check_documents.py"],
                   [python, "scripts/gen_man.py", "--markdown", "build/check/commands.md"],

@@ -4,6 +4,7 @@ import pathlib
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 import check_layers
@@ -47,6 +48,19 @@ class Layers(unittest.TestCase):
     def test_long_file_fails(self):
         self.assertEqual(1, len(self.faults({"planner/greedy.cc": "\n" * 351})))
         self.assertEqual(0, len(self.faults({"planner/greedy.cc": "\n" * 350})))
+
+    def test_an_edge_that_nothing_uses_fails(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in {"src/base/os.h": "", "src/trace/event.h": '#include "src/base/os.h"\n'}.items():
+                pathlib.Path(folder, name).parent.mkdir(parents=True)
+                pathlib.Path(folder, name).write_text(text)
+            layers = {"src/base": (True, ()), "src/trace": (True, ("src/base",))}
+            with mock.patch.object(check_layers, "LAYERS", layers):
+                tree = check_layers.Tree(folder)
+                self.assertEqual([], list(check_layers.unused_edges(tree)))
+                layers["src/base"] = (True, ("src/trace/event.h",))
+                self.assertEqual(["scripts/check_layers.py: no file of src/base includes src/trace/event.h; "
+                                  "take it out of LAYERS"], list(check_layers.unused_edges(tree)))
 
     def test_unknown_folder_fails(self):
         self.assertIn("in no layer", self.faults({"src/misc/a.h": ""})[0])

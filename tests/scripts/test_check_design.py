@@ -1,0 +1,96 @@
+"""check_design.py: circles, classes, repeats and exceptions are seen, and nothing else is."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import check_design
+
+CLASS = """
+// int not_a_field; void not_a_function();
+class Lane {
+ public:
+  explicit Lane(int number) : number_(number) { count_ = 0; }
+  Lane(const Lane&) = delete;
+  [[nodiscard]] bool valid() const { return number_ != 0 && count_ == 0; }
+  template <typename Function>
+  void each(Function&& function) { function(); }
+  using Door = int(int);
+  struct Inner {
+    int inside = 0;
+  };
+
+ private:
+  static constexpr int kMax = 3;
+  void (*keep)(int) = nullptr;
+  std::atomic<std::uint64_t> live_{0};
+  int number_ = 0, count_ = 0;
+#define FIELD(name) int name;
+};
+"""
+
+
+class Graphs(unittest.TestCase):
+    def test_circles(self):
+        self.assertEqual([], check_design.circles({"a": {"b"}, "b": {"c"}, "c": set()}))
+        self.assertEqual([["a", "b", "c"]], check_design.circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}))
+
+    def test_imports_are_followed_to_the_projects_files(self):
+        files = {"scripts/a.py": ["import b, json", "def late():", "    from vm_tool import x"],
+                 "scripts/b.py": ["HERE = 'x' + \"tests/preload\"", "import common"],
+                 "tests/preload/common.py": [], "other/vm_tool.py": []}
+        self.assertEqual({"scripts/a.py": {"scripts/b.py"}, "scripts/b.py": {"tests/preload/common.py"},
+                          "tests/preload/common.py": set(), "other/vm_tool.py": set()},
+                         check_design.import_graph(files))
+
+    def test_a_file_loaded_by_its_path_is_an_import(self):
+        files = {"scripts/a.py": ['m = util.spec_from_file_location("x", ROOT / "tests/run.py")'], "tests/run.py": []}
+        self.assertEqual({"tests/run.py"}, check_design.import_graph(files)["scripts/a.py"])
+
+
+class Classes(unittest.TestCase):
+    def test_fields_and_functions_are_counted(self):
+        self.assertEqual([("Lane", 4, 3), ("Inner", 1, 0)], list(check_design.classes(CLASS.splitlines())))
+
+    def test_large_classes_of_hot_folders_are_faults(self):
+        lines = ["struct Wide {", *(f"  int field{i} = 0;" for i in range(16)),
+                 *(f"  void function{i}();" for i in range(21)), "};"]
+        self.assertEqual([("fields src/engine/wide.h Wide", 16), ("functions src/engine/wide.h Wide", 21)],
+                         list(check_design.class_faults({"src/engine/wide.h": lines, "src/cli/wide.h": lines})))
+
+
+class Repeats(unittest.TestCase):
+    BODY = [f"  step{i}(value);" for i in range(6)]
+
+    def found(self, first, second):
+        return dict(check_design.repeat_faults({"src/a.cc": first, "src/b.cc": second}))
+
+    def test_six_lines_are_one_fault(self):
+        self.assertEqual({"repeat src/a.cc src/b.cc": 6}, self.found(["int x;", *self.BODY], [*self.BODY, "int y;"]))
+        self.assertEqual({}, self.found(self.BODY[:5], self.BODY))
+
+    def test_comments_blanks_and_includes_do_not_count(self):
+        spread = [line for one in self.BODY for line in (one, "", "  // why", "}")]
+        self.assertEqual({"repeat src/a.cc src/b.cc": 6}, self.found(spread, self.BODY))
+        includes = [f'#include "src/{i}.h"' for i in range(9)]
+        self.assertEqual({}, self.found(includes, includes))
+
+
+class Ratchet(unittest.TestCase):
+    def test_new_grown_and_needless(self):
+        allowed = {"lines a": 400, "lines b": 400, "lines c": 400}
+        self.assertEqual(3, len(list(check_design.compare({"lines a": 401, "lines b": 399, "lines d": 360, "lines c": 400},
+                                                          allowed))))
+        self.assertEqual([], list(check_design.compare({"lines a": 400}, {"lines a": 400})))
+
+    def test_a_threshold_names_a_test(self):
+        row = 'TUNING(int, kFit, 8, "calls", "why", "{}")'
+        test = ['TEST_CASE_METHOD(Fixture, "plan: fits", "[a]") {', 'TEST_CASE("plan: other")']
+        for name, faults in (("plan: fits", 0), ("plan: other", 0), ("nothing: a rare machine", 0), ("plan: gone", 1)):
+            files = {"src/base/tuning.def": [row.format(name)], "tests/a_test.cc": test}
+            self.assertEqual(faults, len(list(check_design.threshold_faults(files))), name)
+
+
+if __name__ == "__main__":
+    unittest.main()
