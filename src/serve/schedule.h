@@ -16,7 +16,7 @@ struct Step {
   std::uint64_t size = 0;             // bytes, must be equal for the step to match
   std::uint64_t offset = kUnplanned;  // bytes from the slab's start, a multiple of kGranule and of
                                       // the alignment; kUnplanned: the block outlives its
-                                      // iteration, the next allocator has it
+                                      // iteration, the pool has it
   std::uint64_t site = 0;             // hash of the call stack when learned, 0 if unknown
   std::uint8_t alignment_log2 = 0;    // the greatest alignment that the learned calls asked for
   std::uint32_t lifetime = 0;         // allocations until it is freed; 0 where unknown

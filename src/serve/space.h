@@ -1,7 +1,7 @@
 // Spaces: the parts of one reserved region of addresses in which slabs and arenas lie. Hot.
 //
-//   region  | space 0 (arena of lane 0) | space 1 (slab of lane 0) | space 2 (arena of lane 1) |
-//   ... space   | committed: readable, writable | reserved: no access |
+//   region  | space 0: the pool's arena | space 1: slab of lane 0 | space 2: slab of lane 1 | ...
+//   space   | committed: readable, writable | reserved: no access |
 //
 // One range check tells whether a pointer is ours, one shift tells whose. Address space is reserved
 // once, at the first large allocation; memory is committed in steps as it is needed, so that
