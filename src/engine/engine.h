@@ -134,6 +134,9 @@ class Engine {
   [[gnu::cold, gnu::noinline]] void* pass_on(std::uint64_t bytes, Counter Counters::* reason);
   // Those calls, of all threads.
   [[nodiscard]] const Counters& passed_on() const { return passed_on_; }
+  // True if the books of lanes, plans and pool agree. Looks at all of them; no other thread may be
+  // at work. For tests.
+  [[nodiscard]] bool valid() const;
   [[nodiscard]] bool opened() const { return base_.load(std::memory_order_acquire) != kNowhere; }
 
  private:

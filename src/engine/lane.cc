@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "src/base/bits.h"
+#include "src/base/check.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
@@ -114,6 +115,8 @@ void* Lane::serve(const Request& request) {
     count_planned(request.size);
     ++placed_;
     void* start = slab_space_->base() + placement.offset;
+    MEMO_DCHECK(placement.offset + request.size <= tallest_);
+    MEMO_DCHECK(reinterpret_cast<std::uint64_t>(start) % request.alignment == 0);
     if (request.zero && placement.dirty) {
       clear(start, round_up(request.size, kGranule));
     }
@@ -204,6 +207,7 @@ void* Lane::pool(const Request& request, bool missed) {
     count_other(request.size);
     return nullptr;
   }
+  MEMO_DCHECK(reinterpret_cast<std::uint64_t>(block.start) % request.alignment == 0);
   live_.fetch_add(round_up(request.size, kGranule), std::memory_order_relaxed);
   counters.pooled_allocations.add();
   counters.pooled_bytes.add(request.size);

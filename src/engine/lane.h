@@ -125,6 +125,10 @@ class Lane {
   // In a forked child: the lane's owner does not exist any more. Its blocks stay where they are.
   void orphan();
 
+  // True if the phase, the plan and the slab agree. No other thread may be at work.
+  [[nodiscard]] bool valid() const;
+  [[nodiscard]] std::uint64_t slab_height() const { return slab_height_; }
+
   [[nodiscard]] const Space& slab_space() const { return *slab_space_; }
   [[nodiscard]] const Recorder& recorder() const { return recorder_; }
   // Greatest height that the slab has had, bytes, and the greatest bound of the plans served from

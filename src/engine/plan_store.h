@@ -85,6 +85,8 @@ class PlanStore {
     }
     return true;
   }
+  // True if the store's books agree. No other thread may be at work.
+  [[nodiscard]] bool valid() const;
   [[nodiscard]] Lock& lock() { return lock_; }
   [[nodiscard]] std::uint32_t slot_of(const Plan* plan) const {
     return static_cast<std::uint32_t>(plan - plans_);

@@ -68,6 +68,8 @@ class Pool {
   void allow_slack(std::uint64_t divisor) { arena_.allow_slack(divisor); }
   [[nodiscard]] std::uint64_t live_bytes() const { return arena_.live_bytes(); }
   [[nodiscard]] std::uint64_t peak_bytes() const { return arena_.peak_bytes(); }
+  // As the arena's. A pool that was given up has no books to agree.
+  [[nodiscard]] bool valid() const { return torn_ || arena_.valid(); }
   [[nodiscard]] Space& space() const { return *space_; }
 
   // Around fork(): the child must find the books whole.

@@ -78,6 +78,8 @@ class Model {
     }
   }
 
+  void look() const { require(engine_->valid()); }
+
   void release_all() {
     while (!alive_.empty()) {
       release(0);
@@ -221,9 +223,11 @@ void run(const std::uint8_t* data, std::size_t size) {
       for (const Call& call : extra) {
         if (call.second % repeats == round && call.first % calls.size() == i) {
           model.perform(call);
+          model.look();
         }
       }
       model.perform(calls[i]);
+      model.look();
     }
     if (ends_empty) {
       model.release_all();

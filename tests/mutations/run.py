@@ -22,6 +22,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 UNIT, PRELOAD, SCRIPT = "unit", "preload", "script"
 
 MUTATIONS = (
+    ("a lane forgets its plan and serves on", "src/engine/lane_plans.cc",
+     "  shared_->store.release(plan_);\n  plan_ = nullptr;", "  shared_->store.release(plan_);",
+     UNIT, "engine: no wrong guess costs a byte"),
+    ("a slab's height is not given back to the books", "src/engine/lane_slab.cc",
+     "  slab_height_.store(height, std::memory_order_relaxed);\n  shared_->slab_bytes.fetch_sub(before - height, std::memory_order_relaxed);",
+     "  slab_height_.store(height, std::memory_order_relaxed);",
+     UNIT, "engine: plans without sense do no harm"),
+    ("a withdrawn plan counts as visible", "src/engine/plan_store.cc",
+     "  if (state == State::kVisible) {\n    visible_count_.fetch_sub(1, std::memory_order_relaxed);\n  }\n  state = State::kWithdrawn;",
+     "  state = State::kWithdrawn;",
+     UNIT, "engine: no wrong guess costs a byte"),
     ("a broken invariant is passed over", "src/base/check.h",
      "((condition) ? static_cast<void>(0)", "((condition) || true ? static_cast<void>(0)",
      UNIT, "check: a broken invariant aborts with its place and text"),

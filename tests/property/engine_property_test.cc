@@ -82,6 +82,7 @@ TEST_CASE("engine: plans without sense do no harm", "[engine][property]") {
         if (below(random, 20) == 0) {
           own.engine.give_back();
         }
+        REQUIRE(own.engine.valid());
       }
       driver.free_due(UINT64_MAX);
       CHECK(driver.wrong == 0);
@@ -150,6 +151,7 @@ TEST_CASE("engine: nor do they in several threads that free each other's blocks"
       wrong += driver.wrong;
     });
     CHECK(wrong == 0);
+    CHECK(own.engine.valid());
     const Sum sum = sum_of(own.engine);
     CHECK(sum.served > 500);
     CHECK(sum.occupied > 100);
@@ -192,6 +194,7 @@ TEST_CASE("engine: no wrong guess costs a byte", "[engine][property]") {
           if (below(random, 30) == 0) {
             own.engine.give_back();
           }
+          REQUIRE(own.engine.valid());
         }
       }
       driver.free_due(UINT64_MAX);

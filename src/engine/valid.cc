@@ -1,0 +1,65 @@
+// What must hold of the engine's books between two calls, for tests: each function looks at all of
+// what it is about, and no other thread may be at work. Cold.
+#include "src/engine/engine.h"
+
+namespace memo {
+
+bool PlanStore::valid() const {
+  std::uint32_t visible = 0;
+  for (std::uint32_t slot = 0; slot < tuning::kMaxPlans; ++slot) {
+    const Plan& plan = plans_[slot];
+    if (state_[slot] != State::kVisible) {
+      continue;
+    }
+    ++visible;
+    if (plan.schedule == nullptr || plan.schedule->count == 0 || plan.index_memory == nullptr ||
+        plan.generation == 0 || plan.generation > generations_ || plan.used_at > clock_) {
+      return false;
+    }
+    for (std::uint32_t other = 0; other < slot; ++other) {
+      if (state_[other] == State::kVisible && plans_[other].generation == plan.generation) {
+        return false;
+      }
+    }
+  }
+  return visible == visible_count_;
+}
+
+// A plan belongs to the phases that wait for it or serve it, and stays while it is used; the slab
+// has memory for what is served from.
+bool Lane::valid() const {
+  const Phase now = phase();
+  const bool has_plan = now == Phase::kReady || now == Phase::kServing;
+  if (has_plan != (plan_ != nullptr) || (has_plan && plan_->users == 0)) {
+    return false;
+  }
+  if (now == Phase::kReady && position_ >= plan_->schedule->count) {
+    return false;
+  }
+  if (now == Phase::kServing) {
+    const Schedule* schedule = server_.schedule();
+    if (schedule == nullptr || server_.position() >= schedule->count ||
+        (awake_ && schedule->height > slab_height_)) {
+      return false;
+    }
+  }
+  return (!following_ || now == Phase::kServing) && mark_count_ <= tuning::kMaxMarks &&
+         slab_height_ <= tallest_ && tallest_ <= slab_space_->bytes() &&
+         slab_space_->pages.valid(tallest_ / kGranule);
+}
+
+bool Engine::valid() const {
+  if (!opened()) {
+    return true;
+  }
+  std::uint64_t slab_bytes = 0;
+  for (std::uint32_t i = 0; i < lane_count(); ++i) {
+    if (!lanes_[i].valid()) {
+      return false;
+    }
+    slab_bytes += lanes_[i].slab_height();
+  }
+  return slab_bytes == shared_->slab_bytes && shared_->store.valid() && shared_->pool.valid();
+}
+
+}  // namespace memo
