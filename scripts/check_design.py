@@ -4,7 +4,7 @@
 Checked: the graph of includes and of Python imports has no circle, and no arrow from a lower folder back up; no
 class of the hot layers has more than 15 fields or 20 functions; no file has more than 350 lines; no two places of
 src, planner, scheduler and preload share six lines of code; each threshold of tuning.def names a test that there
-is. What does not meet a limit yet stands in scripts/design_exceptions.txt with its figure: a fault that grows, and
+is, and each mutation a text that its file has once. What does not meet a limit yet stands in scripts/design_exceptions.txt with its figure: a fault that grows, and
 an exception that is larger than the fault or not needed any more, fail as well. `--write` puts today's figures
 there. Prints a line for each fault; exit code 1 if there is any.
 """
@@ -272,12 +272,29 @@ def threshold_faults(files):
             yield f"threshold {row[1]} names no test", 1
 
 
+def mutation_faults(files):
+    """Rows of tests/mutations/run.py whose text the file does not have, or has more than once: they would break
+    nothing, or something else."""
+    tree = ast.parse("\n".join(files.get("tests/mutations/run.py", ())))
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "MUTATIONS":
+            for name, path, old, *_ in (row for row in map(literal, node.value.elts) if row):
+                times = "\n".join(files.get(path, ())).count(old)
+                if times != 1:
+                    yield f"mutation {name!r}: {path} has its text {times} times", 1
+
+
+def literal(row):
+    """The first three values of a row."""
+    return [ast.literal_eval(value) for value in row.elts[:3]]
+
+
 def faults(root):
     """{fault: its figure}."""
     files = tracked(root)
     found = {}
     for part in (graph_faults(root, files), class_faults(files), length_faults(files), repeat_faults(files),
-                 threshold_faults(files)):
+                 threshold_faults(files), mutation_faults(files)):
         found.update(part)
     return found
 

@@ -18,6 +18,7 @@
 
 #include "src/base/bits.h"
 #include "src/base/proc_file.h"
+#include "src/base/tuning.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // Linux 5.14; older kernels answer EINVAL
@@ -222,7 +223,7 @@ std::uint64_t resident_bytes(const void* start, std::uint64_t bytes) {
   const auto first = reinterpret_cast<std::uint64_t>(start);
   const std::uint64_t from = round_up(first, page_size());
   const std::uint64_t to = round_down(first + bytes, page_size());
-  unsigned char pages[kMostLooked / kLeastPage];
+  unsigned char pages[tuning::kMaxLooked / kLeastPage];
   if (from >= to || confined() || mincore(reinterpret_cast<void*>(from), to - from, pages) != 0) {
     return bytes;
   }

@@ -53,10 +53,9 @@ bool purge(void* start, std::uint64_t bytes);
 // supported.
 bool advise_huge(void* start, std::uint64_t bytes, bool huge);
 bool populate(void* start, std::uint64_t bytes);
-// Of [start, start + bytes), at most kMostLooked, the bytes that have memory. Pages at both ends
+// Of [start, start + bytes), at most kMaxLooked, the bytes that have memory. Pages at both ends
 // that belong to others as well, and all where the system does not tell or the thread is confined,
 // count as if they had.
-constexpr std::uint64_t kMostLooked = 1ULL << 20;
 std::uint64_t resident_bytes(const void* start, std::uint64_t bytes);
 
 // Zeroed memory for our own records, between two pages that nobody can read or write; nullptr where

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "src/base/guard.h"
+#include "src/base/tuning.h"
 #include "src/learn/lifetimes.h"
 #include "src/serve/context_index.h"
 #include "src/serve/page_map.h"
@@ -14,8 +15,6 @@
 
 namespace memo::cli {
 namespace {
-
-constexpr std::uint32_t kHistory = 1 << 16;  // tokens that Repeat remembers, as in the engine
 
 struct Discard {
   void operator()(const Schedule* schedule) const { discard(schedule); }
@@ -43,9 +42,11 @@ class Pages {
 class Simulation {
  public:
   Simulation(const Stream& stream, const LearnOptions& options)
-      : stream_(stream), options_(options), history_(std::make_unique<std::uint32_t[]>(kHistory)) {
+      : stream_(stream),
+        options_(options),
+        history_(std::make_unique<std::uint32_t[]>(tuning::kMaxLog)) {
     options_.marks = {};
-    repeat_.start(history_.get(), kHistory);
+    repeat_.start(history_.get(), tuning::kMaxLog);
   }
 
   Analysis run() {

@@ -214,7 +214,6 @@ std::uint64_t Engine::committed_bytes() const {
 }
 
 bool Engine::relieve(std::uint64_t bytes) {
-  constexpr std::uint32_t kMostPassed = 1024;
   if (!opened() || t_state.inside != 0) {
     return false;
   }
@@ -233,7 +232,7 @@ bool Engine::relieve(std::uint64_t bytes) {
   const std::uint64_t given = held > now ? held - now : 0;
   passed_on_.relieved.add_from_any();
   const std::uint32_t passed = refusals_passed_.load(std::memory_order_relaxed);
-  const std::uint32_t next = given >= bytes ? 0 : std::min(2 * passed + 1, kMostPassed);
+  const std::uint32_t next = given >= bytes ? 0 : std::min(2 * passed + 1, tuning::kMaxWait);
   refusals_passed_.store(next, std::memory_order_relaxed);
   refusals_to_pass_.store(next, std::memory_order_relaxed);
   return true;

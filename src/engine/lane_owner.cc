@@ -3,21 +3,10 @@
 #include <algorithm>
 
 #include "src/base/os.h"
+#include "src/base/tuning.h"
 #include "src/engine/lane.h"
 
 namespace memo {
-namespace {
-
-// Allocations that a log holds: 3.7 iterations (the most that the doubling rule asks for) of 17,000
-// calls, three times the largest workload measured (GPT-2 decoding, 6000).
-constexpr std::uint32_t kLogCapacity = 1U << 16;
-constexpr std::uint32_t kTraceCapacity = 1U << 20;
-constexpr std::uint32_t kHistory = 1U << 16;
-// A lane without a recorder asks for one again after at most so many calls.
-constexpr std::uint32_t kLongestWait = 1024;
-
-}  // namespace
-
 void Lane::open(Shared* shared, std::uint32_t number, Space* slab) {
   shared_ = shared;
   number_ = number;
@@ -26,7 +15,7 @@ void Lane::open(Shared* shared, std::uint32_t number, Space* slab) {
 
 // Memory for learning; false where the system refuses it.
 bool Lane::prepare_to_learn() {
-  constexpr std::uint64_t kHistories = 2 * sizeof(std::uint32_t) * kHistory;
+  constexpr std::uint64_t kHistories = 2 * sizeof(std::uint32_t) * tuning::kMaxLog;
   if (learns_.load(std::memory_order_relaxed)) {
     return true;
   }
@@ -34,14 +23,14 @@ bool Lane::prepare_to_learn() {
   if (history == nullptr) {
     return false;
   }
-  if (!recorder_.prepare(shared_->keep_trace ? kTraceCapacity : kLogCapacity,
+  if (!recorder_.prepare(shared_->keep_trace ? tuning::kMaxTrace : tuning::kMaxLog,
                          shared_->keep_trace)) {
     os::unmap(history, kHistories);
     return false;
   }
   history_ = history;
-  repeat_.start(history, kHistory);
-  site_repeat_.start(history + kHistory, kHistory);
+  repeat_.start(history, tuning::kMaxLog);
+  site_repeat_.start(history + tuning::kMaxLog, tuning::kMaxLog);
   learns_.store(true, std::memory_order_release);
   return true;
 }
@@ -54,7 +43,7 @@ bool Lane::learns_again() {
   }
   if (!prepare_to_learn()) {
     calls_to_wait_ = longest_wait_;
-    longest_wait_ = std::min(2 * longest_wait_, kLongestWait);
+    longest_wait_ = std::min(2 * longest_wait_, tuning::kMaxWait);
     return false;
   }
   set_phase(Phase::kLearning);
@@ -135,8 +124,8 @@ void Lane::forget_stream() {
     recorder_.restart();
   }
   if (learns_.load(std::memory_order_relaxed)) {
-    repeat_.start(history_, kHistory);
-    site_repeat_.start(history_ + kHistory, kHistory);
+    repeat_.start(history_, tuning::kMaxLog);
+    site_repeat_.start(history_ + tuning::kMaxLog, tuning::kMaxLog);
   }
   purge_slab();
 }

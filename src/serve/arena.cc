@@ -4,23 +4,12 @@
 
 #include "src/base/bits.h"
 #include "src/base/os.h"
+#include "src/base/tuning.h"
 
 namespace memo {
 namespace {
 
 constexpr std::uint64_t kHugePage = os::kHugePage / kGranule;  // in granules
-// A block aligned to a cache line is a tensor of a framework, and will be written whole; what plain
-// malloc gives may be used in part only. Source: of ViT-B/16's blocks of 4 to 9 MB, those of the
-// matrix library's work space (malloc) were 40 % resident, tensors (posix_memalign, 64) 100 %.
-constexpr std::uint64_t kTensorAlignment = 64;
-// Huge pages begin when this much is alive: the last one, half empty, must not count.
-constexpr std::uint64_t kWorthHugePages = (32ULL << 20) / kGranule;
-// Ranges that may be taken out of the advice one by one. Each can split a mapping of the process.
-constexpr std::uint32_t kMostExceptions = 512;
-// How far the memory given back may run ahead of a block's own size where more is dirty than may be
-// kept: 4 MiB, and so many ranges, each a system call.
-constexpr std::uint64_t kMostAhead = (4ULL << 20) / kGranule;
-constexpr std::uint64_t kMostRanges = 64;
 
 std::uint64_t granules_for(std::uint64_t bytes) {
   return (bytes + kGranule - 1) / kGranule;
@@ -43,7 +32,7 @@ PageMap::Run Arena::look(PageMap::Walk& walk, std::uint64_t count, std::uint64_t
 // A free place for `count` granules below the top: near the lowest free granule; then where the
 // last far walk found one, or else stopped; then in what was taken from the top last.
 PageMap::Run Arena::find(std::uint64_t count, std::uint64_t step) {
-  const std::uint64_t most = kMostSteps + kStepsPerWord * (count / 8 + 1);
+  const std::uint64_t most = tuning::kMaxWalkSteps + tuning::kWalkStepsPerWord * (count / 8 + 1);
   PageMap::Walk near{lowest_free_.load(std::memory_order_acquire), top_, most};
   PageMap::Run run = look(near, count, step);
   if (run.count != 0 || near.at >= top_) {
@@ -84,7 +73,7 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
   }
   account(claim, count);
   if (run.first + count > top_) {
-    if (alignment >= kTensorAlignment) {
+    if (alignment >= tuning::kTensorAlignment) {
       advise(run.first + count);
     }
     newest_ = run.first;
@@ -99,7 +88,7 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
 
 // Asks for huge pages from the first one that nobody has used yet up to `end`, a block's.
 void Arena::advise(std::uint64_t end) {
-  if (!huge_pages_ || live_.load(std::memory_order_relaxed) < kWorthHugePages) {
+  if (!huge_pages_ || live_.load(std::memory_order_relaxed) < tuning::kWorthHugePages / kGranule) {
     return;
   }
   const std::uint64_t from = round_up(top_, kHugePage);
@@ -118,7 +107,7 @@ void Arena::use_small_pages(std::uint64_t first, std::uint64_t count) {
   if (from >= to) {
     return;
   }
-  if (exceptions_.fetch_add(1, std::memory_order_relaxed) >= kMostExceptions) {
+  if (exceptions_.fetch_add(1, std::memory_order_relaxed) >= tuning::kMaxExceptions) {
     advised_.store(0, std::memory_order_relaxed);
     exceptions_.store(0, std::memory_order_relaxed);
     from = 0;
@@ -134,7 +123,7 @@ void Arena::account(const PageMap::Claim& claim, std::uint64_t count) {
   window_least_ = std::min(window_least_, live - count);
   window_peak_ = std::max(window_peak_, live);
   peak_ = std::max(peak_.load(std::memory_order_relaxed), live);
-  purge_some(std::min(excess(), count + kMostAhead), count);
+  purge_some(std::min(excess(), count + tuning::kMaxAhead / kGranule), count);
 }
 
 // More than may be kept, in granules.
@@ -151,8 +140,8 @@ std::uint64_t Arena::purge_some(std::uint64_t granules, std::uint64_t count) {
   if (granules == 0) {
     return 0;
   }
-  const std::uint64_t ranges = count + kMostRanges;
-  const std::uint64_t most = kMostSteps + granules / 8;
+  const std::uint64_t ranges = count + tuning::kMaxRanges;
+  const std::uint64_t most = tuning::kMaxWalkSteps + granules / 8;
   PageMap::Walk near{lowest_free_.load(std::memory_order_acquire), top_, most};
   const std::uint64_t done = purge(near, granules, ranges);
   if (done >= granules || near.at >= top_) {

@@ -9,8 +9,8 @@
 // across iterations and given back beyond it), with pages in place of size bins.
 //
 // What a call costs follows from its own bytes, whatever was allocated before: allocate() and
-// resize() make at most three walks to find a place and two to give memory back, each of kMostSteps
-// steps and kStepsPerWord for each 32 KiB of the block (a step is a block, a free run, or a word of
+// resize() make at most three walks to find a place and two to give memory back, each of kMaxWalkSteps
+// steps and kWalkStepsPerWord for each 32 KiB of the block (a step is a block, a free run, or a word of
 // the page map: src/serve/page_map.h); they give back at most 4 MiB more than the block's bytes, in
 // at most 64 ranges more than its granules. Walks that end go on where they stopped. free() touches
 // its block's granules only. trim() and age() are bounded in the same way by the bytes that they
@@ -45,11 +45,6 @@ class Arena {
   // Releases the block that starts at `start`; false if none does. `at_once`: its memory goes back
   // to the system, whatever the peak. Any thread.
   bool free(void* start, bool at_once = false);
-
-  // Steps of a walk, beside what the block's own size adds. Source: more than networks have weights
-  // and blocks, and 10 us; a place is looked at for each gap that might fit, 64 of them.
-  static constexpr std::uint64_t kMostSteps = 4096;
-  static constexpr std::uint64_t kStepsPerWord = 64;
 
   static constexpr std::uint64_t kAll = UINT64_MAX;
   // Forgets the past peak and gives back memory that no block uses, up to `bytes` of it; the bytes

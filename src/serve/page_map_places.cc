@@ -1,11 +1,12 @@
 // Which block a pointer lies in, or lay in: for messages about misuse. Hot.
 #include "src/serve/page_map.h"
 
+#include "src/base/tuning.h"
+
 namespace memo {
 
 PageMap::Run PageMap::block_at(std::uint64_t granule) const {
-  constexpr std::uint64_t kMostBack = 1ULL << 20;
-  const std::uint64_t least = granule < kMostBack ? 0 : granule - kMostBack;
+  const std::uint64_t least = granule < tuning::kMaxLookBack ? 0 : granule - tuning::kMaxLookBack;
   for (std::uint64_t at = granule; (state(at) & kUsed) != 0; --at) {
     if ((state(at) & kStart) != 0) {
       return length_[at] > granule - at ? Run{at, length_[at]} : Run{};

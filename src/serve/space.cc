@@ -4,16 +4,10 @@
 
 #include "src/base/bits.h"
 #include "src/base/os.h"
+#include "src/base/tuning.h"
 
 namespace memo {
 namespace {
-
-// Large enough that system calls do not count, and small enough that limits and programs that lock
-// all they have do not notice: an eighth of what is used, and a few MiB.
-constexpr std::uint64_t kLeastStep = 4ULL << 20;
-constexpr std::uint64_t kStepShare = 8;
-// Memory that the system refuses to take back as a whole is tried in pieces of so many granules.
-constexpr std::uint64_t kPiece = 64;
 
 // Where each array begins, in bytes; a page lies between any two, and around them all.
 struct RecordLayout {
@@ -94,7 +88,8 @@ bool Space::commit(std::uint64_t bytes) {
   const os::Locking locking = os::locking(records_);
   const std::uint64_t least = round_up(bytes + kGranule, page);
   const std::uint64_t ample =
-      round_up(bytes + kGranule + std::max(bytes / kStepShare, kLeastStep), os::kHugePage);
+      round_up(bytes + kGranule + std::max(bytes / tuning::kCommitShare, tuning::kMinCommitStep),
+               os::kHugePage);
   for (std::uint64_t i = 0; locking.reserved && i < neighbours_; ++i) {
     first_neighbour_[i].unlock();
   }
@@ -148,8 +143,9 @@ std::uint64_t Space::give_back(std::uint64_t first, std::uint64_t count) {
     return count;
   }
   std::uint64_t done = 0;
-  for (const std::uint64_t end = first + count; count > kPiece && first < end; first += kPiece) {
-    const std::uint64_t piece = std::min(kPiece, end - first);
+  for (const std::uint64_t end = first + count; count > tuning::kPiece && first < end;
+       first += tuning::kPiece) {
+    const std::uint64_t piece = std::min(tuning::kPiece, end - first);
     if (os::purge(address(first), piece * kGranule)) {
       pages.mark_clean(first, piece);
       done += piece;

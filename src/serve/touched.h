@@ -26,7 +26,7 @@ class Touched {
     if (number >= tuning::kMaxTouchedInFull && number % tuning::kTouchedOf != 0) {
       return;
     }
-    const std::uint64_t part = std::min(bytes, os::kMostLooked);
+    const std::uint64_t part = std::min(bytes, tuning::kMaxLooked);
     const std::uint64_t there = os::resident_bytes(start, part);
     looked_at_.fetch_add(bytes, std::memory_order_relaxed);
     resident_.fetch_add(bytes / part * there, std::memory_order_relaxed);

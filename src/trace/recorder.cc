@@ -1,5 +1,7 @@
 #include "src/trace/recorder.h"
 
+#include "src/base/tuning.h"
+
 namespace memo {
 namespace {
 
@@ -12,7 +14,8 @@ std::atomic<std::uint64_t> clock_of_all_lanes{1};
 bool Recorder::prepare(std::uint32_t capacity, bool stamped) {
   stamped_ = stamped;
   if (log_.reserve(capacity) && addresses_.reserve(capacity) && live_.reserve(capacity) &&
-      (!stamped || (stamps_.reserve(capacity) && marks_.reserve(kMostMarks))) && grow(1)) {
+      (!stamped || (stamps_.reserve(capacity) && marks_.reserve(tuning::kMaxTraceMarks))) &&
+      grow(1)) {
     capacity_ = room_ = capacity;
     return true;
   }

@@ -65,7 +65,6 @@ class Recorder {
  private:
   bool grow(std::uint32_t count);
 
-  static constexpr std::uint32_t kMostMarks = 4096;
   GrowingArray<Allocation> log_;
   GrowingArray<std::uint64_t> addresses_;  // of each allocation's block, to tell equal ids apart
   GrowingArray<std::uint64_t> live_;       // bytes alive before each allocation

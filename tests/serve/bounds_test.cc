@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "src/base/tuning.h"
 #include "tests/support/arenas.h"
 #include "tests/support/process.h"
 
@@ -19,8 +20,8 @@ constexpr std::uint64_t kGiB = 1ULL << 30;
 // The most that arena.h allows a call about so many bytes.
 std::uint64_t bound(std::uint64_t bytes) {
   const std::uint64_t words = bytes / (8 * kGranule) + 1;
-  return 3 * (Arena::kMostSteps + Arena::kStepsPerWord * (words + 1)) +
-         2 * (Arena::kMostSteps + words + 128);
+  return 3 * (tuning::kMaxWalkSteps + tuning::kWalkStepsPerWord * (words + 1)) +
+         2 * (tuning::kMaxWalkSteps + words + 128);
 }
 
 // An arena of as many addresses as a large machine's; blocks are not touched.

@@ -1,4 +1,5 @@
-// See tuning.h. Nothing but in debug builds, where it runs once, before main(). Cold.
+// The thresholds of debug builds, and the environment that sets them: see tuning.h. Runs once, before
+// main(). In other builds there is nothing here. Cold.
 #include "src/base/tuning.h"
 
 #ifdef MEMO_DEBUG
