@@ -25,6 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TRACES = sorted((ROOT / "tests/golden/traces").glob("*.csv.gz"))
 LIMIT = 300  # seconds; a threshold may make a test slow, which counts as noticed
 REPEATS = 3  # of what is compared with
+PLANNER = "best-fit"  # takes no time limit, and no search in the background follows it
 NO_TEST = ("nothing: ", "measurement: ", "preload: ")
 
 
@@ -53,17 +54,18 @@ def untimed(value):
 
 
 def analyzed(build, trace, tuning):
-    code, text = run([build / "memomalloc", "analyze", trace, "--json"], tuning)
+    code, text = run([build / "memomalloc", "analyze", trace, "--json", "--planner", PLANNER, "--plan-time", "60000"],
+                     tuning)
     return {"analyze": untimed(json.loads(text)) if code == 0 else code}
 
 
 def replayed(build, trace, tuning, folder):
-    """The counters of a library that serves the trace. A planner by name has no search in the background."""
+    """The counters of a library that serves the trace."""
     stats = pathlib.Path(folder) / "stats.json"
     stats.unlink(missing_ok=True)
     code, _ = run([build / "memomalloc", "replay", trace, "--no-touch", "--iterations", "2"], tuning,
                   LD_PRELOAD=str(build / "libmemomalloc.so"), MEMOMALLOC_STATS_FILE=str(stats),
-                  MEMOMALLOC_PLANNER="best-fit", MEMOMALLOC_PLAN_TIME="60000")
+                  MEMOMALLOC_PLANNER=PLANNER, MEMOMALLOC_PLAN_TIME="60000")
     return untimed(json.loads(stats.read_text())) if code == 0 and stats.exists() else {"failed": code}
 
 
