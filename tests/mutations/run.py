@@ -17,11 +17,14 @@ import sys
 import tempfile
 import time
 
+from server_rows import SERVER_ROWS
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 UNIT, PRELOAD, SCRIPT = "unit", "preload", "script"
 
 MUTATIONS = (
+    *SERVER_ROWS,
     ("a place is granted although its pages are in use", "src/serve/page_map.cc",
      "const bool granted = (any & (kEveryByte * kUsed)) == 0;", "const bool granted = any != 1;",
      UNIT, "server: no schedule makes two live blocks share a page"),
@@ -67,9 +70,6 @@ MUTATIONS = (
     ("a setuid program reads the environment", "preload/lifecycle.cc",
      "if (getauxval(AT_SECURE) == 0)", "if (getauxval(AT_SECURE) < 2)",
      PRELOAD, "outside world: setuid"),
-    ("forked children report", "preload/reporter.cc",
-     "if (g_process.engine.forked() || getpid() != number) {", "if (number == 0) {",
-     PRELOAD, "outside world: forked children"),
     ("a damaged plan file is believed", "src/io/plan_records.cc",
      "header.checksum != XXH3_64bits(rest.data(), rest.size())", "header.checksum == 1",
      UNIT, "plan file: with any bit flipped, nothing false is taken"),
