@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "src/base/bits.h"
+#include "src/base/names.h"
 #include "src/base/proc_file.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -241,6 +242,9 @@ void* map(std::uint64_t bytes) {
   if (got != nullptr && !commit(got, whole)) {
     unmap(got, whole);
     return nullptr;
+  }
+  if (got != nullptr) {
+    name_mapping(got, whole, "memomalloc tables");
   }
   return got;
 }

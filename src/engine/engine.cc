@@ -7,6 +7,7 @@
 #include "src/base/bits.h"
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
+#include "src/base/names.h"
 #include "src/base/os.h"
 #include "src/learn/learn.h"
 
@@ -66,6 +67,9 @@ bool Engine::open_region() {
       spaces_[i].open(base + i * space, records + i * record, space);
       spaces_[i].join(spaces_, lanes + 1);
     }
+    os::name_mapping(base, space, "memomalloc pool");
+    os::name_mapping(base + space, lanes * space, "memomalloc slab");
+    os::name_mapping(records, (lanes + 1) * record, "memomalloc tables");
     configure_shared();
     shared_->pool.open(spaces_);
     if (shared_->huge_pages != Choice::kNever) {

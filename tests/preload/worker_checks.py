@@ -227,8 +227,31 @@ os.waitpid(forked(serve), 0)
     expect(result.code == 0 and len(said) == 2 and all("cannot write" in line for line in said), f"{result}")
 
 
+NAMED = """import ctypes, mmap, re
+libc = ctypes.CDLL(None)
+page = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+address = ctypes.c_ulong(ctypes.addressof(ctypes.c_char.from_buffer(page)))
+knows = libc.prctl(0x53564d41, ctypes.c_ulong(0), address, ctypes.c_ulong(4096), ctypes.c_char_p(b"page")) == 0
+for _ in range(60):
+    for size in range(100000, 1000000, 70000):
+        block = bytearray(size)
+    other = bytearray(3000000)
+    del block, other
+maps = open("/proc/self/maps").read()
+print(knows, *sorted(set(re.findall(r"\\[anon:memomalloc (\\w+)\\]", maps))))
+"""
+
+
+def mappings_have_names(context):
+    """pmap and smaps tell slabs, pool and tables apart."""
+    result = context.run(["/usr/bin/python3", "-c", NAMED], common.Mode("default"))
+    if result.out.startswith(b"False"):
+        raise common.Skip("the kernel gives anonymous mappings no names")
+    expect((result.code, result.out) == (0, b"True pool slab tables\n"), f"{result}")
+
+
 def checks(context):
-    functions = (forked_children_report_for_themselves, a_child_keeps_its_parents_file, nothing_waits_for_the_end,
+    functions = (mappings_have_names, forked_children_report_for_themselves, a_child_keeps_its_parents_file, nothing_waits_for_the_end,
                  workers_share_a_plan_file, reports_that_cannot_be_written_are_told_of_once)
     return [(f"workers: {function.__name__.replace('_', ' ')}", lambda function=function: function(context))
             for function in functions]
