@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "preload/process.h"
+#include "preload/reports.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 
@@ -14,6 +15,8 @@ namespace {
 
 constinit std::atomic<bool> running{false};
 constinit std::atomic<bool> searching{false};
+constinit std::atomic<bool> writing{false};
+constinit std::atomic<bool> ended{false};  // the process writes its last reports
 // A start that the system refused is tried again after 1, 2, 4, ... further occasions.
 constinit std::atomic<std::uint32_t> occasions_to_wait{0};
 constinit std::atomic<std::uint32_t> longest_wait{1};
@@ -40,6 +43,25 @@ void* search(void*) {
   return nullptr;
 }
 
+// The reports that are due. A thread of its own for each time: what it opens is then in no other
+// thread's table of descriptors, and in no child that is forked meanwhile.
+void* write(void*) {
+  const RecursionGuard guard;
+  os::own_descriptors();
+  write_due_reports(guard);
+  writing = false;
+  return nullptr;
+}
+
+void write_reports() {
+  if (!reports_are_due(os::nanoseconds()) || writing.exchange(true)) {
+    return;
+  }
+  if (ended || os::confined() || !start(write)) {
+    writing = false;
+  }
+}
+
 // The keeper is not there: its start is tried again after a while, each time twice as long.
 void lose_keeper() {
   const std::uint32_t longest = longest_wait.load(std::memory_order_relaxed);
@@ -57,6 +79,7 @@ void* keep(void*) {
         (os::confined() || !start(search))) {
       searching = false;
     }
+    write_reports();
   } while (os::rest(kSecond));
   lose_keeper();
   return nullptr;
@@ -98,8 +121,18 @@ void start_keeper(const RecursionGuard&) {
   }
 }
 
+bool keeper_runs() {
+  return running;
+}
+
+void end_reports() {
+  ended = true;
+  for (int i = 0; writing && i < tuning::kReportPatience && os::rest(); ++i) {
+  }
+}
+
 void forget_keeper() {
-  running = searching = false;
+  running = searching = writing = ended = false;
   occasions_to_wait = 0;
   longest_wait = 1;
 }

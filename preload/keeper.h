@@ -1,6 +1,7 @@
 // The keeper: a thread that looks every second whether a lane has left its loop, and then gives its
-// memory back; and that starts another to go on looking for lower plans where a program's own
-// thread had no time to. Cold. It exists only in processes that have much memory to give back.
+// memory back; and that starts others: to go on looking for lower plans where a program's own
+// thread had no time to, and to write the reports that are due. Cold. It exists only in processes
+// that serve, and there where much memory may have to be given back, or reports are asked for.
 #pragma once
 
 #include "src/base/guard.h"
@@ -11,6 +12,12 @@ namespace memo {
 // be asked for, since the program has confined itself) memory comes back only on request; later
 // calls try again, now and then.
 void start_keeper(const RecursionGuard&);
+
+bool keeper_runs();
+
+// No report is begun any more, and one that is being written has been, or is given up: before the
+// process writes its last ones.
+void end_reports();
 
 // In a forked child, where the keeper does not exist.
 void forget_keeper();

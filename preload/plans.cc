@@ -1,8 +1,11 @@
-// The plan file of MEMOMALLOC_PLAN_FILE: read when the engine opens, written at exit. Cold; no lock.
+// The plan file of MEMOMALLOC_PLAN_FILE: read when the engine opens, written while
+// the process serves and at exit. Cold.
 #include "preload/plans.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include "preload/process.h"
 #include "src/base/message.h"
@@ -10,6 +13,7 @@
 #include "src/base/tuning.h"
 #include "src/io/export.h"
 #include "src/io/plan_file.h"
+#include "src/io/shared_file.h"
 
 namespace memo {
 namespace {
@@ -17,6 +21,60 @@ namespace {
 // The file is somebody else's in what it holds, or may be: it is neither used nor replaced.
 bool is_left_alone(const char* path) {
   return is_foreign(path) || !doubt_about(path, g_process.options.PLAN_TRUST).empty();
+}
+
+// The plans that were last read or saved; and the file that held them.
+constexpr std::uint64_t kNoPlans = 0;
+constinit std::atomic<std::uint64_t> saved_mark{kNoPlans};
+constinit FileMark saved_file;
+constinit bool complained = false;
+
+// A number for one plan, that changes when a lower one takes its place.
+std::uint64_t mark_of(const Plan& plan) {
+  return (plan.generation + 1) * 0x9e3779b97f4a7c15U ^ reinterpret_cast<std::uint64_t>(plan.best());
+}
+
+// All plans of the process, kept as they are while this lives.
+class HeldPlans {
+ public:
+  HeldPlans() {
+    g_process.engine.for_each_plan([&](Plan& plan) {
+      mark_ += mark_of(plan);
+      plans_[count_] = &plan;
+      saved_[count_++] = {plan.best(), plan.iteration};
+    });
+  }
+  ~HeldPlans() {
+    for (std::uint32_t i = 0; i < count_; ++i) {
+      g_process.engine.release_plan(*plans_[i]);
+    }
+  }
+  HeldPlans(const HeldPlans&) = delete;
+  HeldPlans& operator=(const HeldPlans&) = delete;
+  [[nodiscard]] std::uint32_t count() const { return count_; }
+  [[nodiscard]] std::uint64_t mark() const { return mark_; }
+  [[nodiscard]] std::span<const SavedPlan> plans() const { return {saved_, count_}; }
+
+ private:
+  Plan* plans_[tuning::kMaxPlans] = {};
+  SavedPlan saved_[tuning::kMaxPlans] = {};
+  std::uint32_t count_ = 0;
+  std::uint64_t mark_ = kNoPlans;
+};
+
+std::uint64_t mark_of_plans() {
+  return HeldPlans().mark();
+}
+
+// The plans, and where others have written the file meanwhile theirs, too. Processes that do so at
+// once take turns, so that none is lost.
+bool save(const RecursionGuard& guard, const char* path, const HeldPlans& held) {
+  const FolderLock turn(path);
+  const bool saved = saved_file == FileMark::of(path)
+                         ? save_plans(guard, path, held.plans())
+                         : merge_plans(guard, path, held.plans(), g_process.options.PLAN_TRUST);
+  saved_file = FileMark::of(path);
+  return saved;
 }
 
 }  // namespace
@@ -44,32 +102,49 @@ void load_plan_file(const RecursionGuard& guard) {
                : is_left_alone(path) ? ""
                                      : "; what is learned now takes its place at exit");
   }
+  saved_file = FileMark::of(path);
   for (std::uint32_t i = 0; i < count; ++i) {
     if (!g_process.engine.add_plan(guard, plans[i].schedule, plans[i].iteration)) {
       Line() << "a plan of the file '" << path << "' is left out: there is no memory for it";
     }
   }
+  saved_mark = mark_of_plans();
+}
+
+void fork_plans() {
+  complained = false;
+  if (names_process(g_process.options.PLAN_FILE.view())) {
+    saved_mark = kNoPlans;
+    saved_file = {};
+  }
+}
+
+bool plans_changed() {
+  if (g_process.options.PLAN_FILE.empty()) {
+    return false;
+  }
+  const std::uint64_t now = mark_of_plans();
+  return now != kNoPlans && now != saved_mark;
 }
 
 void save_plan_file(const RecursionGuard& guard) {
   const option::Path& file = g_process.options.PLAN_FILE;
-  if (file.empty()) {
+  if (!plans_changed()) {
     return;
   }
-  SavedPlan plans[tuning::kMaxPlans];
-  std::uint32_t count = 0;
-  g_process.engine.for_each_plan([&](const Schedule* schedule, std::uint32_t iteration) {
-    plans[count++] = {schedule, iteration};
-  });
-  if (count == 0) {
+  HeldPlans held;
+  if (held.count() == 0) {
     return;
   }
+  saved_mark = held.mark();
   char path[4096];
   const bool fits = expand_path(file.view(), path, sizeof path);
   if (fits && is_left_alone(path)) {
     return;  // load_plan_file has said so
   }
-  if (!fits || !save_plans(guard, path, {plans, count})) {
+  errno = ENAMETOOLONG;
+  if ((!fits || !save(guard, path, held)) && !complained) {
+    complained = true;
     complain("plans", file.value, "PLAN_FILE");
   }
 }

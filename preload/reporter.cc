@@ -5,11 +5,13 @@
 #include <cerrno>
 
 #include "preload/process.h"
+#include "src/base/message.h"
 
 namespace memo {
 namespace {
 
-// The reporter's number, and the file behind its name space of such numbers.
+// The reporter's number, and the file behind its name space of such numbers; 0: not known. A forked
+// child may be in another one, and does not ask: its first act may be to give system calls up.
 constinit pid_t number = 0;
 constinit ino_t space_of_number = 0;
 
@@ -35,12 +37,37 @@ void become_reporter() {
   g_process.engine.mark_process();
 }
 
+void fork_reporter() {
+  if (number != 0) {
+    number = getpid();
+    space_of_number = 0;
+    say_process_in_lines();
+  }
+}
+
 bool is_reporter() {
-  if (g_process.engine.forked() || getpid() != number) {
+  const Engine& engine = g_process.engine;
+  if (!engine.here() || getpid() != number || (engine.forked() && large_calls() == 0)) {
     return false;
   }
+  if (space_of_number == 0) {
+    return true;
+  }
   const ino_t space = number_space();
-  return space == space_of_number || space == 0 || space_of_number == 0;
+  return space == space_of_number || space == 0;
+}
+
+bool is_forked_child() {
+  return g_process.engine.forked();
+}
+
+unsigned long long large_calls() {
+  const Engine& engine = g_process.engine;
+  unsigned long long sum = engine.passed_on().large_allocations.get();
+  for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
+    sum += engine.lane(i).counters.large_allocations.get();
+  }
+  return sum;
 }
 
 }  // namespace memo

@@ -1,15 +1,28 @@
-// Which process reports: the one that was started, and no child of it. Cold.
+// Which processes report: the one that was started, and each forked child that does work of its own.
+// Cold.
 #pragma once
 
 namespace memo {
 
-// The calling process is the one, if any report is asked for. Once, when the options are known.
+// The calling process is one, if any report is asked for. Once, when the options are known.
 void become_reporter();
 
-// False in a child without exec of its own, which stays silent: after fork, however it was called,
-// and after vfork, where the child runs in its parent's memory until it execs or exits. In a name
-// space of its own (a container's process 1, and a child of it in another) such a child may have
-// its parent's number.
+// In a forked child, as soon as it is noticed: the child is a process of its own from now on, and
+// says in each message which. Only sets numbers.
+void fork_reporter();
+
+// True if the calling process may write reports: the one that was started, and a forked child that
+// has made large allocations, which a child that is about to exec has not. False after vfork, where
+// the child runs in its parent's memory until it execs or exits, in a child that was made without
+// fork's handlers and has not been noticed, and where no report is asked for. In a name space of
+// its own (a container's process 1, and a child of it in another) a child of vfork may have its
+// parent's number.
 bool is_reporter();
+
+// True in a forked child, whose files must not take the place of its parent's.
+bool is_forked_child();
+
+// Large allocations of this process, of all threads.
+unsigned long long large_calls();
 
 }  // namespace memo

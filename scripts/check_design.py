@@ -273,20 +273,18 @@ def threshold_faults(files):
 
 
 def mutation_faults(files):
-    """Rows of tests/mutations/run.py whose text the file does not have, or has more than once: they would break
-    nothing, or something else."""
-    tree = ast.parse("\n".join(files.get("tests/mutations/run.py", ())))
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "MUTATIONS":
-            for name, path, old, *_ in (row for row in map(literal, node.value.elts) if row):
-                times = "\n".join(files.get(path, ())).count(old)
-                if times != 1:
-                    yield f"mutation {name!r}: {path} has its text {times} times", 1
-
-
-def literal(row):
-    """The first three values of a row."""
-    return [ast.literal_eval(value) for value in row.elts[:3]]
+    """Rows of mutations whose text the file does not have, or has more than once: they would break nothing, or
+    something else."""
+    for source in sorted(name for name in files if name.startswith("tests/mutations/") and name.endswith(".py")):
+        for node in ast.parse("\n".join(files[source])).body:
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("MUTATIONS", "SERVER_ROWS"):
+                for row in node.value.elts:
+                    if isinstance(row, ast.Starred):  # another file's rows
+                        continue
+                    name, path, old = (ast.literal_eval(value) for value in row.elts[:3])
+                    times = "\n".join(files.get(path, ())).count(old)
+                    if times != 1:
+                        yield f"mutation {name!r}: {path} has its text {times} times", 1
 
 
 def faults(root):

@@ -57,7 +57,8 @@ def preload_checks():
     modes = run.common.modes(run.common.PEERS)
     small = sum(run.applies(AllInstalled, mode, name) for name in programs() for mode in modes)
     return small + sum(len(module.checks(AllInstalled)) for module in
-                       (run.binary_checks, run.file_checks, run.plan_file_checks, run.real_programs))
+                       (run.binary_checks, run.file_checks, run.plan_file_checks, run.worker_checks,
+                        run.real_programs))
 
 
 def preload_modes():
@@ -78,8 +79,10 @@ def unit_tests():
 def mutations():
     """(what is broken, the test that notices) of each row of the mutations."""
     constants = {"UNIT": "unit", "PRELOAD": "preload", "SCRIPT": "script"}
+    rows = [*module_of("tests/mutations/run.py")["MUTATIONS"].elts[1:],  # the first one is the other file's
+            *module_of("tests/mutations/server_rows.py")["SERVER_ROWS"].elts]
     return [(row.elts[0].value, row.elts[5].value, constants.get(getattr(row.elts[4], "id", ""), ""))
-            for row in module_of("tests/mutations/run.py")["MUTATIONS"].elts]
+            for row in rows]
 
 
 def table(headings, rows):

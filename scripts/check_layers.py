@@ -30,7 +30,7 @@ LAYERS = {
                         "src/serve/context_index.h", "src/serve/page_map.h", "src/learn", "src/io",
                         "planner", "include")),
     # The second door: what a process reads when it starts and writes when it ends.
-    "preload": (True, ("src/base", "src/engine", "src/io/export.h", "src/io/plan_file.h",
+    "preload": (True, ("src/base", "src/engine", "src/io/export.h", "src/io/plan_file.h", "src/io/shared_file.h",
                         "include/memomalloc")),
 }
 FREE = ("tests", "bench")  # may include anything, and count in no layer

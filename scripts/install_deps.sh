@@ -101,13 +101,13 @@ install_python() {
 # What tests of the scripts import. Beside the distribution's torch the distribution's own: others bring a
 # numpy that it does not bear.
 install_python_check() {
-  python_has onnx matplotlib mypy && return 0
-  echo "installing onnx, matplotlib and mypy into $VENV"
+  python_has onnx matplotlib mypy gunicorn uvicorn prometheus_client && return 0
+  echo "installing onnx, matplotlib, mypy, gunicorn, uvicorn and prometheus_client into $VENV"
   if grep -qx 'include-system-site-packages = true' "$VENV/pyvenv.cfg"; then
     # shellcheck disable=SC2086
     install_packages $packages_debian_check
   else
-    pip_install "onnx==$ONNX" matplotlib mypy
+    pip_install "onnx==$ONNX" matplotlib mypy gunicorn uvicorn prometheus_client
   fi
 }
 

@@ -2,6 +2,7 @@
 
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -9,9 +10,22 @@
 #include "src/base/interrupts.h"
 
 namespace memo {
+namespace {
+
+constinit std::atomic<bool> says_process{false};
+
+}  // namespace
+
+void say_process_in_lines() {
+  says_process.store(true, std::memory_order_relaxed);
+}
 
 Line::Line() {
-  *this << "memomalloc: ";
+  *this << "memomalloc";
+  if (says_process.load(std::memory_order_relaxed)) {
+    *this << "[" << static_cast<std::uint64_t>(getpid()) << "]";
+  }
+  *this << ": ";
 }
 
 Line::~Line() {

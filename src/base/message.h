@@ -28,6 +28,10 @@ class Line {
   std::size_t size_ = 0;
 };
 
+// From now on each line names the process that writes it, `memomalloc[123]: `: a forked child shares
+// its parent's stderr.
+void say_process_in_lines();
+
 // A broken invariant: one line, then abort(). Never returns.
 [[noreturn]] void fail(std::string_view reason);
 

@@ -48,6 +48,11 @@ void read_options(char** environment, Options& options);
 // bytes.
 bool expand_path(std::string_view path, char* result, std::uint64_t room);
 
+// True if the path has %p: each process has its own.
+constexpr bool names_process(std::string_view path) {
+  return path.find("%p") != std::string_view::npos;
+}
+
 // True if `names`, a `:` list, is empty or holds the last part of this process' executable path.
 bool runs_in(std::string_view names);
 

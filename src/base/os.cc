@@ -17,11 +17,15 @@
 #include <string_view>
 
 #include "src/base/bits.h"
+#include "src/base/names.h"
 #include "src/base/proc_file.h"
 #include "src/base/tuning.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // Linux 5.14; older kernels answer EINVAL
+#endif
+#ifndef SYS_close_range
+#define SYS_close_range 436  // Linux 5.9; on all processors
 #endif
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18  // Linux 4.14
@@ -240,6 +244,9 @@ void* map(std::uint64_t bytes) {
     unmap(got, whole);
     return nullptr;
   }
+  if (got != nullptr) {
+    name_mapping(got, whole, "memomalloc tables");
+  }
   return got;
 }
 
@@ -259,6 +266,12 @@ NoCancellation::NoCancellation() {
 }
 NoCancellation::~NoCancellation() {
   pthread_setcancelstate(before_, nullptr);
+}
+
+bool own_descriptors() {
+  KeepErrno keep;
+  constexpr unsigned kUnshare = 1U << 1U;  // CLOSE_RANGE_UNSHARE
+  return syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, kUnshare) == 0;
 }
 
 void yield_to_others() {

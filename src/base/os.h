@@ -62,6 +62,10 @@ std::uint64_t resident_bytes(const void* start, std::uint64_t bytes);
 // the system refuses.
 void* map(std::uint64_t bytes);
 
+// From now on the calling thread has a table of file descriptors of its own, with the three standard
+// streams: what it opens is nobody else's, and is in no child that another thread forks meanwhile.
+// False where the system does not know how (before Linux 5.9); then it shares the program's.
+bool own_descriptors();
 // From now on the calling thread leaves the processor to whoever wants it, but for a share of one
 // part in 70 (SCHED_IDLE: a fifth of that): it may hold a lock of the next allocator, and must come
 // to let it go. A real-time thread becomes an ordinary one, since nice means nothing there. A wish:

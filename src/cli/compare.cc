@@ -12,6 +12,7 @@
 #include "src/cli/comparison.h"
 #include "src/cli/files.h"
 #include "src/cli/loader.h"
+#include "src/cli/process_rows.h"
 #include "src/cli/temporary.h"
 #include "src/cli/ticker.h"
 
@@ -23,6 +24,8 @@ struct Comparison {
   std::vector<Contestant> contestants;
   int runs = 5;
   int warm_ups = 1;
+  bool lists_processes = false;
+  std::vector<ProcessRow> processes;
 };
 
 // The rows that the user named, or all that are installed. Complains and returns none if one is
@@ -73,13 +76,16 @@ class Runner {
   explicit Runner(const Comparison& comparison) : command_(comparison.command) {}
 
   // Runs the command once. None if it could not even be executed; errno tells why.
-  std::optional<Sample> run(const Allocator& allocator) {
+  std::optional<Sample> run(const Allocator& allocator, const Environment& more = {}) {
     CommandLine line{.words = command_,
                      .environment = environment_of(allocator),
                      .output = output_.descriptor(),
                      .errors = errors_.descriptor()};
     if (allocator.name == kOwnPlannedName) {
       line.environment["MEMOMALLOC_PLAN_FILE"] = folder_.path() / "plan";
+    }
+    for (const auto& [name, value] : more) {
+      line.environment[name] = value;
     }
     output_.clear();
     errors_.clear();
@@ -88,6 +94,13 @@ class Runner {
       return std::nullopt;
     }
     return Sample{*usage, last_json_numbers(output_.contents())};
+  }
+
+  // The processes of one more run, under our library, that made large allocations.
+  std::vector<ProcessRow> processes(const Allocator& allocator) {
+    const TemporaryFolder statistics;
+    run(allocator, {{"MEMOMALLOC_STATS_FILE", statistics.path() / "%p.json"}});
+    return process_rows(read_json_files(statistics.path()));
   }
 
   [[nodiscard]] std::string errors() const { return errors_.contents(); }
@@ -104,6 +117,7 @@ class Runner {
 // exit code.
 int measure(Comparison& comparison) {
   Runner runner(comparison);
+  adopt_orphans();
   std::vector<Contestant>& all = comparison.contestants;
   Ticker ticker("warming up");
   for (int round = -comparison.warm_ups; round < comparison.runs; ++round) {
@@ -145,6 +159,13 @@ int measure(Comparison& comparison) {
       }
     }
   }
+  const auto own = std::find_if(all.begin(), all.end(), [](const Contestant& contestant) {
+    return contestant.allocator.name == kOwnName;
+  });
+  if (comparison.lists_processes && own != all.end()) {
+    ticker.tell("the processes of one more run");
+    comparison.processes = runner.processes(own->allocator);
+  }
   const bool failed =
       std::any_of(all.begin(), all.end(), [](const Contestant& c) { return c.failures > 0; });
   return failed ? kNo : kDone;
@@ -171,6 +192,9 @@ int compare(int argc, char** argv) {
   app.add_option("--csv", csv_path,
                  "write every run to this file; scripts/plot_compare.py draws it")
       ->type_name("FILE");
+  app.add_flag("--processes", comparison.lists_processes,
+               "run it once more under memomalloc, not measured, and list the processes that made "
+               "large allocations");
   app.add_flag("--json", json, "print JSON instead of the table");
   app.footer("Allocators and their exact settings:\n" + describe_allocators());
   if (auto code = parse_with_command(app, argc, argv, comparison.command)) {
@@ -196,12 +220,19 @@ int compare(int argc, char** argv) {
     return complain(app, error);
   }
   if (json) {
-    std::printf("%s\n", as_json(comparison.contestants, comparison.command).dump(2).c_str());
+    nlohmann::json answer = as_json(comparison.contestants, comparison.command);
+    if (comparison.lists_processes) {
+      answer["processes"] = as_json(comparison.processes);
+    }
+    std::printf("%s\n", answer.dump(2).c_str());
   } else {
     std::fputs(as_table(comparison.contestants).c_str(), stdout);
     if (const std::string names = left_out(comparison.contestants);
         wanted.empty() && !names.empty()) {
       std::printf("not installed, so left out: %s\n", names.c_str());
+    }
+    if (comparison.lists_processes) {
+      std::printf("\n%s", as_table(comparison.processes).c_str());
     }
   }
   return code;

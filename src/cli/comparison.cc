@@ -7,6 +7,8 @@
 #include <set>
 #include <sstream>
 
+#include "src/cli/text_table.h"
+
 namespace memo::cli {
 namespace {
 
@@ -97,25 +99,6 @@ std::string cell(const std::vector<double>& all, double scale, int digits) {
          number(of.most * scale, digits) + ")";
 }
 
-std::string align(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string blanks(widths[i] - row[i].size(), ' ');
-      line += i == 0 ? row[i] + blanks : "  " + blanks + row[i];
-    }
-    text += line + "\n";
-  }
-  return text;
-}
-
 json as_json(const std::vector<double>& all) {
   const Spread of = spread(all);
   return {
@@ -187,7 +170,7 @@ std::string as_table(const std::vector<Contestant>& contestants) {
     }
     rows.push_back(row);
   }
-  std::string text = align(rows) + "\nmedian (least-most) over the runs; settings:\n";
+  std::string text = text_table(rows) + "\nmedian (least-most) over the runs; settings:\n";
   for (const Contestant& contestant : contestants) {
     const Allocator& a = contestant.allocator;
     text += "  " + a.name + ": " + a.note + (a.settings.empty() ? "" : ", " + a.settings) + "\n";

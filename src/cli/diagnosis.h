@@ -1,10 +1,11 @@
 // What `doctor` finds out about a command, as findings in the order of its questions. Cold.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "src/cli/process_rows.h"
 
 namespace memo::cli {
 
@@ -12,7 +13,8 @@ enum class Level { kGood, kNote, kFault };
 
 struct Finding {
   Level level = Level::kGood;
-  std::string question;  // library, program, environment, loaded, seen, learning, serving, hidden
+  std::string question;  // library, program, environment, loaded, seen, process, learning,
+                         // serving, hidden
   std::string what;
   std::string advice;  // what to do next; empty for good findings
 };
@@ -31,8 +33,8 @@ std::vector<Finding> examine_program(const Program& program, const std::string& 
 // MEMOMALLOC_ variables of this process that switch the library off.
 std::vector<Finding> examine_environment();
 
-// After it ran: the statistics that its processes left, and the files that they had mapped.
-std::vector<Finding> examine_run(const std::vector<nlohmann::json>& statistics,
+// After it ran: the processes that made large allocations, and the files that all had mapped.
+std::vector<Finding> examine_run(const std::vector<ProcessRow>& rows,
                                  const std::set<std::string>& mapped);
 
 }  // namespace memo::cli

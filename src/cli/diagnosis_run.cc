@@ -2,9 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <optional>
 
@@ -33,23 +31,6 @@ constexpr Hider kHiders[] = {
 #undef HIDER
 };
 
-std::int64_t number(const json& statistics, const char* name) {
-  const auto found = statistics.find(name);
-  return found != statistics.end() && found->is_number() ? found->get<std::int64_t>() : 0;
-}
-
-std::string percent(std::int64_t part, std::int64_t whole) {
-  const double share =
-      whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
-  return std::to_string(std::lround(share)) + " %";
-}
-
-std::string mebibytes(std::int64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
-  return text;
-}
-
 // The reasons of fallbacks, the most frequent first: "size 12, order 3".
 std::string reasons(const json& statistics) {
   std::vector<std::pair<std::int64_t, std::string>> counts;
@@ -70,25 +51,25 @@ std::string reasons(const json& statistics) {
 }
 
 Finding examine_learning(const json& statistics, std::int64_t allocations) {
-  const std::int64_t plans = number(statistics, "plans");
-  const std::int64_t loaded = number(statistics, "plans_loaded");
+  const std::int64_t plans = number_in(statistics, "plans");
+  const std::int64_t loaded = number_in(statistics, "plans_loaded");
   if (plans + loaded > 0) {
-    const std::int64_t calls = number(statistics, "symbolic_calls");
+    const std::int64_t calls = number_in(statistics, "symbolic_calls");
     const std::string from_file =
         loaded > 0 ? ", " + std::to_string(loaded) + " of them from the plan file" : "";
     const std::string shapes =
         calls > 0 ? "; plan for changing shapes: " + std::to_string(calls) + " calls, laid out " +
-                        std::to_string(number(statistics, "shapes")) + " times"
+                        std::to_string(number_in(statistics, "shapes")) + " times"
                   : "";
     return {Level::kGood, "learning",
             std::to_string(plans + loaded) + " plan(s)" + from_file + ", slab " +
-                mebibytes(number(statistics, "slab_bytes")) + ", lower bound " +
-                mebibytes(number(statistics, "lower_bound_bytes")) + shapes,
+                mebibytes(number_in(statistics, "slab_bytes")) + ", lower bound " +
+                mebibytes(number_in(statistics, "lower_bound_bytes")) + shapes,
             ""};
   }
   const std::string none =
       "no period was found in " + std::to_string(allocations) + " large allocations";
-  if (number(statistics, "at_hand_bytes") > 0 && number(statistics, "served_bytes") > 0) {
+  if (number_in(statistics, "at_hand_bytes") > 0 && number_in(statistics, "served_bytes") > 0) {
     return {Level::kNote, "learning", none + "; a pool of learned size serves them",
             "that is all that can be done for threads that allocate in no fixed order; a loop of "
             "few calls needs more iterations"};
@@ -101,18 +82,18 @@ Finding examine_learning(const json& statistics, std::int64_t allocations) {
 
 Finding examine_serving(const json& statistics) {
   const json since = statistics.value("since_serving", json::object());
-  const std::int64_t large_since = number(since, "large_bytes");
-  const std::int64_t served_since = number(since, "served_bytes");
+  const std::int64_t large_since = number_in(since, "large_bytes");
+  const std::int64_t served_since = number_in(since, "served_bytes");
   if (served_since == 0) {
     return {Level::kFault, "serving", "no block was served; fallbacks: " + reasons(statistics),
             "run more iterations after the learning ones; a fallback `limit` asks for a greater "
             "MEMOMALLOC_SLAB_LIMIT"};
   }
-  const std::int64_t large = number(statistics, "large_bytes");
+  const std::int64_t large = number_in(statistics, "large_bytes");
   const std::string share =
-      "of all large bytes " + percent(number(statistics, "planned_bytes"), large) +
-      " planned in a slab, " + percent(number(statistics, "at_hand_bytes"), large) +
-      " at hand in the pool, " + percent(number(statistics, "other_bytes"), large) +
+      "of all large bytes " + percent(number_in(statistics, "planned_bytes"), large) +
+      " planned in a slab, " + percent(number_in(statistics, "at_hand_bytes"), large) +
+      " at hand in the pool, " + percent(number_in(statistics, "other_bytes"), large) +
       " neither; either one: " + percent(served_since, large_since) + " since serving began";
   if (served_since * 2 < large_since) {
     return {Level::kNote, "serving",
@@ -143,22 +124,46 @@ void add_hidden(const std::set<std::string>& mapped, std::vector<Finding>& findi
   }
 }
 
+// The process by which the command is judged: of those that do the work the busiest that is served;
+// if those that are not have most of the bytes, the busiest of them.
+const ProcessRow& judged_by(const std::vector<ProcessRow>& rows) {
+  const ProcessRow* busiest[2] = {};
+  std::int64_t bytes[2] = {};
+  for (const ProcessRow& row : rows) {  // the busiest first
+    if (row.works) {
+      const std::size_t kind = row.served() ? 1 : 0;
+      busiest[kind] = busiest[kind] == nullptr ? &row : busiest[kind];
+      bytes[kind] += row.large;
+    }
+  }
+  return *busiest[busiest[0] == nullptr || (busiest[1] != nullptr && bytes[1] >= bytes[0]) ? 1 : 0];
+}
+
+// Processes that work and are not served as the judged one is.
+void add_unserved(const std::vector<ProcessRow>& rows, const ProcessRow& judged,
+                  std::vector<Finding>& findings) {
+  constexpr std::int64_t kMuch = 20;  // of the judged one's bytes, one part in
+  for (const ProcessRow& row : rows) {
+    if (row.works && judged.served() && !row.served() && row.large >= judged.large / kMuch) {
+      findings.push_back({Level::kNote, "serving",
+                          "process " + std::to_string(row.pid) + " is not served: it made " +
+                              std::to_string(row.calls) + " large allocations",
+                          "it may have had too few requests yet, or do another kind of work"});
+    }
+  }
+}
+
 }  // namespace
 
-std::vector<Finding> examine_run(const std::vector<json>& statistics,
+std::vector<Finding> examine_run(const std::vector<ProcessRow>& rows,
                                  const std::set<std::string>& mapped) {
   std::vector<Finding> findings;
   add_hidden(mapped, findings);
-  const auto main = std::max_element(
-      statistics.begin(), statistics.end(), [](const json& left, const json& right) {
-        return number(left, "large_bytes") < number(right, "large_bytes");
-      });
-  const bool was_mapped = std::any_of(mapped.begin(), mapped.end(), [](const std::string& path) {
-    return path.find("libmemomalloc.so") != std::string::npos;
-  });
-  const std::int64_t allocations =
-      main == statistics.end() ? 0 : number(*main, "large_allocations");
-  if (allocations == 0) {
+  const ProcessRow sum = sum_of(rows);
+  if (sum.calls == 0) {
+    const bool was_mapped = std::any_of(mapped.begin(), mapped.end(), [](const std::string& path) {
+      return path.find("libmemomalloc.so") != std::string::npos;
+    });
     findings.push_back(
         {Level::kFault, "seen",
          was_mapped
@@ -169,13 +174,27 @@ std::vector<Finding> examine_run(const std::vector<json>& statistics,
     return findings;
   }
   findings.push_back({Level::kGood, "seen",
-                      std::to_string(allocations) + " large allocations, " +
-                          mebibytes(number(*main, "large_bytes")) + ", in process " +
-                          std::to_string(number(*main, "pid")),
+                      std::to_string(sum.calls) + " large allocations, " + mebibytes(sum.large) +
+                          ", in " +
+                          (rows.size() == 1 ? "process " + std::to_string(rows[0].pid)
+                                            : std::to_string(rows.size()) + " processes"),
                       ""});
-  findings.push_back(examine_learning(*main, allocations));
+  if (rows.size() > 1) {
+    for (const ProcessRow& row : rows) {
+      findings.push_back({Level::kGood, "process", describe(row), ""});
+    }
+  }
+  const ProcessRow& judged = judged_by(rows);
+  const std::size_t first = findings.size();
+  findings.push_back(examine_learning(judged.statistics, judged.calls));
   if (findings.back().level != Level::kFault) {
-    findings.push_back(examine_serving(*main));
+    findings.push_back(examine_serving(judged.statistics));
+  }
+  if (rows.size() > 1) {
+    for (std::size_t i = first; i < findings.size(); ++i) {
+      findings[i].what = "process " + std::to_string(judged.pid) + ": " + findings[i].what;
+    }
+    add_unserved(rows, judged, findings);
   }
   return findings;
 }

@@ -37,9 +37,11 @@ void append(std::vector<Finding>& all, std::vector<Finding> more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
-// Runs the command with the library and appends what its run shows.
-void examine_by_running(const std::vector<std::string>& command, const std::string& library,
-                        std::vector<Finding>& findings) {
+// Runs the command with the library and appends what its run shows. The processes that made large
+// allocations.
+std::vector<ProcessRow> examine_by_running(const std::vector<std::string>& command,
+                                           const std::string& library,
+                                           std::vector<Finding>& findings) {
   const TemporaryFolder folder;
   const char* others = std::getenv("LD_PRELOAD");
   const CommandLine line{
@@ -48,11 +50,12 @@ void examine_by_running(const std::vector<std::string>& command, const std::stri
                       {"MEMOMALLOC_STATS_FILE", folder.path() / "%p.json"}},
       .output = STDERR_FILENO};
   const double started = monotonic_seconds();
+  adopt_orphans();
   const pid_t child = start(line);
   if (child < 0) {
     findings.push_back({Level::kFault, "program", describe_refusal(command[0], errno),
                         "then ask the doctor again"});
-    return;
+    return {};
   }
   // A terminal's interrupt goes to the command too; the diagnosis follows when the command has
   // ended. Set after the start, since a child inherits what is ignored.
@@ -61,12 +64,14 @@ void examine_by_running(const std::vector<std::string>& command, const std::stri
   signal(SIGQUIT, SIG_IGN);
   signal(SIGTERM, [](int number) { kill(watched, number); });
   const std::set<std::string> mapped = watch_mapped_files(child);
-  const Usage usage = wait_for(child, started);
+  const Usage usage = wait_for_all(child, started);
   if (usage.exit_code != 0) {
     findings.push_back({Level::kNote, "program", "it ended with " + describe_exit(usage.exit_code),
                         "see its messages above; does it end so without the library too?"});
   }
-  append(findings, examine_run(read_json_files(folder.path()), mapped));
+  const std::vector<ProcessRow> rows = process_rows(read_json_files(folder.path()));
+  append(findings, examine_run(rows, mapped));
+  return rows;
 }
 
 void print(const std::vector<Finding>& findings) {
@@ -83,7 +88,7 @@ void print(const std::vector<Finding>& findings) {
   }
 }
 
-void print_json(const std::vector<Finding>& findings) {
+void print_json(const std::vector<Finding>& findings, const std::vector<ProcessRow>& processes) {
   nlohmann::json rows = nlohmann::json::array();
   for (const Finding& finding : findings) {
     rows.push_back({{"level", finding.level == Level::kFault ? "fault" : name_of(finding.level)},
@@ -91,7 +96,8 @@ void print_json(const std::vector<Finding>& findings) {
                     {"what", finding.what},
                     {"advice", finding.advice}});
   }
-  const nlohmann::json answer = {{"healthy", !has_fault(findings)}, {"findings", rows}};
+  const nlohmann::json answer = {
+      {"healthy", !has_fault(findings)}, {"findings", rows}, {"processes", as_json(processes)}};
   std::printf("%s\n", answer.dump(2).c_str());
 }
 
@@ -104,7 +110,10 @@ int doctor(int argc, char** argv) {
       "learns and\n"
       "serves, and what hides allocations from it. The command's stdout goes to stderr. Exit code "
       "0 if\n"
-      "blocks were served, 1 if there is a fault.");
+      "blocks were served, 1 if there is a fault. Of a server that forks workers, which may be "
+      "ended by "
+      "any\n"
+      "signal, the processes that do the work are judged.");
   app.add_flag("--json", json, "the findings as JSON");
   std::vector<std::string> command;
   if (auto code = parse_with_command(app, argc, argv, command)) {
@@ -118,6 +127,7 @@ int doctor(int argc, char** argv) {
     return complain(app, describe_refusal(command[0], refused ? errno : ENOENT));
   }
   std::vector<Finding> findings;
+  std::vector<ProcessRow> processes;
   const std::string library = find_own_library();
   if (library.empty()) {
     findings.push_back({Level::kFault, "library", "not found", kLibraryMissing});
@@ -127,9 +137,9 @@ int doctor(int argc, char** argv) {
     append(findings, examine_program(program, library));
   }
   if (!has_fault(findings)) {
-    examine_by_running(command, library, findings);
+    processes = examine_by_running(command, library, findings);
   }
-  json ? print_json(findings) : print(findings);
+  json ? print_json(findings, processes) : print(findings);
   return has_fault(findings) ? kNo : kDone;
 }
 

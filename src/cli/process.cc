@@ -2,23 +2,35 @@
 #include "src/cli/process.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <sstream>
+#include <thread>
 
 namespace memo::cli {
 namespace {
 
 double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
+
+void add(Usage& usage, const rusage& used) {
+  usage.user_seconds += seconds(used.ru_utime);
+  usage.system_seconds += seconds(used.ru_stime);
+  usage.minor_faults += used.ru_minflt;
+  usage.major_faults += used.ru_majflt;
+  usage.peak_rss_bytes = std::max(usage.peak_rss_bytes, used.ru_maxrss * std::int64_t{1024});
 }
 
 // The child's half: never returns. `report` closes by itself when exec succeeds.
@@ -91,12 +103,32 @@ Usage wait_for(pid_t child, double started_seconds) {
   }
   Usage usage;
   usage.wall_seconds = monotonic_seconds() - started_seconds;
-  usage.exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  usage.user_seconds = seconds(used.ru_utime);
-  usage.system_seconds = seconds(used.ru_stime);
-  usage.minor_faults = used.ru_minflt;
-  usage.major_faults = used.ru_majflt;
-  usage.peak_rss_bytes = used.ru_maxrss * std::int64_t{1024};
+  usage.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  usage.exit_code = usage.signal != 0 ? 128 + usage.signal : WEXITSTATUS(status);
+  add(usage, used);
+  return usage;
+}
+
+void adopt_orphans() {
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+}
+
+// A server's workers look every second or so whether their parent is there.
+Usage wait_for_all(pid_t child, double started_seconds) {
+  constexpr double kPatience = 10;  // seconds
+  Usage usage = wait_for(child, started_seconds);
+  const double end = monotonic_seconds() + kPatience;
+  while (monotonic_seconds() < end) {
+    rusage used{};
+    const pid_t ended = wait4(-1, nullptr, WNOHANG, &used);
+    if (ended > 0) {
+      add(usage, used);
+    } else if (ended == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    } else if (errno != EINTR) {
+      break;
+    }
+  }
   return usage;
 }
 
@@ -106,7 +138,7 @@ std::optional<Usage> run_to_end(const CommandLine& command) {
   if (child < 0) {
     return std::nullopt;
   }
-  return wait_for(child, started);
+  return wait_for_all(child, started);
 }
 
 std::string find_in_path(const std::string& word) {

@@ -24,6 +24,7 @@ struct CommandLine {
 // What wait4 told about a finished command and the children that it waited for.
 struct Usage {
   int exit_code = 0;  // 128 + signal where a signal ended it
+  int signal = 0;     // that signal
   double wall_seconds = 0;
   double user_seconds = 0;
   double system_seconds = 0;
@@ -41,7 +42,16 @@ pid_t start(const CommandLine& command);
 // Waits for a child that started at `started_seconds` on monotonic_seconds().
 Usage wait_for(pid_t child, double started_seconds);
 
-// start and wait_for; none if the command could not be executed (errno tells why).
+// From now on what the command leaves behind when it ends is this process' to wait for: workers of
+// a server that was killed.
+void adopt_orphans();
+
+// As wait_for, with all that comes after it: the processes that the command leaves behind, as long
+// as they end within some seconds. Their times and faults are added, and the peak is the greatest
+// one. Requires adopt_orphans() before the start.
+Usage wait_for_all(pid_t child, double started_seconds);
+
+// start and wait_for_all; none if the command could not be executed (errno tells why).
 std::optional<Usage> run_to_end(const CommandLine& command);
 
 double monotonic_seconds();

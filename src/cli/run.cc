@@ -1,9 +1,13 @@
 // `memomalloc run`: becomes the command, with the library preloaded and the variables set. Since
-// the process is replaced, signals and the exit code need no passing on. Cold.
+// the process is replaced, signals and the exit code need no passing on. With --summary it stays, as
+// the command's parent, and passes them on. Cold.
 // A command that cannot be executed gives the codes that a shell, env and nohup give.
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -13,12 +17,65 @@
 #include "src/cli/loader.h"
 #include "src/cli/option_flags.h"
 #include "src/cli/process.h"
+#include "src/cli/process_rows.h"
+#include "src/cli/temporary.h"
 
 namespace memo::cli {
 namespace {
 
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
+
+// The code for a command that could not be executed, after the complaint.
+int refused(const CLI::App& app, const std::string& word, int error) {
+  complain(app, describe_refusal(word, error));
+  return error == ENOENT ? kNotFound : kNotExecutable;
+}
+
+volatile sig_atomic_t watched = 0;  // the command's process, for the signal handler
+
+// Ends as the command did. A signal whose core file the command has left leaves no second one.
+int end_as(const Usage& usage) {
+  if (usage.signal != 0) {
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    signal(usage.signal, SIG_DFL);
+    raise(usage.signal);
+  }
+  return usage.exit_code;
+}
+
+// Runs the command to its end, with all that it leaves behind, and tells on stderr of its processes.
+int run_and_tell(const CLI::App& app, const std::vector<std::string>& command,
+                 Environment environment) {
+  Usage usage;
+  {
+    const TemporaryFolder folder;
+    environment["MEMOMALLOC_STATS_FILE"] = folder.path() / "%p.json";
+    const double started = monotonic_seconds();
+    adopt_orphans();
+    const pid_t child = start({.words = command, .environment = environment});
+    if (child < 0) {
+      return refused(app, command[0], errno);
+    }
+    // Set after the start, since a child inherits what is ignored. A terminal's own signals go to the
+    // command, too, which has them from there; from elsewhere they come to this process alone.
+    watched = child;
+    for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH}) {
+      struct sigaction pass_on{};
+      pass_on.sa_flags = SA_SIGINFO | SA_RESTART;
+      pass_on.sa_sigaction = [](int signal, siginfo_t* info, void*) {
+        if (info->si_code <= 0) {  // by kill() and the like, not by the kernel for a terminal
+          kill(watched, signal);
+        }
+      };
+      sigaction(number, &pass_on, nullptr);
+    }
+    usage = wait_for_all(child, started);
+    std::fputs(as_table(process_rows(read_json_files(folder.path()))).c_str(), stderr);
+  }
+  return end_as(usage);
+}
 
 }  // namespace
 
@@ -29,6 +86,11 @@ int run(int argc, char** argv) {
       "options set the MEMOMALLOC_ variable of the same name for it (see `memomalloc options`).\n"
       "The exit code is COMMAND's; 126 if it cannot be executed, 127 if there is no such program.");
   OptionFlags flags(app);
+  bool summary = false;
+  app.add_flag(
+      "--summary", summary,
+      "when the command has ended, tell on stderr of each of its processes that made large "
+      "allocations, and their sum");
   std::vector<std::string> command;
   if (auto code = parse_with_command(app, argc, argv, command)) {
     return *code;
@@ -40,6 +102,16 @@ int run(int argc, char** argv) {
   const char* others = std::getenv("LD_PRELOAD");
   Environment environment = flags.environment();
   environment["LD_PRELOAD"] = preload_list(library, others != nullptr ? others : "");
+  if (summary) {
+    const char* file = std::getenv("MEMOMALLOC_STATS_FILE");
+    if (environment.contains("MEMOMALLOC_STATS_FILE") || (file != nullptr && *file != '\0')) {
+      return complain(
+          app,
+          "--summary reads the statistics of all processes from a folder of its own; leave out "
+          "--stats-file and MEMOMALLOC_STATS_FILE");
+    }
+    return run_and_tell(app, command, environment);
+  }
   apply(environment);
   std::vector<char*> words;
   for (std::string& word : command) {
@@ -47,9 +119,7 @@ int run(int argc, char** argv) {
   }
   words.push_back(nullptr);
   execvp(words[0], words.data());
-  const int error = errno;
-  complain(app, describe_refusal(command[0], error));
-  return error == ENOENT ? kNotFound : kNotExecutable;
+  return refused(app, command[0], errno);
 }
 
 }  // namespace memo::cli

@@ -7,6 +7,7 @@
 #include "src/base/bits.h"
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
+#include "src/base/names.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 #include "src/learn/learn.h"
@@ -53,6 +54,9 @@ bool Engine::open_region() {
       spaces_[i].open(base + i * space, records + i * record, space);
       spaces_[i].join(spaces_, lanes + 1);
     }
+    os::name_mapping(base, space, "memomalloc pool");
+    os::name_mapping(base + space, lanes * space, "memomalloc slab");
+    os::name_mapping(records, (lanes + 1) * record, "memomalloc tables");
     configure_shared();
     shared_->pool.open(spaces_);
     if (shared_->huge_pages != Choice::kNever) {
@@ -85,6 +89,7 @@ void Engine::configure_shared() {
   shared_->trim_next = host_.trim_next;
   shared_->phase_changed = host_.phase_changed;
   shared_->keep = host_.keep;
+  shared_->reports = !options_->STATS_FILE.empty() || !options_->PLAN_FILE.empty();
 }
 
 // What exceeds the machine's memory is refused by the next allocator too, and no allocation.

@@ -82,14 +82,14 @@ class Engine {
   // plan what the file leaves out is not made, before calls have matched it. False if there is no
   // room or memory for it.
   bool add_plan(const RecursionGuard& guard, const Schedule* schedule, std::uint32_t iteration);
-  // Runs function(schedule, iteration) for each plan, which from then on is kept until the process
-  // ends: for its last report. Waits for a thread that changes the store, though not for ever, and
-  // not at all if it is the calling one: a signal's handler may end the process.
+  // Runs function(plan) for each plan, which from then on is kept until release_plan(). Waits for a
+  // thread that changes the store, though not for ever, and not at all if it is the calling one: a
+  // signal's handler may end the process.
   template <typename Function>
   void for_each_plan(Function&& function) {
     const auto keep = [&](Plan& plan, std::uint32_t) {
-      shared_->store.use(plan);
-      function(plan.best(), plan.iteration);
+      shared_->store.hold(plan);
+      function(plan);
     };
     for (std::uint64_t i = 0;
          opened() && !shared_->store.for_each(keep) && i < tuning::kForkPatience / 1'000'000 &&
@@ -97,6 +97,7 @@ class Engine {
          ++i) {
     }
   }
+  void release_plan(Plan& plan) { shared_->store.release(&plan); }
   // Gives memory back where a lane has been quiet for long. Any thread; `now` in nanoseconds.
   void tick(std::uint64_t now);
   // Looks for a lower plan than one that was made in the time allowed on a caller's path; takes
@@ -117,6 +118,8 @@ class Engine {
   void after_fork_in_child();
   // From now on children are noticed that no handler tells of. Comes by itself with the first lane.
   bool mark_process() { return mark_.open(); }
+  // False in a forked child that has not been noticed yet.
+  [[nodiscard]] bool here() const { return mark_.here(); }
   // True in a process that has been forked since the engine was configured or marked.
   [[nodiscard]] bool forked() const { return forked_ || !mark_.here(); }
 

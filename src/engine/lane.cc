@@ -231,7 +231,10 @@ void* Lane::pool(const Request& request, bool missed) {
   if (now == Phase::kPooling) {
     judge_pool(request.size, block.resident);
   }
-  if (shared_->keep != nullptr && pool.live_bytes() >= tuning::kKeptPool) [[unlikely]] {
+  // A process that only gets its memory together, such as a server that is about to fork its
+  // workers, has no thread of ours: whoever forks is to have none.
+  if (shared_->keep != nullptr && serves_.load(std::memory_order_relaxed) &&
+      (shared_->reports || pool.live_bytes() >= tuning::kKeptPool)) [[unlikely]] {
     const RecursionGuard guard;
     shared_->keep(guard);
   }

@@ -77,7 +77,8 @@ struct Shared {
   void (*trim_next)() = nullptr;  // gives back what the next allocator keeps
   void (*phase_changed)(const RecursionGuard&) = nullptr;  // for the statistics file
   void (*keep)(const RecursionGuard&) =
-      nullptr;  // there is memory that may have to be given back later
+      nullptr;  // there is memory that may have to be given back later, or there are reports
+  bool reports = false;  // whoever serves asks for the keeper, however little memory there is
 };
 
 class Lane {
@@ -135,7 +136,9 @@ class Lane {
   // it.
   [[nodiscard]] std::uint64_t tallest() const { return tallest_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t bound() const { return bound_.load(std::memory_order_relaxed); }
-  [[nodiscard]] double plan_seconds() const { return plan_seconds_; }
+  [[nodiscard]] double plan_seconds() const {
+    return plan_seconds_.load(std::memory_order_relaxed);
+  }
 
   // From the first plan on, or before it from the first block that the pool had at hand while
   // pooling. Any thread.
@@ -224,7 +227,7 @@ class Lane {
   std::atomic<std::uint64_t> slab_height_{0};  // bytes of slab that have memory
   std::atomic<std::uint64_t> tallest_{0};
   std::atomic<std::uint64_t> bound_{0};
-  double plan_seconds_ = 0;
+  std::atomic<double> plan_seconds_{0};
   std::uint64_t seen_ = 0;              // large allocations at the last tick
   std::uint64_t quiet_since_ = 0;       // ns
   std::atomic<bool> awake_{true};       // the keeper has not given memory back since the last call

@@ -70,7 +70,7 @@ bool Lane::open_slab(const Schedule& schedule) {
     const std::uint64_t there = round_down(before, os::page_size());
     os::populate(slab_space_->base() + there, round_up(height, os::page_size()) - there);
   }
-  if (shared_->keep != nullptr && height >= tuning::kKeptSlab) {
+  if (shared_->keep != nullptr && (shared_->reports || height >= tuning::kKeptSlab)) {
     const RecursionGuard guard;
     shared_->keep(guard);
   }

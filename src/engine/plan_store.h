@@ -60,6 +60,8 @@ class PlanStore {
   Plan* take_beginning(const Schedule& schedule, std::uint32_t position, std::uint64_t size);
   // The caller uses the plan from now on; inside for_each() only.
   void use(Plan& plan);
+  // The plan stays where it is until release(), though nobody serves from it; inside for_each() only.
+  static void hold(Plan& plan) { plan.users.fetch_add(1, std::memory_order_acq_rel); }
   // The caller no longer uses the plan.
   void release(Plan* plan);
   // Withdraws a plan that was wrong: nobody follows it any more. Where others hold the store for

@@ -47,13 +47,24 @@ constexpr bool is_reason(std::string_view counter) {
   return counter.starts_with(kFallback) && !counter.ends_with("s");
 }
 
+// True for what stands for itself in JSON's strings.
+constexpr bool is_plain(char letter) {
+  return letter >= ' ' && letter <= '~' && letter != '"' && letter != '\\';
+}
+
 }  // namespace
 
 std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size) {
   const Counters& c = snapshot.counters;
   Text text(buffer, size);
-  text.add("{\"version\":\"%s\",\"pid\":%d,\"phase\":\"%s\"", MEMO_VERSION,
-           static_cast<int>(getpid()), snapshot.phase);
+  text.add("{\"version\":\"%s\",\"pid\":%d,\"parent_pid\":%d,\"process\":\"", MEMO_VERSION,
+           static_cast<int>(getpid()), static_cast<int>(getppid()));
+  for (const char* name = program_invocation_short_name; *name != '\0'; ++name) {
+    text.add("%c", is_plain(*name) ? *name : '?');
+  }
+  text.add("\",\"phase\":\"%s\",\"peak_bytes\":%llu,\"page_faults_avoided\":%llu", snapshot.phase,
+           static_cast<Number>(snapshot.peak_bytes),
+           static_cast<Number>(snapshot.faults_avoided()));
   text.add(",\"slab_bytes\":%llu,\"lower_bound_bytes\":%llu,\"plan_seconds\":%.6f,\"threads\":%u",
            static_cast<Number>(snapshot.slab_bytes),
            static_cast<Number>(snapshot.lower_bound_bytes), snapshot.plan_seconds,

@@ -25,7 +25,13 @@ struct Snapshot {
   std::uint64_t slab_bytes = 0;         // greatest height of the slabs, summed over lanes
   std::uint64_t lower_bound_bytes = 0;  // the bound of the plans served from them
   double plan_seconds = 0;
-  std::uint32_t threads = 0;  // lanes that were ever taken
+  std::uint64_t peak_bytes = 0;  // greatest resident size that the process has had
+  std::uint32_t threads = 0;     // lanes that were ever taken
+
+  // Page faults that the blocks served can have spared at most: one for each of their 4 KiB.
+  [[nodiscard]] std::uint64_t faults_avoided() const {
+    return (counters.planned_bytes.get() + counters.at_hand_bytes.get()) / 4096;
+  }
 };
 
 // The statistics as one JSON object; returns the length of the whole text, of which at most size -

@@ -30,6 +30,11 @@ struct SavedPlan {
 // out. False, with errno, if it cannot be written.
 bool save_plans(const RecursionGuard&, const char* path, std::span<const SavedPlan> plans) noexcept;
 
+// The same, with the plans that the file holds already: of two plans of one loop the lower one, the
+// given ones first. A file that cannot be used gives none.
+bool merge_plans(const RecursionGuard& guard, const char* path, std::span<const SavedPlan> plans,
+                 Trust trust) noexcept;
+
 // Reads plans of at most `most_height` bytes into `plans` and says how many. Each schedule, and its
 // symbolic plan, is a piece of malloc's memory: the caller's, to give to Engine::add_plan() or
 // free_plan(). A symbolic plan is one that memo::restore() still has to accept. A file that is

@@ -17,11 +17,14 @@ import sys
 import tempfile
 import time
 
+from server_rows import SERVER_ROWS
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 UNIT, PRELOAD, SCRIPT = "unit", "preload", "script"
 
 MUTATIONS = (
+    *SERVER_ROWS,
     ("a lane forgets its plan and serves on", "src/engine/lane_plans.cc",
      "  shared_->store.release(plan_);\n  plan_ = nullptr;", "  shared_->store.release(plan_);",
      UNIT, "engine: no wrong guess costs a byte"),
@@ -81,9 +84,6 @@ MUTATIONS = (
     ("a setuid program reads the environment", "preload/lifecycle.cc",
      "if (getauxval(AT_SECURE) == 0)", "if (getauxval(AT_SECURE) < 2)",
      PRELOAD, "outside world: setuid"),
-    ("forked children report", "preload/reporter.cc",
-     "if (g_process.engine.forked() || getpid() != number) {", "if (number == 0) {",
-     PRELOAD, "outside world: forked children"),
     ("a damaged plan file is believed", "src/io/plan_records.cc",
      "header.checksum != XXH3_64bits(rest.data(), rest.size())", "header.checksum == 1",
      UNIT, "plan file: with any bit flipped, nothing false is taken"),

@@ -267,34 +267,10 @@ def silent_children(context):
     expect_same(context.run(command, Mode("default")), context.run(command, common.SYSTEM))
 
 
-def forked_children_write_nothing(context):
-    """Every report is asked for: only the process that was started writes one, not the children that it forks
-    and that end, one by exit and one by _exit."""
-    script = """import os, sys
-def work():
-    return [len(bytearray(300000)) for _ in range(50)]
-work()
-for leave in (sys.exit, os._exit):
-    child = os.fork()
-    if child == 0:
-        work()
-        leave(0)
-    os.waitpid(child, 0)
-"""
-    with tempfile.TemporaryDirectory() as folder:
-        settings = [(name, f"{folder}/%p.{name}") for name in OUTPUTS]
-        mode = with_settings(("MEMOMALLOC_STATS", "1"), *settings)
-        result = context.run(["/usr/bin/python3", "-c", script], mode)
-        expect(result.code == 0, f"{result}")
-        expect(result.err.count(b"memomalloc: phase") == 1, f"one report, not one for each process: {result}")
-        writers = {path.name.partition(".")[0] for path in pathlib.Path(folder).iterdir()}
-        expect(len(writers) == 1, f"reports of the processes {writers}")
-
-
 def checks(context):
     functions = (outputs_that_cannot_be_written, outputs_are_written, a_symlinked_output_keeps_its_target,
                  bad_settings_are_named_once, strict_stops_on_bad_settings, odd_but_valid_settings,
                  closed_streams_stay_silent, a_full_tmp, strict_overcommit, settings_of_the_c_library, loaded_late,
-                 setuid_ignores_the_environment, silent_children, forked_children_write_nothing)
+                 setuid_ignores_the_environment, silent_children)
     return [(f"outside world: {function.__name__.replace('_', ' ')}",
              lambda function=function: function(context)) for function in functions]

@@ -17,6 +17,7 @@ import common
 import file_checks
 import plan_file_checks
 import real_programs
+import worker_checks
 
 TIMEOUT_EMULATED = 600  # seconds
 NOT_HERE = 77  # the exit code of a program that says what this machine or allocator lacks for it
@@ -99,7 +100,8 @@ def collect(context, arguments):
     if not context.emulator:
         checks += [(f"programs [on {peer}]", absent_peer(peer)) for peer in common.PEERS
                    if not common.find_peer(peer)]
-    for module in () if context.emulator else (binary_checks, file_checks, plan_file_checks, real_programs):
+    for module in () if context.emulator else (binary_checks, file_checks, plan_file_checks, worker_checks,
+                                                     real_programs):
         checks += module.checks(context)
     return [(name, check) for name, check in checks if arguments.only in name]
 

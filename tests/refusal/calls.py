@@ -100,6 +100,7 @@ REFUSED = {
     "pthread_key_create": _row(CODE, "EAGAIN ENOMEM", filtered=False),
     "pthread_setspecific": _row(CODE, "EINVAL ENOMEM", filtered=False),
     "__register_atfork": _row(CODE, "ENOMEM", filtered=False),
+    "getrusage": _row(MINUS, "EINVAL"),
     "getgroups": _row(MINUS, "EINVAL"), "getxattr": _row(MINUS, "ENODATA ENOTSUP ERANGE E2BIG"),
     "getcpu": _row(MINUS, ""), "sched_getcpu": _row(MINUS, ""),
     "dlopen": _row(NULL, "ENOMEM ENOENT EMFILE", filtered=False),
@@ -126,7 +127,8 @@ BY_NUMBER = {
     237: ("mbind", _row(MINUS, "EINVAL EIO ENOMEM")), 238: ("set_mempolicy", _row(MINUS, "EINVAL ENOMEM")),
     239: ("get_mempolicy", _row(MINUS, "EINVAL")), 309: ("getcpu", _row(MINUS, "")),
     310: ("process_vm_readv", REFUSED["process_vm_readv"]), 318: ("getrandom", REFUSED["getrandom"]),
-    324: ("membarrier", _row(MINUS, "EINVAL")), 332: ("statx", _STAT), 440: ("process_madvise", REFUSED["madvise"]),
+    324: ("membarrier", _row(MINUS, "EINVAL")), 332: ("statx", _STAT), 436: ("close_range", _row(MINUS, "EINVAL EMFILE ENOMEM")),
+    440: ("process_madvise", REFUSED["madvise"]),
 }
 
 # Calls that are answered without the kernel, by their first argument: sysconf(_SC_PAGESIZE).

@@ -1,0 +1,211 @@
+#include "preload/reports.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <atomic>
+#include <cerrno>
+#include <ctime>
+#include <string_view>
+
+#include "preload/keeper.h"
+#include "preload/plans.h"
+#include "preload/process.h"
+#include "preload/reporter.h"
+#include "src/base/interrupts.h"
+#include "src/base/message.h"
+#include "src/base/os.h"
+#include "src/base/tuning.h"
+
+namespace memo {
+namespace {
+
+constinit bool reported = false;
+constinit bool complained_of_stats = false;
+constinit timespec started = {};
+constinit std::atomic<std::uint64_t> stats_written_at{0};  // ns
+constinit std::atomic<std::uint64_t> calls_written{0};     // large calls that the file tells of
+
+int rank(Phase phase) {
+  switch (phase) {
+    case Phase::kServing:
+      return 3;
+    case Phase::kReady:
+    case Phase::kLearning:
+      return 2;
+    case Phase::kPooling:
+      return 1;
+    case Phase::kIdle:
+      break;
+  }
+  return 0;
+}
+
+// True if the file at `path` was written while this process ran, and this process has served
+// nothing: a shell or a timer around the program must not put its own report over the program's.
+// Terminals and pipes lose nothing, and are written by many.
+bool another_wrote(const char* path, const Snapshot& now) {
+  struct stat written{};
+  return now.served_allocations == 0 && stat(path, &written) == 0 && S_ISREG(written.st_mode) &&
+         (written.st_mtim.tv_sec > started.tv_sec ||
+          (written.st_mtim.tv_sec == started.tv_sec && written.st_mtim.tv_nsec > started.tv_nsec));
+}
+
+// A forked child writes statistics only where it has a file of its own: its parent's stays.
+bool wants_stats_file() {
+  const std::string_view path = g_process.options.STATS_FILE.view();
+  return !path.empty() && (!is_forked_child() || names_process(path));
+}
+
+void write_stats(bool last, const RecursionGuard& guard) {
+  const option::Path& file = g_process.options.STATS_FILE;
+  const std::uint64_t calls = large_calls();
+  char path[4096];
+  const bool fits = expand_path(file.view(), path, sizeof path);
+  errno = ENAMETOOLONG;
+  Snapshot now;
+  take(now);
+  if (fits && another_wrote(path, now)) {
+    return;
+  }
+  calls_written.store(calls, std::memory_order_relaxed);
+  stats_written_at.store(os::nanoseconds(), std::memory_order_relaxed);
+  if ((!fits || !write_stats_file(guard, path, now)) && !complained_of_stats && (last || fits)) {
+    complained_of_stats = true;
+    complain("statistics", fits ? path : file.value, "STATS_FILE");
+  }
+}
+
+void write_trace_file(const RecursionGuard& guard) {
+  const option::Path& file = g_process.options.TRACE_FILE;
+  const Engine& engine = g_process.engine;
+  // The recorders of a forked child's other lanes hold what its parent's threads did.
+  if (file.empty() || !engine.opened() || is_forked_child()) {
+    return;
+  }
+  const Recorder* recorders[tuning::kMaxLanes];
+  for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
+    recorders[i] = &engine.lane(i).recorder();
+  }
+  Snapshot now;
+  take(now);
+  char path[4096];
+  const bool fits = expand_path(file.view(), path, sizeof path);
+  if (fits && another_wrote(path, now)) {
+    return;
+  }
+  if (!fits || !write_trace(guard, path, {recorders, engine.lane_count()})) {
+    complain("trace", file.value, "TRACE_FILE");
+    return;
+  }
+  if (!write_sites(guard, path)) {
+    complain("names of the stacks beside the trace", path, "TRACE_FILE");
+  }
+}
+
+void print_exit_lines() {
+  Snapshot now;
+  take(now);
+  const Counters& c = now.counters;
+  const std::uint64_t large = c.large_bytes.get();
+  const auto share = [large](const Counter& part) {
+    return large == 0 ? 0 : part.get() * 100 / large;
+  };
+  Line() << "exit: " << now.phase << ", " << c.iterations.get() << " iterations, of " << large
+         << " large bytes " << share(c.planned_bytes) << " % planned in a slab, "
+         << share(c.at_hand_bytes) << " % at hand in the pool, " << share(c.other_bytes)
+         << " % neither, slab " << now.slab_bytes << " of bound " << now.lower_bound_bytes
+         << " bytes, " << now.faults_avoided() << " page faults avoided at most";
+  if (c.symbolic_calls.get() != 0) {
+    Line() << "plan for changing shapes: " << c.symbolic_calls.get() << " calls, laid out "
+           << c.shapes.get() << " times";
+  }
+  if (g_process.options.VERBOSE >= 2) {
+    print_fallbacks(now);
+  }
+}
+
+}  // namespace
+
+void note_start_of_reports() {
+  clock_gettime(CLOCK_REALTIME_COARSE, &started);
+}
+
+void take(Snapshot& now) {
+  const Engine& engine = g_process.engine;
+  now.counters.add(engine.passed_on());
+  auto best = Phase::kIdle;
+  for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
+    const Lane& lane = engine.lane(i);
+    now.counters.add(lane.counters);
+    const Served served = lane.served();
+    now.served_allocations += served.allocations;
+    now.served_bytes += served.bytes;
+    now.since_large_bytes += served.large_bytes;
+    now.slab_bytes += lane.tallest();
+    now.lower_bound_bytes += lane.bound();
+    now.plan_seconds += lane.plan_seconds();
+    if (rank(lane.phase()) > rank(best)) {
+      best = lane.phase();
+    }
+  }
+  now.threads = engine.lane_count();
+  rusage used{};
+  if (getrusage(RUSAGE_SELF, &used) == 0) {
+    now.peak_bytes = static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
+  }
+  now.phase = g_process.options.DISABLE != 0 ? "disabled" : name_of(best);
+}
+
+bool reports_are_due(std::uint64_t now) {
+  return plans_changed() || (wants_stats_file() && now - stats_written_at >= tuning::kStatsPeriod &&
+                             large_calls() != calls_written);
+}
+
+void write_due_reports(const RecursionGuard& guard) {
+  if (wants_stats_file()) {
+    write_stats(false, guard);
+  }
+  save_plan_file(guard);
+}
+
+void serving_began(const RecursionGuard& guard) {
+  if (!wants_stats_file() || keeper_runs() || !is_reporter()) {
+    return;
+  }
+  const NoInterrupts quiet;
+  const os::NoCancellation whole;
+  write_stats(false, guard);
+}
+
+void report() {
+  if (reported || !is_reporter()) {
+    return;
+  }
+  reported = true;
+  end_reports();
+  const os::NoCancellation whole;
+  const int saved = errno;
+  const RecursionGuard guard;
+  const Options& options = g_process.options;
+  if (wants_stats_file()) {
+    write_stats(true, guard);
+  }
+  write_trace_file(guard);
+  save_plan_file(guard);
+  if (options.STATS != 0) {
+    Snapshot now;
+    take(now);
+    print_stats(now);
+  }
+  if (options.VERBOSE >= 1 && g_process.engine.opened()) {
+    print_exit_lines();
+  }
+  errno = saved;
+}
+
+void forget_reports() {
+  reported = complained_of_stats = false;
+  stats_written_at = calls_written = 0;
+}
+
+}  // namespace memo
