@@ -20,17 +20,18 @@ LAYERS = {
     "planner": (False, ("include",)),
     "scheduler": (False, ("include",)),
     "src/trace": (True, ("src/base", "include/memomalloc")),
+    # Decides without memory: it knows no page map, as src/serve knows no plan.
+    "src/follow": (True, ("src/base",)),
     "src/serve": (True, ("src/base", "src/trace", "include/memomalloc")),
-    "src/learn": (False, ("src/base", "src/trace", "src/serve/schedule.h",
-                          "src/serve/symbolic.h", "include")),
-    "src/io": (False, ("src/base", "src/trace", "src/serve/schedule.h", "src/serve/symbolic.h",
-                       "include")),
-    "src/engine": (True, ("src/base", "src/trace", "src/serve", "src/learn/learn.h",
+    "src/learn": (False, ("src/base", "src/trace", "src/follow/plan.h", "src/follow/repeat.h",
+                          "include")),
+    "src/io": (False, ("src/base", "src/trace", "src/follow/plan.h", "include")),
+    "src/engine": (True, ("src/base", "src/trace", "src/follow", "src/serve", "src/learn/learn.h",
                           "src/io/export.h", "include/memomalloc")),
-    # The matching works without memory, so that `analyze` can drive it.
-    "src/cli": (False, ("src/base", "src/trace", "src/serve/schedule.h", "src/serve/server.h",
-                        "src/serve/context_index.h", "src/serve/page_map.h", "src/learn", "src/io",
-                        "planner", "scheduler", "include", "preload/hooks.def")),
+    # The placer works without memory, so that `analyze` can drive it.
+    "src/cli": (False, ("src/base", "src/trace", "src/follow", "src/serve/page_map.h",
+                        "src/engine/placer.h", "src/learn", "src/io", "planner", "scheduler",
+                        "include", "preload/hooks.def")),
     # The second door: what a process reads when it starts and writes when it ends.
     "preload": (True, ("src/base", "src/engine", "src/io/export.h", "src/io/plan_file.h",
                         "include/memomalloc")),

@@ -6,11 +6,11 @@
 #include <unordered_map>
 
 #include "src/base/guard.h"
+#include "src/engine/placer.h"
+#include "src/follow/context_index.h"
+#include "src/follow/repeat.h"
 #include "src/learn/lifetimes.h"
-#include "src/serve/context_index.h"
 #include "src/serve/page_map.h"
-#include "src/serve/server.h"
-#include "src/trace/repeat.h"
 
 namespace memo::cli {
 namespace {
@@ -113,7 +113,7 @@ class Simulation {
     index_memory_.assign(ContextIndex::words(schedule_->count), 0);
     index_.build(*schedule_, index_memory_.data());
     pages_.grow(schedule_->height);
-    server_.start(schedule_.get(), &index_, position);
+    placer_.start(schedule_.get(), &index_, Cursor(position));
     served_calls_ = 0;
     log_.clear();
   }
@@ -121,18 +121,17 @@ class Simulation {
   void serve(std::uint32_t index) {
     count(index);
     const Allocation& asked = stream_.allocations[index];
-    const Server::Placement placement =
-        server_.next(asked.size, std::uint64_t{1} << asked.alignment_log2, pages_.map());
-    const bool missed = placement.miss == Miss::kSize || placement.miss == Miss::kOrder;
-    recent_misses_[serve_count_++ % recent_misses_.size()] = missed;
+    const Placer::Placement placement =
+        placer_.next(asked.size, std::uint64_t{1} << asked.alignment_log2, pages_.map());
+    recent_misses_[serve_count_++ % recent_misses_.size()] = !placement.matched();
     if (placement.miss == Miss::kNone) {
       placed_[index] = placement.offset / kGranule;
       analysis_.served_bytes += asked.size;
       ++served_calls_;
     }
-    if (server_.lost()) {
+    if (placer_.health().lost()) {
       repeat_.lock_broke(served_calls_);
-      server_.stop();
+      placer_.stop();
       schedule_.reset();
     }
   }
@@ -165,7 +164,7 @@ class Simulation {
   std::unique_ptr<const Schedule, Discard> schedule_;  // while serving
   std::vector<std::uint32_t> index_memory_;
   ContextIndex index_;
-  Server server_;
+  Placer placer_;
   Pages pages_;
   std::unordered_map<std::uint32_t, std::uint64_t> placed_;  // allocation -> first granule
   std::vector<bool> recent_misses_;                          // of the last iteration's calls

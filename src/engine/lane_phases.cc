@@ -127,7 +127,7 @@ void Lane::try_to_learn() {
   }
   const Schedule* schedule = plan_->schedule;
   walks_whole_ = true;
-  position_ = (recorder_.count() - period.first) % schedule->count;
+  cursor_ = Cursor((recorder_.count() - period.first) % schedule->count);
   // Starting where the least is alive keeps learning's memory and the slab's from adding up.
   const auto live = recorder_.live().last(std::min(period.length, recorder_.count()));
   const auto [low, high] = std::minmax_element(live.begin(), live.end());
@@ -175,7 +175,7 @@ void Lane::try_symbolic() {
 // one.
 void Lane::wait_for_quiet(std::uint64_t size) {
   const Schedule& schedule = *plan_->schedule;
-  if (schedule.steps[position_].size != size) {
+  if (!cursor_.expects(schedule, size)) {
     shared_->store.withdraw(plan_);
     drop_plan();
     repeat_.lock_broke(0);
@@ -186,7 +186,7 @@ void Lane::wait_for_quiet(std::uint64_t size) {
     start_serving();
     return;
   }
-  position_ = (position_ + 1) % schedule.count;
+  cursor_.follow(schedule, size);
 }
 
 void Lane::start_serving() {
@@ -215,17 +215,17 @@ void Lane::start_serving() {
 // the old one has put them.
 void Lane::end_iteration() {
   walks_whole_ = true;
-  if (shape_.plan() != nullptr) {
+  if (layout_.plan() != nullptr) {
     counters.iterations.add();
     return;
   }
-  counters.iterations.add(server_.schedule()->count / plan_->iteration);
-  if (server_.walked_through()) {
+  counters.iterations.add(placer_.schedule()->count / plan_->iteration);
+  if (placer_.walked_through()) {
     plan_->walked.store(true, std::memory_order_relaxed);
   }
   const Schedule* best = plan_->best();
-  if (best != server_.schedule()) [[unlikely]] {
-    server_.start(best, &plan_->index, 0);
+  if (best != placer_.schedule()) [[unlikely]] {
+    placer_.start(best, &plan_->index, Cursor());
     lower_slab(best->height);
     counters.lowered.add();
   }
@@ -242,12 +242,12 @@ void Lane::diverge() {
   follower_.restart();
   touched_.restart();
   const std::uint32_t slot = shared_->store.slot_of(plan_);
-  if (served >= Repeat::kConvincing && !server_.unfit()) {
+  if (served >= Repeat::kConvincing && !placer_.health().unfit()) {
     follower_.trust(slot);
   } else {
-    follower_.distrust(slot, *plan_, server_.unfit());
+    follower_.distrust(slot, *plan_, placer_.health().unfit());
   }
-  if (server_.unfit()) {
+  if (placer_.health().unfit()) {
     repeat_.lock_broke(Repeat::kConvincing / 2);  // a stream so uneven must convince
   } else {
     repeat_.lock_broke(static_cast<std::uint32_t>(std::min<std::uint64_t>(served, UINT32_MAX)));

@@ -133,11 +133,12 @@ Plan* PlanStore::take_beginning(const Schedule& schedule, std::uint32_t position
   for_each([&](Plan& plan, std::uint32_t) {
     const Schedule& other = *plan.schedule;
     if (found != nullptr || other.symbolic != nullptr || position >= other.count ||
-        other.steps[position].size != size) {
+        !Cursor(position).expects(other, size)) {
       return;
     }
-    for (std::uint32_t i = 0; i < position; ++i) {
-      if (other.steps[i].size != schedule.steps[i].size) {
+    Cursor cursor;
+    while (cursor.position() < position) {
+      if (!cursor.follow(other, schedule.steps[cursor.position()].size)) {
         return;
       }
     }
@@ -185,16 +186,11 @@ void Follower::restart() {
   for (Place& place : places_) {
     place = Place();
   }
-  for (std::uint64_t& size : recent_) {
-    size = 0;
-  }
+  recent_ = Recent();
 }
 
 Follower::Found Follower::next(PlanStore& store, std::uint64_t size, const Plan* preferred) {
-  for (std::uint32_t i = 0; i + 1 < kContext; ++i) {
-    recent_[i] = recent_[i + 1];
-  }
-  recent_[kContext - 1] = size;
+  recent_.add(size);
   Found found;
   store.for_each([&](Plan& plan, std::uint32_t slot) {
     Place& place = places_[slot];
@@ -202,13 +198,12 @@ Follower::Found Follower::next(PlanStore& store, std::uint64_t size, const Plan*
       place = Place();
       place.generation = plan.generation;
     }
-    if (follow(place, plan, recent_, calls_needed(slot, plan)) &&
+    if (fits(place.cursor, plan, recent_, calls_needed(slot, plan)) &&
         (found.plan == nullptr || &plan == preferred)) {
       if (found.plan != nullptr) {
         store.release(found.plan);
       }
-      const bool symbolic = plan.schedule->symbolic != nullptr;
-      found = {&plan, symbolic ? place.shape.step() : place.step, place.shape.first()};
+      found = {&plan, place.cursor.position(), place.cursor.first()};
       store.use(plan);
     }
   });
@@ -231,25 +226,15 @@ std::uint64_t Follower::calls_needed(std::uint32_t slot, const Plan& plan) const
 }
 
 // Takes the newest of the recent sizes; true if the plan has fitted for `needed` calls.
-bool Follower::follow(Place& place, const Plan& plan, const std::uint64_t (&recent)[kContext],
-                      std::uint64_t needed) {
+bool Follower::fits(Cursor& cursor, const Plan& plan, const Recent& recent, std::uint64_t needed) {
   const Schedule& schedule = *plan.schedule;
-  const std::uint64_t size = recent[kContext - 1];
   if (schedule.symbolic != nullptr) {
-    place.shape.advance(*schedule.symbolic, size);
-    return place.shape.sure(*schedule.symbolic, kFitShape) &&
-           (needed == kFitShape || place.shape.run() >= needed);
+    cursor.seek(*schedule.symbolic, recent.latest());
+    return cursor.sure(*schedule.symbolic, kFitShape) &&
+           (needed == kFitShape || cursor.run() >= needed);
   }
-  if (place.step < schedule.count && schedule.steps[place.step].size == size) {
-    ++place.run;
-  } else {
-    place.step = plan.index.find(schedule, recent, 0);
-    place.run = place.step == kNoStep ? 0 : kContext;
-  }
-  if (place.step != kNoStep) {
-    place.step = (place.step + 1) % schedule.count;
-  }
-  return place.run >= needed;
+  cursor.seek(schedule, plan.index, recent);
+  return cursor.run() >= needed;
 }
 
 }  // namespace memo

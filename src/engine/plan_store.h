@@ -7,9 +7,9 @@
 
 #include "src/base/guard.h"
 #include "src/base/lock.h"
-#include "src/serve/context_index.h"
-#include "src/serve/schedule.h"
-#include "src/serve/symbolic.h"
+#include "src/follow/context_index.h"
+#include "src/follow/cursor.h"
+#include "src/follow/plan.h"
 
 namespace memo {
 
@@ -128,15 +128,12 @@ class Follower {
  private:
   struct Place {
     std::uint64_t generation = 0;  // of the plan that all else here is about
-    std::uint32_t step = 0;        // the step expected next
-    std::uint32_t run = 0;         // calls in a row that fitted
-    ShapePlace shape;              // instead, where the plan is symbolic
+    Cursor cursor;
   };
   [[nodiscard]] std::uint64_t calls_needed(std::uint32_t slot, const Plan& plan) const;
-  static bool follow(Place& place, const Plan& plan, const std::uint64_t (&recent)[kContext],
-                     std::uint64_t needed);
+  static bool fits(Cursor& cursor, const Plan& plan, const Recent& recent, std::uint64_t needed);
   Place places_[PlanStore::kMost] = {};
-  std::uint64_t recent_[kContext] = {};
+  Recent recent_;
   std::uint64_t distrusted_[PlanStore::kMost] = {};  // generations
   std::uint32_t failures_[PlanStore::kMost] = {};    // of the distrusted one
 };

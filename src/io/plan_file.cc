@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <vector>
 
+#include "src/follow/plan.h"
 #include "src/io/plan_records.h"
 #include "src/io/replace_file.h"
-#include "src/serve/symbolic.h"
 
 namespace memo {
 namespace {

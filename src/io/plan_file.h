@@ -16,7 +16,7 @@
 
 #include "src/base/guard.h"
 #include "src/base/options.h"
-#include "src/serve/schedule.h"
+#include "src/follow/plan.h"
 
 namespace memo {
 

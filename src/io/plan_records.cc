@@ -7,7 +7,7 @@
 #include <memory>
 #include <new>
 
-#include "src/serve/symbolic.h"
+#include "src/follow/plan.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

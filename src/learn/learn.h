@@ -7,8 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "src/follow/plan.h"
 #include "src/learn/period.h"
-#include "src/serve/schedule.h"
 #include "src/trace/event.h"
 
 namespace memo {

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "src/serve/schedule.h"
+#include "src/follow/plan.h"
 
 namespace memo {
 namespace {

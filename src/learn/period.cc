@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "src/follow/repeat.h"
 #include "src/learn/lifetimes.h"
-#include "src/trace/repeat.h"
 
 namespace memo {
 namespace {

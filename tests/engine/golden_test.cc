@@ -156,11 +156,13 @@ std::string play(const Case& one) {
   Options options;
   options.THRESHOLD = one.threshold;
   std::strcpy(options.PLANNER.value, "greedy-by-size");  // which does not depend on the time
+  options.PLAN_TIME = 10'000;
   OwnEngine own(options);
   if (one.symbolic) {
     LearnOptions learning;
     learning.planner = "greedy-by-size";
     learning.least_bytes = one.threshold;
+    learning.plan_milliseconds = 10'000;
     open_with_plan(own.engine, stream, learning);
   }
   std::uint64_t places = 0;

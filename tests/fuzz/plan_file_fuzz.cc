@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "src/follow/layout.h"
 #include "src/io/plan_records.h"
 #include "src/learn/learn.h"
-#include "src/serve/shape.h"
 #include "tests/fuzz/require.h"
 
 #define XXH_INLINE_ALL
@@ -42,13 +42,13 @@ void check(const memo::SavedPlan& plan) {
 // Whatever the file said: a symbolic plan that is accepted keeps blocks alive together apart, in
 // every shape.
 void check_shapes(const memo::SymbolicPlan& plan) {
-  static memo::Shape shape;
-  require(shape.open(plan));
+  static memo::Layout layout;
+  require(layout.open(plan));
   for (const std::uint64_t first : {1ULL, 65'536ULL, 1'000'000ULL, 1ULL << 40, ~0ULL}) {
-    if (!shape.lay_out(first, kMostHeight)) {
+    if (!layout.lay_out(first, kMostHeight)) {
       continue;
     }
-    const memo::Schedule& laid = *shape.schedule();
+    const memo::Schedule& laid = *layout.schedule();
     const std::span<const memo::Step> steps(laid.steps, laid.count);
     for (std::size_t i = 0; i < steps.size(); ++i) {
       if (steps[i].offset == memo::kUnplanned) {

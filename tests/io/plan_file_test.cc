@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "src/follow/layout.h"
+#include "src/follow/plan.h"
 #include "src/learn/learn.h"
-#include "src/serve/shape.h"
-#include "src/serve/symbolic.h"
 #include "tests/support/process.h"
 
 #define XXH_INLINE_ALL
@@ -195,11 +195,11 @@ TEST_CASE_METHOD(Fixture, "plan file: rules without measure are not laid out", "
   }
   const Schedule* restored = restore(guard_, schedules_[1]);
   REQUIRE(restored != nullptr);
-  Shape shape;
-  REQUIRE(shape.open(*restored->symbolic));
-  CHECK(shape.lay_out(70'000, 1ULL << 40));
-  CHECK_FALSE(shape.lay_out(71'000, 1ULL << 30));
-  CHECK_FALSE(shape.lay_out(700'000, 1ULL << 40));
+  Layout layout;
+  REQUIRE(layout.open(*restored->symbolic));
+  CHECK(layout.lay_out(70'000, 1ULL << 40));
+  CHECK_FALSE(layout.lay_out(71'000, 1ULL << 30));
+  CHECK_FALSE(layout.lay_out(700'000, 1ULL << 40));
   discard(restored);
 }
 

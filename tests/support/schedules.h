@@ -7,15 +7,11 @@
 #include <new>
 #include <vector>
 
-#include "src/serve/context_index.h"
-#include "src/serve/schedule.h"
+#include "src/follow/context_index.h"
+#include "src/follow/plan.h"
 #include "tests/support/process.h"
 
 namespace memo::testing {
-
-inline std::uint64_t granules_of(std::uint64_t bytes) {
-  return (bytes + kGranule - 1) / kGranule;
-}
 
 class OwnSchedule {
  public:
