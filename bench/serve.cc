@@ -96,9 +96,8 @@ void learning(benchmark::State& state) {
   }
   const memo::RecursionGuard guard;
   for (auto _ : state) {
-    const memo::Schedule* schedule = memo::learn(guard, stream, {});
-    benchmark::DoNotOptimize(schedule);
-    memo::discard(schedule);
+    const memo::Plan plan = memo::learn(guard, stream, {});
+    benchmark::DoNotOptimize(plan.get());
   }
 }
 BENCHMARK(learning)->RangeMultiplier(10)->Range(100, 10000)->Unit(benchmark::kMicrosecond);

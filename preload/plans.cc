@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "preload/process.h"
 #include "src/base/message.h"
@@ -32,7 +33,7 @@ void load_plan_file(const RecursionGuard& guard) {
   if (options.PLAN_FILE.empty() || !expand_path(options.PLAN_FILE.view(), path, sizeof path)) {
     return;
   }
-  SavedPlan plans[PlanStore::kMost];
+  LoadedPlan plans[PlanStore::kMost];
   std::string_view problem;
   const std::uint32_t count = load_plans(guard, path, g_process.engine.shared().slab_limit, plans,
                                          &problem, options.PLAN_TRUST);
@@ -44,7 +45,7 @@ void load_plan_file(const RecursionGuard& guard) {
                                      : "; what is learned now takes its place at exit");
   }
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (!g_process.engine.add_plan(guard, plans[i].schedule, plans[i].iteration)) {
+    if (!g_process.engine.add_plan(guard, std::move(plans[i].plan), plans[i].iteration)) {
       Line() << "a plan of the file '" << path << "' is left out: there is no memory for it";
     }
   }

@@ -23,9 +23,10 @@ LAYERS = {
     # Decides without memory: it knows no page map, as src/serve knows no plan.
     "src/follow": (True, ("src/base",)),
     "src/serve": (True, ("src/base", "src/trace", "include/memomalloc")),
-    "src/learn": (False, ("src/base", "src/trace", "src/follow/plan.h", "src/follow/repeat.h",
-                          "include")),
-    "src/io": (False, ("src/base", "src/trace", "src/follow/plan.h", "include")),
+    "src/learn": (False, ("src/base", "src/trace", "src/follow/plan.h", "src/follow/steps.h",
+                          "src/follow/repeat.h", "include")),
+    "src/io": (False, ("src/base", "src/trace", "src/follow/plan.h", "src/follow/steps.h",
+                       "include")),
     "src/engine": (True, ("src/base", "src/trace", "src/follow", "src/serve", "src/learn/learn.h",
                           "src/io/export.h", "include/memomalloc")),
     # The placer works without memory, so that `analyze` can drive it.

@@ -17,10 +17,6 @@ namespace {
 
 constexpr std::uint32_t kHistory = 1 << 16;  // tokens that Repeat remembers, as in the engine
 
-struct Discard {
-  void operator()(const Schedule* schedule) const { discard(schedule); }
-};
-
 // A page map whose arrays grow with the plans' heights.
 class Pages {
  public:
@@ -52,13 +48,13 @@ class Simulation {
     for (const StreamEvent& event : stream_.events) {
       if (event.is_free) {
         free(event.allocation);
-      } else if (schedule_) {
+      } else if (plan_) {
         serve(event.allocation);
       } else {
         learn(event.allocation);
       }
     }
-    analysis_.repeats = schedule_ != nullptr && matches_at_end();
+    analysis_.repeats = plan_ && matches_at_end();
     return std::move(analysis_);
   }
 
@@ -86,23 +82,23 @@ class Simulation {
     options_.min_run = repeat_.required();
     Period period;
     const RecursionGuard guard;
-    schedule_.reset(memo::learn(guard, log_, options_, &period));
-    if (!schedule_) {
+    plan_ = memo::learn(guard, log_, options_, &period);
+    if (!plan_) {
       const auto found = find_period(log_, options_.min_run);
       analysis_.unplanned = found ? found->length : 0;
       return;
     }
     PlanInput input = plan_input(log_, period);
     analysis_.left_out =
-        (schedule_->count - static_cast<std::uint32_t>(input.step_of.size())) / period.unroll;
+        (plan_->count - static_cast<std::uint32_t>(input.step_of.size())) / period.unroll;
     analysis_.problem = std::move(input.problem);
     analysis_.wrapping = input.wrapping;
-    analysis_.lower_bound = schedule_->lower_bound;
-    analysis_.height = schedule_->height;
-    analysis_.plan_seconds += schedule_->plan_seconds;
+    analysis_.lower_bound = plan_->lower_bound;
+    analysis_.height = plan_->height;
+    analysis_.plan_seconds += plan_->plan_seconds;
     analysis_.locked_after = analysis_.plans == 0 ? analysis_.allocations : analysis_.locked_after;
     ++analysis_.plans;
-    const auto next = static_cast<std::uint32_t>((log_.size() - period.first) % schedule_->count);
+    const auto next = static_cast<std::uint32_t>((log_.size() - period.first) % plan_->count);
     recent_misses_.assign(period.length, false);
     period.first += log_start_;
     analysis_.period = period;
@@ -110,10 +106,8 @@ class Simulation {
   }
 
   void start_serving(std::uint32_t position) {
-    index_memory_.assign(ContextIndex::words(schedule_->count), 0);
-    index_.build(*schedule_, index_memory_.data());
-    pages_.grow(schedule_->height);
-    placer_.start(schedule_.get(), &index_, Cursor(position));
+    pages_.grow(plan_->height);
+    placer_.start(plan_.get(), &plan_.index(), Cursor(position));
     served_calls_ = 0;
     log_.clear();
   }
@@ -132,7 +126,7 @@ class Simulation {
     if (placer_.health().lost()) {
       repeat_.lock_broke(served_calls_);
       placer_.stop();
-      schedule_.reset();
+      plan_ = Plan();
     }
   }
 
@@ -161,9 +155,7 @@ class Simulation {
   Repeat repeat_;
   std::vector<Allocation> log_;  // while learning: the stream from log_start_ on, as far as known
   std::uint32_t log_start_ = 0;
-  std::unique_ptr<const Schedule, Discard> schedule_;  // while serving
-  std::vector<std::uint32_t> index_memory_;
-  ContextIndex index_;
+  Plan plan_;  // while serving
   Placer placer_;
   Pages pages_;
   std::unordered_map<std::uint32_t, std::uint64_t> placed_;  // allocation -> first granule

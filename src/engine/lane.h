@@ -189,9 +189,9 @@ class Lane {
   }
   void look_for_pool();
   void judge_pool(std::uint64_t bytes, bool at_hand);
-  using LearnDoor = const Schedule*(const RecursionGuard&, std::span<const Allocation>,
-                                    const LearnOptions&, Period*) noexcept;
-  Plan* make_plan(LearnDoor& door, Period* period);
+  using LearnDoor = Plan(const RecursionGuard&, std::span<const Allocation>, const LearnOptions&,
+                         Period*) noexcept;
+  StoredPlan* make_plan(LearnDoor& door, Period* period);
   void try_to_learn();
   void try_symbolic();
   [[nodiscard]] LearnOptions learn_options() const;
@@ -232,7 +232,7 @@ class Lane {
   Cursor other_shape_;                             // in that plan, since a call did not match
   std::uint64_t layout_steps_ = kMostLayoutSteps;  // that may be laid out now
   std::uint64_t layout_calls_ = 0;                 // large allocations when that was worked out
-  Plan* plan_ = nullptr;
+  StoredPlan* plan_ = nullptr;
   Cursor cursor_;                  // where in the plan serving is to begin
   std::uint64_t quiet_level_ = 0;  // kReady: live bytes at which to start
   std::uint32_t patience_ = 0;     // kReady: calls until starting anyway

@@ -1,6 +1,7 @@
 // How a lane gets from one phase to the next: learning, waiting for a quiet point, serving,
 // diverging. Hot, but for the door to src/learn.
 #include <algorithm>
+#include <utility>
 
 #include "src/base/bits.h"
 #include "src/base/interrupts.h"
@@ -101,22 +102,23 @@ void Lane::look_for_pool() {
 
 // A plan by one of the doors to src/learn, with the lane as its user; nullptr if there is none, or
 // no room for one.
-Plan* Lane::make_plan(LearnDoor& door, Period* period) {
+StoredPlan* Lane::make_plan(LearnDoor& door, Period* period) {
   if (stack_.room() < kLearnStack) {
     return nullptr;
   }
   const NoInterrupts whole;
   const RecursionGuard guard;
-  const Schedule* schedule = door(guard, recorder_.log(), learn_options(), period);
-  if (schedule == nullptr) {
+  Plan plan = door(guard, recorder_.log(), learn_options(), period);
+  if (!plan) {
     return nullptr;
   }
-  Plan* plan = shared_->store.add(guard, schedule, period->length, true);
-  if (plan != nullptr) {
+  const double seconds = plan->plan_seconds;
+  StoredPlan* stored = shared_->store.add(guard, std::move(plan), period->length, true);
+  if (stored != nullptr) {
     counters.plans.add();
-    plan_seconds_ += schedule->plan_seconds;
+    plan_seconds_ += seconds;
   }
-  return plan;
+  return stored;
 }
 
 void Lane::try_to_learn() {
@@ -125,7 +127,7 @@ void Lane::try_to_learn() {
   if (plan_ == nullptr) {
     return;
   }
-  const Schedule* schedule = plan_->schedule;
+  const Schedule* schedule = plan_->made.get();
   walks_whole_ = true;
   cursor_ = Cursor((recorder_.count() - period.first) % schedule->count);
   // Starting where the least is alive keeps learning's memory and the slab's from adding up.
@@ -155,11 +157,11 @@ LearnOptions Lane::learn_options() const {
 // plan: when some calls have fitted it.
 void Lane::try_symbolic() {
   Period period;
-  Plan* plan = make_plan(memo::learn_symbolic, &period);
+  StoredPlan* plan = make_plan(memo::learn_symbolic, &period);
   if (plan == nullptr) {
     return;
   }
-  const Schedule* schedule = plan->schedule;
+  const Schedule* schedule = plan->made.get();
   ++symbolic_;
   site_repeat_.lock_broke(2 * period.length);  // four more iterations before another is made
   counters.symbolic_calls.add(period.length);
@@ -174,7 +176,7 @@ void Lane::try_symbolic() {
 // Between the plan and its first block: the call must be the step expected, and the time a quiet
 // one.
 void Lane::wait_for_quiet(std::uint64_t size) {
-  const Schedule& schedule = *plan_->schedule;
+  const Schedule& schedule = *plan_->made;
   if (!cursor_.expects(schedule, size)) {
     shared_->store.withdraw(plan_);
     drop_plan();
@@ -223,9 +225,9 @@ void Lane::end_iteration() {
   if (placer_.walked_through()) {
     plan_->walked.store(true, std::memory_order_relaxed);
   }
-  const Schedule* best = plan_->best();
-  if (best != placer_.schedule()) [[unlikely]] {
-    placer_.start(best, &plan_->index, Cursor());
+  const Plan& best = plan_->best();
+  if (best.get() != placer_.schedule()) [[unlikely]] {
+    placer_.start(best.get(), &best.index(), Cursor());
     lower_slab(best->height);
     counters.lowered.add();
   }

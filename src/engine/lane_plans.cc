@@ -27,7 +27,7 @@ void Lane::follow_known_plans(std::uint64_t size) {
 // plan's shape cannot be laid out.
 bool Lane::take_plan(const Follower::Found& found) {
   plan_ = found.plan;
-  const Schedule& schedule = *plan_->schedule;
+  const Schedule& schedule = *plan_->made;
   if (schedule.symbolic == nullptr) {
     // The call at hand is the step before the one that comes next.
     cursor_ = Cursor((found.position + schedule.count - 1) % schedule.count);
@@ -54,7 +54,7 @@ bool Lane::guess_plan(std::uint64_t size) {
   if (layout_.plan() != nullptr || position >= kBeginning) {
     return false;
   }
-  Plan* other = shared_->store.take_beginning(*plan_->schedule, position, size);
+  StoredPlan* other = shared_->store.take_beginning(*plan_->made, position, size);
   if (other == nullptr) {
     return false;
   }
@@ -98,7 +98,7 @@ bool Lane::follow_other_plans(std::uint64_t size, bool matched) {
 
 // What the lane's plan is served from, for the iteration at hand.
 const Schedule* Lane::serving_schedule() const {
-  return layout_.plan() != nullptr ? layout_.schedule() : plan_->best();
+  return layout_.plan() != nullptr ? layout_.schedule() : plan_->best().get();
 }
 
 // Memory for what is to be served from; without it the plan is dropped.
@@ -122,7 +122,7 @@ bool Lane::begin_plan() {
   if (!take_memory(*schedule)) {
     return false;
   }
-  placer_.start(schedule, layout_.plan() != nullptr ? layout_.index() : &plan_->index,
+  placer_.start(schedule, layout_.plan() != nullptr ? layout_.index() : &plan_->best().index(),
                 Cursor(cursor_.position()));
   placed_ = 0;
   return true;

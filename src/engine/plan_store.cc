@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <new>
+#include <utility>
 
 #include "src/learn/learn.h"
 
@@ -17,57 +17,45 @@ constexpr std::uint32_t kFitShape = 32;
 // Failures beyond this many ask for no more: 256 times through a plan is for ever.
 constexpr std::uint32_t kMostFailures = 8;
 
-bool unsearched(const Plan& plan) {
-  return !plan.searched && !plan.schedule->lowest;
+bool unsearched(const StoredPlan& plan) {
+  return !plan.searched && !plan.made->lowest;
 }
 
 }  // namespace
 
-Plan* PlanStore::add(const RecursionGuard&, const Schedule* schedule, std::uint32_t iteration,
-                     bool walked) {
-  Plan* plan = take_slot();
-  if (plan == nullptr) {
-    discard(schedule);
+StoredPlan* PlanStore::add(const RecursionGuard&, Plan plan, std::uint32_t iteration, bool walked) {
+  StoredPlan* stored = take_slot();
+  if (stored == nullptr) {
     return nullptr;
   }
-  discard(plan->schedule);
-  discard(plan->better.exchange(nullptr));
-  plan->schedule = nullptr;
-  plan->searched = false;
-  plan->completing = false;
-  plan->walked = walked;
-  delete[] plan->index_memory;
-  plan->index_memory = new (std::nothrow) std::uint32_t[ContextIndex::words(schedule->count)]();
-  if (plan->index_memory == nullptr) {
-    discard(schedule);
-    withdraw(plan);
-    return nullptr;
-  }
-  plan->index.build(*schedule, plan->index_memory);
-  plan->schedule = schedule;
-  plan->iteration = iteration;
-  return publish(plan) ? plan : nullptr;
+  stored->made = std::move(plan);
+  stored->has_better = false;
+  stored->better = Plan();
+  stored->searched = false;
+  stored->completing = false;
+  stored->walked = walked;
+  stored->iteration = iteration;
+  return publish(stored) ? stored : nullptr;
 }
 
-bool PlanStore::complete(const RecursionGuard& guard, Plan& plan) {
+bool PlanStore::complete(const RecursionGuard& guard, StoredPlan& plan) {
   if (plan.best()->symbolic == nullptr || plan.best()->symbolic->complete()) {
     return true;
   }
   if (plan.completing.exchange(true)) {
     return false;
   }
-  const Schedule* whole = restore(guard, *plan.schedule);
-  if (whole == nullptr) {
+  plan.improve(restore(guard, *plan.made));
+  if (!plan.has_better.load(std::memory_order_relaxed)) {
     withdraw(&plan);
     return false;
   }
-  plan.better.store(whole, std::memory_order_release);
   return true;
 }
 
 // A slot for a new plan, taken from the plan used longest ago if all are full; nullptr if every
 // plan is in use. The slot is nobody else's until publish().
-Plan* PlanStore::take_slot() {
+StoredPlan* PlanStore::take_slot() {
   const WaitLock held(lock_);
   if (!held) {
     return nullptr;
@@ -95,7 +83,7 @@ Plan* PlanStore::take_slot() {
 }
 
 // False, and the plan waits in its slot to be replaced, where others hold the store for long.
-bool PlanStore::publish(Plan* plan) {
+bool PlanStore::publish(StoredPlan* plan) {
   const WaitLock held(lock_);
   if (!held) {
     std::atomic_ref(state_[slot_of(plan)]).store(State::kWithdrawn, std::memory_order_release);
@@ -111,13 +99,13 @@ bool PlanStore::publish(Plan* plan) {
 
 bool PlanStore::has_unsearched() {
   bool found = false;
-  for_each([&](const Plan& plan, std::uint32_t) { found = found || unsearched(plan); });
+  for_each([&](const StoredPlan& plan, std::uint32_t) { found = found || unsearched(plan); });
   return found;
 }
 
-Plan* PlanStore::take_unsearched() {
-  Plan* found = nullptr;
-  for_each([&](Plan& plan, std::uint32_t) {
+StoredPlan* PlanStore::take_unsearched() {
+  StoredPlan* found = nullptr;
+  for_each([&](StoredPlan& plan, std::uint32_t) {
     if (found == nullptr && unsearched(plan)) {
       plan.searched = true;
       plan.users.fetch_add(1, std::memory_order_acq_rel);
@@ -127,11 +115,11 @@ Plan* PlanStore::take_unsearched() {
   return found;
 }
 
-Plan* PlanStore::take_beginning(const Schedule& schedule, std::uint32_t position,
-                                std::uint64_t size) {
-  Plan* found = nullptr;
-  for_each([&](Plan& plan, std::uint32_t) {
-    const Schedule& other = *plan.schedule;
+StoredPlan* PlanStore::take_beginning(const Schedule& schedule, std::uint32_t position,
+                                      std::uint64_t size) {
+  StoredPlan* found = nullptr;
+  for_each([&](StoredPlan& plan, std::uint32_t) {
+    const Schedule& other = *plan.made;
     if (found != nullptr || other.symbolic != nullptr || position >= other.count ||
         !Cursor(position).expects(other, size)) {
       return;
@@ -148,16 +136,16 @@ Plan* PlanStore::take_beginning(const Schedule& schedule, std::uint32_t position
   return found;
 }
 
-void PlanStore::use(Plan& plan) {
+void PlanStore::use(StoredPlan& plan) {
   plan.users.fetch_add(1, std::memory_order_acq_rel);
   plan.used_at = ++clock_;
 }
 
-void PlanStore::release(Plan* plan) {
+void PlanStore::release(StoredPlan* plan) {
   plan->users.fetch_sub(1, std::memory_order_acq_rel);
 }
 
-void PlanStore::withdraw(Plan* plan) {
+void PlanStore::withdraw(StoredPlan* plan) {
   const WaitLock held(lock_);
   if (!held) {
     return;
@@ -175,7 +163,7 @@ void PlanStore::after_fork(bool in_use) {
     visible_count_ = static_cast<std::uint32_t>(
         std::count(std::begin(state_), std::end(state_), State::kVisible));
   }
-  for (Plan& plan : plans_) {
+  for (StoredPlan& plan : plans_) {
     plan.users = in_use ? plan.users.load() : 0;
     // Whoever was completing it does not exist here, but for an interrupted frame of this thread.
     plan.completing = in_use && plan.completing;
@@ -189,10 +177,10 @@ void Follower::restart() {
   recent_ = Recent();
 }
 
-Follower::Found Follower::next(PlanStore& store, std::uint64_t size, const Plan* preferred) {
+Follower::Found Follower::next(PlanStore& store, std::uint64_t size, const StoredPlan* preferred) {
   recent_.add(size);
   Found found;
-  store.for_each([&](Plan& plan, std::uint32_t slot) {
+  store.for_each([&](StoredPlan& plan, std::uint32_t slot) {
     Place& place = places_[slot];
     if (place.generation != plan.generation) {
       place = Place();
@@ -210,7 +198,7 @@ Follower::Found Follower::next(PlanStore& store, std::uint64_t size, const Plan*
   return found;
 }
 
-void Follower::distrust(std::uint32_t slot, const Plan& plan, bool unfit) {
+void Follower::distrust(std::uint32_t slot, const StoredPlan& plan, bool unfit) {
   if (distrusted_[slot] != plan.generation) {
     distrusted_[slot] = plan.generation;
     failures_[slot] = 0;
@@ -218,22 +206,23 @@ void Follower::distrust(std::uint32_t slot, const Plan& plan, bool unfit) {
   failures_[slot] = std::min(failures_[slot] + (unfit ? 2 : 1), kMostFailures);
 }
 
-std::uint64_t Follower::calls_needed(std::uint32_t slot, const Plan& plan) const {
-  const Schedule& schedule = *plan.schedule;
+std::uint64_t Follower::calls_needed(std::uint32_t slot, const StoredPlan& plan) const {
+  const Schedule& schedule = *plan.made;
   const std::uint64_t fit = schedule.symbolic != nullptr ? kFitShape : kFit;
   const bool distrusted = distrusted_[slot] == plan.generation && failures_[slot] > 1;
   return distrusted ? fit + (std::uint64_t{schedule.count} << failures_[slot]) : fit;
 }
 
 // Takes the newest of the recent sizes; true if the plan has fitted for `needed` calls.
-bool Follower::fits(Cursor& cursor, const Plan& plan, const Recent& recent, std::uint64_t needed) {
-  const Schedule& schedule = *plan.schedule;
+bool Follower::fits(Cursor& cursor, const StoredPlan& plan, const Recent& recent,
+                    std::uint64_t needed) {
+  const Schedule& schedule = *plan.made;
   if (schedule.symbolic != nullptr) {
     cursor.seek(*schedule.symbolic, recent.latest());
     return cursor.sure(*schedule.symbolic, kFitShape) &&
            (needed == kFitShape || cursor.run() >= needed);
   }
-  cursor.seek(schedule, plan.index, recent);
+  cursor.seek(schedule, plan.made.index(), recent);
   return cursor.run() >= needed;
 }
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "src/follow/plan.h"
+#include "src/follow/steps.h"
 
 namespace memo {
 

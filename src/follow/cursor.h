@@ -14,7 +14,7 @@
 #include <cstdint>
 
 #include "src/follow/context_index.h"
-#include "src/follow/plan.h"
+#include "src/follow/steps.h"
 
 namespace memo {
 

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "src/follow/plan.h"
+#include "src/follow/steps.h"
 
 namespace memo {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "dsa/problem.h"
-#include "src/follow/plan.h"
+#include "src/follow/steps.h"
 #include "src/learn/period.h"
 #include "src/trace/event.h"
 

@@ -126,9 +126,9 @@ void open_with_plan(Engine& engine, const cli::Stream& stream, const LearnOption
     engine.free(engine.allocate({1 << 20, 64, Op::k_malloc, false}));
     const RecursionGuard guard;
     Period period;
-    const Schedule* schedule = learn_symbolic(guard, stream.allocations, options, &period);
-    REQUIRE(schedule != nullptr);
-    REQUIRE(engine.add_plan(guard, schedule, period.length));
+    Plan plan = learn_symbolic(guard, stream.allocations, options, &period);
+    REQUIRE(plan);
+    REQUIRE(engine.add_plan(guard, std::move(plan), period.length));
     engine.thread_ended();
   });
 }

@@ -165,13 +165,13 @@ TEST_CASE("symbolic: a learned network is laid out for lengths that were never s
   options.least_bytes = kLeast;
   const RecursionGuard guard;
   Period period;
-  const Schedule* schedule = learn_symbolic(
+  const Plan schedule = learn_symbolic(
       guard, test::StreamBuilder::cut(builder.stream, builder.stream.size()), options, &period);
-  REQUIRE(schedule != nullptr);
+  REQUIRE(schedule);
   REQUIRE(schedule->symbolic != nullptr);
   CHECK(period.length == 60);
   CHECK(period.first % 60 == 0);
-  CHECK(improve(guard, *schedule, 1) == nullptr);
+  CHECK_FALSE(improve(guard, *schedule, 1));
   for (const std::uint64_t tokens : Samples{64, 101, 333, 499, 700, 2000}) {
     INFO(tokens << " tokens");
     check_shape(network, *schedule->symbolic, tokens);
@@ -179,7 +179,6 @@ TEST_CASE("symbolic: a learned network is laid out for lengths that were never s
   SECTION("calls that fall below the threshold are left out") {
     check_shape(network, *schedule->symbolic, 23);
   }
-  discard(schedule);
 }
 
 // The definition: at each birth, the nearest blocks alive above and below.
