@@ -28,7 +28,7 @@ COMMON := -std=c++20 -g $(flags_$(MODE)) $(WARN) -fPIC -fvisibility=hidden -ffun
 # Unwind tables stay: a signature is unwound from inside this code.
 HOT := -fno-exceptions -fno-rtti -fasynchronous-unwind-tables -ftls-model=initial-exec
 
-hot_src := $(wildcard src/base/*.cc src/trace/*.cc src/serve/*.cc src/engine/*.cc)
+hot_src := $(wildcard src/base/*.cc src/trace/*.cc src/follow/*.cc src/serve/*.cc src/engine/*.cc)
 cold_src := $(wildcard src/learn/*.cc src/io/*.cc)
 planner_src := $(wildcard planner/*.cc)
 solver_src := $(if $(HAVE_CBC),$(wildcard planner/solver/*.cc scheduler/solver/*.cc))

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "src/base/guard.h"
+#include "src/engine/placer.h"
 #include "src/learn/learn.h"
-#include "src/serve/server.h"
 #include "src/trace/recorder.h"
 #include "src/trace/signature.h"
 
@@ -26,7 +26,7 @@ struct Loop {
     state.resize(height / memo::kGranule + 8);
     length.resize(state.size());
     pages = memo::PageMap(state.data(), length.data());
-    server.start(&schedule, &index, 0);
+    placer.start(&schedule, &index, memo::Cursor());
   }
   std::vector<memo::Step> steps;
   std::vector<std::uint32_t> words;
@@ -35,7 +35,7 @@ struct Loop {
   memo::Schedule schedule;
   memo::ContextIndex index;
   memo::PageMap pages;
-  memo::Server server;
+  memo::Placer placer;
 };
 
 void served_pair(benchmark::State& state) {
@@ -43,7 +43,7 @@ void served_pair(benchmark::State& state) {
   Loop loop(64, bytes);
   std::uint32_t step = 0;
   for (auto _ : state) {
-    const auto placement = loop.server.next(bytes + step, 64, loop.pages);
+    const auto placement = loop.placer.next(bytes + step, 64, loop.pages);
     benchmark::DoNotOptimize(placement.offset);
     loop.pages.release(placement.offset / memo::kGranule);
     step = (step + 1) % 64;
@@ -54,7 +54,7 @@ BENCHMARK(served_pair)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20);
 void fallback(benchmark::State& state) {
   Loop loop(64, 1 << 20);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(loop.server.next(777, 64, loop.pages).miss);
+    benchmark::DoNotOptimize(loop.placer.next(777, 64, loop.pages).miss);
   }
 }
 BENCHMARK(fallback);
@@ -62,8 +62,10 @@ BENCHMARK(fallback);
 void recorded_pair(benchmark::State& state) {
   constexpr std::uint32_t kCapacity = 1 << 16;
   static memo::Recorder recorder;
-  if (!recorder.ready()) {
-    recorder.prepare(kCapacity, false);
+  static const bool prepared = recorder.prepare(kCapacity, false);
+  if (!prepared) {
+    state.SkipWithError("no memory for the recorder");
+    return;
   }
   std::vector<std::uint64_t> words(16);
   memo::LiveTable table(words.data());
@@ -96,9 +98,8 @@ void learning(benchmark::State& state) {
   }
   const memo::RecursionGuard guard;
   for (auto _ : state) {
-    const memo::Schedule* schedule = memo::learn(guard, stream, {});
-    benchmark::DoNotOptimize(schedule);
-    memo::discard(schedule);
+    const memo::Plan plan = memo::learn(guard, stream, {});
+    benchmark::DoNotOptimize(plan.get());
   }
 }
 BENCHMARK(learning)->RangeMultiplier(10)->Range(100, 10000)->Unit(benchmark::kMicrosecond);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "preload/process.h"
 #include "src/base/message.h"
@@ -30,18 +31,19 @@ constinit FileMark saved_file;
 constinit bool complained = false;
 
 // A number for one plan, that changes when a lower one takes its place.
-std::uint64_t mark_of(const Plan& plan) {
-  return (plan.generation + 1) * 0x9e3779b97f4a7c15U ^ reinterpret_cast<std::uint64_t>(plan.best());
+std::uint64_t mark_of(const StoredPlan& plan) {
+  return (plan.generation + 1) * 0x9e3779b97f4a7c15U ^
+         reinterpret_cast<std::uint64_t>(plan.best().get());
 }
 
 // All plans of the process, kept as they are while this lives.
 class HeldPlans {
  public:
   HeldPlans() {
-    g_process.engine.for_each_plan([&](Plan& plan) {
+    g_process.engine.for_each_plan([&](StoredPlan& plan) {
       mark_ += mark_of(plan);
       plans_[count_] = &plan;
-      saved_[count_++] = {plan.best(), plan.iteration};
+      saved_[count_++] = {plan.best().get(), plan.iteration};
     });
   }
   ~HeldPlans() {
@@ -56,7 +58,7 @@ class HeldPlans {
   [[nodiscard]] std::span<const SavedPlan> plans() const { return {saved_, count_}; }
 
  private:
-  Plan* plans_[tuning::kMaxPlans] = {};
+  StoredPlan* plans_[tuning::kMaxPlans] = {};
   SavedPlan saved_[tuning::kMaxPlans] = {};
   std::uint32_t count_ = 0;
   std::uint64_t mark_ = kNoPlans;
@@ -91,7 +93,7 @@ void load_plan_file(const RecursionGuard& guard) {
   if (options.PLAN_FILE.empty() || !expand_path(options.PLAN_FILE.view(), path, sizeof path)) {
     return;
   }
-  SavedPlan plans[tuning::kMaxPlans];
+  LoadedPlan plans[tuning::kMaxPlans];
   std::string_view problem;
   const std::uint32_t count = load_plans(guard, path, g_process.engine.shared().slab_limit, plans,
                                          &problem, options.PLAN_TRUST);
@@ -104,7 +106,7 @@ void load_plan_file(const RecursionGuard& guard) {
   }
   saved_file = FileMark::of(path);
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (!g_process.engine.add_plan(guard, plans[i].schedule, plans[i].iteration)) {
+    if (!g_process.engine.add_plan(guard, std::move(plans[i].plan), plans[i].iteration)) {
       Line() << "a plan of the file '" << path << "' is left out: there is no memory for it";
     }
   }

@@ -79,8 +79,9 @@ def unit_tests():
 def mutations():
     """(what is broken, the test that notices) of each row of the mutations."""
     constants = {"UNIT": "unit", "PRELOAD": "preload", "SCRIPT": "script"}
-    rows = [*module_of("tests/mutations/run.py")["MUTATIONS"].elts[1:],  # the first one is the other file's
-            *module_of("tests/mutations/server_rows.py")["SERVER_ROWS"].elts]
+    rows = [*module_of("tests/mutations/run.py")["MUTATIONS"].elts[2:],  # the first ones are the other files'
+            *module_of("tests/mutations/server_rows.py")["SERVER_ROWS"].elts,
+            *module_of("tests/mutations/follow_rows.py")["FOLLOW_ROWS"].elts]
     return [(row.elts[0].value, row.elts[5].value, constants.get(getattr(row.elts[4], "id", ""), ""))
             for row in rows]
 

@@ -20,15 +20,16 @@ LAYERS = {
     "planner": (False, ("include",)),
     "scheduler": (False, ("include",)),
     "src/trace": (True, ("src/base",)),
+    # Decides without memory: it knows no page map, as src/serve knows no plan.
+    "src/follow": (True, ("src/base",)),
     "src/serve": (True, ("src/base", "src/trace")),
-    "src/learn": (False, ("src/base", "src/trace", "src/serve/schedule.h",
-                          "src/serve/symbolic.h", "include")),
-    "src/io": (False, ("src/base", "src/trace", "src/serve/schedule.h", "src/serve/symbolic.h")),
-    "src/engine": (True, ("src/base", "src/trace", "src/serve", "src/learn/learn.h")),
-    # The matching works without memory, so that `analyze` can drive it.
-    "src/cli": (False, ("src/base", "src/trace", "src/serve/schedule.h", "src/serve/server.h",
-                        "src/serve/context_index.h", "src/serve/page_map.h", "src/learn", "src/io",
-                        "planner", "include")),
+    "src/learn": (False, ("src/base", "src/trace", "src/follow/plan.h", "src/follow/steps.h",
+                          "include")),
+    "src/io": (False, ("src/base", "src/trace", "src/follow/plan.h", "src/follow/steps.h")),
+    "src/engine": (True, ("src/base", "src/trace", "src/follow", "src/serve", "src/learn/learn.h")),
+    # The placer works without memory, so that `analyze` can drive it.
+    "src/cli": (False, ("src/base", "src/trace", "src/follow", "src/serve/page_map.h",
+                        "src/engine/placer.h", "src/learn", "src/io", "planner", "include")),
     # The second door: what a process reads when it starts and writes when it ends.
     "preload": (True, ("src/base", "src/engine", "src/io/export.h", "src/io/plan_file.h", "src/io/shared_file.h",
                         "include/memomalloc")),

@@ -5,9 +5,9 @@
 
 #include "dsa/planner.h"
 #include "src/cli/simulation.h"
+#include "src/follow/plan.h"
 #include "src/learn/lifetimes.h"
 #include "src/learn/symbolic.h"
-#include "src/serve/schedule.h"
 
 namespace memo::cli {
 namespace {

@@ -7,18 +7,14 @@
 
 #include "src/base/guard.h"
 #include "src/base/tuning.h"
+#include "src/engine/placer.h"
+#include "src/follow/context_index.h"
+#include "src/follow/repeat.h"
 #include "src/learn/lifetimes.h"
-#include "src/serve/context_index.h"
 #include "src/serve/page_map.h"
-#include "src/serve/server.h"
-#include "src/trace/repeat.h"
 
 namespace memo::cli {
 namespace {
-
-struct Discard {
-  void operator()(const Schedule* schedule) const { discard(schedule); }
-};
 
 // A page map whose arrays grow with the plans' heights.
 class Pages {
@@ -53,13 +49,13 @@ class Simulation {
     for (const StreamEvent& event : stream_.events) {
       if (event.is_free) {
         free(event.allocation);
-      } else if (schedule_) {
+      } else if (plan_) {
         serve(event.allocation);
       } else {
         learn(event.allocation);
       }
     }
-    analysis_.repeats = schedule_ != nullptr && matches_at_end();
+    analysis_.repeats = plan_ && matches_at_end();
     return std::move(analysis_);
   }
 
@@ -87,23 +83,23 @@ class Simulation {
     options_.min_run = repeat_.required();
     Period period;
     const RecursionGuard guard;
-    schedule_.reset(memo::learn(guard, log_, options_, &period));
-    if (!schedule_) {
+    plan_ = memo::learn(guard, log_, options_, &period);
+    if (!plan_) {
       const auto found = find_period(log_, options_.min_run);
       analysis_.unplanned = found ? found->length : 0;
       return;
     }
     PlanInput input = plan_input(log_, period);
     analysis_.left_out =
-        (schedule_->count - static_cast<std::uint32_t>(input.step_of.size())) / period.unroll;
+        (plan_->count - static_cast<std::uint32_t>(input.step_of.size())) / period.unroll;
     analysis_.problem = std::move(input.problem);
     analysis_.wrapping = input.wrapping;
-    analysis_.lower_bound = schedule_->lower_bound;
-    analysis_.height = schedule_->height;
-    analysis_.plan_seconds += schedule_->plan_seconds;
+    analysis_.lower_bound = plan_->lower_bound;
+    analysis_.height = plan_->height;
+    analysis_.plan_seconds += plan_->plan_seconds;
     analysis_.locked_after = analysis_.plans == 0 ? analysis_.allocations : analysis_.locked_after;
     ++analysis_.plans;
-    const auto next = static_cast<std::uint32_t>((log_.size() - period.first) % schedule_->count);
+    const auto next = static_cast<std::uint32_t>((log_.size() - period.first) % plan_->count);
     recent_misses_.assign(period.length, false);
     period.first += log_start_;
     analysis_.period = period;
@@ -111,10 +107,8 @@ class Simulation {
   }
 
   void start_serving(std::uint32_t position) {
-    index_memory_.assign(ContextIndex::words(schedule_->count), 0);
-    index_.build(*schedule_, index_memory_.data());
-    pages_.grow(schedule_->height);
-    server_.start(schedule_.get(), &index_, position);
+    pages_.grow(plan_->height);
+    placer_.start(plan_.get(), &plan_.index(), Cursor(position));
     served_calls_ = 0;
     log_.clear();
   }
@@ -122,19 +116,18 @@ class Simulation {
   void serve(std::uint32_t index) {
     count(index);
     const Allocation& asked = stream_.allocations[index];
-    const Server::Placement placement =
-        server_.next(asked.size, std::uint64_t{1} << asked.alignment_log2, pages_.map());
-    const bool missed = placement.miss == Miss::kSize || placement.miss == Miss::kOrder;
-    recent_misses_[serve_count_++ % recent_misses_.size()] = missed;
+    const Placer::Placement placement =
+        placer_.next(asked.size, std::uint64_t{1} << asked.alignment_log2, pages_.map());
+    recent_misses_[serve_count_++ % recent_misses_.size()] = !placement.matched();
     if (placement.miss == Miss::kNone) {
       placed_[index] = placement.offset / kGranule;
       analysis_.served_bytes += asked.size;
       ++served_calls_;
     }
-    if (server_.lost()) {
+    if (placer_.health().lost()) {
       repeat_.lock_broke(served_calls_);
-      server_.stop();
-      schedule_.reset();
+      placer_.stop();
+      plan_ = Plan();
     }
   }
 
@@ -163,10 +156,8 @@ class Simulation {
   Repeat repeat_;
   std::vector<Allocation> log_;  // while learning: the stream from log_start_ on, as far as known
   std::uint32_t log_start_ = 0;
-  std::unique_ptr<const Schedule, Discard> schedule_;  // while serving
-  std::vector<std::uint32_t> index_memory_;
-  ContextIndex index_;
-  Server server_;
+  Plan plan_;  // while serving
+  Placer placer_;
   Pages pages_;
   std::unordered_map<std::uint32_t, std::uint64_t> placed_;  // allocation -> first granule
   std::vector<bool> recent_misses_;                          // of the last iteration's calls

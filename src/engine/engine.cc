@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 #include <string_view>
+#include <utility>
 
 #include "src/base/bits.h"
 #include "src/base/interrupts.h"
@@ -243,14 +244,13 @@ bool Engine::relieve(std::uint64_t bytes) {
   return true;
 }
 
-bool Engine::add_plan(const RecursionGuard& guard, const Schedule* schedule,
-                      std::uint32_t iteration) {
-  const std::uint32_t symbolic = schedule->symbolic != nullptr ? schedule->count : 0;
-  Plan* plan = shared_->store.add(guard, schedule, iteration, false);
-  if (plan == nullptr) {
+bool Engine::add_plan(const RecursionGuard& guard, Plan plan, std::uint32_t iteration) {
+  const std::uint32_t symbolic = plan->symbolic != nullptr ? plan->count : 0;
+  StoredPlan* stored = shared_->store.add(guard, std::move(plan), iteration, false);
+  if (stored == nullptr) {
     return false;
   }
-  shared_->store.release(plan);
+  shared_->store.release(stored);
   Counters& counters = lanes_[0].counters;
   counters.plans_loaded.add();
   counters.symbolic_calls.add(symbolic);
@@ -277,14 +277,12 @@ bool Engine::wants_search() const {
 }
 
 void Engine::search(const RecursionGuard& guard) {
-  Plan* plan = wants_search() ? shared_->store.take_unsearched() : nullptr;
+  StoredPlan* plan = wants_search() ? shared_->store.take_unsearched() : nullptr;
   if (plan == nullptr) {
     return;
   }
   os::yield_to_others();
-  plan->better.store(
-      improve(guard, *plan->schedule, static_cast<double>(tuning::kMaxSearchSeconds)),
-      std::memory_order_release);
+  plan->improve(improve(guard, *plan->made, static_cast<double>(tuning::kMaxSearchSeconds)));
   shared_->store.release(plan);
 }
 

@@ -77,17 +77,16 @@ class Engine {
   // this library. True if it is worth asking again. Costs milliseconds and the faults of taking the
   // memory again, so a program that is refused time and again is helped less and less often.
   bool relieve(std::uint64_t bytes);
-  // Adds a plan of an earlier process once there is a lane; the schedule is the engine's from now
-  // on. Where it does not fit the program, it is never taken up: it gets no slab, and of a symbolic
-  // plan what the file leaves out is not made, before calls have matched it. False if there is no
-  // room or memory for it.
-  bool add_plan(const RecursionGuard& guard, const Schedule* schedule, std::uint32_t iteration);
+  // Adds a plan of an earlier process once there is a lane. Where it does not fit the program, it is
+  // never taken up: it gets no slab, and of a parametric plan what the file leaves out is not
+  // made, before calls have matched it. False if there is no room for it.
+  bool add_plan(const RecursionGuard& guard, Plan plan, std::uint32_t iteration);
   // Runs function(plan) for each plan, which from then on is kept until release_plan(). Waits for a
   // thread that changes the store, though not for ever, and not at all if it is the calling one: a
   // signal's handler may end the process.
   template <typename Function>
   void for_each_plan(Function&& function) {
-    const auto keep = [&](Plan& plan, std::uint32_t) {
+    const auto keep = [&](StoredPlan& plan, std::uint32_t) {
       shared_->store.hold(plan);
       function(plan);
     };
@@ -97,7 +96,7 @@ class Engine {
          ++i) {
     }
   }
-  void release_plan(Plan& plan) { shared_->store.release(&plan); }
+  void release_plan(StoredPlan& plan) { shared_->store.release(&plan); }
   // Gives memory back where a lane has been quiet for long. Any thread; `now` in nanoseconds.
   void tick(std::uint64_t now);
   // Looks for a lower plan than one that was made in the time allowed on a caller's path; takes

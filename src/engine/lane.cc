@@ -90,17 +90,17 @@ void* Lane::allocate(const Request& request) {
 }
 
 void* Lane::serve(const Request& request) {
-  if (shape_.plan() != nullptr) [[unlikely]] {
+  if (layout_.plan() != nullptr) [[unlikely]] {
     follow_shape(request.size);
     if (phase() != Phase::kServing) {
       return pool(request);
     }
   }
-  Server::Placement placement = server_.next(request.size, request.alignment, slab_space_->pages);
-  const bool matched = placement.miss != Miss::kSize && placement.miss != Miss::kOrder;
+  Placer::Placement placement = placer_.next(request.size, request.alignment, slab_space_->pages);
+  const bool matched = placement.matched();
   if ((!matched || following_) && follow_other_plans(request.size, matched)) [[unlikely]] {
     if (!matched && phase() == Phase::kServing) {
-      placement = server_.next(request.size, request.alignment, slab_space_->pages);
+      placement = placer_.next(request.size, request.alignment, slab_space_->pages);
     }
   }
   // Without memory for another plan or shape the lane has none; what was claimed is served all the
@@ -108,7 +108,7 @@ void* Lane::serve(const Request& request) {
   if (phase() == Phase::kServing && placement.wrapped) {
     end_iteration();
   }
-  if (shape_.plan() != nullptr) [[unlikely]] {
+  if (layout_.plan() != nullptr) [[unlikely]] {
     find_shape(request.size, matched);
   }
   if (placement.miss == Miss::kNone) {
@@ -125,7 +125,7 @@ void* Lane::serve(const Request& request) {
   const bool missed = phase() == Phase::kServing;
   if (missed) {
     fall_back(request, placement.miss);
-    if (server_.lost()) {
+    if (placer_.health().lost()) {
       diverge();
     }
   }
@@ -193,7 +193,7 @@ void Lane::fall_back(const Request& request, Miss miss) {
   count_fallback(request.size, counters.*reason.counter);
   if (shared_->verbose >= 3) [[unlikely]] {
     Line() << "lane " << number_ << ": " << request.size << " bytes not served near step "
-           << server_.position() << ": " << reason.name;
+           << placer_.position() << ": " << reason.name;
   }
 }
 

@@ -26,14 +26,15 @@
 #include "src/base/lock.h"
 #include "src/base/options.h"
 #include "src/base/tuning.h"
+#include "src/engine/placer.h"
 #include "src/engine/plan_store.h"
+#include "src/follow/cursor.h"
+#include "src/follow/layout.h"
+#include "src/follow/repeat.h"
 #include "src/serve/pool.h"
-#include "src/serve/server.h"
-#include "src/serve/shape.h"
 #include "src/serve/space.h"
 #include "src/serve/touched.h"
 #include "src/trace/recorder.h"
-#include "src/trace/repeat.h"
 #include "src/trace/signature.h"
 
 namespace memo {
@@ -176,9 +177,9 @@ class Lane {
   }
   void look_for_pool();
   void judge_pool(std::uint64_t bytes, bool at_hand);
-  using LearnDoor = const Schedule*(const RecursionGuard&, std::span<const Allocation>,
-                                    const LearnOptions&, Period*) noexcept;
-  Plan* make_plan(LearnDoor& door, Period* period);
+  using LearnDoor = Plan(const RecursionGuard&, std::span<const Allocation>, const LearnOptions&,
+                         Period*) noexcept;
+  StoredPlan* make_plan(LearnDoor& door, Period* period);
   void try_to_learn();
   void try_symbolic();
   [[nodiscard]] LearnOptions learn_options() const;
@@ -214,13 +215,13 @@ class Lane {
   Space* slab_space_ = nullptr;
   std::atomic<std::uint64_t> live_{
       0};  // bytes of the pool's blocks of this lane, in whole granules
-  Server server_;
-  Shape shape_;             // serving a symbolic plan: the iteration at hand
-  ShapePlace shape_place_;  // where in that plan, since a call did not match
+  Placer placer_;
+  Layout layout_;       // serving a symbolic plan: the iteration at hand
+  Cursor other_shape_;  // in that plan, since a call did not match
   std::uint64_t layout_steps_ = tuning::kMaxLayoutSteps;  // that may be laid out now
   std::uint64_t layout_calls_ = 0;  // large allocations when that was worked out
-  Plan* plan_ = nullptr;
-  std::uint32_t position_ = 0;     // kReady: the plan's step that comes next
+  StoredPlan* plan_ = nullptr;
+  Cursor cursor_;                  // where in the plan serving is to begin
   std::uint64_t quiet_level_ = 0;  // kReady: live bytes at which to start
   std::uint32_t patience_ = 0;     // kReady: calls until starting anyway
   std::uint64_t placed_ = 0;       // allocations that the plan has placed since it was taken up

@@ -106,9 +106,9 @@ bool Lane::vacant() {
 }
 
 void Lane::forget_stream() {
-  server_.stop();
-  shape_ = Shape();
-  shape_place_ = ShapePlace();
+  placer_.stop();
+  layout_ = Layout();
+  other_shape_ = Cursor();
   plan_ = nullptr;
   placed_ = 0;
   following_ = walks_whole_ = refused_ = forked_ = false;

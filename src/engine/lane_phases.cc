@@ -1,6 +1,7 @@
 // How a lane gets from one phase to the next: learning, waiting for a quiet point, serving,
 // diverging. Hot, but for the door to src/learn.
 #include <algorithm>
+#include <utility>
 
 #include "src/base/bits.h"
 #include "src/base/interrupts.h"
@@ -79,22 +80,23 @@ void Lane::look_for_pool() {
 
 // A plan by one of the doors to src/learn, with the lane as its user; nullptr if there is none, or
 // no room for one.
-Plan* Lane::make_plan(LearnDoor& door, Period* period) {
+StoredPlan* Lane::make_plan(LearnDoor& door, Period* period) {
   if (stack_.room() < tuning::kPlanStack) {
     return nullptr;
   }
   const NoInterrupts whole;
   const RecursionGuard guard;
-  const Schedule* schedule = door(guard, recorder_.log(), learn_options(), period);
-  if (schedule == nullptr) {
+  Plan plan = door(guard, recorder_.log(), learn_options(), period);
+  if (!plan) {
     return nullptr;
   }
-  Plan* plan = shared_->store.add(guard, schedule, period->length, true);
-  if (plan != nullptr) {
+  const double seconds = plan->plan_seconds;
+  StoredPlan* stored = shared_->store.add(guard, std::move(plan), period->length, true);
+  if (stored != nullptr) {
     counters.plans.add();
-    plan_seconds_ += schedule->plan_seconds;
+    plan_seconds_ += seconds;
   }
-  return plan;
+  return stored;
 }
 
 void Lane::try_to_learn() {
@@ -103,9 +105,9 @@ void Lane::try_to_learn() {
   if (plan_ == nullptr) {
     return;
   }
-  const Schedule* schedule = plan_->schedule;
+  const Schedule* schedule = plan_->made.get();
   walks_whole_ = true;
-  position_ = (recorder_.count() - period.first) % schedule->count;
+  cursor_ = Cursor((recorder_.count() - period.first) % schedule->count);
   // Starting where the least is alive keeps learning's memory and the slab's from adding up.
   const auto live = recorder_.live().last(std::min(period.length, recorder_.count()));
   const auto [low, high] = std::minmax_element(live.begin(), live.end());
@@ -133,11 +135,11 @@ LearnOptions Lane::learn_options() const {
 // plan: when some calls have fitted it.
 void Lane::try_symbolic() {
   Period period;
-  Plan* plan = make_plan(memo::learn_symbolic, &period);
+  StoredPlan* plan = make_plan(memo::learn_symbolic, &period);
   if (plan == nullptr) {
     return;
   }
-  const Schedule* schedule = plan->schedule;
+  const Schedule* schedule = plan->made.get();
   ++symbolic_;
   site_repeat_.lock_broke(2 * period.length);  // four more iterations before another is made
   counters.symbolic_calls.add(period.length);
@@ -152,8 +154,8 @@ void Lane::try_symbolic() {
 // Between the plan and its first block: the call must be the step expected, and the time a quiet
 // one.
 void Lane::wait_for_quiet(std::uint64_t size) {
-  const Schedule& schedule = *plan_->schedule;
-  if (schedule.steps[position_].size != size) {
+  const Schedule& schedule = *plan_->made;
+  if (!cursor_.expects(schedule, size)) {
     shared_->store.withdraw(plan_);
     drop_plan();
     repeat_.lock_broke(0);
@@ -164,7 +166,7 @@ void Lane::wait_for_quiet(std::uint64_t size) {
     start_serving();
     return;
   }
-  position_ = (position_ + 1) % schedule.count;
+  cursor_.follow(schedule, size);
 }
 
 void Lane::start_serving() {
@@ -193,17 +195,17 @@ void Lane::start_serving() {
 // the old one has put them.
 void Lane::end_iteration() {
   walks_whole_ = true;
-  if (shape_.plan() != nullptr) {
+  if (layout_.plan() != nullptr) {
     counters.iterations.add();
     return;
   }
-  counters.iterations.add(server_.schedule()->count / plan_->iteration);
-  if (server_.walked_through()) {
+  counters.iterations.add(placer_.schedule()->count / plan_->iteration);
+  if (placer_.walked_through()) {
     plan_->walked.store(true, std::memory_order_relaxed);
   }
-  const Schedule* best = plan_->best();
-  if (best != server_.schedule()) [[unlikely]] {
-    server_.start(best, &plan_->index, 0);
+  const Plan& best = plan_->best();
+  if (best.get() != placer_.schedule()) [[unlikely]] {
+    placer_.start(best.get(), &best.index(), Cursor());
     lower_slab(best->height);
     counters.lowered.add();
   }
@@ -220,12 +222,12 @@ void Lane::diverge() {
   follower_.restart();
   touched_.restart();
   const std::uint32_t slot = shared_->store.slot_of(plan_);
-  if (served >= tuning::kConvincingRun && !server_.unfit()) {
+  if (served >= tuning::kConvincingRun && !placer_.health().unfit()) {
     follower_.trust(slot);
   } else {
-    follower_.distrust(slot, *plan_, server_.unfit());
+    follower_.distrust(slot, *plan_, placer_.health().unfit());
   }
-  if (server_.unfit()) {
+  if (placer_.health().unfit()) {
     repeat_.lock_broke(tuning::kConvincingRun / 2);  // a stream so uneven must convince
   } else {
     repeat_.lock_broke(static_cast<std::uint32_t>(std::min<std::uint64_t>(served, UINT32_MAX)));

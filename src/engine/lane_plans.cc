@@ -16,13 +16,13 @@ void Lane::follow_known_plans(std::uint64_t size) {
 // plan's shape cannot be laid out.
 bool Lane::take_plan(const Follower::Found& found) {
   plan_ = found.plan;
-  const Schedule& schedule = *plan_->schedule;
+  const Schedule& schedule = *plan_->made;
   if (schedule.symbolic == nullptr) {
     // The call at hand is the step before the one that comes next.
-    position_ = (found.position + schedule.count - 1) % schedule.count;
+    cursor_ = Cursor((found.position + schedule.count - 1) % schedule.count);
     return true;
   }
-  if (can_lay_out(schedule.count) && completed() && shape_.open(*plan_->best()->symbolic) &&
+  if (can_lay_out(schedule.count) && completed() && layout_.open(*plan_->best()->symbolic) &&
       take_shape(found.first, found.position - 1)) {
     return true;
   }
@@ -39,24 +39,24 @@ bool Lane::completed() {
 // network's first blocks are its largest ones; the plans are followed all the same. True if there
 // is one.
 bool Lane::guess_plan(std::uint64_t size) {
-  const std::uint32_t position = server_.position();
-  if (shape_.plan() != nullptr || position >= tuning::kBeginning) {
+  const std::uint32_t position = placer_.position();
+  if (layout_.plan() != nullptr || position >= tuning::kBeginning) {
     return false;
   }
-  Plan* other = shared_->store.take_beginning(*plan_->schedule, position, size);
+  StoredPlan* other = shared_->store.take_beginning(*plan_->made, position, size);
   if (other == nullptr) {
     return false;
   }
   drop_plan();
   plan_ = other;
-  position_ = position;
+  cursor_ = Cursor(position);
   begin_plan();
   return true;
 }
 
 // While serving, from a call that did not match on until the plan is found again: a program that
 // goes to and fro between shapes is met by the other shape's plan as soon as that fits. True if the
-// plan has changed; the next call of the server is then the one at hand, or if that has `matched`,
+// plan has changed; the next call of the placer is then the one at hand, or if that has `matched`,
 // the one after it.
 bool Lane::follow_other_plans(std::uint64_t size, bool matched) {
   const bool first = !following_;
@@ -79,7 +79,7 @@ bool Lane::follow_other_plans(std::uint64_t size, bool matched) {
     return true;
   }
   if (matched) {
-    position_ = (position_ + 1) % serving_schedule()->count;
+    cursor_ = Cursor((cursor_.position() + 1) % serving_schedule()->count);
   }
   begin_plan();
   return true;
@@ -87,7 +87,7 @@ bool Lane::follow_other_plans(std::uint64_t size, bool matched) {
 
 // What the lane's plan is served from, for the iteration at hand.
 const Schedule* Lane::serving_schedule() const {
-  return shape_.plan() != nullptr ? shape_.schedule() : plan_->best();
+  return layout_.plan() != nullptr ? layout_.schedule() : plan_->best().get();
 }
 
 // Memory for what is to be served from; without it the plan is dropped.
@@ -105,32 +105,33 @@ void Lane::give_plan_up() {
   set_phase(Phase::kPooling);
 }
 
-// The server at the plan's step position_, if there is memory for it.
+// Serves from the plan's step at cursor_ on, if there is memory for it.
 bool Lane::begin_plan() {
   const Schedule* schedule = serving_schedule();
   if (!take_memory(*schedule)) {
     return false;
   }
-  server_.start(schedule, shape_.plan() != nullptr ? shape_.index() : &plan_->index, position_);
+  placer_.start(schedule, layout_.plan() != nullptr ? layout_.index() : &plan_->best().index(),
+                Cursor(cursor_.position()));
   placed_ = 0;
   return true;
 }
 
 void Lane::drop_plan() {
-  server_.stop();
+  placer_.stop();
   following_ = false;
-  shape_.close();
-  shape_place_ = ShapePlace();
+  layout_.close();
+  other_shape_ = Cursor();
   shared_->store.release(plan_);
   plan_ = nullptr;
 }
 
 // Lays out the iteration that began with `first` bytes; its place is the plan's step `step`.
 bool Lane::take_shape(std::uint64_t first, std::uint32_t step) {
-  if (!shape_.lay_out(first, slab_space_->bytes())) {
+  if (!layout_.lay_out(first, slab_space_->bytes())) {
     return false;
   }
-  position_ = shape_.position_of(step);
+  cursor_ = Cursor(layout_.position_of(step));
   counters.shapes.add();
   return true;
 }
@@ -151,13 +152,13 @@ bool Lane::can_lay_out(std::uint32_t steps) {
 }
 
 void Lane::change_shape(std::uint64_t first, std::uint32_t step) {
-  if (!can_lay_out(shape_.plan()->count)) {
+  if (!can_lay_out(layout_.plan()->count)) {
     return;
   }
   if (!take_shape(first, step)) {
     give_plan_up();
-  } else if (take_memory(*shape_.schedule())) {
-    server_.change(shape_.schedule(), shape_.index(), position_);
+  } else if (take_memory(*layout_.schedule())) {
+    placer_.change(layout_.schedule(), layout_.index(), cursor_);
   }
 }
 
@@ -166,14 +167,14 @@ void Lane::change_shape(std::uint64_t first, std::uint32_t step) {
 // some fallbacks.
 void Lane::follow_shape(std::uint64_t size) {
   if (learns_.load(std::memory_order_relaxed) && repeat_.add(size, 0) &&
-      repeat_.shift() > shape_.plan()->count) {
+      repeat_.shift() > layout_.plan()->count) {
     // The sizes repeat after all, over more calls than the plan's: it was made of a part.
     follower_.distrust(shared_->store.slot_of(plan_), *plan_, true);
     symbolic_ = tuning::kMaxSymbolic;
     diverge();
     return;
   }
-  if (server_.position() == 0 && size != shape_.first() && size <= shape_.largest()) {
+  if (placer_.position() == 0 && size != layout_.first() && size <= layout_.largest()) {
     change_shape(size, 0);
   }
 }
@@ -181,18 +182,18 @@ void Lane::follow_shape(std::uint64_t size) {
 // After a call of a symbolic plan. From a call that did not match on, it is looked whether another
 // shape has begun there.
 void Lane::find_shape(std::uint64_t size, bool matched) {
-  if (matched && shape_place_.run() == 0) {
+  if (matched && other_shape_.run() == 0) {
     return;
   }
-  const SymbolicPlan& plan = *shape_.plan();
-  shape_place_.advance(plan, size);
-  if (matched && shape_place_.run() == 1) {
-    shape_place_ = ShapePlace();  // the server has found the place by itself
-  } else if (shape_place_.sure(plan, tuning::kFit)) {
-    if (shape_place_.first() != shape_.first()) {
-      change_shape(shape_place_.first(), shape_place_.step() % plan.count);
+  const SymbolicPlan& plan = *layout_.plan();
+  other_shape_.seek(plan, size);
+  if (matched && other_shape_.run() == 1) {
+    other_shape_ = Cursor();  // the placer has found the place by itself
+  } else if (other_shape_.sure(plan, tuning::kFit)) {
+    if (other_shape_.first() != layout_.first()) {
+      change_shape(other_shape_.first(), other_shape_.position() % plan.count);
     }
-    shape_place_ = ShapePlace();
+    other_shape_ = Cursor();
   }
 }
 

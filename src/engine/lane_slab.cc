@@ -28,7 +28,7 @@ void Lane::wake() {
     start_anew();
   }
   if (phase() == Phase::kServing) {
-    take_memory(*server_.schedule());
+    take_memory(*placer_.schedule());
   }
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <new>
+#include <utility>
 
 #include "src/base/tuning.h"
 #include "src/learn/learn.h"
@@ -10,57 +10,45 @@
 namespace memo {
 namespace {
 
-bool unsearched(const Plan& plan) {
-  return !plan.searched && !plan.schedule->lowest;
+bool unsearched(const StoredPlan& plan) {
+  return !plan.searched && !plan.made->lowest;
 }
 
 }  // namespace
 
-Plan* PlanStore::add(const RecursionGuard&, const Schedule* schedule, std::uint32_t iteration,
-                     bool walked) {
-  Plan* plan = take_slot();
-  if (plan == nullptr) {
-    discard(schedule);
+StoredPlan* PlanStore::add(const RecursionGuard&, Plan plan, std::uint32_t iteration, bool walked) {
+  StoredPlan* stored = take_slot();
+  if (stored == nullptr) {
     return nullptr;
   }
-  discard(plan->schedule);
-  discard(plan->better.exchange(nullptr));
-  plan->schedule = nullptr;
-  plan->searched = false;
-  plan->completing = false;
-  plan->walked = walked;
-  delete[] plan->index_memory;
-  plan->index_memory = new (std::nothrow) std::uint32_t[ContextIndex::words(schedule->count)]();
-  if (plan->index_memory == nullptr) {
-    discard(schedule);
-    withdraw(plan);
-    return nullptr;
-  }
-  plan->index.build(*schedule, plan->index_memory);
-  plan->schedule = schedule;
-  plan->iteration = iteration;
-  return publish(plan) ? plan : nullptr;
+  stored->made = std::move(plan);
+  stored->has_better = false;
+  stored->better = Plan();
+  stored->searched = false;
+  stored->completing = false;
+  stored->walked = walked;
+  stored->iteration = iteration;
+  return publish(stored) ? stored : nullptr;
 }
 
-bool PlanStore::complete(const RecursionGuard& guard, Plan& plan) {
+bool PlanStore::complete(const RecursionGuard& guard, StoredPlan& plan) {
   if (plan.best()->symbolic == nullptr || plan.best()->symbolic->complete()) {
     return true;
   }
   if (plan.completing.exchange(true)) {
     return false;
   }
-  const Schedule* whole = restore(guard, *plan.schedule);
-  if (whole == nullptr) {
+  plan.improve(restore(guard, *plan.made));
+  if (!plan.has_better.load(std::memory_order_relaxed)) {
     withdraw(&plan);
     return false;
   }
-  plan.better.store(whole, std::memory_order_release);
   return true;
 }
 
 // A slot for a new plan, taken from the plan used longest ago if all are full; nullptr if every
 // plan is in use. The slot is nobody else's until publish().
-Plan* PlanStore::take_slot() {
+StoredPlan* PlanStore::take_slot() {
   const WaitLock held(lock_);
   if (!held) {
     return nullptr;
@@ -88,7 +76,7 @@ Plan* PlanStore::take_slot() {
 }
 
 // False, and the plan waits in its slot to be replaced, where others hold the store for long.
-bool PlanStore::publish(Plan* plan) {
+bool PlanStore::publish(StoredPlan* plan) {
   const WaitLock held(lock_);
   if (!held) {
     std::atomic_ref(state_[slot_of(plan)]).store(State::kWithdrawn, std::memory_order_release);
@@ -104,13 +92,13 @@ bool PlanStore::publish(Plan* plan) {
 
 bool PlanStore::has_unsearched() {
   bool found = false;
-  for_each([&](const Plan& plan, std::uint32_t) { found = found || unsearched(plan); });
+  for_each([&](const StoredPlan& plan, std::uint32_t) { found = found || unsearched(plan); });
   return found;
 }
 
-Plan* PlanStore::take_unsearched() {
-  Plan* found = nullptr;
-  for_each([&](Plan& plan, std::uint32_t) {
+StoredPlan* PlanStore::take_unsearched() {
+  StoredPlan* found = nullptr;
+  for_each([&](StoredPlan& plan, std::uint32_t) {
     if (found == nullptr && unsearched(plan)) {
       plan.searched = true;
       plan.users.fetch_add(1, std::memory_order_acq_rel);
@@ -120,17 +108,18 @@ Plan* PlanStore::take_unsearched() {
   return found;
 }
 
-Plan* PlanStore::take_beginning(const Schedule& schedule, std::uint32_t position,
-                                std::uint64_t size) {
-  Plan* found = nullptr;
-  for_each([&](Plan& plan, std::uint32_t) {
-    const Schedule& other = *plan.schedule;
+StoredPlan* PlanStore::take_beginning(const Schedule& schedule, std::uint32_t position,
+                                      std::uint64_t size) {
+  StoredPlan* found = nullptr;
+  for_each([&](StoredPlan& plan, std::uint32_t) {
+    const Schedule& other = *plan.made;
     if (found != nullptr || other.symbolic != nullptr || position >= other.count ||
-        other.steps[position].size != size) {
+        !Cursor(position).expects(other, size)) {
       return;
     }
-    for (std::uint32_t i = 0; i < position; ++i) {
-      if (other.steps[i].size != schedule.steps[i].size) {
+    Cursor cursor;
+    while (cursor.position() < position) {
+      if (!cursor.follow(other, schedule.steps[cursor.position()].size)) {
         return;
       }
     }
@@ -140,16 +129,16 @@ Plan* PlanStore::take_beginning(const Schedule& schedule, std::uint32_t position
   return found;
 }
 
-void PlanStore::use(Plan& plan) {
+void PlanStore::use(StoredPlan& plan) {
   plan.users.fetch_add(1, std::memory_order_acq_rel);
   plan.used_at = ++clock_;
 }
 
-void PlanStore::release(Plan* plan) {
+void PlanStore::release(StoredPlan* plan) {
   plan->users.fetch_sub(1, std::memory_order_acq_rel);
 }
 
-void PlanStore::withdraw(Plan* plan) {
+void PlanStore::withdraw(StoredPlan* plan) {
   const WaitLock held(lock_);
   if (!held) {
     return;
@@ -167,7 +156,7 @@ void PlanStore::after_fork(bool in_use) {
     visible_count_ = static_cast<std::uint32_t>(
         std::count(std::begin(state_), std::end(state_), State::kVisible));
   }
-  for (Plan& plan : plans_) {
+  for (StoredPlan& plan : plans_) {
     plan.users = in_use ? plan.users.load() : 0;
     // Whoever was completing it does not exist here, but for an interrupted frame of this thread.
     plan.completing = in_use && plan.completing;
@@ -178,37 +167,31 @@ void Follower::restart() {
   for (Place& place : places_) {
     place = Place();
   }
-  for (std::uint64_t& size : recent_) {
-    size = 0;
-  }
+  recent_ = Recent();
 }
 
-Follower::Found Follower::next(PlanStore& store, std::uint64_t size, const Plan* preferred) {
-  for (std::uint32_t i = 0; i + 1 < kContext; ++i) {
-    recent_[i] = recent_[i + 1];
-  }
-  recent_[kContext - 1] = size;
+Follower::Found Follower::next(PlanStore& store, std::uint64_t size, const StoredPlan* preferred) {
+  recent_.add(size);
   Found found;
-  store.for_each([&](Plan& plan, std::uint32_t slot) {
+  store.for_each([&](StoredPlan& plan, std::uint32_t slot) {
     Place& place = places_[slot];
     if (place.generation != plan.generation) {
       place = Place();
       place.generation = plan.generation;
     }
-    if (follow(place, plan, recent_, calls_needed(slot, plan)) &&
+    if (fits(place.cursor, plan, recent_, calls_needed(slot, plan)) &&
         (found.plan == nullptr || &plan == preferred)) {
       if (found.plan != nullptr) {
         store.release(found.plan);
       }
-      const bool symbolic = plan.schedule->symbolic != nullptr;
-      found = {&plan, symbolic ? place.shape.step() : place.step, place.shape.first()};
+      found = {&plan, place.cursor.position(), place.cursor.first()};
       store.use(plan);
     }
   });
   return found;
 }
 
-void Follower::distrust(std::uint32_t slot, const Plan& plan, bool unfit) {
+void Follower::distrust(std::uint32_t slot, const StoredPlan& plan, bool unfit) {
   if (distrusted_[slot] != plan.generation) {
     distrusted_[slot] = plan.generation;
     failures_[slot] = 0;
@@ -216,33 +199,24 @@ void Follower::distrust(std::uint32_t slot, const Plan& plan, bool unfit) {
   failures_[slot] = std::min(failures_[slot] + (unfit ? 2 : 1), tuning::kMaxFailures);
 }
 
-std::uint64_t Follower::calls_needed(std::uint32_t slot, const Plan& plan) const {
-  const Schedule& schedule = *plan.schedule;
+std::uint64_t Follower::calls_needed(std::uint32_t slot, const StoredPlan& plan) const {
+  const Schedule& schedule = *plan.made;
   const std::uint64_t fit = schedule.symbolic != nullptr ? tuning::kFitShape : tuning::kFit;
   const bool distrusted = distrusted_[slot] == plan.generation && failures_[slot] > 1;
   return distrusted ? fit + (std::uint64_t{schedule.count} << failures_[slot]) : fit;
 }
 
 // Takes the newest of the recent sizes; true if the plan has fitted for `needed` calls.
-bool Follower::follow(Place& place, const Plan& plan, const std::uint64_t (&recent)[kContext],
-                      std::uint64_t needed) {
-  const Schedule& schedule = *plan.schedule;
-  const std::uint64_t size = recent[kContext - 1];
+bool Follower::fits(Cursor& cursor, const StoredPlan& plan, const Recent& recent,
+                    std::uint64_t needed) {
+  const Schedule& schedule = *plan.made;
   if (schedule.symbolic != nullptr) {
-    place.shape.advance(*schedule.symbolic, size);
-    return place.shape.sure(*schedule.symbolic, tuning::kFitShape) &&
-           (needed == tuning::kFitShape || place.shape.run() >= needed);
+    cursor.seek(*schedule.symbolic, recent.latest());
+    return cursor.sure(*schedule.symbolic, tuning::kFitShape) &&
+           (needed == tuning::kFitShape || cursor.run() >= needed);
   }
-  if (place.step < schedule.count && schedule.steps[place.step].size == size) {
-    ++place.run;
-  } else {
-    place.step = plan.index.find(schedule, recent, 0);
-    place.run = place.step == kNoStep ? 0 : kContext;
-  }
-  if (place.step != kNoStep) {
-    place.step = (place.step + 1) % schedule.count;
-  }
-  return place.run >= needed;
+  cursor.seek(schedule, plan.made.index(), recent);
+  return cursor.run() >= needed;
 }
 
 }  // namespace memo

@@ -8,17 +8,17 @@
 #include "src/base/guard.h"
 #include "src/base/lock.h"
 #include "src/base/tuning.h"
-#include "src/serve/context_index.h"
-#include "src/serve/schedule.h"
-#include "src/serve/symbolic.h"
+#include "src/follow/cursor.h"
+#include "src/follow/plan.h"
 
 namespace memo {
 
-struct Plan {
-  const Schedule* schedule = nullptr;
+struct StoredPlan {
+  Plan made;
   // The same steps in a lower slab, once the search in the background has found one; of a file's
-  // symbolic plan, the whole that PlanStore::complete() has made.
-  std::atomic<const Schedule*> better{nullptr};
+  // parametric plan, the whole that PlanStore::complete() has made. Written once.
+  Plan better;
+  std::atomic<bool> has_better{false};
   bool searched = false;  // the search has begun
   std::atomic<bool> completing{false};
   // Every call of it has come in order in this process, or it was made of this process' calls. What
@@ -27,46 +27,49 @@ struct Plan {
   // No two plans that a store has held have the same; 0: none. A place in a plan is kept together
   // with it, since a slot, and the schedule's address, come to belong to others.
   std::uint64_t generation = 0;
-  ContextIndex index;
-  std::uint32_t* index_memory = nullptr;
   std::uint32_t iteration = 0;            // steps of one iteration; the schedule may span several
   std::atomic<std::uint32_t> users{0};    // lanes that serve it; while > 0 it stays
   std::atomic<std::uint64_t> used_at{0};  // when a lane last took it, by the store's clock
 
-  // The schedule to serve from.
-  [[nodiscard]] const Schedule* best() const {
-    const Schedule* found = better.load(std::memory_order_acquire);
-    return found != nullptr ? found : schedule;
+  // The plan to serve from.
+  [[nodiscard]] const Plan& best() const {
+    return has_better.load(std::memory_order_acquire) ? better : made;
+  }
+  // Whoever has searched or completed the plan, once: `plan` is served from now on, if it is one.
+  void improve(Plan plan) {
+    if (plan) {
+      better = static_cast<Plan&&>(plan);
+      has_better.store(true, std::memory_order_release);
+    }
   }
 };
 
 class PlanStore {
  public:
   // Adds a plan, with the caller as its first user, in place of the one used longest ago if there
-  // is no room; nullptr if every plan is in use or there is no memory. Takes the schedule over
-  // in any case. `walked`: it was made of this process' calls.
-  Plan* add(const RecursionGuard&, const Schedule* schedule, std::uint32_t iteration, bool walked);
+  // is no room; nullptr if every plan is in use. `walked`: it was made of this process' calls.
+  StoredPlan* add(const RecursionGuard&, Plan plan, std::uint32_t iteration, bool walked);
   // Makes what a file leaves out of a symbolic plan, in O(n log n) of its steps: to be called when
   // the plan is first needed, by one of its users. False, and the plan withdrawn, if it contradicts
   // itself or there is no memory; false, too, while another thread is at it.
-  bool complete(const RecursionGuard& guard, Plan& plan);
+  bool complete(const RecursionGuard& guard, StoredPlan& plan);
   // True if take_unsearched() would find a plan.
   bool has_unsearched();
   // A plan that no search in the background has looked at, with the caller as a user; nullptr if
   // there is none.
-  Plan* take_unsearched();
+  StoredPlan* take_unsearched();
   // A plan whose iteration begins with the first `position` sizes of `schedule` and then `size`,
   // with the caller as a user; nullptr if there is none.
-  Plan* take_beginning(const Schedule& schedule, std::uint32_t position, std::uint64_t size);
+  StoredPlan* take_beginning(const Schedule& schedule, std::uint32_t position, std::uint64_t size);
   // The caller uses the plan from now on; inside for_each() only.
-  void use(Plan& plan);
+  void use(StoredPlan& plan);
   // The plan stays where it is until release(), though nobody serves from it; inside for_each() only.
-  static void hold(Plan& plan) { plan.users.fetch_add(1, std::memory_order_acq_rel); }
+  static void hold(StoredPlan& plan) { plan.users.fetch_add(1, std::memory_order_acq_rel); }
   // The caller no longer uses the plan.
-  void release(Plan* plan);
+  void release(StoredPlan* plan);
   // Withdraws a plan that was wrong: nobody follows it any more. Where others hold the store for
   // long, it stays, and is distrusted by whom it has failed.
-  void withdraw(Plan* plan);
+  void withdraw(StoredPlan* plan);
   // In a forked child: no other thread has the lock, and none but perhaps the caller uses a plan.
   void after_fork(bool in_use);
 
@@ -90,16 +93,16 @@ class PlanStore {
   // True if the store's books agree. No other thread may be at work.
   [[nodiscard]] bool valid() const;
   [[nodiscard]] Lock& lock() { return lock_; }
-  [[nodiscard]] std::uint32_t slot_of(const Plan* plan) const {
+  [[nodiscard]] std::uint32_t slot_of(const StoredPlan* plan) const {
     return static_cast<std::uint32_t>(plan - plans_);
   }
 
  private:
   enum class State : std::uint8_t { kEmpty, kBeingMade, kVisible, kWithdrawn };
-  Plan* take_slot();
-  bool publish(Plan* plan);
+  StoredPlan* take_slot();
+  bool publish(StoredPlan* plan);
 
-  Plan plans_[tuning::kMaxPlans];
+  StoredPlan plans_[tuning::kMaxPlans];
   State state_[tuning::kMaxPlans] = {};
   std::atomic<std::uint32_t> visible_count_{0};
   std::uint64_t clock_ = 0;
@@ -114,32 +117,30 @@ class Follower {
   // The stream's next call; the plan that has fitted for long enough, and the step that comes next
   // in it.
   struct Found {
-    Plan* plan = nullptr;  // acquired for the caller
+    StoredPlan* plan = nullptr;  // acquired for the caller
     std::uint32_t position = 0;
     std::uint64_t first = 0;  // of a symbolic plan: the first size of the iteration at hand
   };
   // Where several fit, `preferred` if it is one of them.
-  Found next(PlanStore& store, std::uint64_t size, const Plan* preferred = nullptr);
+  Found next(PlanStore& store, std::uint64_t size, const StoredPlan* preferred = nullptr);
   void restart();
   // The plan of this slot has failed the lane. After the second time it must fit four times through
   // before it is taken up again, and twice as often after each further one; an `unfit` plan counts
   // for two.
-  void distrust(std::uint32_t slot, const Plan& plan, bool unfit);
+  void distrust(std::uint32_t slot, const StoredPlan& plan, bool unfit);
   // The plan has served for long.
   void trust(std::uint32_t slot) { failures_[slot] = 0; }
 
  private:
   struct Place {
     std::uint64_t generation = 0;  // of the plan that all else here is about
-    std::uint32_t step = 0;        // the step expected next
-    std::uint32_t run = 0;         // calls in a row that fitted
-    ShapePlace shape;              // instead, where the plan is symbolic
+    Cursor cursor;
   };
-  [[nodiscard]] std::uint64_t calls_needed(std::uint32_t slot, const Plan& plan) const;
-  static bool follow(Place& place, const Plan& plan, const std::uint64_t (&recent)[kContext],
-                     std::uint64_t needed);
+  [[nodiscard]] std::uint64_t calls_needed(std::uint32_t slot, const StoredPlan& plan) const;
+  static bool fits(Cursor& cursor, const StoredPlan& plan, const Recent& recent,
+                   std::uint64_t needed);
   Place places_[tuning::kMaxPlans] = {};
-  std::uint64_t recent_[kContext] = {};
+  Recent recent_;
   std::uint64_t distrusted_[tuning::kMaxPlans] = {};  // generations
   std::uint32_t failures_[tuning::kMaxPlans] = {};    // of the distrusted one
 };

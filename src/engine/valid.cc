@@ -7,13 +7,14 @@ namespace memo {
 bool PlanStore::valid() const {
   std::uint32_t visible = 0;
   for (std::uint32_t slot = 0; slot < tuning::kMaxPlans; ++slot) {
-    const Plan& plan = plans_[slot];
+    const StoredPlan& plan = plans_[slot];
     if (state_[slot] != State::kVisible) {
       continue;
     }
     ++visible;
-    if (plan.schedule == nullptr || plan.schedule->count == 0 || plan.index_memory == nullptr ||
-        plan.generation == 0 || plan.generation > generations_ || plan.used_at > clock_) {
+    if (!plan.made || plan.made->count == 0 || plan.generation == 0 ||
+        plan.generation > generations_ || plan.used_at > clock_ ||
+        (plan.has_better && !plan.better)) {
       return false;
     }
     for (std::uint32_t other = 0; other < slot; ++other) {
@@ -33,12 +34,12 @@ bool Lane::valid() const {
   if (has_plan != (plan_ != nullptr) || (has_plan && plan_->users == 0)) {
     return false;
   }
-  if (now == Phase::kReady && position_ >= plan_->schedule->count) {
+  if (now == Phase::kReady && cursor_.position() >= plan_->made->count) {
     return false;
   }
   if (now == Phase::kServing) {
-    const Schedule* schedule = server_.schedule();
-    if (schedule == nullptr || server_.position() >= schedule->count ||
+    const Schedule* schedule = placer_.schedule();
+    if (schedule == nullptr || placer_.position() >= schedule->count ||
         (awake_ && schedule->height > slab_height_)) {
       return false;
     }

@@ -5,13 +5,11 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <vector>
 
 #include "src/base/tuning.h"
 #include "src/io/plan_records.h"
 #include "src/io/replace_file.h"
-#include "src/serve/symbolic.h"
 
 namespace memo {
 namespace {
@@ -124,13 +122,8 @@ std::string_view doubt_about(const char* path, Trust trust) noexcept {
   }
 }
 
-void free_plan(const Schedule* schedule) noexcept {
-  std::free(const_cast<SymbolicPlan*>(schedule->symbolic));
-  std::free(const_cast<Schedule*>(schedule));
-}
-
 std::uint32_t load_plans(const RecursionGuard&, const char* path, std::uint64_t most_height,
-                         std::span<SavedPlan> plans, std::string_view* problem,
+                         std::span<LoadedPlan> plans, std::string_view* problem,
                          Trust trust) noexcept {
   *problem = {};
   try {

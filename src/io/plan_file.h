@@ -3,7 +3,7 @@
 //   magic "MEMOPLAN" | version | library version | checksum of the rest | plans: header, steps, and
 //   of a symbolic plan, rules ...
 //
-// A file is taken or refused as a whole. What it says is only a guess to the server, which verifies
+// A file is taken or refused as a whole. What it says is only a guess to the cursor, which verifies
 // each size, and to the page map, which no offset can deceive: a wrong plan costs fallbacks, never
 // memory. It is read inside one of the program's calls, so its size is bounded, and all that is
 // done with it is one pass. Of a symbolic plan the file has the example and the rules; what lies on
@@ -16,12 +16,17 @@
 
 #include "src/base/guard.h"
 #include "src/base/options.h"
-#include "src/serve/schedule.h"
+#include "src/follow/plan.h"
 
 namespace memo {
 
 struct SavedPlan {
   const Schedule* schedule = nullptr;
+  std::uint32_t iteration = 0;  // steps of one iteration
+};
+
+struct LoadedPlan {
+  Plan plan;
   std::uint32_t iteration = 0;  // steps of one iteration
 };
 
@@ -35,13 +40,12 @@ bool save_plans(const RecursionGuard&, const char* path, std::span<const SavedPl
 bool merge_plans(const RecursionGuard& guard, const char* path, std::span<const SavedPlan> plans,
                  Trust trust) noexcept;
 
-// Reads plans of at most `most_height` bytes into `plans` and says how many. Each schedule, and its
-// symbolic plan, is a piece of malloc's memory: the caller's, to give to Engine::add_plan() or
-// free_plan(). A symbolic plan is one that memo::restore() still has to accept. A file that is
+// Reads plans of at most `most_height` bytes into `plans` and says how many. A parametric plan is
+// one that memo::restore() still has to accept. A file that is
 // missing gives none; one that others may have written, or that is damaged, foreign, too large or
 // of another version, gives none and *problem says why.
 std::uint32_t load_plans(const RecursionGuard&, const char* path, std::uint64_t most_height,
-                         std::span<SavedPlan> plans, std::string_view* problem,
+                         std::span<LoadedPlan> plans, std::string_view* problem,
                          Trust trust = Trust::kOwner) noexcept;
 
 // True for a file that is there, is not empty and begins as no plan file does. Some other file was
@@ -52,7 +56,5 @@ bool is_foreign(const char* path) noexcept;
 // `trust` allows may have written it. Empty if it may be used, or there is none. Nor is such a file
 // to be replaced.
 std::string_view doubt_about(const char* path, Trust trust) noexcept;
-
-void free_plan(const Schedule* schedule) noexcept;
 
 }  // namespace memo

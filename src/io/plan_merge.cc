@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "src/base/tuning.h"
+#include "src/follow/steps.h"
 #include "src/io/plan_file.h"
-#include "src/serve/symbolic.h"
 
 namespace memo {
 namespace {
@@ -69,22 +69,20 @@ std::vector<SavedPlan> merged(std::span<const SavedPlan> ours, std::span<const S
 
 bool merge_plans(const RecursionGuard& guard, const char* path, std::span<const SavedPlan> plans,
                  Trust trust) noexcept {
-  SavedPlan there[tuning::kMaxPlans];
+  LoadedPlan there[tuning::kMaxPlans];
   std::string_view problem;
   const std::uint32_t count =
       load_plans(guard, path, std::numeric_limits<std::uint64_t>::max(), there, &problem, trust);
-  bool saved = false;
+  SavedPlan theirs[tuning::kMaxPlans];
+  for (std::uint32_t i = 0; i < count; ++i) {
+    theirs[i] = {there[i].plan.get(), there[i].iteration};
+  }
   try {
-    saved = save_plans(guard, path, merged(plans, {there, count}));
+    return save_plans(guard, path, merged(plans, {theirs, count}));
   } catch (...) {
     errno = ENOMEM;
+    return false;
   }
-  const int reason = errno;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    free_plan(there[i].schedule);
-  }
-  errno = reason;
-  return saved;
 }
 
 }  // namespace memo

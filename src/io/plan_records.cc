@@ -3,11 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <memory>
 #include <new>
-
-#include "src/serve/symbolic.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -46,27 +42,7 @@ struct RuleRecord {
 };
 static_assert(sizeof(PlanHeader) == 32 && sizeof(StepRecord) == 32 && sizeof(RuleRecord) == 48);
 
-struct FreePlan {
-  void operator()(Schedule* schedule) const { free_plan(schedule); }
-};
-
-// A schedule's steps, or a symbolic plan's, lie behind it in one piece of malloc's memory.
-template <typename Owner, typename Element>
-Owner* new_piece(std::uint32_t count) {
-  static_assert(sizeof(Owner) % alignof(Element) == 0);
-  auto* memory = static_cast<char*>(std::malloc(sizeof(Owner) + count * sizeof(Element)));
-  if (memory == nullptr) {
-    throw std::bad_alloc();
-  }
-  auto* elements = reinterpret_cast<Element*>(memory + sizeof(Owner));
-  std::uninitialized_default_construct_n(elements, count);
-  Owner* owner = new (memory) Owner;
-  owner->steps = elements;
-  owner->count = count;
-  return owner;
-}
-
-// A step that the server could follow; whether it is right, only serving tells.
+// A step that could be served; whether it is right, only serving tells.
 bool sound(const StepRecord& step, std::uint64_t height) {
   if (step.size == 0 || step.alignment_log2 > 63) {
     return false;
@@ -94,35 +70,28 @@ std::string_view check(const FileHeader& header, std::span<const char> rest) {
   return {};
 }
 
-bool read_steps(Reader& reader, Schedule& schedule) {
-  auto* steps = const_cast<Step*>(schedule.steps);
-  for (std::uint32_t i = 0; i < schedule.count; ++i) {
+bool read_steps(Reader& reader, std::uint64_t height, std::vector<Step>& steps) {
+  for (Step& step : steps) {
     StepRecord record{};
-    if (!reader.read(record) || !sound(record, schedule.height)) {
+    if (!reader.read(record) || !sound(record, height)) {
       return false;
     }
-    steps[i] = {record.size, record.offset, record.site,
-                static_cast<std::uint8_t>(record.alignment_log2), 0};
+    step = {record.size, record.offset, record.site,
+            static_cast<std::uint8_t>(record.alignment_log2), 0};
   }
   return true;
 }
 
-bool read_rules(Reader& reader, Schedule& schedule, std::uint64_t least) {
-  auto* plan = new_piece<SymbolicPlan, SymbolicStep>(schedule.count);
-  schedule.symbolic = plan;
-  plan->least = least;
-  auto* steps = const_cast<Step*>(schedule.steps);
-  auto* rules = const_cast<SymbolicStep*>(plan->steps);
-  for (std::uint32_t i = 0; i < schedule.count; ++i) {
+bool read_rules(Reader& reader, std::vector<Step>& steps, std::vector<SymbolicStep>& rules) {
+  for (Step& step : steps) {
     RuleRecord record{};
     if (!reader.read(record) || !sound(record)) {
       return false;
     }
-    steps[i].lifetime = record.lifetime;
-    steps[i].elastic = record.elastic != 0;
-    rules[i] = {record.rule,      steps[i].site,
-                record.lifetime,  steps[i].alignment_log2,
-                steps[i].elastic, steps[i].offset != kUnplanned};
+    step.lifetime = record.lifetime;
+    step.elastic = record.elastic != 0;
+    rules.push_back({record.rule, step.site, record.lifetime, step.alignment_log2, step.elastic,
+                     step.offset != kUnplanned});
   }
   return true;
 }
@@ -152,7 +121,7 @@ std::vector<char> format_plans(std::span<const SavedPlan> plans, std::uint64_t m
 }
 
 std::uint32_t parse_plans(std::span<const char> bytes, std::uint64_t most_height,
-                          std::span<SavedPlan> plans, std::string_view* problem) {
+                          std::span<LoadedPlan> plans, std::string_view* problem) {
   FileHeader header{};
   Reader reader(bytes);
   if (!reader.read(header)) {
@@ -165,7 +134,7 @@ std::uint32_t parse_plans(std::span<const char> bytes, std::uint64_t most_height
   // As a whole or not at all.
   const auto drop_all = [&] {
     while (loaded > 0) {
-      free_plan(plans[--loaded].schedule);
+      plans[--loaded] = {};
     }
   };
   try {
@@ -200,7 +169,7 @@ void append_plan(std::vector<char>& bytes, const SavedPlan& plan) {
   }
 }
 
-bool read_plan(Reader& reader, std::uint64_t most_height, SavedPlan& plan) {
+bool read_plan(Reader& reader, std::uint64_t most_height, LoadedPlan& plan) {
   PlanHeader header{};
   if (!reader.read(header) || header.count == 0 || header.iteration == 0 ||
       header.iteration > header.count || header.height > most_height ||
@@ -211,15 +180,24 @@ bool read_plan(Reader& reader, std::uint64_t most_height, SavedPlan& plan) {
   if (header.count > reader.left() / each) {
     return false;
   }
-  std::unique_ptr<Schedule, FreePlan> schedule(new_piece<Schedule, Step>(header.count));
-  schedule->height = header.height;
-  schedule->lower_bound = header.lower_bound;
-  schedule->lowest = true;  // without all lifetimes no lower one can be searched for
-  if (!read_steps(reader, *schedule) ||
-      (header.least != 0 && !read_rules(reader, *schedule, header.least))) {
+  std::vector<Step> steps(header.count);
+  std::vector<SymbolicStep> rules;
+  if (!read_steps(reader, header.height, steps) ||
+      (header.least != 0 && !read_rules(reader, steps, rules))) {
     return false;
   }
-  plan = {schedule.release(), header.iteration};
+  const SymbolicPlan symbolic{.steps = rules.data(), .count = header.count, .least = header.least};
+  // Without all lifetimes no lower one can be searched for.
+  plan = {Plan::copy_of({.steps = steps.data(),
+                         .count = header.count,
+                         .height = header.height,
+                         .lower_bound = header.lower_bound,
+                         .lowest = true,
+                         .symbolic = header.least != 0 ? &symbolic : nullptr}),
+          header.iteration};
+  if (!plan.plan) {
+    throw std::bad_alloc();
+  }
   return true;
 }
 

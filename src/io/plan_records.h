@@ -45,12 +45,12 @@ std::vector<char> format_plans(std::span<const SavedPlan> plans, std::uint64_t m
 // The plans of the whole file, as load_plans() has it. May throw for want of memory, and then gives
 // none.
 std::uint32_t parse_plans(std::span<const char> bytes, std::uint64_t most_height,
-                          std::span<SavedPlan> plans, std::string_view* problem);
+                          std::span<LoadedPlan> plans, std::string_view* problem);
 
 void append_plan(std::vector<char>& bytes, const SavedPlan& plan);
 
-// The next plan, of at most `most_height` bytes; false if there is none that makes sense, or no
-// memory. The schedule is the caller's, to free with free_plan().
-bool read_plan(Reader& reader, std::uint64_t most_height, SavedPlan& plan);
+// The next plan, of at most `most_height` bytes; false if there is none that makes sense. May throw
+// for want of memory.
+bool read_plan(Reader& reader, std::uint64_t most_height, LoadedPlan& plan);
 
 }  // namespace memo

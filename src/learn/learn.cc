@@ -3,9 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
-#include <memory>
-#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -28,40 +25,17 @@ std::optional<Period> period_of(std::span<const Allocation> stream, const LearnO
   return find_period(stream, options.min_run);
 }
 
-// A schedule of `count` steps, still empty; it and its steps lie in one piece of memory, so that
-// discarding it is one free. nullptr where there is none.
-Schedule* new_schedule(std::size_t count) {
-  static_assert(sizeof(Schedule) % alignof(Step) == 0);
-  auto* schedule = static_cast<Schedule*>(std::malloc(sizeof(Schedule) + count * sizeof(Step)));
-  if (schedule == nullptr) {
-    return nullptr;
-  }
-  auto* steps = reinterpret_cast<Step*>(schedule + 1);
-  for (std::size_t i = 0; i < count; ++i) {
-    new (&steps[i]) Step;
-  }
-  return new (schedule) Schedule{steps, static_cast<std::uint32_t>(count)};
-}
-
-Step* steps_of(Schedule* schedule) {
-  return reinterpret_cast<Step*>(schedule + 1);
-}
-
 std::uint64_t whole_granules(dsa::Bytes height) {
   return (static_cast<std::uint64_t>(height) + kGranule - 1) / kGranule * kGranule;
 }
 
-const Schedule* make_schedule(std::span<const Allocation> stream, const PlanInput& input,
-                              const dsa::Plan& plan, double seconds) {
+Plan make_plan(std::span<const Allocation> stream, const PlanInput& input, const dsa::Plan& plan,
+               double seconds) {
   const std::uint32_t length = input.period.length;
-  Schedule* schedule = new_schedule(std::size_t{length} * input.period.unroll);
-  if (schedule == nullptr) {
-    return nullptr;
-  }
-  Step* steps = steps_of(schedule);
+  std::vector<Step> steps(std::size_t{length} * input.period.unroll);
   const std::size_t newest = (stream.size() - input.period.first) / length - 1;
   const auto cycle = stream.subspan(input.period.first + newest * length);
-  for (std::size_t i = 0; i < schedule->count; ++i) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
     const Allocation& block = cycle[i % length];
     steps[i] = {block.size, kUnplanned, block.site, block.alignment_log2,
                 input.lives[i % length].steps};
@@ -69,11 +43,13 @@ const Schedule* make_schedule(std::span<const Allocation> stream, const PlanInpu
   for (std::size_t i = 0; i < input.step_of.size(); ++i) {
     steps[input.step_of[i]].offset = static_cast<std::uint64_t>(plan.offsets[i]);
   }
-  schedule->height = whole_granules(plan.height);
-  schedule->lower_bound = input.lower_bound;
-  schedule->plan_seconds = seconds;
-  schedule->lowest = whole_granules(dsa::lower_bound(input.problem)) >= schedule->height;
-  return schedule;
+  const std::uint64_t height = whole_granules(plan.height);
+  return Plan::copy_of({.steps = steps.data(),
+                        .count = static_cast<std::uint32_t>(steps.size()),
+                        .height = height,
+                        .lower_bound = input.lower_bound,
+                        .plan_seconds = seconds,
+                        .lowest = whole_granules(dsa::lower_bound(input.problem)) >= height});
 }
 
 // The plan of the planner that the options name, if it is valid.
@@ -98,74 +74,54 @@ std::optional<dsa::Plan> plan_within(const dsa::Problem& problem, const LearnOpt
   return std::move(outcome.plan);
 }
 
-const Schedule* plan_schedule(std::span<const Allocation> stream, const Period& period,
-                              const LearnOptions& options, Period* found) {
+Plan plan_fixed(std::span<const Allocation> stream, const Period& period,
+                const LearnOptions& options, Period* found) {
   const PlanInput input = plan_input(stream, period);
   if (input.problem.buffers.empty()) {
-    return nullptr;
+    return {};
   }
   double seconds = 0;
   const std::optional<dsa::Plan> plan = plan_within(input.problem, options, seconds);
   if (!plan) {
-    return nullptr;
+    return {};
   }
   if (found != nullptr) {
     *found = input.period;
   }
-  return make_schedule(stream, input, *plan, seconds);
+  return make_plan(stream, input, *plan, seconds);
 }
 
-// The plan and its arrays lie in one piece of memory; nullptr where there is none.
-const SymbolicPlan* new_symbolic(std::span<const SymbolicStep> rules,
-                                 std::span<const Support> supports, std::uint64_t least) {
-  static_assert(sizeof(SymbolicPlan) % alignof(SymbolicStep) == 0 &&
-                sizeof(SymbolicStep) % alignof(Support) == 0);
-  auto* piece = static_cast<char*>(
-      std::malloc(sizeof(SymbolicPlan) + rules.size_bytes() + supports.size_bytes()));
-  if (piece == nullptr) {
-    return nullptr;
-  }
-  auto* steps = reinterpret_cast<SymbolicStep*>(piece + sizeof(SymbolicPlan));
-  auto* pairs = reinterpret_cast<Support*>(piece + sizeof(SymbolicPlan) + rules.size_bytes());
-  std::uninitialized_copy(rules.begin(), rules.end(), steps);
-  std::uninitialized_copy(supports.begin(), supports.end(), pairs);
-  return new (piece) SymbolicPlan{steps, static_cast<std::uint32_t>(rules.size()), pairs,
-                                  static_cast<std::uint32_t>(supports.size()), least};
-}
-
-// The symbolic plan of `rules`, with `cycle` as its example, whose planned steps are the problem's
-// buffers and lie where `plan` says. nullptr where nothing is planned or there is no memory.
-Schedule* symbolic_schedule(std::span<const SymbolicStep> rules, std::uint64_t least,
-                            std::span<const Step> cycle, const dsa::Problem& problem,
-                            const dsa::Plan& plan) {
+// The parametric plan of `rules`, with `cycle` as its example, whose planned steps are the problem's
+// buffers and lie where `plan` says. Empty where nothing is planned or there is no memory.
+Plan make_parametric(std::span<const SymbolicStep> rules, std::uint64_t least,
+                     std::vector<Step> cycle, const dsa::Problem& problem, const dsa::Plan& plan,
+                     double seconds) {
   std::vector<std::uint32_t> step_of;
   for (std::size_t i = 0; i < cycle.size(); ++i) {
     if (cycle[i].offset != kUnplanned) {
+      cycle[i].offset = static_cast<std::uint64_t>(plan.offsets[step_of.size()]);
       step_of.push_back(static_cast<std::uint32_t>(i));
     }
   }
-  Schedule* schedule = step_of.empty() ? nullptr : new_schedule(cycle.size());
-  if (schedule == nullptr) {
-    return nullptr;
+  if (step_of.empty()) {
+    return {};
   }
-  std::copy(cycle.begin(), cycle.end(), steps_of(schedule));
-  for (std::size_t i = 0; i < step_of.size(); ++i) {
-    steps_of(schedule)[step_of[i]].offset = static_cast<std::uint64_t>(plan.offsets[i]);
-  }
-  schedule->height = whole_granules(plan.height);
-  schedule->lower_bound = static_cast<std::uint64_t>(dsa::lower_bound(problem));
-  schedule->lowest = true;
-  schedule->symbolic = new_symbolic(rules, supports(problem, plan, step_of), least);
-  if (schedule->symbolic == nullptr) {
-    discard(schedule);
-    return nullptr;
-  }
-  return schedule;
+  std::vector<Support> pairs = supports(problem, plan, step_of);
+  pairs.reserve(1);  // none is not the same as not yet made: SymbolicPlan::complete()
+  const SymbolicPlan symbolic{rules.data(), static_cast<std::uint32_t>(rules.size()), pairs.data(),
+                              static_cast<std::uint32_t>(pairs.size()), least};
+  return Plan::copy_of({.steps = cycle.data(),
+                        .count = static_cast<std::uint32_t>(cycle.size()),
+                        .height = whole_granules(plan.height),
+                        .lower_bound = static_cast<std::uint64_t>(dsa::lower_bound(problem)),
+                        .plan_seconds = seconds,
+                        .lowest = true,
+                        .symbolic = &symbolic});
 }
 
-// A schedule for the largest iteration learned, and the symbolic plan that it is an example of.
-const Schedule* plan_symbolic(std::span<const Allocation> stream, const SymbolicInput& input,
-                              const LearnOptions& options) {
+// The parametric plan, with the largest iteration learned as its example.
+Plan plan_symbolic(std::span<const Allocation> stream, const SymbolicInput& input,
+                   const LearnOptions& options) {
   std::vector<Step> cycle;
   for (const SymbolicStep& step : input.steps) {
     cycle.push_back({step.rule.bytes(stream[input.reference].size), step.planned ? 0 : kUnplanned,
@@ -174,12 +130,9 @@ const Schedule* plan_symbolic(std::span<const Allocation> stream, const Symbolic
   const dsa::Problem problem = problem_of(cycle);
   double seconds = 0;
   const std::optional<dsa::Plan> plan = plan_within(problem, options, seconds);
-  Schedule* schedule =
-      plan ? symbolic_schedule(input.steps, options.least_bytes, cycle, problem, *plan) : nullptr;
-  if (schedule != nullptr) {
-    schedule->plan_seconds = seconds;
-  }
-  return schedule;
+  return plan ? make_parametric(input.steps, options.least_bytes, std::move(cycle), problem, *plan,
+                                seconds)
+              : Plan();
 }
 
 // True if step `i` can be planned for: the rule gives its size, and it dies within its iteration.
@@ -190,12 +143,12 @@ bool sound(const Schedule& example, std::uint32_t i) {
           (step.lifetime != 0 && step.lifetime <= example.count - i && step.alignment_log2 < 47));
 }
 
-const Schedule* restore_symbolic(const Schedule& example) {
+Plan restore_symbolic(const Schedule& example) {
   dsa::Plan plan;
   for (std::uint32_t i = 0; i < example.count; ++i) {
     const Step& step = example.steps[i];
     if (!sound(example, i)) {
-      return nullptr;
+      return {};
     }
     if (step.offset != kUnplanned) {
       const std::uint64_t bytes = whole_granules(static_cast<dsa::Bytes>(step.size));
@@ -207,8 +160,9 @@ const Schedule* restore_symbolic(const Schedule& example) {
   const dsa::Problem problem = problem_of(cycle);
   const SymbolicPlan& rules = *example.symbolic;
   return dsa::validate(problem, plan)
-             ? symbolic_schedule({rules.steps, rules.count}, rules.least, cycle, problem, plan)
-             : nullptr;
+             ? make_parametric({rules.steps, rules.count}, rules.least,
+                               {cycle.begin(), cycle.end()}, problem, plan, 0)
+             : Plan();
 }
 
 // True if every planned step tells how long it lives.
@@ -218,85 +172,72 @@ bool known_lifetimes(const Schedule& schedule) {
   });
 }
 
-const Schedule* search_lower(const Schedule& schedule, double seconds) {
+Plan search_lower(const Schedule& schedule, double seconds) {
   const dsa::Problem problem = problem_of({schedule.steps, schedule.count});
   dsa::Options limits;
   limits.seconds = seconds;
   const dsa::Outcome outcome = dsa::plan(problem, limits);
   if (!outcome.plan || whole_granules(outcome.plan->height) >= schedule.height ||
       !dsa::validate(problem, *outcome.plan)) {
-    return nullptr;
+    return {};
   }
-  Schedule* lower = new_schedule(schedule.count);
-  if (lower == nullptr) {
-    return nullptr;
-  }
-  Step* steps = steps_of(lower);
+  std::vector<Step> steps(schedule.steps, schedule.steps + schedule.count);
   std::size_t planned = 0;
-  for (std::uint32_t i = 0; i < schedule.count; ++i) {
-    steps[i] = schedule.steps[i];
-    if (steps[i].offset != kUnplanned) {
-      steps[i].offset = static_cast<std::uint64_t>(outcome.plan->offsets[planned++]);
+  for (Step& step : steps) {
+    if (step.offset != kUnplanned) {
+      step.offset = static_cast<std::uint64_t>(outcome.plan->offsets[planned++]);
     }
   }
-  lower->height = whole_granules(outcome.plan->height);
-  lower->lower_bound = schedule.lower_bound;
-  lower->plan_seconds = outcome.seconds;
-  lower->lowest = true;
-  return lower;
+  return Plan::copy_of({.steps = steps.data(),
+                        .count = schedule.count,
+                        .height = whole_granules(outcome.plan->height),
+                        .lower_bound = schedule.lower_bound,
+                        .plan_seconds = outcome.seconds,
+                        .lowest = true});
 }
 
 }  // namespace
 
-const Schedule* learn(const RecursionGuard&, std::span<const Allocation> stream,
-                      const LearnOptions& options, Period* period) noexcept {
+Plan learn(const RecursionGuard&, std::span<const Allocation> stream, const LearnOptions& options,
+           Period* period) noexcept {
   try {
     const std::optional<Period> found = period_of(stream, options);
-    return found ? plan_schedule(stream, *found, options, period) : nullptr;
+    return found ? plan_fixed(stream, *found, options, period) : Plan();
   } catch (...) {
-    return nullptr;  // no memory for learning: the program goes on without a schedule
+    return {};  // no memory for learning: the program goes on without a schedule
   }
 }
 
-const Schedule* learn_symbolic(const RecursionGuard&, std::span<const Allocation> stream,
-                               const LearnOptions& options, Period* period) noexcept {
+Plan learn_symbolic(const RecursionGuard&, std::span<const Allocation> stream,
+                    const LearnOptions& options, Period* period) noexcept {
   try {
     const std::optional<SymbolicInput> input = symbolic_input(stream);
     if (!input) {
-      return nullptr;
+      return {};
     }
     if (period != nullptr) {
       *period = input->period;
     }
     return plan_symbolic(stream, *input, options);
   } catch (...) {
-    return nullptr;  // no memory for learning: the program goes on without a schedule
+    return {};  // no memory for learning: the program goes on without a schedule
   }
 }
 
-const Schedule* restore(const RecursionGuard&, const Schedule& example) noexcept {
+Plan restore(const RecursionGuard&, const Schedule& example) noexcept {
   try {
     return restore_symbolic(example);
   } catch (...) {
-    return nullptr;  // no memory for it: the program learns anew
+    return {};  // no memory for it: the program learns anew
   }
 }
 
-const Schedule* improve(const RecursionGuard&, const Schedule& schedule, double seconds) noexcept {
+Plan improve(const RecursionGuard&, const Schedule& schedule, double seconds) noexcept {
   try {
-    return !schedule.lowest && known_lifetimes(schedule) ? search_lower(schedule, seconds)
-                                                         : nullptr;
+    return !schedule.lowest && known_lifetimes(schedule) ? search_lower(schedule, seconds) : Plan();
   } catch (...) {
-    return nullptr;  // no memory for the search: the plan at hand stays
+    return {};  // no memory for the search: the plan at hand stays
   }
-}
-
-void discard(const Schedule* schedule) noexcept {
-  // Schedules and symbolic plans are at the beginnings of the pieces that malloc gave.
-  if (schedule != nullptr) {
-    std::free(const_cast<SymbolicPlan*>(schedule->symbolic));
-  }
-  std::free(const_cast<Schedule*>(schedule));
 }
 
 }  // namespace memo

@@ -1,4 +1,4 @@
-// Door 1, the only way from the hot side to learning: a thread's stream in, an immutable schedule
+// Door 1, the only way from the hot side to learning: a thread's stream in, an immutable plan
 // out. Cold: allocates and may plan for `plan_milliseconds`; the recursion guard proves that its
 // own allocations do not come back to the engine. Never throws.
 #pragma once
@@ -7,8 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "src/follow/plan.h"
 #include "src/learn/period.h"
-#include "src/serve/schedule.h"
 #include "src/trace/event.h"
 
 namespace memo {
@@ -24,29 +24,23 @@ struct LearnOptions {
       {};  // allocation counts at which the host began iterations
 };
 
-// The schedule of the stream's end, accepted by dsa::validate, or nullptr: no period, nothing to
-// plan, no plan in time, no memory. The caller owns it and gives it back to discard(). If `period`
-// is not null, it gets the period found. The step of the allocation that comes next after the
-// stream is (stream.size() - period->first) % schedule->count.
-const Schedule* learn(const RecursionGuard&, std::span<const Allocation> stream,
-                      const LearnOptions& options, Period* period = nullptr) noexcept;
+// The plan of the stream's end, accepted by dsa::validate, or an empty one: no period, nothing to
+// plan, no plan in time, no memory. If `period` is not null, it gets the period found. The step of
+// the allocation that comes next after the stream is (stream.size() - period->first) % plan->count.
+Plan learn(const RecursionGuard&, std::span<const Allocation> stream, const LearnOptions& options,
+           Period* period = nullptr) noexcept;
 
-// The same for iterations whose sizes change: a schedule with a symbolic plan, or nullptr.
-const Schedule* learn_symbolic(const RecursionGuard&, std::span<const Allocation> stream,
-                               const LearnOptions& options, Period* period = nullptr) noexcept;
+// The same for iterations whose sizes change: a parametric plan, or an empty one.
+Plan learn_symbolic(const RecursionGuard&, std::span<const Allocation> stream,
+                    const LearnOptions& options, Period* period = nullptr) noexcept;
 
-// The symbolic schedule that `example`, from a plan file, is an example of. Lifetimes and offsets
+// The parametric plan that `example`, from a plan file, is an example of. Lifetimes and offsets
 // are believed only where no two steps alive at once overlap, sizes where the rules give them;
-// which step lies on which, height and bound are made anew. nullptr if it is refused, or no memory.
-// The caller owns it, and keeps the example.
-const Schedule* restore(const RecursionGuard&, const Schedule& example) noexcept;
+// which step lies on which, height and bound are made anew. Empty if it is refused, or no memory.
+Plan restore(const RecursionGuard&, const Schedule& example) noexcept;
 
-// The same steps placed lower than in `schedule` after a search of at most `seconds`, or nullptr:
-// it is at the bound, none was found, a lifetime is unknown, the plan is symbolic, no memory. The
-// caller owns it.
-const Schedule* improve(const RecursionGuard&, const Schedule& schedule, double seconds) noexcept;
-
-// Gives back a schedule that one of the functions above made; null is allowed.
-void discard(const Schedule* schedule) noexcept;
+// The same steps placed lower than in `schedule` after a search of at most `seconds`, or an empty
+// plan: it is at the bound, none was found, a lifetime is unknown, the plan is parametric, no memory.
+Plan improve(const RecursionGuard&, const Schedule& schedule, double seconds) noexcept;
 
 }  // namespace memo

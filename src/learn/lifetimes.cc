@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "src/base/tuning.h"
-#include "src/serve/schedule.h"
+#include "src/follow/steps.h"
 
 namespace memo {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "dsa/problem.h"
+#include "src/follow/steps.h"
 #include "src/learn/period.h"
-#include "src/serve/schedule.h"
 #include "src/trace/event.h"
 
 namespace memo {

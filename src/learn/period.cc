@@ -7,7 +7,6 @@
 
 #include "src/base/tuning.h"
 #include "src/learn/lifetimes.h"
-#include "src/trace/repeat.h"
 
 namespace memo {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "dsa/problem.h"
+#include "src/follow/steps.h"
 #include "src/learn/period.h"
-#include "src/serve/symbolic.h"
 #include "src/trace/event.h"
 
 namespace memo {

@@ -13,8 +13,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "src/base/granule.h"
 #include "src/serve/page_map.h"
-#include "src/serve/schedule.h"
 #include "src/trace/live_table.h"
 
 namespace memo {

@@ -130,18 +130,18 @@ Program tall_program() {
 void load_tall_plan(const RecursionGuard& guard) {
   constexpr std::uint64_t kSecond = 1'000'000'000;
   const Program program = tall_program();
-  auto* piece = static_cast<char*>(std::malloc(sizeof(Schedule) + program.size() * sizeof(Step)));
-  auto* steps = reinterpret_cast<Step*>(piece + sizeof(Schedule));
+  std::vector<Step> steps;
   for (std::size_t i = 0; i < program.size(); ++i) {
-    new (steps + i) Step{.size = program[i].size, .offset = i % 16 * 256 * kGranule};
+    steps.push_back({.size = program[i].size, .offset = i % 16 * 256 * kGranule});
   }
+  const auto count = static_cast<std::uint32_t>(steps.size());
   opening->add_plan(guard,
-                    new (piece) Schedule{.steps = steps,
-                                         .count = static_cast<std::uint32_t>(program.size()),
-                                         .height = kTall,
-                                         .lower_bound = kTall,
-                                         .lowest = true},
-                    static_cast<std::uint32_t>(program.size()));
+                    Plan::copy_of({.steps = steps.data(),
+                                   .count = count,
+                                   .height = kTall,
+                                   .lower_bound = kTall,
+                                   .lowest = true}),
+                    count);
   opening->tick(100 * kSecond);
 }
 

@@ -1,13 +1,11 @@
 #include "src/engine/plan_store.h"
 #include "src/base/tuning.h"
 
-#include <sys/mman.h>
-
 #include <catch2/catch.hpp>
 #include <set>
+#include <utility>
 #include <vector>
 
-#include "src/base/bits.h"
 #include "tests/support/schedules.h"
 
 namespace memo {
@@ -20,15 +18,15 @@ struct Fixture {
   Random random{1};
   RecursionGuard guard;
 
-  Plan* add(const std::vector<std::uint64_t>& sizes) {
-    const Schedule* schedule = testing::hostile(random, sizes, 1 << 20);
-    return store.add(guard, schedule, schedule->count, true);
+  StoredPlan* add(const std::vector<std::uint64_t>& sizes) {
+    return store.add(guard, testing::hostile(random, sizes, 1 << 20),
+                     static_cast<std::uint32_t>(sizes.size()), true);
   }
   // The first sizes of all visible plans.
   std::set<std::uint64_t> visible() {
     std::set<std::uint64_t> result;
     store.for_each(
-        [&](const Plan& plan, std::uint32_t) { result.insert(plan.schedule->steps[0].size); });
+        [&](const StoredPlan& plan, std::uint32_t) { result.insert(plan.made->steps[0].size); });
     return result;
   }
 };
@@ -43,7 +41,7 @@ std::vector<std::uint64_t> count_up(std::uint64_t from, std::uint64_t count) {
 
 TEST_CASE_METHOD(Fixture, "plan store: a full store parts with the plan used longest ago",
                  "[engine]") {
-  std::vector<Plan*> plans;
+  std::vector<StoredPlan*> plans;
   std::set<std::uint64_t> all;
   for (std::uint64_t i = 0; i < tuning::kMaxPlans; ++i) {
     plans.push_back(add(count_up(1000 * i, 20)));
@@ -53,12 +51,12 @@ TEST_CASE_METHOD(Fixture, "plan store: a full store parts with the plan used lon
   CHECK(visible() == all);
   CHECK(add({7}) == nullptr);  // every plan is in use
   CHECK(visible() == all);
-  for (Plan* plan : plans) {
+  for (StoredPlan* plan : plans) {
     store.release(plan);
   }
   // The oldest is taken up by a follower, so the second oldest goes.
   Follower follower;
-  Plan* found = nullptr;
+  StoredPlan* found = nullptr;
   for (std::uint64_t size = 0; size < 20 && found == nullptr; ++size) {
     found = follower.next(store, size).plan;
   }
@@ -72,14 +70,14 @@ TEST_CASE_METHOD(Fixture, "plan store: a full store parts with the plan used lon
 
 TEST_CASE_METHOD(Fixture, "plan store: a withdrawn plan is unseen, and stays while it is used",
                  "[engine]") {
-  Plan* plan = add({1, 2, 3});
+  StoredPlan* plan = add({1, 2, 3});
   store.withdraw(plan);
   CHECK(visible().empty());
-  CHECK(plan->schedule->steps[0].size == 1);
-  Plan* other = add({4, 5, 6});
+  CHECK(plan->made->steps[0].size == 1);
+  StoredPlan* other = add({4, 5, 6});
   CHECK(other != plan);
   store.release(plan);
-  Plan* third = add({7, 8, 9});
+  StoredPlan* third = add({7, 8, 9});
   CHECK(third == plan);
   CHECK(visible() == std::set<std::uint64_t>{4, 7});
 }
@@ -87,7 +85,7 @@ TEST_CASE_METHOD(Fixture, "plan store: a withdrawn plan is unseen, and stays whi
 TEST_CASE_METHOD(Fixture, "follower: takes a plan up after eight calls that fit, anywhere in it",
                  "[engine]") {
   const std::vector<std::uint64_t> sizes = count_up(100, 30);
-  Plan* plan = add(sizes);
+  StoredPlan* plan = add(sizes);
   const std::uint64_t start = GENERATE(0ULL, 1ULL, 17ULL, 25ULL, 29ULL);
   Follower follower;
   for (std::uint64_t i = 0; i < 5; ++i) {
@@ -114,11 +112,12 @@ TEST_CASE_METHOD(Fixture, "follower: streams that only resemble a plan do not fi
 }
 
 // Withdraws `old` and puts a plan of `sizes` into its slot.
-Plan* put_in_place_of(PlanStore& store, Plan* old, const Schedule* schedule) {
+StoredPlan* put_in_place_of(PlanStore& store, StoredPlan* old, Plan next) {
   const RecursionGuard guard;
   store.withdraw(old);
   store.release(old);
-  Plan* plan = store.add(guard, schedule, schedule->count, true);
+  const std::uint32_t count = next->count;
+  StoredPlan* plan = store.add(guard, std::move(next), count, true);
   REQUIRE(plan == old);
   return plan;
 }
@@ -126,7 +125,7 @@ Plan* put_in_place_of(PlanStore& store, Plan* old, const Schedule* schedule) {
 TEST_CASE_METHOD(Fixture, "follower: what has fitted a plan does not count for its successor",
                  "[engine]") {
   const std::vector<std::uint64_t> before = count_up(100, 30);
-  Plan* plan = add(before);
+  StoredPlan* plan = add(before);
   Follower follower;
   for (std::uint64_t i = 0; i < 7; ++i) {
     REQUIRE(follower.next(store, before[i]).plan == nullptr);
@@ -144,7 +143,7 @@ TEST_CASE_METHOD(Fixture, "follower: what has fitted a plan does not count for i
 TEST_CASE_METHOD(Fixture, "follower: what has failed is distrusted, not what has its memory next",
                  "[engine]") {
   const std::vector<std::uint64_t> sizes = count_up(100, 30);
-  Plan* plan = add(sizes);
+  StoredPlan* plan = add(sizes);
   Follower follower;
   follower.distrust(store.slot_of(plan), *plan, true);
   // Of the schedules that come after it, one has its address, since malloc gives that again.
@@ -161,44 +160,25 @@ TEST_CASE_METHOD(Fixture, "follower: what has failed is distrusted, not what has
   }
 }
 
-// Steps that end where no memory may be read: each is 4096 bytes larger than the one before.
-class SymbolicAtTheEdge {
- public:
-  explicit SymbolicAtTheEdge(std::uint32_t count) : count_(count) {
-    const std::uint64_t bytes = round_up(count * sizeof(SymbolicStep), 4096);
-    auto* memory = static_cast<char*>(
-        mmap(nullptr, bytes + kGuard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    mprotect(memory + bytes, kGuard, PROT_NONE);
-    auto* steps = reinterpret_cast<SymbolicStep*>(memory + bytes) - count;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      new (steps + i) SymbolicStep{.rule = {.constant = 4096.0 * i, .slope = 1}, .lifetime = 1};
-    }
-    plan_ = {.steps = steps, .count = count, .least = 4096};
+// A parametric plan, each of whose steps is 4096 bytes larger than the one before. Behind a plan's
+// memory lies a page that nobody can read.
+Plan parametric(std::uint32_t count, std::uint64_t first) {
+  std::vector<SymbolicStep> rules;
+  std::vector<Step> steps;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    rules.push_back({.rule = {.constant = 4096.0 * i, .slope = 1}, .lifetime = 1});
+    steps.push_back({.size = first + std::uint64_t{4096} * i, .offset = 0, .lifetime = 1});
   }
-  // Lives as long as the process, as the store's last plans do.
-  const Schedule* schedule(Random& random, std::uint64_t first) const {
-    std::vector<std::uint64_t> sizes;
-    for (std::uint32_t i = 0; i < count_; ++i) {
-      sizes.push_back(first + std::uint64_t{4096} * i);
-    }
-    const Schedule* result = testing::hostile(random, sizes, 1ULL << 30);
-    const_cast<Schedule*>(result)->symbolic = new (std::malloc(sizeof plan_)) SymbolicPlan(plan_);
-    return result;
-  }
-
- private:
-  static constexpr std::uint64_t kGuard = 1ULL << 20;
-  std::uint32_t count_ = 0;
-  SymbolicPlan plan_;
-};
+  const SymbolicPlan symbolic{.steps = rules.data(), .count = count, .least = 4096};
+  return testing::plan_of(steps, 1ULL << 30, &symbolic);
+}
 
 // In a child, which may be ended by the read.
 TEST_CASE_METHOD(Fixture, "follower: a place in a long plan is none in the short one after it",
                  "[engine]") {
   const int status = testing::status_of_child([&] {
     constexpr std::uint64_t kFirst = 70'000;
-    const Schedule* first = SymbolicAtTheEdge(400).schedule(random, kFirst);
-    Plan* plan = store.add(guard, first, first->count, true);
+    StoredPlan* plan = store.add(guard, parametric(400, kFirst), 400, true);
     Follower follower;
     const auto follow = [&](std::uint64_t size) {
       const Follower::Found found = follower.next(store, size);
@@ -214,7 +194,7 @@ TEST_CASE_METHOD(Fixture, "follower: a place in a long plan is none in the short
     if (!found) {
       return 2;
     }
-    put_in_place_of(store, plan, SymbolicAtTheEdge(20).schedule(random, kFirst));
+    put_in_place_of(store, plan, parametric(20, kFirst));
     int early = 0;
     for (std::uint64_t i = 0; i < 20; ++i) {
       early += follow(kFirst + 4096 * i) && i < 19 ? 1 : 0;
@@ -222,6 +202,32 @@ TEST_CASE_METHOD(Fixture, "follower: a place in a long plan is none in the short
     return early;
   });
   CHECK(status == 0);
+}
+
+TEST_CASE("plan: moves, and is what it was copied from", "[follow]") {
+  Random random(3);
+  const std::vector<std::uint64_t> sizes = count_up(70'000, 3000);
+  Plan plan = testing::hostile(random, sizes, 1 << 20);
+  const Schedule* there = plan.get();
+  REQUIRE(plan);
+  Plan moved = std::move(plan);
+  CHECK_FALSE(plan);  // NOLINT(bugprone-use-after-move)
+  CHECK(plan.get() == nullptr);
+  CHECK(moved.get() == there);
+  REQUIRE(moved->count == 3000);
+  const Recent recent{{sizes[997], sizes[998], sizes[999]}};
+  CHECK(moved.index().find(*moved, recent, 0) == 999);
+  for (std::uint32_t i = 0; i < 3000; ++i) {
+    REQUIRE(moved->steps[i].size == sizes[i]);
+  }
+  moved = parametric(40, 70'000);
+  REQUIRE(moved->symbolic != nullptr);
+  CHECK_FALSE(moved->symbolic->complete());
+  CHECK(moved->symbolic->steps[39].rule.bytes(70'000) == moved->steps[39].size);
+  moved = Plan::copy_of(*moved);
+  CHECK(moved->symbolic->count == 40);
+  CHECK(reinterpret_cast<const char*>(moved->symbolic->steps) >
+        reinterpret_cast<const char*>(moved.get()));
 }
 
 }  // namespace

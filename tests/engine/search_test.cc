@@ -91,7 +91,7 @@ TEST_CASE("engine: all plans are told although another thread has the store", "[
     REQUIRE(testing::iterations_until_serving(driver, testing::program_of(3), lane) < 12);
     std::atomic<bool> held{false};
     std::thread other([&] {
-      engine.for_each_plan([&](const Plan&) {
+      engine.for_each_plan([&](const StoredPlan&) {
         held = true;
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
       });
@@ -100,7 +100,7 @@ TEST_CASE("engine: all plans are told although another thread has the store", "[
       std::this_thread::yield();
     }
     int told = 0;
-    engine.for_each_plan([&](const Plan&) { ++told; });
+    engine.for_each_plan([&](const StoredPlan&) { ++told; });
     CHECK(told == 1);
     other.join();
   });

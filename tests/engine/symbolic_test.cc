@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tests/support/engines.h"
+#include "tests/support/schedules.h"
 
 namespace memo {
 namespace {
@@ -142,27 +143,19 @@ TEST_CASE("engine: sizes that follow from the iteration's first are served", "[e
 // The plan of a loop of `count` steps as a file has it: the first of x bytes, the others of a part
 // of x that is large only in large iterations. `falsify`: two blocks that are alive together lie on
 // each other.
-const Schedule* saved_plan(std::uint32_t count, std::uint64_t x, bool falsify) {
-  auto* piece = static_cast<char*>(std::malloc(sizeof(Schedule) + count * sizeof(Step)));
-  auto* rules =
-      static_cast<char*>(std::malloc(sizeof(SymbolicPlan) + count * sizeof(SymbolicStep)));
-  auto* steps = reinterpret_cast<Step*>(piece + sizeof(Schedule));
-  auto* symbolic = reinterpret_cast<SymbolicStep*>(rules + sizeof(SymbolicPlan));
+Plan saved_plan(std::uint32_t count, std::uint64_t x, bool falsify) {
+  std::vector<SymbolicStep> rules;
+  std::vector<Step> steps;
   std::uint64_t offset = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
-    new (symbolic + i) SymbolicStep{.rule = {.slope = i == 0 ? 1 : 1 / (16.0 + i % 3)},
-                                    .lifetime = std::min(4U, count - i)};
-    new (steps + i)
-        Step{.size = symbolic[i].rule.bytes(x), .offset = offset, .lifetime = symbolic[i].lifetime};
+    rules.push_back(
+        {.rule = {.slope = i == 0 ? 1 : 1 / (16.0 + i % 3)}, .lifetime = std::min(4U, count - i)});
+    steps.push_back(
+        {.size = rules[i].rule.bytes(x), .offset = offset, .lifetime = rules[i].lifetime});
     offset = falsify || i % 8 == 7 ? 0 : offset + round_up(steps[i].size, kGranule);
   }
-  auto* plan = new (rules) SymbolicPlan{.steps = symbolic, .count = count, .least = 65'536};
-  return new (piece) Schedule{.steps = steps,
-                              .count = count,
-                              .height = 64 << 20,
-                              .lower_bound = 64 << 20,
-                              .lowest = true,
-                              .symbolic = plan};
+  const SymbolicPlan symbolic{.steps = rules.data(), .count = count, .least = 65'536};
+  return testing::plan_of(steps, 64 << 20, &symbolic);
 }
 
 // The first `steps` of an iteration of that loop, or all of it.
@@ -185,11 +178,11 @@ TEST_CASE("engine: a saved symbolic plan is made whole once calls have matched i
       const RecursionGuard guard;
       REQUIRE(engine.add_plan(guard, saved_plan(24, 4 << 20, false_plan), 24));
     }
-    const Plan* plan = nullptr;
+    const StoredPlan* plan = nullptr;
     auto& store = const_cast<Shared&>(engine.shared()).store;
     const auto look = [&] {
       plan = nullptr;
-      store.for_each([&](const Plan& one, std::uint32_t) { plan = &one; });
+      store.for_each([&](const StoredPlan& one, std::uint32_t) { plan = &one; });
       return plan != nullptr;
     };
     REQUIRE(look());
@@ -202,7 +195,7 @@ TEST_CASE("engine: a saved symbolic plan is made whole once calls have matched i
     CHECK((lane.phase() == Phase::kServing) == !false_plan);
     if (!false_plan) {
       CHECK(plan->best()->symbolic->complete());
-      CHECK(plan->best() != plan->schedule);
+      CHECK(plan->best().get() != plan->made.get());
       iterate_saved(driver, 24, 4 << 20);
       const std::uint64_t before = fallbacks(lane);
       iterate_saved(driver, 24, 3 << 20);

@@ -273,7 +273,7 @@ std::uint32_t shaped_life(std::uint32_t call) {
 }
 
 // The plan of that loop, as call stacks would have told it.
-const Schedule* shaped_plan(const RecursionGuard& guard) {
+Plan shaped_plan(const RecursionGuard& guard) {
   Random random(19);
   std::vector<Allocation> stream;
   for (int i = 0; i < 20; ++i) {
@@ -296,9 +296,10 @@ TEST_CASE("threads: one plan is laid out in a shape of each thread's own", "[eng
     Driver driver(own.engine);
     driver.iterate({{65'536, 1}});
     const RecursionGuard guard;
-    const Schedule* schedule = shaped_plan(guard);
-    REQUIRE(schedule != nullptr);
-    own.engine.add_plan(guard, schedule, schedule->count);
+    Plan plan = shaped_plan(guard);
+    REQUIRE(plan);
+    const std::uint32_t count = plan->count;
+    own.engine.add_plan(guard, std::move(plan), count);
     own.engine.thread_ended();
   });
   std::atomic<std::uint64_t> wrong{0};

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "src/follow/layout.h"
 #include "src/io/plan_records.h"
 #include "src/learn/learn.h"
-#include "src/serve/shape.h"
 #include "tests/fuzz/require.h"
 
 #define XXH_INLINE_ALL
@@ -27,8 +27,8 @@ constexpr std::uint64_t kMostHeight = 1ULL << 30;
 constexpr std::uint64_t kMostPlans = 8;
 constexpr std::uint64_t kMostBytes = 1ULL << 20;
 
-void check(const memo::SavedPlan& plan) {
-  const memo::Schedule& schedule = *plan.schedule;
+void check(const memo::LoadedPlan& plan) {
+  const memo::Schedule& schedule = *plan.plan;
   require(schedule.count > 0 && plan.iteration > 0 && plan.iteration <= schedule.count);
   require(schedule.height <= kMostHeight && schedule.height % memo::kGranule == 0);
   for (std::uint32_t i = 0; i < schedule.count; ++i) {
@@ -42,13 +42,13 @@ void check(const memo::SavedPlan& plan) {
 // Whatever the file said: a symbolic plan that is accepted keeps blocks alive together apart, in
 // every shape.
 void check_shapes(const memo::SymbolicPlan& plan) {
-  static memo::Shape shape;
-  require(shape.open(plan));
+  static memo::Layout layout;
+  require(layout.open(plan));
   for (const std::uint64_t first : {1ULL, 65'536ULL, 1'000'000ULL, 1ULL << 40, ~0ULL}) {
-    if (!shape.lay_out(first, kMostHeight)) {
+    if (!layout.lay_out(first, kMostHeight)) {
       continue;
     }
-    const memo::Schedule& laid = *shape.schedule();
+    const memo::Schedule& laid = *layout.schedule();
     const std::span<const memo::Step> steps(laid.steps, laid.count);
     for (std::size_t i = 0; i < steps.size(); ++i) {
       if (steps[i].offset == memo::kUnplanned) {
@@ -65,6 +65,14 @@ void check_shapes(const memo::SymbolicPlan& plan) {
   }
 }
 
+std::vector<char> save(const memo::LoadedPlan* plans, std::uint32_t count) {
+  std::vector<memo::SavedPlan> views;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    views.push_back({plans[i].plan.get(), plans[i].iteration});
+  }
+  return memo::format_plans(views, kMostBytes);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -77,30 +85,25 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::memcpy(bytes.data() + 32, &sum, sizeof sum);
   }
   const memo::RecursionGuard guard;
-  memo::SavedPlan plans[kMostPlans];
+  memo::LoadedPlan plans[kMostPlans];
   std::string_view problem;
   const std::uint32_t count = memo::parse_plans(bytes, kMostHeight, plans, &problem);
   require(count <= kMostPlans && (count == 0 || problem.empty()));
   for (std::uint32_t i = 0; i < count; ++i) {
     check(plans[i]);
-    if (plans[i].schedule->symbolic != nullptr) {
-      require(!plans[i].schedule->symbolic->complete());
-      const memo::Schedule* restored = memo::restore(guard, *plans[i].schedule);
-      if (restored != nullptr) {
+    if (plans[i].plan->symbolic != nullptr) {
+      require(!plans[i].plan->symbolic->complete());
+      const memo::Plan restored = memo::restore(guard, *plans[i].plan);
+      if (restored) {
         check_shapes(*restored->symbolic);
-        memo::discard(restored);
       }
     }
   }
   if (count > 0) {
-    memo::SavedPlan again[kMostPlans];
-    const std::vector<char> saved = memo::format_plans({plans, count}, kMostBytes);
+    memo::LoadedPlan again[kMostPlans];
+    const std::vector<char> saved = save(plans, count);
     require(memo::parse_plans(saved, kMostHeight, again, &problem) == count);
-    require(memo::format_plans({again, count}, kMostBytes) == saved);
-    for (std::uint32_t i = 0; i < count; ++i) {
-      memo::free_plan(plans[i].schedule);
-      memo::free_plan(again[i].schedule);
-    }
+    require(save(again, count) == saved);
   }
   return 0;
 }

@@ -39,12 +39,9 @@ class Fixture {
 // What is said of the whole file where it is believed as `trust` says; "" if it is used.
 std::string said(const std::string& path, Trust trust, std::uint32_t plans_there = 2) {
   const RecursionGuard guard;
-  SavedPlan plans[4];
+  LoadedPlan plans[4];
   std::string_view problem;
   const std::uint32_t count = load_plans(guard, path.c_str(), kNoLimit, plans, &problem, trust);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    free_plan(plans[i].schedule);
-  }
   CHECK(count == (problem.empty() ? plans_there : 0));
   CHECK((plans_there == 0 || problem == doubt_about(path.c_str(), trust)));
   return std::string(problem);

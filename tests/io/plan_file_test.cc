@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "src/follow/layout.h"
+#include "src/follow/plan.h"
 #include "src/learn/learn.h"
-#include "src/serve/shape.h"
-#include "src/serve/symbolic.h"
 #include "tests/support/process.h"
 
 #define XXH_INLINE_ALL
@@ -57,16 +57,8 @@ class Fixture {
   }
 
   struct Loaded {
-    std::vector<SavedPlan> plans;
+    std::vector<LoadedPlan> plans;
     std::string problem;
-    Loaded() = default;
-    Loaded(const Loaded&) = delete;
-    Loaded& operator=(const Loaded&) = delete;
-    ~Loaded() {
-      for (const SavedPlan& plan : plans) {
-        free_plan(plan.schedule);
-      }
-    }
   };
   // Writes `bytes` and loads them into room for `room` plans.
   void load(const std::string& bytes, Loaded& loaded, std::uint64_t most_height = kNoLimit,
@@ -108,7 +100,7 @@ TEST_CASE_METHOD(Fixture, "plan file: what is saved is loaded", "[io]") {
   CHECK(loaded.problem.empty());
   REQUIRE(loaded.plans.size() == 2);
   for (std::uint32_t plan = 0; plan < 2; ++plan) {
-    const Schedule& schedule = *loaded.plans[plan].schedule;
+    const Schedule& schedule = *loaded.plans[plan].plan;
     CHECK(loaded.plans[plan].iteration == saved_[plan].iteration);
     CHECK(schedule.height == schedules_[plan].height);
     CHECK(schedule.lower_bound == schedules_[plan].lower_bound);
@@ -120,8 +112,8 @@ TEST_CASE_METHOD(Fixture, "plan file: what is saved is loaded", "[io]") {
       CHECK(schedule.steps[i].alignment_log2 == steps_[plan][i].alignment_log2);
     }
   }
-  CHECK(loaded.plans[0].schedule->symbolic == nullptr);
-  const SymbolicPlan* symbolic = loaded.plans[1].schedule->symbolic;
+  CHECK(loaded.plans[0].plan->symbolic == nullptr);
+  const SymbolicPlan* symbolic = loaded.plans[1].plan->symbolic;
   REQUIRE(symbolic != nullptr);
   REQUIRE(symbolic->count == rules_.size());
   CHECK(symbolic->least == symbolic_.least);
@@ -143,13 +135,12 @@ TEST_CASE_METHOD(Fixture, "plan file: a symbolic plan is made anew from what was
   Loaded loaded;
   load(good_, loaded);
   REQUIRE(loaded.plans.size() == 2);
-  const Schedule* restored = restore(guard_, *loaded.plans[1].schedule);
-  REQUIRE(restored != nullptr);
+  const Plan restored = restore(guard_, *loaded.plans[1].plan);
+  REQUIRE(restored);
   REQUIRE(restored->symbolic != nullptr);
   CHECK(restored->symbolic->support_count == 4);  // five planned blocks, each on the one before
   CHECK(restored->height == (4 * 32 + 22) * kGranule);
   CHECK(restored->lower_bound == (18 + 19 + 20 + 21 + 22) * kGranule);
-  discard(restored);
 }
 
 TEST_CASE_METHOD(Fixture, "plan file: a symbolic plan that contradicts itself is not restored",
@@ -163,9 +154,8 @@ TEST_CASE_METHOD(Fixture, "plan file: a symbolic plan that contradicts itself is
     example.steps = steps.data();
     example.symbolic = &symbolic;
     falsify(steps, rules);
-    const Schedule* restored = restore(guard_, example);
-    discard(restored);
-    return restored == nullptr;
+    const Plan restored = restore(guard_, example);
+    return !restored;
   };
   using Steps = std::vector<Step>;
   using Rules = std::vector<SymbolicStep>;
@@ -193,14 +183,13 @@ TEST_CASE_METHOD(Fixture, "plan file: rules without measure are not laid out", "
     rule.rule.slope = 1e8;
     rule.rule.x0 = 70'000;
   }
-  const Schedule* restored = restore(guard_, schedules_[1]);
-  REQUIRE(restored != nullptr);
-  Shape shape;
-  REQUIRE(shape.open(*restored->symbolic));
-  CHECK(shape.lay_out(70'000, 1ULL << 40));
-  CHECK_FALSE(shape.lay_out(71'000, 1ULL << 30));
-  CHECK_FALSE(shape.lay_out(700'000, 1ULL << 40));
-  discard(restored);
+  const Plan restored = restore(guard_, schedules_[1]);
+  REQUIRE(restored);
+  Layout layout;
+  REQUIRE(layout.open(*restored->symbolic));
+  CHECK(layout.lay_out(70'000, 1ULL << 40));
+  CHECK_FALSE(layout.lay_out(71'000, 1ULL << 30));
+  CHECK_FALSE(layout.lay_out(700'000, 1ULL << 40));
 }
 
 TEST_CASE_METHOD(Fixture, "plan file: no file is no problem, and room is kept to", "[io]") {
@@ -209,7 +198,7 @@ TEST_CASE_METHOD(Fixture, "plan file: no file is no problem, and room is kept to
   CHECK(loaded.problem.empty());
   CHECK(loaded.plans.size() == 1);
   std::string_view problem = "none yet";
-  SavedPlan plans[2];
+  LoadedPlan plans[2];
   CHECK(load_plans(guard_, folder_.file("none").c_str(), kNoLimit, plans, &problem) == 0);
   CHECK(problem.empty());
 }

@@ -54,14 +54,13 @@ class PlanFile {
   // The heights of what the file holds, in pages.
   [[nodiscard]] std::vector<std::uint64_t> heights() const {
     const RecursionGuard guard;
-    SavedPlan plans[64];
+    LoadedPlan plans[64];
     std::string_view problem;
     const std::uint32_t count = load_plans(guard, path().c_str(), UINT64_MAX, plans, &problem);
     REQUIRE(problem.empty());
     std::vector<std::uint64_t> found;
     for (std::uint32_t i = 0; i < count; ++i) {
-      found.push_back(plans[i].schedule->height / kGranule);
-      free_plan(plans[i].schedule);
+      found.push_back(plans[i].plan->height / kGranule);
     }
     return found;
   }

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "src/follow/repeat.h"
 #include "src/learn/period.h"
-#include "src/trace/repeat.h"
 #include "tests/learn/stream_builder.h"
 
 namespace memo::test {

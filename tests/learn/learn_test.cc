@@ -15,15 +15,10 @@ namespace {
 
 using test::StreamBuilder;
 
-struct Discard {
-  void operator()(const Schedule* schedule) const { discard(schedule); }
-};
-using Owned = std::unique_ptr<const Schedule, Discard>;
-
-Owned learned(const std::vector<Allocation>& stream, Period* period = nullptr,
-              const LearnOptions& options = {}) {
+Plan learned(const std::vector<Allocation>& stream, Period* period = nullptr,
+             const LearnOptions& options = {}) {
   const RecursionGuard guard;
-  return Owned(learn(guard, stream, options, period));
+  return learn(guard, stream, options, period);
 }
 
 // Every planned block of the stream is put where the schedule says, step by step, and must find all
@@ -151,7 +146,6 @@ TEST_CASE("learn: nothing to learn gives no schedule", "[learn]") {
     builder.allocate(65536 + static_cast<std::uint64_t>(i % 30) * 64);
   }
   CHECK_FALSE(learned(builder.stream));  // repeats, but nothing ever dies
-  discard(nullptr);
 }
 
 TEST_CASE("learn: a plan above the bound is searched for a lower one with the same steps",
@@ -165,7 +159,7 @@ TEST_CASE("learn: a plan above the bound is searched for a lower one with the sa
   const auto poor = learned(StreamBuilder::cut(stream, found->after), &period, {.planner = "bump"});
   REQUIRE(poor);
   const RecursionGuard guard;
-  const Owned better(improve(guard, *poor, 5));
+  const Plan better = improve(guard, *poor, 5);
   REQUIRE(better);
   CHECK(better->height < poor->height);
   REQUIRE(better->count == poor->count);
@@ -175,13 +169,13 @@ TEST_CASE("learn: a plan above the bound is searched for a lower one with the sa
   }
   check_serves(stream, *better, period);
   SECTION("the bound is not searched below") {
-    CHECK(Owned(improve(guard, *better, 5)) == nullptr);
+    CHECK_FALSE(improve(guard, *better, 5));
   }
   SECTION("nor is a plan whose lifetimes are not known") {
     std::vector<Step> steps(poor->steps, poor->steps + poor->count);
     steps[0].lifetime = 0;
     const Schedule unknown{steps.data(), poor->count, poor->height, poor->lower_bound};
-    CHECK(Owned(improve(guard, unknown, 5)) == nullptr);
+    CHECK_FALSE(improve(guard, unknown, 5));
   }
 }
 

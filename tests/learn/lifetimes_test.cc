@@ -4,7 +4,7 @@
 
 #include "dsa/planner.h"
 #include "dsa/validate.h"
-#include "src/serve/schedule.h"
+#include "src/follow/plan.h"
 #include "tests/learn/stream_builder.h"
 
 namespace memo {

@@ -10,9 +10,9 @@
 #include "dsa/validate.h"
 #include "src/base/guard.h"
 #include "src/cli/trace_reader.h"
+#include "src/follow/layout.h"
 #include "src/learn/learn.h"
 #include "src/learn/lifetimes.h"
-#include "src/serve/shape.h"
 #include "tests/learn/stream_builder.h"
 #include "tests/support/process.h"
 
@@ -120,10 +120,10 @@ constexpr std::uint64_t kLeast = 65'536;
 
 // Lays the plan out for `tokens` and checks it against the network.
 void check_shape(const Network& network, const SymbolicPlan& plan, std::uint64_t tokens) {
-  Shape shape;
-  REQUIRE(shape.open(plan));
-  REQUIRE(shape.lay_out(network.bytes(0, tokens), 1ULL << 40));
-  const Schedule& schedule = *shape.schedule();
+  Layout layout;
+  REQUIRE(layout.open(plan));
+  REQUIRE(layout.lay_out(network.bytes(0, tokens), 1ULL << 40));
+  const Schedule& schedule = *layout.schedule();
   dsa::Problem problem;
   dsa::Plan offsets;
   std::uint32_t at = 0;
@@ -135,7 +135,7 @@ void check_shape(const Network& network, const SymbolicPlan& plan, std::uint64_t
     }
     REQUIRE(at < schedule.count);
     REQUIRE(schedule.steps[at].size == bytes);
-    CHECK(shape.position_of(i) == at);
+    CHECK(layout.position_of(i) == at);
     dsa::Buffer buffer;
     buffer.lower = i;
     buffer.upper = i + network.calls[i].lifetime;
@@ -165,13 +165,13 @@ TEST_CASE("symbolic: a learned network is laid out for lengths that were never s
   options.least_bytes = kLeast;
   const RecursionGuard guard;
   Period period;
-  const Schedule* schedule = learn_symbolic(
+  const Plan schedule = learn_symbolic(
       guard, test::StreamBuilder::cut(builder.stream, builder.stream.size()), options, &period);
-  REQUIRE(schedule != nullptr);
+  REQUIRE(schedule);
   REQUIRE(schedule->symbolic != nullptr);
   CHECK(period.length == 60);
   CHECK(period.first % 60 == 0);
-  CHECK(improve(guard, *schedule, 1) == nullptr);
+  CHECK_FALSE(improve(guard, *schedule, 1));
   for (const std::uint64_t tokens : Samples{64, 101, 333, 499, 700, 2000}) {
     INFO(tokens << " tokens");
     check_shape(network, *schedule->symbolic, tokens);
@@ -179,7 +179,6 @@ TEST_CASE("symbolic: a learned network is laid out for lengths that were never s
   SECTION("calls that fall below the threshold are left out") {
     check_shape(network, *schedule->symbolic, 23);
   }
-  discard(schedule);
 }
 
 // The definition: at each birth, the nearest blocks alive above and below.

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 
+from follow_rows import FOLLOW_ROWS
 from server_rows import SERVER_ROWS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -25,6 +26,7 @@ UNIT, PRELOAD, SCRIPT = "unit", "preload", "script"
 
 MUTATIONS = (
     *SERVER_ROWS,
+    *FOLLOW_ROWS,
     ("a lane forgets its plan and serves on", "src/engine/lane_plans.cc",
      "  shared_->store.release(plan_);\n  plan_ = nullptr;", "  shared_->store.release(plan_);",
      UNIT, "engine: no wrong guess costs a byte"),
@@ -41,7 +43,7 @@ MUTATIONS = (
      UNIT, "check: a broken invariant aborts with its place and text"),
     ("a place is granted although its pages are in use", "src/serve/page_map.cc",
      "const bool granted = (any & (kEveryByte * kUsed)) == 0;", "const bool granted = any != 1;",
-     UNIT, "server: no schedule makes two live blocks share a page"),
+     UNIT, "placer: no schedule makes two live blocks share a page"),
     ("a second free of a block is accepted", "src/serve/page_map.cc",
      "    return 0;\n  }\n  const std::uint64_t count = length_[first];",
      "  }\n  const std::uint64_t count = length_[first];",
@@ -49,8 +51,8 @@ MUTATIONS = (
     ("calloc leaves a dirty page of the slab as it is", "src/engine/lane.cc",
      "if (request.zero && placement.dirty)", "if (request.zero && placement.wrapped)",
      PRELOAD, "zeroed [default]"),
-    ("the place's alignment is not compared", "src/serve/server.cc",
-     "alignment > kGranule && (step.offset & (alignment - 1)) != 0", "alignment == 3",
+    ("the place's alignment is not compared", "src/serve/slab.h",
+     "alignment > kGranule && (offset & (alignment - 1)) != 0", "alignment == 3",
      PRELOAD, "hostile_plans [default]"),
     ("realloc copies a byte less", "preload/shim.cc",
      "std::memcpy(moved, pointer, now < size ? now : size);\n    free_owned(pointer, \"realloc\");",
@@ -91,9 +93,6 @@ MUTATIONS = (
      "if (const std::string_view doubts = doubt(status, trust); !doubts.empty()) {",
      "if (const std::string_view doubts = doubt(status, trust); doubts.size() == 1) {",
      UNIT, "plan file: what others may have written is refused"),
-    ("a place in a plan is taken for one in its successor", "src/engine/plan_store.cc",
-     "if (place.generation != plan.generation) {", "if (place.generation == UINT64_MAX) {",
-     UNIT, "follower: what has fitted a plan does not count for its successor"),
     ("a saved plan's slab is populated as soon as a few calls match", "src/engine/lane_slab.cc",
      "if (walks_whole_ && whole && plan_->walked.load(std::memory_order_relaxed)) {", "if (whole) {",
      UNIT, "engine: a saved plan has no memory before calls have matched it, and then for those"),
@@ -174,19 +173,16 @@ MUTATIONS = (
     ("the main thread's stack is known by /proc alone", "src/trace/signature.cc",
      "return guess_main_stack();", "return bounds;",
      PRELOAD, "no_descriptors [default]"),
-    ("a shape is laid out with the sizes of another", "src/serve/shape.cc",
-     "sizes_[i] = plan_->steps[i].rule.bytes(first_);", "sizes_[i] = plan_->steps[i].rule.bytes(largest_);",
-     UNIT, "engine: sizes that follow from the iteration's first are served"),
-    ("no block comes from a slab any more: whole sequences", "src/serve/server.cc",
-     "const PageMap::Claim claim =\n        pages.claim(step.offset / kGranule, (size + kGranule - 1) / kGranule);",
+    ("no block comes from a slab any more: whole sequences", "src/serve/slab.h",
+     "const PageMap::Claim claim = pages.claim(offset / kGranule, granules_of(bytes));",
      "const PageMap::Claim claim;",
      PRELOAD, "resize [default]"),
-    ("no block comes from a slab any more: plans from a file", "src/serve/server.cc",
-     "const PageMap::Claim claim =\n        pages.claim(step.offset / kGranule, (size + kGranule - 1) / kGranule);",
+    ("no block comes from a slab any more: plans from a file", "src/serve/slab.h",
+     "const PageMap::Claim claim = pages.claim(offset / kGranule, granules_of(bytes));",
      "const PageMap::Claim claim;",
      PRELOAD, "hostile_plans [default]"),
-    ("no block comes from a slab any more: blocks that outlive their thread", "src/serve/server.cc",
-     "const PageMap::Claim claim =\n        pages.claim(step.offset / kGranule, (size + kGranule - 1) / kGranule);",
+    ("no block comes from a slab any more: blocks that outlive their thread", "src/serve/slab.h",
+     "const PageMap::Claim claim = pages.claim(offset / kGranule, granules_of(bytes));",
      "const PageMap::Claim claim;",
      PRELOAD, "thread_exit [default]"),
     ("the first calls of a process are not counted", "preload/shim.cc",

@@ -1,4 +1,4 @@
-// The server under schedules that no planner would make: random offsets, blocks over each other.
+// The placer under schedules that no planner would make: random offsets, blocks over each other.
 // Whatever the schedule says, a granted place overlaps no block that is alive.
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/serve/server.h"
+#include "src/engine/placer.h"
 
 namespace memo {
 namespace {
@@ -28,7 +28,7 @@ struct Hostile {
     schedule = {steps.data(), static_cast<std::uint32_t>(steps.size()), kGranules * kGranule, 0, 0};
     index_memory.resize(ContextIndex::words(schedule.count));
     index.build(schedule, index_memory.data());
-    server.start(&schedule, &index, static_cast<std::uint32_t>(random() % steps.size()));
+    placer.start(&schedule, &index, Cursor(static_cast<std::uint32_t>(random() % steps.size())));
   }
   Hostile(const Hostile&) = delete;
   Hostile& operator=(const Hostile&) = delete;
@@ -43,7 +43,7 @@ struct Hostile {
   Schedule schedule;
   std::vector<std::uint32_t> index_memory;
   ContextIndex index;
-  Server server;
+  Placer placer;
 };
 
 struct Live {
@@ -62,7 +62,7 @@ bool holds(const Hostile& hostile, std::uint64_t offset, const Live& block) {
 
 }  // namespace
 
-TEST_CASE("server: no schedule makes two live blocks share a page", "[serve][hostile]") {
+TEST_CASE("placer: no schedule makes two live blocks share a page", "[engine][hostile]") {
   const auto seed = static_cast<std::uint32_t>(Catch::rngSeed());
   CAPTURE(seed);
   std::uint64_t granted = 0;
@@ -75,10 +75,10 @@ TEST_CASE("server: no schedule makes two live blocks share a page", "[serve][hos
       // Mostly the schedule's sizes in their order, now and then another.
       const std::uint32_t at = hostile.random() % 16 == 0
                                    ? static_cast<std::uint32_t>(hostile.random())
-                                   : hostile.server.position();
+                                   : hostile.placer.position();
       const std::uint64_t size = hostile.steps[at % hostile.steps.size()].size;
       const std::uint64_t alignment = std::uint64_t{1} << (hostile.random() % 22);
-      const auto place = hostile.server.next(size, alignment, hostile.pages);
+      const auto place = hostile.placer.next(size, alignment, hostile.pages);
       occupied += place.miss == Miss::kOccupied;
       if (place.miss == Miss::kNone) {
         ++granted;

@@ -2,20 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <new>
 #include <vector>
 
-#include "src/serve/context_index.h"
-#include "src/serve/schedule.h"
+#include "src/follow/plan.h"
 #include "tests/support/process.h"
 
 namespace memo::testing {
-
-inline std::uint64_t granules_of(std::uint64_t bytes) {
-  return (bytes + kGranule - 1) / kGranule;
-}
 
 class OwnSchedule {
  public:
@@ -50,22 +42,30 @@ inline std::vector<Step> stacked(const std::vector<std::uint64_t>& sizes) {
   return steps;
 }
 
-// A schedule with no regard for lifetimes: sizes as given, places anywhere below `height`, a few
-// left out. In one piece of malloc's, as the plan store expects it.
-[[gnu::noinline]] inline const Schedule* hostile(Random& random,
-                                                 const std::vector<std::uint64_t>& sizes,
-                                                 std::uint64_t height) {
-  const std::size_t count = sizes.size();
-  auto* piece = static_cast<char*>(std::malloc(sizeof(Schedule) + count * sizeof(Step)));
-  auto* steps = reinterpret_cast<Step*>(piece + sizeof(Schedule));
-  for (std::size_t i = 0; i < count; ++i) {
-    new (steps + i) Step{.size = sizes[i], .alignment_log2 = 12};
+// A plan of these steps, whatever they are.
+inline Plan plan_of(const std::vector<Step>& steps, std::uint64_t height,
+                    const SymbolicPlan* symbolic = nullptr) {
+  return Plan::copy_of({.steps = steps.data(),
+                        .count = static_cast<std::uint32_t>(steps.size()),
+                        .height = height,
+                        .lower_bound = height,
+                        .lowest = symbolic != nullptr,
+                        .symbolic = symbolic});
+}
+
+// A plan with no regard for lifetimes: sizes as given, places anywhere below `height`, a few left
+// out.
+[[gnu::noinline]] inline Plan hostile(Random& random, const std::vector<std::uint64_t>& sizes,
+                                      std::uint64_t height) {
+  std::vector<Step> steps;
+  for (const std::uint64_t size : sizes) {
+    steps.push_back({.size = size, .alignment_log2 = 12});
     if (below(random, 16) != 0) {
-      const std::uint64_t room = height / kGranule - granules_of(sizes[i]);
-      steps[i].offset = below(random, room + 1) * kGranule;
+      const std::uint64_t room = height / kGranule - granules_of(size);
+      steps.back().offset = below(random, room + 1) * kGranule;
     }
   }
-  return new (piece) Schedule{steps, static_cast<std::uint32_t>(count), height, height, 0};
+  return plan_of(steps, height);
 }
 
 }  // namespace memo::testing

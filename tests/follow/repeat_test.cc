@@ -1,9 +1,10 @@
-#include "src/trace/repeat.h"
-#include "src/base/tuning.h"
+#include "src/follow/repeat.h"
 
 #include <catch2/catch.hpp>
 #include <memory>
 #include <random>
+
+#include "src/base/tuning.h"
 
 namespace memo {
 namespace {
@@ -27,7 +28,7 @@ struct Fixture {
   }
 };
 
-TEST_CASE_METHOD(Fixture, "repeat: asks for a look after two shifts", "[trace]") {
+TEST_CASE_METHOD(Fixture, "repeat: asks for a look after two shifts", "[follow]") {
   CHECK(add(1, 100) == 0);
   CHECK(add(1, 100) == 0);
   CHECK(repeat.shift() == 100);
@@ -35,7 +36,7 @@ TEST_CASE_METHOD(Fixture, "repeat: asks for a look after two shifts", "[trace]")
   CHECK(add(1, 100, 99) == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "repeat: says nothing of streams that do not repeat", "[trace]") {
+TEST_CASE_METHOD(Fixture, "repeat: says nothing of streams that do not repeat", "[follow]") {
   int looks = 0;
   for (int i = 0; i < 100000; ++i) {
     looks += repeat.add(random() % 40, 6) ? 1 : 0;
@@ -44,13 +45,13 @@ TEST_CASE_METHOD(Fixture, "repeat: says nothing of streams that do not repeat", 
 }
 
 TEST_CASE_METHOD(Fixture, "repeat: an equal size of another alignment is another token",
-                 "[trace]") {
+                 "[follow]") {
   for (int i = 0; i < 300; ++i) {
     CHECK_FALSE(repeat.add(65536, static_cast<std::uint8_t>(random() % 61)));
   }
 }
 
-TEST_CASE_METHOD(Fixture, "repeat: follows an outer loop back over the inner one", "[trace]") {
+TEST_CASE_METHOD(Fixture, "repeat: follows an outer loop back over the inner one", "[follow]") {
   // Inner loops of 10 x 20 calls; the outer candidate is noticed late, but counts from where it
   // began.
   bool looked = false;
@@ -64,7 +65,7 @@ TEST_CASE_METHOD(Fixture, "repeat: follows an outer loop back over the inner one
   CHECK(looked);
 }
 
-TEST_CASE_METHOD(Fixture, "repeat: looks become rarer while the answer is no", "[trace]") {
+TEST_CASE_METHOD(Fixture, "repeat: looks become rarer while the answer is no", "[follow]") {
   int looks = 0;
   for (int i = 0; i < 1000; ++i) {
     looks += add(1, 100);
@@ -73,7 +74,7 @@ TEST_CASE_METHOD(Fixture, "repeat: looks become rarer while the answer is no", "
   CHECK(looks <= 40);
 }
 
-TEST_CASE_METHOD(Fixture, "repeat: a broken lock asks for twice its run", "[trace]") {
+TEST_CASE_METHOD(Fixture, "repeat: a broken lock asks for twice its run", "[follow]") {
   repeat.lock_broke(200);
   CHECK(repeat.required() == 400);
   repeat.lock_broke(100);
@@ -87,12 +88,12 @@ TEST_CASE_METHOD(Fixture, "repeat: a broken lock asks for twice its run", "[trac
   CHECK(repeat.required() == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "repeat: periods beyond the history are not seen", "[trace]") {
+TEST_CASE_METHOD(Fixture, "repeat: periods beyond the history are not seen", "[follow]") {
   CHECK(add(1, 5000) + add(1, 5000) + add(1, 5000) == 0);
   CHECK(repeat.shift() == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "repeat: still notices a loop after days of calls", "[trace]") {
+TEST_CASE_METHOD(Fixture, "repeat: still notices a loop after days of calls", "[follow]") {
   repeat.lock_broke(300);
   for (std::uint32_t i = 0; i + 4 < Repeat::kMostTokens; ++i) {
     repeat.add(i, 6);

@@ -1,5 +1,5 @@
 // See repeat.h. Hot.
-#include "src/trace/repeat.h"
+#include "src/follow/repeat.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,5 +1,5 @@
-// See shape.h. Hot.
-#include "src/serve/shape.h"
+// See layout.h. Hot.
+#include "src/follow/layout.h"
 
 #include <algorithm>
 #include <bit>
@@ -17,7 +17,7 @@ std::uint64_t granules(std::uint64_t bytes) {
 
 }  // namespace
 
-bool Shape::open(const SymbolicPlan& plan) {
+bool Layout::open(const SymbolicPlan& plan) {
   if (plan.count > capacity_) {
     // Twice as much each time, since this memory is never given back.
     const std::uint32_t capacity = std::bit_ceil(plan.count);
@@ -43,7 +43,7 @@ bool Shape::open(const SymbolicPlan& plan) {
 // Source: the order of a placement as a directed graph, whose longest paths are the addresses, as
 // in the sequence of a compaction (Lengauer, Combinatorial Algorithms for Integrated Circuit
 // Layout, chapter 10).
-std::uint64_t Shape::place() {
+std::uint64_t Layout::place() {
   for (std::uint32_t i = 0; i < plan_->count; ++i) {
     sizes_[i] = plan_->steps[i].rule.bytes(first_);
     offsets_[i] = 0;
@@ -67,7 +67,7 @@ std::uint64_t Shape::place() {
 }
 
 // The greatest sum of planned bytes alive at once. Uses offsets_ as scratch.
-std::uint64_t Shape::load() {
+std::uint64_t Layout::load() {
   const std::uint32_t count = plan_->count;
   std::fill_n(offsets_, count, 0);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -89,7 +89,7 @@ std::uint64_t Shape::load() {
   return most;
 }
 
-bool Shape::lay_out(std::uint64_t first, std::uint64_t limit) {
+bool Layout::lay_out(std::uint64_t first, std::uint64_t limit) {
   first_ = first;
   const std::uint64_t height = place();
   std::uint32_t count = 0;
@@ -116,7 +116,7 @@ bool Shape::lay_out(std::uint64_t first, std::uint64_t limit) {
   return true;
 }
 
-std::uint32_t Shape::position_of(std::uint32_t step) const {
+std::uint32_t Layout::position_of(std::uint32_t step) const {
   std::uint32_t position = 0;
   for (std::uint32_t i = 0; i < step; ++i) {
     position += plan_->hidden(i, first_) ? 0U : 1U;

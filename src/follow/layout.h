@@ -4,13 +4,12 @@
 
 #include <cstdint>
 
-#include "src/serve/context_index.h"
-#include "src/serve/schedule.h"
-#include "src/serve/symbolic.h"
+#include "src/follow/context_index.h"
+#include "src/follow/steps.h"
 
 namespace memo {
 
-class Shape {
+class Layout {
  public:
   // Makes room for the plan's shapes; false where the system refuses memory.
   bool open(const SymbolicPlan& plan);

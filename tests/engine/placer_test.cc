@@ -1,5 +1,5 @@
-// The server on hand-made schedules, and the index that finds its place.
-#include "src/serve/server.h"
+// The placer on hand-made schedules.
+#include "src/engine/placer.h"
 
 #include <catch2/catch.hpp>
 #include <vector>
@@ -27,17 +27,17 @@ struct Stream {
   std::vector<std::uint64_t> plan;
   OwnSchedule own{stacked(plan)};
   testing::BareMap bare{own.schedule.height / kGranule + 8};
-  Server server = started();
+  Placer placer = started();
 
-  Server started() const {
-    Server fresh;
-    fresh.start(&own.schedule, &own.index, 0);
+  Placer started() const {
+    Placer fresh;
+    fresh.start(&own.schedule, &own.index, Cursor());
     return fresh;
   }
   Miss call(std::uint64_t size) {
-    const Server::Placement placement = server.next(size, 16, bare.map);
+    const Placer::Placement placement = placer.next(size, 16, bare.map);
     if (placement.miss == Miss::kNone) {
-      REQUIRE(bare.map.release(placement.offset / kGranule) == testing::granules_of(size));
+      REQUIRE(bare.map.release(placement.offset / kGranule) == granules_of(size));
     }
     return placement.miss;
   }
@@ -48,7 +48,7 @@ struct Stream {
     for (std::uint32_t run = 0, calls = 0; run < sure; ++calls, ++step) {
       REQUIRE(calls < 2 * plan.size());
       const bool good = call(plan[step % plan.size()]) == Miss::kNone &&
-                        server.position() == (step + 1) % plan.size();
+                        placer.position() == (step + 1) % plan.size();
       run = good ? run + 1 : 0;
       misses += good ? 0 : 1;
     }
@@ -56,21 +56,21 @@ struct Stream {
   }
 };
 
-TEST_CASE("server: places each call where the plan says", "[serve]") {
+TEST_CASE("placer: places each call where the plan says", "[engine]") {
   Stream stream{sizes(50)};
   for (std::uint32_t call = 0; call < 150; ++call) {
     const std::uint32_t step = call % 50;
-    const Server::Placement placement = stream.server.next(stream.plan[step], 64, stream.bare.map);
+    const Placer::Placement placement = stream.placer.next(stream.plan[step], 64, stream.bare.map);
     REQUIRE(placement.miss == Miss::kNone);
     REQUIRE(placement.offset == stream.own.schedule.steps[step].offset);
     REQUIRE(placement.dirty == (call >= 50));
     REQUIRE(placement.wrapped == (step == 49));
     REQUIRE(stream.bare.map.release(placement.offset / kGranule) != 0);
   }
-  CHECK_FALSE(stream.server.lost());
+  CHECK_FALSE(stream.placer.health().lost());
 }
 
-TEST_CASE("server: an extra, a missing or a changed call costs a few calls at most", "[serve]") {
+TEST_CASE("placer: an extra, a missing or a changed call costs a few calls at most", "[engine]") {
   const std::uint32_t at = GENERATE(0U, 1U, 25U, 48U, 49U);
   INFO("step " << at);
   Stream stream{sizes(50)};
@@ -105,23 +105,23 @@ TEST_CASE("server: an extra, a missing or a changed call costs a few calls at mo
     stream.call(stream.plan[(at + 4) % 50]);
     CHECK(stream.misses_until_in_step(at) <= kContext);
   }
-  CHECK_FALSE(stream.server.lost());
+  CHECK_FALSE(stream.placer.health().lost());
 }
 
-TEST_CASE("server: a block that stays keeps its place, until it is freed", "[serve]") {
+TEST_CASE("placer: a block that stays keeps its place, until it is freed", "[engine]") {
   Stream stream{sizes(20)};
-  const Server::Placement kept = stream.server.next(stream.plan[0], 16, stream.bare.map);
+  const Placer::Placement kept = stream.placer.next(stream.plan[0], 16, stream.bare.map);
   REQUIRE(kept.miss == Miss::kNone);
   stream.misses_until_in_step(1, 19);
   CHECK(stream.call(stream.plan[0]) == Miss::kOccupied);
-  CHECK(stream.server.position() == 1);
+  CHECK(stream.placer.position() == 1);
   stream.misses_until_in_step(1, 19);
   REQUIRE(stream.bare.map.release(kept.offset / kGranule) != 0);
   CHECK(stream.call(stream.plan[0]) == Miss::kNone);
-  CHECK_FALSE(stream.server.lost());
+  CHECK_FALSE(stream.placer.health().lost());
 }
 
-TEST_CASE("server: unplanned steps and stricter alignments go elsewhere, in step", "[serve]") {
+TEST_CASE("placer: unplanned steps and stricter alignments go elsewhere, in step", "[engine]") {
   std::vector<Step> steps = stacked(sizes(4));
   steps[1].offset = kUnplanned;
   steps[2].alignment_log2 = 13;
@@ -129,103 +129,62 @@ TEST_CASE("server: unplanned steps and stricter alignments go elsewhere, in step
   steps[3].offset = 8192 * 90 + 4096;
   const OwnSchedule own(steps);
   testing::BareMap bare(1000);
-  Server server;
-  server.start(&own.schedule, &own.index, 0);
-  CHECK(server.next(steps[0].size, 4096, bare.map).miss == Miss::kNone);
-  CHECK(server.next(steps[1].size, 16, bare.map).miss == Miss::kLeftOut);
-  CHECK(server.next(steps[2].size, 8192, bare.map).miss == Miss::kNone);
-  CHECK(server.next(steps[3].size, 8192, bare.map).miss == Miss::kAlignment);
-  CHECK(server.position() == 0);
+  Placer placer;
+  placer.start(&own.schedule, &own.index, Cursor());
+  CHECK(placer.next(steps[0].size, 4096, bare.map).miss == Miss::kNone);
+  CHECK(placer.next(steps[1].size, 16, bare.map).miss == Miss::kLeftOut);
+  CHECK(placer.next(steps[2].size, 8192, bare.map).miss == Miss::kNone);
+  CHECK(placer.next(steps[3].size, 8192, bare.map).miss == Miss::kAlignment);
+  CHECK(placer.position() == 0);
 }
 
-TEST_CASE("server: is lost when the program changes, and not before", "[serve]") {
+TEST_CASE("placer: is lost when the program changes, and not before", "[engine]") {
   Stream stream{sizes(40)};
   stream.misses_until_in_step(0, 80);
   std::uint32_t calls = 0;
-  for (; !stream.server.lost() && calls < 1000; ++calls) {
+  for (; !stream.placer.health().lost() && calls < 1000; ++calls) {
     stream.call(500'000 + 1000 * (calls % 40));
   }
   CHECK(calls >= 20);
   CHECK(calls <= 80);
 }
 
-TEST_CASE("server: one small wrong call in three is no change of program", "[serve]") {
+TEST_CASE("placer: one small wrong call in three is no change of program", "[engine]") {
   Stream stream{sizes(40)};
   for (std::uint32_t call = 0; call < 2000; ++call) {
     stream.call(call % 3 == 2 ? 4'096 : stream.plan[(call / 3 * 2 + call % 3) % 40]);
-    REQUIRE_FALSE(stream.server.lost());
+    REQUIRE_FALSE(stream.placer.health().lost());
   }
 }
 
-TEST_CASE("server: a plan that misses many bytes for long is unfit", "[serve]") {
+TEST_CASE("placer: a plan that misses many bytes for long is unfit", "[engine]") {
   Stream stream{sizes(40)};
   std::uint32_t call = 0;
-  for (; call < 2000 && !stream.server.lost(); ++call) {
+  for (; call < 2000 && !stream.placer.health().lost(); ++call) {
     stream.call(call % 41 == 40 ? 10'000'000 : stream.plan[call % 41]);
   }
-  CHECK(stream.server.lost());
-  CHECK(stream.server.unfit());
+  CHECK(stream.placer.health().lost());
+  CHECK(stream.placer.health().unfit());
   CHECK(call >= 320);
 }
 
-TEST_CASE("server: a long detour is a change whatever the iteration's length", "[serve]") {
+TEST_CASE("placer: a long detour is a change whatever the iteration's length", "[engine]") {
   Stream stream{sizes(5000)};
   stream.misses_until_in_step(0, 100);
   std::uint32_t calls = 0;
-  for (; !stream.server.lost() && calls < 5000; ++calls) {
+  for (; !stream.placer.health().lost() && calls < 5000; ++calls) {
     stream.call(64);
   }
   CHECK(calls <= 256);
 }
 
-TEST_CASE("server: a schedule of one step", "[serve]") {
+TEST_CASE("placer: a schedule of one step", "[engine]") {
   Stream stream{{70'000}};
   for (int i = 0; i < 10; ++i) {
     CHECK(stream.call(70'000) == Miss::kNone);
   }
   CHECK(stream.call(80'000) == Miss::kSize);
   CHECK(stream.call(70'000) == Miss::kNone);
-}
-
-TEST_CASE("context index: finds every place of a plan", "[serve]") {
-  const std::vector<std::uint64_t> plan = sizes(100);
-  const OwnSchedule own(stacked(plan));
-  for (std::uint32_t step = 0; step < 100; ++step) {
-    const std::uint64_t recent[kContext] = {plan[(step + 98) % 100], plan[(step + 99) % 100],
-                                            plan[step]};
-    for (const std::uint32_t from : {0U, step, (step + 1) % 100}) {
-      CHECK(own.index.find(own.schedule, recent, from) == step);
-    }
-  }
-  CHECK(own.index.find(own.schedule, {plan[0], plan[1], plan[3]}, 0) == kNoStep);
-  CHECK(own.index.find(own.schedule, {0, 0, 0}, 0) == kNoStep);
-}
-
-TEST_CASE("context index: of equal places the next one in cyclic order", "[serve]") {
-  // 1 2 3 4  1 2 3 5  1 2 3 6
-  std::vector<std::uint64_t> plan;
-  for (const std::uint64_t last : {4UL, 5UL, 6UL}) {
-    plan.insert(plan.end(), {1, 2, 3, last});
-  }
-  const OwnSchedule own(stacked(plan));
-  const auto find = [&](std::uint32_t from) {
-    return own.index.find(own.schedule, {1, 2, 3}, from);
-  };
-  CHECK(find(0) == 2);
-  CHECK(find(2) == 2);
-  CHECK(find(3) == 6);
-  CHECK(find(7) == 10);
-  CHECK(find(11) == 2);
-  CHECK(own.index.find(own.schedule, {6, 1, 2}, 5) == 1);  // across the end
-}
-
-TEST_CASE("context index: plans shorter than a context", "[serve]") {
-  const OwnSchedule one(stacked({7}));
-  CHECK(one.index.find(one.schedule, {7, 7, 7}, 0) == 0);
-  CHECK(one.index.find(one.schedule, {7, 8, 7}, 0) == kNoStep);
-  const OwnSchedule two(stacked({7, 8}));
-  CHECK(two.index.find(two.schedule, {7, 8, 7}, 0) == 0);
-  CHECK(two.index.find(two.schedule, {8, 7, 8}, 0) == 1);
 }
 
 }  // namespace

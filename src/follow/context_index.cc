@@ -1,4 +1,4 @@
-#include "src/serve/context_index.h"
+#include "src/follow/context_index.h"
 
 #include <bit>
 
@@ -42,18 +42,18 @@ void ContextIndex::build(const Schedule& schedule, std::uint32_t* memory) {
   }
 }
 
-std::uint32_t ContextIndex::find(const Schedule& schedule, const std::uint64_t (&recent)[kContext],
+std::uint32_t ContextIndex::find(const Schedule& schedule, const Recent& recent,
                                  std::uint32_t from) const {
   std::uint32_t first = kNoStep;
   int candidates = 0;
-  for (std::uint32_t at = heads_[hash(recent) & mask_];
+  for (std::uint32_t at = heads_[hash(recent.sizes) & mask_];
        at != 0 && candidates < tuning::kMaxCandidates; at = next_[at - 1], ++candidates) {
     const std::uint32_t step = at - 1;
     std::uint64_t sizes[kContext];
     context_of(schedule, step, sizes);
     bool equal = true;
     for (std::uint32_t i = 0; i < kContext; ++i) {
-      equal = equal && sizes[i] == recent[i];
+      equal = equal && sizes[i] == recent.sizes[i];
     }
     if (!equal) {
       continue;

@@ -5,12 +5,25 @@
 #include <cstdint>
 
 #include "src/base/tuning.h"
-#include "src/serve/schedule.h"
+#include "src/follow/steps.h"
 
 namespace memo {
 
 using tuning::kContext;
 inline constexpr std::uint32_t kNoStep = UINT32_MAX;
+
+// The sizes of the last calls of a stream.
+struct Recent {
+  std::uint64_t sizes[kContext] = {};  // bytes, oldest first
+
+  void add(std::uint64_t size) {
+    for (std::uint32_t i = 0; i + 1 < kContext; ++i) {
+      sizes[i] = sizes[i + 1];
+    }
+    sizes[kContext - 1] = size;
+  }
+  [[nodiscard]] std::uint64_t latest() const { return sizes[kContext - 1]; }
+};
 
 class ContextIndex {
  public:
@@ -23,8 +36,7 @@ class ContextIndex {
   // The step whose size and whose two predecessors' sizes are `recent` (oldest first), and that
   // comes first at or after `from` in cyclic order; kNoStep if there is none among the first few
   // candidates.
-  [[nodiscard]] std::uint32_t find(const Schedule& schedule,
-                                   const std::uint64_t (&recent)[kContext],
+  [[nodiscard]] std::uint32_t find(const Schedule& schedule, const Recent& recent,
                                    std::uint32_t from) const;
 
  private:

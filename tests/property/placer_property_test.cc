@@ -1,6 +1,6 @@
-// The server against a map of intervals: whatever plan it follows and whatever it is asked for, no
+// The placer against a map of intervals: whatever plan it follows and whatever it is asked for, no
 // two blocks share a byte, each lies where a step of its size says, and a refusal has its reason.
-#include "src/serve/server.h"
+#include "src/engine/placer.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -15,7 +15,6 @@ namespace memo {
 namespace {
 
 using testing::below;
-using testing::granules_of;
 using testing::OwnSchedule;
 using testing::Random;
 
@@ -39,12 +38,12 @@ std::vector<Step> random_steps(Random& random, std::uint64_t count, std::uint64_
 class World {
  public:
   World(const std::vector<Step>& steps, std::uint64_t seed) : random(seed), steps_(steps) {
-    server.start(&own_.schedule, &own_.index, 0);
+    placer.start(&own_.schedule, &own_.index, Cursor());
   }
 
   void call(std::uint64_t size, std::uint64_t alignment) {
-    const Server::Placement placement = server.next(size, alignment, bare_.map);
-    const std::uint32_t after = server.position();
+    const Placer::Placement placement = placer.next(size, alignment, bare_.map);
+    const std::uint32_t after = placer.position();
     const Step& step = steps_[(after + steps_.size() - 1) % steps_.size()];
     const auto first = step.offset / kGranule;
     switch (placement.miss) {
@@ -84,7 +83,7 @@ class World {
   }
 
   Random random;
-  Server server;
+  Placer placer;
   std::map<std::uint64_t, std::uint64_t> alive;  // first granule -> granules
 
  private:
@@ -101,8 +100,8 @@ class World {
   testing::BareMap bare_{kHeight / kGranule + 1};
 };
 
-TEST_CASE("server: never gives out a byte twice, whatever the plan and the calls",
-          "[serve][property]") {
+TEST_CASE("placer: never gives out a byte twice, whatever the plan and the calls",
+          "[engine][property]") {
   for (const std::uint64_t seed : testing::seeds(12)) {
     INFO("seed " << seed);
     Random random(seed);
@@ -124,7 +123,7 @@ TEST_CASE("server: never gives out a byte twice, whatever the plan and the calls
 }
 
 // With sizes that recur, a place is known by its context alone.
-TEST_CASE("server: finds back into plans whose sizes recur", "[serve][property]") {
+TEST_CASE("placer: finds back into plans whose sizes recur", "[engine][property]") {
   for (const std::uint64_t seed : testing::seeds(8)) {
     INFO("seed " << seed);
     Random random(seed);
@@ -134,8 +133,8 @@ TEST_CASE("server: finds back into plans whose sizes recur", "[serve][property]"
     }
     const OwnSchedule own(testing::stacked(plan));
     testing::BareMap bare(own.schedule.height / kGranule + 1);
-    Server server;
-    server.start(&own.schedule, &own.index, 0);
+    Placer placer;
+    placer.start(&own.schedule, &own.index, Cursor());
     std::uint64_t disturbed = 0;
     std::uint64_t missed = 0;
     std::uint32_t step = 0;
@@ -159,13 +158,13 @@ TEST_CASE("server: finds back into plans whose sizes recur", "[serve][property]"
       } else {
         ++step;
       }
-      const Server::Placement placement = server.next(size, 16, bare.map);
+      const Placer::Placement placement = placer.next(size, 16, bare.map);
       if (placement.miss == Miss::kNone) {
         bare.map.release(placement.offset / kGranule);
       }
-      const bool in_step = placement.miss == Miss::kNone && server.position() == step % plan.size();
+      const bool in_step = placement.miss == Miss::kNone && placer.position() == step % plan.size();
       missed += in_step || disturb ? 0U : 1U;
-      REQUIRE_FALSE(server.lost());
+      REQUIRE_FALSE(placer.health().lost());
     }
     INFO(disturbed << " disturbances, " << missed << " calls out of step");
     CHECK(missed <= disturbed);

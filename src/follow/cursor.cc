@@ -1,0 +1,74 @@
+// See cursor.h. Hot.
+#include "src/follow/cursor.h"
+
+#include <algorithm>
+
+#include "src/base/tuning.h"
+
+namespace memo {
+
+// The step that the call is most likely to be, if any is likely.
+const Step* Cursor::find(const Schedule& schedule, const ContextIndex& index,
+                         const Recent& recent) {
+  run_ = 0;
+  const std::uint32_t count = schedule.count;
+  std::uint32_t found = kNoStep;
+  for (std::uint32_t ahead = 1; ahead <= std::min(tuning::kMaxSkipped, count - 1); ++ahead) {
+    const std::uint32_t step = (position_ + ahead) % count;
+    if (schedule.steps[step].size == recent.latest()) {
+      found = step;
+      break;
+    }
+  }
+  found = found != kNoStep ? found : index.find(schedule, recent, position_);
+  if (found == kNoStep) {
+    return nullptr;
+  }
+  position_ = found;
+  pass(schedule);
+  return schedule.steps + found;
+}
+
+void Cursor::seek(const Schedule& schedule, const ContextIndex& index, const Recent& recent) {
+  if (follow(schedule, recent.latest())) {
+    return;
+  }
+  position_ = index.find(schedule, recent, 0);
+  run_ = 0;
+  if (position_ != kNoStep) {
+    run_ = kContext;
+    pass(schedule);
+  }
+}
+
+// Past the steps that the engine does not see; false where there are so many that the place is
+// lost. Of a plan from a file nearly all may be hidden, for ever.
+bool Cursor::pass_hidden(const SymbolicPlan& plan) {
+  const std::uint32_t end = position_ + std::min(tuning::kMaxHidden, plan.count - position_);
+  while (position_ < end && plan.hidden(position_, first_)) {
+    ++position_;
+  }
+  return position_ < end || end == plan.count;
+}
+
+void Cursor::seek(const SymbolicPlan& plan, std::uint64_t bytes) {
+  if (run_ != 0 && pass_hidden(plan)) {
+    if (position_ == plan.count) {  // the iteration is over, and this call begins the next
+      first_ = bytes;
+      position_ = 1;
+      ++run_;
+      return;
+    }
+    if (plan.fits(position_, first_, bytes)) {
+      ++position_;
+      ++run_;
+      varied_ = varied_ || bytes != first_;
+      return;
+    }
+  }
+  first_ = bytes;
+  position_ = run_ = 1;
+  varied_ = false;
+}
+
+}  // namespace memo

@@ -1,0 +1,82 @@
+// Where a stream of large allocations is in a plan: the only matcher of calls against steps. Hot.
+//
+// Position first: the next call is taken for the next step, its size always verified. A cursor is
+// asked in one of three ways, which differ in what a call does that is not the step expected:
+//
+//   follow()   the plan is sure, and must stay so    nothing; the caller gives the plan up
+//   advance()  the plan is served                    the place is found again, or stays
+//   seek()     whether the plan fits is to be seen   the place is found again, or lost
+//
+// A cursor is a place alone, and holds no pointer: the plan comes with each call, and may end
+// before the cursor does. What lies at a step's offset it does not know; the slab says so.
+#pragma once
+
+#include <cstdint>
+
+#include "src/follow/context_index.h"
+#include "src/follow/steps.h"
+
+namespace memo {
+
+class Cursor {
+ public:
+  // Before the step `position`, with no call matched.
+  Cursor() = default;
+  explicit Cursor(std::uint32_t position) : position_(position) {}
+
+  // The step that comes next. Of a parametric plan it may be its count: the iteration is over.
+  [[nodiscard]] std::uint32_t position() const { return position_; }
+  // Calls in a row that were the steps expected, up to the last one; saturates.
+  [[nodiscard]] std::uint32_t run() const { return run_; }
+  // Of a parametric plan: the first size of the iteration at hand, bytes.
+  [[nodiscard]] std::uint64_t first() const { return first_; }
+
+  // True if a call for `bytes` is the step expected.
+  [[nodiscard]] bool expects(const Schedule& schedule, std::uint64_t bytes) const {
+    return position_ < schedule.count && schedule.steps[position_].fits(bytes);
+  }
+  // Goes past the step expected, if the call is that one; else nothing changes.
+  bool follow(const Schedule& schedule, std::uint64_t bytes) {
+    if (!expects(schedule, bytes)) {
+      return false;
+    }
+    run_ += static_cast<std::uint32_t>(run_ != UINT32_MAX);
+    pass(schedule);
+    return true;
+  }
+  // The step that the latest call is, and the cursor is behind it; nullptr if it is none, and the
+  // place stays: an extra, a missing or a changed call costs only itself and a step or two.
+  const Step* advance(const Schedule& schedule, const ContextIndex& index, const Recent& recent) {
+    const std::uint32_t at = position_;
+    if (follow(schedule, recent.latest())) [[likely]] {
+      return schedule.steps + at;
+    }
+    return find(schedule, index, recent);
+  }
+  // The same where the place is not known: a call that is no step loses it.
+  void seek(const Schedule& schedule, const ContextIndex& index, const Recent& recent);
+
+  // Of a parametric plan: the place and the first size at once. A call that is not the step
+  // expected may begin an iteration.
+  void seek(const SymbolicPlan& plan, std::uint64_t bytes);
+  // The last calls, `run` of them or a whole iteration, not all of one size, are the plan's.
+  [[nodiscard]] bool sure(const SymbolicPlan& plan, std::uint32_t run) const {
+    return varied_ && run_ >= (run < plan.count ? run : plan.count);
+  }
+
+ private:
+  const Step* find(const Schedule& schedule, const ContextIndex& index, const Recent& recent);
+  void pass(const Schedule& schedule) {
+    if (++position_ == schedule.count) {
+      position_ = 0;
+    }
+  }
+  bool pass_hidden(const SymbolicPlan& plan);
+
+  std::uint64_t first_ = 0;
+  std::uint32_t position_ = 0;
+  std::uint32_t run_ = 0;
+  bool varied_ = false;  // the run's calls were of different sizes
+};
+
+}  // namespace memo

@@ -1,0 +1,48 @@
+// Whether a stream still is the plan's that it is served from: counts what matched and what did
+// not, in windows. Hot; one lane's.
+#pragma once
+
+#include <cstdint>
+
+#include "src/base/tuning.h"
+
+namespace memo {
+
+class Health {
+ public:
+  // A call for `bytes`, of a plan of `count` steps, has `matched` one of them or none.
+  void note(bool matched, std::uint64_t bytes, std::uint32_t count) {
+    ++calls_;
+    bytes_ += bytes;
+    if (matched) [[likely]] {
+      misses_in_row_ = 0;
+    } else {
+      ++misses_;
+      missed_bytes_ += bytes;
+      ++misses_in_row_;
+    }
+    if (calls_ >= (count < tuning::kJudgedCalls ? tuning::kJudgedCalls : count) ||
+        misses_in_row_ >= tuning::kMaxMissesInRow) {
+      judge();
+    }
+  }
+  [[nodiscard]] std::uint32_t misses_in_row() const { return misses_in_row_; }
+  // True when most of the last iteration's calls (at least kJudgedCalls) did not match, or many in each
+  // of several iterations: the program has changed.
+  [[nodiscard]] bool lost() const { return lost_; }
+  // Lost for the latter reason: the plan is another program's, which shares a part with this one.
+  [[nodiscard]] bool unfit() const { return poor_windows_ >= tuning::kMaxPoorWindows; }
+
+ private:
+  void judge();
+
+  std::uint32_t calls_ = 0;   // of the window at hand
+  std::uint32_t misses_ = 0;  // of these
+  std::uint64_t bytes_ = 0;   // of its calls
+  std::uint64_t missed_bytes_ = 0;
+  std::uint32_t misses_in_row_ = 0;
+  std::uint32_t poor_windows_ = 0;  // in a row
+  bool lost_ = false;
+};
+
+}  // namespace memo

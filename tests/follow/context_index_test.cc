@@ -1,0 +1,65 @@
+// The index that finds a place in a plan by the sizes of the last calls.
+#include "src/follow/context_index.h"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "tests/support/schedules.h"
+
+namespace memo {
+namespace {
+
+using testing::OwnSchedule;
+using testing::stacked;
+
+// `count` sizes, all different.
+std::vector<std::uint64_t> sizes(std::uint64_t count, std::uint64_t from = 70'000) {
+  std::vector<std::uint64_t> result;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    result.push_back(from + 1000 * ((i * 37) % count));
+  }
+  return result;
+}
+
+TEST_CASE("context index: finds every place of a plan", "[follow]") {
+  const std::vector<std::uint64_t> plan = sizes(100);
+  const OwnSchedule own(stacked(plan));
+  for (std::uint32_t step = 0; step < 100; ++step) {
+    const Recent recent{{plan[(step + 98) % 100], plan[(step + 99) % 100], plan[step]}};
+    for (const std::uint32_t from : {0U, step, (step + 1) % 100}) {
+      CHECK(own.index.find(own.schedule, recent, from) == step);
+    }
+  }
+  CHECK(own.index.find(own.schedule, {plan[0], plan[1], plan[3]}, 0) == kNoStep);
+  CHECK(own.index.find(own.schedule, {0, 0, 0}, 0) == kNoStep);
+}
+
+TEST_CASE("context index: of equal places the next one in cyclic order", "[follow]") {
+  // 1 2 3 4  1 2 3 5  1 2 3 6
+  std::vector<std::uint64_t> plan;
+  for (const std::uint64_t last : {4UL, 5UL, 6UL}) {
+    plan.insert(plan.end(), {1, 2, 3, last});
+  }
+  const OwnSchedule own(stacked(plan));
+  const auto find = [&](std::uint32_t from) {
+    return own.index.find(own.schedule, {1, 2, 3}, from);
+  };
+  CHECK(find(0) == 2);
+  CHECK(find(2) == 2);
+  CHECK(find(3) == 6);
+  CHECK(find(7) == 10);
+  CHECK(find(11) == 2);
+  CHECK(own.index.find(own.schedule, {6, 1, 2}, 5) == 1);  // across the end
+}
+
+TEST_CASE("context index: plans shorter than a context", "[follow]") {
+  const OwnSchedule one(stacked({7}));
+  CHECK(one.index.find(one.schedule, {7, 7, 7}, 0) == 0);
+  CHECK(one.index.find(one.schedule, {7, 8, 7}, 0) == kNoStep);
+  const OwnSchedule two(stacked({7, 8}));
+  CHECK(two.index.find(two.schedule, {7, 8, 7}, 0) == 0);
+  CHECK(two.index.find(two.schedule, {8, 7, 8}, 0) == 1);
+}
+
+}  // namespace
+}  // namespace memo
