@@ -278,8 +278,8 @@ def mutation_faults(files):
     something else."""
     for source in sorted(name for name in files if name.startswith("tests/mutations/") and name.endswith(".py")):
         for node in ast.parse("\n".join(files[source])).body:
-            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("MUTATIONS", "SERVER_ROWS",
-                                                                                              "FOLLOW_ROWS"):
+            named = getattr(node.targets[0], "id", "") if isinstance(node, ast.Assign) else ""
+            if named == "MUTATIONS" or named.endswith("_ROWS"):
                 for row in node.value.elts:
                     if isinstance(row, ast.Starred):  # another file's rows
                         continue
