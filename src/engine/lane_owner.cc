@@ -15,17 +15,17 @@ void Lane::open(Shared* shared, std::uint32_t number, Space* slab) {
 
 // Memory for learning; false where the system refuses it.
 bool Lane::prepare_to_learn() {
-  constexpr std::uint64_t kHistories = 2 * sizeof(std::uint32_t) * tuning::kMaxLog;
+  const std::uint64_t histories = 2 * sizeof(std::uint32_t) * tuning::kMaxLog;
   if (learns_.load(std::memory_order_relaxed)) {
     return true;
   }
-  auto* history = static_cast<std::uint32_t*>(os::map(kHistories));
+  auto* history = static_cast<std::uint32_t*>(os::map(histories));
   if (history == nullptr) {
     return false;
   }
   if (!recorder_.prepare(shared_->keep_trace ? tuning::kMaxTrace : tuning::kMaxLog,
                          shared_->keep_trace)) {
-    os::unmap(history, kHistories);
+    os::unmap(history, histories);
     return false;
   }
   history_ = history;
