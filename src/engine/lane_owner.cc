@@ -15,7 +15,7 @@ void Lane::open(Shared* shared, std::uint32_t number, Space* slab) {
 
 // Memory for learning; false where the system refuses it.
 bool Lane::prepare_to_learn() {
-  const std::uint64_t histories = 2 * sizeof(std::uint32_t) * tuning::kMaxLog;  // bytes
+  const std::uint64_t histories = 2 * sizeof(std::uint32_t) * tuning::kMaxLog;
   if (learns_.load(std::memory_order_relaxed)) {
     return true;
   }

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import signal
@@ -23,6 +24,9 @@ TABLE_BYTES = 1024 * 32  # struct table of refuse.c
 ROW = struct.Struct("<4Q")
 HANGS = 120  # seconds, of programs that end within seconds on a machine that has little else to do
 RUNNING = set()  # leaders of the process groups that live
+
+# A line of ours; a forked child says which process it is.
+OURS = re.compile(rb"memomalloc(\[\d+\])?: ")
 
 
 @dataclasses.dataclass
@@ -118,7 +122,7 @@ class Runner:
         reference = self.reference(case, around)
         err = result.err
         if case.variant in MAY_SAY:
-            err = b"".join(line for line in err.splitlines(True) if not line.startswith(b"memomalloc: "))
+            err = b"".join(line for line in err.splitlines(True) if not OURS.match(line))
         if case.variant == "spoken":  # a message may be cut
             err = reference.err
         outputs = [result.out, reference.out]
