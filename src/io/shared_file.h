@@ -43,7 +43,7 @@ class FolderLock {
     char folder[4096] = ".";
     const std::string_view name = path;
     const std::size_t end = name.rfind('/');
-    if (end != std::string_view::npos && end < sizeof folder - 1) {
+    if (end < sizeof folder - 1) {  // not of a bare name, whose npos is larger
       folder[name.copy(folder, end == 0 ? 1 : end)] = '\0';
     }
     folder_ = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
