@@ -161,6 +161,7 @@ TEST_CASE("engine: nor do they in several threads that free each other's blocks"
 
 // Streams that repeat, and then do not quite: learned plans, and all that makes them wrong.
 TEST_CASE("engine: no wrong guess costs a byte", "[engine][property]") {
+  std::uint64_t planned = 0;
   for (const std::uint64_t seed : testing::seeds(4)) {
     INFO("seed " << seed);
     Random random(seed);
@@ -199,11 +200,13 @@ TEST_CASE("engine: no wrong guess costs a byte", "[engine][property]") {
       }
       driver.free_due(UINT64_MAX);
       CHECK(driver.wrong == 0);
-      CHECK(own.engine.lane(0).counters.planned_allocations.get() > 0);
+      planned += own.engine.lane(0).counters.planned_allocations.get();
       own.engine.thread_ended();
     });
     CHECK(sum_of(own.engine).live == 0);
   }
+  // One stream in 25 is disturbed too often for any plan; five are not.
+  CHECK(planned > 0);
 }
 
 }  // namespace
