@@ -8,12 +8,12 @@
 namespace memo {
 namespace {
 
-enum class Kind { Required, Optional };
+enum class Kind { kRequired, kOptional };
 
 template <typename Function>
 Function find(const char* name, Kind kind) {
   void* symbol = dlsym(RTLD_NEXT, name);
-  if (symbol == nullptr && kind == Kind::Required) {
+  if (symbol == nullptr && kind == Kind::kRequired) {
     fail("no allocator follows in the link chain: is this a static program?");
   }
   return reinterpret_cast<Function>(symbol);
@@ -22,9 +22,9 @@ Function find(const char* name, Kind kind) {
 // Fills the fields of the Peer functions, or of all others.
 template <bool peers>
 void find_functions(Next& next) {
-#define MEMO_FIND(name, wanted, kind)                         \
-  if constexpr (wanted) {                                     \
-    next.name = find<decltype(next.name)>(#name, Kind::kind); \
+#define MEMO_FIND(name, wanted, kind)                            \
+  if constexpr (wanted) {                                        \
+    next.name = find<decltype(next.name)>(#name, Kind::k##kind); \
   }
 #define MEMO_FIND_Required(name) MEMO_FIND(name, !peers, Required)
 #define MEMO_FIND_Optional(name) MEMO_FIND(name, !peers, Optional)
