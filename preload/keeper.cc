@@ -1,12 +1,12 @@
 #include "preload/keeper.h"
 
 #include <pthread.h>
-#include <algorithm>
 #include <atomic>
 #include <csignal>
 
 #include "preload/process.h"
 #include "preload/reports.h"
+#include "src/base/backoff.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 
@@ -17,10 +17,15 @@ constinit std::atomic<bool> running{false};
 constinit std::atomic<bool> searching{false};
 constinit std::atomic<bool> writing{false};
 constinit std::atomic<bool> ended{false};  // the process writes its last reports
-// A start that the system refused is tried again after 1, 2, 4, ... further occasions.
-constinit std::atomic<std::uint32_t> occasions_to_wait{0};
-constinit std::atomic<std::uint32_t> longest_wait{1};
+constinit Backoff starts;
 constexpr std::uint64_t kSecond = 1'000'000'000;
+// The thread sanitizer knows one table of descriptors a process: it would take two files of the
+// same number in two tables for one.
+#ifdef __SANITIZE_THREAD__
+constexpr bool kOwnDescriptors = false;
+#else
+constexpr bool kOwnDescriptors = true;
+#endif
 
 // Starts a thread that nobody waits for, with the caller's signals; false if the system refuses it.
 bool start(void* (*body)(void*)) {
@@ -47,7 +52,9 @@ void* search(void*) {
 // thread's table of descriptors, and in no child that is forked meanwhile.
 void* write(void*) {
   const RecursionGuard guard;
-  os::own_descriptors();
+  if (kOwnDescriptors) {
+    os::own_descriptors();
+  }
   write_due_reports(guard);
   writing = false;
   return nullptr;
@@ -64,9 +71,7 @@ void write_reports() {
 
 // The keeper is not there: its start is tried again after a while, each time twice as long.
 void lose_keeper() {
-  const std::uint32_t longest = longest_wait.load(std::memory_order_relaxed);
-  occasions_to_wait.store(longest, std::memory_order_relaxed);
-  longest_wait.store(std::min(2 * longest, tuning::kMaxOccasions), std::memory_order_relaxed);
+  starts.refused(tuning::kMaxOccasions);
   running = false;
 }
 
@@ -105,15 +110,8 @@ bool start_without_signals() {
 void start_keeper(const RecursionGuard&) {
   // Creating a thread takes another of the dynamic linker's locks: not in a callback under the
   // first. A later start of serving will do.
-  if (in_loader() || running.load(std::memory_order_relaxed)) {
-    return;
-  }
-  const std::uint32_t wait = occasions_to_wait.load(std::memory_order_relaxed);
-  if (wait != 0) {
-    occasions_to_wait.store(wait - 1, std::memory_order_relaxed);
-    return;
-  }
-  if (running.exchange(true)) {
+  if (running.load(std::memory_order_relaxed) || in_loader() || starts.waits() ||
+      running.exchange(true)) {
     return;
   }
   if (!start_without_signals()) {
@@ -133,8 +131,7 @@ void end_reports() {
 
 void forget_keeper() {
   running = searching = writing = ended = false;
-  occasions_to_wait = 0;
-  longest_wait = 1;
+  starts.restart();
 }
 
 }  // namespace memo

@@ -64,8 +64,9 @@ class HeldPlans {
   std::uint64_t mark_ = kNoPlans;
 };
 
-std::uint64_t mark_of_plans() {
-  return HeldPlans().mark();
+// True where there are plans that the file does not hold yet.
+bool has_news(const HeldPlans& held) {
+  return held.count() != 0 && held.mark() != saved_mark;
 }
 
 // The plans, and where others have written the file meanwhile theirs, too. Processes that do so at
@@ -110,7 +111,7 @@ void load_plan_file(const RecursionGuard& guard) {
       Line() << "a plan of the file '" << path << "' is left out: there is no memory for it";
     }
   }
-  saved_mark = mark_of_plans();
+  saved_mark = HeldPlans().mark();
 }
 
 void fork_plans() {
@@ -122,20 +123,16 @@ void fork_plans() {
 }
 
 bool plans_changed() {
-  if (g_process.options.PLAN_FILE.empty()) {
-    return false;
-  }
-  const std::uint64_t now = mark_of_plans();
-  return now != kNoPlans && now != saved_mark;
+  return !g_process.options.PLAN_FILE.empty() && has_news(HeldPlans());
 }
 
 void save_plan_file(const RecursionGuard& guard) {
   const option::Path& file = g_process.options.PLAN_FILE;
-  if (!plans_changed()) {
+  if (file.empty()) {
     return;
   }
-  HeldPlans held;
-  if (held.count() == 0) {
+  const HeldPlans held;
+  if (!has_news(held)) {
     return;
   }
   saved_mark = held.mark();

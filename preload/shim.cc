@@ -69,8 +69,8 @@ void* large_aligned(std::uint64_t alignment, std::uint64_t size, Op op) {
 template <typename Call>
 void* ask_next(std::uint64_t bytes, Call&& call) {
   void* block = call();
-  if (block == nullptr && bytes != 0 && bytes <= kMostBytes && errno == ENOMEM &&
-      g_process.engine.relieve(bytes)) [[unlikely]] {
+  if (block == nullptr && bytes != 0 && errno == ENOMEM && g_process.engine.relieve(bytes))
+      [[unlikely]] {
     block = call();
   }
   return block;
@@ -164,7 +164,7 @@ void watch_from_the_first_call() {
 }
 
 void heed_limit() {
-  if (os::data_limited()) {
+  if (__atomic_load_n(&g_process.fast_below, __ATOMIC_RELAXED) != 0 && os::data_limited()) {
     __atomic_store_n(&g_process.fast_below, 0, __ATOMIC_RELAXED);
   }
 }
@@ -247,7 +247,7 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
                     : nullptr;
   if (block == nullptr) {
     int error = g_process.next.posix_memalign(result, alignment, size);
-    if (error == ENOMEM && size <= kMostBytes && g_process.engine.relieve(size)) [[unlikely]] {
+    if (error == ENOMEM && g_process.engine.relieve(size)) [[unlikely]] {
       error = g_process.next.posix_memalign(result, alignment, size);
     }
     return error;

@@ -24,9 +24,6 @@ JOBS = f"-j{os.cpu_count() or 1}"
 TAIL_LINES = 40
 
 
-LEAKS = "LSAN_OPTIONS=suppressions=tests/stress/lsan.supp:print_suppressions=0"
-
-
 # Unit tests that a sanitizer cannot run, and why; each counts as skipped.
 LOCKED_ALLOCATOR = "fork: a child that no handler tells of*", "the sanitizer's own allocator stays locked in it"
 NO_MLOCK = "space: a program that locks its memory*", "the sanitizer makes mlock do nothing"
@@ -51,7 +48,7 @@ def left_out(sanitizer):
 def unit_tests(build, but=""):
     """The unit tests of a build as two commands, of about the same length, that run at once."""
     halves = f"[engine]{but},[schedule]{but}", f"~[engine] ~[schedule]{but}"
-    return [["env", LEAKS, f"{build}/unit_tests", half] for half in halves]
+    return [[f"{build}/unit_tests", half] for half in halves]
 
 
 def fixed_addresses(command):
@@ -199,13 +196,19 @@ def perform(commands, log, limit):
     return not problems
 
 
+def processor_seconds():
+    """What all processes that were waited for have used so far."""
+    used = os.times()
+    return used.children_user + used.children_system
+
+
 def run_step(name, commands, limit, allowed):
     """Runs a step's commands up to the first that fails; returns (passed, failed, skipped).
 
     `allowed`: what may be skipped, or None for everything.
     """
     path = LOGS / f"{name}.log"
-    began, succeeded = time.monotonic(), True
+    began, used_before, succeeded = time.monotonic(), processor_seconds(), True
     with path.open("w", encoding="utf-8") as log:
         for stage in commands:
             at_once = stage if isinstance(stage, tuple) else (stage,)
@@ -217,7 +220,8 @@ def run_step(name, commands, limit, allowed):
     refused = [] if allowed is None else [one for one in reasons if why_allowed(name, one, allowed) is None]
     verdict = "FAILED" if failed or refused else "ok"
     print(f"{verdict:7}{name:10}{passed:6} passed {failed + len(refused):4} failed "
-          f"{len(reasons) - len(refused):4} skipped{time.monotonic() - began:8.1f} s", flush=True)
+          f"{len(reasons) - len(refused):4} skipped{time.monotonic() - began:8.1f} s, "
+          f"{processor_seconds() - used_before:.0f} s of processor", flush=True)
     for reason in reasons:
         print(f"       {'not allowed, skipped' if reason in refused else 'skipped'}: {reason}")
     if failed:

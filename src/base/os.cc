@@ -2,9 +2,9 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
@@ -17,7 +17,6 @@
 #include <string_view>
 
 #include "src/base/bits.h"
-#include "src/base/names.h"
 #include "src/base/proc_file.h"
 #include "src/base/tuning.h"
 
@@ -250,6 +249,16 @@ void* map(std::uint64_t bytes) {
   return got;
 }
 
+void name_mapping(const void* start, std::uint64_t bytes, const char* name) {
+  KeepErrno keep;
+  constexpr int kSetName = 0x53564d41;   // PR_SET_VMA
+  constexpr unsigned long kOfPages = 0;  // PR_SET_VMA_ANON_NAME
+  if (!confined()) {
+    prctl(kSetName, kOfPages, reinterpret_cast<unsigned long>(start), bytes,
+          reinterpret_cast<unsigned long>(name));
+  }
+}
+
 bool wipe_on_fork(void* start, std::uint64_t bytes) {
   KeepErrno keep;
   return madvise(start, bytes, MADV_WIPEONFORK) == 0;
@@ -259,13 +268,6 @@ void unmap(void* start, std::uint64_t bytes) {
   KeepErrno keep;
   const std::uint64_t page = page_size();
   munmap(static_cast<char*>(start) - page, round_up(bytes, page) + 2 * page);
-}
-
-NoCancellation::NoCancellation() {
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_);
-}
-NoCancellation::~NoCancellation() {
-  pthread_setcancelstate(before_, nullptr);
 }
 
 bool own_descriptors() {

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/base/no_cancellation.h"
+
 namespace memo::os {
 
 constexpr std::uint64_t kHugePage = 2ULL << 20;  // bytes; where pages have 4 KiB
@@ -75,25 +77,17 @@ void yield_to_others();
 // it: who waits for something would then go round without a pause.
 bool rest(std::uint64_t nanoseconds = 1'000'000);
 
+// Gives the pages of [start, start + bytes), the library's own, a name of at most 79 letters, as pmap
+// and /proc/PID/smaps show it: [anon:memomalloc slab]. A wish: kernels without names (before 5.17, or
+// CONFIG_ANON_VMA_NAME) refuse it silently, and a confined thread does not ask.
+void name_mapping(const void* start, std::uint64_t bytes, const char* name);
+
 // Has the memory emptied in each forked child; false where the kernel does not know how (before
 // Linux 4.14). Page multiples.
 bool wipe_on_fork(void* start, std::uint64_t bytes);
 
 // Gives back what reserve() or map() gave.
 void unmap(void* start, std::uint64_t bytes);
-
-// While one lives the calling thread is not cancelled: around what opens, reads and writes files,
-// since no thread may end inside malloc.
-class NoCancellation {
- public:
-  NoCancellation();
-  ~NoCancellation();
-  NoCancellation(const NoCancellation&) = delete;
-  NoCancellation& operator=(const NoCancellation&) = delete;
-
- private:
-  int before_ = 0;
-};
 
 // Whether the system counts what is committed and not only what is used: under RLIMIT_DATA and
 // strict overcommit. Opens, reads and closes a file; for a confined thread the answer is false.

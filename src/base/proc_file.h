@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "src/base/os.h"
+#include "src/base/no_cancellation.h"
 
 namespace memo::os {
 

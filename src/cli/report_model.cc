@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "dsa/planner.h"
+#include "src/base/granule.h"
 #include "src/cli/simulation.h"
 #include "src/follow/plan.h"
 #include "src/learn/lifetimes.h"
@@ -41,7 +42,7 @@ Choice choose_period(const Stream& stream) {
 }
 
 std::uint64_t round_up(std::uint64_t size) {
-  return std::max<std::uint64_t>(1, (size + kGranule - 1) / kGranule) * kGranule;
+  return std::max<std::uint64_t>(1, granules_of(size)) * kGranule;
 }
 
 MapBlock block_of(const Allocation& allocation, std::size_t index, const dsa::Buffer& buffer) {

@@ -1,6 +1,5 @@
 #include "src/engine/engine.h"
 
-#include <algorithm>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -8,7 +7,6 @@
 #include "src/base/bits.h"
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
-#include "src/base/names.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 #include "src/learn/learn.h"
@@ -224,9 +222,7 @@ bool Engine::relieve(std::uint64_t bytes) {
     return false;
   }
   const std::uint64_t held = committed_bytes();
-  std::uint32_t to_pass = refusals_to_pass_.load(std::memory_order_relaxed);
-  if (bytes > held ||
-      (to_pass != 0 && refusals_to_pass_.compare_exchange_strong(to_pass, to_pass - 1))) {
+  if (bytes > held || relief_.waits()) {
     return false;
   }
   give_back();
@@ -235,12 +231,12 @@ bool Engine::relieve(std::uint64_t bytes) {
     shared_->trim_next();
   }
   const std::uint64_t now = committed_bytes();
-  const std::uint64_t given = held > now ? held - now : 0;
   passed_on_.relieved.add_from_any();
-  const std::uint32_t passed = refusals_passed_.load(std::memory_order_relaxed);
-  const std::uint32_t next = given >= bytes ? 0 : std::min(2 * passed + 1, tuning::kMaxWait);
-  refusals_passed_.store(next, std::memory_order_relaxed);
-  refusals_to_pass_.store(next, std::memory_order_relaxed);
+  if (held >= now + bytes) {
+    relief_.restart();
+  } else {
+    relief_.refused(tuning::kMaxWait);
+  }
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "src/base/backoff.h"
 #include "src/base/fork_mark.h"
 #include "src/base/lock.h"
 #include "src/base/options.h"
@@ -179,8 +180,7 @@ class Engine {
   Lock registry_;
   Counters passed_on_;
   std::atomic<bool> left_larger_{false};
-  std::atomic<std::uint32_t> refusals_to_pass_{0};  // before relieve() does anything again
-  std::atomic<std::uint32_t> refusals_passed_{0};   // the last time
+  Backoff relief_;  // refusals that relieve() lets pass
 };
 
 }  // namespace memo

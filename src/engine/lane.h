@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <span>
 
+#include "src/base/backoff.h"
 #include "src/base/counters.h"
 #include "src/base/guard.h"
 #include "src/base/lock.h"
@@ -257,8 +258,7 @@ class Lane {
   Recorder recorder_;
   std::uint32_t* history_ = nullptr;  // of repeat_ and site_repeat_
   std::atomic<bool> learns_{false};   // there are a recorder and a history
-  std::uint32_t calls_to_wait_ = 0;   // without them: calls until they are asked for again
-  std::uint32_t longest_wait_ = 1;    // doubles each time
+  Backoff memory_to_learn_;           // asks for them again
   Repeat repeat_;
   // The stream goes in a loop, as repeat_ says; read by whoever frees.
   std::atomic<bool> looping_{false};

@@ -1,7 +1,5 @@
 // Who owns a lane: taken and left by threads, found again in a forked child, with memory to learn
 // or without. Hot.
-#include <algorithm>
-
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 #include "src/engine/lane.h"
@@ -37,13 +35,11 @@ bool Lane::prepare_to_learn() {
 
 // For a lane without a recorder, at each call: true once it has got one.
 bool Lane::learns_again() {
-  if (calls_to_wait_ != 0) {
-    --calls_to_wait_;
+  if (memory_to_learn_.waits()) {
     return false;
   }
   if (!prepare_to_learn()) {
-    calls_to_wait_ = longest_wait_;
-    longest_wait_ = std::min(2 * longest_wait_, tuning::kMaxWait);
+    memory_to_learn_.refused(tuning::kMaxWait);
     return false;
   }
   set_phase(Phase::kLearning);

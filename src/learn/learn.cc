@@ -9,6 +9,7 @@
 
 #include "dsa/planner.h"
 #include "dsa/validate.h"
+#include "src/base/granule.h"
 #include "src/base/message.h"
 #include "src/learn/lifetimes.h"
 #include "src/learn/symbolic.h"
@@ -26,7 +27,7 @@ std::optional<Period> period_of(std::span<const Allocation> stream, const LearnO
 }
 
 std::uint64_t whole_granules(dsa::Bytes height) {
-  return (static_cast<std::uint64_t>(height) + kGranule - 1) / kGranule * kGranule;
+  return granules_of(static_cast<std::uint64_t>(height)) * kGranule;
 }
 
 Plan make_plan(std::span<const Allocation> stream, const PlanInput& input, const dsa::Plan& plan,

@@ -11,10 +11,6 @@ namespace {
 
 constexpr std::uint64_t kHugePage = os::kHugePage / kGranule;  // in granules
 
-std::uint64_t granules_for(std::uint64_t bytes) {
-  return (bytes + kGranule - 1) / kGranule;
-}
-
 }  // namespace
 
 void Arena::open(Space* space) {
@@ -49,7 +45,7 @@ PageMap::Run Arena::find(std::uint64_t count, std::uint64_t step) {
 }
 
 Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
-  const std::uint64_t count = granules_for(bytes);
+  const std::uint64_t count = granules_of(bytes);
   const std::uint64_t step = std::max<std::uint64_t>(alignment / kGranule, 1);
   if (count >= space_->bytes() / kGranule) {
     return {};
@@ -163,7 +159,7 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
   PageMap& pages = space_->pages;
   const std::uint64_t first = space_->granule_of(start);
   const std::uint64_t now = pages.length(first);
-  const std::uint64_t count = granules_for(bytes);
+  const std::uint64_t count = granules_of(bytes);
   if (count == now) {
     return true;
   }

@@ -19,6 +19,19 @@ constexpr std::uint64_t kEveryByte = 0x0101010101010101ULL;
 
 using Word [[gnu::may_alias]] = std::uint64_t;
 
+// The states of eight granules, the first of them a multiple of eight; acquires what whoever set
+// each has done before.
+std::uint64_t eight_states(const std::uint8_t* bytes) {
+  if (kWordAtATime) {
+    return __atomic_load_n(reinterpret_cast<const Word*>(bytes), __ATOMIC_ACQUIRE);
+  }
+  std::uint64_t bits = 0;
+  for (std::uint64_t i = 0; i < sizeof(Word); ++i) {
+    bits |= std::uint64_t{__atomic_load_n(bytes + i, __ATOMIC_ACQUIRE)} << (8 * i);
+  }
+  return bits;
+}
+
 // Splits [first, first + count) of a byte array into single bytes and aligned words of eight.
 template <typename ByteFunction, typename WordFunction>
 void sweep(std::uint8_t* bytes, std::uint64_t count, ByteFunction&& byte, WordFunction&& word) {
@@ -183,9 +196,7 @@ std::uint64_t PageMap::end_of(Kind kind, std::uint64_t at, Walk& walk) const {
 // The first of the words of [at, end) whose bits under `mask` are not `wanted`; whole words.
 std::uint64_t PageMap::end_of_words(std::uint64_t mask, std::uint64_t wanted, std::uint64_t at,
                                     std::uint64_t end) const {
-  while (at != end &&
-         (__atomic_load_n(reinterpret_cast<const Word*>(state_ + at), __ATOMIC_ACQUIRE) & mask) ==
-             wanted) {
+  while (at != end && (eight_states(state_ + at) & mask) == wanted) {
     at += sizeof(Word);
   }
   return at;
@@ -273,10 +284,7 @@ void PageMap::note_free(std::uint64_t first, std::uint64_t count, bool clean) {
 std::uint64_t PageMap::clean_tail(std::uint64_t to) const {
   while (to != 0 && state(to - 1) == 0) {
     constexpr std::uint64_t kWord = sizeof(Word);
-    const bool whole =
-        kWordAtATime && to % kWord == 0 &&
-        __atomic_load_n(reinterpret_cast<const Word*>(state_ + to) - 1, __ATOMIC_ACQUIRE) == 0;
-    to -= whole ? kWord : 1;
+    to -= to % kWord == 0 && eight_states(state_ + to - kWord) == 0 ? kWord : 1;
   }
   return to;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/granule.h"
 #include "tests/support/engines.h"
 
 namespace memo {
@@ -72,7 +73,7 @@ TEST_CASE("engine: each iteration has the same addresses, all in the slab", "[en
         round.push_back(block.start);
         CHECK(block.start >= lane.slab_space().base());
         CHECK(block.start + step.size <= lane.slab_space().base() + lane.tallest());
-        CHECK(engine.size(block.start) == (step.size + kGranule - 1) / kGranule * kGranule);
+        CHECK(engine.size(block.start) == granules_of(step.size) * kGranule);
         driver.keep(block, step.lifetime);
       }
     }

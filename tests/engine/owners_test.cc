@@ -44,7 +44,9 @@ TEST_CASE("threads: who was refused a lane has one when others have ended", "[en
     Driver driver(own.engine);
     driver.iterate(program_of(1), 20);
     CHECK(own.engine.lane_count() == tuning::kMaxLanes);
-    CHECK_FALSE(driver.take(65'536).owned);
+    const Block foreign = driver.take(65'536);
+    CHECK_FALSE(foreign.owned);
+    driver.release(foreign);
     over = true;
     for (std::thread& thread : threads) {
       thread.join();

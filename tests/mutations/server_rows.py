@@ -29,7 +29,7 @@ SERVER_ROWS = (
      "saved_file == FileMark::of(path)", "true",
      PRELOAD, "workers: workers share"),
     ("plans that were only read are saved", "preload/plans.cc",
-     "return now != kNoPlans && now != saved_mark;", "return now != kNoPlans;",
+     "held.count() != 0 && held.mark() != saved_mark", "held.count() != 0",
      PRELOAD, "workers: workers share"),
     ("a file that cannot be written is told of each time", "preload/plans.cc",
      "    complained = true;\n", "",

@@ -28,7 +28,7 @@ Graph load(const std::filesystem::path& path) {
 }
 
 TEST_CASE("networks: the optimum is proved, and expected.csv holds it", "[schedule]") {
-  std::ifstream table(std::string(kFolder) + "/expected.csv");
+  std::ifstream table(std::string(kFolder).append("/expected.csv"));
   std::string line;
   std::getline(table, line);
   REQUIRE(line == "graph,coalesce,framework_peak,peak");

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "src/base/granule.h"
 #include "src/engine/placer.h"
 
 namespace memo {
@@ -94,7 +95,7 @@ TEST_CASE("placer: no schedule makes two live blocks share a page", "[engine][ho
         std::advance(chosen, static_cast<long>(hostile.random() % live.size()));
         REQUIRE(holds(hostile, chosen->first, chosen->second));
         REQUIRE(hostile.pages.release(chosen->first / kGranule) ==
-                (chosen->second.size + kGranule - 1) / kGranule);
+                granules_of(chosen->second.size));
         live.erase(chosen);
       }
     }

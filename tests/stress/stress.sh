@@ -34,7 +34,7 @@ esac
 # looked for where the library is the only one to keep memory.
 ASAN_OPTIONS=detect_leaks=0:abort_on_error=1
 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-TSAN_OPTIONS="suppressions=$PWD/tests/stress/tsan.supp halt_on_error=1"
+TSAN_OPTIONS=halt_on_error=1
 export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 
 folder=$(mktemp -d)
