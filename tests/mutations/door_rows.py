@@ -1,6 +1,6 @@
 """Rows of run.py on the doors to planner and scheduler: torch graphs, GPU snapshots."""
 
-SCRIPT = "script"
+UNIT, SCRIPT = "unit", "script"
 
 DOOR_ROWS = (
     ("random numbers are drawn in any order", "python/memomalloc/graph.py",
@@ -29,4 +29,17 @@ DOOR_ROWS = (
     ("the name is registered beside the entry point", "python/memomalloc/torch.py",
      "if all(entry.name != _NAME for entry in entries)", "if True",
      SCRIPT, "test_compile.py test_the_name_is_known_once"),
+    ("a pickle may name what it wants built", "src/cli/unpickle.cc",
+     "    if (!step_scalar(code) && !step_container(code) && !step_memo(code)) {",
+     "    if (!step_scalar(code) && !step_container(code) && !step_memo(code) && code != 0x93) {",
+     SCRIPT, "test_snapshot.py test_what_would_be_called"),
+    ("a container may hold itself", "src/cli/pickled.cc", "    if (state[child] == kOpen) {\n      return child;",
+     "    if (state[child] == kOpen) {\n      return std::nullopt;",
+     SCRIPT, "test_snapshot.py test_circles"),
+    ("a block ends when its freeing is asked for", "src/cli/snapshot.cc",
+     'action == "alloc" || action == "free_completed"', 'action == "alloc" || action == "free_requested"',
+     SCRIPT, "test_snapshot.py test_memory_serves_others"),
+    ("what was alive before the trace is left out", "src/cli/snapshot.cc",
+     'if (state.starts_with("active") &&', 'if (state.starts_with("x") &&',
+     UNIT, "snapshot: lifetimes, what was alive before, and what was reserved"),
 )
