@@ -38,7 +38,8 @@ cli_src := $(wildcard src/cli/*.cc)
 # main.cc, which takes longest by far, first.
 test_src := tests/main.cc $(wildcard tests/support/*.cc tests/*/*_test.cc)
 # Of the commands, what unit tests call; tests/cli runs the others as they are built.
-tested_cli_src := $(patsubst %,src/cli/%.cc,comparison elf_file loader process simulation trace_reader)
+tested_cli_src := $(patsubst %,src/cli/%.cc,comparison elf_file heap_map loader pickled process simulation snapshot \
+                   snapshot_views trace_reader unpickle)
 # Sources without a thread, which ThreadSanitizer has nothing to say of; the other sanitizers run them.
 single_threaded := tests/planner/% tests/serve/bounds% tests/scheduler/% tests/cli/% tests/learn/% tests/property/planner% \
                    tests/property/schedule% scheduler/% planner/solver/%
@@ -138,6 +139,7 @@ $(B)/programs/%: tests/preload/programs/%.cc $(wildcard tests/preload/programs/*
 # For MODE=fuzz alone. What a fuzzed engine maps is collected, and _exit comes back to the fuzzer.
 fuzz_obj := $(call obj,$(hot_src) $(cold_src) $(planner_src))
 $(B)/engine_fuzz: FUZZ := -Wl,--wrap=mmap -Wl,--wrap=munmap
+$(B)/snapshot_fuzz: $(call obj,$(patsubst %,src/cli/%.cc,heap_map pickled snapshot snapshot_views unpickle))
 $(B)/options_fuzz: FUZZ := -Wl,--wrap=_exit
 $(B)/%_fuzz: $(O)/tests/fuzz/%_fuzz.o $(fuzz_obj)
 	$(if $(V),,@echo "  LD   $@")

@@ -15,7 +15,6 @@ import argparse
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,54 +22,7 @@ import tempfile
 import measure
 import refusal
 from export_graph import describe
-
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-
-
-def find_tool():
-    """The memomalloc tool: the build's own, or one on the PATH."""
-    built = os.path.join(ROOT, "build", "memomalloc")
-    tool = built if os.access(built, os.X_OK) else shutil.which("memomalloc")
-    if tool is None:
-        raise FileNotFoundError("memomalloc is not built: run `make cli`, or put it on the PATH")
-    return tool
-
-
-def find_order(writer, seconds=10, tool=None):
-    """`memomalloc schedule` on a GraphWriter: the order file's content."""
-    with tempfile.TemporaryDirectory() as folder:
-        graph, order = os.path.join(folder, "graph.json"), os.path.join(folder, "order.json")
-        with open(graph, "w", encoding="utf-8") as file:
-            file.write(writer.to_json())
-        command = [tool or find_tool(), "schedule", graph, "--output", order, "--seconds", str(seconds), "--json"]
-        environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        if not os.path.exists(order):
-            raise RuntimeError(done.stderr.strip() or f"memomalloc schedule ended with {done.returncode}")
-        with open(order, encoding="utf-8") as file:
-            return json.load(file)
-
-
-def apply_order(module, order):
-    """A copy of the torch.fx.GraphModule with its operators in the given order of names.
-
-    Placeholders and attributes come first, the output last. Raises ValueError if the names are not
-    exactly the graph's operators; torch's own lint checks that each argument comes before its use.
-    """
-    import torch
-
-    by_name = {n.name: n for n in module.graph.nodes if n.op not in ("placeholder", "get_attr", "output")}
-    if sorted(by_name) != sorted(order):
-        raise ValueError("the order does not name each operator of the graph once")
-    first = [n for n in module.graph.nodes if n.op in ("placeholder", "get_attr")]
-    last = [n for n in module.graph.nodes if n.op == "output"]
-    graph, copies = torch.fx.Graph(), {}
-    for node in first + [by_name[name] for name in order] + last:
-        copies[node] = graph.node_copy(node, copies.__getitem__)
-    graph.set_codegen(module.graph._codegen)
-    graph.lint()
-    return torch.fx.GraphModule(module, graph)
-
+from memomalloc.order import apply_order, find_order, find_tool  # noqa: F401
 
 def reorder(module, arguments, seconds=10, tool=None, kinds=None, workspaces=None):
     """The GraphModule with its operators in the order of the lowest peak that was found in `seconds`.

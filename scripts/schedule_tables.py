@@ -24,7 +24,7 @@ import check_order
 import measured
 import networks
 from caching_allocator import MIB, caching_reserved, everything_at_once
-from reorder import ROOT, find_tool
+from reorder import find_tool
 
 README = "scheduler/README.md"
 FAMILIES = ("alexnet", "vgg16", "resnet18", "resnet50", "wide_resnet50_2", "resnext50_32x4d", "regnet_y_400mf",

@@ -19,7 +19,7 @@ import ctypes
 import json
 import pathlib
 
-__all__ = ["iteration", "library_path", "loaded", "release", "stats", "version"]
+__all__ = ["iteration", "library_path", "loaded", "release", "reorder", "stats", "version"]
 
 _process = ctypes.CDLL(None)
 
@@ -96,3 +96,10 @@ def release():
     """Gives the slabs back to the system; they are taken again when next needed."""
     if loaded():
         _release()
+
+
+def reorder(module, example_inputs, seconds=10.0):
+    """A network of torch with its operators in the order that needs least memory: memomalloc.torch.reorder."""
+    from memomalloc.torch import reorder as by_torch
+
+    return by_torch(module, example_inputs, seconds)

@@ -33,12 +33,16 @@ inline constexpr std::string_view kHowToRecord =
 inline constexpr std::string_view kHowToState =
     "a problem begins with the line id,lower,upper,size (`memomalloc plan --help`); `memomalloc "
     "analyze TRACE --problem FILE` writes one from a trace";
+inline constexpr std::string_view kHowToSnapshot =
+    "torch.cuda.memory._record_memory_history() and later _dump_snapshot(FILE) write one "
+    "(docs/gpu.md)";
 inline constexpr std::string_view kHowToExport =
     "a graph begins with {\"format\": \"memomalloc-graph\", \"version\": 1 "
     "(docs/graph-format.md); scripts/export_graph.py writes one from torch or ONNX";
 
 // What --help says of an argument that names a trace.
-inline constexpr const char* kTracePath = "TRACE.csv or TRACE.csv.gz; - is standard input";
+inline constexpr const char* kTracePath =
+    "TRACE.csv or TRACE.csv.gz, or a snapshot of torch's GPU allocator; - is standard input";
 
 // Checks for options. A number of bytes takes K, M, G and becomes digits.
 CLI::Validator bytes();

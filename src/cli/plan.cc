@@ -12,6 +12,7 @@
 #include "src/cli/command.h"
 #include "src/cli/files.h"
 #include "src/cli/heap_map.h"
+#include "src/cli/snapshot.h"
 #include "src/cli/ticker.h"
 
 namespace memo::cli {
@@ -25,17 +26,54 @@ struct Request {
   std::string check;
   std::string model;
   dsa::Options options;
+  std::optional<std::uint32_t> device;
   bool json = false;
   bool compare = false;
 };
 
+struct Table : dsa::CsvTable {
+  std::optional<SnapshotDevice> device;  // whose blocks these are, if they are from a snapshot
+};
+
+// The device that was asked for, or else the one with most alive; it and the others are told.
+std::optional<Table> table_of(Snapshot snapshot, const Request& request, std::string& error) {
+  const SnapshotDevice* chosen = nullptr;
+  for (const SnapshotDevice& device : snapshot.devices) {
+    if (request.device ? device.number == *request.device
+                       : chosen == nullptr || device.alive > chosen->alive) {
+      chosen = &device;
+    }
+  }
+  if (chosen == nullptr) {
+    error = request.problem + ":0: " +
+            (request.device ? "device " + std::to_string(*request.device) + " holds nothing there"
+                            : std::string("the snapshot holds no blocks"));
+    return std::nullopt;
+  }
+  for (const SnapshotDevice& device : snapshot.devices) {
+    if (!request.json && request.output != "-" && request.svg != "-") {
+      std::printf("%s\n", describe_device(device).c_str());
+    }
+  }
+  return Table{snapshot_problem(*chosen), *chosen};
+}
+
 // None if the file is refused, which has then been said.
-std::optional<dsa::CsvTable> read_table(const std::string& path) {
+std::optional<Table> read_table(const std::string& path, const Request& request) {
   std::string error;
   if (const auto text = read_text(path, error)) {
+    if (begins_like_snapshot(*text)) {
+      if (std::optional<Snapshot> snapshot = read_snapshot(*text, path, error)) {
+        if (std::optional<Table> table = table_of(std::move(*snapshot), request, error)) {
+          return table;
+        }
+      }
+      refuse(error, kHowToSnapshot);
+      return std::nullopt;
+    }
     dsa::CsvResult read = dsa::parse_csv(*text, path);
     if (read.table) {
-      return std::move(read.table);
+      return Table{std::move(*read.table), {}};
     }
     error = read.error;
   }
@@ -51,7 +89,7 @@ int no_plan(const CLI::App& app, std::string_view reason) {
 }
 
 // One planner's result, as a row of --compare and as --json.
-nlohmann::ordered_json as_json(const dsa::Planner& planner, const dsa::CsvTable& table,
+nlohmann::ordered_json as_json(const dsa::Planner& planner, const Table& table,
                                const dsa::Outcome& outcome) {
   nlohmann::ordered_json row{{"planner", planner.name},
                              {"buffers", table.problem.buffers.size()},
@@ -59,6 +97,12 @@ nlohmann::ordered_json as_json(const dsa::Planner& planner, const dsa::CsvTable&
                              {"height", nullptr},
                              {"seconds", outcome.seconds},
                              {"optimal", outcome.optimal}};
+  if (table.device) {
+    row["device"] = table.device->number;
+    row["reserved"] = table.device->reserved;
+    row["alive"] = table.device->alive;
+    row["alive_before"] = table.device->before;
+  }
   if (outcome.plan) {
     row["height"] = outcome.plan->height;
   } else {
@@ -73,7 +117,7 @@ double ratio(dsa::Bytes height, dsa::Bytes bound) {
 }
 
 // A plan is shown or written only after the validator has accepted it.
-dsa::Outcome run(const dsa::Planner& planner, const dsa::CsvTable& table, dsa::Options options) {
+dsa::Outcome run(const dsa::Planner& planner, const Table& table, dsa::Options options) {
   const Ticker ticker("planning with " + std::string(planner.name));
   options.stop = Ticker::stop();
   dsa::Outcome outcome = planner.run(table.problem, options);
@@ -89,7 +133,7 @@ dsa::Outcome run(const dsa::Planner& planner, const dsa::CsvTable& table, dsa::O
   return outcome;
 }
 
-int compare(const Request& request, const dsa::CsvTable& table) {
+int compare(const Request& request, const Table& table) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   if (!request.json) {
     std::printf("%-26s %20s %9s %10s  %s\n", "planner", "height", "ratio", "seconds", "");
@@ -121,8 +165,8 @@ int compare(const Request& request, const dsa::CsvTable& table) {
 }
 
 // Exit code 0 if the file's offsets are a valid plan for the problem.
-int check(const CLI::App& app, const Request& request, const dsa::CsvTable& table) {
-  const std::optional<dsa::CsvTable> plan_table = read_table(request.check);
+int check(const CLI::App& app, const Request& request, const Table& table) {
+  const std::optional<Table> plan_table = read_table(request.check, request);
   if (!plan_table) {
     return kBadInput;
   }
@@ -153,7 +197,7 @@ int check(const CLI::App& app, const Request& request, const dsa::CsvTable& tabl
 }
 
 // The mixed-integer program of the problem, for other solvers.
-int write_model(const CLI::App& app, const Request& request, const dsa::CsvTable& table) {
+int write_model(const CLI::App& app, const Request& request, const Table& table) {
   const bool lp = request.model.ends_with(".lp");
   if (!lp && !request.model.ends_with(".mps")) {
     return complain(app,
@@ -173,7 +217,7 @@ int write_model(const CLI::App& app, const Request& request, const dsa::CsvTable
   return kDone;
 }
 
-void print(const dsa::CsvTable& table, const dsa::Planner& planner, const dsa::Outcome& outcome) {
+void print(const Table& table, const dsa::Planner& planner, const dsa::Outcome& outcome) {
   std::printf("%s: %zu buffers in %s, lower bound %s, ratio %.5f%s, %.4f s\n",
               std::string(planner.name).c_str(), table.problem.buffers.size(),
               human_bytes(outcome.plan->height).c_str(), human_bytes(outcome.lower_bound).c_str(),
@@ -181,7 +225,7 @@ void print(const dsa::CsvTable& table, const dsa::Planner& planner, const dsa::O
               outcome.seconds);
 }
 
-int plan_one(const CLI::App& app, const Request& request, const dsa::CsvTable& table) {
+int plan_one(const CLI::App& app, const Request& request, const Table& table) {
   const dsa::Planner* planner = dsa::find_planner(request.planner);
   if (planner == nullptr) {
     return complain(
@@ -222,9 +266,14 @@ int plan(int argc, char** argv) {
       "Lays the buffers of PROBLEM.csv out in as little memory as it can.\n"
       "PROBLEM.csv has the columns id,lower,upper,size and optionally alignment, gaps (a-b c-d:\n"
       "when the buffer is dead) and offset (fixed); lifetimes are half-open [lower, upper).\n"
+      "PROBLEM may also be a snapshot of torch's GPU allocator "
+      "(torch.cuda.memory._dump_snapshot).\n"
       "Without --capacity the planner stops at the lower bound or when the time is up; with it,\n"
       "at the first plan that fits, and exit code 1 says that none was found.");
   app.add_option("problem", request.problem, "the problem; - is standard input")->required();
+  app.add_option("--device", request.device,
+                 "of a snapshot, instead of the one with most memory in use")
+      ->type_name("NUMBER");
   app.add_option("--planner", request.planner, "a name from `memomalloc planners`")
       ->capture_default_str();
   auto* limit = app.add_option("--capacity", capacity, "bytes (K, M, G) that the plan must fit in")
@@ -261,7 +310,7 @@ int plan(int argc, char** argv) {
       !reason.empty()) {
     return complain(app, reason);
   }
-  const std::optional<dsa::CsvTable> table = read_table(request.problem);
+  const std::optional<Table> table = read_table(request.problem, request);
   if (!table) {
     return kBadInput;
   }

@@ -40,6 +40,13 @@ struct Refusal {
 
 using SiteNames = std::map<std::uint64_t, std::string>;
 
+// What a snapshot tells beside its trace: the names of its call stacks, and each device in words.
+struct SnapshotNotes {
+  bool found = false;
+  SiteNames names;
+  std::vector<std::string> devices;
+};
+
 // `site,symbol` lines, the site in hex as in a trace.
 Refusal read_sites(const std::string& path, SiteNames& names) {
   constexpr std::string_view kHowToName = "the library writes such a file beside each trace";
@@ -71,7 +78,24 @@ bool begins_like_json(const std::string& path) {
   return file >> first && first == '{';
 }
 
-Refusal read_inputs(const Request& request, Report& report, std::string& trace) {
+Refusal read_notes(const std::string& path, SnapshotNotes& notes) {
+  std::string error;
+  std::optional<Snapshot> snapshot = path == "-" ? std::nullopt : load_snapshot(path, error);
+  if (!error.empty()) {
+    return {error, kHowToRecord};
+  }
+  if (snapshot) {
+    notes.found = true;
+    notes.names = std::move(snapshot->sites);
+    for (const SnapshotDevice& device : snapshot->devices) {
+      notes.devices.push_back(describe_device(device));
+    }
+  }
+  return {};
+}
+
+Refusal read_inputs(const Request& request, Report& report, std::string& trace,
+                    SnapshotNotes& notes) {
   for (const std::string& path : request.inputs) {
     if (begins_like_json(path)) {
       if (report.statistics.is_object()) {
@@ -90,6 +114,9 @@ Refusal read_inputs(const Request& request, Report& report, std::string& trace) 
       return {path + ":0: this is a second trace, and a page holds one", "make a page for each"};
     }
     trace = path;
+    if (Refusal refusal = read_notes(path, notes); !refusal.reason.empty()) {
+      return refusal;
+    }
     Streams streams;
     if (std::string error = read_streams(path, request.threshold, streams); !error.empty()) {
       return {error, kHowToRecord};
@@ -100,7 +127,9 @@ Refusal read_inputs(const Request& request, Report& report, std::string& trace) 
 }
 
 void add_options(CLI::App& app, Request& request) {
-  app.add_option("files", request.inputs, "TRACE.csv[.gz] or -, statistics as JSON, or one of each")
+  app.add_option("files", request.inputs,
+                 "TRACE.csv[.gz], a snapshot of torch's GPU allocator or -, statistics as JSON, or "
+                 "a trace and statistics")
       ->required()
       ->option_text(" ");
   app.add_option("-o,--output", request.output, "the page")
@@ -175,7 +204,8 @@ int report(int argc, char** argv) {
   std::string trace;
   Ticker ticker("drawing " + request.inputs.front());
   request.model.stop = Ticker::stop();
-  Refusal refusal = read_inputs(request, report, trace);
+  SnapshotNotes notes;
+  Refusal refusal = read_inputs(request, report, trace, notes);
   if (request.sites.empty() && std::filesystem::exists(trace + ".sites")) {
     request.sites = trace + ".sites";  // the library writes it beside a trace
   }
@@ -190,6 +220,11 @@ int report(int argc, char** argv) {
     return kNo;
   }
   report.title = std::filesystem::path(trace.empty() ? request.inputs.front() : trace).filename();
+  for (const std::string& device : notes.devices) {
+    report.title += "; " + device;
+    ticker.say(device);
+  }
+  names.merge(notes.names);
   report.site_name = [&](std::uint64_t site) {
     char hash[32];
     std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(site));
@@ -198,7 +233,8 @@ int report(int argc, char** argv) {
   };
   if (trace == "-" && !request.no_glibc) {
     ticker.say("memomalloc report: standard input is read once; without glibc's layout");
-  } else if (!trace.empty() && !request.no_glibc) {
+  } else if (!trace.empty() && !notes.found &&
+             !request.no_glibc) {  // a GPU's blocks are not glibc's
     if (const std::string note = add_glibc_layout(trace, request.threshold, report.maps);
         !note.empty()) {
       ticker.say("memomalloc report: " + note);

@@ -107,17 +107,62 @@ class Collector {
   std::unordered_map<std::uint64_t, Place> places_;
 };
 
-}  // namespace
-
-std::string read_trace(const std::string& path,
-                       const std::function<std::string(const TraceRow&)>& row) {
+std::string open_file(const std::string& path, File& file) {
   if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
     return path + ":0: is a folder; name the trace in it";
   }
   errno = 0;
-  const File file(path == "-" ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path.c_str(), "rb"));
-  if (!file) {
-    return path + ":0: cannot be opened: " + std::strerror(errno != 0 ? errno : ENOMEM);
+  file.reset(path == "-" ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path.c_str(), "rb"));
+  return file ? "" : path + ":0: cannot be opened: " + std::strerror(errno != 0 ? errno : ENOMEM);
+}
+
+// True if the file begins as a snapshot does; nothing is read from it then or else.
+bool holds_snapshot(gzFile file) {
+  const int first = gzgetc(file);
+  if (first >= 0) {
+    gzungetc(first, file);
+  }
+  const char letter = static_cast<char>(first);
+  return first >= 0 && begins_like_snapshot({&letter, 1});
+}
+
+std::optional<Snapshot> snapshot_of(gzFile file, const std::string& path, std::string& error) {
+  std::string bytes;
+  char piece[1 << 16];
+  int count = 0;
+  while ((count = gzread(file, piece, sizeof piece)) > 0) {
+    bytes.append(piece, static_cast<std::size_t>(count));
+  }
+  if (count < 0) {
+    error = path + ":0: the file is cut short or damaged";
+    return std::nullopt;
+  }
+  return read_snapshot(bytes, path, error);
+}
+
+}  // namespace
+
+std::optional<Snapshot> load_snapshot(const std::string& path, std::string& error) {
+  File file;
+  error = open_file(path, file);
+  return error.empty() && holds_snapshot(file.get()) ? snapshot_of(file.get(), path, error)
+                                                     : std::nullopt;
+}
+
+std::string read_trace(const std::string& path,
+                       const std::function<std::string(const TraceRow&)>& row) {
+  File file;
+  if (std::string reason = open_file(path, file); !reason.empty()) {
+    return reason;
+  }
+  if (holds_snapshot(file.get())) {
+    std::string reason;
+    const std::optional<Snapshot> snapshot = snapshot_of(file.get(), path, reason);
+    if (snapshot) {
+      reason = snapshot_rows(*snapshot, row);
+      reason = reason.empty() ? "" : path + ":0: " + reason;
+    }
+    return reason;
   }
   std::string line;
   std::uint64_t number = 1;

@@ -17,7 +17,7 @@ fi
 # Warnings are the other compiler's business.
 make -s -j"$(nproc)" MODE=fuzz CXX="$clang" WARN=-w HAVE_CBC= fuzzers
 
-for folder in planner_csv options plan_file engine; do
+for folder in planner_csv options plan_file engine snapshot; do
   mkdir -p $out/corpus/$folder
 done
 cp tests/golden/instances/pisarchyk_lee/posenet.csv $out/corpus/planner_csv/
@@ -37,10 +37,19 @@ END
 # Iterations of ten blocks, freed in order, repeated as often as a lane needs to serve them.
 printf '\047\0\001\0\001\0\0\021\0\0\041\0\0\061\0\0\101\0\0\121\0\0\141\0\0\161\0\0\201\0\004\0\0\004\0\0\004\0\0' \
   >$out/corpus/engine/loop
+# One device, one segment, one block that is allocated and freed.
+python3 - >$out/corpus/snapshot/small <<'END'
+import pickle, sys
+block = {"address": 0, "size": 512, "requested_size": 9, "state": "active_allocated", "frames": []}
+trace = [{"action": action, "addr": 512, "size": 8, "time_us": 1, "frames": [{"filename": "a.py", "line": 1, "name": "f"}]}
+         for action in ("segment_alloc", "alloc", "free_requested", "free_completed")]
+segment = {"device": 0, "address": 0, "total_size": 512, "blocks": [block]}
+sys.stdout.buffer.write(pickle.dumps({"segments": [segment], "device_traces": [trace]}, 4))
+END
 
 passed=0
 failed=0
-for name in planner_csv options plan_file engine; do
+for name in planner_csv options plan_file engine snapshot; do
   options=
   [ -e tests/fuzz/$name.dict ] && options=-dict=tests/fuzz/$name.dict
   # Plans live as long as their engine's process, which here has thousands of engines.

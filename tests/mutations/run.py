@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Shows that the tests can fail: breaks a copy of the tree, one place at a time, and runs the test that must
 notice. Each row of MUTATIONS is a file, the text in it, what to put there, and the test: a unit test's name
-(Catch2), the name of a check of tests/preload/run.py, or `FILE.py NAME` below tests/scripts. A row passes when its
+(Catch2), the name of a check of tests/preload/run.py, or `FILE.py NAME` below tests/scripts or tests/cli. A row passes when its
 test does on the whole copy and fails on the broken one. --random takes so many rows by chance, and prints the seed.
 Rows that --seconds leaves no time for are named and not counted. Ends with `N passed, N failed`; exit code 1 if any
 failed."""
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 
+from door_rows import DOOR_ROWS
 from follow_rows import FOLLOW_ROWS
 from server_rows import SERVER_ROWS
 
@@ -27,6 +28,7 @@ UNIT, PRELOAD, SCRIPT = "unit", "preload", "script"
 MUTATIONS = (
     *SERVER_ROWS,
     *FOLLOW_ROWS,
+    *DOOR_ROWS,
     ("a lane forgets its plan and serves on", "src/engine/lane_plans.cc",
      "  shared_->store.release(plan_);\n  plan_ = nullptr;", "  shared_->store.release(plan_);",
      UNIT, "engine: no wrong guess costs a byte"),
@@ -267,7 +269,8 @@ def command_of(kind, test):
     if kind == PRELOAD:
         return [sys.executable, "tests/preload/run.py", "--build", "build", "--only", test]
     file, _, name = test.partition(" ")
-    return [sys.executable, "tests/run_python.py", "tests/scripts", "-p", file, *(["-k", name] if name else [])]
+    folder = "tests/cli" if (ROOT / "tests/cli" / file).exists() else "tests/scripts"
+    return [sys.executable, "tests/run_python.py", folder, "-p", file, *(["-k", name] if name else [])]
 
 
 def passes(tree, kind, test):
