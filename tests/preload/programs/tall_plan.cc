@@ -1,9 +1,11 @@
-// A plan file of a loop that needs 1500 MiB, under a program that needs four: whether no call of
-// the program fits it, or the first eight do, the program needs no more memory than without the
-// file. The program starts itself, without a file and with each.
+// A plan file of a loop that needs 1500 MiB, or all that a slab may have on a small machine, under a
+// program that needs four: whether no call of the program fits it, or the first eight do, the program
+// needs no more memory than without the file. The program starts itself, without a file and with
+// each.
 #include <errno.h>
 #include <time.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -14,7 +16,12 @@
 
 namespace {
 
-constexpr std::uint64_t kTall = 1500ULL << 20;
+// Bytes: three eighths of the machine's memory, since a slab may have half of it.
+std::uint64_t tall() {
+  const std::uint64_t all = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                            static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return std::min<std::uint64_t>(1500ULL << 20, all * 3 / 8 / MIB(1) * MIB(1));
+}
 constexpr unsigned kMatching = 8;  // calls after which a plan is taken up
 // For what differs between two runs by chance, and for the file itself.
 constexpr long kAllowance = 6 << 10;  // KiB
@@ -31,8 +38,8 @@ std::vector<char> plan_file(std::uint64_t first_size) {
     const char* bytes = reinterpret_cast<const char*>(&value);
     rest.insert(rest.end(), bytes, bytes + sizeof value);
   };
-  append(kTall);  // height
-  append(kTall);  // bound
+  append(tall());  // height
+  append(tall());  // bound
   append(kMatching + 1);
   append(kMatching + 1);
   append(none);
@@ -42,7 +49,7 @@ std::vector<char> plan_file(std::uint64_t first_size) {
     append(none);
     append(none);
   }
-  append(kTall);
+  append(tall());
   append(none);
   append(none);
   append(none);
