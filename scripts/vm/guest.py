@@ -1,6 +1,7 @@
 """Runs in a guest of `make vm`: each conformance program with and without the library, in the cell's control
 group. Prints what the guest is, a line for each program, and last `N passed, N failed, N skipped`."""
 
+import dataclasses
 import glob
 import json
 import os
@@ -14,8 +15,10 @@ import common
 HERE = pathlib.Path(__file__).resolve().parent
 SEED = 12345
 
-# Operations and threads that an emulated processor does in a minute.
-ARGUMENTS = {"random_programs": [SEED, 3000, 2]}
+ARGUMENTS = {"random_programs": [SEED]}
+# An emulated processor is so many times slower than a real one, about. Programs that repeat for a chance's sake do it
+# less often, and wait longer before they end themselves: slower() in tests/preload/programs/support.h.
+SLOWER = 16
 MODE = common.Mode("default")
 NOT_HERE = 77  # the exit code of a program that says what its kernel lacks for it; tests/preload/run.py has it, too
 
@@ -44,6 +47,28 @@ def facts():
     }
 
 
+@dataclasses.dataclass
+class Told:
+    """What a cell's command line asks for."""
+    programs: list  # texts, as chosen() takes them
+    variables: dict  # for the programs' environment
+    expected: bool  # results without the library are the building machine's
+
+
+def told(command_line):
+    words = [word.split("=", 1) for word in command_line.split() if word.startswith("memo.")]
+    named = dict(words)
+    variables = dict(value.split("=", 1) for name, value in words if name == "memo.set")
+    variables["SLOWER"] = named.get("memo.slower", "1")
+    return Told([text for text in named.get("memo.only", "").split(",") if text], variables,
+                named.get("memo.expected") == "1")
+
+
+def chosen(name, texts):
+    """True if the program is one of those whose name contains one of the texts; without any, each is."""
+    return not texts or any(text in name for text in texts)
+
+
 def commands():
     """(name, command) of everything that is run."""
     for path in sorted((HERE / "programs").iterdir()):
@@ -57,11 +82,11 @@ def told_to_skip(result):
     return found[1].decode(errors="replace") if found else ""
 
 
-def verdict(context, name, command, expected, limit):
+def verdict(context, name, command, expected, limit, variables):
     """(verdict, detail). `expected`: results without the library on the machine that built it; only where ours
-    differs from it, the guest's own is asked for."""
+    differs from it, the guest's own is asked for. `variables`: for the environment."""
     def run(mode):
-        return context.run([HERE / "confined.sh"] + command, mode, timeout=limit)
+        return context.run([HERE / "confined.sh"] + command, mode, timeout=limit, extra=variables)
 
     ours = run(MODE)
     if name in expected and (ours.code, ours.out.decode(), ours.err.decode()) == tuple(expected[name]):
@@ -85,14 +110,13 @@ def main():
     print("guest:", json.dumps(facts()), flush=True)
     context = common.Context(HERE)
     counts = {"passed": 0, "failed": 0, "skipped": 0}
-    words = dict(word.split("=", 1) for word in read("/proc/cmdline").split() if word.startswith("memo."))
-    only = words.get("memo.only", "")
-    expected = settings["expected"] if words.get("memo.expected") == "1" else {}
+    words = told(read("/proc/cmdline"))
+    expected = settings["expected"] if words.expected else {}
     for name, command in commands():
-        if only not in name:
+        if not chosen(name, words.programs):
             continue
         started = time.monotonic()
-        result, detail = verdict(context, name, command, expected, settings["limit"])
+        result, detail = verdict(context, name, command, expected, settings["limit"], words.variables)
         counts[result] += 1
         print(f"{result}: {name} ({time.monotonic() - started:.1f} s) {json.dumps(detail)}", flush=True)
     if counts["failed"]:

@@ -47,15 +47,18 @@ class Outcome:
         return not self.trouble
 
 
-def command_line(cell, initrd, accelerator, console, program=""):
+def command_line(cell, initrd, accelerator, console, programs=(), variables=()):
     """QEMU's arguments for a cell; the guest's console goes to the file `console`. An emulated guest takes long for
-    everything: it holds programs to what they print on this machine, and asks itself only where that differs."""
+    everything: it holds programs to what they print on this machine, and asks itself only where that differs; and
+    programs repeat less. `programs`, `variables`: as main()'s --program and --set."""
+    emulated = accelerator != "kvm"
     command, model, line = EMULATORS[cell.processor]
     # ramfs: what the archive holds is then not counted against the limit of strict overcommit.
     words = [f"console={line}", "quiet", "loglevel=1", "panic=-1", "rootfstype=ramfs", f"memo.thp={cell.thp}",
              f"memo.overcommit={cell.overcommit}", f"memo.limit={cells.CGROUP_LIMIT << 20}",
-             f"memo.cgroup={cell.cgroup}", f"memo.expected={int(accelerator != 'kvm')}",
-             f"memo.only={program}"]
+             f"memo.cgroup={cell.cgroup}", f"memo.expected={int(emulated)}",
+             f"memo.slower={guest.SLOWER if emulated else 1}", f"memo.only={','.join(programs)}"]
+    words += [f"memo.set={variable}" for variable in variables]
     nodes = []
     for node in range(cell.nodes):
         nodes += ["-object", f"memory-backend-ram,id=memory{node},size={cell.memory // cell.nodes}M",
@@ -88,23 +91,24 @@ def accelerator_for(processor, initrds, asked):
     if processor == platform.machine() and os.access("/dev/kvm", os.W_OK):
         console = BELOW / "kvm.log"
         cell = next(cell for cell in cells.CELLS if cell.processor == processor)
-        command = command_line(cell, initrds[processor], "kvm", console, program="-")  # none has it in its name
+        command = command_line(cell, initrds[processor], "kvm", console, programs=["-"])  # none has it in its name
         if boot(command, SECONDS_TO_BOOT) and "guest:" in console.read_text(errors="replace"):
             return "kvm"
     return "tcg,thread=multi"
 
 
-def expected_results(build, program):
-    """What programs with `program` in their name give on this machine without the library: name -> [code, out, err].
-    One that cannot run here, or a part of it, is asked in the guest."""
+def expected_results(build, programs):
+    """What programs give on this machine without the library: name -> [code, out, err]. One that cannot run here, or
+    a part of it, is asked in the guest."""
     context = common.Context(build)
 
     def result_of(path):
-        result = context.run([path] + guest.ARGUMENTS.get(path.name, []), common.SYSTEM)
+        result = context.run([path] + guest.ARGUMENTS.get(path.name, []), common.SYSTEM,
+                             extra={"SLOWER": str(guest.SLOWER)})
         return path.name, result
 
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        paths = [path for path in sorted(context.programs.iterdir()) if program in path.name]
+        paths = [path for path in sorted(context.programs.iterdir()) if guest.chosen(path.name, programs)]
         results = dict(pool.map(result_of, paths))
     return {name: [result.code, result.out.decode(), result.err.decode()] for name, result in results.items()
             if result.code == 0 and not guest.told_to_skip(result)}
@@ -167,10 +171,10 @@ def commit():
     return done.stdout.strip() or "unknown"
 
 
-def prepare(chosen, program):
+def prepare(chosen, programs):
     """Makes what the cells are booted from; name of processor -> initramfs."""
     BELOW.mkdir(parents=True, exist_ok=True)
-    settings = {"expected": expected_results(ROOT / "build", program), "limit": 600}
+    settings = {"expected": expected_results(ROOT / "build", programs), "limit": 600}
     initrds = {}
     for processor in sorted({cell.processor for cell in chosen}):
         build = ROOT / "build"
@@ -186,7 +190,10 @@ def main():
     parser.add_argument("--list", action="store_true", help="print the cells' names, and boot none")
     parser.add_argument("--only", action="append", metavar="TEXT",
                         help="cells whose name contains this text, or another one that is given")
-    parser.add_argument("--program", default="", metavar="TEXT", help="programs whose name contains this text")
+    parser.add_argument("--program", action="append", default=[], metavar="TEXT",
+                        help="programs whose name contains this text, or another one that is given")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
+                        help="a variable for the programs, such as MEMOMALLOC_VERBOSE=1, to look into a failure")
     parser.add_argument("--accel", choices=("auto", "kvm", "tcg"), default="auto")
     parser.add_argument("--limit", type=int, default=1800, help="seconds for each cell")
     arguments = parser.parse_args()
@@ -204,7 +211,8 @@ def main():
         console = BELOW / f"{cell.name}.log"
         console.unlink(missing_ok=True)
         started = time.monotonic()
-        boot(command_line(cell, initrds[cell.processor], accelerators[cell.processor], console, arguments.program),
+        boot(command_line(cell, initrds[cell.processor], accelerators[cell.processor], console, arguments.program,
+                          arguments.set),
              arguments.limit)
         text = console.read_text(errors="replace") if console.exists() else ""
         outcomes.append(judge(cell, text, time.monotonic() - started))

@@ -26,10 +26,8 @@ class TaggedPointer {
 
   [[nodiscard]] std::uint64_t word() const { return word_; }
   [[nodiscard]] std::uint16_t id() const { return static_cast<std::uint16_t>(word_ >> 48); }
-  // The address in canonical form: bit 47 repeated upwards.
-  [[nodiscard]] std::uint64_t address() const {
-    return static_cast<std::uint64_t>(static_cast<std::int64_t>(word_ << 16) >> 16);
-  }
+  // A process' addresses are positive: AArch64 gives them all 48 bits, x86-64 only 47.
+  [[nodiscard]] std::uint64_t address() const { return word_ & kAddressBits; }
 
  private:
   static constexpr std::uint64_t kAddressBits = (1ULL << 48) - 1;

@@ -30,8 +30,6 @@ CIRCUMSTANCES = (("no bytes in files", resource.RLIMIT_FSIZE, 0), ("few descript
 LIMITED = {"768 MiB": CIRCUMSTANCES[2]}
 # What may be said on stderr: these lines of ours, where a file cannot be used or where it was asked for.
 MAY_SAY = {"files", "plans", "spoken", "stacks", "devices"}
-# With arguments these print what the library counted; the last line tells whether all was well.
-TELL_COUNTERS = {"random_programs"}
 
 LOOPS = ("loops",)
 SHORT = [(LOOPS, variant) for variant in VARIANTS if variant != "search"] + [

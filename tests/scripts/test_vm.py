@@ -11,9 +11,10 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "scripts/vm")]
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "scripts/vm"), str(ROOT / "tests/preload")]
 import cells
 import debian_packages
+import guest
 import image
 
 # Under a name of its own: several programs of the project are called run.
@@ -42,16 +43,35 @@ class Matrix(unittest.TestCase):
             for column, values in cells.COLUMNS.items():
                 self.assertIn(getattr(cell, column), values)
 
-    def test_two_nodes_share_memory_and_processors(self):
-        cell = next(cell for cell in cells.CELLS if cell.nodes == 2)
+    def command_line(self, cell, *rest):
         kernel, image.kernel = image.kernel, lambda *_: pathlib.Path("vmlinuz")
         try:
-            words = run.command_line(cell, "initrd", "tcg", "console")
+            return run.command_line(cell, "initrd", *rest)
         finally:
             image.kernel = kernel
+
+    def test_two_nodes_share_memory_and_processors(self):
+        cell = next(cell for cell in cells.CELLS if cell.nodes == 2)
+        words = self.command_line(cell, "tcg", "console")
         self.assertIn(f"memory-backend-ram,id=memory1,size={cell.memory // 2}M", words)
         self.assertIn("node,nodeid=1,memdev=memory1,cpus=1", words)
         self.assertIn(f"memo.cgroup={cell.cgroup}", words[-1])
+
+    def test_only_an_emulated_guest_is_taken_to_be_slow(self):
+        for accelerator, slower in (("kvm", 1), ("tcg,thread=multi", guest.SLOWER)):
+            words = self.command_line(CELL, accelerator, "console")[-1].split()
+            self.assertIn(f"memo.slower={slower}", words)
+
+    def test_programs_and_variables_reach_the_guest(self):
+        words = self.command_line(CELL, "tcg", "console", ["limit", "resize"], ["A=b=c", "D=e"])[-1].split()
+        told = guest.told(" ".join(words))
+        self.assertEqual(["limit", "resize"], told.programs)
+        self.assertEqual({"A": "b=c", "D": "e", "SLOWER": str(guest.SLOWER)}, told.variables)
+        self.assertTrue(told.expected)
+        self.assertEqual([True, True, False], [guest.chosen(name, told.programs)
+                                               for name in ("limited", "resize", "sizes")])
+        self.assertEqual([], guest.told("console=x memo.only= memo.expected=0").programs)
+        self.assertTrue(guest.chosen("sizes", []))
 
 
 class Console(unittest.TestCase):

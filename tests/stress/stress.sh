@@ -51,7 +51,7 @@ while [ "$(date +%s)" -lt "$end" ]; do
     rm -f "$folder/plans"
     for from in "new plans" "the plans of the run before"; do
       if ! MEMOMALLOC_THRESHOLD=$threshold MEMOMALLOC_PLAN_FILE=$folder/plans MEMOMALLOC_PLAN_TIME=0 \
-        LD_PRELOAD=$preload timeout 600 "$program" "$seed" "$operations" "$threads" >"$report" 2>&1; then
+        TELL_COUNTERS=1 LD_PRELOAD=$preload timeout 600 "$program" "$seed" "$operations" "$threads" >"$report" 2>&1; then
         echo "stress.sh: failed with seed $seed, threshold $threshold, from $from:" >&2
         tail -60 "$report" >&2
         exit 1

@@ -76,7 +76,7 @@ int main(void) {
     if (child == 0) {
       iterate(kBefore[i]);
       confine();
-      iterate(40);
+      iterate(repeated(40, 24));
       _exit(0);
     }
     int status = -1;

@@ -85,7 +85,8 @@ static void strict_alignment(void) {
 static void* only_rising(void* nothing) {
   long before[kNames] = {0};
   unsigned seed = 1;
-  for (unsigned i = 0; i < 700; ++i) {
+  const unsigned last = 500 + repeated(200, 12);
+  for (unsigned i = 0; i < last; ++i) {
     seed = seed * 1103515245u + 12345u;
     if (i < 500)
       allocate(1, KIB(64) + (seed >> 8) % MIB(1));

@@ -42,10 +42,10 @@ static void wait_for(pid_t child) {
 static void* fork_in_new_thread(void* unused) {
   (void)unused;
   handled = 1;
-  for (int i = 0; i < 10; ++i) {
+  for (unsigned i = 0; i < repeated(10, 3); ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      alarm(30);
+      end_after(30);
       learn_steps();
       _exit(0);
     }
@@ -76,7 +76,7 @@ static void exec_while_others_allocate(void) {
   pthread_t threads[2];
   for (int i = 0; i < 2; ++i)
     CHECK(pthread_create(&threads[i], NULL, keep_allocating, NULL) == 0);
-  for (int i = 0; i < 20; ++i) {
+  for (unsigned i = 0; i < repeated(20, 4); ++i) {
     const pid_t child = fork();
     if (child == 0) {
       execl("/bin/true", "true", (char*)NULL);
@@ -99,13 +99,13 @@ static void child_goes_on(void) {
   free_steps(blocks);
   const pid_t child = fork();
   if (child == 0) {
-    alarm(60);
-    for (int i = 0; i < 40; ++i)
+    end_after(60);
+    for (unsigned i = 0; i < repeated(40, 4); ++i)
       learn_steps();
     take_served_steps(blocks);
     free_steps(blocks);
   }
-  for (int i = 0; i < 40; ++i)
+  for (unsigned i = 0; i < repeated(40, 4); ++i)
     learn_steps();
   take_served_steps(blocks);
   free_steps(blocks);
@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
   if (getenv("RUN_UNDER") != NULL)
     unsetenv("LD_PRELOAD");
   setvbuf(stdout, NULL, _IONBF, 0);
-  alarm(80);
+  end_after(80);
   if (argc == 2) {
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, keep_allocating, NULL) == 0);

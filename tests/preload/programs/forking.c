@@ -32,17 +32,17 @@ static void wait_for(pid_t child) {
 }
 
 static void fork_while_others_allocate(void) {
-  enum { kThreads = 3, kForks = 60 };
+  enum { kThreads = 3 };
   pthread_t threads[kThreads];
   for (size_t i = 0; i < kThreads; ++i)
     CHECK(pthread_create(&threads[i], NULL, keep_learning, (void*)(i * 1000)) == 0);
   learn_steps();
-  for (int i = 0; i < kForks; ++i) {
+  for (unsigned i = 0; i < repeated(60, 6); ++i) {
     void* blocks[kStepCount];
     take_steps(blocks);
     const pid_t child = fork();
     if (child == 0) {
-      alarm(30);
+      end_after(30);
       free_steps(blocks);
       learn_steps();
       void* block = realloc(malloc(100), MIB(1));
@@ -85,17 +85,17 @@ static void* keep_planning(void* argument) {
 }
 
 static void fork_while_others_plan(void) {
-  enum { kThreads = 2, kForks = 25 };
+  enum { kThreads = 2 };
   pthread_t threads[kThreads];
   stop = 0;
   const long before = counter("plans");
   for (size_t i = 0; i < kThreads; ++i)
     CHECK(pthread_create(&threads[i], NULL, keep_planning, (void*)(i * 31 + 1)) == 0);
-  for (int i = 0; i < kForks; ++i) {
+  for (unsigned i = 0; i < repeated(25, 5); ++i) {
     usleep(7000);
     const pid_t child = fork();
     if (child == 0) {
-      alarm(30);
+      end_after(30);
       learn_steps();
       exit(0);
     }

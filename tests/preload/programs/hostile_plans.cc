@@ -109,7 +109,7 @@ int main(int argc, char**) {
   const std::vector<char> good = load(plans.c_str());
   if (serving_expected())
     CHECK(good.size() > kFileHeader);
-  for (int i = 0; i < 25; ++i) {
+  for (unsigned i = 0; i < repeated(25, 5); ++i) {
     if (!good.empty()) {
       std::vector<char> bytes = good;
       CHECK(falsify(bytes) >= kStepCount);

@@ -13,10 +13,11 @@
 
 #include "support.h"
 
-enum { kBlocks = 12, kKept = 6, kMicroseconds = 300, kTicks = 600, kThreads = 3 };
+enum { kBlocks = 12, kKept = 6, kMicroseconds = 300, kThreads = 3 };
 
 static pid_t (*fork_bare)(void);  // _Fork, which is glibc's from 2.34 on
 static volatile sig_atomic_t ticks, children;
+static sig_atomic_t most_ticks;
 static void* volatile kept[kKept];
 
 // Sizes that the next allocator takes from the kernel one by one, so that it keeps no books that an
@@ -72,7 +73,7 @@ static void on_tick(int number) {
   if (tick % 5 == 0) {
     const pid_t child = fork_somehow(tick / 5);
     if (child == 0) {
-      alarm(20);
+      end_after(20);
       CHECK(*(unsigned char*)kept[slot] == (unsigned char)tick);
       take_and_free(kBlocks, tick);
       free(kept[slot]);
@@ -84,13 +85,14 @@ static void on_tick(int number) {
 }
 
 static void tick_for(int microseconds) {
-  const struct itimerval timer = {{0, microseconds}, {0, microseconds}};
+  const int time = microseconds * (int)slower();
+  const struct itimerval timer = {{0, time}, {0, time}};
   CHECK(setitimer(ITIMER_REAL, &timer, NULL) == 0);
 }
 
 // Loops that are learned, planned and served, and change, so that all of it comes again.
 static void alone(void) {
-  for (unsigned round = 0; ticks < kTicks; ++round) {
+  for (unsigned round = 0; ticks < most_ticks; ++round) {
     for (unsigned i = 0; i < 20; ++i)
       take_and_free(kBlocks - round % 5, i);
     if (memomalloc_release)
@@ -100,7 +102,7 @@ static void alone(void) {
       const pid_t child = fork();
       if (child == 0) {
         tick_for(0);
-        alarm(20);
+        end_after(20);
         take_and_free(kBlocks, round);
         _exit(7);
       }
@@ -123,9 +125,9 @@ static void on_one_tick(int number) {
 }
 
 static void child_returns_into_the_call(void) {
-  const struct itimerval once = {{0, 0}, {0, kMicroseconds}};
+  const struct itimerval once = {{0, 0}, {0, kMicroseconds * (int)slower()}};
   signal(SIGALRM, on_one_tick);
-  for (unsigned i = 0; i < 120; ++i) {
+  for (unsigned i = 0; i < repeated(120, 12); ++i) {
     CHECK(setitimer(ITIMER_REAL, &once, NULL) == 0);
     const sig_atomic_t now = ticks;
     while (ticks == now && !goes_on) {
@@ -135,7 +137,7 @@ static void child_returns_into_the_call(void) {
     }
     if (goes_on) {
       signal(SIGALRM, SIG_DFL);
-      alarm(20);
+      end_after(20);
       for (int j = 0; j < 8; ++j)
         take_and_free(kBlocks, i);
       _exit(7);
@@ -181,12 +183,12 @@ static void with_threads(void) {
   sigaddset(&alarms, SIGALRM);
   CHECK(pthread_sigmask(SIG_BLOCK, &alarms, NULL) == 0);
   tick_for(kMicroseconds);
-  while (ticks < kTicks) {
+  while (ticks < most_ticks) {
     const pid_t child = fork();
     if (child == 0) {
       signal(SIGALRM, SIG_DFL);
       CHECK(pthread_sigmask(SIG_UNBLOCK, &alarms, NULL) == 0);
-      alarm(20);
+      end_after(20);
       for (int i = 0; i < 10; ++i)
         take_and_free(kBlocks, 3);
       _exit(7);
@@ -202,9 +204,9 @@ static void with_threads(void) {
 }
 
 // Ends the process where it hangs; SIGALRM is taken.
-static void end_after(int seconds) {
+static void end_hang_after(unsigned seconds) {
   struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGXCPU};
-  const struct itimerspec limit = {{0, 0}, {seconds, 0}};
+  const struct itimerspec limit = {{0, 0}, {seconds * slower(), 0}};
   timer_t timer;
   CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
   CHECK(timer_settime(timer, 0, &limit, NULL) == 0);
@@ -219,12 +221,13 @@ int main(void) {
   fork_bare = (pid_t(*)(void))dlsym(RTLD_DEFAULT, "_Fork");
   if (fork_bare == NULL)
     fork_bare = fork;
-  end_after(60);
+  most_ticks = (sig_atomic_t)repeated(600, 60);
+  end_hang_after(60);
   signal(SIGALRM, on_tick);
   tick_for(kMicroseconds);
   alone();
   tick_for(0);
-  CHECK(children >= kTicks / 5);
+  CHECK(children >= most_ticks / 5);
   printf("handlers that allocate, free and fork ok\n");
   fflush(stdout);
   child_returns_into_the_call();

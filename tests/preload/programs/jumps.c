@@ -55,7 +55,7 @@ static void fork_and_work(void) {
   const pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
-    alarm(20);
+    end_after(20);
     take_and_free(kBlocks, 1);
     _exit(7);
   }

@@ -96,15 +96,15 @@ static pthread_barrier_t barrier;
 static void* late(void* nothing) {
   pthread_barrier_wait(&barrier);  // started, and has asked for nothing large
   pthread_barrier_wait(&barrier);  // the limit holds
-  loop(kRepetitions, 0);
-  loop(kRepetitions, KIB(8));
+  loop(repeated(kRepetitions, 12), 0);
+  loop(repeated(kRepetitions, 12), KIB(8));
   return nothing;
 }
 
 static void go_on_in_child(void) {
   const pid_t child = fork();
   if (child == 0) {
-    loop(kRepetitions, 0);
+    loop(repeated(kRepetitions, 12), 0);
     _exit(0);
   }
   int status = 0;
@@ -123,17 +123,17 @@ static void run(enum moment moment, void (*set)(void)) {
   if (moment == kLearning)
     loop(2, 0);
   if (moment == kServing || moment == kThread)
-    loop(kRepetitions, 0);
+    loop(repeated(kRepetitions, 12), 0);
   set();
-  loop(kRepetitions, 0);
+  loop(repeated(kRepetitions, 12), 0);
   if (moment == kThread) {
     pthread_barrier_wait(&barrier);
     CHECK(pthread_join(thread, NULL) == 0);
   }
-  loop(kRepetitions, KIB(12));
+  loop(repeated(kRepetitions, 12), KIB(12));
   if (set != no_mappings)  // each of which would be copied
     go_on_in_child();
-  loop(kRepetitions, 0);
+  loop(repeated(kRepetitions, 12), 0);
 }
 
 int main(int argc, char** argv) {
@@ -149,7 +149,7 @@ int main(int argc, char** argv) {
         continue;  // the others show as much, and it takes long
       const pid_t child = fork();
       if (child == 0) {
-        alarm(kHangs);
+        end_after(kHangs);
         run(moment, limits[i].set);
         exit(0);  // with all that is written at a process' end
       }

@@ -7,6 +7,10 @@
 
 enum { kLoop = 16, kIterations = 40, kOther = 104 };  // blocks
 
+// Bytes that all sizes are multiples of: as many as make the limit the first that is met, and not
+// the machine's memory.
+static size_t unit = MIB(1);
+
 static size_t data_in_use(void) {
   long pages[6] = {0};
   FILE* file = fopen("/proc/self/statm", "r");
@@ -22,7 +26,7 @@ static void loop(size_t each) {
   char* blocks[kLoop];
   for (unsigned round = 0; round < kIterations; ++round) {
     for (unsigned i = 0; i < kLoop; ++i) {
-      blocks[i] = malloc(each + KIB(16) * i);
+      blocks[i] = malloc(each + unit / 64 * i);
       CHECK(blocks[i] != NULL);
       blocks[i][0] = blocks[i][each - 1] = (char)i;
     }
@@ -34,7 +38,7 @@ static void loop(size_t each) {
 }
 
 static void* loop_in_thread(void* nothing) {
-  loop(MIB(6));
+  loop(6 * unit);
   return nothing;
 }
 
@@ -78,15 +82,17 @@ int main(void) {
     return 77;
   }
   CHECK(data_in_use() < MIB(64));
-  const size_t most = data_in_use() + MIB(160);
+  while (!has_memory(data_in_use() + 160 * unit, KIB(4)))
+    unit /= 2;
+  const size_t most = data_in_use() + 160 * unit;
   const struct rlimit both = {most, most};
   CHECK(setrlimit(RLIMIT_DATA, &both) == 0);
-  loop(MIB(5));
-  other_blocks(MIB(1), 0);
+  loop(5 * unit);
+  other_blocks(unit, 0);
   CHECK(pthread_create(&thread, NULL, loop_in_thread, NULL) == 0);
   CHECK(pthread_join(thread, NULL) == 0);
-  other_blocks(MIB(1) + KIB(100), 1);
-  loop(MIB(7));
-  many_small(MIB(110));
+  other_blocks(unit + unit / 10, 1);
+  loop(7 * unit);
+  many_small(110 * unit);
   return 0;
 }

@@ -21,14 +21,19 @@ static size_t in_use(int resource) {
   return (size_t)pages[resource == RLIMIT_AS ? 0 : 5] * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+// Where nothing is to refuse blocks of 1 MiB, the machine must have memory for so many of them: it
+// would end the process.
+enum { kMost = 4000 };
+static unsigned most_blocks = kMost;
+
 // Takes blocks until there are no more, checks them all and gives them back. `must_end`: there has
 // to be an end before the last of them.
 static void exhaust(size_t size, int must_end) {
-  enum { kMost = 4000 };
   static void* blocks[kMost];
+  const unsigned most = must_end ? kMost : most_blocks;
   unsigned count = 0;
   errno = 0;
-  while (count < kMost && (blocks[count] = malloc(size)) != NULL) {
+  while (count < most && (blocks[count] = malloc(size)) != NULL) {
     memset(blocks[count], (int)count, 64);
     memset((char*)blocks[count] + size - 64, (int)count, 64);
     ++count;
@@ -152,6 +157,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   setvbuf(stdout, NULL, _IONBF, 0);
+  while (!has_memory(MIB(1) * most_blocks, KIB(512)))
+    most_blocks /= 2;
   in_child("address space while serving", address_space_while_serving);
   in_child("data while serving", data_while_serving);
   in_child("address space while learning", address_space_while_learning);

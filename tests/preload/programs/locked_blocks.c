@@ -6,7 +6,10 @@
 
 #include "support.h"
 
-enum { kBlocks = 300, kMostResident = 40 };
+enum { kMostBlocks = 300, kMostResident = 40 };
+
+// Fewer where there is no memory for them.
+static unsigned block_count = kMostBlocks;
 
 static long resident_mib(void) {
   long pages[2] = {0, 0};
@@ -17,20 +20,20 @@ static long resident_mib(void) {
   return pages[1] * sysconf(_SC_PAGESIZE) >> 20;
 }
 
-// 300 MiB, the first block locked in part or as a whole; what the process still holds afterwards.
+// 300 MiB or less, the first block locked in part or as a whole; what the process still holds afterwards.
 static long hold_and_free(size_t locked) {
-  void* blocks[kBlocks];
+  void* blocks[kMostBlocks];
   const long before = resident_mib();
-  for (unsigned i = 0; i < kBlocks; ++i) {
+  for (unsigned i = 0; i < block_count; ++i) {
     blocks[i] = malloc(MIB(1) + KIB(4) * (i % 5));
     CHECK(blocks[i] != NULL);
     memset(blocks[i], 1, MIB(1));
   }
-  CHECK(resident_mib() - before >= kBlocks - 20);
+  CHECK(resident_mib() - before >= block_count - 20);
   const size_t page = (size_t)sysconf(_SC_PAGESIZE);
   char* start = (char*)(((uintptr_t)blocks[0] + page - 1) / page * page);
   const int held = mlock(start, locked) == 0;
-  for (unsigned i = 0; i < kBlocks; ++i)
+  for (unsigned i = 0; i < block_count; ++i)
     free(blocks[i]);
   malloc_trim(0);
   if (memomalloc_release)
@@ -43,6 +46,8 @@ static long hold_and_free(size_t locked) {
 }
 
 int main(void) {
+  while (block_count > 2 * kMostResident && !has_memory((MIB(1) + KIB(64)) * block_count, KIB(4)))
+    block_count /= 2;
   const size_t sizes[] = {MIB(1) - KIB(64), KIB(64)};
   for (unsigned i = 0; i < 2; ++i) {
     const long left = hold_and_free(sizes[i]);

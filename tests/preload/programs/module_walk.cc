@@ -31,7 +31,8 @@ int throw_out(dl_phdr_info*, std::size_t, void* data) {
 }  // namespace
 
 int main() {
-  for (int i = 0; i < 40; ++i) {
+  const int walks = static_cast<int>(repeated(40, 6));
+  for (int i = 0; i < walks; ++i) {
     std::vector<std::string> names;
     CHECK(dl_iterate_phdr(count_modules, &names) == 0);
     CHECK(names.size() > 2);

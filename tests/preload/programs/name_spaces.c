@@ -67,7 +67,7 @@ static int be_process_1(void) {
 }
 
 int main(int argc, char** argv) {
-  alarm(60);
+  end_after(60);
   if (argc == 2)
     return be_process_1();
   (void)argv;

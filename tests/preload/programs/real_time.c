@@ -7,7 +7,7 @@
 
 #include "support.h"
 
-enum { kBlocks = 10, kWakes = 600, kForks = 60 };
+enum { kBlocks = 10, kWakesPerFork = 10 };
 
 static volatile int stop;
 static int cpu;
@@ -63,18 +63,19 @@ static void* run_low(void* unused) {
 static void* run_high(void* unused) {
   (void)unused;
   CHECK(become(2));
-  for (unsigned i = 0; i < kWakes; ++i) {
+  const unsigned wakes = repeated(600, 60);
+  for (unsigned i = 0; i < wakes; ++i) {
     const struct timespec moment = {0, 20000 + 1000 * (i * 7 % 400)};
     nanosleep(&moment, NULL);
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, one_round, (void*)2) == 0);
     take_and_free(kBlocks - i % 4);
     CHECK(pthread_join(thread, NULL) == 0);
-    if (i % (kWakes / kForks) == 0) {
+    if (i % kWakesPerFork == 0) {
       int status = 0;
       const pid_t child = fork();
       if (child == 0) {
-        alarm(20);
+        end_after(20);
         take_and_free(kBlocks);
         _exit(7);
       }
@@ -89,7 +90,7 @@ static void* run_high(void* unused) {
 // The signal of alarm() ends the process also where its threads never let the processor go.
 int main(void) {
   pthread_t high, low;
-  alarm(30);
+  end_after(30);
   cpu = sched_getcpu();
   cpu_set_t before;
   CHECK(sched_getaffinity(0, sizeof before, &before) == 0);

@@ -20,7 +20,7 @@ static void on_tick(int number) {
 
 static void* work(void* argument) {
   unsigned state = (unsigned)(size_t)argument;
-  for (int round = 0; round < 60; ++round) {
+  for (unsigned round = 0; round < repeated(60, 6); ++round) {
     learn_steps();
     // A few changed calls, to go through fallback and resynchronisation as well.
     void* extra = malloc(KIB(64) + (state = state * 1664525u + 1013904223u) % KIB(64));

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,6 +62,48 @@ static inline int serving_expected(void) {
 static inline int on_glibc(void) {
   const char* next = getenv("NEXT_ALLOCATOR");
   return next == NULL || strcmp(next, "glibc") == 0;
+}
+
+// About how many times slower than a usual machine this one is, such as an emulated one: SLOWER in
+// the environment.
+static inline unsigned slower(void) {
+  const char* told = getenv("SLOWER");
+  const int times = told == NULL ? 1 : atoi(told);
+  return times < 1 ? 1 : (unsigned)times;
+}
+
+// `usual` repetitions for what only comes about by chance, fewer on a slower machine, but `least`.
+static inline unsigned repeated(unsigned usual, unsigned least) {
+  const unsigned fewer = usual / slower();
+  return fewer < least ? least : fewer;
+}
+
+// Ends the process where it has not come to its end after so long on a usual machine.
+static inline void end_after(unsigned seconds) {
+  alarm(seconds * slower());
+}
+
+// True if this process may have `bytes` of memory of which it writes a page in each `stride`, by all
+// limits that hold for it and by what others use now: a child tries, and is the one that the kernel
+// ends if not.
+static inline int has_memory(size_t bytes, size_t stride) {
+  int status = -1;
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    FILE* score = fopen("/proc/self/oom_score_adj", "w");
+    if (score != NULL) {
+      fputs("1000", score);
+      fclose(score);
+    }
+    char* area =
+        (char*)mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (size_t at = 0; area != MAP_FAILED && at < bytes; at += stride)
+      area[at] = 1;
+    _exit(area == MAP_FAILED);
+  }
+  CHECK(waitpid(child, &status, 0) == child);
+  return status == 0;
 }
 
 // Writes a pattern made from `id` over the whole block.
@@ -203,10 +246,18 @@ static inline void learn_steps(void) {
   }
 }
 
-// Like take_steps, and every block must come from the slab where serving is expected.
+// Like take_steps, and every block must come from the slab where serving is expected. On a slower
+// machine whoever holds a lock may lose its processor for longer than a call waits, and a loop that
+// was disturbed by it has to be learned for longer.
 static inline void take_served_steps(void* blocks[kStepCount]) {
-  const long before = counter("planned_allocations");
-  take_steps(blocks);
-  if (serving_expected())
-    CHECK(counter("planned_allocations") - before >= kStepCount);
+  for (unsigned left = slower() - 1;; --left) {
+    const long before = counter("planned_allocations");
+    take_steps(blocks);
+    const long served = counter("planned_allocations") - before;
+    if (!serving_expected() || served >= kStepCount)
+      return;
+    CHECK(served >= kStepCount || left > 0);
+    free_steps(blocks);
+    learn_steps();
+  }
 }

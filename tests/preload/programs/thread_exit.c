@@ -6,6 +6,12 @@
 // the places are still occupied.
 static pthread_barrier_t all_alive;
 
+// The stacks of threads that live at once have to fit into the machine's memory.
+static void use_small_stacks(pthread_attr_t* attributes) {
+  CHECK(pthread_attr_init(attributes) == 0);
+  CHECK(pthread_attr_setstacksize(attributes, MIB(1)) == 0);
+}
+
 static void* leave_blocks(void* blocks) {
   learn_steps();
   take_served_steps((void**)blocks);
@@ -17,11 +23,14 @@ static void blocks_outlive_their_thread(void) {
   enum { kThreads = 12 };
   static void* blocks[kThreads][kStepCount];
   pthread_t threads[kThreads];
+  pthread_attr_t small;
+  use_small_stacks(&small);
   CHECK(pthread_barrier_init(&all_alive, NULL, kThreads) == 0);
   for (int i = 0; i < kThreads; ++i)
-    CHECK(pthread_create(&threads[i], NULL, leave_blocks, blocks[i]) == 0);
+    CHECK(pthread_create(&threads[i], &small, leave_blocks, blocks[i]) == 0);
   for (int i = 0; i < kThreads; ++i)
     CHECK(pthread_join(threads[i], NULL) == 0);
+  pthread_attr_destroy(&small);
   void* own[kStepCount];
   learn_steps();
   take_steps(own);
@@ -71,15 +80,19 @@ static void* short_life(void* unused) {
 }
 
 static void ten_thousand_threads(void) {
-  enum { kGroup = 20, kGroups = 500 };
+  enum { kGroup = 20 };
+  const unsigned groups = repeated(500, 25);
   pthread_t threads[kGroup];
-  for (int group = 0; group < kGroups; ++group) {
+  pthread_attr_t small;
+  use_small_stacks(&small);
+  for (unsigned group = 0; group < groups; ++group) {
     for (int i = 0; i < kGroup; ++i)
-      CHECK(pthread_create(&threads[i], NULL, short_life, NULL) == 0);
+      CHECK(pthread_create(&threads[i], &small, short_life, NULL) == 0);
     for (int i = 0; i < kGroup; ++i)
       CHECK(pthread_join(threads[i], NULL) == 0);
   }
-  printf("%d threads ok\n", kGroup * kGroups);
+  pthread_attr_destroy(&small);
+  printf("%u threads ok\n", kGroup * groups);
 }
 
 // Ended threads must give back what they held: the process may not grow with every thread that
