@@ -74,6 +74,8 @@ flags_now := $(CXX) $(filter-out $(WARN),$(COMMON)) $(HOT) $(HAVE_CBC)
 $(shell mkdir -p $(O); printf '%s' '$(subst ','\'',$(flags_now))' | cmp -s - $(O)/.flags || printf '%s' '$(subst ','\'',$(flags_now))' > $(O)/.flags)
 
 $(hot_obj): KIND := $(HOT)
+# The commands: a third of their time to compile went into debug information of the libraries that they use.
+$(call obj,$(cli_src)): KIND := $(if $(filter release,$(MODE)),-O2 -g1)
 # Tests are compiled for longer than they run: a sanitizer's optimised code twice as long, and Catch2's
 # header, read once beforehand, would be a third of it.
 unit_test_obj := $(call obj,$(filter-out tests/main.cc tests/support/%,$(test_src)))
