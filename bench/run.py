@@ -82,25 +82,35 @@ def machine(arguments, chosen):
     return lines
 
 
+def turns(repetitions, workloads, chosen):
+    """(repetition, workload, allocator) of each run, in an order of allocators that is shuffled anew."""
+    dice = random.Random(0)
+    for repetition in range(repetitions):
+        for workload in workloads:
+            for allocator in dice.sample(chosen, len(chosen)):
+                yield repetition, workload, allocator
+
+
 def measure_all(arguments, workloads, chosen):
-    """All runs, each written to raw.csv as it ends; returns (rows, number of failed runs)."""
+    """All runs, each written to raw.csv as it ends; returns (rows, number of failed runs). Ctrl-C ends them."""
     arguments.output.mkdir(parents=True, exist_ok=True)
-    dice, rows, failed = random.Random(0), [], 0
+    rows, failed = [], 0
     progress = runner.Progress(arguments.repetitions * len(workloads) * len(chosen))
     with (arguments.output / "raw.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, runner.COLUMNS, extrasaction="ignore", restval="")
         writer.writeheader()
-        for repetition in range(arguments.repetitions):
-            for workload in workloads:
-                for allocator in dice.sample(chosen, len(chosen)):
-                    figures = runner.run(workload, allocator, arguments,
-                                         workload.quick if arguments.quick else None)
-                    failed += figures is None
-                    if figures:
-                        rows.append(figures | {"repetition": repetition})
-                        writer.writerow(rows[-1])
-                        file.flush()
-                    progress.step()
+        try:
+            for repetition, workload, allocator in turns(arguments.repetitions, workloads, chosen):
+                figures = runner.run(workload, allocator, arguments,
+                                     workload.quick if arguments.quick else None)
+                failed += figures is None
+                if figures:
+                    rows.append(figures | {"repetition": repetition})
+                    writer.writerow(rows[-1])
+                    file.flush()
+                progress.step()
+        except KeyboardInterrupt:
+            print(f"\nended after {len(rows)} runs; the tables are of these", file=sys.stderr)
     return rows, failed
 
 
