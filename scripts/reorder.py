@@ -24,6 +24,7 @@ import refusal
 from export_graph import describe
 from memomalloc.order import apply_order, find_order, find_tool  # noqa: F401
 
+
 def reorder(module, arguments, seconds=10, tool=None, kinds=None, workspaces=None):
     """The GraphModule with its operators in the order of the lowest peak that was found in `seconds`.
 

@@ -1,5 +1,5 @@
-// Reads a trace CSV or a snapshot of torch's GPU allocator, plain or .gz, into the streams that the engine would have seen. Cold; the only
-// user of zlib, which the shared object must not need.
+// Reads a trace CSV or a snapshot of torch's GPU allocator, plain or .gz, into the streams that the
+// engine would have seen. Cold; the only user of zlib, which the shared object must not need.
 #pragma once
 
 #include <cstdint>

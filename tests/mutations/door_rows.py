@@ -1,6 +1,6 @@
 """Rows of run.py on the doors to planner and scheduler: torch graphs, GPU snapshots."""
 
-UNIT, SCRIPT = "unit", "script"
+from kinds import SCRIPT, UNIT
 
 DOOR_ROWS = (
     ("random numbers are drawn in any order", "python/memomalloc/graph.py",

@@ -1,6 +1,6 @@
 """Rows of MUTATIONS (run.py) on what follows a stream: plans, places in them, layouts of shapes."""
 
-UNIT = "unit"
+from kinds import UNIT
 
 FOLLOW_ROWS = (
     ("a place in a plan is taken for one in its successor", "src/engine/plan_store.cc",

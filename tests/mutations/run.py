@@ -19,11 +19,11 @@ import time
 
 from door_rows import DOOR_ROWS
 from follow_rows import FOLLOW_ROWS
+from kinds import PRELOAD, SCRIPT, UNIT
 from server_rows import SERVER_ROWS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-UNIT, PRELOAD, SCRIPT = "unit", "preload", "script"
 
 MUTATIONS = (
     *SERVER_ROWS,

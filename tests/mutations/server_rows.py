@@ -1,6 +1,6 @@
 """Rows of MUTATIONS (run.py) on what servers need: workers that report, a look inside, nothing lost at the end."""
 
-UNIT, PRELOAD = "unit", "preload"
+from kinds import PRELOAD, UNIT
 
 SERVER_ROWS = (
     ("children that do nothing large report", "preload/reporter.cc",
