@@ -79,10 +79,12 @@ def unit_tests():
 def mutations():
     """(what is broken, the test that notices) of each row of the mutations."""
     constants = {"UNIT": "unit", "PRELOAD": "preload", "SCRIPT": "script"}
-    rows = [*module_of("tests/mutations/run.py")["MUTATIONS"].elts[3:],  # the first ones are the other files'
-            *module_of("tests/mutations/server_rows.py")["SERVER_ROWS"].elts,
-            *module_of("tests/mutations/follow_rows.py")["FOLLOW_ROWS"].elts,
-            *module_of("tests/mutations/door_rows.py")["DOOR_ROWS"].elts]
+    rows = []
+    for row in module_of("tests/mutations/run.py")["MUTATIONS"].elts:
+        if isinstance(row, ast.Starred):  # SOME_ROWS, of some_rows.py
+            rows += module_of(f"tests/mutations/{row.value.id.lower()}.py")[row.value.id].elts
+        else:
+            rows.append(row)
     return [(row.elts[0].value, row.elts[5].value, constants.get(getattr(row.elts[4], "id", ""), ""))
             for row in rows]
 

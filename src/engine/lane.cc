@@ -27,6 +27,22 @@ constexpr Reason kReasons[] = {{&Counters::fallback_size, "size"},
                                {&Counters::fallback_unplanned, "unplanned"}};
 static_assert(std::size(kReasons) == static_cast<std::size_t>(Miss::kLeftOut));
 
+// Under a control group's limit: what all lanes but the one at work, the pool and the next allocator hold and do not
+// use goes back to the system.
+void give_up_idle(Shared& shared, const Lane& at_work) {
+  const std::uint32_t count = shared.lane_count.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (shared.lanes + i != &at_work) {
+      shared.lanes[i].give_back();
+    }
+  }
+  shared.pool.trim();
+  if (shared.trim_next != nullptr) {
+    const RecursionGuard guard;
+    shared.trim_next();
+  }
+}
+
 }  // namespace
 
 const char* name_of(Phase phase) {
@@ -221,6 +237,11 @@ void* Lane::pool(const Request& request, bool missed) {
     }
     count_at_hand(request.size);
   } else {
+    if (pool.headroom().lacks(request.size)) [[unlikely]] {
+      counters.room_made.add();
+      purge_free(0, slab_height_.load(std::memory_order_relaxed));
+      give_up_idle(*shared_, *this);
+    }
     count_other(request.size);
     if (now == Phase::kPooling) {
       count_fallback(request.size, counters.fallback_grown);

@@ -60,6 +60,8 @@ struct Served {
   std::uint64_t large_bytes = 0;  // asked for meanwhile, served or not
 };
 
+class Lane;
+
 // What all lanes share.
 struct Shared {
   PlanStore store;
@@ -69,13 +71,13 @@ struct Shared {
   std::atomic<std::uint32_t> lane_count{0};  // lanes ever taken
   std::atomic<std::uint64_t> slab_bytes{0};  // height of all slabs that have memory
   std::uint64_t slab_limit = 0;
-  std::uint64_t plan_milliseconds = 20;
   std::uint64_t threshold = 0;  // bytes; smaller blocks are not seen
   std::uint64_t verbose = 0;
   Choice huge_pages = Choice::kAuto;
   bool keep_trace = false;
   bool keep_sites = false;  // a trace or a plan file wants the call stacks of all calls
-  const char* planner = "portfolio";
+  const Options* options = nullptr;
+  Lane* lanes = nullptr;          // all of them, of which lane_count were ever taken
   void (*trim_next)() = nullptr;  // gives back what the next allocator keeps
   void (*phase_changed)(const RecursionGuard&) = nullptr;  // for the statistics file
   void (*keep)(const RecursionGuard&) =
@@ -119,9 +121,9 @@ class Lane {
   // Gives back the slab's memory that no block uses, and what of it no block lies behind counts as
   // the process' no more; the plan and its place are kept, and the next call takes the memory again. Any thread; false if the lane is just at work.
   bool give_back();
-  // Gives memory back if the lane has been quiet for long, and tells whether it has. `now` in
-  // nanoseconds. Any thread.
-  bool tick(std::uint64_t now);
+  // Gives memory back if the lane has been quiet for long, or, where memory is `scarce`, since the
+  // last tick; tells whether it has been for long. `now` in nanoseconds. Any thread.
+  bool tick(std::uint64_t now, bool scarce);
   // In a forked child, where only the forking thread lives on: no plan, no slab, learning anew.
   // False, and it is done at the next call, if the fork has interrupted the lane at work.
   bool after_fork();

@@ -123,8 +123,8 @@ void Lane::try_to_learn() {
 
 LearnOptions Lane::learn_options() const {
   LearnOptions options;
-  options.planner = shared_->planner;
-  options.plan_milliseconds = static_cast<std::uint32_t>(shared_->plan_milliseconds);
+  options.planner = shared_->options->PLANNER.value;
+  options.plan_milliseconds = static_cast<std::uint32_t>(shared_->options->PLAN_TIME);
   options.min_run = repeat_.required();
   options.least_bytes = shared_->threshold;
   options.marks = {marks_, mark_count_};

@@ -44,7 +44,8 @@ bool Lane::open_slab(const Schedule& schedule) {
   // A worker thread may only ever walk a part of another's plan (the packing buffers of a
   // convolution, 74 KB of 34 MB), and a program may write only a part of its blocks: they have
   // memory for what they touch.
-  const bool whole = touched_.mostly() && schedule.dense();
+  const bool scarce = shared_->pool.headroom().scarce(height - before);
+  const bool whole = touched_.mostly() && schedule.dense() && !scarce;
   const bool tallest = height > tallest_.load(std::memory_order_relaxed);
   if (!reserve_slab(height, whole)) {
     if (shared_->verbose >= 1 && !refused_) {
@@ -57,7 +58,7 @@ bool Lane::open_slab(const Schedule& schedule) {
   }
   refused_ = false;
   shared_->pool.trim(height + tuning::kMaxGivenBack);
-  if (tallest) {
+  if (tallest || slab_space_->sparing()) {
     shared_->pool.retreat();
   }
   // Walking the whole heap takes 1 ms in BERT, and a request that comes after a pause waits for it:
@@ -150,15 +151,16 @@ bool Lane::give_back() {
   return true;
 }
 
-bool Lane::tick(std::uint64_t now) {
+bool Lane::tick(std::uint64_t now, bool scarce) {
   const std::uint64_t calls = counters.large_allocations.get();
+  const bool rested = calls == seen_;
   // The lane may have been quiet at the first look, but not for long.
-  if (calls != seen_ || quiet_since_ == 0) {
+  if (!rested || quiet_since_ == 0) {
     seen_ = calls;
     quiet_since_ = now;
   }
   const bool quiet = now - quiet_since_ >= tuning::kQuietNanoseconds;
-  if (quiet && awake_.load(std::memory_order_relaxed)) {
+  if ((quiet || (scarce && rested)) && awake_.load(std::memory_order_relaxed)) {
     give_back();
   }
   return quiet;

@@ -11,18 +11,24 @@
 #include "src/base/lock.h"
 #include "src/base/tuning.h"
 #include "src/serve/arena.h"
+#include "src/serve/headroom.h"
 
 namespace memo {
 
 class Pool {
  public:
-  void open(Space* space) {
+  // `huge_pages`: as the arena's use_huge_pages(). Before the first block.
+  void open(Space* space, bool huge_pages) {
     space_ = space;
     arena_.open(space);
+    if (huge_pages) {
+      arena_.use_huge_pages();
+    }
+    headroom_.open();
   }
 
-  // As the arena's. Before the first block.
-  void use_huge_pages() { arena_.use_huge_pages(); }
+  // What a control group leaves for the pool and for the slabs.
+  [[nodiscard]] Headroom& headroom() { return headroom_; }
 
   // A block for lane `owner`; none where there is no memory, or others hold the lock for long. Any
   // thread.
@@ -91,6 +97,7 @@ class Pool {
 
   Space* space_ = nullptr;
   Arena arena_;
+  Headroom headroom_;
   Lock lock_;
   bool torn_ = false;
 };

@@ -97,7 +97,7 @@ bool Space::commit(std::uint64_t bytes) {
     unlock();
   }
   // What a program has locked has memory at once, so it is no more than what is asked for.
-  const bool sparing = locking.future || locking.reserved;
+  const bool sparing = sparing_ || locking.future || locking.reserved;
   return (!sparing && commit_until(std::min(ample, bytes_), false)) ||
          commit_until(std::min(least, bytes_), locking.future);
 }

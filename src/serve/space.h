@@ -32,6 +32,11 @@ class Space {
     neighbours_ = count;
   }
 
+  // From now on no more is made usable than what is asked for: the system counts it for every
+  // process.
+  void be_sparing() { sparing_ = true; }
+  [[nodiscard]] bool sparing() const { return sparing_; }
+
   // Makes [0, bytes) usable; false where the limit or the system refuses. One granule more than
   // asked is always readable, since kernels read up to 128 bytes past the end of a tensor by design
   // (XNNPACK). Owner only.
@@ -81,6 +86,7 @@ class Space {
   std::atomic<std::uint64_t> committed_{0};
   const Space* first_neighbour_ = nullptr;
   std::uint64_t neighbours_ = 0;
+  bool sparing_ = false;
 };
 
 }  // namespace memo

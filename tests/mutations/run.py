@@ -19,6 +19,7 @@ import time
 
 from door_rows import DOOR_ROWS
 from follow_rows import FOLLOW_ROWS
+from limit_rows import LIMIT_ROWS
 from kinds import PRELOAD, SCRIPT, UNIT
 from server_rows import SERVER_ROWS
 
@@ -29,6 +30,7 @@ MUTATIONS = (
     *SERVER_ROWS,
     *FOLLOW_ROWS,
     *DOOR_ROWS,
+    *LIMIT_ROWS,
     ("a lane forgets its plan and serves on", "src/engine/lane_plans.cc",
      "  shared_->store.release(plan_);\n  plan_ = nullptr;", "  shared_->store.release(plan_);",
      UNIT, "engine: no wrong guess costs a byte"),
@@ -128,7 +130,7 @@ MUTATIONS = (
      "return bytes == kAll ?", "return bytes != 0 ?",
      UNIT, "arena: a trim for a caller gives back what it is told, and the rest later"),
     ("a program that locks its memory gets more than it uses", "src/serve/space.cc",
-     "sparing = locking.future || locking.reserved;", "sparing = locking.reserved;",
+     "locking.future || locking.reserved;", "locking.reserved;",
      UNIT, "space: a program that locks its memory locks what it uses, not what is reserved"),
     ("records lie side by side", "src/serve/space.cc",
      "round_up(end + size, os::page_size()) + os::page_size();", "round_up(end + size, os::page_size());",
