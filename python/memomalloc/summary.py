@@ -1,6 +1,7 @@
 """memomalloc.report(): what the library has done in this process, as text or, in a notebook, as a drawing."""
 
 import html
+import re
 
 MIB = 1 << 20
 SHARES = (("planned", "from a plan", "#bc4c00"), ("at_hand", "at hand in the pool", "#d4a72c"),
@@ -21,6 +22,11 @@ def advice(statistics):
         return ("Part of the loop is not served: its sizes or its order change. `memomalloc run --trace-file trace.csv` "
                 "and `memomalloc report trace.csv` show where.")
     return "All is well. `memomalloc compare -- COMMAND` tells what it wins beside other allocators."
+
+
+def marked(text):
+    """Plain text as HTML, what stands in backquotes as code."""
+    return re.sub("`([^`]*)`", r"<code>\1</code>", html.escape(text))
 
 
 class Report:
@@ -73,5 +79,5 @@ class Report:
                                  for name, share, colour in self.shares())
         table = "".join(f'<tr><td style="text-align:left">{html.escape(name)}</td>'
                         f'<td style="text-align:right">{html.escape(value)}</td></tr>' for name, value in self.rows())
-        return (f"<div><p><b>{html.escape(self.headline())}</b><br>{html.escape(advice(self.statistics))}</p>"
+        return (f"<div><p><b>{html.escape(self.headline())}</b><br>{marked(advice(self.statistics))}</p>"
                 f"{drawing}<p>{legend}</p><table>{table}</table></div>")

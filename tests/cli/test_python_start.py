@@ -28,7 +28,7 @@ class Start(unittest.TestCase):
     def python(self, *words, **variables):
         clean = {name: value for name, value in os.environ.items()
                  if name != "LD_PRELOAD" and not name.startswith("MEMOMALLOC_")}
-        return subprocess.run([sys.executable, *words], cwd=self.folder, capture_output=True, text=True,
+        return subprocess.run([sys.executable, *words], cwd=self.folder, capture_output=True, text=True, timeout=120,
                               env=clean | {"PYTHONPATH": str(ROOT / "python")} | variables)
 
     def script(self, text):
