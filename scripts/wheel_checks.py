@@ -110,7 +110,8 @@ def audit_complaints(shown, name):
 
 def native_tests(folder):
     """The commands that test what a wheel for this processor holds; `folder` has the binaries and the programs."""
-    python = pathlib.Path(os.environ.get("MEMO_VENV", ROOT / ".venv")) / "bin/python"  # with torch
-    return [[sys.executable, "tests/preload/run.py", "--build", str(folder)],
-            [sys.executable, "scripts/wheel_planner.py", str(folder / "memomalloc")],
-            [str(python), "scripts/smoke_torch.py", "--library", str(folder / "libmemomalloc.so")]]
+    project = pathlib.Path(os.environ.get("MEMO_VENV", ROOT / ".venv")) / "bin/python"  # with torch
+    python = str(project) if project.exists() else sys.executable
+    return [[python, "tests/preload/run.py", "--build", str(folder)],
+            [python, "scripts/wheel_planner.py", str(folder / "memomalloc")],
+            [python, "scripts/smoke_torch.py", "--library", str(folder / "libmemomalloc.so")]]
