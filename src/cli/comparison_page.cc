@@ -24,6 +24,7 @@ h1{font-size:1.4em;margin:.2em 0}code{font-size:.9em}.soft{color:var(--soft);fon
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%}
 th,td{text-align:left;padding:.4em .8em .4em 0;border-bottom:1px solid var(--line);white-space:nowrap;vertical-align:top}
 svg{display:block;width:9em;height:.7em;margin-top:.2em}.bar{fill:var(--theirs)}.ours .bar{fill:var(--ours)}
+td .soft{display:block;min-width:11em;max-width:24em;white-space:normal;overflow-wrap:anywhere;font-weight:400}
 .ours td:first-child{font-weight:600}.range{stroke:var(--text);stroke-width:1.2}
 </style>
 </head>
@@ -88,7 +89,7 @@ std::string comparison_page(const std::string& command, const std::string& headl
   page += "</tr>\n";
   for (std::size_t i = 0; i < rows.size(); ++i) {
     page += std::string("<tr") + (rows[i].ours ? " class=\"ours\"" : "") + "><td>" +
-            escaped(rows[i].name) + "<br><span class=\"soft\">" + escaped(rows[i].note) +
+            escaped(rows[i].name) + "<span class=\"soft\">" + escaped(rows[i].note) +
             "</span></td>";
     for (std::size_t j = 0; j < columns.size(); ++j) {
       const std::optional<PageCell>& cell = columns[j].cells[i];
@@ -97,7 +98,7 @@ std::string comparison_page(const std::string& command, const std::string& headl
     page += "</tr>\n";
   }
   page +=
-      "</table></div>\n<p class=\"soft\">Medians; in brackets, and as the black line, the least "
+      "</table></div>\n<p class=\"soft\">Medians; in brackets, and as the thin line, the least "
       "and "
       "the most over the runs.</p>\n</body>\n</html>\n";
   return page;
