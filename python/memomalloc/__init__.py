@@ -19,7 +19,7 @@ import ctypes
 import json
 import pathlib
 
-__all__ = ["iteration", "library_path", "loaded", "release", "reorder", "stats", "version"]
+__all__ = ["enable", "iteration", "library_path", "loaded", "release", "reorder", "report", "stats", "version"]
 
 _process = ctypes.CDLL(None)
 
@@ -96,6 +96,26 @@ def release():
     """Gives the slabs back to the system; they are taken again when next needed."""
     if loaded():
         _release()
+
+
+def enable(*, restart=False, library=None, **options):
+    """Lets every program that this one starts from now on run with the library; True if this one does already.
+
+    For workers that a program spawns, and for scripts: `restart` starts this program anew, with the same words, if
+    it runs without the library. Call it first then, since what was done before is done again. Options are settings:
+    enable(threshold="4K") sets MEMOMALLOC_THRESHOLD. `library`: another than the one in this package. RuntimeError
+    where there is no library, or where a notebook's kernel would have to start anew.
+    """
+    from memomalloc.start import enable as by_environment
+
+    return by_environment(library or library_path(), loaded(), restart, options)
+
+
+def report():
+    """What the library has done in this process until now; in a notebook it draws itself, else print it."""
+    from memomalloc.summary import Report
+
+    return Report(stats())
 
 
 def reorder(module, example_inputs, seconds=10.0):

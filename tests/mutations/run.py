@@ -18,6 +18,7 @@ import tempfile
 import time
 
 from door_rows import DOOR_ROWS
+from first_rows import FIRST_ROWS
 from follow_rows import FOLLOW_ROWS
 from limit_rows import LIMIT_ROWS
 from kinds import PRELOAD, SCRIPT, UNIT
@@ -27,6 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 MUTATIONS = (
+    *FIRST_ROWS,
     *SERVER_ROWS,
     *FOLLOW_ROWS,
     *DOOR_ROWS,
