@@ -33,6 +33,7 @@ PAGES = {
                      ("The layers", "src/README.md")],
     "Evidence": [("Benchmarks", "docs/benchmarks.md"), ("Every row", "bench/README.md"),
                  ("What is tested", "docs/tested.md"), ("Reliability", "docs/reliability.md"),
+                 ("Broken copies", "docs/mutations.md"),
                  ("Tests", "tests/README.md")],
     "Project": [("Contributing", "CONTRIBUTING.md"), ("Changes", "CHANGELOG.md"), ("Security", "SECURITY.md")],
 }
