@@ -7,11 +7,11 @@
 #include <cerrno>
 
 #include "preload/keeper.h"
+#include "preload/observe.h"
 #include "preload/plans.h"
 #include "preload/process.h"
 #include "preload/reporter.h"
 #include "preload/reports.h"
-#include "preload/shadows.h"
 #include "preload/shim.h"
 #include "preload/statistics.h"
 #include "preload/status.h"
@@ -107,19 +107,21 @@ void after_fork_in_child() {
     read_options(environ, process.options);
   }
   const bool meant = runs_in(process.options.EXE.view());
-  const bool on = process.options.DISABLE == 0 && meant;
+  // Who wants to observe is not served instead.
+  process.observes = process.options.OBSERVE != 0 && start_observing();
+  const bool on =
+      process.options.DISABLE == 0 && meant && (process.observes || process.options.OBSERVE == 0);
   if (meant) {  // others stay silent, whatever is asked for
     note_status_folder();
     become_reporter();
   }
   if (on) {
     if (!process.options.TRACE_FILE.empty()) {
-      shim::watch_from_the_first_call();
+      process.early = tuning::kEarlyCalls;  // a trace leaves no large call out
     }
     load_unwinder(!process.options.TRACE_FILE.empty());
     have_thread_key = pthread_key_create(&thread_key, thread_ends) == 0;
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-    process.observes = process.options.OBSERVE != 0 && open_shadows();
     process.engine.configure(process.options, {.trim_next = process.observes ? nullptr : trim_next,
                                                .new_thread = thread_begins,
                                                .phase_changed = phase_changed,
@@ -128,7 +130,8 @@ void after_fork_in_child() {
                                                .forked = forked});
   }
   const std::uint64_t threshold = on ? process.options.THRESHOLD : UINT64_MAX;
-  process.threshold = process.fast_below = threshold != 0 ? threshold : 1;
+  process.threshold = threshold != 0 ? threshold : 1;
+  process.fast_below = process.observes ? 0 : process.threshold;
   shim::open_fast_paths();
   if (on && process.options.VERBOSE >= 1) {
     Line() << MEMO_VERSION << ": watching blocks of at least " << process.threshold << " bytes";

@@ -1,7 +1,10 @@
 #include "preload/observe.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 
+#include "preload/own_memory.h"
 #include "preload/process.h"
 #include "preload/shadows.h"
 
@@ -69,21 +72,54 @@ void move_shadow(void* shadow, void* block, std::size_t size, AskEngine& ask) {
 
 }  // namespace
 
+bool start_observing() {
+  return open_shadows();
+}
+
+void forget_observed() {
+  own_memory::forget_owner();
+  forget_shadows();
+}
+
+void* observe_own(std::size_t size) {
+  return t_state.inside != 0 ? own_memory::allocate(size) : nullptr;
+}
+
 void* observe_large(const Request& request, AskEngine& ask) {
+  if (t_state.inside != 0) {
+    return nullptr;
+  }
   void* block = plain(request);
-  if (block != nullptr && t_state.inside == 0) {
+  if (block != nullptr) {
     shadow_block(block, request, ask);
   }
   return block;
 }
 
+std::size_t observe_size(void* pointer) {
+  return own_memory::owns(pointer) ? own_memory::size(pointer)
+                                   : g_process.next.malloc_usable_size(pointer);
+}
+
 void observe_free(void* pointer) {
+  if (own_memory::owns(pointer)) {
+    own_memory::free(pointer);
+    return;
+  }
   free_shadow(take(pointer));
   g_process.next.free(pointer);
 }
 
 void* observe_realloc(void* pointer, std::size_t size, AskEngine& ask) {
-  const std::size_t before = g_process.next.malloc_usable_size(pointer);
+  const std::size_t before = observe_size(pointer);
+  if (own_memory::owns(pointer)) {
+    void* moved = g_process.next.malloc(size);
+    if (moved != nullptr) {
+      std::memcpy(moved, pointer, std::min(before, size));
+      own_memory::free(pointer);
+    }
+    return moved;
+  }
   void* shadow = take(pointer);
   void* block = g_process.next.realloc(pointer, size);
   const int saved = errno;

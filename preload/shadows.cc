@@ -16,16 +16,17 @@ struct Row {
   std::uint64_t block = 0;  // 0: empty
   std::uint64_t shadow = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t pages = 0;  // that had memory when it was given out; kNotLooked
+  std::uint64_t weight = 0;  // of the look at it; 0: it was not looked at
+  std::uint64_t pages = 0;   // that had memory when it was given out
 };
 
 constexpr std::uint64_t kRows =
     1U << 15U;  // ten times as many as the largest network measured has alive
 constexpr std::uint64_t kMostRows = kRows / 4 * 3;
-constexpr std::uint64_t kNotLooked = UINT64_MAX;
-// One block of so many is looked at, 7 us: a number that no iteration's length is likely to share a
-// divisor with.
-constexpr std::uint64_t kLookedOf = 7;
+// So many blocks are looked at, 14 us each; later one of so many, by chance: an iteration must not
+// have its own always or never among them.
+constexpr std::uint64_t kLookedInFull = 1024;
+constexpr std::uint64_t kLookedOf = 8;
 
 constinit Row* rows = nullptr;
 constinit std::uint64_t used = 0;
@@ -66,6 +67,18 @@ void erase(std::uint64_t slot) {
   rows[slot] = {};
 }
 
+// How many blocks the next one stands for that would have been served; 0: it is not looked at.
+std::uint64_t weigh() {
+  const std::uint64_t number = calls.fetch_add(1, std::memory_order_relaxed);
+  if (number < kLookedInFull) {
+    return 1;
+  }
+  std::uint64_t mixed = (number ^ (number >> 7U)) * 0x9e3779b97f4a7c15U;
+  mixed = (mixed ^ (mixed >> 32U)) * 0xd6e8feb86659fd93U;
+  return mixed >> 61U == 0 ? kLookedOf : 0;
+}
+static_assert(kLookedOf == 1U << (64U - 61U));
+
 // Pages of the block that have memory.
 std::uint64_t resident_pages(std::uint64_t block, std::uint64_t bytes) {
   std::uint64_t sum = 0;
@@ -95,7 +108,7 @@ Observed observed() {
   return {won.load(std::memory_order_relaxed), peak.load(std::memory_order_relaxed)};
 }
 
-void forget_observed() {
+void forget_shadows() {
   table.forget_owner();
   won = 0;
   peak = held.load();
@@ -103,8 +116,8 @@ void forget_observed() {
 
 void* add_shadow(void* block, std::uint64_t bytes, void* shadow, bool served) {
   Row row{reinterpret_cast<std::uint64_t>(block), reinterpret_cast<std::uint64_t>(shadow), bytes,
-          kNotLooked};
-  if (served && calls.fetch_add(1, std::memory_order_relaxed) % kLookedOf == 0) {
+          served ? weigh() : 0, 0};
+  if (row.weight != 0) {
     row.pages = resident_pages(row.block, bytes);
   }
   const WaitLock locked(table);
@@ -133,9 +146,9 @@ void* take_shadow(void* block) {
     erase(slot);
   }
   held.fetch_sub(row.bytes, std::memory_order_relaxed);
-  if (row.pages != kNotLooked) {
+  if (row.weight != 0) {
     const std::uint64_t now = resident_pages(row.block, row.bytes);
-    won.fetch_add(now > row.pages ? (now - row.pages) * kLookedOf : 0, std::memory_order_relaxed);
+    won.fetch_add(now > row.pages ? (now - row.pages) * row.weight : 0, std::memory_order_relaxed);
   }
   return reinterpret_cast<void*>(row.shadow);
 }

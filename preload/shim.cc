@@ -83,7 +83,8 @@ void* ask_next(std::uint64_t bytes, Call&& call) {
 }
 
 void* malloc_next(std::size_t size) {
-  return ask_next(size, [=] { return g_process.next.malloc(size); });
+  void* own = g_process.observes ? observe_own(size) : nullptr;
+  return own != nullptr ? own : ask_next(size, [=] { return g_process.next.malloc(size); });
 }
 void* memalign_next(std::size_t alignment, std::size_t size) {
   return ask_next(size, [=] { return g_process.next.memalign(alignment, size); });
@@ -163,10 +164,6 @@ void* realloc_bootstrap(void* pointer, std::size_t size) {
 
 void find_next_allocator() {
   have_next();
-}
-
-void watch_from_the_first_call() {
-  g_process.early.store(tuning::kEarlyCalls, std::memory_order_relaxed);
 }
 
 void heed_limit() {
@@ -313,6 +310,9 @@ std::size_t malloc_usable_size(void* pointer) {
       misused("malloc_usable_size", pointer);
     }
     return size;
+  }
+  if (g_process.observes) {
+    return observe_size(pointer);
   }
   return have_next() ? g_process.next.malloc_usable_size(pointer) : 0;
 }

@@ -55,7 +55,7 @@ bool Engine::open_region() {
       if (sparing) {
         spaces_[i].be_sparing();
       }
-      spaces_[i].open(base + i * space, records + i * record, space);
+      spaces_[i].open(base + i * space, records + i * record, space, options_->OBSERVE != 0);
       spaces_[i].join(spaces_, lanes + 1);
     }
     os::name_mapping(base, space, "memomalloc pool");
