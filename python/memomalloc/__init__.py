@@ -17,9 +17,11 @@ Every function works without the library too: it then does nothing, and stats() 
 import contextlib
 import ctypes
 import json
+import os
 import pathlib
 
-__all__ = ["enable", "iteration", "library_path", "loaded", "release", "reorder", "report", "stats", "version"]
+__all__ = ["enable", "environment", "iteration", "library_path", "loaded", "release", "reorder", "report", "stats",
+           "version"]
 
 _process = ctypes.CDLL(None)
 
@@ -42,6 +44,37 @@ def library_path():
     """The library that this package carries, for LD_PRELOAD; None in a source folder."""
     path = pathlib.Path(__file__).parent / "lib/libmemomalloc.so.1"
     return str(path) if path.exists() else None
+
+
+def _loaded_path():
+    """The file of the library in this process; None without it."""
+    try:
+        lines = pathlib.Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return None
+    paths = (line.split(maxsplit=5)[5] for line in lines if "/libmemomalloc.so" in line)
+    return next((path for path in paths if pathlib.Path(path).name.startswith("libmemomalloc.so")), None)
+
+
+def environment(library=None, **options):
+    """The variables under which another process runs under the library: a dictionary of texts.
+
+    For what starts processes that do not inherit this one's environment, or should not:
+
+        ray.init(runtime_env={"env_vars": memomalloc.environment(stats_file="/tmp/%p.json")})
+        subprocess.run(command, env=os.environ | memomalloc.environment(status=True))
+
+    An option is a MEMOMALLOC_ variable's name in small letters; True and False are 1 and 0. Variables that are
+    set in this process hold unless an option says otherwise, and other libraries of its LD_PRELOAD stay. `library`
+    is the library's path: by itself the one in this process, else the package's, else the installed one.
+    """
+    library = os.fspath(library or _loaded_path() or library_path() or "libmemomalloc.so.1")
+    others = [path for path in os.environ.get("LD_PRELOAD", "").replace(" ", ":").split(":")
+              if path and not pathlib.Path(path).name.startswith("libmemomalloc.so")]
+    variables = {name: value for name, value in os.environ.items() if name.startswith("MEMOMALLOC_")}
+    for name, value in options.items():
+        variables["MEMOMALLOC_" + name.upper()] = str(int(value) if isinstance(value, bool) else value)
+    return variables | {"LD_PRELOAD": ":".join([library, *others])}
 
 
 def loaded():

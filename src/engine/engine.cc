@@ -55,7 +55,7 @@ bool Engine::open_region() {
       if (sparing) {
         spaces_[i].be_sparing();
       }
-      spaces_[i].open(base + i * space, records + i * record, space);
+      spaces_[i].open(base + i * space, records + i * record, space, options_->OBSERVE != 0);
       spaces_[i].join(spaces_, lanes + 1);
     }
     os::name_mapping(base, space, "memomalloc pool");
@@ -90,7 +90,8 @@ void Engine::configure_shared() {
   shared_->trim_next = host_.trim_next;
   shared_->phase_changed = host_.phase_changed;
   shared_->keep = host_.keep;
-  shared_->reports = !options_->STATS_FILE.empty() || !options_->PLAN_FILE.empty();
+  shared_->reports =
+      !options_->STATS_FILE.empty() || !options_->PLAN_FILE.empty() || options_->STATUS != 0;
 }
 
 // What exceeds the machine's memory is refused by the next allocator too, and no allocation.

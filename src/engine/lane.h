@@ -79,7 +79,8 @@ struct Shared {
   const Options* options = nullptr;
   Lane* lanes = nullptr;          // all of them, of which lane_count were ever taken
   void (*trim_next)() = nullptr;  // gives back what the next allocator keeps
-  void (*phase_changed)(const RecursionGuard&) = nullptr;  // for the statistics file
+  void (*phase_changed)(const RecursionGuard&) =
+      nullptr;  // or much may have been counted since: for the statistics
   void (*keep)(const RecursionGuard&) =
       nullptr;  // there is memory that may have to be given back later, or there are reports
   bool reports = false;  // whoever serves asks for the keeper, however little memory there is

@@ -59,7 +59,7 @@ void* Lane::learn(const Request& request, std::uint64_t site) {
 }
 
 void Lane::look_for_pool() {
-  const std::uint64_t peak = shared_->pool.peak_bytes();
+  const std::uint64_t peak = shared_->pool.arena().peak_bytes();
   same_peak_ = peak == last_peak_ ? same_peak_ + 1 : 0;
   last_peak_ = peak;
   ++searched_;

@@ -73,7 +73,8 @@ class Pool {
   std::uint64_t retreat() { return enter() ? leave(arena_.retreat()) : 0; }
   void allow_slack(std::uint64_t divisor) { arena_.allow_slack(divisor); }
   [[nodiscard]] std::uint64_t live_bytes() const { return arena_.live_bytes(); }
-  [[nodiscard]] std::uint64_t peak_bytes() const { return arena_.peak_bytes(); }
+  // For its figures, which any thread may read.
+  [[nodiscard]] const Arena& arena() const { return arena_; }
   // As the arena's. A pool that was given up has no books to agree.
   [[nodiscard]] bool valid() const { return torn_ || arena_.valid(); }
   [[nodiscard]] Space& space() const { return *space_; }

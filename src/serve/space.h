@@ -23,7 +23,8 @@ class Space {
  public:
   // Takes [base, base + bytes) of reserved addresses, and `records` (record_bytes(bytes), reserved
   // as well).
-  void open(char* base, char* records, std::uint64_t bytes);
+  // `bare`: nobody touches its blocks, and they get no memory.
+  void open(char* base, char* records, std::uint64_t bytes, bool bare = false);
   static std::uint64_t record_bytes(std::uint64_t bytes);
   // All spaces of the reservation, this one among them: a program that locks its memory locks what
   // is reserved for them all. They outlive this.
@@ -87,6 +88,7 @@ class Space {
   const Space* first_neighbour_ = nullptr;
   std::uint64_t neighbours_ = 0;
   bool sparing_ = false;
+  bool bare_ = false;
 };
 
 }  // namespace memo

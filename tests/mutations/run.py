@@ -195,7 +195,7 @@ MUTATIONS = (
      "const PageMap::Claim claim;",
      PRELOAD, "thread_exit [default]"),
     ("the first calls of a process are not counted", "preload/shim.cc",
-     "return process.engine.pass_on(size, &Counters::fallback_early);", "return nullptr;", PRELOAD, "counted [default]"),
+     "return process.engine.pass_on(request.size, &Counters::fallback_early);", "return nullptr;", PRELOAD, "counted [default]"),
     ("memory at hand is counted as planned", "src/engine/lane.cc",
      "counters.at_hand_allocations.add();", "counters.planned_allocations.add();",
      UNIT, "engine: each call is planned, at hand or other"),
