@@ -23,7 +23,6 @@ from follow_rows import FOLLOW_ROWS
 from limit_rows import LIMIT_ROWS
 from kinds import PRELOAD, SCRIPT, UNIT
 from server_rows import SERVER_ROWS
-from status_rows import STATUS_ROWS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -31,7 +30,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MUTATIONS = (
     *FIRST_ROWS,
     *SERVER_ROWS,
-    *STATUS_ROWS,
     *FOLLOW_ROWS,
     *DOOR_ROWS,
     *LIMIT_ROWS,

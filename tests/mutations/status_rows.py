@@ -17,7 +17,7 @@ STATUS_ROWS = (
      "    unlinkat(folder, name.c_str(), 0);\n", "",
      SCRIPT, "test_status.py test_goes_with_the_process"),
     ("another process' page is believed", "src/cli/status_pages.cc",
-     "problem.empty() && (body.pid != parsed.pid", "body.pid == 0 && (body.pid != parsed.pid",
+     "  if (problem.empty() &&\n      (body.pid != parsed.pid", "  if (body.pid == 0 &&\n      (body.pid != parsed.pid",
      SCRIPT, "test_status.py test_believes_no_page"),
     ("a page whose sum is wrong is believed", "src/io/status_page.cc",
      "page.sum != sum_of(page.body)", "page.sum == 0",
