@@ -1,10 +1,8 @@
 """Rows of MUTATIONS (run.py) on what servers need: workers that report, a look inside, nothing lost at the end."""
 
 from kinds import PRELOAD, UNIT
-from status_rows import STATUS_ROWS
 
 SERVER_ROWS = (
-    *STATUS_ROWS,
     ("children that do nothing large report", "preload/reporter.cc",
      " || (engine.forked() && large_calls() == 0)", "",
      PRELOAD, "workers: forked children report"),

@@ -1,8 +1,10 @@
 """Rows of run.py on what a running process tells of itself, and on what serving would win."""
 
-from kinds import SCRIPT, UNIT
+from kinds import PRELOAD, SCRIPT, UNIT
 
 STATUS_ROWS = (
+    ("the first calls of a process are not counted", "preload/shim.cc",
+     "return process.engine.pass_on(request.size, &Counters::fallback_early);", "return nullptr;", PRELOAD, "counted [default]"),
     ("a forked child has its parent's page", "src/base/file_map.cc",
      "madvise(got, bytes, MADV_DONTFORK) != 0", "bytes == 0",
      SCRIPT, "test_status.py test_is_for_the_user_alone"),
