@@ -172,7 +172,7 @@ void Lane::age_pool() {
   if (now - before > tuning::kAgeNanoseconds &&
       shared_->aged_at.compare_exchange_strong(before, now)) {
     shared_->pool.age(tuning::kMaxGivenBack);
-    if (shared_->phase_changed != nullptr && stack_.room() >= tuning::kReportStack) {
+    if (before != 0 && shared_->phase_changed != nullptr && stack_.room() >= tuning::kReportStack) {
       const RecursionGuard guard;  // who learns for long has no keeper that would tell of it
       shared_->phase_changed(guard);
     }
