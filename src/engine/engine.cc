@@ -58,7 +58,7 @@ bool Engine::open_region() {
     os::name_mapping(records, (lanes + 1) * record, "memomalloc tables");
     configure_shared();
     shared_->pool.open(spaces_);
-    if (shared_->huge_pages != Choice::kNever) {
+    if (shared_->slabs.huge_pages != Choice::kNever) {
       shared_->pool.use_huge_pages();
     }
     mark_.open();
@@ -75,12 +75,12 @@ bool Engine::open_region() {
 }
 
 void Engine::configure_shared() {
-  shared_->slab_limit =
+  shared_->slabs.limit =
       options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : os::physical_memory() / 2;
   shared_->plan_milliseconds = options_->PLAN_TIME;
   shared_->threshold = options_->THRESHOLD;
-  shared_->verbose = options_->VERBOSE;
-  shared_->huge_pages = options_->HUGEPAGES;
+  shared_->verbose = shared_->slabs.verbose = options_->VERBOSE;
+  shared_->slabs.huge_pages = options_->HUGEPAGES;
   shared_->keep_trace = !options_->TRACE_FILE.empty();
   shared_->keep_sites = shared_->keep_trace || !options_->PLAN_FILE.empty();
   shared_->planner = options_->PLANNER.value;

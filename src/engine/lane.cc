@@ -55,7 +55,8 @@ void* Lane::allocate(const Request& request) {
   // Unwinding takes the dynamic linker's lock, so it comes before our own.
   std::uint64_t site = 0;
   const Phase now = phase();
-  if ((now == Phase::kPooling && wants_sites()) || (shared_->keep_sites && now != Phase::kIdle)) {
+  if ((now == Phase::kPooling && demand_.wants_sites()) ||
+      (shared_->keep_sites && now != Phase::kIdle)) {
     const RecursionGuard guard;
     site = stack_signature(stack_);
   }
@@ -69,15 +70,13 @@ void* Lane::allocate(const Request& request) {
   }
   switch (phase()) {
     case Phase::kServing:
-      return shared_->keep_trace && learns_.load(std::memory_order_relaxed) ? learn(request, site)
-                                                                            : serve(request);
+      return shared_->keep_trace && log_.ready() ? learn(request, site) : serve(request);
     case Phase::kLearning:
     case Phase::kReady:
       return learn(request, site);
     case Phase::kPooling:
-      if (learns_.load(std::memory_order_relaxed)
-              ? restarts_ <= tuning::kMaxRestarts || shared_->keep_trace
-              : learns_again()) {
+      if (log_.ready() ? restarts_ <= tuning::kMaxRestarts || shared_->keep_trace
+                       : learns_again()) {
         return learn(request, site);
       }
       follow_known_plans(request.size);
@@ -90,17 +89,17 @@ void* Lane::allocate(const Request& request) {
 }
 
 void* Lane::serve(const Request& request) {
-  if (layout_.plan() != nullptr) [[unlikely]] {
+  if (shapes_.plan() != nullptr) [[unlikely]] {
     follow_shape(request.size);
     if (phase() != Phase::kServing) {
       return pool(request);
     }
   }
-  Placer::Placement placement = placer_.next(request.size, request.alignment, slab_space_->pages);
+  Placer::Placement placement = placer_.next(request.size, request.alignment, slab_.space().pages);
   const bool matched = placement.matched();
   if ((!matched || following_) && follow_other_plans(request.size, matched)) [[unlikely]] {
     if (!matched && phase() == Phase::kServing) {
-      placement = placer_.next(request.size, request.alignment, slab_space_->pages);
+      placement = placer_.next(request.size, request.alignment, slab_.space().pages);
     }
   }
   // Without memory for another plan or shape the lane has none; what was claimed is served all the
@@ -108,14 +107,14 @@ void* Lane::serve(const Request& request) {
   if (phase() == Phase::kServing && placement.wrapped) {
     end_iteration();
   }
-  if (layout_.plan() != nullptr) [[unlikely]] {
+  if (shapes_.plan() != nullptr) [[unlikely]] {
     find_shape(request.size, matched);
   }
   if (placement.miss == Miss::kNone) {
     count_planned(request.size);
     ++placed_;
-    void* start = slab_space_->base() + placement.offset;
-    MEMO_DCHECK(placement.offset + request.size <= tallest_);
+    void* start = slab_.at(placement.offset);
+    MEMO_DCHECK(placement.offset + request.size <= tallest());
     MEMO_DCHECK(reinterpret_cast<std::uint64_t>(start) % request.alignment == 0);
     if (request.zero && placement.dirty) {
       clear(start, round_up(request.size, kGranule));
@@ -164,24 +163,6 @@ void Lane::count_other(std::uint64_t bytes) {
   counters.other_bytes.add(bytes);
 }
 
-void Lane::begin_to_count_served() {
-  served_allocations_before_ =
-      counters.planned_allocations.get() + counters.at_hand_allocations.get();
-  served_bytes_before_ = counters.planned_bytes.get() + counters.at_hand_bytes.get();
-  large_bytes_before_ = counters.large_bytes.get();
-  serves_ = true;
-}
-
-Served Lane::served() const {
-  if (!serves_) {
-    return {};
-  }
-  return {counters.planned_allocations.get() + counters.at_hand_allocations.get() -
-              served_allocations_before_,
-          counters.planned_bytes.get() + counters.at_hand_bytes.get() - served_bytes_before_,
-          counters.large_bytes.get() - large_bytes_before_};
-}
-
 void Lane::count_fallback(std::uint64_t bytes, Counter& reason) {
   counters.fallback_allocations.add();
   counters.fallback_bytes.add(bytes);
@@ -216,8 +197,8 @@ void* Lane::pool(const Request& request, bool missed) {
   }
   const Phase now = phase();
   if (block.resident) {
-    if (now == Phase::kPooling && !serves_) {
-      begin_to_count_served();
+    if (now == Phase::kPooling && !served_.begun()) {
+      served_.begin(counters);
     }
     count_at_hand(request.size);
   } else {
@@ -229,11 +210,11 @@ void* Lane::pool(const Request& request, bool missed) {
     }
   }
   if (now == Phase::kPooling) {
-    judge_pool(request.size, block.resident);
+    demand_.judge(request.size, block.resident);
   }
   // A process that only gets its memory together, such as a server that is about to fork its
   // workers, has no thread of ours: whoever forks is to have none.
-  if (shared_->keep != nullptr && serves_.load(std::memory_order_relaxed) &&
+  if (shared_->keep != nullptr && served_.begun() &&
       (shared_->reports || pool.live_bytes() >= tuning::kKeptPool)) [[unlikely]] {
     const RecursionGuard guard;
     shared_->keep(guard);
@@ -242,16 +223,6 @@ void* Lane::pool(const Request& request, bool missed) {
     clear(block.start, round_up(request.size, kGranule));
   }
   return block.start;
-}
-
-void Lane::judge_pool(std::uint64_t bytes, bool at_hand) {
-  window_bytes_ += bytes;
-  window_lacked_ += at_hand ? 0 : bytes;
-  if (++window_calls_ == tuning::kPoolWindow) {
-    short_windows_ += window_lacked_ > window_bytes_ / tuning::kShortShare ? 1 : 0;
-    window_calls_ = 0;
-    window_bytes_ = window_lacked_ = 0;
-  }
 }
 
 void Lane::note_foreign_growth(std::uint64_t bytes) {
@@ -265,9 +236,9 @@ void Lane::note_foreign_growth(std::uint64_t bytes) {
 
 bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_lane) {
   Space& space = shared_->pool.space();
-  if (learns_.load(std::memory_order_acquire)) {
-    recorder_.free(reinterpret_cast<std::uint64_t>(start), space.live, space.granule_of(start),
-                   freeing_lane);
+  if (log_.ready()) {
+    log_.recorder.free(reinterpret_cast<std::uint64_t>(start), space.live, space.granule_of(start),
+                       freeing_lane);
   }
   live_.fetch_sub(bytes, std::memory_order_relaxed);
   if (searching()) {
@@ -279,12 +250,12 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
 }
 
 bool Lane::free_slab(void* start, std::uint32_t freeing_lane) {
-  const std::uint64_t granule = slab_space_->granule_of(start);
-  if (shared_->keep_trace && learns_.load(std::memory_order_acquire)) {
-    recorder_.free(reinterpret_cast<std::uint64_t>(start), slab_space_->live, granule,
-                   freeing_lane);
+  const std::uint64_t granule = slab_.space().granule_of(start);
+  if (shared_->keep_trace && log_.ready()) {
+    log_.recorder.free(reinterpret_cast<std::uint64_t>(start), slab_.space().live, granule,
+                       freeing_lane);
   }
-  return slab_space_->pages.release(granule) != 0;
+  return slab_.space().pages.release(granule) != 0;
 }
 
 }  // namespace memo

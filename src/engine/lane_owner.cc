@@ -8,46 +8,34 @@ namespace memo {
 void Lane::open(Shared* shared, std::uint32_t number, Space* slab) {
   shared_ = shared;
   number_ = number;
-  slab_space_ = slab;
+  slab_.open(slab, &shared->slabs, &shared->pool, number);
+}
+
+void Lane::begin_histories() {
+  repeat_.start(log_.history(), tuning::kMaxLog);
+  site_repeat_.start(log_.history() + tuning::kMaxLog, tuning::kMaxLog);
 }
 
 // Memory for learning; false where the system refuses it.
 bool Lane::prepare_to_learn() {
-  const std::uint64_t histories = 2 * sizeof(std::uint32_t) * tuning::kMaxLog;
-  if (learns_.load(std::memory_order_relaxed)) {
-    return true;
+  if (!log_.ready() && log_.prepare(shared_->keep_trace)) {
+    begin_histories();
   }
-  auto* history = static_cast<std::uint32_t*>(os::map(histories));
-  if (history == nullptr) {
-    return false;
-  }
-  if (!recorder_.prepare(shared_->keep_trace ? tuning::kMaxTrace : tuning::kMaxLog,
-                         shared_->keep_trace)) {
-    os::unmap(history, histories);
-    return false;
-  }
-  history_ = history;
-  repeat_.start(history, tuning::kMaxLog);
-  site_repeat_.start(history + tuning::kMaxLog, tuning::kMaxLog);
-  learns_.store(true, std::memory_order_release);
-  return true;
+  return log_.ready();
 }
 
 // For a lane without a recorder, at each call: true once it has got one.
 bool Lane::learns_again() {
-  if (memory_to_learn_.waits()) {
+  if (!log_.prepare_again(shared_->keep_trace)) {
     return false;
   }
-  if (!prepare_to_learn()) {
-    memory_to_learn_.refused(tuning::kMaxWait);
-    return false;
-  }
+  begin_histories();
   set_phase(Phase::kLearning);
   return true;
 }
 
 void Lane::look_for_period() {
-  set_phase(learns_.load(std::memory_order_relaxed) ? Phase::kLearning : Phase::kPooling);
+  set_phase(log_.ready() ? Phase::kLearning : Phase::kPooling);
 }
 
 // Without a word: what the lane does is told when it follows its thread.
@@ -77,10 +65,10 @@ void Lane::leave() {
     drop_plan();
   }
   if (!shared_->keep_trace) {
-    recorder_.restart();
+    log_.recorder.restart();
   }
   follower_ = Follower();
-  mark_count_ = 0;
+  log_.forget_marks();
   walks_whole_ = false;
   stack_ = {};
   set_phase(Phase::kIdle);
@@ -103,25 +91,23 @@ bool Lane::vacant() {
 
 void Lane::forget_stream() {
   placer_.stop();
-  layout_ = Layout();
-  other_shape_ = Cursor();
+  shapes_ = Shapes();
   plan_ = nullptr;
   placed_ = 0;
-  following_ = walks_whole_ = refused_ = forked_ = false;
+  following_ = walks_whole_ = forked_ = false;
+  slab_.forget_refusal();
   follower_ = Follower();
-  mark_count_ = 0;
-  searched_ = restarts_ = symbolic_ = 0;
-  same_peak_ = window_calls_ = short_windows_ = 0;
-  searched_peak_ = last_peak_ = window_bytes_ = window_lacked_ = 0;
+  log_.forget_marks();
+  restarts_ = symbolic_ = 0;
+  demand_ = Demand();
   touched_.restart();
   looping_.store(false, std::memory_order_relaxed);
   stack_ = {};
   if (!shared_->keep_trace) {
-    recorder_.restart();
+    log_.recorder.restart();
   }
-  if (learns_.load(std::memory_order_relaxed)) {
-    repeat_.start(history_, tuning::kMaxLog);
-    site_repeat_.start(history_ + tuning::kMaxLog, tuning::kMaxLog);
+  if (log_.ready()) {
+    begin_histories();
   }
   purge_slab();
 }
@@ -130,7 +116,7 @@ void Lane::forget_stream() {
 void Lane::forget_counts() {
   counters.reset();
   planned_ = false;
-  serves_ = false;
+  served_.reset();
 }
 
 bool Lane::after_fork() {
@@ -153,7 +139,7 @@ void Lane::start_anew() {
   }
   purge_slab();
   follower_.restart();
-  recorder_.restart();
+  log_.recorder.restart();
 }
 
 void Lane::orphan() {

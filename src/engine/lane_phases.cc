@@ -12,9 +12,9 @@
 
 namespace memo {
 void* Lane::learn(const Request& request, std::uint64_t site) {
-  if (recorder_.full() && !shared_->keep_trace) {
+  if (log_.recorder.full() && !shared_->keep_trace) {
     counters.recorder_full.add();
-    recorder_.restart();
+    log_.recorder.restart();
     ++restarts_;
   }
   if (searching()) {
@@ -25,7 +25,7 @@ void* Lane::learn(const Request& request, std::uint64_t site) {
   allocation.site = site;
   allocation.alignment_log2 = log2_floor(request.alignment);
   allocation.op = request.op;
-  const std::uint32_t index = recorder_.note(allocation, live_.load(std::memory_order_relaxed));
+  const std::uint32_t index = log_.recorder.note(allocation, live_.load(std::memory_order_relaxed));
   if (index != kNotRecorded) {
     counters.learned_allocations.add();
   }
@@ -36,13 +36,10 @@ void* Lane::learn(const Request& request, std::uint64_t site) {
   }
   const bool serving = phase() == Phase::kServing;
   void* start = serving ? serve(request) : pool(request);
-  if (start != nullptr && index < recorder_.count()) {
-    Space& space =
-        start >= slab_space_->base() && start < slab_space_->base() + slab_space_->bytes()
-            ? *slab_space_
-            : shared_->pool.space();
-    recorder_.bind(index, reinterpret_cast<std::uint64_t>(start), space.live,
-                   space.granule_of(start));
+  if (start != nullptr && index < log_.recorder.count()) {
+    Space& space = slab_.contains(start) ? slab_.space() : shared_->pool.space();
+    log_.recorder.bind(index, reinterpret_cast<std::uint64_t>(start), space.live,
+                       space.granule_of(start));
   }
   if (!serving) {
     const bool worth_a_look = repeat_.add(request.size, allocation.alignment_log2);
@@ -51,7 +48,7 @@ void* Lane::learn(const Request& request, std::uint64_t site) {
       try_to_learn();
     }
   }
-  if (phase() == Phase::kPooling && site != 0 && wants_sites() &&
+  if (phase() == Phase::kPooling && site != 0 && demand_.wants_sites() &&
       site_repeat_.add(site, allocation.alignment_log2) && symbolic_ < tuning::kMaxSymbolic) {
     try_symbolic();
   }
@@ -59,21 +56,14 @@ void* Lane::learn(const Request& request, std::uint64_t site) {
 }
 
 void Lane::look_for_pool() {
-  const std::uint64_t peak = shared_->pool.peak_bytes();
-  same_peak_ = peak == last_peak_ ? same_peak_ + 1 : 0;
-  last_peak_ = peak;
-  ++searched_;
-  if (peak > searched_peak_ + searched_peak_ / tuning::kNewLoop) {
-    searched_peak_ = peak;
-    searched_ = short_windows_ = 0;
+  const Demand::Look look = demand_.look(shared_->pool.peak_bytes());
+  if (look == Demand::Look::kNewLoop) {
     touched_.restart();
     set_phase(Phase::kLearning);
-  }
-  if (phase() == Phase::kLearning && searched_ >= tuning::kPoolWindow &&
-      same_peak_ >= tuning::kPoolWindow / 2) {
+  } else if (look == Demand::Look::kLearned) {
     set_phase(Phase::kPooling);
   }
-  if (searched_ == tuning::kUnorderedAfter) {
+  if (demand_.unordered()) {
     shared_->pool.allow_slack(tuning::kPoolSlack);
   }
 }
@@ -86,7 +76,7 @@ StoredPlan* Lane::make_plan(LearnDoor& door, Period* period) {
   }
   const NoInterrupts whole;
   const RecursionGuard guard;
-  Plan plan = door(guard, recorder_.log(), learn_options(), period);
+  Plan plan = door(guard, log_.recorder.log(), learn_options(), period);
   if (!plan) {
     return nullptr;
   }
@@ -107,16 +97,16 @@ void Lane::try_to_learn() {
   }
   const Schedule* schedule = plan_->made.get();
   walks_whole_ = true;
-  cursor_ = Cursor((recorder_.count() - period.first) % schedule->count);
+  cursor_ = Cursor((log_.recorder.count() - period.first) % schedule->count);
   // Starting where the least is alive keeps learning's memory and the slab's from adding up.
-  const auto live = recorder_.live().last(std::min(period.length, recorder_.count()));
+  const auto live = log_.recorder.live().last(std::min(period.length, log_.recorder.count()));
   const auto [low, high] = std::minmax_element(live.begin(), live.end());
   quiet_level_ = *low + (*high - *low) / tuning::kQuietShare;
   patience_ = period.length + kContext;
   set_phase(Phase::kReady);
   if (shared_->verbose >= 1) {
     Line() << "lane " << number_ << ": period of " << period.length << " allocations after "
-           << recorder_.count() << ", slab of " << schedule->height << " bytes, bound "
+           << log_.recorder.count() << ", slab of " << schedule->height << " bytes, bound "
            << schedule->lower_bound;
   }
 }
@@ -127,7 +117,7 @@ LearnOptions Lane::learn_options() const {
   options.plan_milliseconds = static_cast<std::uint32_t>(shared_->plan_milliseconds);
   options.min_run = repeat_.required();
   options.least_bytes = shared_->threshold;
-  options.marks = {marks_, mark_count_};
+  options.marks = log_.marks();
   return options;
 }
 
@@ -173,16 +163,17 @@ void Lane::start_serving() {
   if (!begin_plan()) {
     return;
   }
-  shared_->pool.trim(slab_height_.load(std::memory_order_relaxed) + tuning::kMaxGivenBack);
+  shared_->pool.trim(slab_.height() + tuning::kMaxGivenBack);
   if (!shared_->keep_trace) {
-    recorder_.restart();
+    log_.recorder.restart();
   }
-  mark_count_ = 0;
-  searched_ = restarts_ = short_windows_ = 0;
+  log_.forget_marks();
+  demand_.planned();
+  restarts_ = 0;
   shared_->pool.allow_slack(0);
   if (!planned_) {
     planned_ = true;
-    begin_to_count_served();  // what the pool did before is no part of what plans are judged by
+    served_.begin(counters);  // what the pool did before is no part of what plans are judged by
   }
   set_phase(Phase::kServing);
   if (shared_->phase_changed != nullptr && stack_.room() >= tuning::kReportStack) {
@@ -195,7 +186,7 @@ void Lane::start_serving() {
 // the old one has put them.
 void Lane::end_iteration() {
   walks_whole_ = true;
-  if (layout_.plan() != nullptr) {
+  if (shapes_.plan() != nullptr) {
     counters.iterations.add();
     return;
   }
@@ -206,7 +197,7 @@ void Lane::end_iteration() {
   const Plan& best = plan_->best();
   if (best.get() != placer_.schedule()) [[unlikely]] {
     placer_.start(best.get(), &best.index(), Cursor());
-    lower_slab(best->height);
+    slab_.lower(best->height);
     counters.lowered.add();
   }
 }
@@ -248,16 +239,12 @@ void Lane::iteration(const RecursionGuard&) {
   if (!entered) {
     return;
   }
-  recorder_.mark();
+  log_.recorder.mark();
   if (phase() == Phase::kServing) {
     return;
   }
-  if (mark_count_ == tuning::kMaxMarks) {
-    std::copy(marks_ + tuning::kMaxMarks / 2, marks_ + tuning::kMaxMarks, marks_);
-    mark_count_ = tuning::kMaxMarks / 2;
-  }
-  marks_[mark_count_++] = recorder_.count();
-  if (searching() && mark_count_ >= 3) {
+  log_.mark();
+  if (searching() && log_.marks().size() >= 3) {
     try_to_learn();
   }
 }

@@ -22,8 +22,8 @@ bool Lane::take_plan(const Follower::Found& found) {
     cursor_ = Cursor((found.position + schedule.count - 1) % schedule.count);
     return true;
   }
-  if (can_lay_out(schedule.count) && completed() && layout_.open(*plan_->best()->symbolic) &&
-      take_shape(found.first, found.position - 1)) {
+  if (can_lay_out(schedule.count) && completed() && shapes_.open(*plan_->best()->symbolic) &&
+      take_shape({found.first, found.position - 1})) {
     return true;
   }
   drop_plan();
@@ -40,7 +40,7 @@ bool Lane::completed() {
 // is one.
 bool Lane::guess_plan(std::uint64_t size) {
   const std::uint32_t position = placer_.position();
-  if (layout_.plan() != nullptr || position >= tuning::kBeginning) {
+  if (shapes_.plan() != nullptr || position >= tuning::kBeginning) {
     return false;
   }
   StoredPlan* other = shared_->store.take_beginning(*plan_->made, position, size);
@@ -87,7 +87,7 @@ bool Lane::follow_other_plans(std::uint64_t size, bool matched) {
 
 // What the lane's plan is served from, for the iteration at hand.
 const Schedule* Lane::serving_schedule() const {
-  return layout_.plan() != nullptr ? layout_.schedule() : plan_->best().get();
+  return shapes_.plan() != nullptr ? shapes_.schedule() : plan_->best().get();
 }
 
 // Memory for what is to be served from; without it the plan is dropped.
@@ -111,7 +111,7 @@ bool Lane::begin_plan() {
   if (!take_memory(*schedule)) {
     return false;
   }
-  placer_.start(schedule, layout_.plan() != nullptr ? layout_.index() : &plan_->best().index(),
+  placer_.start(schedule, shapes_.plan() != nullptr ? shapes_.index() : &plan_->best().index(),
                 Cursor(cursor_.position()));
   placed_ = 0;
   return true;
@@ -120,80 +120,52 @@ bool Lane::begin_plan() {
 void Lane::drop_plan() {
   placer_.stop();
   following_ = false;
-  layout_.close();
-  other_shape_ = Cursor();
+  shapes_.close();
   shared_->store.release(plan_);
   plan_ = nullptr;
 }
 
-// Lays out the iteration that began with `first` bytes; its place is the plan's step `step`.
-bool Lane::take_shape(std::uint64_t first, std::uint32_t step) {
-  if (!layout_.lay_out(first, slab_space_->bytes())) {
+// Lays out the iteration that begins so.
+bool Lane::take_shape(const Shapes::Start& start) {
+  const std::uint32_t at = shapes_.lay_out(start, slab_.space().bytes());
+  if (at == kNoStep) {
     return false;
   }
-  cursor_ = Cursor(layout_.position_of(step));
+  cursor_ = Cursor(at);
   counters.shapes.add();
   return true;
 }
 
-// Takes the steps off those that the calls so far have earned; false if there are not so many, and
-// the shape at hand has to do.
-bool Lane::can_lay_out(std::uint32_t steps) {
-  const std::uint64_t calls = counters.large_allocations.get();
-  const std::uint64_t earned = calls < layout_calls_ ? 0 : (calls - layout_calls_);
-  layout_calls_ = calls;
-  layout_steps_ =
-      std::min(tuning::kMaxLayoutSteps, layout_steps_ + earned * tuning::kLayoutStepsPerCall);
-  if (layout_steps_ < steps) {
-    return false;
-  }
-  layout_steps_ -= steps;
-  return true;
-}
-
-void Lane::change_shape(std::uint64_t first, std::uint32_t step) {
-  if (!can_lay_out(layout_.plan()->count)) {
+void Lane::change_shape(const Shapes::Start& start) {
+  if (!can_lay_out(shapes_.plan()->count)) {
     return;
   }
-  if (!take_shape(first, step)) {
+  if (!take_shape(start)) {
     give_plan_up();
-  } else if (take_memory(*layout_.schedule())) {
-    placer_.change(layout_.schedule(), layout_.index(), cursor_);
+  } else if (take_memory(*shapes_.schedule())) {
+    placer_.change(shapes_.schedule(), shapes_.index(), cursor_);
   }
 }
 
-// Before a call of a symbolic plan; the lane may leave the plan. At the beginning of an iteration a
-// shape that needs no more memory than one before is believed at its first call: a mistake costs
-// some fallbacks.
+// Before a call of a symbolic plan; the lane may leave the plan.
 void Lane::follow_shape(std::uint64_t size) {
-  if (learns_.load(std::memory_order_relaxed) && repeat_.add(size, 0) &&
-      repeat_.shift() > layout_.plan()->count) {
+  if (log_.ready() && repeat_.add(size, 0) && repeat_.shift() > shapes_.plan()->count) {
     // The sizes repeat after all, over more calls than the plan's: it was made of a part.
     follower_.distrust(shared_->store.slot_of(plan_), *plan_, true);
     symbolic_ = tuning::kMaxSymbolic;
     diverge();
     return;
   }
-  if (placer_.position() == 0 && size != layout_.first() && size <= layout_.largest()) {
-    change_shape(size, 0);
+  if (shapes_.begins_another(placer_.position(), size)) {
+    change_shape({size, 0});
   }
 }
 
-// After a call of a symbolic plan. From a call that did not match on, it is looked whether another
-// shape has begun there.
+// After a call of a symbolic plan.
 void Lane::find_shape(std::uint64_t size, bool matched) {
-  if (matched && other_shape_.run() == 0) {
-    return;
-  }
-  const SymbolicPlan& plan = *layout_.plan();
-  other_shape_.seek(plan, size);
-  if (matched && other_shape_.run() == 1) {
-    other_shape_ = Cursor();  // the placer has found the place by itself
-  } else if (other_shape_.sure(plan, tuning::kFit)) {
-    if (other_shape_.first() != layout_.first()) {
-      change_shape(other_shape_.first(), other_shape_.position() % plan.count);
-    }
-    other_shape_ = Cursor();
+  Shapes::Start start;
+  if (shapes_.find(size, matched, start)) {
+    change_shape(start);
   }
 }
 

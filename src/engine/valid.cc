@@ -40,13 +40,11 @@ bool Lane::valid() const {
   if (now == Phase::kServing) {
     const Schedule* schedule = placer_.schedule();
     if (schedule == nullptr || placer_.position() >= schedule->count ||
-        (awake_ && schedule->height > slab_height_)) {
+        (awake_ && schedule->height > slab_height())) {
       return false;
     }
   }
-  return (!following_ || now == Phase::kServing) && mark_count_ <= tuning::kMaxMarks &&
-         slab_height_ <= tallest_ && tallest_ <= slab_space_->bytes() &&
-         slab_space_->pages.valid(tallest_ / kGranule);
+  return (!following_ || now == Phase::kServing) && slab_.valid();
 }
 
 bool Engine::valid() const {
@@ -60,7 +58,7 @@ bool Engine::valid() const {
     }
     slab_bytes += lanes_[i].slab_height();
   }
-  return slab_bytes == shared_->slab_bytes && shared_->store.valid() && shared_->pool.valid();
+  return slab_bytes == shared_->slabs.bytes && shared_->store.valid() && shared_->pool.valid();
 }
 
 }  // namespace memo

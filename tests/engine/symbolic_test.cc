@@ -257,7 +257,7 @@ TEST_CASE("engine: shapes beyond the slab's limit are served by the pool", "[eng
       loop.iterate(1000);
     }
     CHECK(lane.tallest() <= 8 << 20);
-    CHECK(engine.shared().slab_bytes.load() <= 8 << 20);
+    CHECK(engine.shared().slabs.bytes.load() <= 8 << 20);
     for (int i = 0; i < 20; ++i) {
       loop.iterate(100);
     }

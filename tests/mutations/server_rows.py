@@ -22,7 +22,7 @@ SERVER_ROWS = (
      "STDERR_FILENO + 1, ~0U, kUnshare) == 0", "STDERR_FILENO + 1, ~0U, 4U) == 0",
      UNIT, "os: what a thread with descriptors of its own"),
     ("a process that only forks has a thread", "src/engine/lane.cc",
-     "serves_.load(std::memory_order_relaxed) &&\n      (shared_->reports ||",
+     "served_.begun() &&\n      (shared_->reports ||",
      "(shared_->reports ||",
      PRELOAD, "workers: nothing waits"),
     ("a worker's plans take the place of another's", "preload/plans.cc",
