@@ -79,10 +79,10 @@ def unit_tests():
 def mutations():
     """(what is broken, the test that notices) of each row of the mutations."""
     constants = {"UNIT": "unit", "PRELOAD": "preload", "SCRIPT": "script"}
-    rows = [*module_of("tests/mutations/run.py")["MUTATIONS"].elts[3:],  # the first ones are the other files'
-            *module_of("tests/mutations/server_rows.py")["SERVER_ROWS"].elts,
-            *module_of("tests/mutations/follow_rows.py")["FOLLOW_ROWS"].elts,
-            *module_of("tests/mutations/door_rows.py")["DOOR_ROWS"].elts]
+    files = sorted((ROOT / "tests/mutations").glob("*_rows.py"))
+    rows = [row for row in module_of("tests/mutations/run.py")["MUTATIONS"].elts if not isinstance(row, ast.Starred)]
+    for file in files:
+        rows += module_of(f"tests/mutations/{file.name}")[file.stem.upper()].elts
     return [(row.elts[0].value, row.elts[5].value, constants.get(getattr(row.elts[4], "id", ""), ""))
             for row in rows]
 

@@ -7,8 +7,8 @@
 
 #include "src/base/guard.h"
 #include "src/base/tuning.h"
-#include "src/engine/placer.h"
 #include "src/follow/context_index.h"
+#include "src/follow/placer.h"
 #include "src/follow/repeat.h"
 #include "src/learn/lifetimes.h"
 #include "src/serve/page_map.h"
@@ -116,11 +116,12 @@ class Simulation {
   void serve(std::uint32_t index) {
     count(index);
     const Allocation& asked = stream_.allocations[index];
-    const Placer::Placement placement =
-        placer_.next(asked.size, std::uint64_t{1} << asked.alignment_log2, pages_.map());
-    recent_misses_[serve_count_++ % recent_misses_.size()] = !placement.matched();
-    if (placement.miss == Miss::kNone) {
-      placed_[index] = placement.offset / kGranule;
+    const Step* step = placer_.next(asked.size);
+    recent_misses_[serve_count_++ % recent_misses_.size()] = step == nullptr;
+    if (step != nullptr && step->offset != kUnplanned &&
+        step->offset % (std::uint64_t{1} << asked.alignment_log2) == 0 &&
+        pages_.map().claim(step->offset / kGranule, granules_of(asked.size)).granted) {
+      placed_[index] = step->offset / kGranule;
       analysis_.served_bytes += asked.size;
       ++served_calls_;
     }

@@ -85,9 +85,7 @@ void Engine::configure_shared() {
   shared_->keep_sites = shared_->keep_trace || !options_->PLAN_FILE.empty();
   shared_->planner = options_->PLANNER.value;
   shared_->passed_on = &passed_on_;
-  shared_->trim_next = host_.trim_next;
-  shared_->phase_changed = host_.phase_changed;
-  shared_->keep = host_.keep;
+  shared_->host = host_;
   shared_->reports = !options_->STATS_FILE.empty() || !options_->PLAN_FILE.empty();
 }
 
@@ -226,9 +224,9 @@ bool Engine::relieve(std::uint64_t bytes) {
     return false;
   }
   give_back();
-  if (shared_->trim_next != nullptr) {
+  if (shared_->host.trim_next != nullptr) {
     const RecursionGuard guard;
-    shared_->trim_next();
+    shared_->host.trim_next();
   }
   const std::uint64_t now = committed_bytes();
   passed_on_.relieved.add_from_any();
