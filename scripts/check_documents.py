@@ -87,6 +87,14 @@ def mutations():
             for row in rows]
 
 
+def mutations_by_test():
+    """{test: what is broken and it notices, as one text}."""
+    found = {}
+    for what, test, _ in mutations():
+        found.setdefault(f"`{test}`", []).append(what)
+    return {test: "; ".join(broken) for test, broken in found.items()}
+
+
 def table(headings, rows):
     """A Markdown table's text."""
     lines = [headings, ["---"] * len(headings), *rows]
@@ -113,8 +121,7 @@ VALUES = {
     "fuzzers": lambda: len(list(ROOT.glob("tests/fuzz/*_fuzz.cc"))),
     "CPython's modules": lambda: words("tests/preload/real_programs.py", "PYTHON_TESTS_LONG"),
     "numpy's modules": lambda: words("tests/preload/real_programs.py", "NUMPY_TESTS"),
-    "table of mutations": lambda: table(("broken", "noticed by"),
-                                        [(what, f"`{test}`") for what, test, _ in mutations()]),
+    "table of mutations": lambda: table(("noticed by", "broken"), mutations_by_test().items()),
     "table of skips": lambda: table(("step", "test: reason", "why it may be skipped"),
                                     [(f"`{step}`", f"`{text}`", why) for step, text, why in check.read_allowed()]),
 }

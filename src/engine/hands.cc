@@ -47,7 +47,13 @@ Call Hands::call_of(const Request& request, std::uint64_t site) const {
           .log_full = log.recorder.full()};
 }
 
-void* Hands::run(const Request& request, Action action) {
+void Hands::purge() {
+  if (slab.purge()) {
+    tracker_->tally().counters().released.add();
+  }
+}
+
+void* Hands::run(Action action, const Request& request) {
   index_ = kNotRecorded;
   block_ = {};
   for (;;) {
@@ -120,7 +126,7 @@ Answer Hands::give(const Request& request) {
                       space.granule_of(block_.start));
   }
   const Counters& counters = tracker_->tally().counters();
-  if ((counters.pooled_allocations.get() + 1) % tuning::kPoolWindow == 0) {
+  if ((counters.pooled_allocations.get() + 1) % tuning::kPoolWindow == 0 && !shared_->timeless) {
     age(*shared_);
   }
   return {.yes = true, .at_hand = block_.resident};

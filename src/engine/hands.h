@@ -27,12 +27,13 @@ class Hands {
   [[nodiscard]] Call call_of(const Request& request, std::uint64_t site) const;
   // Performs the action and those that follow from it. The call's block, or nullptr: the next
   // allocator's.
-  void* run(const Request& request, Action action);
-  void run(Action action) { run(Request(), action); }
+  void* run(Action action, const Request& request = {});
   // A call gets the place that it has claimed.
   void* serve(const Request& request, std::uint64_t offset, bool dirty);
   // Memory for learning; false where the system refuses it.
   bool prepare_to_learn();
+  // Gives the slab's memory back, and counts that.
+  void purge();
   // Nothing is known of the stream any more.
   void forget();
 

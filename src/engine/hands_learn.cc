@@ -67,8 +67,8 @@ void Hands::perform(const Request& request, const Action& action) {
   if ((effects & kWalked) != 0) {
     tracker_->state().serving.plan->walked.store(true, std::memory_order_relaxed);
   }
-  if ((effects & kPurge) != 0 && slab.purge()) {
-    tracker_->tally().counters().released.add();
+  if ((effects & kPurge) != 0) {
+    purge();
   }
   if ((effects & kLower) != 0) {
     slab.lower(tracker_->wanted().height);
@@ -171,7 +171,8 @@ Answer Hands::learn() {
           .best = &plan->made,
           .position = (count - period.first) % schedule.count,
           .quiet_level = *low + (*high - *low) / tuning::kQuietShare,
-          .length = period.length};
+          .length = period.length,
+          .begins = period.first};
 }
 
 // A plan whose sizes follow from the iteration's first one.

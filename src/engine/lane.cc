@@ -13,6 +13,10 @@ void* Lane::allocate(const Request& request) {
     const RecursionGuard guard;
     site = stack_signature(hands_.stack);
   }
+  return allocate(request, site);
+}
+
+void* Lane::allocate(const Request& request, std::uint64_t site) {
   const TryLock entered(entered_);
   if (!entered) [[unlikely]] {
     hands_.shared().passed_on->pass_on(request.size, &Counters::fallback_busy);
@@ -26,14 +30,14 @@ void* Lane::allocate(const Request& request) {
       return glide(request, *step);
     }
   }
-  return hands_.run(request, tracker_.called(hands_.call_of(request, site)));
+  return hands_.run(tracker_.called(hands_.call_of(request, site)), request);
 }
 
 void* Lane::glide(const Request& request, const Step& step) {
   const SlabPlace place = hands_.slab.claim(step.offset, request.size, request.alignment);
   if (place.answer != SlabPlace::Answer::kGranted) [[unlikely]] {
-    return hands_.run(request,
-                      tracker_.not_placed(hands_.call_of(request, 0), step, miss_of(place.answer)));
+    return hands_.run(tracker_.not_placed(hands_.call_of(request, 0), step, miss_of(place.answer)),
+                      request);
   }
   tracker_.placed(request.size);
   return hands_.serve(request, step.offset, place.dirty);
@@ -79,18 +83,12 @@ bool Lane::free_slab(void* start, std::uint32_t freeing_lane) {
   return space.pages.release(granule) != 0;
 }
 
-void Lane::purge() {
-  if (hands_.slab.purge()) {
-    counters.released.add();
-  }
-}
-
 bool Lane::give_back() {
   const TryLock entered(entered_);
   if (!entered) {
     return false;
   }
-  purge();
+  hands_.purge();
   hands_.slab.retreat();
   rest_.store(Rest::kGivenBack, std::memory_order_relaxed);
   return true;

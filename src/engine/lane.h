@@ -22,6 +22,8 @@ namespace memo {
 class LaneView {
  public:
   [[nodiscard]] Phase phase() const { return tracker_.phase(); }
+  // Owner only, but for what says otherwise.
+  [[nodiscard]] const Tracker& tracker() const { return tracker_; }
   [[nodiscard]] std::uint64_t slab_height() const { return hands_.slab.height(); }
   [[nodiscard]] const Space& slab_space() const { return hands_.slab.space(); }
   [[nodiscard]] const Recorder& recorder() const { return hands_.log.recorder; }
@@ -77,6 +79,8 @@ class Lane : public LaneView {
 
   // A block for the request, or nullptr: the next allocator's. Owner only.
   void* allocate(const Request& request);
+  // The same of a recorded stream, whose call stacks are known; 0: not.
+  void* allocate(const Request& request, std::uint64_t site);
   // Counts a block of the next allocator that realloc has made large. Owner only.
   void note_foreign_growth(std::uint64_t bytes) { tracker_.grown(bytes); }
   // The host begins an iteration. Owner only.
@@ -116,7 +120,6 @@ class Lane : public LaneView {
   };
   void* glide(const Request& request, const Step& step);
   void wake();
-  void purge();
   void forget_counts();
 
   Lock entered_;

@@ -55,7 +55,7 @@ bool Lane::vacant() {
       tracker_.begin_histories(hands_.log.history());
     }
     rest_.store(Rest::kAwake, std::memory_order_relaxed);
-    purge();
+    hands_.purge();
     abandoned_ = false;
   }
   return static_cast<bool>(entered);

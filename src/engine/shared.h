@@ -45,6 +45,7 @@ struct Shared {
   std::uint64_t plan_milliseconds = 20;
   std::uint64_t threshold = 0;  // bytes; smaller blocks are not seen
   std::uint64_t verbose = 0;
+  bool timeless = false;  // a recorded stream: how long ago something was says nothing
   bool keep_trace = false;
   bool keep_sites = false;  // a trace or a plan file wants the call stacks of all calls
   const char* planner = "portfolio";

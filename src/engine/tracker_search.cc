@@ -110,7 +110,7 @@ Action learned(TrackerState& s, const Answer& answer) {
     s.serving.plan = answer.plan;
     s.serving.best = answer.best;
     s.serving.cursor = Cursor(answer.position);
-    s.waiting = {answer.quiet_level, answer.length + kContext};
+    s.waiting = {answer.quiet_level, answer.length + kContext, answer.begins};
     s.walks_whole = true;
     move(s, Event::kPlanMade);
   }

@@ -110,6 +110,7 @@ struct Answer {
   std::uint64_t first = 0;        // kFollow: of a parametric plan, the first size at hand
   std::uint64_t quiet_level = 0;  // kLearn: live bytes at which to begin
   std::uint32_t length = 0;       // kLearn, kLearnSites: calls of the period, 0 if none
+  std::uint32_t begins = 0;       // kLearn: calls noted before the period
 };
 
 // Learning and Pooling: whether the stream repeats.
@@ -127,6 +128,7 @@ struct Search {
 struct Waiting {
   std::uint64_t quiet_level = 0;  // live bytes
   std::uint32_t patience = 0;     // calls until beginning anyway
+  std::uint32_t begins = 0;       // calls noted before the plan's period
 };
 
 // Ready and Serving: the plan. Serving: how it goes.

@@ -93,5 +93,38 @@ TEST_CASE("tracker: the short way decides as the long one does", "[engine][prope
 #undef COUNTER
 }
 
+TEST_CASE("tracker: a plan begins at a quiet point, or when it has waited for an iteration",
+          "[engine]") {
+  const bool quiet = GENERATE(true, false);
+  Served other;  // for its sizes and its plan
+  Counters counters;
+  Tracker tracker;
+  tracker.open({.counters = &counters, .slab_room = 1 << 30});
+  tracker.begin_histories(other.history.data());
+  tracker.happened(Event::kTaken);
+  tracker.happened(Event::kFollows);
+  REQUIRE(tracker.told(5).ask == Ask::kLearn);
+  REQUIRE(tracker
+              .answered({.yes = true,
+                         .plan = &other.plan,
+                         .best = &other.plan.made,
+                         .position = 7,
+                         .quiet_level = 100,
+                         .length = 60})
+              .ask == Ask::kDone);
+  REQUIRE(tracker.phase() == Phase::kReady);
+  std::uint64_t calls = 0;
+  for (Action action; action.ask != Ask::kOpenSlab && calls < 1000; ++calls) {
+    const bool now = quiet && calls == 20;
+    action = tracker.called({.size = other.sizes[(7 + calls) % 60], .live = now ? 100U : 101U});
+    if (action.ask == Ask::kGive) {
+      REQUIRE(tracker.answered({.yes = true}).ask == Ask::kDone);
+    }
+  }
+  CHECK(calls == (quiet ? 21 : 60 + kContext));
+  CHECK(tracker.answered({.yes = true}).offset == other.plan.made->steps[(6 + calls) % 60].offset);
+  CHECK(tracker.phase() == Phase::kServing);
+}
+
 }  // namespace
 }  // namespace memo
