@@ -9,7 +9,8 @@ void Lane::open(Shared* shared, std::uint32_t number, Space* slab) {
   tracker_.open({.counters = &counters,
                  .slab_room = slab->bytes(),
                  .keeps_trace = shared->keep_trace,
-                 .keeps_sites = shared->keep_sites});
+                 .keeps_sites = shared->keep_sites,
+                 .tape = shared->host.tape});
 }
 
 // Without a word: what the lane does is told when it follows its thread.

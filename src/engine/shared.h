@@ -7,6 +7,7 @@
 #include "src/base/counters.h"
 #include "src/base/guard.h"
 #include "src/engine/plan_store.h"
+#include "src/engine/tracker_state.h"
 #include "src/serve/pool.h"
 #include "src/serve/slab.h"
 #include "src/trace/event.h"
@@ -31,6 +32,7 @@ struct EngineHost {
   // There is memory that may have to be given back later, or there are reports: see to it that
   // tick() is called every second or so.
   void (*keep)(const RecursionGuard&) = nullptr;
+  Tape tape = nullptr;         // is told what each lane's tracker decides, and of what: for tests
   void (*forked)() = nullptr;  // this is a child, and no handler of fork() has told so
 };
 

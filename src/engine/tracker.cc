@@ -55,7 +55,15 @@ void forget(TrackerState& s) {
 // Only the size of the next call matters.
 bool glides(const TrackerState& s) {
   return s.phase.load(std::memory_order_relaxed) == Phase::kServing &&
-         s.serving.shapes.plan() == nullptr && !s.serving.following && !(s.keeps_trace && s.learns);
+         s.serving.shapes.plan() == nullptr && !s.serving.following &&
+         !(s.keeps_trace && s.learns) && s.tape == nullptr;
+}
+
+Action noted(const TrackerState& s, TapeEntry entry) {
+  if (s.tape != nullptr) [[unlikely]] {
+    s.tape(s, entry);
+  }
+  return entry.action;
 }
 
 void begin(TrackerState& s) {
@@ -123,19 +131,21 @@ void Tracker::open(const Terms& terms) {
   state_.slab_room = terms.slab_room;
   state_.keeps_trace = terms.keeps_trace;
   state_.keeps_sites = terms.keeps_sites;
+  state_.tape = terms.tape;
 }
 
 void Tracker::begin_histories(std::uint32_t* history) {
   state_.search.sizes.start(history, tuning::kMaxLog);
   state_.search.sites.start(history + tuning::kMaxLog, tuning::kMaxLog);
   state_.learns = true;
+  noted(state_, {.kind = TapeEntry::Kind::kHistories});
 }
 
-Action Tracker::called(const Call& call) {
-  TrackerState& s = state_;
-  begin(s);
-  s.at_hand.call = call;
-  switch (phase()) {
+namespace {
+
+// A call comes in.
+Action enter(TrackerState& s) {
+  switch (s.phase.load(std::memory_order_relaxed)) {
     case Phase::kIdle:
       break;
     case Phase::kLearning:
@@ -158,9 +168,8 @@ Action Tracker::called(const Call& call) {
   return finish(s, Ask::kPass);
 }
 
-Action Tracker::answered(const Answer& answer) {
-  TrackerState& s = state_;
-  s.left_count = 0;
+// An answer takes the call on.
+Action go_on(TrackerState& s, const Answer& answer) {
   switch (s.at_hand.asked) {
     case Ask::kClaim:
       return claimed(s, answer.miss);
@@ -190,30 +199,50 @@ Action Tracker::answered(const Answer& answer) {
   return finish(s, Ask::kDone);
 }
 
+}  // namespace
+
+Action Tracker::called(const Call& call) {
+  begin(state_);
+  state_.at_hand.call = call;
+  return noted(state_, {.kind = TapeEntry::Kind::kCalled, .call = call, .action = enter(state_)});
+}
+
+Action Tracker::answered(const Answer& answer) {
+  state_.left_count = 0;
+  return noted(
+      state_,
+      {.kind = TapeEntry::Kind::kAnswered, .answer = answer, .action = go_on(state_, answer)});
+}
+
 Action Tracker::told(std::size_t marks) {
   TrackerState& s = state_;
   begin(s);
   s.at_hand.told = true;
-  if (phase() == Phase::kServing) {
-    return finish(s, Ask::kDone);
+  Ask question = Ask::kDone;
+  if (phase() != Phase::kServing) {
+    s.effects |= kMark;
+    question = searching() && marks + 1 >= 3 ? Ask::kLearn : Ask::kDone;
   }
-  s.effects |= kMark;
-  return searching() && marks + 1 >= 3 ? ask(s, Ask::kLearn) : finish(s, Ask::kDone);
+  return noted(s, {.kind = TapeEntry::Kind::kTold,
+                   .number = marks,
+                   .action = ends(question) ? finish(s, question) : ask(s, question)});
 }
 
 Action Tracker::happened(Event event) {
   begin(state_);
   const bool moved = move(state_, event);
-  if (moved && event == Event::kWoken) {
-    return stages::open(state_, AtHand::Why::kAgain);
-  }
   if (moved && (event == Event::kLeft || event == Event::kAbandoned)) {
     state_.walks_whole = false;
   }
-  return finish(state_, Ask::kDone);
+  return noted(
+      state_, {.kind = TapeEntry::Kind::kHappened,
+               .event = event,
+               .action = moved && event == Event::kWoken ? stages::open(state_, AtHand::Why::kAgain)
+                                                         : finish(state_, Ask::kDone)});
 }
 
 void Tracker::grown(std::uint64_t bytes) {
+  noted(state_, {.kind = TapeEntry::Kind::kGrown, .number = bytes});
   Tally& tally = state_.tally;
   tally.other(bytes);
   if (phase() == Phase::kServing) {

@@ -24,6 +24,7 @@ class Tracker {
     std::uint64_t slab_room = 0;   // bytes of addresses that a slab may take
     bool keeps_trace = false;      // every call is noted, in whatever phase
     bool keeps_sites = false;      // the call stacks of all calls are wanted
+    Tape tape = nullptr;           // of tests
   };
   void open(const Terms& terms);
   // There are two histories of tuning::kMaxLog tokens for what repeats; they outlive the tracker.

@@ -163,12 +163,27 @@ struct AtHand {
   Shapes::Start shape;  // kPrepare: the iteration to lay out
 };
 
+struct TrackerState;
+
+// What a tracker was told, and what it decided: for tests, which play it again.
+struct TapeEntry {
+  enum class Kind : std::uint8_t { kHistories, kCalled, kAnswered, kTold, kHappened, kGrown };
+  Kind kind = Kind::kCalled;
+  Call call{};                  // kCalled
+  Answer answer{};              // kAnswered
+  Event event = Event::kTaken;  // kHappened
+  std::uint64_t number = 0;     // kTold: marks; kGrown: bytes
+  Action action{};              // kCalled, kAnswered, kTold, kHappened
+};
+using Tape = void (*)(const TrackerState& tracker, const TapeEntry& entry);
+
 // All that a tracker knows. The stages of a call (tracker_stages.h) are functions of it.
 struct TrackerState {
   std::atomic<Phase> phase{Phase::kIdle};
   bool learns = false;          // there is memory to learn
   bool keeps_trace = false;     // every call is noted, in whatever phase
   bool keeps_sites = false;     // all call stacks are wanted
+  Tape tape = nullptr;          // is told of each event, all of which then go the long way
   bool glides = false;          // the next call needs its size alone: see Tracker::next()
   std::uint64_t slab_room = 0;  // bytes of addresses that a slab may take
   std::uint32_t effects = 0;    // of the action at hand
