@@ -189,6 +189,8 @@ int analyze(int argc, char** argv) {
   app.add_option("--plan-time", how.plan_milliseconds, "most milliseconds for each plan")
       ->type_name("MS")
       ->capture_default_str();
+  app.add_flag("--recorded", how.recorded,
+               "as the run that recorded the trace, which noted every call with its call stack");
   app.add_flag("--json", as_json, "one JSON object instead of a table");
   app.add_option("--problem", problem_path,
                  "write the planning problem of the thread with most bytes served as CSV")

@@ -117,6 +117,7 @@ class Stage {
     shared_->threshold = how.threshold;
     shared_->planner = how.planner.c_str();
     shared_->timeless = true;
+    shared_->keep_trace = shared_->keep_sites = how.recorded;
   }
   bool open() {
     if (!pool_.open(room_)) {
