@@ -56,12 +56,12 @@ void forget(TrackerState& s) {
 bool glides(const TrackerState& s) {
   return s.phase.load(std::memory_order_relaxed) == Phase::kServing &&
          s.serving.shapes.plan() == nullptr && !s.serving.following &&
-         !(s.keeps_trace && s.learns) && s.tape == nullptr;
+         !(s.terms.keeps_trace && s.learns) && s.terms.tape == nullptr;
 }
 
 Action noted(const TrackerState& s, TapeEntry entry) {
-  if (s.tape != nullptr) [[unlikely]] {
-    s.tape(s, entry);
+  if (s.terms.tape != nullptr) [[unlikely]] {
+    s.terms.tape(s, entry);
   }
   return entry.action;
 }
@@ -126,12 +126,9 @@ Action open(TrackerState& s, AtHand::Why why) {
 
 using namespace stages;
 
-void Tracker::open(const Terms& terms) {
+void Tracker::open(const TrackerTerms& terms) {
+  state_.terms = terms;
   state_.tally.open(terms.counters);
-  state_.slab_room = terms.slab_room;
-  state_.keeps_trace = terms.keeps_trace;
-  state_.keeps_sites = terms.keeps_sites;
-  state_.tape = terms.tape;
 }
 
 void Tracker::begin_histories(std::uint32_t* history) {
@@ -154,7 +151,7 @@ Action enter(TrackerState& s) {
       note(s);
       return wait_for_quiet(s);
     case Phase::kServing:
-      if (s.keeps_trace && s.learns) {
+      if (s.terms.keeps_trace && s.learns) {
         note(s);
       }
       return begin_step(s);
@@ -162,8 +159,9 @@ Action enter(TrackerState& s) {
       if (!s.learns) {
         return ask(s, Ask::kMemory);
       }
-      return s.search.restarts <= tuning::kMaxRestarts || s.keeps_trace ? look(s)
-                                                                        : ask(s, Ask::kFollow);
+      return s.search.restarts <= tuning::kMaxRestarts || s.terms.keeps_trace
+                 ? look(s)
+                 : ask(s, Ask::kFollow);
   }
   return finish(s, Ask::kPass);
 }

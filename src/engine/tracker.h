@@ -19,14 +19,7 @@ namespace memo {
 
 class Tracker {
  public:
-  struct Terms {
-    Counters* counters = nullptr;  // what is counted; outlives the tracker
-    std::uint64_t slab_room = 0;   // bytes of addresses that a slab may take
-    bool keeps_trace = false;      // every call is noted, in whatever phase
-    bool keeps_sites = false;      // the call stacks of all calls are wanted
-    Tape tape = nullptr;           // of tests
-  };
-  void open(const Terms& terms);
+  void open(const TrackerTerms& terms);
   // There are two histories of tuning::kMaxLog tokens for what repeats; they outlive the tracker.
   void begin_histories(std::uint32_t* history);
 
@@ -71,7 +64,7 @@ class Tracker {
   [[nodiscard]] bool wants_site() const {
     const Phase now = phase();
     return (now == Phase::kPooling && state_.search.demand.wants_sites()) ||
-           (state_.keeps_sites && now != Phase::kIdle);
+           (state_.terms.keeps_sites && now != Phase::kIdle);
   }
   // For whoever performs actions, and for tests.
   [[nodiscard]] const TrackerState& state() const { return state_; }

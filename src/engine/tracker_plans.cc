@@ -66,7 +66,7 @@ Action take(TrackerState& s, const Answer& answer) {
 }
 
 bool lay_out(TrackerState& s, const Shapes::Start& start) {
-  const std::uint32_t at = s.serving.shapes.lay_out(start, s.slab_room);
+  const std::uint32_t at = s.serving.shapes.lay_out(start, s.terms.slab_room);
   if (at == kNoStep) {
     return false;
   }

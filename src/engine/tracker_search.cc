@@ -38,7 +38,7 @@ Action look_at_size(TrackerState& s) {
 }  // namespace
 
 void note(TrackerState& s) {
-  if (s.at_hand.call.log_full && !s.keeps_trace) {
+  if (s.at_hand.call.log_full && !s.terms.keeps_trace) {
     s.tally.counters().recorder_full.add();
     s.effects |= kRestartLog;
     ++s.search.restarts;

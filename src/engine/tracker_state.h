@@ -177,16 +177,22 @@ struct TapeEntry {
 };
 using Tape = void (*)(const TrackerState& tracker, const TapeEntry& entry);
 
+// What holds for as long as a tracker lives.
+struct TrackerTerms {
+  Counters* counters = nullptr;  // what is counted; outlives the tracker
+  std::uint64_t slab_room = 0;   // bytes of addresses that a slab may take
+  bool keeps_trace = false;      // every call is noted, in whatever phase
+  bool keeps_sites = false;      // the call stacks of all calls are wanted
+  Tape tape = nullptr;           // is told of each event, all of which then go the long way
+};
+
 // All that a tracker knows. The stages of a call (tracker_stages.h) are functions of it.
 struct TrackerState {
   std::atomic<Phase> phase{Phase::kIdle};
-  bool learns = false;          // there is memory to learn
-  bool keeps_trace = false;     // every call is noted, in whatever phase
-  bool keeps_sites = false;     // all call stacks are wanted
-  Tape tape = nullptr;          // is told of each event, all of which then go the long way
-  bool glides = false;          // the next call needs its size alone: see Tracker::next()
-  std::uint64_t slab_room = 0;  // bytes of addresses that a slab may take
-  std::uint32_t effects = 0;    // of the action at hand
+  TrackerTerms terms;
+  bool learns = false;        // there is memory to learn
+  bool glides = false;        // the next call needs its size alone: see Tracker::next()
+  std::uint32_t effects = 0;  // of the action at hand
   std::uint32_t left_count = 0;
   StoredPlan* left[2] = {};  // plans that the lane uses no more
   bool walks_whole = false;  // the lane has gone through a whole plan, or made one
