@@ -21,8 +21,14 @@ flags_ubsan := -g1 -O1 -DMEMO_DEBUG=1 -fsanitize=undefined -fno-sanitize-recover
 flags_tsan := -g1 -O1 -DMEMO_DEBUG=1 -fsanitize=thread
 flags_fuzz := -g1 -O1 -DMEMO_DEBUG=1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 flags_aarch64 = $(flags_release) -isystem $(CROSS)/include -L$(CROSS)/lib
+# For wheels of any distribution: scripts/wheels.py names the compiler, and CROSS with what it has not.
+flags_manylinux-x86_64 = $(flags_aarch64)
+flags_manylinux-aarch64 = $(flags_aarch64)
+# What that compiler's linker does not take: it has one of them as its own way, and exports.map does the other's work.
+link_gnu := $(if $(filter manylinux-%,$(MODE)),,-Wl,-z,separate-code -Wl,--exclude-libs,ALL)
 # A sanitizer's code makes the compiler warn of what is not in the source; the release's build is what is judged.
-WARN := $(if $(filter asan ubsan tsan,$(MODE)),-w,-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow $(if $(WERROR),-Werror))
+WARN := $(if $(filter asan ubsan tsan,$(MODE)),-w,-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow $(if $(WERROR),-Werror) \
+          $(if $(filter manylinux-%,$(MODE)),-Wno-unknown-warning-option))
 COMMON := -std=c++20 -g $(flags_$(MODE)) $(WARN) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections \
           -DMEMO_VERSION='"$(VERSION)"' -I. -Iinclude -pthread $(EXTRA_CXXFLAGS)
 # Unwind tables stay: a signature is unwound from inside this code.
@@ -38,7 +44,7 @@ cli_src := $(wildcard src/cli/*.cc)
 # main.cc, which takes longest by far, first.
 test_src := tests/main.cc $(wildcard tests/support/*.cc tests/*/*_test.cc)
 # Of the commands, what unit tests call; tests/cli runs the others as they are built.
-tested_cli_src := $(patsubst %,src/cli/%.cc,comparison elf_file heap_map loader pickled process rehearsal snapshot \
+tested_cli_src := $(patsubst %,src/cli/%.cc,comparison comparison_page elf_file heap_map loader pickled process rehearsal snapshot \
                    snapshot_views trace_reader unpickle)
 # Sources without a thread, which ThreadSanitizer has nothing to say of; the other sanitizers run them.
 single_threaded := tests/planner/% tests/serve/bounds% tests/scheduler/% tests/cli/% tests/learn/% tests/property/planner% \
@@ -75,7 +81,7 @@ $(shell mkdir -p $(O); printf '%s' '$(subst ','\'',$(flags_now))' | cmp -s - $(O
 
 $(hot_obj): KIND := $(HOT)
 # The commands: a third of their time to compile went into debug information of the libraries that they use.
-$(call obj,$(cli_src)): KIND := $(if $(filter release,$(MODE)),-O2 -g1)
+$(call obj,$(cli_src)): KIND := $(if $(filter release manylinux-%,$(MODE)),-O2 -g1)
 # Tests are compiled for longer than they run: what the address sanitizer adds is twice as much when optimised, and Catch2's
 # header, read once beforehand, would be a third of it.
 unit_test_obj := $(call obj,$(filter-out tests/main.cc tests/support/%,$(test_src)))
@@ -104,7 +110,7 @@ $(O)/exports.map: preload/hooks.def
 $(B)/libmemomalloc.so: $(so_obj) $(O)/exports.map
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CXX) -shared -Wl,-soname,libmemomalloc.so.1 -Wl,--version-script=$(O)/exports.map -Wl,-z,defs -Wl,-z,now \
-	    -Wl,-z,relro -Wl,-z,separate-code -Wl,-z,max-page-size=65536 -Wl,-z,nodelete -Wl,--exclude-libs,ALL -Wl,--gc-sections -static-libstdc++ -static-libgcc -pthread $(flags_$(MODE)) \
+	    -Wl,-z,relro $(link_gnu) -Wl,-z,max-page-size=65536 -Wl,-z,nodelete -Wl,--gc-sections -static-libstdc++ -static-libgcc -pthread $(flags_$(MODE)) \
 	    $(so_obj) -o $@
 
 # The planner alone, for C and Python.
@@ -112,7 +118,7 @@ dsa_obj := $(call obj,$(planner_src) $(wildcard planner/interface/*.cc))
 $(B)/libmemomalloc-dsa.so: $(dsa_obj) planner/interface/dsa.map
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CXX) -shared -Wl,-soname,libmemomalloc-dsa.so.1 -Wl,--version-script=planner/interface/dsa.map -Wl,-z,defs -Wl,-z,now \
-	    -Wl,--exclude-libs,ALL -Wl,--gc-sections -static-libstdc++ -static-libgcc -pthread $(flags_$(MODE)) $(dsa_obj) -o $@
+	    $(link_gnu) -Wl,--gc-sections -static-libstdc++ -static-libgcc -pthread $(flags_$(MODE)) $(dsa_obj) -o $@
 
 $(B)/memomalloc: $(cli_obj)
 	$(if $(V),,@echo "  LD   $@")

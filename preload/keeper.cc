@@ -6,6 +6,7 @@
 
 #include "preload/process.h"
 #include "preload/reports.h"
+#include "preload/status.h"
 #include "src/base/backoff.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
@@ -84,6 +85,7 @@ void* keep(void*) {
         (os::confined() || !start(search))) {
       searching = false;
     }
+    keep_status_page();
     write_reports();
   } while (os::rest(kSecond));
   lose_keeper();

@@ -7,11 +7,14 @@
 #include <cerrno>
 
 #include "preload/keeper.h"
+#include "preload/observe.h"
 #include "preload/plans.h"
 #include "preload/process.h"
 #include "preload/reporter.h"
 #include "preload/reports.h"
 #include "preload/shim.h"
+#include "preload/statistics.h"
+#include "preload/status.h"
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
@@ -36,8 +39,12 @@ void show_large_block() {
 }
 
 void opened(const RecursionGuard& guard) {
-  show_large_block();
-  load_plan_file(guard);
+  if (!g_process
+           .observes) {  // then the next allocator is left as it is, and needs no slab made ready
+    show_large_block();
+    load_plan_file(guard);
+  }
+  open_status_page(guard);
 }
 
 void phase_changed(const RecursionGuard& guard) {
@@ -54,6 +61,7 @@ void trim_next() {
 }
 
 void thread_ends(void*) {
+  leave_status_thread();
   g_process.engine.thread_ended();
 }
 
@@ -62,6 +70,7 @@ void thread_begins() {
   if (have_thread_key) {
     pthread_setspecific(thread_key, &g_process);
   }
+  note_status_thread();
 }
 
 void before_fork() {
@@ -74,6 +83,8 @@ void after_fork_in_parent() {
 void forked() {
   forget_keeper();
   forget_reports();
+  forget_status_page();
+  forget_observed();
   fork_plans();
   fork_reporter();
 }
@@ -96,18 +107,22 @@ void after_fork_in_child() {
     read_options(environ, process.options);
   }
   const bool meant = runs_in(process.options.EXE.view());
-  const bool on = process.options.DISABLE == 0 && meant;
+  // Who wants to observe is not served instead.
+  process.observes = process.options.OBSERVE != 0 && start_observing();
+  const bool on =
+      process.options.DISABLE == 0 && meant && (process.observes || process.options.OBSERVE == 0);
   if (meant) {  // others stay silent, whatever is asked for
+    note_status_folder();
     become_reporter();
   }
   if (on) {
     if (!process.options.TRACE_FILE.empty()) {
-      shim::watch_from_the_first_call();
+      process.early = tuning::kEarlyCalls;  // a trace leaves no large call out
     }
     load_unwinder(!process.options.TRACE_FILE.empty());
     have_thread_key = pthread_key_create(&thread_key, thread_ends) == 0;
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-    process.engine.configure(process.options, {.trim_next = trim_next,
+    process.engine.configure(process.options, {.trim_next = process.observes ? nullptr : trim_next,
                                                .new_thread = thread_begins,
                                                .phase_changed = phase_changed,
                                                .opened = opened,
@@ -115,7 +130,8 @@ void after_fork_in_child() {
                                                .forked = forked});
   }
   const std::uint64_t threshold = on ? process.options.THRESHOLD : UINT64_MAX;
-  process.threshold = process.fast_below = threshold != 0 ? threshold : 1;
+  process.threshold = threshold != 0 ? threshold : 1;
+  process.fast_below = process.observes ? 0 : process.threshold;
   shim::open_fast_paths();
   if (on && process.options.VERBOSE >= 1) {
     Line() << MEMO_VERSION << ": watching blocks of at least " << process.threshold << " bytes";

@@ -26,6 +26,7 @@ struct Process {
   std::atomic<std::uint32_t> early{
       0};                       // large calls made before the engine was asked for the first time
   std::uint64_t threshold = 0;  // bytes of the smallest block that is watched
+  bool observes = false;        // nothing is served (observe.h)
   bool looking = false;         // find_next is at work on this, the only, thread
 };
 

@@ -1,6 +1,5 @@
 #include "preload/reports.h"
 
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <atomic>
 #include <cerrno>
@@ -11,6 +10,8 @@
 #include "preload/plans.h"
 #include "preload/process.h"
 #include "preload/reporter.h"
+#include "preload/statistics.h"
+#include "preload/status.h"
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
@@ -24,21 +25,6 @@ constinit bool complained_of_stats = false;
 constinit timespec started = {};
 constinit std::atomic<std::uint64_t> stats_written_at{0};  // ns
 constinit std::atomic<std::uint64_t> calls_written{0};     // large calls that the file tells of
-
-int rank(Phase phase) {
-  switch (phase) {
-    case Phase::kServing:
-      return 3;
-    case Phase::kReady:
-    case Phase::kLearning:
-      return 2;
-    case Phase::kPooling:
-      return 1;
-    case Phase::kIdle:
-      break;
-  }
-  return 0;
-}
 
 // True if the file at `path` was written while this process ran, and this process has served
 // nothing: a shell or a timer around the program must not put its own report over the program's.
@@ -75,6 +61,16 @@ void write_stats(bool last, const RecursionGuard& guard) {
   }
 }
 
+bool anyone_serves() {
+  const Engine& engine = g_process.engine;
+  for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
+    if (engine.lane(i).phase() == Phase::kServing) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void write_trace_file(const RecursionGuard& guard) {
   const option::Path& file = g_process.options.TRACE_FILE;
   const Engine& engine = g_process.engine;
@@ -105,6 +101,12 @@ void write_trace_file(const RecursionGuard& guard) {
 void print_exit_lines() {
   Snapshot now;
   take(now);
+  if (now.observes) {
+    Line() << "observed, nothing was served: slabs of " << now.slab_bytes
+           << " bytes would have spared " << now.observed_faults
+           << " page faults; the program held " << now.held_peak_bytes
+           << " bytes in large blocks at once";
+  }
   const Counters& c = now.counters;
   const std::uint64_t large = c.large_bytes.get();
   const auto share = [large](const Counter& part) {
@@ -130,35 +132,10 @@ void note_start_of_reports() {
   clock_gettime(CLOCK_REALTIME_COARSE, &started);
 }
 
-void take(Snapshot& now) {
-  const Engine& engine = g_process.engine;
-  now.counters.add(engine.passed_on());
-  auto best = Phase::kIdle;
-  for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
-    const Lane& lane = engine.lane(i);
-    now.counters.add(lane.counters);
-    const Served served = lane.served();
-    now.served_allocations += served.allocations;
-    now.served_bytes += served.bytes;
-    now.since_large_bytes += served.large_bytes;
-    now.slab_bytes += lane.tallest();
-    now.lower_bound_bytes += lane.bound();
-    now.plan_seconds += lane.plan_seconds();
-    if (rank(lane.phase()) > rank(best)) {
-      best = lane.phase();
-    }
-  }
-  now.threads = engine.lane_count();
-  rusage used{};
-  if (getrusage(RUSAGE_SELF, &used) == 0) {
-    now.peak_bytes = static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
-  }
-  now.phase = g_process.options.DISABLE != 0 ? "disabled" : name_of(best);
-}
-
 bool reports_are_due(std::uint64_t now) {
-  return plans_changed() || (wants_stats_file() && now - stats_written_at >= tuning::kStatsPeriod &&
-                             large_calls() != calls_written);
+  return plans_changed() || lacks_status_page() ||
+         (wants_stats_file() && now - stats_written_at >= tuning::kStatsPeriod &&
+          large_calls() != calls_written);
 }
 
 void write_due_reports(const RecursionGuard& guard) {
@@ -166,10 +143,12 @@ void write_due_reports(const RecursionGuard& guard) {
     write_stats(false, guard);
   }
   save_plan_file(guard);
+  open_status_page(guard);
 }
 
 void serving_began(const RecursionGuard& guard) {
-  if (!wants_stats_file() || keeper_runs() || !is_reporter()) {
+  write_status_page();
+  if (!anyone_serves() || !wants_stats_file() || keeper_runs() || !is_reporter()) {
     return;
   }
   const NoInterrupts quiet;
@@ -183,6 +162,7 @@ void report() {
   }
   reported = true;
   end_reports();
+  close_status_page();
   const os::NoCancellation whole;
   const int saved = errno;
   const RecursionGuard guard;

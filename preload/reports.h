@@ -5,15 +5,11 @@
 #include <cstdint>
 
 #include "src/base/guard.h"
-#include "src/io/export.h"
 
 namespace memo {
 
 // Notes the time from which on a file counts as written while this process ran. Once.
 void note_start_of_reports();
-
-// The state of the process now. Any thread.
-void take(Snapshot& now);
 
 // True if statistics have changed since they were written, some seconds ago, or plans since they
 // were saved. `now` in nanoseconds. The keeper's.
@@ -21,7 +17,8 @@ bool reports_are_due(std::uint64_t now);
 // Writes those files. One thread at a time.
 void write_due_reports(const RecursionGuard& guard);
 
-// A lane has begun to serve: writes the statistics, unless the keeper will.
+// A lane has begun to serve, or has worked for long since this was called: writes the page of
+// statistics and, where a lane serves and the keeper does not run, the file.
 void serving_began(const RecursionGuard& guard);
 
 // The last reports, of a process that is a reporter (preload/reporter.h). Once.

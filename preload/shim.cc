@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "preload/observe.h"
 #include "preload/process.h"
 #include "src/base/bits.h"
 #include "src/base/os.h"
@@ -36,14 +37,14 @@ bool is_large(std::uint64_t size) {
   return size >= g_process.threshold && g_process.threshold != 0 && size <= kMostBytes;
 }
 
-void* large(std::uint64_t size, std::uint64_t alignment, Op op, bool zero) {
+void* ask_engine(const Request& request) {
   Process& process = g_process;
   if (!process.engine.opened() &&
       process.early.fetch_add(1, std::memory_order_relaxed) < tuning::kEarlyCalls) [[unlikely]] {
-    return process.engine.pass_on(size, &Counters::fallback_early);
+    return process.engine.pass_on(request.size, &Counters::fallback_early);
   }
   const int saved = errno;
-  void* block = process.engine.allocate({size, alignment, op, zero});
+  void* block = process.engine.allocate(request);
   errno = saved;
   // Whoever first returns a block below the fast path's border moves the border; a thread that
   // opens the region may be slower than another that already takes a block from it.
@@ -55,8 +56,13 @@ void* large(std::uint64_t size, std::uint64_t alignment, Op op, bool zero) {
   return block;
 }
 
-// For the functions that take an alignment; nullptr: the next allocator's, which checks the
-// arguments too.
+// A block that the program may have: the engine's or, where nothing is served, the next allocator's.
+void* large(std::uint64_t size, std::uint64_t alignment, Op op, bool zero) {
+  return g_process.observes ? observe_large({size, alignment, op, zero}, ask_engine)
+                            : ask_engine({size, alignment, op, zero});
+}
+
+// For the functions that take an alignment; nullptr: the next allocator's, which checks them, too.
 void* large_aligned(std::uint64_t alignment, std::uint64_t size, Op op) {
   if (!is_large(size) || !is_power_of_two(alignment)) {
     return nullptr;
@@ -77,7 +83,8 @@ void* ask_next(std::uint64_t bytes, Call&& call) {
 }
 
 void* malloc_next(std::size_t size) {
-  return ask_next(size, [=] { return g_process.next.malloc(size); });
+  void* own = g_process.observes ? observe_own(size) : nullptr;
+  return own != nullptr ? own : ask_next(size, [=] { return g_process.next.malloc(size); });
 }
 void* memalign_next(std::size_t alignment, std::size_t size) {
   return ask_next(size, [=] { return g_process.next.memalign(alignment, size); });
@@ -159,10 +166,6 @@ void find_next_allocator() {
   have_next();
 }
 
-void watch_from_the_first_call() {
-  g_process.early.store(tuning::kEarlyCalls, std::memory_order_relaxed);
-}
-
 void heed_limit() {
   if (__atomic_load_n(&g_process.fast_below, __ATOMIC_RELAXED) != 0 && os::data_limited()) {
     __atomic_store_n(&g_process.fast_below, 0, __ATOMIC_RELAXED);
@@ -171,7 +174,7 @@ void heed_limit() {
 
 void open_fast_paths() {
   Process& process = g_process;
-  const std::uint64_t region = process.engine.base();
+  const std::uint64_t region = process.observes ? 0 : process.engine.base();  // each free is seen
   const std::uint64_t bootstrap = process.bootstrap.base();
   __atomic_store_n(&process.lowest, region < bootstrap ? region : bootstrap, __ATOMIC_RELEASE);
 }
@@ -191,7 +194,7 @@ void free(void* pointer) {
   if (g_process.engine.owns(pointer)) {
     free_owned(pointer, "free");
   } else if (have_next()) {
-    g_process.next.free(pointer);
+    g_process.observes ? observe_free(pointer) : g_process.next.free(pointer);
   }
 }
 
@@ -220,6 +223,9 @@ void* realloc(void* pointer, std::size_t size) {
   }
   if (!have_next()) {
     return nullptr;
+  }
+  if (g_process.observes) {
+    return observe_realloc(pointer, size, ask_engine);
   }
   void* block = ask_next(size, [=] { return g_process.next.realloc(pointer, size); });
   if (block != nullptr && is_large(size)) {
@@ -304,6 +310,9 @@ std::size_t malloc_usable_size(void* pointer) {
       misused("malloc_usable_size", pointer);
     }
     return size;
+  }
+  if (g_process.observes) {
+    return observe_size(pointer);
   }
   return have_next() ? g_process.next.malloc_usable_size(pointer) : 0;
 }

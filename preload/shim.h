@@ -17,9 +17,6 @@ void* aligned_alloc(std::size_t alignment, std::size_t size, const void* caller)
 // Looks the next allocator up, unless that is done or under way.
 void find_next_allocator();
 
-// No large call is passed on before the engine opens: for traces, which leave nothing out.
-void watch_from_the_first_call();
-
 // Where the system counts what is committed, small calls go the slow way from now on: refused memory,
 // they ask again once slabs and pool have given up what they do not use. Looked at when the first
 // block is served and when a lane's phase changes; a limit that is set later is not seen before.

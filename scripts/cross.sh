@@ -61,12 +61,21 @@ BUILD=build/$PROCESSOR
 make_here() {
   make -j"$(nproc)" MODE="$PROCESSOR" CXX="$TRIPLE-g++" CC="$TRIPLE-gcc" HAVE_CBC= CROSS="$ROOT" WERROR=1 "$@"
 }
+failed=0
+if [ "${2:-}" = wheel ]; then
+  make_here programs
+  RUN="$(emulator) -L $ROOT"
+  TESTED=build/manylinux-$PROCESSOR/tested
+  ln -sfn "../../$PROCESSOR/programs" "$TESTED/programs"
+  python3 tests/preload/run.py --build "$TESTED" --emulator "$RUN" --jobs "$(nproc)" || failed=1
+  python3 scripts/wheel_planner.py --emulator "$RUN" "$TESTED/memomalloc" || failed=1
+  exit $failed
+fi
 make_here "$BUILD/libmemomalloc.so" programs
 [ "${2:-}" = build ] && exit
 QEMU=$(emulator)
 RUN="$QEMU -L $ROOT"
 make_here "$BUILD/unit_tests"
-failed=0
 # The emulator adds a line of its own when a program aborts, and does not pass on a limit on address space.
 # shellcheck disable=SC2086
 timeout 3000 $RUN "$BUILD/unit_tests" '~"message: fail says why and aborts" ~"os: the limit on address space is seen"' ||

@@ -70,8 +70,11 @@ class Help:
             self.options[-1][1] = f"{self.options[-1][1]} {text}".strip()
 
 
+COMMAND = ROOT / "build/memomalloc"
+
+
 def run(*words):
-    return subprocess.run([ROOT / "build/memomalloc", *words], check=True, capture_output=True,
+    return subprocess.run([COMMAND, *words], check=True, capture_output=True,
                           text=True).stdout
 
 
@@ -140,12 +143,15 @@ def markdown(rows):
 
 
 def main():
+    global COMMAND
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--man", type=pathlib.Path, metavar="FOLDER", help="write both man pages there")
     parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="write the Markdown there")
+    parser.add_argument("--command", type=pathlib.Path, default=COMMAND, help="which is asked (build/memomalloc)")
     parser.add_argument("--check", action="store_true", help="fail if FILE is stale; write nothing")
     arguments = parser.parse_args()
+    COMMAND = arguments.command.resolve()
     version = run("--version").split()[1]
     rows = commands()
     if arguments.man:

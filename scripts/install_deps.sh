@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what building (build), the demonstration (demo), the full check (check), the long runs (soak),
-# another processor (cross) or other kernels (vm) need, on Debian 12 or a relative of it. Quick when all is there. Packages come by apt as root; without root it says
+# another processor (cross), wheels (wheels) or other kernels (vm) need, on Debian 12 or a relative of it. Quick when all is there. Packages come by apt as root; without root it says
 # which are missing. Python packages go into .venv, or the environment that MEMO_VENV names.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
@@ -19,6 +19,7 @@ packages_check="git catch2 clang-format-19 clang-tidy-19 libbenchmark-dev coinor
   clang-19 libclang-rt-19-dev valgrind
   sqlite3 libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0 stress-ng redis-server redis-tools
   libpython3.11-testsuite chromium pkg-config man-db libunwind8 cpio"
+packages_wheels="binutils binutils-aarch64-linux-gnu"
 packages_cross="g++-aarch64-linux-gnu"
 packages_vm="qemu-system-x86 qemu-system-arm"
 packages_debian_torch="python3-torch python3-torchvision python3-numpy python3-pil"
@@ -129,6 +130,7 @@ case ${1:-demo} in
     python_has pytest hypothesis || pip_install pytest hypothesis
     ;;
   cross) install_packages $packages_build $packages_python $packages_check $packages_cross ;;
+  wheels) install_packages $packages_build python3-venv $packages_wheels ;;
   vm) install_packages $packages_build $packages_vm ;;
-  *) die "usage: install_deps.sh [build|demo|check|soak|cross|vm]" ;;
+  *) die "usage: install_deps.sh [build|demo|check|soak|cross|wheels|vm]" ;;
 esac

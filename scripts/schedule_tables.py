@@ -31,6 +31,8 @@ FAMILIES = ("alexnet", "vgg16", "resnet18", "resnet50", "wide_resnet50_2", "resn
             "densenet121", "googlenet", "inception_v3", "squeezenet1_0", "mobilenet_v2", "mobilenet_v3_large",
             "mnasnet1_0", "shufflenet_v2_x1_0", "efficientnet_b0", "convnext_tiny", "vit_b_16", "swin_t", "maxvit_t",
             "deeplabv3_resnet50", "fcn_resnet50", "lraspp_mobilenet_v3_large", "unet", "nas", "bert", "gpt2")
+# (network, training?, batch) that torch itself refuses, with the reason; said below the table.
+IMPOSSIBLE = {("deeplabv3_resnet50", True, 1): "torch normalises no single value a channel (its pooled image is 1 x 1)"}
 QUICK = (("resnet18", False, 1), ("resnet18", True, 1), ("nas", False, 1), ("unet", True, 1))
 COLUMNS = ("network", "mode", "batch", "nodes", "resident", "torch_peak", "peak", "lower_bound", "optimal", "found_by",
            "height", "coalesced_peak", "coalesced_height", "caching_reserved", "everything", "export_seconds", "seconds")
@@ -127,6 +129,8 @@ def sections(rows):
     """Section of the README -> its lines."""
     tables = {mode: markdown_table(HEADINGS, [cells(r) for r in rows if r["mode"] == mode])
               for mode in ("inference", "training")}
+    for (network, train, batch), reason in IMPOSSIBLE.items():
+        tables["training" if train else "inference"] += ["", f"No row for {network} at batch {batch}: {reason}."]
     return {"averages": summary(rows), **tables}
 
 
@@ -178,7 +182,7 @@ def main(argv=None):
     names = networks.known() if arguments.all else FAMILIES
     jobs = QUICK if arguments.quick else [(name, train, batch) for name in names
                                           for batch in map(int, arguments.batches.split(","))
-                                          for train in (False, True)]
+                                          for train in (False, True) if (name, train, batch) not in IMPOSSIBLE]
     if not arguments.resume and read_rows(arguments.csv):
         print(f"schedule_tables.py: {arguments.csv} has rows of an earlier run; --resume takes them, another --csv "
               "measures anew", file=sys.stderr)

@@ -17,9 +17,11 @@ Every function works without the library too: it then does nothing, and stats() 
 import contextlib
 import ctypes
 import json
+import os
 import pathlib
 
-__all__ = ["iteration", "library_path", "loaded", "release", "reorder", "stats", "version"]
+__all__ = ["enable", "environment", "iteration", "library_path", "loaded", "release", "reorder", "report", "stats",
+           "version"]
 
 _process = ctypes.CDLL(None)
 
@@ -42,6 +44,37 @@ def library_path():
     """The library that this package carries, for LD_PRELOAD; None in a source folder."""
     path = pathlib.Path(__file__).parent / "lib/libmemomalloc.so.1"
     return str(path) if path.exists() else None
+
+
+def _loaded_path():
+    """The file of the library in this process; None without it."""
+    try:
+        lines = pathlib.Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return None
+    paths = (line.split(maxsplit=5)[5] for line in lines if "/libmemomalloc.so" in line)
+    return next((path for path in paths if pathlib.Path(path).name.startswith("libmemomalloc.so")), None)
+
+
+def environment(library=None, **options):
+    """The variables under which another process runs under the library: a dictionary of texts.
+
+    For what starts processes that do not inherit this one's environment, or should not:
+
+        ray.init(runtime_env={"env_vars": memomalloc.environment(stats_file="/tmp/%p.json")})
+        subprocess.run(command, env=os.environ | memomalloc.environment(status=True))
+
+    An option is a MEMOMALLOC_ variable's name in small letters; True and False are 1 and 0. Variables that are
+    set in this process hold unless an option says otherwise, and other libraries of its LD_PRELOAD stay. `library`
+    is the library's path: by itself the one in this process, else the package's, else the installed one.
+    """
+    library = os.fspath(library or _loaded_path() or library_path() or "libmemomalloc.so.1")
+    others = [path for path in os.environ.get("LD_PRELOAD", "").replace(" ", ":").split(":")
+              if path and not pathlib.Path(path).name.startswith("libmemomalloc.so")]
+    variables = {name: value for name, value in os.environ.items() if name.startswith("MEMOMALLOC_")}
+    for name, value in options.items():
+        variables["MEMOMALLOC_" + name.upper()] = str(int(value) if isinstance(value, bool) else value)
+    return variables | {"LD_PRELOAD": ":".join([library, *others])}
 
 
 def loaded():
@@ -96,6 +129,26 @@ def release():
     """Gives the slabs back to the system; they are taken again when next needed."""
     if loaded():
         _release()
+
+
+def enable(*, restart=False, library=None, **options):
+    """Lets every program that this one starts from now on run with the library; True if this one does already.
+
+    For workers that a program spawns, and for scripts: `restart` starts this program anew, with the same words, if
+    it runs without the library. Call it first then, since what was done before is done again. Options are settings:
+    enable(threshold="4K") sets MEMOMALLOC_THRESHOLD. `library`: another than the one in this package. RuntimeError
+    where there is no library, or where a notebook's kernel would have to start anew.
+    """
+    from memomalloc.start import enable as by_environment
+
+    return by_environment(library or library_path(), loaded(), restart, options)
+
+
+def report():
+    """What the library has done in this process until now; in a notebook it draws itself, else print it."""
+    from memomalloc.summary import Report
+
+    return Report(stats())
 
 
 def reorder(module, example_inputs, seconds=10.0):

@@ -1,4 +1,5 @@
-"""The `memomalloc` command of the wheel: becomes the program that the package carries."""
+"""The `memomalloc` command of the wheel: becomes the program that the package carries,
+but for `memomalloc jupyter`, which is Python's own."""
 
 import os
 import pathlib
@@ -6,6 +7,10 @@ import sys
 
 
 def main():
+    if sys.argv[1:2] == ["jupyter"]:
+        from memomalloc import jupyter, library_path
+
+        sys.exit(jupyter.main(sys.argv[2:], library_path()))
     program = pathlib.Path(__file__).parent / "bin/memomalloc"
     if not program.exists():
         print(f"memomalloc: there is no {program}; in a source folder, `make` builds build/memomalloc, "

@@ -298,19 +298,25 @@ bool rest(std::uint64_t nanoseconds) {
          errno == ETIMEDOUT || errno == EINTR || errno == EAGAIN;
 }
 
+bool counts_commitments() {
+  KeepErrno keep;
+  if (confined()) {
+    return false;
+  }
+  constexpr std::string_view kStrict = "2";
+  std::string_view policy;
+  LineReader file("/proc/sys/vm/overcommit_memory");
+  return file.next(policy) && policy == kStrict;
+}
+
 bool data_limited() {
   KeepErrno keep;
   if (confined()) {
     return false;
   }
   rlimit limit{};
-  if (getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-    return true;
-  }
-  constexpr std::string_view kStrict = "2";
-  std::string_view policy;
-  LineReader file("/proc/sys/vm/overcommit_memory");
-  return file.next(policy) && policy == kStrict;
+  return (getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) ||
+         counts_commitments();
 }
 
 std::uint64_t address_space_left() {

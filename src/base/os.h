@@ -89,8 +89,11 @@ bool wipe_on_fork(void* start, std::uint64_t bytes);
 // Gives back what reserve() or map() gave.
 void unmap(void* start, std::uint64_t bytes);
 
-// Whether the system counts what is committed and not only what is used: under RLIMIT_DATA and
-// strict overcommit. Opens, reads and closes a file; for a confined thread the answer is false.
+// Whether the system counts for all processes what they may write, used or not: strict overcommit. A
+// forked child counts anew. Opens, reads and closes a file; for a confined thread the answer is
+// false.
+bool counts_commitments();
+// The same, or RLIMIT_DATA does for this process.
 bool data_limited();
 // Bytes of address space that may still be taken under RLIMIT_AS; UINT64_MAX without a limit. A
 // confined thread goes by what held at start(): 0 where there was a limit.

@@ -12,18 +12,19 @@
 
 namespace memo::os {
 
-// A file of /proc, read by lines' beginnings in a small buffer: some threads have small stacks, and
-// the lines of a status can be long.
-class LineReader {
+// A file of /proc, read by its lines' first kMaxLine bytes in a small buffer: some threads have small
+// stacks, and the lines of a status can be long.
+template <std::size_t kMaxLine>
+class LinesOf {
  public:
-  explicit LineReader(const char* path) : file_(open(path, O_RDONLY | O_CLOEXEC)) {}
-  ~LineReader() {
+  explicit LinesOf(const char* path) : file_(open(path, O_RDONLY | O_CLOEXEC)) {}
+  ~LinesOf() {
     if (file_ >= 0) {
       close(file_);
     }
   }
-  LineReader(const LineReader&) = delete;
-  LineReader& operator=(const LineReader&) = delete;
+  LinesOf(const LinesOf&) = delete;
+  LinesOf& operator=(const LinesOf&) = delete;
 
   // The next line's first bytes, without its end; false after the last.
   bool next(std::string_view& line) {
@@ -61,8 +62,9 @@ class LineReader {
   std::size_t at_ = 0;
   std::size_t end_ = 0;
   char buffer_[1024];
-  char line_[32];
+  char line_[kMaxLine];
 };
+using LineReader = LinesOf<32>;
 
 // The number that a line's digits make; 0 where there are none.
 inline std::uint64_t number_in(std::string_view text) {

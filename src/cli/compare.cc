@@ -177,6 +177,7 @@ int compare(int argc, char** argv) {
   Comparison comparison;
   std::vector<std::string> wanted;
   std::string csv_path;
+  std::string page_path;
   bool json = false;
   CLI::App app(
       "Runs COMMAND under each allocator in turn, N times, and shows wall time, CPU time, page\n"
@@ -192,6 +193,8 @@ int compare(int argc, char** argv) {
   app.add_option("--csv", csv_path,
                  "write every run to this file; scripts/plot_compare.py draws it")
       ->type_name("FILE");
+  app.add_option("--html", page_path, "write the table with bars as a page that opens offline")
+      ->type_name("FILE");
   app.add_flag("--processes", comparison.lists_processes,
                "run it once more under memomalloc, not measured, and list the processes that made "
                "large allocations");
@@ -200,7 +203,7 @@ int compare(int argc, char** argv) {
   if (auto code = parse_with_command(app, argc, argv, comparison.command)) {
     return *code;
   }
-  if (const std::string reason = csv_path.empty() ? "" : unwritable(csv_path); !reason.empty()) {
+  if (const std::string reason = unwritable({}, {csv_path, page_path}); !reason.empty()) {
     return complain(app, reason);
   }
   auto chosen = choose(app, wanted);
@@ -217,6 +220,10 @@ int compare(int argc, char** argv) {
   }
   std::string error;
   if (!csv_path.empty() && !write_text(csv_path, as_csv(comparison.contestants), error)) {
+    return complain(app, error);
+  }
+  if (!page_path.empty() &&
+      !write_text(page_path, as_page(comparison.contestants, comparison.command), error)) {
     return complain(app, error);
   }
   if (json) {

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
+#include <optional>
 #include <set>
 #include <sstream>
 
+#include "src/cli/comparison_page.h"
 #include "src/cli/text_table.h"
 
 namespace memo::cli {
@@ -97,6 +100,33 @@ std::string cell(const std::vector<double>& all, double scale, int digits) {
   const Spread of = spread(all);
   return number(of.median * scale, digits) + " (" + number(of.least * scale, digits) + "-" +
          number(of.most * scale, digits) + ")";
+}
+
+std::optional<PageCell> page_cell(const std::vector<double>& all, double scale, int digits) {
+  if (all.empty()) {
+    return std::nullopt;
+  }
+  const Spread of = spread(all);
+  return PageCell{cell(all, scale, digits), of.median, of.least, of.most};
+}
+
+const Contestant* find(const std::vector<Contestant>& contestants, const char* name) {
+  const auto found =
+      std::find_if(contestants.begin(), contestants.end(), [&](const Contestant& contestant) {
+        return contestant.allocator.name == name && !contestant.samples.empty();
+      });
+  return found == contestants.end() ? nullptr : &*found;
+}
+
+// "0.55 of glibc's time", or that the runs do not tell: where the two ranges overlap.
+std::string ratio(const Contestant& ours, const Contestant& theirs, const Quantity& quantity,
+                  const char* what) {
+  const Spread mine = spread(values(ours, quantity));
+  const Spread other = spread(values(theirs, quantity));
+  if (other.median <= 0 || (mine.least <= other.most && other.least <= mine.most)) {
+    return std::string("no sure difference in ") + what;
+  }
+  return number(mine.median / other.median, 2) + " of glibc's " + what;
 }
 
 json as_json(const std::vector<double>& all) {
@@ -196,6 +226,58 @@ nlohmann::json as_json(const std::vector<Contestant>& contestants,
     rows.push_back(row);
   }
   return {{"command", command}, {"allocators", rows}};
+}
+
+std::string as_page(const std::vector<Contestant>& contestants,
+                    const std::vector<std::string>& command) {
+  constexpr const Quantity& kWall = kQuantities[0];
+  constexpr const Quantity& kPeak = kQuantities[std::size(kQuantities) - 1];
+  const std::vector<Quantity> shown = quantities_to_show(contestants);
+  const std::set<std::string> names = reported_names(contestants);
+  std::vector<PageRow> rows;
+  std::vector<PageColumn> columns;
+  for (const Quantity& quantity : shown) {
+    columns.push_back({quantity.heading, {}});
+  }
+  for (const std::string& name : names) {
+    if (is_headline(name)) {
+      columns.push_back({name, {}});
+    }
+  }
+  for (const Contestant& contestant : contestants) {
+    const Allocator& a = contestant.allocator;
+    const std::string failed =
+        contestant.failures > 0 ? std::to_string(contestant.failures) + " failed; " : "";
+    rows.push_back({a.name, failed + a.note + (a.settings.empty() ? "" : ", " + a.settings),
+                    a.name.starts_with(kOwnName)});
+    std::size_t column = 0;
+    for (const Quantity& quantity : shown) {
+      columns[column++].cells.push_back(
+          page_cell(values(contestant, quantity), quantity.scale, quantity.digits));
+    }
+    for (const std::string& name : names) {
+      if (is_headline(name)) {
+        columns[column++].cells.push_back(page_cell(values(contestant, name), 1, 3));
+      }
+    }
+  }
+  std::string words;
+  for (const std::string& word : command) {
+    words += (words.empty() ? "" : " ") + word;
+  }
+  const Contestant* const ours = find(contestants, kOwnName);
+  const Contestant* const glibc = find(contestants, "glibc");
+  std::string headline = "The same command under each allocator";
+  std::string next = "Add memomalloc and glibc to --allocators to see what the library wins.";
+  if (ours != nullptr && glibc != nullptr) {
+    headline = "With memomalloc: " + ratio(*ours, *glibc, kWall, "time") + ", " +
+               ratio(*ours, *glibc, kPeak, "peak memory") + ".";
+    const bool wins = spread(values(*ours, kWall)).most < spread(values(*glibc, kWall)).least ||
+                      spread(values(*ours, kPeak)).most < spread(values(*glibc, kPeak)).least;
+    next = wins ? "To keep it: memomalloc run -- " + words
+                : "To see why it wins nothing here: memomalloc doctor -- " + words;
+  }
+  return comparison_page(words, headline, next, rows, columns);
 }
 
 std::string as_csv(const std::vector<Contestant>& contestants) {

@@ -43,6 +43,9 @@ std::map<std::string, double> last_json_numbers(const std::string& output);
 std::string as_table(const std::vector<Contestant>& contestants);
 nlohmann::json as_json(const std::vector<Contestant>& contestants,
                        const std::vector<std::string>& command);
+// The same as a page that opens offline; on top what was won and what to do next.
+std::string as_page(const std::vector<Contestant>& contestants,
+                    const std::vector<std::string>& command);
 // A line for each run: allocator, run, quantity columns.
 std::string as_csv(const std::vector<Contestant>& contestants);
 

@@ -8,28 +8,13 @@
 
 #include "src/cli/diagnosis.h"
 #include "src/cli/elf_file.h"
+#include "src/cli/hiders.h"
 #include "src/cli/loader.h"
 
 namespace memo::cli {
 namespace {
 
 using nlohmann::json;
-
-struct Hider {
-  const char* file;
-  const char* what;
-  const char* advice;
-};
-
-constexpr const char* kSecondAllocator =
-    "it serves what is below the threshold; blocks asked for by names of its own (mallocx, "
-    "mi_malloc, ...) are not seen";
-
-constexpr Hider kHiders[] = {
-#define HIDER(file, what, advice) {file, what, advice},
-#include "src/cli/hiders.def"
-#undef HIDER
-};
 
 // The reasons of fallbacks, the most frequent first: "size 12, order 3".
 std::string reasons(const json& statistics) {
@@ -108,7 +93,8 @@ void add_hidden(const std::set<std::string>& mapped, std::vector<Finding>& findi
   for (const std::string& path : mapped) {
     const std::string name = std::filesystem::path(path).filename();
     for (const Hider& hider : kHiders) {
-      if (name.find(hider.file) != std::string::npos && told.insert(hider.file).second) {
+      if (name.find(hider.file) != std::string::npos && !is_open(hider) &&
+          told.insert(hider.file).second) {
         findings.push_back({Level::kNote, "hidden", name + ": " + hider.what, hider.advice});
       }
     }

@@ -182,7 +182,8 @@ std::string describe_refusal(const std::string& word, int error) {
 
 std::string describe_exit(int exit_code) {
   const int number = exit_code - 128;
-  const char* name = number > 0 && number < NSIG ? sigdescr_np(number) : nullptr;
+  // sigdescr_np would need glibc 2.32. SIGSYS is the last signal that has a name.
+  const char* name = number > 0 && number <= SIGSYS ? strsignal(number) : nullptr;
   return name != nullptr ? "signal " + std::to_string(number) + " (" + name + ")"
                          : "exit code " + std::to_string(exit_code);
 }

@@ -23,7 +23,7 @@ class Addresses {
     if (base_ == nullptr || records_ == nullptr) {
       return false;
     }
-    space.open(base_, records_, bytes);
+    space.open(base_, records_, bytes, true);
     return true;
   }
   Addresses() = default;
@@ -113,9 +113,11 @@ class Stage {
     shared_->slabs.limit = UINT64_MAX;
     shared_->slabs.huge_pages = Choice::kNever;
     shared_->passed_on = &passed_on_;
-    shared_->plan_milliseconds = how.plan_milliseconds;
+    options_.PLAN_TIME = how.plan_milliseconds;
+    char* planner = options_.PLANNER.value;
+    planner[how.planner.copy(planner, sizeof options_.PLANNER.value - 1)] = '\0';
+    shared_->options = &options_;
     shared_->threshold = how.threshold;
-    shared_->planner = how.planner.c_str();
     shared_->timeless = true;
     shared_->keep_trace = shared_->keep_sites = how.recorded;
   }
@@ -123,7 +125,7 @@ class Stage {
     if (!pool_.open(room_)) {
       return false;
     }
-    shared_->pool.open(&pool_.space);
+    shared_->pool.open(&pool_.space, false);
     return true;
   }
   bool enter(const Stream& stream, Analysis& analysis) {
@@ -213,6 +215,7 @@ class Stage {
   const Rehearsal& how_;
   std::uint64_t room_;  // bytes of addresses of the pool, and of each slab
   std::unique_ptr<Shared> shared_ = std::make_unique<Shared>();
+  Options options_;
   Counters passed_on_;
   Addresses pool_;
   std::vector<std::unique_ptr<Actor>> actors_;

@@ -9,11 +9,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "src/cli/allocators.h"
 #include "src/cli/arguments.h"
 #include "src/cli/command.h"
+#include "src/cli/hiders.h"
 #include "src/cli/loader.h"
 #include "src/cli/option_flags.h"
 #include "src/cli/process.h"
@@ -91,6 +94,15 @@ int run(int argc, char** argv) {
       "--summary", summary,
       "when the command has ended, tell on stderr of each of its processes that made large "
       "allocations, and their sum");
+  std::string next;
+  app.add_option("--next", next,
+                 "the allocator behind ours, for what no plan places and all small blocks: " +
+                     next_allocator_words())
+      ->type_name("NAME");
+  bool open = false;
+  app.add_flag("--open", open,
+               "set what shows the allocations of libraries that have an allocator of their own "
+               "(ARROW_DEFAULT_MEMORY_POOL=system); nothing else is changed");
   std::vector<std::string> command;
   if (auto code = parse_with_command(app, argc, argv, command)) {
     return *code;
@@ -100,8 +112,21 @@ int run(int argc, char** argv) {
     return complain(app, kLibraryMissing);
   }
   const char* others = std::getenv("LD_PRELOAD");
+  std::string behind = others != nullptr ? others : "";
+  if (!next.empty()) {
+    const std::optional<std::string> allocator = next_allocator(next);
+    if (!allocator) {
+      return complain(app, "--next " + next + ": there is no such allocator here; it takes " +
+                               next_allocator_words() + ", each only where it is installed");
+    }
+    const std::string rest = foreign_preload();
+    behind = allocator->empty() ? rest : preload_list(*allocator, rest);
+  }
   Environment environment = flags.environment();
-  environment["LD_PRELOAD"] = preload_list(library, others != nullptr ? others : "");
+  if (open) {
+    environment.merge(opening_environment());
+  }
+  environment["LD_PRELOAD"] = preload_list(library, behind);
   if (summary) {
     const char* file = std::getenv("MEMOMALLOC_STATS_FILE");
     if (environment.contains("MEMOMALLOC_STATS_FILE") || (file != nullptr && *file != '\0')) {

@@ -1,5 +1,6 @@
 #include "src/engine/engine.h"
 
+#include <algorithm>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -48,19 +49,20 @@ bool Engine::open_region() {
     shared_ = new (memory) Shared;
     lanes_ = reinterpret_cast<Lane*>(memory + round_up(sizeof(Shared), 64));
     spaces_ = reinterpret_cast<Space*>(lanes_ + lanes);
+    const bool sparing = os::counts_commitments();
     for (std::uint64_t i = 0; i < lanes + 1; ++i) {
       new (spaces_ + i) Space;
-      spaces_[i].open(base + i * space, records + i * record, space);
+      if (sparing) {
+        spaces_[i].be_sparing();
+      }
+      spaces_[i].open(base + i * space, records + i * record, space, options_->OBSERVE != 0);
       spaces_[i].join(spaces_, lanes + 1);
     }
     os::name_mapping(base, space, "memomalloc pool");
     os::name_mapping(base + space, lanes * space, "memomalloc slab");
     os::name_mapping(records, (lanes + 1) * record, "memomalloc tables");
+    shared_->pool.open(spaces_, options_->HUGEPAGES != Choice::kNever);
     configure_shared();
-    shared_->pool.open(spaces_);
-    if (shared_->slabs.huge_pages != Choice::kNever) {
-      shared_->pool.use_huge_pages();
-    }
     mark_.open();
     lanes_possible_ = static_cast<std::uint32_t>(lanes);
     space_shift_ = log2_floor(space);
@@ -75,18 +77,20 @@ bool Engine::open_region() {
 }
 
 void Engine::configure_shared() {
-  shared_->slabs.limit =
-      options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : os::physical_memory() / 2;
-  shared_->plan_milliseconds = options_->PLAN_TIME;
+  const std::uint64_t memory = std::min(os::physical_memory(), shared_->pool.headroom().limit());
+  shared_->slabs.limit = options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : memory / 2;
+  shared_->options = options_;
+  shared_->lanes = lanes_;
   shared_->threshold = options_->THRESHOLD;
-  shared_->verbose = shared_->slabs.verbose = options_->VERBOSE;
+  shared_->verbose = options_->VERBOSE;
   shared_->slabs.huge_pages = options_->HUGEPAGES;
+  shared_->slabs.verbose = options_->VERBOSE;
   shared_->keep_trace = !options_->TRACE_FILE.empty();
   shared_->keep_sites = shared_->keep_trace || !options_->PLAN_FILE.empty();
-  shared_->planner = options_->PLANNER.value;
   shared_->passed_on = &passed_on_;
   shared_->host = host_;
-  shared_->reports = !options_->STATS_FILE.empty() || !options_->PLAN_FILE.empty();
+  shared_->reports =
+      !options_->STATS_FILE.empty() || !options_->PLAN_FILE.empty() || options_->STATUS != 0;
 }
 
 // What exceeds the machine's memory is refused by the next allocator too, and no allocation.
@@ -253,10 +257,11 @@ bool Engine::add_plan(const RecursionGuard& guard, Plan plan, std::uint32_t iter
 
 void Engine::tick(std::uint64_t now) {
   bool quiet = lane_count() != 0;
+  const bool scarce = opened() && shared_->pool.headroom().look_anew(0);
   for (std::uint32_t i = 0; i < lane_count(); ++i) {
-    quiet = lanes_[i].tick(now) && quiet;
+    quiet = lanes_[i].tick(now, scarce) && quiet;
   }
-  if (quiet && !pool_quiet_) {
+  if ((quiet && !pool_quiet_) || scarce) {
     trim();
   } else if (opened()) {
     shared_->pool.settle();
@@ -266,7 +271,7 @@ void Engine::tick(std::uint64_t now) {
 
 // Whoever names a planner wants that planner's plans.
 bool Engine::wants_search() const {
-  return opened() && std::string_view(shared_->planner) == Options().PLANNER.value &&
+  return opened() && options_->PLANNER.value == std::string_view(Options().PLANNER.value) &&
          shared_->store.has_unsearched();
 }
 

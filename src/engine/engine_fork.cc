@@ -1,15 +1,22 @@
 // What fork() does to the engine, whoever calls it and wherever: in a handler, without fork()'s own
 // handlers, while others hold locks. Cold, but no allocation.
 #include "src/base/interrupts.h"
+#include "src/base/os.h"
 #include "src/engine/engine.h"
 
 namespace memo {
 
+// Under strict overcommit the child is charged for all that it could write, so that a fork may be
+// refused for memory that nobody uses: it is given up before.
+//
 // Handlers of libraries that were loaded before this one run while the locks are held: what they
 // allocate is the next allocator's.
 void Engine::before_fork() {
   constexpr auto kForFork = Lock::Patience::kFork;
   ThreadState& thread = t_state;
+  if (thread.inside == 0 && opened() && os::counts_commitments()) {
+    give_back();
+  }
   ++thread.inside;
   std::uint32_t taken = registry_.lock_within(kForFork) ? kRegistry : 0;
   if (opened()) {

@@ -20,12 +20,17 @@ Answer found(StoredPlan* plan, std::uint32_t position = 0, std::uint64_t first =
   return {.yes = true, .plan = plan, .best = &plan->best(), .position = position, .first = first};
 }
 
-void age(Shared& shared) {
+void age(Shared& shared, const StackBounds& stack) {
   const std::uint64_t now = os::coarse_nanoseconds();
   std::uint64_t before = shared.aged_at.load(std::memory_order_relaxed);
   if (now - before > tuning::kAgeNanoseconds &&
       shared.aged_at.compare_exchange_strong(before, now)) {
     shared.pool.age(tuning::kMaxGivenBack);
+    if (before != 0 && shared.host.phase_changed != nullptr &&
+        stack.room() >= tuning::kReportStack) {
+      const RecursionGuard guard;  // who learns for long has no keeper that would tell of it
+      shared.host.phase_changed(guard);
+    }
   }
 }
 
@@ -43,7 +48,7 @@ Call Hands::call_of(const Request& request, std::uint64_t site) const {
           .alignment_log2 = log2_floor(request.alignment),
           .site = site,
           .live = live.load(std::memory_order_relaxed),
-          .peak = shared_->pool.peak_bytes(),
+          .peak = shared_->pool.arena().peak_bytes(),
           .log_full = log.recorder.full()};
 }
 
@@ -125,9 +130,14 @@ Answer Hands::give(const Request& request) {
     log.recorder.bind(index_, reinterpret_cast<std::uint64_t>(block_.start), space.live,
                       space.granule_of(block_.start));
   }
-  const Counters& counters = tracker_->tally().counters();
+  Counters& counters = tracker_->tally().counters();
   if ((counters.pooled_allocations.get() + 1) % tuning::kPoolWindow == 0 && !shared_->timeless) {
-    age(*shared_);
+    age(*shared_, stack);
+  }
+  if (!block_.resident && shared_->pool.headroom().lacks(request.size)) [[unlikely]] {
+    counters.room_made.add();
+    slab.give_back_unused();
+    give_up_idle(*shared_, number_);
   }
   return {.yes = true, .at_hand = block_.resident};
 }
@@ -137,8 +147,10 @@ Answer Hands::open_slab(const Schedule& schedule) {
   // A worker thread may only ever walk a part of another's plan (the packing buffers of a
   // convolution, 74 KB of 34 MB), and a program may write only a part of its blocks: they have
   // memory for what they touch.
-  const bool whole = touched.mostly() && schedule.dense();
   const std::uint64_t before = slab.height();
+  const bool scarce =
+      schedule.height > before && shared_->pool.headroom().scarce(schedule.height - before);
+  const bool whole = touched.mostly() && schedule.dense() && !scarce;
   const Slab::Raised raised = slab.raise(schedule.height, whole);
   if (raised == Slab::Raised::kRefused) {
     return {};

@@ -133,8 +133,8 @@ StoredPlan* Hands::make_plan(LearnDoor& door, Period* period) {
     return nullptr;
   }
   LearnOptions options;
-  options.planner = shared_->planner;
-  options.plan_milliseconds = static_cast<std::uint32_t>(shared_->plan_milliseconds);
+  options.planner = shared_->options->PLANNER.value;
+  options.plan_milliseconds = static_cast<std::uint32_t>(shared_->options->PLAN_TIME);
   options.min_run = tracker_->state().search.sizes.required();
   options.least_bytes = shared_->threshold;
   options.marks = log.marks();

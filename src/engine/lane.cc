@@ -6,6 +6,20 @@
 
 namespace memo {
 
+void give_up_idle(Shared& shared, std::uint32_t at_work) {
+  const std::uint32_t count = shared.lane_count.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (i != at_work) {
+      shared.lanes[i].give_back();
+    }
+  }
+  shared.pool.trim();
+  if (shared.host.trim_next != nullptr) {
+    const RecursionGuard guard;
+    shared.host.trim_next();
+  }
+}
+
 void* Lane::allocate(const Request& request) {
   // Unwinding takes the dynamic linker's lock, so it comes before our own.
   std::uint64_t site = 0;
@@ -94,12 +108,13 @@ bool Lane::give_back() {
   return true;
 }
 
-bool Lane::tick(std::uint64_t now) {
-  const bool quiet = quiet_.look(counters.large_allocations.get(), now);
-  if (quiet && rest_.load(std::memory_order_relaxed) == Rest::kAwake) {
+bool Lane::tick(std::uint64_t now, bool scarce) {
+  const Quiet::Look look = quiet_.look(counters.large_allocations.get(), now);
+  if ((look.for_long || (scarce && look.rested)) &&
+      rest_.load(std::memory_order_relaxed) == Rest::kAwake) {
     give_back();
   }
-  return quiet;
+  return look.for_long;
 }
 
 }  // namespace memo

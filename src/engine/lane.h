@@ -48,14 +48,19 @@ class LaneView {
 // Notices from time to time that a lane's calls have stopped.
 class Quiet {
  public:
-  // `calls` so far, `now` in nanoseconds: true when there were none for long. One thread at a time.
-  bool look(std::uint64_t calls, std::uint64_t now) {
+  struct Look {
+    bool rested = false;    // there were none since the last look
+    bool for_long = false;  // nor for long
+  };
+  // `calls` so far, `now` in nanoseconds. One thread at a time.
+  Look look(std::uint64_t calls, std::uint64_t now) {
+    const bool rested = calls == calls_;
     // There may have been none at the first look, but not for long.
-    if (calls != calls_ || since_ == 0) {
+    if (!rested || since_ == 0) {
       calls_ = calls;
       since_ = now;
     }
-    return now - since_ >= tuning::kQuietNanoseconds;
+    return {rested, now - since_ >= tuning::kQuietNanoseconds};
   }
 
  private:
@@ -100,9 +105,9 @@ class Lane : public LaneView {
   // the process' no more; the plan and its place are kept, and the next call takes the memory
   // again. Any thread; false if the lane is just at work.
   bool give_back();
-  // Gives memory back if the lane has been quiet for long, and tells whether it has. `now` in
-  // nanoseconds. Any thread.
-  bool tick(std::uint64_t now);
+  // Gives memory back if the lane has been quiet for long, or, where memory is `scarce`, since the
+  // last tick; tells whether it has been for long. `now` in nanoseconds. Any thread.
+  bool tick(std::uint64_t now, bool scarce);
   // In a forked child, where only the forking thread lives on: no plan, no slab, learning anew.
   // False, and it is done at the next call, if the fork has interrupted the lane at work.
   bool after_fork();

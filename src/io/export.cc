@@ -92,7 +92,13 @@ std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size
 #define COUNTER(name, unit, help) add_reason(#name, c.name.get());
 #include "src/base/counters.def"
 #undef COUNTER
-  text.add("}}\n");
+  text.add("}");
+  if (snapshot.observes) {
+    text.add(",\"observed\":{\"page_faults\":%llu,\"peak_bytes\":%llu}",
+             static_cast<Number>(snapshot.observed_faults),
+             static_cast<Number>(snapshot.held_peak_bytes));
+  }
+  text.add("}\n");
   return text.length();
 }
 
@@ -113,6 +119,10 @@ void print_stats(const Snapshot& snapshot) {
   Line() << "served_allocations " << snapshot.served_allocations;
   Line() << "served_bytes " << snapshot.served_bytes;
   Line() << "since_large_bytes " << snapshot.since_large_bytes;
+  if (snapshot.observes) {
+    Line() << "observed_page_faults " << snapshot.observed_faults;
+    Line() << "observed_peak_bytes " << snapshot.held_peak_bytes;
+  }
 #define COUNTER(name, unit, help) Line() << #name " " << snapshot.counters.name.get();
 #include "src/base/counters.def"
 #undef COUNTER

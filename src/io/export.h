@@ -26,7 +26,11 @@ struct Snapshot {
   std::uint64_t lower_bound_bytes = 0;  // the bound of the plans served from them
   double plan_seconds = 0;
   std::uint64_t peak_bytes = 0;  // greatest resident size that the process has had
-  std::uint32_t threads = 0;     // lanes that were ever taken
+  // Nothing is served, and what is counted as served would have been.
+  bool observes = false;
+  std::uint64_t observed_faults = 0;  // that serving would have avoided, as measured
+  std::uint64_t held_peak_bytes = 0;  // most that the program held at once in large blocks
+  std::uint32_t threads = 0;          // lanes that were ever taken
 
   // Page faults that the blocks served can have spared at most: one for each of their 4 KiB.
   [[nodiscard]] std::uint64_t faults_avoided() const {

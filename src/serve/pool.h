@@ -11,18 +11,24 @@
 #include "src/base/lock.h"
 #include "src/base/tuning.h"
 #include "src/serve/arena.h"
+#include "src/serve/headroom.h"
 
 namespace memo {
 
 class Pool {
  public:
-  void open(Space* space) {
+  // `huge_pages`: as the arena's use_huge_pages(). Before the first block.
+  void open(Space* space, bool huge_pages) {
     space_ = space;
     arena_.open(space);
+    if (huge_pages) {
+      arena_.use_huge_pages();
+    }
+    headroom_.open();
   }
 
-  // As the arena's. Before the first block.
-  void use_huge_pages() { arena_.use_huge_pages(); }
+  // What a control group leaves for the pool and for the slabs.
+  [[nodiscard]] Headroom& headroom() { return headroom_; }
 
   // A block for lane `owner`; none where there is no memory, or others hold the lock for long. Any
   // thread.
@@ -67,7 +73,8 @@ class Pool {
   std::uint64_t retreat() { return enter() ? leave(arena_.retreat()) : 0; }
   void allow_slack(std::uint64_t divisor) { arena_.allow_slack(divisor); }
   [[nodiscard]] std::uint64_t live_bytes() const { return arena_.live_bytes(); }
-  [[nodiscard]] std::uint64_t peak_bytes() const { return arena_.peak_bytes(); }
+  // For its figures, which any thread may read.
+  [[nodiscard]] const Arena& arena() const { return arena_; }
   // As the arena's. A pool that was given up has no books to agree.
   [[nodiscard]] bool valid() const { return torn_ || arena_.valid(); }
   [[nodiscard]] Space& space() const { return *space_; }
@@ -91,6 +98,7 @@ class Pool {
 
   Space* space_ = nullptr;
   Arena arena_;
+  Headroom headroom_;
   Lock lock_;
   bool torn_ = false;
 };

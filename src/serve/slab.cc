@@ -45,7 +45,7 @@ Slab::Raised Slab::raise(std::uint64_t height, bool whole) {
   }
   refused_ = false;
   pool_->trim(height + tuning::kMaxGivenBack);
-  if (tallest) {
+  if (tallest || space_->sparing()) {
     pool_->retreat();
   }
   return tallest ? Raised::kTallest : Raised::kTaller;

@@ -63,6 +63,8 @@ class Slab {
   void lower(std::uint64_t height);
   // Gives the memory back that no block uses; false if there was none.
   bool purge();
+  // The same, and its height is kept: the memory is to be had again when it is touched.
+  void give_back_unused() { purge_free(0, height()); }
   // What no block lies behind counts as the process' no more.
   void retreat() { space_->retreat(); }
   // A refusal is forgotten: the next one is said again.

@@ -55,10 +55,11 @@ std::uint64_t Space::record_bytes(std::uint64_t bytes) {
   return layout(bytes).end;
 }
 
-void Space::open(char* base, char* records, std::uint64_t bytes) {
+void Space::open(char* base, char* records, std::uint64_t bytes, bool bare) {
   base_ = base;
   records_ = records;
   bytes_ = bytes;
+  bare_ = bare;
   const RecordLayout at = layout(bytes);
   pages = PageMap(reinterpret_cast<std::uint8_t*>(records + at.state),
                   reinterpret_cast<std::uint32_t*>(records + at.length));
@@ -97,7 +98,7 @@ bool Space::commit(std::uint64_t bytes) {
     unlock();
   }
   // What a program has locked has memory at once, so it is no more than what is asked for.
-  const bool sparing = locking.future || locking.reserved;
+  const bool sparing = sparing_ || locking.future || locking.reserved;
   return (!sparing && commit_until(std::min(ample, bytes_), false)) ||
          commit_until(std::min(least, bytes_), locking.future);
 }
@@ -119,7 +120,7 @@ bool Space::commit_until(std::uint64_t target, bool lock) {
       !commit_array(records_ + at.length, sizeof(std::uint32_t), from, to, lock) ||
       !commit_array(records_ + at.live, sizeof(std::uint64_t), from, to, lock) ||
       !commit_array(records_ + at.owner, sizeof(std::uint16_t), from, to, lock) ||
-      !os::commit(base_ + committed, target - committed, lock)) {
+      (!bare_ && !os::commit(base_ + committed, target - committed, lock))) {
     return false;
   }
   committed_.store(target, std::memory_order_release);

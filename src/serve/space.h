@@ -23,7 +23,8 @@ class Space {
  public:
   // Takes [base, base + bytes) of reserved addresses, and `records` (record_bytes(bytes), reserved
   // as well).
-  void open(char* base, char* records, std::uint64_t bytes);
+  // `bare`: nobody touches its blocks, and they get no memory.
+  void open(char* base, char* records, std::uint64_t bytes, bool bare = false);
   static std::uint64_t record_bytes(std::uint64_t bytes);
   // All spaces of the reservation, this one among them: a program that locks its memory locks what
   // is reserved for them all. They outlive this.
@@ -31,6 +32,11 @@ class Space {
     first_neighbour_ = first;
     neighbours_ = count;
   }
+
+  // From now on no more is made usable than what is asked for: the system counts it for every
+  // process.
+  void be_sparing() { sparing_ = true; }
+  [[nodiscard]] bool sparing() const { return sparing_; }
 
   // Makes [0, bytes) usable; false where the limit or the system refuses. One granule more than
   // asked is always readable, since kernels read up to 128 bytes past the end of a tensor by design
@@ -81,6 +87,8 @@ class Space {
   std::atomic<std::uint64_t> committed_{0};
   const Space* first_neighbour_ = nullptr;
   std::uint64_t neighbours_ = 0;
+  bool sparing_ = false;
+  bool bare_ = false;
 };
 
 }  // namespace memo

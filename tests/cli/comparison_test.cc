@@ -32,6 +32,36 @@ TEST_CASE("reported figures: the last JSON object's numbers", "[cli]") {
   CHECK(last_json_numbers("nothing").empty());
 }
 
+TEST_CASE("comparison page: says what was won, only where the runs do not overlap", "[cli]") {
+  const auto contestant = [](const char* name, double first, double second, std::int64_t peak) {
+    Contestant one{{.name = name, .library = "", .settings = "", .note = "as <it> is"}, {}, 0, 0};
+    for (const double wall : {first, second}) {
+      Sample sample;
+      sample.usage.wall_seconds = wall;
+      sample.usage.peak_rss_bytes = peak;
+      one.samples.push_back(sample);
+    }
+    return one;
+  };
+  const auto has = [](const std::string& page, const char* text) {
+    return page.find(text) != std::string::npos;
+  };
+  const std::vector<std::string> command = {"python", "a<b"};
+  const std::string wins = as_page(
+      {contestant("glibc", 4, 4.2, 1 << 20), contestant("memomalloc", 2, 2.1, 1 << 20)}, command);
+  CHECK(has(wins, "With memomalloc: 0.50 of glibc's time, no sure difference in peak memory."));
+  CHECK(has(wins, "memomalloc run -- python a&lt;b"));
+  CHECK(has(wins, "as &lt;it&gt; is"));
+  CHECK(has(wins, "width=\"48.8\""));  // 2.05 of 4.2
+  CHECK(has(wins, "M47.6 4H50.0"));    // 2 to 2.1 of it
+  CHECK(!has(wins, "<script"));
+  const std::string ties = as_page(
+      {contestant("glibc", 2, 3, 1 << 20), contestant("memomalloc", 1, 2.5, 1 << 20)}, command);
+  CHECK(has(ties, "no sure difference in time"));
+  CHECK(has(ties, "memomalloc doctor -- python"));
+  CHECK(has(as_page({contestant("glibc", 2, 3, 1 << 20)}, command), "Add memomalloc and glibc"));
+}
+
 TEST_CASE("preload list: ours first, once, the others in their order", "[cli]") {
   CHECK(preload_list("/a/libx.so.1", "") == "/a/libx.so.1");
   CHECK(preload_list("/a/libx.so.1", "liby.so /b/libx.so:libz.so.2") ==

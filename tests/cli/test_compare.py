@@ -65,6 +65,20 @@ class Compare(unittest.TestCase):
                          [(row["allocator"], row["run"]) for row in rows])
         self.assertGreater(int(rows[0]["minor_faults"]), 0)
 
+    def test_the_page(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "page.html"
+            process = memomalloc("compare", "--runs", "1", "--allocators", "glibc,memomalloc", "--html", path, "--",
+                                 "true")
+            page = path.read_text()
+            twice = memomalloc("compare", "--html", path, "--csv", path, "--", "true")
+        self.assertEqual(0, process.returncode, process.stderr)
+        self.assertIn("With memomalloc: ", page)
+        self.assertEqual(3, page.count("<tr"))
+        self.assertNotIn("http", page)
+        self.assertEqual(2, twice.returncode)
+        self.assertIn("named twice", twice.stderr)
+
     def test_a_failing_command_is_shown_with_its_messages(self):
         process = memomalloc("compare", "--allocators", "glibc", "--", "sh", "-c", "echo why >&2; exit 3")
         self.assertEqual(1, process.returncode)

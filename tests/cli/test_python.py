@@ -55,6 +55,40 @@ class Module(unittest.TestCase):
         self.assertGreater(statistics["served_bytes"], 0)
         self.assertGreater(statistics["iterations"], 10)
 
+    def test_environment(self):
+        """A process that gets the variables of another runs as that one does, with what it is told."""
+        script = """
+import json, os, subprocess, sys
+import memomalloc
+variables = memomalloc.environment(status=False, stats_file=sys.argv[1], plan_time=5)
+child = "import json, os, memomalloc; print(json.dumps([memomalloc.loaded(), dict(os.environ)]))"
+clean = {"PYTHONPATH": os.environ["PYTHONPATH"]}
+told = subprocess.run([sys.executable, "-c", child], env=clean | variables, capture_output=True, text=True, check=True)
+print(json.dumps([variables, json.loads(told.stdout)]))
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            process = memomalloc("run", "--verbose", "0", "--strict", "--", sys.executable, "-c", script,
+                                 f"{folder}/%p.json", environment={"PYTHONPATH": str(ROOT / "python"),
+                                                                   "LD_PRELOAD": "libc.so.6"})
+        self.assertEqual(0, process.returncode, process.stderr)
+        variables, (loaded, child) = json.loads(process.stdout)
+        self.assertTrue(loaded)
+        self.assertEqual({"MEMOMALLOC_STATUS": "0", "MEMOMALLOC_STATS_FILE": f"{folder}/%p.json",
+                          "MEMOMALLOC_PLAN_TIME": "5", "MEMOMALLOC_VERBOSE": "0", "MEMOMALLOC_STRICT": "1"},
+                         {name: value for name, value in variables.items() if name != "LD_PRELOAD"})
+        first, *others = variables["LD_PRELOAD"].split(":")
+        self.assertTrue(pathlib.Path(first).samefile(ROOT / "build/libmemomalloc.so"), first)
+        self.assertEqual(["libc.so.6"], others)
+        self.assertEqual(variables, {name: child[name] for name in variables})
+
+    def test_environment_without_the_library(self):
+        script = "import json, memomalloc; print(json.dumps(memomalloc.environment(library='/x/libmemomalloc.so.1')))"
+        clean = {name: value for name, value in os.environ.items()
+                 if name != "LD_PRELOAD" and not name.startswith("MEMOMALLOC_")}
+        answer = subprocess.run([sys.executable, "-c", script], env=clean | {"PYTHONPATH": str(ROOT / "python")},
+                                capture_output=True, text=True, check=True)
+        self.assertEqual({"LD_PRELOAD": "/x/libmemomalloc.so.1"}, json.loads(answer.stdout))
+
     def test_switched_off_it_still_answers(self):
         loaded, _, statistics = self.run_program("--disable")
         self.assertTrue(loaded)

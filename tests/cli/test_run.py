@@ -11,6 +11,9 @@ import unittest
 from support import COMMAND, memomalloc
 
 
+LIBM = next(str(path) for path in pathlib.Path("/").glob("*lib*/*-linux-gnu*/libm.so.6"))
+
+
 class Run(unittest.TestCase):
     def test_library_comes_first_and_the_users_preload_stays(self):
         process = memomalloc("run", "--", "sh", "-c", "echo $LD_PRELOAD",
@@ -25,6 +28,31 @@ class Run(unittest.TestCase):
         self.assertIn("MEMOMALLOC_PLAN_FILE=a b\n", process.stdout)
         self.assertIn("MEMOMALLOC_STATS=1\n", process.stdout)
         self.assertNotIn("MEMOMALLOC_VERBOSE", process.stdout)
+
+    def test_the_next_allocator_comes_right_behind_ours(self):
+        for word, found in (("tcmalloc", "libtcmalloc"), ("jemalloc", "libjemalloc"), ("mimalloc", "libmimalloc"),
+                            ("auto", "lib"), ("glibc", None), (LIBM, LIBM)):
+            process = memomalloc("run", "--next", word, "--", "sh", "-c", "echo $LD_PRELOAD",
+                                 environment={"LD_PRELOAD": "libdl.so.2:/x/libtcmalloc_minimal.so.4"})
+            if process.returncode == 2:  # not installed
+                self.assertIn(f"--next {word}: there is no such allocator here", process.stderr)
+                self.assertNotIn(word, ("auto", "glibc", LIBM))
+                continue
+            ours, *rest = process.stdout.strip().split(":")
+            self.assertIn("libmemomalloc.so", ours)
+            self.assertEqual("libdl.so.2", rest.pop())
+            if word == "glibc":
+                self.assertEqual([], rest)
+            elif word != "auto":
+                self.assertIn(found, rest[0])
+                self.assertEqual(1, len(rest))
+
+    def test_what_hides_allocations_is_opened_if_asked(self):
+        script = "echo ${ARROW_DEFAULT_MEMORY_POOL-none}"
+        self.assertEqual("none\n", memomalloc("run", "--", "sh", "-c", script).stdout)
+        self.assertEqual("system\n", memomalloc("run", "--open", "--", "sh", "-c", script).stdout)
+        own = {"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}
+        self.assertEqual("mimalloc\n", memomalloc("run", "--open", "--", "sh", "-c", script, environment=own).stdout)
 
     def test_exit_code_is_the_commands(self):
         self.assertEqual(7, memomalloc("run", "--", "sh", "-c", "exit 7").returncode)
@@ -48,6 +76,9 @@ class Run(unittest.TestCase):
     def test_wrong_uses_say_what_to_do(self):
         for words, advice in ((["run"], "Put it after `--`"),
                               (["run", "--threshold", "3X", "--", "true"], "units: K, M, G"),
+                              (["run", "--next", "no-such", "--", "true"], "it takes auto, glibc, jemalloc, tcmalloc"),
+                              (["run", "--next", "/no/such.so", "--", "true"], "there is no such allocator here"),
+                              (["run", "--next", "memomalloc", "--", "true"], "there is no such allocator here"),
                               (["run", "--hugepages", "maybe", "--", "true"], "auto"),
                               (["run", "--no-such", "--", "true"], "--help"),
                               (["no-such"], "--help"),

@@ -239,8 +239,8 @@ TEST_CASE("engine: what a program does before its loop is no part of the search"
     CHECK(lane.phase() == Phase::kPooling);
     const Pool& pool = engine.shared().pool;
     // The last of the huge pages may hold less than it has room for.
-    CHECK(testing::resident_bytes(pool.space().base(), 2 * pool.peak_bytes()) <=
-          pool.peak_bytes() + os::kHugePage);
+    CHECK(testing::resident_bytes(pool.space().base(), 2 * pool.arena().peak_bytes()) <=
+          pool.arena().peak_bytes() + os::kHugePage);
   });
 }
 

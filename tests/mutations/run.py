@@ -19,7 +19,9 @@ import time
 
 from door_rows import DOOR_ROWS
 from engine_rows import ENGINE_ROWS
+from first_rows import FIRST_ROWS
 from follow_rows import FOLLOW_ROWS
+from limit_rows import LIMIT_ROWS
 from kinds import PRELOAD, SCRIPT, UNIT
 from server_rows import SERVER_ROWS
 
@@ -27,10 +29,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 MUTATIONS = (
+    *FIRST_ROWS,
     *SERVER_ROWS,
     *FOLLOW_ROWS,
     *DOOR_ROWS,
     *ENGINE_ROWS,
+    *LIMIT_ROWS,
     ("a withdrawn plan counts as visible", "src/engine/plan_store.cc",
      "  if (state == State::kVisible) {\n    visible_count_.fetch_sub(1, std::memory_order_relaxed);\n  }\n  state = State::kWithdrawn;",
      "  state = State::kWithdrawn;",
@@ -114,7 +118,7 @@ MUTATIONS = (
      "return bytes == kAll ?", "return bytes != 0 ?",
      UNIT, "arena: a trim for a caller gives back what it is told, and the rest later"),
     ("a program that locks its memory gets more than it uses", "src/serve/space.cc",
-     "sparing = locking.future || locking.reserved;", "sparing = locking.reserved;",
+     "locking.future || locking.reserved;", "locking.reserved;",
      UNIT, "space: a program that locks its memory locks what it uses, not what is reserved"),
     ("records lie side by side", "src/serve/space.cc",
      "round_up(end + size, os::page_size()) + os::page_size();", "round_up(end + size, os::page_size());",
@@ -160,7 +164,7 @@ MUTATIONS = (
      "const PageMap::Claim claim;",
      PRELOAD, "thread_exit [default]"),
     ("the first calls of a process are not counted", "preload/shim.cc",
-     "return process.engine.pass_on(size, &Counters::fallback_early);", "return nullptr;", PRELOAD, "counted [default]"),
+     "return process.engine.pass_on(request.size, &Counters::fallback_early);", "return nullptr;", PRELOAD, "counted [default]"),
     ("a sized free takes any size", "preload/shim.cc",
      "if (!engine.may_have_size(pointer, size)) [[unlikely]] {", "if (size == 1) {",
      PRELOAD, "bad_frees [default]"),

@@ -56,6 +56,7 @@ def modes(peers):
         Mode("call stacks", settings=(("MEMOMALLOC_TRACE_FILE", "/dev/null"),)),
         # Recording and serving of nearly everything; sequences then contain what the C library allocates, so
         # the programs cannot tell which of their blocks are served.
+        Mode("observed", settings=(("MEMOMALLOC_OBSERVE", "1"),), serving=False),
         Mode("threshold-4K", settings=(("MEMOMALLOC_THRESHOLD", "4K"),), serving=False),
         Mode("pages of 16 KiB", pages=16 << 10),
         Mode("pages of 64 KiB", pages=64 << 10),

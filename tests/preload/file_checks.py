@@ -1,6 +1,7 @@
 """Checks of everything that the library reads from or writes to outside of the process: settings, output
 paths, plan files, privileges. Whatever is wrong there, the program's own results stay the same."""
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -159,6 +160,42 @@ def strict_overcommit(context):
         pathlib.Path("/proc/sys/vm/overcommit_ratio").write_text(ratio)
 
 
+# Moves itself into the group and becomes the program.
+IN_GROUP = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
+
+
+@contextlib.contextmanager
+def control_group(limit):
+    """A control group of version 1 or 2 whose processes may have `limit` bytes; its folder."""
+    folders = (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max"))
+    for folder, name in folders:
+        group = pathlib.Path(folder) / f"memomalloc-test-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            try:
+                (group / name).write_text(str(limit))
+            except OSError:
+                continue
+            yield group
+            return
+        finally:
+            group.rmdir()
+    raise Skip("needs the right to make control groups")
+
+
+def a_control_group(context):
+    """A group that has room for a loop or for the blocks after it, but not for both: it ends who takes more."""
+    with control_group(52 << 20) as group:
+        command = ["sh", "-c", IN_GROUP, group, context.programs / "left_loop"]
+        reference = context.run(command, common.SYSTEM)
+        expect(reference.code == 0, f"fails without the library: {reference}")
+        for settings in ((), (("MEMOMALLOC_SLAB_LIMIT", "1G"),)):
+            expect_same(context.run(command, with_settings(*settings, serving=bool(settings))), reference)
+
+
 def settings_of_the_c_library(context):
     """glibc's own variables, and the linker's: programs that insist on being served end as they do without us."""
     rows = [("LD_BIND_NOW", "1"), ("MALLOC_CHECK_", "3"), ("MALLOC_PERTURB_", "165"), ("MALLOC_ARENA_MAX", "1"),
@@ -270,7 +307,7 @@ def silent_children(context):
 def checks(context):
     functions = (outputs_that_cannot_be_written, outputs_are_written, a_symlinked_output_keeps_its_target,
                  bad_settings_are_named_once, strict_stops_on_bad_settings, odd_but_valid_settings,
-                 closed_streams_stay_silent, a_full_tmp, strict_overcommit, settings_of_the_c_library, loaded_late,
-                 setuid_ignores_the_environment, silent_children)
+                 closed_streams_stay_silent, a_full_tmp, strict_overcommit, a_control_group,
+                 settings_of_the_c_library, loaded_late, setuid_ignores_the_environment, silent_children)
     return [(f"outside world: {function.__name__.replace('_', ' ')}",
              lambda function=function: function(context)) for function in functions]

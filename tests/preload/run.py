@@ -28,6 +28,8 @@ COUNT_PAGES = ("large_past", "limits", "locked_blocks", "locked_memory", "steady
 UNWOUND = ("bare_frames", "cancellation", "cross_thread", "descriptors_left", "descriptors_reused", "errno_kept",
            "first_call", "first_race", "fork_handlers", "interrupted", "lifecycle", "loading", "module_walk",
            "operators", "random_programs", "refused_thread", "signals", "small_stacks", "thread_exit")
+# Programs that fill a limit to its edge: who observes has tables on top, for which there is nothing to give up.
+NOT_OBSERVED = ("limited_data",)
 # Programs whose handlers allocate in the middle of a call, which no allocator promises to bear.
 INTERRUPTING = ("interrupted", "jumps")
 # Programs that start this machine's own tools, fill what the emulator needs itself, or ask the kernel for what the
@@ -90,7 +92,7 @@ def absent_peer(peer):
 
 
 def applies(context, mode, program):
-    if mode.name == "call stacks" and program not in UNWOUND:
+    if mode.name == "call stacks" and program not in UNWOUND or mode.name == "observed" and program in NOT_OBSERVED:
         return False
     if context.emulator:  # the peers are this machine's, and so is the size of a page
         return mode.next == "glibc" and not mode.pages and program not in NOT_EMULATED

@@ -41,10 +41,8 @@ class Values(unittest.TestCase):
 
     def test_tables_are_lists_of_their_source(self):
         text = check_documents.fill("<!-- tree:table of mutations --><!-- /tree -->")[0]
-        self.assertEqual(len(check_documents.mutations_by_test()) + 4, len(text.splitlines()))
-        for what, test, _ in check_documents.mutations():
-            self.assertTrue(any(what in line and f"`{test}`" in line for line in text.splitlines()), what)
-        self.assertRegex(text, r"\| `sizes \[default\]` \| [^|]*a product that overflows is not noticed")
+        self.assertEqual(len(check_documents.mutations()) + 4, len(text.splitlines()))
+        self.assertIn("| a product that overflows is not noticed | `sizes [default]` |", text)
 
 
 class Names(unittest.TestCase):

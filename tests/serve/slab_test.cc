@@ -17,7 +17,7 @@ struct Fixture {
   Fixture() {
     books.limit = 8 * kMiB;
     books.huge_pages = Choice::kNever;
-    pool.open(&pool_space.space);
+    pool.open(&pool_space.space, false);
     first.open(&first_space.space, &books, &pool, 0);
     second.open(&second_space.space, &books, &pool, 1);
   }

@@ -142,10 +142,13 @@ static void* learn_in_thread(void* unused) {
   return NULL;
 }
 
+// As many as there is memory for, should all of them be at work at once.
 static void worker_processes(void) {
-  pid_t workers[6];
+  enum { kMany = 6, kFew = 2 };
+  pid_t workers[kMany];
+  const int count = has_memory(kMany * MIB(100), KIB(64)) ? kMany : kFew;
   learn_steps();
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < count; ++i) {
     workers[i] = fork();
     if (workers[i] == 0) {
       pthread_t thread;
@@ -158,20 +161,21 @@ static void worker_processes(void) {
       exit(0);
     }
   }
-  for (int i = 0; i < 6; ++i)
+  for (int i = 0; i < count; ++i)
     wait_for(workers[i]);
   printf("worker processes ok\n");
 }
 
-static void generations(int depth) {
+// All of them are alive at once. `depth` generations are to come.
+static void generations(int depth, int all) {
   learn_steps();
   if (depth == 0)
     exit(0);
   const pid_t child = fork();
   if (child == 0)
-    generations(depth - 1);
+    generations(depth - 1, all);
   wait_for(child);
-  if (depth < 5)
+  if (depth < all)
     exit(0);
   printf("generations ok\n");
 }
@@ -182,6 +186,7 @@ int main(void) {
   fork_while_others_plan();
   slab_is_private_to_each();
   worker_processes();
-  generations(5);
+  const int depth = has_memory(6 * MIB(100), KIB(64)) ? 5 : 2;
+  generations(depth, depth);
   return 0;
 }

@@ -1,0 +1,137 @@
+#include "preload/observe.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "preload/own_memory.h"
+#include "preload/process.h"
+#include "preload/shadows.h"
+
+namespace memo {
+namespace {
+
+constexpr std::uint64_t kDefaultAlignment = 16;  // of malloc on all 64-bit ABIs
+
+bool is_large(std::uint64_t size) {
+  return size >= g_process.threshold;
+}
+
+// What the next allocator gives for the request.
+void* plain(const Request& request) {
+  const Next& next = g_process.next;
+  if (request.zero) {
+    return next.calloc(1, request.size);
+  }
+  return request.alignment > kDefaultAlignment ? next.memalign(request.alignment, request.size)
+                                               : next.malloc(request.size);
+}
+
+void free_shadow(void* shadow) {
+  if (shadow != nullptr) {
+    g_process.engine.free(shadow);
+  }
+}
+
+// Calls of this thread that were not served; 0 where nobody follows it yet.
+std::uint64_t calls_not_served() {
+  const Lane* lane = t_state.lane;
+  return lane == nullptr ? 0 : lane->counters.other_allocations.get();
+}
+
+// The engine is asked as if the block were for it to give. Nothing clears what nobody touches.
+void shadow_block(void* block, Request request, AskEngine& ask) {
+  const int saved = errno;
+  request.zero = false;
+  const std::uint64_t before = calls_not_served();
+  void* shadow = ask(request);
+  const bool served = shadow != nullptr && calls_not_served() == before;
+  free_shadow(add_shadow(block, request.size, shadow, served));
+  errno = saved;
+}
+
+// Asking for a block's size is quicker than looking for it.
+void* take(void* pointer) {
+  return is_large(g_process.next.malloc_usable_size(pointer)) ? take_shadow(pointer) : nullptr;
+}
+
+// `block` of `size` bytes has come from one that had `shadow`, by realloc.
+void move_shadow(void* shadow, void* block, std::size_t size, AskEngine& ask) {
+  Engine& engine = g_process.engine;
+  if (!is_large(size)) {
+    free_shadow(shadow);
+  } else if (shadow == nullptr) {
+    engine.note_foreign_growth(size);
+  } else if (engine.resize(shadow, size)) {
+    free_shadow(add_shadow(block, size, shadow, false));
+  } else {
+    shadow_block(block, {.size = size, .op = Op::k_realloc}, ask);
+    free_shadow(shadow);
+  }
+}
+
+}  // namespace
+
+bool start_observing() {
+  return open_shadows();
+}
+
+void forget_observed() {
+  own_memory::forget_owner();
+  forget_shadows();
+}
+
+void* observe_own(std::size_t size) {
+  return t_state.inside != 0 ? own_memory::allocate(size) : nullptr;
+}
+
+void* observe_large(const Request& request, AskEngine& ask) {
+  if (t_state.inside != 0) {
+    return nullptr;
+  }
+  void* block = plain(request);
+  if (block != nullptr) {
+    shadow_block(block, request, ask);
+  }
+  return block;
+}
+
+std::size_t observe_size(void* pointer) {
+  return own_memory::owns(pointer) ? own_memory::size(pointer)
+                                   : g_process.next.malloc_usable_size(pointer);
+}
+
+void observe_free(void* pointer) {
+  if (own_memory::owns(pointer)) {
+    own_memory::free(pointer);
+    return;
+  }
+  free_shadow(take(pointer));
+  g_process.next.free(pointer);
+}
+
+void* observe_realloc(void* pointer, std::size_t size, AskEngine& ask) {
+  const std::size_t before = observe_size(pointer);
+  if (own_memory::owns(pointer)) {
+    void* moved = g_process.next.malloc(size);
+    if (moved != nullptr) {
+      std::memcpy(moved, pointer, std::min(before, size));
+      own_memory::free(pointer);
+    }
+    return moved;
+  }
+  void* shadow = take(pointer);
+  void* block = g_process.next.realloc(pointer, size);
+  const int saved = errno;
+  if (block != nullptr) {
+    move_shadow(shadow, block, size, ask);
+  } else if (size == 0) {
+    free_shadow(shadow);
+  } else if (shadow != nullptr) {  // refused: the block stays where it is
+    free_shadow(add_shadow(pointer, before, shadow, false));
+  }
+  errno = saved;
+  return block;
+}
+
+}  // namespace memo

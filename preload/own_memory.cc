@@ -1,0 +1,130 @@
+#include "preload/own_memory.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <new>
+
+#include "src/base/bits.h"
+#include "src/base/lock.h"
+#include "src/base/os.h"
+
+namespace memo::own_memory {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kHeader = 64;          // bytes before a block, which hold its pages
+constexpr std::uint64_t kChunk = 2ULL << 20U;  // bytes, if nobody asks for more
+
+// The first page of a chunk.
+struct Chunk {
+  Chunk* next = nullptr;
+  std::uint64_t pages = 0;                    // this one included
+  std::uint64_t used[(kPage - 16) / 8] = {};  // a bit for each page
+};
+static_assert(sizeof(Chunk) == kPage);
+constexpr std::uint64_t kMostPages = sizeof(Chunk::used) * 8;
+
+constinit std::atomic<Chunk*> chunks{nullptr};
+constinit Lock lock;
+
+bool is_used(const Chunk& chunk, std::uint64_t page) {
+  return (chunk.used[page / 64] >> (page % 64) & 1U) != 0;
+}
+
+void mark(Chunk& chunk, std::uint64_t first, std::uint64_t count, bool used) {
+  for (std::uint64_t page = first; page < first + count; ++page) {
+    const std::uint64_t bit = 1ULL << (page % 64);
+    chunk.used[page / 64] = used ? chunk.used[page / 64] | bit : chunk.used[page / 64] & ~bit;
+  }
+}
+
+// The first of `count` free pages in a row; 0: there are none.
+std::uint64_t find(const Chunk& chunk, std::uint64_t count) {
+  std::uint64_t run = 0;
+  for (std::uint64_t page = 1; page < chunk.pages; ++page) {
+    run = is_used(chunk, page) ? 0 : run + 1;
+    if (run == count) {
+      return page + 1 - count;
+    }
+  }
+  return 0;
+}
+
+Chunk* add_chunk(std::uint64_t count) {
+  const std::uint64_t pages = std::max(count + 1, kChunk / kPage);
+  void* memory = pages <= kMostPages ? os::map(pages * kPage) : nullptr;
+  if (memory == nullptr) {
+    return nullptr;
+  }
+  auto* chunk = new (memory) Chunk;
+  chunk->pages = pages;
+  chunk->next = chunks.load(std::memory_order_relaxed);
+  chunks.store(chunk, std::memory_order_release);
+  return chunk;
+}
+
+Chunk* chunk_of(const void* pointer) {
+  const auto at = reinterpret_cast<std::uint64_t>(pointer);
+  Chunk* chunk = chunks.load(std::memory_order_acquire);
+  while (chunk != nullptr && at - reinterpret_cast<std::uint64_t>(chunk) >= chunk->pages * kPage) {
+    chunk = chunk->next;
+  }
+  return chunk;
+}
+
+// The block's header: how many pages it has.
+std::uint64_t& pages_of(const void* block) {
+  return *reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::uint64_t>(block) - kHeader);
+}
+
+}  // namespace
+
+void* allocate(std::size_t bytes) {
+  const WaitLock held(lock);
+  if (!held || bytes > kMostPages * kPage - kHeader) {
+    return nullptr;
+  }
+  const std::uint64_t count = round_up(bytes + kHeader, kPage) / kPage;
+  Chunk* chunk = chunks.load(std::memory_order_relaxed);
+  std::uint64_t first = 0;
+  while (chunk != nullptr && (first = find(*chunk, count)) == 0) {
+    chunk = chunk->next;
+  }
+  if (chunk == nullptr) {
+    chunk = add_chunk(count);
+    first = 1;
+  }
+  if (chunk == nullptr) {
+    return nullptr;
+  }
+  mark(*chunk, first, count, true);
+  char* block = reinterpret_cast<char*>(chunk) + first * kPage + kHeader;
+  pages_of(block) = count;
+  return block;
+}
+
+bool owns(const void* pointer) {
+  return chunk_of(pointer) != nullptr;
+}
+
+std::size_t size(const void* block) {
+  return pages_of(block) * kPage - kHeader;
+}
+
+// Where others have the lock for long, the block stays.
+void free(void* block) {
+  const WaitLock held(lock);
+  if (held) {
+    Chunk* chunk = chunk_of(block);
+    const auto start =
+        reinterpret_cast<std::uint64_t>(block) - reinterpret_cast<std::uint64_t>(chunk);
+    mark(*chunk, start / kPage, pages_of(block), false);
+  }
+}
+
+void forget_owner() {
+  lock.forget_owner();
+}
+
+}  // namespace memo::own_memory

@@ -1,0 +1,294 @@
+#include "preload/status.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "preload/process.h"
+#include "preload/reporter.h"
+#include "preload/statistics.h"
+#include "src/base/file_map.h"
+#include "src/base/message.h"
+#include "src/base/os.h"
+#include "src/io/status_page.h"
+
+namespace memo {
+namespace {
+
+constexpr std::uint64_t kWindow = 5'000'000'000;  // ns: "now" is between one and two of them long
+
+constinit char runtime_folder[512] = "";
+constinit char page_path[512] = "";  // of the page that there is
+constinit std::atomic<StatusFile*> page{nullptr};
+constinit std::atomic<bool> given_up{false};
+constinit std::atomic<bool> busy{false};  // a thread is at what stands below
+constinit StatusFile draft;
+constinit std::uint64_t opened_at = 0;
+constinit std::uint64_t last_word = 0;
+// What was counted some seconds ago, the older one first; when, as nanoseconds.
+constinit StatusShares samples[2];
+constinit std::atomic<std::uint32_t> threads[kLaneRows] = {};
+
+template <std::size_t kRoom>
+void put(char (&field)[kRoom], std::string_view text) {
+  std::memset(field, 0, kRoom);
+  text.copy(field, kRoom - 1);
+  for (char& letter : field) {
+    letter = letter == '\0' || (letter >= ' ' && letter <= '~') ? letter : '?';
+  }
+}
+
+void describe_process(StatusBody& body) {
+  body.pid = static_cast<std::uint64_t>(getpid());
+  body.start = start_of(getpid());
+  body.space = number_space(getpid());
+  body.opened_at = opened_at;
+  put(body.version, MEMO_VERSION);
+  put(body.process, program_invocation_short_name);
+}
+
+void describe_lanes(StatusBody& body) {
+  const Engine& engine = g_process.engine;
+  body.lane_rows = 0;
+  for (std::uint32_t i = 0; i < engine.lane_count() && i < kLaneRows; ++i) {
+    const Lane& lane = engine.lane(i);
+    StatusLane& row = body.lanes[body.lane_rows++];
+    row.thread = threads[i].load(std::memory_order_relaxed);
+    put(row.phase, name_of(lane.phase()));
+    row.slab_bytes = lane.slab_height();
+    row.tallest_bytes = lane.tallest();
+    row.bound_bytes = lane.bound();
+    row.large_bytes = lane.counters.large_bytes.get();
+    row.planned_bytes = lane.counters.planned_bytes.get();
+    row.at_hand_bytes = lane.counters.at_hand_bytes.get();
+    row.iterations = lane.counters.iterations.get();
+  }
+}
+
+// A thread that is at the store for long keeps its plans to itself.
+void describe_plans(StatusBody& body) {
+  body.plan_rows = 0;
+  g_process.engine.for_each_plan([&body](StoredPlan& plan) {
+    const std::uint32_t users = plan.users.load(std::memory_order_relaxed) - 1;  // not this look
+    if (body.plan_rows < kPlanRows) {
+      StatusPlan& row = body.plans[body.plan_rows++];
+      const Plan& best = plan.best();
+      row = {plan.iteration, best->height, best->lower_bound, users};
+    }
+    g_process.engine.release_plan(plan);
+  });
+}
+
+void describe_memory(StatusBody& body) {
+  const Engine& engine = g_process.engine;
+  const Pool& pool = engine.shared().pool;
+  body.pool_used_bytes = pool.live_bytes();
+  body.pool_at_hand_bytes = pool.arena().dirty_bytes();
+  body.pool = {reinterpret_cast<std::uint64_t>(pool.space().base()), pool.space().bytes()};
+  const Space& first = engine.lane(0).slab_space();
+  body.slabs = {reinterpret_cast<std::uint64_t>(first.base()), engine.lane_count() * first.bytes()};
+}
+
+// What has come since the older sample.
+void describe_now(StatusBody& body, const Snapshot& all) {
+  const StatusShares total{os::nanoseconds(), all.counters.large_bytes.get(),
+                           all.counters.planned_bytes.get(), all.counters.at_hand_bytes.get(),
+                           all.counters.other_bytes.get()};
+  if (samples[0].nanoseconds == 0) {
+    samples[0] = samples[1] = total;
+    samples[0].nanoseconds = samples[1].nanoseconds = opened_at;
+  }
+  const StatusShares& before = samples[0];
+  body.now = {total.nanoseconds - before.nanoseconds, total.large_bytes - before.large_bytes,
+              total.planned_bytes - before.planned_bytes,
+              total.at_hand_bytes - before.at_hand_bytes, total.other_bytes - before.other_bytes};
+  if (total.nanoseconds - samples[1].nanoseconds >= kWindow) {
+    samples[0] = samples[1];
+    samples[1] = total;
+  }
+}
+
+void describe(StatusBody& body) {
+  Snapshot now;
+  take(now);
+  body.parent_pid = static_cast<std::uint64_t>(getppid());
+  body.written_at = os::nanoseconds();
+  body.answered = last_word;
+  put(body.phase, now.phase);
+  body.threads = now.threads;
+  body.peak_bytes = now.peak_bytes;
+  body.slab_bytes = now.slab_bytes;
+  body.lower_bound_bytes = now.lower_bound_bytes;
+  body.served_allocations = now.served_allocations;
+  body.served_bytes = now.served_bytes;
+  body.since_large_bytes = now.since_large_bytes;
+  body.observes = now.observes ? 1 : 0;
+  body.observed_faults = now.observed_faults;
+  body.held_peak_bytes = now.held_peak_bytes;
+  body.plan_seconds = now.plan_seconds;
+  std::size_t i = 0;
+#define COUNTER(name, unit, help) body.counters[i++] = now.counters.name.get();
+#include "src/base/counters.def"
+#undef COUNTER
+  describe_lanes(body);
+  describe_plans(body);
+  describe_memory(body);
+  describe_now(body, now);
+}
+
+// Notes the owner of the calling thread's lane, if the page has a row for it.
+void set_thread(std::uint32_t number) {
+  const Engine& engine = g_process.engine;
+  if (t_state.lane == nullptr || engine.lane_count() == 0) {
+    return;
+  }
+  const auto lane = static_cast<std::uint64_t>(t_state.lane - &engine.lane(0));
+  if (lane < kLaneRows) {
+    threads[lane].store(number, std::memory_order_relaxed);
+  }
+}
+
+// The thread that has `busy` ends with this.
+void leave() {
+  busy.store(false, std::memory_order_release);
+}
+
+void give_up(const char* why) {
+  given_up = true;
+  Line()
+      << "no page of statistics: " << why
+      << "; MEMOMALLOC_STATUS needs XDG_RUNTIME_DIR, or /tmp, where the user may have a folder of "
+         "his own";
+}
+
+// The page in the folder at `path`, which it makes; nullptr with errno.
+StatusFile* make_in(const char* path, const char* name) {
+  const int folder = open_status_folder(path, geteuid(), true);
+  if (folder < 0) {
+    return nullptr;
+  }
+  StatusFile* made = make_page(folder, name, draft);
+  const int reason = errno;
+  close(folder);
+  errno = reason;
+  return made;
+}
+
+StatusFile* make() {
+  char name[kStatusNameRoom];
+  const StatusBody& body = draft.page.body;
+  format_name({body.pid, body.start, body.space}, name);
+  for (const char* runtime : {static_cast<const char*>(runtime_folder), ""}) {
+    StatusFile* made = nullptr;
+    if (status_folder(runtime, geteuid(), page_path, sizeof page_path - sizeof name) &&
+        (made = make_in(page_path, name)) != nullptr) {
+      std::strcat(page_path, "/");
+      std::strcat(page_path, name);
+      return made;
+    }
+  }
+  return nullptr;
+}
+
+// Writes the draft into the page. One that has lost its memory is no more looked at.
+void publish(StatusFile* file) {
+  describe(draft.page.body);
+  seal_page(draft.page);
+  if (!os::copy_mapped(&file->page, &draft.page, sizeof draft.page)) {
+    page = nullptr;
+    unlink(page_path);
+    give_up("the system does not let it be written");
+  }
+}
+
+}  // namespace
+
+void note_status_folder() {
+  const char* folder = secure_getenv("XDG_RUNTIME_DIR");
+  const std::string_view name = folder != nullptr ? folder : "";
+  if (name.size() < sizeof runtime_folder) {
+    name.copy(runtime_folder, name.size());
+  }
+}
+
+bool lacks_status_page() {
+  return g_process.options.STATUS != 0 && page == nullptr && !given_up;
+}
+
+void open_status_page(const RecursionGuard&) {
+  if (!lacks_status_page() || !is_reporter() || g_process.engine.lane_count() == 0 ||
+      os::confined() || busy.exchange(true, std::memory_order_acquire)) {
+    return;
+  }
+  const os::NoCancellation whole;
+  const int saved = errno;
+  opened_at = os::nanoseconds();
+  describe_process(draft.page.body);
+  describe(draft.page.body);
+  seal_page(draft.page);
+  StatusFile* made = make();
+  if (made == nullptr) {
+    give_up(std::strerror(errno));
+  }
+  page = made;
+  errno = saved;
+  leave();
+}
+
+void write_status_page() {
+  if (page == nullptr || os::confined() || busy.exchange(true, std::memory_order_acquire)) {
+    return;
+  }
+  if (StatusFile* file = page; file != nullptr && is_reporter()) {
+    publish(file);
+  }
+  leave();
+}
+
+void keep_status_page() {
+  StatusFile* file = page;
+  std::uint64_t word = 0;
+  if (file != nullptr && !os::confined() && os::copy_mapped(&word, &file->release, sizeof word) &&
+      word != last_word) {
+    g_process.engine.give_back();
+    if (!g_process.observes) {
+      g_process.engine.shared().host.trim_next();
+    }
+    last_word = word;
+  }
+  write_status_page();
+}
+
+void close_status_page() {
+  given_up = true;
+  if (page.exchange(nullptr) != nullptr) {
+    unlink(page_path);
+  }
+}
+
+void forget_status_page() {
+  page = nullptr;
+  given_up = busy = false;
+  last_word = 0;
+  samples[0] = {};
+  for (std::atomic<std::uint32_t>& thread : threads) {
+    thread = 0;
+  }
+  set_thread(static_cast<std::uint32_t>(getpid()));  // which is its only thread's number, too
+}
+
+void note_status_thread() {
+  if (g_process.options.STATUS != 0 && !os::confined()) {
+    set_thread(static_cast<std::uint32_t>(gettid()));
+  }
+}
+
+void leave_status_thread() {
+  set_thread(0);
+}
+
+}  // namespace memo

@@ -1,0 +1,35 @@
+// The page of statistics of MEMOMALLOC_STATUS (src/io/status_page.h): made once the process makes
+// large allocations, a forked child's once it serves; written every second by the keeper, and where
+// a lane changes its phase; gone at the process' end. What others ask for by its word is done within
+// two seconds. Cold.
+#pragma once
+
+#include "src/base/guard.h"
+
+namespace memo {
+
+// Notes where the user's runtime folder is. Once, before there is a second thread: later the
+// environment may be changed meanwhile.
+void note_status_folder();
+
+// The page is asked for, and neither there nor given up.
+bool lacks_status_page();
+// Makes the page; says on stderr why not, once. Opens and closes a file.
+void open_status_page(const RecursionGuard& guard);
+
+// Writes the page anew, if there is one. Any thread, with 4 KiB of stack; does nothing while another
+// is at it.
+void write_status_page();
+// The same, and gives memory back first where that was asked for. The keeper's.
+void keep_status_page();
+
+// The process ends: takes the page away.
+void close_status_page();
+// In a forked child: its parent's page is not mapped any more.
+void forget_status_page();
+
+// The calling thread has come by a lane, or leaves it.
+void note_status_thread();
+void leave_status_thread();
+
+}  // namespace memo

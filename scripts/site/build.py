@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""The documents as a site: mkdocs-material with search, working offline, into build/site/html.
+
+The pages of PAGES are copied as they lie in the tree, so that their links hold; a link to a file that is no page
+becomes its text. The generator ends with an error for a page or a picture that is not there; afterwards every link of every
+page is followed, to the heading. Exit code 0: built; 1: a link leads nowhere; 2: bad usage.
+"""
+
+import argparse
+import html.parser
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import urllib.parse
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WORK = ROOT / "build/site"
+PACKAGES = ("mkdocs-material==9.*", "mkdocs==1.6.*")
+# Heading of a group -> (title, page) in the order of the menu.
+PAGES = {
+    "Start": [("Start", "README.md"), ("Installing", "docs/install.md"), ("Using it", "docs/using.md"),
+              ("Notebooks and scripts", "docs/notebooks.md")],
+    "In production": [("Servers", "docs/servers.md"), ("Containers", "docs/containers.md"),
+                      ("Frameworks", "docs/frameworks.md"), ("torch.compile", "docs/torch.md"),
+                      ("GPU snapshots", "docs/gpu.md")],
+    "Look up": [("Commands", "docs/commands.md"), ("Variables", "docs/options.md"),
+                ("Thresholds", "docs/tuning.md"), ("Graphs", "docs/graph-format.md")],
+    "How it works": [("How it works", "docs/how-it-works.md"), ("The planner", "planner/README.md"),
+                     ("The scheduler", "scheduler/README.md"), ("The papers", "docs/papers.md"),
+                     ("The layers", "src/README.md")],
+    "Evidence": [("Benchmarks", "docs/benchmarks.md"), ("Every row", "bench/README.md"),
+                 ("What is tested", "docs/tested.md"), ("Reliability", "docs/reliability.md"),
+                 ("Broken copies", "docs/mutations.md"),
+                 ("Tests", "tests/README.md")],
+    "Project": [("Contributing", "CONTRIBUTING.md"), ("Changes", "CHANGELOG.md"), ("Security", "SECURITY.md")],
+}
+FILES = ("docs/pictures",)  # what pages show besides
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:|#)([^)#\s]+)(#[^)]*)?\)")
+SETTINGS = {
+    "site_name": "MemoMalloc", "docs_dir": "source", "site_dir": "html", "use_directory_urls": False, "strict": True,
+    "theme": {"name": "material", "font": False, "features": ["navigation.sections", "navigation.top", "search.highlight",
+                                                              "content.code.copy", "toc.follow"],
+              "palette": [{"media": f"(prefers-color-scheme: {scheme})", "scheme": name, "primary": "deep orange",
+                           "accent": "deep orange"}
+                          for scheme, name in (("light", "default"), ("dark", "slate"))]},
+    "plugins": ["search", "offline"],
+    "validation": {"links": {"not_found": "warn", "anchors": "warn", "absolute_links": "warn"}},
+    "markdown_extensions": ["tables", "admonition", {"toc": {"permalink": True}}, "pymdownx.superfences",
+                            {"pymdownx.highlight": {"use_pygments": True}}],
+}
+
+
+def pages():
+    return [page for group in PAGES.values() for _, page in group]
+
+
+def without_dead_links(text, page, known):
+    """Links to what is no page become their text; a link to a page stays."""
+    def replace(match):
+        target = (ROOT / page).parent.joinpath(match[2]).resolve()
+        inside = target.is_relative_to(ROOT) and str(target.relative_to(ROOT)) in known
+        return match[0] if inside else match[1]
+
+    return LINK.sub(replace, text)
+
+
+def copy():
+    """The pages and pictures below WORK/source."""
+    source, known = WORK / "source", set(pages())
+    shutil.rmtree(source, ignore_errors=True)
+    for page in pages():
+        (source / page).parent.mkdir(parents=True, exist_ok=True)
+        text = without_dead_links((ROOT / page).read_text(encoding="utf-8"), page, known)
+        # A list or table needs an empty line before it here, which GitHub does not ask for.
+        text = re.sub(r"(?m)^([^\n|#>`*-][^\n]*:)\n(- )", r"\1\n\n\2", text)
+        (source / page).write_text(text, encoding="utf-8")
+    for folder in FILES:
+        shutil.copytree(ROOT / folder, source / folder)
+
+
+class Page(html.parser.HTMLParser):
+    """What a page links to, and the names that can be linked to in it."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.links, self.names = [], set()
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        for name, value in attributes:
+            if name == "id" and value:
+                self.names.add(value)
+            elif name in ("href", "src") and value:
+                self.links.append(value)
+
+
+def dead_links(folder):
+    """A sentence for each link of a built site that leads nowhere or to the network."""
+    parsed = {path.resolve(): Page(path) for path in sorted(folder.rglob("*.html"))}
+    for path, page in parsed.items():
+        for link in page.links:
+            parts = urllib.parse.urlsplit(link)
+            where = path.relative_to(folder.resolve())
+            if path.name == "404.html" or parts.scheme in ("mailto", "data", "javascript"):
+                continue
+            if parts.scheme or parts.netloc:
+                continue  # another site's; a reader chooses to go there
+            target = (path.parent / urllib.parse.unquote(parts.path)).resolve() if parts.path else path
+            if target.is_dir():
+                target /= "index.html"
+            if not target.exists():
+                yield f"{where}: {link} leads nowhere"
+            elif parts.fragment and target in parsed and parts.fragment not in parsed[target].names | {"__tabbed"}:
+                yield f"{where}: {link}: there is no such heading"
+
+
+def loaded_from_network(folder):
+    """A sentence for each script, style or picture that a page would load from the network."""
+    pattern = re.compile(r'<(?:script|img|link)[^>]+(?:src|href)="(?:https?:)?//[^"]+"[^>]*>')
+    for path in sorted(folder.rglob("*.html")):
+        for found in pattern.findall(path.read_text(encoding="utf-8")):
+            if 'rel="canonical"' not in found:
+                yield f"{path.relative_to(folder)}: {found[:100]} needs a network"
+
+
+def own_worker(folder):
+    """The offline plugin's pages take a worker for files from another site; they get ours instead."""
+    name = "assets/javascripts/frame_worker.js"
+    shutil.copy2(ROOT / "scripts/site/frame_worker.js", folder / name)
+    for path in folder.rglob("*.html"):
+        up = "../" * (len(path.relative_to(folder).parts) - 1)
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("https://unpkg.com/iframe-worker/shim", up + name), encoding="utf-8")
+
+
+def generator():
+    """The interpreter of the environment with mkdocs, made where it is missing."""
+    python, done = WORK / "tools/bin/python", WORK / "tools/done"
+    if not done.exists() or done.read_text() != " ".join(PACKAGES):
+        print("site: installing", *PACKAGES, flush=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", WORK / "tools"], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES], check=True)
+        done.write_text(" ".join(PACKAGES))
+    return python
+
+
+def main(argv=None):
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args(argv)
+    WORK.mkdir(parents=True, exist_ok=True)
+    copy()
+    menu = [{group: [{title: page} for title, page in rows]} for group, rows in PAGES.items()]
+    (WORK / "mkdocs.yml").write_text(json.dumps({**SETTINGS, "nav": menu}))  # JSON is YAML
+    shutil.rmtree(WORK / "html", ignore_errors=True)
+    if subprocess.run([generator(), "-m", "mkdocs", "build", "--quiet"], cwd=WORK).returncode:
+        return 1
+    own_worker(WORK / "html")
+    told = [*dead_links(WORK / "html"), *loaded_from_network(WORK / "html")]
+    for sentence in told:
+        print(sentence)
+    print(f"{(WORK / 'html/index.html').relative_to(ROOT)}: {len(pages())} pages, {len(told)} links lead nowhere")
+    return 1 if told else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

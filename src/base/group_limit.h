@@ -1,0 +1,40 @@
+// What control groups leave the process of their memory: the least limit up the tree, of version 2 (memory.max,
+// memory.high) or of version 1 (memory.limit_in_bytes). Hot, but for rare decisions: a look opens and reads four
+// small files for each level of the tree.
+//
+// A group refuses no memory, it ends a process that takes too much. So what is held and not used must be given back
+// before. The page cache is not counted: the kernel takes it back by itself.
+// Source: the kernel's admin-guide/cgroup-v2.rst and admin-guide/cgroup-v1/memory.rst.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace memo {
+
+class GroupLimit {
+ public:
+  static constexpr std::uint64_t kNone = UINT64_MAX;
+
+  static constexpr const char* kGroups = "/proc/self/cgroup";
+  static constexpr const char* kFolders = "/sys/fs/cgroup";
+
+  struct Room {
+    std::uint64_t limit = kNone;  // bytes, the least up the tree
+    std::uint64_t left = kNone;   // bytes, the least up the tree: limit - (used - page cache)
+  };
+
+  // Finds the process' group. `groups` names it as /proc/PID/cgroup does; the groups' folders are below `folders`. A
+  // container may see its own group as the root, by a path that it does not have. A path that is too long for us (some
+  // 400 bytes) is as none.
+  void find(const char* groups = kGroups, const char* folders = kFolders);
+  // What is left now, all files read again. Any thread.
+  [[nodiscard]] Room look() const;
+
+ private:
+  char path_[512] = {};   // of the group's folder; empty: there is none
+  std::size_t root_ = 0;  // how much of it is the tree's root
+  bool second_ = false;   // version 2
+};
+
+}  // namespace memo

@@ -1,0 +1,162 @@
+// The page of statistics: how a process that runs tells others of itself, a file of the user's that
+// is mapped into it. Its layout and its place, for the library that writes and the commands that
+// read. Cold; file descriptors only.
+//
+//   folder   $XDG_RUNTIME_DIR/memomalloc, else /tmp/memomalloc-UID: the user's own, for nobody else
+//   file     PID-START-SPACE.page, 0600: the same number is given to many processes
+//   content  StatusPage, written whole, then a word that a reader writes to ask for memory
+//
+// A page is written by one thread while others read it: who reads takes a copy, and believes it where
+// check_page() does.
+#pragma once
+
+#include <sys/types.h>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "src/base/counters.h"
+
+namespace memo {
+
+constexpr std::uint32_t kLaneRows = 64;  // lanes beyond are counted, not shown
+constexpr std::uint32_t kPlanRows = 32;
+
+// Texts end with a zero. Sizes in bytes, times in ns of the monotonic clock, which all processes share.
+struct StatusLane {
+  std::uint64_t thread = 0;  // the system's number of the owner; 0: nobody, or not known
+  char phase[16] = {};
+  std::uint64_t slab_bytes = 0;  // that have memory now
+  std::uint64_t tallest_bytes = 0;
+  std::uint64_t bound_bytes = 0;
+  std::uint64_t large_bytes = 0;
+  std::uint64_t planned_bytes = 0;
+  std::uint64_t at_hand_bytes = 0;
+  std::uint64_t iterations = 0;
+};
+
+struct StatusPlan {
+  std::uint64_t steps = 0;
+  std::uint64_t height_bytes = 0;
+  std::uint64_t bound_bytes = 0;
+  std::uint64_t lanes = 0;  // that serve it now
+};
+
+// What was asked for and how it was met in the last seconds.
+struct StatusShares {
+  std::uint64_t nanoseconds = 0;
+  std::uint64_t large_bytes = 0;
+  std::uint64_t planned_bytes = 0;
+  std::uint64_t at_hand_bytes = 0;
+  std::uint64_t other_bytes = 0;
+};
+
+// A range of addresses, [start, start + bytes).
+struct StatusRange {
+  std::uint64_t start = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct StatusBody {
+  std::uint64_t pid = 0;  // as the process itself sees it
+  std::uint64_t parent_pid = 0;
+  std::uint64_t start = 0;  // of the process, in ticks: field 22 of /proc/PID/stat
+  std::uint64_t space = 0;  // of process numbers: the inode of /proc/PID/ns/pid
+  char version[16] = {};
+  char process[64] = {};
+  char phase[16] = {};
+  std::uint64_t opened_at = 0;
+  std::uint64_t written_at = 0;
+  std::uint64_t answered = 0;  // the last word that was read and done
+  std::uint64_t observes = 0;  // 1: nothing is served, planned_bytes would have been
+  std::uint64_t observed_faults = 0;
+  std::uint64_t held_peak_bytes = 0;
+  std::uint64_t threads = 0;  // lanes ever taken
+  std::uint64_t peak_bytes = 0;
+  std::uint64_t slab_bytes = 0;  // greatest height, summed over lanes
+  std::uint64_t lower_bound_bytes = 0;
+  std::uint64_t served_allocations = 0;
+  std::uint64_t served_bytes = 0;
+  std::uint64_t since_large_bytes = 0;
+  double plan_seconds = 0;
+  std::uint64_t pool_used_bytes = 0;
+  std::uint64_t pool_at_hand_bytes = 0;
+  StatusRange pool;
+  StatusRange slabs;
+  StatusShares now;
+  std::uint64_t counters[sizeof(Counters) / sizeof(Counter)] = {};  // in the order of counters.def
+  std::uint64_t lane_rows = 0;
+  std::uint64_t plan_rows = 0;
+  StatusLane lanes[kLaneRows];
+  StatusPlan plans[kPlanRows];
+};
+
+struct StatusPage {
+  char magic[8] = {};
+  std::uint64_t layout = 0;
+  std::uint64_t sum =
+      0;  // of the body: a copy that was taken in the middle of a change has another
+  StatusBody body;
+};
+
+struct StatusFile {
+  StatusPage page;
+  // Whoever may write the file asks for memory back by a word that is new.
+  alignas(64) std::uint64_t release = 0;
+};
+
+// The names and the order of the fields and the counters as one number: whoever has another number
+// would read another field's value.
+constexpr std::uint64_t kStatusLayout = [] {
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+  const auto add = [&hash](std::string_view text) {
+    for (const char letter : text) {
+      hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
+    }
+  };
+  add("1");  // the version of the structs above: to be raised with each change of them
+#define COUNTER(name, unit, help) add(#name ",");
+#include "src/base/counters.def"
+#undef COUNTER
+  return hash ^ sizeof(StatusFile);
+}();
+
+// Makes the page complete: its magic, layout and sum.
+void seal_page(StatusPage& page);
+
+// "" if the copy is a whole page of this layout whose numbers can be believed: counts within their
+// bounds, times and seconds that can be, texts of plain letters with an end. Else what is wrong.
+std::string_view check_page(const StatusPage& page);
+
+// The folder below `runtime` ($XDG_RUNTIME_DIR, an absolute path; or empty), else of user `owner` below /tmp, as a
+// path; false if it does not fit.
+bool status_folder(std::string_view runtime, uid_t owner, char* path, std::size_t room);
+// Opens the folder; -1 with errno if it is not there, is not `owner`'s, or others may look into it
+// (EACCES). `make`: it is made where it is missing, inside a folder of the user's or one with the sticky bit.
+int open_status_folder(const char* path, uid_t owner, bool make);
+
+// When the process began, in ticks since the system did; 0 if there is no such process any more.
+std::uint64_t start_of(pid_t pid);
+// The name space of the process' numbers; 0 where the system does not tell.
+std::uint64_t number_space(pid_t pid);
+
+// The name of a process' page, and back: false for other names.
+struct StatusName {
+  std::uint64_t pid = 0;
+  std::uint64_t start = 0;
+  std::uint64_t space = 0;
+};
+constexpr std::size_t kStatusNameRoom = 80;
+void format_name(const StatusName& name, char (&text)[kStatusNameRoom]);
+bool parse_name(std::string_view text, StatusName& name);
+
+// Makes the page, in place of an older one of the same name (of a program that has become another by
+// exec), and maps it; nullptr with errno, and nothing left behind, if that fails. It has blocks of
+// its own from the start: a file system that is full later refuses nobody.
+StatusFile* make_page(int folder, const char* name, const StatusFile& content);
+
+// Opens a page to read it, or also to write its word; -1 with errno. Only a regular file of `owner`,
+// of the size of a page, that nobody else may write.
+int open_page(int folder, const char* name, uid_t owner, bool write);
+
+}  // namespace memo

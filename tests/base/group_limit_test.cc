@@ -1,0 +1,135 @@
+// The limit of control groups, read from folders that look like the kernel's.
+#include "src/base/group_limit.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "src/base/os.h"
+#include "src/serve/headroom.h"
+#include "tests/support/process.h"
+
+namespace memo {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+// A tree of groups, and the file that names the process' own.
+class Groups {
+ public:
+  explicit Groups(const std::string& named) { write("groups", named); }
+  void write(const std::string& name, const std::string& text) const {
+    const std::filesystem::path path = folder_.file(name);
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  void write(const std::string& name, std::uint64_t number) const {
+    write(name, std::to_string(number) + "\n");
+  }
+  [[nodiscard]] std::string groups() const { return folder_.file("groups"); }
+  [[nodiscard]] std::string root() const { return folder_.file("fs"); }
+  [[nodiscard]] GroupLimit found() const {
+    GroupLimit limit;
+    limit.find(groups().c_str(), root().c_str());
+    return limit;
+  }
+
+ private:
+  testing::TempFolder folder_;
+};
+
+constexpr const char* kSecondVersion = "0::/a/b\n";
+constexpr const char* kFirstVersion = "9:name=systemd:/x\n4:cpu,memory:/a/b\n0::/y\n";
+
+TEST_CASE("group limit: version 2, the least up the tree, without the page cache", "[limits]") {
+  const Groups tree(kSecondVersion);
+  tree.write("fs/a/b/memory.max", "max\n");
+  tree.write("fs/a/b/memory.high", 90 * kMiB);
+  tree.write("fs/a/b/memory.current", 60 * kMiB);
+  tree.write("fs/a/b/memory.stat", "anon 1\ninactive_file 10485760\nactive_file 10485760\n");
+  tree.write("fs/a/memory.max", 100 * kMiB);
+  tree.write("fs/a/memory.current", 80 * kMiB);
+  const GroupLimit limit = tree.found();
+  CHECK(limit.look().limit == 90 * kMiB);
+  CHECK(limit.look().left == 20 * kMiB);  // the parent's
+  tree.write("fs/a/b/memory.max", 50 * kMiB);
+  CHECK(limit.look().limit == 50 * kMiB);
+  CHECK(limit.look().left == 10 * kMiB);
+  tree.write("fs/a/b/memory.current", 90 * kMiB);
+  CHECK(limit.look().left == 0);
+}
+
+TEST_CASE("group limit: version 1, where it has the memory", "[limits]") {
+  const Groups tree(kFirstVersion);
+  tree.write("fs/memory/a/b/memory.limit_in_bytes", 128 * kMiB);
+  tree.write("fs/memory/a/b/memory.usage_in_bytes", 100 * kMiB);
+  tree.write("fs/memory/a/b/memory.stat",
+             "inactive_file 999999999\ntotal_inactive_file 1048576\ntotal_active_file 2097152\n");
+  tree.write("fs/memory/a/memory.limit_in_bytes", UINT64_C(9223372036854771712));
+  tree.write("fs/y/memory.max", kMiB);
+  CHECK(tree.found().look().limit == 128 * kMiB);
+  CHECK(tree.found().look().left == 31 * kMiB);
+}
+
+TEST_CASE("group limit: a container's own group is the root that it sees", "[limits]") {
+  const std::string named = GENERATE("0::/docker/0123\n", "0::/\n", "0::/../other\n");
+  INFO(named);
+  const Groups tree(named);
+  tree.write("fs/memory.max", 70 * kMiB);
+  tree.write("fs/memory.current", 30 * kMiB);
+  CHECK(tree.found().look().left == 40 * kMiB);
+}
+
+TEST_CASE("group limit: none where there is none, or nothing that can be read", "[limits]") {
+  const std::string named =
+      GENERATE(as<std::string>(), "", "nonsense\n", "0::\n", "4:memory\n", ":::::\n",
+               "0::/" + std::string(4000, 'x') + "\n", std::string(4000, ':'));
+  const Groups tree(named);
+  CHECK(tree.found().look().limit == GroupLimit::kNone);
+  tree.write("fs/a/memory.max", "12x\n");
+  CHECK(GroupLimit().look().left == GroupLimit::kNone);
+  const Groups more_than_any(kSecondVersion);
+  more_than_any.write("fs/a/b/memory.max", os::physical_memory());
+  CHECK(more_than_any.found().look().limit == GroupLimit::kNone);
+}
+
+TEST_CASE("headroom: memory that is taken bit by bit is noticed before the limit", "[limits]") {
+  const Groups tree(kSecondVersion);
+  tree.write("fs/a/b/memory.max", 128 * kMiB);
+  std::uint64_t used = 20 * kMiB;
+  tree.write("fs/a/b/memory.current", used);
+  Headroom headroom;
+  headroom.open(tree.groups().c_str(), tree.root().c_str());
+  CHECK(headroom.limit() == 128 * kMiB);
+  CHECK_FALSE(headroom.scarce(90 * kMiB));
+  CHECK(headroom.scarce(105 * kMiB));
+  while (!headroom.lacks(kMiB)) {
+    used += kMiB;
+    REQUIRE(used < 128 * kMiB);
+    tree.write("fs/a/b/memory.current", used);
+  }
+  CHECK(used >= 110 * kMiB);
+  CHECK(used <= 122 * kMiB);
+}
+
+TEST_CASE("headroom: a limit that is set, raised or lifted later", "[limits]") {
+  const Groups tree(kSecondVersion);
+  tree.write("fs/a/b/memory.current", 20 * kMiB);
+  Headroom headroom;
+  headroom.open(tree.groups().c_str(), tree.root().c_str());
+  CHECK(headroom.limit() == GroupLimit::kNone);
+  CHECK_FALSE(headroom.lacks(UINT64_C(1) << 40));
+  tree.write("fs/a/b/memory.max", 21 * kMiB);
+  CHECK(headroom.look_anew(0));
+  CHECK(headroom.limit() == 21 * kMiB);
+  tree.write("fs/a/b/memory.max", 64 * kMiB);
+  CHECK_FALSE(headroom.scarce(16 * kMiB));
+  CHECK(headroom.limit() == 64 * kMiB);
+  tree.write("fs/a/b/memory.max", "max\n");
+  CHECK_FALSE(headroom.scarce(UINT64_C(1) << 40));
+  CHECK(headroom.limit() == GroupLimit::kNone);
+}
+
+}  // namespace
+}  // namespace memo
