@@ -39,8 +39,8 @@ void show_large_block() {
 }
 
 void opened(const RecursionGuard& guard) {
-  if (!g_process
-           .observes) {  // then the next allocator is left as it is, and needs no slab made ready
+  // Where it is observed, the next allocator is left as it is, and needs no slab made ready.
+  if (!g_process.observes) {
     show_large_block();
     load_plan_file(guard);
   }

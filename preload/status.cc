@@ -183,9 +183,11 @@ StatusFile* make() {
   const StatusBody& body = draft.page.body;
   format_name({body.pid, body.start, body.space}, name);
   for (const char* runtime : {static_cast<const char*>(runtime_folder), ""}) {
-    StatusFile* made = nullptr;
-    if (status_folder(runtime, geteuid(), page_path, sizeof page_path - sizeof name) &&
-        (made = make_in(page_path, name)) != nullptr) {
+    if (!status_folder(runtime, geteuid(), page_path, sizeof page_path - sizeof name)) {
+      continue;
+    }
+    StatusFile* made = make_in(page_path, name);
+    if (made != nullptr) {
       std::strcat(page_path, "/");
       std::strcat(page_path, name);
       return made;

@@ -69,12 +69,11 @@ def environment(library=None, **options):
     is the library's path: by itself the one in this process, else the package's, else the installed one.
     """
     library = os.fspath(library or _loaded_path() or library_path() or "libmemomalloc.so.1")
-    others = [path for path in os.environ.get("LD_PRELOAD", "").replace(" ", ":").split(":")
-              if path and not pathlib.Path(path).name.startswith("libmemomalloc.so")]
     variables = {name: value for name, value in os.environ.items() if name.startswith("MEMOMALLOC_")}
-    for name, value in options.items():
-        variables["MEMOMALLOC_" + name.upper()] = str(int(value) if isinstance(value, bool) else value)
-    return variables | {"LD_PRELOAD": ":".join([library, *others])}
+    from memomalloc import start
+
+    preload = start.preload_list(library, os.environ.get("LD_PRELOAD", ""))
+    return variables | start.settings(options) | {"LD_PRELOAD": preload}
 
 
 def loaded():

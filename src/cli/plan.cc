@@ -9,77 +9,27 @@
 #include "dsa/validate.h"
 #include "planner/mip_model.h"
 #include "src/cli/arguments.h"
+#include "src/cli/cache_model.h"
 #include "src/cli/command.h"
 #include "src/cli/files.h"
 #include "src/cli/heap_map.h"
-#include "src/cli/snapshot.h"
+#include "src/cli/plan_table.h"
 #include "src/cli/ticker.h"
 
 namespace memo::cli {
 namespace {
 
-struct Request {
-  std::string problem;
+struct Request : TableRequest {
   std::string planner = "portfolio";
   std::string output;
   std::string svg;
   std::string check;
   std::string model;
   dsa::Options options;
-  std::optional<std::uint32_t> device;
+  dsa::Bytes cache = 0;  // 0: not asked for
   bool json = false;
   bool compare = false;
 };
-
-struct Table : dsa::CsvTable {
-  std::optional<SnapshotDevice> device;  // whose blocks these are, if they are from a snapshot
-};
-
-// The device that was asked for, or else the one with most alive; it and the others are told.
-std::optional<Table> table_of(Snapshot snapshot, const Request& request, std::string& error) {
-  const SnapshotDevice* chosen = nullptr;
-  for (const SnapshotDevice& device : snapshot.devices) {
-    if (request.device ? device.number == *request.device
-                       : chosen == nullptr || device.alive > chosen->alive) {
-      chosen = &device;
-    }
-  }
-  if (chosen == nullptr) {
-    error = request.problem + ":0: " +
-            (request.device ? "device " + std::to_string(*request.device) + " holds nothing there"
-                            : std::string("the snapshot holds no blocks"));
-    return std::nullopt;
-  }
-  for (const SnapshotDevice& device : snapshot.devices) {
-    if (!request.json && request.output != "-" && request.svg != "-") {
-      std::printf("%s\n", describe_device(device).c_str());
-    }
-  }
-  return Table{snapshot_problem(*chosen), *chosen};
-}
-
-// None if the file is refused, which has then been said.
-std::optional<Table> read_table(const std::string& path, const Request& request) {
-  std::string error;
-  if (const auto text = read_text(path, error)) {
-    if (begins_like_snapshot(*text)) {
-      if (std::optional<Snapshot> snapshot = read_snapshot(*text, path, error)) {
-        if (std::optional<Table> table = table_of(std::move(*snapshot), request, error)) {
-          return table;
-        }
-      }
-      refuse(error, kHowToSnapshot);
-      return std::nullopt;
-    }
-    dsa::CsvResult read = dsa::parse_csv(*text, path);
-    if (read.table) {
-      return Table{std::move(*read.table), {}};
-    }
-    error = read.error;
-  }
-  refuse(error, kHowToState);
-  return std::nullopt;
-}
 
 // Why there is no plan, and what may help.
 int no_plan(const CLI::App& app, std::string_view reason) {
@@ -225,6 +175,29 @@ void print(const Table& table, const dsa::Planner& planner, const dsa::Outcome& 
               outcome.seconds);
 }
 
+// The modelled misses of a plan, and of first fit's beside it.
+nlohmann::ordered_json misses(const Request& request, const Table& table, const dsa::Plan& plan) {
+  const CacheUse use = model_cache(table.problem, plan, request.cache);
+  nlohmann::ordered_json result{
+      {"bytes", request.cache}, {"touched", use.touched}, {"missed", use.missed}};
+  const dsa::Outcome first_fit = dsa::find_planner("first-fit")->run(table.problem, {});
+  if (first_fit.plan) {
+    result["missed_by_first_fit"] =
+        model_cache(table.problem, *first_fit.plan, request.cache).missed;
+  }
+  return result;
+}
+
+void print_misses(const nlohmann::ordered_json& cache) {
+  const auto text = [&](const char* name) { return human_bytes(cache.value(name, dsa::Bytes{0})); };
+  std::printf("a cache of %s would miss %s of the %s that one pass of a loop touches",
+              text("bytes").c_str(), text("missed").c_str(), text("touched").c_str());
+  if (cache.contains("missed_by_first_fit")) {
+    std::printf(", and with first fit's plan %s", text("missed_by_first_fit").c_str());
+  }
+  std::printf(" (a model)\n");
+}
+
 int plan_one(const CLI::App& app, const Request& request, const Table& table) {
   const dsa::Planner* planner = dsa::find_planner(request.planner);
   if (planner == nullptr) {
@@ -232,8 +205,12 @@ int plan_one(const CLI::App& app, const Request& request, const Table& table) {
         app, "there is no planner '" + request.planner + "'; `memomalloc planners` lists them");
   }
   const dsa::Outcome outcome = run(*planner, table, request.options);
+  nlohmann::ordered_json row = as_json(*planner, table, outcome);
+  if (outcome.plan && request.cache > 0) {
+    row["cache"] = misses(request, table, *outcome.plan);
+  }
   if (request.json) {
-    std::printf("%s\n", as_json(*planner, table, outcome).dump().c_str());
+    std::printf("%s\n", row.dump().c_str());
   }
   if (!outcome.plan) {
     return no_plan(app, outcome.reason);
@@ -251,8 +228,11 @@ int plan_one(const CLI::App& app, const Request& request, const Table& table) {
       return complain(app, error);
     }
   }
-  if (!request.json && request.output != "-" && request.svg != "-") {
+  if (!request.quiet) {
     print(table, *planner, outcome);
+    if (request.cache > 0) {
+      print_misses(row["cache"]);
+    }
   }
   return kDone;
 }
@@ -292,16 +272,27 @@ int plan(int argc, char** argv) {
                                  "plan nothing: tell whether this plan file is valid");
   auto* model = app.add_option("--write-model", request.model,
                                "plan nothing: write the mixed-integer program, as .lp or .mps");
+  auto* cache =
+      app.add_option(
+             "--cache", request.cache,
+             "tell how much a cache of so many bytes (K, M, G) would miss, by a model: this plan "
+             "and first fit's")
+          ->transform(bytes())
+          ->type_name("SIZE");
   app.add_flag("--json", request.json, "print the result as JSON");
   app.add_flag("--compare", request.compare, "print a row for each planner")
       ->excludes(against)
       ->excludes(model);
   for (const char* alone : {"--check", "--write-model", "--compare"}) {
-    app.get_option(alone)->excludes(output)->excludes(svg);
+    app.get_option(alone)->excludes(output)->excludes(svg)->excludes(cache);
   }
   if (auto code = parse(app, argc, argv)) {
     return *code;
   }
+  if (*cache && request.cache <= 0) {
+    return complain(app, "--cache: a cache has at least one byte");
+  }
+  request.quiet = request.json || request.output == "-" || request.svg == "-";
   if (*limit) {
     request.options.capacity = capacity;
   }

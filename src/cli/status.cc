@@ -80,7 +80,7 @@ int watch(const Wishes& wishes) {
       for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 4) {
         text.replace(at, 1, "\033[K\n");  // what stood there before goes
       }
-      text = "\033[H" + text + "\033[J";
+      text.insert(0, "\033[H").append("\033[J");
     }
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);

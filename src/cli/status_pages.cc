@@ -148,8 +148,8 @@ std::vector<std::string> names_in(int folder) {
 }
 
 // The last value of "Rss:   123 kB", in bytes.
-std::int64_t kibibytes(std::string_view line) {
-  return std::atoll(line.substr(line.find(':') + 1).data()) * 1024;
+std::int64_t kibibytes(const std::string& line) {
+  return std::atoll(line.c_str() + line.find(':') + 1) * 1024;
 }
 
 bool is_inside(const StatusRange& range, std::uint64_t address) {

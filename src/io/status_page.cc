@@ -16,7 +16,7 @@ namespace memo {
 namespace {
 
 constexpr std::string_view kMagic = "memopage";
-constexpr std::string_view kSuffix = ".page";
+constexpr char kSuffix[] = ".page";
 
 std::uint64_t sum_of(const StatusBody& body) {
   static_assert(sizeof body % sizeof(std::uint64_t) == 0);
@@ -171,7 +171,7 @@ std::uint64_t number_space(pid_t pid) {
 void format_name(const StatusName& name, char (&text)[kStatusNameRoom]) {
   std::snprintf(text, sizeof text, "%llu-%llu-%llu%s", static_cast<unsigned long long>(name.pid),
                 static_cast<unsigned long long>(name.start),
-                static_cast<unsigned long long>(name.space), kSuffix.data());
+                static_cast<unsigned long long>(name.space), kSuffix);
 }
 
 bool parse_name(std::string_view text, StatusName& name) {

@@ -24,7 +24,7 @@ def work(sizes, times):
         del previous, block
 folder, secret = sys.argv[1:]
 end = time.monotonic() + 120
-weights = [bytearray(8 << 20) for _ in range(20)]
+weights = [bytearray(4 << 20) for _ in range(40)]
 children = []
 for _ in range(2):
     child = os.fork()

@@ -49,7 +49,7 @@ class Status(unittest.TestCase):
                 self.assertLess(row["age_seconds"], PATIENCE)
                 self.assertEqual(row["large_bytes"], row["planned_bytes"] + row["at_hand_bytes"] + row["other_bytes"])
                 self.assertEqual(row["other_allocations"], sum(row["fallback"].values()), row)
-                self.assertGreater(row["pool"]["used_bytes"], 100 << 20)  # the weights
+                self.assertGreater(row["pool"]["used_bytes"], 90 << 20)  # the weights, but for those of the first 16 calls
                 self.assertGreater(row["resident_bytes"], row["slab_bytes"])
                 self.assertLessEqual(row["huge_page_bytes"], row["resident_bytes"])
                 serving = [lane for lane in row["lanes"] if lane["phase"] == "serving"]

@@ -24,6 +24,7 @@ from follow_rows import FOLLOW_ROWS
 from limit_rows import LIMIT_ROWS
 from kinds import PRELOAD, SCRIPT, UNIT
 from server_rows import SERVER_ROWS
+from status_rows import STATUS_ROWS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -31,6 +32,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MUTATIONS = (
     *FIRST_ROWS,
     *SERVER_ROWS,
+    *STATUS_ROWS,
     *FOLLOW_ROWS,
     *DOOR_ROWS,
     *ENGINE_ROWS,
@@ -163,8 +165,6 @@ MUTATIONS = (
      "const PageMap::Claim claim = pages.claim(offset / kGranule, granules_of(bytes));",
      "const PageMap::Claim claim;",
      PRELOAD, "thread_exit [default]"),
-    ("the first calls of a process are not counted", "preload/shim.cc",
-     "return process.engine.pass_on(request.size, &Counters::fallback_early);", "return nullptr;", PRELOAD, "counted [default]"),
     ("a sized free takes any size", "preload/shim.cc",
      "if (!engine.may_have_size(pointer, size)) [[unlikely]] {", "if (size == 1) {",
      PRELOAD, "bad_frees [default]"),
