@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "src/base/guard.h"
-#include "src/engine/placer.h"
 #include "src/learn/learn.h"
 #include "src/trace/recorder.h"
 #include "src/trace/signature.h"
+#include "tests/support/placements.h"
 
 namespace {
 
@@ -43,7 +43,7 @@ void served_pair(benchmark::State& state) {
   Loop loop(64, bytes);
   std::uint32_t step = 0;
   for (auto _ : state) {
-    const auto placement = loop.placer.next(bytes + step, 64, loop.pages);
+    const auto placement = memo::testing::place(loop.placer, bytes + step, 64, loop.pages);
     benchmark::DoNotOptimize(placement.offset);
     loop.pages.release(placement.offset / memo::kGranule);
     step = (step + 1) % 64;
@@ -54,7 +54,7 @@ BENCHMARK(served_pair)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20);
 void fallback(benchmark::State& state) {
   Loop loop(64, 1 << 20);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(loop.placer.next(777, 64, loop.pages).miss);
+    benchmark::DoNotOptimize(memo::testing::place(loop.placer, 777, 64, loop.pages).miss);
   }
 }
 BENCHMARK(fallback);

@@ -96,7 +96,7 @@ void load_plan_file(const RecursionGuard& guard) {
   }
   LoadedPlan plans[tuning::kMaxPlans];
   std::string_view problem;
-  const std::uint32_t count = load_plans(guard, path, g_process.engine.shared().slab_limit, plans,
+  const std::uint32_t count = load_plans(guard, path, g_process.engine.shared().slabs.limit, plans,
                                          &problem, options.PLAN_TRUST);
   if (!problem.empty()) {
     Line() << "the plan file '" << path << "' is not used"

@@ -258,7 +258,7 @@ void keep_status_page() {
       word != last_word) {
     g_process.engine.give_back();
     if (!g_process.observes) {
-      g_process.engine.shared().trim_next();
+      g_process.engine.shared().host.trim_next();
     }
     last_word = word;
   }

@@ -27,9 +27,7 @@ LAYERS = {
                           "include")),
     "src/io": (False, ("src/base", "src/trace", "src/follow/plan.h", "src/follow/steps.h")),
     "src/engine": (True, ("src/base", "src/trace", "src/follow", "src/serve", "src/learn/learn.h")),
-    # The placer works without memory, so that `analyze` can drive it.
-    "src/cli": (False, ("src/base", "src/trace", "src/follow", "src/serve/page_map.h",
-                        "src/engine/placer.h", "src/learn", "src/io", "planner", "include")),
+    "src/cli": (False, ("src/base", "src/trace", "src/follow", "src/engine/lane.h", "src/engine/tracker.h", "src/learn", "src/io", "planner", "include")),
     # The second door: what a process reads when it starts and writes when it ends.
     "preload": (True, ("src/base", "src/engine", "src/io/export.h", "src/io/plan_file.h", "src/io/shared_file.h",
                         "src/io/status_page.h", "include/memomalloc")),

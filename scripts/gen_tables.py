@@ -60,7 +60,40 @@ def threshold(row):
     return f"1/{value}" if unit.startswith("one ") else f"{value} {unit}"
 
 
+def phase(name):
+    return name.removeprefix("k").lower()
+
+
+def words(name):
+    """kRestartLog -> restart log"""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.strip().removeprefix("k")).lower()
+
+
+def effects(row):
+    return ", ".join(words(each) for each in row[4].split("|")) if row[4] != "0" else ""
+
+
+def condition(row):
+    return {"kLearns": "there is memory to learn", "kCannot": "there is none"}.get(row[2], "")
+
+
+def drawing():
+    """The transitions between different phases as a diagram in Mermaid's language."""
+    table, edges = TABLES["transitions"], {}
+    for start, event, _, to, *_ in rows((ROOT / table.source).read_text(encoding="utf-8"), table.macros):
+        if start != to:
+            events = edges.setdefault((phase(start), phase(to)), [])
+            if words(event) not in events:
+                events.append(words(event))
+    return ["```mermaid", "stateDiagram-v2", "  [*] --> idle",
+            *(f"  {start} --> {to}: {', '.join(events)}" for (start, to), events in edges.items()), "```"]
+
+
 TABLES = {
+    "transitions": Table("src/engine/tracker.def", ("TRANSITION",), ("phase", "event", "condition", "next phase", "besides", "when"),
+                         (lambda row: phase(row[0]), lambda row: words(row[1]), condition, lambda row: phase(row[3]),
+                          effects, lambda row: row[5])),
+    "phases": drawing,
     "options": Table("src/base/options.def", ("OPTION",), ("variable", "default", "meaning"),
                      (option_name, option_default, lambda row: row[4])),
     "counters": Table("src/base/counters.def", ("COUNTER",), ("counter", "unit", "meaning"),
@@ -112,6 +145,8 @@ def rows(text, macros):
 
 def render(table):
     """The table as Markdown lines."""
+    if callable(table):
+        return table()
     text = (ROOT / table.source).read_text(encoding="utf-8")
     lines = [f"| {' | '.join(table.headings)} |", "|" + " --- |" * len(table.headings)]
     for row in rows(text, table.macros):

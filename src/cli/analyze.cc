@@ -9,18 +9,21 @@
 #include "src/cli/arguments.h"
 #include "src/cli/command.h"
 #include "src/cli/files.h"
-#include "src/cli/simulation.h"
+#include "src/cli/rehearsal.h"
 #include "src/cli/ticker.h"
 
 namespace memo::cli {
 namespace {
 
-struct ThreadAnalysis : Analysis {
-  std::optional<Period> changing;  // without a period: of call sites, whose sizes follow rules
-};
-using Analyses = std::map<std::uint32_t, ThreadAnalysis>;
+// Threads without a period: of call sites, whose sizes follow rules.
+using Changing = std::map<std::uint32_t, Period>;
 
-nlohmann::ordered_json json_of(std::uint32_t thread, const ThreadAnalysis& analysis) {
+double share(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+nlohmann::ordered_json json_of(std::uint32_t thread, const Analysis& analysis,
+                               const Changing& changes) {
   nlohmann::ordered_json period;  // null
   if (analysis.period) {
     period = {{"first", analysis.period->first},
@@ -28,9 +31,18 @@ nlohmann::ordered_json json_of(std::uint32_t thread, const ThreadAnalysis& analy
               {"unroll", analysis.period->unroll}};
   }
   nlohmann::ordered_json changing;  // null
-  if (analysis.changing) {
-    changing = {{"first", analysis.changing->first}, {"length", analysis.changing->length}};
+  if (const auto at = changes.find(thread); at != changes.end()) {
+    changing = {{"first", at->second.first}, {"length", at->second.length}};
   }
+  nlohmann::ordered_json phases = nlohmann::ordered_json::array();
+  for (const PhaseSpan& span : analysis.phases) {
+    phases.push_back({{"phase", span.phase == Phase::kReady ? "ready" : name_of(span.phase)},
+                      {"first", span.from}});
+  }
+  nlohmann::ordered_json counters;
+#define COUNTER(name, unit, help) counters[#name] = analysis.counters.name.get();
+#include "src/base/counters.def"
+#undef COUNTER
   return {{"thread", thread},
           {"allocations", analysis.allocations},
           {"period", period},
@@ -46,29 +58,37 @@ nlohmann::ordered_json json_of(std::uint32_t thread, const ThreadAnalysis& analy
           {"bytes_since_lock", analysis.bytes_since_lock},
           {"locked_after", analysis.locked_after},
           {"plans", analysis.plans},
-          {"plan_seconds", analysis.plan_seconds}};
+          {"plan_seconds", analysis.plan_seconds},
+          {"plan_changes", analysis.plan_changes},
+          {"shapes", analysis.counters.shapes.get()},
+          {"phases", phases},
+          {"counters", counters}};
 }
 
-void print_json(const Analyses& analyses) {
+void print_json(const Analyses& analyses, const Changing& changes) {
   nlohmann::ordered_json threads = nlohmann::ordered_json::array();
   for (const auto& [thread, analysis] : analyses) {
-    threads.push_back(json_of(thread, analysis));
+    threads.push_back(json_of(thread, analysis, changes));
   }
   std::printf("%s\n", nlohmann::ordered_json{{"threads", threads}}.dump().c_str());
 }
 
-double share(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
-}
-
 // What to say of a thread that no plan was made for.
-std::string without_period(const ThreadAnalysis& analysis) {
+std::string without_period(const Analysis& analysis, const Period* changing) {
   if (analysis.allocations == 0) {
     return "no block of at least the --threshold";
   }
-  if (analysis.changing) {
-    return "no period of sizes, but one of " + std::to_string(analysis.changing->length) +
-           " call sites whose sizes follow from the first: one plan is laid out for each shape";
+  if (changing != nullptr) {
+    std::string text = "no period of sizes, but one of " + std::to_string(changing->length) +
+                       " call sites whose sizes follow from the first: one plan is laid out for "
+                       "each shape";
+    if (analysis.served_bytes != 0) {
+      char served[64];
+      std::snprintf(served, sizeof served, "; %.2f %% of all bytes served",
+                    share(analysis.served_bytes, analysis.bytes));
+      text += served;
+    }
+    return text;
   }
   if (analysis.unplanned > 0) {
     return "a period of " + std::to_string(analysis.unplanned) +
@@ -77,7 +97,7 @@ std::string without_period(const ThreadAnalysis& analysis) {
   return "no period";
 }
 
-void print_table(const Analyses& analyses) {
+void print_table(const Analyses& analyses, const Changing& changes) {
   if (analyses.empty()) {
     std::puts("the trace has no allocations; was it recorded in the process that allocates?");
     return;
@@ -86,8 +106,10 @@ void print_table(const Analyses& analyses) {
               "length", "locked", "height MiB", "height/bound", "wrapping", "served %", "of all %");
   for (const auto& [thread, analysis] : analyses) {
     if (!analysis.period) {
+      const auto changing = changes.find(thread);
       std::printf("%6u %11llu %s\n", thread, static_cast<unsigned long long>(analysis.allocations),
-                  without_period(analysis).c_str());
+                  without_period(analysis, changing != changes.end() ? &changing->second : nullptr)
+                      .c_str());
       continue;
     }
     std::printf("%6u %11llu %8u %8u %8llu %10.2f %14.4f %8u %9.2f %9.2f\n", thread,
@@ -112,23 +134,24 @@ const Analysis* main_thread(const Analyses& analyses) {
   return best;
 }
 
-// Reads the trace and simulates each thread. Returns "" or "file:line: reason".
-std::string analyze_trace(const std::string& path, std::uint64_t threshold,
-                          const LearnOptions& options, Analyses& analyses) {
+// Reads the trace and rehearses it. Returns "" or "file:line: reason".
+std::string analyze_trace(const std::string& path, const Rehearsal& how, Analyses& analyses,
+                          Changing& changes) {
   const Ticker ticker("analyzing " + path);
   Streams streams;
-  if (std::string error = read_streams(path, threshold, streams); !error.empty()) {
+  if (std::string error = read_streams(path, how.threshold, streams); !error.empty()) {
     return error;
+  }
+  if (!rehearse(streams, how, analyses)) {
+    return path + ":0: there are not enough addresses for its blocks; `ulimit -v` may be too low";
   }
   for (const auto& [thread, stream] : streams) {
     if (Ticker::stop()->load()) {
       break;
     }
-    ThreadAnalysis& analysis = analyses[thread];
-    static_cast<Analysis&>(analysis) = simulate(stream, options);
-    if (!analysis.period) {
+    if (!analyses[thread].period) {
       if (const auto input = find_changing_shapes(stream.allocations)) {
-        analysis.changing = input->period;
+        changes[thread] = input->period;
       }
     }
   }
@@ -148,25 +171,26 @@ dsa::CsvTable table_of(const dsa::Problem& problem) {
 int analyze(int argc, char** argv) {
   std::string path;
   std::string problem_path;
-  std::uint64_t threshold = 65536;
-  std::uint32_t plan_milliseconds = 20;
-  std::string planner = "portfolio";
+  Rehearsal how;
+  how.stop = Ticker::stop();
   bool as_json = false;
   CLI::App app(
       "Tells, for each thread of a recorded trace, what the library would make of its stream: the "
       "period\n"
       "that it would find, the height of the slab, and the bytes that it would serve from it.");
   app.add_option("trace", path, kTracePath)->required()->option_text(" ");
-  app.add_option("--threshold", threshold, "smallest block managed; takes K, M, G")
+  app.add_option("--threshold", how.threshold, "smallest block managed; takes K, M, G")
       ->transform(bytes())
       ->type_name("BYTES")
       ->default_str("64K");
-  app.add_option("--planner", planner, "a name from `memomalloc planners`")
+  app.add_option("--planner", how.planner, "a name from `memomalloc planners`")
       ->type_name("NAME")
       ->capture_default_str();
-  app.add_option("--plan-time", plan_milliseconds, "most milliseconds for each plan")
+  app.add_option("--plan-time", how.plan_milliseconds, "most milliseconds for each plan")
       ->type_name("MS")
       ->capture_default_str();
+  app.add_flag("--recorded", how.recorded,
+               "as the run that recorded the trace, which noted every call with its call stack");
   app.add_flag("--json", as_json, "one JSON object instead of a table");
   app.add_option("--problem", problem_path,
                  "write the planning problem of the thread with most bytes served as CSV")
@@ -174,18 +198,17 @@ int analyze(int argc, char** argv) {
   if (auto code = parse(app, argc, argv)) {
     return *code;
   }
-  if (dsa::find_planner(planner) == nullptr) {
-    return complain(app, "there is no planner '" + planner + "'; `memomalloc planners` lists them");
+  if (dsa::find_planner(how.planner) == nullptr) {
+    return complain(app,
+                    "there is no planner '" + how.planner + "'; `memomalloc planners` lists them");
   }
   std::string reason = unwritable({path}, {problem_path});
   if (!reason.empty()) {
     return complain(app, reason);
   }
-  LearnOptions options;
-  options.planner = planner;
-  options.plan_milliseconds = plan_milliseconds;
   Analyses analyses;
-  if (const std::string error = analyze_trace(path, threshold, options, analyses); !error.empty()) {
+  Changing changes;
+  if (const std::string error = analyze_trace(path, how, analyses, changes); !error.empty()) {
     return refuse(error, kHowToRecord);
   }
   if (Ticker::stop()->load()) {
@@ -203,7 +226,7 @@ int analyze(int argc, char** argv) {
       return complain(app, reason);
     }
   }
-  as_json ? print_json(analyses) : print_table(analyses);
+  as_json ? print_json(analyses, changes) : print_table(analyses, changes);
   return kDone;
 }
 

@@ -5,7 +5,7 @@
 
 #include "dsa/planner.h"
 #include "src/base/granule.h"
-#include "src/cli/simulation.h"
+#include "src/cli/rehearsal.h"
 #include "src/follow/plan.h"
 #include "src/learn/lifetimes.h"
 #include "src/learn/symbolic.h"

@@ -77,7 +77,7 @@ class Collector {
       return "block " + std::to_string(row.block) + " is allocated twice";
     }
     if (counted) {
-      stream.events.push_back({index, false});
+      stream.events.push_back({index, false, rows_++});
       stream.allocations.push_back({row.size, row.site, kAlive,
                                     static_cast<std::uint8_t>(std::countr_zero(row.alignment)),
                                     row.op});
@@ -96,7 +96,7 @@ class Collector {
       Stream& stream = streams_[at->second.thread];
       stream.allocations[at->second.index].death =
           static_cast<std::uint32_t>(stream.allocations.size());
-      stream.events.push_back({at->second.index, true});
+      stream.events.push_back({at->second.index, true, rows_++});
     }
     return {};
   }
@@ -104,6 +104,7 @@ class Collector {
   std::uint64_t threshold_;
   Streams& streams_;
   std::size_t marks_ = 0;
+  std::uint64_t rows_ = 0;  // with an event
   std::unordered_map<std::uint64_t, Place> places_;
 };
 

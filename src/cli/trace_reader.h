@@ -28,6 +28,7 @@ std::optional<Snapshot> load_snapshot(const std::string& path, std::string& erro
 struct StreamEvent {
   std::uint32_t allocation = 0;
   bool is_free = false;
+  std::uint64_t row = 0;  // of the trace: the order of all threads' events
 };
 
 // What one thread asked for, allocations of at least the threshold only.

@@ -78,18 +78,17 @@ bool Engine::open_region() {
 
 void Engine::configure_shared() {
   const std::uint64_t memory = std::min(os::physical_memory(), shared_->pool.headroom().limit());
-  shared_->slab_limit = options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : memory / 2;
+  shared_->slabs.limit = options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : memory / 2;
   shared_->options = options_;
   shared_->lanes = lanes_;
   shared_->threshold = options_->THRESHOLD;
   shared_->verbose = options_->VERBOSE;
-  shared_->huge_pages = options_->HUGEPAGES;
+  shared_->slabs.huge_pages = options_->HUGEPAGES;
+  shared_->slabs.verbose = options_->VERBOSE;
   shared_->keep_trace = !options_->TRACE_FILE.empty();
   shared_->keep_sites = shared_->keep_trace || !options_->PLAN_FILE.empty();
   shared_->passed_on = &passed_on_;
-  shared_->trim_next = host_.trim_next;
-  shared_->phase_changed = host_.phase_changed;
-  shared_->keep = host_.keep;
+  shared_->host = host_;
   shared_->reports =
       !options_->STATS_FILE.empty() || !options_->PLAN_FILE.empty() || options_->STATUS != 0;
 }
@@ -229,9 +228,9 @@ bool Engine::relieve(std::uint64_t bytes) {
     return false;
   }
   give_back();
-  if (shared_->trim_next != nullptr) {
+  if (shared_->host.trim_next != nullptr) {
     const RecursionGuard guard;
-    shared_->trim_next();
+    shared_->host.trim_next();
   }
   const std::uint64_t now = committed_bytes();
   passed_on_.relieved.add_from_any();

@@ -30,17 +30,7 @@ class Engine {
  public:
   constexpr Engine() = default;
 
-  // What the engine asks of its host; each may be null.
-  struct Host {
-    void (*trim_next)() = nullptr;   // give back what the next allocator keeps
-    void (*new_thread)() = nullptr;  // a thread has its first lane: call thread_ended() at its end
-    void (*phase_changed)(const RecursionGuard&) = nullptr;
-    void (*opened)(const RecursionGuard&) =
-        nullptr;  // there is a lane, and stack enough: add plans, if there are any
-    void (*keep)(const RecursionGuard&) =
-        nullptr;                 // see to it that tick() is called every second or so
-    void (*forked)() = nullptr;  // this is a child, and no handler of fork() has told so
-  };
+  using Host = EngineHost;
   // Takes the options; nothing is set up before the first large allocation. Once, before
   // allocate().
   void configure(const Options& options, const Host& host);

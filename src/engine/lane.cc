@@ -1,311 +1,120 @@
-// The calls of a lane: what each allocation and each free does in each phase. Hot.
+// The calls of a lane: allocations, frees, told iterations, and memory that is given back. Hot.
 #include "src/engine/lane.h"
 
-#include <algorithm>
-#include <cstring>
-#include <iterator>
-#include <string_view>
-
-#include "src/base/bits.h"
-#include "src/base/check.h"
-#include "src/base/message.h"
-#include "src/base/os.h"
 #include "src/base/tuning.h"
+#include "src/engine/miss.h"
 
 namespace memo {
-namespace {
 
-// What each miss but kNone is counted as and called, in the order of Miss.
-struct Reason {
-  Counter Counters::* counter;
-  std::string_view name;
-};
-constexpr Reason kReasons[] = {{&Counters::fallback_size, "size"},
-                               {&Counters::fallback_order, "order"},
-                               {&Counters::fallback_alignment, "alignment"},
-                               {&Counters::fallback_occupied, "occupied"},
-                               {&Counters::fallback_unplanned, "unplanned"}};
-static_assert(std::size(kReasons) == static_cast<std::size_t>(Miss::kLeftOut));
-
-// Under a control group's limit: what all lanes but the one at work, the pool and the next allocator hold and do not
-// use goes back to the system.
-void give_up_idle(Shared& shared, const Lane& at_work) {
+void give_up_idle(Shared& shared, std::uint32_t at_work) {
   const std::uint32_t count = shared.lane_count.load(std::memory_order_relaxed);
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (shared.lanes + i != &at_work) {
+    if (i != at_work) {
       shared.lanes[i].give_back();
     }
   }
   shared.pool.trim();
-  if (shared.trim_next != nullptr) {
+  if (shared.host.trim_next != nullptr) {
     const RecursionGuard guard;
-    shared.trim_next();
-  }
-}
-
-}  // namespace
-
-const char* name_of(Phase phase) {
-  switch (phase) {
-    case Phase::kIdle:
-      return "idle";
-    case Phase::kLearning:
-    case Phase::kReady:
-      return "learning";
-    case Phase::kServing:
-      return "serving";
-    case Phase::kPooling:
-      return "pooling";
-  }
-  return "idle";
-}
-
-void Lane::set_phase(Phase phase) {
-  const Phase before = phase_.exchange(phase, std::memory_order_acq_rel);
-  if (shared_->verbose >= 1 && before != phase && phase != Phase::kReady) {  // a plan has a line
-    Line() << "lane " << number_ << ": " << name_of(phase);
+    shared.host.trim_next();
   }
 }
 
 void* Lane::allocate(const Request& request) {
   // Unwinding takes the dynamic linker's lock, so it comes before our own.
   std::uint64_t site = 0;
-  const Phase now = phase();
-  if ((now == Phase::kPooling && wants_sites()) || (shared_->keep_sites && now != Phase::kIdle)) {
+  if (tracker_.wants_site()) [[unlikely]] {
     const RecursionGuard guard;
-    site = stack_signature(stack_);
+    site = stack_signature(hands_.stack);
   }
+  return allocate(request, site);
+}
+
+void* Lane::allocate(const Request& request, std::uint64_t site) {
   const TryLock entered(entered_);
-  if (!entered) {
-    shared_->passed_on->pass_on(request.size, &Counters::fallback_busy);
+  if (!entered) [[unlikely]] {
+    hands_.shared().passed_on->pass_on(request.size, &Counters::fallback_busy);
     return nullptr;
   }
-  if (!awake_.load(std::memory_order_relaxed)) [[unlikely]] {
+  if (rest_.load(std::memory_order_relaxed) != Rest::kAwake) [[unlikely]] {
     wake();
   }
-  switch (phase()) {
-    case Phase::kServing:
-      return shared_->keep_trace && learns_.load(std::memory_order_relaxed) ? learn(request, site)
-                                                                            : serve(request);
-    case Phase::kLearning:
-    case Phase::kReady:
-      return learn(request, site);
-    case Phase::kPooling:
-      if (learns_.load(std::memory_order_relaxed)
-              ? restarts_ <= tuning::kMaxRestarts || shared_->keep_trace
-              : learns_again()) {
-        return learn(request, site);
-      }
-      follow_known_plans(request.size);
-      return phase() == Phase::kServing ? serve(request) : pool(request);
-    case Phase::kIdle:
-      break;
-  }
-  shared_->passed_on->pass_on(request.size, &Counters::fallback_lane);
-  return nullptr;
-}
-
-void* Lane::serve(const Request& request) {
-  if (layout_.plan() != nullptr) [[unlikely]] {
-    follow_shape(request.size);
-    if (phase() != Phase::kServing) {
-      return pool(request);
+  if (tracker_.glides()) [[likely]] {
+    if (const Step* step = tracker_.next(request.size); step != nullptr) [[likely]] {
+      return glide(request, *step);
     }
   }
-  Placer::Placement placement = placer_.next(request.size, request.alignment, slab_space_->pages);
-  const bool matched = placement.matched();
-  if ((!matched || following_) && follow_other_plans(request.size, matched)) [[unlikely]] {
-    if (!matched && phase() == Phase::kServing) {
-      placement = placer_.next(request.size, request.alignment, slab_space_->pages);
-    }
-  }
-  // Without memory for another plan or shape the lane has none; what was claimed is served all the
-  // same.
-  if (phase() == Phase::kServing && placement.wrapped) {
-    end_iteration();
-  }
-  if (layout_.plan() != nullptr) [[unlikely]] {
-    find_shape(request.size, matched);
-  }
-  if (placement.miss == Miss::kNone) {
-    count_planned(request.size);
-    ++placed_;
-    void* start = slab_space_->base() + placement.offset;
-    MEMO_DCHECK(placement.offset + request.size <= tallest_);
-    MEMO_DCHECK(reinterpret_cast<std::uint64_t>(start) % request.alignment == 0);
-    if (request.zero && placement.dirty) {
-      clear(start, round_up(request.size, kGranule));
-    }
-    return start;
-  }
-  const bool missed = phase() == Phase::kServing;
-  if (missed) {
-    fall_back(request, placement.miss);
-    if (placer_.health().lost()) {
-      diverge();
-    }
-  }
-  return pool(request, missed);
+  return hands_.run(tracker_.called(hands_.call_of(request, site)), request);
 }
 
-// Makes a block of calloc's zero, to the end of its granules: other allocators' functions that grow
-// a zeroed block (mi_rezalloc) clear what is behind the usable size. Where blocks are written in
-// part only, the rest is to cost nothing.
-void Lane::clear(void* start, std::uint64_t bytes) {
-  if (touched_.mostly() || !os::purge(start, bytes)) {
-    std::memset(start, 0, bytes);
+void* Lane::glide(const Request& request, const Step& step) {
+  const SlabPlace place = hands_.slab.claim(step.offset, request.size, request.alignment);
+  if (place.answer != SlabPlace::Answer::kGranted) [[unlikely]] {
+    return hands_.run(tracker_.not_placed(hands_.call_of(request, 0), step, miss_of(place.answer)),
+                      request);
   }
+  tracker_.placed(request.size);
+  return hands_.serve(request, step.offset, place.dirty);
 }
 
-// Each call ends in exactly one of these three, in which the large ones are counted too: a handler
-// that jumps out of a call leaves the sums equal.
-void Lane::count_planned(std::uint64_t bytes) {
-  counters.large_allocations.add();
-  counters.large_bytes.add(bytes);
-  counters.planned_allocations.add();
-  counters.planned_bytes.add(bytes);
+// The first call after memory was given back, or in a child whose fork has interrupted a call.
+void Lane::wake() {
+  if (rest_.exchange(Rest::kAwake, std::memory_order_relaxed) == Rest::kForked) {
+    hands_.run(tracker_.happened(Event::kForked));
+  }
+  hands_.run(tracker_.happened(Event::kWoken));
 }
 
-void Lane::count_at_hand(std::uint64_t bytes) {
-  counters.large_allocations.add();
-  counters.large_bytes.add(bytes);
-  counters.at_hand_allocations.add();
-  counters.at_hand_bytes.add(bytes);
-}
-
-void Lane::count_other(std::uint64_t bytes) {
-  counters.large_allocations.add();
-  counters.large_bytes.add(bytes);
-  counters.other_allocations.add();
-  counters.other_bytes.add(bytes);
-}
-
-void Lane::begin_to_count_served() {
-  served_allocations_before_ =
-      counters.planned_allocations.get() + counters.at_hand_allocations.get();
-  served_bytes_before_ = counters.planned_bytes.get() + counters.at_hand_bytes.get();
-  large_bytes_before_ = counters.large_bytes.get();
-  serves_ = true;
-}
-
-Served Lane::served() const {
-  if (!serves_) {
-    return {};
-  }
-  return {counters.planned_allocations.get() + counters.at_hand_allocations.get() -
-              served_allocations_before_,
-          counters.planned_bytes.get() + counters.at_hand_bytes.get() - served_bytes_before_,
-          counters.large_bytes.get() - large_bytes_before_};
-}
-
-void Lane::count_fallback(std::uint64_t bytes, Counter& reason) {
-  counters.fallback_allocations.add();
-  counters.fallback_bytes.add(bytes);
-  reason.add();
-}
-
-void Lane::fall_back(const Request& request, Miss miss) {
-  const Reason& reason = kReasons[static_cast<std::size_t>(miss) - 1];
-  count_fallback(request.size, counters.*reason.counter);
-  if (shared_->verbose >= 3) [[unlikely]] {
-    Line() << "lane " << number_ << ": " << request.size << " bytes not served near step "
-           << placer_.position() << ": " << reason.name;
-  }
-}
-
-// `missed`: the call is counted as a fallback already.
-void* Lane::pool(const Request& request, bool missed) {
-  Pool& pool = shared_->pool;
-  const Arena::Block block =
-      pool.allocate(request.size, request.alignment, static_cast<std::uint16_t>(number_));
-  if (block.start == nullptr) {
-    (block.busy ? counters.fallback_busy : counters.fallback_limit).add();
-    count_other(request.size);
-    return nullptr;
-  }
-  MEMO_DCHECK(reinterpret_cast<std::uint64_t>(block.start) % request.alignment == 0);
-  live_.fetch_add(round_up(request.size, kGranule), std::memory_order_relaxed);
-  counters.pooled_allocations.add();
-  counters.pooled_bytes.add(request.size);
-  if (counters.pooled_allocations.get() % tuning::kPoolWindow == 0) {
-    age_pool();
-  }
-  const Phase now = phase();
-  if (block.resident) {
-    if (now == Phase::kPooling && !serves_) {
-      begin_to_count_served();
-    }
-    count_at_hand(request.size);
-  } else {
-    if (pool.headroom().lacks(request.size)) [[unlikely]] {
-      counters.room_made.add();
-      purge_free(0, slab_height_.load(std::memory_order_relaxed));
-      give_up_idle(*shared_, *this);
-    }
-    count_other(request.size);
-    if (now == Phase::kPooling) {
-      count_fallback(request.size, counters.fallback_grown);
-    } else if (!missed) {
-      counters.fallback_learning.add();
-    }
-  }
-  if (now == Phase::kPooling) {
-    judge_pool(request.size, block.resident);
-  }
-  // A process that only gets its memory together, such as a server that is about to fork its
-  // workers, has no thread of ours: whoever forks is to have none.
-  if (shared_->keep != nullptr && serves_.load(std::memory_order_relaxed) &&
-      (shared_->reports || pool.live_bytes() >= tuning::kKeptPool)) [[unlikely]] {
-    const RecursionGuard guard;
-    shared_->keep(guard);
-  }
-  if (request.zero && !block.zero) {
-    clear(block.start, round_up(request.size, kGranule));
-  }
-  return block.start;
-}
-
-void Lane::judge_pool(std::uint64_t bytes, bool at_hand) {
-  window_bytes_ += bytes;
-  window_lacked_ += at_hand ? 0 : bytes;
-  if (++window_calls_ == tuning::kPoolWindow) {
-    short_windows_ += window_lacked_ > window_bytes_ / tuning::kShortShare ? 1 : 0;
-    window_calls_ = 0;
-    window_bytes_ = window_lacked_ = 0;
-  }
-}
-
-void Lane::note_foreign_growth(std::uint64_t bytes) {
-  count_other(bytes);
-  counters.fallback_realloc.add();
-  if (phase() == Phase::kServing) {
-    counters.fallback_allocations.add();
-    counters.fallback_bytes.add(bytes);
+void Lane::iteration(const RecursionGuard&) {
+  const TryLock entered(entered_);
+  if (entered) {
+    hands_.log.recorder.mark();
+    hands_.run(tracker_.told(hands_.log.marks().size()));
   }
 }
 
 bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_lane) {
-  Space& space = shared_->pool.space();
-  if (learns_.load(std::memory_order_acquire)) {
-    recorder_.free(reinterpret_cast<std::uint64_t>(start), space.live, space.granule_of(start),
-                   freeing_lane);
+  Pool& pool = hands_.shared().pool;
+  Space& space = pool.space();
+  if (hands_.log.ready()) {
+    hands_.log.recorder.free(reinterpret_cast<std::uint64_t>(start), space.live,
+                             space.granule_of(start), freeing_lane);
   }
-  live_.fetch_sub(bytes, std::memory_order_relaxed);
-  if (searching()) {
-    touched_.look(start, bytes);
+  hands_.live.fetch_sub(bytes, std::memory_order_relaxed);
+  if (tracker_.searching()) {
+    hands_.touched.look(start, bytes);
   }
-  const bool at_once = bytes >= tuning::kReturnedAtOnce && phase() == Phase::kLearning &&
-                       !looping_.load(std::memory_order_relaxed);
-  return shared_->pool.free(start, at_once);
+  return pool.free(start, bytes >= tuning::kReturnedAtOnce && tracker_.knows_nothing());
 }
 
 bool Lane::free_slab(void* start, std::uint32_t freeing_lane) {
-  const std::uint64_t granule = slab_space_->granule_of(start);
-  if (shared_->keep_trace && learns_.load(std::memory_order_acquire)) {
-    recorder_.free(reinterpret_cast<std::uint64_t>(start), slab_space_->live, granule,
-                   freeing_lane);
+  Space& space = hands_.slab.space();
+  const std::uint64_t granule = space.granule_of(start);
+  if (hands_.shared().keep_trace && hands_.log.ready()) {
+    hands_.log.recorder.free(reinterpret_cast<std::uint64_t>(start), space.live, granule,
+                             freeing_lane);
   }
-  return slab_space_->pages.release(granule) != 0;
+  return space.pages.release(granule) != 0;
+}
+
+bool Lane::give_back() {
+  const TryLock entered(entered_);
+  if (!entered) {
+    return false;
+  }
+  hands_.purge();
+  hands_.slab.retreat();
+  rest_.store(Rest::kGivenBack, std::memory_order_relaxed);
+  return true;
+}
+
+bool Lane::tick(std::uint64_t now, bool scarce) {
+  const Quiet::Look look = quiet_.look(counters.large_allocations.get(), now);
+  if ((look.for_long || (scarce && look.rested)) &&
+      rest_.load(std::memory_order_relaxed) == Rest::kAwake) {
+    give_back();
+  }
+  return look.for_long;
 }
 
 }  // namespace memo

@@ -26,27 +26,11 @@ bool PlanStore::valid() const {
   return visible == visible_count_;
 }
 
-// A plan belongs to the phases that wait for it or serve it, and stays while it is used; the slab
-// has memory for what is served from.
+// The slab has memory for what is served from.
 bool Lane::valid() const {
-  const Phase now = phase();
-  const bool has_plan = now == Phase::kReady || now == Phase::kServing;
-  if (has_plan != (plan_ != nullptr) || (has_plan && plan_->users == 0)) {
-    return false;
-  }
-  if (now == Phase::kReady && cursor_.position() >= plan_->made->count) {
-    return false;
-  }
-  if (now == Phase::kServing) {
-    const Schedule* schedule = placer_.schedule();
-    if (schedule == nullptr || placer_.position() >= schedule->count ||
-        (awake_ && schedule->height > slab_height_)) {
-      return false;
-    }
-  }
-  return (!following_ || now == Phase::kServing) && mark_count_ <= tuning::kMaxMarks &&
-         slab_height_ <= tallest_ && tallest_ <= slab_space_->bytes() &&
-         slab_space_->pages.valid(tallest_ / kGranule);
+  const bool has_memory = phase() != Phase::kServing || rest_ != Rest::kAwake ||
+                          tracker_.wanted().height <= slab_height();
+  return tracker_.valid() && has_memory && hands_.slab.valid();
 }
 
 bool Engine::valid() const {
@@ -60,7 +44,7 @@ bool Engine::valid() const {
     }
     slab_bytes += lanes_[i].slab_height();
   }
-  return slab_bytes == shared_->slab_bytes && shared_->store.valid() && shared_->pool.valid();
+  return slab_bytes == shared_->slabs.bytes && shared_->store.valid() && shared_->pool.valid();
 }
 
 }  // namespace memo

@@ -1,14 +1,23 @@
-// A slab's answer to a plan's offset: whether a block may lie there. Hot. What the plan says may be
-// wrong; the page map alone keeps two blocks apart.
+// A slab: the memory from which one plan at a time is served. Hot. It knows heights, not plans, and
+// its page map alone keeps two blocks apart, whatever a plan says.
+//
+//   space  | in use or free: [0, height) has memory | committed | reserved |
+//
+// Its owner alone claims and changes the height; any thread releases. Checked by valid().
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "src/base/granule.h"
+#include "src/base/options.h"
 #include "src/serve/page_map.h"
+#include "src/serve/pool.h"
+#include "src/serve/space.h"
 
 namespace memo {
 
+// A slab's answer to a plan's offset: whether a block may lie there.
 struct SlabPlace {
   enum class Answer : std::uint8_t { kGranted, kMisaligned, kOccupied };
   Answer answer = Answer::kOccupied;
@@ -27,5 +36,66 @@ inline SlabPlace claim_place(PageMap& pages, std::uint64_t offset, std::uint64_t
   return {claim.granted ? SlabPlace::Answer::kGranted : SlabPlace::Answer::kOccupied,
           claim.dirty != 0};
 }
+
+// What all slabs of a process have together.
+struct SlabBooks {
+  std::atomic<std::uint64_t> bytes{0};  // height of all slabs that have memory
+  std::uint64_t limit = 0;              // bytes, for all of them
+  Choice huge_pages = Choice::kAuto;
+  std::uint64_t verbose = 0;
+};
+
+class Slab {
+ public:
+  // Ties the slab to its addresses. Under a limit the pool's unused memory makes room for it. The
+  // number is its lane's, for messages.
+  void open(Space* space, SlabBooks* books, Pool* pool, std::uint32_t number);
+
+  enum class Raised : std::uint8_t { kRefused, kEnough, kTaller, kTallest };
+  // Takes addresses, and a part of the limit, for `height` bytes; memory comes when it is touched.
+  // What learning left in the pool is given back first, so that the two never add up. `whole`: all
+  // of it will be written, and may come in huge pages. kEnough: it had as much. kTallest: it has
+  // never been so tall.
+  Raised raise(std::uint64_t height, bool whole);
+  // Gives memory to what lies between `from` bytes and the height, ahead of its use.
+  void populate(std::uint64_t from) const;
+  // No more than `height` bytes are needed from now on.
+  void lower(std::uint64_t height);
+  // Gives the memory back that no block uses; false if there was none.
+  bool purge();
+  // The same, and its height is kept: the memory is to be had again when it is touched.
+  void give_back_unused() { purge_free(0, height()); }
+  // What no block lies behind counts as the process' no more.
+  void retreat() { space_->retreat(); }
+  // A refusal is forgotten: the next one is said again.
+  void forget_refusal() { refused_ = false; }
+
+  SlabPlace claim(std::uint64_t offset, std::uint64_t bytes, std::uint64_t alignment) {
+    return claim_place(space_->pages, offset, bytes, alignment);
+  }
+  [[nodiscard]] char* at(std::uint64_t offset) const { return space_->base() + offset; }
+  [[nodiscard]] bool contains(const void* pointer) const {
+    return pointer >= space_->base() && pointer < space_->base() + space_->bytes();
+  }
+  [[nodiscard]] Space& space() const { return *space_; }
+  // Bytes of it that have memory, and the most that ever had.
+  [[nodiscard]] std::uint64_t height() const { return height_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t tallest() const { return tallest_.load(std::memory_order_relaxed); }
+  // True if heights and page map agree. No other thread may be at work.
+  [[nodiscard]] bool valid() const;
+
+ private:
+  bool reserve(std::uint64_t height, bool whole);
+  bool make_room(std::uint64_t height);
+  void purge_free(std::uint64_t from, std::uint64_t to);
+
+  Space* space_ = nullptr;
+  SlabBooks* books_ = nullptr;
+  Pool* pool_ = nullptr;
+  std::uint32_t number_ = 0;
+  std::atomic<std::uint64_t> height_{0};
+  std::atomic<std::uint64_t> tallest_{0};
+  bool refused_ = false;  // there was no memory for the height asked for last
+};
 
 }  // namespace memo

@@ -46,6 +46,18 @@ class Analyze(unittest.TestCase):
                 self.assertFalse(each["repeats"])
                 self.assertEqual(0, each["served_bytes"])
 
+    def test_phases_plans_and_counters(self):
+        for name in ("mobilenet_v2_b8", "resnet18_two_threads", "bert_random_length", "jax_mlp_pool"):
+            for each in self.threads(name):
+                counters, phases = each["counters"], each["phases"]
+                self.assertEqual((0, "learning"), (phases[0]["first"], phases[0]["phase"]))
+                self.assertEqual(sorted(span["first"] for span in phases), [span["first"] for span in phases])
+                self.assertEqual(each["period"] is not None, "serving" in [span["phase"] for span in phases])
+                self.assertEqual(each["allocations"], counters["large_allocations"])
+                self.assertEqual(each["bytes"], counters["planned_bytes"] + counters["at_hand_bytes"] + counters["other_bytes"])
+                self.assertEqual(each["served_bytes"], counters["planned_bytes"])
+                self.assertEqual((0, 0), (each["plan_changes"], each["shapes"]))
+
     def test_the_problem_can_be_planned(self):
         problem = self.folder() / "problem.csv"
         process = memomalloc("analyze", TRACES / "mobilenet_v2_b8.csv.gz", "--json",

@@ -46,7 +46,7 @@ TEST_CASE("engine: learns a stream, waits for a quiet point, and serves it whole
     CHECK(lane.counters.plans.get() == 1);
     CHECK(lane.tallest() >= lane.bound());
     CHECK(lane.bound() > 0);
-    CHECK(engine.shared().slab_bytes == lane.tallest());
+    CHECK(engine.shared().slabs.bytes == lane.tallest());
     driver.iterate(program);  // to the end of the iteration that serving began in
     const std::uint64_t served = lane.counters.planned_allocations.get();
     const std::uint64_t fallbacks = lane.counters.fallback_allocations.get();

@@ -25,11 +25,11 @@ TEST_CASE("engine: no slab beyond the limit, and all goes on without", "[engine]
   drive(own, [](Engine& engine, Driver& driver, const Lane& lane) {
     const Program program = program_of(11);
     driver.iterate(program, 20);
-    CHECK(engine.shared().slab_bytes == 0);
+    CHECK(engine.shared().slabs.bytes == 0);
     CHECK(lane.tallest() == 0);
     const std::uint64_t served = lane.counters.at_hand_allocations.get();
     driver.iterate(program, 100);
-    CHECK(engine.shared().slab_bytes == 0);
+    CHECK(engine.shared().slabs.bytes == 0);
     // The pool keeps its memory, however often the slab is refused.
     CHECK(lane.counters.at_hand_allocations.get() - served > 50 * program.size());
   });
@@ -42,13 +42,13 @@ TEST_CASE("engine: gives the slab back on request, and serves again", "[engine]"
     driver.iterate(program);
     const Block kept = driver.take(program[0].size);
     engine.give_back();
-    CHECK(engine.shared().slab_bytes == 0);
+    CHECK(engine.shared().slabs.bytes == 0);
     CHECK(lane.counters.released.get() == 1);
     CHECK(kept.whole());
     for (std::size_t i = 1; i < program.size(); ++i) {
       driver.step(program[i]);
     }
-    CHECK(engine.shared().slab_bytes == lane.tallest());
+    CHECK(engine.shared().slabs.bytes == lane.tallest());
     driver.release(kept);
     const std::uint64_t served = lane.counters.planned_allocations.get();
     driver.iterate(program, 3);
@@ -70,7 +70,7 @@ TEST_CASE("engine: the next allocator is trimmed for a new slab, not for one tha
     CHECK(trims == 1);
     engine.give_back();
     driver.iterate(program, 3);
-    CHECK(engine.shared().slab_bytes == lane.tallest());
+    CHECK(engine.shared().slabs.bytes == lane.tallest());
     CHECK(trims == 1);
   });
 }
@@ -159,7 +159,7 @@ TEST_CASE("engine: a saved plan has no memory before calls have matched it, and 
   drive(own, [&](Engine& engine, Driver& driver, const Lane& lane) {
     const char* slab = lane.slab_space().base();
     CHECK(kept == 0);
-    CHECK(engine.shared().slab_bytes == 0);
+    CHECK(engine.shared().slabs.bytes == 0);
     CHECK(lane.tallest() == 0);
     if (other_loop) {
       REQUIRE(testing::iterations_until_serving(driver, program_of(17, 40), lane) < 12);
@@ -190,12 +190,12 @@ TEST_CASE("engine: gives the slab back when the loop is left", "[engine]") {
     for (std::uint64_t now = 1; now < 10; ++now) {
       driver.iterate(program);
       engine.tick(now * kSecond);
-      REQUIRE(engine.shared().slab_bytes == lane.tallest());
+      REQUIRE(engine.shared().slabs.bytes == lane.tallest());
     }
     for (std::uint64_t now = 10; now < 20; ++now) {
       engine.tick(now * kSecond);
     }
-    CHECK(engine.shared().slab_bytes == 0);
+    CHECK(engine.shared().slabs.bytes == 0);
     CHECK(lane.counters.released.get() == 1);
     const std::uint64_t served = lane.counters.planned_allocations.get();
     driver.iterate(program, 2);

@@ -1,61 +1,19 @@
 // A loop whose sizes change in every iteration is served from one symbolic plan.
-#include <array>
 #include <catch2/catch.hpp>
 #include <utility>
 
 #include "tests/support/engines.h"
 #include "tests/support/schedules.h"
+#include "tests/support/shaped_loop.h"
 
 namespace memo {
 namespace {
 
 using testing::below;
 using testing::Driver;
+using testing::kCalls;
 using testing::Random;
-
-constexpr std::size_t kCalls = 24;
-
-// Each step of the loop asks from a call stack of its own.
-template <std::size_t site>
-[[gnu::noinline]] testing::Block take_from(Driver& driver, std::uint64_t bytes) {
-  const testing::Block block = driver.take(bytes);
-  asm volatile("" ::"i"(site));  // keeps the functions apart, and the calls from the tail
-  return block;
-}
-using Take = testing::Block (*)(Driver&, std::uint64_t);
-template <std::size_t... sites>
-constexpr std::array<Take, sizeof...(sites)> takes(std::index_sequence<sites...>) {
-  return {take_from<sites>...};
-}
-
-// Layers of four calls around a residual: sizes grow with the tokens, one with their square.
-struct Loop {
-  Driver& driver;
-  std::uint64_t extra = 0;  // bytes of a call before each iteration that belongs to no rule
-
-  static std::uint64_t bytes(std::size_t call, std::uint64_t tokens) {
-    switch (call % 4) {
-      case 1:
-        return 96 * tokens * tokens;
-      case 2:
-        return 3072 * 4 * tokens;
-      default:
-        return 3072 * tokens;
-    }
-  }
-  void iterate(std::uint64_t tokens) {
-    static constexpr std::array<Take, kCalls> kTakes = takes(std::make_index_sequence<kCalls>());
-    if (extra != 0) {
-      driver.release(driver.take(extra));
-    }
-    for (std::size_t call = 0; call < kCalls; ++call) {
-      // The residual outlives its layer; all is over when the iteration is.
-      const auto lifetime =
-          static_cast<std::uint32_t>(std::min<std::size_t>(call % 4 == 0 ? 6 : 2, kCalls - call));
-      driver.keep(kTakes[call](driver, bytes(call, tokens)), lifetime);
-    }
-  }
-};
+using Loop = testing::ShapedLoop;
 
 std::uint64_t fallbacks(const Lane& lane) {
   return lane.counters.fallback_allocations.get();
@@ -257,7 +215,7 @@ TEST_CASE("engine: shapes beyond the slab's limit are served by the pool", "[eng
       loop.iterate(1000);
     }
     CHECK(lane.tallest() <= 8 << 20);
-    CHECK(engine.shared().slab_bytes.load() <= 8 << 20);
+    CHECK(engine.shared().slabs.bytes.load() <= 8 << 20);
     for (int i = 0; i < 20; ++i) {
       loop.iterate(100);
     }

@@ -37,7 +37,7 @@ TEST_CASE("threads: a second thread takes the known plan up", "[engine]") {
       second.iterate(program, 5);
       CHECK(lane.counters.planned_allocations.get() >= 5 * program.size());
       CHECK(lane.counters.fallback_allocations.get() == 0);
-      CHECK(own.engine.shared().slab_bytes == 2 * lane.tallest());
+      CHECK(own.engine.shared().slabs.bytes == 2 * lane.tallest());
       second.free_due(UINT64_MAX);
       CHECK(second.wrong == 0);
     });
@@ -195,7 +195,7 @@ int live_on_in_child(Engine& engine, Driver& driver, const Block& parents, const
     return 1;
   }
   if (engine.lane(0).counters.large_allocations.get() != 0 ||
-      engine.shared().slab_bytes != engine.lane(1).tallest()) {
+      engine.shared().slabs.bytes != engine.lane(1).tallest()) {
     return 2;
   }
   driver.release(parents);

@@ -12,7 +12,7 @@ LIMIT_ROWS = (
     ("what is taken bit by bit is never looked at", "src/serve/headroom.h",
      "    fresh_.store(0, std::memory_order_relaxed);\n    return scarce(taken);", "    return false;",
      UNIT, "headroom: memory that is taken bit by bit is noticed before the limit"),
-    ("a loop's slab is held while a control group's limit is near", "src/engine/lane.cc",
-     "      purge_free(0, slab_height_.load(std::memory_order_relaxed));\n", "",
+    ("a loop's slab is held while a control group's limit is near", "src/engine/hands.cc",
+     "    slab.give_back_unused();\n", "",
      PRELOAD, "outside world: a control group"),
 )

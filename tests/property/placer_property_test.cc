@@ -1,6 +1,6 @@
 // The placer against a map of intervals: whatever plan it follows and whatever it is asked for, no
 // two blocks share a byte, each lies where a step of its size says, and a refusal has its reason.
-#include "src/engine/placer.h"
+#include "src/follow/placer.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "tests/support/placements.h"
 #include "tests/support/schedules.h"
 #include "tests/support/spaces.h"
 
@@ -42,7 +43,7 @@ class World {
   }
 
   void call(std::uint64_t size, std::uint64_t alignment) {
-    const Placer::Placement placement = placer.next(size, alignment, bare_.map);
+    const testing::Placement placement = testing::place(placer, size, alignment, bare_.map);
     const std::uint32_t after = placer.position();
     const Step& step = steps_[(after + steps_.size() - 1) % steps_.size()];
     const auto first = step.offset / kGranule;
@@ -158,7 +159,7 @@ TEST_CASE("placer: finds back into plans whose sizes recur", "[engine][property]
       } else {
         ++step;
       }
-      const Placer::Placement placement = placer.next(size, 16, bare.map);
+      const testing::Placement placement = testing::place(placer, size, 16, bare.map);
       if (placement.miss == Miss::kNone) {
         bare.map.release(placement.offset / kGranule);
       }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "src/base/granule.h"
-#include "src/engine/placer.h"
+#include "tests/support/placements.h"
 
 namespace memo {
 namespace {
@@ -79,7 +79,7 @@ TEST_CASE("placer: no schedule makes two live blocks share a page", "[engine][ho
                                    : hostile.placer.position();
       const std::uint64_t size = hostile.steps[at % hostile.steps.size()].size;
       const std::uint64_t alignment = std::uint64_t{1} << (hostile.random() % 22);
-      const auto place = hostile.placer.next(size, alignment, hostile.pages);
+      const auto place = testing::place(hostile.placer, size, alignment, hostile.pages);
       occupied += place.miss == Miss::kOccupied;
       if (place.miss == Miss::kNone) {
         ++granted;

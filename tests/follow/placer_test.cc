@@ -1,9 +1,10 @@
 // The placer on hand-made schedules.
-#include "src/engine/placer.h"
+#include "src/follow/placer.h"
 
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "tests/support/placements.h"
 #include "tests/support/schedules.h"
 #include "tests/support/spaces.h"
 
@@ -35,7 +36,7 @@ struct Stream {
     return fresh;
   }
   Miss call(std::uint64_t size) {
-    const Placer::Placement placement = placer.next(size, 16, bare.map);
+    const testing::Placement placement = testing::place(placer, size, 16, bare.map);
     if (placement.miss == Miss::kNone) {
       REQUIRE(bare.map.release(placement.offset / kGranule) == granules_of(size));
     }
@@ -56,11 +57,12 @@ struct Stream {
   }
 };
 
-TEST_CASE("placer: places each call where the plan says", "[engine]") {
+TEST_CASE("placer: places each call where the plan says", "[follow]") {
   Stream stream{sizes(50)};
   for (std::uint32_t call = 0; call < 150; ++call) {
     const std::uint32_t step = call % 50;
-    const Placer::Placement placement = stream.placer.next(stream.plan[step], 64, stream.bare.map);
+    const testing::Placement placement =
+        testing::place(stream.placer, stream.plan[step], 64, stream.bare.map);
     REQUIRE(placement.miss == Miss::kNone);
     REQUIRE(placement.offset == stream.own.schedule.steps[step].offset);
     REQUIRE(placement.dirty == (call >= 50));
@@ -70,7 +72,7 @@ TEST_CASE("placer: places each call where the plan says", "[engine]") {
   CHECK_FALSE(stream.placer.health().lost());
 }
 
-TEST_CASE("placer: an extra, a missing or a changed call costs a few calls at most", "[engine]") {
+TEST_CASE("placer: an extra, a missing or a changed call costs a few calls at most", "[follow]") {
   const std::uint32_t at = GENERATE(0U, 1U, 25U, 48U, 49U);
   INFO("step " << at);
   Stream stream{sizes(50)};
@@ -108,9 +110,10 @@ TEST_CASE("placer: an extra, a missing or a changed call costs a few calls at mo
   CHECK_FALSE(stream.placer.health().lost());
 }
 
-TEST_CASE("placer: a block that stays keeps its place, until it is freed", "[engine]") {
+TEST_CASE("placer: a block that stays keeps its place, until it is freed", "[follow]") {
   Stream stream{sizes(20)};
-  const Placer::Placement kept = stream.placer.next(stream.plan[0], 16, stream.bare.map);
+  const testing::Placement kept =
+      testing::place(stream.placer, stream.plan[0], 16, stream.bare.map);
   REQUIRE(kept.miss == Miss::kNone);
   stream.misses_until_in_step(1, 19);
   CHECK(stream.call(stream.plan[0]) == Miss::kOccupied);
@@ -121,7 +124,7 @@ TEST_CASE("placer: a block that stays keeps its place, until it is freed", "[eng
   CHECK_FALSE(stream.placer.health().lost());
 }
 
-TEST_CASE("placer: unplanned steps and stricter alignments go elsewhere, in step", "[engine]") {
+TEST_CASE("placer: unplanned steps and stricter alignments go elsewhere, in step", "[follow]") {
   std::vector<Step> steps = stacked(sizes(4));
   steps[1].offset = kUnplanned;
   steps[2].alignment_log2 = 13;
@@ -131,14 +134,14 @@ TEST_CASE("placer: unplanned steps and stricter alignments go elsewhere, in step
   testing::BareMap bare(1000);
   Placer placer;
   placer.start(&own.schedule, &own.index, Cursor());
-  CHECK(placer.next(steps[0].size, 4096, bare.map).miss == Miss::kNone);
-  CHECK(placer.next(steps[1].size, 16, bare.map).miss == Miss::kLeftOut);
-  CHECK(placer.next(steps[2].size, 8192, bare.map).miss == Miss::kNone);
-  CHECK(placer.next(steps[3].size, 8192, bare.map).miss == Miss::kAlignment);
+  CHECK(testing::place(placer, steps[0].size, 4096, bare.map).miss == Miss::kNone);
+  CHECK(testing::place(placer, steps[1].size, 16, bare.map).miss == Miss::kLeftOut);
+  CHECK(testing::place(placer, steps[2].size, 8192, bare.map).miss == Miss::kNone);
+  CHECK(testing::place(placer, steps[3].size, 8192, bare.map).miss == Miss::kAlignment);
   CHECK(placer.position() == 0);
 }
 
-TEST_CASE("placer: is lost when the program changes, and not before", "[engine]") {
+TEST_CASE("placer: is lost when the program changes, and not before", "[follow]") {
   Stream stream{sizes(40)};
   stream.misses_until_in_step(0, 80);
   std::uint32_t calls = 0;
@@ -149,7 +152,7 @@ TEST_CASE("placer: is lost when the program changes, and not before", "[engine]"
   CHECK(calls <= 80);
 }
 
-TEST_CASE("placer: one small wrong call in three is no change of program", "[engine]") {
+TEST_CASE("placer: one small wrong call in three is no change of program", "[follow]") {
   Stream stream{sizes(40)};
   for (std::uint32_t call = 0; call < 2000; ++call) {
     stream.call(call % 3 == 2 ? 4'096 : stream.plan[(call / 3 * 2 + call % 3) % 40]);
@@ -157,7 +160,7 @@ TEST_CASE("placer: one small wrong call in three is no change of program", "[eng
   }
 }
 
-TEST_CASE("placer: a plan that misses many bytes for long is unfit", "[engine]") {
+TEST_CASE("placer: a plan that misses many bytes for long is unfit", "[follow]") {
   Stream stream{sizes(40)};
   std::uint32_t call = 0;
   for (; call < 2000 && !stream.placer.health().lost(); ++call) {
@@ -168,7 +171,7 @@ TEST_CASE("placer: a plan that misses many bytes for long is unfit", "[engine]")
   CHECK(call >= 320);
 }
 
-TEST_CASE("placer: a long detour is a change whatever the iteration's length", "[engine]") {
+TEST_CASE("placer: a long detour is a change whatever the iteration's length", "[follow]") {
   Stream stream{sizes(5000)};
   stream.misses_until_in_step(0, 100);
   std::uint32_t calls = 0;
@@ -178,7 +181,7 @@ TEST_CASE("placer: a long detour is a change whatever the iteration's length", "
   CHECK(calls <= 256);
 }
 
-TEST_CASE("placer: a schedule of one step", "[engine]") {
+TEST_CASE("placer: a schedule of one step", "[follow]") {
   Stream stream{{70'000}};
   for (int i = 0; i < 10; ++i) {
     CHECK(stream.call(70'000) == Miss::kNone);

@@ -1,0 +1,231 @@
+// See hands.h: questions and their answers, and what a call gets in the end. Hot.
+#include "src/engine/hands.h"
+
+#include <cstring>
+
+#include "src/base/bits.h"
+#include "src/base/check.h"
+#include "src/base/message.h"
+#include "src/base/os.h"
+#include "src/base/tuning.h"
+#include "src/engine/miss.h"
+
+namespace memo {
+namespace {
+
+Answer found(StoredPlan* plan, std::uint32_t position = 0, std::uint64_t first = 0) {
+  if (plan == nullptr) {
+    return {};
+  }
+  return {.yes = true, .plan = plan, .best = &plan->best(), .position = position, .first = first};
+}
+
+void age(Shared& shared, const StackBounds& stack) {
+  const std::uint64_t now = os::coarse_nanoseconds();
+  std::uint64_t before = shared.aged_at.load(std::memory_order_relaxed);
+  if (now - before > tuning::kAgeNanoseconds &&
+      shared.aged_at.compare_exchange_strong(before, now)) {
+    shared.pool.age(tuning::kMaxGivenBack);
+    if (before != 0 && shared.host.phase_changed != nullptr &&
+        stack.room() >= tuning::kReportStack) {
+      const RecursionGuard guard;  // who learns for long has no keeper that would tell of it
+      shared.host.phase_changed(guard);
+    }
+  }
+}
+
+}  // namespace
+
+void Hands::open(Shared* shared, std::uint32_t number, Space* space, Tracker* tracker) {
+  shared_ = shared;
+  number_ = number;
+  tracker_ = tracker;
+  slab.open(space, &shared->slabs, &shared->pool, number);
+}
+
+Call Hands::call_of(const Request& request, std::uint64_t site) const {
+  return {.size = request.size,
+          .alignment_log2 = log2_floor(request.alignment),
+          .site = site,
+          .live = live.load(std::memory_order_relaxed),
+          .peak = shared_->pool.arena().peak_bytes(),
+          .log_full = log.recorder.full()};
+}
+
+void Hands::purge() {
+  if (slab.purge()) {
+    tracker_->tally().counters().released.add();
+  }
+}
+
+void* Hands::run(Action action, const Request& request) {
+  index_ = kNotRecorded;
+  block_ = {};
+  for (;;) {
+    if (action.effects != 0) {
+      perform(request, action);
+    }
+    if (ends(action.ask)) {
+      return end(request, action);
+    }
+    action = tracker_->answered(answer(request, action));
+  }
+}
+
+Answer Hands::answer(const Request& request, const Action& action) {
+  const Serving& serving = tracker_->state().serving;
+  switch (action.ask) {
+    case Ask::kClaim: {
+      const SlabPlace place = slab.claim(action.offset, request.size, request.alignment);
+      dirty_ = place.dirty;
+      return {.miss = miss_of(place.answer)};
+    }
+    case Ask::kGive:
+      return give(request);
+    case Ask::kFollow: {
+      const Follower::Found fits = follower_.next(shared_->store, request.size, serving.plan);
+      return found(fits.plan, fits.position, fits.first);
+    }
+    case Ask::kGuess:
+      return found(shared_->store.take_beginning(*serving.plan->made, serving.placer.position(),
+                                                 request.size));
+    case Ask::kPrepare: {
+      const RecursionGuard guard;
+      StoredPlan& plan = *serving.plan;
+      return {.yes = stack.room() >= tuning::kLoadStack && shared_->store.complete(guard, plan) &&
+                     tracker_->make_room(*plan.best()->symbolic),
+              .best = &plan.best()};
+    }
+    case Ask::kOpenSlab:
+      return open_slab(tracker_->wanted());
+    case Ask::kImproved:
+      return {.best = &serving.plan->best()};
+    case Ask::kLearn:
+      return learn();
+    case Ask::kLearnSites:
+      return learn_sites();
+    case Ask::kMemory:
+      if (log.prepare_again(shared_->keep_trace)) {
+        tracker_->begin_histories(log.history());
+      }
+      return {.yes = log.ready()};
+    case Ask::kServe:
+    case Ask::kDone:
+    case Ask::kPass:
+      break;
+  }
+  return {};
+}
+
+Answer Hands::give(const Request& request) {
+  block_ =
+      shared_->pool.allocate(request.size, request.alignment, static_cast<std::uint16_t>(number_));
+  if (block_.start == nullptr) {
+    return {.busy = block_.busy};
+  }
+  MEMO_DCHECK(reinterpret_cast<std::uint64_t>(block_.start) % request.alignment == 0);
+  live.fetch_add(round_up(request.size, kGranule), std::memory_order_relaxed);
+  if (index_ < log.recorder.count()) {
+    Space& space = shared_->pool.space();
+    log.recorder.bind(index_, reinterpret_cast<std::uint64_t>(block_.start), space.live,
+                      space.granule_of(block_.start));
+  }
+  Counters& counters = tracker_->tally().counters();
+  if ((counters.pooled_allocations.get() + 1) % tuning::kPoolWindow == 0 && !shared_->timeless) {
+    age(*shared_, stack);
+  }
+  if (!block_.resident && shared_->pool.headroom().lacks(request.size)) [[unlikely]] {
+    counters.room_made.add();
+    slab.give_back_unused();
+    give_up_idle(*shared_, number_);
+  }
+  return {.yes = true, .at_hand = block_.resident};
+}
+
+// Memory for the schedule's slab.
+Answer Hands::open_slab(const Schedule& schedule) {
+  // A worker thread may only ever walk a part of another's plan (the packing buffers of a
+  // convolution, 74 KB of 34 MB), and a program may write only a part of its blocks: they have
+  // memory for what they touch.
+  const std::uint64_t before = slab.height();
+  const bool scarce =
+      schedule.height > before && shared_->pool.headroom().scarce(schedule.height - before);
+  const bool whole = touched.mostly() && schedule.dense() && !scarce;
+  const Slab::Raised raised = slab.raise(schedule.height, whole);
+  if (raised == Slab::Raised::kRefused) {
+    return {};
+  }
+  if (schedule.lower_bound > bound.load(std::memory_order_relaxed)) {
+    bound.store(schedule.lower_bound, std::memory_order_relaxed);
+  }
+  if (raised == Slab::Raised::kEnough) {
+    return {.yes = true};
+  }
+  // Walking the whole heap takes 1 ms in BERT, and a request that comes after a pause waits for it:
+  // only for a slab that may raise the process' peak.
+  const EngineHost& host = shared_->host;
+  if (raised == Slab::Raised::kTallest && host.trim_next != nullptr) {
+    const RecursionGuard guard;
+    host.trim_next();
+  }
+  const TrackerState& state = tracker_->state();
+  if (state.walks_whole && whole && state.serving.plan->walked.load(std::memory_order_relaxed)) {
+    slab.populate(before);
+  }
+  if (host.keep != nullptr && (shared_->reports || schedule.height >= tuning::kKeptSlab)) {
+    const RecursionGuard guard;
+    host.keep(guard);
+  }
+  return {.yes = true};
+}
+
+void* Hands::end(const Request& request, const Action& action) {
+  if (action.ask == Ask::kServe) {
+    void* start = serve(request, action.offset, dirty_);
+    if (index_ < log.recorder.count()) {
+      Space& space = slab.space();
+      log.recorder.bind(index_, reinterpret_cast<std::uint64_t>(start), space.live,
+                        space.granule_of(start));
+    }
+    return start;
+  }
+  if (action.ask == Ask::kPass) {
+    shared_->passed_on->pass_on(request.size, &Counters::fallback_lane);
+    return nullptr;
+  }
+  if (block_.start == nullptr) {
+    return nullptr;
+  }
+  // A process that only gets its memory together, such as a server that is about to fork its
+  // workers, has no thread of ours: whoever forks is to have none.
+  if (shared_->host.keep != nullptr && tracker_->tally().serves() &&
+      (shared_->reports || shared_->pool.live_bytes() >= tuning::kKeptPool)) [[unlikely]] {
+    const RecursionGuard guard;
+    shared_->host.keep(guard);
+  }
+  if (request.zero && !block_.zero) {
+    clear(block_.start, round_up(request.size, kGranule));
+  }
+  return block_.start;
+}
+
+void* Hands::serve(const Request& request, std::uint64_t offset, bool dirty) {
+  void* start = slab.at(offset);
+  MEMO_DCHECK(offset + request.size <= slab.tallest());
+  MEMO_DCHECK(reinterpret_cast<std::uint64_t>(start) % request.alignment == 0);
+  if (request.zero && dirty) {
+    clear(start, round_up(request.size, kGranule));
+  }
+  return start;
+}
+
+// Makes a block of calloc's zero, to the end of its granules: other allocators' functions that grow
+// a zeroed block (mi_rezalloc) clear what is behind the usable size. Where blocks are written in
+// part only, the rest is to cost nothing.
+void Hands::clear(void* start, std::uint64_t bytes) {
+  if (touched.mostly() || !os::purge(start, bytes)) {
+    std::memset(start, 0, bytes);
+  }
+}
+
+}  // namespace memo

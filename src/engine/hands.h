@@ -1,0 +1,73 @@
+// Performs what a lane's tracker decides: claims, gives, opens and purges, learns and tells. Hot,
+// but for the doors to src/learn. Its owner alone runs it; any thread frees.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "src/engine/shared.h"
+#include "src/engine/stream_log.h"
+#include "src/engine/tracker.h"
+#include "src/serve/slab.h"
+#include "src/serve/touched.h"
+#include "src/trace/signature.h"
+
+namespace memo {
+
+struct LearnOptions;
+struct Period;
+
+class Hands {
+ public:
+  void open(Shared* shared, std::uint32_t number, Space* space, Tracker* tracker);
+  [[nodiscard]] Shared& shared() const { return *shared_; }
+
+  // What the tracker is told of a call.
+  [[nodiscard]] Call call_of(const Request& request, std::uint64_t site) const;
+  // Performs the action and those that follow from it. The call's block, or nullptr: the next
+  // allocator's.
+  void* run(Action action, const Request& request = {});
+  // A call gets the place that it has claimed.
+  void* serve(const Request& request, std::uint64_t offset, bool dirty);
+  // Memory for learning; false where the system refuses it.
+  bool prepare_to_learn();
+  // Gives the slab's memory back, and counts that.
+  void purge();
+  // Nothing is known of the stream any more.
+  void forget();
+
+  Slab slab;
+  StreamLog log;
+  Touched touched;  // how much of the stream's blocks is written
+  StackBounds stack;
+  std::atomic<std::uint64_t> live{0};   // bytes of the pool's blocks of this lane, whole granules
+  std::atomic<std::uint64_t> bound{0};  // greatest of the plans served from, bytes
+  std::atomic<double> plan_seconds{0};
+
+ private:
+  void perform(const Request& request, const Action& action);
+  void judge_left(std::uint32_t effects);
+  void start();
+  void tell(std::uint32_t effects) const;
+  Answer answer(const Request& request, const Action& action);
+  Answer give(const Request& request);
+  Answer open_slab(const Schedule& schedule);
+  Answer learn();
+  Answer learn_sites();
+  using LearnDoor = Plan(const RecursionGuard&, std::span<const Allocation>, const LearnOptions&,
+                         Period*) noexcept;
+  StoredPlan* make_plan(LearnDoor& door, Period* period);
+  void* end(const Request& request, const Action& action);
+  void clear(void* start, std::uint64_t bytes);
+
+  Shared* shared_ = nullptr;
+  Tracker* tracker_ = nullptr;
+  std::uint32_t number_ = 0;
+  Follower follower_;
+  std::uint32_t index_ = kNotRecorded;  // of the call at hand, in the log
+  Arena::Block block_;                  // of the pool, for the call at hand
+  bool dirty_ = false;                  // what it has claimed may hold old bytes
+};
+
+}  // namespace memo

@@ -1,0 +1,194 @@
+// What a lane's tracker has done besides its questions, and the doors to src/learn. Hot, but for
+// those.
+#include <algorithm>
+#include <utility>
+
+#include "src/base/bits.h"
+#include "src/base/interrupts.h"
+#include "src/base/message.h"
+#include "src/base/tuning.h"
+#include "src/engine/hands.h"
+#include "src/engine/miss.h"
+#include "src/learn/learn.h"
+
+namespace memo {
+
+bool Hands::prepare_to_learn() {
+  if (!log.ready() && log.prepare(shared_->keep_trace)) {
+    tracker_->begin_histories(log.history());
+  }
+  return log.ready();
+}
+
+void Hands::forget() {
+  follower_ = Follower();
+  log.forget_marks();
+  stack = {};
+  if (!shared_->keep_trace) {
+    log.recorder.restart();
+  }
+}
+
+// In the order of the effects.
+void Hands::perform(const Request& request, const Action& action) {
+  const std::uint32_t effects = action.effects;
+  const AtHand& at_hand = tracker_->state().at_hand;
+  if (shared_->verbose >= 3 && action.ask == Ask::kGive && at_hand.missed) [[unlikely]] {
+    Line() << "lane " << number_ << ": " << at_hand.call.size << " bytes not served near step "
+           << tracker_->state().serving.placer.position() << ": " << reason_of(at_hand.miss).name;
+  }
+  if ((effects & kRestartLog) != 0) {
+    log.recorder.restart();
+  }
+  if ((effects & kNote) != 0) {
+    const Call& call = at_hand.call;
+    Allocation allocation;
+    allocation.size = call.size;
+    allocation.site = call.site;
+    allocation.alignment_log2 = call.alignment_log2;
+    allocation.op = request.op;
+    index_ = log.recorder.note(allocation, call.live);
+    if (index_ != kNotRecorded) {
+      tracker_->tally().counters().learned_allocations.add();
+    }
+  }
+  if ((effects & kMark) != 0) {
+    log.mark();
+  }
+  if ((effects & kRestartTouched) != 0) {
+    touched.restart();
+  }
+  if ((effects & kAllowSlack) != 0) {
+    shared_->pool.allow_slack(tuning::kPoolSlack);
+  }
+  if ((effects & (kWithdraw | kRestartFollower | kPartOnly | kTrust | kDistrust | kRelease)) != 0) {
+    judge_left(effects);
+  }
+  if ((effects & kWalked) != 0) {
+    tracker_->state().serving.plan->walked.store(true, std::memory_order_relaxed);
+  }
+  if ((effects & kPurge) != 0) {
+    purge();
+  }
+  if ((effects & kLower) != 0) {
+    slab.lower(tracker_->wanted().height);
+  }
+  tell(effects);
+  if ((effects & kStarted) != 0) {
+    start();
+  }
+}
+
+// Of the plan that was left first: what has become of it; of all: they are used no more.
+void Hands::judge_left(std::uint32_t effects) {
+  const TrackerState& state = tracker_->state();
+  StoredPlan* left = state.left_count != 0 ? state.left[0] : nullptr;
+  if ((effects & kWithdraw) != 0) {
+    shared_->store.withdraw(left);
+  }
+  if ((effects & kRestartFollower) != 0) {
+    follower_.restart();
+  }
+  if ((effects & kPartOnly) != 0) {
+    follower_.distrust(shared_->store.slot_of(left), *left, true);
+  }
+  if ((effects & kTrust) != 0) {
+    follower_.trust(shared_->store.slot_of(left));
+  }
+  if ((effects & kDistrust) != 0) {
+    follower_.distrust(shared_->store.slot_of(left), *left, (effects & kDistrustTwice) != 0);
+  }
+  for (std::uint32_t i = 0; i < state.left_count; ++i) {
+    shared_->store.release(state.left[i]);
+  }
+}
+
+void Hands::start() {
+  shared_->pool.trim(slab.height() + tuning::kMaxGivenBack);
+  if (!shared_->keep_trace) {
+    log.recorder.restart();
+  }
+  log.forget_marks();
+  shared_->pool.allow_slack(0);
+  if (shared_->host.phase_changed != nullptr && stack.room() >= tuning::kReportStack) {
+    const RecursionGuard guard;
+    shared_->host.phase_changed(guard);
+  }
+}
+
+void Hands::tell(std::uint32_t effects) const {
+  if (shared_->verbose >= 1 && (effects & kTellPhase) != 0) {
+    Line() << "lane " << number_ << ": " << name_of(tracker_->phase());
+  }
+  if (shared_->verbose >= 1 && (effects & kTellLost) != 0) {
+    Line() << "lane " << number_ << ": the program has changed after "
+           << tracker_->state().serving.placed << " served allocations; learning again";
+  }
+}
+
+// A plan by one of the doors to src/learn, with the lane as its user; nullptr if there is none, or
+// no room for one.
+StoredPlan* Hands::make_plan(LearnDoor& door, Period* period) {
+  if (stack.room() < tuning::kPlanStack) {
+    return nullptr;
+  }
+  LearnOptions options;
+  options.planner = shared_->options->PLANNER.value;
+  options.plan_milliseconds = static_cast<std::uint32_t>(shared_->options->PLAN_TIME);
+  options.min_run = tracker_->state().search.sizes.required();
+  options.least_bytes = shared_->threshold;
+  options.marks = log.marks();
+  const NoInterrupts whole;
+  const RecursionGuard guard;
+  Plan plan = door(guard, log.recorder.log(), options, period);
+  if (!plan) {
+    return nullptr;
+  }
+  const double seconds = plan->plan_seconds;
+  StoredPlan* stored = shared_->store.add(guard, std::move(plan), period->length, true);
+  if (stored != nullptr) {
+    plan_seconds += seconds;
+  }
+  return stored;
+}
+
+Answer Hands::learn() {
+  Period period;
+  StoredPlan* plan = make_plan(memo::learn, &period);
+  if (plan == nullptr) {
+    return {};
+  }
+  const Schedule& schedule = *plan->made;
+  const std::uint32_t count = log.recorder.count();
+  const auto alive = log.recorder.live().last(std::min(period.length, count));
+  const auto [low, high] = std::minmax_element(alive.begin(), alive.end());
+  if (shared_->verbose >= 1) {
+    Line() << "lane " << number_ << ": period of " << period.length << " allocations after "
+           << count << ", slab of " << schedule.height << " bytes, bound " << schedule.lower_bound;
+  }
+  return {.yes = true,
+          .plan = plan,
+          .best = &plan->made,
+          .position = (count - period.first) % schedule.count,
+          .quiet_level = *low + (*high - *low) / tuning::kQuietShare,
+          .length = period.length,
+          .begins = period.first};
+}
+
+// A plan whose sizes follow from the iteration's first one.
+Answer Hands::learn_sites() {
+  Period period;
+  StoredPlan* plan = make_plan(memo::learn_symbolic, &period);
+  if (plan == nullptr) {
+    return {};
+  }
+  if (shared_->verbose >= 1) {
+    Line() << "lane " << number_ << ": " << period.length
+           << " allocations whose sizes follow from the first one's; slab of up to "
+           << plan->made->height << " bytes, bound " << plan->made->lower_bound;
+  }
+  shared_->store.release(plan);
+  return {.yes = true, .length = period.length};
+}
+
+}  // namespace memo

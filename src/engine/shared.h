@@ -1,0 +1,64 @@
+// What all lanes share, and what a lane is asked for. Hot.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "src/base/counters.h"
+#include "src/base/guard.h"
+#include "src/base/options.h"
+#include "src/engine/plan_store.h"
+#include "src/engine/tracker_state.h"
+#include "src/serve/pool.h"
+#include "src/serve/slab.h"
+#include "src/trace/event.h"
+
+namespace memo {
+
+struct Request {
+  std::uint64_t size = 0;
+  std::uint64_t alignment = 16;  // bytes, a power of two
+  Op op = Op::k_malloc;
+  bool zero = false;
+};
+
+// What the engine asks of its host; each may be null.
+struct EngineHost {
+  void (*trim_next)() = nullptr;   // give back what the next allocator keeps
+  void (*new_thread)() = nullptr;  // a thread has its first lane: call thread_ended() at its end
+  // Or much may have been counted since: for the statistics.
+  void (*phase_changed)(const RecursionGuard&) = nullptr;
+  // There is a lane, and stack enough: add plans, if there are any.
+  void (*opened)(const RecursionGuard&) = nullptr;
+  // There is memory that may have to be given back later, or there are reports: see to it that
+  // tick() is called every second or so.
+  void (*keep)(const RecursionGuard&) = nullptr;
+  Tape tape = nullptr;         // is told what each lane's tracker decides, and of what: for tests
+  void (*forked)() = nullptr;  // this is a child, and no handler of fork() has told so
+};
+
+class Lane;
+
+struct Shared {
+  PlanStore store;
+  Pool pool;
+  SlabBooks slabs;
+  EngineHost host;
+  Counters* passed_on = nullptr;             // of calls that no lane takes, in any thread
+  std::atomic<std::uint64_t> aged_at{0};     // when the pool last aged, ns
+  std::atomic<std::uint32_t> lane_count{0};  // lanes ever taken
+  std::uint64_t threshold = 0;               // bytes; smaller blocks are not seen
+  std::uint64_t verbose = 0;
+  bool timeless = false;  // a recorded stream: how long ago something was says nothing
+  bool keep_trace = false;
+  bool keep_sites = false;  // a trace or a plan file wants the call stacks of all calls
+  const Options* options = nullptr;
+  Lane* lanes = nullptr;  // all of them, of which lane_count were ever taken
+  bool reports = false;   // whoever serves asks for the keeper, however little memory there is
+};
+
+// Under a control group's limit: what all lanes but number `at_work`, the pool and the next allocator
+// hold and do not use goes back to the system.
+void give_up_idle(Shared& shared, std::uint32_t at_work);
+
+}  // namespace memo

@@ -1,0 +1,43 @@
+// What a lane keeps of its stream while it learns: the recorder, the history of sizes and of call
+// sites, and the told iterations. Hot: its owner notes, any thread enters a death, and where the
+// system has refused the memory, it is asked again.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "src/base/backoff.h"
+#include "src/base/tuning.h"
+#include "src/trace/recorder.h"
+
+namespace memo {
+
+class StreamLog {
+ public:
+  // Takes the memory, once; false where the system refuses it. `trace`: for a whole trace.
+  bool prepare(bool trace);
+  // The same for a log without memory, at each call: asks seldom where it was refused in vain.
+  bool prepare_again(bool trace);
+  // There is memory. Any thread.
+  [[nodiscard]] bool ready() const { return ready_.load(std::memory_order_acquire); }
+  // Two histories of tuning::kMaxLog tokens each, once there is memory.
+  [[nodiscard]] std::uint32_t* history() const { return history_; }
+
+  // The host begins an iteration: kept until forget_marks(), the latest ones at least.
+  void mark();
+  void forget_marks() { mark_count_ = 0; }
+  // Allocations recorded before each told iteration.
+  [[nodiscard]] std::span<const std::uint32_t> marks() const { return {marks_, mark_count_}; }
+
+  Recorder recorder;
+
+ private:
+  std::uint32_t* history_ = nullptr;
+  std::atomic<bool> ready_{false};
+  Backoff refusals_;
+  std::uint32_t marks_[tuning::kMaxMarks] = {};
+  std::uint32_t mark_count_ = 0;
+};
+
+}  // namespace memo

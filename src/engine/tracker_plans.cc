@@ -1,0 +1,199 @@
+// How a plan is taken up, changed for another or for another shape, and left. Hot.
+#include <algorithm>
+
+#include "src/engine/tracker_stages.h"
+
+namespace memo::stages {
+namespace {
+
+using Why = AtHand::Why;
+
+bool is_serving(const TrackerState& s) {
+  return s.phase.load(std::memory_order_relaxed) == Phase::kServing;
+}
+
+// Where the call goes on when the plan for it is gone.
+Action go_on_without(TrackerState& s, Why why) {
+  switch (why) {
+    case Why::kBegin:
+    case Why::kShape:
+      return give(s);
+    case Why::kOther:
+      return end_step(s);
+    case Why::kLateShape:
+      return settle(s);
+    case Why::kAgain:
+      break;
+  }
+  return finish(s, Ask::kDone);
+}
+
+Action unusable(TrackerState& s) {
+  const Why why = is_serving(s) ? Why::kOther : Why::kBegin;
+  move(s, Event::kUnusable);
+  return go_on_without(s, why);
+}
+
+// Memory for the plan found, whose step at hand is known; a call that was placed before another
+// plan was found is behind it already.
+Action open_found(TrackerState& s) {
+  if (!is_serving(s)) {
+    return open(s, Why::kBegin);
+  }
+  if (s.at_hand.matched) {
+    const Serving& serving = s.serving;
+    const std::uint32_t count = serving.shapes.plan() != nullptr ? serving.shapes.schedule()->count
+                                                                 : (*serving.best)->count;
+    s.serving.cursor = Cursor((serving.cursor.position() + 1) % count);
+  }
+  return open(s, Why::kOther);
+}
+
+Action take(TrackerState& s, const Answer& answer) {
+  s.serving.plan = answer.plan;
+  s.serving.best = answer.best;
+  const Schedule& schedule = *answer.plan->made;
+  if (schedule.symbolic == nullptr) {
+    // The call at hand is the step before the one that comes next.
+    s.serving.cursor = Cursor((answer.position + schedule.count - 1) % schedule.count);
+    return open_found(s);
+  }
+  if (!s.serving.shapes.afford(schedule.count, s.tally.counters().large_allocations.get())) {
+    return unusable(s);
+  }
+  s.at_hand.shape = {answer.first, answer.position - 1};
+  return ask(s, Ask::kPrepare);
+}
+
+bool lay_out(TrackerState& s, const Shapes::Start& start) {
+  const std::uint32_t at = s.serving.shapes.lay_out(start, s.terms.slab_room);
+  if (at == kNoStep) {
+    return false;
+  }
+  s.serving.cursor = Cursor(at);
+  s.tally.counters().shapes.add();
+  return true;
+}
+
+// Serves from the plan's step at the cursor on.
+void begin_plan(TrackerState& s) {
+  Serving& serving = s.serving;
+  const bool shaped = serving.shapes.plan() != nullptr;
+  serving.placer.start(shaped ? serving.shapes.schedule() : serving.best->get(),
+                       shaped ? serving.shapes.index() : &serving.best->index(),
+                       Cursor(serving.cursor.position()));
+  serving.placed = 0;
+}
+
+}  // namespace
+
+// What follows the known plans has answered. While serving it is asked from a call that did not
+// match on, until the plan is found again: a program that goes to and fro between shapes is met by
+// the other shape's plan as soon as that fits.
+Action found(TrackerState& s, const Answer& answer) {
+  if (!is_serving(s)) {
+    return answer.plan != nullptr ? take(s, answer) : give(s);
+  }
+  Serving& serving = s.serving;
+  const bool first = !serving.following;
+  serving.following = answer.plan == nullptr;
+  if (answer.plan == nullptr) {
+    // At the beginning of an iteration a plan that begins as this one does is believed at once,
+    // since a network's first blocks are its largest ones; the plans are followed all the same.
+    const bool guess = first && !s.at_hand.matched && serving.shapes.plan() == nullptr &&
+                       serving.placer.position() < tuning::kBeginning;
+    return guess ? ask(s, Ask::kGuess) : end_step(s);
+  }
+  s.effects |= kRestartFollower;
+  if (answer.plan == serving.plan) {
+    s.left[s.left_count++] = answer.plan;  // it is used once
+    s.effects |= kRelease;
+    return end_step(s);
+  }
+  move(s, Event::kOtherPlan);
+  return take(s, answer);
+}
+
+Action guessed(TrackerState& s, const Answer& answer) {
+  if (answer.plan == nullptr) {
+    return end_step(s);
+  }
+  const std::uint32_t position = s.serving.placer.position();
+  move(s, Event::kOtherPlan);
+  s.serving.plan = answer.plan;
+  s.serving.best = answer.best;
+  s.serving.cursor = Cursor(position);
+  s.at_hand.guessed = true;
+  return open(s, Why::kOther);
+}
+
+Action prepared(TrackerState& s, const Answer& answer) {
+  if (!answer.yes || !lay_out(s, s.at_hand.shape)) {
+    return unusable(s);
+  }
+  s.serving.best = answer.best;
+  return open_found(s);
+}
+
+Action opened(TrackerState& s) {
+  Serving& serving = s.serving;
+  switch (s.at_hand.why) {
+    case Why::kBegin:
+      begin_plan(s);
+      move(s, Event::kOpened);
+      return begin_step(s);
+    case Why::kOther:
+      begin_plan(s);
+      serving.following = s.at_hand.guessed;
+      move(s, Event::kOpened);
+      s.at_hand.again = true;
+      return s.at_hand.matched ? end_step(s) : step(s);
+    case Why::kShape:
+    case Why::kLateShape:
+      serving.placer.change(serving.shapes.schedule(), serving.shapes.index(), serving.cursor);
+      move(s, Event::kOpened);
+      return s.at_hand.why == Why::kShape ? step(s) : settle(s);
+    case Why::kAgain:
+      move(s, Event::kOpened);
+      break;
+  }
+  return finish(s, Ask::kDone);
+}
+
+Action refused(TrackerState& s) {
+  move(s, Event::kRefused);
+  return go_on_without(s, s.at_hand.why);
+}
+
+Action change_shape(TrackerState& s, const Shapes::Start& start, Why why) {
+  Shapes& shapes = s.serving.shapes;
+  if (!shapes.afford(shapes.plan()->count, s.tally.counters().large_allocations.get())) {
+    return why == Why::kShape ? step(s) : settle(s);
+  }
+  if (!lay_out(s, start)) {
+    move(s, Event::kUnusable);
+    return go_on_without(s, why);
+  }
+  return open(s, why);
+}
+
+// A plan that hardly served was wrong; others are kept, since programs come back.
+void lose(TrackerState& s) {
+  const Serving& serving = s.serving;
+  const std::uint64_t served = serving.placed;
+  const bool convinced = served >= tuning::kConvincingRun;
+  const bool unfit = serving.placer.health().unfit();
+  s.tally.counters().diverged.add();
+  s.effects |= served < tuning::kTrialIterations * serving.plan->iteration ? kWithdraw : 0U;
+  s.effects |= convinced && !unfit ? kTrust : kDistrust;
+  s.effects |= unfit ? kDistrustTwice : 0U;
+  // What the new loop needs while it is learned must not come on top.
+  s.effects |= convinced ? kPurge : 0U;
+  // A stream so uneven must convince.
+  s.search.sizes.lock_broke(
+      unfit ? tuning::kConvincingRun / 2
+            : static_cast<std::uint32_t>(std::min<std::uint64_t>(served, UINT32_MAX)));
+  move(s, Event::kLost);
+}
+
+}  // namespace memo::stages

@@ -1,0 +1,115 @@
+// The stages of a call while a plan is served. Hot.
+#include "src/engine/miss.h"
+#include "src/engine/tracker_stages.h"
+
+namespace memo::stages {
+namespace {
+
+using Why = AtHand::Why;
+
+bool is_serving(const TrackerState& s) {
+  return s.phase.load(std::memory_order_relaxed) == Phase::kServing;
+}
+
+// After the call's iteration is dealt with: whether another shape has begun before the call.
+Action find_shape(TrackerState& s) {
+  Shapes::Start start;
+  if (s.serving.shapes.plan() != nullptr &&
+      s.serving.shapes.find(s.at_hand.call.size, s.at_hand.matched, start)) {
+    return change_shape(s, start, Why::kLateShape);
+  }
+  return settle(s);
+}
+
+}  // namespace
+
+Action begin_step(TrackerState& s) {
+  s.at_hand.serving = true;
+  const std::uint64_t size = s.at_hand.call.size;
+  if (const SymbolicPlan* plan = s.serving.shapes.plan(); plan != nullptr) {
+    if (s.learns && s.search.sizes.add(size, 0) && s.search.sizes.shift() > plan->count) {
+      // The sizes repeat after all, over more calls than the plan's: it was made of a part.
+      s.search.symbolic = tuning::kMaxSymbolic;
+      s.effects |= kPartOnly;
+      lose(s);
+      return give(s);
+    }
+    if (s.serving.shapes.begins_another(s.serving.placer.position(), size)) {
+      return change_shape(s, {size, 0}, Why::kShape);
+    }
+  }
+  return step(s);
+}
+
+Action step(TrackerState& s) {
+  Placer& placer = s.serving.placer;
+  const Step* step = placer.next(s.at_hand.call.size);
+  if (!s.at_hand.again) {
+    s.at_hand.matched = step != nullptr;
+  }
+  s.at_hand.wrapped = step != nullptr && placer.wrapped();
+  if (step == nullptr) {
+    return claimed(s, placer.why_no_step());
+  }
+  if (step->offset == kUnplanned) {
+    return claimed(s, Miss::kLeftOut);
+  }
+  s.at_hand.offset = step->offset;
+  return ask(s, Ask::kClaim, step->offset);
+}
+
+Action claimed(TrackerState& s, Miss miss) {
+  s.at_hand.miss = miss;
+  if (!s.at_hand.again && (!s.at_hand.matched || s.serving.following)) {
+    return ask(s, Ask::kFollow);
+  }
+  return end_step(s);
+}
+
+// Without memory for another plan or shape the lane has none; what was claimed is served all the
+// same.
+Action end_step(TrackerState& s) {
+  if (!is_serving(s) || !s.at_hand.wrapped) {
+    return find_shape(s);
+  }
+  // The next call begins an iteration: the moment for a lower plan, since the fewest blocks lie
+  // where the old one has put them.
+  s.walks_whole = true;
+  Counters& counters = s.tally.counters();
+  if (s.serving.shapes.plan() != nullptr) {
+    counters.iterations.add();
+    return find_shape(s);
+  }
+  counters.iterations.add(s.serving.placer.schedule()->count / s.serving.plan->iteration);
+  s.effects |= s.serving.placer.walked_through() ? kWalked : 0U;
+  return ask(s, Ask::kImproved);
+}
+
+Action improved(TrackerState& s, const Plan& best) {
+  if (best.get() != s.serving.placer.schedule()) [[unlikely]] {
+    s.serving.best = &best;
+    s.serving.placer.start(best.get(), &best.index(), Cursor());
+    s.effects |= kLower;
+    s.tally.counters().lowered.add();
+  }
+  return find_shape(s);
+}
+
+Action settle(TrackerState& s) {
+  const std::uint64_t size = s.at_hand.call.size;
+  if (s.at_hand.miss == Miss::kNone) {
+    s.tally.planned(size);
+    ++s.serving.placed;
+    return finish(s, Ask::kServe, s.at_hand.offset);
+  }
+  if (is_serving(s)) {
+    s.at_hand.missed = true;
+    s.tally.fallback(size, reason_of(s.at_hand.miss).counter);
+    if (s.serving.placer.health().lost()) {
+      lose(s);
+    }
+  }
+  return give(s);
+}
+
+}  // namespace memo::stages

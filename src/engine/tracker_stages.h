@@ -1,0 +1,45 @@
+// The stages of a call in a tracker: each takes the call on to the next question, or to its end.
+// Hot; for src/engine/tracker*.cc alone.
+#pragma once
+
+#include "src/engine/tracker_state.h"
+
+namespace memo::stages {
+
+// Of all phases: tracker.cc.
+// The event's row of tracker.def is done, if the phase has one; else nothing is, and false.
+bool move(TrackerState& s, Event event);
+// The question whose answer takes the call on, and the end of it.
+Action ask(TrackerState& s, Ask question, std::uint64_t offset = 0);
+Action finish(TrackerState& s, Ask end, std::uint64_t offset = 0);
+// Memory is asked for what is to be served from.
+Action open(TrackerState& s, AtHand::Why why);
+
+// Learning, Ready and Pooling: tracker_search.cc.
+void note(TrackerState& s);
+Action look(TrackerState& s);
+Action wait_for_quiet(TrackerState& s);
+Action give(TrackerState& s);
+Action given(TrackerState& s, const Answer& answer);
+Action learned(TrackerState& s, const Answer& answer);
+Action sites_learned(TrackerState& s, const Answer& answer);
+
+// A plan is taken up, changed and left: tracker_plans.cc.
+Action found(TrackerState& s, const Answer& answer);
+Action prepared(TrackerState& s, const Answer& answer);
+Action guessed(TrackerState& s, const Answer& answer);
+Action opened(TrackerState& s);
+Action refused(TrackerState& s);
+Action change_shape(TrackerState& s, const Shapes::Start& start, AtHand::Why why);
+// Most calls are not the plan's: it is left, and judged.
+void lose(TrackerState& s);
+
+// Serving: tracker_serve.cc.
+Action begin_step(TrackerState& s);
+Action step(TrackerState& s);
+Action claimed(TrackerState& s, Miss miss);
+Action end_step(TrackerState& s);
+Action improved(TrackerState& s, const Plan& best);
+Action settle(TrackerState& s);
+
+}  // namespace memo::stages

@@ -1,0 +1,72 @@
+// Follows each call of a stream through the plan that it is served from: the cursor finds the step,
+// and the plan's health is kept. Hot; one lane's. Whether a step's place is free it does not know;
+// the slab says so.
+#pragma once
+
+#include <cstdint>
+
+#include "src/follow/cursor.h"
+#include "src/follow/health.h"
+
+namespace memo {
+
+// Why a call was not placed; kNone if it was.
+enum class Miss : std::uint8_t { kNone, kSize, kOrder, kAlignment, kOccupied, kLeftOut };
+
+class Placer {
+ public:
+  // Serves `schedule` from the cursor's place on. Both outlive the placer's use of them.
+  void start(const Schedule* schedule, const ContextIndex* index, Cursor at) {
+    *this = Placer();
+    change(schedule, index, at);
+  }
+  // Goes on with another layout of the same plan; what is being judged stays.
+  void change(const Schedule* schedule, const ContextIndex* index, Cursor at) {
+    schedule_ = schedule;
+    index_ = index;
+    cursor_ = at;
+  }
+  void stop() { schedule_ = nullptr; }
+
+  // The step that the stream's next call is, whether or not that has a place; nullptr if it is
+  // none, for why_no_step().
+  const Step* next(std::uint64_t size) {
+    recent_.add(size);
+    const Step* step = cursor_.advance(*schedule_, *index_, recent_);
+    health_.note(step != nullptr, size, schedule_->count);
+    return step;
+  }
+  // The same for a call that is the step expected, where that has a place and ends no iteration;
+  // else nullptr, and nothing has changed.
+  const Step* next_inside(std::uint64_t size) {
+    const std::uint32_t at = cursor_.position();
+    const Step* step = schedule_->steps + at;
+    if (step->offset == kUnplanned || at + 1 == schedule_->count ||
+        !cursor_.follow(*schedule_, size)) {
+      return nullptr;
+    }
+    recent_.add(size);
+    health_.note(true, size, schedule_->count);
+    return step;
+  }
+  [[nodiscard]] Miss why_no_step() const {
+    return health_.misses_in_row() <= 1 ? Miss::kSize : Miss::kOrder;
+  }
+  // The last call's step ended an iteration, if it was one.
+  [[nodiscard]] bool wrapped() const { return cursor_.position() == 0; }
+
+  [[nodiscard]] const Schedule* schedule() const { return schedule_; }
+  [[nodiscard]] std::uint32_t position() const { return cursor_.position(); }
+  // The last calls were the steps expected, one after the other, and every step was among them.
+  [[nodiscard]] bool walked_through() const { return cursor_.run() >= schedule_->count; }
+  [[nodiscard]] const Health& health() const { return health_; }
+
+ private:
+  const Schedule* schedule_ = nullptr;
+  const ContextIndex* index_ = nullptr;
+  Cursor cursor_;
+  Recent recent_;
+  Health health_;
+};
+
+}  // namespace memo

@@ -1,0 +1,122 @@
+// See slab.h. Hot.
+#include "src/serve/slab.h"
+
+#include <algorithm>
+
+#include "src/base/bits.h"
+#include "src/base/message.h"
+#include "src/base/os.h"
+#include "src/base/tuning.h"
+
+namespace memo {
+namespace {
+
+// Where the advice on huge pages ends in a slab of `height` bytes. By itself it covers whole huge
+// pages only, so that none is populated beyond the height; a slab's memory is committed in steps of
+// many huge pages, so that the last one is there to be had.
+std::uint64_t huge_end(Choice choice, std::uint64_t height) {
+  return choice == Choice::kAuto ? round_down(height, os::kHugePage)
+                                 : round_up(height, os::kHugePage);
+}
+
+}  // namespace
+
+void Slab::open(Space* space, SlabBooks* books, Pool* pool, std::uint32_t number) {
+  space_ = space;
+  books_ = books;
+  pool_ = pool;
+  number_ = number;
+}
+
+Slab::Raised Slab::raise(std::uint64_t height, bool whole) {
+  if (height <= this->height()) {
+    return Raised::kEnough;
+  }
+  // Known plans are tried again at each call, so being refused must cost little, and is said once.
+  const bool tallest = height > this->tallest();
+  if (!reserve(height, whole)) {
+    if (books_->verbose >= 1 && !refused_) {
+      Line()
+          << "no memory for a slab of " << height
+          << " bytes; serving without one (MEMOMALLOC_SLAB_LIMIT and `ulimit -v` may be too low)";
+    }
+    refused_ = true;
+    return Raised::kRefused;
+  }
+  refused_ = false;
+  pool_->trim(height + tuning::kMaxGivenBack);
+  if (tallest || space_->sparing()) {
+    pool_->retreat();
+  }
+  return tallest ? Raised::kTallest : Raised::kTaller;
+}
+
+// Under a limit the pool's unused memory may be all that is in a slab's way. Not time and again:
+// what is refused for good is asked for at each call.
+bool Slab::make_room(std::uint64_t height) {
+  return !refused_ && pool_->trim(height + tuning::kMaxGivenBack) != 0 && pool_->retreat() != 0;
+}
+
+bool Slab::reserve(std::uint64_t height, bool whole) {
+  const std::uint64_t more = height - this->height();
+  if (books_->bytes.fetch_add(more, std::memory_order_relaxed) + more > books_->limit ||
+      !(space_->commit(height) || (make_room(height) && space_->commit(height)))) {
+    books_->bytes.fetch_sub(more, std::memory_order_relaxed);
+    return false;
+  }
+  const std::uint64_t advised = huge_end(books_->huge_pages, height);
+  if (advised > 0) {
+    os::advise_huge(space_->base(), advised, books_->huge_pages != Choice::kNever && whole);
+  }
+  height_.store(height, std::memory_order_relaxed);
+  tallest_.store(std::max(tallest(), height), std::memory_order_relaxed);
+  if (books_->verbose >= 2) {
+    Line() << "lane " << number_ << ": slab of " << height << " bytes taken";
+  }
+  return true;
+}
+
+void Slab::populate(std::uint64_t from) const {
+  const std::uint64_t there = round_down(from, os::page_size());
+  os::populate(at(there), round_up(height(), os::page_size()) - there);
+}
+
+bool Slab::purge() {
+  const std::uint64_t height = height_.exchange(0, std::memory_order_relaxed);
+  if (height == 0) {
+    return false;
+  }
+  books_->bytes.fetch_sub(height, std::memory_order_relaxed);
+  if (books_->verbose >= 2) {
+    Line() << "lane " << number_ << ": slab of " << height << " bytes given back";
+  }
+  purge_free(0, std::max(height, huge_end(books_->huge_pages, height)));
+  return true;
+}
+
+void Slab::lower(std::uint64_t height) {
+  const std::uint64_t before = this->height();
+  if (before <= height) {
+    return;
+  }
+  height_.store(height, std::memory_order_relaxed);
+  books_->bytes.fetch_sub(before - height, std::memory_order_relaxed);
+  purge_free(height, std::max(before, huge_end(books_->huge_pages, before)));
+}
+
+// Gives back the memory of [from, to) that no block uses; bytes from the slab's start, whole
+// granules.
+void Slab::purge_free(std::uint64_t from, std::uint64_t to) {
+  const std::uint64_t top = to / kGranule;
+  for (PageMap::Run run = space_->pages.next_free(from / kGranule, top); run.count != 0;
+       run = space_->pages.next_free(run.first + run.count, top)) {
+    space_->give_back(run.first, run.count);
+  }
+}
+
+bool Slab::valid() const {
+  return height() <= tallest() && tallest() <= space_->bytes() &&
+         space_->pages.valid(tallest() / kGranule);
+}
+
+}  // namespace memo

@@ -1,0 +1,61 @@
+// What a stream without a plan asks of the pool, over windows of calls.
+#include "src/engine/demand.h"
+
+#include <catch2/catch.hpp>
+
+namespace memo {
+namespace {
+
+constexpr std::uint32_t kWindow = tuning::kPoolWindow;
+
+TEST_CASE("demand: is learned when half a window has brought no new peak", "[engine]") {
+  Demand demand;
+  REQUIRE(demand.look(100) == Demand::Look::kNewLoop);
+  for (std::uint32_t call = 1; call < kWindow; ++call) {
+    // It grows a little until the window's middle.
+    REQUIRE(demand.look(call < kWindow / 2 ? 100 + call % 2 : 101) == Demand::Look::kNothing);
+  }
+  CHECK(demand.look(101) == Demand::Look::kLearned);
+  CHECK(demand.look(101) == Demand::Look::kLearned);
+  CHECK(demand.look(102) == Demand::Look::kNothing);
+  CHECK(demand.look(200) == Demand::Look::kNewLoop);
+  CHECK(demand.look(200) == Demand::Look::kNothing);
+}
+
+TEST_CASE("demand: a search counts as an unordered one once", "[engine]") {
+  Demand demand;
+  std::uint32_t times = 0;
+  for (std::uint32_t call = 0; call < 2 * tuning::kUnorderedAfter; ++call) {
+    demand.look(100);
+    times += demand.unordered() ? 1U : 0U;
+  }
+  CHECK(times == 1);
+}
+
+TEST_CASE("demand: stacks are unwound after short windows, and not for ever", "[engine]") {
+  Demand demand;
+  const auto windows = [&](std::uint32_t count, std::uint64_t lacked_of_1000) {
+    for (std::uint32_t call = 0; call < count * kWindow; ++call) {
+      demand.judge(call % 1000 < lacked_of_1000 ? 10 : 1, call % 1000 >= lacked_of_1000);
+    }
+  };
+  demand.look(100);
+  windows(8, 0);
+  CHECK_FALSE(demand.wants_sites());
+  windows(tuning::kShortWindows - 1, 900);
+  CHECK_FALSE(demand.wants_sites());
+  windows(1, 900);
+  CHECK(demand.wants_sites());
+  for (std::uint32_t call = 0; call < tuning::kSitesUntil; ++call) {
+    demand.look(100);
+  }
+  CHECK_FALSE(demand.wants_sites());
+  demand.planned();
+  windows(tuning::kShortWindows, 900);
+  CHECK(demand.wants_sites());
+  demand.look(1000);  // something new has begun
+  CHECK_FALSE(demand.wants_sites());
+}
+
+}  // namespace
+}  // namespace memo

@@ -1,0 +1,297 @@
+// The tracker alone, under random events and answers.
+#include "src/engine/tracker.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "tests/support/schedules.h"
+#include "tests/support/transitions.h"
+
+namespace memo {
+namespace {
+
+using testing::below;
+using testing::kAllPhases;
+using testing::kExpected;
+using testing::Random;
+
+// Plans, and whatever else a process may answer, by chance.
+class World {
+ public:
+  World(std::uint64_t seed, bool trace) : random(seed) {
+    for (std::uint64_t plan = 0; plan < kFixed; ++plan) {
+      std::vector<std::uint64_t> sizes;
+      for (std::uint64_t i = 0; i < 20 + 15 * plan; ++i) {
+        sizes.push_back(65'536 + 4096 * (i * (7 + 2 * plan) % 40));
+      }
+      steps_.push_back(testing::stacked(sizes));
+      if (plan == 2) {
+        steps_.back()[5].offset = kUnplanned;
+      }
+      add(schedule_of(steps_.back(), nullptr));
+    }
+    for (std::uint32_t i = 0; i < 12; ++i) {
+      rules_.push_back({.rule = {.constant = 0, .slope = 1.0 + i % 3, .curve = 0, .x0 = 0, .x1 = 0},
+                        .site = 0,
+                        .lifetime = 12 - i,
+                        .alignment_log2 = 6});
+      for (std::uint32_t under = 0; under < i; ++under) {
+        supports_.push_back({i, under});
+      }
+    }
+    symbolic_ = {rules_.data(), 12, supports_.data(), static_cast<std::uint32_t>(supports_.size()),
+                 0};
+    add(schedule_of(steps_[0], &symbolic_));
+    tracker.open(
+        {.counters = &counters, .slab_room = 1 << 28, .keeps_trace = trace, .keeps_sites = false});
+  }
+
+  // One event, and all that follows from it.
+  void run(Action action) {
+    for (;;) {
+      perform(action);
+      if (ends(action.ask)) {
+        break;
+      }
+      action = tracker.answered(answer(action));
+      saw();
+    }
+    last = action.ask;
+    REQUIRE(tracker.valid());
+    for (const auto& plan : plans) {
+      const bool mine = tracker.state().serving.plan == plan.get();
+      REQUIRE(plan->users == (mine ? 1U : 0U) + forgotten_[plan.get()]);
+    }
+  }
+  void call() {
+    const TrackerState& state = tracker.state();
+    const Placer& placer = state.serving.placer;
+    std::uint64_t size = 65'536 + 4096 * below(random, 40);
+    if (tracker.phase() == Phase::kServing && below(random, 100) != 0 && !detour) {
+      size = placer.schedule()->steps[placer.position()].size;
+    } else if (tracker.phase() == Phase::kReady && below(random, 20) != 0) {
+      size = state.serving.plan->made->steps[state.serving.cursor.position()].size;
+    } else if (tracker.searching() && looping) {
+      size = 65'536 + 4096 * (calls % 13);
+    }
+    ++calls;
+    live = below(random, 1000);
+    peak = std::max(peak, below(random, 300) == 0 ? peak + peak / 2 + 100 : peak);
+    run(tracker.called({.size = size,
+                        .alignment_log2 = 6,
+                        .site = looping ? 0 : 1 + calls % 11,
+                        .live = live,
+                        .peak = peak,
+                        .log_full = below(random, 400) == 0}));
+    saw();
+    const std::uint64_t counted = counters.planned_allocations.get() +
+                                  counters.at_hand_allocations.get() +
+                                  counters.other_allocations.get();
+    REQUIRE(counted == counters.large_allocations.get());
+    passed += last == Ask::kPass ? 1 : 0;
+    REQUIRE(counted + passed == calls + grown);
+  }
+  void happen(Event event) {
+    if (event == Event::kOrphaned || event == Event::kAbandoned) {
+      if (StoredPlan* plan = tracker.state().serving.plan; plan != nullptr) {
+        ++forgotten_[plan];  // an owner that is not whole releases nothing
+      }
+    }
+    run(tracker.happened(event));
+    saw();
+  }
+  void saw() {
+    const Phase now = tracker.phase();
+    edges.insert({before_, now});
+    before_ = now;
+  }
+  void remember() { tracker.begin_histories(history_.data()); }
+
+  Random random;
+  Counters counters;
+  Tracker tracker;
+  std::vector<std::unique_ptr<StoredPlan>> plans;
+  std::set<std::pair<Phase, Phase>> edges;
+  std::uint64_t calls = 0;
+  std::uint64_t grown = 0;
+  std::uint64_t passed = 0;
+  std::uint64_t live = 0;
+  std::uint64_t peak = 1000;
+  bool looping = false;
+  bool detour = false;
+  std::uint32_t kindness = 10;  // of so many answers one is no
+  Ask last = Ask::kDone;
+
+ private:
+  static constexpr std::uint64_t kFixed = 4;  // plans; one more is parametric
+  static Schedule schedule_of(const std::vector<Step>& steps, const SymbolicPlan* symbolic) {
+    Schedule schedule;
+    schedule.steps = steps.data();
+    schedule.count =
+        symbolic != nullptr ? symbolic->count : static_cast<std::uint32_t>(steps.size());
+    schedule.height = 1 << 24;
+    schedule.symbolic = symbolic;
+    return schedule;
+  }
+  void add(const Schedule& schedule) {
+    auto plan = std::make_unique<StoredPlan>();
+    plan->made = Plan::copy_of(schedule);
+    plan->better = Plan::copy_of(schedule);
+    plan->iteration = schedule.count;
+    plans.push_back(std::move(plan));
+  }
+  StoredPlan* some_plan(std::uint64_t of) {
+    StoredPlan* plan = plans[below(random, of)].get();
+    ++plan->users;
+    return plan;
+  }
+  bool yes() { return below(random, kindness) != 0; }
+
+  void perform(const Action& action) {
+    const TrackerState& state = tracker.state();
+    constexpr std::uint32_t kOfAPlan = kWithdraw | kPartOnly | kTrust | kDistrust | kRelease;
+    REQUIRE(((action.effects & kOfAPlan) == 0 || state.left_count != 0));
+    REQUIRE((state.left_count == 0 || (action.effects & kRelease) != 0));
+    for (std::uint32_t i = 0; i < state.left_count; ++i) {
+      REQUIRE(state.left[i]->users != 0);
+      --state.left[i]->users;
+    }
+    if ((action.effects & (kWalked | kLower)) != 0) {
+      REQUIRE(state.serving.plan != nullptr);
+    }
+  }
+
+  Answer answer(const Action& action) {
+    switch (action.ask) {
+      case Ask::kClaim:
+        REQUIRE(action.offset != kUnplanned);
+        return {.miss = yes() ? Miss::kNone : Miss::kOccupied};
+      case Ask::kGive:
+        return {.yes = yes(), .at_hand = below(random, 2) == 0, .busy = below(random, 2) == 0};
+      case Ask::kFollow:
+        return below(random, 60) == 0 ? found(some_plan(plans.size())) : Answer();
+      case Ask::kGuess:
+        return below(random, 3) == 0 ? found(some_plan(kFixed)) : Answer();
+      case Ask::kPrepare: {
+        StoredPlan& plan = *tracker.state().serving.plan;
+        const bool made = yes() && tracker.make_room(*plan.best()->symbolic);
+        return {.yes = made, .best = &plan.best()};
+      }
+      case Ask::kOpenSlab:
+        REQUIRE(tracker.wanted().count != 0);
+        return {.yes = yes()};
+      case Ask::kImproved: {
+        StoredPlan& plan = *tracker.state().serving.plan;
+        plan.has_better = plan.has_better || below(random, 5) == 0;
+        return {.best = &plan.best()};
+      }
+      case Ask::kLearn: {
+        if (!yes()) {
+          return {};
+        }
+        Answer answer = found(some_plan(kFixed));
+        answer.length = answer.plan->made->count;
+        answer.quiet_level = below(random, 100);
+        return answer;
+      }
+      case Ask::kLearnSites:
+        return {.yes = true, .length = static_cast<std::uint32_t>(below(random, 2) * 12)};
+      case Ask::kMemory:
+        if (yes()) {
+          return {};
+        }
+        remember();
+        return {.yes = true};
+      default:
+        FAIL("an end is no question");
+    }
+    return {};
+  }
+  Answer found(StoredPlan* plan) {
+    const auto position = static_cast<std::uint32_t>(below(random, plan->made->count));
+    return {.yes = true,
+            .plan = plan,
+            .best = &plan->best(),
+            .position = plan->made->symbolic != nullptr ? position + 1 : position,
+            .first = 65'536 + 4096 * below(random, 40)};
+  }
+
+  Phase before_ = Phase::kIdle;
+  std::map<const StoredPlan*, std::uint32_t> forgotten_;
+  std::vector<std::vector<Step>> steps_;
+  std::vector<SymbolicStep> rules_;
+  std::vector<Support> supports_;
+  SymbolicPlan symbolic_;
+  std::vector<std::uint32_t> history_ = std::vector<std::uint32_t>(2 * tuning::kMaxLog);
+};
+
+// Threads come and go, forks and maintenance come in between.
+void live(World& world, std::uint64_t events) {
+  for (std::uint64_t i = 0; i < events; ++i) {
+    if (below(world.random, 500) == 0) {
+      world.looping = !world.looping;
+      world.detour = below(world.random, 4) == 0;
+    }
+    switch (below(world.random, 400)) {
+      case 0:
+        world.happen(below(world.random, 3) == 0 ? Event::kOrphaned : Event::kLeft);
+        if (world.tracker.phase() != Phase::kIdle || below(world.random, 3) == 0) {
+          world.happen(Event::kAbandoned);
+          world.happen(Event::kForked);  // nobody's lane: nothing happens
+        }
+        break;
+      case 1:
+        world.happen(Event::kForked);
+        break;
+      case 2:
+      case 3:
+        world.happen(Event::kWoken);
+        break;
+      case 4:
+        world.tracker.grown(1 << 20);
+        ++world.grown;
+        break;
+      case 5:
+      case 6:
+        world.run(world.tracker.told(below(world.random, 4)));
+        world.saw();
+        break;
+      default:
+        world.call();
+    }
+    if (world.tracker.phase() == Phase::kIdle && below(world.random, 3) == 0) {
+      world.happen(Event::kTaken);
+      world.happen(Event::kFollows);
+    }
+  }
+}
+
+TEST_CASE("tracker: whatever happens and is answered, its books agree", "[engine][property]") {
+  const std::uint64_t seed = Catch::rngSeed();
+  INFO("seed " << seed);
+  std::set<std::pair<Phase, Phase>> edges;
+  for (const bool trace : {false, true}) {
+    World world(seed + (trace ? 1 : 0), trace);
+    for (const std::uint32_t kindness : {4U, 10U, 50U}) {
+      world.kindness = kindness;
+      live(world, 20'000);
+    }
+    edges.insert(world.edges.begin(), world.edges.end());
+  }
+  for (std::uint32_t number = 0; number < kEvents; ++number) {
+    for (const Phase from : kAllPhases) {
+      const char to = kExpected[number].learns[static_cast<std::size_t>(from)];
+      if (to != '.') {
+        INFO(kExpected[number].name << " in " << name_of(from));
+        CHECK(edges.contains({from, static_cast<Phase>(std::string_view("ILRSP").find(to))}));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace memo

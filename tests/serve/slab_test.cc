@@ -1,0 +1,85 @@
+// A slab's heights, its part of the limit, and what it gives back.
+#include "src/serve/slab.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "src/base/os.h"
+#include "tests/support/process.h"
+#include "tests/support/spaces.h"
+
+namespace memo {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+struct Fixture {
+  Fixture() {
+    books.limit = 8 * kMiB;
+    books.huge_pages = Choice::kNever;
+    pool.open(&pool_space.space, false);
+    first.open(&first_space.space, &books, &pool, 0);
+    second.open(&second_space.space, &books, &pool, 1);
+  }
+  testing::OwnSpace pool_space{64 * kMiB};
+  testing::OwnSpace first_space{64 * kMiB};
+  testing::OwnSpace second_space{64 * kMiB};
+  SlabBooks books;
+  Pool pool;
+  Slab first;
+  Slab second;
+};
+
+TEST_CASE_METHOD(Fixture, "slab: all slabs have one limit, and a refusal costs nothing of it",
+                 "[serve]") {
+  CHECK(first.raise(6 * kMiB, false) == Slab::Raised::kTallest);
+  CHECK(second.raise(3 * kMiB, false) == Slab::Raised::kRefused);
+  CHECK(books.bytes == 6 * kMiB);
+  CHECK(second.height() == 0);
+  CHECK(first.raise(5 * kMiB, false) == Slab::Raised::kEnough);
+  first.lower(5 * kMiB);
+  CHECK(second.raise(3 * kMiB, false) == Slab::Raised::kTallest);
+  CHECK(books.bytes == 8 * kMiB);
+  CHECK(first.purge());
+  CHECK_FALSE(first.purge());
+  CHECK(books.bytes == 3 * kMiB);
+  CHECK(first.raise(4 * kMiB, false) == Slab::Raised::kTaller);
+  CHECK(first.tallest() == 6 * kMiB);
+  CHECK(first.valid());
+  CHECK(second.valid());
+}
+
+TEST_CASE_METHOD(Fixture, "slab: what is in use keeps its bytes while the rest goes", "[serve]") {
+  REQUIRE(first.raise(4 * kMiB, false) == Slab::Raised::kTallest);
+  first.populate(0);
+  CHECK(os::resident_bytes(first.at(0), kMiB) == kMiB);
+  const std::uint64_t offset = 2 * kMiB;
+  REQUIRE(first.claim(offset, kMiB / 2, 64).answer == SlabPlace::Answer::kGranted);
+  *first.at(offset) = 'x';
+  CHECK(first.claim(offset, kGranule, 64).answer == SlabPlace::Answer::kOccupied);
+  CHECK(first.claim(offset + kGranule, kGranule, kMiB).answer == SlabPlace::Answer::kMisaligned);
+  first.lower(kMiB);
+  CHECK(*first.at(offset) == 'x');
+  CHECK(os::resident_bytes(first.at(3 * kMiB), kMiB) == 0);
+  CHECK(os::resident_bytes(first.at(0), kMiB) == kMiB);
+  first.purge();
+  CHECK(*first.at(offset) == 'x');
+  CHECK(os::resident_bytes(first.at(0), kMiB) == 0);
+  CHECK(first.contains(first.at(offset)));
+  CHECK_FALSE(first.contains(second.at(offset)));
+  CHECK(first.space().pages.release(offset / kGranule) != 0);
+  CHECK(first.valid());
+}
+
+TEST_CASE_METHOD(Fixture, "slab: what the pool does not use goes before a slab comes", "[serve]") {
+  const Arena::Block block = pool.allocate(8 * kMiB, 64, 0);
+  REQUIRE(block.start != nullptr);
+  std::memset(block.start, 1, 8 * kMiB);
+  pool.free(block.start, false);
+  CHECK(os::resident_bytes(block.start, kMiB) == kMiB);
+  REQUIRE(first.raise(4 * kMiB, false) == Slab::Raised::kTallest);
+  CHECK(pool.space().committed_bytes() < 8 * kMiB);
+}
+
+}  // namespace
+}  // namespace memo
