@@ -1,11 +1,11 @@
 #include "preload/statistics.h"
 
-#include <sys/resource.h>
 #include <algorithm>
 
 #include "preload/process.h"
 #include "preload/shadows.h"
 #include "src/base/os.h"
+#include "src/base/peak_memory.h"
 
 namespace memo {
 namespace {
@@ -52,10 +52,7 @@ void take(Snapshot& now) {
   const std::uint64_t first_touches = now.slab_bytes / os::page_size();
   now.observed_faults -= std::min(now.observed_faults, first_touches);
   now.threads = engine.lane_count();
-  rusage used{};
-  if (getrusage(RUSAGE_SELF, &used) == 0) {
-    now.peak_bytes = static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
-  }
+  now.peak_bytes = os::peak_memory();
   now.phase = g_process.options.DISABLE != 0 ? "disabled" : name_of(best);
 }
 

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 
+#include "src/base/peak_memory.h"
 #include "src/cli/arguments.h"
 #include "src/cli/command.h"
 #include "src/cli/comparison.h"
@@ -34,7 +35,7 @@ nlohmann::json figures(const ReplayTrace& trace, const ReplayResult& result, con
           {"p99_seconds", seconds.p99},
           {"minor_faults", after.ru_minflt - before.ru_minflt},
           {"major_faults", after.ru_majflt - before.ru_majflt},
-          {"peak_rss_bytes", after.ru_maxrss * 1024L}};
+          {"peak_rss_bytes", os::peak_memory()}};
 }
 
 std::string addresses_csv(const ReplayTrace& trace, const ReplayResult& result) {

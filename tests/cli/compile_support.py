@@ -47,7 +47,7 @@ def random_program(dice):
             if kind == "scale":
                 values.append(a * 1.5 + 1)
             elif kind == "view":
-                values.append(a.view(-1)[: a.numel() // 2].view(-1, 4))
+                values.append(a.view(-1)[: max(a.numel() // 8, 1) * 4].view(-1, 4))
             elif kind == "write":
                 a.mul_(0.5)
             elif kind == "dropout":

@@ -24,10 +24,12 @@ PROGRAMS = {
         blocks = [b"x" * size for size in sizes]
         del blocks
     """,
-    "training": """
-        gradients = [b"x" * size for size in range(500_000, 6_500_000, 600_000)]  # the last turn's live until now
-        other = [b"x" * size for size in range(200_000, 3_200_000, 300_000)]
-        del other
+    "a step of training": """
+        kept = [b"x" * size for size in range(500_000, 6_500_000, 600_000)]
+        gradients = []
+        while kept:
+            gradients.append(b"x" * len(kept.pop()))
+        del gradients
     """,
     "no order": """
         sizes = [random.choice((1_000_000, 2_000_000, 3_000_000, 5_000_000)) for _ in range(8)]
