@@ -45,7 +45,7 @@ ENGINE_ROWS = (
      "searched_ >= tuning::kPoolWindow && same_peak_ >= tuning::kPoolWindow / 2", "searched_ >= tuning::kPoolWindow",
      UNIT, "demand: is learned when half a window has brought no new peak"),
     ("a slab may take more than is left of the limit", "src/serve/slab.cc",
-     "+ more > books_->limit ||", "> books_->limit ||", UNIT, "slab: all slabs have one limit"),
+     "+ more > books_->limit ||", "> books_->limit ||", UNIT, "slab: all slabs have one limit, and a refusal costs nothing of it"),
     ("a lower slab keeps its memory", "src/serve/slab.cc",
      "  purge_free(height, std::max(before, huge_end(books_->huge_pages, before)));\n", "",
      UNIT, "slab: what is in use keeps its bytes while the rest goes"),
