@@ -60,7 +60,7 @@ ENGINE_ROWS = (
     ("a slab's height is not given back to the books", "src/serve/slab.cc",
      "  height_.store(height, std::memory_order_relaxed);\n  books_->bytes.fetch_sub(before - height, std::memory_order_relaxed);",
      "  height_.store(height, std::memory_order_relaxed);",
-     UNIT, "engine: plans without sense do no harm"),
+     UNIT, "slab: all slabs have one limit, and a refusal costs nothing of it"),
     ("a saved plan's slab is populated as soon as a few calls match", "src/engine/hands.cc",
      "if (state.walks_whole && whole && state.serving.plan->walked.load(std::memory_order_relaxed)) {", "if (whole) {",
      UNIT, "engine: a saved plan has no memory before calls have matched it, and then for those"),
