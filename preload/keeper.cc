@@ -17,6 +17,7 @@ namespace {
 constinit std::atomic<bool> running{false};
 constinit std::atomic<bool> searching{false};
 constinit std::atomic<bool> writing{false};
+constinit std::atomic<bool> looking{false};
 constinit std::atomic<bool> ended{false};  // the process writes its last reports
 constinit Backoff starts;
 constexpr std::uint64_t kSecond = 1'000'000'000;
@@ -70,6 +71,29 @@ void write_reports() {
   }
 }
 
+void* look(void*) {
+  const RecursionGuard guard;
+  if (kOwnDescriptors) {
+    os::own_descriptors();
+  }
+  g_process.engine.shared().pool.headroom().look_again();
+  looking = false;
+  return nullptr;
+}
+
+// What a control group leaves: each time where it has a limit, and now and then where it had none. In a thread of its
+// own, as reports are written.
+void look_for_room(std::uint32_t turn) {
+  if (!g_process.engine.opened() ||
+      (g_process.engine.shared().pool.headroom().limit() == GroupLimit::kNone &&
+       turn % tuning::kTurnsALook != 0)) {
+    return;
+  }
+  if (!looking.exchange(true) && (os::confined() || !start(look))) {
+    looking = false;
+  }
+}
+
 // The keeper is not there: its start is tried again after a while, each time twice as long.
 void lose_keeper() {
   starts.refused(tuning::kMaxOccasions);
@@ -79,7 +103,9 @@ void lose_keeper() {
 // Ends where the system does not let it rest: it would take a processor for itself.
 void* keep(void*) {
   const RecursionGuard guard;  // for the thread's whole life: its allocations are the library's own
+  std::uint32_t turn = 0;
   do {
+    look_for_room(++turn);
     g_process.engine.tick(os::nanoseconds());
     if (g_process.engine.wants_search() && !searching.exchange(true) &&
         (os::confined() || !start(search))) {
@@ -132,7 +158,7 @@ void end_reports() {
 }
 
 void forget_keeper() {
-  running = searching = writing = ended = false;
+  running = searching = writing = looking = ended = false;
   starts.restart();
 }
 

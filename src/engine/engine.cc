@@ -257,7 +257,7 @@ bool Engine::add_plan(const RecursionGuard& guard, Plan plan, std::uint32_t iter
 
 void Engine::tick(std::uint64_t now) {
   bool quiet = lane_count() != 0;
-  const bool scarce = opened() && shared_->pool.headroom().look_anew(0);
+  const bool scarce = opened() && shared_->pool.headroom().is_short();
   for (std::uint32_t i = 0; i < lane_count(); ++i) {
     quiet = lanes_[i].tick(now, scarce) && quiet;
   }

@@ -28,7 +28,7 @@ class Pool {
   }
 
   // What a control group leaves for the pool and for the slabs.
-  [[nodiscard]] Headroom& headroom() { return headroom_; }
+  [[nodiscard]] const Headroom& headroom() const { return headroom_; }
 
   // A block for lane `owner`; none where there is no memory, or others hold the lock for long. Any
   // thread.

@@ -121,11 +121,15 @@ TEST_CASE("headroom: a limit that is set, raised or lifted later", "[limits]") {
   CHECK(headroom.limit() == GroupLimit::kNone);
   CHECK_FALSE(headroom.lacks(UINT64_C(1) << 40));
   tree.write("fs/a/b/memory.max", 21 * kMiB);
-  CHECK(headroom.look_anew(0));
+  CHECK_FALSE(headroom.is_short());
+  headroom.look_again();
+  CHECK(headroom.is_short());
   CHECK(headroom.limit() == 21 * kMiB);
   tree.write("fs/a/b/memory.max", 64 * kMiB);
   CHECK_FALSE(headroom.scarce(16 * kMiB));
   CHECK(headroom.limit() == 64 * kMiB);
+  headroom.look_again();
+  CHECK_FALSE(headroom.is_short());
   tree.write("fs/a/b/memory.max", "max\n");
   CHECK_FALSE(headroom.scarce(UINT64_C(1) << 40));
   CHECK(headroom.limit() == GroupLimit::kNone);
