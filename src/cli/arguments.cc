@@ -10,6 +10,39 @@
 namespace memo::cli {
 namespace {
 
+// The bytes of the character that begins at `at`, if it is one of UTF-8 or a line's end; 0: a terminal
+// is not to see it.
+std::size_t character(const std::string& text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(at);
+  if (first < 0x80) {
+    return first == '\n' || first == '\t' || (first >= ' ' && first < 0x7f) ? 1 : 0;
+  }
+  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || at + length > text.size()) {
+    return 0;
+  }
+  for (std::size_t i = at + 1; i < at + length; ++i) {
+    if (byte(i) < 0x80 || byte(i) > 0xbf) {
+      return 0;
+    }
+  }
+  // U+0080 to U+009F control terminals, too.
+  return first == 0xc2 && byte(at + 1) < 0xa0 ? 0 : length;
+}
+
+// What a message quotes of a hostile file must not control the terminal.
+std::string printable(std::string text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = character(text, at);
+    if (length == 0) {
+      text[at] = '?';
+    }
+    at += std::max<std::size_t>(length, 1);
+  }
+  return text;
+}
+
 std::string help(const CLI::App& app) {
   std::string text = app.help();
   if (const std::size_t at = text.find("[OPTIONS]");
@@ -25,12 +58,12 @@ std::string help(const CLI::App& app) {
 }  // namespace
 
 int complain(const CLI::App& app, const std::string& what) {
-  std::fprintf(stderr, "memomalloc %s: %s\n", app.get_name().c_str(), what.c_str());
+  std::fprintf(stderr, "memomalloc %s: %s\n", app.get_name().c_str(), printable(what).c_str());
   return kBadInput;
 }
 
 int refuse(const std::string& reason, std::string_view advice) {
-  std::fprintf(stderr, "%s; %.*s\n", reason.c_str(), static_cast<int>(advice.size()),
+  std::fprintf(stderr, "%s; %.*s\n", printable(reason).c_str(), static_cast<int>(advice.size()),
                advice.data());
   return kBadInput;
 }

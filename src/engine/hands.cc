@@ -118,6 +118,11 @@ Answer Hands::answer(const Request& request, const Action& action) {
 }
 
 Answer Hands::give(const Request& request) {
+  const TrackerState& state = tracker_->state();
+  if (shared_->verbose >= 3 && state.at_hand.missed) [[unlikely]] {
+    Line() << "lane " << number_ << ": " << request.size << " bytes not served near step "
+           << state.serving.placer.position() << ": " << reason_of(state.at_hand.miss).name;
+  }
   block_ =
       shared_->pool.allocate(request.size, request.alignment, static_cast<std::uint16_t>(number_));
   if (block_.start == nullptr) {

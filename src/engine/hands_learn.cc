@@ -33,10 +33,6 @@ void Hands::forget() {
 void Hands::perform(const Request& request, const Action& action) {
   const std::uint32_t effects = action.effects;
   const AtHand& at_hand = tracker_->state().at_hand;
-  if (shared_->verbose >= 3 && action.ask == Ask::kGive && at_hand.missed) [[unlikely]] {
-    Line() << "lane " << number_ << ": " << at_hand.call.size << " bytes not served near step "
-           << tracker_->state().serving.placer.position() << ": " << reason_of(at_hand.miss).name;
-  }
   if ((effects & kRestartLog) != 0) {
     log.recorder.restart();
   }

@@ -100,7 +100,8 @@ class Compare(unittest.TestCase):
             words = [COMMAND, "compare", "--allocators", "glibc", "--runs", "1000", "--warm-up", "0", "--csv", table, "--",
                      "sh", "-c", f"echo >>{path / 'count'}; test $(wc -l <{path / 'count'}) -lt 4 || sleep 60"]
             process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                       start_new_session=True, env=os.environ | {"TMPDIR": folder})
+                                       start_new_session=True, env=os.environ | {"TMPDIR": folder},
+                                       preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
             while not (path / "count").exists() or len((path / "count").read_text()) < 4:
                 time.sleep(0.01)
             os.killpg(process.pid, signal.SIGINT)

@@ -60,6 +60,14 @@ class Plan(unittest.TestCase):
             self.assertEqual("", result.stdout)
             self.assertFalse(output.exists())
 
+    def test_a_message_holds_nothing_that_controls_a_terminal(self):
+        path = self.folder / "hostile.csv"
+        path.write_bytes(b"id,\x1b]0;title\x07\x95\xc2\x9b\xc3\xa4,upper\n")
+        self.assertTrue(memomalloc("plan", path).stderr.startswith(f"{path}:1: "))
+        path.write_bytes(b"id,lower,upper,size\na,0,\x1b[2J\x95\xc2\x9b\xc3\xa4,3\n")
+        said = memomalloc("plan", path).stderr
+        self.assertTrue(all(letter.isprintable() or letter == "\n" for letter in said), repr(said))
+
     def test_bad_usage(self):
         problem = self.write(PROBLEM)
         for words in (

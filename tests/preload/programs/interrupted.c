@@ -128,8 +128,8 @@ static void child_returns_into_the_call(void) {
   const struct itimerval once = {{0, 0}, {0, kMicroseconds * (int)slower()}};
   signal(SIGALRM, on_one_tick);
   for (unsigned i = 0; i < repeated(120, 12); ++i) {
-    CHECK(setitimer(ITIMER_REAL, &once, NULL) == 0);
     const sig_atomic_t now = ticks;
+    CHECK(setitimer(ITIMER_REAL, &once, NULL) == 0);
     while (ticks == now && !goes_on) {
       take_and_free(kBlocks - i % 3, i);
       if (i % 7 == 0 && memomalloc_release)
