@@ -52,7 +52,7 @@ using Analyses = std::map<std::uint32_t, Analysis>;  // by thread
 struct Rehearsal {
   std::string planner = "portfolio";
   std::uint32_t plan_milliseconds = 20;
-  std::uint64_t threshold = 65536;          // bytes; smaller blocks are not in the streams
+  std::uint64_t threshold = 65536;  // bytes; smaller blocks are not in the streams
   // As the run that recorded the trace: it noted every call, with its call stack, in one log.
   bool recorded = false;
   const std::atomic<bool>* stop = nullptr;  // may be set meanwhile: the rest is left out
