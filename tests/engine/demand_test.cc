@@ -6,7 +6,7 @@
 namespace memo {
 namespace {
 
-constexpr std::uint32_t kWindow = tuning::kPoolWindow;
+const std::uint32_t kWindow = tuning::kPoolWindow;
 
 TEST_CASE("demand: is learned when half a window has brought no new peak", "[engine]") {
   Demand demand;

@@ -74,7 +74,7 @@ TEST_CASE_METHOD(Fixture, "shapes: an extra call begins no shape", "[follow]") {
 }
 
 TEST_CASE_METHOD(Fixture, "shapes: calls earn the steps that may be laid out", "[follow]") {
-  constexpr auto kAll = static_cast<std::uint32_t>(tuning::kMaxLayoutSteps);
+  const auto kAll = static_cast<std::uint32_t>(tuning::kMaxLayoutSteps);
   REQUIRE(shapes.afford(kAll, 1000));
   CHECK_FALSE(shapes.afford(1, 1000));
   CHECK(shapes.afford(tuning::kLayoutStepsPerCall, 1001));

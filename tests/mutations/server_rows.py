@@ -20,7 +20,7 @@ SERVER_ROWS = (
      PRELOAD, "workers: nothing waits"),
     ("the library's files are in the program's table of descriptors", "src/base/os.cc",
      "STDERR_FILENO + 1, ~0U, kUnshare) == 0", "STDERR_FILENO + 1, ~0U, 4U) == 0",
-     UNIT, "os: what a thread with descriptors of its own"),
+     UNIT, "os: what a thread with descriptors of its own opens and closes is nobody else's"),
     ("a process that only forks has a thread", "src/engine/hands.cc",
      "shared_->host.keep != nullptr && tracker_->tally().serves() &&", "shared_->host.keep != nullptr &&",
      PRELOAD, "workers: nothing waits"),
