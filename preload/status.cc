@@ -89,7 +89,7 @@ void describe_memory(StatusBody& body) {
   body.pool_used_bytes = pool.live_bytes();
   body.pool_at_hand_bytes = pool.arena().dirty_bytes();
   body.pool = {reinterpret_cast<std::uint64_t>(pool.space().base()), pool.space().bytes()};
-  const Space& first = engine.lane(0).slab_space();
+  const Space& first = engine.first_slab();
   body.slabs = {reinterpret_cast<std::uint64_t>(first.base()), engine.lane_count() * first.bytes()};
 }
 

@@ -149,7 +149,11 @@ bool Engine::free(void* pointer) {
   const Lane* mine = t_state.lane;
   const auto by = mine == nullptr ? tuning::kMaxLanes : static_cast<std::uint32_t>(mine - lanes_);
   if (space != kPoolSpace) {
-    return lanes_[space - 1].free_slab(pointer, by);
+    Space& slab = spaces_[space];
+    if (slab.notes()) [[unlikely]] {
+      lanes_[slab.user()].note_death(slab, pointer, by);
+    }
+    return slab.pages.release(slab.granule_of(pointer)) != 0;
   }
   if (!mark_.here()) [[unlikely]] {
     notice_fork();
@@ -295,6 +299,7 @@ void Engine::thread_ended() {
   if (thread.lane != nullptr) {
     thread.lane->leave();
     thread.lane = nullptr;
+    give_up_spare(*shared_);
   }
 }
 

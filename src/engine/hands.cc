@@ -41,6 +41,8 @@ void Hands::open(Shared* shared, std::uint32_t number, Space* space, Tracker* tr
   number_ = number;
   tracker_ = tracker;
   slab.open(space, &shared->slabs, &shared->pool, number);
+  note_slab(false);
+  fresh_ = tuning::kFreshCalls;
 }
 
 Call Hands::call_of(const Request& request, std::uint64_t site) const {
@@ -50,6 +52,12 @@ Call Hands::call_of(const Request& request, std::uint64_t site) const {
           .live = live.load(std::memory_order_relaxed),
           .peak = shared_->pool.arena().peak_bytes(),
           .log_full = log.recorder.full()};
+}
+
+// Deaths of the slab's blocks are noted where a trace is kept, or while a plan is on trial and
+// after it, until the next one.
+void Hands::note_slab(bool trial) {
+  slab.space().set_user(number_, shared_->keep_trace || trial);
 }
 
 void Hands::purge() {
@@ -83,7 +91,15 @@ Answer Hands::answer(const Request& request, const Action& action) {
     case Ask::kGive:
       return give(request);
     case Ask::kFollow: {
-      const Follower::Found fits = follower_.next(shared_->store, request.size, serving.plan);
+      const bool trial = serving.trial != 0;
+      const Follower::Found fits =
+          follower_.next(shared_->store, request.size, trial ? nullptr : serving.plan,
+                         fresh_ != 0 && serving.plan == nullptr);
+      fresh_ -= fresh_ != 0 ? 1 : 0;
+      if (trial && fits.plan == serving.plan) {
+        shared_->store.release(fits.plan);
+        return {};
+      }
       return found(fits.plan, fits.position, fits.first);
     }
     case Ask::kGuess:
@@ -99,6 +115,10 @@ Answer Hands::answer(const Request& request, const Action& action) {
     case Ask::kOpenSlab:
       return open_slab(tracker_->wanted());
     case Ask::kImproved:
+      worked_at.store(os::coarse_nanoseconds(), std::memory_order_relaxed);
+      if (serving.trial != 0 && serving.placed > serving.plan->made->count) {
+        shared_->pool.owe_nothing();  // what was alive as the trial began has been replaced
+      }
       return {.best = &serving.plan->best()};
     case Ask::kLearn:
       return learn();
@@ -152,11 +172,21 @@ Answer Hands::open_slab(const Schedule& schedule) {
   // A worker thread may only ever walk a part of another's plan (the packing buffers of a
   // convolution, 74 KB of 34 MB), and a program may write only a part of its blocks: they have
   // memory for what they touch.
+  worked_at.store(os::coarse_nanoseconds(), std::memory_order_relaxed);
+  if (slab.height() == 0 && !shared_->keep_trace && !shared_->timeless) {
+    borrow_slab(*shared_, slab, number_, schedule.height);
+  }
+  const bool trial = tracker_->state().serving.trial != 0;
+  note_slab(trial);
   const std::uint64_t before = slab.height();
   const bool scarce =
       schedule.height > before && shared_->pool.headroom().scarce(schedule.height - before);
   const bool whole = touched.mostly() && schedule.dense() && !scarce;
-  const Slab::Raised raised = slab.raise(schedule.height, whole);
+  // What is alive now and belongs to the loop is there a second time while the first iteration is
+  // served, and a huge page half used would come on top.
+  const bool doubled =
+      shared_->pool.arena().owed_after(schedule.height) > schedule.height / tuning::kQuietShare;
+  const Slab::Raised raised = slab.raise(schedule.height, whole && !(trial && doubled), trial);
   if (raised == Slab::Raised::kRefused) {
     return {};
   }
@@ -169,12 +199,13 @@ Answer Hands::open_slab(const Schedule& schedule) {
   // Walking the whole heap takes 1 ms in BERT, and a request that comes after a pause waits for it:
   // only for a slab that may raise the process' peak.
   const EngineHost& host = shared_->host;
-  if (raised == Slab::Raised::kTallest && host.trim_next != nullptr) {
+  if (!trial && raised == Slab::Raised::kTallest && host.trim_next != nullptr) {
     const RecursionGuard guard;
     host.trim_next();
   }
   const TrackerState& state = tracker_->state();
-  if (state.walks_whole && whole && state.serving.plan->walked.load(std::memory_order_relaxed)) {
+  if (!trial && state.walks_whole && whole &&
+      state.serving.plan->walked.load(std::memory_order_relaxed)) {
     slab.populate(before);
   }
   if (host.keep != nullptr && (shared_->reports || schedule.height >= tuning::kKeptSlab)) {

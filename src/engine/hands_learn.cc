@@ -22,6 +22,7 @@ bool Hands::prepare_to_learn() {
 
 void Hands::forget() {
   follower_ = Follower();
+  fresh_ = tuning::kFreshCalls;
   log.forget_marks();
   stack = {};
   if (!shared_->keep_trace) {
@@ -99,17 +100,28 @@ void Hands::judge_left(std::uint32_t effects) {
   }
 }
 
+// Serving begins, or a plan on trial is believed. While it is not, the log goes on, and the pool
+// keeps what it has beyond the slab's height.
 void Hands::start() {
+  const bool trial = tracker_->state().serving.trial != 0;
+  note_slab(trial);
+  if (!trial) {
+    settle();
+  }
+  if (shared_->host.phase_changed != nullptr && stack.room() >= tuning::kReportStack) {
+    const RecursionGuard guard;
+    shared_->host.phase_changed(guard);
+  }
+}
+
+// What learning held goes.
+void Hands::settle() {
   shared_->pool.trim(slab.height() + tuning::kMaxGivenBack);
   if (!shared_->keep_trace) {
     log.recorder.restart();
   }
   log.forget_marks();
   shared_->pool.allow_slack(0);
-  if (shared_->host.phase_changed != nullptr && stack.room() >= tuning::kReportStack) {
-    const RecursionGuard guard;
-    shared_->host.phase_changed(guard);
-  }
 }
 
 void Hands::tell(std::uint32_t effects) const {
@@ -132,6 +144,10 @@ StoredPlan* Hands::make_plan(LearnDoor& door, Period* period) {
   options.planner = shared_->options->PLANNER.value;
   options.plan_milliseconds = static_cast<std::uint32_t>(shared_->options->PLAN_TIME);
   options.min_run = tracker_->state().search.sizes.required();
+  const Repeat& sizes = tracker_->state().search.sizes;
+  options.trial_length = sizes.shift();
+  options.trial_copies = tracker_->trial_copies();
+  options.only_trial = !sizes.sure();
   options.least_bytes = shared_->threshold;
   options.marks = log.marks();
   const NoInterrupts whole;
@@ -160,7 +176,8 @@ Answer Hands::learn() {
   const auto [low, high] = std::minmax_element(alive.begin(), alive.end());
   if (shared_->verbose >= 1) {
     Line() << "lane " << number_ << ": period of " << period.length << " allocations after "
-           << count << ", slab of " << schedule.height << " bytes, bound " << schedule.lower_bound;
+           << count << ", slab of " << schedule.height << " bytes, bound " << schedule.lower_bound
+           << (period.trial != 0 ? ", on trial" : "");
   }
   return {.yes = true,
           .plan = plan,
@@ -168,7 +185,8 @@ Answer Hands::learn() {
           .position = (count - period.first) % schedule.count,
           .quiet_level = *low + (*high - *low) / tuning::kQuietShare,
           .length = period.length,
-          .begins = period.first};
+          .begins = period.first,
+          .trial = period.trial};
 }
 
 // A plan whose sizes follow from the iteration's first one.

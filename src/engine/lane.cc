@@ -1,6 +1,9 @@
 // The calls of a lane: allocations, frees, told iterations, and memory that is given back. Hot.
 #include "src/engine/lane.h"
 
+#include <algorithm>
+
+#include "src/base/os.h"
 #include "src/base/tuning.h"
 #include "src/engine/miss.h"
 
@@ -17,6 +20,42 @@ void give_up_idle(Shared& shared, std::uint32_t at_work) {
   if (shared.host.trim_next != nullptr) {
     const RecursionGuard guard;
     shared.host.trim_next();
+  }
+}
+
+void borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_t height) {
+  const std::uint64_t now = os::coarse_nanoseconds();
+  const std::uint32_t count = shared.lane_count.load(std::memory_order_relaxed);
+  Lane* best = nullptr;
+  std::uint64_t most = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint64_t has = shared.lanes[i].slab_height();
+    const bool better = has >= height ? most < height || has < most : has > most;
+    if (i != at_work && has != 0 && better && shared.lanes[i].rests(now)) {
+      best = &shared.lanes[i];
+      most = has;
+    }
+  }
+  if (best != nullptr) {
+    best->lend(slab, now);
+  }
+}
+
+void give_up_spare(Shared& shared) {
+  const std::uint32_t count = shared.lane_count.load(std::memory_order_relaxed);
+  std::uint32_t owned = 0;
+  std::uint32_t spare = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Lane& lane = shared.lanes[i];
+    if (lane.slab_height() != 0) {
+      ++(lane.phase() == Phase::kIdle ? spare : owned);
+    }
+  }
+  for (std::uint32_t i = count; i-- > 0 && spare > std::max(owned, 1U);) {
+    Lane& lane = shared.lanes[i];
+    if (lane.slab_height() != 0 && lane.phase() == Phase::kIdle && lane.give_up()) {
+      --spare;
+    }
   }
 }
 
@@ -84,17 +123,42 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   if (tracker_.searching()) {
     hands_.touched.look(start, bytes);
   }
-  return pool.free(start, bytes >= tuning::kReturnedAtOnce && tracker_.knows_nothing());
+  return pool.free(start, bytes >= tuning::kReturnedAtOnce && tracker_.knows_nothing() &&
+                              hands_.shared().returned.first(bytes));
+}
+
+void Lane::note_death(Space& space, void* start, std::uint32_t freeing_lane) {
+  if (hands_.log.ready()) {
+    hands_.log.recorder.free(reinterpret_cast<std::uint64_t>(start), space.live,
+                             space.granule_of(start), freeing_lane);
+  }
 }
 
 bool Lane::free_slab(void* start, std::uint32_t freeing_lane) {
   Space& space = hands_.slab.space();
-  const std::uint64_t granule = space.granule_of(start);
-  if (hands_.shared().keep_trace && hands_.log.ready()) {
-    hands_.log.recorder.free(reinterpret_cast<std::uint64_t>(start), space.live, granule,
-                             freeing_lane);
+  if (space.notes()) {
+    note_death(space, start, freeing_lane);
   }
-  return space.pages.release(granule) != 0;
+  return space.pages.release(space.granule_of(start)) != 0;
+}
+
+bool Lane::lend(Slab& slab, std::uint64_t now) {
+  const TryLock entered(entered_);
+  if (!entered || !rests(now)) {
+    return false;
+  }
+  // A child that is made meanwhile would find both slabs at the same addresses: fork() waits for
+  // the pool's lock.
+  Lock& whole = hands_.shared().pool.lock();
+  if (!whole.lock_within(Lock::Patience::kCall)) {
+    return false;
+  }
+  const bool lent = hands_.slab.lend(slab);
+  whole.unlock();
+  if (lent && rest_.load(std::memory_order_relaxed) == Rest::kAwake) {
+    rest_.store(Rest::kGivenBack, std::memory_order_relaxed);
+  }
+  return lent;
 }
 
 bool Lane::give_back() {
@@ -105,6 +169,16 @@ bool Lane::give_back() {
   hands_.purge();
   hands_.slab.retreat();
   rest_.store(Rest::kGivenBack, std::memory_order_relaxed);
+  return true;
+}
+
+bool Lane::give_up() {
+  const TryLock entered(entered_);
+  if (!entered || phase() != Phase::kIdle) {
+    return false;
+  }
+  hands_.purge();
+  hands_.slab.retreat();
   return true;
 }
 

@@ -91,10 +91,13 @@ class Lane : public LaneView {
   // The host begins an iteration. Owner only.
   void iteration(const RecursionGuard& guard);
 
-  // Releases a block of the pool (of `bytes`, this lane's) or of this lane's slab; false if none
-  // starts there. Any thread.
+  // Releases a block of the pool (of `bytes`, this lane's); false if none starts there. Any thread.
   bool free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_lane);
+  // A block of this lane's slab; false if none starts there. Any thread, but not while the slab may
+  // be lent.
   bool free_slab(void* start, std::uint32_t freeing_lane);
+  // A block of this lane's slab, in `space`, is about to be released. Any thread.
+  void note_death(Space& space, void* start, std::uint32_t freeing_lane);
   // A block of the pool of this lane was changed in size, in place; bytes. Any thread. Always true.
   bool resized(std::uint64_t before, std::uint64_t after) {
     hands_.live.fetch_add(after - before, std::memory_order_relaxed);
@@ -105,6 +108,16 @@ class Lane : public LaneView {
   // the process' no more; the plan and its place are kept, and the next call takes the memory
   // again. Any thread; false if the lane is just at work.
   bool give_back();
+  // The same of a lane without an owner. Any thread.
+  bool give_up();
+  // No thread owns the lane, or it has neither taken memory nor gone through its plan lately. Any
+  // thread; `now` in nanoseconds.
+  [[nodiscard]] bool rests(std::uint64_t now) const {
+    return phase() == Phase::kIdle ||
+           now > hands_.worked_at.load(std::memory_order_relaxed) + tuning::kRestNanoseconds;
+  }
+  // Lends its slab's memory to another lane's slab, if it rests and no block is in use. Any thread.
+  bool lend(Slab& slab, std::uint64_t now);
   // Gives memory back if the lane has been quiet for long, or, where memory is `scarce`, since the
   // last tick; tells whether it has been for long. `now` in nanoseconds. Any thread.
   bool tick(std::uint64_t now, bool scarce);

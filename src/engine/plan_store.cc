@@ -170,7 +170,8 @@ void Follower::restart() {
   recent_ = Recent();
 }
 
-Follower::Found Follower::next(PlanStore& store, std::uint64_t size, const StoredPlan* preferred) {
+Follower::Found Follower::next(PlanStore& store, std::uint64_t size, const StoredPlan* preferred,
+                               bool fresh) {
   recent_.add(size);
   Found found;
   store.for_each([&](StoredPlan& plan, std::uint32_t slot) {
@@ -179,7 +180,7 @@ Follower::Found Follower::next(PlanStore& store, std::uint64_t size, const Store
       place = Place();
       place.generation = plan.generation;
     }
-    if (fits(place.cursor, plan, recent_, calls_needed(slot, plan)) &&
+    if (fits(place.cursor, plan, recent_, calls_needed(slot, plan, fresh)) &&
         (found.plan == nullptr || &plan == preferred)) {
       if (found.plan != nullptr) {
         store.release(found.plan);
@@ -199,10 +200,14 @@ void Follower::distrust(std::uint32_t slot, const StoredPlan& plan, bool unfit) 
   failures_[slot] = std::min(failures_[slot] + (unfit ? 2 : 1), tuning::kMaxFailures);
 }
 
-std::uint64_t Follower::calls_needed(std::uint32_t slot, const StoredPlan& plan) const {
+std::uint64_t Follower::calls_needed(std::uint32_t slot, const StoredPlan& plan, bool fresh) const {
   const Schedule& schedule = *plan.made;
+  const bool failed = distrusted_[slot] == plan.generation && failures_[slot] != 0;
+  if (fresh && !failed && schedule.symbolic == nullptr && plan.walked) {
+    return tuning::kFitFresh;
+  }
   const std::uint64_t fit = schedule.symbolic != nullptr ? tuning::kFitShape : tuning::kFit;
-  const bool distrusted = distrusted_[slot] == plan.generation && failures_[slot] > 1;
+  const bool distrusted = failed && failures_[slot] > 1;
   return distrusted ? fit + (std::uint64_t{schedule.count} << failures_[slot]) : fit;
 }
 

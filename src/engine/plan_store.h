@@ -121,8 +121,10 @@ class Follower {
     std::uint32_t position = 0;
     std::uint64_t first = 0;  // of a symbolic plan: the first size of the iteration at hand
   };
-  // Where several fit, `preferred` if it is one of them.
-  Found next(PlanStore& store, std::uint64_t size, const StoredPlan* preferred = nullptr);
+  // Where several fit, `preferred` if it is one of them. `fresh`: of a thread's first calls, which
+  // most likely do what other threads have done: a plan of this process' calls fits sooner.
+  Found next(PlanStore& store, std::uint64_t size, const StoredPlan* preferred = nullptr,
+             bool fresh = false);
   void restart();
   // The plan of this slot has failed the lane. After the second time it must fit four times through
   // before it is taken up again, and twice as often after each further one; an `unfit` plan counts
@@ -136,7 +138,8 @@ class Follower {
     std::uint64_t generation = 0;  // of the plan that all else here is about
     Cursor cursor;
   };
-  [[nodiscard]] std::uint64_t calls_needed(std::uint32_t slot, const StoredPlan& plan) const;
+  [[nodiscard]] std::uint64_t calls_needed(std::uint32_t slot, const StoredPlan& plan,
+                                           bool fresh) const;
   static bool fits(Cursor& cursor, const StoredPlan& plan, const Recent& recent,
                    std::uint64_t needed);
   Place places_[tuning::kMaxPlans] = {};

@@ -10,6 +10,7 @@
 #include "src/engine/plan_store.h"
 #include "src/engine/tracker_state.h"
 #include "src/serve/pool.h"
+#include "src/serve/returned.h"
 #include "src/serve/slab.h"
 #include "src/trace/event.h"
 
@@ -43,6 +44,7 @@ struct Shared {
   PlanStore store;
   Pool pool;
   SlabBooks slabs;
+  Returned returned;
   EngineHost host;
   Counters* passed_on = nullptr;             // of calls that no lane takes, in any thread
   std::atomic<std::uint64_t> aged_at{0};     // when the pool last aged, ns
@@ -60,5 +62,12 @@ struct Shared {
 // Under a control group's limit: what all lanes but number `at_work`, the pool and the next allocator
 // hold and do not use goes back to the system.
 void give_up_idle(Shared& shared, std::uint32_t at_work);
+
+// Gives the slab, which has no memory, that of a lane at rest in which no block is in use: the least
+// of at least `height` bytes, or else the most. `at_work` is the slab's lane.
+void borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_t height);
+// A thread has ended: of the slabs without an owner those go back to the system that are more than
+// have one, or more than one.
+void give_up_spare(Shared& shared);
 
 }  // namespace memo

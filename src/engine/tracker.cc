@@ -39,6 +39,9 @@ void leave_plan(TrackerState& s) {
   if (s.serving.plan != nullptr) {
     s.left[s.left_count++] = s.serving.plan;
   }
+  // Of a trial that is not lost, but left for another plan, no call is noted any more.
+  s.effects |= s.serving.trial != 0 ? kRestartLog : 0U;
+  s.serving.trial = 0;
   s.serving.plan = nullptr;
   s.serving.placer.stop();
   s.serving.shapes.close();
@@ -49,13 +52,13 @@ void forget(TrackerState& s) {
   s.serving = Serving();
   s.search.demand = Demand();
   s.search.looping.store(false, std::memory_order_relaxed);
-  s.search.restarts = s.search.symbolic = 0;
+  s.search.restarts = s.search.symbolic = s.search.trials_lost = s.search.lost_shift = 0;
 }
 
 // Only the size of the next call matters.
 bool glides(const TrackerState& s) {
   return s.phase.load(std::memory_order_relaxed) == Phase::kServing &&
-         s.serving.shapes.plan() == nullptr && !s.serving.following &&
+         s.serving.shapes.plan() == nullptr && !s.serving.following && s.serving.trial == 0 &&
          !(s.terms.keeps_trace && s.learns) && s.terms.tape == nullptr;
 }
 
@@ -151,7 +154,10 @@ Action enter(TrackerState& s) {
       note(s);
       return wait_for_quiet(s);
     case Phase::kServing:
-      if (s.terms.keeps_trace && s.learns) {
+      if (s.serving.trial != 0) {
+        note(s);
+        s.search.sizes.add(s.at_hand.call.size, s.at_hand.call.alignment_log2);
+      } else if (s.terms.keeps_trace && s.learns) {
         note(s);
       }
       return begin_step(s);
@@ -276,6 +282,9 @@ bool Tracker::valid() const {
   }
   if (now == Phase::kServing && (serving.placer.schedule() == nullptr ||
                                  serving.placer.position() >= serving.placer.schedule()->count)) {
+    return false;
+  }
+  if (serving.trial != 0 && (!has_plan || !state_.learns || state_.glides)) {
     return false;
   }
   return (!serving.following || now == Phase::kServing) && state_.glides == memo::glides(state_);

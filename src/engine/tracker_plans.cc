@@ -110,6 +110,7 @@ Action found(TrackerState& s, const Answer& answer) {
     s.effects |= kRelease;
     return end_step(s);
   }
+  s.effects |= serving.trial != 0 ? kWithdraw : 0U;
   move(s, Event::kOtherPlan);
   return take(s, answer);
 }
@@ -141,6 +142,9 @@ Action opened(TrackerState& s) {
     case Why::kBegin:
       begin_plan(s);
       move(s, Event::kOpened);
+      if (serving.trial != 0) {
+        s.search.sizes.add(s.at_hand.call.size, s.at_hand.call.alignment_log2);
+      }
       return begin_step(s);
     case Why::kOther:
       begin_plan(s);
@@ -183,17 +187,32 @@ void lose(TrackerState& s) {
   const std::uint64_t served = serving.placed;
   const bool convinced = served >= tuning::kConvincingRun;
   const bool unfit = serving.placer.health().unfit();
+  const bool tried = lose_trial(s);
   s.tally.counters().diverged.add();
-  s.effects |= served < tuning::kTrialIterations * serving.plan->iteration ? kWithdraw : 0U;
+  s.effects |=
+      tried || served < tuning::kTrialIterations * serving.plan->iteration ? kWithdraw : 0U;
   s.effects |= convinced && !unfit ? kTrust : kDistrust;
   s.effects |= unfit ? kDistrustTwice : 0U;
   // What the new loop needs while it is learned must not come on top.
-  s.effects |= convinced ? kPurge : 0U;
-  // A stream so uneven must convince.
-  s.search.sizes.lock_broke(
-      unfit ? tuning::kConvincingRun / 2
-            : static_cast<std::uint32_t>(std::min<std::uint64_t>(served, UINT32_MAX)));
+  s.effects |= convinced || tried ? kPurge : 0U;
+  // A stream so uneven must convince. What was tried is no evidence against another loop.
+  if (!tried) {
+    s.search.sizes.lock_broke(
+        unfit ? tuning::kConvincingRun / 2
+              : static_cast<std::uint32_t>(std::min<std::uint64_t>(served, UINT32_MAX)));
+  }
   move(s, Event::kLost);
+  s.effects &= tried ? ~std::uint32_t{kRestartFollower} : ~0U;
+}
+
+bool lose_trial(TrackerState& s) {
+  if (s.serving.trial == 0) {
+    return false;
+  }
+  s.serving.trial = 0;
+  ++s.search.trials_lost;
+  s.search.lost_shift = s.serving.plan->iteration;
+  return true;
 }
 
 }  // namespace memo::stages

@@ -63,6 +63,7 @@ Action wait_for_quiet(TrackerState& s) {
   const Schedule& schedule = *s.serving.plan->made;
   const Call& call = s.at_hand.call;
   if (!s.serving.cursor.expects(schedule, call.size)) {
+    lose_trial(s);
     move(s, Event::kMismatch);
     s.search.sizes.lock_broke(0);
     return give(s);
@@ -110,6 +111,7 @@ Action learned(TrackerState& s, const Answer& answer) {
     s.serving.plan = answer.plan;
     s.serving.best = answer.best;
     s.serving.cursor = Cursor(answer.position);
+    s.serving.trial = answer.trial;
     s.waiting = {answer.quiet_level, answer.length + kContext, answer.begins};
     s.walks_whole = true;
     move(s, Event::kPlanMade);

@@ -60,7 +60,8 @@ Action step(TrackerState& s) {
 
 Action claimed(TrackerState& s, Miss miss) {
   s.at_hand.miss = miss;
-  if (!s.at_hand.again && (!s.at_hand.matched || s.serving.following)) {
+  // A plan that is known fits better than one on trial.
+  if (!s.at_hand.again && (!s.at_hand.matched || s.serving.following || s.serving.trial != 0)) {
     return ask(s, Ask::kFollow);
   }
   return end_step(s);
@@ -79,6 +80,11 @@ Action end_step(TrackerState& s) {
   if (s.serving.shapes.plan() != nullptr) {
     counters.iterations.add();
     return find_shape(s);
+  }
+  if (s.serving.trial != 0 && s.serving.placed >= s.serving.trial) {
+    s.serving.trial = 0;
+    s.search.trials_lost = 0;
+    s.effects |= kStarted;
   }
   counters.iterations.add(s.serving.placer.schedule()->count / s.serving.plan->iteration);
   s.effects |= s.serving.placer.walked_through() ? kWalked : 0U;
@@ -101,6 +107,11 @@ Action settle(TrackerState& s) {
     s.tally.planned(size);
     ++s.serving.placed;
     return finish(s, Ask::kServe, s.at_hand.offset);
+  }
+  if (is_serving(s) && s.serving.trial != 0) {
+    // Layers are most of a network's calls: a plan on trial that misses one is a part's.
+    lose(s);
+    return give(s);
   }
   if (is_serving(s)) {
     s.at_hand.missed = true;

@@ -33,6 +33,8 @@ Action refused(TrackerState& s);
 Action change_shape(TrackerState& s, const Shapes::Start& start, AtHand::Why why);
 // Most calls are not the plan's: it is left, and judged.
 void lose(TrackerState& s);
+// If the plan was on trial: that is over, and the next one must show more. True if it was.
+bool lose_trial(TrackerState& s);
 
 // Serving: tracker_serve.cc.
 Action begin_step(TrackerState& s);

@@ -111,6 +111,7 @@ struct Answer {
   std::uint64_t quiet_level = 0;  // kLearn: live bytes at which to begin
   std::uint32_t length = 0;       // kLearn, kLearnSites: calls of the period, 0 if none
   std::uint32_t begins = 0;       // kLearn: calls noted before the period
+  std::uint32_t trial = 0;  // kLearn: calls that the plan is to serve on trial, 0 if it is sure
 };
 
 // Learning and Pooling: whether the stream repeats.
@@ -121,6 +122,8 @@ struct Search {
   std::atomic<bool> looping{false};  // as `sizes` says; read by whoever frees
   std::uint32_t restarts = 0;        // of a full log
   std::uint32_t symbolic = 0;        // parametric plans made
+  std::uint32_t trials_lost = 0;     // plans that were tried and wrong
+  std::uint32_t lost_shift = 0;      // calls of the latest of those
 };
 
 // Ready: a plan waits for the point at which least is alive, so that what learning left and the
@@ -140,6 +143,9 @@ struct Serving {
   Shapes shapes;             // of a parametric plan
   std::uint64_t placed = 0;  // calls placed since the plan was taken up
   bool following = false;    // a call did not match: other plans are followed as well
+  // Calls that the plan is to place before it is believed; 0: it is. Till then calls are noted as
+  // if there were no plan, so that a wrong one costs no evidence.
+  std::uint32_t trial = 0;
 };
 
 // The call at hand, between a question and its answer.

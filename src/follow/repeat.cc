@@ -89,7 +89,7 @@ void Repeat::look_back() {
 }
 
 bool Repeat::worth_a_look() {
-  const std::uint32_t least = std::max(std::max(2 * shift_, tuning::kMinMatchedCalls), required_);
+  const std::uint32_t least = std::max(std::max(2 * shift_, tuning::kTrialCalls), required_);
   if (shift_ == 0 || matched_ < least || matched_ < next_look_) {
     return false;
   }

@@ -26,7 +26,8 @@ class Repeat {
   void start(std::uint32_t* history, std::uint32_t capacity);
 
   // The thread has made one more large allocation. True when a look is worth while: the stream has
-  // matched itself for two periods and at least `required()` calls, and grown since the last look.
+  // matched itself for two periods, kTrialCalls calls and at least `required()`, and grown since
+  // the last look.
   bool add(std::uint64_t size, std::uint8_t alignment_log2);
 
   // A schedule that was learned from this stream has served `run` calls and then lost its way. The
@@ -36,6 +37,8 @@ class Repeat {
 
   std::uint32_t shift() const { return shift_; }      // calls; 0: no candidate
   std::uint32_t matched() const { return matched_; }  // calls that equal the one `shift()` earlier
+  // The latest calls may be enough to believe in, and not only to try.
+  bool sure() const { return matched_ >= tuning::kMinMatchedCalls; }
   // Something comes again and again, be it an iteration or only a part of one.
   bool looping() const { return shift_ != 0 && matched_ >= 2 * shift_ + tuning::kRepeatContext; }
   std::uint32_t required() const { return required_; }  // calls, for find_period's min_run

@@ -23,7 +23,14 @@ std::optional<Period> period_of(std::span<const Allocation> stream, const LearnO
       return told;
     }
   }
-  return find_period(stream, options.min_run);
+  std::optional<Period> found;
+  if (!options.only_trial) {
+    found = find_period(stream, options.min_run);
+  }
+  if (!found && options.trial_copies != 0) {
+    found = find_period_to_try(stream, options.trial_length, options.trial_copies, options.min_run);
+  }
+  return found;
 }
 
 std::uint64_t whole_granules(dsa::Bytes height) {

@@ -19,7 +19,11 @@ struct LearnOptions {
   std::string_view planner = "portfolio";  // a name from `memomalloc planners`; unknown: portfolio
   std::uint32_t plan_milliseconds = 20;    // most time for planning
   std::uint32_t min_run = 0;               // calls that must have repeated: Repeat::required()
-  std::uint64_t least_bytes = 0;           // smaller blocks are not in the stream
+  // Where no period is sure: a loop of so many calls is tried from so many copies on; 0: none is.
+  std::uint32_t trial_length = 0;
+  std::uint32_t trial_copies = 0;
+  bool only_trial = false;        // too few calls have matched for a period to be sure
+  std::uint64_t least_bytes = 0;  // smaller blocks are not in the stream
   std::span<const std::uint32_t> marks =
       {};  // allocation counts at which the host began iterations
 };

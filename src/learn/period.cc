@@ -199,10 +199,49 @@ std::optional<Period> find(std::span<const Allocation> stream, const Tokens& all
   return std::nullopt;
 }
 
+// Calls that a loop of that verdict must have run for to be believed.
+std::size_t believed_run(Verdict verdict, std::size_t p) {
+  switch (verdict) {
+    case Verdict::kGood:
+      return p < tuning::kFewCalls ? std::max(2 * p, std::size_t{tuning::kConvincingRun} / 4)
+                                   : std::max<std::size_t>(2 * p, tuning::kMinMatchedCalls);
+    case Verdict::kHoldsLittle:
+      return std::min(convincing_run(p),
+                      std::max(std::size_t{tuning::kConvincingRun} / 2, tuning::kSomeCopies * p));
+    default:
+      return convincing_run(p);
+  }
+}
+
 }  // namespace
 
 std::optional<Period> find_period(std::span<const Allocation> stream, std::uint32_t min_run) {
   return find(stream, tokens(stream, token), min_run, true);
+}
+
+std::optional<Period> find_period_to_try(std::span<const Allocation> stream, std::uint32_t length,
+                                         std::uint32_t copies, std::uint32_t min_run) {
+  const std::size_t n = stream.size();
+  const std::size_t p = length;
+  if (p == 0 || 3 * p > n) {
+    return std::nullopt;
+  }
+  std::size_t run = 0;
+  while (run + p < n && token(stream[n - 1 - run]) == token(stream[n - 1 - run - p])) {
+    ++run;
+  }
+  if (run < std::max<std::size_t>({copies * p, 2 * p, tuning::kTrialCalls, min_run})) {
+    return std::nullopt;
+  }
+  Period period{static_cast<std::uint32_t>(n - run - p), length, 1};
+  const Verdict verdict = judge(stream, period);
+  if (verdict == Verdict::kNo || verdict == Verdict::kLeaves) {
+    return std::nullopt;
+  }
+  const std::size_t believed = believed_run(verdict, p);
+  period = at_floor(stream, period);
+  period.trial = static_cast<std::uint32_t>(std::max(2 * p, believed > run ? believed - run : 0));
+  return period;
 }
 
 std::optional<Period> find_period_of_sites(std::span<const Allocation> stream) {

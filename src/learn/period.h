@@ -19,6 +19,7 @@ struct Period {
   std::uint32_t length = 0;  // allocations in one iteration, at least 1
   std::uint32_t unroll =
       1;  // iterations that the schedule spans, set by planning (src/learn/lifetimes.h)
+  std::uint32_t trial = 0;  // calls that a plan of it is to serve before it is believed; 0: it is
   friend bool operator==(const Period&, const Period&) = default;
 };
 
@@ -27,7 +28,14 @@ struct Period {
 // floor. Sites are ignored: they change during the first iterations under CPython.
 std::optional<Period> find_period(std::span<const Allocation> stream, std::uint32_t min_run = 0);
 
-// The same for iterations whose sizes change: calls are told by their sites and alignments. Calls
+// A loop of `length` calls at the stream's end that has not run for long enough to be believed: it
+// may be a part of an iteration, or chance. Sizes, alignments and lifetimes are equal over at least
+// `copies` shifts and kTrialCalls and min_run calls, and no block stays for good. To be served on
+// trial. O(run).
+std::optional<Period> find_period_to_try(std::span<const Allocation> stream, std::uint32_t length,
+                                         std::uint32_t copies, std::uint32_t min_run = 0);
+
+// As find_period() for iterations whose sizes change: calls are told by their sites and alignments. Calls
 // without a site are equal to each other only.
 std::optional<Period> find_period_of_sites(std::span<const Allocation> stream);
 

@@ -190,7 +190,7 @@ bool Arena::free(void* start, bool at_once) {
   const std::uint64_t first = space_->granule_of(start);
   // While the block is still in use nobody else can have its granules, so the memory goes first.
   const std::uint64_t length = space_->pages.length(first);
-  const bool clean = at_once && os::purge(start, length * kGranule);
+  const bool clean = (at_once || pays(length)) && os::purge(start, length * kGranule);
   if (clean) {
     use_small_pages(first, length);
   }
@@ -242,6 +242,25 @@ std::uint64_t Arena::age(std::uint64_t bytes) {
   const std::uint64_t more = excess();
   window_peak_ = window_least_ = live;
   return shed(more, bytes);
+}
+
+std::uint64_t Arena::cede(std::uint64_t bytes) {
+  const std::uint64_t owed = owed_after(bytes) / kGranule;
+  const std::uint64_t peak = peak_.load(std::memory_order_relaxed);
+  debt_.store(owed, std::memory_order_relaxed);
+  peak_ =
+      std::max(live_.load(std::memory_order_relaxed), peak - std::min(peak, granules_of(bytes)));
+  window_peak_ = std::min(window_peak_, peak_.load(std::memory_order_relaxed));
+  return shed(excess(), bytes);
+}
+
+// True, and that much less is owed, if the memory of a block that is freed belongs to others.
+bool Arena::pays(std::uint64_t count) {
+  std::uint64_t debt = debt_.load(std::memory_order_relaxed);
+  while (debt != 0 && !debt_.compare_exchange_weak(debt, debt - std::min(debt, count),
+                                                   std::memory_order_relaxed)) {
+  }
+  return debt != 0;
 }
 
 std::uint64_t Arena::settle(std::uint64_t bytes) {

@@ -17,6 +17,7 @@
 // are told, or do all of it, as settle() does, on a thread that has the time. Checked by valid().
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -50,6 +51,16 @@ class Arena {
   // Forgets the past peak and gives back memory that no block uses, up to `bytes` of it; the bytes
   // given back. Owner only.
   std::uint64_t trim(std::uint64_t bytes = kAll);
+  // Others hold `bytes` from now on: the peak is less by as much, what is kept beyond it is given
+  // back, and of what is in use so much more when it is freed; the bytes given back. Owner only.
+  std::uint64_t cede(std::uint64_t bytes);
+  // Bytes of those that would be owed so after cede(bytes).
+  [[nodiscard]] std::uint64_t owed_after(std::uint64_t bytes) const {
+    const std::uint64_t left = peak_bytes() - std::min(peak_bytes(), bytes);
+    return live_bytes() - std::min(live_bytes(), left);
+  }
+  // Those others hold it no more.
+  void owe_nothing() { debt_.store(0, std::memory_order_relaxed); }
   // Gives back what trim(), age() and calls left to be given back, up to `bytes`, however long the
   // walk to it. Owner only.
   std::uint64_t settle(std::uint64_t bytes = kAll);
@@ -87,6 +98,7 @@ class Arena {
   std::uint64_t purge_some(std::uint64_t granules, std::uint64_t count);
   std::uint64_t purge_all(std::uint64_t granules);
   std::uint64_t shed(std::uint64_t granules, std::uint64_t bytes);
+  bool pays(std::uint64_t count);
   [[nodiscard]] std::uint64_t most_kept() const;
   [[nodiscard]] std::uint64_t excess() const;
   void use_small_pages(std::uint64_t first, std::uint64_t count);
@@ -107,6 +119,7 @@ class Arena {
   std::uint64_t window_least_ =
       UINT64_MAX;  // least granules alive before an allocation in this window
   std::atomic<std::uint64_t> slack_divisor_{0};
+  std::atomic<std::uint64_t> debt_{0};    // granules in use that are given back when freed
   std::atomic<std::uint64_t> purged_{0};  // granules given back so far
   bool huge_pages_ = false;
   std::atomic<std::uint64_t> advised_{0};     // no granule from here on is in a huge page

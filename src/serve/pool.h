@@ -55,6 +55,8 @@ class Pool {
 
   // As the arena's; bytes given back. For callers of malloc, who tell how much.
   std::uint64_t trim(std::uint64_t bytes) { return enter() ? leave(arena_.trim(bytes)) : 0; }
+  std::uint64_t cede(std::uint64_t bytes) { return enter() ? leave(arena_.cede(bytes)) : 0; }
+  void owe_nothing() { arena_.owe_nothing(); }
   std::uint64_t age(std::uint64_t bytes) { return enter() ? leave(arena_.age(bytes)) : 0; }
   // All of it, in portions between which others have the lock: on request, and for a thread that
   // has the time.

@@ -26,14 +26,38 @@ void Slab::open(Space* space, SlabBooks* books, Pool* pool, std::uint32_t number
   books_ = books;
   pool_ = pool;
   number_ = number;
+  space->set_user(number, false);
 }
 
-Slab::Raised Slab::raise(std::uint64_t height, bool whole) {
+bool Slab::lend(Slab& to) {
+  const std::uint64_t top = tallest() / kGranule;
+  const PageMap::Run free = space().pages.next_free(0, top);
+  if (height() == 0 || to.height() != 0 || free.first != 0 || free.count != top) {
+    return false;
+  }
+  // Neither has memory by the books before the other has.
+  const std::uint64_t height = height_.exchange(0, std::memory_order_relaxed);
+  const std::uint64_t tallest = tallest_.exchange(to.tallest(), std::memory_order_relaxed);
+  to.tallest_.store(tallest, std::memory_order_relaxed);
+  Space& mine = space();
+  space_.store(&to.space(), std::memory_order_relaxed);
+  space().set_user(number_, false);
+  mine.set_user(to.number_, false);
+  to.space_.store(&mine, std::memory_order_relaxed);
+  to.height_.store(height, std::memory_order_relaxed);
+  if (books_->verbose >= 2) {
+    Line() << "lane " << to.number_ << ": slab of " << height << " bytes lent by lane " << number_;
+  }
+  return true;
+}
+
+Slab::Raised Slab::raise(std::uint64_t height, bool whole, bool trial) {
   if (height <= this->height()) {
     return Raised::kEnough;
   }
   // Known plans are tried again at each call, so being refused must cost little, and is said once.
   const bool tallest = height > this->tallest();
+  const std::uint64_t more = height - this->height();
   if (!reserve(height, whole)) {
     if (books_->verbose >= 1 && !refused_) {
       Line()
@@ -44,8 +68,12 @@ Slab::Raised Slab::raise(std::uint64_t height, bool whole) {
     return Raised::kRefused;
   }
   refused_ = false;
+  if (trial) {
+    pool_->cede(more);
+    return tallest ? Raised::kTallest : Raised::kTaller;
+  }
   pool_->trim(height + tuning::kMaxGivenBack);
-  if (tallest || space_->sparing()) {
+  if (tallest || space().sparing()) {
     pool_->retreat();
   }
   return tallest ? Raised::kTallest : Raised::kTaller;
@@ -60,13 +88,13 @@ bool Slab::make_room(std::uint64_t height) {
 bool Slab::reserve(std::uint64_t height, bool whole) {
   const std::uint64_t more = height - this->height();
   if (books_->bytes.fetch_add(more, std::memory_order_relaxed) + more > books_->limit ||
-      !(space_->commit(height) || (make_room(height) && space_->commit(height)))) {
+      !(space().commit(height) || (make_room(height) && space().commit(height)))) {
     books_->bytes.fetch_sub(more, std::memory_order_relaxed);
     return false;
   }
   const std::uint64_t advised = huge_end(books_->huge_pages, height);
   if (advised > 0) {
-    os::advise_huge(space_->base(), advised, books_->huge_pages != Choice::kNever && whole);
+    os::advise_huge(space().base(), advised, books_->huge_pages != Choice::kNever && whole);
   }
   height_.store(height, std::memory_order_relaxed);
   tallest_.store(std::max(tallest(), height), std::memory_order_relaxed);
@@ -87,6 +115,7 @@ bool Slab::purge() {
     return false;
   }
   books_->bytes.fetch_sub(height, std::memory_order_relaxed);
+  pool_->owe_nothing();
   if (books_->verbose >= 2) {
     Line() << "lane " << number_ << ": slab of " << height << " bytes given back";
   }
@@ -108,15 +137,15 @@ void Slab::lower(std::uint64_t height) {
 // granules.
 void Slab::purge_free(std::uint64_t from, std::uint64_t to) {
   const std::uint64_t top = to / kGranule;
-  for (PageMap::Run run = space_->pages.next_free(from / kGranule, top); run.count != 0;
-       run = space_->pages.next_free(run.first + run.count, top)) {
-    space_->give_back(run.first, run.count);
+  for (PageMap::Run run = space().pages.next_free(from / kGranule, top); run.count != 0;
+       run = space().pages.next_free(run.first + run.count, top)) {
+    space().give_back(run.first, run.count);
   }
 }
 
 bool Slab::valid() const {
-  return height() <= tallest() && tallest() <= space_->bytes() &&
-         space_->pages.valid(tallest() / kGranule);
+  return height() <= tallest() && tallest() <= space().bytes() &&
+         space().pages.valid(tallest() / kGranule);
 }
 
 }  // namespace memo

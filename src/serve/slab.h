@@ -3,6 +3,9 @@
 //
 //   space  | in use or free: [0, height) has memory | committed | reserved |
 //
+// A slab belongs to a lane for as long as that works: where it rests and no block is in use, its
+// memory is lent to the next lane that needs some.
+//
 // Its owner alone claims and changes the height; any thread releases. Checked by valid().
 #pragma once
 
@@ -54,9 +57,9 @@ class Slab {
   enum class Raised : std::uint8_t { kRefused, kEnough, kTaller, kTallest };
   // Takes addresses, and a part of the limit, for `height` bytes; memory comes when it is touched.
   // What learning left in the pool is given back first, so that the two never add up. `whole`: all
-  // of it will be written, and may come in huge pages. kEnough: it had as much. kTallest: it has
-  // never been so tall.
-  Raised raise(std::uint64_t height, bool whole);
+  // of it will be written, and may come in huge pages. `trial`: the pool loses no more than the slab
+  // gets. kEnough: it had as much. kTallest: it has never been so tall.
+  Raised raise(std::uint64_t height, bool whole, bool trial = false);
   // Gives memory to what lies between `from` bytes and the height, ahead of its use.
   void populate(std::uint64_t from) const;
   // No more than `height` bytes are needed from now on.
@@ -66,18 +69,22 @@ class Slab {
   // The same, and its height is kept: the memory is to be had again when it is touched.
   void give_back_unused() { purge_free(0, height()); }
   // What no block lies behind counts as the process' no more.
-  void retreat() { space_->retreat(); }
+  void retreat() { space().retreat(); }
+  // Gives the memory, and the addresses that it lies at, to a slab without memory, whose addresses
+  // come back in exchange; false if a block is in use here. The owners of both, and nobody else,
+  // are at work.
+  bool lend(Slab& to);
   // A refusal is forgotten: the next one is said again.
   void forget_refusal() { refused_ = false; }
 
   SlabPlace claim(std::uint64_t offset, std::uint64_t bytes, std::uint64_t alignment) {
-    return claim_place(space_->pages, offset, bytes, alignment);
+    return claim_place(space().pages, offset, bytes, alignment);
   }
-  [[nodiscard]] char* at(std::uint64_t offset) const { return space_->base() + offset; }
+  [[nodiscard]] char* at(std::uint64_t offset) const { return space().base() + offset; }
   [[nodiscard]] bool contains(const void* pointer) const {
-    return pointer >= space_->base() && pointer < space_->base() + space_->bytes();
+    return pointer >= space().base() && pointer < space().base() + space().bytes();
   }
-  [[nodiscard]] Space& space() const { return *space_; }
+  [[nodiscard]] Space& space() const { return *space_.load(std::memory_order_relaxed); }
   // Bytes of it that have memory, and the most that ever had.
   [[nodiscard]] std::uint64_t height() const { return height_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t tallest() const { return tallest_.load(std::memory_order_relaxed); }
@@ -89,7 +96,7 @@ class Slab {
   bool make_room(std::uint64_t height);
   void purge_free(std::uint64_t from, std::uint64_t to);
 
-  Space* space_ = nullptr;
+  std::atomic<Space*> space_{nullptr};
   SlabBooks* books_ = nullptr;
   Pool* pool_ = nullptr;
   std::uint32_t number_ = 0;

@@ -73,6 +73,15 @@ class Space {
   // A number of the user's for the block that starts at `granule`.
   [[nodiscard]] std::uint16_t& owner(std::uint64_t granule) const { return owners_[granule]; }
 
+  // The lane whose slab this is just now, and whether it wants to be told of deaths. Any thread
+  // reads, whoever gives the slab to a lane writes.
+  [[nodiscard]] std::uint32_t user() const { return user_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool notes() const { return notes_.load(std::memory_order_relaxed); }
+  void set_user(std::uint32_t lane, bool notes) {
+    user_.store(lane, std::memory_order_relaxed);
+    notes_.store(notes, std::memory_order_relaxed);
+  }
+
   PageMap pages;
   LiveTable live;
 
@@ -87,6 +96,8 @@ class Space {
   std::atomic<std::uint64_t> committed_{0};
   const Space* first_neighbour_ = nullptr;
   std::uint64_t neighbours_ = 0;
+  std::atomic<std::uint32_t> user_{0};
+  std::atomic<bool> notes_{false};
   bool sparing_ = false;
   bool bare_ = false;
 };

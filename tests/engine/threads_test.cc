@@ -55,6 +55,7 @@ TEST_CASE("threads: who walks a part of a plan has memory for that part", "[engi
     Driver first(own.engine);
     first.iterate(program, 10);
     REQUIRE(own.engine.lane(0).phase() == Phase::kServing);
+    const Block kept = first.take(program[0].size);  // its slab is not lent
     in_thread([&] {
       Driver worker(own.engine);
       worker.iterate({{70'000, 1}}, 100);
@@ -67,6 +68,7 @@ TEST_CASE("threads: who walks a part of a plan has memory for that part", "[engi
       worker.free_due(UINT64_MAX);
       CHECK(worker.wrong == 0);
     });
+    first.release(kept);
   });
 }
 

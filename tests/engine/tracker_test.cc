@@ -196,6 +196,7 @@ class World {
         Answer answer = found(some_plan(kFixed));
         answer.length = answer.plan->made->count;
         answer.quiet_level = below(random, 100);
+        answer.trial = static_cast<std::uint32_t>(below(random, 2) * below(random, 100));
         return answer;
       }
       case Ask::kLearnSites:

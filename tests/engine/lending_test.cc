@@ -1,0 +1,128 @@
+// Threads that take turns: slabs at rest are lent to those that work, and threads follow what
+// others have learned.
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "src/base/os.h"
+#include "src/base/tuning.h"
+#include "src/engine/engine.h"
+#include "tests/support/engines.h"
+
+namespace memo {
+namespace {
+
+using testing::Block;
+using testing::Driver;
+using testing::in_thread;
+using testing::OwnEngine;
+using testing::Program;
+using testing::program_of;
+
+void rest() {
+  const std::uint64_t begin = os::nanoseconds();
+  while (os::nanoseconds() - begin < 3 * tuning::kRestNanoseconds && os::rest()) {
+  }
+}
+
+TEST_CASE("threads: a slab at rest is lent to the next thread that works", "[engine]") {
+  OwnEngine own;
+  const Program program = program_of(1);
+  in_thread([&] {
+    Driver first(own.engine);
+    first.iterate(program, 10);
+    REQUIRE(own.engine.lane(0).phase() == Phase::kServing);
+    const std::uint64_t one = own.engine.shared().slabs.bytes;
+    rest();
+    in_thread([&] {
+      Driver second(own.engine, 1ULL << 40);
+      second.iterate(program, 5);
+      CHECK(own.engine.lane(1).phase() == Phase::kServing);
+      CHECK(own.engine.shared().slabs.bytes == one);
+      CHECK(own.engine.lane(0).slab_height() == 0);
+      second.free_due(UINT64_MAX);
+      CHECK(second.wrong == 0);
+      rest();
+    });
+    first.iterate(program, 3);  // takes it back
+    CHECK(own.engine.shared().slabs.bytes == one);
+    CHECK(own.engine.lane(0).slab_height() == one);
+    CHECK(first.wrong == 0);
+    first.free_due(UINT64_MAX);
+    CHECK(own.engine.valid());
+  });
+}
+
+TEST_CASE("threads: a slab with a block in it is not lent", "[engine]") {
+  OwnEngine own;
+  const Program program = program_of(1);
+  in_thread([&] {
+    Driver first(own.engine);
+    first.iterate(program, 10);
+    REQUIRE(own.engine.lane(0).phase() == Phase::kServing);
+    const std::uint64_t one = own.engine.shared().slabs.bytes;
+    const Block kept = first.take(program[0].size);
+    rest();
+    in_thread([&] {
+      Driver second(own.engine, 1ULL << 40);
+      second.iterate(program, 5);
+      CHECK(own.engine.lane(1).phase() == Phase::kServing);
+      CHECK(own.engine.shared().slabs.bytes == 2 * one);
+      second.free_due(UINT64_MAX);
+      CHECK(second.wrong == 0);
+    });
+    first.release(kept);
+    CHECK(first.wrong == 0);
+    CHECK(own.engine.valid());
+  });
+}
+
+TEST_CASE("threads: those that have ended leave no more slabs than work, or one", "[engine]") {
+  OwnEngine own;
+  const Program program = program_of(1);
+  constexpr std::uint32_t kThreads = 6;
+  std::atomic<std::uint32_t> arrived{0};
+  std::vector<std::thread> threads;
+  for (std::uint64_t i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      Driver driver(own.engine, i << 40);
+      driver.iterate(program, 10);
+      CHECK(driver.wrong == 0);
+      ++arrived;
+      while (arrived < kThreads) {
+        std::this_thread::yield();
+      }
+      driver.free_due(UINT64_MAX);
+      own.engine.thread_ended();
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  std::uint32_t slabs = 0;
+  for (std::uint32_t i = 0; i < own.engine.lane_count(); ++i) {
+    slabs += own.engine.lane(i).slab_height() != 0 ? 1U : 0U;
+  }
+  CHECK(slabs <= 1);
+  CHECK(own.engine.valid());
+}
+
+TEST_CASE("threads: a thread follows what others have learned from its third call on", "[engine]") {
+  OwnEngine own;
+  const Program program = program_of(1);
+  in_thread([&] {
+    Driver first(own.engine);
+    first.iterate(program, 10);
+    REQUIRE(own.engine.lane(0).phase() == Phase::kServing);
+    in_thread([&] {
+      Driver second(own.engine, 1ULL << 40);
+      second.iterate(program);
+      const Counters& counters = own.engine.lane(1).counters;
+      CHECK(counters.planned_allocations.get() + tuning::kContext > program.size());
+      second.free_due(UINT64_MAX);
+      CHECK(second.wrong == 0);
+    });
+  });
+}
+
+}  // namespace
+}  // namespace memo

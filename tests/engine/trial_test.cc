@@ -1,0 +1,108 @@
+// Plans on trial: loops that are served from their fourth copy on, before they have run for long
+// enough to be believed, and what it costs where they were parts of an iteration.
+#include <catch2/catch.hpp>
+
+#include "src/base/tuning.h"
+#include "tests/support/engines.h"
+
+namespace memo {
+namespace {
+
+using testing::Driver;
+using testing::OwnEngine;
+using testing::Program;
+using testing::program_of;
+
+// An iteration whose last block lives until the next one has made its own.
+Program keeping(std::uint64_t seed, std::uint32_t count) {
+  Program program = program_of(seed, count);
+  program.push_back({std::uint64_t{1} << 20, count + 2});
+  return program;
+}
+
+// Twelve equal layers, each of which hands a block on to the next, between two other calls.
+Program layers() {
+  Program program{{300'000, 1}, {310'000, 1}};
+  for (int layer = 0; layer < 12; ++layer) {
+    for (std::uint32_t call = 0; call < 8; ++call) {
+      program.push_back({100'000 + 10'000 * call, call == 7 ? 9U : 1U});
+    }
+  }
+  program.insert(program.end(), 6, {400'000, 1});
+  program.back().size = 420'000;
+  return program;
+}
+
+bool on_trial(const Lane& lane) {
+  return lane.tracker().state().serving.trial != 0;
+}
+
+TEST_CASE("trial: a loop that keeps its result is served from its fourth iteration on",
+          "[engine]") {
+  const std::uint32_t calls = GENERATE(3U, 6U, 20U, 40U);
+  INFO(calls << " calls");
+  testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
+    const Program program = keeping(11, calls);
+    // A context must have been seen before: loops of few calls need more of them.
+    const std::uint32_t learned = 3 + tuning::kRepeatContext / (calls + 1) + 1;
+    driver.iterate(program, learned);
+    REQUIRE(lane.phase() == Phase::kServing);
+    CHECK(on_trial(lane));
+    const std::uint64_t before = lane.counters.planned_allocations.get();
+    driver.iterate(program, 5);
+    CHECK(lane.counters.planned_allocations.get() - before == 5 * program.size());
+    CHECK(engine.valid());
+  });
+}
+
+TEST_CASE("trial: a plan that keeps its promise is believed, and serves on", "[engine]") {
+  testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
+    const Program program = keeping(12, 20);
+    driver.iterate(program, 5);
+    REQUIRE(on_trial(lane));
+    driver.iterate(program, 60);
+    CHECK_FALSE(on_trial(lane));
+    CHECK(lane.tracker().glides());
+    CHECK(lane.counters.plans.get() == 1);
+    CHECK(lane.counters.diverged.get() == 0);
+    CHECK(engine.valid());
+  });
+}
+
+TEST_CASE("trial: a part of an iteration costs no evidence", "[engine]") {
+  testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
+    const Program program = layers();
+    driver.iterate(program, 5);
+    CHECK(lane.counters.diverged.get() >= 1);
+    CHECK(lane.counters.diverged.get() <= tuning::kMaxTrialsLost);
+    const std::uint64_t before = lane.counters.planned_allocations.get();
+    driver.iterate(program, 3);
+    CHECK(lane.counters.planned_allocations.get() - before == 3 * program.size());
+    CHECK(lane.tracker().state().serving.plan->iteration == program.size());
+    CHECK(engine.valid());
+  });
+}
+
+TEST_CASE("trial: what is alive when it begins is given back when it is freed", "[engine]") {
+  testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
+    Program program = keeping(13, 10);
+    program.back().size = std::uint64_t{32} << 20;
+    driver.iterate(program, 5);
+    REQUIRE(lane.phase() == Phase::kServing);
+    // The first result lay in the pool.
+    CHECK(engine.shared().pool.arena().dirty_bytes() <= std::uint64_t{1} << 20);
+  });
+}
+
+TEST_CASE("engine: a size that comes again is not given back at once", "[engine]") {
+  testing::drive([&](Engine& engine, Driver& driver, const Lane&) {
+    constexpr std::uint64_t kBytes = 16ULL << 20;
+    driver.iterate({{kBytes, 1}});
+    CHECK(engine.shared().pool.arena().dirty_bytes() < kBytes);
+    driver.iterate({{kBytes, 1}});
+    CHECK(engine.shared().pool.arena().dirty_bytes() >= kBytes);
+  });
+}
+
+}  // namespace
+}  // namespace memo
