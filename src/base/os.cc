@@ -298,15 +298,21 @@ bool rest(std::uint64_t nanoseconds) {
          errno == ETIMEDOUT || errno == EINTR || errno == EAGAIN;
 }
 
-bool counts_commitments() {
-  KeepErrno keep;
-  if (confined()) {
-    return false;
-  }
+namespace {
+
+// Of a thread that is not confined.
+bool commits_strictly() {
   constexpr std::string_view kStrict = "2";
   std::string_view policy;
   LineReader file("/proc/sys/vm/overcommit_memory");
   return file.next(policy) && policy == kStrict;
+}
+
+}  // namespace
+
+bool counts_commitments() {
+  KeepErrno keep;
+  return !confined() && commits_strictly();
 }
 
 bool data_limited() {
@@ -316,7 +322,7 @@ bool data_limited() {
   }
   rlimit limit{};
   return (getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) ||
-         counts_commitments();
+         commits_strictly();
 }
 
 std::uint64_t address_space_left() {
