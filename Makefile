@@ -46,9 +46,10 @@ test_src := tests/main.cc $(wildcard tests/support/*.cc tests/*/*_test.cc)
 # Of the commands, what unit tests call; tests/cli runs the others as they are built.
 tested_cli_src := $(patsubst %,src/cli/%.cc,cache_model comparison comparison_page elf_file heap_map loader pickled process rehearsal snapshot \
                    snapshot_views trace_reader unpickle)
-# Sources without a thread, which ThreadSanitizer has nothing to say of; the other sanitizers run them.
-single_threaded := tests/planner/% tests/serve/bounds% tests/scheduler/% tests/cli/% tests/learn/% tests/property/planner% \
-                   tests/property/schedule% scheduler/% planner/solver/%
+# Sources without a second thread, which ThreadSanitizer has nothing to say of; the other sanitizers run them.
+unit_test_src := $(wildcard tests/*/*_test.cc)
+single_threaded := $(filter-out $(shell grep -l 'std::thread' $(unit_test_src)),$(unit_test_src)) scheduler/% planner/solver/% \
+                   $(tested_cli_src)
 preload_program_src := $(wildcard tests/preload/programs/*.c tests/preload/programs/*.cc)
 bench_src := $(wildcard bench/*.cc)
 fuzz_src := $(wildcard tests/fuzz/*.cc)
