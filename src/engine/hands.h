@@ -44,6 +44,7 @@ class Hands {
   std::atomic<std::uint64_t> live{0};   // bytes of the pool's blocks of this lane, whole granules
   std::atomic<std::uint64_t> bound{0};  // greatest of the plans served from, bytes
   std::atomic<double> plan_seconds{0};
+  std::atomic<std::uint64_t> opened_for{0};  // generation of the plan that the slab got memory for
 
  private:
   void perform(const Request& request, const Action& action);

@@ -31,6 +31,10 @@ class LaneView {
   // it.
   [[nodiscard]] std::uint64_t tallest() const { return hands_.slab.tallest(); }
   [[nodiscard]] std::uint64_t bound() const { return hands_.bound.load(std::memory_order_relaxed); }
+  // The generation of the plan that the slab is for, while serving; 0: none. Any thread.
+  [[nodiscard]] std::uint64_t plan() const {
+    return phase() == Phase::kServing ? hands_.opened_for.load(std::memory_order_relaxed) : 0;
+  }
   [[nodiscard]] double plan_seconds() const {
     return hands_.plan_seconds.load(std::memory_order_relaxed);
   }

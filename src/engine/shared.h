@@ -46,6 +46,7 @@ struct Shared {
   EngineHost host;
   Counters* passed_on = nullptr;             // of calls that no lane takes, in any thread
   std::atomic<std::uint64_t> aged_at{0};     // when the pool last aged, ns
+  std::atomic<std::uint64_t> told_at{0};     // when the host was last told without a change, ns
   std::atomic<std::uint32_t> lane_count{0};  // lanes ever taken
   std::uint64_t threshold = 0;               // bytes; smaller blocks are not seen
   std::uint64_t verbose = 0;
@@ -54,7 +55,8 @@ struct Shared {
   bool keep_sites = false;  // a trace or a plan file wants the call stacks of all calls
   const Options* options = nullptr;
   Lane* lanes = nullptr;  // all of them, of which lane_count were ever taken
-  bool reports = false;   // whoever serves asks for the keeper, however little memory there is
+  // Reports or the weights' sharing: whoever serves asks for the keeper, however little memory there is.
+  bool reports = false;
 };
 
 // Under a control group's limit: what all lanes but number `at_work`, the pool and the next allocator

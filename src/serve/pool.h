@@ -6,6 +6,7 @@
 // all. Source: PRMalloc, 2.1 (a pool of tensor memory shared by the threads of a data-flow graph).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "src/base/lock.h"
@@ -38,7 +39,7 @@ class Pool {
     }
     const Arena::Block block = arena_.allocate(bytes, alignment);
     if (block.start != nullptr) {
-      space_->owner(space_->granule_of(block.start)) = owner;
+      note_of(space_->granule_of(block.start)).store(owner, std::memory_order_relaxed);
     }
     lock_.unlock();
     return block;
@@ -50,8 +51,16 @@ class Pool {
   bool free(void* start, bool at_once) { return torn_ || arena_.free(start, at_once); }
   // The lane for which the block that starts at `start` was allocated.
   [[nodiscard]] std::uint16_t owner(const void* start) const {
-    return space_->owner(space_->granule_of(start));
+    return note_of(space_->granule_of(start)).load(std::memory_order_relaxed) & kOwner;
   }
+
+  // Blocks that last, for a thread that has the time. Both go on where `at` (a granule) says, for a
+  // bounded walk; false where that has come to the end, or where nobody gets at the pool.
+  // Marks the blocks that are alive: each until it is freed.
+  bool mark(std::uint64_t& at);
+  // Offers the memory of blocks that are marked still to the kernel's same-page merging, and adds
+  // their bytes to `offered`. `known`: false if the kernel has no such merging.
+  bool offer_marked(std::uint64_t& at, std::uint64_t& offered, bool& known);
 
   // As the arena's; bytes given back. For callers of malloc, who tell how much.
   std::uint64_t trim(std::uint64_t bytes) { return enter() ? leave(arena_.trim(bytes)) : 0; }
@@ -89,6 +98,18 @@ class Pool {
   }
 
  private:
+  static constexpr std::uint16_t kMarked = 1U << 15U;  // in a block's note, beside its owner
+  static constexpr std::uint16_t kOwner = kMarked - 1;
+  static_assert(tuning::kMaxLanes <= kOwner);
+
+  [[nodiscard]] std::atomic_ref<std::uint16_t> note_of(std::uint64_t granule) const {
+    return std::atomic_ref(space_->owner(granule));
+  }
+  PageMap::Run next_block(PageMap::Walk& walk) const;
+  [[nodiscard]] PageMap::Walk walk_from(std::uint64_t at) const {
+    return {at, space_->committed_bytes() / kGranule, tuning::kMaxWalkSteps};
+  }
+
   bool enter() { return !torn_ && lock_.lock_within(Lock::Patience::kCall); }
   template <typename Result>
   Result leave(Result result) {
