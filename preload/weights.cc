@@ -6,6 +6,7 @@
 #include "preload/reporter.h"
 #include "src/base/message.h"
 #include "src/base/tuning.h"
+#include "src/serve/lasting.h"
 
 namespace memo {
 namespace {
@@ -41,7 +42,7 @@ bool is_quiet() {
 }
 
 void mark() {
-  if (!g_process.engine.pool().mark(at)) {
+  if (!LastingBlocks(g_process.engine.shared().pool).mark(at)) {
     at = 0;
     iterations_then = iterations();
     stage = Stage::kSettling;
@@ -49,11 +50,11 @@ void mark() {
 }
 
 void offer() {
-  if (g_process.engine.pool().offer_marked(at, offering, possible)) {
+  if (LastingBlocks(g_process.engine.shared().pool).offer(at, offering, possible)) {
     return;
   }
   offered = offering;
-  held_then = g_process.engine.pool().live_bytes();
+  held_then = g_process.engine.shared().pool.live_bytes();
   stage = Stage::kOffered;
   if (!possible) {
     Line() << "weights are not shared: this kernel has no same-page merging";
@@ -66,7 +67,7 @@ void offer() {
 
 // More weights have come, it may be: all is looked at anew.
 bool has_grown() {
-  return g_process.engine.pool().live_bytes() >= held_then + tuning::kWorthSharing;
+  return g_process.engine.shared().pool.live_bytes() >= held_then + tuning::kWorthSharing;
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ def draw(without, with_library, title, path):
     picture = svg.Picture(top + row * len(ROWS) + 8, title, "Each figure without and with the library.")
     picture.text(left, 24, title, "head")
     picture.text(left, 43, "without the library", "theirs strong")
-    picture.text(left + 140, 43, "with it", "ours strong")
+    picture.text(left + 160, 43, "with it", "ours strong")
     for number, (label, key, unit, divisor, digits) in enumerate(ROWS):
         values = median(without, key) / divisor, median(with_library, key) / divisor
         y = top + row * number

@@ -88,10 +88,11 @@ Answer of_map(const ThreadMap& map, Report::Source source) {
                                       mebibytes(static_cast<std::int64_t>(map.glibc_bytes)) +
                                       " for the same blocks";
   if (source == Report::Source::kProblem) {
-    return {grouped(map.allocations) + (map.allocations == 1 ? " buffer fits" : " buffers fit") +
-                " into " + height + ", " + above(map) + ".",
-            "`memomalloc plan PROBLEM.csv --output PLAN.csv` writes the offsets; `--seconds` gives "
-            "the planner more time."};
+    return {
+        grouped(map.allocations) + (map.allocations == 1 ? " buffer fits" : " buffers fit") +
+            " into " + height + ", " + above(map) + ".",
+        std::string("`memomalloc plan PROBLEM.csv --output PLAN.csv` writes the offsets") +
+            (map.height > map.lower_bound ? "; `--seconds` gives the planner more time." : ".")};
   }
   if (source == Report::Source::kSnapshot) {
     return {"The " + blocks + " shown fit into " + height + ", " + above(map) + ".",

@@ -39,14 +39,19 @@ struct EngineHost {
 
 class Lane;
 
+// When something was done last that calls of the pool do now and then, ns.
+struct PoolTimes {
+  std::atomic<std::uint64_t> aged_at{0};
+  std::atomic<std::uint64_t> told_at{0};  // the host, without a change of phase
+};
+
 struct Shared {
   PlanStore store;
   Pool pool;
   SlabBooks slabs;
   EngineHost host;
-  Counters* passed_on = nullptr;             // of calls that no lane takes, in any thread
-  std::atomic<std::uint64_t> aged_at{0};     // when the pool last aged, ns
-  std::atomic<std::uint64_t> told_at{0};     // when the host was last told without a change, ns
+  Counters* passed_on = nullptr;  // of calls that no lane takes, in any thread
+  PoolTimes times;
   std::atomic<std::uint32_t> lane_count{0};  // lanes ever taken
   std::uint64_t threshold = 0;               // bytes; smaller blocks are not seen
   std::uint64_t verbose = 0;

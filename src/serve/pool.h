@@ -39,7 +39,7 @@ class Pool {
     }
     const Arena::Block block = arena_.allocate(bytes, alignment);
     if (block.start != nullptr) {
-      note_of(space_->granule_of(block.start)).store(owner, std::memory_order_relaxed);
+      space_->owner(space_->granule_of(block.start)).store(owner, std::memory_order_relaxed);
     }
     lock_.unlock();
     return block;
@@ -51,16 +51,8 @@ class Pool {
   bool free(void* start, bool at_once) { return torn_ || arena_.free(start, at_once); }
   // The lane for which the block that starts at `start` was allocated.
   [[nodiscard]] std::uint16_t owner(const void* start) const {
-    return note_of(space_->granule_of(start)).load(std::memory_order_relaxed) & kOwner;
+    return space_->owner(space_->granule_of(start)).load(std::memory_order_relaxed) & kOwner;
   }
-
-  // Blocks that last, for a thread that has the time. Both go on where `at` (a granule) says, for a
-  // bounded walk; false where that has come to the end, or where nobody gets at the pool.
-  // Marks the blocks that are alive: each until it is freed.
-  bool mark(std::uint64_t& at);
-  // Offers the memory of blocks that are marked still to the kernel's same-page merging, and adds
-  // their bytes to `offered`. `known`: false if the kernel has no such merging.
-  bool offer_marked(std::uint64_t& at, std::uint64_t& offered, bool& known);
 
   // As the arena's; bytes given back. For callers of malloc, who tell how much.
   std::uint64_t trim(std::uint64_t bytes) { return enter() ? leave(arena_.trim(bytes)) : 0; }
@@ -98,21 +90,14 @@ class Pool {
   }
 
  private:
+  friend class LastingBlocks;
   static constexpr std::uint16_t kMarked = 1U << 15U;  // in a block's note, beside its owner
   static constexpr std::uint16_t kOwner = kMarked - 1;
   static_assert(tuning::kMaxLanes <= kOwner);
 
-  [[nodiscard]] std::atomic_ref<std::uint16_t> note_of(std::uint64_t granule) const {
-    return std::atomic_ref(space_->owner(granule));
-  }
-  PageMap::Run next_block(PageMap::Walk& walk) const;
-  [[nodiscard]] PageMap::Walk walk_from(std::uint64_t at) const {
-    return {at, space_->committed_bytes() / kGranule, tuning::kMaxWalkSteps};
-  }
-
-  bool enter() { return !torn_ && lock_.lock_within(Lock::Patience::kCall); }
+  [[nodiscard]] bool enter() const { return !torn_ && lock_.lock_within(Lock::Patience::kCall); }
   template <typename Result>
-  Result leave(Result result) {
+  Result leave(Result result) const {
     lock_.unlock();
     return result;
   }
@@ -120,7 +105,7 @@ class Pool {
   Space* space_ = nullptr;
   Arena arena_;
   Headroom headroom_;
-  Lock lock_;
+  mutable Lock lock_;
   bool torn_ = false;
 };
 

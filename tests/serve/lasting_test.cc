@@ -1,5 +1,5 @@
 // Which blocks of the pool last, and are offered to the kernel's merging.
-#include "src/serve/pool.h"
+#include "src/serve/lasting.h"
 
 #include <catch2/catch.hpp>
 #include <vector>
@@ -24,7 +24,7 @@ struct PoolFixture {
   }
   void mark() {
     std::uint64_t at = 0;
-    while (pool.mark(at)) {
+    while (LastingBlocks(pool).mark(at)) {
     }
   }
   // Bytes that were offered, in walks to the end.
@@ -32,7 +32,7 @@ struct PoolFixture {
     std::uint64_t at = 0;
     std::uint64_t offered = 0;
     bool known = true;
-    while (pool.offer_marked(at, offered, known)) {
+    while (LastingBlocks(pool).offer(at, offered, known)) {
     }
     return offered;
   }
@@ -43,7 +43,7 @@ bool merges_here() {
   return page != nullptr && os::offer_for_merging(page, os::page_size());
 }
 
-TEST_CASE_METHOD(PoolFixture, "pool: what lasts is offered, and nothing else", "[serve]") {
+TEST_CASE_METHOD(PoolFixture, "lasting: what lasts is offered, and nothing else", "[serve]") {
   if (!merges_here()) {
     WARN("not tested: this kernel merges no equal pages");
     return;
