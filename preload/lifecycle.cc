@@ -15,6 +15,7 @@
 #include "preload/shim.h"
 #include "preload/statistics.h"
 #include "preload/status.h"
+#include "preload/weights.h"
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
@@ -84,7 +85,9 @@ void forked() {
   forget_keeper();
   forget_reports();
   forget_status_page();
+  forget_statistics();
   forget_observed();
+  forget_weights();
   fork_plans();
   fork_reporter();
 }

@@ -216,6 +216,13 @@ bool advise_huge(void* start, std::uint64_t bytes, bool huge) {
   return madvise(start, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) == 0;
 }
 
+bool offer_for_merging(void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  // Without huge pages on the machine there is nothing to be split, and the second call may say so.
+  return madvise(start, bytes, MADV_MERGEABLE) == 0 &&
+         (madvise(start, bytes, MADV_NOHUGEPAGE) == 0 || errno == EINVAL);
+}
+
 bool populate(void* start, std::uint64_t bytes) {
   KeepErrno keep;
   return madvise(start, bytes, MADV_POPULATE_WRITE) == 0;

@@ -39,6 +39,9 @@ std::string show(Choice value, std::string_view /*type*/) {
 std::string show(Trust value, std::string_view /*type*/) {
   return value == Trust::kGroup ? "group" : "owner";
 }
+std::string show(Share value, std::string_view /*type*/) {
+  return value == Share::kWeights ? "weights" : "nothing";
+}
 
 // What the library would not take is refused here. Each check answers "" or its complaint.
 
@@ -94,6 +97,7 @@ const Kind& kind_of(std::string_view type) {
       {"Number", "NUMBER", {[](std::string& text) { return check_number(text, ""); }, ""}},
       {"Choice", "auto|always|never", CLI::IsMember({"auto", "always", "never"}).description("")},
       {"Trust", "owner|group", CLI::IsMember({"owner", "group"}).description("")},
+      {"Share", "nothing|weights", CLI::IsMember({"nothing", "weights"}).description("")},
       {"Path", "FILE", {[](std::string& text) { return check_text(text); }, ""}},
       {"Text", "TEXT", {[](std::string& text) { return check_text(text); }, ""}},
   };

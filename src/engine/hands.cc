@@ -22,15 +22,18 @@ Answer found(StoredPlan* plan, std::uint32_t position = 0, std::uint64_t first =
 
 void age(Shared& shared, const StackBounds& stack) {
   const std::uint64_t now = os::coarse_nanoseconds();
-  std::uint64_t before = shared.aged_at.load(std::memory_order_relaxed);
+  std::uint64_t before = shared.times.aged_at.load(std::memory_order_relaxed);
   if (now - before > tuning::kAgeNanoseconds &&
-      shared.aged_at.compare_exchange_strong(before, now)) {
+      shared.times.aged_at.compare_exchange_strong(before, now)) {
     shared.pool.age(tuning::kMaxGivenBack);
-    if (before != 0 && shared.host.phase_changed != nullptr &&
-        stack.room() >= tuning::kReportStack) {
-      const RecursionGuard guard;  // who learns for long has no keeper that would tell of it
-      shared.host.phase_changed(guard);
-    }
+  }
+  // Who learns for long has no keeper that would tell of it.
+  std::uint64_t told = shared.times.told_at.load(std::memory_order_relaxed);
+  if (shared.host.phase_changed != nullptr && now - told > tuning::kStatsPeriod &&
+      stack.room() >= tuning::kReportStack &&
+      shared.times.told_at.compare_exchange_strong(told, now) && told != 0) {
+    const RecursionGuard guard;
+    shared.host.phase_changed(guard);
   }
 }
 
@@ -152,6 +155,7 @@ Answer Hands::open_slab(const Schedule& schedule) {
   // A worker thread may only ever walk a part of another's plan (the packing buffers of a
   // convolution, 74 KB of 34 MB), and a program may write only a part of its blocks: they have
   // memory for what they touch.
+  const StoredPlan& served = *tracker_->state().serving.plan;
   const std::uint64_t before = slab.height();
   const bool scarce =
       schedule.height > before && shared_->pool.headroom().scarce(schedule.height - before);
@@ -163,6 +167,7 @@ Answer Hands::open_slab(const Schedule& schedule) {
   if (schedule.lower_bound > bound.load(std::memory_order_relaxed)) {
     bound.store(schedule.lower_bound, std::memory_order_relaxed);
   }
+  told.opened_for.store(served.generation, std::memory_order_relaxed);
   if (raised == Slab::Raised::kEnough) {
     return {.yes = true};
   }
@@ -173,8 +178,7 @@ Answer Hands::open_slab(const Schedule& schedule) {
     const RecursionGuard guard;
     host.trim_next();
   }
-  const TrackerState& state = tracker_->state();
-  if (state.walks_whole && whole && state.serving.plan->walked.load(std::memory_order_relaxed)) {
+  if (tracker_->state().walks_whole && whole && served.walked.load(std::memory_order_relaxed)) {
     slab.populate(before);
   }
   if (host.keep != nullptr && (shared_->reports || schedule.height >= tuning::kKeptSlab)) {
