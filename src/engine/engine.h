@@ -70,8 +70,8 @@ class Engine {
   bool relieve(std::uint64_t bytes);
   // Adds a plan of an earlier process once there is a lane. Where it does not fit the program, it is
   // never taken up: it gets no slab, and of a parametric plan what the file leaves out is not
-  // made, before calls have matched it. False if there is no room for it.
-  bool add_plan(const RecursionGuard& guard, Plan plan, std::uint32_t iteration);
+  // made, before calls have matched it. Nobody's use of it is counted; nullptr if there is no room.
+  StoredPlan* add_plan(const RecursionGuard& guard, Plan plan, std::uint32_t iteration);
   // Runs function(plan) for each plan, which from then on is kept until release_plan(). Waits for a
   // thread that changes the store, though not for ever, and not at all if it is the calling one: a
   // signal's handler may end the process.
@@ -118,6 +118,8 @@ class Engine {
   }
   [[nodiscard]] const Lane& lane(std::uint32_t number) const { return lanes_[number]; }
   [[nodiscard]] const Shared& shared() const { return *shared_; }
+  // Of plans outside the process, which the host opens and fills.
+  [[nodiscard]] Catalogue& catalogue() { return shared_->catalogue; }
   // Lowest address of the region; UINT64_MAX before there is one.
   [[nodiscard]] std::uint64_t base() const { return base_.load(std::memory_order_relaxed); }
   // A block of the next allocator has grown to `bytes`, which is large, by realloc.

@@ -83,7 +83,11 @@ Answer Hands::answer(const Request& request, const Action& action) {
     case Ask::kGive:
       return give(request);
     case Ask::kFollow: {
-      const Follower::Found fits = follower_.next(shared_->store, request.size, serving.plan);
+      follower_.hear(request.size, log2_floor(request.alignment));
+      if (shared_->catalogue.opened()) {
+        fetch_plans();
+      }
+      const Follower::Found fits = follower_.find(shared_->store, serving.plan);
       return found(fits.plan, fits.position, fits.first);
     }
     case Ask::kGuess:

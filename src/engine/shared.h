@@ -7,6 +7,7 @@
 #include "src/base/counters.h"
 #include "src/base/guard.h"
 #include "src/base/options.h"
+#include "src/engine/catalogue.h"
 #include "src/engine/plan_store.h"
 #include "src/engine/tracker_state.h"
 #include "src/serve/pool.h"
@@ -30,6 +31,9 @@ struct EngineHost {
   void (*phase_changed)(const RecursionGuard&) = nullptr;
   // There is a lane, and stack enough: add plans, if there are any.
   void (*opened)(const RecursionGuard&) = nullptr;
+  // Add the plans of the catalogue whose calls have `key`; `look`: and see whether there are new
+  // ones. Where the catalogue is open.
+  void (*fetch)(const RecursionGuard&, std::uint64_t key, bool look) = nullptr;
   // There is memory that may have to be given back later, or there are reports: see to it that
   // tick() is called every second or so.
   void (*keep)(const RecursionGuard&) = nullptr;
@@ -41,6 +45,8 @@ class Lane;
 
 struct Shared {
   PlanStore store;
+  Catalogue catalogue;                      // of plans that the host could fetch
+  std::atomic<std::uint64_t> beginning{0};  // key of the first calls that a lane has heard; 0: none
   Pool pool;
   SlabBooks slabs;
   EngineHost host;
