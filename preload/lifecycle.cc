@@ -130,6 +130,7 @@ void after_fork_in_child() {
                                                .new_thread = thread_begins,
                                                .phase_changed = phase_changed,
                                                .opened = opened,
+                                               .outside = &process.catalogue,
                                                .fetch = fetch_stored,
                                                .keep = start_keeper,
                                                .forked = forked});

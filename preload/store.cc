@@ -29,7 +29,7 @@ struct Fetched {
 
 constinit Lock at_work;  // fetching and listing: one thread at a time
 constinit FileMark listed;
-constinit std::uint64_t listed_at = 0;  // ns since 1970
+constinit std::uint64_t listed_at = 0;              // ns since 1970
 constinit std::atomic<std::uint64_t> looked_at{0};  // ns
 constinit Fetched fetched[tuning::kMaxPlans];
 constinit std::uint32_t fetched_count = 0;
@@ -51,7 +51,7 @@ std::uint32_t slot_of(const StoredPlan& plan) {
 }
 
 void note_name(void* /*context*/, const PlanName& name) {
-  g_process.engine.catalogue().add(name);
+  g_process.catalogue.add(name);
 }
 
 // The clock by which files are dated.
@@ -117,13 +117,18 @@ void fetch(const RecursionGuard& guard, const char* folder, const PlanName& name
     return;
   }
   note_known(*plan, name);
-  fetched[fetched_count++ % tuning::kMaxPlans] = {
-      plan, plan->generation, name, same_program(stored.record, describe_maker())};
+  fetched[fetched_count++ % tuning::kMaxPlans] = {plan, plan->generation, name,
+                                                  same_program(stored.record, describe_maker())};
   note_use(folder, name);
   if (g_process.options.VERBOSE >= 1) {
     Line() << "a plan of " << plan->made->count << " calls, made by '" << stored.record.program
            << "', is taken from the store";
   }
+}
+
+void fetch_all(const RecursionGuard& guard, const char* folder, std::uint64_t key) {
+  g_process.catalogue.take(key, tuning::kMaxFetched,
+                           [&](const PlanName& name) { fetch(guard, folder, name); });
 }
 
 bool share_a_key(const PlanName& a, const PlanName& b) {
@@ -140,7 +145,8 @@ bool share_a_key(const PlanName& a, const PlanName& b) {
 // What this program had in the store and was found wrong by goes where its successor has come.
 void remove_replaced(const char* folder, const PlanName& successor) {
   for (const Fetched& plan : fetched) {
-    if (plan.ours && plan.plan != nullptr && plan.name != successor && share_a_key(plan.name, successor) &&
+    if (plan.ours && plan.plan != nullptr && plan.name != successor &&
+        share_a_key(plan.name, successor) &&
         PlanStore::was_withdrawn(*plan.plan, plan.generation)) {
       remove_stored(folder, plan.name);
     }
@@ -195,18 +201,20 @@ void open_store(const RecursionGuard& guard) {
     return;
   }
   const TryLock held(at_work);
-  if (held && g_process.engine.catalogue().open()) {
+  if (held && g_process.catalogue.open()) {
     looked_at = os::coarse_nanoseconds();
     list(guard, folder);
+    if (g_process.catalogue.count() != 0) {
+      fetch_all(guard, folder, key_of_program(describe_maker()));
+    }
   }
 }
 
 void fetch_stored(const RecursionGuard& guard, std::uint64_t key, bool look) {
   const std::uint64_t now = os::coarse_nanoseconds();
-  Catalogue& catalogue = g_process.engine.catalogue();
   look = look && now - looked_at >= tuning::kStoreLook;
   char folder[4096];
-  if ((!look && !catalogue.has(key)) || !store_folder(folder) || os::confined()) {
+  if ((!look && !g_process.catalogue.has(key)) || !store_folder(folder) || os::confined()) {
     return;
   }
   const TryLock held(at_work);
@@ -219,8 +227,7 @@ void fetch_stored(const RecursionGuard& guard, std::uint64_t key, bool look) {
     looked_at = now;
     list(guard, folder);
   }
-  catalogue.take(key, tuning::kMaxFetched,
-                 [&](const PlanName& name) { fetch(guard, folder, name); });
+  fetch_all(guard, folder, key);
   errno = saved;
 }
 
@@ -256,7 +263,8 @@ void save_to_store(const RecursionGuard& guard, bool last) {
       maker = describe_maker();
       described = true;
     }
-    const PlanName name = name_of(held.plans()[i], g_process.engine.shared().beginning);
+    const PlanName name = name_of(held.plans()[i], {.beginning = g_process.catalogue.beginning(),
+                                                    .program = key_of_program(maker)});
     if (save(guard, folder, held.plans()[i], name, maker)) {
       note_known(plan, name);
     } else {
@@ -266,7 +274,8 @@ void save_to_store(const RecursionGuard& guard, bool last) {
   }
   failed = failure;
   if (described && !failure) {
-    prune_store(guard, folder, {.plans = tuning::kMaxStoredPlans, .bytes = tuning::kMaxStoredBytes});
+    prune_store(guard, folder,
+                {.plans = tuning::kMaxStoredPlans, .bytes = tuning::kMaxStoredBytes});
   }
   if (failure && !complained) {
     complained = true;
@@ -279,6 +288,7 @@ void fork_store() {
   if (at_work.held_by_another()) {
     at_work.forget_owner();
   }
+  g_process.catalogue.forget_beginning();
   complained = complained_of_file = failed = false;
   if (names_process(g_process.options.PLANS.view())) {
     listed = {};

@@ -95,10 +95,9 @@ void print_plan(const PlanFile& file, const Stored& stored, bool json) {
   for (std::uint32_t i = 0; i < schedule.count; ++i) {
     const Step& step = schedule.steps[i];
     const bool placed = step.offset != kUnplanned;
-    plan["placement"].push_back(
-        {{"size", step.size},
-         {"alignment", std::uint64_t{1} << step.alignment_log2},
-         {"offset", placed ? Json(step.offset) : Json(nullptr)}});
+    plan["placement"].push_back({{"size", step.size},
+                                 {"alignment", std::uint64_t{1} << step.alignment_log2},
+                                 {"offset", placed ? Json(step.offset) : Json(nullptr)}});
     rows.push_back({std::to_string(i), std::to_string(step.size),
                     std::to_string(std::uint64_t{1} << step.alignment_log2),
                     placed ? std::to_string(step.offset) : "-"});
@@ -161,16 +160,17 @@ int verify(const Wishes& wishes, const std::vector<PlanFile>& files) {
     }
   }
   if (wishes.json) {
-    std::printf("%s\n", Json{{"plans", good},
-                             {"other_versions", others},
-                             {"half_written", half},
-                             {"broken", broken}}
-                            .dump(2)
-                            .c_str());
+    std::printf(
+        "%s\n",
+        Json{
+            {"plans", good}, {"other_versions", others}, {"half_written", half}, {"broken", broken}}
+            .dump(2)
+            .c_str());
   } else {
-    std::printf("%llu plans, %llu of another version of the library, %llu half-written, %zu broken\n",
-                static_cast<unsigned long long>(good), static_cast<unsigned long long>(others),
-                static_cast<unsigned long long>(half), broken.size());
+    std::printf(
+        "%llu plans, %llu of another version of the library, %llu half-written, %zu broken\n",
+        static_cast<unsigned long long>(good), static_cast<unsigned long long>(others),
+        static_cast<unsigned long long>(half), broken.size());
   }
   return broken.empty() ? kDone : kNo;
 }

@@ -16,8 +16,8 @@
 #include "src/cli/files.h"
 #include "src/cli/plans_folder.h"
 #include "src/cli/tar.h"
-#include "src/io/plan_bytes.h"
 #include "src/io/plan_records.h"
+#include "src/io/stored_bytes.h"
 
 namespace memo::cli {
 namespace {
@@ -66,8 +66,8 @@ void take_archive(const std::string& path, const std::vector<TarFile>& files,
       plans.push_back(std::move(plan));
       continue;
     }
-    tell(path + "(" + file.name + ")", problem.empty() ? "another version of the library wrote it"
-                                                       : std::string(problem));
+    tell(path + "(" + file.name + ")",
+         problem.empty() ? "another version of the library wrote it" : std::string(problem));
     ++added.refused;
   }
 }
@@ -85,10 +85,11 @@ bool take_plan_file(const std::string& path, const std::string& text, std::vecto
   }
   for (std::uint32_t i = 0; i < count; ++i) {
     Named plan;
-    plan.name = name_of({loaded[i].plan.get(), loaded[i].iteration}, 0);
+    plan.name = name_of({loaded[i].plan.get(), loaded[i].iteration}, {});
     if (plan.name.keys[0] == 0) {
-      tell(path, "a plan for changing shapes is found by the first calls of the process that made "
-                 "it, which a plan file does not tell");
+      tell(path,
+           "a plan for changing shapes is found by the first calls of the process that made "
+           "it, which a plan file does not tell");
       ++added.refused;
       continue;
     }
@@ -156,9 +157,9 @@ int export_plans(const std::string& folder, const std::string& path,
   }
   std::vector<TarFile> archive;
   for (const PlanFile& file : *files) {
-    const bool wanted =
-        beginnings.empty() || std::any_of(beginnings.begin(), beginnings.end(),
-                                          [&](const auto& word) { return file.name.starts_with(word); });
+    const bool wanted = beginnings.empty() ||
+                        std::any_of(beginnings.begin(), beginnings.end(),
+                                    [&](const auto& word) { return file.name.starts_with(word); });
     if (!wanted || file.half_written || file.other_version || !file.problem.empty()) {
       continue;
     }

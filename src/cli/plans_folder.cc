@@ -95,7 +95,8 @@ std::optional<std::vector<PlanFile>> read_plans_folder(const std::string& folder
        entry.increment(failed)) {
     PlanFile file;
     file.name = entry->path().filename().string();
-    file.half_written = file.name.ends_with(".tmp") && file.name.find(".plan.") != std::string::npos;
+    file.half_written =
+        file.name.ends_with(".tmp") && file.name.find(".plan.") != std::string::npos;
     if (file.half_written || file.name.ends_with(".plan")) {
       files.push_back(file);
     }

@@ -9,7 +9,7 @@
 namespace memo::cli {
 
 struct TarFile {
-  std::string name;  // at most 99 bytes
+  std::string name;           // at most 99 bytes
   std::uint64_t written = 0;  // seconds since 1970
   std::string bytes;
 };

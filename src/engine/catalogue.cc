@@ -73,7 +73,8 @@ void Catalogue::enter(std::uint32_t plan, std::uint32_t number) {
     slot = (slot + 1) % kSlots;
   }
   slots_[slot].store(plan * tuning::kPlanKeys + number + 1, std::memory_order_release);
-  filter_[key / 64 % kFilterWords].fetch_or(std::uint64_t{1} << key % 64, std::memory_order_release);
+  filter_[key / 64 % kFilterWords].fetch_or(std::uint64_t{1} << key % 64,
+                                            std::memory_order_release);
 }
 
 }  // namespace memo

@@ -25,6 +25,17 @@ class Catalogue {
     return (bits >> key % 64 & 1U) != 0 && find(key, 0) != nullptr;
   }
 
+  // Key of the first calls that a lane of this process has heard; 0: none yet. Any thread.
+  [[nodiscard]] std::uint64_t beginning() const {
+    return beginning_.load(std::memory_order_relaxed);
+  }
+  void note_beginning(std::uint64_t key) {
+    std::uint64_t none = 0;
+    beginning_.compare_exchange_strong(none, key, std::memory_order_relaxed);
+  }
+  // In a forked child, which begins anew.
+  void forget_beginning() { beginning_ = 0; }
+
   // What follows is for one thread at a time.
 
   // False if the plan is known, or there is no room for it.
@@ -58,6 +69,7 @@ class Catalogue {
   std::atomic<Outside*> plans_{nullptr};         // of tuning::kMaxCatalogue
   std::atomic<std::uint32_t>* slots_ = nullptr;  // of kSlots
   std::uint32_t count_ = 0;
+  std::atomic<std::uint64_t> beginning_{0};
   // A bit for each key: whoever asks for others, as nearly all do, touches no slot.
   std::atomic<std::uint64_t> filter_[kFilterWords] = {};
 };

@@ -89,9 +89,8 @@ void Engine::configure_shared() {
   shared_->keep_sites = shared_->keep_trace || !options_->PLAN_FILE.empty();
   shared_->passed_on = &passed_on_;
   shared_->host = host_;
-  shared_->reports =
-      !options_->STATS_FILE.empty() || !options_->PLAN_FILE.empty() ||
-      !options_->PLANS.empty() || options_->STATUS != 0;
+  shared_->reports = !options_->STATS_FILE.empty() || !options_->PLAN_FILE.empty() ||
+                     !options_->PLANS.empty() || options_->STATUS != 0;
 }
 
 // What exceeds the machine's memory is refused by the next allocator too, and no allocation.

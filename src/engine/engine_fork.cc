@@ -87,7 +87,6 @@ void Engine::live_on(bool interrupted) {
     }
   }
   shared_->store.after_fork(interrupted);
-  shared_->beginning = 0;
   if (shared_->pool.lock().held_by_another()) {
     shared_->pool.give_up();
   }

@@ -51,7 +51,6 @@ class Hands {
   void start();
   void tell(std::uint32_t effects) const;
   Answer answer(const Request& request, const Action& action);
-  void fetch_plans();
   Answer give(const Request& request);
   Answer open_slab(const Schedule& schedule);
   Answer learn();
@@ -69,7 +68,6 @@ class Hands {
   std::uint32_t index_ = kNotRecorded;  // of the call at hand, in the log
   Arena::Block block_;                  // of the pool, for the call at hand
   bool dirty_ = false;                  // what it has claimed may hold old bytes
-  std::uint32_t unplaced_ = 0;          // calls that known plans were followed for
 };
 
 }  // namespace memo

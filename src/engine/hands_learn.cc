@@ -122,24 +122,6 @@ void Hands::tell(std::uint32_t effects) const {
   }
 }
 
-// Plans that lie outside the process and have the latest calls; now and then, whether there are new
-// ones.
-void Hands::fetch_plans() {
-  const CallWindow& window = follower_.window();
-  if (!window.full()) {
-    return;
-  }
-  const std::uint64_t key = window.key();
-  std::uint64_t unknown = 0;
-  shared_->beginning.compare_exchange_strong(unknown, key, std::memory_order_relaxed);
-  const bool due = ++unplaced_ % tuning::kCallsALook == 0;
-  if ((due || shared_->catalogue.has(key)) && stack.room() >= tuning::kLoadStack) {
-    const NoInterrupts whole;
-    const RecursionGuard guard;
-    shared_->host.fetch(guard, key, due);
-  }
-}
-
 // A plan by one of the doors to src/learn, with the lane as its user; nullptr if there is none, or
 // no room for one.
 StoredPlan* Hands::make_plan(LearnDoor& door, Period* period) {

@@ -29,9 +29,9 @@ struct StoredPlan {
   // with it, since a slot, and the schedule's address, come to belong to others.
   std::uint64_t generation = 0;
   std::atomic<std::uint64_t> withdrawn{0};  // generation of the last that the slot had to give up
-  std::uint32_t iteration = 0;            // steps of one iteration; the schedule may span several
-  std::atomic<std::uint32_t> users{0};    // lanes that serve it; while > 0 it stays
-  std::atomic<std::uint64_t> used_at{0};  // when a lane last took it, by the store's clock
+  std::uint32_t iteration = 0;              // steps of one iteration; the schedule may span several
+  std::atomic<std::uint32_t> users{0};      // lanes that serve it; while > 0 it stays
+  std::atomic<std::uint64_t> used_at{0};    // when a lane last took it, by the store's clock
 
   // The plan to serve from.
   [[nodiscard]] const Plan& best() const {

@@ -7,7 +7,6 @@
 #include "src/base/counters.h"
 #include "src/base/guard.h"
 #include "src/base/options.h"
-#include "src/engine/catalogue.h"
 #include "src/engine/plan_store.h"
 #include "src/engine/tracker_state.h"
 #include "src/serve/pool.h"
@@ -23,6 +22,8 @@ struct Request {
   bool zero = false;
 };
 
+class Catalogue;
+
 // What the engine asks of its host; each may be null.
 struct EngineHost {
   void (*trim_next)() = nullptr;   // give back what the next allocator keeps
@@ -31,8 +32,9 @@ struct EngineHost {
   void (*phase_changed)(const RecursionGuard&) = nullptr;
   // There is a lane, and stack enough: add plans, if there are any.
   void (*opened)(const RecursionGuard&) = nullptr;
-  // Add the plans of the catalogue whose calls have `key`; `look`: and see whether there are new
-  // ones. Where the catalogue is open.
+  Catalogue* outside = nullptr;  // plans that the host could fetch
+  // Add those whose calls have `key`; `look`: and see whether there are new ones. Where the catalogue
+  // is open.
   void (*fetch)(const RecursionGuard&, std::uint64_t key, bool look) = nullptr;
   // There is memory that may have to be given back later, or there are reports: see to it that
   // tick() is called every second or so.
@@ -45,8 +47,6 @@ class Lane;
 
 struct Shared {
   PlanStore store;
-  Catalogue catalogue;                      // of plans that the host could fetch
-  std::atomic<std::uint64_t> beginning{0};  // key of the first calls that a lane has heard; 0: none
   Pool pool;
   SlabBooks slabs;
   EngineHost host;

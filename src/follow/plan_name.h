@@ -22,8 +22,8 @@ class CallWindow {
   }
   // There were enough calls for a key.
   [[nodiscard]] bool full() const { return count_ >= tuning::kKeyCalls; }
-  // Exactly as many as one takes.
-  [[nodiscard]] bool just_full() const { return count_ == tuning::kKeyCalls; }
+  // All that were ever added.
+  [[nodiscard]] std::uint64_t calls() const { return count_; }
   // Of the last calls; never 0, which is no key.
   [[nodiscard]] std::uint64_t key() const {
     const std::uint64_t mixed = mix(sum_);
@@ -69,7 +69,7 @@ struct PlanName {
   std::uint64_t stream = 0;
   // Of the calls from its first step on, and from a few places further in the loop, since a program
   // may begin anywhere. Of a parametric plan, whose sizes are no fact about it: the first is of the
-  // calls that began the process that made it. 0: none.
+  // calls that began the process that made it, the second of its program. 0: none.
   std::uint64_t keys[tuning::kPlanKeys] = {};
   friend bool operator==(const PlanName&, const PlanName&) = default;
 };

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "src/base/options.h"
-#include "src/io/store.h"
 
 namespace memo {
 
@@ -14,11 +13,6 @@ namespace memo {
 // believed; else what is wrong with it. The descriptor is asked, not the path, which others may
 // move. May throw for want of memory.
 std::string_view read_plan_bytes(const char* path, Trust trust, std::vector<char>& bytes);
-
-// The stored plan of that name from its file's bytes, as load_stored() has it. May throw for want of
-// memory.
-bool parse_stored(const std::vector<char>& bytes, const PlanName& name, std::uint64_t most_height,
-                  Stored& stored, std::string_view* problem);
 
 // As doubt_about() of plan_file.h, of what was looked at already.
 std::string_view doubt(const struct stat& status, Trust trust);

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -18,6 +19,7 @@
 #include "src/io/plan_records.h"
 #include "src/io/replace_file.h"
 #include "src/io/shared_file.h"
+#include "src/io/stored_bytes.h"
 
 namespace memo {
 namespace {
@@ -133,8 +135,7 @@ std::vector<Aged> aged_plans(const char* folder, Pruned& pruned) {
     const StoredPath path(folder, text);
     const std::string_view view = text;
     Aged plan;
-    const bool half =
-        view.ends_with(kHalfWritten) && view.find(".plan.") != std::string_view::npos;
+    const bool half = view.ends_with(kHalfWritten) && view.find(".plan.") != std::string_view::npos;
     struct stat status{};
     if ((!half && !parse_name(view, plan.name)) || stat(path.get(), &status) != 0) {
       continue;
@@ -173,38 +174,18 @@ std::string_view doubt_about_store(const char* folder, Trust trust) noexcept {
     if (stat(folder, &status) != 0) {
       return {};
     }
-    return S_ISDIR(status.st_mode) ? doubt(status, trust) : "it is no directory";
+    if (!S_ISDIR(status.st_mode)) {
+      return "it is no directory";
+    }
+    // A ConfigMap is mounted so: open to all by its mode, but nobody can write it.
+    struct statvfs system{};
+    if (statvfs(folder, &system) == 0 && (system.f_flag & ST_RDONLY) != 0) {
+      status.st_mode &= ~static_cast<mode_t>(S_IWGRP | S_IWOTH);
+    }
+    return doubt(status, trust);
   } catch (...) {
     return "there is not enough memory to look at it";
   }
-}
-
-bool parse_stored(const std::vector<char>& bytes, const PlanName& name, std::uint64_t most_height,
-                  Stored& stored, std::string_view* problem) {
-  *problem = {};
-  if (is_other_version(bytes) ||
-      parse_plans(bytes, most_height, {&stored.plan, 1}, problem) != 1) {
-    return false;
-  }
-  StoreRecord record;
-  if (bytes.size() >= sizeof record) {
-    std::memcpy(&record, bytes.data() + bytes.size() - sizeof record, sizeof record);
-  }
-  if (bytes.size() < sizeof record ||
-      std::memcmp(record.magic, StoreRecord().magic, sizeof record.magic) != 0) {
-    *problem = "it does not say who made it";
-  } else if (name_of({stored.plan.plan.get(), stored.plan.iteration}, name.keys[0]) != name) {
-    *problem = "its name is another plan's";
-  }
-  for (const std::span<char> text : {std::span<char>(record.program), std::span<char>(record.machine),
-                                     std::span<char>(record.library)}) {
-    text.back() = '\0';
-  }
-  stored.record = record;
-  if (!problem->empty()) {
-    stored = {};
-  }
-  return problem->empty();
 }
 
 bool load_stored(const RecursionGuard&, const char* folder, const PlanName& name,

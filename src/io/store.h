@@ -13,36 +13,10 @@
 
 #include "src/base/guard.h"
 #include "src/base/options.h"
-#include "src/follow/plan_name.h"
 #include "src/io/plan_file.h"
+#include "src/io/store_name.h"
 
 namespace memo {
-
-// Who made a plan. No data, no arguments: names of files.
-struct StoreRecord {
-  char magic[8] = {'M', 'E', 'M', 'O', 'M', 'A', 'D', 'E'};
-  char program[80] = "";  // the executable, and the script that it was given
-  char machine[16] = "";  // as uname says
-  char library[16] = "";  // version
-  std::uint64_t made = 0;  // seconds since 1970
-};
-
-inline constexpr std::size_t kStoredNameRoom = 96;  // of a file's name, with the final zero
-
-// The file's name.
-void write_name(const PlanName& name, char (&text)[kStoredNameRoom]);
-// False if it is no name of a stored plan.
-bool parse_name(std::string_view text, PlanName& name);
-// The name of a plan that was made in a process whose first calls have the key `beginning` (0: not
-// known). One without keys: it cannot be found, or there is no memory for it.
-PlanName name_of(const SavedPlan& plan, std::uint64_t beginning) noexcept;
-
-// This process, now.
-StoreRecord describe_maker();
-
-// The user's own store, in the cache folder that the environment names. The length of the path; 0:
-// none is named; `room` or more: it does not fit, and nothing is written.
-std::size_t user_store(char* path, std::size_t room);
 
 // Runs visit(context, name) for each plan's name in the folder; false, with errno, if it cannot be
 // read.
@@ -52,10 +26,6 @@ bool list_store(const RecursionGuard&, const char* folder,
 // Why the folder is not used, whatever is in it; empty if it may be, or there is none.
 std::string_view doubt_about_store(const char* folder, Trust trust) noexcept;
 
-struct Stored {
-  LoadedPlan plan;
-  StoreRecord record;
-};
 // Reads the plan of that name, of at most `most_height` bytes. False if it is not there any more,
 // or cannot be used, and *problem says why; what another version of the library wrote is no problem.
 bool load_stored(const RecursionGuard&, const char* folder, const PlanName& name,

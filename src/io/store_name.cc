@@ -1,4 +1,6 @@
-// What a stored plan is called, and who made it. Cold.
+// See store_name.h. Cold.
+#include "src/io/store_name.h"
+
 #include <fcntl.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -14,7 +16,6 @@
 
 #include "src/follow/steps.h"
 #include "src/io/plan_records.h"
-#include "src/io/store.h"
 
 namespace memo {
 namespace {
@@ -69,8 +70,8 @@ std::uint64_t stream_of(const SavedPlan& plan) {
     words[i] = XXH3_64bits(parts, sizeof parts);
   }
   if (!parametric) {
-    std::rotate(words.begin(),
-                words.begin() + static_cast<std::ptrdiff_t>(least_rotation(words)), words.end());
+    std::rotate(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(least_rotation(words)),
+                words.end());
   }
   const std::uint64_t head[] = {kPlanVersion, plan.iteration, parametric ? 1U : 0U};
   const std::uint64_t seed = XXH3_64bits(head, sizeof head);
@@ -125,12 +126,11 @@ void describe_program(char* text, std::size_t room) {
 
 void write_name(const PlanName& name, char (&text)[kStoredNameRoom]) {
   static_assert(tuning::kPlanKeys == 4);
-  std::snprintf(text, sizeof text, "%016llx-%016llx-%016llx-%016llx-%016llx%s",
-                static_cast<unsigned long long>(name.stream),
-                static_cast<unsigned long long>(name.keys[0]),
-                static_cast<unsigned long long>(name.keys[1]),
-                static_cast<unsigned long long>(name.keys[2]),
-                static_cast<unsigned long long>(name.keys[3]), kEnding.data());
+  std::snprintf(
+      text, sizeof text, "%016llx-%016llx-%016llx-%016llx-%016llx%s",
+      static_cast<unsigned long long>(name.stream), static_cast<unsigned long long>(name.keys[0]),
+      static_cast<unsigned long long>(name.keys[1]), static_cast<unsigned long long>(name.keys[2]),
+      static_cast<unsigned long long>(name.keys[3]), kEnding.data());
 }
 
 bool parse_name(std::string_view text, PlanName& name) {
@@ -147,7 +147,7 @@ bool parse_name(std::string_view text, PlanName& name) {
   return name.stream != 0 && name.keys[0] != 0;
 }
 
-PlanName name_of(const SavedPlan& plan, std::uint64_t beginning) noexcept {
+PlanName name_of(const SavedPlan& plan, const Origin& origin) noexcept {
   const Schedule& schedule = *plan.schedule;
   PlanName name;
   try {
@@ -155,7 +155,8 @@ PlanName name_of(const SavedPlan& plan, std::uint64_t beginning) noexcept {
   } catch (...) {
     return name;
   }
-  name.keys[0] = beginning;
+  name.keys[0] = origin.beginning;
+  name.keys[1] = origin.program;
   if (schedule.symbolic == nullptr) {
     for (std::uint32_t i = 0; i < tuning::kPlanKeys; ++i) {
       name.keys[i] = key_at(schedule, std::uint64_t{schedule.count} * i / tuning::kPlanKeys);
@@ -174,6 +175,11 @@ StoreRecord describe_maker() {
   copy_text(MEMO_VERSION, record.library, sizeof record.library);
   record.made = static_cast<std::uint64_t>(std::time(nullptr));
   return record;
+}
+
+std::uint64_t key_of_program(const StoreRecord& record) {
+  const std::uint64_t key = XXH3_64bits(record.program, std::strlen(record.program));
+  return key != 0 ? key : 1;
 }
 
 std::size_t user_store(char* path, std::size_t room) {
