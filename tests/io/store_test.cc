@@ -156,7 +156,10 @@ TEST_CASE_METHOD(Fixture, "store: a file of another name, height or owner is not
 TEST_CASE_METHOD(Fixture, "store: a damaged plan is no plan of its stream", "[io]") {
   const PlanName name = save(loop(70'000, 40), 9 << 20);
   const std::string good = testing::read_file(path(name));
-  for (std::size_t at = 0; at < good.size(); at += 7) {
+  for (std::size_t at = 0; at < good.size(); at += at < 11 ? 1 : 7) {
+    if (at >= 12 && at < 32) {
+      continue;  // how many plans, of which the first is read, and the library's name for a message
+    }
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ 4);
     std::ofstream(path(name), std::ios::binary | std::ios::trunc) << bad;
