@@ -127,10 +127,11 @@ void describe_program(char* text, std::size_t room) {
 void write_name(const PlanName& name, char (&text)[kStoredNameRoom]) {
   static_assert(tuning::kPlanKeys == 4);
   std::snprintf(
-      text, sizeof text, "%016llx-%016llx-%016llx-%016llx-%016llx%s",
+      text, sizeof text, "%016llx-%016llx-%016llx-%016llx-%016llx%.*s",
       static_cast<unsigned long long>(name.stream), static_cast<unsigned long long>(name.keys[0]),
       static_cast<unsigned long long>(name.keys[1]), static_cast<unsigned long long>(name.keys[2]),
-      static_cast<unsigned long long>(name.keys[3]), kEnding.data());
+      static_cast<unsigned long long>(name.keys[3]), static_cast<int>(kEnding.size()),
+      kEnding.data());
 }
 
 bool parse_name(std::string_view text, PlanName& name) {
