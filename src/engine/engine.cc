@@ -249,8 +249,9 @@ StoredPlan* Engine::add_plan(const RecursionGuard& guard, Plan plan, std::uint32
     return nullptr;
   }
   shared_->store.release(stored);
-  passed_on_.plans_loaded.add_from_any();
-  passed_on_.symbolic_calls.add_from_any(symbolic);
+  Counters& counters = lanes_[0].counters;  // any thread may add plans
+  counters.plans_loaded.add_from_any();
+  counters.symbolic_calls.add_from_any(symbolic);
   return stored;
 }
 
