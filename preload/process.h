@@ -7,6 +7,7 @@
 #include "preload/bootstrap.h"
 #include "preload/next.h"
 #include "src/base/options.h"
+#include "src/engine/catalogue.h"
 #include "src/engine/engine.h"
 
 namespace memo {
@@ -21,6 +22,7 @@ struct Process {
   Next next;
 
   alignas(64) Engine engine;
+  Catalogue catalogue;  // of the store of plans
   Options options;
   Bootstrap bootstrap;
   std::atomic<std::uint32_t> early{

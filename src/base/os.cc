@@ -86,6 +86,14 @@ std::uint64_t address_limit() {
                                                                               : limit.rlim_cur;
 }
 
+// Of a thread that is not confined.
+bool commits_strictly() {
+  constexpr std::string_view kStrict = "2";
+  std::string_view policy;
+  LineReader file("/proc/sys/vm/overcommit_memory");
+  return file.next(policy) && policy == kStrict;
+}
+
 }  // namespace
 
 void start() {
@@ -304,18 +312,6 @@ bool rest(std::uint64_t nanoseconds) {
              0 ||
          errno == ETIMEDOUT || errno == EINTR || errno == EAGAIN;
 }
-
-namespace {
-
-// Of a thread that is not confined.
-bool commits_strictly() {
-  constexpr std::string_view kStrict = "2";
-  std::string_view policy;
-  LineReader file("/proc/sys/vm/overcommit_memory");
-  return file.next(policy) && policy == kStrict;
-}
-
-}  // namespace
 
 bool counts_commitments() {
   KeepErrno keep;

@@ -8,6 +8,7 @@
 #include "src/base/message.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
+#include "src/engine/fetch.h"
 #include "src/engine/miss.h"
 
 namespace memo {
@@ -86,7 +87,11 @@ Answer Hands::answer(const Request& request, const Action& action) {
     case Ask::kGive:
       return give(request);
     case Ask::kFollow: {
-      const Follower::Found fits = follower_.next(shared_->store, request.size, serving.plan);
+      follower_.hear(request.size, log2_floor(request.alignment));
+      if (shared_->host.outside != nullptr) {
+        fetch_plans(shared_->host, follower_.window(), stack);
+      }
+      const Follower::Found fits = follower_.find(shared_->store, serving.plan);
       return found(fits.plan, fits.position, fits.first);
     }
     case Ask::kGuess:

@@ -22,6 +22,8 @@ struct Request {
   bool zero = false;
 };
 
+class Catalogue;
+
 // What the engine asks of its host; each may be null.
 struct EngineHost {
   void (*trim_next)() = nullptr;   // give back what the next allocator keeps
@@ -30,6 +32,10 @@ struct EngineHost {
   void (*phase_changed)(const RecursionGuard&) = nullptr;
   // There is a lane, and stack enough: add plans, if there are any.
   void (*opened)(const RecursionGuard&) = nullptr;
+  Catalogue* outside = nullptr;  // plans that the host could fetch
+  // Add those whose calls have `key`; `look`: and see whether there are new ones. Where the catalogue
+  // is open.
+  void (*fetch)(const RecursionGuard&, std::uint64_t key, bool look) = nullptr;
   // There is memory that may have to be given back later, or there are reports: see to it that
   // tick() is called every second or so.
   void (*keep)(const RecursionGuard&) = nullptr;

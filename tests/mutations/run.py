@@ -25,6 +25,7 @@ from limit_rows import LIMIT_ROWS
 from kinds import PRELOAD, SCRIPT, UNIT
 from server_rows import SERVER_ROWS
 from status_rows import STATUS_ROWS
+from store_rows import STORE_ROWS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -37,6 +38,7 @@ MUTATIONS = (
     *DOOR_ROWS,
     *ENGINE_ROWS,
     *LIMIT_ROWS,
+    *STORE_ROWS,
     ("a withdrawn plan counts as visible", "src/engine/plan_store.cc",
      "  if (state == State::kVisible) {\n    visible_count_.fetch_sub(1, std::memory_order_relaxed);\n  }\n  state = State::kWithdrawn;",
      "  state = State::kWithdrawn;",
