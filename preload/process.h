@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "preload/bootstrap.h"
+#include "preload/c10.h"
 #include "preload/next.h"
 #include "src/base/options.h"
 #include "src/engine/engine.h"
@@ -23,6 +24,7 @@ struct Process {
   alignas(64) Engine engine;
   Options options;
   Bootstrap bootstrap;
+  C10Callers c10;
   std::atomic<std::uint32_t> early{
       0};                       // large calls made before the engine was asked for the first time
   std::uint64_t threshold = 0;  // bytes of the smallest block that is watched

@@ -276,6 +276,10 @@ void* aligned_alloc(std::size_t alignment, std::size_t size, const void* caller)
              : ask_next(size, [=] { return g_process.next.aligned_alloc(alignment, size); });
 }
 
+void* aligned_or_null(std::size_t alignment, std::size_t size) {
+  return large_aligned(alignment, size, Op::k_posix_memalign);
+}
+
 void* memalign(std::size_t alignment, std::size_t size) {
   if (!have_next()) {
     return g_process.bootstrap.allocate(size, alignment);

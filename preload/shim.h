@@ -9,6 +9,8 @@ namespace memo::shim {
 void* malloc(std::size_t size);
 void free(void* pointer);
 void* aligned_alloc(std::size_t alignment, std::size_t size, const void* caller);
+// A large block of the engine's; nullptr: it has none, or `size` is not large.
+void* aligned_or_null(std::size_t alignment, std::size_t size);
 // free_sized() and free_aligned_sized() free a block whose size, and alignment, the host tells: for
 // our blocks they are checked.
 #define ENTRY(name, kind, result, parameters, arguments) result name parameters;
