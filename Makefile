@@ -68,7 +68,7 @@ bench_programs := $(patsubst bench/%.cc,$(B)/bench/%,$(bench_src))
 
 cold_libs := -lz $(if $(HAVE_CBC),-lCbcSolver -lCbc -lCgl -lOsiClp -lClpSolver -lClp -lOsi -lCoinUtils)
 
-.PHONY: all lib cli dsa programs fuzzers demo check test bench stress soak fuzz mutations cross vm asan ubsan tsan lint format install uninstall deb clean help
+.PHONY: all lib cli dsa programs fuzzers demo check test bench stress soak fuzz mutations cross cross-torch vm asan ubsan tsan lint format install uninstall deb clean help
 .DELETE_ON_ERROR:
 
 all: lib cli dsa ## build/libmemomalloc.so, build/memomalloc and build/libmemomalloc-dsa.so
@@ -201,6 +201,9 @@ mutations: all ## breaks copies of the library, and sees the tests fail
 	python3 tests/mutations/run.py
 cross: ## aarch64: unit and conformance tests under qemu
 	scripts/cross.sh aarch64
+cross-torch: ## aarch64: small networks of torch under qemu, without the library and with it
+	scripts/cross.sh aarch64 build
+	python3 scripts/torch_aarch64.py
 vm: lib programs ## Debian's kernels in QEMU: conformance tests on each; CELL=
 	python3 scripts/vm/run.py --only '$(CELL)'
 lint: ## layers, tables, format, clang-tidy
@@ -212,5 +215,5 @@ format: ## reformat the tree
 clean: ## remove build/
 	rm -rf build
 help: ## this list
-	@grep -hE '^[a-z ]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
+	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
 include packaging/install.mk
