@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "preload/bootstrap.h"
-#include "preload/c10.h"
+#include "preload/c10_callers.h"
 #include "preload/next.h"
 #include "src/base/options.h"
 #include "src/engine/engine.h"

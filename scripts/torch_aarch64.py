@@ -112,7 +112,7 @@ def table(without, with_library):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--library", type=pathlib.Path, default=ROOT / "build/aarch64/libmemomalloc.so")
-    parser.add_argument("--iterations", type=int, default=14, help="of each case (%(default)s)")
+    parser.add_argument("--iterations", type=int, default=12, help="of each case (%(default)s)")
     arguments = parser.parse_args()
     here = ROOT / "build/cross/aarch64"
     if not arguments.library.exists():
