@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "preload/bootstrap.h"
+#include "preload/c10_callers.h"
 #include "preload/next.h"
 #include "src/base/options.h"
 #include "src/engine/catalogue.h"
@@ -25,6 +26,7 @@ struct Process {
   Catalogue catalogue;  // of the store of plans
   Options options;
   Bootstrap bootstrap;
+  C10Callers c10;
   std::atomic<std::uint32_t> early{
       0};                       // large calls made before the engine was asked for the first time
   std::uint64_t threshold = 0;  // bytes of the smallest block that is watched

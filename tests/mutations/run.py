@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 
+from c10_rows import C10_ROWS
 from door_rows import DOOR_ROWS
 from engine_rows import ENGINE_ROWS
 from first_rows import FIRST_ROWS
@@ -38,6 +39,7 @@ MUTATIONS = (
     *DOOR_ROWS,
     *ENGINE_ROWS,
     *LIMIT_ROWS,
+    *C10_ROWS,
     *STORE_ROWS,
     ("a withdrawn plan counts as visible", "src/engine/plan_store.cc",
      "  if (state == State::kVisible) {\n    visible_count_.fetch_sub(1, std::memory_order_relaxed);\n  }\n  state = State::kWithdrawn;",
