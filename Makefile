@@ -46,9 +46,10 @@ test_src := tests/main.cc $(wildcard tests/support/*.cc tests/*/*_test.cc)
 # Of the commands, what unit tests call; tests/cli runs the others as they are built.
 tested_cli_src := $(patsubst %,src/cli/%.cc,cache_model comparison comparison_page elf_file heap_map loader pickled process rehearsal snapshot \
                    snapshot_views trace_reader unpickle)
-# Sources without a thread, which ThreadSanitizer has nothing to say of; the other sanitizers run them.
-single_threaded := tests/planner/% tests/serve/bounds% tests/scheduler/% tests/cli/% tests/learn/% tests/property/planner% \
-                   tests/property/schedule% scheduler/% planner/solver/%
+# Sources without a second thread, which ThreadSanitizer has nothing to say of; the other sanitizers run them.
+unit_test_src := $(wildcard tests/*/*_test.cc)
+single_threaded := $(filter-out $(shell grep -l 'std::thread' $(unit_test_src)),$(unit_test_src)) scheduler/% planner/solver/% \
+                   $(tested_cli_src)
 preload_program_src := $(wildcard tests/preload/programs/*.c tests/preload/programs/*.cc)
 bench_src := $(wildcard bench/*.cc)
 fuzz_src := $(wildcard tests/fuzz/*.cc)
@@ -67,7 +68,7 @@ bench_programs := $(patsubst bench/%.cc,$(B)/bench/%,$(bench_src))
 
 cold_libs := -lz $(if $(HAVE_CBC),-lCbcSolver -lCbc -lCgl -lOsiClp -lClpSolver -lClp -lOsi -lCoinUtils)
 
-.PHONY: all lib cli dsa programs fuzzers demo check test bench stress soak fuzz mutations cross vm asan ubsan tsan lint format install uninstall deb clean help
+.PHONY: all lib cli dsa programs fuzzers demo check test bench stress soak fuzz mutations cross cross-torch vm asan ubsan tsan lint format install uninstall deb clean help
 .DELETE_ON_ERROR:
 
 all: lib cli dsa ## build/libmemomalloc.so, build/memomalloc and build/libmemomalloc-dsa.so
@@ -106,7 +107,7 @@ $(O)/src/cli/report_assets.o: $(wildcard src/cli/report/*)
 # What leaves the library: the rows of hooks.def, and the C API.
 $(O)/exports.map: preload/hooks.def
 	@mkdir -p $(@D)
-	$(Q){ echo '{ global: memomalloc_*;'; sed -n -E 's/^(HOOK|ENTRY)\(([A-Za-z_]*),.*/  \2;/p' $<; echo '  local: *; };'; } > $@
+	$(Q){ echo '{ global: memomalloc_*;'; sed -n -E 's/^(HOOK|ENTRY)\(([A-Za-z_0-9]*),.*/  \2;/p' $<; echo '  local: *; };'; } > $@
 $(B)/libmemomalloc.so: $(so_obj) $(O)/exports.map
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CXX) -shared -Wl,-soname,libmemomalloc.so.1 -Wl,--version-script=$(O)/exports.map -Wl,-z,defs -Wl,-z,now \
@@ -142,7 +143,7 @@ $(B)/programs/%: tests/preload/programs/%.c $(wildcard tests/preload/programs/*.
 	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -fno-builtin -pthread $< -o $@ -ldl
 $(B)/programs/%: tests/preload/programs/%.cc $(wildcard tests/preload/programs/*.h tests/stress/*.h)
 	@mkdir -p $(@D)
-	$(Q)$(CXX) -std=c++20 -O1 -g -Wall -Wextra -fno-builtin -pthread -I. -Iinclude $< -o $@ -ldl
+	$(Q)$(CXX) -std=c++20 -O1 -g -Wall -Wextra -fno-builtin -pthread -I. -Iinclude $(KIND) $< -o $@ -ldl
 
 # For MODE=fuzz alone. What a fuzzed engine maps is collected, and _exit comes back to the fuzzer.
 fuzz_obj := $(call obj,$(hot_src) $(cold_src) $(planner_src))
@@ -157,6 +158,17 @@ fuzzers: $(patsubst tests/fuzz/%.cc,$(B)/%,$(fuzz_src))
 $(B)/bench/%: $(O)/bench/%.o $(lib_obj) $(call obj,$(solver_src))
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(cold_libs) -lbenchmark -o $@
+
+# Stand-ins for torch's objects, which a program holds: one libc10 goes through malloc, one has an allocator of its own.
+$(B)/fakes/libc10-%.so: tests/preload/fakes/c10.cc
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++20 -O1 -g -Wall -Wextra -fno-builtin -fPIC -shared -D$* -Wl,-soname,$(@F) $< -o $@
+$(B)/fakes/libtensors-%.so: tests/preload/fakes/tensors.cc $(B)/fakes/libc10-%.so
+	$(Q)$(CXX) -std=c++20 -O1 -g -Wall -Wextra -fPIC -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' $^ -o $@
+fakes := $(patsubst %,$(B)/fakes/lib%.so,c10-plain tensors-plain c10-hidden tensors-hidden)
+$(B)/programs/c10_functions: private KIND := -DFAKES='"$(B)/fakes"'
+$(B)/programs/c10_functions: $(fakes)
+.SECONDARY: $(fakes)
 
 $(B)/pages.so: tests/preload/pages.c
 	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -fPIC -shared $< -o $@ -ldl
@@ -189,6 +201,9 @@ mutations: all ## breaks copies of the library, and sees the tests fail
 	python3 tests/mutations/run.py
 cross: ## aarch64: unit and conformance tests under qemu
 	scripts/cross.sh aarch64
+cross-torch: ## aarch64: small networks of torch under qemu, without the library and with it
+	scripts/cross.sh aarch64 build
+	python3 scripts/torch_aarch64.py
 vm: lib programs ## Debian's kernels in QEMU: conformance tests on each; CELL=
 	python3 scripts/vm/run.py --only '$(CELL)'
 lint: ## layers, tables, format, clang-tidy
@@ -200,5 +215,5 @@ format: ## reformat the tree
 clean: ## remove build/
 	rm -rf build
 help: ## this list
-	@grep -hE '^[a-z ]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
+	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 24
 include packaging/install.mk

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "memomalloc/memomalloc.h"
+#include "preload/c10.h"
 #include "preload/lifecycle.h"
 #include "preload/process.h"
 #include "preload/shim.h"
@@ -47,6 +48,17 @@ MEMO_EXPORT void* MEMO_NAME(aligned_alloc)(std::size_t alignment, std::size_t si
     return shim::name arguments;                         \
   }
 #include "preload/hooks.def"
+
+// c10::alloc_cpu and c10::free_cpu of torch, as C++ names them. The first may throw.
+// NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier)
+MEMO_EXPORT void* MEMO_NAME(_ZN3c109alloc_cpuEm)(std::size_t size) {
+  return memo::c10_alloc(size, __builtin_return_address(0));
+}
+
+MEMO_EXPORT void MEMO_NAME(_ZN3c108free_cpuEPv)(void* pointer) {
+  memo::c10_free(pointer, __builtin_return_address(0));
+}
+// NOLINTEND(readability-identifier-naming,bugprone-reserved-identifier)
 
 MEMO_EXPORT void MEMO_NAME(_exit)(int code) {
   memo::exit_now(code);

@@ -82,6 +82,7 @@ bool is_missing(const Next& next, const char* name) {
 #define MEMO_MISSING_Required(row)
 #define MEMO_MISSING_Optional(row)
 #define MEMO_MISSING_Own(row)
+#define MEMO_MISSING_Scoped(row)
 #define MEMO_MISSING_Peer(row)                                                     \
   if (name[0] == #row[0] && next.row == nullptr && std::strcmp(name, #row) == 0) { \
     return true;                                                                   \
@@ -91,6 +92,7 @@ bool is_missing(const Next& next, const char* name) {
 #undef MEMO_MISSING_Required
 #undef MEMO_MISSING_Optional
 #undef MEMO_MISSING_Own
+#undef MEMO_MISSING_Scoped
 #undef MEMO_MISSING_Peer
   return false;
 }

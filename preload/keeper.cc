@@ -7,6 +7,7 @@
 #include "preload/process.h"
 #include "preload/reports.h"
 #include "preload/status.h"
+#include "preload/weights.h"
 #include "src/base/backoff.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
@@ -111,6 +112,7 @@ void* keep(void*) {
         (os::confined() || !start(search))) {
       searching = false;
     }
+    share_weights();
     keep_status_page();
     write_reports();
   } while (os::rest(kSecond));

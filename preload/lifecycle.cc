@@ -15,6 +15,8 @@
 #include "preload/shim.h"
 #include "preload/statistics.h"
 #include "preload/status.h"
+#include "preload/store.h"
+#include "preload/weights.h"
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
@@ -43,6 +45,7 @@ void opened(const RecursionGuard& guard) {
   if (!g_process.observes) {
     show_large_block();
     load_plan_file(guard);
+    open_store(guard);
   }
   open_status_page(guard);
 }
@@ -84,8 +87,11 @@ void forked() {
   forget_keeper();
   forget_reports();
   forget_status_page();
+  forget_statistics();
   forget_observed();
+  forget_weights();
   fork_plans();
+  fork_store();
   fork_reporter();
 }
 void after_fork_in_child() {
@@ -112,6 +118,7 @@ void after_fork_in_child() {
   const bool on =
       process.options.DISABLE == 0 && meant && (process.observes || process.options.OBSERVE == 0);
   if (meant) {  // others stay silent, whatever is asked for
+    name_store(process.options);
     note_status_folder();
     become_reporter();
   }
@@ -126,6 +133,8 @@ void after_fork_in_child() {
                                                .new_thread = thread_begins,
                                                .phase_changed = phase_changed,
                                                .opened = opened,
+                                               .outside = &process.catalogue,
+                                               .fetch = fetch_stored,
                                                .keep = start_keeper,
                                                .forked = forked});
   }

@@ -30,38 +30,48 @@ void find_functions(Next& next) {
 #define MEMO_FIND_Optional(name) MEMO_FIND(name, !peers, Optional)
 #define MEMO_FIND_Peer(name) MEMO_FIND(name, peers, Optional)
 #define MEMO_FIND_Own(name)
+#define MEMO_FIND_Scoped(name)
 #define HOOK(name, kind) MEMO_FIND_##kind(name)
 #include "preload/hooks.def"
 #undef MEMO_FIND_Required
 #undef MEMO_FIND_Optional
 #undef MEMO_FIND_Peer
 #undef MEMO_FIND_Own
+#undef MEMO_FIND_Scoped
 #undef MEMO_FIND
 }
 
-// Stops at the object that holds the next malloc.
+struct Search {
+  const void* code;
+  Extent found;
+};
+
+// Stops at the object that holds the search's code.
 int find_object(dl_phdr_info* info, std::size_t, void* data) {
-  auto& found = *static_cast<Next*>(data);
-  const auto address = reinterpret_cast<std::uint64_t>(found.malloc);
-  std::uint64_t start = UINT64_MAX;
-  std::uint64_t end = 0;
+  auto& search = *static_cast<Search*>(data);
+  Extent object{UINT64_MAX, 0};
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = info->dlpi_phdr[i];
     if (segment.p_type == PT_LOAD) {
       const std::uint64_t first = info->dlpi_addr + segment.p_vaddr;
-      start = first < start ? first : start;
-      end = first + segment.p_memsz > end ? first + segment.p_memsz : end;
+      object.start = first < object.start ? first : object.start;
+      object.end = first + segment.p_memsz > object.end ? first + segment.p_memsz : object.end;
     }
   }
-  if (address < start || address >= end) {
+  if (!object.contains(search.code)) {
     return 0;
   }
-  found.object_start = start;
-  found.object_end = end;
+  search.found = object;
   return 1;
 }
 
 }  // namespace
+
+Extent extent_of(const void* code, decltype(&::dl_iterate_phdr) walk) {
+  Search search{code, {}};
+  walk(find_object, &search);
+  return search.found;
+}
 
 void find_peers(Next& next) {
   if (__atomic_load_n(&next.peers_known, __ATOMIC_ACQUIRE)) {
@@ -74,7 +84,7 @@ void find_peers(Next& next) {
 void find_next(Next& next) {
   Next found;
   find_functions<false>(found);
-  found.dl_iterate_phdr(find_object, &found);
+  found.object = extent_of(reinterpret_cast<const void*>(found.malloc), found.dl_iterate_phdr);
   // The C library has none of the peers' functions, and each look-up in vain costs thousands of
   // instructions.
   if (!found.contains(reinterpret_cast<const void*>(found._exit))) {

@@ -12,6 +12,16 @@
 
 namespace memo {
 
+// The addresses of an object of the process, [start, end); none where both are 0.
+struct Extent {
+  std::uint64_t start = 0;
+  std::uint64_t end = 0;
+  [[nodiscard]] bool contains(const void* code) const {
+    const auto at = reinterpret_cast<std::uint64_t>(code);
+    return at >= start && at < end;
+  }
+};
+
 // The functions that hooks.def names, found by dlsym(RTLD_NEXT); of an Optional or Peer one that is
 // missing, nullptr.
 struct Next {
@@ -19,28 +29,29 @@ struct Next {
 #define MEMO_NEXT_Optional(name) MEMO_NEXT_Required(name)
 #define MEMO_NEXT_Peer(name) MEMO_NEXT_Required(name)
 #define MEMO_NEXT_Own(name)
+#define MEMO_NEXT_Scoped(name)
 #define HOOK(name, kind) MEMO_NEXT_##kind(name)
 #include "preload/hooks.def"
 #undef MEMO_NEXT_Required
 #undef MEMO_NEXT_Optional
 #undef MEMO_NEXT_Peer
 #undef MEMO_NEXT_Own
+#undef MEMO_NEXT_Scoped
 
   bool peers_known = false;  // the Peer functions were looked for
 
-  // The addresses of the object that the next malloc is in.
-  std::uint64_t object_start = 0;
-  std::uint64_t object_end = 0;
-  [[nodiscard]] bool contains(const void* code) const {
-    const auto at = reinterpret_cast<std::uint64_t>(code);
-    return at >= object_start && at < object_end;
-  }
+  Extent object;  // of the object that the next malloc is in
+  [[nodiscard]] bool contains(const void* code) const { return object.contains(code); }
 };
 
 // Fills all of `next`, the table's first row last, so that a set first row means a whole table.
 // Ends the process with one line if a required function is missing. dlsym may allocate: see
 // bootstrap.h.
 void find_next(Next& next);
+
+// The extent of the object that `code` is in, empty if there is none. `walk` is the C library's
+// dl_iterate_phdr; takes a lock of the dynamic linker.
+Extent extent_of(const void* code, decltype(&::dl_iterate_phdr) walk);
 
 // Looks for the Peer functions of whatever follows in the link chain, unless that is done: at start
 // where the next allocator is not the C library's, else when one of ours is called. Then another

@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "preload/held_plans.h"
 #include "preload/process.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
@@ -25,44 +26,9 @@ bool is_left_alone(const char* path) {
 }
 
 // The plans that were last read or saved; and the file that held them.
-constexpr std::uint64_t kNoPlans = 0;
 constinit std::atomic<std::uint64_t> saved_mark{kNoPlans};
 constinit FileMark saved_file;
 constinit bool complained = false;
-
-// A number for one plan, that changes when a lower one takes its place.
-std::uint64_t mark_of(const StoredPlan& plan) {
-  return (plan.generation + 1) * 0x9e3779b97f4a7c15U ^
-         reinterpret_cast<std::uint64_t>(plan.best().get());
-}
-
-// All plans of the process, kept as they are while this lives.
-class HeldPlans {
- public:
-  HeldPlans() {
-    g_process.engine.for_each_plan([&](StoredPlan& plan) {
-      mark_ += mark_of(plan);
-      plans_[count_] = &plan;
-      saved_[count_++] = {plan.best().get(), plan.iteration};
-    });
-  }
-  ~HeldPlans() {
-    for (std::uint32_t i = 0; i < count_; ++i) {
-      g_process.engine.release_plan(*plans_[i]);
-    }
-  }
-  HeldPlans(const HeldPlans&) = delete;
-  HeldPlans& operator=(const HeldPlans&) = delete;
-  [[nodiscard]] std::uint32_t count() const { return count_; }
-  [[nodiscard]] std::uint64_t mark() const { return mark_; }
-  [[nodiscard]] std::span<const SavedPlan> plans() const { return {saved_, count_}; }
-
- private:
-  StoredPlan* plans_[tuning::kMaxPlans] = {};
-  SavedPlan saved_[tuning::kMaxPlans] = {};
-  std::uint32_t count_ = 0;
-  std::uint64_t mark_ = kNoPlans;
-};
 
 // True where there are plans that the file does not hold yet.
 bool has_news(const HeldPlans& held) {

@@ -5,8 +5,10 @@
 #include <cstdint>
 
 #include "preload/bootstrap.h"
+#include "preload/c10_callers.h"
 #include "preload/next.h"
 #include "src/base/options.h"
+#include "src/engine/catalogue.h"
 #include "src/engine/engine.h"
 
 namespace memo {
@@ -21,8 +23,10 @@ struct Process {
   Next next;
 
   alignas(64) Engine engine;
+  Catalogue catalogue;  // of the store of plans
   Options options;
   Bootstrap bootstrap;
+  C10Callers c10;
   std::atomic<std::uint32_t> early{
       0};                       // large calls made before the engine was asked for the first time
   std::uint64_t threshold = 0;  // bytes of the smallest block that is watched

@@ -29,7 +29,8 @@ ino_t number_space() {
 void become_reporter() {
   const Options& options = g_process.options;
   if (options.STATS == 0 && options.VERBOSE == 0 && options.STATS_FILE.empty() &&
-      options.TRACE_FILE.empty() && options.PLAN_FILE.empty() && options.STATUS == 0) {
+      options.TRACE_FILE.empty() && options.PLAN_FILE.empty() && options.PLANS.empty() &&
+      options.STATUS == 0) {
     return;
   }
   number = getpid();

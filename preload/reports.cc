@@ -12,6 +12,7 @@
 #include "preload/reporter.h"
 #include "preload/statistics.h"
 #include "preload/status.h"
+#include "preload/store.h"
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
@@ -133,7 +134,7 @@ void note_start_of_reports() {
 }
 
 bool reports_are_due(std::uint64_t now) {
-  return plans_changed() || lacks_status_page() ||
+  return plans_changed() || store_lacks_plans() || lacks_status_page() ||
          (wants_stats_file() && now - stats_written_at >= tuning::kStatsPeriod &&
           large_calls() != calls_written);
 }
@@ -143,6 +144,7 @@ void write_due_reports(const RecursionGuard& guard) {
     write_stats(false, guard);
   }
   save_plan_file(guard);
+  save_to_store(guard, false);
   open_status_page(guard);
 }
 
@@ -172,6 +174,7 @@ void report() {
   }
   write_trace_file(guard);
   save_plan_file(guard);
+  save_to_store(guard, true);
   if (options.STATS != 0) {
     Snapshot now;
     take(now);

@@ -62,14 +62,6 @@ void* large(std::uint64_t size, std::uint64_t alignment, Op op, bool zero) {
                             : ask_engine({size, alignment, op, zero});
 }
 
-// For the functions that take an alignment; nullptr: the next allocator's, which checks them, too.
-void* large_aligned(std::uint64_t alignment, std::uint64_t size, Op op) {
-  if (!is_large(size) || !is_power_of_two(alignment)) {
-    return nullptr;
-  }
-  return large(size, alignment < kDefaultAlignment ? kDefaultAlignment : alignment, op, false);
-}
-
 // What the next allocator answers to a request for `bytes`; where the system refuses it memory, once
 // more after slabs and pool have given up what they do not use.
 template <typename Call>
@@ -161,6 +153,13 @@ void* realloc_bootstrap(void* pointer, std::size_t size) {
 }
 
 }  // namespace
+
+void* large_aligned(std::uint64_t alignment, std::uint64_t size, Op op) {
+  if (!is_large(size) || !is_power_of_two(alignment)) {
+    return nullptr;
+  }
+  return large(size, alignment < kDefaultAlignment ? kDefaultAlignment : alignment, op, false);
+}
 
 void find_next_allocator() {
   have_next();

@@ -3,12 +3,17 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+
+#include "src/engine/engine.h"
 
 namespace memo::shim {
 
 void* malloc(std::size_t size);
 void free(void* pointer);
 void* aligned_alloc(std::size_t alignment, std::size_t size, const void* caller);
+// For the functions that take an alignment; nullptr: the next allocator's, which checks them, too.
+void* large_aligned(std::uint64_t alignment, std::uint64_t size, Op op);
 // free_sized() and free_aligned_sized() free a block whose size, and alignment, the host tells: for
 // our blocks they are checked.
 #define ENTRY(name, kind, result, parameters, arguments) result name parameters;

@@ -1,6 +1,8 @@
 #include "preload/statistics.h"
 
+#include <sys/resource.h>
 #include <algorithm>
+#include <atomic>
 
 #include "preload/process.h"
 #include "preload/shadows.h"
@@ -25,9 +27,28 @@ int rank(Phase phase) {
   return 0;
 }
 
+// Telling it opens a file. getrusage() tells where it has grown at once, but not below what whoever
+// started the process has had.
+constinit std::atomic<std::uint64_t> told_peak{0};     // bytes
+constinit std::atomic<std::uint64_t> told_peak_at{0};  // ns
+constinit std::atomic<long> most_then{0};              // KiB, by getrusage()
+
+std::uint64_t peak_of_late() {
+  constexpr std::uint64_t kPeriod = 10'000'000'000;  // ns
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const std::uint64_t now = os::nanoseconds();
+  if (most_then.exchange(used.ru_maxrss, std::memory_order_relaxed) != used.ru_maxrss ||
+      now - told_peak_at.load(std::memory_order_relaxed) >= kPeriod) {
+    told_peak_at.store(now, std::memory_order_relaxed);
+    told_peak.store(os::peak_memory(), std::memory_order_relaxed);
+  }
+  return told_peak.load(std::memory_order_relaxed);
+}
+
 }  // namespace
 
-void take(Snapshot& now) {
+void take(Snapshot& now, Peak peak) {
   const Engine& engine = g_process.engine;
   now.counters.add(engine.passed_on());
   auto best = Phase::kIdle;
@@ -52,8 +73,12 @@ void take(Snapshot& now) {
   const std::uint64_t first_touches = now.slab_bytes / os::page_size();
   now.observed_faults -= std::min(now.observed_faults, first_touches);
   now.threads = engine.lane_count();
-  now.peak_bytes = os::peak_memory();
+  now.peak_bytes = peak == Peak::kNow ? os::peak_memory() : peak_of_late();
   now.phase = g_process.options.DISABLE != 0 ? "disabled" : name_of(best);
+}
+
+void forget_statistics() {
+  told_peak_at = 0;
 }
 
 }  // namespace memo

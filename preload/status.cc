@@ -11,6 +11,7 @@
 #include "preload/process.h"
 #include "preload/reporter.h"
 #include "preload/statistics.h"
+#include "preload/weights.h"
 #include "src/base/file_map.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
@@ -60,8 +61,8 @@ void describe_lanes(StatusBody& body) {
     row.thread = threads[i].load(std::memory_order_relaxed);
     put(row.phase, name_of(lane.phase()));
     row.slab_bytes = lane.slab_height();
-    row.tallest_bytes = lane.tallest();
-    row.bound_bytes = lane.bound();
+    row.tallest_slab_bytes = lane.tallest();
+    row.lower_bound_bytes = lane.bound();
     row.large_bytes = lane.counters.large_bytes.get();
     row.planned_bytes = lane.counters.planned_bytes.get();
     row.at_hand_bytes = lane.counters.at_hand_bytes.get();
@@ -69,15 +70,24 @@ void describe_lanes(StatusBody& body) {
   }
 }
 
-// A thread that is at the store for long keeps its plans to itself.
+// A thread that is at the store for long keeps its plans to itself. After the lanes, which get the
+// rows of theirs.
 void describe_plans(StatusBody& body) {
   body.plan_rows = 0;
+  for (std::uint64_t i = 0; i < body.lane_rows; ++i) {
+    body.lanes[i].plan = 0;
+  }
   g_process.engine.for_each_plan([&body](StoredPlan& plan) {
     const std::uint32_t users = plan.users.load(std::memory_order_relaxed) - 1;  // not this look
     if (body.plan_rows < kPlanRows) {
       StatusPlan& row = body.plans[body.plan_rows++];
       const Plan& best = plan.best();
       row = {plan.iteration, best->height, best->lower_bound, users};
+      for (std::uint32_t i = 0; i < body.lane_rows; ++i) {
+        if (g_process.engine.lane(i).plan() == plan.generation) {
+          body.lanes[i].plan = body.plan_rows;
+        }
+      }
     }
     g_process.engine.release_plan(plan);
   });
@@ -88,6 +98,7 @@ void describe_memory(StatusBody& body) {
   const Pool& pool = engine.shared().pool;
   body.pool_used_bytes = pool.live_bytes();
   body.pool_at_hand_bytes = pool.arena().dirty_bytes();
+  body.offered_bytes = shared_weights();
   body.pool = {reinterpret_cast<std::uint64_t>(pool.space().base()), pool.space().bytes()};
   const Space& first = engine.first_slab();
   body.slabs = {reinterpret_cast<std::uint64_t>(first.base()), engine.lane_count() * first.bytes()};
@@ -95,17 +106,18 @@ void describe_memory(StatusBody& body) {
 
 // What has come since the older sample.
 void describe_now(StatusBody& body, const Snapshot& all) {
-  const StatusShares total{os::nanoseconds(), all.counters.large_bytes.get(),
-                           all.counters.planned_bytes.get(), all.counters.at_hand_bytes.get(),
-                           all.counters.other_bytes.get()};
+  StatusShares total;
+  total.nanoseconds = os::nanoseconds();
+#define SHARES(name, help) total.name = all.counters.name.get();
+#include "src/io/status_page.def"
   if (samples[0].nanoseconds == 0) {
     samples[0] = samples[1] = total;
     samples[0].nanoseconds = samples[1].nanoseconds = opened_at;
   }
   const StatusShares& before = samples[0];
-  body.now = {total.nanoseconds - before.nanoseconds, total.large_bytes - before.large_bytes,
-              total.planned_bytes - before.planned_bytes,
-              total.at_hand_bytes - before.at_hand_bytes, total.other_bytes - before.other_bytes};
+  body.now.nanoseconds = total.nanoseconds - before.nanoseconds;
+#define SHARES(name, help) body.now.name = total.name - before.name;
+#include "src/io/status_page.def"
   if (total.nanoseconds - samples[1].nanoseconds >= kWindow) {
     samples[0] = samples[1];
     samples[1] = total;
@@ -114,7 +126,7 @@ void describe_now(StatusBody& body, const Snapshot& all) {
 
 void describe(StatusBody& body) {
   Snapshot now;
-  take(now);
+  take(now, Peak::kOfLate);
   body.parent_pid = static_cast<std::uint64_t>(getppid());
   body.written_at = os::nanoseconds();
   body.answered = last_word;

@@ -29,8 +29,7 @@ LOCKED_ALLOCATOR = "fork: a child that no handler tells of*", "the sanitizer's o
 NO_MLOCK = "space: a program that locks its memory*", "the sanitizer makes mlock do nothing"
 NOT_UNDER = {
     "asan": dict([LOCKED_ALLOCATOR, NO_MLOCK]),
-    "tsan": dict([LOCKED_ALLOCATOR, NO_MLOCK, (
-        "os: the limit on address space is seen", "the thread sanitizer takes address space of its own"), (
+    "tsan": dict([LOCKED_ALLOCATOR, (
         "fork mark: stays in a child that shares its parent's memory", "the thread sanitizer makes vfork a fork"), (
         "threads: a forked child lives on by itself*",
         "the thread sanitizer starts no thread in a threaded process's child")]),

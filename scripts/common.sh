@@ -15,3 +15,39 @@ find_python() {
     command -v python3 || die "no python3 here; run scripts/install_deps.sh as root"
   fi
 }
+
+# with_clock TEXT COMMAND...: runs it, and shows on a terminal for how long; what it prints goes to stderr.
+with_clock() {
+  local text=$1 begin=$SECONDS pid
+  shift
+  echo "$text" >&2
+  "$@" >&2 &
+  pid=$!
+  while [ -t 2 ] && kill -0 $pid 2>/dev/null; do
+    printf '\r  %d s' $((SECONDS - begin)) >&2
+    sleep 1
+  done
+  [ ! -t 2 ] || printf '\r\033[K' >&2
+  wait $pid
+}
+
+# build_with_progress TARGET: makes it, and shows how many of its files are compiled.
+build_with_progress() {
+  local files
+  files=$(make -n V=1 "$1" | grep -c -- ' -c ' || true)
+  [ "$files" = 0 ] || echo "building $1: $files files to compile" >&2
+  make -j"$(nproc)" "$1" | while read -r line; do
+    case $line in
+      CXX*)
+        done_files=$((${done_files:-0} + 1))
+        if [ -t 2 ]; then
+          printf '\r\033[K  %d of %d' "$done_files" "$files" >&2
+        elif [ $((done_files % 20)) = 0 ]; then
+          echo "  $done_files of $files" >&2
+        fi
+        ;;
+      LD*) [ ! -t 2 ] || printf '\r\033[K' >&2 ;;
+      *) echo "$line" >&2 ;;
+    esac
+  done
+}

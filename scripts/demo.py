@@ -15,6 +15,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts/pictures"))
+import svg  # noqa: E402
 
 
 def parse(argv):
@@ -27,6 +29,8 @@ def parse(argv):
     parser.add_argument("--rounds", type=int, default=2, help="runs of each kind (%(default)s)")
     parser.add_argument("--library", default=str(ROOT / "build/libmemomalloc.so"),
                         help="what to preload")
+    parser.add_argument("--picture", type=pathlib.Path, default=ROOT / "build/demo.svg",
+                        help="where the figures are drawn (%(default)s)")
     parser.add_argument("--json", action="store_true", help="all figures as one JSON object")
     return parser.parse_args(argv)
 
@@ -76,6 +80,38 @@ def table(without, with_library):
     return lines
 
 
+def draw(without, with_library, title, path):
+    """Two bars for each figure, of which the longer one has the whole width."""
+    left, width, top, row = 12, 330, 56, 52
+    picture = svg.Picture(top + row * len(ROWS) + 8, title, "Each figure without and with the library.")
+    picture.text(left, 24, title, "head")
+    picture.text(left, 43, "without the library", "theirs strong")
+    picture.text(left + 160, 43, "with it", "ours strong")
+    for number, (label, key, unit, divisor, digits) in enumerate(ROWS):
+        values = median(without, key) / divisor, median(with_library, key) / divisor
+        y = top + row * number
+        picture.text(left, y + 14, label, "strong")
+        for value, kind, below in zip(values, ("theirs", "ours"), (18, 32)):
+            length = width * value / max(*values, 1e-9)
+            picture.rectangle(left, y + below, max(length, 1), 12, kind)
+            picture.text(left + length + 6, y + below + 10, f"{value:,.{digits}f} {unit}".strip(), "small")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    picture.save(path)
+
+
+def next_lines(arguments):
+    """What to do next, with the command that belongs to the library."""
+    command = ROOT / "build/memomalloc"
+    if pathlib.Path(arguments.library).parent != command.parent:  # of a wheel
+        command, make = "memomalloc", ""
+    else:
+        command, make = os.path.relpath(command), "make && "
+    return ["next:",
+            f"  {make}{command} doctor -- python YOUR.py    # is it on, and what would hinder it?",
+            f"  {command} run -- python YOUR.py       # your own program with it",
+            f"  {command} compare -- python YOUR.py   # against the allocators that are installed"]
+
+
 def share_lines(with_library, stats):
     """What the library counted: shares of the bytes of all large calls, medians over the runs; and its slab."""
     lines = []
@@ -91,7 +127,9 @@ def share_lines(with_library, stats):
 def main(argv=None):
     arguments = parse(argv)
     without, with_library, stats = [], [], None
-    for _ in range(arguments.rounds):
+    for number in range(arguments.rounds):
+        print(f"running {arguments.model} without and with the library, round {number + 1} of {arguments.rounds}",
+              file=sys.stderr)
         without.append(run(arguments, preload=False)[0])
         figures, stats = run(arguments, preload=True)
         with_library.append(figures)
@@ -107,6 +145,10 @@ def main(argv=None):
         if stats:
             print("\n".join(share_lines(with_library, stats)))
         print(f"{'output':28}{'equal' if len(checksums) == 1 else 'DIFFERENT':>28}")
+        title = f"{arguments.model}, batch {arguments.batch}, {arguments.threads} thread(s)"
+        draw(without, with_library, title, arguments.picture)
+        print(f"\npicture: {os.path.relpath(arguments.picture)}")
+        print("\n".join(next_lines(arguments)))
     if not stats:
         print(f"demo.sh: {arguments.library} wrote no statistics; was it loaded? "
               "Try MEMOMALLOC_VERBOSE=1", file=sys.stderr)

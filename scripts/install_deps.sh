@@ -41,19 +41,23 @@ deny_servers() {
   trap 'rm -f $POLICY' EXIT
 }
 
+get_packages() {
+  apt-get update -qq && apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "$@" >/dev/null
+}
+
 install_packages() {
   local missing
   command -v dpkg-query >/dev/null ||
-    die "this is no Debian; install what these packages hold, then use --no-install: $*"
+    die "this is no Debian: install what these packages hold by your own means, then add --no-install: $*"
   missing=$(missing_of "$@" | tr '\n' ' ')
   [ -n "$missing" ] || return 0
-  [ "$(id -u)" = 0 ] || die "as root: apt-get install --no-install-recommends $missing"
-  echo "installing: $missing"
+  [ "$(id -u)" = 0 ] ||
+    die "no root: have somebody run \`apt-get install --no-install-recommends $missing\`, then add --no-install"
   export DEBIAN_FRONTEND=noninteractive
   deny_servers
-  apt-get update -qq
   # shellcheck disable=SC2086
-  apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends $missing >/dev/null
+  with_clock "installing: $missing" get_packages $missing ||
+    die "no network, or no package: apt-get cannot get $missing; where they are there already, add --no-install"
 }
 
 # The distribution's interpreter first: its venv module is the one that the packages above install,
@@ -71,7 +75,8 @@ for name in sys.argv[1:]:
 }
 
 pip_install() {
-  "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+  with_clock "installing into $VENV: $*" "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check "$@" ||
+    die "no network, or no package: pip cannot get $*; where they are there already, add --no-install"
 }
 
 # A plain index may offer torch only with several gigabytes of GPU libraries. So: the CPU wheel where
@@ -79,7 +84,6 @@ pip_install() {
 # pip would pick.
 install_python() {
   python_has torch torchvision numpy && return 0
-  echo "installing torch and torchvision into $VENV"
   local python offered
   python=$(base_python)
   [ -x "$VENV/bin/python" ] || "$python" -m venv "$VENV"
@@ -103,7 +107,6 @@ install_python() {
 # numpy that it does not bear.
 install_python_check() {
   python_has onnx matplotlib mypy gunicorn uvicorn prometheus_client && return 0
-  echo "installing onnx, matplotlib, mypy, gunicorn, uvicorn and prometheus_client into $VENV"
   if grep -qx 'include-system-site-packages = true' "$VENV/pyvenv.cfg"; then
     # shellcheck disable=SC2086
     install_packages $packages_debian_check
@@ -112,6 +115,9 @@ install_python_check() {
   fi
 }
 
+if ldd --version 2>&1 | grep -qi musl; then
+  die "the C library here is musl, and the library needs glibc: use an image of Debian, Ubuntu or the like"
+fi
 case ${1:-demo} in
   build) install_packages $packages_build ;;
   demo)

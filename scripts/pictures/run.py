@@ -14,7 +14,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs/pictures"
-PICTURES = ("memory", "allocators", "faults")
+PICTURES = ("memory", "allocators", "faults", "status")
 
 
 def main(argv=None):

@@ -32,11 +32,11 @@ def number(value):
 class Picture:
     """Elements in the order in which they are drawn; lengths in units of which WIDTH make the picture."""
 
-    def __init__(self, height, title, description):
-        self.height = height
+    def __init__(self, height, title, description, width=WIDTH, style=STYLE):
+        self.height, self.width = height, width
         self.parts = [f"<title>{html.escape(title)}</title>", f"<desc>{html.escape(description)}</desc>",
-                      f"<style>{STYLE}</style>"]
-        self.rectangle(0, 0, WIDTH, height, "page")
+                      f"<style>{style}</style>"]
+        self.rectangle(0, 0, width, height, "page")
 
     def rectangle(self, x, y, width, height, kind):
         self.parts.append(f'<rect x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}" '
@@ -57,5 +57,5 @@ class Picture:
 
     def save(self, path):
         body = "\n".join(self.parts)
-        path.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self.height}" '
+        path.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" '
                         f'role="img">\n{body}\n</svg>\n', encoding="utf-8")

@@ -31,7 +31,7 @@ PAGES = {
     "How it works": [("How it works", "docs/how-it-works.md"), ("The planner", "planner/README.md"),
                      ("The scheduler", "scheduler/README.md"), ("The papers", "docs/papers.md"),
                      ("The layers", "src/README.md")],
-    "Evidence": [("Benchmarks", "docs/benchmarks.md"), ("Every row", "bench/README.md"),
+    "Evidence": [("Benchmarks", "docs/benchmarks.md"), ("Complaints", "docs/complaints.md"), ("Every row", "bench/README.md"),
                  ("What is tested", "docs/tested.md"), ("Reliability", "docs/reliability.md"),
                  ("Broken copies", "docs/mutations.md"),
                  ("Tests", "tests/README.md")],

@@ -11,7 +11,6 @@
 namespace memo {
 namespace {
 
-constexpr std::size_t kMaxPath = 512;
 // Of a line of /proc/PID/cgroup.
 constexpr std::size_t kMaxGroupLine = 448;
 
@@ -35,7 +34,7 @@ class Path {
     if (size_ + part.size() >= sizeof text_) {
       return false;
     }
-    std::memcpy(text_ + size_, part.data(), part.size());
+    part.copy(text_ + size_, part.size());
     size_ += part.size();
     text_[size_] = '\0';
     return true;
@@ -44,7 +43,7 @@ class Path {
   [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
-  char text_[kMaxPath + 32] = {};
+  char text_[GroupLimit::kMaxPath + 32] = {};  // and a file's name
   std::size_t size_ = 0;
 };
 
@@ -107,7 +106,6 @@ bool has_memory(std::string_view controllers) {
 
 void GroupLimit::find(const char* groups, const char* folders) {
   const int before = errno;
-  Path path(folders);
   path_[0] = '\0';
   os::LinesOf<kMaxGroupLine> file(groups);
   for (std::string_view line; file.next(line);) {

@@ -15,6 +15,7 @@ namespace memo {
 class GroupLimit {
  public:
   static constexpr std::uint64_t kNone = UINT64_MAX;
+  static constexpr std::size_t kMaxPath = 512;  // of a group's folder, with its end
 
   static constexpr const char* kGroups = "/proc/self/cgroup";
   static constexpr const char* kFolders = "/sys/fs/cgroup";
@@ -32,9 +33,9 @@ class GroupLimit {
   [[nodiscard]] Room look() const;
 
  private:
-  char path_[512] = {};   // of the group's folder; empty: there is none
-  std::size_t root_ = 0;  // how much of it is the tree's root
-  bool second_ = false;   // version 2
+  char path_[kMaxPath] = {};  // of the group's folder; empty: there is none
+  std::size_t root_ = 0;      // how much of it is the tree's root
+  bool second_ = false;       // version 2
 };
 
 }  // namespace memo

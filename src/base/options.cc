@@ -89,6 +89,10 @@ struct Parse {
     value = text == "group" ? memo::Trust::kGroup : memo::Trust::kOwner;
     return text == "group" || text == "owner";
   }
+  static bool Share(std::string_view text, memo::Share& value) {
+    value = text == "weights" ? memo::Share::kWeights : memo::Share::kNothing;
+    return text == "weights" || text == "nothing";
+  }
 };
 // NOLINTEND(readability-identifier-naming)
 

@@ -9,6 +9,8 @@ namespace memo {
 enum class Choice : std::uint8_t { kAuto, kAlways, kNever };
 // Whose files are believed: the user's and root's, or also those of the user's groups.
 enum class Trust : std::uint8_t { kOwner, kGroup };
+// What the kernel may hold once for processes that have it equal.
+enum class Share : std::uint8_t { kNothing, kWeights };
 
 namespace option {
 
@@ -30,6 +32,7 @@ using Flag = std::uint64_t;
 using Path = Text;
 using Choice = memo::Choice;
 using Trust = memo::Trust;
+using Share = memo::Share;
 
 }  // namespace option
 

@@ -86,6 +86,14 @@ std::uint64_t address_limit() {
                                                                               : limit.rlim_cur;
 }
 
+// Of a thread that is not confined.
+bool commits_strictly() {
+  constexpr std::string_view kStrict = "2";
+  std::string_view policy;
+  LineReader file("/proc/sys/vm/overcommit_memory");
+  return file.next(policy) && policy == kStrict;
+}
+
 }  // namespace
 
 void start() {
@@ -216,6 +224,13 @@ bool advise_huge(void* start, std::uint64_t bytes, bool huge) {
   return madvise(start, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) == 0;
 }
 
+bool offer_for_merging(void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  // Without huge pages on the machine there is nothing to be split, and the second call may say so.
+  return madvise(start, bytes, MADV_MERGEABLE) == 0 &&
+         (madvise(start, bytes, MADV_NOHUGEPAGE) == 0 || errno == EINVAL);
+}
+
 bool populate(void* start, std::uint64_t bytes) {
   KeepErrno keep;
   return madvise(start, bytes, MADV_POPULATE_WRITE) == 0;
@@ -300,13 +315,7 @@ bool rest(std::uint64_t nanoseconds) {
 
 bool counts_commitments() {
   KeepErrno keep;
-  if (confined()) {
-    return false;
-  }
-  constexpr std::string_view kStrict = "2";
-  std::string_view policy;
-  LineReader file("/proc/sys/vm/overcommit_memory");
-  return file.next(policy) && policy == kStrict;
+  return !confined() && commits_strictly();
 }
 
 bool data_limited() {
@@ -316,7 +325,7 @@ bool data_limited() {
   }
   rlimit limit{};
   return (getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) ||
-         counts_commitments();
+         commits_strictly();
 }
 
 std::uint64_t address_space_left() {

@@ -60,6 +60,11 @@ bool populate(void* start, std::uint64_t bytes);
 // count as if they had.
 std::uint64_t resident_bytes(const void* start, std::uint64_t bytes);
 
+// Lets the kernel hold pages of [start, start + bytes) once that other processes, or this one, have
+// equal: it looks for them where same-page merging is switched on (/sys/kernel/mm/ksm/run). They come
+// in small pages from now on. False where the kernel has no such merging. Page multiples.
+bool offer_for_merging(void* start, std::uint64_t bytes);
+
 // Zeroed memory for our own records, between two pages that nobody can read or write; nullptr where
 // the system refuses.
 void* map(std::uint64_t bytes);

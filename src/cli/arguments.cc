@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <memory>
+#include <sstream>
 
 #include "src/cli/command.h"
 
@@ -42,6 +44,58 @@ std::string printable(std::string text) {
   }
   return text;
 }
+
+// An option's help as a stranger reads it: what may follow it and its default, and a text that fits a
+// terminal; which options exclude which is said where it happens.
+class PlainHelp : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (!option->get_option_text().empty()) {
+      return " " + option->get_option_text();
+    }
+    if (option->get_type_size() == 0) {
+      return "";
+    }
+    std::string text = option->get_type_name();
+    for (const std::string kind : {"UINT", "INT", "FLOAT"}) {
+      if (text.starts_with(kind + ":")) {
+        text.erase(0, kind.size() + 1);  // "INT:INT in [1 - 100]"
+      }
+      if (text.starts_with(kind)) {
+        text.replace(0, kind.size(), "NUMBER");
+      }
+    }
+    const std::string initial = option->get_default_str();
+    text += initial.empty() ? "" : "=" + initial;
+    text += option->get_expected_max() == CLI::detail::expected_max_vector_size ? " ..." : "";
+    return text.empty() ? "" : " " + text;
+  }
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    constexpr std::size_t kWidth = 100;
+    const std::string name =
+        "  " + make_option_name(option, is_positional) + make_option_opts(option);
+    std::string line = name;
+    if (name.size() >= get_column_width()) {
+      line += "\n";
+      line.append(get_column_width(), ' ');
+    } else {
+      line.append(get_column_width() - name.size(), ' ');
+    }
+    std::string text;
+    std::size_t column = get_column_width();
+    std::istringstream words(make_option_desc(option));
+    for (std::string word; words >> word; column += word.size() + 1) {
+      if (column + word.size() > kWidth) {
+        text += "\n" + std::string(get_column_width(), ' ');
+        column = get_column_width();
+      } else if (!text.empty()) {
+        text += " ";
+      }
+      text += word;
+    }
+    return line + text + "\n";
+  }
+};
 
 std::string help(const CLI::App& app) {
   std::string text = app.help();
@@ -92,6 +146,8 @@ CLI::Validator not_negative() {
 
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   app.name(argv[0]);
+  app.formatter(std::make_shared<PlainHelp>());
+  app.set_help_flag("-h,--help", "shows this, and ends");
   for (CLI::Option* option : app.get_options()) {
     if (option->get_expected_max() == 1 && !option->get_positional()) {
       option->multi_option_policy(

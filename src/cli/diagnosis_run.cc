@@ -98,10 +98,11 @@ void add_hidden(const std::set<std::string>& mapped, std::vector<Finding>& findi
         findings.push_back({Level::kNote, "hidden", name + ": " + hider.what, hider.advice});
       }
     }
-    // On AArch64 torch's own libraries hold a mimalloc; look for it by its functions.
+    // On AArch64 torch's own libraries hold a mimalloc; look for it by its functions. Where tensors
+    // come by a function that the library knows, they are seen all the same.
     if (name.starts_with("libc10") || name.starts_with("libtorch_cpu")) {
       const std::optional<ElfFile> elf = read_elf(path);
-      if (elf && elf->allocators.contains("mi_malloc")) {
+      if (elf && elf->allocators.contains("mi_malloc") && !elf->gives_tensors) {
         findings.push_back({Level::kNote, "hidden",
                             name + " holds an allocator of its own, mimalloc",
                             "tensors are not seen; use a build of torch with USE_MIMALLOC=0"});

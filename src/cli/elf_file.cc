@@ -60,14 +60,19 @@ void read_interpreter(const Mapping& file, const Elf64_Ehdr& header, ElfFile& el
   }
 }
 
+bool is_name(const Mapping& file, std::uint64_t name_at, std::string_view name) {
+  return name_at < file.size && file.size - name_at > name.size() &&
+         std::memcmp(file.data + name_at, name.data(), name.size()) == 0 &&
+         file.data[name_at + name.size()] == '\0';
+}
+
 void note_if_allocator(const Mapping& file, std::uint64_t name_at, ElfFile& elf) {
   for (const std::string_view name : kAllocatorFunctions) {
-    if (name_at < file.size && file.size - name_at > name.size() &&
-        std::memcmp(file.data + name_at, name.data(), name.size()) == 0 &&
-        file.data[name_at + name.size()] == '\0') {
+    if (is_name(file, name_at, name)) {
       elf.allocators.emplace(name);
     }
   }
+  elf.gives_tensors = elf.gives_tensors || is_name(file, name_at, kTensorFunction);
 }
 
 void read_symbols(const Mapping& file, const Elf64_Ehdr& header, ElfFile& elf) {

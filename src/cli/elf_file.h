@@ -14,11 +14,15 @@ inline constexpr std::string_view kAllocatorFunctions[] = {
     "malloc",    "posix_memalign", "je_malloc", "_rjem_malloc", "mallocx",
     "mi_malloc", "tc_malloc",      "rpmalloc",  "sn_malloc",    "scalable_malloc"};
 
+// c10::alloc_cpu(unsigned long), which the library stands in for (preload/c10.h).
+inline constexpr std::string_view kTensorFunction = "_ZN3c109alloc_cpuEm";
+
 struct ElfFile {
   std::uint16_t machine = 0;  // EM_...
   bool is_64_bit = false;
   std::string interpreter;           // PT_INTERP; empty: statically linked (or a shared library)
   std::set<std::string> allocators;  // the functions of kAllocatorFunctions that it defines itself
+  bool gives_tensors = false;        // it defines kTensorFunction
 };
 
 // None if the file cannot be read or is no ELF file of this machine's byte order. Only 64-bit files

@@ -39,6 +39,9 @@ std::string show(Choice value, std::string_view /*type*/) {
 std::string show(Trust value, std::string_view /*type*/) {
   return value == Trust::kGroup ? "group" : "owner";
 }
+std::string show(Share value, std::string_view /*type*/) {
+  return value == Share::kWeights ? "weights" : "nothing";
+}
 
 // What the library would not take is refused here. Each check answers "" or its complaint.
 
@@ -75,6 +78,14 @@ std::string check_path(const std::string& path, bool may_be_read_only) {
   return unwritable(path);
 }
 
+// A store may be one to read only, and is made where it is not there.
+std::string check_store(const std::string& path) {
+  std::error_code failed;
+  return std::filesystem::exists(path, failed) && !std::filesystem::is_directory(path, failed)
+             ? path + ": is no directory; plans are files in one"
+             : "";
+}
+
 std::string check_planner(const std::string& text) {
   return dsa::find_planner(text) != nullptr
              ? ""
@@ -94,6 +105,7 @@ const Kind& kind_of(std::string_view type) {
       {"Number", "NUMBER", {[](std::string& text) { return check_number(text, ""); }, ""}},
       {"Choice", "auto|always|never", CLI::IsMember({"auto", "always", "never"}).description("")},
       {"Trust", "owner|group", CLI::IsMember({"owner", "group"}).description("")},
+      {"Share", "nothing|weights", CLI::IsMember({"nothing", "weights"}).description("")},
       {"Path", "FILE", {[](std::string& text) { return check_text(text); }, ""}},
       {"Text", "TEXT", {[](std::string& text) { return check_text(text); }, ""}},
   };
@@ -131,11 +143,13 @@ OptionFlags::OptionFlags(CLI::App& app) {
     }
     CLI::Option* option = app.add_option(flag_of(name), values_[name], help);
     const Kind& kind = kind_of(row.type);
-    option->type_name(row.unit == "ms" ? "MS" : kind.shown);
+    option->type_name(row.unit == "ms"          ? "MS"
+                      : row.unit == "directory" ? "DIRECTORY|1"
+                                                : kind.shown);
     option->check(kind.check)->default_str(row.initial);
     if (row.type == "Path") {
-      const auto check = [plans = name == "PLAN_FILE"](std::string& text) {
-        return check_path(text, plans);
+      const auto check = [plans = name == "PLAN_FILE", store = name == "PLANS"](std::string& text) {
+        return store ? check_store(text) : check_path(text, plans);
       };
       option->check(CLI::Validator(check, ""));
     }

@@ -16,6 +16,7 @@
 #include "src/cli/command.h"
 #include "src/cli/files.h"
 #include "src/cli/report_page.h"
+#include "src/cli/report_problem.h"
 #include "src/cli/ticker.h"
 
 namespace memo::cli {
@@ -94,6 +95,29 @@ Refusal read_notes(const std::string& path, SnapshotNotes& notes) {
   return {};
 }
 
+// The buffers of a planner's problem, or of a plan.
+Refusal read_problem(const std::string& path, const ModelOptions& options, Report& report,
+                     SiteNames& names) {
+  std::string error;
+  const std::optional<std::string> text = read_text(path, error);
+  const dsa::CsvResult read = text ? dsa::parse_csv(*text, path) : dsa::CsvResult{{}, error};
+  if (!read.table) {
+    return {read.error, "`memomalloc plan --help` tells the columns"};
+  }
+  for (std::size_t i = 0; i < read.table->ids.size(); ++i) {
+    names[i] = "buffer " + read.table->ids[i];
+  }
+  report.source = Report::Source::kProblem;
+  ThreadMap map = map_of(*read.table, options, error);
+  if (!error.empty()) {
+    return {path + ":0: " + error, "`memomalloc plan` makes a plan of the problem without offsets"};
+  }
+  if (!map.blocks.empty()) {
+    report.maps.push_back(std::move(map));
+  }
+  return {};
+}
+
 Refusal read_inputs(const Request& request, Report& report, std::string& trace,
                     SnapshotNotes& notes) {
   for (const std::string& path : request.inputs) {
@@ -114,9 +138,17 @@ Refusal read_inputs(const Request& request, Report& report, std::string& trace,
       return {path + ":0: this is a second trace, and a page holds one", "make a page for each"};
     }
     trace = path;
+    if (begins_like_problem(path)) {
+      if (Refusal refusal = read_problem(path, request.model, report, notes.names);
+          !refusal.reason.empty()) {
+        return refusal;
+      }
+      continue;
+    }
     if (Refusal refusal = read_notes(path, notes); !refusal.reason.empty()) {
       return refusal;
     }
+    report.source = notes.found ? Report::Source::kSnapshot : Report::Source::kTrace;
     Streams streams;
     if (std::string error = read_streams(path, request.threshold, streams); !error.empty()) {
       return {error, kHowToRecord};
@@ -127,9 +159,10 @@ Refusal read_inputs(const Request& request, Report& report, std::string& trace,
 }
 
 void add_options(CLI::App& app, Request& request) {
-  app.add_option("files", request.inputs,
-                 "TRACE.csv[.gz], a snapshot of torch's GPU allocator or -, statistics as JSON, or "
-                 "a trace and statistics")
+  app.add_option(
+         "files", request.inputs,
+         "one or two of: a trace (TRACE.csv[.gz] or -), a snapshot of torch's GPU allocator, "
+         "a planner's problem or plan (id,lower,upper,size...), statistics as JSON")
       ->required()
       ->option_text(" ");
   app.add_option("-o,--output", request.output, "the page")
@@ -177,11 +210,11 @@ int write_outputs(const CLI::App& app, const Request& request, const Report& rep
 int report(int argc, char** argv) {
   Request request;
   CLI::App app(
-      "Draws one iteration of a recorded trace as a page that opens offline: the heap map beside "
-      "glibc's,\n"
-      "live bytes against the lower bound, the sites that allocate most; and, from the statistics "
-      "of a\n"
-      "process, what was served and why the rest was not.");
+      "Makes a page that opens offline. On top: what was served or won, and what to do next.\n"
+      "From a trace: one iteration's heap map beside glibc's, live bytes against the lower bound,\n"
+      "and the sites that allocate most. From statistics: what was served, and why the rest was "
+      "not.\n"
+      "From a planner's problem or plan: the map of its buffers.");
   add_options(app, request);
   if (auto code = parse(app, argc, argv)) {
     return *code;
@@ -216,7 +249,11 @@ int report(int argc, char** argv) {
     return refuse(refusal.reason, refusal.advice);
   }
   if (report.maps.empty() && !report.statistics.is_object()) {
-    complain(app, trace + " has no block of at least the --threshold, so there is nothing to draw");
+    complain(app, trace +
+                      (report.source == Report::Source::kProblem
+                           ? " has no buffer"
+                           : " has no block of at least the --threshold") +
+                      ", so there is nothing to draw");
     return kNo;
   }
   report.title = std::filesystem::path(trace.empty() ? request.inputs.front() : trace).filename();
@@ -233,8 +270,8 @@ int report(int argc, char** argv) {
   };
   if (trace == "-" && !request.no_glibc) {
     ticker.say("memomalloc report: standard input is read once; without glibc's layout");
-  } else if (!trace.empty() && !notes.found &&
-             !request.no_glibc) {  // a GPU's blocks are not glibc's
+  } else if (!trace.empty() && report.source == Report::Source::kTrace &&
+             !request.no_glibc) {  // the others' blocks are not glibc's
     if (const std::string note = add_glibc_layout(trace, request.threshold, report.maps);
         !note.empty()) {
       ticker.say("memomalloc report: " + note);

@@ -13,7 +13,6 @@
 namespace memo::cli {
 namespace {
 
-constexpr std::size_t kLiveParts = 2000;
 constexpr double kPatience = 300;  // seconds; 50,000 blocks take a pass 0.1 s of processor time
 
 struct Choice {
@@ -147,29 +146,33 @@ ThreadMap make_map(std::uint32_t thread, const Stream& stream, const ModelOption
                                : choice.symbolic
                                    ? changing_problem(choice.stream, *choice.symbolic, map)
                                    : whole_problem(stream.allocations, map);
+  const std::optional<dsa::Plan> plan = plan_within(problem, options);
+  if (!plan) {
+    map.blocks.clear();
+    return map;
+  }
+  map.height = static_cast<std::uint64_t>(plan->height);
+  for (std::size_t i = 0; i < map.blocks.size(); ++i) {
+    map.blocks[i].offset = static_cast<std::uint64_t>(plan->offsets[i]);
+  }
+  return map;
+}
+
+}  // namespace
+
+std::optional<dsa::Plan> plan_within(const dsa::Problem& problem, const ModelOptions& options) {
   dsa::Options limits;
   limits.seconds = options.seconds;
   limits.stop = options.stop;
-  const dsa::Planner* planner = dsa::find_planner(options.planner);
-  dsa::Outcome outcome = planner->run(problem, limits);
+  dsa::Outcome outcome = dsa::find_planner(options.planner)->run(problem, limits);
   if (!outcome.plan) {
     // A busy machine, or a planner that cannot: one pass of a fast one, however long it takes.
     limits.seconds = kPatience;
     limits.stop = nullptr;
     outcome = dsa::find_planner("skyline")->run(problem, limits);
   }
-  if (!outcome.plan) {
-    map.blocks.clear();
-    return map;
-  }
-  map.height = static_cast<std::uint64_t>(outcome.plan->height);
-  for (std::size_t i = 0; i < map.blocks.size(); ++i) {
-    map.blocks[i].offset = static_cast<std::uint64_t>(outcome.plan->offsets[i]);
-  }
-  return map;
+  return outcome.plan;
 }
-
-}  // namespace
 
 std::vector<ThreadMap> make_maps(const Streams& streams, const ModelOptions& options) {
   std::vector<ThreadMap> maps;

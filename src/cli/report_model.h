@@ -1,5 +1,5 @@
 // What a report shows of each thread: one iteration's blocks with their planned places and, beside
-// them, the places that glibc gave the same blocks. Cold.
+// them, the places that glibc gave the same blocks; or of a planner's problem, its buffers. Cold.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,8 @@
 #include "src/learn/period.h"
 
 namespace memo::cli {
+
+constexpr std::size_t kLiveParts = 2000;  // of the time axis, for the curve of live bytes
 
 struct MapBlock {
   std::uint32_t allocation = 0;  // index in the thread's stream of the copy that is shown
@@ -48,6 +50,9 @@ struct ModelOptions {
   double seconds = 2;                       // most planning time for each thread
   const std::atomic<bool>* stop = nullptr;  // set by another thread: plan no longer
 };
+
+// A plan in about the time that the options allow; none if no planner finds one.
+std::optional<dsa::Plan> plan_within(const dsa::Problem& problem, const ModelOptions& options);
 
 // A map for each thread that has large allocations, the greatest number of bytes first.
 std::vector<ThreadMap> make_maps(const Streams& streams, const ModelOptions& options);

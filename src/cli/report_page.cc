@@ -90,11 +90,16 @@ json page_data(const Report& report) {
   }
   json ops = json::array();
   for (std::size_t op = 0; op <= static_cast<std::size_t>(Op::k_pvalloc); ++op) {
-    ops.push_back(name_of(static_cast<Op>(op)));
+    ops.push_back(report.source == Report::Source::kProblem ? "buffer"
+                                                            : name_of(static_cast<Op>(op)));
   }
-  return {{"title", report.title}, {"threads", threads},
-          {"sites", names},        {"ops", ops},
-          {"reasons", reasons()},  {"statistics", report.statistics}};
+  return {{"title", report.title},
+          {"threads", threads},
+          {"buffers", report.source == Report::Source::kProblem},
+          {"sites", names},
+          {"ops", ops},
+          {"reasons", reasons()},
+          {"statistics", report.statistics}};
 }
 
 std::string gzipped(const std::string& text) {
@@ -139,6 +144,16 @@ std::string script_safe(const json& value) {
   return text;
 }
 
+// What stands between ` is a command.
+std::string marked_up(const std::string& text) {
+  std::string page = escaped(text);
+  bool open = false;
+  for (std::size_t at = 0; (at = page.find('`', at)) != std::string::npos; open = !open) {
+    page.replace(at, 1, open ? "</code>" : "<code>");
+  }
+  return page;
+}
+
 void replace(std::string& page, const std::string& mark, const std::string& text) {
   page.replace(page.find(mark), mark.size(), text);
 }
@@ -146,16 +161,19 @@ void replace(std::string& page, const std::string& mark, const std::string& text
 }  // namespace
 
 std::string report_html(const Report& report) {
-  std::string page(asset("page.html"));
+  const Answer answer = answer_of(report);
+  std::string page = html_head(report.title + " - MemoMalloc report", "style.css");
+  page += asset("page.html");
   std::string script;
   for (const char* part : {"format.js", "heap_map.js", "chart.js", "tables.js", "main.js"}) {
     script += asset(part);
   }
-  replace(page, "@style@", std::string(asset("style.css")));
   replace(page, "@script@", script);
   replace(page, "@chrome@", base64(gzipped(chrome_trace(report.maps, report.site_name))));
   replace(page, "@viz@", base64(gzipped(memory_viz_pickle(report.maps, report.site_name))));
   replace(page, "@data@", script_safe(page_data(report)));
+  replace(page, "@answer@", marked_up(answer.what));
+  replace(page, "@next@", marked_up(answer.next));
   return page;
 }
 

@@ -11,11 +11,22 @@
 namespace memo::cli {
 
 struct Report {
+  enum class Source : std::uint8_t { kTrace, kSnapshot, kProblem };
+
   std::string title;
+  Source source = Source::kTrace;  // of the maps
   std::vector<ThreadMap> maps;
   nlohmann::json statistics;  // null where there are none
   SiteName site_name;
 };
+
+// What the page says first: what was served or won, and what to do next. Plain text; a command
+// stands between `.
+struct Answer {
+  std::string what;
+  std::string next;
+};
+Answer answer_of(const Report& report);
 
 std::string report_html(const Report& report);
 

@@ -96,25 +96,25 @@ int status(int argc, char** argv) {
   pid_t pid = 0;
   std::string address;
   CLI::App app(
-      "Tells what the library does in processes that run: phase, shares, slabs, plans, pool, "
-      "misses.\n"
-      "They tell of themselves where they were started with `memomalloc run --status`, or with\n"
-      "MEMOMALLOC_STATUS=1. One that has ended without taking its page away is told of once. Exit "
-      "code 1 if\n"
-      "there is no such process.");
-  CLI::Option* one = app.add_option("PID", pid, "all about this process");
+      "Shows what the library does in running processes: a line for each, or all about one.\n"
+      "Only processes are shown that were started with `memomalloc run --status --`, or with\n"
+      "MEMOMALLOC_STATUS=1. One that was killed is shown once more, as ended. Exit code 1 if there "
+      "is none.");
+  CLI::Option* one =
+      app.add_option("PID", pid, "this process alone: phase, shares, slabs, plans, pool, misses");
   one->check(CLI::PositiveNumber.description(""))->type_name("");
   app.add_flag("--all", wishes.all,
-               "a line for each process of the user, of everybody's for root; the default")
+               "a line for each process of yours, of everybody's for root; the default")
       ->excludes(one);
   CLI::Option* repeated = app.add_flag("--watch", wishes.watch, "again every second, until Ctrl-C");
   app.add_flag("--json", wishes.json, "as JSON; with --watch one line each time");
-  CLI::Option* metrics = app.add_flag("--openmetrics", wishes.metrics,
-                                      "as Prometheus reads it; for a file of node_exporter's");
+  CLI::Option* metrics =
+      app.add_flag("--openmetrics", wishes.metrics,
+                   "in the format of Prometheus, for a file that node_exporter reads");
   app.add_option(
          "--listen", address,
-         "serve that over HTTP until Ctrl-C, at http://ADDRESS:PORT/metrics; without ADDRESS "
-         "for this machine alone")
+         "serve the same at http://ADDRESS:PORT/metrics, until Ctrl-C; without ADDRESS, to this "
+         "machine alone")
       ->type_name("[ADDRESS:]PORT")
       ->excludes(repeated);
   metrics->excludes(repeated);

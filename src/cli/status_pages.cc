@@ -164,30 +164,38 @@ json lanes_of(const StatusBody& body) {
   json lanes = json::array();
   for (std::uint64_t i = 0; i < body.lane_rows; ++i) {
     const StatusLane& lane = body.lanes[i];
-    lanes.push_back({{"lane", i},
-                     {"thread", lane.thread},
-                     {"phase", text(lane.phase)},
-                     {"slab_bytes", lane.slab_bytes},
-                     {"tallest_slab_bytes", lane.tallest_bytes},
-                     {"lower_bound_bytes", lane.bound_bytes},
-                     {"large_bytes", lane.large_bytes},
-                     {"planned_bytes", lane.planned_bytes},
-                     {"at_hand_bytes", lane.at_hand_bytes},
-                     {"iterations", lane.iterations}});
+    json row = {{"lane", i}, {"phase", text(lane.phase)}};
+#define LANE(name, help) row[#name] = lane.name;
+#include "src/io/status_page.def"
+    lanes.push_back(std::move(row));
   }
   return lanes;
+}
+
+json shares_of(const StatusShares& shares) {
+  json all = {{"seconds", static_cast<double>(shares.nanoseconds) * 1e-9}};
+#define SHARES(name, help) all[#name] = shares.name;
+#include "src/io/status_page.def"
+  return all;
 }
 
 json plans_of(const StatusBody& body) {
   json plans = json::array();
   for (std::uint64_t i = 0; i < body.plan_rows; ++i) {
     const StatusPlan& plan = body.plans[i];
-    plans.push_back({{"steps", plan.steps},
-                     {"height_bytes", plan.height_bytes},
-                     {"lower_bound_bytes", plan.bound_bytes},
-                     {"lanes", plan.lanes}});
+    json row = {{"plan", i + 1}};
+#define PLAN(name, help) row[#name] = plan.name;
+#include "src/io/status_page.def"
+    plans.push_back(std::move(row));
   }
   return plans;
+}
+
+// Of the process, what the kernel holds once for several; none where it does not tell.
+std::optional<std::uint64_t> merged_bytes(const ProcessPage& page) {
+  std::uint64_t pages = 0;
+  std::ifstream file("/proc/" + std::to_string(page.body.pid) + "/ksm_merging_pages");
+  return !page.ended && file >> pages ? std::optional(pages * os::page_size()) : std::nullopt;
 }
 
 void add_counters(const StatusBody& body, json& all) {
@@ -271,12 +279,7 @@ json as_json(const ProcessPage& page, const std::optional<Residency>& residency)
       {"threads", body.threads},
       {"since_serving",
        {{"large_bytes", body.since_large_bytes}, {"served_bytes", body.served_bytes}}},
-      {"now",
-       {{"seconds", static_cast<double>(body.now.nanoseconds) * 1e-9},
-        {"large_bytes", body.now.large_bytes},
-        {"planned_bytes", body.now.planned_bytes},
-        {"at_hand_bytes", body.now.at_hand_bytes},
-        {"other_bytes", body.now.other_bytes}}},
+      {"now", shares_of(body.now)},
       {"pool", {{"used_bytes", body.pool_used_bytes}, {"at_hand_bytes", body.pool_at_hand_bytes}}},
       {"lanes", lanes_of(body)},
       {"stored_plans", plans_of(body)}};
@@ -284,6 +287,12 @@ json as_json(const ProcessPage& page, const std::optional<Residency>& residency)
   all["page_faults_avoided"] =
       (all["planned_bytes"].get<std::uint64_t>() + all["at_hand_bytes"].get<std::uint64_t>()) /
       4096;
+  if (body.offered_bytes != 0) {
+    all["offered_bytes"] = body.offered_bytes;
+    if (const auto merged = merged_bytes(page)) {
+      all["merged_bytes"] = *merged;
+    }
+  }
   if (body.observes != 0) {
     all["observed"] = {{"page_faults", body.observed_faults}, {"peak_bytes", body.held_peak_bytes}};
   }

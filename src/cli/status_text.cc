@@ -92,19 +92,32 @@ void add(json& sum, const json& more) {
 
 std::string lanes_table(const json& process) {
   std::vector<std::vector<std::string>> table = {
-      {"  thread", "phase", "slab", "bound", "iterations", "planned", "at hand", "large"}};
+      {"  thread", "phase", "slab", "for plan", "iterations", "planned", "at hand", "large"}};
   const json lanes = process.value("lanes", json::array());
   for (const json& lane : lanes) {
     const std::int64_t thread = number_in(lane, "thread");
+    const std::int64_t plan = number_in(lane, "plan");
     const std::int64_t all = number_in(lane, "large_bytes");
     table.push_back({"  " + (thread == 0 ? std::string("-") : std::to_string(thread)),
                      text_in(lane, "phase"), mebibytes(number_in(lane, "slab_bytes")),
-                     mebibytes(number_in(lane, "lower_bound_bytes")),
+                     plan == 0 ? "-" : std::to_string(plan),
                      std::to_string(number_in(lane, "iterations")),
                      percent(number_in(lane, "planned_bytes"), all),
                      percent(number_in(lane, "at_hand_bytes"), all), mebibytes(all)});
   }
   return text_table(table);
+}
+
+// The threads that a plan serves, by the system's numbers.
+std::string threads_of(const json& process, std::int64_t plan) {
+  std::string text;
+  const json lanes = process.value("lanes", json::array());
+  for (const json& lane : lanes) {
+    if (number_in(lane, "plan") == plan) {
+      text += (text.empty() ? "" : " ") + std::to_string(number_in(lane, "thread"));
+    }
+  }
+  return text.empty() ? "-" : text;
 }
 
 std::string plans_table(const json& process) {
@@ -113,12 +126,12 @@ std::string plans_table(const json& process) {
     return "  no plan\n";
   }
   std::vector<std::vector<std::string>> table = {
-      {"  calls an iteration", "height", "bound", "threads now"}};
+      {"  plan", "calls an iteration", "slab needed", "bound", "threads"}};
   for (const json& plan : plans) {
-    table.push_back({"  " + std::to_string(number_in(plan, "steps")),
+    const std::int64_t number = number_in(plan, "plan");
+    table.push_back({"  " + std::to_string(number), std::to_string(number_in(plan, "steps")),
                      mebibytes(number_in(plan, "height_bytes")),
-                     mebibytes(number_in(plan, "lower_bound_bytes")),
-                     std::to_string(number_in(plan, "lanes"))});
+                     mebibytes(number_in(plan, "lower_bound_bytes")), threads_of(process, number)});
   }
   return text_table(table);
 }
@@ -215,25 +228,33 @@ std::string status_details(const json& process) {
                      (process.contains("observed") ? ", only observed" : "") +
                      (late.empty() ? "" : ", " + late) + "\n";
   text += "now         " + shares(now) + " in " + duration(now.value("seconds", 0.0)) + "\n";
-  text += "since start " + shares(process) + "; " +
-          std::to_string(number_in(process, "page_faults_avoided")) +
-          " page faults avoided at most\n";
+  text += "since start " + shares(process) + "\n";
+  text += "page faults " + std::to_string(number_in(process, "page_faults_avoided")) +
+          " avoided at most\n";
   if (process.contains("observed")) {
     const json& observed = process.at("observed");
     text += "observed    slabs of " + mebibytes(number_in(process, "slab_bytes")) +
             " would have spared " + std::to_string(number_in(observed, "page_faults")) +
-            " page faults; the program held " + mebibytes(number_in(observed, "peak_bytes")) +
-            " in large blocks at once\n";
+            " page faults\nheld        " + mebibytes(number_in(observed, "peak_bytes")) +
+            " by the program at once, in large blocks\n";
   }
   text += "misses      " + misses(process) + "\n";
   text += "pool        " + mebibytes(number_in(pool, "used_bytes")) + " in use, " +
           mebibytes(number_in(pool, "at_hand_bytes")) + " at hand\n";
   if (process.contains("resident_bytes")) {
     text += "memory      " + mebibytes(number_in(process, "resident_bytes")) +
-            " in slabs and pool, " + huge_share(process) + " of it in huge pages; peak of all " +
-            mebibytes(number_in(process, "peak_bytes")) + "\n";
+            " in slabs and pool, " + huge_share(process) + " of it in huge pages\n";
   }
-  return text + "threads\n" + lanes_table(process) + "plans\n" + plans_table(process);
+  text += "peak        " + mebibytes(number_in(process, "peak_bytes")) + " of the whole process\n";
+  if (const std::int64_t offered = number_in(process, "offered_bytes"); offered != 0) {
+    text += "weights     " + mebibytes(offered) + " offered for merging";
+    if (process.contains("merged_bytes")) {
+      text += ", " + mebibytes(number_in(process, "merged_bytes")) + " of the process merged";
+    }
+    text += "\n";
+  }
+  return text + "threads and their slabs\n" + lanes_table(process) + "plans\n" +
+         plans_table(process);
 }
 
 std::string status_metrics(const std::vector<json>& processes) {

@@ -89,8 +89,9 @@ void Engine::configure_shared() {
   shared_->keep_sites = shared_->keep_trace || !options_->PLAN_FILE.empty();
   shared_->passed_on = &passed_on_;
   shared_->host = host_;
-  shared_->reports =
-      !options_->STATS_FILE.empty() || !options_->PLAN_FILE.empty() || options_->STATUS != 0;
+  shared_->reports = !options_->STATS_FILE.empty() || !options_->PLAN_FILE.empty() ||
+                     !options_->PLANS.empty() || options_->STATUS != 0 ||
+                     options_->SHARE != Share::kNothing;
 }
 
 // What exceeds the machine's memory is refused by the next allocator too, and no allocation.
@@ -246,17 +247,17 @@ bool Engine::relieve(std::uint64_t bytes) {
   return true;
 }
 
-bool Engine::add_plan(const RecursionGuard& guard, Plan plan, std::uint32_t iteration) {
+StoredPlan* Engine::add_plan(const RecursionGuard& guard, Plan plan, std::uint32_t iteration) {
   const std::uint32_t symbolic = plan->symbolic != nullptr ? plan->count : 0;
   StoredPlan* stored = shared_->store.add(guard, std::move(plan), iteration, false);
   if (stored == nullptr) {
-    return false;
+    return nullptr;
   }
   shared_->store.release(stored);
-  Counters& counters = lanes_[0].counters;
-  counters.plans_loaded.add();
-  counters.symbolic_calls.add(symbolic);
-  return true;
+  Counters& counters = lanes_[0].counters;  // any thread may add plans
+  counters.plans_loaded.add_from_any();
+  counters.symbolic_calls.add_from_any(symbolic);
+  return stored;
 }
 
 void Engine::tick(std::uint64_t now) {

@@ -8,6 +8,7 @@
 #include "src/base/message.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
+#include "src/engine/fetch.h"
 #include "src/engine/miss.h"
 
 namespace memo {
@@ -22,15 +23,18 @@ Answer found(StoredPlan* plan, std::uint32_t position = 0, std::uint64_t first =
 
 void age(Shared& shared, const StackBounds& stack) {
   const std::uint64_t now = os::coarse_nanoseconds();
-  std::uint64_t before = shared.aged_at.load(std::memory_order_relaxed);
+  std::uint64_t before = shared.times.aged_at.load(std::memory_order_relaxed);
   if (now - before > tuning::kAgeNanoseconds &&
-      shared.aged_at.compare_exchange_strong(before, now)) {
+      shared.times.aged_at.compare_exchange_strong(before, now)) {
     shared.pool.age(tuning::kMaxGivenBack);
-    if (before != 0 && shared.host.phase_changed != nullptr &&
-        stack.room() >= tuning::kReportStack) {
-      const RecursionGuard guard;  // who learns for long has no keeper that would tell of it
-      shared.host.phase_changed(guard);
-    }
+  }
+  // Who learns for long has no keeper that would tell of it.
+  std::uint64_t told = shared.times.told_at.load(std::memory_order_relaxed);
+  if (shared.host.phase_changed != nullptr && now - told > tuning::kStatsPeriod &&
+      stack.room() >= tuning::kReportStack &&
+      shared.times.told_at.compare_exchange_strong(told, now) && told != 0) {
+    const RecursionGuard guard;
+    shared.host.phase_changed(guard);
   }
 }
 
@@ -91,10 +95,13 @@ Answer Hands::answer(const Request& request, const Action& action) {
     case Ask::kGive:
       return give(request);
     case Ask::kFollow: {
+      follower_.hear(request.size, log2_floor(request.alignment));
+      if (shared_->host.outside != nullptr) {
+        fetch_plans(shared_->host, follower_.window(), stack);
+      }
       const bool trial = serving.trial != 0;
-      const Follower::Found fits =
-          follower_.next(shared_->store, request.size, trial ? nullptr : serving.plan,
-                         fresh_ != 0 && serving.plan == nullptr);
+      const Follower::Found fits = follower_.find(shared_->store, trial ? nullptr : serving.plan,
+                                                  fresh_ != 0 && serving.plan == nullptr);
       fresh_ -= fresh_ != 0 ? 1 : 0;
       if (trial && fits.plan == serving.plan) {
         shared_->store.release(fits.plan);
@@ -176,6 +183,7 @@ Answer Hands::open_slab(const Schedule& schedule) {
   if (slab.height() == 0 && !shared_->keep_trace && !shared_->timeless) {
     borrow_slab(*shared_, slab, number_, schedule.height);
   }
+  const StoredPlan& served = *tracker_->state().serving.plan;
   const bool trial = tracker_->state().serving.trial != 0;
   note_slab(trial);
   const std::uint64_t before = slab.height();
@@ -193,6 +201,7 @@ Answer Hands::open_slab(const Schedule& schedule) {
   if (schedule.lower_bound > bound.load(std::memory_order_relaxed)) {
     bound.store(schedule.lower_bound, std::memory_order_relaxed);
   }
+  told.opened_for.store(served.generation, std::memory_order_relaxed);
   if (raised == Slab::Raised::kEnough) {
     return {.yes = true};
   }
@@ -203,9 +212,8 @@ Answer Hands::open_slab(const Schedule& schedule) {
     const RecursionGuard guard;
     host.trim_next();
   }
-  const TrackerState& state = tracker_->state();
-  if (!trial && state.walks_whole && whole &&
-      state.serving.plan->walked.load(std::memory_order_relaxed)) {
+  if (!trial && tracker_->state().walks_whole && whole &&
+      served.walked.load(std::memory_order_relaxed)) {
     slab.populate(before);
   }
   if (host.keep != nullptr && (shared_->reports || schedule.height >= tuning::kKeptSlab)) {

@@ -18,6 +18,12 @@ namespace memo {
 struct LearnOptions;
 struct Period;
 
+// What others are told of a lane's plans.
+struct PlanTold {
+  std::atomic<double> seconds{0};            // spent on making them
+  std::atomic<std::uint64_t> opened_for{0};  // generation of the one that the slab got memory for
+};
+
 class Hands {
  public:
   void open(Shared* shared, std::uint32_t number, Space* space, Tracker* tracker);
@@ -43,7 +49,7 @@ class Hands {
   StackBounds stack;
   std::atomic<std::uint64_t> live{0};   // bytes of the pool's blocks of this lane, whole granules
   std::atomic<std::uint64_t> bound{0};  // greatest of the plans served from, bytes
-  std::atomic<double> plan_seconds{0};
+  PlanTold told;
   // When the lane last took memory for its slab, or went through its plan, ns.
   std::atomic<std::uint64_t> worked_at{0};
 

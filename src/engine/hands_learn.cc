@@ -159,7 +159,7 @@ StoredPlan* Hands::make_plan(LearnDoor& door, Period* period) {
   const double seconds = plan->plan_seconds;
   StoredPlan* stored = shared_->store.add(guard, std::move(plan), period->length, true);
   if (stored != nullptr) {
-    plan_seconds += seconds;
+    told.seconds += seconds;
   }
   return stored;
 }

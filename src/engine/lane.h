@@ -31,8 +31,12 @@ class LaneView {
   // it.
   [[nodiscard]] std::uint64_t tallest() const { return hands_.slab.tallest(); }
   [[nodiscard]] std::uint64_t bound() const { return hands_.bound.load(std::memory_order_relaxed); }
+  // The generation of the plan that the slab is for, while serving; 0: none. Any thread.
+  [[nodiscard]] std::uint64_t plan() const {
+    return phase() == Phase::kServing ? hands_.told.opened_for.load(std::memory_order_relaxed) : 0;
+  }
   [[nodiscard]] double plan_seconds() const {
-    return hands_.plan_seconds.load(std::memory_order_relaxed);
+    return hands_.told.seconds.load(std::memory_order_relaxed);
   }
   // From the first plan on, or before it from the first block that the pool had at hand while
   // pooling. Any thread.

@@ -58,7 +58,8 @@ Place Engine::find(const void* pointer) const {
   if (!in_use) {
     run = {granule, space.pages.freed_length(granule)};
   }
-  const std::uint32_t lane = number == kPoolSpace ? space.owner(run.first) : space.user();
+  const std::uint32_t lane =
+      number == kPoolSpace ? shared_->pool.owner(space.address(run.first)) : space.user();
   return {space.address(run.first), run.count * kGranule, in_use, number != kPoolSpace, lane};
 }
 

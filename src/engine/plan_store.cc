@@ -148,6 +148,7 @@ void PlanStore::withdraw(StoredPlan* plan) {
     visible_count_.fetch_sub(1, std::memory_order_relaxed);
   }
   state = State::kWithdrawn;
+  plan->withdrawn.store(plan->generation, std::memory_order_relaxed);
 }
 
 void PlanStore::after_fork(bool in_use) {
@@ -168,17 +169,17 @@ void Follower::restart() {
     place = Place();
   }
   recent_ = Recent();
+  window_ = CallWindow();
 }
 
-Follower::Found Follower::next(PlanStore& store, std::uint64_t size, const StoredPlan* preferred,
-                               bool fresh) {
-  recent_.add(size);
+Follower::Found Follower::find(PlanStore& store, const StoredPlan* preferred, bool fresh) {
   Found found;
   store.for_each([&](StoredPlan& plan, std::uint32_t slot) {
     Place& place = places_[slot];
     if (place.generation != plan.generation) {
       place = Place();
       place.generation = plan.generation;
+      catch_up(place.cursor, plan);
     }
     if (fits(place.cursor, plan, recent_, calls_needed(slot, plan, fresh)) &&
         (found.plan == nullptr || &plan == preferred)) {
@@ -190,6 +191,16 @@ Follower::Found Follower::next(PlanStore& store, std::uint64_t size, const Store
     }
   });
   return found;
+}
+
+// A plan that has just come was not there for the calls before the last one: another thread has
+// made it, or it was fetched since they are its own.
+void Follower::catch_up(Cursor& cursor, const StoredPlan& plan) const {
+  Recent recent;
+  for (std::uint32_t i = 0; i + 1 < window_.known(); ++i) {
+    recent.add(window_.size(i));
+    fits(cursor, plan, recent, UINT64_MAX);
+  }
 }
 
 void Follower::distrust(std::uint32_t slot, const StoredPlan& plan, bool unfit) {

@@ -10,6 +10,7 @@
 #include "src/base/tuning.h"
 #include "src/follow/cursor.h"
 #include "src/follow/plan.h"
+#include "src/follow/plan_name.h"
 
 namespace memo {
 
@@ -27,9 +28,10 @@ struct StoredPlan {
   // No two plans that a store has held have the same; 0: none. A place in a plan is kept together
   // with it, since a slot, and the schedule's address, come to belong to others.
   std::uint64_t generation = 0;
-  std::uint32_t iteration = 0;            // steps of one iteration; the schedule may span several
-  std::atomic<std::uint32_t> users{0};    // lanes that serve it; while > 0 it stays
-  std::atomic<std::uint64_t> used_at{0};  // when a lane last took it, by the store's clock
+  std::atomic<std::uint64_t> withdrawn{0};  // generation of the last that the slot had to give up
+  std::uint32_t iteration = 0;              // steps of one iteration; the schedule may span several
+  std::atomic<std::uint32_t> users{0};      // lanes that serve it; while > 0 it stays
+  std::atomic<std::uint64_t> used_at{0};    // when a lane last took it, by the store's clock
 
   // The plan to serve from.
   [[nodiscard]] const Plan& best() const {
@@ -67,6 +69,10 @@ class PlanStore {
   static void hold(StoredPlan& plan) { plan.users.fetch_add(1, std::memory_order_acq_rel); }
   // The caller no longer uses the plan.
   void release(StoredPlan* plan);
+  // True if the plan of that generation, which had this slot, was the last in it to be withdrawn.
+  static bool was_withdrawn(const StoredPlan& slot, std::uint64_t generation) {
+    return slot.withdrawn.load(std::memory_order_relaxed) == generation;
+  }
   // Withdraws a plan that was wrong: nobody follows it any more. Where others hold the store for
   // long, it stays, and is distrusted by whom it has failed.
   void withdraw(StoredPlan* plan);
@@ -124,7 +130,18 @@ class Follower {
   // Where several fit, `preferred` if it is one of them. `fresh`: of a thread's first calls, which
   // most likely do what other threads have done: a plan of this process' calls fits sooner.
   Found next(PlanStore& store, std::uint64_t size, const StoredPlan* preferred = nullptr,
-             bool fresh = false);
+             bool fresh = false) {
+    hear(size, 0);
+    return find(store, preferred, fresh);
+  }
+  // The same in two steps: the call comes, and plans may be added that have fitted up to it.
+  void hear(std::uint64_t size, std::uint32_t alignment_log2) {
+    recent_.add(size);
+    window_.add(size, alignment_log2);
+  }
+  Found find(PlanStore& store, const StoredPlan* preferred, bool fresh = false);
+  // The last calls that were heard.
+  [[nodiscard]] const CallWindow& window() const { return window_; }
   void restart();
   // The plan of this slot has failed the lane. After the second time it must fit four times through
   // before it is taken up again, and twice as often after each further one; an `unfit` plan counts
@@ -140,10 +157,12 @@ class Follower {
   };
   [[nodiscard]] std::uint64_t calls_needed(std::uint32_t slot, const StoredPlan& plan,
                                            bool fresh) const;
+  void catch_up(Cursor& cursor, const StoredPlan& plan) const;
   static bool fits(Cursor& cursor, const StoredPlan& plan, const Recent& recent,
                    std::uint64_t needed);
   Place places_[tuning::kMaxPlans] = {};
   Recent recent_;
+  CallWindow window_;
   std::uint64_t distrusted_[tuning::kMaxPlans] = {};  // generations
   std::uint32_t failures_[tuning::kMaxPlans] = {};    // of the distrusted one
 };

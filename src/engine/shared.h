@@ -23,6 +23,8 @@ struct Request {
   bool zero = false;
 };
 
+class Catalogue;
+
 // What the engine asks of its host; each may be null.
 struct EngineHost {
   void (*trim_next)() = nullptr;   // give back what the next allocator keeps
@@ -31,6 +33,10 @@ struct EngineHost {
   void (*phase_changed)(const RecursionGuard&) = nullptr;
   // There is a lane, and stack enough: add plans, if there are any.
   void (*opened)(const RecursionGuard&) = nullptr;
+  Catalogue* outside = nullptr;  // plans that the host could fetch
+  // Add those whose calls have `key`; `look`: and see whether there are new ones. Where the catalogue
+  // is open.
+  void (*fetch)(const RecursionGuard&, std::uint64_t key, bool look) = nullptr;
   // There is memory that may have to be given back later, or there are reports: see to it that
   // tick() is called every second or so.
   void (*keep)(const RecursionGuard&) = nullptr;
@@ -40,14 +46,20 @@ struct EngineHost {
 
 class Lane;
 
+// When something was done last that calls of the pool do now and then, ns.
+struct PoolTimes {
+  std::atomic<std::uint64_t> aged_at{0};
+  std::atomic<std::uint64_t> told_at{0};  // the host, without a change of phase
+};
+
 struct Shared {
   PlanStore store;
   Pool pool;
   SlabBooks slabs;
   Returned returned;
   EngineHost host;
-  Counters* passed_on = nullptr;             // of calls that no lane takes, in any thread
-  std::atomic<std::uint64_t> aged_at{0};     // when the pool last aged, ns
+  Counters* passed_on = nullptr;  // of calls that no lane takes, in any thread
+  PoolTimes times;
   std::atomic<std::uint32_t> lane_count{0};  // lanes ever taken
   std::uint64_t threshold = 0;               // bytes; smaller blocks are not seen
   std::uint64_t verbose = 0;
@@ -56,7 +68,8 @@ struct Shared {
   bool keep_sites = false;  // a trace or a plan file wants the call stacks of all calls
   const Options* options = nullptr;
   Lane* lanes = nullptr;  // all of them, of which lane_count were ever taken
-  bool reports = false;   // whoever serves asks for the keeper, however little memory there is
+  // Reports or the weights' sharing: whoever serves asks for the keeper, however little memory there is.
+  bool reports = false;
 };
 
 // Under a control group's limit: what all lanes but number `at_work`, the pool and the next allocator

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/base/tuning.h"
+#include "src/io/plan_bytes.h"
 #include "src/io/plan_records.h"
 #include "src/io/replace_file.h"
 
@@ -24,7 +25,8 @@ bool is_group_of_ours(gid_t group) {
          groups.begin() + std::max(0, count);
 }
 
-// As doubt_about(), of an open file.
+}  // namespace
+
 std::string_view doubt(const struct stat& status, Trust trust) {
   const bool mine = status.st_uid == geteuid() || status.st_uid == 0;
   if ((status.st_mode & S_IWOTH) != 0) {
@@ -42,6 +44,8 @@ std::string_view doubt(const struct stat& status, Trust trust) {
   }
   return {};
 }
+
+namespace {
 
 // Closed at the end, whatever is thrown.
 class OpenFile {
@@ -70,10 +74,9 @@ bool read_whole(int file, std::span<char> bytes) {
   return true;
 }
 
-// The file's bytes, if it is a regular file of a size that a plan file has and that may be
-// believed; else what is wrong with it. The descriptor is asked, not the path, which others may
-// move.
-std::string_view read_file(const char* path, Trust trust, std::vector<char>& bytes) {
+}  // namespace
+
+std::string_view read_plan_bytes(const char* path, Trust trust, std::vector<char>& bytes) {
   constexpr std::string_view kUnreadable = "it cannot be read, or is cut short";
   const OpenFile file(path);
   struct stat status{};
@@ -89,8 +92,6 @@ std::string_view read_file(const char* path, Trust trust, std::vector<char>& byt
   bytes.resize(static_cast<std::size_t>(status.st_size));
   return read_whole(file.number, bytes) ? std::string_view() : kUnreadable;
 }
-
-}  // namespace
 
 bool save_plans(const RecursionGuard&, const char* path,
                 std::span<const SavedPlan> plans) noexcept {
@@ -131,7 +132,7 @@ std::uint32_t load_plans(const RecursionGuard&, const char* path, std::uint64_t 
     if (access(path, F_OK) != 0) {
       return 0;
     }
-    *problem = read_file(path, trust, bytes);
+    *problem = read_plan_bytes(path, trust, bytes);
     return problem->empty() ? parse_plans(bytes, most_height, plans, problem) : 0;
   } catch (...) {
     *problem = "there is not enough memory for it";

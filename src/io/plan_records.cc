@@ -11,8 +11,6 @@
 namespace memo {
 namespace {
 
-constexpr std::uint32_t kVersion = 2;
-
 // Little-endian and without padding, as every supported machine has it in memory.
 struct FileHeader {
   char magic[kPlanMagic.size()];
@@ -61,7 +59,7 @@ std::string_view check(const FileHeader& header, std::span<const char> rest) {
   if (std::string_view(header.magic, sizeof header.magic) != kPlanMagic) {
     return "it is no plan file";
   }
-  if (header.version != kVersion) {
+  if (header.version != kPlanVersion) {
     return "another version of the library wrote it";
   }
   if (header.checksum != XXH3_64bits(rest.data(), rest.size())) {
@@ -103,17 +101,19 @@ std::size_t bytes_of(const Schedule& schedule) {
 
 }  // namespace
 
-std::vector<char> format_plans(std::span<const SavedPlan> plans, std::uint64_t most) {
+std::vector<char> format_plans(std::span<const SavedPlan> plans, std::uint64_t most,
+                               std::span<const char> trailer) {
   FileHeader header{};
   std::vector<char> bytes(sizeof header);
   for (const SavedPlan& plan : plans) {
-    if (bytes.size() + bytes_of(*plan.schedule) <= most) {
+    if (bytes.size() + bytes_of(*plan.schedule) + trailer.size() <= most) {
       append_plan(bytes, plan);
       ++header.plans;
     }
   }
+  bytes.insert(bytes.end(), trailer.begin(), trailer.end());
   std::copy(kPlanMagic.begin(), kPlanMagic.end(), header.magic);
-  header.version = kVersion;
+  header.version = kPlanVersion;
   std::strncpy(header.library, MEMO_VERSION, sizeof header.library - 1);
   header.checksum = XXH3_64bits(bytes.data() + sizeof header, bytes.size() - sizeof header);
   std::memcpy(bytes.data(), &header, sizeof header);
@@ -152,6 +152,13 @@ std::uint32_t parse_plans(std::span<const char> bytes, std::uint64_t most_height
     throw;
   }
   return loaded;
+}
+
+bool is_other_version(std::span<const char> bytes) {
+  FileHeader header{};
+  Reader reader(bytes);
+  return reader.read(header) && std::string_view(header.magic, sizeof header.magic) == kPlanMagic &&
+         header.version != kPlanVersion;
 }
 
 void append_plan(std::vector<char>& bytes, const SavedPlan& plan) {

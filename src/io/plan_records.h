@@ -39,13 +39,21 @@ class Reader {
 
 inline constexpr std::string_view kPlanMagic = "MEMOPLAN";
 
-// The whole file, of at most `most` bytes: a plan that would exceed them is left out.
-std::vector<char> format_plans(std::span<const SavedPlan> plans, std::uint64_t most);
+// The version of the format.
+inline constexpr std::uint32_t kPlanVersion = 2;
+
+// The whole file, of at most `most` bytes: a plan that would exceed them is left out. Behind the
+// plans comes `trailer`, which readers of plans pass over.
+std::vector<char> format_plans(std::span<const SavedPlan> plans, std::uint64_t most,
+                               std::span<const char> trailer = {});
 
 // The plans of the whole file, as load_plans() has it. May throw for want of memory, and then gives
 // none.
 std::uint32_t parse_plans(std::span<const char> bytes, std::uint64_t most_height,
                           std::span<LoadedPlan> plans, std::string_view* problem);
+
+// True for what another version of the library has written in its format.
+bool is_other_version(std::span<const char> bytes);
 
 void append_plan(std::vector<char>& bytes, const SavedPlan& plan);
 

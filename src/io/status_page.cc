@@ -47,38 +47,41 @@ bool is_text(const char (&text)[kRoom]) {
 // No process has counted so far, or holds so much: sums of some such numbers still fit.
 constexpr std::uint64_t kMost = 1ULL << 56U;
 
+bool believable(const StatusLane& lane) {
+  bool good = is_text(lane.phase);
+#define LANE(name, help) good = good && lane.name < kMost;
+#include "src/io/status_page.def"
+  return good;
+}
+
+bool believable(const StatusPlan& plan) {
+  bool good = true;
+#define PLAN(name, help) good = good && plan.name < kMost;
+#include "src/io/status_page.def"
+  return good;
+}
+
 bool believable(const StatusBody& body) {
   constexpr double kMostSeconds = 1e9;
   bool good = std::isfinite(body.plan_seconds) && body.plan_seconds >= 0 &&
               body.plan_seconds <= kMostSeconds && body.opened_at <= body.written_at &&
               body.written_at < 1ULL << 63U && body.pid != 0 && body.pid < 1ULL << 31U &&
-              body.parent_pid < 1ULL << 31U;
-  for (const std::uint64_t number :
-       {body.observes, body.observed_faults, body.held_peak_bytes, body.threads, body.peak_bytes,
-        body.slab_bytes, body.lower_bound_bytes, body.served_allocations, body.served_bytes,
-        body.since_large_bytes, body.pool_used_bytes, body.pool_at_hand_bytes, body.now.large_bytes,
-        body.now.planned_bytes, body.now.at_hand_bytes, body.now.other_bytes, body.pool.bytes,
-        body.slabs.bytes}) {
-    good = good && number < kMost;
-  }
+              body.parent_pid < 1ULL << 31U && body.pool.bytes < kMost &&
+              body.slabs.bytes < kMost && is_text(body.version) && is_text(body.process) &&
+              is_text(body.phase);
+#define SHARES(name, help) good = good && body.now.name < kMost;
+#define PROCESS(name, help) good = good && body.name < kMost;
+#include "src/io/status_page.def"
   for (const std::uint64_t number : body.counters) {
     good = good && number < kMost;
   }
   for (std::uint64_t i = 0; good && i < body.lane_rows; ++i) {
-    const StatusLane& lane = body.lanes[i];
-    for (const std::uint64_t number :
-         {lane.thread, lane.slab_bytes, lane.tallest_bytes, lane.bound_bytes, lane.large_bytes,
-          lane.planned_bytes, lane.at_hand_bytes, lane.iterations}) {
-      good = good && number < kMost;
-    }
-    good = good && is_text(lane.phase);
+    good = believable(body.lanes[i]) && body.lanes[i].plan <= body.plan_rows;
   }
   for (std::uint64_t i = 0; good && i < body.plan_rows; ++i) {
-    const StatusPlan& plan = body.plans[i];
-    good = plan.steps < kMost && plan.height_bytes < kMost && plan.bound_bytes < kMost &&
-           plan.lanes < kMost;
+    good = believable(body.plans[i]);
   }
-  return good && is_text(body.version) && is_text(body.process) && is_text(body.phase);
+  return good;
 }
 
 }  // namespace

@@ -22,33 +22,22 @@ namespace memo {
 constexpr std::uint32_t kLaneRows = 64;  // lanes beyond are counted, not shown
 constexpr std::uint32_t kPlanRows = 32;
 
-// Texts end with a zero. Sizes in bytes, times in ns of the monotonic clock, which all processes share.
+// Texts end with a zero; what the numbers are is told in the table. Times in ns of the monotonic clock, which all processes share.
 struct StatusLane {
-  std::uint64_t thread = 0;  // the system's number of the owner; 0: nobody, or not known
   char phase[16] = {};
-  std::uint64_t slab_bytes = 0;  // that have memory now
-  std::uint64_t tallest_bytes = 0;
-  std::uint64_t bound_bytes = 0;
-  std::uint64_t large_bytes = 0;
-  std::uint64_t planned_bytes = 0;
-  std::uint64_t at_hand_bytes = 0;
-  std::uint64_t iterations = 0;
+#define LANE(name, help) std::uint64_t name = 0;
+#include "src/io/status_page.def"
 };
 
 struct StatusPlan {
-  std::uint64_t steps = 0;
-  std::uint64_t height_bytes = 0;
-  std::uint64_t bound_bytes = 0;
-  std::uint64_t lanes = 0;  // that serve it now
+#define PLAN(name, help) std::uint64_t name = 0;
+#include "src/io/status_page.def"
 };
 
-// What was asked for and how it was met in the last seconds.
 struct StatusShares {
   std::uint64_t nanoseconds = 0;
-  std::uint64_t large_bytes = 0;
-  std::uint64_t planned_bytes = 0;
-  std::uint64_t at_hand_bytes = 0;
-  std::uint64_t other_bytes = 0;
+#define SHARES(name, help) std::uint64_t name = 0;
+#include "src/io/status_page.def"
 };
 
 // A range of addresses, [start, start + bytes).
@@ -68,19 +57,9 @@ struct StatusBody {
   std::uint64_t opened_at = 0;
   std::uint64_t written_at = 0;
   std::uint64_t answered = 0;  // the last word that was read and done
-  std::uint64_t observes = 0;  // 1: nothing is served, planned_bytes would have been
-  std::uint64_t observed_faults = 0;
-  std::uint64_t held_peak_bytes = 0;
-  std::uint64_t threads = 0;  // lanes ever taken
-  std::uint64_t peak_bytes = 0;
-  std::uint64_t slab_bytes = 0;  // greatest height, summed over lanes
-  std::uint64_t lower_bound_bytes = 0;
-  std::uint64_t served_allocations = 0;
-  std::uint64_t served_bytes = 0;
-  std::uint64_t since_large_bytes = 0;
+#define PROCESS(name, help) std::uint64_t name = 0;
+#include "src/io/status_page.def"
   double plan_seconds = 0;
-  std::uint64_t pool_used_bytes = 0;
-  std::uint64_t pool_at_hand_bytes = 0;
   StatusRange pool;
   StatusRange slabs;
   StatusShares now;
@@ -114,7 +93,12 @@ constexpr std::uint64_t kStatusLayout = [] {
       hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
     }
   };
-  add("1");  // the version of the structs above: to be raised with each change of them
+  add("2");  // the version of what stands above outside the tables: to be raised with each change
+#define LANE(name, help) add(#name ",");
+#define PLAN(name, help) add(#name ",");
+#define SHARES(name, help) add(#name ",");
+#define PROCESS(name, help) add(#name ",");
+#include "src/io/status_page.def"
 #define COUNTER(name, unit, help) add(#name ",");
 #include "src/base/counters.def"
 #undef COUNTER

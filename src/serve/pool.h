@@ -6,6 +6,7 @@
 // all. Source: PRMalloc, 2.1 (a pool of tensor memory shared by the threads of a data-flow graph).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "src/base/lock.h"
@@ -38,7 +39,7 @@ class Pool {
     }
     const Arena::Block block = arena_.allocate(bytes, alignment);
     if (block.start != nullptr) {
-      space_->owner(space_->granule_of(block.start)) = owner;
+      space_->owner(space_->granule_of(block.start)).store(owner, std::memory_order_relaxed);
     }
     lock_.unlock();
     return block;
@@ -50,7 +51,7 @@ class Pool {
   bool free(void* start, bool at_once) { return torn_ || arena_.free(start, at_once); }
   // The lane for which the block that starts at `start` was allocated.
   [[nodiscard]] std::uint16_t owner(const void* start) const {
-    return space_->owner(space_->granule_of(start));
+    return space_->owner(space_->granule_of(start)).load(std::memory_order_relaxed) & kOwner;
   }
 
   // As the arena's; bytes given back. For callers of malloc, who tell how much.
@@ -91,9 +92,14 @@ class Pool {
   }
 
  private:
-  bool enter() { return !torn_ && lock_.lock_within(Lock::Patience::kCall); }
+  friend class LastingBlocks;
+  static constexpr std::uint16_t kMarked = 1U << 15U;  // in a block's note, beside its owner
+  static constexpr std::uint16_t kOwner = kMarked - 1;
+  static_assert(tuning::kMaxLanes <= kOwner);
+
+  [[nodiscard]] bool enter() const { return !torn_ && lock_.lock_within(Lock::Patience::kCall); }
   template <typename Result>
-  Result leave(Result result) {
+  Result leave(Result result) const {
     lock_.unlock();
     return result;
   }
@@ -101,7 +107,7 @@ class Pool {
   Space* space_ = nullptr;
   Arena arena_;
   Headroom headroom_;
-  Lock lock_;
+  mutable Lock lock_;
   bool torn_ = false;
 };
 

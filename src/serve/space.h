@@ -71,7 +71,9 @@ class Space {
   [[nodiscard]] bool plausible(const void* pointer) const;
 
   // A number of the user's for the block that starts at `granule`.
-  [[nodiscard]] std::uint16_t& owner(std::uint64_t granule) const { return owners_[granule]; }
+  [[nodiscard]] std::atomic_ref<std::uint16_t> owner(std::uint64_t granule) const {
+    return std::atomic_ref(owners_[granule]);
+  }
 
   // The lane whose slab this is just now, and whether it wants to be told of deaths. Any thread
   // reads, whoever gives the slab to a lane writes.

@@ -9,19 +9,13 @@ import sys
 import time
 
 from support import COMMAND
+from loops import WORK  # where support has pointed
 
 PATIENCE = 60  # seconds, for what comes within two: the machine may be busy
 
 # A process with weights that forks two workers, which work while the file `busy` is there and this process lives.
-SERVER = """
+SERVER = WORK + """
 import ctypes, os, sys, time
-def work(sizes, times):
-    for _ in range(times):
-        previous = None
-        for size in sizes:
-            block = bytearray(size)
-            previous = block
-        del previous, block
 folder, secret = sys.argv[1:]
 end = time.monotonic() + 120
 weights = [bytearray(4 << 20) for _ in range(40)]

@@ -4,8 +4,10 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/support"))  # loops.py
 # MEMO_COMMAND: an installed one instead.
 COMMAND = pathlib.Path(os.environ.get("MEMO_COMMAND") or ROOT / "build/memomalloc")
 GOLDEN = ROOT / "tests/golden"

@@ -46,6 +46,16 @@ class Doctor(unittest.TestCase):
         for question in ("library", "program", "loaded", "seen", "learning", "serving"):
             self.assertIn((question, "ok"), found)
 
+    def test_torch_with_an_allocator_inside(self):
+        for tensors, told in (("", True), ("void* _ZN3c109alloc_cpuEm(unsigned long size) { return mi_malloc(size); }", False)):
+            folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+            source = folder / "c10.c"
+            source.write_text("#include <stddef.h>\nvoid* mi_malloc(unsigned long size) { return size ? NULL : NULL; }\n" + tensors)
+            subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / "libc10.so", source], check=True)
+            load = f"ctypes.CDLL('{folder}/libc10.so')\nimport time\ntime.sleep(1)\n"
+            _, found = self.diagnose(sys.executable, "-c", LOOP.format(rounds=200) + load)
+            self.assertEqual(told, ("hidden", "note") in found, found)
+
     def test_too_few_iterations_are_told(self):
         code, found = self.diagnose(sys.executable, "-c", LOOP.format(rounds=1))
         self.assertEqual(1, code)

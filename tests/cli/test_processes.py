@@ -11,15 +11,11 @@ import time
 import unittest
 
 from support import COMMAND, json_of, memomalloc
+from loops import WORK  # where support has pointed
 
 # A process that makes large allocations of its own, and forks those that do the work, `workers` of them.
-FORKING = """
+FORKING = WORK + """
 import os, signal, sys, time
-def work(sizes, times):
-    for _ in range(times):
-        for size in sizes:
-            block = bytearray(size)
-        del block
 for size in range(100000, 4000000, 50000):
     block = bytearray(size)
 children = []

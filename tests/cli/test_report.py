@@ -1,6 +1,7 @@
 """`memomalloc report`: the page in a real browser, and the exports."""
 
 import gzip
+import html
 import importlib.util
 import json
 import pathlib
@@ -72,6 +73,65 @@ class Files(ReportCase):
         self.assertEqual(thread["steps"], len(thread["blocks"]["size"]) + thread["unplanned"])
         self.assertGreaterEqual(thread["height"], thread["lowerBound"])
         self.assertTrue(all(upper <= thread["steps"] for upper in thread["blocks"]["upper"]))
+
+    def answer(self):
+        """What the page says first: what came out, and what to do next."""
+        page = (self.folder / "report.html").read_text()
+        part = re.search(r'<section id="answer">(.*?)</section>', page, re.DOTALL)[1]
+        return [html.unescape(re.sub(r"<.*?>", "", text)) for text in re.findall(r"<p.*?>(.*?)</p>", part, re.DOTALL)]
+
+    def test_answers_before_it_details(self):
+        cases = {
+            "well": (STATISTICS | {"planned_bytes": 5 << 20, "at_hand_bytes": 0}, "100 % of 5.0 MiB", "--plan-file"),
+            "badly": (STATISTICS | {"planned_bytes": 1 << 20, "at_hand_bytes": 1 << 20}, "40 % of 5.0 MiB",
+                      "Most of the rest: size"),
+            "old": (STATISTICS, "80 % of 5.0 MiB", "doctor"),
+            "nothing": (STATISTICS | {"large_bytes": 0}, "no large allocations", "doctor"),
+            "observed": (STATISTICS | {"observed": {"page_faults": 1234567, "peak_bytes": 9}}, "1,234,567 page faults",
+                         "without --observe"),
+        }
+        for name, (statistics, what, then) in cases.items():
+            with self.subTest(name):
+                file = self.folder / "stats.json"
+                file.write_text(json.dumps(statistics))
+                self.report(file)
+                first, second = self.answer()
+                self.assertIn(what, first)
+                self.assertIn(then, second)
+        self.report(MOBILENET)
+        first, second = self.answer()
+        self.assertRegex(first, r"of an iteration fit into [0-9.]+ MiB, .*; glibc took [0-9.]+ MiB")
+        self.assertIn("memomalloc run", second)
+        trace = self.folder / "trace.csv"
+        trace.write_text(random_trace(300, 1))
+        self.report(trace, "--no-glibc")
+        self.assertIn("Nothing repeats", self.answer()[0])
+
+    def test_the_buffers_of_a_problem_or_plan(self):
+        """Offsets that are given are kept; others are planned; gaps are no part of a life; a wrong plan is refused."""
+        file = self.folder / "<i>problem.csv"
+        file.write_text("id,lower,upper,size,gaps\na,0,4,2000000,\nb,1,3,3000000,\nc,3,6,3000000,\n"
+                        "d,4,12,1000000,6-8 9-11\n")
+        self.report(file)
+        data = self.data()
+        self.assertTrue(data["buffers"])
+        thread, = data["threads"]
+        self.assertEqual(5_000_000, thread["height"])
+        self.assertEqual(5_000_000, thread["lowerBound"])
+        self.assertEqual([2, 5, 5, 5, 4, 4, 0, 0, 1, 0, 0, 1], [value / 1_000_000 for value in thread["live"]])
+        self.assertEqual([(4, 6), (8, 9), (11, 12)],
+                         list(zip(thread["blocks"]["lower"], thread["blocks"]["upper"]))[3:])
+        self.assertEqual("buffer d", data["sites"][thread["blocks"]["site"][-1]])
+        self.assertIn("4 buffers fit into 4.8 MiB, which is the least possible", self.answer()[0])
+        self.assertIn("memomalloc plan", self.answer()[1])
+        self.assertIn("<title>&lt;i&gt;problem.csv", (self.folder / "report.html").read_text())
+        plan = self.folder / "plan.csv"
+        plan.write_text("id,lower,upper,size,offset\na,0,4,2,1\nb,1,3,3,3\n")
+        self.report(plan)
+        self.assertEqual([1, 3], self.data()["threads"][0]["blocks"]["offset"])
+        self.assertIn("20.00 % above", self.answer()[0])
+        plan.write_text("id,lower,upper,size,offset\na,0,4,2,1\nb,1,3,3,2\n")
+        self.assertIn("buffers a and b", self.report(plan, code=2).stderr)
 
     def test_standard_input_and_output(self):
         shell = f"zcat {GOLDEN / 'traces/mobilenet_v2_b8.csv.gz'} | {COMMAND} report - -o -"

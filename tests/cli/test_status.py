@@ -61,6 +61,8 @@ class Status(unittest.TestCase):
                 self.assertEqual([13], [plan["steps"] for plan in row["stored_plans"]])
                 self.assertEqual([1], [plan["lanes"] for plan in row["stored_plans"]])
                 self.assertEqual(serving[0]["slab_bytes"], row["stored_plans"][0]["height_bytes"])
+                self.assertEqual([1], [lane["plan"] for lane in serving])
+                self.assertEqual([1], [plan["plan"] for plan in row["stored_plans"]])
             now = later(lambda: server.status()[server.workers[0]]["now"], "any")
             self.assertGreaterEqual(now["planned_bytes"], now["large_bytes"] // 2)
             table = server.ask("status", "--all").stdout.splitlines()
@@ -69,6 +71,11 @@ class Status(unittest.TestCase):
             self.assertEqual(0, told.returncode, told)
             for part in (f"process {server.workers[0]}: serving", "now ", "misses", "pool ", "threads", "plans"):
                 self.assertIn(part, told.stdout)
+            slab, plan = told.stdout.splitlines()[-4:-2], told.stdout.splitlines()[-1].split()
+            self.assertEqual([str(server.workers[0]), "serving"], slab[0].split()[:2])
+            self.assertEqual(["1", "13"], plan[:2])
+            self.assertEqual(str(server.workers[0]), plan[-1])
+            self.assertLessEqual(max(map(len, told.stdout.splitlines())), 90)
 
     def test_leaves_nothing_where_it_was_not_asked(self):
         with Server(self.folder, words=("--stats-file", f"{self.folder}/%p.json")) as server:

@@ -68,6 +68,23 @@ TEST_CASE_METHOD(Fixture, "plan store: a full store parts with the plan used lon
   CHECK(visible() == all);
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "follower: a plan that comes late fits at once if the last calls are its own",
+                 "[engine]") {
+  const std::vector<std::uint64_t> sizes = count_up(100, 30);
+  add(count_up(5000, 30));
+  const std::uint64_t heard = GENERATE(7ULL, 8ULL, 20ULL);
+  Follower follower;
+  for (std::uint64_t i = 0; i + 1 < heard; ++i) {
+    CHECK(follower.next(store, sizes[(25 + i) % 30]).plan == nullptr);
+  }
+  follower.hear(sizes[(25 + heard - 1) % 30], 0);
+  StoredPlan* late = add(sizes);
+  const Follower::Found found = follower.find(store, nullptr);
+  CHECK(found.plan == (heard < 8 ? nullptr : late));
+  CHECK((found.plan == nullptr || found.position == (25 + heard) % 30));
+}
+
 TEST_CASE_METHOD(Fixture, "plan store: a withdrawn plan is unseen, and stays while it is used",
                  "[engine]") {
   StoredPlan* plan = add({1, 2, 3});

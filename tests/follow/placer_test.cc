@@ -12,16 +12,8 @@ namespace memo {
 namespace {
 
 using testing::OwnSchedule;
+using testing::sizes;
 using testing::stacked;
-
-// `count` sizes, all different.
-std::vector<std::uint64_t> sizes(std::uint64_t count, std::uint64_t from = 70'000) {
-  std::vector<std::uint64_t> result;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    result.push_back(from + 1000 * ((i * 37) % count));
-  }
-  return result;
-}
 
 // Serves a stream whose blocks are freed at once, so that only the place in the plan matters.
 struct Stream {

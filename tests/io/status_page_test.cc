@@ -93,6 +93,9 @@ TEST_CASE("status page: numbers that cannot be are not believed", "[io]") {
   CHECK_FALSE(believed([](StatusBody& body) { body.now.other_bytes = UINT64_MAX; }));
   CHECK_FALSE(believed([](StatusBody& body) { body.lanes[1].slab_bytes = UINT64_MAX; }));
   CHECK_FALSE(believed([](StatusBody& body) { body.plans[0].height_bytes = UINT64_MAX; }));
+  CHECK_FALSE(believed([](StatusBody& body) { body.pool_used_bytes = UINT64_MAX; }));
+  CHECK(believed([](StatusBody& body) { body.lanes[1].plan = 1; }));
+  CHECK_FALSE(believed([](StatusBody& body) { body.lanes[1].plan = 2; }));  // of one plan
 }
 
 TEST_CASE("status page: texts without an end, or with a terminal's commands, are not believed",

@@ -62,7 +62,7 @@ ENGINE_ROWS = (
      "  height_.store(height, std::memory_order_relaxed);",
      UNIT, "slab: all slabs have one limit, and a refusal costs nothing of it"),
     ("a saved plan's slab is populated as soon as a few calls match", "src/engine/hands.cc",
-     "state.walks_whole && whole &&\n      state.serving.plan->walked.load(std::memory_order_relaxed)", "whole",
+     "tracker_->state().walks_whole && whole &&\n      served.walked.load(std::memory_order_relaxed)", "whole",
      UNIT, "engine: a saved plan has no memory before calls have matched it, and then for those"),
     ("every new shape is laid out, whatever it costs", "src/follow/shapes.cc",
      "if (steps_ < steps) {", "if (steps == 0) {",

@@ -24,7 +24,7 @@ FIRST_ROWS = (
     ("a page says a win where the runs overlap", "src/cli/comparison.cc",
      "(mine.least <= other.most && other.least <= mine.most)", "false",
      UNIT, "comparison page: says what was won, only where the runs do not overlap"),
-    ("a page's text is taken for tags", "src/cli/comparison_page.cc",
+    ("a page's text is taken for tags", "src/cli/report_assets.cc",
      'safe += "&lt;";', 'safe += "<";',
      UNIT, "comparison page: says what was won, only where the runs do not overlap"),
     ("a link to a heading that is not there passes", "scripts/site/build.py",

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 
+from c10_rows import C10_ROWS
 from door_rows import DOOR_ROWS
 from engine_rows import ENGINE_ROWS
 from first_rows import FIRST_ROWS
@@ -25,6 +26,7 @@ from limit_rows import LIMIT_ROWS
 from kinds import PRELOAD, SCRIPT, UNIT
 from server_rows import SERVER_ROWS
 from status_rows import STATUS_ROWS
+from store_rows import STORE_ROWS
 from turn_rows import TURN_ROWS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -38,6 +40,7 @@ MUTATIONS = (
     *DOOR_ROWS,
     *ENGINE_ROWS,
     *LIMIT_ROWS,
+    *STORE_ROWS,
     *TURN_ROWS,
     ("a withdrawn plan counts as visible", "src/engine/plan_store.cc",
      "  if (state == State::kVisible) {\n    visible_count_.fetch_sub(1, std::memory_order_relaxed);\n  }\n  state = State::kWithdrawn;",

@@ -7,9 +7,11 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "tests/support"))  # loops.py
 
 # Seconds that a command may take: what ends by itself is ended only where it hangs, since a machine may be busy.
 TIMEOUT = 300

@@ -12,19 +12,14 @@ import tempfile
 import time
 
 import common
+import loops
 from common import expect
 from file_checks import with_settings
 
 PATIENCE = 120  # seconds, for what comes within two: the machine may be busy
 
-WORK = """import os, subprocess, sys, time
-def work(sizes, times):
-    for _ in range(times):
-        previous = None
-        for size in sizes:
-            block = bytearray(size)
-            previous = block
-        del previous, block
+WORK = loops.WORK + """
+import os, subprocess, sys, time
 def forked(body):
     child = os.fork()
     if child == 0:

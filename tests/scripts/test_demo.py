@@ -1,7 +1,10 @@
 """demo.py: the side-by-side table and the library's share, from given figures."""
 
+import argparse
 import pathlib
+import re
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
@@ -24,6 +27,21 @@ class Demo(unittest.TestCase):
                            [figures(5.0, 0)])
         self.assertEqual(["latency", "p50", "10.0", "ms", "5.0", "ms", "0.50"], lines[1].split())
         self.assertEqual("-", lines[4].split()[-1])
+
+    def test_ends_with_a_picture_and_what_to_do_next(self):
+        with tempfile.TemporaryDirectory() as folder:
+            picture = pathlib.Path(folder) / "new/demo.svg"
+            demo.draw([figures(10.0, 4000)], [figures(5.0, 0)], "a <network>", picture)
+            text = picture.read_text()
+            self.assertIn("a &lt;network&gt;", text)
+            self.assertIn("4,000", text)
+            widths = [float(width) for width in re.findall(r'width="([0-9.]+)" height="12"', text)]
+            self.assertEqual(10, len(widths))
+            self.assertAlmostEqual(0.5, widths[1] / widths[0], 2)
+        for library, command in ((demo.ROOT / "build/libmemomalloc.so", "build/memomalloc"), ("/venv/lib/x.so", "memomalloc")):
+            lines = demo.next_lines(argparse.Namespace(library=str(library)))
+            self.assertEqual(4, len(lines))
+            self.assertTrue(all(command in line for line in lines[1:]), lines)
 
     def test_shares_of_the_whole_run_and_of_its_second_half(self):
         whole, half, slab = demo.share_lines([SHARES], STATS)

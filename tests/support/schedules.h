@@ -31,6 +31,15 @@ class OwnSchedule {
   std::vector<std::uint32_t> memory_;
 };
 
+// `count` sizes, all different.
+inline std::vector<std::uint64_t> sizes(std::uint64_t count, std::uint64_t from = 70'000) {
+  std::vector<std::uint64_t> result;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    result.push_back(from + 1000 * ((i * 37) % count));
+  }
+  return result;
+}
+
 // Steps that lie one above the other.
 inline std::vector<Step> stacked(const std::vector<std::uint64_t>& sizes) {
   std::vector<Step> steps;

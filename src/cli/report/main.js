@@ -42,6 +42,7 @@ const shared = {
 };
 
 function shownPart(thread) {
+  if (data.buffers) return "all buffers";
   if (!thread.period) return "the whole stream";
   return thread.period.changing ? "the largest iteration" : "one iteration";
 }
@@ -111,7 +112,7 @@ function showThread(thread) {
   byId("planned-height").textContent = bytes(thread.height);
   byId("glibc-height").textContent = bytes(thread.glibcBytes);
   const period = thread.period;
-  const what = !period ? "nothing repeats in this thread, so its whole stream is shown"
+  const what = data.buffers ? "a planner's problem, with the offsets that it has or got" : !period ? "nothing repeats in this thread, so its whole stream is shown"
     : `the iteration has ${count(period.length)} allocations` +
       (period.changing ? ", whose sizes follow from the first one's and change; the largest one learned is shown" : "") +
       (period.unroll > 1 ? `, ${period.unroll} of them are shown` : "");
@@ -125,7 +126,7 @@ function showThread(thread) {
     ["without reuse", bytes(blocks.reduce((sum, block) => sum + block.size, 0)), "sum of the blocks' sizes"],
     ["wrapping blocks", count(blocks.filter((block) => block.wraps).length), "freed in the next iteration"],
     ["blocks left out", count(thread.unplanned), "they outlive their iteration"],
-    ["large allocations", count(thread.allocations), "in the whole trace"],
+    [data.buffers ? "buffers" : "large allocations", count(thread.allocations), data.buffers ? "" : "in the whole trace"],
   ]);
   showSites();
   shared.keep(null);
@@ -134,11 +135,11 @@ function showThread(thread) {
 
 function start() {
   byId("title").textContent = data.title;
-  document.title = `${data.title} - MemoMalloc report`;
   fillStatistics(data.statistics, data.reasons);
   byId("maps").hidden = data.threads.length === 0;
   byId("tiles").hidden = data.threads.length === 0;
   document.querySelector(".tools").hidden = data.threads.length === 0;
+  byId("exports").hidden = data.buffers;
   data.threads.forEach((thread, i) => {
     element("option", `${thread.thread} (${bytes(thread.bytes)})`, byId("thread")).value = i;
   });

@@ -22,15 +22,9 @@ static void loop(void) {
 
 static void other_blocks(size_t each) {
   static void* blocks[kOther];
-  for (unsigned i = 0; i < kOther; ++i) {
+  for (unsigned i = 0; i < kOther; ++i)
     blocks[i] = i % 2 == 0 ? malloc(each) : calloc(each, 1);
-    CHECK(blocks[i] != NULL);
-    fill(blocks[i], each, i);
-  }
-  for (unsigned i = 0; i < kOther; ++i) {
-    CHECK(filled(blocks[i], each, i));
-    free(blocks[i]);
-  }
+  fill_check_free(blocks, kOther, each);
 }
 
 int main(void) {

@@ -49,13 +49,8 @@ static void other_blocks(size_t each, int aligned) {
       CHECK(posix_memalign(&blocks[i], 64, each) == 0);
     else
       blocks[i] = i % 2 == 0 ? malloc(each) : calloc(each, 1);
-    CHECK(blocks[i] != NULL);
-    fill(blocks[i], each, i);
   }
-  for (unsigned i = 0; i < kOther; ++i) {
-    CHECK(filled(blocks[i], each, i));
-    free(blocks[i]);
-  }
+  fill_check_free(blocks, kOther, each);
 }
 
 // Blocks that no plan and no pool serves.

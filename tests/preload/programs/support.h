@@ -118,6 +118,18 @@ static inline int filled(const void* block, size_t size, unsigned id) {
   return size == 0 || (bytes[0] == expected && memcmp(bytes, bytes + 1, size - 1) == 0);
 }
 
+// Writes `number` blocks of `each` bytes, all before the first is checked, and frees them.
+static inline void fill_check_free(void* const* blocks, unsigned number, size_t each) {
+  for (unsigned i = 0; i < number; ++i) {
+    CHECK(blocks[i] != NULL);
+    fill(blocks[i], each, i);
+  }
+  for (unsigned i = 0; i < number; ++i) {
+    CHECK(filled(blocks[i], each, i));
+    free(blocks[i]);
+  }
+}
+
 static inline int all_zero(const void* block, size_t size) {
   const unsigned char* bytes = (const unsigned char*)block;
   return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""The first, second and third iteration of a process: time, page faults and peak, with glibc, with the library, and
+with the library and a store of plans that earlier processes have filled.
+
+Runs take turns, --runs of each after one that is not counted and fills the store. Prints a row for each workload, way and
+iteration: median and range of the time, medians of the counts; --json writes all runs. Times on a busy machine say
+little; counts do.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+COMMAND = ROOT / "build/memomalloc"
+
+# Each body sets a function `iterate`.
+WORKLOADS = {
+    "numpy": """
+import numpy
+images = numpy.ones((8, 3, 512, 512), dtype=numpy.float32)
+def iterate():
+    scaled = images * 0.5 + 1
+    shifted = numpy.roll(scaled, 3, axis=2)
+    edges = numpy.abs(scaled - shifted)
+    return (edges / edges.max()).astype(numpy.float16).sum()
+""",
+    "network": """
+sys.path.insert(0, {scripts!r})
+from infer import import_torchvision
+torch, models = import_torchvision()
+torch.set_num_threads(1)
+torch.manual_seed(1)
+model = getattr(models, {model!r})().eval()
+batch = torch.randn({batch}, 3, 224, 224)
+def iterate():
+    with torch.inference_mode():
+        return model(batch)
+""",
+}
+
+LOOP = """
+import json, resource, sys, time
+{body}
+def usage():
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return time.monotonic(), used.ru_minflt, used.ru_stime
+told = []
+for _ in range({iterations}):
+    before = usage()
+    iterate()
+    told.append([b - a for a, b in zip(before, usage())])
+peak = [int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")][0]
+print(json.dumps(dict(iterations=told, peak_kilobytes=peak)))
+"""
+
+
+def program(name, iterations):
+    kind, _, rest = name.partition(":")
+    model, _, batch = rest.partition(":")
+    body = WORKLOADS[kind].format(scripts=str(ROOT / "scripts"), model=model, batch=batch or 1)
+    return LOOP.format(body=body, iterations=iterations)
+
+
+def run(python, source, words):
+    environment = {name: value for name, value in os.environ.items()
+                   if not name.startswith("MEMOMALLOC_") and name != "LD_PRELOAD"}
+    process = subprocess.run([*words, python, "-c", source], env=environment, check=True, capture_output=True, text=True)
+    return json.loads(process.stdout)
+
+
+def rows(workload, way, runs):
+    for i, number in enumerate(("first", "second", "third")):
+        seconds = [each["iterations"][i][0] for each in runs]
+        faults = statistics.median(each["iterations"][i][1] for each in runs)
+        system = statistics.median(each["iterations"][i][2] for each in runs)
+        peak = statistics.median(each["peak_kilobytes"] for each in runs)
+        yield (f"| {workload} | {way} | {number} | {statistics.median(seconds) * 1e3:.0f} ms "
+               f"({min(seconds) * 1e3:.0f} to {max(seconds) * 1e3:.0f}) | {faults:.0f} | {system * 1e3:.0f} ms | "
+               f"{peak / 1024:.0f} MiB |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("workloads", nargs="*", default=["numpy", "network:resnet50:4"],
+                        help="numpy, or network:NAME:BATCH of torchvision (%(default)s)")
+    parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--learning", type=int, default=30, help="iterations of the run that fills the store")
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--json", type=pathlib.Path)
+    args = parser.parse_args()
+    print("| workload | with | iteration | time (range) | faults | system time | peak |\n|---|---|---|---|---|---|---|")
+    results = {}
+    with tempfile.TemporaryDirectory() as store:
+        ways = {"glibc": [], "the library": [COMMAND, "run", "--"],
+                "the library and a store": [COMMAND, "run", "--plans", store, "--"]}
+        for workload in args.workloads:
+            run(args.python, program(workload, args.learning), ways["the library and a store"])
+            source, done = program(workload, 3), {way: [] for way in ways}
+            for _ in range(args.runs):
+                for way, words in ways.items():
+                    done[way].append(run(args.python, source, words))
+            for way, runs in done.items():
+                for row in rows(workload, way, runs):
+                    print(row, flush=True)
+            results[workload] = done
+    if args.json:
+        args.json.write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,301 @@
+#include "preload/store.h"
+
+#include <unistd.h>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "preload/held_plans.h"
+#include "preload/plans.h"
+#include "preload/process.h"
+#include "src/base/message.h"
+#include "src/base/os.h"
+#include "src/io/shared_file.h"
+#include "src/io/store.h"
+
+namespace memo {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+// A plan that came from the store: where it is in the process, and who made it.
+struct Fetched {
+  const StoredPlan* plan = nullptr;
+  std::uint64_t generation = 0;
+  PlanName name;
+  bool ours = false;  // by the program that runs here
+};
+
+constinit Lock at_work;  // fetching and listing: one thread at a time
+constinit FileMark listed;
+constinit std::uint64_t listed_at = 0;              // ns since 1970
+constinit std::atomic<std::uint64_t> looked_at{0};  // ns
+constinit Fetched fetched[tuning::kMaxPlans];
+constinit std::uint32_t fetched_count = 0;
+// By the slot: the plans that the store has, or could not be given.
+constinit std::atomic<std::uint64_t> known[tuning::kMaxPlans];
+constinit std::atomic<std::uint64_t> streams[tuning::kMaxPlans];  // of their names
+constinit std::atomic<bool> failed{false};
+constinit bool complained = false;
+constinit bool complained_of_file = false;
+
+// The folder, or false: there is none, or it is another's in what it holds.
+bool store_folder(char (&path)[4096]) {
+  const option::Path& folder = g_process.options.PLANS;
+  return !folder.empty() && expand_path(folder.view(), path, sizeof path);
+}
+
+std::uint32_t slot_of(const StoredPlan& plan) {
+  return g_process.engine.shared().store.slot_of(&plan);
+}
+
+void note_name(void* /*context*/, const PlanName& name) {
+  g_process.catalogue.add(name);
+}
+
+// The clock by which files are dated.
+std::uint64_t file_time() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * kSecond + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// The names in the folder, where it has changed. One that was changed just before it was listed is
+// listed once more: its time may not tell of the next change.
+void list(const RecursionGuard& guard, const char* folder) {
+  const FileMark mark = FileMark::of(folder);
+  if (mark == FileMark() || (mark == listed && mark.written + 2 * kSecond < listed_at)) {
+    return;
+  }
+  listed = mark;
+  listed_at = file_time();
+  if (doubt_about_store(folder, g_process.options.PLAN_TRUST).empty()) {
+    list_store(guard, folder, note_name, nullptr);
+  }
+}
+
+bool same_program(const StoreRecord& a, const StoreRecord& b) {
+  return std::strcmp(a.program, b.program) == 0;
+}
+
+// The process has made, or fetched, a plan of the same stream.
+bool is_at_hand(const PlanName& name) {
+  for (const std::atomic<std::uint64_t>& stream : streams) {
+    if (stream == name.stream) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void note_known(const StoredPlan& plan, const PlanName& name) {
+  known[slot_of(plan)] = mark_of(plan);
+  streams[slot_of(plan)] = name.stream;
+}
+
+void fetch(const RecursionGuard& guard, const char* folder, const PlanName& name) {
+  if (is_at_hand(name)) {
+    return;
+  }
+  Stored stored;
+  std::string_view problem;
+  if (!load_stored(guard, folder, name, g_process.engine.shared().slabs.limit,
+                   g_process.options.PLAN_TRUST, stored, &problem)) {
+    if (!problem.empty() && !complained_of_file) {
+      complained_of_file = true;
+      char text[kStoredNameRoom];
+      write_name(name, text);
+      Line() << "the plan '" << text << "' in '" << folder << "' is not used: " << problem
+             << "; `memomalloc plans verify` tells of all";
+    }
+    return;
+  }
+  const StoredPlan* plan =
+      g_process.engine.add_plan(guard, std::move(stored.plan.plan), stored.plan.iteration);
+  if (plan == nullptr) {
+    return;
+  }
+  note_known(*plan, name);
+  fetched[fetched_count++ % tuning::kMaxPlans] = {plan, plan->generation, name,
+                                                  same_program(stored.record, describe_maker())};
+  note_use(folder, name);
+  if (g_process.options.VERBOSE >= 1) {
+    Line() << "a plan of " << plan->made->count << " calls, made by '" << stored.record.program
+           << "', is taken from the store";
+  }
+}
+
+void fetch_all(const RecursionGuard& guard, const char* folder, std::uint64_t key) {
+  g_process.catalogue.take(key, tuning::kMaxFetched,
+                           [&](const PlanName& name) { fetch(guard, folder, name); });
+}
+
+bool share_a_key(const PlanName& a, const PlanName& b) {
+  for (const std::uint64_t key : a.keys) {
+    for (const std::uint64_t other : b.keys) {
+      if (key == other && key != 0) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// What this program had in the store and was found wrong by goes where its successor has come.
+void remove_replaced(const char* folder, const PlanName& successor) {
+  for (const Fetched& plan : fetched) {
+    if (plan.ours && plan.plan != nullptr && plan.name != successor &&
+        share_a_key(plan.name, successor) &&
+        PlanStore::was_withdrawn(*plan.plan, plan.generation)) {
+      remove_stored(folder, plan.name);
+    }
+  }
+}
+
+bool may_only_be_read(int error) {
+  return error == EROFS || error == EACCES || error == EPERM;
+}
+
+// True if the plan is in the store now, or is not to be.
+bool save(const RecursionGuard& guard, const char* folder, const SavedPlan& plan,
+          const PlanName& name, const StoreRecord& maker) {
+  if (name.keys[0] == 0) {
+    return true;
+  }
+  if (save_stored(guard, folder, plan, name, maker, g_process.options.PLAN_TRUST)) {
+    remove_replaced(folder, name);
+    return true;
+  }
+  return may_only_be_read(errno);
+}
+
+}  // namespace
+
+void name_store(Options& options) {
+  if (options.PLANS.view() != "1") {
+    return;
+  }
+  char path[sizeof options.PLANS.value] = "";
+  const std::size_t length = user_store(path, sizeof path);
+  if (length == 0 || length >= sizeof path) {
+    Line() << "MEMOMALLOC_PLANS=1 has no effect: "
+           << (length == 0 ? "neither XDG_CACHE_HOME nor HOME names a folder"
+                           : "the name of the cache folder is too long")
+           << "; set it to a directory";
+    path[0] = '\0';
+  }
+  std::memcpy(options.PLANS.value, path, sizeof path);
+}
+
+void open_store(const RecursionGuard& guard) {
+  char folder[4096];
+  if (!store_folder(folder) || os::confined()) {
+    return;
+  }
+  const os::NoCancellation whole;
+  const std::string_view doubts = doubt_about_store(folder, g_process.options.PLAN_TRUST);
+  if (!doubts.empty()) {
+    Line() << "the plans in '" << folder << "' are not used, and are left as they are: " << doubts;
+    g_process.options.PLANS.value[0] = '\0';
+    return;
+  }
+  const TryLock held(at_work);
+  if (held && g_process.catalogue.open()) {
+    looked_at = os::coarse_nanoseconds();
+    list(guard, folder);
+    if (g_process.catalogue.count() != 0) {
+      fetch_all(guard, folder, key_of_program(describe_maker()));
+    }
+  }
+}
+
+void fetch_stored(const RecursionGuard& guard, std::uint64_t key, bool look) {
+  const std::uint64_t now = os::coarse_nanoseconds();
+  look = look && now - looked_at >= tuning::kStoreLook;
+  char folder[4096];
+  if ((!look && !g_process.catalogue.has(key)) || !store_folder(folder) || os::confined()) {
+    return;
+  }
+  const TryLock held(at_work);
+  if (!held) {
+    return;
+  }
+  const os::NoCancellation whole;
+  const int saved = errno;
+  if (look) {
+    looked_at = now;
+    list(guard, folder);
+  }
+  fetch_all(guard, folder, key);
+  errno = saved;
+}
+
+bool store_lacks_plans() {
+  if (g_process.options.PLANS.empty() || failed) {
+    return false;
+  }
+  const HeldPlans held;
+  for (std::uint32_t i = 0; i < held.count(); ++i) {
+    if (known[slot_of(held.plan(i))] != mark_of(held.plan(i))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void save_to_store(const RecursionGuard& guard, bool last) {
+  char folder[4096];
+  if (!store_folder(folder) || (failed && !last)) {
+    return;
+  }
+  const HeldPlans held;
+  StoreRecord maker;
+  bool described = false;
+  bool failure = false;
+  int reason = 0;
+  for (std::uint32_t i = 0; i < held.count(); ++i) {
+    const StoredPlan& plan = held.plan(i);
+    if (known[slot_of(plan)] == mark_of(plan)) {
+      continue;
+    }
+    if (!described) {
+      maker = describe_maker();
+      described = true;
+    }
+    const PlanName name = name_of(held.plans()[i], {.beginning = g_process.catalogue.beginning(),
+                                                    .program = key_of_program(maker)});
+    if (save(guard, folder, held.plans()[i], name, maker)) {
+      note_known(plan, name);
+    } else {
+      failure = true;
+      reason = errno;
+    }
+  }
+  failed = failure;
+  if (described && !failure) {
+    prune_store(guard, folder,
+                {.plans = tuning::kMaxStoredPlans, .bytes = tuning::kMaxStoredBytes});
+  }
+  if (failure && !complained) {
+    complained = true;
+    errno = reason;
+    complain("plans", folder, "PLANS");
+  }
+}
+
+void fork_store() {
+  if (at_work.held_by_another()) {
+    at_work.forget_owner();
+  }
+  g_process.catalogue.forget_beginning();
+  complained = complained_of_file = failed = false;
+  if (names_process(g_process.options.PLANS.view())) {
+    listed = {};
+    for (std::atomic<std::uint64_t>& mark : known) {
+      mark = kNoPlans;
+    }
+  }
+}
+
+}  // namespace memo

@@ -1,0 +1,118 @@
+#include "preload/weights.h"
+
+#include <atomic>
+
+#include "preload/process.h"
+#include "preload/reporter.h"
+#include "src/base/message.h"
+#include "src/base/tuning.h"
+#include "src/serve/lasting.h"
+
+namespace memo {
+namespace {
+
+// What is alive when a lane begins to serve is marked; what is marked still some iterations later
+// is no block of an iteration.
+enum class Stage : std::uint8_t { kWaiting, kMarking, kSettling, kOffering, kOffered };
+
+constinit Stage stage = Stage::kWaiting;
+constinit bool possible = true;               // the kernel has such merging
+constinit std::uint64_t at = 0;               // granule of the pool, in the walk of the stage
+constinit std::uint64_t iterations_then = 0;  // when all was marked
+constinit std::uint64_t calls_then = 0;       // at the last turn
+constinit std::uint64_t busy_turns = 0;       // that were let pass
+constinit std::uint64_t offering = 0;         // bytes, in this walk
+constinit std::uint64_t held_then = 0;        // bytes of the pool in use, at the last offer
+constinit std::atomic<std::uint64_t> offered{0};
+
+std::uint64_t iterations() {
+  std::uint64_t sum = 0;
+  for (std::uint32_t i = 0; i < g_process.engine.lane_count(); ++i) {
+    sum += g_process.engine.lane(i).counters.iterations.get();
+  }
+  return sum;
+}
+
+// The program asks for nothing just now, or hardly ever does.
+bool is_quiet() {
+  const std::uint64_t calls = large_calls();
+  const bool quiet = calls == calls_then || ++busy_turns >= tuning::kBusyTurns;
+  calls_then = calls;
+  return quiet;
+}
+
+void mark() {
+  if (!LastingBlocks(g_process.engine.shared().pool).mark(at)) {
+    at = 0;
+    iterations_then = iterations();
+    stage = Stage::kSettling;
+  }
+}
+
+void offer() {
+  if (LastingBlocks(g_process.engine.shared().pool).offer(at, offering, possible)) {
+    return;
+  }
+  offered = offering;
+  held_then = g_process.engine.shared().pool.live_bytes();
+  stage = Stage::kOffered;
+  if (!possible) {
+    Line() << "weights are not shared: this kernel has no same-page merging";
+  } else if (g_process.options.VERBOSE >= 1) {
+    Line() << "offered " << offering
+           << " bytes of weights to the kernel's same-page merging, which works where "
+              "/sys/kernel/mm/ksm/run is 1";
+  }
+}
+
+// More weights have come, it may be: all is looked at anew.
+bool has_grown() {
+  return g_process.engine.shared().pool.live_bytes() >= held_then + tuning::kWorthSharing;
+}
+
+}  // namespace
+
+void share_weights() {
+  if (g_process.options.SHARE != Share::kWeights || g_process.observes ||
+      !g_process.engine.opened()) {
+    return;
+  }
+  switch (stage) {
+    case Stage::kWaiting:
+      if (iterations() != 0) {
+        stage = Stage::kMarking;
+      }
+      break;
+    case Stage::kMarking:
+      mark();
+      break;
+    case Stage::kSettling:
+      if (iterations() - iterations_then >= tuning::kSettled) {
+        stage = Stage::kOffering;
+      }
+      break;
+    case Stage::kOffering:
+      if (is_quiet()) {
+        offer();
+      }
+      break;
+    case Stage::kOffered:
+      if (possible && has_grown()) {
+        at = busy_turns = offering = 0;
+        stage = Stage::kMarking;
+      }
+      break;
+  }
+}
+
+std::uint64_t shared_weights() {
+  return offered;
+}
+
+void forget_weights() {
+  stage = Stage::kWaiting;
+  at = busy_turns = offering = 0;
+  offered = 0;
+}
+
+}  // namespace memo

@@ -1,0 +1,203 @@
+// See store_name.h. Cold.
+#include "src/io/store_name.h"
+
+#include <fcntl.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <vector>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "src/follow/steps.h"
+#include "src/io/plan_records.h"
+
+namespace memo {
+namespace {
+
+constexpr std::size_t kDigits = 16;
+constexpr std::string_view kEnding = ".plan";
+constexpr std::size_t kNameLength = (kDigits + 1) * (1 + tuning::kPlanKeys) - 1 + kEnding.size();
+static_assert(kNameLength < kStoredNameRoom);
+
+bool parse_digits(std::string_view text, std::uint64_t& value) {
+  value = 0;
+  for (const char c : text) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit && !(c >= 'a' && c <= 'f')) {
+      return false;
+    }
+    value = value * 16 + static_cast<std::uint64_t>(digit ? c - '0' : c - 'a' + 10);
+  }
+  return true;
+}
+
+// Where the rotation begins that is the least of all in lexical order. O(n).
+// Source: the algorithm of Booth, 1980, in the form of two pointers.
+std::size_t least_rotation(const std::vector<std::uint64_t>& words) {
+  const std::size_t count = words.size();
+  std::size_t best = 0;
+  std::size_t other = 1;
+  std::size_t equal = 0;
+  while (best < count && other < count && equal < count) {
+    const std::uint64_t a = words[(best + equal) % count];
+    const std::uint64_t b = words[(other + equal) % count];
+    if (a == b) {
+      ++equal;
+      continue;
+    }
+    (a > b ? best : other) += equal + 1;
+    other += best == other ? 1 : 0;
+    equal = 0;
+  }
+  return std::min(best, other);
+}
+
+// A loop is the same wherever it begins; of a parametric plan, all sizes follow from where it
+// begins.
+std::uint64_t stream_of(const SavedPlan& plan) {
+  const Schedule& schedule = *plan.schedule;
+  const bool parametric = schedule.symbolic != nullptr;
+  std::vector<std::uint64_t> words(schedule.count);
+  for (std::uint32_t i = 0; i < schedule.count; ++i) {
+    const Step& step = schedule.steps[i];
+    const std::uint64_t parts[] = {parametric ? step.site : step.size, step.alignment_log2};
+    words[i] = XXH3_64bits(parts, sizeof parts);
+  }
+  if (!parametric) {
+    std::rotate(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(least_rotation(words)),
+                words.end());
+  }
+  const std::uint64_t head[] = {kPlanVersion, plan.iteration, parametric ? 1U : 0U};
+  const std::uint64_t seed = XXH3_64bits(head, sizeof head);
+  const std::uint64_t hash =
+      XXH3_64bits_withSeed(words.data(), words.size() * sizeof words[0], seed);
+  return hash != 0 ? hash : 1;
+}
+
+std::uint64_t key_at(const Schedule& schedule, std::uint64_t step) {
+  CallWindow window;
+  for (std::uint32_t i = 0; i < tuning::kKeyCalls; ++i) {
+    const Step& call = schedule.steps[(step + i) % schedule.count];
+    window.add(call.size, call.alignment_log2);
+  }
+  return window.key();
+}
+
+void copy_text(std::string_view from, char* to, std::size_t room) {
+  const std::size_t used = std::strlen(to);
+  const std::size_t length = std::min(from.size(), room - used - 1);
+  std::memcpy(to + used, from.data(), length);
+  to[used + length] = '\0';
+}
+
+std::string_view last_part(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+// Of the command line: the program, and its first argument if that is a file's name.
+void describe_program(char* text, std::size_t room) {
+  char line[4096];
+  const int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  const ssize_t count = file < 0 ? 0 : read(file, line, sizeof line - 1);
+  if (file >= 0) {
+    close(file);
+  }
+  line[count > 0 ? count : 0] = '\0';
+  const std::string_view program = line;
+  copy_text(last_part(program), text, room);
+  if (program.size() + 1 >= static_cast<std::size_t>(std::max<ssize_t>(count, 0))) {
+    return;
+  }
+  const char* script = line + program.size() + 1;
+  if (script[0] != '-' && access(script, F_OK) == 0) {
+    copy_text(" ", text, room);
+    copy_text(last_part(script), text, room);
+  }
+}
+
+}  // namespace
+
+void write_name(const PlanName& name, char (&text)[kStoredNameRoom]) {
+  static_assert(tuning::kPlanKeys == 4);
+  std::snprintf(
+      text, sizeof text, "%016llx-%016llx-%016llx-%016llx-%016llx%.*s",
+      static_cast<unsigned long long>(name.stream), static_cast<unsigned long long>(name.keys[0]),
+      static_cast<unsigned long long>(name.keys[1]), static_cast<unsigned long long>(name.keys[2]),
+      static_cast<unsigned long long>(name.keys[3]), static_cast<int>(kEnding.size()),
+      kEnding.data());
+}
+
+bool parse_name(std::string_view text, PlanName& name) {
+  if (text.size() != kNameLength || !text.ends_with(kEnding) ||
+      !parse_digits(text.substr(0, kDigits), name.stream)) {
+    return false;
+  }
+  for (std::size_t i = 0; i < tuning::kPlanKeys; ++i) {
+    const std::size_t at = (i + 1) * (kDigits + 1);
+    if (text[at - 1] != '-' || !parse_digits(text.substr(at, kDigits), name.keys[i])) {
+      return false;
+    }
+  }
+  return name.stream != 0 && name.keys[0] != 0;
+}
+
+PlanName name_of(const SavedPlan& plan, const Origin& origin) noexcept {
+  const Schedule& schedule = *plan.schedule;
+  PlanName name;
+  try {
+    name.stream = stream_of(plan);
+  } catch (...) {
+    return name;
+  }
+  name.keys[0] = origin.beginning;
+  name.keys[1] = origin.program;
+  if (schedule.symbolic == nullptr) {
+    for (std::uint32_t i = 0; i < tuning::kPlanKeys; ++i) {
+      name.keys[i] = key_at(schedule, std::uint64_t{schedule.count} * i / tuning::kPlanKeys);
+    }
+  }
+  return name;
+}
+
+StoreRecord describe_maker() {
+  StoreRecord record;
+  describe_program(record.program, sizeof record.program);
+  utsname system{};
+  if (uname(&system) == 0) {
+    copy_text(system.machine, record.machine, sizeof record.machine);
+  }
+  copy_text(MEMO_VERSION, record.library, sizeof record.library);
+  record.made = static_cast<std::uint64_t>(std::time(nullptr));
+  return record;
+}
+
+std::uint64_t key_of_program(const StoreRecord& record) {
+  const std::uint64_t key = XXH3_64bits(record.program, std::strlen(record.program));
+  return key != 0 ? key : 1;
+}
+
+std::size_t user_store(char* path, std::size_t room) {
+  const char* cache = secure_getenv("XDG_CACHE_HOME");
+  const char* home = secure_getenv("HOME");
+  const bool has_cache = cache != nullptr && cache[0] == '/';  // others are to be passed over
+  if (!has_cache && (home == nullptr || home[0] != '/')) {
+    return 0;
+  }
+  char text[4096];
+  const int length = std::snprintf(text, sizeof text, "%s%s/memomalloc/plans",
+                                   has_cache ? cache : home, has_cache ? "" : "/.cache");
+  const std::size_t size = length < 0 ? room : static_cast<std::size_t>(length);
+  if (size < room && size < sizeof text) {
+    std::memcpy(path, text, size + 1);
+  }
+  return std::max<std::size_t>(size, 1);
+}
+
+}  // namespace memo

@@ -1,0 +1,49 @@
+// What a stored plan is called, who made it, and where the user's own lie. Cold.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "src/follow/plan_name.h"
+#include "src/io/plan_file.h"
+
+namespace memo {
+
+// Who made a plan. No data, no arguments: names of files.
+struct StoreRecord {
+  char magic[8] = {'M', 'E', 'M', 'O', 'M', 'A', 'D', 'E'};
+  char program[80] = "";   // the executable, and the script that it was given
+  char machine[16] = "";   // as uname says
+  char library[16] = "";   // version
+  std::uint64_t made = 0;  // seconds since 1970
+};
+
+inline constexpr std::size_t kStoredNameRoom = 96;  // of a file's name, with the final zero
+
+// The file's name.
+void write_name(const PlanName& name, char (&text)[kStoredNameRoom]);
+// False if it is no name of a stored plan.
+bool parse_name(std::string_view text, PlanName& name);
+// How a parametric plan is found, whose sizes are another process' own; 0: not known.
+struct Origin {
+  std::uint64_t beginning = 0;  // key of the first calls of the process that made it
+  std::uint64_t program = 0;    // key_of_program() of its record
+};
+// The plan's name. One without keys: it cannot be found, or there is no memory for it.
+PlanName name_of(const SavedPlan& plan, const Origin& origin) noexcept;
+
+// This process, now.
+StoreRecord describe_maker();
+// A key of the program's name, like those of calls.
+std::uint64_t key_of_program(const StoreRecord& record);
+
+struct Stored {
+  LoadedPlan plan;
+  StoreRecord record;
+};
+// The user's own store, in the cache folder that the environment names. The length of the path; 0:
+// none is named; `room` or more: it does not fit, and nothing is written.
+std::size_t user_store(char* path, std::size_t room);
+
+}  // namespace memo

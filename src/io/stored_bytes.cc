@@ -1,0 +1,40 @@
+// See stored_bytes.h. Cold.
+#include "src/io/stored_bytes.h"
+
+#include <cstring>
+#include <span>
+
+#include "src/io/plan_records.h"
+
+namespace memo {
+
+bool parse_stored(const std::vector<char>& bytes, const PlanName& name, std::uint64_t most_height,
+                  Stored& stored, std::string_view* problem) {
+  *problem = {};
+  if (is_other_version(bytes) || parse_plans(bytes, most_height, {&stored.plan, 1}, problem) != 1) {
+    return false;
+  }
+  StoreRecord record;
+  if (bytes.size() >= sizeof record) {
+    std::memcpy(&record, bytes.data() + bytes.size() - sizeof record, sizeof record);
+  }
+  if (bytes.size() < sizeof record ||
+      std::memcmp(record.magic, StoreRecord().magic, sizeof record.magic) != 0) {
+    *problem = "it does not say who made it";
+  } else if (name_of({stored.plan.plan.get(), stored.plan.iteration},
+                     {.beginning = name.keys[0], .program = name.keys[1]}) != name) {
+    *problem = "its name is another plan's";
+  }
+  for (const std::span<char> text :
+       {std::span<char>(record.program), std::span<char>(record.machine),
+        std::span<char>(record.library)}) {
+    text.back() = '\0';
+  }
+  stored.record = record;
+  if (!problem->empty()) {
+    stored = {};
+  }
+  return problem->empty();
+}
+
+}  // namespace memo

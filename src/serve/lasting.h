@@ -1,0 +1,32 @@
+// The pool's blocks that last, such as weights: those that are marked once and not freed since. A
+// mark lies in the note of the block's owner, which each allocation writes anew. Hot; only the
+// background thread comes here.
+#pragma once
+
+#include <cstdint>
+
+#include "src/serve/pool.h"
+
+namespace memo {
+
+// Both walks go on where `at` (a granule) says, a bounded way under the pool's lock; false where a
+// walk has come to the end, or where nobody gets at the pool.
+class LastingBlocks {
+ public:
+  explicit LastingBlocks(const Pool& pool) : pool_(pool) {}
+  // Marks the blocks that are alive: each until it is freed.
+  bool mark(std::uint64_t& at);
+  // Offers the memory of blocks that are marked still to the kernel's same-page merging, and adds
+  // their bytes to `offered`. `known`: false if the kernel has no such merging.
+  bool offer(std::uint64_t& at, std::uint64_t& offered, bool& known);
+
+ private:
+  PageMap::Run next(PageMap::Walk& walk) const;
+  [[nodiscard]] PageMap::Walk walk_from(std::uint64_t at) const {
+    return {at, pool_.space().committed_bytes() / kGranule, tuning::kMaxWalkSteps};
+  }
+
+  const Pool& pool_;
+};
+
+}  // namespace memo

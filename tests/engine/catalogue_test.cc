@@ -1,0 +1,103 @@
+// Plans that lie outside the process: their keys, and who has taken them.
+#include "src/engine/catalogue.h"
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "src/follow/plan_name.h"
+
+namespace memo {
+namespace {
+
+std::vector<PlanName> take(Catalogue& catalogue, std::uint64_t key, std::uint32_t most = 8) {
+  std::vector<PlanName> names;
+  catalogue.take(key, most, [&](const PlanName& name) { names.push_back(name); });
+  return names;
+}
+
+TEST_CASE("call window: the key is of the last eight calls, sizes and alignments in order",
+          "[follow]") {
+  CallWindow early;
+  CallWindow late;
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    late.add(7'000'000 + i, 4);
+  }
+  for (std::uint64_t i = 0; i < tuning::kKeyCalls; ++i) {
+    CHECK_FALSE(early.full());
+    early.add(70'000 * (i % 3 + 1), 6);
+    late.add(70'000 * (i % 3 + 1), 6);
+  }
+  CHECK(early.full());
+  CHECK(early.key() == late.key());
+  for (std::uint32_t i = 0; i < tuning::kKeyCalls; ++i) {
+    CHECK(early.size(i) == 70'000 * (i % 3 + 1));
+    CHECK(early.size(i) == late.size(i));
+  }
+  CallWindow swapped;
+  CallWindow aligned;
+  for (std::uint64_t i = 0; i < tuning::kKeyCalls; ++i) {
+    swapped.add(70'000 * (i % 3 + 1), i == 4 ? 12 : 6);
+    aligned.add(70'000 * ((i < 2 ? 1 - i : i) % 3 + 1), 6);
+  }
+  CHECK(swapped.key() != early.key());
+  CHECK(aligned.key() != early.key());
+  late.add(70'000, 6);
+  CHECK(late.key() != early.key());
+}
+
+TEST_CASE("catalogue: a plan is found by each of its keys, and taken once", "[engine]") {
+  const auto catalogue = std::make_unique<Catalogue>();
+  const PlanName plan{.stream = 5, .keys = {10, 20, 30, 20}};
+  CHECK_FALSE(catalogue->has(10));
+  CHECK_FALSE(catalogue->add(plan));  // it is not open
+  REQUIRE(catalogue->open());
+  CHECK(catalogue->add(plan));
+  CHECK_FALSE(catalogue->add(plan));
+  for (const std::uint64_t key : {10U, 20U, 30U}) {
+    CHECK(catalogue->has(key));
+  }
+  CHECK_FALSE(catalogue->has(40));
+  CHECK_FALSE(catalogue->has(0));
+  CHECK(take(*catalogue, 30) == std::vector<PlanName>{plan});
+  for (const std::uint64_t key : {10U, 20U, 30U}) {
+    CHECK_FALSE(catalogue->has(key));
+    CHECK(take(*catalogue, key).empty());
+  }
+  CHECK_FALSE(catalogue->add(plan));  // it is still known
+}
+
+TEST_CASE("catalogue: plans that begin alike are taken a few at a time", "[engine]") {
+  const auto catalogue = std::make_unique<Catalogue>();
+  REQUIRE(catalogue->open());
+  for (std::uint64_t stream = 1; stream <= 6; ++stream) {
+    CHECK(catalogue->add({.stream = stream, .keys = {77, 100 + stream}}));
+  }
+  CHECK(take(*catalogue, 77, 4).size() == 4);
+  CHECK(catalogue->has(77));
+  CHECK(take(*catalogue, 77, 4).size() == 2);
+  CHECK_FALSE(catalogue->has(77));
+}
+
+TEST_CASE("catalogue: a full one takes no more", "[engine]") {
+  const auto catalogue = std::make_unique<Catalogue>();
+  REQUIRE(catalogue->open());
+  std::mt19937_64 random(3);
+  std::vector<PlanName> names(tuning::kMaxCatalogue);
+  for (PlanName& name : names) {
+    name = {.stream = random() | 1U,
+            .keys = {random() | 1U, random() | 1U, random() | 1U, random() | 1U}};
+    REQUIRE(catalogue->add(name));
+  }
+  CHECK(catalogue->count() == tuning::kMaxCatalogue);
+  CHECK_FALSE(catalogue->add({.stream = 1, .keys = {2, 3, 4, 5}}));
+  CHECK_FALSE(catalogue->has(2));
+  for (std::size_t i = 0; i < names.size(); i += 100) {
+    CHECK(take(*catalogue, names[i].keys[i / 100 % 4]) == std::vector<PlanName>{names[i]});
+  }
+}
+
+}  // namespace
+}  // namespace memo

@@ -1,0 +1,228 @@
+// The store of plans: names, which of two plans of a stream stays, what is not believed, what goes.
+#include "src/io/store.h"
+
+#include <sys/stat.h>
+#include <utime.h>
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.h"
+#include "tests/support/schedules.h"
+
+namespace memo {
+namespace {
+
+using testing::TempFolder;
+
+std::vector<Step> loop(std::uint64_t from, std::uint32_t count, std::uint32_t start = 0) {
+  std::vector<std::uint64_t> sizes;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    sizes.push_back(from + (i + start) % count * 4096);
+  }
+  return testing::stacked(sizes);
+}
+
+class Fixture {
+ protected:
+  PlanName save(const std::vector<Step>& steps, std::uint64_t height, std::uint32_t iteration = 0,
+                bool* saved = nullptr) {
+    const Plan plan = testing::plan_of(steps, height);
+    const SavedPlan whole{plan.get(), iteration != 0 ? iteration : plan->count};
+    const PlanName name = name_of(whole, {});
+    const bool good =
+        save_stored(guard_, folder_.c_str(), whole, name, describe_maker(), Trust::kOwner);
+    if (saved != nullptr) {
+      *saved = good;
+    }
+    return name;
+  }
+  std::vector<PlanName> names() {
+    std::vector<PlanName> all;
+    list_store(
+        guard_, folder_.c_str(),
+        [](void* context, const PlanName& name) {
+          static_cast<std::vector<PlanName>*>(context)->push_back(name);
+        },
+        &all);
+    return all;
+  }
+  std::string path(const PlanName& name) {
+    char text[kStoredNameRoom];
+    write_name(name, text);
+    return folder_ + "/" + text;
+  }
+  bool load(const PlanName& name, Stored& stored, std::uint64_t most = UINT64_MAX) {
+    return load_stored(guard_, folder_.c_str(), name, most, Trust::kOwner, stored, &problem_);
+  }
+  void age(const PlanName& name, std::time_t seconds) {
+    const utimbuf times{seconds, seconds};
+    REQUIRE(utime(path(name).c_str(), &times) == 0);
+  }
+
+  RecursionGuard guard_;
+  TempFolder temporary_;
+  std::string folder_ = temporary_.file("a/b");
+  std::string_view problem_;
+};
+
+TEST_CASE_METHOD(Fixture, "store: a loop has one name wherever it begins, another loop another",
+                 "[io]") {
+  const auto named = [](const std::vector<Step>& steps, std::uint32_t iteration) {
+    const Plan plan = testing::plan_of(steps, 1 << 30);
+    return name_of({plan.get(), iteration}, {});
+  };
+  const PlanName first = named(loop(70'000, 40), 40);
+  for (const std::uint32_t start : {1U, 13U, 39U}) {
+    const PlanName turned = named(loop(70'000, 40, start), 40);
+    CHECK(turned.stream == first.stream);
+    CHECK(turned.keys[0] != first.keys[0]);
+  }
+  CHECK(named(loop(70'000, 40, 10), 40).keys[0] == first.keys[1]);
+  CHECK(named(loop(70'000, 40, 30), 40).keys[0] == first.keys[3]);
+  CHECK(named(loop(70'001, 40), 40).stream != first.stream);
+  CHECK(named(loop(70'000, 40), 20).stream != first.stream);
+  std::vector<Step> aligned = loop(70'000, 40);
+  aligned[7].alignment_log2 = 12;
+  CHECK(named(aligned, 40).stream != first.stream);
+  // The key is that of the calls.
+  CallWindow window;
+  for (std::uint64_t i = 0; i < tuning::kKeyCalls; ++i) {
+    window.add(70'000 + (i + 20) * 4096, 0);
+  }
+  CHECK(window.key() == first.keys[2]);
+}
+
+TEST_CASE("store: only its own names are names", "[io]") {
+  const PlanName name{.stream = 0x1234, .keys = {1, 0xfedcba9876543210, 3, 0}};
+  char text[kStoredNameRoom];
+  write_name(name, text);
+  PlanName parsed;
+  REQUIRE(parse_name(text, parsed));
+  CHECK(parsed == name);
+  const std::string good = text;
+  for (const std::string& bad :
+       {good + "x", good.substr(1), "x" + good.substr(1), good + ".1-2.tmp", std::string("a.plan"),
+        std::string(), std::string(good).replace(16, 1, "_"),
+        std::string(16, '0') + good.substr(16)}) {
+    CHECK_FALSE(parse_name(bad, parsed));
+  }
+}
+
+TEST_CASE_METHOD(Fixture, "store: of equal streams the lower plan stays", "[io]") {
+  const PlanName high = save(loop(70'000, 40), 9 << 20);
+  Stored stored;
+  REQUIRE(load(high, stored));
+  CHECK(stored.plan.plan->height == 9 << 20);
+  CHECK(stored.plan.iteration == 40);
+  CHECK(std::string(stored.record.library) == MEMO_VERSION);
+  const PlanName higher = save(loop(70'000, 40, 3), 10 << 20);
+  CHECK(names() == std::vector<PlanName>{high});
+  const PlanName lower = save(loop(70'000, 40, 7), 8 << 20);
+  CHECK(names() == std::vector<PlanName>{lower});
+  CHECK_FALSE(load(higher, stored));
+  CHECK(problem_.empty());  // it is not there
+  const PlanName other = save(loop(80'000, 40), 20 << 20);
+  CHECK(names().size() == 2);
+  CHECK(load(other, stored));
+}
+
+TEST_CASE_METHOD(Fixture, "store: a file of another name, height or owner is not believed",
+                 "[io]") {
+  const PlanName name = save(loop(70'000, 40), 9 << 20);
+  Stored stored;
+  CHECK_FALSE(load(name, stored, 8 << 20));
+  CHECK(problem_.find("over the limit") != std::string_view::npos);
+  PlanName other = name;
+  other.keys[2] ^= 1U;
+  std::filesystem::copy_file(path(name), path(other));
+  CHECK_FALSE(load(other, stored));
+  CHECK(problem_ == "its name is another plan's");
+  CHECK_FALSE(stored.plan.plan);
+  chmod(path(name).c_str(), 0666);
+  CHECK_FALSE(load(name, stored));
+  CHECK(problem_.find("chmod o-w") != std::string_view::npos);
+  chmod(path(name).c_str(), 0644);
+  CHECK(doubt_about_store(folder_.c_str(), Trust::kOwner).empty());
+  chmod(folder_.c_str(), 0777);
+  CHECK_FALSE(doubt_about_store(folder_.c_str(), Trust::kGroup).empty());
+  CHECK_FALSE(doubt_about_store(path(name).c_str(), Trust::kOwner).empty());
+  CHECK(doubt_about_store((folder_ + "/none").c_str(), Trust::kOwner).empty());
+}
+
+TEST_CASE_METHOD(Fixture, "store: a damaged plan is no plan of its stream", "[io]") {
+  const PlanName name = save(loop(70'000, 40), 9 << 20);
+  const std::string good = testing::read_file(path(name));
+  for (std::size_t at = 0; at < good.size(); at += at < 11 ? 1 : 7) {
+    if (at >= 12 && at < 32) {
+      continue;  // how many plans, of which the first is read, and the library's name for a message
+    }
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 4);
+    std::ofstream(path(name), std::ios::binary | std::ios::trunc) << bad;
+    Stored stored;
+    CHECK_FALSE(load(name, stored));
+    CHECK(problem_.empty() == (at >= 8 && at < 12));  // another version of the library
+  }
+  save(loop(70'000, 40), 10 << 20);
+  Stored stored;
+  CHECK(load(name, stored));
+}
+
+TEST_CASE_METHOD(Fixture, "store: what was used longest ago goes first", "[io]") {
+  std::vector<PlanName> all;
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    all.push_back(save(loop(70'000 + i, 40), 9 << 20));
+    age(all.back(), 1'000'000 + static_cast<std::time_t>(i) * 1000);
+  }
+  note_use(folder_.c_str(), all[0]);
+  const std::uint64_t each = std::filesystem::file_size(path(all[0]));
+  CHECK(prune_store(guard_, folder_.c_str(), {.plans = 5, .bytes = 5 * each}).plans == 0);
+  const Pruned few = prune_store(guard_, folder_.c_str(), {.plans = 4, .bytes = 5 * each});
+  CHECK((few.plans == 1 && few.bytes == each));
+  Stored stored;
+  CHECK_FALSE(load(all[1], stored));
+  CHECK(load(all[0], stored));
+  CHECK(prune_store(guard_, folder_.c_str(), {.plans = 9, .bytes = 2 * each}).plans == 2);
+  CHECK(load(all[0], stored));
+  CHECK(load(all[4], stored));
+  CHECK(
+      prune_store(guard_, folder_.c_str(), {.plans = 9, .bytes = 9 * each, .unused = 1000}).plans ==
+      1);
+  CHECK(names() == std::vector<PlanName>{all[0]});
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "store: what a killed writer left is swept away, what another writes is not",
+                 "[io]") {
+  const PlanName name = save(loop(70'000, 40), 9 << 20);
+  const std::string old = path(name) + ".12-34.tmp";
+  const std::string fresh = path(name) + ".12-35.tmp";
+  const std::string foreign = folder_ + "/notes.tmp";
+  for (const std::string& left : {old, fresh, foreign}) {
+    std::ofstream(left) << "MEMO";
+  }
+  const utimbuf long_ago{1000, 1000};
+  utime(old.c_str(), &long_ago);
+  utime(foreign.c_str(), &long_ago);
+  CHECK(prune_store(guard_, folder_.c_str(), {.plans = 9, .bytes = 9 << 20}).left_over == 1);
+  CHECK_FALSE(std::filesystem::exists(old));
+  CHECK(std::filesystem::exists(fresh));
+  CHECK(std::filesystem::exists(foreign));
+  CHECK(names() == std::vector<PlanName>{name});
+}
+
+TEST_CASE_METHOD(Fixture, "store: a folder that cannot be is told of", "[io]") {
+  folder_ = "/proc/none/plans";
+  bool saved = true;
+  save(loop(70'000, 40), 9 << 20, 0, &saved);
+  CHECK_FALSE(saved);
+  CHECK(errno != 0);
+  CHECK(names().empty());
+}
+
+}  // namespace
+}  // namespace memo
