@@ -58,7 +58,8 @@ Place Engine::find(const void* pointer) const {
   if (!in_use) {
     run = {granule, space.pages.freed_length(granule)};
   }
-  const std::uint32_t lane = number == kPoolSpace ? shared_->pool.owner(space.address(run.first)) : number - 1;
+  const std::uint32_t lane =
+      number == kPoolSpace ? shared_->pool.owner(space.address(run.first)) : number - 1;
   return {space.address(run.first), run.count * kGranule, in_use, number != kPoolSpace, lane};
 }
 
