@@ -97,8 +97,8 @@ def compile_one(model, allocator):
     tensor_allocation.greedy_allocate_live_ranges = timed(tensor_allocation.greedy_allocate_live_ranges,
                                                           lambda graph: graph.lrs)
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-        vela.main([str(model), "--accelerator-config", PROCESSOR, "--output-dir", folder, "--tensor-allocator",
-                   "Greedy" if allocator == "Greedy" else "HillClimb"])
+        vela.main([str(model), "--accelerator-config", PROCESSOR, "--output-dir", folder, memomalloc.vela.CORE,
+                   "--tensor-allocator", "Greedy" if allocator == "Greedy" else "HillClimb"])
         summary = next(pathlib.Path(folder).glob("*_summary_*.csv"))
         row = next(csv.DictReader(summary.open(encoding="utf-8")))
     found["sram"] = round(float(row["sram_memory_used"]) * KIB)

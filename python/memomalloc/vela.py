@@ -3,7 +3,8 @@
     python -m memomalloc.vela MODEL.tflite [vela's own options]
 
 `install()` does the same in a program that calls Vela itself. Vela judges each allocation as it judges its
-own. Tried with ethos-u-vela 5.2.
+own. It is Vela's core in Python that takes ours, for Ethos-U55 and U65: the one in C++, which is the default
+from Vela 5 on, lets nobody in. Tried with ethos-u-vela 5.2.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from ethosu.vela import hillclimb_allocation
 
 from memomalloc import dsa
 
-__all__ = ["allocate_live_ranges", "install", "main"]
+__all__ = ["CORE", "allocate_live_ranges", "install", "main"]
+
+#: The option of Vela's command that asks for its core in Python.
+CORE = "--debug-force-legacy-core"
 
 _SECONDS = 10.0  # the planner's own default; it stops at the lower bound
 
@@ -46,7 +50,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     from ethosu.vela import vela
 
     install()
-    return int(vela.main(arguments) or 0)
+    return int(vela.main([*(sys.argv[1:] if arguments is None else arguments), CORE]) or 0)
 
 
 if __name__ == "__main__":
