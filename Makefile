@@ -44,7 +44,7 @@ cli_src := $(wildcard src/cli/*.cc)
 # main.cc, which takes longest by far, first.
 test_src := tests/main.cc $(wildcard tests/support/*.cc tests/*/*_test.cc)
 # Of the commands, what unit tests call; tests/cli runs the others as they are built.
-tested_cli_src := $(patsubst %,src/cli/%.cc,cache_model comparison comparison_page elf_file heap_map loader pickled process rehearsal snapshot \
+tested_cli_src := $(patsubst %,src/cli/%.cc,cache_model comparison comparison_page elf_file heap_map loader pickled process rehearsal report_assets snapshot \
                    snapshot_views trace_reader unpickle)
 # Sources without a second thread, which ThreadSanitizer has nothing to say of; the other sanitizers run them.
 unit_test_src := $(wildcard tests/*/*_test.cc)

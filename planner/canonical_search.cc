@@ -145,7 +145,8 @@ class Search {
 }  // namespace
 
 bool can_search(const Model& model) {
-  return model.items.size() <= 60;
+  constexpr std::size_t kMostItems = 60;
+  return (model.has_gaps || model.has_fixed) && model.items.size() <= kMostItems;
 }
 
 Found canonical_search(const Model& model, Offsets best, const Budget& budget) {

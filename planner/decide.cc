@@ -40,12 +40,9 @@ constexpr int kMostLevel = 5;         // smaller steps than a thirty-second are 
 
 bool can_decide(const Model& model) {
   constexpr double kMostCells = 2e7;
-  if (model.has_gaps || model.has_fixed) {
-    return false;
-  }
   double cells = 0;
-  for (const Item& item : model.items) {
-    cells += item.upper - item.lower;
+  for (const Span& part : model.parts) {
+    cells += part.upper - part.lower;
   }
   return cells <= kMostCells;
 }

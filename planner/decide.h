@@ -15,8 +15,7 @@ struct Decision {
   bool impossible = false;              // proved: there is none
 };
 
-// The tree search needs models without gaps and fixed offsets, and memory in proportion to the sum
-// of all lifetimes.
+// The tree search needs memory in proportion to the sum of all lifetimes.
 bool can_decide(const Model& model);
 
 // Many tree searches of different taste, by turns. They keep what they learnt from question to

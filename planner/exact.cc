@@ -11,7 +11,7 @@ Found exact(const Model& model, const Budget& budget) {
   if (!found.offsets || height_of(model, *found.offsets) <= budget.target()) {
     return found;
   }
-  if (can_decide(model)) {
+  if (!can_search(model) && can_decide(model)) {
     return Descent(model, budget.seed()).run(std::move(*found.offsets), budget);
   }
   return canonical_search(model, std::move(*found.offsets), budget);

@@ -4,18 +4,33 @@
 #include <algorithm>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 namespace dsa {
 
+namespace {
+
+bool is_linked(const Model& model) {
+  return model.has_gaps || model.has_fixed;
+}
+
+}  // namespace
+
 PartialPacking::PartialPacking(const Model& model, Bytes capacity)
     : capacity_(capacity),
+      items_(model.items.size()),
       cells_(model.load.size()),
       crossing_(model.load.size() + 1),
-      offsets_(model.items.size(), -1),
-      floors_(model.items.size(), 0),
-      forbidden_(model.items.size(), -1),
-      is_touched_(model.load.size()) {
+      offsets_(model.parts.size(), -1),
+      floors_(model.parts.size(), 0),
+      forbidden_(model.parts.size(), -1),
+      is_touched_(model.load.size()),
+      linked_(is_linked(model)),
+      pins_({}, 0) {
   index(model);
+  if (linked_) {
+    tie_parts(model);
+  }
   for (std::size_t s = 0; s < cells_.size(); ++s) {
     cells_[s].remaining = model.load[s];
     cells_[s].height = cells_[s].top = model.load[s] == 0 ? kWall : 0;
@@ -25,10 +40,19 @@ PartialPacking::PartialPacking(const Model& model, Bytes capacity)
 void PartialPacking::index(const Model& model) {
   for (std::size_t i = 0; i < model.items.size(); ++i) {
     const Item& item = model.items[i];
-    entries_.push_back(
-        {item.lower, item.upper, item.size, item.alignment, static_cast<ItemId>(i), 0});
+    for (const Span& part : model.parts_of(item)) {
+      entries_.push_back(
+          {part.lower, part.upper, item.size, item.alignment, static_cast<ItemId>(i), 0, 0});
+    }
   }
-  const auto key = [](const Entry& e) { return std::tie(e.lower, e.upper, e.size, e.alignment); };
+  // Those that other places bind have no twin, and go after those that may have.
+  const auto bound = [&model](const Entry& e) {
+    const Item& item = model.items[static_cast<std::size_t>(e.item)];
+    return item.gapped() || item.fixed != kNotFixed ? e.item + 1 : 0;
+  };
+  const auto key = [bound](const Entry& e) {
+    return std::tuple(e.lower, e.upper, e.size, e.alignment, bound(e));
+  };
   std::stable_sort(entries_.begin(), entries_.end(),
                    [key](const Entry& a, const Entry& b) { return key(a) < key(b); });
   first_born_.assign(cells_.size() + 1, 0);
@@ -37,6 +61,7 @@ void PartialPacking::index(const Model& model) {
     Entry& e = entries_[i];
     e.twin = i > 0 && key(entries_[i - 1]) == key(e) ? entries_[i - 1].twin
                                                      : static_cast<std::int32_t>(i);
+    e.next = static_cast<std::int32_t>(i);
     ++first_born_[static_cast<std::size_t>(e.lower) + 1];
     for (Section s = e.lower; s < e.upper; ++s) {
       ++first_alive_[static_cast<std::size_t>(s) + 1];
@@ -52,6 +77,58 @@ void PartialPacking::index(const Model& model) {
       alive_[next[static_cast<std::size_t>(s)]++] = static_cast<std::int32_t>(i);
     }
   }
+}
+
+void PartialPacking::tie_parts(const Model& model) {
+  std::vector<std::int32_t> last(model.items.size(), -1);
+  std::vector<Pins::Part> parts;
+  for (std::int32_t i = 0; i < entries(); ++i) {
+    Entry& e = entries_[static_cast<std::size_t>(i)];
+    parts.push_back({{e.lower, e.upper}, e.size});
+    if (std::int32_t& before = last[static_cast<std::size_t>(e.item)]; before >= 0) {
+      e.next = entry(before).next;
+      entries_[static_cast<std::size_t>(before)].next = i;
+      before = i;
+    } else {
+      before = i;
+    }
+  }
+  pins_ = Pins(std::move(parts), cells_.size());
+  for (std::int32_t i = 0; i < entries(); ++i) {
+    const Offset fixed = model.items[static_cast<std::size_t>(entry(i).item)].fixed;
+    if (fixed != kNotFixed) {
+      pins_.add(i, fixed);  // no two overlap: the planners refuse such problems before
+      floors_[static_cast<std::size_t>(i)] = fixed;
+    }
+  }
+}
+
+// The item's other parts must lie at this offset. False if one cannot any more.
+bool PartialPacking::pin_others(std::int32_t i, Offset offset) {
+  if (pins_.pin(i) != Pins::kNone) {
+    return true;  // they were pinned with it, or are placed
+  }
+  for (std::int32_t other = entry(i).next; other != i; other = entry(other).next) {
+    const Entry& e = entry(other);
+    for (Section s = e.lower; s < e.upper; ++s) {
+      if (height(s) > offset) {
+        return fail(s);
+      }
+    }
+    if (!pins_.add(other, offset)) {
+      return fail(e.lower);
+    }
+    trail_.push_back({.kind = Kind::kPinned, .entry = other});
+    Offset& floor = floors_[static_cast<std::size_t>(other)];
+    if (floor < offset) {
+      trail_.push_back({.kind = Kind::kFloor, .entry = other, .old = floor});
+      floor = offset;
+    }
+    for (Section s = e.lower; s < e.upper; ++s) {
+      touch(s);
+    }
+  }
+  return true;
 }
 
 void PartialPacking::save(const Span& span) {
@@ -93,7 +170,11 @@ bool PartialPacking::place(std::int32_t i, Offset offset) {
   save(span);
   trail_.push_back({.kind = Kind::kPlaced, .entry = i, .span = span});
   offsets_[static_cast<std::size_t>(i)] = offset;
-  bool good = true;
+  if (pins_.pin(i) != Pins::kNone) {
+    pins_.reach(i);
+    trail_.push_back({.kind = Kind::kReached, .entry = i});
+  }
+  bool good = top <= ceiling(span) || fail(span.lower);
   for (Section s = span.lower; s < span.upper; ++s) {
     Cell& cell = cells_[static_cast<std::size_t>(s)];
     const Bytes remaining = cell.remaining - e.size;
@@ -104,12 +185,15 @@ bool PartialPacking::place(std::int32_t i, Offset offset) {
   if (good) {
     lift_floors(span, top);
   }
-  return good;
+  return good && pin_others(i, offset);
 }
 
 bool PartialPacking::raise(const Span& span, Offset to) {
   save(span);
   trail_.push_back({.kind = Kind::kCells, .span = span});
+  if (to > ceiling(span)) {
+    return fail(span.lower);
+  }
   for (Section s = span.lower; s < span.upper; ++s) {
     if (!affords(s, to)) {
       return fail(s);
@@ -141,6 +225,14 @@ void PartialPacking::undo(std::size_t mark) {
     }
     if (change.kind == Kind::kForbidden) {
       forbidden_[index] = change.old;
+      continue;
+    }
+    if (change.kind == Kind::kPinned) {
+      pins_.undo_add(change.entry);
+      continue;
+    }
+    if (change.kind == Kind::kReached) {
+      pins_.undo_reach(change.entry);
       continue;
     }
     const auto count = change.span.upper - change.span.lower;
@@ -184,6 +276,10 @@ bool PartialPacking::candidate(std::int32_t i, Section upper, Offset height) con
       forbidden_[static_cast<std::size_t>(e.twin)] == height) {
     return false;
   }
+  if (linked_ && (pins_.pin(i) != Pins::kNone ||
+                  align_up(height, e.alignment) + e.size > ceiling({e.lower, e.upper}))) {
+    return false;
+  }
   if (e.twin != i && offsets_[static_cast<std::size_t>(i) - 1] < 0) {
     return false;  // twins go in order
   }
@@ -197,12 +293,14 @@ bool PartialPacking::candidate(std::int32_t i, Section upper, Offset height) con
   // Of two that live equally long and lie on each other, the one with the lower index lies below:
   // exchanging them changes nothing for the others.
   const std::int32_t below = cells[e.lower].below;
-  return below < i || entry(below).lower != e.lower || entry(below).upper != e.upper ||
-         e.alignment != 1 || entry(below).alignment != 1 || cells[e.lower].top != height;
+  return below < i || e.next != i || entry(below).next != below ||
+         pins_.pin(below) != Pins::kNone || entry(below).lower != e.lower ||
+         entry(below).upper != e.upper || e.alignment != 1 || entry(below).alignment != 1 ||
+         cells[e.lower].top != height;
 }
 
 std::vector<Offset> PartialPacking::offsets() const {
-  std::vector<Offset> result(entries_.size());
+  std::vector<Offset> result(items_);
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     result[static_cast<std::size_t>(entries_[i].item)] = offsets_[i];
   }

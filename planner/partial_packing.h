@@ -1,15 +1,18 @@
-// A packing under construction, from the bottom up, that can be taken back step by step. Cold. For
-// models without gaps and fixed offsets.
+// A packing under construction, from the bottom up, that can be taken back step by step. Cold.
 //
 // Each section has a height: below it, everything is decided. What is decided is either covered by
 // a placed item or given up as waste. A state is *dead* when some section's remaining items cannot
 // fit between the height and the capacity any more.
+//
+// An item with gaps is an entry for each of its parts. Where one is placed the others are pinned, as fixed items are
+// from the start; a pinned entry is placed when the skyline reaches it (pins.h).
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "planner/model.h"
+#include "planner/pins.h"
 
 namespace dsa {
 
@@ -17,7 +20,7 @@ class PartialPacking {
  public:
   static constexpr Offset kWall = INT64_MAX;  // the height of a section that nothing needs any more
 
-  // Items are numbered anew, by birth; equal ones are neighbours.
+  // Parts of items are numbered anew, by birth; equal ones are neighbours.
   struct Entry {
     Section lower = 0;
     Section upper = 0;
@@ -25,6 +28,7 @@ class PartialPacking {
     Bytes alignment = 1;
     ItemId item = 0;        // in the model
     std::int32_t twin = 0;  // the first entry of the same lifetime, size and alignment
+    std::int32_t next = 0;  // part of the same item, in a ring; itself where there is no other
   };
 
   PartialPacking(const Model& model, Bytes capacity);
@@ -37,6 +41,14 @@ class PartialPacking {
   // Looks closer at all that changed since the last time: in each section, the remaining items,
   // taken in the order in which they can start, must end below the capacity.
   bool holds();
+
+  // The lowest offset above the skyline at which something is pinned there, or Pins::kNone.
+  Offset ceiling(const Span& span) const { return pins_.ceiling(span); }
+  // The entry that is pinned there, or -1.
+  std::int32_t pinned_at(Section s, Offset offset) const { return pins_.waiting_at(s, offset); }
+  // Do items have parts that only pins hold together? What is decided in one range of time may then come to matter in
+  // another.
+  bool linked() const { return linked_; }
 
   // Takes everything back, for another capacity.
   void aim(Bytes capacity) {
@@ -82,7 +94,7 @@ class PartialPacking {
     Bytes remaining = 0;
     std::int32_t below = -1;  // the entry on top
   };
-  enum class Kind : std::uint8_t { kCells, kPlaced, kForbidden, kFloor };
+  enum class Kind : std::uint8_t { kCells, kPlaced, kForbidden, kFloor, kPinned, kReached };
   struct Change {
     Kind kind;
     std::int32_t entry = -1;
@@ -91,6 +103,8 @@ class PartialPacking {
   };
 
   void index(const Model& model);
+  void tie_parts(const Model& model);
+  bool pin_others(std::int32_t entry, Offset offset);
   void save(const Span& span);
   void lift_floors(const Span& span, Offset height);
   void touch(Section s);
@@ -100,6 +114,7 @@ class PartialPacking {
   }
 
   Bytes capacity_;
+  std::size_t items_;  // of the model
   std::vector<Entry> entries_;
   std::vector<std::int32_t> first_born_;    // by section
   std::vector<std::uint32_t> first_alive_;  // by section: its entries in alive_
@@ -115,6 +130,8 @@ class PartialPacking {
   std::vector<std::uint8_t> is_touched_;
   std::vector<std::pair<Offset, Bytes>> starts_;
   Section blamed_ = 0;
+  bool linked_;
+  Pins pins_;
 };
 
 }  // namespace dsa

@@ -14,6 +14,7 @@
 #include "planner/squeaky_wheel.h"
 #include "planner/strategies.h"
 #include "planner/sweep_fit.h"
+#include "planner/wrapped.h"
 
 namespace dsa {
 namespace {
@@ -74,16 +75,18 @@ constexpr double kJoining = 0.6;
 constexpr std::size_t kFewer = 2;
 // Of what time is left then, for planning the joined ones of few items.
 constexpr double kFewJoined = 0.25;
+// Of what time is left, for loops cut open; the searches that know gaps have the rest.
+constexpr double kWrapped = 0.8;
 constexpr double kFirstSlice = 0.02;  // seconds for squeaky wheel's first turn
 
 // Squeaky wheel and exact search, each for longer and longer: which one it takes shows only so.
 void search_by_turns(const Model& model, const Budget& budget, SqueakyWheel& wheel, Best& best) {
   const bool small = model.items.size() <= kMostExact;
   std::optional<Descent> descent;
-  if (small && can_decide(model)) {
+  if (small && !can_search(model) && can_decide(model)) {
     descent.emplace(model, budget.seed());
   }
-  const bool exact = descent || (small && can_search(model));
+  const bool exact = descent || can_search(model);
   std::uint64_t turn = budget.seed();
   for (double slice = kFirstSlice; !budget.expired(); slice *= 2, ++turn) {
     // Most of the time is the exact search's: what squeaky wheel reaches, it reaches soon.
@@ -172,6 +175,12 @@ Found search(const Model& model, const Budget& budget) {
     return best.result();
   }
   if (!best.offsets()) {
+    return best.result();
+  }
+  if (model.items.size() <= kMostExact && !can_search(model) && is_wrapped(model) &&
+      best.take(plan_wrapped(
+          model, budget.part(budget.target(), kWrapped * budget.remaining(), budget.seed()),
+          search))) {
     return best.result();
   }
   search_by_turns(model, budget, wheel, best);

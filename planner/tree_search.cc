@@ -41,7 +41,7 @@ TreeSearch::Result TreeSearch::run(std::uint64_t steps, const Budget& budget) {
     if (!examine()) {
       blame();
       if (!backtrack()) {
-        return Result::kImpossible;
+        return packing_.linked() ? Result::kStopped : Result::kImpossible;
       }
     }
   }
@@ -81,7 +81,8 @@ bool TreeSearch::examine() {
         continue;
       case Look::kDone:
         head_ = range.next;
-        if (head_ != kEnd) {  // what was chosen in the solved range is settled
+        if (head_ != kEnd &&
+            !packing_.linked()) {  // what was chosen in the solved range is settled
           frames_.resize(ranges_[static_cast<std::size_t>(head_)].depth);
         }
         return true;
@@ -128,9 +129,13 @@ TreeSearch::Look TreeSearch::look_at_minimum(const Span& range, const Span& segm
       segment.lower > range.lower ? packing_.height(segment.lower - 1) : PartialPacking::kWall;
   const Offset right =
       segment.upper < range.upper ? packing_.height(segment.upper) : PartialPacking::kWall;
+  const Offset ceiling = packing_.ceiling(segment);
+  if (ceiling == height) {
+    return place_pinned(segment, height) ? Look::kChanged : Look::kDead;
+  }
   cover_.assign(static_cast<std::size_t>(segment.upper - segment.lower) + 1, 0);
   // Whatever comes to lie beside a section given up reaches at least to here.
-  Offset step = PartialPacking::kWall;
+  Offset step = ceiling;
   for (auto i = packing_.first_born(segment.lower); i < packing_.first_born(segment.upper); ++i) {
     if (packing_.candidate(i, segment.upper, height)) {
       const PartialPacking::Entry& e = packing_.entry(i);
@@ -151,8 +156,9 @@ TreeSearch::Look TreeSearch::look_at_minimum(const Span& range, const Span& segm
       while (end < segment.upper && cover_[static_cast<std::size_t>(end - segment.lower)] == 0) {
         ++end;
       }
-      const Offset to =
+      const Offset beside =
           std::min(s == segment.lower ? left : step, end == segment.upper ? right : step);
+      const Offset to = std::min(beside, packing_.ceiling({s, end}));
       return packing_.raise({s, end}, to) ? Look::kChanged : Look::kDead;
     }
     const int possibilities = count + (packing_.affords(s, lift) ? 1 : 0);
@@ -164,6 +170,17 @@ TreeSearch::Look TreeSearch::look_at_minimum(const Span& range, const Span& segm
     }
   }
   return Look::kFocus;
+}
+
+// The skyline has reached a pinned entry. All of it lies in the segment: beside a local minimum the skyline is higher,
+// and would have passed it.
+bool TreeSearch::place_pinned(const Span& segment, Offset height) {
+  for (Section s = segment.lower; s < segment.upper; ++s) {
+    if (const std::int32_t i = packing_.pinned_at(s, height); i >= 0) {
+      return packing_.place(i, height);
+    }
+  }
+  return false;
 }
 
 void TreeSearch::choose(const Span& range, const Focus& focus) {

@@ -1,5 +1,5 @@
 // Is there a packing within a capacity? Depth-first search over packings in which no item can move
-// down, each of them reached once. Cold; for models without gaps and fixed offsets.
+// down, each of them reached once. Cold.
 //
 // The skyline's local minima are where something must be decided: either an item comes to lie at
 // the bottom of one, or it is raised and what lay below is waste. The search picks, among the
@@ -7,6 +7,10 @@
 // or waste if it can afford any), tries the items, and then forbids them there. Where no item
 // crosses any more, time falls apart into ranges that are solved one by one: a failure in one never
 // changes the choices in another.
+//
+// Parts of an item with gaps, and fixed items, are pinned above the skyline until it reaches them (partial_packing.h).
+// Then ranges depend on each other, and a section may be given up too far for an item whose other part has not been
+// placed yet: packings are missed, and nothing is ever proved impossible but at the start.
 //
 // Failures teach: the items left over where a state died gain weight and are tried earlier next
 // time, and the section is decided earlier, so restarts differ. Source: Joslin & Clements, "Squeaky
@@ -80,6 +84,7 @@ class TreeSearch {
 
   Look look(const Span& range, Focus& focus);
   Look look_at_minimum(const Span& range, const Span& segment, Focus& focus);
+  bool place_pinned(const Span& segment, Offset height);
   bool examine();  // infers in the first range and makes a frame if a choice is left; false: dead
   void choose(const Span& range, const Focus& focus);
   bool backtrack();  // goes on with the next choice; false: there is none left

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs every check of the project, one step after another, and counts the cases of each.
 
-A step's output goes to build/check/STEP.log; of a step that fails the end is shown, and of one that
-skips each reason. A skip that tests/allowed_skips.txt does not name is a failure, but with
+A step's output goes to build/check/STEP.log. Each step tells its counts and what failed at once; the ends of
+the logs of those that failed come after the last step, then the reason of each skip, so that what shows only
+the first lines shows every failure. A skip that tests/allowed_skips.txt does not name is a failure, but with
 --no-install, where what is missing was not installed. The last line is
 `N passed, N failed, N skipped`. Exit code 0 if nothing failed, 1 otherwise, 2 for bad usage.
 """
@@ -120,6 +121,12 @@ COUNTS = (
 CATCH2 = 2  # the first rows: Catch2 knows no skip, and calls such a test passed
 
 # A test that cannot run says so in a line of its own: its name and the reason, or the reason alone.
+# How the test programs name a case that failed: the project's own runners, unittest, Catch2, compilers and
+# checkers, sanitizers.
+FAILURES = re.compile(r"^(?:failed: .+|(?:FAIL|ERROR): .+|\S+:\d+: FAILED:|\S+:\d+:\d+: error: .+|SUMMARY: .+)$",
+                      re.MULTILINE)
+FAILURES_SHOWN = 10  # of a step
+WIDTH_SHOWN = 240  # characters of a line
 SKIPPED = re.compile(r"^[ \t]*skipped: (.+)$", re.MULTILINE)  # indented in a warning of Catch2
 
 
@@ -202,8 +209,15 @@ def processor_seconds():
     return used.children_user + used.children_system
 
 
+def first_failures(log):
+    """The first lines of a step's log that name what failed, each cut to a width that can be read."""
+    found = dict.fromkeys(line[:WIDTH_SHOWN] for line in FAILURES.findall(log))
+    more = [f"and {len(found) - FAILURES_SHOWN} more"] if len(found) > FAILURES_SHOWN else []
+    return [*list(found)[:FAILURES_SHOWN], *more]
+
+
 def run_step(name, commands, limit, allowed):
-    """Runs a step's commands up to the first that fails; returns (passed, failed, skipped).
+    """Runs a step's commands up to the first that fails; returns ((passed, failed, skipped), what to show later).
 
     `allowed`: what may be skipped, or None for everything.
     """
@@ -221,14 +235,13 @@ def run_step(name, commands, limit, allowed):
     verdict = "FAILED" if failed or refused else "ok"
     print(f"{verdict:7}{name:10}{passed:6} passed {failed + len(refused):4} failed "
           f"{len(reasons) - len(refused):4} skipped{time.monotonic() - began:8.1f} s, "
-          f"{processor_seconds() - used_before:.0f} s of processor", flush=True)
-    for reason in reasons:
-        print(f"       {'not allowed, skipped' if reason in refused else 'skipped'}: {reason}")
-    if failed:
-        print(f"--- end of {path.relative_to(ROOT)}")
-        print("\n".join(text.splitlines()[-TAIL_LINES:]))
-        print("---", flush=True)
-    return passed, failed + len(refused), len(reasons) - len(refused)
+          f"{processor_seconds() - used_before:.0f} s of processor")
+    for line in [*(first_failures(text) if failed else ()), *(f"not allowed, skipped: {one}" for one in refused)]:
+        print(f"       {line}")
+    sys.stdout.flush()
+    end = [f"--- end of {path.relative_to(ROOT)}", *text.splitlines()[-TAIL_LINES:], "---"] if failed else []
+    skips = [f"       skipped: {name}: {one}" for one in reasons if one not in refused]
+    return (passed, failed + len(refused), len(skips)), end, skips
 
 
 def main(argv=None):
@@ -245,11 +258,12 @@ def main(argv=None):
         parser.error(f"no step {unknown[0]!r}; there are {' '.join(names)}")
     allowed = None if arguments.no_install else read_allowed()
     LOGS.mkdir(parents=True, exist_ok=True)
-    sums = (0, 0, 0)
-    for name, commands, limit in table:
-        if (wanted and name not in wanted) or not commands:
-            continue
-        sums = tuple(map(sum, zip(sums, run_step(name, commands, limit, allowed))))
+    done = [run_step(name, commands, limit, allowed) for name, commands, limit in table
+            if commands and (not wanted or name in wanted)]
+    for later in (1, 2):
+        for step in done:
+            print("".join(f"{line}\n" for line in step[later]), end="")
+    sums = [sum(step[0][i] for step in done) for i in range(3)]
     print("{} passed, {} failed, {} skipped".format(*sums))
     return 1 if sums[1] else 0
 

@@ -75,7 +75,7 @@ for name in sys.argv[1:]:
 }
 
 pip_install() {
-  with_clock "installing into $VENV: $*" "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check "$@" ||
+  with_clock "installing into $VENV: $*" "$VENV/bin/python" -m pip install -qq --disable-pip-version-check "$@" ||
     die "no network, or no package: pip cannot get $*; where they are there already, add --no-install"
 }
 

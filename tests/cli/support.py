@@ -24,3 +24,8 @@ def memomalloc(*words, environment=None, cwd=None, timeout=120):
 
 def json_of(process):
     return json.loads(process.stdout)
+
+
+def readable_by_all(path):
+    """May other users reach and run this?"""
+    return all(folder.stat().st_mode & 0o5 == 0o5 for folder in (path.resolve(), *path.resolve().parents))

@@ -13,7 +13,7 @@ import tempfile
 import time
 import unittest
 
-from support import COMMAND, json_of, memomalloc
+from support import COMMAND, json_of, memomalloc, readable_by_all
 from test_plan_file import CHANGING, needs_call_stacks
 
 # A loop of its own for each kind: blocks that repeat, at most two at a time. The names of plans follow from the sizes.
@@ -226,6 +226,7 @@ class Harm(Store):
         self.assertEqual(1, self.run_program(loop(0, 200))["plans"])
 
     @needs_root
+    @unittest.skipUnless(readable_by_all(COMMAND), "the folder is closed to other users")
     def test_a_folder_to_be_read_only_is_read(self):
         self.learn()
         before = self.plan().read_bytes()

@@ -16,7 +16,7 @@ import time
 import unittest
 
 from status_server import PATIENCE, Server, later
-from support import COMMAND, ROOT, memomalloc
+from support import COMMAND, ROOT, memomalloc, readable_by_all
 
 NOBODY = 65534
 SYSTEM_PYTHON = pathlib.Path("/usr/bin/python3")
@@ -28,10 +28,6 @@ CLIENT = "import prometheus_client.openmetrics.parser"
 
 def has_client():
     return subprocess.run([PYTHON, "-c", CLIENT], capture_output=True).returncode == 0
-
-
-def readable_by_all(path):
-    return all(folder.stat().st_mode & 0o5 == 0o5 for folder in (path.resolve(), *path.resolve().parents))
 
 
 class Status(unittest.TestCase):

@@ -42,4 +42,10 @@ DOOR_ROWS = (
     ("what was alive before the trace is left out", "src/cli/snapshot.cc",
      'if (state.starts_with("active") &&', 'if (state.starts_with("x") &&',
      UNIT, "snapshot: lifetimes, what was alive before, and what was reserved"),
+    ("what comes round in a loop is left free in the arc", "planner/wrapped.cc",
+     "const bool stays = part.comes_round || part.span.upper > end;", "const bool stays = part.span.upper > end;",
+     UNIT, "wrapped: a period cut open is closed again"),
+    ("the parts behind a gap are not pinned", "planner/partial_packing.cc",
+     "return good && pin_others(i, offset);", "return good;",
+     UNIT, "tree search: what is pinned lies where it must"),
 )

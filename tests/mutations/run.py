@@ -40,6 +40,7 @@ MUTATIONS = (
     *DOOR_ROWS,
     *ENGINE_ROWS,
     *LIMIT_ROWS,
+    *C10_ROWS,
     *STORE_ROWS,
     *TURN_ROWS,
     ("a withdrawn plan counts as visible", "src/engine/plan_store.cc",

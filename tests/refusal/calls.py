@@ -66,7 +66,8 @@ REFUSED = {
     "write": _WRITE, "pwrite": _WRITE, "writev": _row(MINUS, "EAGAIN EBADF EINTR EINVAL EIO ENOSPC EPIPE"),
     "lseek": _row(MINUS, "EBADF EINVAL ENXIO EOVERFLOW ESPIPE"),
     "stat": _STAT, "lstat": _STAT, "fstat": _STAT, "fstatat": _STAT, "statx": _STAT, "statfs": _STAT,
-    "fstatfs": _STAT, "access": _row(MINUS, _PATH + "EINVAL EROFS ETXTBSY"), "faccessat": _row(MINUS, _PATH + "EBADF"),
+    "fstatfs": _STAT, "statvfs": _STAT, "utimensat": _row(MINUS, _PATH + "EBADF EINVAL EROFS ESRCH"),
+    "access": _row(MINUS, _PATH + "EINVAL EROFS ETXTBSY"), "faccessat": _row(MINUS, _PATH + "EBADF"),
     "readlink": _row(MINUS, _PATH + "EINVAL"), "readlinkat": _row(MINUS, _PATH + "EINVAL EBADF"),
     "unlink": _UNLINK, "unlinkat": _UNLINK, "rmdir": _UNLINK,
     "rename": _RENAME, "renameat": _RENAME, "renameat2": _RENAME,
@@ -136,9 +137,9 @@ ANSWERED = {("sysconf", 30)}
 
 # What makes no system call, makes one that cannot fail, or ends the process.
 NEVER_REFUSED = set("""
-    abort _exit exit getpid getppid gettid getuid geteuid getgid getegid getauxval getpagesize secure_getenv getenv
+    abort _exit exit time getpid getppid gettid getuid geteuid getgid getegid getauxval getpagesize secure_getenv getenv
     __cxa_finalize __cxa_atexit __gmon_start__ _ITM_deregisterTMCloneTable _ITM_registerTMCloneTable __tls_get_addr
-    __errno_location __stack_chk_fail __sched_cpucount _dl_find_object dladdr dlsym dlclose dlerror dl_iterate_phdr
+    __errno_location __stack_chk_fail __sched_cpucount _dl_find_object dladdr dladdr1 dlsym dlclose dlerror dl_iterate_phdr
     free memchr memcmp memcpy memmove memset mempcpy bcmp memrchr strchr strrchr strcmp strncmp strlen strnlen strstr
     strcpy strncpy strtol strtoul strtoull strerror strerror_r snprintf sprintf vsnprintf gettext qsort bsearch
     expf exp log log2 pow llround lround sqrt ceil floor fmod

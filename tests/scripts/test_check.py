@@ -88,6 +88,32 @@ class Count(unittest.TestCase):
         self.assertEqual((7, 1, []), check.count("All tests passed (30 assertions in 7 test cases)", False))
 
 
+class Failures(unittest.TestCase):
+    def test_each_runner_s_own_word_is_shown_once(self):
+        self.assertEqual(["failed: sizes [default] (0.1 s) exit 1"], check.first_failures(PRELOAD))
+        self.assertEqual(["FAIL: test_a (test_b.C.test_a)", "a_test.cc:34: FAILED:", "x.cc:6:2: error: no such name",
+                          "SUMMARY: AddressSanitizer: leak"], check.first_failures(
+            "FAIL: test_a (test_b.C.test_a)\n1 failed: no line of ours\na_test.cc:34: FAILED:\n  CHECK( a )\n"
+            "x.cc:6:2: error: no such name\nx.cc:6:2: error: no such name\nSUMMARY: AddressSanitizer: leak\n"))
+
+    def test_a_flood_is_cut(self):
+        shown = check.first_failures("".join(f"failed: {number}{'x' * 500}\n" for number in range(30)))
+        self.assertEqual(check.FAILURES_SHOWN + 1, len(shown))
+        self.assertEqual("and 20 more", shown[-1])
+        self.assertEqual(check.WIDTH_SHOWN, len(shown[0]))
+
+    def test_failures_come_before_logs_and_logs_before_skips(self):
+        with tempfile.TemporaryDirectory(dir=check.ROOT / "build") as folder, mock.patch.object(
+                check, "LOGS", pathlib.Path(folder)), mock.patch.object(check, "steps", lambda: [
+                    ("one", [["printf", "skipped: a: b\\nfailed: c\\nthe log\\n1 passed, 1 failed, 1 skipped\\n"]], 9),
+                    ("two", [["true"]], 9)]), contextlib.redirect_stdout(io.StringIO()) as printed:
+            self.assertEqual(1, check.main(["--no-install"]))
+        lines = [line.strip() for line in printed.getvalue().splitlines()]
+        self.assertEqual(["failed: c", "1 passed", "---", "skipped: one: a: b", "2 passed, 1 failed, 1 skipped"],
+                         [lines[1], lines[2][10:].strip()[:8], lines[-3], lines[-2], lines[-1]])
+        self.assertIn("the log", lines[3:-3])
+
+
 class Runners(unittest.TestCase):
     """What the project's own runners print is what is counted."""
 
@@ -152,13 +178,13 @@ class Allowed(unittest.TestCase):
     def test_what_is_not_on_the_list_fails(self):
         code, printed = self.run_main()
         self.assertEqual((1, "2 passed, 1 failed, 1 skipped"), (code, printed.splitlines()[-1]))
-        self.assertIn(" skipped: a: allowed\n", printed)
+        self.assertIn(" skipped: some: a: allowed\n", printed)
         self.assertIn(" not allowed, skipped: b: not\n", printed)
 
     def test_without_installing_all_is_allowed_and_shown(self):
         code, printed = self.run_main("--no-install")
         self.assertEqual((0, "2 passed, 0 failed, 2 skipped"), (code, printed.splitlines()[-1]))
-        for line in ("skipped: a: allowed", "skipped: b: not"):
+        for line in ("skipped: some: a: allowed", "skipped: some: b: not"):
             self.assertIn(f"       {line}\n", printed)
 
     def test_every_step_makes_what_it_needs(self):
