@@ -100,8 +100,7 @@ void describe_memory(StatusBody& body) {
   body.pool_at_hand_bytes = pool.arena().dirty_bytes();
   body.offered_bytes = shared_weights();
   body.pool = {reinterpret_cast<std::uint64_t>(pool.space().base()), pool.space().bytes()};
-  const Space& first = engine.first_slab();
-  body.slabs = {reinterpret_cast<std::uint64_t>(first.base()), engine.lane_count() * first.bytes()};
+  body.slabs = {body.pool.start + body.pool.bytes, engine.lane_count() * body.pool.bytes};
 }
 
 // What has come since the older sample.

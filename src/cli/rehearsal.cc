@@ -203,9 +203,12 @@ class Stage {
     }
     void* start = at->second;
     actor.alive.erase(at);
-    const Space& slab = actor.lane.slab_space();
+    Space& slab = actor.lane.slab_space();
     if (start >= slab.base() && start < slab.base() + slab.bytes()) {
-      actor.lane.free_slab(start, 0);
+      if (slab.user.notes()) {
+        actor.lane.note_death(slab, start, 0);
+      }
+      slab.pages.release(slab.granule_of(start));
     } else {
       const Space& pool = pool_.space;
       actor.lane.free_pooled(start, pool.pages.length(pool.granule_of(start)) * kGranule, 0);

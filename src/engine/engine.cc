@@ -151,8 +151,8 @@ bool Engine::free(void* pointer) {
   const auto by = mine == nullptr ? tuning::kMaxLanes : static_cast<std::uint32_t>(mine - lanes_);
   if (space != kPoolSpace) {
     Space& slab = spaces_[space];
-    if (slab.notes()) [[unlikely]] {
-      lanes_[slab.user()].note_death(slab, pointer, by);
+    if (slab.user.notes()) [[unlikely]] {
+      lanes_[slab.user.lane()].note_death(slab, pointer, by);
     }
     return slab.pages.release(slab.granule_of(pointer)) != 0;
   }
@@ -300,7 +300,9 @@ void Engine::thread_ended() {
   if (thread.lane != nullptr) {
     thread.lane->leave();
     thread.lane = nullptr;
-    give_up_spare(*shared_);
+    if (mark_.here()) {
+      give_up_spare(*shared_);
+    }
   }
 }
 

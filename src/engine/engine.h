@@ -118,8 +118,6 @@ class Engine {
   }
   [[nodiscard]] const Lane& lane(std::uint32_t number) const { return lanes_[number]; }
   [[nodiscard]] const Shared& shared() const { return *shared_; }
-  // The first of the spaces in which slabs lie. Requires opened().
-  [[nodiscard]] const Space& first_slab() const { return spaces_[1]; }
   // Lowest address of the region; UINT64_MAX before there is one.
   [[nodiscard]] std::uint64_t base() const { return base_.load(std::memory_order_relaxed); }
   // A block of the next allocator has grown to `bytes`, which is large, by realloc.

@@ -79,12 +79,16 @@ void Engine::live_on(bool interrupted) {
   if (!opened()) {
     return;
   }
+  mend_slabs(*shared_, spaces_ + 1);
   for (std::uint32_t i = 0; i < lane_count(); ++i) {
     if (&lanes_[i] == t_state.lane) {
       interrupted = !lanes_[i].after_fork() || interrupted;
     } else {
       lanes_[i].orphan();
     }
+  }
+  if (!interrupted) {
+    count_slabs(*shared_);
   }
   shared_->store.after_fork(interrupted);
   if (shared_->pool.lock().held_by_another()) {

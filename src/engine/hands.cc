@@ -45,8 +45,7 @@ void Hands::open(Shared* shared, std::uint32_t number, Space* space, Tracker* tr
   number_ = number;
   tracker_ = tracker;
   slab.open(space, &shared->slabs, &shared->pool, number);
-  note_slab(false);
-  fresh_ = tuning::kFreshCalls;
+  slab.space().user.set(number_, shared->keep_trace);
 }
 
 Call Hands::call_of(const Request& request, std::uint64_t site) const {
@@ -56,12 +55,6 @@ Call Hands::call_of(const Request& request, std::uint64_t site) const {
           .live = live.load(std::memory_order_relaxed),
           .peak = shared_->pool.arena().peak_bytes(),
           .log_full = log.recorder.full()};
-}
-
-// Deaths of the slab's blocks are noted where a trace is kept, or while a plan is on trial and
-// after it, until the next one.
-void Hands::note_slab(bool trial) {
-  slab.space().set_user(number_, shared_->keep_trace || trial);
 }
 
 void Hands::purge() {
@@ -100,9 +93,8 @@ Answer Hands::answer(const Request& request, const Action& action) {
         fetch_plans(shared_->host, follower_.window(), stack);
       }
       const bool trial = serving.trial != 0;
-      const Follower::Found fits = follower_.find(shared_->store, trial ? nullptr : serving.plan,
-                                                  fresh_ != 0 && serving.plan == nullptr);
-      fresh_ -= fresh_ != 0 ? 1 : 0;
+      const Follower::Found fits =
+          follower_.find(shared_->store, trial ? nullptr : serving.plan, serving.plan == nullptr);
       if (trial && fits.plan == serving.plan) {
         shared_->store.release(fits.plan);
         return {};
@@ -122,9 +114,9 @@ Answer Hands::answer(const Request& request, const Action& action) {
     case Ask::kOpenSlab:
       return open_slab(tracker_->wanted());
     case Ask::kImproved:
-      worked_at.store(os::coarse_nanoseconds(), std::memory_order_relaxed);
+      slab.turn.work(os::coarse_nanoseconds());
       if (serving.trial != 0 && serving.placed > serving.plan->made->count) {
-        shared_->pool.owe_nothing();  // what was alive as the trial began has been replaced
+        shared_->pool.returned.owe(0);  // what was alive as the trial began has been replaced
       }
       return {.best = &serving.plan->best()};
     case Ask::kLearn:
@@ -171,7 +163,7 @@ Answer Hands::give(const Request& request) {
     slab.give_back_unused();
     give_up_idle(*shared_, number_);
   }
-  return {.yes = true, .at_hand = block_.resident};
+  return {.yes = true, .at_hand = block_.resident, .lacks = block_.lacking};
 }
 
 // Memory for the schedule's slab.
@@ -179,22 +171,18 @@ Answer Hands::open_slab(const Schedule& schedule) {
   // A worker thread may only ever walk a part of another's plan (the packing buffers of a
   // convolution, 74 KB of 34 MB), and a program may write only a part of its blocks: they have
   // memory for what they touch.
-  worked_at.store(os::coarse_nanoseconds(), std::memory_order_relaxed);
+  slab.turn.work(os::coarse_nanoseconds());
   if (slab.height() == 0 && !shared_->keep_trace && !shared_->timeless) {
     borrow_slab(*shared_, slab, number_, schedule.height);
   }
   const StoredPlan& served = *tracker_->state().serving.plan;
   const bool trial = tracker_->state().serving.trial != 0;
-  note_slab(trial);
+  slab.space().user.set(number_, shared_->keep_trace || trial);
   const std::uint64_t before = slab.height();
   const bool scarce =
       schedule.height > before && shared_->pool.headroom().scarce(schedule.height - before);
   const bool whole = touched.mostly() && schedule.dense() && !scarce;
-  // What is alive now and belongs to the loop is there a second time while the first iteration is
-  // served, and a huge page half used would come on top.
-  const bool doubled =
-      shared_->pool.arena().owed_after(schedule.height) > schedule.height / tuning::kQuietShare;
-  const Slab::Raised raised = slab.raise(schedule.height, whole && !(trial && doubled), trial);
+  const Slab::Raised raised = slab.raise(schedule.height, whole, trial);
   if (raised == Slab::Raised::kRefused) {
     return {};
   }

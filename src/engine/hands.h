@@ -50,15 +50,11 @@ class Hands {
   std::atomic<std::uint64_t> live{0};   // bytes of the pool's blocks of this lane, whole granules
   std::atomic<std::uint64_t> bound{0};  // greatest of the plans served from, bytes
   PlanTold told;
-  // When the lane last took memory for its slab, or went through its plan, ns.
-  std::atomic<std::uint64_t> worked_at{0};
 
  private:
   void perform(const Request& request, const Action& action);
   void judge_left(std::uint32_t effects);
   void start();
-  void settle();
-  void note_slab(bool trial);
   void tell(std::uint32_t effects) const;
   Answer answer(const Request& request, const Action& action);
   Answer give(const Request& request);
@@ -75,7 +71,6 @@ class Hands {
   Tracker* tracker_ = nullptr;
   std::uint32_t number_ = 0;
   Follower follower_;
-  std::uint32_t fresh_ = 0;             // calls that still count as the thread's beginning
   std::uint32_t index_ = kNotRecorded;  // of the call at hand, in the log
   Arena::Block block_;                  // of the pool, for the call at hand
   bool dirty_ = false;                  // what it has claimed may hold old bytes

@@ -22,7 +22,6 @@ bool Hands::prepare_to_learn() {
 
 void Hands::forget() {
   follower_ = Follower();
-  fresh_ = tuning::kFreshCalls;
   log.forget_marks();
   stack = {};
   if (!shared_->keep_trace) {
@@ -104,24 +103,20 @@ void Hands::judge_left(std::uint32_t effects) {
 // keeps what it has beyond the slab's height.
 void Hands::start() {
   const bool trial = tracker_->state().serving.trial != 0;
-  note_slab(trial);
+  // The deaths of its blocks are wanted while it is on trial, and after it, until the next one.
+  slab.space().user.set(number_, shared_->keep_trace || trial);
   if (!trial) {
-    settle();
+    shared_->pool.trim(slab.height() + tuning::kMaxGivenBack);
+    if (!shared_->keep_trace) {
+      log.recorder.restart();
+    }
+    log.forget_marks();
+    shared_->pool.allow_slack(0);
   }
   if (shared_->host.phase_changed != nullptr && stack.room() >= tuning::kReportStack) {
     const RecursionGuard guard;
     shared_->host.phase_changed(guard);
   }
-}
-
-// What learning held goes.
-void Hands::settle() {
-  shared_->pool.trim(slab.height() + tuning::kMaxGivenBack);
-  if (!shared_->keep_trace) {
-    log.recorder.restart();
-  }
-  log.forget_marks();
-  shared_->pool.allow_slack(0);
 }
 
 void Hands::tell(std::uint32_t effects) const {
@@ -146,7 +141,7 @@ StoredPlan* Hands::make_plan(LearnDoor& door, Period* period) {
   options.min_run = tracker_->state().search.sizes.required();
   const Repeat& sizes = tracker_->state().search.sizes;
   options.trial_length = sizes.shift();
-  options.trial_copies = tracker_->trial_copies();
+  options.trial_copies = tracker_->state().search.trial_copies();
   options.only_trial = !sizes.sure();
   options.least_bytes = shared_->threshold;
   options.marks = log.marks();
@@ -171,6 +166,13 @@ Answer Hands::learn() {
     return {};
   }
   const Schedule& schedule = *plan->made;
+  // On trial a plan costs its height in page faults; a pool that has the memory at hand costs none.
+  if (period.trial != 0 &&
+      schedule.height > std::max(tuning::kTrialBytes, tracker_->state().search.lacked)) {
+    shared_->store.withdraw(plan);
+    shared_->store.release(plan);
+    return {};
+  }
   const std::uint32_t count = log.recorder.count();
   const auto alive = log.recorder.live().last(std::min(period.length, count));
   const auto [low, high] = std::minmax_element(alive.begin(), alive.end());

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "src/base/interrupts.h"
+#include "src/base/message.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 #include "src/engine/miss.h"
@@ -24,20 +26,33 @@ void give_up_idle(Shared& shared, std::uint32_t at_work) {
 }
 
 void borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_t height) {
+  if (os::confined()) {
+    return;
+  }
   const std::uint64_t now = os::coarse_nanoseconds();
   const std::uint32_t count = shared.lane_count.load(std::memory_order_relaxed);
-  Lane* best = nullptr;
+  const std::uint32_t none = count;
+  std::uint32_t best = none;
   std::uint64_t most = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint64_t has = shared.lanes[i].slab_height();
     const bool better = has >= height ? most < height || has < most : has > most;
     if (i != at_work && has != 0 && better && shared.lanes[i].rests(now)) {
-      best = &shared.lanes[i];
+      best = i;
       most = has;
     }
   }
-  if (best != nullptr) {
-    best->lend(slab, now);
+  if (best == none) {
+    return;
+  }
+  bool lent = false;
+  {
+    // A handler could jump out of it, or fork and come back into what the child has mended.
+    const NoInterrupts whole;
+    lent = shared.lanes[best].lend(slab, now);
+  }
+  if (lent && shared.verbose >= 2) {
+    Line() << "lane " << at_work << ": slab of " << slab.height() << " bytes lent by lane " << best;
   }
 }
 
@@ -53,10 +68,36 @@ void give_up_spare(Shared& shared) {
   }
   for (std::uint32_t i = count; i-- > 0 && spare > std::max(owned, 1U);) {
     Lane& lane = shared.lanes[i];
-    if (lane.slab_height() != 0 && lane.phase() == Phase::kIdle && lane.give_up()) {
+    if (lane.slab_height() != 0 && lane.phase() == Phase::kIdle && lane.give_back()) {
       --spare;
     }
   }
+}
+
+void mend_slabs(Shared& shared, Space* spaces) {
+  const std::uint32_t count = shared.lane_count.load(std::memory_order_relaxed);
+  Lane* owner[tuning::kMaxLanes] = {};  // of each space
+  Lane* second = nullptr;               // the pool's lock lets one thread lend at a time
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Lane*& known = owner[&shared.lanes[i].slab_space() - spaces];
+    (known == nullptr ? known : second) = &shared.lanes[i];
+  }
+  for (std::uint32_t i = 0; second != nullptr && i < count; ++i) {
+    if (owner[i] == nullptr) {
+      Space& of_two = second->slab_space();
+      owner[&of_two - spaces]->slab().mend(&of_two);
+      second->slab().mend(spaces + i);
+      return;
+    }
+  }
+}
+
+void count_slabs(Shared& shared) {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < shared.lane_count.load(std::memory_order_relaxed); ++i) {
+    bytes += shared.lanes[i].slab_height();
+  }
+  shared.slabs.bytes.store(bytes, std::memory_order_relaxed);
 }
 
 void* Lane::allocate(const Request& request) {
@@ -123,8 +164,10 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   if (tracker_.searching()) {
     hands_.touched.look(start, bytes);
   }
-  return pool.free(start, bytes >= tuning::kReturnedAtOnce && tracker_.knows_nothing() &&
-                              hands_.shared().returned.first(bytes));
+  const bool at_once =
+      pool.returned.pays(bytes) ||
+      (bytes >= tuning::kReturnedAtOnce && tracker_.knows_nothing() && pool.returned.first(bytes));
+  return pool.free(start, at_once);
 }
 
 void Lane::note_death(Space& space, void* start, std::uint32_t freeing_lane) {
@@ -134,21 +177,12 @@ void Lane::note_death(Space& space, void* start, std::uint32_t freeing_lane) {
   }
 }
 
-bool Lane::free_slab(void* start, std::uint32_t freeing_lane) {
-  Space& space = hands_.slab.space();
-  if (space.notes()) {
-    note_death(space, start, freeing_lane);
-  }
-  return space.pages.release(space.granule_of(start)) != 0;
-}
-
 bool Lane::lend(Slab& slab, std::uint64_t now) {
   const TryLock entered(entered_);
   if (!entered || !rests(now)) {
     return false;
   }
-  // A child that is made meanwhile would find both slabs at the same addresses: fork() waits for
-  // the pool's lock.
+  // fork() waits for the pool's lock; a child of a bare system call mends what it finds.
   Lock& whole = hands_.shared().pool.lock();
   if (!whole.lock_within(Lock::Patience::kCall)) {
     return false;
@@ -169,16 +203,6 @@ bool Lane::give_back() {
   hands_.purge();
   hands_.slab.retreat();
   rest_.store(Rest::kGivenBack, std::memory_order_relaxed);
-  return true;
-}
-
-bool Lane::give_up() {
-  const TryLock entered(entered_);
-  if (!entered || phase() != Phase::kIdle) {
-    return false;
-  }
-  hands_.purge();
-  hands_.slab.retreat();
   return true;
 }
 

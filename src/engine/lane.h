@@ -25,7 +25,16 @@ class LaneView {
   // Owner only, but for what says otherwise.
   [[nodiscard]] const Tracker& tracker() const { return tracker_; }
   [[nodiscard]] std::uint64_t slab_height() const { return hands_.slab.height(); }
-  [[nodiscard]] const Space& slab_space() const { return hands_.slab.space(); }
+  // No thread owns the lane, or it has neither taken memory nor gone through its plan lately. Any
+  // thread; `now` in nanoseconds.
+  [[nodiscard]] bool rests(std::uint64_t now) const {
+    return phase() == Phase::kIdle || hands_.slab.turn.rests(now);
+  }
+  [[nodiscard]] Space& slab_space() const { return hands_.slab.space(); }
+  // In a forked child, before its lanes live on.
+  [[nodiscard]] Slab& slab() { return hands_.slab; }
+  // True if the phase, the plan and the slab agree. No other thread may be at work.
+  [[nodiscard]] bool valid() const;
   [[nodiscard]] const Recorder& recorder() const { return hands_.log.recorder; }
   // Greatest height that the slab has had, bytes, and the greatest bound of the plans served from
   // it.
@@ -45,6 +54,12 @@ class LaneView {
   Counters counters;
 
  protected:
+  enum class Rest : std::uint8_t {
+    kAwake,
+    kGivenBack,  // the slab's memory was given back since the last call
+    kForked,     // a fork has interrupted the lane: it is to start anew
+  };
+  std::atomic<Rest> rest_{Rest::kAwake};
   Tracker tracker_;
   Hands hands_;
 };
@@ -97,9 +112,6 @@ class Lane : public LaneView {
 
   // Releases a block of the pool (of `bytes`, this lane's); false if none starts there. Any thread.
   bool free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_lane);
-  // A block of this lane's slab; false if none starts there. Any thread, but not while the slab may
-  // be lent.
-  bool free_slab(void* start, std::uint32_t freeing_lane);
   // A block of this lane's slab, in `space`, is about to be released. Any thread.
   void note_death(Space& space, void* start, std::uint32_t freeing_lane);
   // A block of the pool of this lane was changed in size, in place; bytes. Any thread. Always true.
@@ -112,14 +124,6 @@ class Lane : public LaneView {
   // the process' no more; the plan and its place are kept, and the next call takes the memory
   // again. Any thread; false if the lane is just at work.
   bool give_back();
-  // The same of a lane without an owner. Any thread.
-  bool give_up();
-  // No thread owns the lane, or it has neither taken memory nor gone through its plan lately. Any
-  // thread; `now` in nanoseconds.
-  [[nodiscard]] bool rests(std::uint64_t now) const {
-    return phase() == Phase::kIdle ||
-           now > hands_.worked_at.load(std::memory_order_relaxed) + tuning::kRestNanoseconds;
-  }
   // Lends its slab's memory to another lane's slab, if it rests and no block is in use. Any thread.
   bool lend(Slab& slab, std::uint64_t now);
   // Gives memory back if the lane has been quiet for long, or, where memory is `scarce`, since the
@@ -131,22 +135,13 @@ class Lane : public LaneView {
   // In a forked child: the lane's owner does not exist any more. Its blocks stay where they are.
   void orphan();
 
-  // True if the phase, the plan and the slab agree. No other thread may be at work.
-  [[nodiscard]] bool valid() const;
-
  private:
-  enum class Rest : std::uint8_t {
-    kAwake,
-    kGivenBack,  // the slab's memory was given back since the last call
-    kForked,     // a fork has interrupted the lane: it is to start anew
-  };
   void* glide(const Request& request, const Step& step);
   void wake();
   void forget_counts();
 
   Lock entered_;
   Quiet quiet_;
-  std::atomic<Rest> rest_{Rest::kAwake};
   std::atomic<bool> abandoned_{false};  // the owner has ended or does not exist, and has not left
 };
 

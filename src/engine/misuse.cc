@@ -59,7 +59,7 @@ Place Engine::find(const void* pointer) const {
     run = {granule, space.pages.freed_length(granule)};
   }
   const std::uint32_t lane =
-      number == kPoolSpace ? shared_->pool.owner(space.address(run.first)) : space.user();
+      number == kPoolSpace ? shared_->pool.owner(space.address(run.first)) : space.user.lane();
   return {space.address(run.first), run.count * kGranule, in_use, number != kPoolSpace, lane};
 }
 

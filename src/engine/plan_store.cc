@@ -172,8 +172,10 @@ void Follower::restart() {
   window_ = CallWindow();
 }
 
-Follower::Found Follower::find(PlanStore& store, const StoredPlan* preferred, bool fresh) {
+Follower::Found Follower::find(PlanStore& store, const StoredPlan* preferred, bool free) {
   Found found;
+  const bool fresh = free && fresh_ != 0;
+  fresh_ -= fresh_ != 0 ? 1 : 0;
   store.for_each([&](StoredPlan& plan, std::uint32_t slot) {
     Place& place = places_[slot];
     if (place.generation != plan.generation) {

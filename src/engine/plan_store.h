@@ -127,19 +127,19 @@ class Follower {
     std::uint32_t position = 0;
     std::uint64_t first = 0;  // of a symbolic plan: the first size of the iteration at hand
   };
-  // Where several fit, `preferred` if it is one of them. `fresh`: of a thread's first calls, which
-  // most likely do what other threads have done: a plan of this process' calls fits sooner.
+  // Where several fit, `preferred` if it is one of them. `free`: the lane has no plan, and of its
+  // thread's first calls, which most likely do what other threads have done, fewer must fit.
   Found next(PlanStore& store, std::uint64_t size, const StoredPlan* preferred = nullptr,
-             bool fresh = false) {
+             bool free = false) {
     hear(size, 0);
-    return find(store, preferred, fresh);
+    return find(store, preferred, free);
   }
   // The same in two steps: the call comes, and plans may be added that have fitted up to it.
   void hear(std::uint64_t size, std::uint32_t alignment_log2) {
     recent_.add(size);
     window_.add(size, alignment_log2);
   }
-  Found find(PlanStore& store, const StoredPlan* preferred, bool fresh = false);
+  Found find(PlanStore& store, const StoredPlan* preferred, bool free = false);
   // The last calls that were heard.
   [[nodiscard]] const CallWindow& window() const { return window_; }
   void restart();
@@ -163,6 +163,7 @@ class Follower {
   Place places_[tuning::kMaxPlans] = {};
   Recent recent_;
   CallWindow window_;
+  std::uint32_t fresh_ = tuning::kFreshCalls;  // calls that still count as the thread's beginning
   std::uint64_t distrusted_[tuning::kMaxPlans] = {};  // generations
   std::uint32_t failures_[tuning::kMaxPlans] = {};    // of the distrusted one
 };

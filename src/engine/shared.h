@@ -10,7 +10,6 @@
 #include "src/engine/plan_store.h"
 #include "src/engine/tracker_state.h"
 #include "src/serve/pool.h"
-#include "src/serve/returned.h"
 #include "src/serve/slab.h"
 #include "src/trace/event.h"
 
@@ -56,7 +55,6 @@ struct Shared {
   PlanStore store;
   Pool pool;
   SlabBooks slabs;
-  Returned returned;
   EngineHost host;
   Counters* passed_on = nullptr;  // of calls that no lane takes, in any thread
   PoolTimes times;
@@ -79,6 +77,11 @@ void give_up_idle(Shared& shared, std::uint32_t at_work);
 // Gives the slab, which has no memory, that of a lane at rest in which no block is in use: the least
 // of at least `height` bytes, or else the most. `at_work` is the slab's lane.
 void borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_t height);
+// In a forked child: a thread that does not exist may have been lending a slab, and two lanes have the
+// same addresses. `spaces`: of the slabs, one for each lane.
+void mend_slabs(Shared& shared, Space* spaces);
+// In a forked child, where no lane is in the middle of a call: the slabs' books hold what they have.
+void count_slabs(Shared& shared);
 // A thread has ended: of the slabs without an owner those go back to the system that are more than
 // have one, or more than one.
 void give_up_spare(Shared& shared);

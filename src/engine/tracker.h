@@ -60,14 +60,6 @@ class Tracker {
   [[nodiscard]] bool knows_nothing() const {
     return phase() == Phase::kLearning && !state_.search.looping.load(std::memory_order_relaxed);
   }
-  // In how many copies a loop must have come to be tried; 0: none is.
-  [[nodiscard]] std::uint32_t trial_copies() const {
-    const Search& search = state_.search;
-    if (search.trials_lost >= tuning::kMaxTrialsLost) {
-      return 0;
-    }
-    return search.sizes.shift() == search.lost_shift ? 2U << search.trials_lost : 2U;
-  }
   // The call stack of the next call is worth unwinding.
   [[nodiscard]] bool wants_site() const {
     const Phase now = phase();

@@ -103,6 +103,7 @@ struct Answer {
   bool yes = false;               // granted, there is memory, ...
   Miss miss = Miss::kNone;        // kClaim: why not
   bool at_hand = false;           // kGive: all of the block had memory already
+  std::uint64_t lacks = 0;        // kGive: bytes of the block that had none
   bool busy = false;              // kGive: there is no block since others are at the pool
   StoredPlan* plan = nullptr;     // kFollow, kGuess, kLearn: acquired for the tracker
   const Plan* best = nullptr;     // the same, kPrepare and kImproved: what to serve it from
@@ -120,10 +121,18 @@ struct Search {
   Repeat sizes;
   Repeat sites;                      // of call sites, while sizes do not repeat
   std::atomic<bool> looping{false};  // as `sizes` says; read by whoever frees
+  std::uint64_t lacked = 0;          // bytes that the pool had to get while `sizes` has matched
   std::uint32_t restarts = 0;        // of a full log
   std::uint32_t symbolic = 0;        // parametric plans made
   std::uint32_t trials_lost = 0;     // plans that were tried and wrong
   std::uint32_t lost_shift = 0;      // calls of the latest of those
+  // In how many copies a loop must have come to be tried; 0: none is.
+  [[nodiscard]] std::uint32_t trial_copies() const {
+    if (trials_lost >= tuning::kMaxTrialsLost) {
+      return 0;
+    }
+    return sizes.shift() == lost_shift ? 2U << trials_lost : 2U;
+  }
 };
 
 // Ready: a plan waits for the point at which least is alive, so that what learning left and the

@@ -27,7 +27,7 @@ bool PlanStore::valid() const {
 }
 
 // The slab has memory for what is served from.
-bool Lane::valid() const {
+bool LaneView::valid() const {
   const bool has_memory = phase() != Phase::kServing || rest_ != Rest::kAwake ||
                           tracker_.wanted().height <= slab_height();
   return tracker_.valid() && has_memory && hands_.slab.valid();

@@ -79,7 +79,10 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
     std::uint64_t expected = run.first;  // another thread may have freed something lower meanwhile
     lowest_free_.compare_exchange_strong(expected, run.first + count, std::memory_order_acq_rel);
   }
-  return {space_->address(run.first), claim.dirty == 0, claim.dirty == count};
+  return {.start = space_->address(run.first),
+          .zero = claim.dirty == 0,
+          .resident = claim.dirty == count,
+          .lacking = (count - claim.dirty) * kGranule};
 }
 
 // Asks for huge pages from the first one that nobody has used yet up to `end`, a block's.
@@ -190,7 +193,7 @@ bool Arena::free(void* start, bool at_once) {
   const std::uint64_t first = space_->granule_of(start);
   // While the block is still in use nobody else can have its granules, so the memory goes first.
   const std::uint64_t length = space_->pages.length(first);
-  const bool clean = (at_once || pays(length)) && os::purge(start, length * kGranule);
+  const bool clean = at_once && os::purge(start, length * kGranule);
   if (clean) {
     use_small_pages(first, length);
   }
@@ -230,9 +233,15 @@ std::uint64_t Arena::purge(PageMap::Walk& walk, std::uint64_t granules, std::uin
   return done;
 }
 
-std::uint64_t Arena::trim(std::uint64_t bytes) {
-  window_peak_ = window_least_ = live_.load(std::memory_order_relaxed);
-  peak_ = window_peak_;
+std::uint64_t Arena::trim(std::uint64_t bytes, std::uint64_t less) {
+  const std::uint64_t live = live_.load(std::memory_order_relaxed);
+  const std::uint64_t peak = peak_.load(std::memory_order_relaxed);
+  if (less != kAll) {
+    peak_ = std::max(live, peak - std::min(peak, granules_of(less)));
+    window_peak_ = std::min(window_peak_, peak_.load(std::memory_order_relaxed));
+    return shed(excess(), bytes);
+  }
+  peak_ = window_peak_ = window_least_ = live;
   return shed(dirty_.load(std::memory_order_relaxed), bytes);
 }
 
@@ -242,25 +251,6 @@ std::uint64_t Arena::age(std::uint64_t bytes) {
   const std::uint64_t more = excess();
   window_peak_ = window_least_ = live;
   return shed(more, bytes);
-}
-
-std::uint64_t Arena::cede(std::uint64_t bytes) {
-  const std::uint64_t owed = owed_after(bytes) / kGranule;
-  const std::uint64_t peak = peak_.load(std::memory_order_relaxed);
-  debt_.store(owed, std::memory_order_relaxed);
-  peak_ =
-      std::max(live_.load(std::memory_order_relaxed), peak - std::min(peak, granules_of(bytes)));
-  window_peak_ = std::min(window_peak_, peak_.load(std::memory_order_relaxed));
-  return shed(excess(), bytes);
-}
-
-// True, and that much less is owed, if the memory of a block that is freed belongs to others.
-bool Arena::pays(std::uint64_t count) {
-  std::uint64_t debt = debt_.load(std::memory_order_relaxed);
-  while (debt != 0 && !debt_.compare_exchange_weak(debt, debt - std::min(debt, count),
-                                                   std::memory_order_relaxed)) {
-  }
-  return debt != 0;
 }
 
 std::uint64_t Arena::settle(std::uint64_t bytes) {

@@ -17,7 +17,6 @@
 // are told, or do all of it, as settle() does, on a thread that has the time. Checked by valid().
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -34,10 +33,11 @@ class Arena {
   void use_huge_pages() { huge_pages_ = true; }
 
   struct Block {
-    void* start = nullptr;  // nullptr: no memory
-    bool zero = false;      // every byte is known to be zero
-    bool resident = false;  // all of it has memory already: no page fault will follow
-    bool busy = false;      // there is none because others were at the arena for long
+    void* start = nullptr;      // nullptr: no memory
+    bool zero = false;          // every byte is known to be zero
+    bool resident = false;      // all of it has memory already: no page fault will follow
+    bool busy = false;          // there is none because others were at the arena for long
+    std::uint64_t lacking = 0;  // bytes of it that have no memory yet
   };
   // A block of `bytes` at a multiple of `alignment` (a power of two). One thread at a time.
   Block allocate(std::uint64_t bytes, std::uint64_t alignment);
@@ -48,19 +48,9 @@ class Arena {
   bool free(void* start, bool at_once = false);
 
   static constexpr std::uint64_t kAll = UINT64_MAX;
-  // Forgets the past peak and gives back memory that no block uses, up to `bytes` of it; the bytes
-  // given back. Owner only.
-  std::uint64_t trim(std::uint64_t bytes = kAll);
-  // Others hold `bytes` from now on: the peak is less by as much, what is kept beyond it is given
-  // back, and of what is in use so much more when it is freed; the bytes given back. Owner only.
-  std::uint64_t cede(std::uint64_t bytes);
-  // Bytes of those that would be owed so after cede(bytes).
-  [[nodiscard]] std::uint64_t owed_after(std::uint64_t bytes) const {
-    const std::uint64_t left = peak_bytes() - std::min(peak_bytes(), bytes);
-    return live_bytes() - std::min(live_bytes(), left);
-  }
-  // Those others hold it no more.
-  void owe_nothing() { debt_.store(0, std::memory_order_relaxed); }
+  // Forgets the past peak, or `less` bytes of it, and gives back memory that no block uses and the
+  // rest of the peak does not keep, up to `bytes` of it; the bytes given back. Owner only.
+  std::uint64_t trim(std::uint64_t bytes = kAll, std::uint64_t less = kAll);
   // Gives back what trim(), age() and calls left to be given back, up to `bytes`, however long the
   // walk to it. Owner only.
   std::uint64_t settle(std::uint64_t bytes = kAll);
@@ -98,7 +88,6 @@ class Arena {
   std::uint64_t purge_some(std::uint64_t granules, std::uint64_t count);
   std::uint64_t purge_all(std::uint64_t granules);
   std::uint64_t shed(std::uint64_t granules, std::uint64_t bytes);
-  bool pays(std::uint64_t count);
   [[nodiscard]] std::uint64_t most_kept() const;
   [[nodiscard]] std::uint64_t excess() const;
   void use_small_pages(std::uint64_t first, std::uint64_t count);
@@ -119,7 +108,6 @@ class Arena {
   std::uint64_t window_least_ =
       UINT64_MAX;  // least granules alive before an allocation in this window
   std::atomic<std::uint64_t> slack_divisor_{0};
-  std::atomic<std::uint64_t> debt_{0};    // granules in use that are given back when freed
   std::atomic<std::uint64_t> purged_{0};  // granules given back so far
   bool huge_pages_ = false;
   std::atomic<std::uint64_t> advised_{0};     // no granule from here on is in a huge page

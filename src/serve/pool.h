@@ -13,6 +13,7 @@
 #include "src/base/tuning.h"
 #include "src/serve/arena.h"
 #include "src/serve/headroom.h"
+#include "src/serve/returned.h"
 
 namespace memo {
 
@@ -47,6 +48,8 @@ class Pool {
   bool resize(void* start, std::uint64_t bytes) {
     return enter() && leave(arena_.resize(start, bytes));
   }
+  // What goes back to the system when it is freed.
+  Returned returned;
   // Releases the block that starts at `start`; false if none does. Takes no lock. Any thread.
   bool free(void* start, bool at_once) { return torn_ || arena_.free(start, at_once); }
   // The lane for which the block that starts at `start` was allocated.
@@ -55,9 +58,9 @@ class Pool {
   }
 
   // As the arena's; bytes given back. For callers of malloc, who tell how much.
-  std::uint64_t trim(std::uint64_t bytes) { return enter() ? leave(arena_.trim(bytes)) : 0; }
-  std::uint64_t cede(std::uint64_t bytes) { return enter() ? leave(arena_.cede(bytes)) : 0; }
-  void owe_nothing() { arena_.owe_nothing(); }
+  std::uint64_t trim(std::uint64_t bytes, std::uint64_t less = Arena::kAll) {
+    return enter() ? leave(arena_.trim(bytes, less)) : 0;
+  }
   std::uint64_t age(std::uint64_t bytes) { return enter() ? leave(arena_.age(bytes)) : 0; }
   // All of it, in portions between which others have the lock: on request, and for a thread that
   // has the time.

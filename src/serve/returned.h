@@ -1,9 +1,8 @@
-// Which sizes of very large blocks have been given back when they were freed, so that the next of
-// the same size is kept: what comes twice may be a loop, and taking its memory anew each time costs
-// more page faults than glibc's malloc, which raises its threshold in the same way. Hot; any
-// thread. A wrong answer costs page faults, or keeps a block up to the pool's peak.
+// Which blocks of the pool go back to the system when they are freed, whatever the pool's peak. Hot;
+// any thread. A wrong answer costs page faults, or keeps a block up to the peak.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -13,16 +12,32 @@ namespace memo {
 
 class Returned {
  public:
-  // A block of `bytes` (whole granules) is freed while nothing is known of its stream: true if it
-  // is the first of its size for some time, and is to go back to the system.
+  // A very large block (bytes, whole granules) is freed while nothing is known of its stream: true
+  // if it is the first of its size for some time. What comes twice may be a loop, and taking its
+  // memory anew each time costs more page faults than glibc's malloc, which raises its threshold in
+  // the same way.
   bool first(std::uint64_t bytes) {
     std::atomic<std::uint64_t>& slot =
         sizes_[((bytes * 0x9E3779B97F4A7C15ULL) >> 32) % tuning::kReturnedSizes];
     return slot.exchange(bytes, std::memory_order_relaxed) != bytes;
   }
 
+  // So many bytes of the blocks that are alive now are there twice: a plan on trial has memory for
+  // those that replace them.
+  void owe(std::uint64_t bytes) { owed_.store(bytes, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t owed() const { return owed_.load(std::memory_order_relaxed); }
+  // A block of so many bytes is freed: true, and that much less is owed, if it is one of those.
+  bool pays(std::uint64_t bytes) {
+    std::uint64_t owed = owed_.load(std::memory_order_relaxed);
+    while (owed != 0 && !owed_.compare_exchange_weak(owed, owed - std::min(owed, bytes),
+                                                     std::memory_order_relaxed)) {
+    }
+    return owed != 0;
+  }
+
  private:
   std::atomic<std::uint64_t> sizes_[tuning::kReturnedSizes] = {};
+  std::atomic<std::uint64_t> owed_{0};  // bytes
 };
 
 }  // namespace memo

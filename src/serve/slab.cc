@@ -26,29 +26,45 @@ void Slab::open(Space* space, SlabBooks* books, Pool* pool, std::uint32_t number
   books_ = books;
   pool_ = pool;
   number_ = number;
-  space->set_user(number, false);
+  space->user.set(number, false);
 }
 
-bool Slab::lend(Slab& to) {
-  const std::uint64_t top = tallest() / kGranule;
-  const PageMap::Run free = space().pages.next_free(0, top);
-  if (height() == 0 || to.height() != 0 || free.first != 0 || free.count != top) {
+// From the first store to the last both slabs lie at the same addresses: so a child that is made
+// meanwhile knows which two it has to mend, whichever stores it has seen.
+bool Slab::lend(Slab& to, std::uint32_t stores) {
+  Space& mine = space();
+  Space& other = to.space();
+  const std::uint64_t height = this->height();
+  const std::uint64_t tallest = this->tallest();
+  const std::uint64_t top = mine.committed_bytes() / kGranule;
+  const PageMap::Run free = mine.pages.next_free(0, top);
+  if (height == 0 || to.height() != 0 || free.first != 0 || free.count != top) {
     return false;
   }
-  // Neither has memory by the books before the other has.
-  const std::uint64_t height = height_.exchange(0, std::memory_order_relaxed);
-  const std::uint64_t tallest = tallest_.exchange(to.tallest(), std::memory_order_relaxed);
-  to.tallest_.store(tallest, std::memory_order_relaxed);
-  Space& mine = space();
-  space_.store(&to.space(), std::memory_order_relaxed);
-  space().set_user(number_, false);
-  mine.set_user(to.number_, false);
-  to.space_.store(&mine, std::memory_order_relaxed);
-  to.height_.store(height, std::memory_order_relaxed);
-  if (books_->verbose >= 2) {
-    Line() << "lane " << to.number_ << ": slab of " << height << " bytes lent by lane " << number_;
-  }
+  std::uint32_t made = 0;
+  const auto store = [&](auto& what, auto value) {
+    if (made < stores) {
+      what.store(value, std::memory_order_release);
+      ++made;
+    }
+  };
+  store(space_, &other);
+  store(height_, std::uint64_t{0});
+  store(tallest_, to.tallest());
+  store(to.tallest_, tallest);
+  store(to.height_, height);
+  other.user.set(number_, false);
+  mine.user.set(to.number_, false);
+  store(to.space_, &mine);
   return true;
+}
+
+void Slab::mend(Space* space) {
+  space_.store(space, std::memory_order_relaxed);
+  height_.store(0, std::memory_order_relaxed);
+  tallest_.store(space->committed_bytes(), std::memory_order_relaxed);
+  space->user.set(number_, false);
+  purge_free(0, space->committed_bytes());
 }
 
 Slab::Raised Slab::raise(std::uint64_t height, bool whole, bool trial) {
@@ -58,7 +74,14 @@ Slab::Raised Slab::raise(std::uint64_t height, bool whole, bool trial) {
   // Known plans are tried again at each call, so being refused must cost little, and is said once.
   const bool tallest = height > this->tallest();
   const std::uint64_t more = height - this->height();
-  if (!reserve(height, whole)) {
+  std::uint64_t owed = 0;
+  if (trial) {
+    const Arena& arena = pool_->arena();
+    const std::uint64_t left = arena.peak_bytes() - std::min(arena.peak_bytes(), more);
+    owed = arena.live_bytes() - std::min(arena.live_bytes(), left);
+  }
+  // Huge pages half used would come on top of what is alive twice.
+  if (!reserve(height, whole && owed <= tuning::kTrialBytes)) {
     if (books_->verbose >= 1 && !refused_) {
       Line()
           << "no memory for a slab of " << height
@@ -69,7 +92,8 @@ Slab::Raised Slab::raise(std::uint64_t height, bool whole, bool trial) {
   }
   refused_ = false;
   if (trial) {
-    pool_->cede(more);
+    pool_->returned.owe(owed);
+    pool_->trim(more, more);
     return tallest ? Raised::kTallest : Raised::kTaller;
   }
   pool_->trim(height + tuning::kMaxGivenBack);
@@ -115,7 +139,7 @@ bool Slab::purge() {
     return false;
   }
   books_->bytes.fetch_sub(height, std::memory_order_relaxed);
-  pool_->owe_nothing();
+  pool_->returned.owe(0);
   if (books_->verbose >= 2) {
     Line() << "lane " << number_ << ": slab of " << height << " bytes given back";
   }

@@ -14,6 +14,7 @@
 
 #include "src/base/granule.h"
 #include "src/base/options.h"
+#include "src/base/tuning.h"
 #include "src/serve/page_map.h"
 #include "src/serve/pool.h"
 #include "src/serve/space.h"
@@ -48,6 +49,18 @@ struct SlabBooks {
   std::uint64_t verbose = 0;
 };
 
+// Tells who is at work from who rests. Any thread; `now` in nanoseconds.
+class Turn {
+ public:
+  void work(std::uint64_t now) { worked_at_.store(now, std::memory_order_relaxed); }
+  [[nodiscard]] bool rests(std::uint64_t now) const {
+    return now > worked_at_.load(std::memory_order_relaxed) + tuning::kRestNanoseconds;
+  }
+
+ private:
+  std::atomic<std::uint64_t> worked_at_{0};
+};
+
 class Slab {
  public:
   // Ties the slab to its addresses. Under a limit the pool's unused memory makes room for it. The
@@ -72,8 +85,14 @@ class Slab {
   void retreat() { space().retreat(); }
   // Gives the memory, and the addresses that it lies at, to a slab without memory, whose addresses
   // come back in exchange; false if a block is in use here. The owners of both, and nobody else,
-  // are at work.
-  bool lend(Slab& to);
+  // are at work. Only the first `stores` are made, as a child finds it that is made meanwhile.
+  static constexpr std::uint32_t kStores = 6;
+  bool lend(Slab& to, std::uint32_t stores = kStores);
+  // In a forked child, where a thread that does not exist was about to lend: the slab lies at these
+  // addresses, and has no memory.
+  void mend(Space* space);
+  // When its lane last took it, or went through its plan.
+  Turn turn;
   // A refusal is forgotten: the next one is said again.
   void forget_refusal() { refused_ = false; }
 

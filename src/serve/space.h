@@ -19,6 +19,22 @@
 
 namespace memo {
 
+// Whose slab a space is just now, and whether that lane wants to be told of deaths. Any thread reads,
+// whoever gives the space to a lane writes.
+class SpaceUser {
+ public:
+  [[nodiscard]] std::uint32_t lane() const { return lane_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool notes() const { return notes_.load(std::memory_order_relaxed); }
+  void set(std::uint32_t lane, bool notes) {
+    lane_.store(lane, std::memory_order_relaxed);
+    notes_.store(notes, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<std::uint32_t> lane_{0};
+  std::atomic<bool> notes_{false};
+};
+
 class Space {
  public:
   // Takes [base, base + bytes) of reserved addresses, and `records` (record_bytes(bytes), reserved
@@ -75,17 +91,9 @@ class Space {
     return std::atomic_ref(owners_[granule]);
   }
 
-  // The lane whose slab this is just now, and whether it wants to be told of deaths. Any thread
-  // reads, whoever gives the slab to a lane writes.
-  [[nodiscard]] std::uint32_t user() const { return user_.load(std::memory_order_relaxed); }
-  [[nodiscard]] bool notes() const { return notes_.load(std::memory_order_relaxed); }
-  void set_user(std::uint32_t lane, bool notes) {
-    user_.store(lane, std::memory_order_relaxed);
-    notes_.store(notes, std::memory_order_relaxed);
-  }
-
   PageMap pages;
   LiveTable live;
+  SpaceUser user;
 
  private:
   bool commit_until(std::uint64_t target, bool lock);
@@ -98,8 +106,6 @@ class Space {
   std::atomic<std::uint64_t> committed_{0};
   const Space* first_neighbour_ = nullptr;
   std::uint64_t neighbours_ = 0;
-  std::atomic<std::uint32_t> user_{0};
-  std::atomic<bool> notes_{false};
   bool sparing_ = false;
   bool bare_ = false;
 };

@@ -83,14 +83,44 @@ TEST_CASE("trial: a part of an iteration costs no evidence", "[engine]") {
   });
 }
 
+// Each loop comes five times and then is over, and the next is of another length: every trial fails.
+TEST_CASE("trial: after five that failed none is made", "[engine]") {
+  testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
+    for (std::uint64_t piece = 0; piece < 12; ++piece) {
+      Program program;
+      for (std::uint64_t call = 0; call < 8 + piece; ++call) {
+        program.push_back({100'000 + 300'000 * piece + 10'000 * call, 1});
+      }
+      program.back().lifetime = 9;
+      driver.iterate(program, 5);
+    }
+    CHECK(lane.counters.diverged.get() >= 2);
+    CHECK(lane.tracker().state().search.trials_lost == tuning::kMaxTrialsLost);
+    CHECK(engine.valid());
+  });
+}
+
 TEST_CASE("trial: what is alive when it begins is given back when it is freed", "[engine]") {
   testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
     Program program = keeping(13, 10);
-    program.back().size = std::uint64_t{32} << 20;
+    program.back().size = std::uint64_t{4} << 20;
     driver.iterate(program, 5);
     REQUIRE(lane.phase() == Phase::kServing);
     // The first result lay in the pool.
     CHECK(engine.shared().pool.arena().dirty_bytes() <= std::uint64_t{1} << 20);
+  });
+}
+
+TEST_CASE("trial: a loop that the pool serves is not tried for much memory", "[engine]") {
+  const bool large = GENERATE(false, true);
+  INFO("a large result " << large);
+  testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
+    Program program = keeping(14, 20);
+    program.back().size = tuning::kTrialBytes - (large ? 1U << 20 : 6U << 20);  // two at once
+    driver.iterate(program, 8);
+    CHECK(on_trial(lane) != large);
+    CHECK(lane.counters.plans.get() == (large ? 0 : 1));
+    CHECK(engine.valid());
   });
 }
 

@@ -1,0 +1,28 @@
+#include "src/serve/returned.h"
+
+#include <catch2/catch.hpp>
+
+namespace memo {
+namespace {
+
+TEST_CASE("returned: the second block of a size is kept", "[serve]") {
+  Returned returned;
+  CHECK(returned.first(16 << 20));
+  CHECK(returned.first(24 << 20));
+  CHECK_FALSE(returned.first(16 << 20));
+  CHECK_FALSE(returned.first(24 << 20));
+}
+
+TEST_CASE("returned: what is owed is given back once", "[serve]") {
+  Returned returned;
+  CHECK_FALSE(returned.pays(4096));
+  returned.owe(10'000);
+  CHECK(returned.pays(8192));
+  CHECK(returned.owed() == 10'000 - 8192);
+  CHECK(returned.pays(8192));
+  CHECK(returned.owed() == 0);
+  CHECK_FALSE(returned.pays(8192));
+}
+
+}  // namespace
+}  // namespace memo
