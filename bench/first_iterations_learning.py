@@ -124,6 +124,21 @@ def torch_transformer():
     return step
 
 
+def torch_random_length():
+    """The same layers over sentences of changing length: each is another shape, its layers repeat."""
+    import random
+    import torch
+    torch.set_num_threads(1)
+    layer = torch.nn.TransformerEncoderLayer(192, 4, 768, batch_first=True)
+    model = torch.nn.TransformerEncoder(layer, 12, enable_nested_tensor=False)
+    lengths = random.Random(7)
+
+    def step():
+        with torch.no_grad():
+            return float(model(torch.rand(8, lengths.randint(40, 160), 192))[0, 0, 0])
+    return step
+
+
 def torch_lstm():
     """A two-layer LSTM whose result and state are kept until the next iteration."""
     import torch
@@ -156,7 +171,7 @@ def torch_training():
 
 
 PROGRAMS = (three_calls, keeps_result, carries_state, replaces_lists, few_matrices, large_vectors, torch_convolutions,
-            torch_transformer, torch_lstm, torch_training)
+            torch_transformer, torch_random_length, torch_lstm, torch_training)
 BY_NAME = {program.__name__: program for program in PROGRAMS}
 
 

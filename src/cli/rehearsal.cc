@@ -56,7 +56,19 @@ struct Actor {
   std::map<std::uint32_t, void*> alive;  // by allocation
   std::uint64_t generation = 0;          // of the plan at hand
   bool has_served = false;
+  bool on_trial = false;  // the plan at hand
 };
+
+// The plan at hand was a guess, and wrong: what is told is of those after it.
+void forget_trial(Actor& actor) {
+  Analysis& analysis = *actor.analysis;
+  analysis.period.reset();
+  analysis.locked_after = analysis.lower_bound = analysis.height = 0;
+  analysis.wrapping = analysis.left_out = 0;
+  analysis.problem = {};
+  analysis.bytes_since_lock = actor.lane.counters.planned_bytes.get();
+  actor.has_served = false;
+}
 
 // The plan that the lane has taken up at its latest call.
 void look_at_plan(Actor& actor, const StoredPlan& plan) {
@@ -100,6 +112,10 @@ void look_at_call(Actor& actor, std::uint64_t size) {
   ++analysis.allocations;
   analysis.bytes += size;
   const StoredPlan* plan = lane.tracker().state().serving.plan;
+  if (actor.on_trial && plan == nullptr) {
+    forget_trial(actor);
+  }
+  actor.on_trial = lane.tracker().state().serving.trial != 0;
   if (plan != nullptr && plan->generation != actor.generation) {
     look_at_plan(actor, *plan);
   }

@@ -28,7 +28,7 @@ struct PhaseSpan {
 struct Analysis {
   std::uint64_t allocations = 0;
   std::uint64_t bytes = 0;  // of all allocations
-  // Of the latest plan of fixed sizes, none if there was none; `first` counts from the stream's
+  // Of the latest plan of fixed sizes that was no trial that failed, none if there was none; `first` counts from the stream's
   // start, and where another thread has learned the plan, from where this one took it up.
   std::optional<Period> period;
   std::uint32_t unplanned = 0;     // length of the period that got no plan in time, 0 if none
@@ -41,7 +41,9 @@ struct Analysis {
   std::uint32_t wrapping = 0;      // planned blocks whose lifetime wraps into the next iteration
   std::uint32_t left_out = 0;      // blocks of an iteration that the plan leaves to the pool
   std::uint64_t served_bytes = 0;  // placed in the slab
-  std::uint64_t bytes_since_lock = 0;  // from the first call on that a plan was served to
+  // From the first call on that a plan was served to, but for trials that failed, of which only what
+  // they served counts.
+  std::uint64_t bytes_since_lock = 0;
   double plan_seconds = 0;             // of all plans
   dsa::Problem problem;                // of the period
   std::vector<PhaseSpan> phases;

@@ -54,7 +54,8 @@ Call Hands::call_of(const Request& request, std::uint64_t site) const {
           .site = site,
           .live = live.load(std::memory_order_relaxed),
           .peak = shared_->pool.arena().peak_bytes(),
-          .log_full = log.recorder.full()};
+          .log_full = log.recorder.full(),
+          .moved = request.op == Op::k_realloc};
 }
 
 void Hands::purge() {

@@ -210,7 +210,8 @@ bool lose_trial(TrackerState& s) {
     return false;
   }
   s.serving.trial = 0;
-  ++s.search.trials_lost;
+  // Blocks that are resized move in a slab where they did not in the pool, at each trial anew.
+  s.search.trials_lost = s.at_hand.call.moved ? tuning::kMaxTrialsLost : s.search.trials_lost + 1;
   s.search.lost_shift = s.serving.plan->iteration;
   return true;
 }

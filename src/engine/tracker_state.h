@@ -97,6 +97,7 @@ struct Call {
   std::uint64_t live = 0;  // bytes of the lane's blocks in the pool
   std::uint64_t peak = 0;  // bytes of the pool in use at once, at most so far
   bool log_full = false;   // the log has no room for the call
+  bool moved = false;      // a realloc that found no room in place
 };
 
 struct Answer {
