@@ -159,7 +159,8 @@ Answer Hands::give(const Request& request) {
   if ((counters.pooled_allocations.get() + 1) % tuning::kPoolWindow == 0 && !shared_->timeless) {
     age(*shared_, stack);
   }
-  if (!block_.resident && shared_->pool.headroom().lacks(request.size)) [[unlikely]] {
+  const Pool& pool = shared_->pool;
+  if (!block_.resident && pool.headroom().lacks(request.size, pool.live_bytes())) [[unlikely]] {
     counters.room_made.add();
     slab.give_back_unused();
     give_up_idle(*shared_, number_);

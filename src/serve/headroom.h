@@ -2,6 +2,7 @@
 // files are read each time that a 64th of it was taken anew.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -19,14 +20,17 @@ class Headroom {
       return;
     }
     group_.find(groups, folders);
-    limit_.store(group_.look().limit, std::memory_order_relaxed);
+    const GroupLimit::Room room = group_.look();
+    limit_.store(room.limit, std::memory_order_relaxed);
+    used_.store(room.limit - room.left, std::memory_order_relaxed);
   }
   // The least limit at the last look, bytes; GroupLimit::kNone: there is none.
   [[nodiscard]] std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
 
-  // A call takes so many bytes that had no memory. True where hardly any room is left, and what is
-  // not used should be given back. Any thread.
-  bool lacks(std::uint64_t bytes) const {
+  // A call takes so many bytes that had no memory, of `alive` bytes in blocks. True where hardly any room is left, and
+  // what is not used should be given back: what was taken and not yet written counts, since no group has it on its books
+  // before. Any thread.
+  bool lacks(std::uint64_t bytes, std::uint64_t alive) const {
     const std::uint64_t limit = this->limit();
     if (limit == GroupLimit::kNone) {
       return false;
@@ -36,7 +40,17 @@ class Headroom {
       return false;
     }
     fresh_.store(0, std::memory_order_relaxed);
-    return scarce(taken);
+    if (os::confined()) {
+      return false;
+    }
+    const GroupLimit::Room room = see();
+    const std::uint64_t used = room.limit - room.left;
+    const std::uint64_t before = used_.exchange(used, std::memory_order_relaxed);
+    const std::uint64_t written = used - std::min(used, before);
+    const std::uint64_t promised = promised_.load(std::memory_order_relaxed) + taken;
+    const std::uint64_t still = std::min(promised - std::min(promised, written), alive);
+    promised_.store(still, std::memory_order_relaxed);
+    return less_than(room, still);
   }
 
   // True where less than `bytes` and a margin are left now. The limit may have changed since the
@@ -53,17 +67,25 @@ class Headroom {
   [[nodiscard]] bool is_short() const { return short_.load(std::memory_order_relaxed); }
 
  private:
-  bool look(std::uint64_t bytes) const {
+  GroupLimit::Room see() const {
     const GroupLimit::Room room = group_.look();
     limit_.store(room.limit, std::memory_order_relaxed);
+    return room;
+  }
+  static bool less_than(const GroupLimit::Room& room, std::uint64_t bytes) {
     return room.limit != GroupLimit::kNone && room.left < bytes + room.limit / tuning::kRoomMargin;
   }
+  bool look(std::uint64_t bytes) const { return less_than(see(), bytes); }
 
   GroupLimit group_;
   // What was seen last.
   mutable std::atomic<std::uint64_t> limit_{GroupLimit::kNone};
   mutable std::atomic<bool> short_{false};
   mutable std::atomic<std::uint64_t> fresh_{0};  // bytes taken since the last look
+  // By lacks(), bytes: what the group had, and what was taken and not written by then. Threads that look at once may
+  // each miss the other's part, until the next look.
+  mutable std::atomic<std::uint64_t> used_{0};
+  mutable std::atomic<std::uint64_t> promised_{0};
 };
 
 }  // namespace memo

@@ -104,7 +104,7 @@ TEST_CASE("headroom: memory that is taken bit by bit is noticed before the limit
   CHECK(headroom.limit() == 128 * kMiB);
   CHECK_FALSE(headroom.scarce(90 * kMiB));
   CHECK(headroom.scarce(105 * kMiB));
-  while (!headroom.lacks(kMiB)) {
+  while (!headroom.lacks(kMiB, used)) {
     used += kMiB;
     REQUIRE(used < 128 * kMiB);
     tree.write("fs/a/b/memory.current", used);
@@ -113,13 +113,43 @@ TEST_CASE("headroom: memory that is taken bit by bit is noticed before the limit
   CHECK(used <= 122 * kMiB);
 }
 
+TEST_CASE("headroom: what was taken and is not yet written counts", "[limits]") {
+  const Groups tree(kSecondVersion);
+  tree.write("fs/a/b/memory.max", 128 * kMiB);
+  tree.write("fs/a/b/memory.current", 28 * kMiB);
+  Headroom headroom;
+  headroom.open(tree.groups().c_str(), tree.root().c_str());
+  std::uint64_t taken = 0;
+  const auto take = [&] {
+    taken += 2 * kMiB;
+    return headroom.lacks(2 * kMiB, taken);
+  };
+  while (!take()) {
+    REQUIRE(taken < 128 * kMiB);
+  }
+  CHECK(taken >= 90 * kMiB);
+  CHECK(taken <= 100 * kMiB);
+  // All but the last 20 MiB are written: as much as that is still to come.
+  tree.write("fs/a/b/memory.current", 28 * kMiB + taken - 20 * kMiB);
+  CHECK(headroom.lacks(2 * kMiB, taken));
+  tree.write("fs/a/b/memory.max", 160 * kMiB);
+  CHECK_FALSE(headroom.lacks(2 * kMiB, taken));
+  // Freed unwritten, it comes no more.
+  taken = 0;
+  tree.write("fs/a/b/memory.current", 28 * kMiB);
+  while (!take()) {
+    REQUIRE(taken < 160 * kMiB);
+  }
+  CHECK(taken >= 120 * kMiB);
+}
+
 TEST_CASE("headroom: a limit that is set, raised or lifted later", "[limits]") {
   const Groups tree(kSecondVersion);
   tree.write("fs/a/b/memory.current", 20 * kMiB);
   Headroom headroom;
   headroom.open(tree.groups().c_str(), tree.root().c_str());
   CHECK(headroom.limit() == GroupLimit::kNone);
-  CHECK_FALSE(headroom.lacks(UINT64_C(1) << 40));
+  CHECK_FALSE(headroom.lacks(UINT64_C(1) << 40, UINT64_MAX));
   tree.write("fs/a/b/memory.max", 21 * kMiB);
   CHECK_FALSE(headroom.is_short());
   headroom.look_again();
