@@ -250,6 +250,13 @@ void* Hands::serve(const Request& request, std::uint64_t offset, bool dirty) {
   if (request.zero && dirty) {
     clear(start, round_up(request.size, kGranule));
   }
+  // The place gets memory: under a limit the pool may hold as much since the slab's was given back.
+  const Pool& pool = shared_->pool;
+  if (!dirty && pool.headroom().lacks(request.size, pool.live_bytes() + slab.height()))
+      [[unlikely]] {
+    tracker_->tally().counters().room_made.add();
+    give_up_idle(*shared_, number_);
+  }
   return start;
 }
 
