@@ -20,6 +20,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
+refuse_musl
 [ -z "$install" ] || scripts/install_deps.sh demo
 python=$(find_python)
 if [ -n "$wheel" ]; then
