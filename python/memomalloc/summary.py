@@ -17,7 +17,7 @@ def advice(statistics):
         return "No large allocation was seen yet. Run your loop, then ask again."
     since = statistics["since_serving"]
     if since["large_bytes"] == 0:
-        return "It is still learning. Run some more iterations, then ask again; `memomalloc doctor` says more."
+        return "It still learns. Run some more iterations, then ask again; `memomalloc doctor` says more."
     if since["served_bytes"] < 0.9 * since["large_bytes"]:
         return ("Part of the loop is not served: its sizes or its order change. `memomalloc run --trace-file trace.csv` "
                 "and `memomalloc report trace.csv` show where.")
