@@ -21,10 +21,10 @@ try_release() {
   write_program
   in_root '
     if command -v cc || command -v g++ || command -v gcc || command -v clang; then echo "there is a compiler"; exit 1; fi
-    set -x
+    cat lines.sh
     began=$SECONDS
     . ./lines.sh
-    { took=$((SECONDS - began)); set +x; } 2>/dev/null
+    took=$((SECONDS - began))
     echo "the lines of the first screen: $took s"
     [ $took -lt '$MOST_SECONDS' ]
     memomalloc doctor -- python infer.py
