@@ -1,6 +1,7 @@
 #include "preload/status.h"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <atomic>
 #include <cerrno>
@@ -296,7 +297,8 @@ void forget_status_page() {
 
 void note_status_thread() {
   if (g_process.options.STATUS != 0 && !os::confined()) {
-    set_thread(static_cast<std::uint32_t>(gettid()));
+    // glibc has gettid() from 2.30 on; wheels are for 2.28.
+    set_thread(static_cast<std::uint32_t>(syscall(SYS_gettid)));
   }
 }
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "scheduler/eager.h"
-#include "scheduler/min_cut.h"
 #include "scheduler/runner.h"
+#include "scheduler/state_network.h"
 #include "scheduler/strategies.h"
 
 namespace schedule {
@@ -27,112 +27,6 @@ void mark_reachable(const Lists& next, NodeId from, std::vector<bool>& marked) {
     }
   }
 }
-
-// A saving counts for the bound unless the input surely outlives the node.
-Bytes possible_saving(const Problem& problem, NodeId node, const std::vector<bool>& later) {
-  Bytes best = 0;
-  for (const Saving& saving : problem.savings[at(node)]) {
-    const bool outlives = std::ranges::any_of(problem.readers[saving.input], [&](NodeId reader) {
-      return reader != node && later[at(reader)];
-    });
-    best = std::max(best, outlives ? 0 : saving.bytes);
-  }
-  return best;
-}
-
-// Nodes in the network: the source stands for what has surely run, the sink for what surely has
-// not.
-class StateNetwork {
- public:
-  StateNetwork(const Problem& problem, NodeId node)
-      : problem_(problem),
-        node_(node),
-        earlier_(at(problem.nodes())),
-        later_(earlier_.size()),
-        network_(2),
-        vertex_(earlier_.size(), kSink) {
-    mark_reachable(problem.preds, node, earlier_);
-    mark_reachable(problem.succs, node, later_);
-    earlier_[at(node)] = false;
-    for (std::size_t n = 0; n < vertex_.size(); ++n) {
-      vertex_[n] = earlier_[n] ? kSource : later_[n] ? kSink : network_.add_vertex();
-    }
-    for (NodeId n = 0; n < problem.nodes(); ++n) {
-      for (const NodeId pred : problem.preds[n]) {
-        if (vertex_[at(n)] > kSink && vertex_[at(pred)] > kSink) {
-          network_.add_arc(vertex_[at(n)], vertex_[at(pred)], FlowNetwork::kInfinite);
-        }
-      }
-    }
-    for (std::size_t s = 0; s < problem.storages.size(); ++s) {
-      add_storage(static_cast<StorageId>(s));
-    }
-  }
-
-  std::optional<CheapestState> solve(const Deadline& deadline) {
-    const auto cut = network_.min_cut(kSource, kSink, deadline);
-    if (!cut) {
-      return std::nullopt;
-    }
-    CheapestState result;
-    result.while_running = problem_.base + always_ + *cut + problem_.workspace[at(node_)] -
-                           possible_saving(problem_, node_, later_);
-    for (const StorageId s : problem_.makes[node_]) {
-      result.while_running += problem_.storage(s).bytes;
-    }
-    const std::vector<bool> out = network_.sink_side(kSink);
-    for (const FlowNetwork::Vertex v : vertex_) {
-      result.before.push_back(network_.source_side(v));
-      result.before_largest.push_back(!out[at(v)]);
-    }
-    return result;
-  }
-
- private:
-  static constexpr FlowNetwork::Vertex kSource = 0;
-  static constexpr FlowNetwork::Vertex kSink = 1;
-
-  // The storage costs its bytes if its producer is on the source's side and it is kept or a reader
-  // is not.
-  void add_storage(StorageId s) {
-    const Storage& storage = problem_.storage(s);
-    const FlowNetwork::Vertex producer =
-        storage.producer == kNoNode ? kSource : vertex_[at(storage.producer)];
-    if (producer == kSink) {
-      return;
-    }
-    bool outlives = storage.kept;
-    std::vector<FlowNetwork::Vertex> readers;
-    for (const NodeId reader : problem_.readers[s]) {
-      const FlowNetwork::Vertex v = vertex_[at(reader)];
-      outlives = outlives || v == kSink;
-      if (v > kSink) {
-        readers.push_back(v);
-      }
-    }
-    if (outlives && producer == kSource) {
-      always_ += storage.bytes;
-    } else if (outlives) {
-      network_.add_arc(producer, kSink, storage.bytes);
-    } else if (readers.size() == 1) {
-      network_.add_arc(producer, readers.front(), storage.bytes);
-    } else if (!readers.empty()) {
-      const FlowNetwork::Vertex alive = network_.add_vertex();
-      network_.add_arc(producer, alive, storage.bytes);
-      for (const FlowNetwork::Vertex reader : readers) {
-        network_.add_arc(alive, reader, FlowNetwork::kInfinite);
-      }
-    }
-  }
-
-  const Problem& problem_;
-  NodeId node_;
-  std::vector<bool> earlier_;  // ancestors of the node
-  std::vector<bool> later_;    // the node and its descendants
-  FlowNetwork network_;
-  std::vector<FlowNetwork::Vertex> vertex_;
-  Bytes always_ = 0;  // storages alive in every state in which the node can run
-};
 
 // The nodes that reach more than `above` in this order, highest first.
 std::vector<NodeId> high_nodes(const Problem& problem, const Order& order, Bytes above) {
@@ -183,7 +77,12 @@ Bytes bound_by_operators(const Problem& problem) {
 
 std::optional<CheapestState> cheapest_state(const Problem& problem, NodeId node,
                                             const Deadline& deadline) {
-  return StateNetwork(problem, node).solve(deadline);
+  std::vector<bool> earlier(at(problem.nodes()));
+  std::vector<bool> later(at(problem.nodes()));
+  mark_reachable(problem.preds, node, earlier);
+  mark_reachable(problem.succs, node, later);
+  earlier[at(node)] = false;
+  return StateNetwork(problem, node, earlier, later).solve(deadline);
 }
 
 // The incumbent starts with that order and its bound.

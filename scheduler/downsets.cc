@@ -137,10 +137,13 @@ class DownsetSearch {
   };
   static constexpr StateId kRoot = ~StateId{0};
 
-  // Takes the lowest waiting moves. False if there are none below the incumbent: it is optimal.
+  Bytes ceiling() const { return std::min(limits_.ceiling, incumbent_.peak()); }
+
+  // Takes the lowest waiting moves. False if there are none below the ceiling or the incumbent,
+  // which is optimal then.
   bool raise_limit() {
-    if (waiting_.empty() || waiting_.top().peak >= incumbent_.peak()) {
-      incumbent_.raise_bound(incumbent_.peak());
+    if (waiting_.empty() || waiting_.top().peak >= ceiling()) {
+      incumbent_.raise_bound(ceiling());
       return false;
     }
     limit_ = std::max(limit_, waiting_.top().peak);
@@ -182,7 +185,7 @@ class DownsetSearch {
     for (const NodeId n : runner_.ready()) {
       const Move move{runner_->while_running(n), id, n};
       if (move.peak > limit_) {
-        if (move.peak < incumbent_.peak()) {
+        if (move.peak < ceiling()) {
           waiting_.push(move);
         }
       } else {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 
 #include "scheduler/incumbent.h"
 #include "scheduler/problem.h"
@@ -11,10 +12,13 @@ namespace schedule {
 struct DownsetLimits {
   Deadline deadline;
   std::size_t bytes = std::size_t{1} << 30;  // most memory for the states that were visited
+  Bytes ceiling =
+      std::numeric_limits<Bytes>::max();  // an order that is not below is not looked for
 };
 
 // Improves the incumbent to the optimum, or as far as the limits permit; raises its bound on the
-// way. Answers whether the search came to its end, so that the incumbent is proved optimal.
+// way. Answers whether the search came to its end, so that the incumbent is proved optimal, or, as its bound tells, no
+// order is below the ceiling.
 bool search_downsets(const Problem& problem, Incumbent& incumbent, const DownsetLimits& limits,
                      std::string_view by);
 

@@ -13,15 +13,16 @@ struct Stage {
 };
 
 // Shares leave later stages something to do; a stage that finishes early passes its time on.
-constexpr std::array<Stage, 9> kStages{{{run_subtrees, 0.2},
-                                        {run_list, 0.2},
-                                        {run_eager, 0.2},
-                                        {run_cuts, 0.3},
-                                        {run_coarse, 0.5},
-                                        {run_beam, 0.3},
-                                        {run_windows, 0.8},
-                                        {run_cuts, 0.5},
-                                        {run_coarse, 1.0}}};
+constexpr std::array<Stage, 10> kStages{{{run_subtrees, 0.2},
+                                         {run_list, 0.2},
+                                         {run_eager, 0.2},
+                                         {run_cuts, 0.3},
+                                         {run_coarse, 0.25},
+                                         {run_beam, 0.3},
+                                         {run_windows, 0.4},
+                                         {run_precedences, 0.8},
+                                         {run_cuts, 0.5},
+                                         {run_coarse, 1.0}}};
 
 }  // namespace
 

@@ -7,6 +7,14 @@ die() {
   exit 2
 }
 
+# musl's ldd tells of itself on stderr, and fails.
+refuse_musl() {
+  local told
+  told=$(ldd --version 2>&1 || true)
+  ! grep -qi musl <<<"$told" ||
+    die "the C library here is musl, and the library needs glibc: use an image of Debian, Ubuntu or the like"
+}
+
 # Prints the interpreter that has torch and torchvision: the project's environment, else python3.
 find_python() {
   if [ -x "$VENV/bin/python" ]; then
@@ -33,7 +41,10 @@ with_clock() {
 
 # build_with_progress TARGET: makes it, and shows how many of its files are compiled.
 build_with_progress() {
-  local files
+  local files tool
+  for tool in make "${CXX:-g++}"; do
+    command -v "$tool" >/dev/null || die "$tool is missing: run scripts/install_deps.sh build as root, or use a wheel (--wheel)"
+  done
   files=$(make -n V=1 "$1" | grep -c -- ' -c ' || true)
   [ "$files" = 0 ] || echo "building $1: $files files to compile" >&2
   make -j"$(nproc)" "$1" | while read -r line; do

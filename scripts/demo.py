@@ -106,10 +106,9 @@ def next_lines(arguments):
         command, make = "memomalloc", ""
     else:
         command, make = os.path.relpath(command), "make && "
-    return ["next:",
-            f"  {make}{command} doctor -- python YOUR.py    # is it on, and what would hinder it?",
-            f"  {command} run -- python YOUR.py       # your own program with it",
-            f"  {command} compare -- python YOUR.py   # against the allocators that are installed"]
+    rows = ((f"{make}{command} doctor", "is it on?"), (f"{command} run", "your program with it"),
+            (f"{command} compare", "what did it win?"))
+    return ["next:", *(f"  {words + ' -- python YOUR.py':52} # {text}" for words, text in rows)]
 
 
 def share_lines(with_library, stats):
@@ -118,7 +117,7 @@ def share_lines(with_library, stats):
     for when, start in (("whole run", ""), ("second half", "steady_")):
         planned, at_hand = (100 * median(with_library, f"{start}{kind}_share") for kind in ("planned", "at_hand"))
         lines.append(f"{f'large bytes, {when}':28}{'':14}{f'{planned:.2f} %':>14} from the slab, "
-                     f"{at_hand:.2f} % at hand in the pool")
+                     f"{at_hand:.2f} % from the pool")
     slab, bound = stats.get("slab_bytes", 0), stats.get("lower_bound_bytes", 0)
     return [*lines, f"{'slab / lower bound':28}{'':14}{f'{slab / 2**20:.1f} MiB':>14}"
                     f"{f' / {bound / 2**20:.1f} MiB'}"]

@@ -11,7 +11,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --no-install) install= ;;
     --wheel)
-      [ -f "${2:-}" ] || die "--wheel needs the file of a wheel; \`make wheels\` builds them into build/wheels"
+      [ -f "${2:-}" ] || die "--wheel needs the file of a wheel; \`make wheels\` builds them into dist"
       wheel=$2
       shift
       ;;
@@ -20,6 +20,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 
+refuse_musl
 [ -z "$install" ] || scripts/install_deps.sh demo
 python=$(find_python)
 if [ -n "$wheel" ]; then

@@ -47,6 +47,8 @@ class Help:
         head, _, rest = text.partition("\nUsage: ")
         if not rest:
             head, rest = "", text.partition("usage: ")[2]
+        # A line that ends with an example, or is one, is a sentence.
+        head = re.sub(r"(?m)(?:^|(?<=: ))(memomalloc [a-z]+ .*)$", r"`\1`.", head)
         self.description = " ".join(head.split())
         self.usage, _, rest = rest.partition("\n")
         self.options, self.footer = [], []

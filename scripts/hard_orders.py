@@ -2,7 +2,7 @@
 """Where finding an order is hard: the exact strategies beside each other, random graphs, and long runs.
 
 Prints the tables of scheduler/README.md that schedule_tables.py and large_graphs.py do not; with --write it puts
-them there. Seconds are wall time. `exact` takes about a minute, `random` seven, `longest` five.
+them there. Seconds are wall time. `exact` takes about a minute, `small` four, `random` seven, `longest` five.
 """
 
 import argparse
@@ -51,6 +51,29 @@ def random_graphs(folder):
     return markdown_table(("family", "proved", "over the bound", "s, at most"), rows)
 
 
+def over(found, least):
+    """The mean and the greatest distance of what was found, in percent."""
+    distances = [100 * abs(one / best - 1) for one, best in zip(found, least)]
+    return f"{sum(distances) / len(distances):.1f} %, at most {max(distances):.1f} %"
+
+
+def small(folder):
+    """window100 where the optimum can be proved, 30 s: what is wrong, the orders or the bounds?"""
+    rows = []
+    for nodes in (20, 30, 40, 50, 60):
+        paths = [made(folder, "window100", nodes, seed) for seed in SEEDS]
+        best = [run_tool(path, 30) for path in paths]
+        least = [one["peak"] for one in best if one["optimal"]]
+        proved = [path for path, one in zip(paths, best) if one["optimal"]]
+        by = {name: [run_tool(path, 30, "--strategy", name) for path in proved]
+              for name in ("beam", "windows", "cuts", "precedences")}
+        rows.append((nodes, f"{len(proved)} of {len(paths)}",
+                     *(over([one["peak"] for one in by[name]], least) for name in ("beam", "windows")),
+                     *(over([one["lower_bound"] for one in by[name]], least) for name in ("cuts", "precedences"))))
+    return markdown_table(("nodes", "proved", "`beam` above the optimum", "`windows` above it", "bound of `cuts` below it",
+                           "bound of `precedences` below it"), rows)
+
+
 def longest(folder):
     """The largest training graph of the tables under two limits."""
     path, _ = graph_file(folder, "maxvit_t", True, 1)
@@ -62,7 +85,7 @@ def longest(folder):
     return markdown_table(("graph", "nodes", "limit s", "peak", "bound", "over the bound", "order s"), rows)
 
 
-PARTS = {"exact": exact, "random": random_graphs, "longest": longest}
+PARTS = {"exact": exact, "small": small, "random": random_graphs, "longest": longest}
 
 
 def main():

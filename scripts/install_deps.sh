@@ -41,8 +41,15 @@ deny_servers() {
   trap 'rm -f $POLICY' EXIT
 }
 
+# What apt-get and pip say is shown only as the name of a file, and only where they fail.
+LOG=${TMPDIR:-/tmp}/memomalloc-install.$$.log
+
+logged() {
+  "$@" >"$LOG" 2>&1 && rm -f "$LOG"
+}
+
 get_packages() {
-  apt-get update -qq && apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "$@" >/dev/null
+  apt-get update -qq && apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "$@"
 }
 
 install_packages() {
@@ -56,8 +63,8 @@ install_packages() {
   export DEBIAN_FRONTEND=noninteractive
   deny_servers
   # shellcheck disable=SC2086
-  with_clock "installing: $missing" get_packages $missing ||
-    die "no network, or no package: apt-get cannot get $missing; where they are there already, add --no-install"
+  with_clock "installing: $missing" logged get_packages $missing ||
+    die "no network, or no package: apt-get cannot get $missing; where they are there already, add --no-install ($LOG)"
 }
 
 # The distribution's interpreter first: its venv module is the one that the packages above install,
@@ -75,8 +82,8 @@ for name in sys.argv[1:]:
 }
 
 pip_install() {
-  with_clock "installing into $VENV: $*" "$VENV/bin/python" -m pip install -qq --disable-pip-version-check "$@" ||
-    die "no network, or no package: pip cannot get $*; where they are there already, add --no-install"
+  with_clock "installing into $VENV: $*" logged "$VENV/bin/python" -m pip install -qq --disable-pip-version-check "$@" ||
+    die "no network, or no package: pip cannot get $*; where they are there already, add --no-install ($LOG)"
 }
 
 # A plain index may offer torch only with several gigabytes of GPU libraries. So: the CPU wheel where
@@ -115,9 +122,7 @@ install_python_check() {
   fi
 }
 
-if ldd --version 2>&1 | grep -qi musl; then
-  die "the C library here is musl, and the library needs glibc: use an image of Debian, Ubuntu or the like"
-fi
+refuse_musl
 case ${1:-demo} in
   build) install_packages $packages_build ;;
   demo)

@@ -4,8 +4,8 @@ import html
 import re
 
 MIB = 1 << 20
-SHARES = (("planned", "from a plan", "#bc4c00"), ("at_hand", "at hand in the pool", "#d4a72c"),
-          ("other", "neither", "#8c959f"))
+SHARES = (("planned", "from a plan", "#bc4c00"), ("at_hand", "from the pool", "#d4a72c"),
+          ("other", "not served", "#8c959f"))
 
 
 def advice(statistics):
@@ -21,7 +21,7 @@ def advice(statistics):
     if since["served_bytes"] < 0.9 * since["large_bytes"]:
         return ("Part of the loop is not served: its sizes or its order change. `memomalloc run --trace-file trace.csv` "
                 "and `memomalloc report trace.csv` show where.")
-    return "All is well. `memomalloc compare -- COMMAND` tells what it wins beside other allocators."
+    return "All is well. `memomalloc compare -- COMMAND` tells what it wins."
 
 
 def marked(text):
@@ -46,8 +46,11 @@ class Report:
         """What was served and won, in one sentence."""
         if self.statistics is None:
             return "MemoMalloc is not loaded."
-        shares = ", ".join(f"{100 * share:.0f} % {name}" for name, share, _ in self.shares()) or "nothing yet"
-        return (f"Of {self.statistics['large_bytes'] / MIB:,.0f} MiB in large blocks: {shares}. "
+        if not self.shares():
+            return "No large block was asked for yet."
+        planned, at_hand, _ = (share for _, share, _ in self.shares())
+        return (f"{100 * (planned + at_hand):.0f} % of {self.statistics['large_bytes'] / MIB:,.0f} MiB in large blocks were "
+                f"served, {100 * planned:.0f} % from a plan and {100 * at_hand:.0f} % from the pool; at most "
                 f"{self.statistics['page_faults_avoided']:,} page faults avoided.")
 
     def rows(self):

@@ -39,13 +39,19 @@ PAGES = {
 }
 FILES = ("docs/pictures",)  # what pages show besides
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:|#)([^)#\s]+)(#[^)]*)?\)")
+# As the reader's system says, also when it changes its mind; a button chooses otherwise.
+PALETTE = [{"media": f"(prefers-color-scheme{media})", "primary": "deep orange", "accent": "deep orange",
+            "toggle": {"icon": f"material/{icon}", "name": f"Colours: {now}; switch to {after}"}}
+           | ({"scheme": scheme} if scheme else {})
+           for media, scheme, icon, now, after in (
+               ("", "", "brightness-auto", "as the system", "light"),
+               (": light", "default", "weather-sunny", "light", "dark"),
+               (": dark", "slate", "weather-night", "dark", "as the system"))]
 SETTINGS = {
     "site_name": "MemoMalloc", "docs_dir": "source", "site_dir": "html", "use_directory_urls": False, "strict": True,
     "theme": {"name": "material", "font": False, "features": ["navigation.sections", "navigation.top", "search.highlight",
                                                               "content.code.copy", "toc.follow"],
-              "palette": [{"media": f"(prefers-color-scheme: {scheme})", "scheme": name, "primary": "deep orange",
-                           "accent": "deep orange"}
-                          for scheme, name in (("light", "default"), ("dark", "slate"))]},
+              "palette": PALETTE},
     "plugins": ["search", "offline"],
     "validation": {"links": {"not_found": "warn", "anchors": "warn", "absolute_links": "warn"}},
     "markdown_extensions": ["tables", "admonition", {"toc": {"permalink": True}}, "pymdownx.superfences",

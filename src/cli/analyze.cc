@@ -76,12 +76,13 @@ void print_json(const Analyses& analyses, const Changing& changes) {
 // What to say of a thread that no plan was made for.
 std::string without_period(const Analysis& analysis, const Period* changing) {
   if (analysis.allocations == 0) {
-    return "no block of at least the --threshold";
+    return "no block as large as --threshold";
   }
   if (changing != nullptr) {
-    std::string text = "no period of sizes, but one of " + std::to_string(changing->length) +
-                       " call sites whose sizes follow from the first: one plan is laid out for "
-                       "each shape";
+    std::string text =
+        "the same " + std::to_string(changing->length) +
+        " call sites again and again, with sizes that follow from the first: a plan for "
+        "each shape";
     if (analysis.served_bytes != 0) {
       char served[64];
       std::snprintf(served, sizeof served, "; %.2f %% of all bytes served",
@@ -91,10 +92,10 @@ std::string without_period(const Analysis& analysis, const Period* changing) {
     return text;
   }
   if (analysis.unplanned > 0) {
-    return "a period of " + std::to_string(analysis.unplanned) +
-           ", but no plan in time; try more --plan-time, or another --planner";
+    return "repeats every " + std::to_string(analysis.unplanned) +
+           " calls, but there was no plan in time; try a longer --plan-time, or another --planner";
   }
-  return "no period";
+  return "nothing repeats";
 }
 
 void print_table(const Analyses& analyses, const Changing& changes) {
@@ -175,26 +176,34 @@ int analyze(int argc, char** argv) {
   how.stop = Ticker::stop();
   bool as_json = false;
   CLI::App app(
-      "Tells, for each thread of a recorded trace, what the library would make of its stream: the "
-      "period\n"
-      "that it would find, the height of the slab, and the bytes that it would serve from it.");
+      "Tells what the library would do with a recorded trace, a line for each thread: which calls\n"
+      "repeat, how high the slab would be, and how much would be served.\n"
+      "memomalloc run --trace-file trace.csv -- python infer.py; memomalloc analyze trace.csv");
   app.add_option("trace", path, kTracePath)->required()->option_text(" ");
-  app.add_option("--threshold", how.threshold, "smallest block managed; takes K, M, G")
+  app.add_option("--threshold", how.threshold, "smallest block that is managed; takes K, M, G")
       ->transform(bytes())
       ->type_name("BYTES")
       ->default_str("64K");
   app.add_option("--planner", how.planner, "a name from `memomalloc planners`")
       ->type_name("NAME")
       ->capture_default_str();
-  app.add_option("--plan-time", how.plan_milliseconds, "most milliseconds for each plan")
+  app.add_option("--plan-time", how.plan_milliseconds, "most time for each plan")
       ->type_name("MS")
       ->capture_default_str();
   app.add_flag("--recorded", how.recorded,
-               "as the run that recorded the trace, which noted every call with its call stack");
-  app.add_flag("--json", as_json, "one JSON object instead of a table");
+               "decide as a recording run does, which notes the call stack of every call");
+  app.add_flag("--json", as_json, "as JSON, with the counters of each thread");
   app.add_option("--problem", problem_path,
-                 "write the planning problem of the thread with most bytes served as CSV")
+                 "write the problem of the thread that is served most, for `memomalloc plan`")
       ->type_name("OUT.csv");
+  app.footer(
+      "Columns:\n"
+      "  allocations    large blocks that the thread asked for\n"
+      "  first, length  the call at which the repeating part begins, and how many calls it has\n"
+      "  locked         calls until it was believed\n"
+      "  height MiB     of the slab; height/bound: 1 is the least possible\n"
+      "  wrapping       blocks that are freed in the next iteration only\n"
+      "  served %       of the bytes since then; of all %: of all the thread's");
   if (auto code = parse(app, argc, argv)) {
     return *code;
   }

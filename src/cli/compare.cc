@@ -180,10 +180,14 @@ int compare(int argc, char** argv) {
   std::string page_path;
   bool json = false;
   CLI::App app(
-      "Runs COMMAND under each allocator in turn, N times, and shows wall time, CPU time, page\n"
-      "faults and peak RSS. Figures that the command prints as a line of JSON (p50..., p99...,\n"
-      "first...) are shown too. Exit code 1 if a run failed.");
-  app.add_option("--allocators", wanted, "these rows only, separated by commas")->delimiter(',');
+      "Runs COMMAND under each allocator that is installed: memomalloc compare -- python infer.py\n"
+      "Shows time, processor time, page faults and peak memory: the median of the runs, with the\n"
+      "least and the most. The allocators take turns. If COMMAND prints a line of JSON, its "
+      "numbers\n"
+      "named p50..., p99... and first... become columns. Exit code 1 if a run failed.");
+  app.add_option("--allocators", wanted,
+                 "only these, by their names below, with commas between them")
+      ->delimiter(',');
   app.add_option("--runs", comparison.runs, "measured runs of each")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
@@ -195,9 +199,9 @@ int compare(int argc, char** argv) {
       ->type_name("FILE");
   app.add_option("--html", page_path, "write the table with bars as a page that opens offline")
       ->type_name("FILE");
-  app.add_flag("--processes", comparison.lists_processes,
-               "run it once more under memomalloc, not measured, and list the processes that made "
-               "large allocations");
+  app.add_flag(
+      "--processes", comparison.lists_processes,
+      "also list the processes that made large allocations, by one more run that is not measured");
   app.add_flag("--json", json, "print JSON instead of the table");
   app.footer("Allocators and their exact settings:\n" + describe_allocators());
   if (auto code = parse_with_command(app, argc, argv, comparison.command)) {

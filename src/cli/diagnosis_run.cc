@@ -43,26 +43,25 @@ Finding examine_learning(const json& statistics, std::int64_t allocations) {
     const std::string from_file =
         loaded > 0 ? ", " + std::to_string(loaded) + " of them from the plan file" : "";
     const std::string shapes =
-        calls > 0 ? "; plan for changing shapes: " + std::to_string(calls) + " calls, laid out " +
-                        std::to_string(number_in(statistics, "shapes")) + " times"
+        calls > 0 ? "; changing shapes: " + std::to_string(calls) + " calls, planned for " +
+                        std::to_string(number_in(statistics, "shapes")) + " shapes"
                   : "";
     return {Level::kGood, "learning",
-            std::to_string(plans + loaded) + " plan(s)" + from_file + ", slab " +
-                mebibytes(number_in(statistics, "slab_bytes")) + ", lower bound " +
+            "plans: " + std::to_string(plans + loaded) + from_file + "; slab " +
+                mebibytes(number_in(statistics, "slab_bytes")) + ", least possible " +
                 mebibytes(number_in(statistics, "lower_bound_bytes")) + shapes,
             ""};
   }
   const std::string none =
-      "no period was found in " + std::to_string(allocations) + " large allocations";
+      "nothing repeats in " + std::to_string(allocations) + " large allocations";
   if (number_in(statistics, "at_hand_bytes") > 0 && number_in(statistics, "served_bytes") > 0) {
-    return {Level::kNote, "learning", none + "; a pool of learned size serves them",
-            "that is all that can be done for threads that allocate in no fixed order; a loop of "
-            "few calls needs more iterations"};
+    return {Level::kNote, "learning", none + "; the pool serves them",
+            "nothing, if the threads allocate in no fixed order; a loop of few calls needs more "
+            "iterations"};
   }
   return {Level::kFault, "learning", none,
-          "run more iterations (4 or more of one shape); MEMOMALLOC_TRACE_FILE=trace.csv and "
-          "`memomalloc "
-          "analyze trace.csv` show what repeats"};
+          "run more iterations, at least 4 of one shape; to see what repeats: `memomalloc run "
+          "--trace-file trace.csv -- COMMAND`, then `memomalloc analyze trace.csv`"};
 }
 
 Finding examine_serving(const json& statistics) {
@@ -75,14 +74,14 @@ Finding examine_serving(const json& statistics) {
             "MEMOMALLOC_SLAB_LIMIT"};
   }
   const std::int64_t large = number_in(statistics, "large_bytes");
-  const std::string share =
-      "of all large bytes " + percent(number_in(statistics, "planned_bytes"), large) +
-      " planned in a slab, " + percent(number_in(statistics, "at_hand_bytes"), large) +
-      " at hand in the pool, " + percent(number_in(statistics, "other_bytes"), large) +
-      " neither; either one: " + percent(served_since, large_since) + " since serving began";
+  const std::int64_t planned = number_in(statistics, "planned_bytes");
+  const std::int64_t at_hand = number_in(statistics, "at_hand_bytes");
+  const std::string share = percent(planned + at_hand, large) + " of all large bytes, " +
+                            percent(served_since, large_since) + " since serving began (" +
+                            percent(planned, large) + " from the plan's slab, " +
+                            percent(at_hand, large) + " from the pool)";
   if (served_since * 2 < large_since) {
-    return {Level::kNote, "serving",
-            "less than half: " + share + "; fallbacks: " + reasons(statistics),
+    return {Level::kNote, "serving", "little: " + share + "; fallbacks: " + reasons(statistics),
             "`size` and `order` mean changing shapes: `memomalloc report` shows them"};
   }
   return {Level::kGood, "serving", share, ""};
@@ -140,6 +139,29 @@ void add_unserved(const std::vector<ProcessRow>& rows, const ProcessRow& judged,
   }
 }
 
+// A line for each process that counts, and one for all others: a version manager's `python` is a
+// shell script that starts twenty small programs.
+void add_processes(const std::vector<ProcessRow>& rows, std::int64_t all,
+                   std::vector<Finding>& findings) {
+  constexpr std::int64_t kLittle = 100;  // of all large bytes, one part in
+  std::int64_t left_out = 0;
+  std::int64_t bytes = 0;
+  for (const ProcessRow& row : rows) {
+    if (row.served() || row.large >= all / kLittle) {
+      findings.push_back({Level::kGood, "process", describe(row), ""});
+    } else {
+      ++left_out;
+      bytes += row.large;
+    }
+  }
+  if (left_out > 0) {
+    findings.push_back({Level::kGood, "process",
+                        std::to_string(left_out) + " more, with " + mebibytes(bytes) +
+                            " together: too little to matter",
+                        ""});
+  }
+}
+
 }  // namespace
 
 std::vector<Finding> examine_run(const std::vector<ProcessRow>& rows,
@@ -153,11 +175,10 @@ std::vector<Finding> examine_run(const std::vector<ProcessRow>& rows,
     });
     findings.push_back(
         {Level::kFault, "seen",
-         was_mapped
-             ? "it was loaded, but saw few large allocations or none; the first 16 are passed on"
-             : "no process of the command reported large allocations",
-         "is the network run in this process? MEMOMALLOC_THRESHOLD=4K sees smaller blocks, "
-         "MEMOMALLOC_VERBOSE=1 tells where it is loaded"});
+         was_mapped ? "the library was loaded, but saw few large allocations or none"
+                    : "no process of the command made large allocations",
+         "does the network run in this command? MEMOMALLOC_THRESHOLD=4K also serves smaller "
+         "blocks; MEMOMALLOC_VERBOSE=1 tells which processes have the library"});
     return findings;
   }
   findings.push_back({Level::kGood, "seen",
@@ -167,9 +188,7 @@ std::vector<Finding> examine_run(const std::vector<ProcessRow>& rows,
                                             : std::to_string(rows.size()) + " processes"),
                       ""});
   if (rows.size() > 1) {
-    for (const ProcessRow& row : rows) {
-      findings.push_back({Level::kGood, "process", describe(row), ""});
-    }
+    add_processes(rows, sum.large, findings);
   }
   const ProcessRow& judged = judged_by(rows);
   const std::size_t first = findings.size();

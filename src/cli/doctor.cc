@@ -75,6 +75,8 @@ std::vector<ProcessRow> examine_by_running(const std::vector<std::string>& comma
 }
 
 void print(const std::vector<Finding>& findings) {
+  std::puts(has_fault(findings) ? "It is not on; what to do stands below FAULT.\n"
+                                : "It is on, and serves this program.\n");
   const bool colour = isatty(STDOUT_FILENO) != 0;
   constexpr const char* kColours[] = {"\033[32m", "\033[33m", "\033[31m"};
   for (const Finding& finding : findings) {
@@ -106,14 +108,12 @@ void print_json(const std::vector<Finding>& findings, const std::vector<ProcessR
 int doctor(int argc, char** argv) {
   bool json = false;
   CLI::App app(
-      "Runs COMMAND with the library and tells whether it is loaded, sees large allocations, "
-      "learns and\n"
-      "serves, and what hides allocations from it. The command's stdout goes to stderr. Exit code "
-      "0 if\n"
-      "blocks were served, 1 if there is a fault. Of a server that forks workers, which may be "
-      "ended by "
-      "any\n"
-      "signal, the processes that do the work are judged.");
+      "Runs COMMAND with the library and tells whether it serves: memomalloc doctor -- python "
+      "infer.py\n"
+      "If it does not, each FAULT says what to do. Four things are looked at: is the library\n"
+      "loaded, does it see large allocations, has it learned, does it serve. Of a server, the\n"
+      "processes that do the work are judged; end it by any signal. COMMAND's stdout goes to\n"
+      "stderr. Exit code 0: it serves; 1: there is a fault.");
   app.add_flag("--json", json, "the findings as JSON");
   std::vector<std::string> command;
   if (auto code = parse_with_command(app, argc, argv, command)) {

@@ -11,9 +11,8 @@ namespace memo::cli {
 
 inline constexpr const char* kSoname = "libmemomalloc.so.1";
 inline constexpr const char* kLibraryMissing =
-    "libmemomalloc.so.1 is neither beside this command nor in its ../lib nor where the loader "
-    "looks; "
-    "run `make lib` in the source folder, or `make install`";
+    "libmemomalloc.so.1 was not found beside this command, in its ../lib, or where the loader "
+    "looks; install the wheel again, or run `make install` in the source folder";
 
 // The path of libmemomalloc, looked for relative to this command: beside it (a build folder), in
 // ../lib, ../lib/<multiarch triple> and ../lib64; then where the loader finds the soname. Empty if

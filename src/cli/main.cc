@@ -27,13 +27,22 @@ constexpr Command kCommands[] = {
 };
 
 void print_help(std::FILE* to) {
-  std::fputs("usage: memomalloc COMMAND [options]\n\ncommands:\n", to);
+  std::fputs(
+      "usage: memomalloc COMMAND [options]\n\n"
+      "Less memory, and often less time, for programs that ask for the same large blocks again and "
+      "again.\n\n"
+      "start with:\n"
+      "    memomalloc run -- python infer.py        your program with the library\n"
+      "    memomalloc doctor -- python infer.py     is it on?\n"
+      "    memomalloc compare -- python infer.py    what did it win?\n\n"
+      "commands:\n",
+      to);
   for (const Command& command : kCommands) {
     std::fprintf(to, "  %-10.*s %.*s\n", static_cast<int>(command.name.size()), command.name.data(),
                  static_cast<int>(command.summary.size()), command.summary.data());
   }
   std::fputs(
-      "\n`memomalloc COMMAND --help` tells a command's options; `memomalloc --version` the "
+      "\n`memomalloc COMMAND --help` lists a command's options. `memomalloc --version` prints the "
       "version.\n",
       to);
 }

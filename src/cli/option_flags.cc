@@ -138,7 +138,8 @@ OptionFlags::OptionFlags(CLI::App& app) {
     const std::string name(row.name);
     const std::string help(row.help);
     if (row.type == "Flag") {
-      app.add_flag(flag_of(name), set_[name], help);
+      // The table says what the value 1 does; a flag has no value.
+      app.add_flag(flag_of(name), set_[name], help.substr(help.starts_with("1: ") ? 3 : 0));
       continue;
     }
     CLI::Option* option = app.add_option(flag_of(name), values_[name], help);

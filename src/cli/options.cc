@@ -34,7 +34,8 @@ void print_row(const OptionRow& row) {
 
 int options(int argc, char** argv) {
   bool json = false;
-  CLI::App app("Prints the MEMOMALLOC_ variables that the library reads, with their defaults.");
+  CLI::App app(
+      "Lists the settings: the MEMOMALLOC_ variables that the library reads, and their defaults.");
   app.add_flag("--json", json, "as JSON");
   if (auto code = parse(app, argc, argv)) {
     return *code;

@@ -19,6 +19,18 @@
 namespace memo::cli {
 namespace {
 
+constexpr const char* kAbout =
+    "Gives each buffer of a problem a place, so that all need as little memory as possible:\n"
+    "memomalloc plan problem.csv --output plan.csv\n"
+    "A problem is CSV with the columns id,lower,upper,size. A buffer lives from step lower to\n"
+    "just before step upper. Columns that may follow: alignment; gaps (a-b c-d: when the buffer\n"
+    "is dead); offset (where it must lie). A snapshot of torch's GPU allocator is a problem, "
+    "too\n"
+    "(torch.cuda.memory._dump_snapshot). Planning ends at the least possible height, or when "
+    "the\n"
+    "time is up. With --capacity it ends at the first plan that fits; exit code 1: none was "
+    "found.";
+
 struct Request : TableRequest {
   std::string planner = "portfolio";
   std::string output;
@@ -242,41 +254,41 @@ int plan_one(const CLI::App& app, const Request& request, const Table& table) {
 int plan(int argc, char** argv) {
   Request request;
   dsa::Bytes capacity = 0;
-  CLI::App app(
-      "Lays the buffers of PROBLEM.csv out in as little memory as it can.\n"
-      "PROBLEM.csv has the columns id,lower,upper,size and optionally alignment, gaps (a-b c-d:\n"
-      "when the buffer is dead) and offset (fixed); lifetimes are half-open [lower, upper).\n"
-      "PROBLEM may also be a snapshot of torch's GPU allocator "
-      "(torch.cuda.memory._dump_snapshot).\n"
-      "Without --capacity the planner stops at the lower bound or when the time is up; with it,\n"
-      "at the first plan that fits, and exit code 1 says that none was found.");
-  app.add_option("problem", request.problem, "the problem; - is standard input")->required();
+  CLI::App app(kAbout);
+  app.add_option("problem", request.problem, "the problem; -: standard input")
+      ->required()
+      ->option_text(" ");
   app.add_option("--device", request.device,
-                 "of a snapshot, instead of the one with most memory in use")
+                 "which one of a snapshot; default: that with most memory in use")
       ->type_name("NUMBER");
   app.add_option("--planner", request.planner, "a name from `memomalloc planners`")
       ->capture_default_str();
-  auto* limit = app.add_option("--capacity", capacity, "bytes (K, M, G) that the plan must fit in")
-                    ->transform(bytes())
-                    ->type_name("SIZE");
+  auto* limit =
+      app.add_option("--capacity", capacity, "memory that the plan must fit in; takes K, M, G")
+          ->transform(bytes())
+          ->type_name("SIZE");
   app.add_option("--seconds", request.options.seconds, "most time to spend")
       ->capture_default_str()
       ->check(not_negative());
-  app.add_option("--seed", request.options.seed, "of the searches that draw at random")
+  app.add_option("--seed", request.options.seed, "for searches that draw at random")
       ->check(not_negative())
       ->capture_default_str();
   auto* output = app.add_option("--output", request.output,
-                                "write the plan: the problem with an offset column");
-  auto* svg = app.add_option("--svg", request.svg, "draw the plan: time across, addresses up");
-  auto* against = app.add_option("--check", request.check,
-                                 "plan nothing: tell whether this plan file is valid");
-  auto* model = app.add_option("--write-model", request.model,
-                               "plan nothing: write the mixed-integer program, as .lp or .mps");
+                                "write the plan: the problem with an offset column")
+                     ->type_name("FILE");
+  auto* svg = app.add_option("--svg", request.svg, "draw the plan: time across, addresses up")
+                  ->type_name("FILE");
+  auto* against =
+      app.add_option("--check", request.check, "plan nothing: tell whether this plan file is valid")
+          ->type_name("FILE");
+  auto* model =
+      app.add_option("--write-model", request.model,
+                     "plan nothing: write the problem as a mixed-integer program, to .lp or .mps")
+          ->type_name("FILE");
   auto* cache =
       app.add_option(
              "--cache", request.cache,
-             "tell how much a cache of so many bytes (K, M, G) would miss, by a model: this plan "
-             "and first fit's")
+             "estimate what a cache of this size would miss, with this plan and with first fit's")
           ->transform(bytes())
           ->type_name("SIZE");
   app.add_flag("--json", request.json, "print the result as JSON");

@@ -11,7 +11,10 @@ namespace memo::cli {
 
 int planners(int argc, char** argv) {
   bool json = false;
-  CLI::App app("Lists the planning strategies that `plan --planner` and MEMOMALLOC_PLANNER take.");
+  CLI::App app(
+      "Lists the planners that `memomalloc plan --planner` and MEMOMALLOC_PLANNER take.\n"
+      "portfolio, the default, tries the others in turn; exact ones can prove that a plan is the "
+      "best.");
   app.add_flag("--json", json, "as JSON");
   if (auto code = parse(app, argc, argv)) {
     return *code;

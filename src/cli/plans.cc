@@ -1,6 +1,7 @@
 // `memomalloc plans`: looks into a store of plans, and keeps it in order. Cold.
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -235,6 +236,11 @@ int act(const CLI::App& app, const Wishes& wishes) {
   if (wishes.action == "export") {
     return give(wishes);
   }
+  if (std::error_code failed; !std::filesystem::exists(wishes.folder, failed)) {
+    return complain(app, "there is no store '" + wishes.folder +
+                             "'; `memomalloc run --plans 1 -- COMMAND` makes your own, and "
+                             "--plans DIRECTORY names another");
+  }
   std::string error;
   const auto files = read_plans_folder(wishes.folder, error);
   if (!files) {
@@ -250,39 +256,43 @@ int act(const CLI::App& app, const Wishes& wishes) {
 int plans(int argc, char** argv) {
   Wishes wishes;
   CLI::App app(
-      "Looks into a store of plans (MEMOMALLOC_PLANS), and keeps it in order.\n"
-      "\n"
-      "list: the plans, and who made them.\n"
-      "show NAME...: one with all its steps; the beginning of its name will do.\n"
-      "verify: reads each file; exit code 1 if one cannot be used.\n"
-      "prune: removes what was used longest ago, and what killed writers left.\n"
-      "merge DIRECTORY...: takes the plans of other stores, too; of equal streams the lower one.\n"
-      "export FILE [NAME...]: writes them, or those, to an archive that tar can read.\n"
-      "import FILE...: takes the plans of archives, and of plan files.");
-  app.add_option("ACTION", wishes.action, "list, show, verify, prune, merge, export or import")
+      "Lists, checks and shares the plans that processes have saved: memomalloc plans list\n"
+      "They lie in a folder, the store, which MEMOMALLOC_PLANS names.");
+  app.add_option("ACTION", wishes.action, "one of those below")
       ->required()
       ->type_name("")
       ->check(CLI::IsMember({"list", "show", "verify", "prune", "merge", "export", "import"})
                   .description(""));
-  app.add_option("WORD", wishes.words, "NAME, DIRECTORY or FILE, as the action has it")
-      ->type_name("");
+  app.add_option("WORD", wishes.words, "what the action needs: NAME, DIRECTORY or FILE")
+      ->option_text("...");
   std::string named;
   app.add_option("--plans", named,
-                 "the store; without it that of MEMOMALLOC_PLANS, else the user's own; 1: the "
-                 "user's own")
-      ->type_name("DIRECTORY");
+                 "the store; 1: the user's own, in the cache folder. Default: that of "
+                 "MEMOMALLOC_PLANS, else the user's own")
+      ->type_name("DIRECTORY|1");
   app.add_flag("--json", wishes.json, "as JSON");
   std::vector<CLI::Option*> limits = {
-      app.add_option("--size", wishes.bytes, "prune: keep at most so many bytes")
+      app.add_option("--size", wishes.bytes, "prune: keep at most this much")
           ->type_name("SIZE")
           ->transform(bytes())
-          ->capture_default_str(),
-      app.add_option("--most", wishes.plans, "prune: keep at most so many plans")
+          ->default_str(std::to_string(tuning::kMaxStoredBytes >> 20U) + "M"),
+      app.add_option("--most", wishes.plans, "prune: keep at most this many plans")
           ->type_name("NUMBER")
           ->capture_default_str(),
-      app.add_option("--days", wishes.days, "prune: remove what was not used for so many days")
+      app.add_option("--days", wishes.days, "prune: remove what was not used for this long")
           ->type_name("NUMBER")
           ->check(not_negative())};
+  app.footer(
+      "Actions:\n"
+      "  list                    the plans, and who made them\n"
+      "  show NAME...            a plan with all its steps; the beginning of its name is enough\n"
+      "  verify                  reads each file; exit code 1 if one cannot be used\n"
+      "  prune                   removes what was used longest ago, and half-written files\n"
+      "  merge DIRECTORY...      adds the plans of other stores; of two for one loop the lower "
+      "stays\n"
+      "  export FILE [NAME...]   writes all plans, or those named, to an archive for tar; -: to "
+      "stdout\n"
+      "  import FILE...          adds the plans of such archives, and of --plan-file");
   if (auto code = parse(app, argc, argv)) {
     return *code;
   }

@@ -119,12 +119,12 @@ ProcessRow sum_of(const std::vector<ProcessRow>& rows) {
 }
 
 std::string describe(const ProcessRow& row) {
-  return row.name + ", process " + std::to_string(row.pid) + ": " + row.phase + "; of " +
-         mebibytes(row.large) + " large " + percent(row.planned, row.large) + " planned, " +
-         percent(row.at_hand, row.large) + " at hand, " + percent(row.other, row.large) +
-         " neither; " + std::to_string(row.faults_avoided) + " page faults avoided at most; slab " +
-         mebibytes(row.slab) + ", peak " + mebibytes(row.peak) +
-         (row.works ? "" : "; it has forked those that do the work");
+  return row.name + ", process " + std::to_string(row.pid) + ": " + row.phase + "; " +
+         percent(row.planned + row.at_hand, row.large) + " of " + mebibytes(row.large) +
+         " served (" + percent(row.planned, row.large) + " by plan, " +
+         percent(row.at_hand, row.large) + " from the pool); at most " +
+         std::to_string(row.faults_avoided) + " page faults avoided; slab " + mebibytes(row.slab) +
+         ", peak " + mebibytes(row.peak) + (row.works ? "" : "; its children do the work");
 }
 
 std::string as_table(const std::vector<ProcessRow>& rows) {

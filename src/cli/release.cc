@@ -65,11 +65,11 @@ std::int64_t resident_bytes(pid_t pid) {
 int release(int argc, char** argv) {
   pid_t pid = 0;
   CLI::App app(
-      "Asks a running process to give memory back: its slabs, what its pool has at hand, and what "
-      "the\n"
-      "next allocator keeps. It takes again what it needs. For processes that `memomalloc status` "
-      "shows\n"
-      "and that serve: the others have no thread that would hear it. Exit code 1 if none answers.");
+      "Makes a running process give back the memory that it holds and does not use. It takes "
+      "again\n"
+      "what it needs. It must have been started with `memomalloc run --status --`, and be "
+      "serving:\n"
+      "`memomalloc status` lists such processes. Exit code 1 if it does not answer.");
   app.add_option("PID", pid, "the process")
       ->required()
       ->check(CLI::PositiveNumber.description(""))
@@ -83,9 +83,10 @@ int release(int argc, char** argv) {
     for (const std::string& problem : problems) {
       std::fprintf(stderr, "%s\n", problem.c_str());
     }
-    std::fprintf(
-        stderr,
-        "process %d tells nothing of itself; `memomalloc status --all` lists those that do\n", pid);
+    std::fprintf(stderr,
+                 "process %d cannot be reached: it was not started with `memomalloc run --status`; "
+                 "`memomalloc status --all` lists those that were\n",
+                 pid);
     return kNo;
   }
   const std::int64_t before = resident_bytes(pid);

@@ -58,11 +58,10 @@ int replay(int argc, char** argv) {
   int iterations = 1;
   bool no_touch = false;
   CLI::App app(
-      "Performs a recorded trace's allocations, writing to each page of each block, on whatever "
-      "allocator\n"
-      "is loaded, and prints time, page faults and peak RSS as one line of JSON. Try it with\n"
-      "`memomalloc run -- memomalloc replay ...` and `memomalloc compare -- memomalloc replay "
-      "...`.");
+      "Repeats the allocations of a recorded trace on whatever allocator is loaded, writes to "
+      "each\n"
+      "page of each block, and prints time, page faults and peak memory as one line of JSON:\n"
+      "memomalloc compare -- memomalloc replay trace.csv");
   app.add_option("trace", path, kTracePath)->required()->option_text(" ");
   app.add_option("--iterations", iterations, "times to play the whole trace")
       ->check(CLI::Range(1, 1000000))

@@ -161,8 +161,8 @@ Refusal read_inputs(const Request& request, Report& report, std::string& trace,
 void add_options(CLI::App& app, Request& request) {
   app.add_option(
          "files", request.inputs,
-         "one or two of: a trace (TRACE.csv[.gz] or -), a snapshot of torch's GPU allocator, "
-         "a planner's problem or plan (id,lower,upper,size...), statistics as JSON")
+         "a trace (TRACE.csv, TRACE.csv.gz; -: standard input), or a snapshot of torch's GPU "
+         "allocator, or a planner's problem or plan; and, or instead, statistics (--stats-file)")
       ->required()
       ->option_text(" ");
   app.add_option("-o,--output", request.output, "the page")
@@ -174,16 +174,18 @@ void add_options(CLI::App& app, Request& request) {
       ->default_str("64K");
   app.add_option("--planner", request.model.planner, "a name from `memomalloc planners`")
       ->capture_default_str();
-  app.add_option("--seconds", request.model.seconds, "most planning time for each thread")
+  app.add_option("--seconds", request.model.seconds, "most time to plan, for each thread")
       ->check(not_negative())
       ->capture_default_str();
   app.add_option("--sites", request.sites,
-                 "names of stack hashes, lines of site,symbol; default: TRACE.sites")
+                 "names of the calls that allocate, lines of site,symbol; default: TRACE.sites")
       ->type_name("FILE");
-  app.add_option("--chrome-trace", request.chrome, "also for Chrome's and Perfetto's viewers")
+  app.add_option("--chrome-trace", request.chrome,
+                 "also write the iteration for Chrome's and Perfetto's viewers")
       ->type_name("FILE");
-  app.add_option("--memory-viz", request.viz, "also for torch's memory_viz")->type_name("FILE");
-  app.add_flag("--no-glibc", request.no_glibc, "without glibc's layout of the same iteration");
+  app.add_option("--memory-viz", request.viz, "also write it for torch's memory_viz")
+      ->type_name("FILE");
+  app.add_flag("--no-glibc", request.no_glibc, "do not show how glibc places the same iteration");
 }
 
 int write_outputs(const CLI::App& app, const Request& request, const Report& report) {
@@ -202,6 +204,11 @@ int write_outputs(const CLI::App& app, const Request& request, const Report& rep
       std::printf("%s\n", path.c_str());
     }
   }
+  if (std::none_of(files.begin(), files.end(),
+                   [](const auto& file) { return file.first == "-"; })) {
+    const Answer answer = answer_of(report);
+    std::printf("%s\n%s\n", answer.what.c_str(), answer.next.c_str());
+  }
   return kDone;
 }
 
@@ -210,11 +217,13 @@ int write_outputs(const CLI::App& app, const Request& request, const Report& rep
 int report(int argc, char** argv) {
   Request request;
   CLI::App app(
-      "Makes a page that opens offline. On top: what was served or won, and what to do next.\n"
-      "From a trace: one iteration's heap map beside glibc's, live bytes against the lower bound,\n"
-      "and the sites that allocate most. From statistics: what was served, and why the rest was "
-      "not.\n"
-      "From a planner's problem or plan: the map of its buffers.");
+      "Draws a program's memory as a page that opens offline: memomalloc report trace.csv\n"
+      "On top: what was served or won, and what to do next. Below, from a trace: where glibc and\n"
+      "where the plan place each block of an iteration, the live bytes, and the calls that "
+      "allocate\n"
+      "most. From statistics: what was served, and why the rest was not. From a planner's problem\n"
+      "or plan: where each buffer lies. A trace is recorded with `memomalloc run --trace-file "
+      "FILE`.");
   add_options(app, request);
   if (auto code = parse(app, argc, argv)) {
     return *code;

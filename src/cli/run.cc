@@ -84,25 +84,26 @@ int run_and_tell(const CLI::App& app, const std::vector<std::string>& command,
 
 int run(int argc, char** argv) {
   CLI::App app(
-      "Runs COMMAND with libmemomalloc preloaded, before anything that LD_PRELOAD already names. "
-      "The\n"
-      "options set the MEMOMALLOC_ variable of the same name for it (see `memomalloc options`).\n"
-      "The exit code is COMMAND's; 126 if it cannot be executed, 127 if there is no such program.");
+      "Runs COMMAND with the library: memomalloc run -- python infer.py\n"
+      "Its output and its exit code are COMMAND's; 126 if it cannot be executed, 127 if there is\n"
+      "no such program. What LD_PRELOAD already names stays, after the library. Most options set\n"
+      "the MEMOMALLOC_ variable of the same name: --plan-file is MEMOMALLOC_PLAN_FILE.");
   OptionFlags flags(app);
   bool summary = false;
   app.add_flag(
       "--summary", summary,
-      "when the command has ended, tell on stderr of each of its processes that made large "
-      "allocations, and their sum");
+      "at the end, a table of the processes that made large allocations, and their sum, on stderr");
   std::string next;
   app.add_option("--next", next,
-                 "the allocator behind ours, for what no plan places and all small blocks: " +
+                 "the allocator for all small blocks, and for large ones that the library does not "
+                 "serve: " +
                      next_allocator_words())
       ->type_name("NAME");
   bool open = false;
-  app.add_flag("--open", open,
-               "set what shows the allocations of libraries that have an allocator of their own "
-               "(ARROW_DEFAULT_MEMORY_POOL=system); nothing else is changed");
+  app.add_flag(
+      "--open", open,
+      "make libraries that have an allocator of their own use malloc, where they have a setting "
+      "for it (ARROW_DEFAULT_MEMORY_POOL=system)");
   std::vector<std::string> command;
   if (auto code = parse_with_command(app, argc, argv, command)) {
     return *code;

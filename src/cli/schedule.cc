@@ -177,13 +177,17 @@ int run_schedule(const CLI::App& app, const Arguments& arguments) {
 int schedule(int argc, char** argv) {
   Arguments arguments;
   CLI::App app(
-      "Finds the order of a graph's operators that needs least memory, and plans for it.\n"
-      "The graph's format is told in docs/graph-format.md; scripts/export_graph.py writes it.");
-  app.add_option("GRAPH", arguments.graph, "graph file (JSON); \"-\": standard input");
-  app.add_option("-o,--output", arguments.output, "write the order and the offsets as JSON");
+      "Orders a graph's operators so that they need least memory, and plans for that order:\n"
+      "memomalloc schedule graph.json --output order.json\n"
+      "scripts/export_graph.py writes a graph from torch or ONNX; docs/graph-format.md has its "
+      "format.");
+  app.add_option("GRAPH", arguments.graph, "the graph, as JSON; -: standard input")
+      ->option_text(" ");
+  app.add_option("-o,--output", arguments.output, "write the order and the offsets as JSON")
+      ->type_name("FILE");
   app.add_option("--strategy", arguments.strategy, "how to search (see --strategies)")
       ->capture_default_str();
-  app.add_flag("--strategies", arguments.list, "list the strategies and end");
+  app.add_flag("--strategies", arguments.list, "list the strategies, and end");
   app.add_option("--planner", arguments.planner,
                  "how to place the tensors (see `memomalloc planners`)")
       ->capture_default_str();
@@ -194,7 +198,7 @@ int schedule(int argc, char** argv) {
       ->check(not_negative())
       ->capture_default_str();
   app.add_flag("--coalesce", arguments.coalesce,
-               "element-wise outputs take the place of inputs that die there");
+               "let an element-wise operator overwrite an input that is needed no more");
   app.add_flag("--json", arguments.json, "print one line of JSON");
   if (const auto code = parse(app, argc, argv)) {
     return *code;

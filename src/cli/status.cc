@@ -18,9 +18,10 @@
 namespace memo::cli {
 namespace {
 
-constexpr const char* kNobody =
-    "no process tells of itself; start one with `memomalloc run --status -- COMMAND`, or with "
-    "MEMOMALLOC_STATUS=1: it tells once it makes large allocations, a forked worker once it serves";
+constexpr const char* kHowToShow =
+    " to show; start one with `memomalloc run --status -- COMMAND`, or with MEMOMALLOC_STATUS=1. "
+    "It "
+    "is shown once it makes large allocations, a forked worker once it serves";
 
 volatile sig_atomic_t interrupted = 0;
 
@@ -55,7 +56,8 @@ std::string show(const std::vector<nlohmann::json>& processes, const Wishes& wis
     return nlohmann::json(processes).dump(wishes.watch ? -1 : 2) + "\n";
   }
   if (processes.empty()) {
-    return std::string(kNobody) + "\n";
+    return (wishes.pid ? "process " + std::to_string(*wishes.pid) + " has nothing" : "no process") +
+           kHowToShow + "\n";
   }
   std::string text;
   if (wishes.pid || (processes.size() == 1 && !wishes.all)) {
@@ -97,24 +99,23 @@ int status(int argc, char** argv) {
   std::string address;
   CLI::App app(
       "Shows what the library does in running processes: a line for each, or all about one.\n"
-      "Only processes are shown that were started with `memomalloc run --status --`, or with\n"
-      "MEMOMALLOC_STATUS=1. One that was killed is shown once more, as ended. Exit code 1 if there "
-      "is none.");
-  CLI::Option* one =
-      app.add_option("PID", pid, "this process alone: phase, shares, slabs, plans, pool, misses");
+      "Start them with `memomalloc run --status -- COMMAND`, or with MEMOMALLOC_STATUS=1; others\n"
+      "are not shown. One that was killed is shown once more, as ended. Exit code 1 if there is "
+      "none.");
+  CLI::Option* one = app.add_option("PID", pid, "all about this process");
   one->check(CLI::PositiveNumber.description(""))->type_name("");
   app.add_flag("--all", wishes.all,
-               "a line for each process of yours, of everybody's for root; the default")
+               "a line for each, even if there is one only; root sees everybody's")
       ->excludes(one);
   CLI::Option* repeated = app.add_flag("--watch", wishes.watch, "again every second, until Ctrl-C");
-  app.add_flag("--json", wishes.json, "as JSON; with --watch one line each time");
+  app.add_flag("--json", wishes.json, "as JSON; with --watch a line each second");
   CLI::Option* metrics =
       app.add_flag("--openmetrics", wishes.metrics,
-                   "in the format of Prometheus, for a file that node_exporter reads");
-  app.add_option(
-         "--listen", address,
-         "serve the same at http://ADDRESS:PORT/metrics, until Ctrl-C; without ADDRESS, to this "
-         "machine alone")
+                   "as text for Prometheus, for example for node_exporter's textfile collector");
+  app.add_option("--listen", address,
+                 "answer Prometheus at http://ADDRESS:PORT/metrics, until Ctrl-C; without ADDRESS, "
+                 "this machine "
+                 "alone is answered")
       ->type_name("[ADDRESS:]PORT")
       ->excludes(repeated);
   metrics->excludes(repeated);

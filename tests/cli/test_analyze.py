@@ -40,7 +40,7 @@ class Analyze(unittest.TestCase):
             self.assertEqual(count, len(threads))
             self.assertEqual(changing, any(each["changing_shapes"] for each in threads))
             text = memomalloc("analyze", TRACES / f"{name}.csv.gz").stdout
-            self.assertEqual(changing, "sizes follow from the first" in text)
+            self.assertEqual(changing, "with sizes that follow from the first" in text)
             for each in threads:
                 self.assertIsNone(each["period"])
                 self.assertFalse(each["repeats"])
@@ -100,8 +100,8 @@ class Analyze(unittest.TestCase):
 
     def test_what_is_said_where_there_is_no_plan(self):
         trace = TRACES / "mobilenet_v2_b8.csv.gz"
-        for options, words in ((("--threshold", "999G"), "no block of at least the --threshold"),
-                               (("--planner", "mip", "--plan-time", "0"), "a period of 149, but no plan in time; try more")):
+        for options, words in ((("--threshold", "999G"), "no block as large as --threshold"),
+                               (("--planner", "mip", "--plan-time", "0"), "repeats every 149 calls, but there was no plan in time; try")):
             self.assertIn(words, memomalloc("analyze", trace, *options).stdout)
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         (folder / "empty.csv").write_text("op,thread,block,size,alignment,site\n")

@@ -46,6 +46,21 @@ class Doctor(unittest.TestCase):
         for question in ("library", "program", "loaded", "seen", "learning", "serving"):
             self.assertIn((question, "ok"), found)
 
+    def test_the_answer_comes_first_and_processes_that_matter_little_share_a_line(self):
+        small = f"{sys.executable} -c 'bytearray(200000)'; " * 5
+        command = ("sh", "-c", f"{small} {sys.executable} -c \"$0\"", LOOP.format(rounds=200))
+        process = memomalloc("doctor", "--", *command)
+        self.assertEqual(0, process.returncode, process.stdout)
+        lines = process.stdout.splitlines()
+        self.assertEqual("It is on, and serves this program.", lines[0])
+        told = [line for line in lines if line.startswith("ok    process")]
+        self.assertEqual(2, len(told), process.stdout)
+        self.assertIn(" served (", told[0])
+        self.assertRegex(told[1], "[5-9] more, with [0-9.]+ MiB together")
+        self.assertLess(5, len(json_of(memomalloc("doctor", "--json", "--", *command))["processes"]))
+        process = memomalloc("doctor", "--", sys.executable, "-c", "bytearray(200000)")
+        self.assertEqual("It is not on; what to do stands below FAULT.", process.stdout.splitlines()[0])
+
     def test_torch_with_an_allocator_inside(self):
         for tensors, told in (("", True), ("void* _ZN3c109alloc_cpuEm(unsigned long size) { return mi_malloc(size); }", False)):
             folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from support import COMMAND, ROOT
+from support import COMMAND, ROOT, memomalloc
 
 FILES = {"bin/memomalloc", "lib/libmemomalloc.so", "lib/libmemomalloc.so.1", "lib/pkgconfig/memomalloc.pc",
          "include/memomalloc/memomalloc.h", "share/man/man1/memomalloc.1", "share/man/man7/libmemomalloc.7",
@@ -96,17 +96,41 @@ class Install(unittest.TestCase):
                                      capture_output=True, text=True, env=os.environ | {"MANWIDTH": "100"})
             self.assertEqual("", process.stderr)
 
-    def test_completion(self):
+    def complete(self, *words):
+        """What a Tab after the last of these words offers."""
         script = self.prefix / "share/bash-completion/completions/memomalloc"
+        quoted = " ".join(f"'{word}'" for word in words)
+        shell = (f". {script}; COMP_WORDS=('{self.prefix}/bin/memomalloc' {quoted}); "
+                 f"COMP_CWORD={len(words)}; _memomalloc; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+        return subprocess.run(["bash", "-c", shell], capture_output=True, text=True).stdout.split()
 
-        def complete(*words):
-            quoted = " ".join(f"'{word}'" for word in words)
-            shell = (f". {script}; COMP_WORDS=('{self.prefix}/bin/memomalloc' {quoted}); "
-                     f"COMP_CWORD={len(words)}; _memomalloc; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
-            return subprocess.run(["bash", "-c", shell], capture_output=True, text=True).stdout.split()
+    def test_completion_knows_every_command_and_option(self):
+        table = (ROOT / "src/cli/commands.def").read_text()
+        commands = re.findall(r'^COMMAND\("([a-z]+)"', table, re.MULTILINE)
+        self.assertEqual(sorted([*commands, "--help", "--version"]), sorted(self.complete("")))
+        for command in commands:
+            text = memomalloc(command, "--help").stdout
+            with self.subTest(command):
+                options = re.findall(r"^  (?:-\w,)?(--[\w-]+)", text, re.MULTILINE)
+                self.assertIn("--help", options)
+                dashes = ["--"] if "-- COMMAND" in text else []
+                self.assertEqual(sorted(options + dashes), sorted(self.complete(command, "-")))
+        for row in json.loads(memomalloc("options", "--json").stdout):
+            self.assertIn(row["option"], self.complete("run", "--"))
 
-        self.assertEqual(["replay", "report"], complete("rep"))
-        self.assertIn("--plan-file", complete("run", "--pla"))
+    def test_completion_knows_actions_and_choices(self):
+        source = (ROOT / "src/cli/plans.cc").read_text()
+        actions = re.findall('"(\\w+)"', re.search(r"IsMember\(\{(.*?)\}\)", source, re.DOTALL)[1])
+        self.assertIn("verify", actions)
+        self.assertEqual(sorted(actions), sorted(self.complete("plans", "")))
+        self.assertEqual(["prune"], self.complete("plans", "pr"))
+        self.assertEqual(["replay", "report"], self.complete("rep"))
+        self.assertEqual(["always", "auto"], sorted(self.complete("run", "--hugepages", "a")))
+        self.assertEqual(["always", "auto", "never"], sorted(self.complete("run", "--hugepages", "=")))
+        self.assertEqual(["never"], self.complete("run", "--hugepages", "=", "n"))
+        self.assertIn("skyline", self.complete("plan", "--planner", ""))
+        self.assertEqual([str(ROOT / "README.md")], self.complete("plan", str(ROOT / "READ")))
+        self.assertEqual([str(ROOT / "README.md")], self.complete("plans", "import", str(ROOT / "READ")))
 
 
 class Documentation(unittest.TestCase):

@@ -76,7 +76,7 @@ class Report(unittest.TestCase):
         program = f"import memomalloc\n{LOOP}\nprint(memomalloc.report())\nprint(memomalloc.report()._repr_html_())"
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
                               env=os.environ | {"PYTHONPATH": str(ROOT / "python"), "LD_PRELOAD": str(LIBRARY)})
-        self.assertRegex(done.stdout, r"^Of [\d,]+ MiB in large blocks: \d+ % from a plan, .* page faults avoided\.\nAll is well")
+        self.assertRegex(done.stdout, r"^\d+ % of [\d,]+ MiB in large blocks were served, \d+ % from a plan .* page faults avoided\.\nAll is well")
         self.assertRegex(done.stdout, r"<svg .*<rect x=\"0\.00\" .*from a plan")
         self.assertRegex(done.stdout, r"phase +serving")
 

@@ -48,4 +48,13 @@ DOOR_ROWS = (
     ("the parts behind a gap are not pinned", "planner/partial_packing.cc",
      "return good && pin_others(i, offset);", "return good;",
      UNIT, "tree search: what is pinned lies where it must"),
+    ("what a limit forces is turned round", "scheduler/precedences.cc",
+     "has_run ? add(node, other) : add(other, node)", "has_run ? add(other, node) : add(node, other)",
+     UNIT, "precedences: a limit that can be kept is never refuted, and the best order keeps what follows"),
+    ("a limit forces more than it does", "scheduler/precedences.cc",
+     "if (*least > limit &&", "if (*least >= limit &&",
+     UNIT, "precedences: a limit that can be kept is never refuted, and the best order keeps what follows"),
+    ("a search goes on above its ceiling", "scheduler/downsets.cc",
+     "return std::min(limits_.ceiling, incumbent_.peak());", "return incumbent_.peak();",
+     UNIT, "downsets: nothing is looked for at or above a ceiling"),
 )

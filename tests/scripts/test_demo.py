@@ -1,8 +1,10 @@
 """demo.py: the side-by-side table and the library's share, from given figures."""
 
 import argparse
+import os
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -43,10 +45,23 @@ class Demo(unittest.TestCase):
             self.assertEqual(4, len(lines))
             self.assertTrue(all(command in line for line in lines[1:]), lines)
 
+    def test_on_musl_it_says_so_and_installs_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ldd = pathlib.Path(folder) / "ldd"
+            ldd.write_text("#!/bin/sh\necho 'musl libc (x86_64)' >&2\nexit 1\n")  # as musl's own does
+            ldd.chmod(0o755)
+            environment = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"}
+            for words in (("install_deps.sh", "build"), ("demo.sh", "--no-install", "--rounds", "0")):
+                done = subprocess.run([demo.ROOT / "scripts" / words[0], *words[1:]], env=environment, text=True,
+                                      capture_output=True, timeout=60)
+                self.assertEqual(2, done.returncode, done.stderr)
+                self.assertIn("musl", done.stderr)
+                self.assertEqual(1, len(done.stderr.splitlines()))
+
     def test_shares_of_the_whole_run_and_of_its_second_half(self):
         whole, half, slab = demo.share_lines([SHARES], STATS)
-        self.assertRegex(whole, r"whole run +50\.00 % from the slab, 25\.00 % at hand")
-        self.assertRegex(half, r"second half +99\.50 % from the slab, 0\.00 % at hand")
+        self.assertRegex(whole, r"whole run +50\.00 % from the slab, 25\.00 % from the pool")
+        self.assertRegex(half, r"second half +99\.50 % from the slab, 0\.00 % from the pool")
         self.assertIn("1.0 MiB / 1.0 MiB", slab)
 
 

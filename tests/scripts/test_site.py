@@ -42,6 +42,13 @@ class Site(unittest.TestCase):
         self.assertEqual("[a](../README.md#x) b ![c](pictures/memory.svg) [d](https://example.org) [e](#f)",
                          build.without_dead_links(text, "docs/using.md", {"README.md"}))
 
+    def test_colours_follow_the_system_when_it_changes(self):
+        # The entry that the generator takes first is kept by the browser: one of a fixed scheme would stay for ever.
+        first, *others = build.SETTINGS["theme"]["palette"]
+        self.assertEqual("(prefers-color-scheme)", first["media"])
+        self.assertEqual({"default", "slate"}, {one["scheme"] for one in others})
+        self.assertTrue(all("toggle" in one for one in (first, *others)))
+
     def test_the_menu_has_every_document(self):
         self.assertEqual([], [page for page in build.pages() if not (ROOT / page).exists()])
         documents = {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
