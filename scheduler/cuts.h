@@ -3,19 +3,12 @@
 #pragma once
 
 #include <optional>
-#include <vector>
 
 #include "scheduler/deadline.h"
 #include "scheduler/problem.h"
+#include "scheduler/state_network.h"
 
 namespace schedule {
-
-// The least memory that is alive while a node runs, whatever the order.
-struct CheapestState {
-  Bytes while_running = 0;   // a lower bound on every order's peak
-  std::vector<bool> before;  // smallest set of nodes that has run in such a state, without the node
-  std::vector<bool> before_largest;  // the largest such set
-};
 
 // Source: scheduler/README.md, cuts. The level is a cut function of the set that has run (a storage
 // costs its bytes if its producer is in and a reader is out), so its minimum over all sets with the

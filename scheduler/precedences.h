@@ -23,7 +23,7 @@ class Precedences {
   // b must come first; and the same of what has not run. What is added makes other states dearer, so it goes round
   // until nothing follows any more. A smaller limit may follow a larger one, not the reverse.
   // Source: the idea is edge finding of disjunctive scheduling (Carlier and Pinson 1989) with a minimum cut as its
-  // bound; "scheduler/README.md, precedences".
+  // bound; scheduler/README.md, precedences.
   Verdict deduce(Bytes limit, const Deadline& deadline);
 
   // With what was added.

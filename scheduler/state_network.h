@@ -4,10 +4,18 @@
 #include <optional>
 #include <vector>
 
-#include "scheduler/cuts.h"
+#include "scheduler/deadline.h"
 #include "scheduler/min_cut.h"
+#include "scheduler/problem.h"
 
 namespace schedule {
+
+// The least memory that is alive while a node runs, whatever the order.
+struct CheapestState {
+  Bytes while_running = 0;   // a lower bound on every order's peak
+  std::vector<bool> before;  // smallest set of nodes that has run in such a state, without the node
+  std::vector<bool> before_largest;  // the largest such set
+};
 
 // The source stands for what has surely run, the sink for what surely has not.
 class StateNetwork {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Where finding an order is hard: the exact strategies beside each other, random graphs, and long runs.
 
-Prints the tables of scheduler/README.md that schedule_tables.py and large_graphs.py do not; with --write it puts
-them there. Seconds are wall time. `exact` takes about a minute, `small` four, `random` seven, `longest` five.
+Prints the tables of scheduler/hard_graphs.md but that of large_graphs.py; with --write it puts them there. Seconds are wall
+time. `exact`, `small` and `random` take about a minute each, `longest` five.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import tempfile
 
 import large_graphs
 import measured
-from schedule_tables import README, graph_file, markdown_table, run_tool
+from schedule_tables import HARD, graph_file, markdown_table, run_tool
 
 EXACT = ("downsets", "olla", "olla-joint")
 SEEDS = range(1, 5)
@@ -91,14 +91,14 @@ PARTS = {"exact": exact, "small": small, "random": random_graphs, "longest": lon
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=list(PARTS), default=list(PARTS), help=f"(all of {', '.join(PARTS)})")
-    parser.add_argument("--write", action="store_true", help="put the tables into scheduler/README.md")
+    parser.add_argument("--write", action="store_true", help="put the tables into scheduler/hard_graphs.md")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.parts:
             lines = [measured.stamp(f"scripts/hard_orders.py {name}"), "", *PARTS[name](folder)]
             print("\n".join(lines), flush=True)
             if arguments.write:
-                measured.replace(README, {name: lines})
+                measured.replace(HARD, {name: lines})
 
 
 if __name__ == "__main__":

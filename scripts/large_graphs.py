@@ -15,7 +15,7 @@ from random import Random
 
 import measured
 from export_graph import GraphWriter
-from schedule_tables import README, markdown_table, run_tool
+from schedule_tables import HARD, markdown_table, run_tool
 
 
 class Maker:
@@ -141,7 +141,7 @@ def main(argv=None):
     parser.add_argument("--nodes", type=int, default=100000, help="operators, about (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of sizes and wiring (%(default)s)")
     parser.add_argument("--limits", default="0.1,1,10", help="seconds to schedule, for the table (%(default)s)")
-    parser.add_argument("--readme", action="store_true", help="write the table into scheduler/README.md")
+    parser.add_argument("--readme", action="store_true", help="write the table into scheduler/hard_graphs.md")
     parser.add_argument("-o", "--output", help="file of the graph (standard output)")
     arguments = parser.parse_args(argv)
     if arguments.family:
@@ -152,7 +152,7 @@ def main(argv=None):
     limits = [float(limit) for limit in arguments.limits.split(",")]
     lines = markdown_table(HEADINGS, table_rows(arguments.nodes, limits, arguments.seed))
     if arguments.readme:
-        measured.replace(README, {"large": lines})
+        measured.replace(HARD, {"large": lines})
     else:
         print("\n".join(lines))
 

@@ -27,6 +27,7 @@ from caching_allocator import MIB, caching_reserved, everything_at_once
 from reorder import find_tool
 
 README = "scheduler/README.md"
+HARD = "scheduler/hard_graphs.md"  # of other scripts
 FAMILIES = ("alexnet", "vgg16", "resnet18", "resnet50", "wide_resnet50_2", "resnext50_32x4d", "regnet_y_400mf",
             "densenet121", "googlenet", "inception_v3", "squeezenet1_0", "mobilenet_v2", "mobilenet_v3_large",
             "mnasnet1_0", "shufflenet_v2_x1_0", "efficientnet_b0", "convnext_tiny", "vit_b_16", "swin_t", "maxvit_t",
