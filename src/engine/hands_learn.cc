@@ -141,7 +141,9 @@ StoredPlan* Hands::make_plan(LearnDoor& door, Period* period) {
   options.min_run = tracker_->state().search.sizes.required();
   const Repeat& sizes = tracker_->state().search.sizes;
   options.trial_length = sizes.shift();
-  options.trial_copies = tracker_->state().search.trial_copies();
+  // A plan that is known may fit yet, and fits better than what a few calls show.
+  const bool may_follow = follower_.beginning() && !shared_->store.empty();
+  options.trial_copies = may_follow ? 0 : tracker_->state().search.trial_copies();
   options.only_trial = !sizes.sure();
   options.least_bytes = shared_->threshold;
   options.marks = log.marks();

@@ -96,6 +96,8 @@ class PlanStore {
     }
     return true;
   }
+  // True if there is no plan to be followed.
+  [[nodiscard]] bool empty() const { return visible_count_.load(std::memory_order_relaxed) == 0; }
   // True if the store's books agree. No other thread may be at work.
   [[nodiscard]] bool valid() const;
   [[nodiscard]] Lock& lock() { return lock_; }
@@ -142,6 +144,8 @@ class Follower {
   Found find(PlanStore& store, const StoredPlan* preferred, bool free = false);
   // The last calls that were heard.
   [[nodiscard]] const CallWindow& window() const { return window_; }
+  // Of the thread's first calls too few have been looked at for a known plan to be ruled out.
+  [[nodiscard]] bool beginning() const { return fresh_ != 0; }
   void restart();
   // The plan of this slot has failed the lane. After the second time it must fit four times through
   // before it is taken up again, and twice as often after each further one; an `unfit` plan counts

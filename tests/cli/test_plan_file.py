@@ -79,7 +79,7 @@ class PlanFile(unittest.TestCase):
     def test_a_symbolic_plan_is_told(self):
         command = ("doctor", "--", "env", f"MEMOMALLOC_PLAN_FILE={self.plan}", sys.executable, "-c")
         first = memomalloc(*command, CHANGING.format(seed=1, rounds=300)).stdout
-        self.assertRegex(first, r"plan for changing shapes: \d+ calls, laid out \d+ times")
+        self.assertRegex(first, r"changing shapes: \d+ calls, planned for \d+ shapes")
         self.assertIn("of them from the plan file", memomalloc(*command, CHANGING.format(seed=2, rounds=50)).stdout)
 
     def test_processes_at_once_leave_a_whole_file(self):

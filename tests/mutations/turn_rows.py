@@ -1,6 +1,6 @@
 """Rows of mutations (run.py): loops served on trial, and slabs that threads lend each other."""
 
-from kinds import UNIT
+from kinds import SCRIPT, UNIT
 
 TURN_ROWS = (
     ("a loop that keeps its result waits for 64 copies", "src/learn/learn.cc",
@@ -57,4 +57,7 @@ TURN_ROWS = (
     ("a new thread follows as late as any other", "src/engine/plan_store.cc",
      "if (fresh && !failed &&", "if (fresh && failed &&",
      UNIT, "threads: a thread follows what others have learned from its third call on"),
+    ("a loop is tried while a known plan may fit", "src/engine/hands_learn.cc",
+     "may_follow ? 0 :", "!may_follow && may_follow ? 0 :",
+     SCRIPT, "test_plan_file.py shapes_that_no_process_has_seen"),
 )
