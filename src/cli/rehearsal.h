@@ -44,8 +44,8 @@ struct Analysis {
   // From the first call on that a plan was served to, but for trials that failed, of which only what
   // they served counts.
   std::uint64_t bytes_since_lock = 0;
-  double plan_seconds = 0;             // of all plans
-  dsa::Problem problem;                // of the period
+  double plan_seconds = 0;  // of all plans
+  dsa::Problem problem;     // of the period
   std::vector<PhaseSpan> phases;
   Counters counters;
 };
