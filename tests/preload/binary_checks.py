@@ -17,6 +17,12 @@ TLS_LIMIT = 64
 STARTUP_LIMIT = 400_000
 
 
+# The oldest glibc that wheels are for; and what is newer in name only: the linker of an older one puts `stat` and its like
+# in by other functions, and the last two are asked for by this machine's libgcc and libstdc++.
+OLDEST = (2, 28)
+OF_THE_COMPILER = ("stat", "fstat", "lstat", "_dl_find_object", "__libc_single_threaded")
+
+
 def output(*command):
     return subprocess.run([str(part) for part in command], check=True, capture_output=True,
                           text=True).stdout
@@ -63,6 +69,26 @@ def needed_libraries(context):
     # All parts of glibc: threads and dlsym were libraries of their own before 2.34, for which wheels are built.
     unexpected = {name for name in needed if not re.match(r"(libc\.so|ld-linux|libm\.so|lib(dl|pthread)\.so)", name)}
     expect(not unexpected, f"needs {sorted(unexpected)}")
+
+
+def old_systems(context):
+    """Wheels are linked for glibc 2.28 (PEP 600): what is asked of glibc was there then, under whichever version."""
+    def functions(file, *options):
+        found = {}
+        for line in output("nm", "-D", *options, file).splitlines():
+            symbol = re.search(r"(\S+?)@@?GLIBC_([\d.]+)$", line)
+            if symbol:
+                found.setdefault(symbol[1], []).append(tuple(map(int, symbol[2].split("."))))
+        return found
+
+    offered = {}
+    for library in re.findall(r"=> (/\S*/lib[cm]\.so\.6)|(/lib\S*/ld-linux\S+)", output("ldd", context.library)):
+        for name, versions in functions("".join(library), "--defined-only").items():
+            offered.setdefault(name, []).extend(versions)
+    expect("pthread_create" in offered, "glibc's own functions are not found")
+    new = {name for name in functions(context.library, "--undefined-only")
+           if name not in OF_THE_COMPILER and min(offered.get(name, [(0,)])) > OLDEST}
+    expect(not new, f"not in glibc {'.'.join(map(str, OLDEST))}: {sorted(new)}")
 
 
 def hardened(context):
@@ -135,7 +161,7 @@ def constructors_that_wait_for_threads(context):
 
 
 def checks(context):
-    functions = (exported_names, no_leaked_symbols, needed_libraries, hardened, thread_local_storage,
+    functions = (exported_names, no_leaked_symbols, needed_libraries, old_systems, hardened, thread_local_storage,
                  startup_cost, constructors_that_wait_for_threads)
     return [(f"shared object: {function.__name__.replace('_', ' ')}",
              lambda function=function: function(context)) for function in functions]
