@@ -35,16 +35,24 @@ class Analyze(unittest.TestCase):
                     self.assertLessEqual(each["height"], 1.01 * each["lower_bound"])
 
     def test_traces_without_a_period(self):
-        for name, count, changing in (("bert_random_length", 1, True), ("jax_mlp_pool", 9, False)):
-            threads = self.threads(name)
-            self.assertEqual(count, len(threads))
-            self.assertEqual(changing, any(each["changing_shapes"] for each in threads))
-            text = memomalloc("analyze", TRACES / f"{name}.csv.gz").stdout
-            self.assertEqual(changing, "with sizes that follow from the first" in text)
-            for each in threads:
-                self.assertIsNone(each["period"])
-                self.assertFalse(each["repeats"])
-                self.assertEqual(0, each["served_bytes"])
+        each, = self.threads("bert_random_length")
+        self.assertTrue(each["changing_shapes"])
+        self.assertIn("with sizes that follow from the first",
+                      memomalloc("analyze", TRACES / "bert_random_length.csv.gz").stdout)
+        self.assertIsNone(each["period"])
+        self.assertFalse(each["repeats"])
+        # Its layers are tried as loops, and dropped.
+        self.assertLess(each["served_bytes"], each["bytes"] / 10)
+
+    def test_loops_of_some_threads(self):
+        threads = self.threads("jax_mlp_pool")
+        self.assertEqual(9, len(threads))
+        lengths = [each["period"] and each["period"]["length"] for each in threads]
+        self.assertIn(None, lengths)
+        self.assertIn(3, lengths)
+        for each in threads:
+            self.assertFalse(each["changing_shapes"])
+            self.assertTrue(each["period"] or not each["repeats"])
 
     def test_phases_plans_and_counters(self):
         for name in ("mobilenet_v2_b8", "resnet18_two_threads", "bert_random_length", "jax_mlp_pool"):
@@ -52,11 +60,14 @@ class Analyze(unittest.TestCase):
                 counters, phases = each["counters"], each["phases"]
                 self.assertEqual((0, "learning"), (phases[0]["first"], phases[0]["phase"]))
                 self.assertEqual(sorted(span["first"] for span in phases), [span["first"] for span in phases])
-                self.assertEqual(each["period"] is not None, "serving" in [span["phase"] for span in phases])
+                if each["period"] is not None:
+                    self.assertIn("serving", [span["phase"] for span in phases])
                 self.assertEqual(each["allocations"], counters["large_allocations"])
                 self.assertEqual(each["bytes"], counters["planned_bytes"] + counters["at_hand_bytes"] + counters["other_bytes"])
                 self.assertEqual(each["served_bytes"], counters["planned_bytes"])
-                self.assertEqual((0, 0), (each["plan_changes"], each["shapes"]))
+                self.assertEqual(0, each["shapes"])
+                if each["repeats"] and each["period"]["length"] > 3:
+                    self.assertLessEqual(each["plan_changes"], 1)  # a part of the iteration may be tried first
 
     def test_the_problem_can_be_planned(self):
         problem = self.folder() / "problem.csv"
@@ -69,7 +80,7 @@ class Analyze(unittest.TestCase):
 
     def test_no_problem_without_a_period(self):
         problem = self.folder() / "problem.csv"
-        process = memomalloc("analyze", TRACES / "jax_mlp_pool.csv.gz", "--problem", problem)
+        process = memomalloc("analyze", TRACES / "bert_random_length.csv.gz", "--problem", problem)
         self.assertEqual((1, ""), (process.returncode, process.stdout))
         self.assertIn("no thread has a period", process.stderr)
         self.assertFalse(problem.exists())
