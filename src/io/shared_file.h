@@ -35,7 +35,7 @@ struct FileMark {
 
 // While one lives, no other process that asks has the folder of `path`. The lock is the folder's
 // (flock), since the file itself is replaced, and goes with the process. A wish: who cannot have it
-// within 200 ms, or at all (a folder that may not be read, a file system without locks), goes
+// within 2 s, or at all (a folder that may not be read, a file system without locks), goes
 // without, and may undo what another does at the same moment.
 class FolderLock {
  public:
@@ -64,7 +64,7 @@ class FolderLock {
   FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  static constexpr int kTries = 100;
+  static constexpr int kTries = 1000;
   static constexpr std::uint64_t kPause = 2'000'000;  // ns
   int folder_ = -1;
 };
