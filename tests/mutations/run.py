@@ -3,8 +3,8 @@
 notice. Each row of MUTATIONS is a file, the text in it, what to put there, and the test: a unit test's name
 (Catch2), the name of a check of tests/preload/run.py, or `FILE.py NAME` below tests/scripts or tests/cli. A row passes when its
 test does on the whole copy and fails on the broken one. --random takes so many rows by chance, and prints the seed.
-Rows that --seconds leaves no time for are named and not counted. Ends with `N passed, N failed`; exit code 1 if any
-failed."""
+Rows that --seconds leaves no time for are named and not counted; those whose test skips here are told with its reason.
+Ends with `N passed, N failed, N skipped`; exit code 1 if any failed."""
 
 import argparse
 import os
@@ -237,7 +237,7 @@ def copy_tree(target):
             shutil.copy2(source, target / "build" / name)
 
 
-GOALS = {UNIT: ["build/unit_tests"], PRELOAD: ["lib", "programs"], SCRIPT: ["cli"]}
+GOALS = {UNIT: ["build/unit_tests"], PRELOAD: ["lib", "programs"], SCRIPT: ["cli", "lib"]}
 NOTHING_RAN = re.compile(r"No test cases matched|preload checks: 0|^Ran 0 tests", re.MULTILINE)
 
 
@@ -252,11 +252,13 @@ def command_of(kind, test):
     return [sys.executable, "tests/run_python.py", folder, "-p", file, *(["-k", name] if name else [])]
 
 
-def passes(tree, kind, test):
-    """True if the test passes in the tree; raises CalledProcessError if the tree cannot be built.
+class Skips(Exception):
+    """The test of a row does not run on this machine, and why."""
 
-    A test that skips has not passed: it would be taken for one that notices nothing.
-    """
+
+def passes(tree, kind, test):
+    """True if the test passes in the tree; raises CalledProcessError if the tree cannot be built, and Skips where the
+    test skips, which has not passed: it would be taken for one that notices nothing."""
     subprocess.run(["make", "-s", f"-j{os.cpu_count()}", *GOALS[kind]], cwd=tree, check=True, capture_output=True)
     done = subprocess.run(command_of(kind, test), cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, timeout=600, errors="replace")
@@ -264,7 +266,7 @@ def passes(tree, kind, test):
         raise LookupError(f"there is no test {test!r}")
     skipped = re.search(r"^skipped: (.*)", done.stdout, re.MULTILINE)
     if skipped:
-        raise LookupError(f"the test skips: {skipped[1]}")
+        raise Skips(skipped[1])
     return done.returncode == 0
 
 
@@ -300,22 +302,26 @@ def main():
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 2**31), help="of that chance")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no row later than this, but the first")
     arguments = parser.parse_args()
-    began, passed, failed = time.monotonic(), 0, 0
+    began, passed, failed, skipped = time.monotonic(), 0, 0, 0
     with tempfile.TemporaryDirectory() as folder:
         tree = pathlib.Path(folder)
         copy_tree(tree)
         for row in chosen(arguments):
-            if passed + failed and time.monotonic() - began > arguments.seconds:
+            if passed + failed + skipped and time.monotonic() - began > arguments.seconds:
                 print(f"no time {row[0]}", flush=True)
                 continue
             try:
                 wrong = judge(tree, row)
+            except Skips as reason:
+                skipped += 1
+                print(f"skipped: {row[0]}: {reason}", flush=True)
+                continue
             except (subprocess.SubprocessError, LookupError) as error:
                 wrong = str(error)
             failed, passed = failed + bool(wrong), passed + (not wrong)
             print(f"{'FAILED' if wrong else 'noticed':8}{row[0]} ({row[-1]}) {wrong}", flush=True)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed or not passed + skipped else 0
 
 
 if __name__ == "__main__":
