@@ -114,7 +114,7 @@ class Engine {
   [[nodiscard]] bool forked() const { return forked_ || !mark_.here(); }
 
   [[nodiscard]] std::uint32_t lane_count() const {
-    return opened() ? shared_->lane_count.load(std::memory_order_acquire) : 0;
+    return opened() ? shared_->lanes_taken() : 0;
   }
   [[nodiscard]] const Lane& lane(std::uint32_t number) const { return lanes_[number]; }
   [[nodiscard]] const Shared& shared() const { return *shared_; }

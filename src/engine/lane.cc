@@ -12,7 +12,7 @@
 namespace memo {
 
 void give_up_idle(Shared& shared, std::uint32_t at_work) {
-  const std::uint32_t count = shared.lane_count.load(std::memory_order_relaxed);
+  const std::uint32_t count = shared.lanes_taken();
   for (std::uint32_t i = 0; i < count; ++i) {
     if (i != at_work) {
       shared.lanes[i].give_back();
@@ -30,7 +30,7 @@ void borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_
     return;
   }
   const std::uint64_t now = os::coarse_nanoseconds();
-  const std::uint32_t count = shared.lane_count.load(std::memory_order_relaxed);
+  const std::uint32_t count = shared.lanes_taken();
   const std::uint32_t none = count;
   std::uint32_t best = none;
   std::uint64_t most = 0;
@@ -57,7 +57,7 @@ void borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_
 }
 
 void give_up_spare(Shared& shared) {
-  const std::uint32_t count = shared.lane_count.load(std::memory_order_relaxed);
+  const std::uint32_t count = shared.lanes_taken();
   std::uint32_t owned = 0;
   std::uint32_t spare = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -75,7 +75,7 @@ void give_up_spare(Shared& shared) {
 }
 
 void mend_slabs(Shared& shared, Space* spaces) {
-  const std::uint32_t count = shared.lane_count.load(std::memory_order_relaxed);
+  const std::uint32_t count = shared.lanes_taken();
   Lane* owner[tuning::kMaxLanes] = {};  // of each space
   Lane* second = nullptr;               // the pool's lock lets one thread lend at a time
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -94,7 +94,7 @@ void mend_slabs(Shared& shared, Space* spaces) {
 
 void count_slabs(Shared& shared) {
   std::uint64_t bytes = 0;
-  for (std::uint32_t i = 0; i < shared.lane_count.load(std::memory_order_relaxed); ++i) {
+  for (std::uint32_t i = 0; i < shared.lanes_taken(); ++i) {
     bytes += shared.lanes[i].slab_height();
   }
   shared.slabs.bytes.store(bytes, std::memory_order_relaxed);

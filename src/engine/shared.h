@@ -58,7 +58,7 @@ struct Shared {
   EngineHost host;
   Counters* passed_on = nullptr;  // of calls that no lane takes, in any thread
   PoolTimes times;
-  std::atomic<std::uint32_t> lane_count{0};  // lanes ever taken
+  std::atomic<std::uint32_t> lane_count{0};  // lanes ever taken; read by lanes_taken()
   std::uint64_t threshold = 0;               // bytes; smaller blocks are not seen
   std::uint64_t verbose = 0;
   bool timeless = false;  // a recorded stream: how long ago something was says nothing
@@ -68,6 +68,11 @@ struct Shared {
   Lane* lanes = nullptr;  // all of them, of which lane_count were ever taken
   // Reports or the weights' sharing: whoever serves asks for the keeper, however little memory there is.
   bool reports = false;
+
+  // How many of `lanes` there are to look at. Any thread; a lane below it is whole.
+  [[nodiscard]] std::uint32_t lanes_taken() const {
+    return lane_count.load(std::memory_order_acquire);
+  }
 };
 
 // Under a control group's limit: what all lanes but number `at_work`, the pool and the next allocator
