@@ -126,6 +126,11 @@ CATCH2 = 2  # the first rows: Catch2 knows no skip, and calls such a test passed
 FAILURES = re.compile(r"^(?:failed: .+|(?:FAIL|ERROR): .+|\S+:\d+: FAILED:|\S+:\d+:\d+: error: .+|SUMMARY: .+)$",
                       re.MULTILINE)
 FAILURES_SHOWN = 10  # of a step
+# A sanitizer's report says little in its last line: its stacks, each by its heading and its first frames in this tree.
+REPORT = re.compile(r"^(?:WARNING: ThreadSanitizer|==\d+==ERROR: \w+Sanitizer).*?^SUMMARY: ", re.MULTILINE | re.DOTALL)
+STACK = re.compile(r"^\s+((?:Read|Write|Atomic|Previous|READ|WRITE|freed by|previously|Direct leak).*):$")
+FRAME = re.compile(r"^\s+#\d+ (?:0x[0-9a-f]+ in )?(.+?) \(?((?:\S*/)?(?:src|preload|planner|scheduler|tests)/\S+:\d+)")
+FRAMES_SHOWN = 3  # of a stack
 WIDTH_SHOWN = 240  # characters of a line
 SKIPPED = re.compile(r"^[ \t]*skipped: (.+)$", re.MULTILINE)  # indented in a warning of Catch2
 
@@ -213,7 +218,22 @@ def first_failures(log):
     """The first lines of a step's log that name what failed, each cut to a width that can be read."""
     found = dict.fromkeys(line[:WIDTH_SHOWN] for line in FAILURES.findall(log))
     more = [f"and {len(found) - FAILURES_SHOWN} more"] if len(found) > FAILURES_SHOWN else []
-    return [*list(found)[:FAILURES_SHOWN], *more]
+    return [*list(found)[:FAILURES_SHOWN], *more, *sanitizer_stacks(log)]
+
+
+def sanitizer_stacks(log):
+    """The stacks of a log's first sanitizer report: headings, and the first frames of each in this tree."""
+    report, shown, left = REPORT.search(log), [], 0
+    for line in report[0].splitlines() if report else ():
+        if heading := STACK.match(line):
+            shown.append(heading[1][:WIDTH_SHOWN])
+            left = FRAMES_SHOWN
+        elif not line.strip():
+            left = 0
+        elif left and (frame := FRAME.match(line)):
+            shown.append(f"  {frame[2]} {frame[1]}"[:WIDTH_SHOWN])
+            left -= 1
+    return shown[:2 * FAILURES_SHOWN]
 
 
 def run_step(name, commands, limit, allowed):

@@ -102,6 +102,23 @@ class Failures(unittest.TestCase):
         self.assertEqual("and 20 more", shown[-1])
         self.assertEqual(check.WIDTH_SHOWN, len(shown[0]))
 
+    def test_a_race_is_shown_with_both_stacks(self):
+        log = ("WARNING: ThreadSanitizer: data race (pid=7)\n"
+               "  Atomic read of size 8 at 0x7f by thread T2:\n"
+               "    #0 std::__atomic_base<unsigned long>::load() const /usr/include/c++/12/bits/atomic_base.h:488 (u+0x1)\n"
+               "    #1 memo::borrow_slab(memo::Shared&) src/engine/lane.cc:38 (unit_tests+0x2)\n"
+               "\n  Previous write of size 8 at 0x7f by thread T1 (mutexes: write M1):\n"
+               + "".join(f"    #{i} memo::Lane::Lane() src/engine/lane.h:{i} (unit_tests+0x3)\n" for i in range(9)) +
+               "\n  Thread T2 (tid=9, running) created by main thread at:\n"
+               "    #0 main tests/main.cc:1 (unit_tests+0x4)\n\n"
+               "SUMMARY: ThreadSanitizer: data race /usr/include/c++/12/bits/atomic_base.h:488 in load\n")
+        self.assertEqual(["SUMMARY: ThreadSanitizer: data race /usr/include/c++/12/bits/atomic_base.h:488 in load",
+                          "Atomic read of size 8 at 0x7f by thread T2",
+                          "  src/engine/lane.cc:38 memo::borrow_slab(memo::Shared&)",
+                          "Previous write of size 8 at 0x7f by thread T1 (mutexes: write M1)",
+                          *(f"  src/engine/lane.h:{i} memo::Lane::Lane()" for i in range(3))],
+                         check.first_failures(log))
+
     def test_failures_come_before_logs_and_logs_before_skips(self):
         with tempfile.TemporaryDirectory(dir=check.ROOT / "build") as folder, mock.patch.object(
                 check, "LOGS", pathlib.Path(folder)), mock.patch.object(check, "steps", lambda: [
