@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 
 #include "preload/process.h"
@@ -101,13 +102,59 @@ void lose_keeper() {
   running = false;
 }
 
-// Ends where the system does not let it rest: it would take a processor for itself.
+// Notices that the program rests: its loops are left, and it hardly uses a processor. Then what the next allocator keeps
+// goes back as well, once in each rest: that takes its locks, and what is used again is faulted again.
+class Rest {
+ public:
+  // After each tick, and its answer. True once everything has been given back.
+  bool reached(bool at_rest) {
+    if (!at_rest) {
+      looked_at_ = 0;
+      trimmed_ = false;
+    } else if (!trimmed_) {
+      const std::uint64_t now = os::nanoseconds();
+      const std::uint64_t used = os::processor_nanoseconds();
+      trimmed_ = looked_at_ != 0 && (used - used_) * tuning::kRestShare <= now - looked_at_;
+      looked_at_ = now;
+      used_ = used;
+      if (trimmed_ && g_process.engine.shared().host.trim_next != nullptr) {
+        g_process.engine.shared().host.trim_next();
+      }
+    }
+    return trimmed_;
+  }
+
+ private:
+  std::uint64_t looked_at_ = 0;  // ns; 0: not yet in this rest
+  std::uint64_t used_ = 0;       // of processors by then, ns
+  bool trimmed_ = false;
+};
+
+// Something but memory is still to be done, or will be.
+bool is_needed() {
+  const Engine& engine = g_process.engine;
+  return (engine.shared().reports && anyone_serves()) || engine.wants_search() || searching;
+}
+
+// Who keeps much from now on starts the next keeper. False if somebody kept much just before, and found this one.
+bool may_end() {
+  running = false;
+  return !g_process.engine.shared().keeps_much() || running.exchange(true);
+}
+
+// Ends where nothing is left to be done until calls come, and where the system does not let it rest: it would take a
+// processor for itself.
 void* keep(void*) {
   const RecursionGuard guard;  // for the thread's whole life: its allocations are the library's own
+  Rest rest;
   std::uint32_t turn = 0;
   do {
     look_for_room(++turn);
-    g_process.engine.tick(os::nanoseconds());
+    // The call that has asked for this thread may be a free of many: not at once.
+    if (turn != 1 && rest.reached(g_process.engine.tick(os::nanoseconds())) && !is_needed() &&
+        may_end()) {
+      return nullptr;
+    }
     if (g_process.engine.wants_search() && !searching.exchange(true) &&
         (os::confined() || !start(search))) {
       searching = false;
@@ -144,9 +191,11 @@ void start_keeper(const RecursionGuard&) {
       running.exchange(true)) {
     return;
   }
+  const int saved = errno;
   if (!start_without_signals()) {
     lose_keeper();
   }
+  errno = saved;
 }
 
 bool keeper_runs() {

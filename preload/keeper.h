@@ -1,7 +1,8 @@
 // The keeper: a thread that looks every second whether a lane has left its loop, and then gives its
-// memory back; and that starts others: to go on looking for lower plans where a program's own
-// thread had no time to, and to write the reports that are due. Cold. It exists only in processes
-// that serve, and there where much memory may have to be given back, or reports are asked for.
+// memory back, and what the next allocator keeps; and that starts others: to go on looking for lower
+// plans where a program's own thread had no time to, and to write the reports that are due. Cold. It
+// exists where much memory may have to be given back, until it has been, and for as long as the
+// process lives where that serves and reports are asked for.
 #pragma once
 
 #include "src/base/guard.h"

@@ -62,16 +62,6 @@ void write_stats(bool last, const RecursionGuard& guard) {
   }
 }
 
-bool anyone_serves() {
-  const Engine& engine = g_process.engine;
-  for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
-    if (engine.lane(i).phase() == Phase::kServing) {
-      return true;
-    }
-  }
-  return false;
-}
-
 void write_trace_file(const RecursionGuard& guard) {
   const option::Path& file = g_process.options.TRACE_FILE;
   const Engine& engine = g_process.engine;
@@ -146,6 +136,16 @@ void write_due_reports(const RecursionGuard& guard) {
   save_plan_file(guard);
   save_to_store(guard, false);
   open_status_page(guard);
+}
+
+bool anyone_serves() {
+  const Engine& engine = g_process.engine;
+  for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
+    if (engine.lane(i).phase() == Phase::kServing) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void serving_began(const RecursionGuard& guard) {

@@ -17,6 +17,9 @@ bool reports_are_due(std::uint64_t now);
 // Writes those files. One thread at a time.
 void write_due_reports(const RecursionGuard& guard);
 
+// True if a lane serves.
+bool anyone_serves();
+
 // A lane has begun to serve, or has worked for long since this was called: writes the page of
 // statistics and, where a lane serves and the keeper does not run, the file.
 void serving_began(const RecursionGuard& guard);

@@ -49,8 +49,7 @@ class KeepErrno {
 std::uint64_t read_clock(clockid_t clock) {
   timespec now{};
   clock_gettime(clock, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
-         static_cast<std::uint64_t>(now.tv_nsec);
+  return static_cast<std::uint64_t>(now.tv_sec * 1'000'000'000 + now.tv_nsec);
 }
 
 // The filters of the calling thread as one number, never 0; kUnknown where the system does not
@@ -88,10 +87,9 @@ std::uint64_t address_limit() {
 
 // Of a thread that is not confined.
 bool commits_strictly() {
-  constexpr std::string_view kStrict = "2";
   std::string_view policy;
   LineReader file("/proc/sys/vm/overcommit_memory");
-  return file.next(policy) && policy == kStrict;
+  return file.next(policy) && policy == "2";
 }
 
 }  // namespace
@@ -138,6 +136,9 @@ std::uint64_t nanoseconds() {
 }
 std::uint64_t coarse_nanoseconds() {
   return read_clock(CLOCK_MONOTONIC_COARSE);
+}
+std::uint64_t processor_nanoseconds() {
+  return confined() ? 0 : read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 void* reserve(std::uint64_t bytes, std::uint64_t alignment) {
@@ -342,8 +343,7 @@ std::uint64_t address_space_left() {
   if (!statm.next(sizes)) {
     return 0;
   }
-  const std::uint64_t pages = number_in(sizes.substr(0, sizes.find(' ')));
-  const std::uint64_t used = pages * page_size();
+  const std::uint64_t used = number_in(sizes.substr(0, sizes.find(' '))) * page_size();
   return used < limit ? limit - used : 0;
 }
 

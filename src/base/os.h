@@ -25,6 +25,8 @@ std::uint64_t page_size();           // bytes; read from the system once
 std::uint64_t physical_memory();     // bytes; read from the system once
 std::uint64_t nanoseconds();         // monotonic clock
 std::uint64_t coarse_nanoseconds();  // the same, a few milliseconds behind and cheaper
+// Of all processors, that the process has used. Always 0 for a confined thread.
+std::uint64_t processor_nanoseconds();
 
 // Reserves address space without memory behind it: neither readable nor counted as committed, nor
 // locked in a program that locks all it will have. A page before it and one behind stay so for

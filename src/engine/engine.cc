@@ -260,18 +260,21 @@ StoredPlan* Engine::add_plan(const RecursionGuard& guard, Plan plan, std::uint32
   return stored;
 }
 
-void Engine::tick(std::uint64_t now) {
+bool Engine::tick(std::uint64_t now) {
   bool quiet = lane_count() != 0;
   const bool scarce = opened() && shared_->pool.headroom().is_short();
   for (std::uint32_t i = 0; i < lane_count(); ++i) {
     quiet = lanes_[i].tick(now, scarce) && quiet;
   }
-  if ((quiet && !pool_quiet_) || scarce) {
+  // What is freed at rest goes back, too; what the system refuses to take is not tried each time.
+  const auto kept = [&] { return shared_->pool.arena().dirty_bytes(); };
+  if (scarce || (quiet && (left_ == UINT64_MAX || kept() > left_))) {
     trim();
   } else if (opened()) {
     shared_->pool.settle();
   }
-  pool_quiet_ = quiet;
+  left_ = quiet ? kept() : UINT64_MAX;
+  return quiet;
 }
 
 // Whoever names a planner wants that planner's plans.

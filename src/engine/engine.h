@@ -88,8 +88,9 @@ class Engine {
     }
   }
   void release_plan(StoredPlan& plan) { shared_->store.release(&plan); }
-  // Gives memory back where a lane has been quiet for long. Any thread; `now` in nanoseconds.
-  void tick(std::uint64_t now);
+  // Gives memory back where a lane has been quiet for long. True at rest: all lanes have been, and
+  // hold nothing. One thread at a time; `now` in nanoseconds.
+  bool tick(std::uint64_t now);
   // Looks for a lower plan than one that was made in the time allowed on a caller's path; takes
   // seconds. The lanes put it in between two iterations. Any thread that may take so long; needs
   // the stack of a planner.
@@ -113,9 +114,7 @@ class Engine {
   // True in a process that has been forked since the engine was configured or marked.
   [[nodiscard]] bool forked() const { return forked_ || !mark_.here(); }
 
-  [[nodiscard]] std::uint32_t lane_count() const {
-    return opened() ? shared_->lanes_taken() : 0;
-  }
+  [[nodiscard]] std::uint32_t lane_count() const { return opened() ? shared_->lanes_taken() : 0; }
   [[nodiscard]] const Lane& lane(std::uint32_t number) const { return lanes_[number]; }
   [[nodiscard]] const Shared& shared() const { return *shared_; }
   // Lowest address of the region; UINT64_MAX before there is one.
@@ -158,7 +157,8 @@ class Engine {
   std::uint32_t space_shift_ = 0;
   std::uint32_t lanes_possible_ = 0;
   std::atomic<bool> told_{false};  // the host knows that the engine is open
-  bool pool_quiet_ = false;        // the pool was trimmed since the last call
+  // Bytes of the pool that the last tick left, at rest; UINT64_MAX: it was none.
+  std::uint64_t left_ = UINT64_MAX;
   bool torn_ = false;    // a child, in which a thread that does not exist was opening the region
   bool forked_ = false;  // a child
   ForkMark mark_;

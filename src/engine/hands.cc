@@ -206,7 +206,7 @@ Answer Hands::open_slab(const Schedule& schedule) {
       served.walked.load(std::memory_order_relaxed)) {
     slab.populate(before);
   }
-  if (host.keep != nullptr && (shared_->reports || schedule.height >= tuning::kKeptSlab)) {
+  if (host.keep != nullptr && (shared_->reports || shared_->keeps_much())) {
     const RecursionGuard guard;
     host.keep(guard);
   }
@@ -231,12 +231,13 @@ void* Hands::end(const Request& request, const Action& action) {
     return nullptr;
   }
   // A process that only gets its memory together, such as a server that is about to fork its
-  // workers, has no thread of ours: whoever forks is to have none.
-  if (shared_->host.keep != nullptr && tracker_->tally().serves() &&
-      (shared_->reports || shared_->pool.live_bytes() >= tuning::kKeptPool)) [[unlikely]] {
+  // workers, has no thread of ours, reports or not: whoever forks is to have none.
+  if (shared_->host.keep != nullptr && tracker_->tally().serves() && shared_->reports)
+      [[unlikely]] {
     const RecursionGuard guard;
     shared_->host.keep(guard);
   }
+  keep(*shared_, tracker_->tally().counters().pooled_allocations.get());
   if (request.zero && !block_.zero) {
     clear(block_.start, round_up(request.size, kGranule));
   }

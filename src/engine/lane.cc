@@ -25,6 +25,13 @@ void give_up_idle(Shared& shared, std::uint32_t at_work) {
   }
 }
 
+void keep(const Shared& shared, std::uint64_t calls) {
+  if (shared.keeps_much() && shared.host.keep != nullptr && calls >= tuning::kKeptCalls) {
+    const RecursionGuard guard;
+    shared.host.keep(guard);
+  }
+}
+
 void borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_t height) {
   if (os::confined()) {
     return;
@@ -167,7 +174,11 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   const bool at_once =
       pool.returned.pays(bytes) ||
       (bytes >= tuning::kReturnedAtOnce && tracker_.knows_nothing() && pool.returned.first(bytes));
-  return pool.free(start, at_once);
+  const bool freed = pool.free(start, at_once);
+  if (t_state.inside == 0) {
+    keep(hands_.shared(), counters.pooled_allocations.get());
+  }
+  return freed;
 }
 
 void Lane::note_death(Space& space, void* start, std::uint32_t freeing_lane) {
@@ -212,7 +223,7 @@ bool Lane::tick(std::uint64_t now, bool scarce) {
       rest_.load(std::memory_order_relaxed) == Rest::kAwake) {
     give_back();
   }
-  return look.for_long;
+  return look.for_long && rest_.load(std::memory_order_relaxed) != Rest::kAwake;
 }
 
 }  // namespace memo

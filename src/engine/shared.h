@@ -37,7 +37,7 @@ struct EngineHost {
   // is open.
   void (*fetch)(const RecursionGuard&, std::uint64_t key, bool look) = nullptr;
   // There is memory that may have to be given back later, or there are reports: see to it that
-  // tick() is called every second or so.
+  // tick() is called every second or so, until the engine rests. Told by calls and by frees.
   void (*keep)(const RecursionGuard&) = nullptr;
   Tape tape = nullptr;         // is told what each lane's tracker decides, and of what: for tests
   void (*forked)() = nullptr;  // this is a child, and no handler of fork() has told so
@@ -69,11 +69,20 @@ struct Shared {
   // Reports or the weights' sharing: whoever serves asks for the keeper, however little memory there is.
   bool reports = false;
 
+  // So much is free in the pool and in slabs that somebody should give it back when the loop is left. Any thread.
+  [[nodiscard]] bool keeps_much() const {
+    return pool.arena().dirty_bytes() + slabs.bytes.load(std::memory_order_relaxed) >=
+           tuning::kKept;
+  }
   // How many of `lanes` there are to look at. Any thread; a lane below it is whole.
   [[nodiscard]] std::uint32_t lanes_taken() const {
     return lane_count.load(std::memory_order_acquire);
   }
 };
+
+// The pool has served or freed a block for a lane that counts `calls` of its. Asks the host for the keeper where much is
+// kept. Any thread that is not inside the library.
+void keep(const Shared& shared, std::uint64_t calls);
 
 // Under a control group's limit: what all lanes but number `at_work`, the pool and the next allocator
 // hold and do not use goes back to the system.

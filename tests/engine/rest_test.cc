@@ -1,0 +1,121 @@
+// What is kept, and when: who is told of it, and what ticks give back once a loop was left.
+#include <catch2/catch.hpp>
+
+#include "src/engine/engine.h"
+#include "tests/support/engines.h"
+
+namespace memo {
+namespace {
+
+using testing::Block;
+using testing::drive;
+using testing::Driver;
+using testing::OwnEngine;
+using testing::program_of;
+using testing::Random;
+
+std::uint32_t kept = 0;  // times that the host was told
+
+std::uint64_t free_bytes(const Engine& engine) {
+  return engine.shared().pool.arena().dirty_bytes();
+}
+
+// Blocks of sizes in no order, so that nothing is served from a plan.
+std::vector<Block> take_some(Random& random, Driver& driver, std::uint64_t count) {
+  std::vector<Block> blocks;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    blocks.push_back(driver.take(500'000 + testing::below(random, 200'000)));
+  }
+  return blocks;
+}
+
+TEST_CASE(
+    "engine: what the pool keeps is told once it is much, and is a thread's own affair before",
+    "[engine]") {
+  OwnEngine own({}, {.keep = [](const RecursionGuard&) { ++kept; }});
+  kept = 0;
+  drive(own, [](Engine& engine, Driver& driver, const Lane& lane) {
+    Random random(15);
+    // Few calls, however much they leave.
+    std::vector<Block> few;
+    while (lane.counters.pooled_allocations.get() + 1 < tuning::kKeptCalls) {
+      few.push_back(driver.take(1'000'000));
+    }
+    for (const Block& block : few) {
+      driver.release(block);
+    }
+    CHECK(free_bytes(engine) >= tuning::kKept);
+    CHECK(kept == 0);
+    engine.trim();
+    const std::uint64_t many = 2 * tuning::kKept / 500'000;
+    const std::vector<Block> blocks = take_some(random, driver, many);
+    CHECK(kept == 0);
+    for (const Block& block : blocks) {
+      const std::uint32_t before = kept;
+      driver.release(block);
+      CHECK((kept != before) == (free_bytes(engine) >= tuning::kKept));
+    }
+    CHECK(free_bytes(engine) >= tuning::kKept);
+    const std::uint32_t before = kept;
+    driver.release(driver.take(65'536));
+    CHECK(kept == before + 2);
+  });
+}
+
+TEST_CASE("engine: rests once the pool's memory was given back, and so is what is freed at rest",
+          "[engine]") {
+  drive([](Engine& engine, Driver& driver, const Lane&) {
+    constexpr std::uint64_t kSecond = 1'000'000'000;
+    Random random(16);
+    std::vector<Block> blocks = take_some(random, driver, 60);
+    const std::vector<Block> late(blocks.begin() + 30, blocks.end());
+    blocks.resize(30);
+    for (const Block& block : blocks) {
+      driver.release(block);
+    }
+    std::uint64_t now = 1;
+    for (; now * kSecond <= tuning::kQuietNanoseconds; ++now) {
+      CHECK_FALSE(engine.tick(now * kSecond));
+      CHECK(free_bytes(engine) > 0);
+    }
+    engine.tick(++now * kSecond);
+    CHECK(engine.tick(++now * kSecond));
+    CHECK(free_bytes(engine) == 0);
+    for (const Block& block : late) {
+      driver.release(block);
+    }
+    CHECK(free_bytes(engine) > 0);
+    CHECK(engine.tick(++now * kSecond));
+    CHECK(free_bytes(engine) == 0);
+    driver.release(driver.take(700'000));
+    CHECK_FALSE(engine.tick(++now * kSecond));
+  });
+}
+
+Engine* opening = nullptr;  // whose lane takes a slab
+std::uint32_t resting = 0;
+std::uint32_t ticks = 0;
+
+// Two ticks, long apart, in the middle of a call that takes a slab.
+void tick_in_call() {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  resting += opening->tick(kSecond) ? 1U : 0U;
+  resting += opening->tick(100 * kSecond) ? 1U : 0U;
+  ++ticks;
+}
+
+TEST_CASE("engine: rests no sooner than a lane that is at work has given its slab back",
+          "[engine]") {
+  OwnEngine own({}, {.trim_next = tick_in_call});
+  opening = &own.engine;
+  resting = ticks = 0;
+  drive(own, [](Engine& engine, Driver& driver, const Lane& lane) {
+    testing::iterations_until_serving(driver, program_of(17), lane);
+    CHECK(ticks == 1);
+    CHECK(resting == 0);
+    CHECK(engine.shared().slabs.bytes != 0);
+  });
+}
+
+}  // namespace
+}  // namespace memo
