@@ -1,6 +1,8 @@
 #include "preload/keeper.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -22,6 +24,8 @@ constinit std::atomic<bool> writing{false};
 constinit std::atomic<bool> looking{false};
 constinit std::atomic<bool> ended{false};  // the process writes its last reports
 constinit Backoff starts;
+constinit const char* single_threaded =
+    nullptr;  // the C library's own note; none before glibc 2.32
 constexpr std::uint64_t kSecond = 1'000'000'000;
 // The thread sanitizer knows one table of descriptors a process: it would take two files of the
 // same number in two tables for one.
@@ -167,6 +171,15 @@ void* keep(void*) {
   return nullptr;
 }
 
+// The first thread of all is worth less than one more.
+bool is_worth_it() {
+  const Shared& shared = g_process.engine.shared();
+  const bool first = single_threaded == nullptr || *single_threaded != 0;
+  return !first || shared.reports ||
+         std::max(shared.pool.arena().dirty_bytes(), shared.slabs.bytes.load()) >=
+             tuning::kKeptAlone;
+}
+
 // All signals are blocked in the new thread, so that the program's handlers never run on it. Where
 // the program has taken system calls from itself, a new thread could be its end.
 bool start_without_signals() {
@@ -184,10 +197,14 @@ bool start_without_signals() {
 
 }  // namespace
 
+void prepare_keeper() {
+  single_threaded = static_cast<const char*>(dlsym(RTLD_DEFAULT, "__libc_single_threaded"));
+}
+
 void start_keeper(const RecursionGuard&) {
   // Creating a thread takes another of the dynamic linker's locks: not in a callback under the
   // first. A later start of serving will do.
-  if (running.load(std::memory_order_relaxed) || in_loader() || starts.waits() ||
+  if (running.load(std::memory_order_relaxed) || in_loader() || !is_worth_it() || starts.waits() ||
       running.exchange(true)) {
     return;
   }

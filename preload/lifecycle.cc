@@ -126,6 +126,7 @@ void after_fork_in_child() {
     if (!process.options.TRACE_FILE.empty()) {
       process.early = tuning::kEarlyCalls;  // a trace leaves no large call out
     }
+    prepare_keeper();
     load_unwinder(!process.options.TRACE_FILE.empty());
     have_thread_key = pthread_key_create(&thread_key, thread_ends) == 0;
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
