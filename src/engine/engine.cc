@@ -274,7 +274,7 @@ bool Engine::tick(std::uint64_t now) {
     shared_->pool.settle();
   }
   left_ = quiet ? kept() : UINT64_MAX;
-  return quiet;
+  return quiet && shared_->slabs.bytes.load(std::memory_order_relaxed) == 0;
 }
 
 // Whoever names a planner wants that planner's plans.

@@ -89,7 +89,7 @@ class Engine {
   }
   void release_plan(StoredPlan& plan) { shared_->store.release(&plan); }
   // Gives memory back where a lane has been quiet for long. True at rest: all lanes have been, and
-  // hold nothing. One thread at a time; `now` in nanoseconds.
+  // no slab has memory. One thread at a time; `now` in nanoseconds.
   bool tick(std::uint64_t now);
   // Looks for a lower plan than one that was made in the time allowed on a caller's path; takes
   // seconds. The lanes put it in between two iterations. Any thread that may take so long; needs

@@ -223,7 +223,7 @@ bool Lane::tick(std::uint64_t now, bool scarce) {
       rest_.load(std::memory_order_relaxed) == Rest::kAwake) {
     give_back();
   }
-  return look.for_long && rest_.load(std::memory_order_relaxed) != Rest::kAwake;
+  return look.for_long;
 }
 
 }  // namespace memo

@@ -127,8 +127,7 @@ class Lane : public LaneView {
   // Lends its slab's memory to another lane's slab, if it rests and no block is in use. Any thread.
   bool lend(Slab& slab, std::uint64_t now);
   // Gives memory back if the lane has been quiet for long, or, where memory is `scarce`, since the
-  // last tick; tells whether it has been for long, and holds nothing. `now` in nanoseconds. Any
-  // thread.
+  // last tick; tells whether it has been for long. `now` in nanoseconds. Any thread.
   bool tick(std::uint64_t now, bool scarce);
   // In a forked child, where only the forking thread lives on: no plan, no slab, learning anew.
   // False, and it is done at the next call, if the fork has interrupted the lane at work.
