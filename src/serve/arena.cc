@@ -58,7 +58,8 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
     pages.note_claimed(run.first, count);
   }
   if (!claim.granted) {
-    run = {round_up(top_, step), count};
+    // What is free below the top is part of it: a block that grows by being copied moves on there.
+    run = {round_up(pages.free_tail(top_ - std::min(top_, count), top_), step), count};
     if (!space_->commit((run.first + count) * kGranule)) {
       return {};
     }
@@ -66,6 +67,7 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
     if (!claim.granted) {
       return {};
     }
+    pages.note_claimed(run.first, count);
   }
   account(claim, count);
   if (run.first + count > top_) {

@@ -68,7 +68,8 @@ class PageMap {
     std::uint64_t steps = UINT64_MAX;
   };
   // Where on the walk to place `count` granules at a multiple of `alignment` (in granules, a power
-  // of two): where the fewest of them lack memory, and among such places in the smallest free run.
+  // of two), at the low end of a free run or where memory begins again in it: where the fewest of
+  // them lack memory, and among such places in the smallest run, at its low end.
   [[nodiscard]] Run best_fit(Walk& walk, std::uint64_t count, std::uint64_t alignment) const;
   // The next free run.
   [[nodiscard]] Run next_free(Walk& walk) const;
@@ -92,6 +93,9 @@ class PageMap {
 
   // The first granule from which on all of [.., to) is free and clean.
   [[nodiscard]] std::uint64_t clean_tail(std::uint64_t to) const;
+
+  // The first granule of [from, to] from which on all up to `to` is free.
+  [[nodiscard]] std::uint64_t free_tail(std::uint64_t from, std::uint64_t to) const;
 
   // Marks free granules of [first, first + count) as clean: their memory was given back and reads
   // as zero.
@@ -122,6 +126,7 @@ class PageMap {
   void set_state(std::uint64_t granule, std::uint8_t value);
   [[nodiscard]] Claim look(std::uint64_t first, std::uint64_t count) const;
   [[nodiscard]] std::uint64_t count_dirty(std::uint64_t first, std::uint64_t count) const;
+  [[nodiscard]] std::uint64_t next_stretch(const Run& run, Walk& walk) const;
   [[nodiscard]] std::uint64_t end_of(Kind kind, std::uint64_t at, Walk& walk) const;
   [[nodiscard]] std::uint64_t end_of_words(std::uint64_t mask, std::uint64_t wanted,
                                            std::uint64_t at, std::uint64_t end) const;

@@ -74,8 +74,20 @@ class Model {
     std::pair<std::uint64_t, std::uint64_t> least(UINT64_MAX, UINT64_MAX);  // clean, length of run
     for (PageMap::Run run = next_free(from, to); run.count != 0;
          run = next_free(run.first + run.count, to)) {
-      const std::uint64_t start = (run.first + alignment - 1) / alignment * alignment;
-      if (start + count <= run.first + run.count) {
+      const std::uint64_t end = run.first + run.count;
+      const std::uint64_t low = (run.first + alignment - 1) / alignment * alignment;
+      if (low + count > end) {
+        continue;
+      }
+      std::uint64_t again = run.first;  // where memory begins behind the first clean granules
+      while (again < end && dirty_[again]) {
+        ++again;
+      }
+      while (again < end && !dirty_[again]) {
+        ++again;
+      }
+      const std::uint64_t high = std::min(again, end - count) / alignment * alignment;
+      for (const std::uint64_t start : {low, std::max(low, high)}) {
         const std::pair here(count - dirty(start, count), run.count);
         if (here < least) {
           best = {start, count};

@@ -109,11 +109,40 @@ TEST_CASE("page map: best fit takes the tightest run, from the lowest on", "[ser
   CHECK(map.best_fit(8, 64, 3, 1).first == 21);
   CHECK(map.best_fit(8, 12, 3, 1).count == 0);
   REQUIRE(map.claim(40, 2).granted);
-  map.release(40);  // memory in the middle of a run is not looked for, at a run's start it is
-  CHECK(map.best_fit(0, 64, 3, 1).first == 6);
+  map.release(40);  // where memory begins again inside of a run
+  CHECK(map.best_fit(0, 64, 3, 1).first == 40);
+  CHECK(map.best_fit(0, 64, 3, 8).first == 40);
+  CHECK(map.best_fit(0, 64, 10, 1).first == 40);
+  CHECK(map.best_fit(0, 64, 30, 1).first == 25);  // as much memory at its low end
   REQUIRE(map.claim(10, 2).granted);
   map.release(10);
   CHECK(map.best_fit(0, 64, 3, 1).first == 10);
+  REQUIRE(map.claim(45, 5).granted);
+  map.release(45);  // only the first stretch counts
+  CHECK(map.best_fit(0, 64, 5, 1).first == 10);
+
+  BareMap other(64);
+  REQUIRE(other.map.claim(58, 6).granted);
+  other.map.release(58);
+  CHECK(other.map.best_fit(0, 64, 6, 1).first == 58);
+  CHECK(other.map.best_fit(0, 64, 10, 1).first == 54);  // as near as the run's end allows
+  CHECK(other.map.best_fit(0, 64, 10, 4).first == 52);
+}
+
+TEST_CASE("page map: what is free below the end is found from behind", "[serve]") {
+  BareMap bare(64);
+  PageMap& map = bare.map;
+  CHECK(map.free_tail(0, 64) == 0);
+  REQUIRE(map.claim(21, 2).granted);
+  CHECK(map.free_tail(0, 64) == 23);
+  CHECK(map.free_tail(0, 63) == 23);
+  CHECK(map.free_tail(30, 64) == 30);
+  CHECK(map.free_tail(0, 23) == 23);
+  REQUIRE(map.claim(50, 4).granted);
+  map.release(50);
+  CHECK(map.free_tail(0, 64) == 23);
+  map.release(21);
+  CHECK(map.free_tail(3, 64) == 3);
 }
 
 // The owner claims wherever it likes; others release what they are handed. A granule's owner word
