@@ -51,7 +51,8 @@ void Obstacles::refresh(std::size_t node) {
 
 const Obstacles::Obstacle* Obstacles::lowest(const Span& span) const {
   std::uint32_t least = kNone;
-  tree_.for_each_cover(span, [&](std::size_t node) { least = std::min(least, least_[node]); });
+  const std::uint32_t* const below = least_.data();
+  tree_.for_each_cover(span, [&](std::size_t node) { least = std::min(least, below[node]); });
   // Whatever is listed above those nodes is listed above one of the ends.
   std::size_t left = tree_.leaf(span.lower);
   std::size_t right = tree_.leaf(span.upper - 1);
