@@ -18,10 +18,9 @@ import sys
 import time
 import urllib.request
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/cli"))
-from browser import Browser  # noqa: E402
+from browser import Browser
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 WIDTHS = {"phone": (390, 844), "desktop": (1280, 900)}
 TRACE = ROOT / "tests/golden/traces/mobilenet_v2_b8.csv.gz"
 CELLS = ("import memomalloc\nfor _ in range(300):\n    layers = [bytearray((number % 5 + 1) << 18) for number in range(8)]",
