@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "planner/model.h"
+#include "planner/section_tree.h"
 
 namespace dsa {
 
@@ -39,16 +40,14 @@ class Obstacles {
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  template <typename Visit>
-  void for_each_node(const Span& span, Visit visit) const;
   std::uint32_t own(std::size_t node) const {
     return next_[node] < first_[node + 1] ? listed_[next_[node]] : kNone;
   }
   void refresh(std::size_t node);
 
+  SectionTree tree_;
   std::vector<Obstacle>
       obstacles_;  // in ascending order of their bottoms, so indices compare alike
-  std::size_t leaves_ = 1;
   std::vector<std::uint32_t> first_;   // by node: where its list in listed_ begins
   std::vector<std::uint32_t> listed_;  // indices of obstacles
   std::vector<std::uint32_t> next_;    // by node: the first of its list that is not passed

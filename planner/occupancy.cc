@@ -10,8 +10,8 @@ namespace dsa {
 
 Occupancy::Occupancy(const Model& model)
     : model_(model),
-      leaves_(std::bit_ceil(std::max<std::size_t>(model.load.size(), 1))),
-      alive_(2 * leaves_),
+      tree_(model),
+      alive_(tree_.nodes()),
       item_by_birth_(model.parts.size()),
       rank_(model.parts.size()),
       first_rank_(model.load.size() + 1),
@@ -36,16 +36,7 @@ void Occupancy::place(ItemId id, Offset offset) {
   offsets_[static_cast<std::size_t>(id)] = offset;
   for (std::uint32_t p = item.first_part; p < item.last_part; ++p) {
     born_[rank_[p] / 64] |= std::uint64_t{1} << (rank_[p] % 64);
-    auto lower = static_cast<std::size_t>(model_.parts[p].lower) + leaves_;
-    auto upper = static_cast<std::size_t>(model_.parts[p].upper) + leaves_;
-    for (; lower < upper; lower /= 2, upper /= 2) {
-      if (lower % 2 == 1) {
-        alive_[lower++].push_back(id);
-      }
-      if (upper % 2 == 1) {
-        alive_[--upper].push_back(id);
-      }
-    }
+    tree_.for_each_cover(model_.parts[p], [&](std::size_t node) { alive_[node].push_back(id); });
   }
 }
 
@@ -54,11 +45,11 @@ void Occupancy::collect(const Span& part) {
     const Offset offset = offsets_[static_cast<std::size_t>(id)];
     found_.push_back({offset, offset + model_.items[static_cast<std::size_t>(id)].size});
   };
-  for (auto node = static_cast<std::size_t>(part.lower) + leaves_; node > 0; node /= 2) {
+  tree_.for_each_above(part.lower, [&](std::size_t node) {
     for (const ItemId id : alive_[node]) {
       add(id);
     }
-  }
+  });
   const std::uint32_t from = first_rank_[static_cast<std::size_t>(part.lower) + 1];
   const std::uint32_t to = first_rank_[static_cast<std::size_t>(part.upper)];
   if (from >= to) {

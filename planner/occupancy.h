@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "planner/model.h"
+#include "planner/section_tree.h"
 
 namespace dsa {
 
@@ -36,8 +37,8 @@ class Occupancy {
   void collect(const Span& part);
 
   const Model& model_;
-  std::size_t leaves_;                      // of the segment tree: a power of two
-  std::vector<std::vector<ItemId>> alive_;  // by tree node: items alive in all its sections
+  SectionTree tree_;
+  std::vector<std::vector<ItemId>> alive_;  // by node of it: items alive in all its sections
   std::vector<ItemId> item_by_birth_;       // by birth rank of a part
   std::vector<std::uint32_t> rank_;         // by part
   std::vector<std::uint32_t> first_rank_;   // by section: rank of the first part born there

@@ -57,6 +57,8 @@ class Best {
   Bytes height_ = 0;
 };
 
+Found search(const Model& model, const Budget& budget);
+
 // A first-fit looks at all neighbours of each item: with more items than this, skyline passes are
 // cheaper, and as good.
 constexpr std::size_t kFewItems = 2000;
@@ -64,46 +66,14 @@ constexpr std::size_t kFewItems = 2000;
 constexpr std::size_t kMostExact = 5000;
 // With more than this, a pass over all of them takes a good part of a second.
 constexpr std::size_t kManyItems = 100'000;
-// Of the time that is left: for squeaky wheel on fewer, for repairing the sweep's plan of more.
-constexpr double kFirstWheel = 0.6;
-constexpr double kFirstRepair = 0.3;
-// Above the bound by less than one in so many, repairs go on rather than passes over everything.
-constexpr Bytes kNear = 32;
-// Of the time, for joining what fits each other exactly; where that leaves more than one in so many
-// items, they were not made to fit.
-constexpr double kJoining = 0.6;
-constexpr std::size_t kFewer = 2;
-// Of what time is left then, for planning the joined ones of few items.
-constexpr double kFewJoined = 0.25;
-// Of what time is left, for loops cut open; the searches that know gaps have the rest.
-constexpr double kWrapped = 0.8;
-constexpr double kFirstSlice = 0.02;  // seconds for squeaky wheel's first turn
 
-// Squeaky wheel and exact search, each for longer and longer: which one it takes shows only so.
-void search_by_turns(const Model& model, const Budget& budget, SqueakyWheel& wheel, Best& best) {
-  const bool small = model.items.size() <= kMostExact;
-  std::optional<Descent> descent;
-  if (small && !can_search(model) && can_decide(model)) {
-    descent.emplace(model, budget.seed());
-  }
-  const bool exact = descent || can_search(model);
-  std::uint64_t turn = budget.seed();
-  for (double slice = kFirstSlice; !budget.expired(); slice *= 2, ++turn) {
-    // Most of the time is the exact search's: what squeaky wheel reaches, it reaches soon.
-    const Budget part = budget.part(budget.target(), 12 * slice, turn);
-    if (exact && best.take(descent ? descent->run(*best.offsets(), part)
-                                   : canonical_search(model, *best.offsets(), part))) {
-      return;
-    }
-    if (!exact && wheel.exhausted()) {
-      return;
-    }
-    wheel.run(budget.part(budget.target(), exact ? 2 * slice : budget.remaining(), turn));
-    if (wheel.best() && best.take({.offsets = wheel.best()})) {
-      return;
-    }
-  }
-}
+// What stages are chosen by; bits, so that a stage may be for several.
+enum Kind : unsigned {
+  kFew = 1,   // at most kFewItems
+  kSome = 2,  // at most kManyItems
+  kMany = 4,
+  kDeep = 8,  // more than those, and a good part of them alive at one time
+};
 
 // Many items live at a time: repairs of short windows would have nothing to move.
 bool is_deep(const Model& model) {
@@ -121,70 +91,162 @@ bool is_deep(const Model& model) {
   return static_cast<std::size_t>(most) * kShare > model.items.size();
 }
 
-// For more items than searches of the whole can deal with.
-bool plan_many(const Model& model, const Budget& budget, SqueakyWheel& wheel, Best& best) {
-  const auto run_wheel = [&](double seconds, std::size_t passes) {
-    wheel.run(budget.part(budget.target(), seconds, budget.seed()), passes);
-    return wheel.best() && best.take({.offsets = wheel.best()});
-  };
-  const auto mend = [&](double seconds) {
-    return best.offsets() &&
-           best.take({.offsets = repair(model, *best.offsets(),
-                                        budget.part(budget.target(), seconds, budget.seed()))});
-  };
-  const auto is_near = [&] {
-    return best.offsets() && best.height() - model.bound < model.bound / kNear;
-  };
+Kind kind_of(const Model& model) {
+  if (model.items.size() <= kFewItems) {
+    return kFew;
+  }
   if (model.items.size() <= kManyItems) {
-    // A pass that runs out of time is lost: where the sweep went wrong, the first has all of it.
-    if ((!is_near() && run_wheel(budget.remaining(), 1)) ||
-        run_wheel(kFirstWheel * budget.remaining(), SIZE_MAX)) {
+    return kSome;
+  }
+  return is_deep(model) ? kDeep : kMany;
+}
+
+// One problem's way through the stages. Each stage returns true when there is nothing left to do,
+// or no time for it.
+class Search {
+ public:
+  Search(const Model& model, const Budget& budget)
+      : model_(model), budget_(budget), kind_(kind_of(model)), best_(model, budget) {}
+
+  Found run();
+
+ private:
+  struct Stage {
+    unsigned kinds;  // which problems it is for
+    bool (Search::*run)();
+  };
+
+  // For any problem: one sweep over time.
+  bool sweep() {
+    return best_.take(sweep_best_fit(model_, budget_, kind_ == kFew ? 0 : model_.bound));
+  }
+
+  // For few items: what costs a few milliseconds.
+  bool skyline_orders() { return best_.take(skyline(model_, budget_)); }
+  bool short_wheel() { return run_wheel(kFirstSlice); }
+  bool first_fits() {
+    return best_.take(greedy_by_size(model_, budget_)) ||
+           best_.take(greedy_by_breadth(model_, budget_)) || best_.take(best_fit(model_, budget_));
+  }
+  bool settled() {
+    return best_.offsets() && best_.take(settle(model_, *best_.offsets(), budget_));
+  }
+
+  // For more than searches of the whole can deal with.
+  bool long_lived() { return best_.take(long_lived_first(model_, budget_)); }
+  bool wheel_passes();
+  bool repairs();
+
+  // For any that have a plan by now: what takes all the time there is.
+  bool loops_cut_open();
+  bool turns();
+
+  bool run_wheel(double seconds, std::size_t passes = SIZE_MAX);
+  bool mend(double seconds);
+  bool is_near() const {
+    return best_.offsets() && best_.height() - model_.bound < model_.bound / kNear;
+  }
+  Budget part(double seconds) const {
+    return budget_.part(budget_.target(), seconds, budget_.seed());
+  }
+  SqueakyWheel& wheel() { return wheel_ ? *wheel_ : wheel_.emplace(model_, budget_.seed()); }
+
+  static constexpr double kFirstSlice = 0.02;  // seconds for squeaky wheel's first turn
+  // Above the bound by less than one in so many, repairs go on rather than passes over everything.
+  static constexpr Bytes kNear = 32;
+
+  const Model& model_;
+  const Budget& budget_;
+  const Kind kind_;
+  Best best_;
+  std::optional<SqueakyWheel> wheel_;  // its first pass is the skyline by area
+};
+
+Found Search::run() {
+  static constexpr Stage kStages[] = {
+      {kFew | kSome | kMany | kDeep, &Search::sweep},
+      {kFew, &Search::skyline_orders},
+      {kFew, &Search::short_wheel},
+      {kFew, &Search::first_fits},
+      {kFew, &Search::settled},
+      {kSome, &Search::wheel_passes},
+      {kSome | kMany, &Search::repairs},
+      {kDeep, &Search::long_lived},
+      {kFew | kSome, &Search::loops_cut_open},
+      {kFew | kSome | kMany | kDeep, &Search::turns},
+  };
+  for (const Stage& stage : kStages) {
+    if ((stage.kinds & kind_) != 0 && (this->*stage.run)()) {
+      break;
+    }
+  }
+  return best_.result();
+}
+
+bool Search::run_wheel(double seconds, std::size_t passes) {
+  wheel().run(part(seconds), passes);
+  return wheel().best() && best_.take({.offsets = wheel().best()});
+}
+
+bool Search::mend(double seconds) {
+  return best_.offsets() &&
+         best_.take({.offsets = repair(model_, *best_.offsets(), part(seconds))});
+}
+
+bool Search::wheel_passes() {
+  constexpr double kShare = 0.6;  // of the time that is left
+  // A pass that runs out of time is lost: where the sweep went wrong, the first has all of it.
+  return (!is_near() && run_wheel(budget_.remaining(), 1)) ||
+         run_wheel(kShare * budget_.remaining());
+}
+
+bool Search::repairs() {
+  constexpr double kShare = 0.3;  // of the time that is left
+  // Where the load is near the bound for a short time only, the sweep's plan is nearly right
+  // already; where it is so everywhere, the skyline's is.
+  return mend(kShare * budget_.remaining()) || (is_near() && mend(budget_.remaining())) ||
+         run_wheel(budget_.remaining(), 1) || mend(budget_.remaining());
+}
+
+bool Search::loops_cut_open() {
+  constexpr double kShare = 0.8;  // of the time that is left; searches that know gaps have the rest
+  return best_.offsets() && model_.items.size() <= kMostExact && !can_search(model_) &&
+         is_wrapped(model_) &&
+         best_.take(plan_wrapped(model_, part(kShare * budget_.remaining()), search));
+}
+
+// Squeaky wheel and exact search, each for longer and longer: which one it takes shows only so.
+bool Search::turns() {
+  if (!best_.offsets()) {
+    return true;
+  }
+  const bool small = model_.items.size() <= kMostExact;
+  std::optional<Descent> descent;
+  if (small && !can_search(model_) && can_decide(model_)) {
+    descent.emplace(model_, budget_.seed());
+  }
+  const bool exact = descent || can_search(model_);
+  std::uint64_t turn = budget_.seed();
+  for (double slice = kFirstSlice; !budget_.expired(); slice *= 2, ++turn) {
+    // Most of the time is the exact search's: what squeaky wheel reaches, it reaches soon.
+    const Budget slot = budget_.part(budget_.target(), 12 * slice, turn);
+    if (exact && best_.take(descent ? descent->run(*best_.offsets(), slot)
+                                    : canonical_search(model_, *best_.offsets(), slot))) {
+      return true;
+    }
+    if (!exact && wheel().exhausted()) {
+      return true;
+    }
+    wheel().run(budget_.part(budget_.target(), exact ? 2 * slice : budget_.remaining(), turn));
+    if (wheel().best() && best_.take({.offsets = wheel().best()})) {
       return true;
     }
   }
-  // Where the load is near the bound for a short time only, the sweep's plan is nearly right
-  // already; where it is so everywhere, the skyline's is.
-  if (mend(kFirstRepair * budget.remaining()) || (is_near() && mend(budget.remaining()))) {
-    return true;
-  }
-  return run_wheel(budget.remaining(), 1) || mend(budget.remaining());
+  return true;
 }
 
 Found search(const Model& model, const Budget& budget) {
-  Best best(model, budget);
-  const bool few = model.items.size() <= kFewItems;
-  if (best.take(sweep_best_fit(model, budget, few ? 0 : model.bound)) ||
-      (few && best.take(skyline(model, budget)))) {
-    return best.result();
-  }
-  const bool deep = model.items.size() > kManyItems && is_deep(model);
-  if (deep && best.take(long_lived_first(model, budget))) {
-    return best.result();
-  }
-  // Its first pass is the skyline by area.
-  SqueakyWheel wheel(model, budget.seed());
-  if (few) {
-    wheel.run(budget.part(budget.target(), kFirstSlice, budget.seed()));
-    if ((wheel.best() && best.take({.offsets = wheel.best()})) ||
-        best.take(greedy_by_size(model, budget)) || best.take(greedy_by_breadth(model, budget)) ||
-        best.take(best_fit(model, budget)) ||
-        (best.offsets() && best.take(settle(model, *best.offsets(), budget)))) {
-      return best.result();
-    }
-  } else if (!deep && plan_many(model, budget, wheel, best)) {
-    return best.result();
-  }
-  if (!best.offsets()) {
-    return best.result();
-  }
-  if (model.items.size() <= kMostExact && !can_search(model) && is_wrapped(model) &&
-      best.take(plan_wrapped(
-          model, budget.part(budget.target(), kWrapped * budget.remaining(), budget.seed()),
-          search))) {
-    return best.result();
-  }
-  search_by_turns(model, budget, wheel, best);
-  return best.result();
+  return Search(model, budget).run();
 }
 
 // All but the topmost item of a section take whole units of memory. Which is topmost is not worth
@@ -200,7 +262,14 @@ Budget eased(const Model& model, const Budget& budget) {
 
 }  // namespace
 
+// Joins what fits each other exactly, and sends the joined ones through the stages first.
 Found portfolio(const Model& model, const Budget& whole) {
+  // Of the time, for joining; where that leaves more than one in so many items, they were not made
+  // to fit.
+  constexpr double kJoining = 0.6;
+  constexpr std::size_t kFewer = 2;
+  // Of what time is left then, for planning the joined ones of few items.
+  constexpr double kFewJoined = 0.25;
   const Budget budget = eased(model, whole);
   if (!can_coalesce(model)) {
     return search(model, budget);

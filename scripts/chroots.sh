@@ -35,6 +35,8 @@ make_root() {
   cp -a "$base/." "$ROOT/"
   mount -t proc proc "$ROOT/proc"
   mount --bind /dev "$ROOT/dev"
+  # No terminal for packages to ask on, and none to be had.
+  echo 'Dpkg::Use-Pty "0";' >"$ROOT/etc/apt/apt.conf.d/90-no-terminal"
   MOUNTS="$ROOT/proc $ROOT/dev $(copy_network "$ROOT")"
 }
 

@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -99,16 +100,24 @@ def draw(without, with_library, title, path):
     picture.save(path)
 
 
+def command_beside(python):
+    """The command that a wheel has put beside this interpreter, as the reader's shell finds it."""
+    command = python.parent / "memomalloc"
+    if not command.exists() or shutil.which("memomalloc") == str(command):
+        return "memomalloc"
+    return os.path.relpath(command)
+
+
 def next_lines(arguments):
     """What to do next, with the command that belongs to the library."""
     command = ROOT / "build/memomalloc"
     if pathlib.Path(arguments.library).parent != command.parent:  # of a wheel
-        command, make = "memomalloc", ""
+        command, make = command_beside(pathlib.Path(sys.executable)), ""
     else:
         command, make = os.path.relpath(command), "make && "
     rows = ((f"{make}{command} doctor", "is it on?"), (f"{command} run", "your program with it"),
             (f"{command} compare", "what did it win?"))
-    return ["next:", *(f"  {words + ' -- python YOUR.py':52} # {text}" for words, text in rows)]
+    return ["next:", *(f"  {words + ' -- python YOUR.py':56} # {text}" for words, text in rows)]
 
 
 def share_lines(with_library, stats):

@@ -10,6 +10,7 @@ build() {
   local result=0 ready=build/deb-$1
   make_root "$1" || return 2
   mkdir -p "$ROOT/root/source"
+  echo "building the packages in $1; this takes some minutes"
   git ls-files --cached --others --exclude-standard | tar -cf - --ignore-failed-read -T - | tar -xf - -C "$ROOT/root/source"
   in_root '
     apt-get update -qq
@@ -39,7 +40,8 @@ try_release() {
     memomalloc planners | grep -q "^mip "
     dpkg -L memomalloc | grep -q bash-completion
     apt-get remove -y -qq memomalloc libmemomalloc1 >/dev/null
-    ! command -v memomalloc' || result=1
+    left=$(find /usr -name "*memomalloc*")
+    [ -z "$left" ] || { echo "left by apt-get remove: $left"; exit 1; }' || result=1
   drop_root
   return $result
 }

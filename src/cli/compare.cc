@@ -171,6 +171,24 @@ int measure(Comparison& comparison) {
   return failed ? kNo : kDone;
 }
 
+// The answer first, then the figures. `missing`: the allocators that are not installed.
+void print(const Comparison& comparison, const std::string& missing) {
+  const Answer answer = answer_of(comparison.contestants, comparison.command);
+  if (!answer.result.empty()) {
+    std::printf("%s\n\n", answer.result.c_str());
+  }
+  std::fputs(as_table(comparison.contestants).c_str(), stdout);
+  if (!missing.empty()) {
+    std::printf("Left out, since not installed: %s\n", missing.c_str());
+  }
+  if (comparison.lists_processes) {
+    std::printf("\n%s", as_table(comparison.processes).c_str());
+  }
+  if (!answer.next.empty()) {
+    std::printf("\n%s\n", answer.next.c_str());
+  }
+}
+
 }  // namespace
 
 int compare(int argc, char** argv) {
@@ -237,14 +255,8 @@ int compare(int argc, char** argv) {
     }
     std::printf("%s\n", answer.dump(2).c_str());
   } else {
-    std::fputs(as_table(comparison.contestants).c_str(), stdout);
-    if (const std::string names = left_out(comparison.contestants);
-        wanted.empty() && !names.empty()) {
-      std::printf("not installed, so left out: %s\n", names.c_str());
-    }
-    if (comparison.lists_processes) {
-      std::printf("\n%s", as_table(comparison.processes).c_str());
-    }
+    const std::string names = wanted.empty() ? left_out(comparison.contestants) : "";
+    print(comparison, names);
   }
   return code;
 }

@@ -129,6 +129,26 @@ std::string ratio(const Contestant& ours, const Contestant& theirs, const Quanti
   return number(mine.median / other.median, 2) + " of glibc's " + what;
 }
 
+// As a shell takes it, to be copied.
+std::string words_of(const std::vector<std::string>& command) {
+  constexpr const char* kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";
+  std::string words;
+  for (const std::string& word : command) {
+    words += words.empty() ? "" : " ";
+    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
+      words += word;
+      continue;
+    }
+    words += '\'';
+    for (const char c : word) {
+      words += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    }
+    words += '\'';
+  }
+  return words;
+}
+
 json as_json(const std::vector<double>& all) {
   const Spread of = spread(all);
   return {
@@ -169,6 +189,24 @@ std::map<std::string, double> last_json_numbers(const std::string& output) {
   return numbers;
 }
 
+Answer answer_of(const std::vector<Contestant>& contestants,
+                 const std::vector<std::string>& command) {
+  constexpr const Quantity& kWall = kQuantities[0];
+  constexpr const Quantity& kPeak = kQuantities[std::size(kQuantities) - 1];
+  const Contestant* const ours = find(contestants, kOwnName);
+  const Contestant* const glibc = find(contestants, "glibc");
+  if (ours == nullptr || glibc == nullptr) {
+    return {};
+  }
+  const bool wins = spread(values(*ours, kWall)).most < spread(values(*glibc, kWall)).least ||
+                    spread(values(*ours, kPeak)).most < spread(values(*glibc, kPeak)).least;
+  return {"With memomalloc: " + ratio(*ours, *glibc, kWall, "time") + ", " +
+              ratio(*ours, *glibc, kPeak, "peak memory") + ".",
+          (wins ? "To keep it: memomalloc run -- "
+                : "To see why it wins nothing here: memomalloc doctor -- ") +
+              words_of(command)};
+}
+
 std::string as_table(const std::vector<Contestant>& contestants) {
   std::vector<std::vector<std::string>> rows(1, {"allocator"});
   const std::set<std::string> names = reported_names(contestants);
@@ -200,7 +238,10 @@ std::string as_table(const std::vector<Contestant>& contestants) {
     }
     rows.push_back(row);
   }
-  std::string text = text_table(rows) + "\nmedian (least-most) over the runs; settings:\n";
+  std::string text =
+      text_table(rows) +
+      "\nEach figure is the median of the runs, in brackets the least and the most.\n"
+      "Settings:\n";
   for (const Contestant& contestant : contestants) {
     const Allocator& a = contestant.allocator;
     text += "  " + a.name + ": " + a.note + (a.settings.empty() ? "" : ", " + a.settings) + "\n";
@@ -230,8 +271,6 @@ nlohmann::json as_json(const std::vector<Contestant>& contestants,
 
 std::string as_page(const std::vector<Contestant>& contestants,
                     const std::vector<std::string>& command) {
-  constexpr const Quantity& kWall = kQuantities[0];
-  constexpr const Quantity& kPeak = kQuantities[std::size(kQuantities) - 1];
   const std::vector<Quantity> shown = quantities_to_show(contestants);
   const std::set<std::string> names = reported_names(contestants);
   std::vector<PageRow> rows;
@@ -261,23 +300,12 @@ std::string as_page(const std::vector<Contestant>& contestants,
       }
     }
   }
-  std::string words;
-  for (const std::string& word : command) {
-    words += (words.empty() ? "" : " ") + word;
+  Answer answer = answer_of(contestants, command);
+  if (answer.result.empty()) {
+    answer = {"The same command under each allocator",
+              "Add memomalloc and glibc to --allocators to see what the library wins."};
   }
-  const Contestant* const ours = find(contestants, kOwnName);
-  const Contestant* const glibc = find(contestants, "glibc");
-  std::string headline = "The same command under each allocator";
-  std::string next = "Add memomalloc and glibc to --allocators to see what the library wins.";
-  if (ours != nullptr && glibc != nullptr) {
-    headline = "With memomalloc: " + ratio(*ours, *glibc, kWall, "time") + ", " +
-               ratio(*ours, *glibc, kPeak, "peak memory") + ".";
-    const bool wins = spread(values(*ours, kWall)).most < spread(values(*glibc, kWall)).least ||
-                      spread(values(*ours, kPeak)).most < spread(values(*glibc, kPeak)).least;
-    next = wins ? "To keep it: memomalloc run -- " + words
-                : "To see why it wins nothing here: memomalloc doctor -- " + words;
-  }
-  return comparison_page(words, headline, next, rows, columns);
+  return comparison_page(words_of(command), answer.result, answer.next, rows, columns);
 }
 
 std::string as_csv(const std::vector<Contestant>& contestants) {

@@ -39,6 +39,15 @@ Spread spread(std::vector<double> values);
 // is.
 std::map<std::string, double> last_json_numbers(const std::string& output);
 
+// What the runs say of our library against glibc, and what to do next; a sentence each. Both empty unless both have
+// runs that ended well.
+struct Answer {
+  std::string result;
+  std::string next;
+};
+Answer answer_of(const std::vector<Contestant>& contestants,
+                 const std::vector<std::string>& command);
+
 // Fixed-width table: a row for each contestant, the median and in brackets the least and the most.
 std::string as_table(const std::vector<Contestant>& contestants);
 nlohmann::json as_json(const std::vector<Contestant>& contestants,

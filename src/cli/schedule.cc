@@ -66,25 +66,51 @@ void print_json(const Arguments& arguments, const Report& report) {
   std::cout << root.dump() << "\n";
 }
 
+// What the search came to, in two sentences.
+std::string result_of(const schedule::Outcome& outcome) {
+  char text[256];
+  if (outcome.peak < outcome.framework_peak) {
+    std::snprintf(text, sizeof text,
+                  "The order found needs %.2f MiB, %.1f %% less than the given one.",
+                  mebibytes(outcome.peak),
+                  100.0 * (1.0 - mebibytes(outcome.peak) / mebibytes(outcome.framework_peak)));
+  } else {
+    std::snprintf(text, sizeof text, "The given order is kept. It needs %.2f MiB.",
+                  mebibytes(outcome.peak));
+  }
+  std::string result = text;
+  if (outcome.optimal) {
+    return result + " No order needs less.";
+  }
+  std::snprintf(text, sizeof text,
+                " Whether another needs less is open; none needs less than %.2f MiB.",
+                mebibytes(outcome.lower_bound));
+  return result + text;
+}
+
 void print_text(const Arguments& arguments, const Report& report) {
   const schedule::Outcome& outcome = report.outcome;
-  const auto row = [](const char* what, schedule::Bytes bytes, const char* note) {
-    std::printf("%-18s %12.2f MiB  %s\n", what, mebibytes(bytes), note);
+  const auto row = [](const char* what, schedule::Bytes bytes, const std::string& note = {}) {
+    std::printf("  %-18s %12.2f MiB%s%s\n", what, mebibytes(bytes), note.empty() ? "" : "  ",
+                note.c_str());
   };
-  std::printf("%s: %zu nodes, %zu tensors\n", report.graph.name.c_str(), report.graph.nodes.size(),
-              report.graph.tensors.size());
-  row("weights and inputs", report.resident, "resident, not counted below");
-  row("given order", outcome.framework_peak, "peak");
-  row("this order", outcome.peak, ("peak, found by " + outcome.found_by).c_str());
-  row("lower bound", outcome.lower_bound, outcome.optimal ? "reached: optimal" : "not reached");
+  std::printf("%s\n\n", result_of(outcome).c_str());
+  row("given order", outcome.framework_peak);
+  row("order found", outcome.peak, "by " + outcome.found_by);
+  row("lower bound", outcome.lower_bound);
   if (arguments.coalesce) {
-    row("overwriting", report.uncoalesced - outcome.peak, "saved in this order");
+    row("overwriting saves", report.uncoalesced - outcome.peak);
   }
   if (report.plan) {
-    row("plan", report.plan->height,
-        report.plan->height == outcome.peak ? "height: no fragmentation" : "height");
+    row("memory plan", report.plan->height,
+        report.plan->height == outcome.peak ? "no more than the order needs" : "");
   }
-  std::printf("%.2f s\n", outcome.seconds);
+  row("weights and inputs", report.resident, "held all the time, and not counted above");
+  std::printf("\n%s: %zu operators, %zu tensors; searched for %.2f s\n", report.graph.name.c_str(),
+              report.graph.nodes.size(), report.graph.tensors.size(), outcome.seconds);
+  if (!report.plan) {
+    std::printf("No memory plan was found in the time; --seconds gives it more.\n");
+  }
 }
 
 int list_strategies() {

@@ -59,7 +59,8 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
   }
   if (!claim.granted) {
     // What is free below the top is part of it: a block that grows by being copied moves on there.
-    run = {round_up(pages.free_tail(top_ - std::min(top_, count), top_), step), count};
+    run = {round_up(pages.tail(PageMap::Tail::kFree, top_ - std::min(top_, count), top_), step),
+           count};
     if (!space_->commit((run.first + count) * kGranule)) {
       return {};
     }
@@ -260,7 +261,7 @@ std::uint64_t Arena::settle(std::uint64_t bytes) {
 }
 
 std::uint64_t Arena::retreat() {
-  const std::uint64_t end = space_->pages.clean_tail(top_);
+  const std::uint64_t end = space_->pages.tail(PageMap::Tail::kClean, 0, top_);
   space_->pages.note_claimed(end, top_ - end);
   top_ = end;
   newest_ = std::min(newest_, end);

@@ -202,70 +202,6 @@ std::uint64_t PageMap::end_of_words(std::uint64_t mask, std::uint64_t wanted, st
   return at;
 }
 
-PageMap::Run PageMap::next_free(Walk& walk) const {
-  while (walk.at < walk.to && walk.steps != 0) {
-    --walk.steps;
-    const std::uint64_t at = walk.at;
-    const std::uint8_t bits = state(at);
-    if ((bits & kUsed) == 0) {
-      walk.at = end_of(Kind::kFree, at, walk);
-      return {at, walk.at - at};
-    }
-    walk.at += (bits & kStart) != 0 ? length_[at] : 1;
-  }
-  return {};
-}
-
-// Where memory begins again in a free run behind its first clean granules; its end if it does not.
-std::uint64_t PageMap::next_stretch(const Run& run, Walk& walk) const {
-  Walk inside{run.first, run.first + run.count, walk.steps};
-  if (state(inside.at) != 0) {
-    inside.at = end_of(Kind::kDirty, inside.at, inside);
-  }
-  if (inside.at < inside.to && inside.steps != 0) {
-    inside.at = end_of(Kind::kClean, inside.at, inside);
-  }
-  walk.steps = inside.steps;
-  return inside.at;
-}
-
-PageMap::Run PageMap::best_fit(Walk& walk, std::uint64_t count, std::uint64_t alignment) const {
-  Run best;
-  std::uint64_t best_clean = UINT64_MAX;
-  std::uint64_t best_slack = UINT64_MAX;
-  // Places the block at `start` of a run with `slack`, if that is better; whether it lacks memory.
-  const auto weigh = [&](std::uint64_t start, std::uint64_t slack) {
-    const Claim claim = look(start, count);
-    walk.steps -= std::min(walk.steps, count / sizeof(Word));
-    const std::uint64_t clean = count - claim.dirty;
-    // It is not granted where a block is just being released.
-    if (claim.granted && (clean < best_clean || (clean == best_clean && slack < best_slack))) {
-      best = {start, count};
-      best_clean = clean;
-      best_slack = slack;
-    }
-    return clean != 0;
-  };
-  for (Run run = next_free(walk); run.count != 0; run = next_free(walk)) {
-    const std::uint64_t low = (run.first + alignment - 1) & ~(alignment - 1);
-    const std::uint64_t end = run.first + run.count;
-    if (low + count > end) {
-      continue;
-    }
-    const std::uint64_t slack = run.count - count;
-    if (weigh(low, slack)) {
-      const std::uint64_t high = std::min(next_stretch(run, walk), end - count) & ~(alignment - 1);
-      if (high > low) {
-        weigh(high, slack);
-      }
-    }
-    if (best_clean == 0 && best_slack == 0) {
-      break;
-    }
-  }
-  return best;
-}
-
 PageMap::Run PageMap::next_dirty(Walk& walk, std::uint64_t most) const {
   while (walk.at < walk.to && walk.steps != 0) {
     --walk.steps;
@@ -303,19 +239,12 @@ void PageMap::note_free(std::uint64_t first, std::uint64_t count, bool clean) {
   chunks_.set(clean ? Kind::kClean : Kind::kFree, first, count);
 }
 
-std::uint64_t PageMap::clean_tail(std::uint64_t to) const {
-  while (to != 0 && state(to - 1) == 0) {
-    constexpr std::uint64_t kWord = sizeof(Word);
-    to -= to % kWord == 0 && eight_states(state_ + to - kWord) == 0 ? kWord : 1;
-  }
-  return to;
-}
-
-std::uint64_t PageMap::free_tail(std::uint64_t from, std::uint64_t to) const {
+std::uint64_t PageMap::tail(Tail kind, std::uint64_t from, std::uint64_t to) const {
   constexpr std::uint64_t kWord = sizeof(Word);
-  while (to > from && (state(to - 1) & kUsed) == 0) {
+  const std::uint8_t mask = kind == Tail::kFree ? kUsed : kUsed | kDirty;
+  while (to > from && (state(to - 1) & mask) == 0) {
     const bool word = to % kWord == 0 && to - from >= kWord &&
-                      (eight_states(state_ + to - kWord) & (kEveryByte * kUsed)) == 0;
+                      (eight_states(state_ + to - kWord) & (kEveryByte * mask)) == 0;
     to -= word ? kWord : 1;
   }
   return to;

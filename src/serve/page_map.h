@@ -91,11 +91,9 @@ class PageMap {
     return next_dirty(walk, most);
   }
 
-  // The first granule from which on all of [.., to) is free and clean.
-  [[nodiscard]] std::uint64_t clean_tail(std::uint64_t to) const;
-
-  // The first granule of [from, to] from which on all up to `to` is free.
-  [[nodiscard]] std::uint64_t free_tail(std::uint64_t from, std::uint64_t to) const;
+  enum class Tail : std::uint8_t { kFree, kClean };
+  // The first granule of [from, to] from which on all up to `to` is free, or free and clean.
+  [[nodiscard]] std::uint64_t tail(Tail kind, std::uint64_t from, std::uint64_t to) const;
 
   // Marks free granules of [first, first + count) as clean: their memory was given back and reads
   // as zero.
@@ -126,7 +124,6 @@ class PageMap {
   void set_state(std::uint64_t granule, std::uint8_t value);
   [[nodiscard]] Claim look(std::uint64_t first, std::uint64_t count) const;
   [[nodiscard]] std::uint64_t count_dirty(std::uint64_t first, std::uint64_t count) const;
-  [[nodiscard]] std::uint64_t next_stretch(const Run& run, Walk& walk) const;
   [[nodiscard]] std::uint64_t end_of(Kind kind, std::uint64_t at, Walk& walk) const;
   [[nodiscard]] std::uint64_t end_of_words(std::uint64_t mask, std::uint64_t wanted,
                                            std::uint64_t at, std::uint64_t end) const;

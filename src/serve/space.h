@@ -63,7 +63,9 @@ class Space {
   // the granule behind stays readable. Bytes that do not count any more. Owner only.
   std::uint64_t retreat(std::uint64_t first);
   // The same from where all is free and clean.
-  std::uint64_t retreat() { return retreat(pages.clean_tail(committed_bytes() / kGranule)); }
+  std::uint64_t retreat() {
+    return retreat(pages.tail(PageMap::Tail::kClean, 0, committed_bytes() / kGranule));
+  }
   [[nodiscard]] std::uint64_t committed_bytes() const {
     return committed_.load(std::memory_order_relaxed);
   }

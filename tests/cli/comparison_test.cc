@@ -50,7 +50,7 @@ TEST_CASE("comparison page: says what was won, only where the runs do not overla
   const std::string wins = as_page(
       {contestant("glibc", 4, 4.2, 1 << 20), contestant("memomalloc", 2, 2.1, 1 << 20)}, command);
   CHECK(has(wins, "With memomalloc: 0.50 of glibc's time, no sure difference in peak memory."));
-  CHECK(has(wins, "memomalloc run -- python a&lt;b"));
+  CHECK(has(wins, "memomalloc run -- python 'a&lt;b'"));
   CHECK(has(wins, "as &lt;it&gt; is"));
   CHECK(has(wins, "width=\"48.8\""));  // 2.05 of 4.2
   CHECK(has(wins, "M47.6 4H50.0"));    // 2 to 2.1 of it
@@ -60,6 +60,22 @@ TEST_CASE("comparison page: says what was won, only where the runs do not overla
   CHECK(has(ties, "no sure difference in time"));
   CHECK(has(ties, "memomalloc doctor -- python"));
   CHECK(has(as_page({contestant("glibc", 2, 3, 1 << 20)}, command), "Add memomalloc and glibc"));
+}
+
+TEST_CASE("comparison: the command to copy is what a shell takes for the same words", "[cli]") {
+  Sample sample;
+  sample.usage.wall_seconds = 1;
+  const auto contestant = [&](const char* name) {
+    return Contestant{{.name = name, .library = "", .settings = "", .note = ""}, {sample}, 0, 0};
+  };
+  const auto next = [&](const std::vector<std::string>& command) {
+    const std::string text =
+        answer_of({contestant("glibc"), contestant("memomalloc")}, command).next;
+    return text.substr(text.find(" -- ") + 4);
+  };
+  CHECK(next({"python", "infer.py", "--batch=8"}) == "python infer.py --batch=8");
+  CHECK(next({"sh", "-c", "echo it's $HOME", ""}) == "sh -c 'echo it'\\''s $HOME' ''");
+  CHECK(answer_of({contestant("memomalloc")}, {"true"}).next.empty());
 }
 
 TEST_CASE("preload list: ours first, once, the others in their order", "[cli]") {

@@ -8,6 +8,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/support"))  # loops.py
+sys.path.append(str(ROOT / "scripts/pictures"))  # browser.py
 # MEMO_COMMAND: an installed one instead.
 COMMAND = pathlib.Path(os.environ.get("MEMO_COMMAND") or ROOT / "build/memomalloc")
 GOLDEN = ROOT / "tests/golden"

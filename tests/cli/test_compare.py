@@ -23,7 +23,24 @@ print(json.dumps(memomalloc.stats()))
 """
 
 
+def table_of(output):
+    """The table's lines, from its heading on."""
+    lines = output.splitlines()
+    return lines[next(number for number, line in enumerate(lines) if line.startswith("allocator ")):]
+
+
 class Compare(unittest.TestCase):
+    def test_the_answer_is_first_and_what_to_do_is_last(self):
+        process = memomalloc("compare", "--runs", "2", "--allocators", "glibc,memomalloc", "--", "true")
+        first, blank, heading, *_, last = process.stdout.splitlines()
+        self.assertRegex(first, r"^With memomalloc: .* time.*, .* peak memory\.$")
+        self.assertEqual("", blank)
+        self.assertRegex(heading, "^allocator ")
+        self.assertRegex(last, r"^To .*: memomalloc (run|doctor) -- true$")
+        alone = memomalloc("compare", "--runs", "1", "--allocators", "glibc", "--", "true").stdout
+        self.assertRegex(alone, "^allocator ")
+        self.assertNotIn("With memomalloc", alone)
+
     def test_rows_runs_and_reported_figures(self):
         process = memomalloc("compare", "--json", "--runs", "3", "--allocators", "glibc,memomalloc",
                              "--", sys.executable, "-c", REPORTING)
@@ -48,7 +65,7 @@ class Compare(unittest.TestCase):
     def test_the_time_to_the_first_answer_is_a_column(self):
         process = memomalloc("compare", "--runs", "1", "--allocators", "glibc,memomalloc", "--", "echo",
                              '{"first_ms": 12.5, "seed": 7}')
-        heading, *rows = process.stdout.splitlines()[:3]
+        heading, *rows = table_of(process.stdout)[:3]
         self.assertTrue(heading.endswith("first_ms"), heading)
         self.assertNotIn("seed", heading)
         for row in rows:
@@ -90,7 +107,7 @@ class Compare(unittest.TestCase):
         process = memomalloc("compare", "--allocators", "glibc,memomalloc", "--runs", "2", "--warm-up", "0", "--", "sh",
                              "-c", 'test -n "$LD_PRELOAD"')
         self.assertEqual(1, process.returncode)
-        heading, glibc, ours = process.stdout.splitlines()[:3]
+        heading, glibc, ours = table_of(process.stdout)[:3]
         self.assertRegex(glibc, r"^glibc \(2 failed, last with exit code 1\) +-( +-)*$")
         self.assertRegex(ours, r"^memomalloc +\d")
 

@@ -15,8 +15,8 @@ import time
 import unittest
 
 import trace_event
-from browser import PROGRAM, Browser
 from support import COMMAND, GOLDEN, memomalloc
+from browser import PROGRAM, Browser  # support.py says where it is
 
 MOBILENET = GOLDEN / "traces/mobilenet_v2_b8.csv.gz"
 STATISTICS = {"version": "0.1.0", "pid": 7, "phase": "serving", "large_allocations": 1000, "large_bytes": 5 << 20,

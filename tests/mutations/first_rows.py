@@ -3,6 +3,18 @@
 from kinds import SCRIPT, UNIT
 
 FIRST_ROWS = (
+    ("a span's last node is left out", "planner/section_tree.h",
+     "        visit(--upper);", "        visit(upper--);",
+     UNIT, "section tree: a section of the span lies below one covering node, another below none"),
+    ("a graph's name has its row's first line", "scheduler/draft.cc",
+     "return {.value = &tensor.name, .line = &tensor.line};", "return {.value = &tensor.name};",
+     UNIT, "graph file: a value of the wrong kind is named with its line"),
+    ("a key of a field of no meaning counts", "scheduler/draft.cc",
+     "    } else if (level_ == kRow && section_ == Section::kNodes) {", "    } else if (level_ >= kRow && section_ == Section::kNodes) {",
+     UNIT, "graph file: keys stand in any order, unknown ones are passed over"),
+    ("a command to copy loses its quotes", "src/cli/comparison.cc",
+     "if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {", "if (true || kPlain) {",
+     UNIT, "comparison: the command to copy is what a shell takes for the same words"),
     ("a wheel may need any library", "scripts/wheel_checks.py",
      "for library in elf.needed() if not GLIBC_PARTS.match(library)]", "for library in elf.needed() if False]",
      SCRIPT, "test_wheels.py test_binaries"),

@@ -118,6 +118,72 @@ TEST_CASE("graph file: each kind of nonsense is named with its line", "[schedule
       error));
 }
 
+TEST_CASE("graph file: keys stand in any order, unknown ones are passed over", "[schedule]") {
+  GraphError error;
+  const auto graph = read_graph(R"({
+"made_by": {"nodes": [{"name": "other", "inputs": ["no"]}], "tensors": [[{"name": "no"}]]},
+"outputs": ["b"],
+"nodes": [{"workspace": 7, "note": [["inputs", {"name": "no"}]], "outputs": ["b"], "inputs": ["a"],
+           "attributes": {"axis": 1, "inputs": ["no"]}, "op": "relu", "name": "relu"}],
+"tensors": [{"kind": "input", "bytes": 8, "name": "a"}, {"shape": [2, 2], "bytes": 16, "name": "b"}],
+"version": 1, "format": "memomalloc-graph", "name": "first", "name": "g"})",
+                                error);
+  INFO(error.line << ": " << error.reason);
+  REQUIRE(graph);
+  CHECK(graph->name == "g");
+  REQUIRE(graph->nodes.size() == 1);
+  CHECK(graph->nodes[0].name == "relu");
+  CHECK(graph->nodes[0].op == "relu");
+  CHECK(graph->nodes[0].workspace == 7);
+  CHECK(graph->nodes[0].inputs == std::vector<TensorId>{0});
+  CHECK(graph->nodes[0].outputs == std::vector<TensorId>{1});
+  REQUIRE(graph->tensors.size() == 2);
+  CHECK(graph->tensors[0].kind == TensorKind::kInput);
+  CHECK(graph->tensors[1].bytes == 16);
+  CHECK(graph->tensors[1].output);
+}
+
+TEST_CASE("graph file: a value of the wrong kind is named with its line", "[schedule]") {
+  const std::string all = kTensors;
+  const std::string make = R"({"name": "make", "inputs": ["x"], "outputs": ["a"]})";
+  const std::vector<Broken> cases{
+      {all + ",{\"name\": \"n\",\n\"bytes\": [1]}", make, 7, "0 or more, not a list"},
+      {all + ",{\"name\": \"n\", \"bytes\": 9223372036854775808}", make, 7,
+       "not 9223372036854775808"},
+      {all + ",{\"name\": \"n\", \"kind\": {\"name\": \"x\"}}", make, 7, "the kind an object"},
+      {all + ",{\n\n\"name\": \"n\", \"kind\": \"odd\"}", make, 9, "the kind \"odd\""},
+      {all + ",{\n\"bytes\": 1}", make, 7, "each tensor needs a \"name\""},
+      {all + ",{\"name\": 5}", make, 7, "each tensor needs a \"name\""},
+      {all + ",[{\"name\": \"n\"}]", make, 7, "each tensor needs a \"name\""},
+      {all, "\"make\"", 9, "each node needs a \"name\""},
+      {all, R"({"name": "make", "inputs": ["x", null]})", 9, "refers to the tensor null"},
+      {all, R"({"name": "make", "overwrites": ["x", "a"]})", 9, "holds pairs"},
+      {all, R"({"name": "make", "overwrites": [["x", "a", "b"]]})", 9, "holds pairs"},
+      {all, R"({"name": "make", "overwrites": [{"x": "a", "y": "b"}]})", 9, "holds pairs"},
+      {all, R"({"name": "make", "after": {"x": "a"}})", 9, "\"after\" must be a list"},
+      {all, R"({"name": "make", "workspace": 1e999})", 9, "this is not JSON"},
+      // The name stands before, in a field that says nothing.
+      {all + ",{\"name\": \"y\", \"bytes\": 1, \"note\": {\"name\": \"free\"}}\n" +
+           ",{\"name\": \"free\", \"bytes\": 1}\n",
+       make + R"(,{"name": "use", "inputs": ["a"], "outputs": ["v", "y"]},
+{"name": "end", "inputs": ["v", "y"], "outputs": ["b"]})",
+       8, "'free' dangles"},
+  };
+  for (const Broken& broken : cases) {
+    GraphError error;
+    CAPTURE(broken.reason, broken.tensors, broken.nodes);
+    CHECK_FALSE(read_graph(graph_text(broken.tensors, broken.nodes), error));
+    CHECK(error.line == broken.line);
+    CHECK_THAT(error.reason, Catch::Contains(broken.reason));
+  }
+  GraphError error;
+  CHECK_FALSE(read_graph(graph_text(all, make, "\"b\""), error));
+  CHECK_THAT(error.reason, Catch::Contains("\"outputs\" must be a list"));
+  CHECK_FALSE(read_graph(graph_text("", "", "[\"gone\"]"), error));
+  CHECK(error.line == 6);
+  CHECK_THAT(error.reason, Catch::Contains("\"outputs\" refers to the tensor \"gone\""));
+}
+
 // Each tensor is a view of the one before: a walk per tensor would be quadratic, and one that
 // recurs as deep.
 TEST_CASE("graph file: a chain of 10^5 views is one storage", "[schedule]") {

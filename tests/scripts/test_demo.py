@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 import demo
@@ -44,6 +45,17 @@ class Demo(unittest.TestCase):
             lines = demo.next_lines(argparse.Namespace(library=str(library)))
             self.assertEqual(4, len(lines))
             self.assertTrue(all(command in line for line in lines[1:]), lines)
+
+    def test_a_wheels_command_is_named_so_that_the_shell_finds_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            python, command = pathlib.Path(folder, "python"), pathlib.Path(folder, "memomalloc")
+            with mock.patch.dict("os.environ", {"PATH": "/nowhere"}):
+                self.assertEqual("memomalloc", demo.command_beside(python))
+                command.write_text("#!/bin/sh\n")
+                command.chmod(0o755)
+                self.assertEqual(os.path.relpath(command), demo.command_beside(python))
+            with mock.patch.dict("os.environ", {"PATH": folder}):
+                self.assertEqual("memomalloc", demo.command_beside(python))
 
     def test_on_musl_it_says_so_and_installs_nothing(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -56,54 +56,6 @@ TEST_CASE_METHOD(ArenaFixture, "arena: freed memory is kept up to the peak and u
   CHECK(arena.purged_bytes() == 0);
 }
 
-// numpy.append, torch.cat, a cache of keys and values: each block is a copy of the last, and more.
-TEST_CASE_METHOD(ArenaFixture, "arena: blocks that grow by being copied come from memory at hand",
-                 "[serve]") {
-  constexpr std::uint64_t kLast = 900;  // granules
-  for (const std::uint64_t chains : {1UL, 2UL, 5UL}) {
-    std::uint64_t lacked = 0;
-    std::uint64_t asked = 0;
-    for (int pass = 0; pass < 6; ++pass) {
-      std::vector<void*> blocks(chains);
-      for (std::uint64_t count = 100; count < kLast; count += 10) {
-        for (void*& block : blocks) {
-          const Arena::Block longer = arena.allocate(count * kGranule, 64);
-          REQUIRE(longer.start != nullptr);
-          lacked += pass == 0 ? 0 : longer.lacking / kGranule;
-          asked += pass == 0 ? 0 : count;
-          CHECK((block == nullptr || arena.free(block)));
-          block = longer.start;
-        }
-      }
-      for (void* block : blocks) {
-        CHECK(arena.free(block));
-      }
-      CHECK(arena.live_bytes() + arena.dirty_bytes() <= arena.peak_bytes());
-    }
-    INFO(chains << " at once: " << lacked << " of " << asked << " granules lacked memory");
-    CHECK(lacked < asked / 50);
-    CHECK(arena.valid());
-    arena.trim();
-  }
-}
-
-// bytearray and list: a block that grows in place, where there is memory behind it.
-TEST_CASE_METHOD(ArenaFixture, "arena: a block that grows in place does so into memory at hand",
-                 "[serve]") {
-  std::uint64_t last = 0;
-  for (int pass = 0; pass < 6; ++pass) {
-    char* block = take(32 * kGranule);
-    const std::uint64_t before = arena.purged_bytes();
-    for (std::uint64_t count = 64; count <= 2048; count += 32) {
-      CHECK(arena.resize(block, count * kGranule));
-    }
-    CHECK(arena.free(block));
-    CHECK(arena.live_bytes() + arena.dirty_bytes() <= arena.peak_bytes());
-    last = arena.purged_bytes() - before;
-  }
-  CHECK(last == 0);
-}
-
 TEST_CASE_METHOD(ArenaFixture, "arena: fresh memory is zero and said to be", "[serve]") {
   const Arena::Block block = arena.allocate(5 * kGranule - 7, 16);
   CHECK(block.zero);

@@ -132,17 +132,17 @@ TEST_CASE("page map: best fit takes the tightest run, from the lowest on", "[ser
 TEST_CASE("page map: what is free below the end is found from behind", "[serve]") {
   BareMap bare(64);
   PageMap& map = bare.map;
-  CHECK(map.free_tail(0, 64) == 0);
+  CHECK(map.tail(PageMap::Tail::kFree, 0, 64) == 0);
   REQUIRE(map.claim(21, 2).granted);
-  CHECK(map.free_tail(0, 64) == 23);
-  CHECK(map.free_tail(0, 63) == 23);
-  CHECK(map.free_tail(30, 64) == 30);
-  CHECK(map.free_tail(0, 23) == 23);
+  CHECK(map.tail(PageMap::Tail::kFree, 0, 64) == 23);
+  CHECK(map.tail(PageMap::Tail::kFree, 0, 63) == 23);
+  CHECK(map.tail(PageMap::Tail::kFree, 30, 64) == 30);
+  CHECK(map.tail(PageMap::Tail::kFree, 0, 23) == 23);
   REQUIRE(map.claim(50, 4).granted);
   map.release(50);
-  CHECK(map.free_tail(0, 64) == 23);
+  CHECK(map.tail(PageMap::Tail::kFree, 0, 64) == 23);
   map.release(21);
-  CHECK(map.free_tail(3, 64) == 3);
+  CHECK(map.tail(PageMap::Tail::kFree, 3, 64) == 3);
 }
 
 // The owner claims wherever it likes; others release what they are handed. A granule's owner word

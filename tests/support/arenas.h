@@ -25,7 +25,8 @@ struct ArenaFixture {
   }
   // Bytes from the space's start to the end of its last block.
   [[nodiscard]] std::uint64_t end_of_blocks() const {
-    return space.pages.clean_tail(space.committed_bytes() / kGranule) * kGranule;
+    return space.pages.tail(PageMap::Tail::kClean, 0, space.committed_bytes() / kGranule) *
+           kGranule;
   }
   [[nodiscard]] std::uint64_t resident() const { return resident_bytes(space.base(), 128 << 20); }
 };

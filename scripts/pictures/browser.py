@@ -83,7 +83,10 @@ class Browser:
                 return answer["result"]
 
     def open(self, path):
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        self.open_url(path.resolve().as_uri())
+
+    def open_url(self, url):
+        self.call("Page.navigate", url=url)
         while self.evaluate("document.readyState") != "complete":
             time.sleep(0.05)
 
