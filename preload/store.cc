@@ -94,6 +94,17 @@ void note_known(const StoredPlan& plan, const PlanName& name) {
   streams[slot_of(plan)] = name.stream;
 }
 
+// A plan from the store whose slot has another's plan now may be fetched again, unless it was wrong.
+void return_pushed_out() {
+  for (Fetched& plan : fetched) {
+    if (plan.plan != nullptr && streams[slot_of(*plan.plan)] != plan.name.stream &&
+        !PlanStore::was_withdrawn(*plan.plan, plan.generation)) {
+      g_process.catalogue.put_back(plan.name);
+      plan = {};
+    }
+  }
+}
+
 void fetch(const RecursionGuard& guard, const char* folder, const PlanName& name) {
   if (is_at_hand(name)) {
     return;
@@ -117,6 +128,7 @@ void fetch(const RecursionGuard& guard, const char* folder, const PlanName& name
     return;
   }
   note_known(*plan, name);
+  return_pushed_out();
   fetched[fetched_count++ % tuning::kMaxPlans] = {plan, plan->generation, name,
                                                   same_program(stored.record, describe_maker())};
   note_use(folder, name);
@@ -226,6 +238,7 @@ void fetch_stored(const RecursionGuard& guard, std::uint64_t key, bool look) {
   if (look) {
     looked_at = now;
     list(guard, folder);
+    return_pushed_out();
   }
   fetch_all(guard, folder, key);
   errno = saved;

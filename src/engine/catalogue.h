@@ -53,6 +53,12 @@ class Catalogue {
       function(plan->name);
     }
   }
+  // The plan may be taken again: the process no longer has it.
+  void put_back(const PlanName& name) {
+    if (Outside* const plan = find(name.keys[0], name.stream); plan != nullptr) {
+      plan->taken.store(false, std::memory_order_release);
+    }
+  }
   [[nodiscard]] std::uint32_t count() const { return count_; }
 
  private:

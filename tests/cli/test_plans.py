@@ -120,6 +120,20 @@ class Sharing(Store):
             self.assertGreaterEqual(statistics["iterations"], 4)
         self.assert_whole(10)
 
+    def test_a_plan_that_others_have_pushed_out_is_fetched_again(self):
+        kinds, slots = 40, 32  # a process holds fewer plans than the store
+        for first in range(0, kinds, 8):
+            running = [self.start(loop(kind, 150)) for kind in range(first, first + 8)]
+            for process in running:
+                self.assertEqual(("", ""), process.communicate(timeout=100))
+        self.assert_whole(kinds)
+        each = f"for kind in range({kinds}):\n    iterate(kind, 6, 100_000)\n"
+        self.assertGreater(kinds, slots)
+        once = self.run_program(LOOP + each)
+        self.assertEqual((0, kinds), (once["plans"], once["plans_loaded"]))
+        twice = self.run_program(LOOP + each + each)
+        self.assertEqual((0, 2 * kinds), (twice["plans"], twice["plans_loaded"]))
+
     @needs_call_stacks
     def test_shapes_that_no_process_has_seen_are_served(self):
         self.assertGreater(self.run_program(CHANGING.format(seed=1, rounds=300))["symbolic_calls"], 0)

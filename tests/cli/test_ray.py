@@ -37,6 +37,36 @@ ray.shutdown()
 print(json.dumps([answers, json.loads(told.stdout)]))
 """
 
+# Two nodes on one machine, each with a daemon and workers of its own; they share a folder of plans.
+TWO_NODES = """
+import json, os, sys, time
+import memomalloc, ray
+from ray.cluster_utils import Cluster
+folder, library = sys.argv[1:]
+variables = memomalloc.environment(library=library, plans=folder + "/plans", stats_file=folder + "/%p.json")
+variables |= {"PYTHONPATH": os.environ["PYTHONPATH"], "OPENBLAS_NUM_THREADS": "1"}
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False,
+                                                        "resources": {"first": 1}})
+cluster.add_node(num_cpus=1, resources={"second": 1})
+ray.init(address=cluster.address, runtime_env={"env_vars": variables}, log_to_driver=False)
+
+@ray.remote
+class Worker:
+    def answer(self):
+        import server_app
+        return json.loads(server_app.answer()) | {"node": ray.get_runtime_context().get_node_id()}
+
+answers = []
+for node in ("first", "second"):
+    worker = Worker.options(num_cpus=1, resources={node: 1}).remote()
+    answers.append([ray.get(worker.answer.remote()) for _ in range(40)])
+    time.sleep(3)  # plans are saved within two seconds
+    ray.kill(worker)
+ray.shutdown()
+cluster.shutdown()
+print(json.dumps(answers))
+"""
+
 
 def has_ray():
     probe = "import importlib.metadata as m; m.version('ray'); m.version('numpy')"
@@ -64,6 +94,23 @@ class Ray(unittest.TestCase):
                 self.assertEqual("serving", rows[pid]["phase"])
                 left = json.loads((pathlib.Path(folder) / f"{pid}.json").read_text())
                 self.assertGreater(left["planned_bytes"], left["large_bytes"] // 2)
+
+    def test_what_one_node_has_learned_serves_a_worker_of_another_from_its_first_request(self):
+        with tempfile.TemporaryDirectory() as folder:
+            clean = {name: value for name, value in os.environ.items()
+                     if not name.startswith("MEMOMALLOC_") and name != "LD_PRELOAD"}
+            driver = subprocess.run([PYTHON, "-c", TWO_NODES, folder, str(ROOT / "build/libmemomalloc.so")],
+                                    capture_output=True, text=True, timeout=300,
+                                    env=clean | {"PYTHONPATH": f"{ROOT / 'python'}:{HERE}"})
+            self.assertEqual(0, driver.returncode, driver.stderr)
+            first, second = json.loads(driver.stdout.splitlines()[-1])
+            self.assertNotEqual(first[0]["node"], second[0]["node"])
+            self.assertNotEqual(first[0]["pid"], second[0]["pid"])
+            # The second worker's slab is touched in its first request; after that there is nothing to learn.
+            self.assertLess(second[0]["faults"], first[0]["faults"])
+            self.assertLess(sum(answer["faults"] for answer in second[1:]), 100)
+            self.assertGreater(sum(answer["faults"] for answer in first[1:]),
+                               10 * sum(answer["faults"] for answer in second[1:]))
 
 
 if __name__ == "__main__":

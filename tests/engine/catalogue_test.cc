@@ -81,6 +81,23 @@ TEST_CASE("catalogue: plans that begin alike are taken a few at a time", "[engin
   CHECK_FALSE(catalogue->has(77));
 }
 
+TEST_CASE("catalogue: what was put back is there again, once", "[engine]") {
+  const auto catalogue = std::make_unique<Catalogue>();
+  REQUIRE(catalogue->open());
+  const PlanName plan{.stream = 5, .keys = {10, 20, 30, 20}};
+  const PlanName alike{.stream = 6, .keys = {10, 20, 40, 50}};
+  REQUIRE(catalogue->add(plan));
+  REQUIRE(catalogue->add(alike));
+  CHECK(take(*catalogue, 10).size() == 2);
+  CHECK_FALSE(catalogue->has(20));
+  catalogue->put_back(plan);
+  catalogue->put_back({.stream = 7, .keys = {10, 20, 40, 50}});  // nobody knows it
+  CHECK(catalogue->has(30));
+  CHECK_FALSE(catalogue->has(40));
+  CHECK(take(*catalogue, 20) == std::vector<PlanName>{plan});
+  CHECK_FALSE(catalogue->has(10));
+}
+
 TEST_CASE("catalogue: a full one takes no more", "[engine]") {
   const auto catalogue = std::make_unique<Catalogue>();
   REQUIRE(catalogue->open());
