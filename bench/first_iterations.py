@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The first, second and third iteration of a process: time, page faults and peak, with glibc, with the library, and
-with the library and a store of plans that earlier processes have filled.
+"""The first, second and third iteration of a process: time, page faults and peak, with glibc, with tcmalloc, with the
+library, and with the library and a store of plans that earlier processes have filled.
 
 Runs take turns, --runs of each after one that is not counted and fills the store. Prints a row for each workload, way and
 iteration: median and range of the time, medians of the counts; --json writes all runs. Times on a busy machine say
@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 
+import allocators
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMMAND = ROOT / "build/memomalloc"
 
@@ -29,6 +31,33 @@ def iterate():
     shifted = numpy.roll(scaled, 3, axis=2)
     edges = numpy.abs(scaled - shifted)
     return (edges / edges.max()).astype(numpy.float16).sum()
+""",
+    "bert": """
+sys.path.insert(0, {scripts!r})
+from infer import import_torchvision
+torch, _ = import_torchvision()
+from transformers import BertConfig, BertModel
+torch.set_num_threads(1)
+torch.manual_seed(1)
+model = BertModel(BertConfig(num_hidden_layers=6)).eval()
+batch = torch.randint(0, 30000, (4, 128))
+def iterate():
+    with torch.inference_mode():
+        return model(batch).last_hidden_state
+""",
+    "train": """
+sys.path.insert(0, {scripts!r})
+from infer import import_torchvision
+torch, models = import_torchvision()
+torch.set_num_threads(1)
+torch.manual_seed(1)
+model = getattr(models, {model!r})()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+batch, labels = torch.randn({batch}, 3, 224, 224), torch.arange({batch})
+def iterate():
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(batch), labels).backward()
+    optimizer.step()
 """,
     "network": """
 sys.path.insert(0, {scripts!r})
@@ -88,7 +117,7 @@ def rows(workload, way, runs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("workloads", nargs="*", default=["numpy", "network:resnet50:4"],
-                        help="numpy, or network:NAME:BATCH of torchvision (%(default)s)")
+                        help="numpy, bert, or network:NAME:BATCH and train:NAME:BATCH of torchvision (%(default)s)")
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--learning", type=int, default=30, help="iterations of the run that fills the store")
     parser.add_argument("--python", default=sys.executable)
@@ -97,8 +126,11 @@ def main():
     print("| workload | with | iteration | time (range) | faults | system time | peak |\n|---|---|---|---|---|---|---|")
     results = {}
     with tempfile.TemporaryDirectory() as store:
-        ways = {"glibc": [], "the library": [COMMAND, "run", "--"],
+        ways = {"glibc": [], "tcmalloc": ["env", f"LD_PRELOAD={allocators.BY_NAME['tcmalloc'].library()}"],
+                "the library": [COMMAND, "run", "--"],
                 "the library and a store": [COMMAND, "run", "--plans", store, "--"]}
+        if not allocators.BY_NAME["tcmalloc"].library():
+            del ways["tcmalloc"]
         for workload in args.workloads:
             run(args.python, program(workload, args.learning), ways["the library and a store"])
             source, done = program(workload, 3), {way: [] for way in ways}

@@ -123,7 +123,7 @@ MUTATIONS = (
      UNIT, "page map: does what a map of intervals does"),
     ("a growing block never moves on into what is free below the top", "src/serve/arena.cc",
      "round_up(pages.tail(PageMap::Tail::kFree, top_ - std::min(top_, count), top_), step)", "round_up(top_, step)",
-     UNIT, "arena: blocks that grow by being copied come from memory at hand"),
+     UNIT, "arena: what fits no hole begins in what is free below the top"),
     ("the pool keeps no more than is alive", "src/serve/arena.cc",
      "const std::uint64_t peak = peak_.load(std::memory_order_relaxed);\n  const std::uint64_t divisor",
      "const std::uint64_t peak = live_.load(std::memory_order_relaxed);\n  const std::uint64_t divisor",

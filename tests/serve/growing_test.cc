@@ -41,6 +41,24 @@ TEST_CASE_METHOD(ArenaFixture, "arena: blocks that grow by being copied come fro
   }
 }
 
+TEST_CASE_METHOD(ArenaFixture, "arena: what fits no hole begins in what is free below the top",
+                 "[serve]") {
+  char* below = take(20 * kGranule);
+  char* last = take(100 * kGranule);
+  CHECK(arena.free(last));
+  const Arena::Block longer = arena.allocate(150 * kGranule, 64);
+  CHECK(longer.start == last);
+  CHECK(longer.lacking == 50 * kGranule);
+  CHECK_FALSE(longer.zero);
+  CHECK(arena.free(longer.start));
+  const Arena::Block aligned = arena.allocate(200 * kGranule, 64 * kGranule);
+  CHECK(reinterpret_cast<std::uint64_t>(aligned.start) % (64 * kGranule) == 0);
+  CHECK(aligned.lacking < 200 * kGranule);
+  CHECK(arena.free(aligned.start));
+  CHECK(arena.free(below));
+  CHECK(arena.valid());
+}
+
 // bytearray and list: a block that grows in place, where there is memory behind it.
 TEST_CASE_METHOD(ArenaFixture, "arena: a block that grows in place does so into memory at hand",
                  "[serve]") {
