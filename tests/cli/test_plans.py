@@ -1,98 +1,16 @@
 """The store of plans: one process learns, all are served; what many processes at once, full disks, damaged files, other
-users and killed writers leave of it, and the command that looks into it."""
+users and killed writers leave of it."""
 
 import json
 import os
-import pathlib
 import random
-import shutil
 import signal
-import subprocess
-import sys
-import tempfile
 import time
 import unittest
 
+from stored_plans import LOOP, loop, needs_mounts, needs_root, NOBODY, PYTHON, Store
 from support import COMMAND, json_of, memomalloc, readable_by_all
 from test_plan_file import CHANGING, needs_call_stacks
-
-# A loop of its own for each kind: blocks that repeat, at most two at a time. The names of plans follow from the sizes.
-LOOP = """
-def iterate(kind, rounds, last):
-    for _ in range(rounds):
-        for size in [*range(100_000 + 1_000 * kind, 1_000_000, 70_000), last]:
-            block = bytearray(size)
-        del block
-"""
-SYSTEM = "/usr/bin/python3"  # which any user may run
-PYTHON = (SYSTEM if os.path.exists(SYSTEM) else sys.executable, "-I", "-S", "-c")
-NOBODY = 65534
-needs_root = unittest.skipUnless(os.geteuid() == 0, "another user needs root")
-
-
-def may_mount():
-    return subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode == 0
-
-
-needs_mounts = unittest.skipUnless(shutil.which("unshare") and may_mount(), "needs the right to mount")
-
-
-def loop(kind, rounds):
-    return LOOP + f"iterate({kind}, {rounds}, 100_000)\n"
-
-
-class Store(unittest.TestCase):
-    def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        self.folder.chmod(0o755)
-        self.store = self.folder / "plans"
-        self.environment = {name: value for name, value in os.environ.items()
-                            if not name.startswith("MEMOMALLOC_") and name != "LD_PRELOAD"}
-
-    def start(self, program, *options, stats=None, store=None, before=(), **more):
-        words = [*before, COMMAND, "run", "--plans", store or self.store, *options]
-        words += ["--stats-file", stats] if stats else []
-        return subprocess.Popen([*map(str, words), "--", *PYTHON, program], env=self.environment, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
-
-    def run_program(self, program, *options, said="", **more):
-        """Its statistics."""
-        stats = self.folder / "stats.json"
-        stats.unlink(missing_ok=True)
-        process = self.start(program, *options, stats=stats, **more)
-        out, err = process.communicate(timeout=120)
-        self.assertEqual((0, ""), (process.returncode, out), err)
-        if said:
-            self.assertIn(said, err)
-            self.assertEqual(1, err.count("\n"), err)
-        else:
-            self.assertEqual("", err)
-        return json.loads(stats.read_text())
-
-    def names(self, store=None):
-        return sorted(path.name for path in (store or self.store).iterdir())
-
-    def plan(self):
-        """The only file of the store."""
-        self.assertEqual(1, len(self.names()))
-        return self.store / self.names()[0]
-
-    def learn(self, kind=0):
-        statistics = self.run_program(loop(kind, 200))
-        self.assertEqual((1, 0), (statistics["plans"], statistics["plans_loaded"]))
-
-    def assert_served(self, kind=0, **more):
-        """From its first iteration on, but for the calls that open the engine and name the plan."""
-        statistics = self.run_program(loop(kind, 6), **more)
-        self.assertEqual((0, 1), (statistics["plans"], statistics["plans_loaded"]))
-        self.assertGreaterEqual(statistics["iterations"], 4)
-        self.assertLess(statistics["learned_allocations"], 28)
-
-    def verify(self):
-        return json_of(memomalloc("plans", "verify", "--plans", self.store, "--json"))
-
-    def assert_whole(self, plans):
-        self.assertEqual({"plans": plans, "other_versions": 0, "half_written": 0, "broken": []}, self.verify())
 
 
 class Sharing(Store):
@@ -286,78 +204,6 @@ class Harm(Store):
         self.assert_whole(1)
         self.store.chmod(0o777)  # as a ConfigMap is mounted
         self.assert_served(before=seen_at("third", " -o ro"), store=self.folder / "third")
-
-
-class Command(Store):
-    def plans(self, *words, code=0, store=None):
-        process = memomalloc("plans", *words, "--plans", store or self.store)
-        self.assertEqual(code, process.returncode, process.stderr)
-        return process
-
-    def test_tells_of_each_plan(self):
-        self.learn(0)
-        self.learn(1)
-        plans = json_of(self.plans("list", "--json"))
-        self.assertEqual(self.names(), [plan["name"] for plan in plans])
-        self.assertEqual({14}, {plan["calls"] for plan in plans})
-        self.assertEqual({pathlib.Path(PYTHON[0]).name}, {plan["program"] for plan in plans})
-        self.assertGreaterEqual(plans[0]["height"], plans[0]["lower_bound"])
-        self.assertEqual(3, len(self.plans("list").stdout.splitlines()))
-        shown = json_of(self.plans("show", plans[0]["name"][:12], "--json"))
-        self.assertEqual(14, len(shown["placement"]))
-        self.assertIn(f"{shown['height']} bytes", self.plans("show", plans[0]["name"]).stdout)
-        self.plans("show", "nothing", code=1)
-
-    def test_carries_plans_elsewhere(self):
-        for kind in range(3):
-            self.learn(kind)
-        archive, other = self.folder / "plans.tar", self.folder / "other"
-        self.plans("export", archive)
-        listed = subprocess.run(["tar", "-tf", archive], capture_output=True, text=True, check=True).stdout
-        self.assertEqual(self.names(), sorted(listed.split()))
-        self.plans("import", archive, store=other)
-        self.assertEqual(self.names(), self.names(other))
-        subprocess.run(["tar", "-cf", archive, "-C", self.store, "."], check=True)  # tar's own
-        third = self.folder / "third"
-        self.plans("import", archive, store=third)
-        self.plans("export", archive, self.names()[0], store=third)
-        self.plans("import", archive, store=self.folder / "one")
-        self.assertEqual(self.names()[:1], self.names(self.folder / "one"))
-        self.plans("merge", self.store, other, store=self.folder / "one")
-        self.assertEqual(self.names(), self.names(self.folder / "one"))
-        plan_file = self.folder / "plan-file"
-        process = memomalloc("run", "--plan-file", plan_file, "--", *PYTHON, loop(0, 200))
-        self.assertEqual(0, process.returncode, process.stderr)
-        self.plans("import", plan_file, store=self.folder / "imported")
-        self.assertIn(self.names(self.folder / "imported")[0], self.names())
-
-    def test_keeps_what_was_used_last(self):
-        for kind in range(3):
-            self.learn(kind)
-        for age, name in enumerate(self.names()):
-            os.utime(self.store / name, (1e9 - 86400 * age, 1e9 - 86400 * age))
-        kept = self.names()[:2]
-        self.assertEqual(1, json_of(self.plans("prune", "--most", "2", "--json"))["plans"])
-        self.assertEqual(kept, self.names())
-        self.plans("prune", "--size", str((self.store / kept[0]).stat().st_size))
-        self.assertEqual(kept[:1], self.names())
-        self.plans("prune", "--days", "1")
-        self.assertEqual([], self.names())
-
-    def test_refuses_what_it_cannot_read(self):
-        self.learn()
-        archive = self.folder / "plans.tar"
-        self.plans("export", archive)
-        whole = archive.read_bytes()
-        for text in (whole[:700], whole[:20] + b"!" + whole[21:], b"", b"MEMOPLAN and more"):
-            archive.write_bytes(text)
-            self.assertIn("plans.tar:0: ", self.plans("import", archive, code=2, store=self.folder / "new").stderr)
-            self.assertFalse((self.folder / "new").exists())
-        archive.write_bytes(whole[:600] + b"!" + whole[601:])  # a plan is damaged, the archive is not
-        self.assertIn("is left out", self.plans("import", archive, code=1, store=self.folder / "new").stderr)
-        self.plans("list", code=2, store=self.folder / "nowhere")
-        for words in (("show",), ("list", "more"), ("list", "--most", "3"), ("burn",)):
-            self.plans(*words, code=2)
 
 
 if __name__ == "__main__":
