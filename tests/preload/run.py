@@ -33,10 +33,10 @@ NOT_OBSERVED = ("limited_data",)
 # Programs whose handlers allocate in the middle of a call, which no allocator promises to bear.
 INTERRUPTING = ("interrupted", "jumps")
 # Programs that start this machine's own tools, fill what the emulator needs itself, or ask the kernel for what the
-# emulator does not pass on. The emulator answers each opening of a file below /proc/self by a file that it writes, and is
-# ended itself where no file may grow.
-NOT_EMULATED = ("spawning", "limits", "limited", "limited_data", "unread_output", "locked_blocks", "locked_memory", "refused_thread", "refused_keeper", "name_spaces",
-                "real_time")
+# emulator does not pass on. The emulator answers each opening of a file below /proc/self by a file that it writes,
+# and is ended itself where no file may grow.
+NOT_EMULATED = ("spawning", "limits", "limited", "limited_data", "unread_output", "locked_blocks", "locked_memory",
+                "refused_thread", "refused_keeper", "name_spaces", "real_time")
 
 
 class Programs:
