@@ -26,7 +26,10 @@ void give_up_idle(Shared& shared, std::uint32_t at_work) {
 }
 
 void keep(const Shared& shared, std::uint64_t calls) {
-  if (shared.keeps_much() && shared.host.keep != nullptr && calls >= tuning::kKeptCalls) {
+  // Who only observes keeps nothing; and a thread's own blocks, in the middle of the program's, would
+  // keep glibc from giving back what it does by itself.
+  if (shared.keeps_much() && shared.host.keep != nullptr && calls >= tuning::kKeptCalls &&
+      !shared.options->OBSERVE) {
     const RecursionGuard guard;
     shared.host.keep(guard);
   }

@@ -165,7 +165,8 @@ class Model {
       case 1:
         return engine_->give_back();
       case 2:
-        return engine_->tick(now_ += 5'000'000'000);
+        engine_->tick(now_ += 5'000'000'000);
+        return;
       case 3:
         engine_->trim();
         return;
