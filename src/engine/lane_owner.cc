@@ -40,14 +40,16 @@ void Lane::leave() {
   hands_.forget();
 }
 
-// A lane that was abandoned may be had when nobody is at work on it any more. What its owner was
-// about is not whole, and is forgotten; the page maps are right at any moment.
+// A lane may be had when nobody is at work on it any more: who leaves makes it idle before it is
+// done. What the owner of an abandoned one was about is not whole, and is forgotten; the page maps
+// are right at any moment.
 bool Lane::vacant() {
-  if (!abandoned_.load(std::memory_order_acquire)) {
-    return phase() == Phase::kIdle;
+  const bool abandoned = abandoned_.load(std::memory_order_acquire);
+  if (!abandoned && phase() != Phase::kIdle) {
+    return false;
   }
   const TryLock entered(entered_);
-  if (entered) {
+  if (entered && abandoned) {
     hands_.run(tracker_.happened(Event::kAbandoned));
     hands_.forget();
     hands_.slab.forget_refusal();
