@@ -25,7 +25,7 @@ TEST_CASE("leaving: who comes has a lane when who left is done with it", "[engin
   starters.reserve(3);
   for (int starter = 0; starter < 3; ++starter) {
     starters.emplace_back([&] {
-      for (int turn = 0; turn < 60; ++turn) {
+      for (std::uint32_t turn = 0; turn < 60; ++turn) {
         in_thread([&] {
           Driver driver(own.engine);
           driver.iterate(program, 2 + turn % 4);

@@ -145,7 +145,7 @@ MUTATIONS = (
      "return now != before;", "return now == 0;",
      UNIT, "os: a filter of system calls that was added is noticed, one from before is not"),
     ("the second thread may have the same lane", "src/engine/lane_owner.cc",
-     "return phase() == Phase::kIdle;", "return phase() != Phase::kIdle;",
+     "if (!abandoned && phase() != Phase::kIdle) {", "if (!abandoned && phase() == Phase::kIdle) {",
      UNIT, "threads: a lane is used again when its thread has ended"),
     ("handlers of fork are served while the locks are held", "src/engine/engine_fork.cc",
      "  ++thread.inside;\n", "",
