@@ -126,11 +126,10 @@ def main():
     print("| workload | with | iteration | time (range) | faults | system time | peak |\n|---|---|---|---|---|---|---|")
     results = {}
     with tempfile.TemporaryDirectory() as store:
-        ways = {"glibc": [], "tcmalloc": ["env", f"LD_PRELOAD={allocators.BY_NAME['tcmalloc'].library()}"],
+        tcmalloc = allocators.BY_NAME["tcmalloc"].library()
+        ways = {"glibc": [], **({"tcmalloc": ["env", f"LD_PRELOAD={tcmalloc}"]} if tcmalloc else {}),
                 "the library": [COMMAND, "run", "--"],
                 "the library and a store": [COMMAND, "run", "--plans", store, "--"]}
-        if not allocators.BY_NAME["tcmalloc"].library():
-            del ways["tcmalloc"]
         for workload in args.workloads:
             run(args.python, program(workload, args.learning), ways["the library and a store"])
             source, done = program(workload, 3), {way: [] for way in ways}

@@ -7,14 +7,13 @@ iterations together, the peak of resident memory, and, under this library, the f
 """
 
 import argparse
-import ctypes
 import json
-import os
 import resource
-import subprocess
 import sys
 
 import allocators
+import children
+import loaded_library
 
 ROUNDS = 20
 
@@ -181,26 +180,16 @@ def planned_share(before, now):
     return (now["served_bytes"] - before["served_bytes"]) / large if large > 0 else 1.0
 
 
-def statistics():
-    """The library's figures of this process; None under another allocator."""
-    library = ctypes.CDLL(None)
-    if not hasattr(library, "memomalloc_stats_json"):
-        return None
-    buffer = ctypes.create_string_buffer(1 << 16)
-    library.memomalloc_stats_json(buffer, ctypes.c_size_t(len(buffer)))
-    return json.loads(buffer.value)
-
-
 def run(name, iterations):
     """In the child: the program's iterations; prints what they cost."""
     step = BY_NAME[name]()
-    faults, shares, before = [], [], statistics()
+    faults, shares, before = [], [], loaded_library.library_stats()
     for _ in range(iterations):
         start = resource.getrusage(resource.RUSAGE_SELF)
         step()
         end = resource.getrusage(resource.RUSAGE_SELF)
         faults.append(end.ru_minflt - start.ru_minflt)
-        now = statistics()
+        now = loaded_library.library_stats()
         if now is not None:
             shares.append(planned_share(before, now))
             before = now
@@ -209,25 +198,12 @@ def run(name, iterations):
                       "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024}))
 
 
-def measure(name, allocator, arguments):
-    environment = allocator.environment(os.environ)
-    if arguments.library and allocator.name == allocators.OURS:
-        environment["LD_PRELOAD"] = arguments.library
-    done = subprocess.run([arguments.python_torch, __file__, "--child", name, "--iterations", str(arguments.iterations)],
-                          env=environment, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise SystemExit(f"first_iterations_learning.py: {name} under {allocator.name} failed:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", default=",".join(BY_NAME), help="comma between them (all)")
-    parser.add_argument("--allocators", default="glibc,tcmalloc,jemalloc,memomalloc")
+    children.add_options(parser, "glibc,tcmalloc,jemalloc,memomalloc")
     parser.add_argument("--iterations", type=int, default=ROUNDS)
     parser.add_argument("--each", action="store_true", help="print the faults of each iteration, too")
-    parser.add_argument("--library", help="another build of the library")
-    parser.add_argument("--python-torch", default=sys.executable, help="with numpy and torch (this one)")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     return parser.parse_args(argv)
 
@@ -237,12 +213,12 @@ def main(argv):
     if arguments.child:
         run(arguments.child, arguments.iterations)
         return 0
-    chosen = [allocators.BY_NAME[name] for name in arguments.allocators.split(",")]
-    chosen = [allocator for allocator in chosen if allocator.library() is not None or arguments.library]
+    chosen = children.chosen(arguments)
     print("| program | " + " | ".join(f"{a.name}: faults, peak MiB" for a in chosen) + " | from a plan since |")
     print("| --- " * (len(chosen) + 2) + "|")
     for name in arguments.programs.split(","):
-        results = [measure(name, allocator, arguments) for allocator in chosen]
+        results = [children.run(__file__, ["--child", name, "--iterations", arguments.iterations], allocator, arguments)
+                   for allocator in chosen]
         cells = [f"{r['faults']} (last three {r['last']:.0f}), {r['peak']}" for r in results]
         planned = next((r["planned"] for a, r in zip(chosen, results) if a.name == allocators.OURS), None)
         print(f"| {name} | " + " | ".join(cells) + f" | {planned or '-'} |", flush=True)

@@ -8,18 +8,14 @@ large bytes came from: of all passes, and of the last half. Counts, not seconds:
 """
 
 import argparse
-import ctypes
 import json
-import os
-import pathlib
 import random
 import resource
-import subprocess
 import sys
 
 import allocators
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
+import children
+import loaded_library
 
 
 def llama(batch, tokens, prompts, width=256, layers=4):
@@ -139,16 +135,6 @@ BY_NAME = {program.__name__: program for program in PROGRAMS}
 SHARES = ("planned_bytes", "at_hand_bytes", "other_bytes")
 
 
-def statistics():
-    """The library's figures of this process; None under another allocator."""
-    library = ctypes.CDLL(None)
-    if not hasattr(library, "memomalloc_stats_json"):
-        return None
-    buffer = ctypes.create_string_buffer(1 << 16)
-    library.memomalloc_stats_json(buffer, ctypes.c_size_t(len(buffer)))
-    return json.loads(buffer.value)
-
-
 def shares(before, now):
     """Of the large bytes between two looks, the shares from a plan, from memory at hand, and from neither."""
     if now is None:
@@ -160,10 +146,10 @@ def shares(before, now):
 def run(name, passes):
     """In the child: the program's passes; prints what they cost."""
     step, next_length = BY_NAME[name]()
-    seen, again, each, first, middle = set(), 0, [], statistics(), None
+    seen, again, each, first, middle = set(), 0, [], loaded_library.library_stats(), None
     for number in range(passes):
         if number == passes // 2:
-            middle = statistics()
+            middle = loaded_library.library_stats()
         length = next_length()
         start = resource.getrusage(resource.RUSAGE_SELF)
         step(length)
@@ -171,22 +157,11 @@ def run(name, passes):
         each.append(end.ru_minflt - start.ru_minflt)
         again += each[-1] if length in seen else 0
         seen.add(length)
-    last = statistics()
+    last = loaded_library.library_stats()
     quarter = each[-(-3 * passes // 4):]
     print(json.dumps({"again": again, "late": sum(quarter) / len(quarter), "each": each,
                       "all": shares(first, last), "half": shares(middle, last),
                       "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
-
-
-def measure(name, allocator, arguments):
-    environment = allocator.environment(os.environ)
-    if arguments.library and allocator.name == allocators.OURS:
-        environment["LD_PRELOAD"] = arguments.library
-    done = subprocess.run([arguments.python_torch, __file__, "--child", name, "--passes", str(arguments.passes)],
-                          env=environment, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise SystemExit(f"growing.py: {name} under {allocator.name} failed:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def percent(parts):
@@ -196,11 +171,9 @@ def percent(parts):
 def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", default=",".join(BY_NAME), help="comma between them (all)")
-    parser.add_argument("--allocators", default="glibc,jemalloc,tcmalloc,mimalloc,memomalloc")
+    children.add_options(parser, "glibc,jemalloc,tcmalloc,mimalloc,memomalloc")
     parser.add_argument("--passes", type=int, default=24, help="of each program (%(default)s)")
     parser.add_argument("--each", action="store_true", help="print the faults of each pass, too")
-    parser.add_argument("--library", help="another build of the library")
-    parser.add_argument("--python-torch", default=sys.executable, help="with transformers and pandas (this one)")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     return parser.parse_args(argv)
 
@@ -210,13 +183,13 @@ def main(argv):
     if arguments.child:
         run(arguments.child, arguments.passes)
         return 0
-    chosen = [allocators.BY_NAME[name] for name in arguments.allocators.split(",")]
-    chosen = [allocator for allocator in chosen if allocator.library() is not None or arguments.library]
+    chosen = children.chosen(arguments)
     print("| program | " + " | ".join(f"{a.name}: faults again, late, peak MiB" for a in chosen) +
           " | plan + at hand, %: all, last half |")
     print("| --- " * (len(chosen) + 2) + "|")
     for name in arguments.programs.split(","):
-        results = {allocator.name: measure(name, allocator, arguments) for allocator in chosen}
+        results = {allocator.name: children.run(__file__, ["--child", name, "--passes", arguments.passes], allocator, arguments)
+                   for allocator in chosen}
         cells = [f"{r['again']}, {r['late']:.0f}, {r['peak']:.0f}" for r in results.values()]
         ours = results.get(allocators.OURS, {"all": None, "half": None})
         print(f"| {name} | " + " | ".join(cells) + f" | {percent(ours['all'])}, {percent(ours['half'])} |", flush=True)

@@ -11,16 +11,14 @@ the end is what is resident when all threads have worked, and 12 s later.
 """
 
 import argparse
-import ctypes
 import json
-import os
 import resource
-import subprocess
 import sys
 import threading
 import time
 
-import allocators
+import children
+import loaded_library
 
 WIDE = 64
 
@@ -101,15 +99,6 @@ def work(step, arguments, threads, width, alive):
     return sum(done)
 
 
-def statistics():
-    library = ctypes.CDLL(None)
-    if not hasattr(library, "memomalloc_stats_json"):
-        return None
-    buffer = ctypes.create_string_buffer(1 << 20)
-    library.memomalloc_stats_json(buffer, ctypes.c_size_t(len(buffer)))
-    return json.loads(buffer.value)
-
-
 def run(arguments):
     """In the child."""
     step = {"numpy": numpy_job, "torch": torch_job, "turns": turn_job}[arguments.job]()
@@ -124,7 +113,7 @@ def run(arguments):
     else:
         steps = work(step, arguments, arguments.threads, arguments.width, arguments.shape == "alive")
     counted, end = faults() - start, resident()
-    figures = statistics()
+    figures = loaded_library.library_stats()
     if arguments.rest:
         time.sleep(arguments.rest)
     result = {"faults": counted / steps, "before": before, "end": end, "later": resident(),
@@ -136,19 +125,6 @@ def run(arguments):
     print(json.dumps(result))
 
 
-def measure(allocator, job, shape, threads, width, arguments):
-    environment = allocator.environment(os.environ)
-    if arguments.library and allocator.name == allocators.OURS:
-        environment["LD_PRELOAD"] = arguments.library
-    steps = 12 if job == "turns" else arguments.steps
-    command = [arguments.python_torch, __file__, "--child", "--job", job, "--shape", shape, "--threads", str(threads),
-               "--width", str(width), "--steps", str(steps), "--rest", str(arguments.rest)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise SystemExit(f"threads.py: {' '.join(command)} under {allocator.name} failed:\n{done.stderr}")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 ROWS = (  # job, shape, threads, width
     ("numpy", "width", 100, 4), ("numpy", "width", 200, 4), ("numpy", "width", 1000, 4), ("numpy", "alive", 200, 4),
     ("numpy", "waves", 50, 4), ("turns", "alive", 12, 1),
@@ -158,11 +134,9 @@ ROWS = (  # job, shape, threads, width
 def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default="", help="only rows that begin so, such as numpy or torch-width-100")
-    parser.add_argument("--allocators", default="glibc,tcmalloc,jemalloc,memomalloc")
+    children.add_options(parser, "glibc,tcmalloc,jemalloc,memomalloc")
     parser.add_argument("--steps", type=int, default=10, help="of each thread, two more or less")
     parser.add_argument("--rest", type=float, default=0, help="seconds after which memory is looked at again")
-    parser.add_argument("--library", help="another build of the library")
-    parser.add_argument("--python-torch", default=sys.executable, help="with numpy and torch (this one)")
     for name in ("--job", "--shape"):
         parser.add_argument(name, help=argparse.SUPPRESS)
     for name in ("--threads", "--width"):
@@ -181,13 +155,12 @@ def main(argv):
     for job, shape, threads, width in ROWS:
         if not f"{job}-{shape}-{threads}".startswith(arguments.rows):
             continue
-        for name in arguments.allocators.split(","):
-            allocator = allocators.BY_NAME[name]
-            if allocator.library() is None and not arguments.library:
-                continue
-            r = measure(allocator, job, shape, threads, width, arguments)
+        words = ["--child", "--job", job, "--shape", shape, "--threads", threads, "--width", width,
+                 "--steps", 12 if job == "turns" else arguments.steps, "--rest", arguments.rest]
+        for allocator in children.chosen(arguments):
+            r = children.run(__file__, words, allocator, arguments)
             ours = f"{r['plan']:.0%} | {r['slab']}" if "plan" in r else "|"
-            print(f"| {job} {shape} {threads} {width} | {name} | {r['faults']:.0f} | {r['peak']} | {r['end']} | "
+            print(f"| {job} {shape} {threads} {width} | {allocator.name} | {r['faults']:.0f} | {r['peak']} | {r['end']} | "
                   f"{r['later']} | {ours} |", flush=True)
     return 0
 

@@ -12,9 +12,9 @@ namespace memo {
 // Once, before start_keeper().
 void prepare_keeper();
 
-// Starts the keeper, unless it runs, or little is kept for a program that has no thread yet. Without it (the system refuses a thread, or a thread is not to
-// be asked for, since the program has confined itself) memory comes back only on request; later
-// calls try again, now and then.
+// Starts the keeper, unless it runs, or little is kept for a program that has no thread yet. Without
+// it (the system refuses a thread, or a thread is not to be asked for, since the program has confined
+// itself) memory comes back only on request; later calls try again, now and then.
 void start_keeper(const RecursionGuard&);
 
 bool keeper_runs();

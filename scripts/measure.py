@@ -5,7 +5,6 @@ resident memory and a checksum of what the step returned. It knows no allocator;
 allocators starts the same program twice. Reading clocks and hashing happen between the timed steps.
 """
 
-import ctypes
 import gc
 import hashlib
 import json
@@ -13,6 +12,8 @@ import resource
 import statistics
 import sys
 import time
+
+from loaded_library import library_stats
 
 PAGE_KIB = resource.getpagesize() // 1024
 
@@ -95,21 +96,6 @@ def growth(levels):
     """How much the median level rose from the first to the last quarter of the given readings."""
     quarter = max(1, len(levels) // 4)
     return int(statistics.median(levels[-quarter:]) - statistics.median(levels[:quarter]))
-
-
-def library_function(name):
-    """A function of memomalloc/memomalloc.h, or None in a process that runs without the library."""
-    return getattr(ctypes.CDLL(None), name, None)
-
-
-def library_stats():
-    """The statistics of the library that this process runs under; None without it."""
-    ask = library_function("memomalloc_stats_json")
-    if ask is None:
-        return None
-    buffer = ctypes.create_string_buffer(1 << 14)
-    ask(buffer, ctypes.c_size_t(len(buffer)))
-    return json.loads(buffer.value)
 
 
 def shares(end, start=None):

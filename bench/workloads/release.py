@@ -11,12 +11,13 @@ and the first step and the median of a second loop, where a stall would show.
 import time
 
 import workload
+from loaded_library import library_function
 from workload import measure
 
 
 def release():
     """Calls memomalloc_release(); False if this process does not have it."""
-    function = measure.library_function("memomalloc_release")
+    function = library_function("memomalloc_release")
     if function is None:
         return False
     function()

@@ -73,15 +73,19 @@ def has_ray():
     return subprocess.run([PYTHON, "-c", probe], capture_output=True).returncode == 0
 
 
+def drive(program, *words):
+    """Runs a driver, outside of the library and with the modules that it and its workers import."""
+    clean = {name: value for name, value in os.environ.items()
+             if not name.startswith("MEMOMALLOC_") and name != "LD_PRELOAD"}
+    return subprocess.run([PYTHON, "-c", program, *map(str, words)], capture_output=True, text=True, timeout=300,
+                          env=clean | {"PYTHONPATH": f"{ROOT / 'python'}:{HERE}"})
+
+
 @unittest.skipUnless(has_ray(), "ray is not installed")
 class Ray(unittest.TestCase):
     def test_two_workers(self):
         with tempfile.TemporaryDirectory() as folder:
-            clean = {name: value for name, value in os.environ.items()
-                     if not name.startswith("MEMOMALLOC_") and name != "LD_PRELOAD"}
-            driver = subprocess.run([PYTHON, "-c", DRIVER, folder, str(ROOT / "build/libmemomalloc.so"),
-                                     str(ROOT / "build/memomalloc")], capture_output=True, text=True, timeout=300,
-                                    env=clean | {"PYTHONPATH": f"{ROOT / 'python'}:{HERE}"})
+            driver = drive(DRIVER, folder, ROOT / "build/libmemomalloc.so", ROOT / "build/memomalloc")
             self.assertEqual(0, driver.returncode, driver.stderr)
             answers, told = json.loads(driver.stdout.splitlines()[-1])
             workers = {answer["pid"] for answer in answers}
@@ -97,11 +101,7 @@ class Ray(unittest.TestCase):
 
     def test_what_one_node_has_learned_serves_a_worker_of_another_from_its_first_request(self):
         with tempfile.TemporaryDirectory() as folder:
-            clean = {name: value for name, value in os.environ.items()
-                     if not name.startswith("MEMOMALLOC_") and name != "LD_PRELOAD"}
-            driver = subprocess.run([PYTHON, "-c", TWO_NODES, folder, str(ROOT / "build/libmemomalloc.so")],
-                                    capture_output=True, text=True, timeout=300,
-                                    env=clean | {"PYTHONPATH": f"{ROOT / 'python'}:{HERE}"})
+            driver = drive(TWO_NODES, folder, ROOT / "build/libmemomalloc.so")
             self.assertEqual(0, driver.returncode, driver.stderr)
             first, second = json.loads(driver.stdout.splitlines()[-1])
             self.assertNotEqual(first[0]["node"], second[0]["node"])

@@ -2,23 +2,12 @@
 // plan: what was kept for them is gone some seconds later, from the next allocator, too, and the thread
 // that saw to it has ended. Who goes on after the pause faults no more than at first. A child that is
 // forked in the midst sees to its own. Few calls are worth no thread.
-#include <dirent.h>
 #include <sys/resource.h>
 #include <time.h>
 
 #include "support.h"
 
 enum { kBlocks = 64, kSmall = 40000, kPatience = 30 };  // seconds
-
-static unsigned count_threads(void) {
-  unsigned count = 0;
-  DIR* tasks = opendir("/proc/self/task");
-  CHECK(tasks != NULL);
-  for (struct dirent* entry = readdir(tasks); entry != NULL; entry = readdir(tasks))
-    count += entry->d_name[0] != '.';
-  closedir(tasks);
-  return count;
-}
 
 // Of the process, without mapped files.
 static size_t resident(void) {

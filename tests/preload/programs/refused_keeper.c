@@ -2,23 +2,12 @@
 // allocator, nothing fails, and when threads are to be had again, the library has its one. Needs
 // root, to become a user whose number of processes the kernel limits.
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <malloc.h>
 #include <sys/resource.h>
 
 #include "support.h"
 
 enum { kBlocks = 100, kNobody = 65534 };
-
-static unsigned count_threads(void) {
-  unsigned count = 0;
-  DIR* tasks = opendir("/proc/self/task");
-  CHECK(tasks != NULL);
-  for (struct dirent* entry = readdir(tasks); entry != NULL; entry = readdir(tasks))
-    count += entry->d_name[0] != '.';
-  closedir(tasks);
-  return count;
-}
 
 // More than 64 MiB at once, which are worth a thread that gives them back.
 static void take_and_free(void) {

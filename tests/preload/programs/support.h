@@ -3,6 +3,7 @@
 // then nothing is served and the system's allocator is what the same checks are held against.
 #pragma once
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <spawn.h>
@@ -38,6 +39,17 @@ extern void memomalloc_release(void) __attribute__((weak));
       _exit(1);                                                                             \
     }                                                                                       \
   } while (0)
+
+// Of this process, the library's own among them.
+static inline unsigned count_threads(void) {
+  unsigned count = 0;
+  DIR* tasks = opendir("/proc/self/task");
+  CHECK(tasks != NULL);
+  for (struct dirent* entry = readdir(tasks); entry != NULL; entry = readdir(tasks))
+    count += entry->d_name[0] != '.';
+  closedir(tasks);
+  return count;
+}
 
 // A counter of the library's statistics by name, 0 without the library.
 static inline long counter(const char* name) {

@@ -1,0 +1,39 @@
+"""Programs in processes of their own, one allocator each: what the tables of counts share.
+
+Importing it makes scripts/ importable, too: loaded_library tells a program the statistics of the library it runs under.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import allocators
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
+
+
+def add_options(parser, names):
+    """Which allocators (`names` by default), which build of the library, which Python."""
+    parser.add_argument("--allocators", default=names)
+    parser.add_argument("--library", help="another build of the library")
+    parser.add_argument("--python-torch", default=sys.executable, help="has what the programs import (this one)")
+
+
+def chosen(arguments):
+    """The allocators that were asked for and are installed."""
+    wanted = [allocators.BY_NAME[name] for name in arguments.allocators.split(",")]
+    return [allocator for allocator in wanted if allocator.library() is not None or arguments.library]
+
+
+def run(script, words, allocator, arguments):
+    """What the script prints last, as JSON, when it is started with these words under the allocator."""
+    environment = allocator.environment(os.environ)
+    if arguments.library and allocator.name == allocators.OURS:
+        environment["LD_PRELOAD"] = arguments.library
+    words = [str(word) for word in words]
+    done = subprocess.run([arguments.python_torch, script, *words], env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{pathlib.Path(script).name}: {' '.join(words)} under {allocator.name} failed:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
