@@ -177,7 +177,7 @@ BY_NAME = {program.__name__: program for program in PROGRAMS}
 def planned_share(before, now):
     """Of the large bytes between two looks, the share that came from a plan."""
     large = now["large_bytes"] - before["large_bytes"]
-    return (now["served_bytes"] - before["served_bytes"]) / large if large > 0 else 1.0
+    return (now["planned_bytes"] - before["planned_bytes"]) / large if large > 0 else 1.0
 
 
 def run(name, iterations):

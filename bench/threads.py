@@ -120,7 +120,7 @@ def run(arguments):
               "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024}
     if figures is not None:
         large = max(figures["large_bytes"], 1)
-        result |= {"plan": figures["served_bytes"] / large, "lanes": figures.get("threads"),
+        result |= {"served": figures["served_bytes"] / large, "lanes": figures.get("threads"),
                    "slab": figures.get("slab_bytes", 0) // 2**20, "figures": figures}
     print(json.dumps(result))
 
@@ -150,7 +150,7 @@ def main(argv):
     if arguments.child:
         run(arguments)
         return 0
-    print("| job, shape, threads, at once | allocator | faults a step | peak, MiB | end | later | planned | slabs, MiB |")
+    print("| job, shape, threads, at once | allocator | faults a step | peak, MiB | end | later | planned or at hand | slabs, MiB |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for job, shape, threads, width in ROWS:
         if not f"{job}-{shape}-{threads}".startswith(arguments.rows):
@@ -159,7 +159,7 @@ def main(argv):
                  "--steps", 12 if job == "turns" else arguments.steps, "--rest", arguments.rest]
         for allocator in children.chosen(arguments):
             r = children.run(__file__, words, allocator, arguments)
-            ours = f"{r['plan']:.0%} | {r['slab']}" if "plan" in r else "|"
+            ours = f"{r['served']:.0%} | {r['slab']}" if "served" in r else "|"
             print(f"| {job} {shape} {threads} {width} | {allocator.name} | {r['faults']:.0f} | {r['peak']} | {r['end']} | "
                   f"{r['later']} | {ours} |", flush=True)
     return 0
