@@ -12,9 +12,9 @@
 namespace dsa {
 namespace {
 
-class Search {
+class CanonicalSearch {
  public:
-  Search(const Model& model, Offsets best, const Budget& budget)
+  CanonicalSearch(const Model& model, Offsets best, const Budget& budget)
       : model_(model), budget_(budget), best_(std::move(best)), floors_(model.items.size(), 0) {
     height_ = height_of(model, best_);
     offsets_.assign(model.items.size(), -1);
@@ -153,7 +153,7 @@ Found canonical_search(const Model& model, Offsets best, const Budget& budget) {
   if (!can_search(model)) {
     return {.offsets = std::move(best)};
   }
-  return Search(model, std::move(best), budget).run();
+  return CanonicalSearch(model, std::move(best), budget).run();
 }
 
 }  // namespace dsa

@@ -103,9 +103,9 @@ Kind kind_of(const Model& model) {
 
 // One problem's way through the stages. Each stage returns true when there is nothing left to do,
 // or no time for it.
-class Search {
+class Portfolio {
  public:
-  Search(const Model& model, const Budget& budget)
+  Portfolio(const Model& model, const Budget& budget)
       : model_(model), budget_(budget), kind_(kind_of(model)), best_(model, budget) {}
 
   Found run();
@@ -113,7 +113,7 @@ class Search {
  private:
   struct Stage {
     unsigned kinds;  // which problems it is for
-    bool (Search::*run)();
+    bool (Portfolio::*run)();
   };
 
   // For any problem: one sweep over time.
@@ -162,18 +162,18 @@ class Search {
   std::optional<SqueakyWheel> wheel_;  // its first pass is the skyline by area
 };
 
-Found Search::run() {
+Found Portfolio::run() {
   static constexpr Stage kStages[] = {
-      {kFew | kSome | kMany | kDeep, &Search::sweep},
-      {kFew, &Search::skyline_orders},
-      {kFew, &Search::short_wheel},
-      {kFew, &Search::first_fits},
-      {kFew, &Search::settled},
-      {kSome, &Search::wheel_passes},
-      {kSome | kMany, &Search::repairs},
-      {kDeep, &Search::long_lived},
-      {kFew | kSome, &Search::loops_cut_open},
-      {kFew | kSome | kMany | kDeep, &Search::turns},
+      {kFew | kSome | kMany | kDeep, &Portfolio::sweep},
+      {kFew, &Portfolio::skyline_orders},
+      {kFew, &Portfolio::short_wheel},
+      {kFew, &Portfolio::first_fits},
+      {kFew, &Portfolio::settled},
+      {kSome, &Portfolio::wheel_passes},
+      {kSome | kMany, &Portfolio::repairs},
+      {kDeep, &Portfolio::long_lived},
+      {kFew | kSome, &Portfolio::loops_cut_open},
+      {kFew | kSome | kMany | kDeep, &Portfolio::turns},
   };
   for (const Stage& stage : kStages) {
     if ((stage.kinds & kind_) != 0 && (this->*stage.run)()) {
@@ -183,24 +183,24 @@ Found Search::run() {
   return best_.result();
 }
 
-bool Search::run_wheel(double seconds, std::size_t passes) {
+bool Portfolio::run_wheel(double seconds, std::size_t passes) {
   wheel().run(part(seconds), passes);
   return wheel().best() && best_.take({.offsets = wheel().best()});
 }
 
-bool Search::mend(double seconds) {
+bool Portfolio::mend(double seconds) {
   return best_.offsets() &&
          best_.take({.offsets = repair(model_, *best_.offsets(), part(seconds))});
 }
 
-bool Search::wheel_passes() {
+bool Portfolio::wheel_passes() {
   constexpr double kShare = 0.6;  // of the time that is left
   // A pass that runs out of time is lost: where the sweep went wrong, the first has all of it.
   return (!is_near() && run_wheel(budget_.remaining(), 1)) ||
          run_wheel(kShare * budget_.remaining());
 }
 
-bool Search::repairs() {
+bool Portfolio::repairs() {
   constexpr double kShare = 0.3;  // of the time that is left
   // Where the load is near the bound for a short time only, the sweep's plan is nearly right
   // already; where it is so everywhere, the skyline's is.
@@ -208,7 +208,7 @@ bool Search::repairs() {
          run_wheel(budget_.remaining(), 1) || mend(budget_.remaining());
 }
 
-bool Search::loops_cut_open() {
+bool Portfolio::loops_cut_open() {
   constexpr double kShare = 0.8;  // of the time that is left; searches that know gaps have the rest
   return best_.offsets() && model_.items.size() <= kMostExact && !can_search(model_) &&
          is_wrapped(model_) &&
@@ -216,7 +216,7 @@ bool Search::loops_cut_open() {
 }
 
 // Squeaky wheel and exact search, each for longer and longer: which one it takes shows only so.
-bool Search::turns() {
+bool Portfolio::turns() {
   if (!best_.offsets()) {
     return true;
   }
@@ -246,7 +246,7 @@ bool Search::turns() {
 }
 
 Found search(const Model& model, const Budget& budget) {
-  return Search(model, budget).run();
+  return Portfolio(model, budget).run();
 }
 
 // All but the topmost item of a section take whole units of memory. Which is topmost is not worth

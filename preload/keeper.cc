@@ -26,7 +26,6 @@ constinit std::atomic<bool> ended{false};  // the process writes its last report
 constinit Backoff starts;
 constinit const char* single_threaded =
     nullptr;  // the C library's own note; none before glibc 2.32
-constexpr std::uint64_t kSecond = 1'000'000'000;
 // The thread sanitizer knows one table of descriptors a process: it would take two files of the
 // same number in two tables for one.
 #ifdef __SANITIZE_THREAD__
@@ -166,7 +165,7 @@ void* keep(void*) {
     share_weights();
     keep_status_page();
     write_reports();
-  } while (os::rest(kSecond));
+  } while (os::rest(os::kSecond));
   lose_keeper();
   return nullptr;
 }

@@ -41,14 +41,14 @@ void find_functions(Next& next) {
 #undef MEMO_FIND
 }
 
-struct Search {
+struct ModuleSearch {
   const void* code;
   Extent found;
 };
 
 // Stops at the object that holds the search's code.
 int find_object(dl_phdr_info* info, std::size_t, void* data) {
-  auto& search = *static_cast<Search*>(data);
+  auto& search = *static_cast<ModuleSearch*>(data);
   Extent object{UINT64_MAX, 0};
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = info->dlpi_phdr[i];
@@ -68,7 +68,7 @@ int find_object(dl_phdr_info* info, std::size_t, void* data) {
 }  // namespace
 
 Extent extent_of(const void* code, decltype(&::dl_iterate_phdr) walk) {
-  Search search{code, {}};
+  ModuleSearch search{code, {}};
   walk(find_object, &search);
   return search.found;
 }

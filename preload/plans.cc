@@ -28,7 +28,7 @@ bool is_left_alone(const char* path) {
 // The plans that were last read or saved; and the file that held them.
 constinit std::atomic<std::uint64_t> saved_mark{kNoPlans};
 constinit FileMark saved_file;
-constinit bool complained = false;
+constinit bool complained_of_saving = false;
 
 // True where there are plans that the file does not hold yet.
 bool has_news(const HeldPlans& held) {
@@ -81,7 +81,7 @@ void load_plan_file(const RecursionGuard& guard) {
 }
 
 void fork_plans() {
-  complained = false;
+  complained_of_saving = false;
   if (names_process(g_process.options.PLAN_FILE.view())) {
     saved_mark = kNoPlans;
     saved_file = {};
@@ -108,8 +108,8 @@ void save_plan_file(const RecursionGuard& guard) {
     return;  // load_plan_file has said so
   }
   errno = ENAMETOOLONG;
-  if ((!fits || !save(guard, path, held)) && !complained) {
-    complained = true;
+  if ((!fits || !save(guard, path, held)) && !complained_of_saving) {
+    complained_of_saving = true;
     complain("plans", file.value, "PLAN_FILE");
   }
 }

@@ -16,7 +16,7 @@ constinit pid_t number = 0;
 constinit ino_t space_of_number = 0;
 
 // 0 where the system does not tell.
-ino_t number_space() {
+ino_t own_number_space() {
   struct stat space{};
   const int saved = errno;
   const bool told = stat("/proc/self/ns/pid", &space) == 0;
@@ -34,7 +34,7 @@ void become_reporter() {
     return;
   }
   number = getpid();
-  space_of_number = number_space();
+  space_of_number = own_number_space();
   g_process.engine.mark_process();
 }
 
@@ -54,7 +54,7 @@ bool is_reporter() {
   if (space_of_number == 0) {
     return true;
   }
-  const ino_t space = number_space();
+  const ino_t space = own_number_space();
   return space == space_of_number || space == 0;
 }
 

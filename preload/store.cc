@@ -17,8 +17,6 @@
 namespace memo {
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
-
 // A plan that came from the store: where it is in the process, and who made it.
 struct Fetched {
   const StoredPlan* plan = nullptr;
@@ -37,7 +35,7 @@ constinit std::uint32_t fetched_count = 0;
 constinit std::atomic<std::uint64_t> known[tuning::kMaxPlans];
 constinit std::atomic<std::uint64_t> streams[tuning::kMaxPlans];  // of their names
 constinit std::atomic<bool> failed{false};
-constinit bool complained = false;
+constinit bool complained_of_store = false;
 constinit bool complained_of_file = false;
 
 // The folder, or false: there is none, or it is another's in what it holds.
@@ -58,14 +56,15 @@ void note_name(void* /*context*/, const PlanName& name) {
 std::uint64_t file_time() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * kSecond + static_cast<std::uint64_t>(now.tv_nsec);
+  return static_cast<std::uint64_t>(now.tv_sec) * os::kSecond +
+         static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 // The names in the folder, where it has changed. One that was changed just before it was listed is
 // listed once more: its time may not tell of the next change.
 void list(const RecursionGuard& guard, const char* folder) {
   const FileMark mark = FileMark::of(folder);
-  if (mark == FileMark() || (mark == listed && mark.written + 2 * kSecond < listed_at)) {
+  if (mark == FileMark() || (mark == listed && mark.written + 2 * os::kSecond < listed_at)) {
     return;
   }
   listed = mark;
@@ -290,8 +289,8 @@ void save_to_store(const RecursionGuard& guard, bool last) {
     prune_store(guard, folder,
                 {.plans = tuning::kMaxStoredPlans, .bytes = tuning::kMaxStoredBytes});
   }
-  if (failure && !complained) {
-    complained = true;
+  if (failure && !complained_of_store) {
+    complained_of_store = true;
     errno = reason;
     complain("plans", folder, "PLANS");
   }
@@ -302,7 +301,7 @@ void fork_store() {
     at_work.forget_owner();
   }
   g_process.catalogue.forget_beginning();
-  complained = complained_of_file = failed = false;
+  complained_of_store = complained_of_file = failed = false;
   if (names_process(g_process.options.PLANS.view())) {
     listed = {};
     for (std::atomic<std::uint64_t>& mark : known) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "scheduler/index.h"
 #include "scheduler/problem.h"
 
 namespace schedule {
@@ -10,11 +11,7 @@ namespace {
 
 // Of all sizes together. Far from overflow wherever they are added up, and below the capacity that
 // stands for infinity in cuts.
-constexpr Bytes kMostBytes = Bytes{1} << 60;
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
+constexpr Bytes kMostTogether = Bytes{1} << 60;
 
 class Checker {
  public:
@@ -106,7 +103,7 @@ class Checker {
   Unsound sizes() const {
     Bytes sum = 0;
     const auto add = [&](Bytes bytes) {
-      const bool fits = bytes <= kMostBytes - sum;
+      const bool fits = bytes <= kMostTogether - sum;
       sum = fits ? sum + bytes : sum;
       return fits;
     };

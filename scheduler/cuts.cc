@@ -4,16 +4,13 @@
 #include <algorithm>
 
 #include "scheduler/eager.h"
+#include "scheduler/index.h"
 #include "scheduler/runner.h"
 #include "scheduler/state_network.h"
 #include "scheduler/strategies.h"
 
 namespace schedule {
 namespace {
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 void mark_reachable(const Lists& next, NodeId from, std::vector<bool>& marked) {
   marked[at(from)] = true;

@@ -4,15 +4,12 @@
 #include <algorithm>
 #include <queue>
 
+#include "scheduler/index.h"
 #include "scheduler/runner.h"
 #include "scheduler/strategies.h"
 
 namespace schedule {
 namespace {
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 // The lowest place in the given order first.
 using Places = std::priority_queue<std::int32_t, std::vector<std::int32_t>, std::greater<>>;

@@ -6,12 +6,10 @@
 #include <map>
 #include <set>
 
+#include "scheduler/index.h"
+
 namespace schedule {
 namespace {
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 struct Segment {
   Bytes hill;  // most bytes over the level before it

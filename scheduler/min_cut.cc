@@ -3,14 +3,12 @@
 
 #include <algorithm>
 
+#include "scheduler/index.h"
+
 namespace schedule {
 namespace {
 
 constexpr std::size_t kStepsToClock = 100'000;  // arcs gone along: about a millisecond
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 }  // namespace
 

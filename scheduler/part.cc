@@ -3,15 +3,9 @@
 
 #include <numeric>
 
+#include "scheduler/index.h"
+
 namespace schedule {
-namespace {
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
-
-}  // namespace
-
 PartMaker::PartMaker(const Problem& problem)
     : problem_(problem),
       runner_(problem),

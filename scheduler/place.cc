@@ -2,14 +2,11 @@
 #include <algorithm>
 
 #include "schedule/schedule.h"
+#include "scheduler/index.h"
 #include "scheduler/problem.h"
 
 namespace schedule {
 namespace {
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 // Merges tensors into buffers while the order is gone through.
 class Placer {

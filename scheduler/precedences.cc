@@ -5,6 +5,7 @@
 #include <array>
 
 #include "scheduler/downsets.h"
+#include "scheduler/index.h"
 #include "scheduler/state_network.h"
 #include "scheduler/strategies.h"
 
@@ -16,10 +17,6 @@ constexpr std::int32_t kMaxNodes = 1000;
 // Of the time left, for what follows of a limit; and of what is left then, for the search under it.
 constexpr double kShareOfLimit = 0.4;
 constexpr double kShareOfSearch = 0.2;
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 void unite(std::vector<bool>& set, const std::vector<bool>& more) {
   for (std::size_t i = 0; i < set.size(); ++i) {

@@ -3,14 +3,11 @@
 
 #include <algorithm>
 
+#include "scheduler/index.h"
 #include "scheduler/runner.h"
 
 namespace schedule {
 namespace {
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 void sort_unique(std::vector<std::int32_t>& list) {
   std::sort(list.begin(), list.end());

@@ -3,12 +3,10 @@
 
 #include <algorithm>
 
+#include "scheduler/index.h"
+
 namespace schedule {
 namespace {
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 // A saving counts for the bound unless the input surely outlives the node.
 Bytes possible_saving(const Problem& problem, NodeId node, const std::vector<bool>& later) {

@@ -7,15 +7,12 @@
 #include <algorithm>
 
 #include "scheduler/eager.h"
+#include "scheduler/index.h"
 #include "scheduler/linearize.h"
 #include "scheduler/strategies.h"
 
 namespace schedule {
 namespace {
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 // More than all sizes of a graph together. Along a chain of shared results, a subtree's peak could
 // grow far beyond.

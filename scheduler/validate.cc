@@ -1,14 +1,11 @@
 // The judge of an order: replays it on the graph itself, with plain maps from names' indices.
 #include "schedule/validate.h"
+#include "scheduler/index.h"
 
 #include <algorithm>
 
 namespace schedule {
 namespace {
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 // One replay. A storage is named by the tensor that owns it.
 class Replay {

@@ -6,15 +6,12 @@
 #include <limits>
 
 #include "schedule/schedule.h"
+#include "scheduler/index.h"
 #include "scheduler/solver/olla.h"
 #include "scheduler/strategies.h"
 
 namespace schedule {
 namespace {
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 // The same problem with every workspace as an output that nobody reads, and without savings.
 Problem with_workspaces_as_storages(const Problem& problem) {

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <limits>
 
+#include "scheduler/index.h"
 #include "scheduler/strategies.h"
 
 namespace schedule {
@@ -18,10 +19,6 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Beyond this many variables CBC takes minutes for the first relaxation alone.
 constexpr std::size_t kMostVariables = 20000;
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 int count_reachable(const Lists& next, NodeId from) {
   std::vector<bool> seen(next.starts.size());

@@ -21,9 +21,10 @@ void start();
 // decisions (a new thread, a look at what is resident). Any thread.
 [[nodiscard]] bool confined();
 
-std::uint64_t page_size();           // bytes; read from the system once
-std::uint64_t physical_memory();     // bytes; read from the system once
-std::uint64_t nanoseconds();         // monotonic clock
+std::uint64_t page_size();                               // bytes; read from the system once
+std::uint64_t physical_memory();                         // bytes; read from the system once
+inline constexpr std::uint64_t kSecond = 1'000'000'000;  // nanoseconds
+std::uint64_t nanoseconds();                             // monotonic clock
 std::uint64_t coarse_nanoseconds();  // the same, a few milliseconds behind and cheaper
 // Of all processors, that the process has used. Always 0 for a confined thread.
 std::uint64_t processor_nanoseconds();

@@ -174,8 +174,8 @@ int measure(Comparison& comparison) {
 // The answer first, then the figures. `missing`: the allocators that are not installed.
 void print(const Comparison& comparison, const std::string& missing) {
   const Answer answer = answer_of(comparison.contestants, comparison.command);
-  if (!answer.result.empty()) {
-    std::printf("%s\n\n", answer.result.c_str());
+  if (!answer.what.empty()) {
+    std::printf("%s\n\n", answer.what.c_str());
   }
   std::fputs(as_table(comparison.contestants).c_str(), stdout);
   if (!missing.empty()) {

@@ -301,11 +301,11 @@ std::string as_page(const std::vector<Contestant>& contestants,
     }
   }
   Answer answer = answer_of(contestants, command);
-  if (answer.result.empty()) {
+  if (answer.what.empty()) {
     answer = {"The same command under each allocator",
               "Add memomalloc and glibc to --allocators to see what the library wins."};
   }
-  return comparison_page(words_of(command), answer.result, answer.next, rows, columns);
+  return comparison_page(words_of(command), answer.what, answer.next, rows, columns);
 }
 
 std::string as_csv(const std::vector<Contestant>& contestants) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/cli/allocators.h"
+#include "src/cli/answer.h"
 #include "src/cli/process.h"
 
 namespace memo::cli {
@@ -41,10 +42,6 @@ std::map<std::string, double> last_json_numbers(const std::string& output);
 
 // What the runs say of our library against glibc, and what to do next; a sentence each. Both empty unless both have
 // runs that ended well.
-struct Answer {
-  std::string result;
-  std::string next;
-};
 Answer answer_of(const std::vector<Contestant>& contestants,
                  const std::vector<std::string>& command);
 

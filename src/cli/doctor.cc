@@ -23,7 +23,7 @@ namespace {
 
 volatile sig_atomic_t watched = 0;  // the command's process, for the signal handler
 
-const char* name_of(Level level) {
+const char* word_for(Level level) {
   constexpr const char* kNames[] = {"ok", "note", "FAULT"};
   return kNames[static_cast<std::size_t>(level)];
 }
@@ -82,7 +82,7 @@ void print(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     std::printf("%s%-5s%s %-11s %s\n",
                 colour ? kColours[static_cast<std::size_t>(finding.level)] : "",
-                name_of(finding.level), colour ? "\033[0m" : "", finding.question.c_str(),
+                word_for(finding.level), colour ? "\033[0m" : "", finding.question.c_str(),
                 finding.what.c_str());
     if (!finding.advice.empty()) {
       std::printf("                  -> %s\n", finding.advice.c_str());
@@ -93,7 +93,7 @@ void print(const std::vector<Finding>& findings) {
 void print_json(const std::vector<Finding>& findings, const std::vector<ProcessRow>& processes) {
   nlohmann::json rows = nlohmann::json::array();
   for (const Finding& finding : findings) {
-    rows.push_back({{"level", finding.level == Level::kFault ? "fault" : name_of(finding.level)},
+    rows.push_back({{"level", finding.level == Level::kFault ? "fault" : word_for(finding.level)},
                     {"question", finding.question},
                     {"what", finding.what},
                     {"advice", finding.advice}});

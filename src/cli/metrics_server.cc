@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kMaxConnections = 16;
 constexpr std::size_t kMaxRequest = 8192;  // bytes, of a request's head
-constexpr std::uint64_t kPatience =
+constexpr std::uint64_t kConnectionTime =
     5'000'000'000;  // ns, of a connection from its first byte to its last
 
 volatile sig_atomic_t ended = 0;
@@ -162,7 +162,7 @@ class Server {
     if (file >= 0) {
       Connection& connection = connections_.emplace_back();
       connection.file = file;
-      connection.until = now + kPatience;
+      connection.until = now + kConnectionTime;
     }
   }
 

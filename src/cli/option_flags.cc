@@ -93,14 +93,14 @@ std::string check_planner(const std::string& text) {
 }
 
 // What may follow an option of a type, and its complaint about anything else.
-struct Kind {
+struct OptionKind {
   std::string_view type;
   const char* shown;
   CLI::Validator check;
 };
 
-const Kind& kind_of(std::string_view type) {
-  static const std::vector<Kind> kKinds = {
+const OptionKind& kind_of(std::string_view type) {
+  static const std::vector<OptionKind> kKinds = {
       {"Size", "SIZE", {[](std::string& text) { return check_number(text, "KMGkmg"); }, ""}},
       {"Number", "NUMBER", {[](std::string& text) { return check_number(text, ""); }, ""}},
       {"Choice", "auto|always|never", CLI::IsMember({"auto", "always", "never"}).description("")},
@@ -110,7 +110,7 @@ const Kind& kind_of(std::string_view type) {
       {"Text", "TEXT", {[](std::string& text) { return check_text(text); }, ""}},
   };
   return *std::find_if(kKinds.begin(), kKinds.end(),
-                       [&](const Kind& kind) { return kind.type == type; });
+                       [&](const OptionKind& kind) { return kind.type == type; });
 }
 
 }  // namespace
@@ -143,7 +143,7 @@ OptionFlags::OptionFlags(CLI::App& app) {
       continue;
     }
     CLI::Option* option = app.add_option(flag_of(name), values_[name], help);
-    const Kind& kind = kind_of(row.type);
+    const OptionKind& kind = kind_of(row.type);
     option->type_name(row.unit == "ms"          ? "MS"
                       : row.unit == "directory" ? "DIRECTORY|1"
                                                 : kind.shown);

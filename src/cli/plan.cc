@@ -31,7 +31,7 @@ constexpr const char* kAbout =
     "time is up. With --capacity it ends at the first plan that fits; exit code 1: none was "
     "found.";
 
-struct Request : TableRequest {
+struct PlanRequest : TableRequest {
   std::string planner = "portfolio";
   std::string output;
   std::string svg;
@@ -95,7 +95,7 @@ dsa::Outcome run(const dsa::Planner& planner, const Table& table, dsa::Options o
   return outcome;
 }
 
-int compare(const Request& request, const Table& table) {
+int compare(const PlanRequest& request, const Table& table) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   if (!request.json) {
     std::printf("%-26s %20s %9s %10s  %s\n", "planner", "height", "ratio", "seconds", "");
@@ -127,7 +127,7 @@ int compare(const Request& request, const Table& table) {
 }
 
 // Exit code 0 if the file's offsets are a valid plan for the problem.
-int check(const CLI::App& app, const Request& request, const Table& table) {
+int check(const CLI::App& app, const PlanRequest& request, const Table& table) {
   const std::optional<Table> plan_table = read_table(request.check, request);
   if (!plan_table) {
     return kBadInput;
@@ -159,7 +159,7 @@ int check(const CLI::App& app, const Request& request, const Table& table) {
 }
 
 // The mixed-integer program of the problem, for other solvers.
-int write_model(const CLI::App& app, const Request& request, const Table& table) {
+int write_model(const CLI::App& app, const PlanRequest& request, const Table& table) {
   const bool lp = request.model.ends_with(".lp");
   if (!lp && !request.model.ends_with(".mps")) {
     return complain(app,
@@ -188,7 +188,8 @@ void print(const Table& table, const dsa::Planner& planner, const dsa::Outcome& 
 }
 
 // The modelled misses of a plan, and of first fit's beside it.
-nlohmann::ordered_json misses(const Request& request, const Table& table, const dsa::Plan& plan) {
+nlohmann::ordered_json misses(const PlanRequest& request, const Table& table,
+                              const dsa::Plan& plan) {
   const CacheUse use = model_cache(table.problem, plan, request.cache);
   nlohmann::ordered_json result{
       {"bytes", request.cache}, {"touched", use.touched}, {"missed", use.missed}};
@@ -210,7 +211,7 @@ void print_misses(const nlohmann::ordered_json& cache) {
   std::printf(" (a model)\n");
 }
 
-int plan_one(const CLI::App& app, const Request& request, const Table& table) {
+int plan_one(const CLI::App& app, const PlanRequest& request, const Table& table) {
   const dsa::Planner* planner = dsa::find_planner(request.planner);
   if (planner == nullptr) {
     return complain(
@@ -252,7 +253,7 @@ int plan_one(const CLI::App& app, const Request& request, const Table& table) {
 }  // namespace
 
 int plan(int argc, char** argv) {
-  Request request;
+  PlanRequest request;
   dsa::Bytes capacity = 0;
   CLI::App app(kAbout);
   app.add_option("problem", request.problem, "the problem; -: standard input")

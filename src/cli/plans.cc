@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Wishes {
+struct PlansRequest {
   std::string action;
   std::vector<std::string> words;
   std::string folder;
@@ -69,7 +69,7 @@ Json as_json(const PlanFile& file) {
           {"file_bytes", file.bytes}};
 }
 
-int list(const Wishes& wishes, const std::vector<PlanFile>& files) {
+int list(const PlansRequest& wishes, const std::vector<PlanFile>& files) {
   Json plans = Json::array();
   std::vector<std::vector<std::string>> rows{
       {"plan", "calls", "slab bytes", "bound", "used", "made by"}};
@@ -122,7 +122,7 @@ void print_plan(const PlanFile& file, const Stored& stored, bool json) {
   std::fputs(text_table(rows).c_str(), stdout);
 }
 
-int show(const CLI::App& app, const Wishes& wishes, const std::vector<PlanFile>& files) {
+int show(const CLI::App& app, const PlansRequest& wishes, const std::vector<PlanFile>& files) {
   int code = kDone;
   for (const std::string& word : wishes.words) {
     bool found = false;
@@ -143,7 +143,7 @@ int show(const CLI::App& app, const Wishes& wishes, const std::vector<PlanFile>&
   return code;
 }
 
-int verify(const Wishes& wishes, const std::vector<PlanFile>& files) {
+int verify(const PlansRequest& wishes, const std::vector<PlanFile>& files) {
   Json broken = Json::array();
   std::uint64_t good = 0;
   std::uint64_t others = 0;
@@ -176,7 +176,7 @@ int verify(const Wishes& wishes, const std::vector<PlanFile>& files) {
   return broken.empty() ? kDone : kNo;
 }
 
-int prune(const Wishes& wishes) {
+int prune(const PlansRequest& wishes) {
   const RecursionGuard guard;
   constexpr double kDay = 86'400;
   const Pruned pruned = prune_store(
@@ -197,7 +197,7 @@ int prune(const Wishes& wishes) {
   return kDone;
 }
 
-int add(const Wishes& wishes) {
+int add(const PlansRequest& wishes) {
   Added added;
   const int code = wishes.action == "merge" ? merge_plans(wishes.folder, wishes.words, added)
                                             : import_plans(wishes.folder, wishes.words, added);
@@ -214,7 +214,7 @@ int add(const Wishes& wishes) {
   return added.refused == 0 ? kDone : kNo;
 }
 
-int give(const Wishes& wishes) {
+int give(const PlansRequest& wishes) {
   std::uint64_t count = 0;
   const int code = export_plans(wishes.folder, wishes.words.front(),
                                 {wishes.words.begin() + 1, wishes.words.end()}, count);
@@ -226,7 +226,7 @@ int give(const Wishes& wishes) {
   return code;
 }
 
-int act(const CLI::App& app, const Wishes& wishes) {
+int act(const CLI::App& app, const PlansRequest& wishes) {
   if (wishes.action == "prune") {
     return prune(wishes);
   }
@@ -254,7 +254,7 @@ int act(const CLI::App& app, const Wishes& wishes) {
 }  // namespace
 
 int plans(int argc, char** argv) {
-  Wishes wishes;
+  PlansRequest wishes;
   CLI::App app(
       "Lists, checks and shares the plans that processes have saved: memomalloc plans list\n"
       "They lie in a folder, the store, which MEMOMALLOC_PLANS names.");

@@ -22,7 +22,6 @@
 namespace memo::cli {
 namespace {
 
-constexpr std::uint64_t kAnyHeight = std::numeric_limits<std::uint64_t>::max();
 constexpr std::string_view kWhatTo = "`memomalloc plans --help` tells what it takes";
 
 struct Named {

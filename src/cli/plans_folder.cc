@@ -14,8 +14,6 @@
 namespace memo::cli {
 namespace {
 
-constexpr std::uint64_t kAnyHeight = std::numeric_limits<std::uint64_t>::max();
-
 void look_into(const std::string& folder, PlanFile& file) {
   const std::string path = folder + "/" + file.name;
   struct stat status{};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "src/io/store.h"
 
 namespace memo::cli {
+
+// Files are read whatever slabs their plans ask for.
+inline constexpr std::uint64_t kAnyHeight = std::numeric_limits<std::uint64_t>::max();
 
 // One file of the store.
 struct PlanFile {

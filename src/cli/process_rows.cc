@@ -14,11 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string text_in(const json& statistics, const char* name) {
-  const auto found = statistics.find(name);
-  return found != statistics.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 ProcessRow row_of(const json& statistics) {
   ProcessRow row;
   row.pid = number_in(statistics, "pid");
@@ -68,6 +63,11 @@ std::vector<std::string> cells(const ProcessRow& row, const std::string& number)
 }
 
 }  // namespace
+
+std::string text_in(const json& statistics, const char* name) {
+  const auto found = statistics.find(name);
+  return found != statistics.end() && found->is_string() ? found->get<std::string>() : "";
+}
 
 std::int64_t number_in(const json& statistics, const char* name) {
   const auto found = statistics.find(name);

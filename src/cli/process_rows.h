@@ -37,6 +37,7 @@ ProcessRow sum_of(const std::vector<ProcessRow>& rows);
 
 // A field that statistics may lack: 0 then.
 std::int64_t number_in(const nlohmann::json& statistics, const char* name);
+std::string text_in(const nlohmann::json& statistics, const char* name);
 
 // "95 %" and "12.5 MiB".
 std::string percent(std::int64_t part, std::int64_t whole);

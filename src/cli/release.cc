@@ -21,7 +21,7 @@
 namespace memo::cli {
 namespace {
 
-constexpr std::uint64_t kPatience =
+constexpr std::uint64_t kAnswerTime =
     10'000'000'000;  // ns; a process that serves answers within two seconds
 
 // Writes a word that is new; 0 with errno if the page cannot be written.
@@ -95,7 +95,7 @@ int release(int argc, char** argv) {
     std::fprintf(stderr, "process %d cannot be asked: %s\n", pid, std::strerror(errno));
     return kNo;
   }
-  for (const std::uint64_t end = os::nanoseconds() + kPatience; os::nanoseconds() < end;) {
+  for (const std::uint64_t end = os::nanoseconds() + kAnswerTime; os::nanoseconds() < end;) {
     const std::optional<ProcessPage> now = find(pid, problems);
     if (now && now->body.answered == word) {
       std::printf("%s, process %d: resident %s before, %s now\n", now->body.process, pid,

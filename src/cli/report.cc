@@ -22,7 +22,7 @@
 namespace memo::cli {
 namespace {
 
-struct Request {
+struct ReportRequest {
   std::vector<std::string> inputs;
   std::string output = "report.html";
   std::string sites;
@@ -118,7 +118,7 @@ Refusal read_problem(const std::string& path, const ModelOptions& options, Repor
   return {};
 }
 
-Refusal read_inputs(const Request& request, Report& report, std::string& trace,
+Refusal read_inputs(const ReportRequest& request, Report& report, std::string& trace,
                     SnapshotNotes& notes) {
   for (const std::string& path : request.inputs) {
     if (begins_like_json(path)) {
@@ -158,7 +158,7 @@ Refusal read_inputs(const Request& request, Report& report, std::string& trace,
   return {};
 }
 
-void add_options(CLI::App& app, Request& request) {
+void add_options(CLI::App& app, ReportRequest& request) {
   app.add_option(
          "files", request.inputs,
          "a trace (TRACE.csv, TRACE.csv.gz; -: standard input), or a snapshot of torch's GPU "
@@ -188,7 +188,7 @@ void add_options(CLI::App& app, Request& request) {
   app.add_flag("--no-glibc", request.no_glibc, "do not show how glibc places the same iteration");
 }
 
-int write_outputs(const CLI::App& app, const Request& request, const Report& report) {
+int write_outputs(const CLI::App& app, const ReportRequest& request, const Report& report) {
   std::vector<std::pair<std::string, std::string>> files = {{request.output, report_html(report)}};
   if (!request.chrome.empty()) {
     files.emplace_back(request.chrome, chrome_trace(report.maps, report.site_name));
@@ -215,7 +215,7 @@ int write_outputs(const CLI::App& app, const Request& request, const Report& rep
 }  // namespace
 
 int report(int argc, char** argv) {
-  Request request;
+  ReportRequest request;
   CLI::App app(
       "Draws a program's memory as a page that opens offline: memomalloc report trace.csv\n"
       "On top: what was served or won, and what to do next. Below, from a trace: where glibc and\n"

@@ -17,10 +17,11 @@ namespace {
 // not fragmentation.
 constexpr std::uint64_t kHole = 1U << 20U;
 
-using Addresses = std::map<std::uint32_t, std::vector<std::uint64_t>>;  // thread -> by allocation
+using AddressesOfThreads =
+    std::map<std::uint32_t, std::vector<std::uint64_t>>;  // thread -> by allocation
 
-Addresses read_addresses(const std::filesystem::path& path, std::uint64_t threshold) {
-  Addresses addresses;
+AddressesOfThreads read_addresses(const std::filesystem::path& path, std::uint64_t threshold) {
+  AddressesOfThreads addresses;
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);  // the header
@@ -76,7 +77,7 @@ std::string add_glibc_layout(const std::string& trace, std::uint64_t threshold,
   if (!usage || usage->exit_code != 0) {
     return "the replay under glibc failed; its layout is left out";
   }
-  const Addresses addresses = read_addresses(path, threshold);
+  const AddressesOfThreads addresses = read_addresses(path, threshold);
   for (ThreadMap& map : maps) {
     if (const auto found = addresses.find(map.thread); found != addresses.end()) {
       compress(found->second, map);

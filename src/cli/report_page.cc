@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-const char* name_of(Op op) {
+const char* label_of(Op op) {
   constexpr const char* kNames[] = {
 #define OP(name) #name,
 #include "src/trace/ops.def"
@@ -91,7 +91,7 @@ json page_data(const Report& report) {
   json ops = json::array();
   for (std::size_t op = 0; op <= static_cast<std::size_t>(Op::k_pvalloc); ++op) {
     ops.push_back(report.source == Report::Source::kProblem ? "buffer"
-                                                            : name_of(static_cast<Op>(op)));
+                                                            : label_of(static_cast<Op>(op)));
   }
   return {{"title", report.title},
           {"threads", threads},

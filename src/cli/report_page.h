@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "src/cli/answer.h"
 #include "src/cli/report_exports.h"
 #include "src/cli/report_model.h"
 
@@ -20,12 +21,7 @@ struct Report {
   SiteName site_name;
 };
 
-// What the page says first: what was served or won, and what to do next. Plain text; a command
-// stands between `.
-struct Answer {
-  std::string what;
-  std::string next;
-};
+// What the page says first.
 Answer answer_of(const Report& report);
 
 std::string report_html(const Report& report);

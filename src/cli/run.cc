@@ -35,7 +35,7 @@ int refused(const CLI::App& app, const std::string& word, int error) {
   return error == ENOENT ? kNotFound : kNotExecutable;
 }
 
-volatile sig_atomic_t watched = 0;  // the command's process, for the signal handler
+volatile sig_atomic_t followed = 0;  // the command's process, for the signal handler
 
 // Ends as the command did. A signal whose core file the command has left leaves no second one.
 int end_as(const Usage& usage) {
@@ -63,13 +63,13 @@ int run_and_tell(const CLI::App& app, const std::vector<std::string>& command,
     }
     // Set after the start, since a child inherits what is ignored. A terminal's own signals go to the
     // command, too, which has them from there; from elsewhere they come to this process alone.
-    watched = child;
+    followed = child;
     for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH}) {
       struct sigaction pass_on{};
       pass_on.sa_flags = SA_SIGINFO | SA_RESTART;
       pass_on.sa_sigaction = [](int signal, siginfo_t* info, void*) {
         if (info->si_code <= 0) {  // by kill() and the like, not by the kernel for a terminal
-          kill(watched, signal);
+          kill(followed, signal);
         }
       };
       sigaction(number, &pass_on, nullptr);

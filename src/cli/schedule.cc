@@ -44,7 +44,7 @@ struct Report {
   std::optional<dsa::Plan> plan;
 };
 
-double mebibytes(schedule::Bytes bytes) {
+double in_mebibytes(schedule::Bytes bytes) {
   return static_cast<double>(bytes) / 1048576.0;
 }
 
@@ -70,13 +70,13 @@ void print_json(const Arguments& arguments, const Report& report) {
 std::string result_of(const schedule::Outcome& outcome) {
   char text[256];
   if (outcome.peak < outcome.framework_peak) {
-    std::snprintf(text, sizeof text,
-                  "The order found needs %.2f MiB, %.1f %% less than the given one.",
-                  mebibytes(outcome.peak),
-                  100.0 * (1.0 - mebibytes(outcome.peak) / mebibytes(outcome.framework_peak)));
+    std::snprintf(
+        text, sizeof text, "The order found needs %.2f MiB, %.1f %% less than the given one.",
+        in_mebibytes(outcome.peak),
+        100.0 * (1.0 - in_mebibytes(outcome.peak) / in_mebibytes(outcome.framework_peak)));
   } else {
     std::snprintf(text, sizeof text, "The given order is kept. It needs %.2f MiB.",
-                  mebibytes(outcome.peak));
+                  in_mebibytes(outcome.peak));
   }
   std::string result = text;
   if (outcome.optimal) {
@@ -84,14 +84,14 @@ std::string result_of(const schedule::Outcome& outcome) {
   }
   std::snprintf(text, sizeof text,
                 " Whether another needs less is open; none needs less than %.2f MiB.",
-                mebibytes(outcome.lower_bound));
+                in_mebibytes(outcome.lower_bound));
   return result + text;
 }
 
 void print_text(const Arguments& arguments, const Report& report) {
   const schedule::Outcome& outcome = report.outcome;
   const auto row = [](const char* what, schedule::Bytes bytes, const std::string& note = {}) {
-    std::printf("  %-18s %12.2f MiB%s%s\n", what, mebibytes(bytes), note.empty() ? "" : "  ",
+    std::printf("  %-18s %12.2f MiB%s%s\n", what, in_mebibytes(bytes), note.empty() ? "" : "  ",
                 note.c_str());
   };
   std::printf("%s\n\n", result_of(outcome).c_str());
@@ -133,8 +133,8 @@ schedule::Options options_of(const Arguments& arguments, std::size_t nodes) {
   options.coalesce = arguments.coalesce;
   if (isatty(STDERR_FILENO) != 0 && arguments.seconds > 2) {
     options.progress = [](std::string_view by, schedule::Bytes peak, schedule::Bytes bound) {
-      std::fprintf(stderr, "\r\033[Kpeak %.2f MiB (%.*s), bound %.2f MiB", mebibytes(peak),
-                   static_cast<int>(by.size()), by.data(), mebibytes(bound));
+      std::fprintf(stderr, "\r\033[Kpeak %.2f MiB (%.*s), bound %.2f MiB", in_mebibytes(peak),
+                   static_cast<int>(by.size()), by.data(), in_mebibytes(bound));
     };
   }
   return options;
@@ -194,7 +194,7 @@ int run_schedule(const CLI::App& app, const Arguments& arguments) {
   if (arguments.output == "-") {  // the order alone, for whom reads it
     return report.plan ? kDone : kNo;
   }
-  (arguments.json ? print_json : print_text)(arguments, report);
+  arguments.json ? print_json(arguments, report) : print_text(arguments, report);
   return report.plan ? kDone : kNo;
 }
 

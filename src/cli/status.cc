@@ -25,7 +25,7 @@ constexpr const char* kHowToShow =
 
 volatile sig_atomic_t interrupted = 0;
 
-struct Wishes {
+struct StatusRequest {
   std::optional<pid_t> pid;
   bool all = false;
   bool watch = false;
@@ -34,7 +34,7 @@ struct Wishes {
 };
 
 // The statistics of those asked for. What is not to be believed is told on stderr.
-std::vector<nlohmann::json> look(const Wishes& wishes) {
+std::vector<nlohmann::json> look(const StatusRequest& wishes) {
   std::vector<std::string> problems;
   std::vector<nlohmann::json> processes;
   for (const ProcessPage& page : read_pages(wishes.pid, problems)) {
@@ -48,7 +48,7 @@ std::vector<nlohmann::json> look(const Wishes& wishes) {
   return processes;
 }
 
-std::string show(const std::vector<nlohmann::json>& processes, const Wishes& wishes) {
+std::string show(const std::vector<nlohmann::json>& processes, const StatusRequest& wishes) {
   if (wishes.metrics) {
     return status_metrics(processes);
   }
@@ -70,7 +70,7 @@ std::string show(const std::vector<nlohmann::json>& processes, const Wishes& wis
 }
 
 // Once a second until Ctrl-C, in the same place of a terminal, else one after the other.
-int watch(const Wishes& wishes) {
+int watch(const StatusRequest& wishes) {
   struct sigaction end{};
   end.sa_handler = [](int) { interrupted = 1; };
   sigaction(SIGINT, &end, nullptr);
@@ -94,7 +94,7 @@ int watch(const Wishes& wishes) {
 }  // namespace
 
 int status(int argc, char** argv) {
-  Wishes wishes;
+  StatusRequest wishes;
   pid_t pid = 0;
   std::string address;
   CLI::App app(

@@ -13,10 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-std::string text_in(const json& process, const char* name) {
-  return process.value(name, std::string());
-}
-
 std::string duration(double seconds) {
   const auto whole = static_cast<long long>(seconds);
   char text[48];

@@ -14,10 +14,10 @@
 namespace memo::cli {
 namespace {
 
-struct Close {
+struct CloseTrace {
   void operator()(gzFile file) const { gzclose(file); }
 };
-using File = std::unique_ptr<gzFile_s, Close>;
+using TraceFile = std::unique_ptr<gzFile_s, CloseTrace>;
 
 // The next line without its end; false at the end of the file.
 bool next_line(gzFile file, std::string& line) {
@@ -108,7 +108,7 @@ class Collector {
   std::unordered_map<std::uint64_t, Place> places_;
 };
 
-std::string open_file(const std::string& path, File& file) {
+std::string open_file(const std::string& path, TraceFile& file) {
   if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
     return path + ":0: is a folder; name the trace in it";
   }
@@ -144,7 +144,7 @@ std::optional<Snapshot> snapshot_of(gzFile file, const std::string& path, std::s
 }  // namespace
 
 std::optional<Snapshot> load_snapshot(const std::string& path, std::string& error) {
-  File file;
+  TraceFile file;
   error = open_file(path, file);
   return error.empty() && holds_snapshot(file.get()) ? snapshot_of(file.get(), path, error)
                                                      : std::nullopt;
@@ -152,7 +152,7 @@ std::optional<Snapshot> load_snapshot(const std::string& path, std::string& erro
 
 std::string read_trace(const std::string& path,
                        const std::function<std::string(const TraceRow&)>& row) {
-  File file;
+  TraceFile file;
   if (std::string reason = open_file(path, file); !reason.empty()) {
     return reason;
   }

@@ -14,7 +14,7 @@
 namespace memo {
 namespace {
 
-Answer found(StoredPlan* plan, std::uint32_t position = 0, std::uint64_t first = 0) {
+Answer plan_found(StoredPlan* plan, std::uint32_t position = 0, std::uint64_t first = 0) {
   if (plan == nullptr) {
     return {};
   }
@@ -100,11 +100,11 @@ Answer Hands::answer(const Request& request, const Action& action) {
         shared_->store.release(fits.plan);
         return {};
       }
-      return found(fits.plan, fits.position, fits.first);
+      return plan_found(fits.plan, fits.position, fits.first);
     }
     case Ask::kGuess:
-      return found(shared_->store.take_beginning(*serving.plan->made, serving.placer.position(),
-                                                 request.size));
+      return plan_found(shared_->store.take_beginning(*serving.plan->made,
+                                                      serving.placer.position(), request.size));
     case Ask::kPrepare: {
       const RecursionGuard guard;
       StoredPlan& plan = *serving.plan;

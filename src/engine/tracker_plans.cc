@@ -8,10 +8,6 @@ namespace {
 
 using Why = AtHand::Why;
 
-bool is_serving(const TrackerState& s) {
-  return s.phase.load(std::memory_order_relaxed) == Phase::kServing;
-}
-
 // Where the call goes on when the plan for it is gone.
 Action go_on_without(TrackerState& s, Why why) {
   switch (why) {

@@ -7,10 +7,6 @@ namespace {
 
 using Why = AtHand::Why;
 
-bool is_serving(const TrackerState& s) {
-  return s.phase.load(std::memory_order_relaxed) == Phase::kServing;
-}
-
 // After the call's iteration is dealt with: whether another shape has begun before the call.
 Action find_shape(TrackerState& s) {
   Shapes::Start start;

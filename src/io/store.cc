@@ -116,7 +116,7 @@ struct Aged {
 };
 
 std::uint64_t nanoseconds_of(const timespec& time) {
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
+  return static_cast<std::uint64_t>(time.tv_sec) * os::kSecond +
          static_cast<std::uint64_t>(time.tv_nsec);
 }
 
@@ -144,7 +144,7 @@ std::vector<Aged> aged_plans(const char* folder, Pruned& pruned) {
     plan.bytes = static_cast<std::uint64_t>(status.st_size);
     if (!half) {
       plans.push_back(plan);
-    } else if (plan.used + tuning::kLeftOver * 1'000'000'000U < now() && unlink(path.get()) == 0) {
+    } else if (plan.used + tuning::kLeftOver * os::kSecond < now() && unlink(path.get()) == 0) {
       ++pruned.left_over;
     }
   }
@@ -253,7 +253,7 @@ void note_use(const char* folder, const PlanName& name) noexcept {
   const StoredPath path(folder, name);
   struct stat status{};
   if (path && stat(path.get(), &status) == 0 &&
-      nanoseconds_of(status.st_mtim) + tuning::kUseNoted * 1'000'000'000U < now()) {
+      nanoseconds_of(status.st_mtim) + tuning::kUseNoted * os::kSecond < now()) {
     utimensat(AT_FDCWD, path.get(), nullptr, 0);
   }
 }
@@ -274,7 +274,7 @@ Pruned prune_store(const RecursionGuard&, const char* folder, const StoreLimits&
     std::uint64_t bytes = 0;
     const std::uint64_t time = now();
     for (const Aged& plan : plans) {
-      const std::uint64_t unused = time > plan.used ? (time - plan.used) / 1'000'000'000U : 0;
+      const std::uint64_t unused = time > plan.used ? (time - plan.used) / os::kSecond : 0;
       if (kept < limits.plans && bytes + plan.bytes <= limits.bytes && unused < limits.unused) {
         ++kept;
         bytes += plan.bytes;

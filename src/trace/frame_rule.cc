@@ -7,7 +7,7 @@
 namespace memo {
 namespace {
 
-constexpr std::int64_t kWord = 8;
+constexpr std::int64_t kStackWord = 8;
 
 // A reader of the entry at `at` behind its length; empty where no entry can be.
 TableReader open_entry(const UnwindTables& tables, std::uint64_t at) {
@@ -111,8 +111,8 @@ std::uint64_t find_description(const UnwindTables& tables, std::uint64_t address
 
 // Bytes in words; false where they are none, or too many for a rule.
 bool in_words(std::int64_t bytes, std::int16_t& words) {
-  words = static_cast<std::int16_t>(bytes / kWord);
-  return std::int64_t{words} * kWord == bytes;
+  words = static_cast<std::int16_t>(bytes / kStackWord);
+  return std::int64_t{words} * kStackWord == bytes;
 }
 
 FrameRule rule_of(const Row& row) {
