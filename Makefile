@@ -41,8 +41,7 @@ solver_src := $(if $(HAVE_CBC),$(wildcard planner/solver/*.cc scheduler/solver/*
 scheduler_src := $(wildcard scheduler/*.cc)
 preload_src := $(wildcard preload/*.cc)
 cli_src := $(wildcard src/cli/*.cc)
-# main.cc, which takes longest by far, first.
-test_src := tests/main.cc $(wildcard tests/support/*.cc tests/*/*_test.cc)
+test_src := $(wildcard tests/support/*.cc tests/*/*_test.cc)
 # Of the commands, what unit tests call; tests/cli runs the others as they are built.
 tested_cli_src := $(patsubst %,src/cli/%.cc,cache_model comparison comparison_page elf_file heap_map loader pickled process rehearsal report_assets snapshot \
                    snapshot_views trace_reader unpickle)
@@ -54,13 +53,32 @@ preload_program_src := $(wildcard tests/preload/programs/*.c tests/preload/progr
 bench_src := $(wildcard bench/*.cc)
 fuzz_src := $(wildcard tests/fuzz/*.cc)
 
-obj = $(patsubst %,$(O)/%.o,$(basename $(1)))
+# Files of a folder are compiled together: most of the time would go into reading the same headers again. Not the hot ones
+# that are shipped, and those of sanitizers and fuzzers are. `APART=1`: every file by itself, for who changes one again and
+# again.
+together := planner scheduler src/io src/learn \
+            $(if $(filter asan ubsan tsan fuzz,$(MODE)),src/base src/trace src/follow src/serve src/engine) \
+            $(addprefix tests/,base engine follow io learn planner scheduler serve trace)
+$(foreach folder,$(together),$(eval in_$(folder) := \
+    $(filter-out $(if $(filter tsan,$(MODE)),$(single_threaded)),$(wildcard $(folder)/*$(if $(filter tests/%,$(folder)),_test).cc))))
+together += src/cli/commands src/cli/tested
+in_src/cli/tested := $(if $(filter fuzz,$(MODE)),,$(tested_cli_src))
+in_src/cli/commands := $(filter-out $(tested_cli_src),$(cli_src))
+together := $(if $(APART),,$(foreach one,$(together),$(if $(in_$(one)),$(one))))
+$(foreach one,$(together),$(foreach file,$(in_$(one)),$(eval together_$(file) := $(one))))
+obj = $(sort $(foreach file,$(1),$(O)/$(if $(together_$(file)),together/$(together_$(file)),$(basename $(file))).o))
+# What includes the files of each, written anew where they are others now.
+write_together = mkdir -p $(O)/together/$(dir $(1)); printf '\#include "%s"\n' $(in_$(1)) > $(O)/together/$(1).new; \
+                 cmp -s $(O)/together/$(1).new $(O)/together/$(1).cc || mv $(O)/together/$(1).new $(O)/together/$(1).cc;
+$(shell $(foreach one,$(together),$(call write_together,$(one))))
+
 hot_obj := $(call obj,$(hot_src) $(preload_src))
 so_obj := $(call obj,$(hot_src) $(cold_src) $(planner_src) $(preload_src))
 lib_src := $(hot_src) $(cold_src) $(planner_src) $(scheduler_src)
 lib_obj := $(call obj,$(lib_src))
 cli_obj := $(call obj,$(cli_src) $(solver_src)) $(lib_obj)
-test_obj := $(call obj,$(filter-out $(if $(filter tsan,$(MODE)),$(single_threaded)), \
+catch_main := $(if $(filter release debug asan ubsan tsan,$(MODE)),build,$(B))/tests/main.o
+test_obj := $(catch_main) $(call obj,$(filter-out $(if $(filter tsan,$(MODE)),$(single_threaded)), \
                          $(test_src) $(tested_cli_src) $(solver_src) $(lib_src)))
 stress_obj := $(so_obj:$(O)/preload/%=$(O)/prefixed/preload/%) $(O)/prefixed/tests/preload/programs/random_programs.o
 preload_programs := $(patsubst tests/preload/programs/%,$(B)/programs/%,$(basename $(preload_program_src)))
@@ -85,7 +103,7 @@ $(hot_obj): KIND := $(HOT)
 $(call obj,$(cli_src)): KIND := $(if $(filter release manylinux-%,$(MODE)),-O2 -g1)
 # Tests are compiled for longer than they run: what the address sanitizer adds is twice as much when optimised, and Catch2's
 # header, read once beforehand, would be a third of it.
-unit_test_obj := $(call obj,$(filter-out tests/main.cc tests/support/%,$(test_src)))
+unit_test_obj := $(call obj,$(filter-out tests/support/%,$(test_src)))
 $(unit_test_obj) $(O)/catch.h.gch: KIND := $(if $(filter release,$(MODE)),-O1 -g1) $(if $(filter asan ubsan,$(MODE)),-O0) $(if $(HAVE_CBC),-DMEMO_HAVE_CBC=1)
 $(unit_test_obj): KIND += -include $(O)/catch.h
 $(unit_test_obj): $(O)/catch.h.gch
@@ -93,15 +111,20 @@ $(O)/catch.h.gch: $(O)/.flags
 	@echo '#include <catch2/catch.hpp>' > $(O)/catch.h
 	$(if $(V),,@echo "  CXX  catch2")
 	$(Q)$(CXX) $(COMMON) $(KIND) -x c++-header $(O)/catch.h -o $@
-# Catch2's own code is not what is tested: no sanitizer looks at it, and nothing makes it fast.
-$(O)/tests/main.o: COMMON := -std=c++20 -fPIC
-$(O)/tests/main.o: KIND :=
+# Catch2's own code is not what is tested: all modes have one, no sanitizer looks at it, and nothing makes it fast.
+$(catch_main): tests/main.cc
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CXX  $<")
+	$(Q)$(CXX) -std=c++20 -fPIC -c $< -o $@
 $(call obj,$(solver_src)): KIND := -isystem /usr/include/coin -DMEMO_HAVE_CBC=1
+$(O)/together/%.o: $(O)/together/%.cc $(O)/.flags
+	$(if $(V),,@echo "  CXX  $*/*.cc")
+	$(Q)$(CXX) $(COMMON) $(KIND) -MMD -MP -c $< -o $@
 $(O)/%.o: %.cc $(O)/.flags
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CXX  $<")
 	$(Q)$(CXX) $(COMMON) $(KIND) -MMD -MP -c $< -o $@
-$(O)/src/cli/report_assets.o: $(wildcard src/cli/report/*)
+$(call obj,src/cli/report_assets.cc): $(wildcard src/cli/report/*)
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
 
 # What leaves the library: the rows of hooks.def, and the C API.

@@ -89,7 +89,7 @@ int list(const PlansRequest& wishes, const std::vector<PlanFile>& files) {
   return kDone;
 }
 
-void print_plan(const PlanFile& file, const Stored& stored, bool json) {
+void print_plan(const PlanFile& file, const Stored& stored, bool in_json) {
   const Schedule& schedule = *stored.plan.plan;
   Json plan = as_json(file);
   std::vector<std::vector<std::string>> rows{{"step", "bytes", "alignment", "offset"}};
@@ -103,7 +103,7 @@ void print_plan(const PlanFile& file, const Stored& stored, bool json) {
                     std::to_string(std::uint64_t{1} << step.alignment_log2),
                     placed ? std::to_string(step.offset) : "-"});
   }
-  if (json) {
+  if (in_json) {
     std::printf("%s\n", plan.dump(2).c_str());
     return;
   }

@@ -94,21 +94,21 @@ void write_event(Pickle& pickle, const Moment& moment, const char* action, std::
   pickle.end_dictionary();
 }
 
-void append_slice(std::string& json, const Moment& moment, std::size_t id, std::uint32_t thread,
+void append_slice(std::string& text, const Moment& moment, std::size_t id, std::uint32_t thread,
                   const std::string& quoted) {
-  json += "{\"ph\":\"" + std::string(moment.is_begin ? "b" : "e") +
+  text += "{\"ph\":\"" + std::string(moment.is_begin ? "b" : "e") +
           "\",\"cat\":\"block\",\"pid\":0,\"tid\":" + std::to_string(thread) +
           ",\"id\":" + std::to_string(id) + ",\"ts\":" + std::to_string(moment.time) +
           ",\"name\":" + quoted;
   if (moment.is_begin) {
-    json += ",\"args\":{\"size\":" + std::to_string(moment.block->size) +
+    text += ",\"args\":{\"size\":" + std::to_string(moment.block->size) +
             ",\"offset\":" + std::to_string(moment.block->offset) + "}";
   }
-  json += "},\n";
+  text += "},\n";
 }
 
-void append_live(std::string& json, dsa::Time time, std::uint64_t live, const std::string& thread) {
-  json += "{\"ph\":\"C\",\"pid\":0,\"tid\":" + thread + ",\"ts\":" + std::to_string(time) +
+void append_live(std::string& text, dsa::Time time, std::uint64_t live, const std::string& thread) {
+  text += "{\"ph\":\"C\",\"pid\":0,\"tid\":" + thread + ",\"ts\":" + std::to_string(time) +
           ",\"name\":\"live bytes, thread " + thread +
           "\",\"args\":{\"bytes\":" + std::to_string(live) + "}},\n";
 }

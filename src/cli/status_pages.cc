@@ -104,7 +104,7 @@ std::optional<ProcessPage> read_page(int folder, const Folder& where, const std:
   if (!parse_name(name, parsed)) {
     return std::nullopt;
   }
-  const bool ended = has_ended(parsed);
+  const bool has_gone = has_ended(parsed);
   StatusPage copy;
   std::string_view problem = "it is not a file of its user's that only he may read";
   if (const int file = open_page(folder, name.c_str(), where.owner, false); file >= 0) {
@@ -118,17 +118,17 @@ std::optional<ProcessPage> read_page(int folder, const Folder& where, const std:
       (body.pid != parsed.pid || body.start != parsed.start || body.space != parsed.space)) {
     problem = "it is another process'";
   }
-  if (ended) {
+  if (has_gone) {
     unlinkat(folder, name.c_str(), 0);
   }
   if (!problem.empty()) {
-    if (!ended) {
+    if (!has_gone) {
       problems.push_back(where.path + "/" + name + ": " + std::string(problem));
     }
     return std::nullopt;
   }
   const auto age = static_cast<double>(os::nanoseconds()) - static_cast<double>(body.written_at);
-  return ProcessPage{body, where.path, where.owner, name, ended, std::max(age * 1e-9, 0.0)};
+  return ProcessPage{body, where.path, where.owner, name, has_gone, std::max(age * 1e-9, 0.0)};
 }
 
 std::vector<std::string> names_in(int folder) {

@@ -116,7 +116,7 @@ TEST_CASE("engine: a place that was claimed is served where the plan is lost in 
 
 // The engine whose first lane is just being taken.
 Engine* opening = nullptr;
-std::uint32_t kept = 0;
+std::uint32_t times_kept = 0;
 
 constexpr std::uint64_t kTall = 512ULL << 20;  // bytes of the saved plan's slab
 
@@ -153,12 +153,13 @@ TEST_CASE("engine: a saved plan has no memory before calls have matched it, and 
   CAPTURE(other_loop);
   Options options;
   options.SLAB_LIMIT = 2 * kTall;
-  OwnEngine own(options, {.opened = load_tall_plan, .keep = [](const RecursionGuard&) { ++kept; }});
+  OwnEngine own(options,
+                {.opened = load_tall_plan, .keep = [](const RecursionGuard&) { ++times_kept; }});
   opening = &own.engine;
-  kept = 0;
+  times_kept = 0;
   drive(own, [&](Engine& engine, Driver& driver, const Lane& lane) {
     const char* slab = lane.slab_space().base();
-    CHECK(kept == 0);
+    CHECK(times_kept == 0);
     CHECK(engine.shared().slabs.bytes == 0);
     CHECK(lane.tallest() == 0);
     if (other_loop) {

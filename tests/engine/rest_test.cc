@@ -14,7 +14,7 @@ using testing::OwnEngine;
 using testing::program_of;
 using testing::Random;
 
-std::uint32_t kept = 0;  // times that the host was told
+std::uint32_t times_told = 0;  // times that the host was told
 
 std::uint64_t free_bytes(const Engine& engine) {
   return engine.shared().pool.arena().dirty_bytes();
@@ -32,8 +32,8 @@ std::vector<Block> take_some(Random& random, Driver& driver, std::uint64_t count
 TEST_CASE(
     "engine: what the pool keeps is told once it is much, and is a thread's own affair before",
     "[engine]") {
-  OwnEngine own({}, {.keep = [](const RecursionGuard&) { ++kept; }});
-  kept = 0;
+  OwnEngine own({}, {.keep = [](const RecursionGuard&) { ++times_told; }});
+  times_told = 0;
   drive(own, [](Engine& engine, Driver& driver, const Lane& lane) {
     Random random(15);
     // Few calls, however much they leave.
@@ -45,20 +45,20 @@ TEST_CASE(
       driver.release(block);
     }
     CHECK(free_bytes(engine) >= tuning::kKept);
-    CHECK(kept == 0);
+    CHECK(times_told == 0);
     engine.trim();
     const std::uint64_t many = 2 * tuning::kKept / 500'000;
     const std::vector<Block> blocks = take_some(random, driver, many);
-    CHECK(kept == 0);
+    CHECK(times_told == 0);
     for (const Block& block : blocks) {
-      const std::uint32_t before = kept;
+      const std::uint32_t before = times_told;
       driver.release(block);
-      CHECK((kept != before) == (free_bytes(engine) >= tuning::kKept));
+      CHECK((times_told != before) == (free_bytes(engine) >= tuning::kKept));
     }
     CHECK(free_bytes(engine) >= tuning::kKept);
-    const std::uint32_t before = kept;
+    const std::uint32_t before = times_told;
     driver.release(driver.take(65'536));
-    CHECK(kept == before + 2);
+    CHECK(times_told == before + 2);
   });
 }
 
@@ -92,22 +92,22 @@ TEST_CASE("engine: rests once the pool's memory was given back, and so is what i
   });
 }
 
-Engine* opening = nullptr;  // whose lane takes a slab
+Engine* taking = nullptr;  // whose lane takes a slab
 std::uint32_t resting = 0;
 std::uint32_t ticks = 0;
 
 // Two ticks, long apart, in the middle of a call that takes a slab.
 void tick_in_call() {
   constexpr std::uint64_t kSecond = 1'000'000'000;
-  resting += opening->tick(kSecond) ? 1U : 0U;
-  resting += opening->tick(100 * kSecond) ? 1U : 0U;
+  resting += taking->tick(kSecond) ? 1U : 0U;
+  resting += taking->tick(100 * kSecond) ? 1U : 0U;
   ++ticks;
 }
 
 TEST_CASE("engine: rests no sooner than a lane that is at work has given its slab back",
           "[engine]") {
   OwnEngine own({}, {.trim_next = tick_in_call});
-  opening = &own.engine;
+  taking = &own.engine;
   resting = ticks = 0;
   drive(own, [](Engine& engine, Driver& driver, const Lane& lane) {
     testing::iterations_until_serving(driver, program_of(17), lane);

@@ -11,8 +11,8 @@ constexpr std::uint32_t kSteps = 12;
 constexpr std::uint64_t kNoLimit = 1ULL << 40;
 
 // Steps of one, two and three times the first size, one upon the other.
-struct Fixture {
-  Fixture() {
+struct ShapesFixture {
+  ShapesFixture() {
     for (std::uint32_t i = 0; i < kSteps; ++i) {
       steps.push_back({.rule = {.constant = 0, .slope = 1.0 + i % 3, .curve = 0, .x0 = 0, .x1 = 0},
                        .site = 0,
@@ -34,8 +34,8 @@ struct Fixture {
   Shapes shapes;
 };
 
-TEST_CASE_METHOD(Fixture, "shapes: one that was as large before is believed at its first call",
-                 "[follow]") {
+TEST_CASE_METHOD(ShapesFixture,
+                 "shapes: one that was as large before is believed at its first call", "[follow]") {
   REQUIRE(shapes.lay_out({100'000, 0}, kNoLimit) == 0);
   CHECK(shapes.begins_another(0, 50'000));
   CHECK_FALSE(shapes.begins_another(0, 100'000));
@@ -46,7 +46,7 @@ TEST_CASE_METHOD(Fixture, "shapes: one that was as large before is believed at i
   CHECK(shapes.lay_out({300'000, 0}, 1 << 20) == kNoStep);
 }
 
-TEST_CASE_METHOD(Fixture, "shapes: a larger one is found when some of its calls have come",
+TEST_CASE_METHOD(ShapesFixture, "shapes: a larger one is found when some of its calls have come",
                  "[follow]") {
   REQUIRE(shapes.lay_out({100'000, 0}, kNoLimit) == 0);
   Shapes::Start start;
@@ -62,7 +62,7 @@ TEST_CASE_METHOD(Fixture, "shapes: a larger one is found when some of its calls 
   CHECK(start.step == calls);
 }
 
-TEST_CASE_METHOD(Fixture, "shapes: an extra call begins no shape", "[follow]") {
+TEST_CASE_METHOD(ShapesFixture, "shapes: an extra call begins no shape", "[follow]") {
   REQUIRE(shapes.lay_out({100'000, 0}, kNoLimit) == 0);
   Shapes::Start start;
   for (std::uint32_t step = 0; step < 3 * kSteps; ++step) {
@@ -73,7 +73,7 @@ TEST_CASE_METHOD(Fixture, "shapes: an extra call begins no shape", "[follow]") {
   }
 }
 
-TEST_CASE_METHOD(Fixture, "shapes: calls earn the steps that may be laid out", "[follow]") {
+TEST_CASE_METHOD(ShapesFixture, "shapes: calls earn the steps that may be laid out", "[follow]") {
   const auto kAll = static_cast<std::uint32_t>(tuning::kMaxLayoutSteps);
   REQUIRE(shapes.afford(kAll, 1000));
   CHECK_FALSE(shapes.afford(1, 1000));

@@ -24,12 +24,12 @@ namespace {
 using testing::read_file;
 using testing::TempFolder;
 
-constexpr std::uint64_t kNoLimit = UINT64_MAX;
+constexpr std::uint64_t kAnySlab = UINT64_MAX;
 constexpr std::size_t kHeader = 40;  // bytes: magic, version at 8, plans at 12, checksum at 32
 
-class Fixture {
+class FileFixture {
  protected:
-  Fixture() {
+  FileFixture() {
     for (std::uint32_t plan = 0; plan < 2; ++plan) {
       std::vector<Step>& steps = steps_[plan];
       for (std::uint64_t i = 0; i < 5 + plan; ++i) {
@@ -61,7 +61,7 @@ class Fixture {
     std::string problem;
   };
   // Writes `bytes` and loads them into room for `room` plans.
-  void load(const std::string& bytes, Loaded& loaded, std::uint64_t most_height = kNoLimit,
+  void load(const std::string& bytes, Loaded& loaded, std::uint64_t most_height = kAnySlab,
             std::size_t room = 8) {
     std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
     loaded.plans.resize(room);
@@ -94,7 +94,7 @@ class Fixture {
   std::string good_;
 };
 
-TEST_CASE_METHOD(Fixture, "plan file: what is saved is loaded", "[io]") {
+TEST_CASE_METHOD(FileFixture, "plan file: what is saved is loaded", "[io]") {
   Loaded loaded;
   load(good_, loaded);
   CHECK(loaded.problem.empty());
@@ -131,7 +131,8 @@ TEST_CASE_METHOD(Fixture, "plan file: what is saved is loaded", "[io]") {
   }
 }
 
-TEST_CASE_METHOD(Fixture, "plan file: a symbolic plan is made anew from what was loaded", "[io]") {
+TEST_CASE_METHOD(FileFixture, "plan file: a symbolic plan is made anew from what was loaded",
+                 "[io]") {
   Loaded loaded;
   load(good_, loaded);
   REQUIRE(loaded.plans.size() == 2);
@@ -143,7 +144,7 @@ TEST_CASE_METHOD(Fixture, "plan file: a symbolic plan is made anew from what was
   CHECK(restored->lower_bound == (18 + 19 + 20 + 21 + 22) * kGranule);
 }
 
-TEST_CASE_METHOD(Fixture, "plan file: a symbolic plan that contradicts itself is not restored",
+TEST_CASE_METHOD(FileFixture, "plan file: a symbolic plan that contradicts itself is not restored",
                  "[io]") {
   const auto refused = [&](const auto& falsify) {
     Schedule example = schedules_[1];
@@ -178,7 +179,7 @@ TEST_CASE_METHOD(Fixture, "plan file: a symbolic plan that contradicts itself is
 }
 
 // Rules that ask for more than there is are refused by the layout.
-TEST_CASE_METHOD(Fixture, "plan file: rules without measure are not laid out", "[io]") {
+TEST_CASE_METHOD(FileFixture, "plan file: rules without measure are not laid out", "[io]") {
   for (SymbolicStep& rule : rules_) {
     rule.rule.slope = 1e8;
     rule.rule.x0 = 70'000;
@@ -192,25 +193,25 @@ TEST_CASE_METHOD(Fixture, "plan file: rules without measure are not laid out", "
   CHECK_FALSE(layout.lay_out(700'000, 1ULL << 40));
 }
 
-TEST_CASE_METHOD(Fixture, "plan file: no file is no problem, and room is kept to", "[io]") {
+TEST_CASE_METHOD(FileFixture, "plan file: no file is no problem, and room is kept to", "[io]") {
   Loaded loaded;
-  load(good_, loaded, kNoLimit, 1);
+  load(good_, loaded, kAnySlab, 1);
   CHECK(loaded.problem.empty());
   CHECK(loaded.plans.size() == 1);
   std::string_view problem = "none yet";
   LoadedPlan plans[2];
-  CHECK(load_plans(guard_, folder_.file("none").c_str(), kNoLimit, plans, &problem) == 0);
+  CHECK(load_plans(guard_, folder_.file("none").c_str(), kAnySlab, plans, &problem) == 0);
   CHECK(problem.empty());
 }
 
-TEST_CASE_METHOD(Fixture, "plan file: cut anywhere, it is refused", "[io]") {
+TEST_CASE_METHOD(FileFixture, "plan file: cut anywhere, it is refused", "[io]") {
   for (std::size_t size = 0; size < good_.size(); ++size) {
     CAPTURE(size);
     CHECK_FALSE(refusal(good_.substr(0, size)).empty());
   }
 }
 
-TEST_CASE_METHOD(Fixture, "plan file: with any bit flipped, nothing false is taken", "[io]") {
+TEST_CASE_METHOD(FileFixture, "plan file: with any bit flipped, nothing false is taken", "[io]") {
   for (std::size_t bit = 0; bit < good_.size() * 8; ++bit) {
     const std::size_t byte = bit / 8;
     const bool library = byte >= 16 && byte < 32;  // the writer's version: for people
@@ -231,7 +232,7 @@ TEST_CASE_METHOD(Fixture, "plan file: with any bit flipped, nothing false is tak
   }
 }
 
-TEST_CASE_METHOD(Fixture, "plan file: newer, foreign and extended files are named as such",
+TEST_CASE_METHOD(FileFixture, "plan file: newer, foreign and extended files are named as such",
                  "[io]") {
   std::string newer = good_;
   ++newer[8];
@@ -242,7 +243,7 @@ TEST_CASE_METHOD(Fixture, "plan file: newer, foreign and extended files are name
   CHECK(refusal(good_ + good_) == "it is damaged");
 }
 
-TEST_CASE_METHOD(Fixture, "plan file: only another kind of file is foreign", "[io]") {
+TEST_CASE_METHOD(FileFixture, "plan file: only another kind of file is foreign", "[io]") {
   CHECK_FALSE(is_foreign("no/such/file"));
   const auto foreign = [&](const std::string& bytes) {
     std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
@@ -257,7 +258,7 @@ TEST_CASE_METHOD(Fixture, "plan file: only another kind of file is foreign", "[i
 }
 
 // A file that is whole, but whose plans could not be followed.
-TEST_CASE_METHOD(Fixture, "plan file: plans that make no sense are refused", "[io]") {
+TEST_CASE_METHOD(FileFixture, "plan file: plans that make no sense are refused", "[io]") {
   const auto with = [&](std::size_t at, std::uint64_t value, std::size_t size) {
     std::string bytes = good_;
     std::memcpy(bytes.data() + kHeader + at, &value, size);
@@ -286,14 +287,14 @@ TEST_CASE_METHOD(Fixture, "plan file: plans that make no sense are refused", "[i
   CHECK_FALSE(loaded.problem.empty());
 }
 
-TEST_CASE_METHOD(Fixture, "plan file: what cannot be written is said", "[io]") {
+TEST_CASE_METHOD(FileFixture, "plan file: what cannot be written is said", "[io]") {
   errno = 0;
   CHECK_FALSE(save_plans(guard_, folder_.file("no/such/folder").c_str(), saved_));
   CHECK(errno == ENOENT);
   CHECK(folder_.entries() == 1);
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(FileFixture,
                  "plan file: what a process of this number left half-written is no hindrance",
                  "[io]") {
   std::ofstream(path_ + "." + std::to_string(getpid()) + ".tmp") << "half";

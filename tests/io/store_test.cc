@@ -26,7 +26,7 @@ std::vector<Step> loop(std::uint64_t from, std::uint32_t count, std::uint32_t st
   return testing::stacked(sizes);
 }
 
-class Fixture {
+class StoreFixture {
  protected:
   PlanName save(const std::vector<Step>& steps, std::uint64_t height, std::uint32_t iteration = 0,
                 bool* saved = nullptr) {
@@ -69,8 +69,8 @@ class Fixture {
   std::string_view problem_;
 };
 
-TEST_CASE_METHOD(Fixture, "store: a loop has one name wherever it begins, another loop another",
-                 "[io]") {
+TEST_CASE_METHOD(StoreFixture,
+                 "store: a loop has one name wherever it begins, another loop another", "[io]") {
   const auto named = [](const std::vector<Step>& steps, std::uint32_t iteration) {
     const Plan plan = testing::plan_of(steps, 1 << 30);
     return name_of({plan.get(), iteration}, {});
@@ -112,7 +112,7 @@ TEST_CASE("store: only its own names are names", "[io]") {
   }
 }
 
-TEST_CASE_METHOD(Fixture, "store: of equal streams the lower plan stays", "[io]") {
+TEST_CASE_METHOD(StoreFixture, "store: of equal streams the lower plan stays", "[io]") {
   const PlanName high = save(loop(70'000, 40), 9 << 20);
   Stored stored;
   REQUIRE(load(high, stored));
@@ -130,7 +130,7 @@ TEST_CASE_METHOD(Fixture, "store: of equal streams the lower plan stays", "[io]"
   CHECK(load(other, stored));
 }
 
-TEST_CASE_METHOD(Fixture, "store: a file of another name, height or owner is not believed",
+TEST_CASE_METHOD(StoreFixture, "store: a file of another name, height or owner is not believed",
                  "[io]") {
   const PlanName name = save(loop(70'000, 40), 9 << 20);
   Stored stored;
@@ -153,7 +153,7 @@ TEST_CASE_METHOD(Fixture, "store: a file of another name, height or owner is not
   CHECK(doubt_about_store((folder_ + "/none").c_str(), Trust::kOwner).empty());
 }
 
-TEST_CASE_METHOD(Fixture, "store: a damaged plan is no plan of its stream", "[io]") {
+TEST_CASE_METHOD(StoreFixture, "store: a damaged plan is no plan of its stream", "[io]") {
   const PlanName name = save(loop(70'000, 40), 9 << 20);
   const std::string good = testing::read_file(path(name));
   for (std::size_t at = 0; at < good.size(); at += at < 11 ? 1 : 7) {
@@ -172,7 +172,7 @@ TEST_CASE_METHOD(Fixture, "store: a damaged plan is no plan of its stream", "[io
   CHECK(load(name, stored));
 }
 
-TEST_CASE_METHOD(Fixture, "store: what was used longest ago goes first", "[io]") {
+TEST_CASE_METHOD(StoreFixture, "store: what was used longest ago goes first", "[io]") {
   std::vector<PlanName> all;
   for (std::uint64_t i = 0; i < 5; ++i) {
     all.push_back(save(loop(70'000 + i, 40), 9 << 20));
@@ -195,7 +195,7 @@ TEST_CASE_METHOD(Fixture, "store: what was used longest ago goes first", "[io]")
   CHECK(names() == std::vector<PlanName>{all[0]});
 }
 
-TEST_CASE_METHOD(Fixture,
+TEST_CASE_METHOD(StoreFixture,
                  "store: what a killed writer left is swept away, what another writes is not",
                  "[io]") {
   const PlanName name = save(loop(70'000, 40), 9 << 20);
@@ -215,7 +215,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(names() == std::vector<PlanName>{name});
 }
 
-TEST_CASE_METHOD(Fixture, "store: a folder that cannot be is told of", "[io]") {
+TEST_CASE_METHOD(StoreFixture, "store: a folder that cannot be is told of", "[io]") {
   folder_ = "/proc/none/plans";
   bool saved = true;
   save(loop(70'000, 40), 9 << 20, 0, &saved);

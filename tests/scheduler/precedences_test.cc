@@ -14,12 +14,12 @@
 namespace schedule {
 namespace {
 
-const Deadline kNoLimit(1e300, nullptr);
-const Deadline kPassed(0, nullptr);
+const Deadline kNoTimeLimit(1e300, nullptr);
+const Deadline kTimeIsOver(0, nullptr);
 
 Bytes least_peak(const Problem& problem) {
   Incumbent incumbent(problem, given_order(problem));
-  REQUIRE(search_downsets(problem, incumbent, {kNoLimit}, "test"));
+  REQUIRE(search_downsets(problem, incumbent, {kNoTimeLimit}, "test"));
   return incumbent.peak();
 }
 
@@ -70,16 +70,16 @@ TEST_CASE("state network: what it costs that another node has run, or has not", 
         later.push_back(reaches(problem.succs, n, m));
       }
       StateNetwork network(problem, n, earlier, later);
-      REQUIRE(network.solve(kNoLimit)->while_running ==
-              cheapest_state(problem, n, kNoLimit)->while_running);
-      CHECK_FALSE(network.least_if(n, true, kPassed));
+      REQUIRE(network.solve(kNoTimeLimit)->while_running ==
+              cheapest_state(problem, n, kNoTimeLimit)->while_running);
+      CHECK_FALSE(network.least_if(n, true, kTimeIsOver));
       for (NodeId m = 0; m < problem.nodes(); ++m) {
         if (!earlier[static_cast<std::size_t>(m)] && !later[static_cast<std::size_t>(m)]) {
           CAPTURE(seed, n, m);
-          REQUIRE(network.least_if(m, true, kNoLimit) ==
-                  cheapest_state(with_precedence(graph, m, n), n, kNoLimit)->while_running);
-          REQUIRE(network.least_if(m, false, kNoLimit) ==
-                  cheapest_state(with_precedence(graph, n, m), n, kNoLimit)->while_running);
+          REQUIRE(network.least_if(m, true, kNoTimeLimit) ==
+                  cheapest_state(with_precedence(graph, m, n), n, kNoTimeLimit)->while_running);
+          REQUIRE(network.least_if(m, false, kNoTimeLimit) ==
+                  cheapest_state(with_precedence(graph, n, m), n, kNoTimeLimit)->while_running);
         }
       }
     }
@@ -98,16 +98,16 @@ TEST_CASE(
     const Bytes least = least_peak(problem);
     for (const Bytes limit : {least, least + 3}) {
       Precedences kept(problem);
-      REQUIRE(kept.deduce(limit, kNoLimit) == Precedences::Verdict::kOpen);
+      REQUIRE(kept.deduce(limit, kNoTimeLimit) == Precedences::Verdict::kOpen);
       REQUIRE(least_peak(kept.problem()) == least);
-      REQUIRE(kept.deduce(limit, kPassed) == Precedences::Verdict::kLate);
+      REQUIRE(kept.deduce(limit, kTimeIsOver) == Precedences::Verdict::kLate);
     }
     Bytes bound = 0;
     for (NodeId n = 0; n < problem.nodes(); ++n) {
-      bound = std::max(bound, cheapest_state(problem, n, kNoLimit)->while_running);
+      bound = std::max(bound, cheapest_state(problem, n, kNoTimeLimit)->while_running);
     }
     Precedences below(problem);
-    const bool is_refuted = below.deduce(least - 1, kNoLimit) == Precedences::Verdict::kRefuted;
+    const bool is_refuted = below.deduce(least - 1, kNoTimeLimit) == Precedences::Verdict::kRefuted;
     REQUIRE((is_refuted || bound < least));
     cut_is_low += bound < least ? 1 : 0;
     refuted += bound < least && is_refuted ? 1 : 0;
@@ -122,9 +122,9 @@ TEST_CASE("precedences: what was added for a limit holds for a lower one", "[sch
     const Problem problem = make_problem(test::random_graph(seed, {.nodes = 12}), false);
     const Bytes least = least_peak(problem);
     Precedences precedences(problem);
-    REQUIRE(precedences.deduce(least + 5, kNoLimit) == Precedences::Verdict::kOpen);
+    REQUIRE(precedences.deduce(least + 5, kNoTimeLimit) == Precedences::Verdict::kOpen);
     const std::size_t before = precedences.added();
-    REQUIRE(precedences.deduce(least, kNoLimit) == Precedences::Verdict::kOpen);
+    REQUIRE(precedences.deduce(least, kNoTimeLimit) == Precedences::Verdict::kOpen);
     REQUIRE(precedences.added() >= before);
     REQUIRE(least_peak(precedences.problem()) == least);
   }
@@ -151,11 +151,11 @@ TEST_CASE("downsets: nothing is looked for at or above a ceiling", "[schedule]")
     const Bytes least = least_peak(problem);
     Incumbent none(problem, given_order(problem));
     const Bytes given = none.peak();
-    CHECK(search_downsets(problem, none, {.deadline = kNoLimit, .ceiling = least}, "test"));
+    CHECK(search_downsets(problem, none, {.deadline = kNoTimeLimit, .ceiling = least}, "test"));
     CHECK(none.peak() == given);
     CHECK(none.bound() == least);
     Incumbent best(problem, given_order(problem));
-    CHECK(search_downsets(problem, best, {.deadline = kNoLimit, .ceiling = least + 1}, "test"));
+    CHECK(search_downsets(problem, best, {.deadline = kNoTimeLimit, .ceiling = least + 1}, "test"));
     CHECK(best.peak() == least);
   }
 }

@@ -14,7 +14,6 @@ using testing::below;
 using testing::OwnSpace;
 using testing::Random;
 
-constexpr std::uint64_t kMiB = 1ULL << 20;
 constexpr std::uint64_t kGiB = 1ULL << 30;
 
 // The most that arena.h allows a call about so many bytes.

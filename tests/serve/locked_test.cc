@@ -17,8 +17,6 @@ namespace {
 using testing::ArenaFixture;
 using testing::OwnSpace;
 
-constexpr std::uint64_t kMiB = 1ULL << 20;
-
 // By the system call: the sanitizers make the functions do nothing.
 bool lock(void* start, std::uint64_t bytes) {
   return syscall(SYS_mlock, start, bytes) == 0;

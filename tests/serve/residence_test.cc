@@ -15,8 +15,6 @@ namespace {
 
 using testing::ArenaFixture;
 
-constexpr std::uint64_t kMiB = 1ULL << 20;
-
 TEST_CASE_METHOD(ArenaFixture, "touched: blocks that are written in part tell of themselves",
                  "[serve]") {
   Touched touched;

@@ -11,8 +11,6 @@
 namespace memo {
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
-
 struct Fixture {
   Fixture() {
     books.limit = 8 * kMiB;

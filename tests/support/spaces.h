@@ -11,6 +11,12 @@
 #include "src/serve/page_map.h"
 #include "src/serve/space.h"
 
+namespace memo {
+
+inline constexpr std::uint64_t kMiB = 1 << 20;
+
+}  // namespace memo
+
 namespace memo::testing {
 
 // A page map without memory behind it, which knows what chunks are free as a whole.
