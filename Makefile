@@ -86,7 +86,7 @@ bench_programs := $(patsubst bench/%.cc,$(B)/bench/%,$(bench_src))
 
 cold_libs := -lz $(if $(HAVE_CBC),-lCbcSolver -lCbc -lCgl -lOsiClp -lClpSolver -lClp -lOsi -lCoinUtils)
 
-.PHONY: all lib cli dsa programs fuzzers demo check test bench stress soak fuzz mutations cross cross-torch vm asan ubsan tsan lint format install uninstall deb clean help
+.PHONY: all lib cli dsa programs fuzzers demo check test bench stress soak fuzz mutations cross cross-torch vm vm-nodes asan ubsan tsan lint format install uninstall deb clean help
 .DELETE_ON_ERROR:
 
 all: lib cli dsa ## build/libmemomalloc.so, build/memomalloc and build/libmemomalloc-dsa.so
@@ -229,6 +229,8 @@ cross-torch: ## aarch64: small networks of torch under qemu, without the library
 	python3 scripts/torch_aarch64.py
 vm: lib programs ## Debian's kernels in QEMU: conformance tests on each; CELL=
 	python3 scripts/vm/run.py --only '$(CELL)'
+vm-nodes: lib ## guests of two and four memory nodes in QEMU: where the pages lie
+	python3 scripts/vm/nodes.py
 lint: ## layers, tables, format, clang-tidy
 	python3 scripts/check_layers.py
 	python3 scripts/check_design.py

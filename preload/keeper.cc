@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "preload/nodes.h"
 #include "preload/process.h"
 #include "preload/reports.h"
 #include "preload/status.h"
@@ -22,6 +23,7 @@ constinit std::atomic<bool> running{false};
 constinit std::atomic<bool> searching{false};
 constinit std::atomic<bool> writing{false};
 constinit std::atomic<bool> looking{false};
+constinit std::atomic<bool> placing{false};
 constinit std::atomic<bool> ended{false};  // the process writes its last reports
 constinit Backoff starts;
 constinit const char* single_threaded =
@@ -99,6 +101,23 @@ void look_for_room(std::uint32_t turn) {
   }
 }
 
+void* place(void*) {
+  const RecursionGuard guard;
+  if (kOwnDescriptors) {
+    os::own_descriptors();
+  }
+  bring_to_nodes(guard);
+  placing = false;
+  return nullptr;
+}
+
+// Where the machine has several memory nodes. In a thread of its own, since it opens files and may bind itself.
+void look_at_nodes() {
+  if (nodes_matter() && !placing.exchange(true) && (os::confined() || !start(place))) {
+    placing = false;
+  }
+}
+
 // The keeper is not there: its start is tried again after a while, each time twice as long.
 void lose_keeper() {
   starts.refused(tuning::kMaxOccasions);
@@ -162,7 +181,8 @@ void* keep(void*) {
         (os::confined() || !start(search))) {
       searching = false;
     }
-    share_weights();
+    keep_weights();
+    look_at_nodes();
     keep_status_page();
     write_reports();
   } while (os::rest(os::kSecond));
@@ -225,7 +245,7 @@ void end_reports() {
 }
 
 void forget_keeper() {
-  running = searching = writing = looking = ended = false;
+  running = searching = writing = looking = placing = ended = false;
   starts.restart();
 }
 

@@ -7,6 +7,8 @@
 #include <cerrno>
 
 #include "preload/keeper.h"
+#include "preload/lane_threads.h"
+#include "preload/nodes.h"
 #include "preload/observe.h"
 #include "preload/plans.h"
 #include "preload/process.h"
@@ -19,6 +21,7 @@
 #include "preload/weights.h"
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
+#include "src/base/nodes.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 #include "src/io/export.h"
@@ -64,7 +67,7 @@ void trim_next() {
 }
 
 void thread_ends(void*) {
-  leave_status_thread();
+  leave_lane_thread();
   g_process.engine.thread_ended();
 }
 
@@ -73,7 +76,7 @@ void thread_begins() {
   if (have_thread_key) {
     pthread_setspecific(thread_key, &g_process);
   }
-  note_status_thread();
+  note_lane_thread();
 }
 
 void before_fork() {
@@ -85,6 +88,8 @@ void after_fork_in_parent() {
 // In a child that no handler of fork() has told of, too.
 void forked() {
   forget_keeper();
+  forget_nodes();
+  forget_lane_threads();
   forget_reports();
   forget_status_page();
   forget_statistics();
@@ -127,6 +132,7 @@ void after_fork_in_child() {
       process.early = tuning::kEarlyCalls;  // a trace leaves no large call out
     }
     prepare_keeper();
+    os::find_processor_note();
     load_unwinder(!process.options.TRACE_FILE.empty());
     have_thread_key = pthread_key_create(&thread_key, thread_ends) == 0;
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);

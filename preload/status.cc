@@ -1,7 +1,6 @@
 #include "preload/status.h"
 
 #include <fcntl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <atomic>
 #include <cerrno>
@@ -9,6 +8,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "preload/lane_threads.h"
 #include "preload/process.h"
 #include "preload/reporter.h"
 #include "preload/statistics.h"
@@ -33,7 +33,6 @@ constinit std::uint64_t opened_at = 0;
 constinit std::uint64_t last_word = 0;
 // What was counted some seconds ago, the older one first; when, as nanoseconds.
 constinit StatusShares samples[2];
-constinit std::atomic<std::uint32_t> threads[kLaneRows] = {};
 
 template <std::size_t kRoom>
 void put(char (&field)[kRoom], std::string_view text) {
@@ -59,7 +58,7 @@ void describe_lanes(StatusBody& body) {
   for (std::uint32_t i = 0; i < engine.lane_count() && i < kLaneRows; ++i) {
     const Lane& lane = engine.lane(i);
     StatusLane& row = body.lanes[body.lane_rows++];
-    row.thread = threads[i].load(std::memory_order_relaxed);
+    row.thread = thread_of_lane(i);
     put(row.phase, name_of(lane.phase()));
     row.slab_bytes = lane.slab_height();
     row.tallest_slab_bytes = lane.tallest();
@@ -150,18 +149,6 @@ void describe(StatusBody& body) {
   describe_plans(body);
   describe_memory(body);
   describe_now(body, now);
-}
-
-// Notes the owner of the calling thread's lane, if the page has a row for it.
-void set_thread(std::uint32_t number) {
-  const Engine& engine = g_process.engine;
-  if (t_state.lane == nullptr || engine.lane_count() == 0) {
-    return;
-  }
-  const auto lane = static_cast<std::uint64_t>(t_state.lane - &engine.lane(0));
-  if (lane < kLaneRows) {
-    threads[lane].store(number, std::memory_order_relaxed);
-  }
 }
 
 // The thread that has `busy` ends with this.
@@ -289,21 +276,6 @@ void forget_status_page() {
   given_up = busy = false;
   last_word = 0;
   samples[0] = {};
-  for (std::atomic<std::uint32_t>& thread : threads) {
-    thread = 0;
-  }
-  set_thread(static_cast<std::uint32_t>(getpid()));  // which is its only thread's number, too
-}
-
-void note_status_thread() {
-  if (g_process.options.STATUS != 0 && !os::confined()) {
-    // glibc has gettid() from 2.30 on; wheels are for 2.28.
-    set_thread(static_cast<std::uint32_t>(syscall(SYS_gettid)));
-  }
-}
-
-void leave_status_thread() {
-  set_thread(0);
 }
 
 }  // namespace memo

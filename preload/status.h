@@ -28,8 +28,4 @@ void close_status_page();
 // In a forked child: its parent's page is not mapped any more.
 void forget_status_page();
 
-// The calling thread has come by a lane, or leaves it.
-void note_status_thread();
-void leave_status_thread();
-
 }  // namespace memo

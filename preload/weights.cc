@@ -24,6 +24,7 @@ constinit std::uint64_t busy_turns = 0;       // that were let pass
 constinit std::uint64_t offering = 0;         // bytes, in this walk
 constinit std::uint64_t held_then = 0;        // bytes of the pool in use, at the last offer
 constinit std::atomic<std::uint64_t> offered{0};
+constinit std::atomic<bool> known{false};  // which blocks are weights: nobody marks others just now
 
 std::uint64_t iterations() {
   std::uint64_t sum = 0;
@@ -49,13 +50,23 @@ void mark() {
   }
 }
 
+bool are_shared() {
+  return g_process.options.SHARE == Share::kWeights;
+}
+
+// All weights that there are now are known, and offered where they are to be.
+void settle() {
+  held_then = g_process.engine.shared().pool.live_bytes();
+  known = true;
+  stage = Stage::kOffered;
+}
+
 void offer() {
   if (LastingBlocks(g_process.engine.shared().pool).offer(at, offering, possible)) {
     return;
   }
   offered = offering;
-  held_then = g_process.engine.shared().pool.live_bytes();
-  stage = Stage::kOffered;
+  settle();
   if (!possible) {
     Line() << "weights are not shared: this kernel has no same-page merging";
   } else if (g_process.options.VERBOSE >= 1) {
@@ -72,9 +83,9 @@ bool has_grown() {
 
 }  // namespace
 
-void share_weights() {
-  if (g_process.options.SHARE != Share::kWeights || g_process.observes ||
-      !g_process.engine.opened()) {
+void keep_weights() {
+  if (g_process.observes || !g_process.engine.opened() ||
+      (!are_shared() && !g_process.engine.shared().several_nodes)) {
     return;
   }
   switch (stage) {
@@ -92,13 +103,16 @@ void share_weights() {
       }
       break;
     case Stage::kOffering:
-      if (is_quiet()) {
+      if (!are_shared()) {
+        settle();
+      } else if (is_quiet()) {
         offer();
       }
       break;
     case Stage::kOffered:
       if (possible && has_grown()) {
         at = busy_turns = offering = 0;
+        known = false;
         stage = Stage::kMarking;
       }
       break;
@@ -109,7 +123,12 @@ std::uint64_t shared_weights() {
   return offered;
 }
 
+bool weights_known() {
+  return known;
+}
+
 void forget_weights() {
+  known = false;
   stage = Stage::kWaiting;
   at = busy_turns = offering = 0;
   offered = 0;

@@ -30,7 +30,9 @@ LAYERS = {
     "src/cli": (False, ("src/base", "src/trace", "src/follow", "src/engine/lane.h", "src/engine/tracker.h", "src/learn", "src/io", "planner", "include")),
     # The second door: what a process reads when it starts and writes when it ends.
     "preload": (True, ("src/base", "src/engine", "src/io/export.h", "src/io/plan_file.h", "src/io/shared_file.h", "src/io/store.h",
-                        "src/io/status_page.h", "src/io/status_page.def", "src/serve/lasting.h", "include/memomalloc")),
+                        "src/io/status_page.h", "src/io/status_page.def", "src/serve/lasting.h",
+                        "src/serve/remaking.h", "src/serve/residence.h", "src/serve/writers.h", "src/io/node_maps.h", "src/io/team.h",
+                        "include/memomalloc")),
 }
 FREE = ("tests", "bench")  # may include anything, and count in no layer
 

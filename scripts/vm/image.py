@@ -119,11 +119,14 @@ def compile_python(folders):
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
 
-def initramfs(processor, build, target, settings):
-    """Writes the archive with the library and the programs of the folder `build`."""
-    packages = debian_packages.Packages(target.parent / f"{processor}-{USERLAND}", USERLAND, DEBIAN[processor])
-    folders = {package: packages.unpack(package) for package in PACKAGES + ONLY_ON[processor]}
-    compile_python([folder for package, folder in folders.items() if "python" in package])
+def unpacked(processor, below, names):
+    """The packages' folders, by their names."""
+    packages = debian_packages.Packages(below / f"{processor}-{USERLAND}", USERLAND, DEBIAN[processor])
+    return {name: packages.unpack(name) for name in names}
+
+
+def skeleton(folders, init):
+    """An archive with what every guest needs, its first process and the packages of `folders`."""
     archive = Archive()
     for name in DIRECTORIES:
         archive.directory(name)
@@ -131,9 +134,17 @@ def initramfs(processor, build, target, settings):
         archive.directory(f"usr/{name}")
         archive.link(name, f"usr/{name}")
     archive.device("dev/console", CONSOLE)
-    archive.copy("init", HERE / "guest_init")
+    archive.copy("init", init)
     for package, folder in folders.items():
         add_package(archive, folder, package)
+    return archive
+
+
+def initramfs(processor, build, target, settings):
+    """Writes the archive with the library and the programs of the folder `build`."""
+    folders = unpacked(processor, target.parent, PACKAGES + ONLY_ON[processor])
+    compile_python([folder for package, folder in folders.items() if "python" in package])
+    archive = skeleton(folders, HERE / "guest_init")
     for name, goal in TOOLS.items():
         archive.link(name, goal)
     for name in ("guest.py", "numpy_loop.py", "confined.sh"):

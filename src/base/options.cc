@@ -1,8 +1,10 @@
 #include "src/base/options.h"
 
 #include <unistd.h>
+#include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <iterator>
 
 #include "src/base/message.h"
 
@@ -92,6 +94,12 @@ struct Parse {
   static bool Share(std::string_view text, memo::Share& value) {
     value = text == "weights" ? memo::Share::kWeights : memo::Share::kNothing;
     return text == "weights" || text == "nothing";
+  }
+  static bool Numa(std::string_view text, memo::Numa& value) {
+    constexpr std::string_view kNames[] = {"auto", "local", "interleave", "off"};
+    const auto* const found = std::find(std::begin(kNames), std::end(kNames), text);
+    value = static_cast<memo::Numa>(found - kNames);
+    return found != std::end(kNames);
   }
 };
 // NOLINTEND(readability-identifier-naming)

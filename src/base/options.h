@@ -12,6 +12,9 @@ enum class Trust : std::uint8_t { kOwner, kGroup };
 // What the kernel may hold once for processes that have it equal.
 enum class Share : std::uint8_t { kNothing, kWeights };
 
+// On which memory nodes memory is to lie.
+enum class Numa : std::uint8_t { kAuto, kLocal, kInterleave, kOff };
+
 namespace option {
 
 // A copy, since a program may overwrite its environment. Longer values are refused as bad.
@@ -33,6 +36,7 @@ using Path = Text;
 using Choice = memo::Choice;
 using Trust = memo::Trust;
 using Share = memo::Share;
+using Numa = memo::Numa;
 
 }  // namespace option
 

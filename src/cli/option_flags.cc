@@ -43,6 +43,11 @@ std::string show(Share value, std::string_view /*type*/) {
   return value == Share::kWeights ? "weights" : "nothing";
 }
 
+std::string show(Numa value, std::string_view /*type*/) {
+  constexpr const char* kNames[] = {"auto", "local", "interleave", "off"};
+  return kNames[static_cast<std::size_t>(value)];
+}
+
 // What the library would not take is refused here. Each check answers "" or its complaint.
 
 // A whole number, with a unit letter where `units` has it.
@@ -106,6 +111,8 @@ const OptionKind& kind_of(std::string_view type) {
       {"Choice", "auto|always|never", CLI::IsMember({"auto", "always", "never"}).description("")},
       {"Trust", "owner|group", CLI::IsMember({"owner", "group"}).description("")},
       {"Share", "nothing|weights", CLI::IsMember({"nothing", "weights"}).description("")},
+      {"Numa", "auto|local|interleave|off",
+       CLI::IsMember({"auto", "local", "interleave", "off"}).description("")},
       {"Path", "FILE", {[](std::string& text) { return check_text(text); }, ""}},
       {"Text", "TEXT", {[](std::string& text) { return check_text(text); }, ""}},
   };

@@ -33,6 +33,7 @@ class LaneView {
   [[nodiscard]] Space& slab_space() const { return hands_.slab.space(); }
   // In a forked child, before its lanes live on.
   [[nodiscard]] Slab& slab() { return hands_.slab; }
+  [[nodiscard]] Whereabouts& whereabouts() { return hands_.whereabouts; }
   // True if the phase, the plan and the slab agree. No other thread may be at work.
   [[nodiscard]] bool valid() const;
   [[nodiscard]] const Recorder& recorder() const { return hands_.log.recorder; }
@@ -124,6 +125,16 @@ class Lane : public LaneView {
   // the process' no more; the plan and its place are kept, and the next call takes the memory
   // again. Any thread; false if the lane is just at work.
   bool give_back();
+  // Runs function(slab) while nobody claims in it; false if the lane is just at work. For a few
+  // instructions: calls of the owner go to the next allocator meanwhile. Any thread.
+  template <typename Function>
+  bool with_slab(Function&& function) {
+    const TryLock entered(entered_);
+    if (entered) {
+      function(hands_.slab);
+    }
+    return static_cast<bool>(entered);
+  }
   // Lends its slab's memory to another lane's slab, if it rests and no block is in use. Any thread.
   bool lend(Slab& slab, std::uint64_t now);
   // Gives memory back if the lane has been quiet for long, or, where memory is `scarce`, since the

@@ -6,6 +6,7 @@
 
 #include "src/base/counters.h"
 #include "src/base/guard.h"
+#include "src/base/nodes.h"
 #include "src/base/options.h"
 #include "src/engine/plan_store.h"
 #include "src/engine/tracker_state.h"
@@ -66,8 +67,12 @@ struct Shared {
   bool keep_sites = false;  // a trace or a plan file wants the call stacks of all calls
   const Options* options = nullptr;
   Lane* lanes = nullptr;  // all of them, of which lane_count were ever taken
-  // Reports or the weights' sharing: whoever serves asks for the keeper, however little memory there is.
+  // Reports, the weights' sharing or memory nodes: whoever serves asks for the keeper, however little memory there is.
   bool reports = false;
+  // The machine has several memory nodes, and memory is to lie on the right ones.
+  bool several_nodes = false;
+  // Of these nodes, once a thread that has the time has read it; nullptr before.
+  std::atomic<const Topology*> topology{nullptr};
 
   // So much is free in the pool and in slabs that somebody should give it back when the loop is left. Any thread.
   [[nodiscard]] bool keeps_much() const {

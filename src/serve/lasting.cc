@@ -31,20 +31,17 @@ bool LastingBlocks::mark(std::uint64_t& at) {
   return pool_.leave(walk.at < walk.to);
 }
 
-bool LastingBlocks::offer(std::uint64_t& at, std::uint64_t& offered, bool& known) {
+// Calls function(run) for rows of marked blocks side by side, at most so many a time, until one
+// answers false. Under the pool's lock.
+template <typename Function>
+bool LastingBlocks::for_each_row(std::uint64_t& at, std::uint64_t most, Function&& function) const {
   if (!pool_.enter()) {
     return false;
   }
   PageMap::Walk walk = walk_from(at);
-  PageMap::Run run;  // of marked blocks side by side: each call may split a mapping
-  const auto offer = [&] {
-    if (run.count != 0) {
-      known = os::offer_for_merging(pool_.space().address(run.first), run.count * kGranule);
-      offered += known ? run.count * kGranule : 0;
-    }
-  };
-  std::uint64_t ranges = tuning::kMaxRanges;
-  while (ranges != 0 && known) {
+  PageMap::Run run;
+  bool wanted = true;
+  while (most != 0 && wanted) {
     const PageMap::Run block = next(walk);
     const bool marked =
         block.count != 0 &&
@@ -53,16 +50,35 @@ bool LastingBlocks::offer(std::uint64_t& at, std::uint64_t& offered, bool& known
       run.count += block.count;
       continue;
     }
-    offer();
-    ranges -= run.count != 0 ? 1 : 0;
+    if (run.count != 0) {
+      wanted = function(run);
+      --most;
+    }
     run = marked ? block : PageMap::Run{};
     if (block.count == 0) {
       break;
     }
   }
-  // A run that was begun when the ranges were used up is the next turn's.
-  at = ranges == 0 && run.count != 0 ? run.first : walk.at;
-  return pool_.leave(known && at < walk.to);
+  // A row that was begun when no more were wanted is the next turn's.
+  at = most == 0 && run.count != 0 ? run.first : walk.at;
+  return pool_.leave(wanted && at < walk.to);
+}
+
+bool LastingBlocks::offer(std::uint64_t& at, std::uint64_t& offered, bool& known) {
+  // Each call may split a mapping.
+  return for_each_row(at, tuning::kMaxRanges, [&](const PageMap::Run& run) {
+    known = os::offer_for_merging(pool_.space().address(run.first), run.count * kGranule);
+    offered += known ? run.count * kGranule : 0;
+    return known;
+  });
+}
+
+bool LastingBlocks::list(std::uint64_t& at, List& found) {
+  found.count = 0;
+  return for_each_row(at, kMaxListed, [&](const PageMap::Run& run) {
+    found.runs[found.count++] = run;
+    return true;
+  });
 }
 
 }  // namespace memo

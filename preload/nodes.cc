@@ -1,0 +1,237 @@
+#include "preload/nodes.h"
+
+#include <algorithm>
+#include <atomic>
+#include <iterator>
+
+#include "preload/lane_threads.h"
+#include "preload/process.h"
+#include "preload/weights.h"
+#include "src/base/message.h"
+#include "src/base/os.h"
+#include "src/base/tuning.h"
+#include "src/io/node_maps.h"
+#include "src/io/team.h"
+#include "src/serve/lasting.h"
+#include "src/serve/remaking.h"
+#include "src/serve/residence.h"
+#include "src/serve/writers.h"
+
+namespace memo {
+namespace {
+
+// What was done for a lane's slab last.
+struct Brought {
+  const char* base = nullptr;  // of the slab
+  std::uint64_t height = 0;
+  std::uint64_t releases = 0;  // of its lane's slab by then
+  NodeSet nodes = 0;
+  std::uint32_t tries = 0;  // that moved nothing
+
+  [[nodiscard]] bool same_memory(const Brought& other) const {
+    return base == other.base && height == other.height && releases == other.releases;
+  }
+};
+
+constinit Topology topology;
+constinit NodeCalls calls;
+constinit Team team;
+constinit Writers writers[tuning::kMaxLanes];  // of each lane's slab
+constinit Writers everyone;                    // who reads the weights
+constinit Brought brought[tuning::kMaxLanes];
+constinit std::atomic<bool> one_node{false};  // that the process may use
+constinit std::uint32_t turn = 0;
+constinit bool moves = true;       // the system lets pages be asked for, and moved
+constinit bool by_policy = false;  // the program, or who started it, says itself where memory lies
+constinit NodeBytes weights;
+constinit NodeFigures figures[2];
+constinit std::atomic<const NodeFigures*> told{nullptr};
+
+Counters& counters() {
+  return *g_process.engine.shared().passed_on;
+}
+
+// A look at where a lane's writers are: its thread, and others that work and have no such slab.
+NodeSet see_writers(std::uint32_t number, Lane& lane) {
+  const Whereabouts::Seen seen = lane.whereabouts().take();
+  if (g_process.options.NUMA == Numa::kLocal || seen.nodes == 0) {
+    return seen.most;
+  }
+  const NodeSet helpers = team.nodes([&](std::uint32_t thread) {
+    const Engine& engine = g_process.engine;
+    for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
+      if (thread_of_lane(i) == thread) {
+        return i != number &&
+               engine.lane(i).slab_height() * tuning::kOwnSlabShare < lane.slab_height();
+      }
+    }
+    return true;
+  });
+  return seen.nodes | helpers;
+}
+
+void note_refusal(const char* what) {
+  counters().node_refused.add_from_any();
+  if (g_process.options.VERBOSE >= 1) {
+    Line() << "memory nodes: the system does not let " << what;
+  }
+}
+
+// Brings a slab to the nodes where pages cannot be moved. What its own thread has made ready, or first
+// touched, is where that is; so there is something to do where it has gone elsewhere, or is several.
+void remake(Lane& lane, NodeSet nodes, const Brought& before, const Brought& now) {
+  const bool first = before.nodes == 0 || !before.same_memory(now);
+  if (nodes == before.nodes && !first) {
+    return;
+  }
+  if (first && (!several(nodes) || g_process.options.NUMA == Numa::kAuto)) {
+    return;
+  }
+  const Residence residence(topology, calls);
+  Remaking remaking(residence, nodes, now.height);
+  bool there = true;
+  for (std::uint32_t round = 0; round < tuning::kRemakeRounds && there && !remaking.finished();
+       ++round) {
+    for (std::uint64_t at = 0; at < now.height && there; at += Remaking::kStripe) {
+      lane.with_slab([&](const Slab& slab) { there = remaking.take(slab, at); });
+      remaking.make_ready();
+    }
+    os::rest(5'000'000);
+  }
+  counters().node_remade_bytes.add_from_any(remaking.bytes());
+  if (remaking.refused()) {
+    note_refusal("its thread be bound to a node");
+  }
+}
+
+void bring_slab(std::uint32_t number, Lane& lane, NodeSet nodes) {
+  Brought& before = brought[number];
+  const std::uint64_t height = lane.slab_height();
+  if (nodes == 0 || height < tuning::kLeastMoved) {
+    before = {};
+    return;
+  }
+  Brought now{lane.slab_space().base(), height, lane.counters.released.get(), nodes};
+  if (before.same_memory(now) && before.nodes == nodes) {
+    now.tries = before.tries;
+  }
+  if (moves && now.tries < tuning::kMostTries) {
+    const Residence::Moved moved =
+        Residence(topology, calls).move(lane.slab_space().base(), height, nodes);
+    counters().node_moved_bytes.add_from_any(moved.bytes);
+    now.tries = moved.strays && moved.bytes == 0 ? now.tries + 1 : 0;
+    if (moved.refused) {
+      moves = false;
+      note_refusal("pages be moved; what is free is made ready anew");
+    }
+  }
+  if (!moves) {
+    remake(lane, nodes, before, now);
+  }
+  before = now;
+}
+
+// Weights that are shared are left to the kernel, which may hold one page for several processes.
+void bring_weights(NodeSet nodes) {
+  if (g_process.options.SHARE == Share::kWeights || !weights_known() || !moves) {
+    return;
+  }
+  const Pool& pool = g_process.engine.shared().pool;
+  const Residence residence(topology, calls);
+  const bool counted = turn % tuning::kTurnsACount == 0;
+  NodeBytes found;
+  LastingBlocks::List list;
+  std::uint64_t at = 0;
+  for (bool more = true; more;) {
+    more = LastingBlocks(pool).list(at, list);
+    for (std::uint32_t i = 0; i < list.count; ++i) {
+      char* const start = pool.space().address(list.runs[i].first);
+      const std::uint64_t bytes = list.runs[i].count * kGranule;
+      if (nodes != 0 && bytes >= tuning::kLeastMoved) {
+        counters().node_moved_bytes.add_from_any(residence.move(start, bytes, nodes).bytes);
+      }
+      if (counted) {
+        residence.count(start, bytes, found);
+      }
+    }
+  }
+  if (counted) {
+    weights = found;
+  }
+}
+
+// Counts where all lies, and finds out whether that is for us to say.
+void count() {
+  const Pool& pool = g_process.engine.shared().pool;
+  const auto start = reinterpret_cast<std::uint64_t>(pool.space().base());
+  const std::uint64_t each = pool.space().bytes();
+  static constinit NodeRange ranges[2];
+  ranges[0] = {start, each, {}, false};
+  ranges[1] = {start + each, g_process.engine.lane_count() * each, {}, false};
+  if (read_node_maps(ranges)) {
+    by_policy = ranges[0].by_policy || ranges[1].by_policy;
+    const NodeFigures* last = told.load(std::memory_order_relaxed);
+    NodeFigures& next = figures[last == &figures[0] ? 1 : 0];
+    next = {topology.usable(), ranges[1].found, ranges[0].found, weights};
+    told.store(&next, std::memory_order_release);
+  }
+}
+
+}  // namespace
+
+void bring_to_nodes(const RecursionGuard&) {
+  const Shared& shared = g_process.engine.shared();
+  if (shared.topology.load(std::memory_order_relaxed) == nullptr) {
+    topology.read();
+    if (!several(topology.usable())) {
+      one_node = true;
+      return;
+    }
+    g_process.engine.know_nodes(&topology);
+  }
+  const Numa mode = g_process.options.NUMA;
+  if (mode == Numa::kAuto) {
+    team.look(topology);
+  }
+  if (turn % tuning::kTurnsACount == 1) {
+    count();
+  }
+  ++turn;
+  if (by_policy && mode == Numa::kAuto) {
+    return;
+  }
+  NodeSet all = 0;
+  for (std::uint32_t i = 0; i < shared.lanes_taken(); ++i) {
+    Lane& lane = shared.lanes[i];
+    const NodeSet seen = see_writers(i, lane);
+    all |= seen;
+    writers[i].look(seen);
+    const NodeSet nodes = mode == Numa::kInterleave ? topology.usable() : writers[i].settled();
+    lane.whereabouts().set_apart(several(nodes));
+    bring_slab(i, lane, nodes);
+  }
+  everyone.look(all);
+  if (mode != Numa::kLocal) {
+    bring_weights(mode == Numa::kInterleave ? topology.usable() : everyone.settled());
+  }
+}
+
+bool nodes_matter() {
+  return g_process.engine.opened() && g_process.engine.shared().several_nodes && !one_node;
+}
+
+const NodeFigures* node_figures() {
+  return told.load(std::memory_order_acquire);
+}
+
+void forget_nodes() {
+  team.forget();
+  std::fill(std::begin(writers), std::end(writers), Writers());
+  std::fill(std::begin(brought), std::end(brought), Brought());
+  everyone = {};
+  weights = {};
+  told = nullptr;
+  turn = 0;
+}
+
+}  // namespace memo

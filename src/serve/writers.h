@@ -1,0 +1,88 @@
+// On which memory nodes the threads are that write a slab, or read the weights, and so where it is to
+// lie. Hot, but for Writers; no lock. One node: there. Several: spread over them all.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "src/base/nodes.h"
+#include "src/base/tuning.h"
+
+namespace memo {
+
+// Where a lane's thread was at the ends of its iterations. Its thread notes, one other takes.
+class Whereabouts {
+ public:
+  // Several nodes' threads write in the slab: it is best made ready by those. Any thread.
+  void set_apart(bool apart) { apart_.store(apart, std::memory_order_relaxed); }
+  [[nodiscard]] bool apart() const { return apart_.load(std::memory_order_relaxed); }
+  // True if the thread was on another node the last time.
+  bool note(std::uint32_t node) {
+    if (node >= kMaxNodes) {
+      return false;
+    }
+    // Who takes at the same time may miss one, or have it twice.
+    seen_[node].store(seen_[node].load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    const bool moved = last_ != Topology::kNoNode && last_ != node;
+    last_ = node;
+    return moved;
+  }
+
+  struct Seen {
+    NodeSet nodes = 0;  // with a kWriterShare of the iterations at least; none: there were no iterations
+    NodeSet most = 0;   // the one with most of them
+  };
+  // Since it was taken last.
+  Seen take() {
+    std::uint32_t counts[kMaxNodes];
+    std::uint64_t all = 0;
+    for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
+      counts[node] = seen_[node].exchange(0, std::memory_order_relaxed);
+      all += counts[node];
+    }
+    Seen seen;
+    if (all != 0) {
+      for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
+        const bool much = counts[node] * std::uint64_t{tuning::kWriterShare} >= all;
+        seen.nodes |= counts[node] != 0 && much ? only(node) : 0;
+      }
+      seen.most = only(static_cast<std::uint32_t>(
+          std::max_element(counts, counts + kMaxNodes) - counts));
+    }
+    return seen;
+  }
+
+ private:
+  std::atomic<std::uint32_t> seen_[kMaxNodes] = {};  // iterations
+  std::uint32_t last_ = Topology::kNoNode;           // the owner's
+  std::atomic<bool> apart_{false};
+};
+
+// What one look after another at the writers makes for. A thread that moves once is waited for; one
+// that goes on moving is taken to be on all its nodes.
+class Writers {
+ public:
+  // The writers were there since the last look; an empty set tells nothing.
+  void look(NodeSet nodes) {
+    if (nodes == 0) {
+      return;
+    }
+    const NodeSet both = last_ == 0 ? nodes : last_ | nodes;
+    const bool second = last_ != 0;
+    last_ = nodes;
+    roamed_ = several(both) ? roamed_ + 1 : 0;
+    if (second && (roamed_ == 0 || roamed_ >= tuning::kRoamingLooks)) {
+      settled_ = both;
+    }
+  }
+  // Where they are for good; empty before that is known.
+  [[nodiscard]] NodeSet settled() const { return settled_; }
+
+ private:
+  NodeSet last_ = 0;
+  NodeSet settled_ = 0;
+  std::uint32_t roamed_ = 0;  // looks in a row that found several nodes, with the one before each
+};
+
+}  // namespace memo

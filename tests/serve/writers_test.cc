@@ -1,0 +1,62 @@
+// From where threads write to where their memory is to lie.
+#include "src/serve/writers.h"
+
+#include <catch2/catch.hpp>
+
+namespace memo {
+namespace {
+
+constexpr NodeSet kZero = only(0);
+constexpr NodeSet kOne = only(1);
+
+TEST_CASE("writers: a visit to another node is no move", "[serve]") {
+  Whereabouts thread;
+  CHECK(thread.take().nodes == 0);
+  CHECK_FALSE(thread.note(0));
+  for (int i = 0; i < 98; ++i) {
+    thread.note(0);
+  }
+  CHECK(thread.note(1));
+  const Whereabouts::Seen seen = thread.take();
+  CHECK(seen.nodes == kZero);
+  CHECK(seen.most == kZero);
+  CHECK(thread.take().nodes == 0);  // each is taken once
+  CHECK(thread.note(0));
+  CHECK(thread.note(63));
+  CHECK_FALSE(thread.note(Topology::kNoNode));  // a processor that is not known
+  CHECK(thread.take().nodes == (kZero | only(63)));
+}
+
+TEST_CASE("writers: one move is followed, a thread that roams has its memory spread", "[serve]") {
+  Writers writers;
+  writers.look(kZero);
+  CHECK(writers.settled() == 0);  // one look tells nothing
+  writers.look(0);                // nor does one without an iteration
+  CHECK(writers.settled() == 0);
+  writers.look(kZero);
+  CHECK(writers.settled() == kZero);
+  writers.look(kZero | kOne);  // it moves in this second
+  CHECK(writers.settled() == kZero);
+  writers.look(kOne);
+  CHECK(writers.settled() == kZero);
+  writers.look(kOne);
+  CHECK(writers.settled() == kOne);
+  for (int i = 0; i < 6; ++i) {
+    writers.look(i % 2 == 0 ? kZero : kOne);
+    CHECK(writers.settled() == (i < 2 ? kOne : kZero | kOne));
+  }
+  writers.look(kOne);  // it stays at last
+  CHECK(writers.settled() == kOne);
+}
+
+TEST_CASE("writers: a team on several nodes has its memory spread over them", "[serve]") {
+  Writers writers;
+  for (int i = 0; i < 3; ++i) {
+    CHECK(writers.settled() == 0);
+    writers.look(only(2) | only(5));
+  }
+  CHECK(writers.settled() == (only(2) | only(5)));
+}
+
+}  // namespace
+}  // namespace memo
