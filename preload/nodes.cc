@@ -26,10 +26,11 @@ struct Brought {
   std::uint64_t height = 0;
   std::uint64_t releases = 0;  // of its lane's slab by then
   NodeSet nodes = 0;
-  std::uint32_t tries = 0;  // that moved nothing
+  std::uint32_t tries = 0;  // in a row that have not brought it all there
 
-  [[nodiscard]] bool same_memory(const Brought& other) const {
-    return base == other.base && height == other.height && releases == other.releases;
+  [[nodiscard]] bool same(const Brought& other) const {
+    return base == other.base && height == other.height && releases == other.releases &&
+           nodes == other.nodes;
   }
 };
 
@@ -41,6 +42,8 @@ constinit Writers everyone;                    // who reads the weights
 constinit Brought brought[tuning::kMaxLanes];
 constinit std::atomic<bool> one_node{false};  // that the process may use
 constinit std::uint32_t turn = 0;
+constinit std::uint32_t counted_at = UINT32_MAX;                // in that turn
+constinit NodeRange ranges[1 + tuning::kMaxLanes];  // by then: the pool, and each lane's slab
 constinit bool moves = true;       // the system lets pages be asked for, and moved
 constinit bool by_policy = false;  // the program, or who started it, says itself where memory lies
 constinit NodeBytes weights;
@@ -77,22 +80,43 @@ void note_refusal(const char* what) {
   }
 }
 
-// Brings a slab to the nodes where pages cannot be moved. What its own thread has made ready, or first
-// touched, is where that is; so there is something to do where it has gone elsewhere, or is several.
-void remake(Lane& lane, NodeSet nodes, const Brought& before, const Brought& now) {
-  const bool first = before.nodes == 0 || !before.same_memory(now);
-  if (nodes == before.nodes && !first) {
+// Counts where all lies, and finds out whether that is for us to say. Once a turn.
+void count() {
+  if (counted_at == turn) {
     return;
   }
-  if (first && (!several(nodes) || g_process.options.NUMA == Numa::kAuto)) {
+  counted_at = turn;
+  const Pool& pool = g_process.engine.shared().pool;
+  const std::uint64_t each = pool.space().bytes();
+  const std::uint32_t lanes = g_process.engine.lane_count();
+  ranges[0] = {reinterpret_cast<std::uint64_t>(pool.space().base()), each, {}, false};
+  for (std::uint32_t i = 0; i < lanes; ++i) {
+    const Space& slab = g_process.engine.lane(i).slab_space();
+    ranges[1 + i] = {reinterpret_cast<std::uint64_t>(slab.base()), each, {}, false};
+  }
+  if (!read_node_maps({ranges, lanes + 1})) {
     return;
   }
+  by_policy = false;
+  NodeFigures& next = figures[told.load(std::memory_order_relaxed) == &figures[0] ? 1 : 0];
+  next = {topology.usable(), {}, ranges[0].found, weights};
+  for (std::uint32_t i = 0; i <= lanes; ++i) {
+    by_policy = by_policy || ranges[i].by_policy;
+    for (std::uint32_t node = 0; i != 0 && node < kMaxNodes; ++node) {
+      next.slabs.on[node] += ranges[i].found.on[node];
+    }
+  }
+  told.store(&next, std::memory_order_release);
+}
+
+// Brings a slab to the nodes where pages cannot be moved.
+void remake(Lane& lane, NodeSet nodes, std::uint64_t height) {
   const Residence residence(topology, calls);
-  Remaking remaking(residence, nodes, now.height);
+  Remaking remaking(residence, nodes, height);
   bool there = true;
   for (std::uint32_t round = 0; round < tuning::kRemakeRounds && there && !remaking.finished();
        ++round) {
-    for (std::uint64_t at = 0; at < now.height && there; at += Remaking::kStripe) {
+    for (std::uint64_t at = 0; at < height && there; at += Remaking::kStripe) {
       lane.with_slab([&](const Slab& slab) { there = remaking.take(slab, at); });
       remaking.make_ready();
     }
@@ -106,18 +130,15 @@ void remake(Lane& lane, NodeSet nodes, const Brought& before, const Brought& now
 
 void bring_slab(std::uint32_t number, Lane& lane, NodeSet nodes) {
   Brought& before = brought[number];
-  const std::uint64_t height = lane.slab_height();
-  if (nodes == 0 || height < tuning::kLeastMoved) {
+  Brought now{lane.slab_space().base(), lane.slab_height(), lane.counters.released.get(), nodes};
+  if (nodes == 0 || now.height < tuning::kLeastMoved) {
     before = {};
     return;
   }
-  Brought now{lane.slab_space().base(), height, lane.counters.released.get(), nodes};
-  if (before.same_memory(now) && before.nodes == nodes) {
-    now.tries = before.tries;
-  }
+  now.tries = now.same(before) ? before.tries : 0;
   if (moves && now.tries < tuning::kMostTries) {
     const Residence::Moved moved =
-        Residence(topology, calls).move(lane.slab_space().base(), height, nodes);
+        Residence(topology, calls).move(lane.slab_space().base(), now.height, nodes);
     counters().node_moved_bytes.add_from_any(moved.bytes);
     now.tries = moved.strays && moved.bytes == 0 ? now.tries + 1 : 0;
     if (moved.refused) {
@@ -126,7 +147,14 @@ void bring_slab(std::uint32_t number, Lane& lane, NodeSet nodes) {
     }
   }
   if (!moves) {
-    remake(lane, nodes, before, now);
+    if (!now.same(before)) {
+      count();
+    }
+    if (counted_at == turn && now.tries < tuning::kMostTries &&
+        Residence::lies_wrong(ranges[1 + number].found, nodes)) {
+      ++now.tries;
+      remake(lane, nodes, now.height);
+    }
   }
   before = now;
 }
@@ -138,7 +166,7 @@ void bring_weights(NodeSet nodes) {
   }
   const Pool& pool = g_process.engine.shared().pool;
   const Residence residence(topology, calls);
-  const bool counted = turn % tuning::kTurnsACount == 0;
+  const bool counted = turn % tuning::kTurnsACount == 1;
   NodeBytes found;
   LastingBlocks::List list;
   std::uint64_t at = 0;
@@ -160,23 +188,6 @@ void bring_weights(NodeSet nodes) {
   }
 }
 
-// Counts where all lies, and finds out whether that is for us to say.
-void count() {
-  const Pool& pool = g_process.engine.shared().pool;
-  const auto start = reinterpret_cast<std::uint64_t>(pool.space().base());
-  const std::uint64_t each = pool.space().bytes();
-  static constinit NodeRange ranges[2];
-  ranges[0] = {start, each, {}, false};
-  ranges[1] = {start + each, g_process.engine.lane_count() * each, {}, false};
-  if (read_node_maps(ranges)) {
-    by_policy = ranges[0].by_policy || ranges[1].by_policy;
-    const NodeFigures* last = told.load(std::memory_order_relaxed);
-    NodeFigures& next = figures[last == &figures[0] ? 1 : 0];
-    next = {topology.usable(), ranges[1].found, ranges[0].found, weights};
-    told.store(&next, std::memory_order_release);
-  }
-}
-
 }  // namespace
 
 void bring_to_nodes(const RecursionGuard&) {
@@ -193,10 +204,9 @@ void bring_to_nodes(const RecursionGuard&) {
   if (mode == Numa::kAuto) {
     team.look(topology);
   }
-  if (turn % tuning::kTurnsACount == 1) {
+  if (++turn % tuning::kTurnsACount == 2) {
     count();
   }
-  ++turn;
   if (by_policy && mode == Numa::kAuto) {
     return;
   }

@@ -114,8 +114,10 @@ static int work(const char* scenario, int out, int in) {
   follow_place(0);
   if (strcmp(scenario, "moves") == 0 || strcmp(scenario, "roams") == 0)
     bind_to(0);
-  for (int i = 0; i < 16; ++i)  // the library leaves a process' first large calls alone (kEarlyCalls)
-    free(malloc(MIB + (size_t)i));
+  for (int i = 0; i < 16; ++i) {  // the library leaves a process' first large calls alone (kEarlyCalls)
+    char* volatile block = malloc(MIB + (size_t)i);
+    free(block);
+  }
   for (int i = 0; i < kWeights; ++i) {
     CHECK(posix_memalign((void**)&loop.weights[i], 64, 2 * MIB) == 0);
     memset(loop.weights[i], i, 2 * MIB);

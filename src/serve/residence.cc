@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "src/base/bits.h"
 #include "src/base/tuning.h"
@@ -20,6 +21,21 @@ std::uint32_t Residence::node_for(std::uint64_t address, NodeSet nodes) {
     nodes &= nodes - 1;
   }
   return static_cast<std::uint32_t>(std::countr_zero(nodes));
+}
+
+bool Residence::lies_wrong(const NodeBytes& found, NodeSet nodes) {
+  const std::uint64_t all = std::accumulate(found.on, found.on + kMaxNodes, std::uint64_t{0});
+  const auto turns = static_cast<std::uint64_t>(std::popcount(nodes));
+  std::uint64_t elsewhere = 0;
+  bool uneven = false;
+  for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
+    if ((nodes & only(node)) == 0) {
+      elsewhere += found.on[node];
+    } else {
+      uneven = uneven || found.on[node] * turns * 2 < all;
+    }
+  }
+  return elsewhere * tuning::kStrayShare > all || uneven;
 }
 
 // Asks where every step-th byte's page lies, and calls function(pages, nodes, count) for some at a

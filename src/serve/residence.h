@@ -27,6 +27,10 @@ class Residence {
   // pages in turn, so that none is split.
   static std::uint32_t node_for(std::uint64_t address, NodeSet nodes);
 
+  // True if memory that is to lie on `nodes`, and was counted so, does not: on a node that is none of
+  // them, or on one by far more than on another.
+  static bool lies_wrong(const NodeBytes& found, NodeSet nodes);
+
   struct Moved {
     bool refused = false;     // the system does not let pages be asked for or moved
     bool strays = false;      // many pages lay wrong

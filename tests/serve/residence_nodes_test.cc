@@ -115,6 +115,22 @@ TEST_CASE("residence: memory for several nodes comes in turns of whole huge page
   CHECK(seen[63] == 3);
 }
 
+TEST_CASE("residence: what was counted lies right or wrong", "[serve]") {
+  NodeBytes found;
+  CHECK_FALSE(Residence::lies_wrong(found, only(0)));  // there is none
+  found.on[0] = 95;
+  found.on[1] = 5;
+  CHECK_FALSE(Residence::lies_wrong(found, only(0)));
+  CHECK(Residence::lies_wrong(found, only(1)));
+  CHECK(Residence::lies_wrong(found, kBoth));
+  found.on[1] = 60;
+  CHECK(Residence::lies_wrong(found, only(0)));
+  CHECK_FALSE(Residence::lies_wrong(found, kBoth));
+  CHECK(Residence::lies_wrong(found, kBoth | only(2)));
+  found.on[3] = 40;
+  CHECK(Residence::lies_wrong(found, kBoth));
+}
+
 TEST_CASE_METHOD(NodesFixture, "residence: pages are moved where they belong, with what they hold", "[serve]") {
   char* start = touched(9 * kMiB);
   const NodeSet nodes = GENERATE(only(1), kBoth);

@@ -1,0 +1,93 @@
+// Loaded behind the library: makes it see a machine of two memory nodes. All processors that there are
+// belong to node 1, and all memory lies on node 0 until it is moved. NODES_FOLDER has the files that
+// describe the machine; with NODES_REFUSE no page is moved, as in a container. Counts what was asked
+// for, and prints it at the end: `nodes: N asked, N moved, N bound`.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SYSTEM "/sys/devices/system/node"
+enum { kPagesLog2 = 20 };
+// By a hash of the address: pages that were moved to node 1. Few have the same one.
+static _Atomic uintptr_t on_one[1 << kPagesLog2];
+static atomic_long asked, moved, bound;
+
+static _Atomic uintptr_t* slot_of(uintptr_t page) {
+  return &on_one[(page >> 12) * 0x9e3779b97f4a7c15U >> (64 - kPagesLog2)];
+}
+
+int open(const char* path, int flags, ...) {
+  static int (*next)(const char*, int, ...);
+  if (next == NULL)
+    next = (int (*)(const char*, int, ...))dlsym(RTLD_NEXT, "open");
+  va_list rest;
+  va_start(rest, flags);
+  const int mode = va_arg(rest, int);
+  va_end(rest);
+  char instead[512];
+  const char* folder = getenv("NODES_FOLDER");
+  if (folder != NULL && strncmp(path, SYSTEM, sizeof SYSTEM - 1) == 0) {
+    snprintf(instead, sizeof instead, "%s%s", folder, path + sizeof SYSTEM - 1);
+    path = instead;
+  } else if (folder != NULL && strcmp(path, "/proc/self/status") == 0) {
+    path = "/dev/null";  // which nodes the process may use: not told
+  }
+  return next(path, flags, mode);
+}
+
+int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t* set) {
+  ++bound;
+  return (int)syscall(SYS_sched_setaffinity, thread, bytes, set) < 0 ? -1 : 0;
+}
+
+// With NODES_ROAM the thread is on another node each time.
+int sched_getcpu(void) {
+  static atomic_int times;
+  return getenv("NODES_ROAM") != NULL && ++times % 2 == 0 ? 4000 : 0;
+}
+
+static long move_pages(unsigned long count, void** pages, const int* to, int* found) {
+  if (getenv("NODES_REFUSE") != NULL) {
+    errno = EPERM;
+    return -1;
+  }
+  for (unsigned long i = 0; i < count; ++i) {
+    const uintptr_t page = (uintptr_t)pages[i];
+    if (to != NULL) {
+      ++moved;
+      atomic_store(slot_of(page), to[i] == 1 ? page : 0);
+    }
+    ++asked;
+    found[i] = atomic_load(slot_of(page)) == page;
+  }
+  return 0;
+}
+
+long syscall(long number, ...) {
+  static long (*next)(long, ...);
+  if (next == NULL)
+    next = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+  long a[6];
+  va_list rest;
+  va_start(rest, number);
+  for (int i = 0; i < 6; ++i)
+    a[i] = va_arg(rest, long);
+  va_end(rest);
+  if (number == SYS_move_pages)
+    return move_pages((unsigned long)a[1], (void**)a[2], (const int*)a[3], (int*)a[4]);
+  return next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+__attribute__((destructor)) static void tell(void) {
+  fprintf(stderr, "nodes: %ld asked, %ld moved, %ld bound\n", asked, moved, bound);
+}
