@@ -196,11 +196,14 @@ $(B)/programs/c10_functions: $(fakes)
 $(B)/pages.so: tests/preload/pages.c
 	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -fPIC -shared $< -o $@ -ldl
 
+$(B)/nodes.so: tests/preload/nodes.c
+	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -fPIC -shared $< -o $@ -ldl
+
 # Its stubs are written for one processor; -z initfirst: before the constructor of the library.
 $(B)/refuse.so: tests/refusal/refuse.c
 	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -mgeneral-regs-only -fPIC -shared -Wl,-z,initfirst $< -o $@
 
-programs: $(preload_programs) $(B)/pages.so $(if $(filter x86_64-%,$(shell $(CC) -dumpmachine)),$(B)/refuse.so)
+programs: $(preload_programs) $(B)/pages.so $(B)/nodes.so $(if $(filter x86_64-%,$(shell $(CC) -dumpmachine)),$(B)/refuse.so)
 demo: all ## the demonstration of scripts/demo.sh, without installing anything
 	./scripts/demo.sh --no-install
 check: ## everything that CI runs, without installing anything

@@ -21,7 +21,7 @@ void set_thread(std::uint32_t number) {
 }
 
 bool is_asked_for() {
-  return g_process.options.STATUS != 0 || g_process.engine.shared().several_nodes;
+  return g_process.options.STATUS != 0 || g_process.engine.shared().slabs.nodes.several;
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ Counters& counters() {
 
 // A look at where a lane's writers are: its thread, and others that work and have no such slab.
 NodeSet see_writers(std::uint32_t number, Lane& lane) {
-  const Whereabouts::Seen seen = lane.whereabouts().take();
+  const Whereabouts::Seen seen = lane.slab().writers.take();
   if (g_process.options.NUMA == Numa::kLocal || seen.nodes == 0) {
     return seen.most;
   }
@@ -192,13 +192,14 @@ void bring_weights(NodeSet nodes) {
 
 void bring_to_nodes(const RecursionGuard&) {
   const Shared& shared = g_process.engine.shared();
-  if (shared.topology.load(std::memory_order_relaxed) == nullptr) {
+  const NodesKnown& nodes = shared.slabs.nodes;
+  if (nodes.topology.load(std::memory_order_relaxed) == nullptr) {
     topology.read();
     if (!several(topology.usable())) {
       one_node = true;
       return;
     }
-    g_process.engine.know_nodes(&topology);
+    nodes.topology.store(&topology, std::memory_order_release);
   }
   const Numa mode = g_process.options.NUMA;
   if (mode == Numa::kAuto) {
@@ -216,9 +217,9 @@ void bring_to_nodes(const RecursionGuard&) {
     const NodeSet seen = see_writers(i, lane);
     all |= seen;
     writers[i].look(seen);
-    const NodeSet nodes = mode == Numa::kInterleave ? topology.usable() : writers[i].settled();
-    lane.whereabouts().set_apart(several(nodes));
-    bring_slab(i, lane, nodes);
+    const NodeSet home = mode == Numa::kInterleave ? topology.usable() : writers[i].settled();
+    lane.slab().writers.set_apart(several(home));
+    bring_slab(i, lane, home);
   }
   everyone.look(all);
   if (mode != Numa::kLocal) {
@@ -227,7 +228,7 @@ void bring_to_nodes(const RecursionGuard&) {
 }
 
 bool nodes_matter() {
-  return g_process.engine.opened() && g_process.engine.shared().several_nodes && !one_node;
+  return g_process.engine.opened() && g_process.engine.shared().slabs.nodes.several && !one_node;
 }
 
 const NodeFigures* node_figures() {

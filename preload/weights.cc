@@ -85,7 +85,7 @@ bool has_grown() {
 
 void keep_weights() {
   if (g_process.observes || !g_process.engine.opened() ||
-      (!are_shared() && !g_process.engine.shared().several_nodes)) {
+      (!are_shared() && !g_process.engine.shared().slabs.nodes.several)) {
     return;
   }
   switch (stage) {

@@ -109,6 +109,8 @@ static int work(const char* scenario, int out, int in) {
   loop.team = is_team ? kThreads : 1;
   pthread_barrier_init(&loop.start, NULL, (unsigned)loop.team);
   pthread_barrier_init(&loop.done, NULL, (unsigned)loop.team);
+  for (int i = 0; i < kThreads; ++i)
+    loop.place[i] = -1;
   if (is_team)
     place_team(strcmp(scenario, "team-moves") != 0);
   follow_place(0);

@@ -89,11 +89,11 @@ void Engine::configure_shared() {
   shared_->keep_sites = shared_->keep_trace || !options_->PLAN_FILE.empty();
   shared_->passed_on = &passed_on_;
   shared_->host = host_;
-  shared_->several_nodes = options_->NUMA != Numa::kOff && options_->OBSERVE == 0 &&
-                           !os::confined() && os::several_nodes();
+  shared_->slabs.nodes.several = options_->NUMA != Numa::kOff && options_->OBSERVE == 0 &&
+                                 !os::confined() && os::several_nodes();
   shared_->reports = !options_->STATS_FILE.empty() || !options_->PLAN_FILE.empty() ||
                      !options_->PLANS.empty() || options_->STATUS != 0 ||
-                     options_->SHARE != Share::kNothing || shared_->several_nodes;
+                     options_->SHARE != Share::kNothing || shared_->slabs.nodes.several;
 }
 
 // What exceeds the machine's memory is refused by the next allocator too, and no allocation.

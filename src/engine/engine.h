@@ -97,11 +97,6 @@ class Engine {
   void search(const RecursionGuard& guard);
   // True if search() would find something to do.
   [[nodiscard]] bool wants_search() const;
-  // The machine's memory nodes are known from now on: lanes note where their threads run. It outlives
-  // the engine.
-  void know_nodes(const Topology* topology) {
-    shared_->topology.store(topology, std::memory_order_release);
-  }
   // Gives unused memory outside the slabs back; true if there was some.
   bool trim();
   void thread_ended();

@@ -116,7 +116,9 @@ Answer Hands::answer(const Request& request, const Action& action) {
       return open_slab(tracker_->wanted());
     case Ask::kImproved:
       slab.turn.work(os::coarse_nanoseconds());
-      note_node();
+      if (slab.writers.note_here(shared_->slabs.nodes)) [[unlikely]] {
+        tracker_->tally().counters().node_changes.add();
+      }
       if (serving.trial != 0 && serving.placed > serving.plan->made->count) {
         shared_->pool.returned.owe(0);  // what was alive as the trial began has been replaced
       }
@@ -136,14 +138,6 @@ Answer Hands::answer(const Request& request, const Action& action) {
       break;
   }
   return {};
-}
-
-// On a machine of several nodes: an iteration ends here.
-void Hands::note_node() {
-  const Topology* topology = shared_->topology.load(std::memory_order_acquire);
-  if (topology != nullptr && whereabouts.note(topology->node_of(os::processor()))) [[unlikely]] {
-    tracker_->tally().counters().node_changes.add();
-  }
 }
 
 Answer Hands::give(const Request& request) {
@@ -211,8 +205,8 @@ Answer Hands::open_slab(const Schedule& schedule) {
     const RecursionGuard guard;
     host.trim_next();
   }
-  if (!trial && tracker_->state().walks_whole && whole && !whereabouts.apart() &&
-      served.walked.load(std::memory_order_relaxed)) {
+  if (!trial && tracker_->state().walks_whole && whole &&
+      served.walked.load(std::memory_order_relaxed) && !slab.writers.apart()) {
     slab.populate(before);
   }
   if (host.keep != nullptr && (shared_->reports || shared_->keeps_much())) {

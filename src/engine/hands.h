@@ -11,7 +11,6 @@
 #include "src/engine/tracker.h"
 #include "src/serve/slab.h"
 #include "src/serve/touched.h"
-#include "src/serve/writers.h"
 #include "src/trace/signature.h"
 
 namespace memo {
@@ -47,7 +46,6 @@ class Hands {
   Slab slab;
   StreamLog log;
   Touched touched;  // how much of the stream's blocks is written
-  Whereabouts whereabouts;
   StackBounds stack;
   std::atomic<std::uint64_t> live{0};   // bytes of the pool's blocks of this lane, whole granules
   std::atomic<std::uint64_t> bound{0};  // greatest of the plans served from, bytes
@@ -59,7 +57,6 @@ class Hands {
   void start();
   void tell(std::uint32_t effects) const;
   Answer answer(const Request& request, const Action& action);
-  void note_node();
   Answer give(const Request& request);
   Answer open_slab(const Schedule& schedule);
   Answer learn();

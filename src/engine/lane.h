@@ -31,9 +31,18 @@ class LaneView {
     return phase() == Phase::kIdle || hands_.slab.turn.rests(now);
   }
   [[nodiscard]] Space& slab_space() const { return hands_.slab.space(); }
-  // In a forked child, before its lanes live on.
+  // In a forked child, before its lanes live on; and for what of it any thread may ask.
   [[nodiscard]] Slab& slab() { return hands_.slab; }
-  [[nodiscard]] Whereabouts& whereabouts() { return hands_.whereabouts; }
+  // Runs function(slab) while nobody claims in it; false if the lane is just at work. For a moment:
+  // calls of the owner go to the next allocator meanwhile. Any thread.
+  template <typename Function>
+  bool with_slab(Function&& function) {
+    const TryLock entered(entered_);
+    if (entered) {
+      function(hands_.slab);
+    }
+    return static_cast<bool>(entered);
+  }
   // True if the phase, the plan and the slab agree. No other thread may be at work.
   [[nodiscard]] bool valid() const;
   [[nodiscard]] const Recorder& recorder() const { return hands_.log.recorder; }
@@ -61,6 +70,7 @@ class LaneView {
     kForked,     // a fork has interrupted the lane: it is to start anew
   };
   std::atomic<Rest> rest_{Rest::kAwake};
+  Lock entered_;
   Tracker tracker_;
   Hands hands_;
 };
@@ -125,16 +135,6 @@ class Lane : public LaneView {
   // the process' no more; the plan and its place are kept, and the next call takes the memory
   // again. Any thread; false if the lane is just at work.
   bool give_back();
-  // Runs function(slab) while nobody claims in it; false if the lane is just at work. For a few
-  // instructions: calls of the owner go to the next allocator meanwhile. Any thread.
-  template <typename Function>
-  bool with_slab(Function&& function) {
-    const TryLock entered(entered_);
-    if (entered) {
-      function(hands_.slab);
-    }
-    return static_cast<bool>(entered);
-  }
   // Lends its slab's memory to another lane's slab, if it rests and no block is in use. Any thread.
   bool lend(Slab& slab, std::uint64_t now);
   // Gives memory back if the lane has been quiet for long, or, where memory is `scarce`, since the
@@ -151,7 +151,6 @@ class Lane : public LaneView {
   void wake();
   void forget_counts();
 
-  Lock entered_;
   Quiet quiet_;
   std::atomic<bool> abandoned_{false};  // the owner has ended or does not exist, and has not left
 };

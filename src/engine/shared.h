@@ -6,7 +6,6 @@
 
 #include "src/base/counters.h"
 #include "src/base/guard.h"
-#include "src/base/nodes.h"
 #include "src/base/options.h"
 #include "src/engine/plan_store.h"
 #include "src/engine/tracker_state.h"
@@ -69,10 +68,6 @@ struct Shared {
   Lane* lanes = nullptr;  // all of them, of which lane_count were ever taken
   // Reports, the weights' sharing or memory nodes: whoever serves asks for the keeper, however little memory there is.
   bool reports = false;
-  // The machine has several memory nodes, and memory is to lie on the right ones.
-  bool several_nodes = false;
-  // Of these nodes, once a thread that has the time has read it; nullptr before.
-  std::atomic<const Topology*> topology{nullptr};
 
   // So much is free in the pool and in slabs that somebody should give it back when the loop is left. Any thread.
   [[nodiscard]] bool keeps_much() const {

@@ -18,6 +18,7 @@
 #include "src/serve/page_map.h"
 #include "src/serve/pool.h"
 #include "src/serve/space.h"
+#include "src/serve/writers.h"
 
 namespace memo {
 
@@ -47,6 +48,7 @@ struct SlabBooks {
   std::uint64_t limit = 0;              // bytes, for all of them
   Choice huge_pages = Choice::kAuto;
   std::uint64_t verbose = 0;
+  NodesKnown nodes;
 };
 
 // Tells who is at work from who rests. Any thread; `now` in nanoseconds.
@@ -93,6 +95,8 @@ class Slab {
   void mend(Space* space);
   // When its lane last took it, or went through its plan.
   Turn turn;
+  // Where its lane's thread is, who writes in it besides; noted at the end of each iteration.
+  Whereabouts writers;
   // A refusal is forgotten: the next one is said again.
   void forget_refusal() { refused_ = false; }
 

@@ -11,6 +11,13 @@
 
 namespace memo {
 
+// What is known of the machine's nodes, the same for all lanes.
+struct NodesKnown {
+  bool several = false;  // there are, and memory is to lie on the right ones
+  // Once a thread that has the time has read it, which tells all; it outlives the lanes.
+  mutable std::atomic<const Topology*> topology{nullptr};
+};
+
 // Where a lane's thread was at the ends of its iterations. Its thread notes, one other takes.
 class Whereabouts {
  public:
@@ -27,6 +34,12 @@ class Whereabouts {
     const bool moved = last_ != Topology::kNoNode && last_ != node;
     last_ = node;
     return moved;
+  }
+
+  // The same, of the calling thread now. Without a system call.
+  bool note_here(const NodesKnown& nodes) {
+    const Topology* topology = nodes.topology.load(std::memory_order_acquire);
+    return topology != nullptr && note(topology->node_of(os::processor()));
   }
 
   struct Seen {

@@ -1,4 +1,4 @@
-"""MEMOMALLOC_NUMA on a machine of two memory nodes that is pretended (pretended_nodes.c): the program runs on node 1,
+"""MEMOMALLOC_NUMA on a machine of two memory nodes that is pretended (tests/preload/nodes.c): the program runs on node 1,
 and its memory lies on node 0. Kernels with real nodes: scripts/vm/nodes.py."""
 
 import json
@@ -10,9 +10,8 @@ import sys
 import tempfile
 import unittest
 
-from support import COMMAND, memomalloc
+from support import COMMAND, ROOT, memomalloc
 
-HERE = pathlib.Path(__file__).resolve().parent
 MIB = 1 << 20
 # Weights that stay, and an iteration of 18 MiB, written whole.
 LOOP = """
@@ -43,21 +42,13 @@ class Nodes(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.library = cls.folder / "nodes.so"
-        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", cls.library, HERE / "pretended_nodes.c", "-ldl"], check=True)
-        for name, text in {"online": "0-1", "has_cpu": "0-1", "has_memory": "0-1", "node0/cpulist": "4000",
-                           "node1/cpulist": "0-1023"}.items():
-            cls.write(name, text)
+        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", cls.library, ROOT / "tests/preload/nodes.c", "-ldl"],
+                       check=True)
 
-    @classmethod
-    def write(cls, name, text):
-        path = cls.folder / "machine" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text + "\n")
-
-    def run_loop(self, *options, seconds=5, refuse=False, machine="machine"):
+    def run_loop(self, *options, seconds=5, refuse=False, online="0-1"):
         """Statistics, what was asked of the kernel, and stderr."""
         statistics = self.folder / "statistics.json"
-        environment = {"LD_PRELOAD": str(self.library), "NODES_FOLDER": str(self.folder / machine)}
+        environment = {"LD_PRELOAD": str(self.library), "NODES": online, "NODES_TELL": "1"}
         environment |= {"NODES_REFUSE": "1"} if refuse else {}
         done = memomalloc("run", *options, "--stats-file", statistics, "--", sys.executable, "-c",
                           LOOP.format(seconds=seconds), environment=environment)
@@ -110,10 +101,7 @@ class Nodes(unittest.TestCase):
         self.assertNotIn("node_bytes", statistics)
 
     def test_one_node_is_asked_nothing(self):
-        one = self.folder / "one"
-        one.mkdir(exist_ok=True)
-        (one / "online").write_text("0\n")
-        statistics, told, _ = self.run_loop(seconds=3, machine="one")
+        statistics, told, _ = self.run_loop(seconds=3, online="0")
         self.assertEqual([0, 0, 0], told)
         self.assertNotIn("node_bytes", statistics)
 
@@ -125,7 +113,7 @@ class Nodes(unittest.TestCase):
 
     def diagnose(self, seconds, **more):
         done = memomalloc("doctor", "--", sys.executable, "-c", LOOP.format(seconds=seconds), environment={
-            "LD_PRELOAD": str(self.library), "NODES_FOLDER": str(self.folder / "machine"), **more})
+            "LD_PRELOAD": str(self.library), "NODES": "0-1", **more})
         self.assertEqual(0, done.returncode, done.stdout)
         return done
 

@@ -59,7 +59,7 @@ STATUS_ROWS = (
      ".load(std::memory_order_relaxed) & kOwner;", ".load(std::memory_order_relaxed);",
      UNIT, "lasting: what lasts is offered, and nothing else"),
     ("weights are offered unasked", "preload/weights.cc",
-     "g_process.options.SHARE != Share::kWeights || ", "",
+     "return g_process.options.SHARE == Share::kWeights;", "return true;",
      SCRIPT, "test_share.py test_offers_nothing"),
     ("a thread is served by a plan that is not told of", "src/io/status_page.cc",
      "believable(body.lanes[i]) && body.lanes[i].plan <= body.plan_rows", "believable(body.lanes[i])",

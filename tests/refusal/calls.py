@@ -127,6 +127,7 @@ BY_NUMBER = {
     230: ("clock_nanosleep", _row(MINUS, "EINTR EINVAL ENOTSUP")),
     237: ("mbind", _row(MINUS, "EINVAL EIO ENOMEM")), 238: ("set_mempolicy", _row(MINUS, "EINVAL ENOMEM")),
     239: ("get_mempolicy", _row(MINUS, "EINVAL")), 309: ("getcpu", _row(MINUS, "")),
+    279: ("move_pages", _row(MINUS, "E2BIG EACCES EINVAL ENODEV ENOENT ENOMEM EPERM ESRCH")),
     310: ("process_vm_readv", REFUSED["process_vm_readv"]), 318: ("getrandom", REFUSED["getrandom"]),
     324: ("membarrier", _row(MINUS, "EINVAL")), 332: ("statx", _STAT), 436: ("close_range", _row(MINUS, "EINVAL EMFILE ENOMEM")),
     440: ("process_madvise", REFUSED["madvise"]),

@@ -17,6 +17,8 @@ VARIANTS = {  # MEMOMALLOC_ variables of each
     "spoken": (("VERBOSE", "3"), ("STATS", "1")),
     "devices": (("STATS_FILE", "/dev/null"), ("PLAN_FILE", "/dev/null"), ("TRACE_FILE", "/dev/null")),
     "768 MiB": (),  # of addresses
+    "nodes": (("NUMA", "interleave"),),  # with tests/preload/nodes.c: a machine of two memory nodes
+    "nodes refused": (("NUMA", "interleave"),),  # where pages are never moved, as in containers
     "search": (("PLAN_TIME", "0"),),  # a lower plan is looked for by a thread of the library's own
 }
 # What a whole process may be started in: (name, limit, its value: bytes, or a number). The last has a pipe for stderr
@@ -32,8 +34,9 @@ LIMITED = {"768 MiB": CIRCUMSTANCES[2]}
 MAY_SAY = {"files", "plans", "spoken", "stacks", "devices"}
 
 LOOPS = ("loops",)
-SHORT = [(LOOPS, variant) for variant in VARIANTS if variant != "search"] + [
-    (("loops", "idle"), "search"), (("sizes",), "default"), (("zeroed",), "default")]
+IDLE = ("search", "nodes", "nodes refused")  # what takes a second or more
+SHORT = [(LOOPS, variant) for variant in VARIANTS if variant not in IDLE] + [
+    *((("loops", "idle"), variant) for variant in IDLE), (("sizes",), "default"), (("zeroed",), "default")]
 WHOLE = SHORT + [((name,), variant) for name, variant in (
     ("loops idle", "default"), ("loops idle", "files"), ("alignment", "default"), ("cross_thread", "default"),
     ("lifecycle", "files"), ("usable", "4K"), ("random_programs 11 3000 4", "default"),

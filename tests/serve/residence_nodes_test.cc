@@ -71,7 +71,7 @@ struct NodesFixture {
   testing::OwnSpace own{64 << 20};
   testing::OwnSpace pooled{64 << 20};
   Pool pool;
-  SlabBooks books{.limit = 64 << 20, .huge_pages = Choice::kNever};
+  SlabBooks books;
   Slab slab;
   Topology topology;
   NodeCalls calls{page_nodes, bind, populate};
@@ -79,6 +79,8 @@ struct NodesFixture {
 
   NodesFixture() {
     kernel = {};
+    books.limit = 64 << 20;
+    books.huge_pages = Choice::kNever;
     pool.open(&pooled.space, false);
     slab.open(&own.space, &books, &pool, 0);
   }

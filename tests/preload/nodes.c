@@ -1,7 +1,7 @@
-// Loaded behind the library: makes it see a machine of two memory nodes. All processors that there are
-// belong to node 1, and all memory lies on node 0 until it is moved. NODES_FOLDER has the files that
-// describe the machine; with NODES_REFUSE no page is moved, as in a container. Counts what was asked
-// for, and prints it at the end: `nodes: N asked, N moved, N bound`.
+// Loaded behind the library: makes it see a machine of two memory nodes, where NODES says which are online
+// (0-1). All processors that there are belong to node 1, and all memory lies on node 0 until it is moved. With
+// NODES_REFUSE no page is moved, as in a container; with NODES_ROAM the thread is on another node each time;
+// with NODES_TELL it prints at the end what was asked for: `nodes: N asked, N moved, N bound`.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,10 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SYSTEM "/sys/devices/system/node"
+#define SYSTEM "/sys/devices/system/node/"
 enum { kPagesLog2 = 20 };
 // By a hash of the address: pages that were moved to node 1. Few have the same one.
 static _Atomic uintptr_t on_one[1 << kPagesLog2];
@@ -24,6 +25,19 @@ static atomic_long asked, moved, bound;
 
 static _Atomic uintptr_t* slot_of(uintptr_t page) {
   return &on_one[(page >> 12) * 0x9e3779b97f4a7c15U >> (64 - kPagesLog2)];
+}
+
+// What the kernel's file of that name has; NULL: it is left as it is.
+static const char* text_of(const char* path) {
+  const char* online = getenv("NODES");
+  if (online == NULL)
+    return NULL;
+  if (strcmp(path, "/proc/self/status") == 0)
+    return "";  // which nodes the process may use: not told
+  if (strncmp(path, SYSTEM, sizeof SYSTEM - 1) != 0)
+    return NULL;
+  const char* name = path + sizeof SYSTEM - 1;
+  return strcmp(name, "node0/cpulist") == 0 ? "4000" : strcmp(name, "node1/cpulist") == 0 ? "0-1023" : online;
 }
 
 int open(const char* path, int flags, ...) {
@@ -34,15 +48,13 @@ int open(const char* path, int flags, ...) {
   va_start(rest, flags);
   const int mode = va_arg(rest, int);
   va_end(rest);
-  char instead[512];
-  const char* folder = getenv("NODES_FOLDER");
-  if (folder != NULL && strncmp(path, SYSTEM, sizeof SYSTEM - 1) == 0) {
-    snprintf(instead, sizeof instead, "%s%s", folder, path + sizeof SYSTEM - 1);
-    path = instead;
-  } else if (folder != NULL && strcmp(path, "/proc/self/status") == 0) {
-    path = "/dev/null";  // which nodes the process may use: not told
-  }
-  return next(path, flags, mode);
+  const char* text = text_of(path);
+  if (text == NULL)
+    return next(path, flags, mode);
+  const int file = memfd_create("nodes", MFD_CLOEXEC);
+  if (file >= 0 && pwrite(file, text, strlen(text), 0) < 0)
+    close(file);
+  return file;
 }
 
 int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t* set) {
@@ -50,7 +62,6 @@ int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t* set) {
   return (int)syscall(SYS_sched_setaffinity, thread, bytes, set) < 0 ? -1 : 0;
 }
 
-// With NODES_ROAM the thread is on another node each time.
 int sched_getcpu(void) {
   static atomic_int times;
   return getenv("NODES_ROAM") != NULL && ++times % 2 == 0 ? 4000 : 0;
@@ -89,5 +100,6 @@ long syscall(long number, ...) {
 }
 
 __attribute__((destructor)) static void tell(void) {
-  fprintf(stderr, "nodes: %ld asked, %ld moved, %ld bound\n", asked, moved, bound);
+  if (getenv("NODES_TELL") != NULL)
+    fprintf(stderr, "nodes: %ld asked, %ld moved, %ld bound\n", asked, moved, bound);
 }
