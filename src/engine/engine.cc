@@ -93,7 +93,7 @@ void Engine::configure_shared() {
                                  !os::confined() && os::several_nodes();
   shared_->reports = !options_->STATS_FILE.empty() || !options_->PLAN_FILE.empty() ||
                      !options_->PLANS.empty() || options_->STATUS != 0 ||
-                     options_->SHARE != Share::kNothing || shared_->slabs.nodes.several;
+                     options_->SHARE != Share::kNothing;
 }
 
 // What exceeds the machine's memory is refused by the next allocator too, and no allocation.

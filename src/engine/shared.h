@@ -66,7 +66,7 @@ struct Shared {
   bool keep_sites = false;  // a trace or a plan file wants the call stacks of all calls
   const Options* options = nullptr;
   Lane* lanes = nullptr;  // all of them, of which lane_count were ever taken
-  // Reports, the weights' sharing or memory nodes: whoever serves asks for the keeper, however little memory there is.
+  // Reports or the weights' sharing: whoever serves asks for the keeper, however little memory there is.
   bool reports = false;
 
   // So much is free in the pool and in slabs that somebody should give it back when the loop is left. Any thread.

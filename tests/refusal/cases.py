@@ -17,8 +17,8 @@ VARIANTS = {  # MEMOMALLOC_ variables of each
     "spoken": (("VERBOSE", "3"), ("STATS", "1")),
     "devices": (("STATS_FILE", "/dev/null"), ("PLAN_FILE", "/dev/null"), ("TRACE_FILE", "/dev/null")),
     "768 MiB": (),  # of addresses
-    "nodes": (("NUMA", "interleave"),),  # with tests/preload/nodes.c: a machine of two memory nodes
-    "nodes refused": (("NUMA", "interleave"),),  # where pages are never moved, as in containers
+    "nodes": (("NUMA", "interleave"), ("STATS_FILE", "/dev/null")),  # with tests/preload/nodes.c: a machine of two memory nodes
+    "nodes refused": (("NUMA", "interleave"), ("STATS_FILE", "/dev/null")),  # where pages are never moved, as in containers
     "search": (("PLAN_TIME", "0"),),  # a lower plan is looked for by a thread of the library's own
 }
 # What a whole process may be started in: (name, limit, its value: bytes, or a number). The last has a pipe for stderr
