@@ -155,8 +155,8 @@ class Rest {
 // Something but memory is still to be done, or will be.
 bool is_needed() {
   const Engine& engine = g_process.engine;
-  return ((engine.shared().reports || nodes_matter()) && anyone_serves()) || engine.wants_search() ||
-         searching;
+  return ((engine.shared().reports || nodes_matter()) && anyone_serves()) ||
+         engine.wants_search() || searching;
 }
 
 // Who keeps much from now on starts the next keeper. False if somebody kept much just before, and found this one.

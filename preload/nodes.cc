@@ -42,9 +42,9 @@ constinit Writers everyone;                    // who reads the weights
 constinit Brought brought[tuning::kMaxLanes];
 constinit std::atomic<bool> one_node{false};  // that the process may use
 constinit std::uint32_t turn = 0;
-constinit std::uint32_t counted_at = UINT32_MAX;                // in that turn
+constinit std::uint32_t counted_at = UINT32_MAX;    // in that turn
 constinit NodeRange ranges[1 + tuning::kMaxLanes];  // by then: the pool, and each lane's slab
-constinit bool moves = true;       // the system lets pages be asked for, and moved
+constinit bool moves = true;                        // the system lets pages be asked for, and moved
 constinit bool by_policy = false;  // the program, or who started it, says itself where memory lies
 constinit NodeBytes weights;
 constinit NodeFigures figures[2];

@@ -20,12 +20,12 @@
 
 enum { kIterations = 100, kBlocks = 24, kWeights = 8, kThreads = 4, kNodes = 4, kMove = 50 };
 #define MIB ((size_t)1 << 20)
-#define CHECK(good)                                               \
-  do {                                                            \
-    if (!(good)) {                                                \
+#define CHECK(good)                                                   \
+  do {                                                                \
+    if (!(good)) {                                                    \
       fprintf(stderr, "%s: %s (errno %d)\n", __func__, #good, errno); \
-      exit(1);                                                    \
-    }                                                             \
+      exit(1);                                                        \
+    }                                                                 \
   } while (0)
 
 static int processors, nodes;  // of the guest; each node has as many processors
@@ -47,7 +47,8 @@ static struct {
   char* block[kBlocks];
   char* weights[kWeights];
   int team;
-  int place[kThreads];  // the processor that a thread of the team is bound to; -1: it binds itself no more
+  int place
+      [kThreads];  // the processor that a thread of the team is bound to; -1: it binds itself no more
   pthread_barrier_t start, done;
 } loop;
 static size_t size_of(int block) {
@@ -116,7 +117,8 @@ static int work(const char* scenario, int out, int in) {
   follow_place(0);
   if (strcmp(scenario, "moves") == 0 || strcmp(scenario, "roams") == 0)
     bind_to(0);
-  for (int i = 0; i < 16; ++i) {  // the library leaves a process' first large calls alone (kEarlyCalls)
+  for (int i = 0; i < 16;
+       ++i) {  // the library leaves a process' first large calls alone (kEarlyCalls)
     char* volatile block = malloc(MIB + (size_t)i);
     free(block);
   }
@@ -215,7 +217,8 @@ static void print_pages(const char* name, const long* found) {
   printf("]");
 }
 
-static void tell(const struct child* child, const char* scenario, int filter, int library, int node) {
+static void tell(const struct child* child, const char* scenario, int filter, int library,
+                 int node) {
   long blocks[kNodes] = {0};
   long weights[kNodes] = {0};
   char kind[16];
@@ -224,8 +227,8 @@ static void tell(const struct child* child, const char* scenario, int filter, in
   FILE* told = fdopen(child->out, "r");
   while (fscanf(told, "%15s %zu %zu", kind, &start, &bytes) == 3)
     count_pages(child->pid, start, bytes, *kind == 'b' ? blocks : weights);
-  printf("row: {\"scenario\": \"%s\", \"filter\": %d, \"library\": %d, \"node\": %d", scenario, filter,
-         library, node);
+  printf("row: {\"scenario\": \"%s\", \"filter\": %d, \"library\": %d, \"node\": %d", scenario,
+         filter, library, node);
   print_pages("blocks", blocks);
   print_pages("weights", weights);
   int status = -1;

@@ -50,7 +50,8 @@ class Path {
   Path(std::string_view folder, std::string_view name, int node = -1) {
     add(folder);
     if (node >= 0) {
-      const char digits[] = {static_cast<char>('0' + node / 10), static_cast<char>('0' + node % 10)};
+      const char digits[] = {static_cast<char>('0' + node / 10),
+                             static_cast<char>('0' + node % 10)};
       add("/node");
       add(std::string_view(digits, 2).substr(node < 10 ? 1 : 0));
     }
@@ -169,8 +170,8 @@ bool bind_to_node(const Topology& topology, std::uint32_t node) {
     }
   }
   const int saved = errno;
-  const bool bound = sched_setaffinity(0, sizeof processors,
-                                       reinterpret_cast<const cpu_set_t*>(processors)) == 0;
+  const bool bound =
+      sched_setaffinity(0, sizeof processors, reinterpret_cast<const cpu_set_t*>(processors)) == 0;
   errno = saved;
   return bound;
 }

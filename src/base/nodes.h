@@ -16,8 +16,12 @@ namespace memo {
 // A set of nodes, by bits. Nodes from kMaxNodes on count as none.
 using NodeSet = std::uint64_t;
 constexpr std::uint32_t kMaxNodes = 64;
-constexpr NodeSet only(std::uint32_t node) { return NodeSet{1} << node; }
-constexpr bool several(NodeSet nodes) { return (nodes & (nodes - 1)) != 0; }
+constexpr NodeSet only(std::uint32_t node) {
+  return NodeSet{1} << node;
+}
+constexpr bool several(NodeSet nodes) {
+  return (nodes & (nodes - 1)) != 0;
+}
 
 // Bytes on each node.
 struct NodeBytes {

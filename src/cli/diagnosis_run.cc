@@ -105,17 +105,19 @@ void add_nodes(const json& statistics, std::vector<Finding>& findings) {
   const std::int64_t changes = number_in(statistics, "node_changes");
   const std::int64_t iterations = number_in(statistics, "iterations");
   if (changes * kSeldom > iterations) {
-    findings.push_back({Level::kNote, "nodes",
-                        "threads roam: after " + std::to_string(changes) + " of " +
-                            std::to_string(iterations) + " iterations one was on another node",
-                        "bind the program (`numactl --cpunodebind=0`, `taskset`, OMP_PROC_BIND=true), "
-                        "or one process to each node"});
+    findings.push_back(
+        {Level::kNote, "nodes",
+         "threads roam: after " + std::to_string(changes) + " of " + std::to_string(iterations) +
+             " iterations one was on another node",
+         "bind the program (`numactl --cpunodebind=0`, `taskset`, OMP_PROC_BIND=true), "
+         "or one process to each node"});
   }
   if (number_in(statistics, "node_refused") > 0) {
-    findings.push_back({Level::kNote, "nodes",
-                        "the system does not let pages be moved between nodes, as containers do",
-                        "nothing: slabs are made ready anew where they are used, weights stay; the right "
-                        "CAP_SYS_NICE lets both be moved"});
+    findings.push_back(
+        {Level::kNote, "nodes",
+         "the system does not let pages be moved between nodes, as containers do",
+         "nothing: slabs are made ready anew where they are used, weights stay; the right "
+         "CAP_SYS_NICE lets both be moved"});
   }
 }
 

@@ -24,7 +24,8 @@ void count(std::string_view line, NodeRange& range) {
     return;  // nothing of it has memory
   }
   const std::uint64_t page = parse(line.substr(size_at + kSize.size()), 10) << 10U;
-  for (std::size_t at = line.find(" N"); at != std::string_view::npos; at = line.find(" N", at + 1)) {
+  for (std::size_t at = line.find(" N"); at != std::string_view::npos;
+       at = line.find(" N", at + 1)) {
     const std::string_view word = line.substr(at + 2, line.find(' ', at + 1) - at - 2);
     const std::size_t equals = word.find('=');
     const std::uint64_t node = parse(word, 10);

@@ -14,7 +14,8 @@ struct NodeRange {
   std::uint64_t start = 0;  // addresses
   std::uint64_t bytes = 0;
   NodeBytes found;
-  bool by_policy = false;  // the program, or who started it, has set where memory lies (numactl, mbind)
+  bool by_policy =
+      false;  // the program, or who started it, has set where memory lies (numactl, mbind)
 };
 
 // Where the library's memory lies.

@@ -45,8 +45,10 @@ bool Remaking::take(const Slab& slab, std::uint64_t offset) {
        free = space.pages.next_free(free.first + free.count, top)) {
     const std::uint64_t end = free.first + free.count;
     for (std::uint64_t first = free.first; first < end;) {
-      const std::uint64_t next = first + static_cast<std::uint64_t>(
-          std::find(done_ + first, done_ + end, done_[first] == 0 ? 1 : 0) - (done_ + first));
+      const std::uint64_t next =
+          first +
+          static_cast<std::uint64_t>(
+              std::find(done_ + first, done_ + end, done_[first] == 0 ? 1 : 0) - (done_ + first));
       char* const start = space.address(first);
       const std::uint64_t bytes = (next - first) * kGranule;
       if (done_[first] == 0) {

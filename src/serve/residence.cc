@@ -41,7 +41,8 @@ bool Residence::lies_wrong(const NodeBytes& found, NodeSet nodes) {
 // Asks where every step-th byte's page lies, and calls function(pages, nodes, count) for some at a
 // time. False where the system refuses to tell.
 template <typename Function>
-bool Residence::ask(char* start, std::uint64_t bytes, std::uint64_t step, Function&& function) const {
+bool Residence::ask(char* start, std::uint64_t bytes, std::uint64_t step,
+                    Function&& function) const {
   void* pages[kBatch];
   int found[kBatch];
   char* const end = start + bytes;
@@ -70,12 +71,13 @@ Residence::Moved Residence::move(char* start, std::uint64_t bytes, NodeSet nodes
   std::uint64_t wrong = 0;
   // No multiple of a stripe, so that each stripe's turn comes.
   const std::uint64_t step = (bytes / tuning::kLooksAtNodes / page | 1U) * page;
-  moved.refused = !ask(start, bytes, step, [&](void* const* pages, const int* found, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      right += found[i] == belongs(pages[i]) ? 1U : 0U;
-      wrong += found[i] >= 0 && found[i] != belongs(pages[i]) ? 1U : 0U;
-    }
-  });
+  moved.refused =
+      !ask(start, bytes, step, [&](void* const* pages, const int* found, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) {
+          right += found[i] == belongs(pages[i]) ? 1U : 0U;
+          wrong += found[i] >= 0 && found[i] != belongs(pages[i]) ? 1U : 0U;
+        }
+      });
   moved.strays = !moved.refused && wrong * tuning::kStrayShare > right + wrong;
   if (!moved.strays) {
     return moved;

@@ -14,14 +14,16 @@ namespace memo {
 
 // What is asked of the system; tests pretend one.
 struct NodeCalls {
-  bool (*page_nodes)(void* const* pages, std::size_t count, const int* to, int* found) = os::page_nodes;
+  bool (*page_nodes)(void* const* pages, std::size_t count, const int* to,
+                     int* found) = os::page_nodes;
   bool (*bind)(const Topology& topology, std::uint32_t node) = os::bind_to_node;
   bool (*populate)(void* start, std::uint64_t bytes) = os::populate;
 };
 
 class Residence {
  public:
-  Residence(const Topology& topology, const NodeCalls& calls) : topology_(topology), calls_(calls) {}
+  Residence(const Topology& topology, const NodeCalls& calls)
+      : topology_(topology), calls_(calls) {}
 
   // Where the page at `address` belongs in memory that is to lie on `nodes`, not empty: whole huge
   // pages in turn, so that none is split.

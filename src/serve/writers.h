@@ -43,8 +43,9 @@ class Whereabouts {
   }
 
   struct Seen {
-    NodeSet nodes = 0;  // with a kWriterShare of the iterations at least; none: there were no iterations
-    NodeSet most = 0;   // the one with most of them
+    NodeSet nodes =
+        0;  // with a kWriterShare of the iterations at least; none: there were no iterations
+    NodeSet most = 0;  // the one with most of them
   };
   // Since it was taken last.
   Seen take() {
@@ -60,8 +61,8 @@ class Whereabouts {
         const bool much = counts[node] * std::uint64_t{tuning::kWriterShare} >= all;
         seen.nodes |= counts[node] != 0 && much ? only(node) : 0;
       }
-      seen.most = only(static_cast<std::uint32_t>(
-          std::max_element(counts, counts + kMaxNodes) - counts));
+      seen.most =
+          only(static_cast<std::uint32_t>(std::max_element(counts, counts + kMaxNodes) - counts));
     }
     return seen;
   }

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "src/io/team.h"
 #include "src/io/node_maps.h"
+#include "src/io/team.h"
 #include "tests/support/process.h"
 
 namespace memo {

@@ -47,7 +47,9 @@ static const char* text_of(const char* path) {
   if (strncmp(path, SYSTEM, sizeof SYSTEM - 1) != 0)
     return NULL;
   const char* name = path + sizeof SYSTEM - 1;
-  return strcmp(name, "node0/cpulist") == 0 ? "4000" : strcmp(name, "node1/cpulist") == 0 ? "0-1023" : online;
+  return strcmp(name, "node0/cpulist") == 0   ? "4000"
+         : strcmp(name, "node1/cpulist") == 0 ? "0-1023"
+                                              : online;
 }
 
 int open(const char* path, int flags, ...) {

@@ -109,7 +109,8 @@ TEST_CASE("residence: memory for several nodes comes in turns of whole huge page
   for (std::uint64_t i = 0; i < 9; ++i) {
     const std::uint64_t stripe = (1000 + i) * os::kHugePage;
     ++seen[Residence::node_for(stripe, nodes)];
-    CHECK(Residence::node_for(stripe, nodes) == Residence::node_for(stripe + os::kHugePage - 1, nodes));
+    CHECK(Residence::node_for(stripe, nodes) ==
+          Residence::node_for(stripe + os::kHugePage - 1, nodes));
     CHECK(Residence::node_for(stripe, only(4)) == 4);
   }
   CHECK(seen[1] == 3);
@@ -133,7 +134,8 @@ TEST_CASE("residence: what was counted lies right or wrong", "[serve]") {
   CHECK(Residence::lies_wrong(found, kBoth));
 }
 
-TEST_CASE_METHOD(NodesFixture, "residence: pages are moved where they belong, with what they hold", "[serve]") {
+TEST_CASE_METHOD(NodesFixture, "residence: pages are moved where they belong, with what they hold",
+                 "[serve]") {
   char* start = touched(9 * kMiB);
   const NodeSet nodes = GENERATE(only(1), kBoth);
   const Residence::Moved moved = residence.move(start, 9 * kMiB, nodes);
@@ -171,7 +173,9 @@ TEST_CASE_METHOD(NodesFixture, "residence: a refusal is told", "[serve]") {
     NodeBytes found;
     CHECK_FALSE(residence.count(start, 4 * kMiB, found));
   }
-  SECTION("to move") { kernel.moves = false; }
+  SECTION("to move") {
+    kernel.moves = false;
+  }
   const Residence::Moved moved = residence.move(start, 4 * kMiB, only(1));
   CHECK(moved.refused);
   CHECK(moved.bytes == 0);
@@ -192,7 +196,8 @@ void go_round(Remaking& remaking, const Slab& slab) {
   }
 }
 
-TEST_CASE_METHOD(NodesFixture, "remaking: what is in use stays, and comes when it is free", "[serve]") {
+TEST_CASE_METHOD(NodesFixture, "remaking: what is in use stays, and comes when it is free",
+                 "[serve]") {
   char* start = touched(8 * kMiB);
   REQUIRE(slab.claim(kMiB, 3 * kMiB, 16).answer == SlabPlace::Answer::kGranted);
   kernel.touched_on = 0;
@@ -214,7 +219,8 @@ TEST_CASE_METHOD(NodesFixture, "remaking: what is in use stays, and comes when i
   CHECK(slab.valid());
 }
 
-TEST_CASE_METHOD(NodesFixture, "remaking: each stripe is made ready by a thread on its node", "[serve]") {
+TEST_CASE_METHOD(NodesFixture, "remaking: each stripe is made ready by a thread on its node",
+                 "[serve]") {
   char* start = touched(8 * kMiB);
   Remaking remaking(residence, kBoth, slab.height());
   go_round(remaking, slab);
@@ -233,7 +239,8 @@ TEST_CASE_METHOD(NodesFixture, "remaking: what had no memory gets none", "[serve
   CHECK(os::resident_bytes(slab.at(3 * kMiB), kMiB) == 0);
 }
 
-TEST_CASE_METHOD(NodesFixture, "remaking: a slab that got lower is let go, a refusal ends it", "[serve]") {
+TEST_CASE_METHOD(NodesFixture, "remaking: a slab that got lower is let go, a refusal ends it",
+                 "[serve]") {
   touched(8 * kMiB);
   Remaking remaking(residence, only(1), slab.height());
   SECTION("lower") {
