@@ -35,7 +35,7 @@ struct Brought {
 };
 
 constinit Topology topology;
-constinit NodeCalls calls;
+constinit NodeCalls node_calls;
 constinit Team team;
 constinit Writers writers[tuning::kMaxLanes];  // of each lane's slab
 constinit Writers everyone;                    // who reads the weights
@@ -111,7 +111,7 @@ void count() {
 
 // Brings a slab to the nodes where pages cannot be moved.
 void remake(Lane& lane, NodeSet nodes, std::uint64_t height) {
-  const Residence residence(topology, calls);
+  const Residence residence(topology, node_calls);
   Remaking remaking(residence, nodes, height);
   bool there = true;
   for (std::uint32_t round = 0; round < tuning::kRemakeRounds && there && !remaking.finished();
@@ -138,7 +138,7 @@ void bring_slab(std::uint32_t number, Lane& lane, NodeSet nodes) {
   now.tries = now.same(before) ? before.tries : 0;
   if (moves && now.tries < tuning::kMostTries) {
     const Residence::Moved moved =
-        Residence(topology, calls).move(lane.slab_space().base(), now.height, nodes);
+        Residence(topology, node_calls).move(lane.slab_space().base(), now.height, nodes);
     counters().node_moved_bytes.add_from_any(moved.bytes);
     now.tries = moved.strays && moved.bytes == 0 ? now.tries + 1 : 0;
     if (moved.refused) {
@@ -165,7 +165,7 @@ void bring_weights(NodeSet nodes) {
     return;
   }
   const Pool& pool = g_process.engine.shared().pool;
-  const Residence residence(topology, calls);
+  const Residence residence(topology, node_calls);
   const bool counted = turn % tuning::kTurnsACount == 1;
   NodeBytes found;
   LastingBlocks::List list;

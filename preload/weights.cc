@@ -24,7 +24,8 @@ constinit std::uint64_t busy_turns = 0;       // that were let pass
 constinit std::uint64_t offering = 0;         // bytes, in this walk
 constinit std::uint64_t held_then = 0;        // bytes of the pool in use, at the last offer
 constinit std::atomic<std::uint64_t> offered{0};
-constinit std::atomic<bool> known{false};  // which blocks are weights: nobody marks others just now
+constinit std::atomic<bool> settled{
+    false};  // which blocks are weights: nobody marks others just now
 
 std::uint64_t iterations() {
   std::uint64_t sum = 0;
@@ -57,7 +58,7 @@ bool are_shared() {
 // All weights that there are now are known, and offered where they are to be.
 void settle() {
   held_then = g_process.engine.shared().pool.live_bytes();
-  known = true;
+  settled = true;
   stage = Stage::kOffered;
 }
 
@@ -112,7 +113,7 @@ void keep_weights() {
     case Stage::kOffered:
       if (possible && has_grown()) {
         at = busy_turns = offering = 0;
-        known = false;
+        settled = false;
         stage = Stage::kMarking;
       }
       break;
@@ -124,11 +125,11 @@ std::uint64_t shared_weights() {
 }
 
 bool weights_known() {
-  return known;
+  return settled;
 }
 
 void forget_weights() {
-  known = false;
+  settled = false;
   stage = Stage::kWaiting;
   at = busy_turns = offering = 0;
   offered = 0;

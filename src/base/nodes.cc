@@ -45,9 +45,9 @@ NodeSet nodes_in(std::string_view list) {
 }
 
 // FOLDER/NAME, or FOLDER/nodeN/NAME.
-class Path {
+class NodeFile {
  public:
-  Path(std::string_view folder, std::string_view name, int node = -1) {
+  NodeFile(std::string_view folder, std::string_view name, int node = -1) {
     add(folder);
     if (node >= 0) {
       const char digits[] = {static_cast<char>('0' + node / 10),
@@ -70,7 +70,7 @@ class Path {
 };
 
 NodeSet nodes_of(const char* folder, const char* name) {
-  ListReader file(Path(folder, name).text());
+  ListReader file(NodeFile(folder, name).text());
   std::string_view line;
   return file.next(line) ? nodes_in(line) : 0;
 }
@@ -96,7 +96,7 @@ void Topology::read(const char* folder, const char* status) {
     if ((usable_ & only(node)) == 0) {
       continue;
     }
-    ListReader file(Path(folder, "cpulist", static_cast<int>(node)).text());
+    ListReader file(NodeFile(folder, "cpulist", static_cast<int>(node)).text());
     std::string_view list;
     file.next(list);
     for_each_range(list, [&](std::uint64_t first, std::uint64_t last) {
@@ -111,7 +111,7 @@ namespace os {
 
 bool several_nodes(const char* folder) {
   const int saved = errno;
-  LineReader file(Path(folder, "online").text());
+  LineReader file(NodeFile(folder, "online").text());
   std::string_view line;
   const bool answer = file.next(line) && several(nodes_in(line));
   errno = saved;
