@@ -18,6 +18,7 @@ VARIANTS = {  # MEMOMALLOC_ variables of each
     "devices": (("STATS_FILE", "/dev/null"), ("PLAN_FILE", "/dev/null"), ("TRACE_FILE", "/dev/null")),
     "768 MiB": (),  # of addresses
     "nodes": (("NUMA", "interleave"), ("STATS_FILE", "/dev/null")),  # with tests/preload/nodes.c: a machine of two memory nodes
+    "nodes seen": (("STATS_FILE", "/dev/null"),),  # where it is looked first whose threads are where
     "nodes refused": (("NUMA", "interleave"), ("STATS_FILE", "/dev/null")),  # where pages are never moved, as in containers
     "search": (("PLAN_TIME", "0"),),  # a lower plan is looked for by a thread of the library's own
 }
@@ -34,9 +35,9 @@ LIMITED = {"768 MiB": CIRCUMSTANCES[2]}
 MAY_SAY = {"files", "plans", "spoken", "stacks", "devices"}
 
 LOOPS = ("loops",)
-IDLE = ("search", "nodes", "nodes refused")  # what takes a second or more
-SHORT = [(LOOPS, variant) for variant in VARIANTS if variant not in IDLE] + [
-    *((("loops", "idle"), variant) for variant in IDLE), (("sizes",), "default"), (("zeroed",), "default")]
+NODES = ("nodes", "nodes seen", "nodes refused")
+SHORT = [(LOOPS, variant) for variant in VARIANTS if variant not in ("search", *NODES)] + [
+    *((("random_programs", "11", "3000", "4"), variant) for variant in NODES), (("loops", "idle"), "search"), (("sizes",), "default"), (("zeroed",), "default")]
 WHOLE = SHORT + [((name,), variant) for name, variant in (
     ("loops idle", "default"), ("loops idle", "files"), ("alignment", "default"), ("cross_thread", "default"),
     ("lifecycle", "files"), ("usable", "4K"), ("random_programs 11 3000 4", "default"),
