@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdint>
+#include <numeric>
 
 #include "src/base/nodes.h"
 #include "src/base/tuning.h"
@@ -74,7 +76,7 @@ class Whereabouts {
 };
 
 // What one look after another at the writers makes for. A thread that moves once is waited for; one
-// that goes on moving is taken to be on all its nodes.
+// that moves twice in eight looks, or is on several nodes in three, is taken to be on all of them.
 class Writers {
  public:
   // The writers were there since the last look; an empty set tells nothing.
@@ -86,7 +88,14 @@ class Writers {
     const bool second = last_ != 0;
     last_ = nodes;
     roamed_ = several(both) ? roamed_ + 1 : 0;
-    if (second && (roamed_ == 0 || roamed_ >= tuning::kRoamingLooks)) {
+    const bool moved = !several(nodes) && single_ != 0 && single_ != nodes;
+    single_ = several(nodes) ? single_ : nodes;
+    moves_ = static_cast<std::uint8_t>(moves_ << 1U | (moved ? 1U : 0U));
+    seen_[looks_++ % kRemembered] = nodes;
+    if (std::popcount(moves_) > 1) {
+      settled_ = std::accumulate(seen_, seen_ + kRemembered, NodeSet{0},
+                                 [](NodeSet all, NodeSet one) { return all | one; });
+    } else if (second && (roamed_ == 0 || roamed_ >= tuning::kRoamingLooks)) {
       settled_ = both;
     }
   }
@@ -96,6 +105,11 @@ class Writers {
  private:
   NodeSet last_ = 0;
   NodeSet settled_ = 0;
+  static constexpr std::uint32_t kRemembered = 8;  // looks: the bits of moves_
+  NodeSet seen_[kRemembered] = {};
+  NodeSet single_ = 0;  // of the last look that found one node
+  std::uint32_t looks_ = 0;
+  std::uint8_t moves_ = 0;    // a bit for each look: it found another node than single_
   std::uint32_t roamed_ = 0;  // looks in a row that found several nodes, with the one before each
 };
 

@@ -43,10 +43,18 @@ TEST_CASE("writers: one move is followed, a thread that roams has its memory spr
   CHECK(writers.settled() == kOne);
   for (int i = 0; i < 6; ++i) {
     writers.look(i % 2 == 0 ? kZero : kOne);
-    CHECK(writers.settled() == (i < 2 ? kOne : kZero | kOne));
+    CHECK(writers.settled() == (kZero | kOne));
   }
-  writers.look(kOne);  // it stays at last
+  for (int i = 0; i < 7; ++i) {  // it stays at last
+    CHECK(writers.settled() == (kZero | kOne));
+    writers.look(kOne);
+  }
   CHECK(writers.settled() == kOne);
+  writers.look(kZero);  // a thread that stays for two seconds each time roams, too
+  writers.look(kZero);
+  CHECK(writers.settled() == kZero);
+  writers.look(kOne);
+  CHECK(writers.settled() == (kZero | kOne));
 }
 
 TEST_CASE("writers: a team on several nodes has its memory spread over them", "[serve]") {
