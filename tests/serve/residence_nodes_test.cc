@@ -14,7 +14,6 @@
 namespace memo {
 namespace {
 
-constexpr std::uint64_t kMiB = 1ULL << 20;
 constexpr NodeSet kBoth = only(0) | only(1);
 
 // A kernel of two nodes. A page is where it was touched: on node `touched_on`, or by make_ready() on the
