@@ -214,7 +214,7 @@ MUTATIONS = (
     ("any skip is allowed", "scripts/check.py",
      "if why_allowed(name, one, allowed) is None]", "if False]",
      SCRIPT, "test_check.py test_what_is_not_on_the_list_fails"),
-    ("the preload checks' harness skips what fails", "tests/preload/run.py",
+    ("the preload checks' harness skips what fails", "tests/preload/perform.py",
      'verdict, detail = "failed", str(failure)', 'verdict, detail = "skipped", str(failure)',
      SCRIPT, "test_preload_run.py"),
     ("memory that the system refused is used", "src/base/os.cc",
