@@ -175,7 +175,7 @@ bool is_worth_it() {
   const Shared& shared = g_process.engine.shared();
   const bool first = single_threaded == nullptr || *single_threaded != 0;
   return !first || shared.reports ||
-         std::max(shared.pool.arena().dirty_bytes(), shared.slabs.bytes.load()) >=
+         std::max(shared.pool.held().dirty_bytes(), shared.slabs.bytes.load()) >=
              tuning::kKeptAlone;
 }
 

@@ -98,7 +98,7 @@ void describe_memory(StatusBody& body) {
   const Engine& engine = g_process.engine;
   const Pool& pool = engine.shared().pool;
   body.pool_used_bytes = pool.live_bytes();
-  body.pool_at_hand_bytes = pool.arena().dirty_bytes();
+  body.pool_at_hand_bytes = pool.held().dirty_bytes();
   body.offered_bytes = shared_weights();
   body.pool = {reinterpret_cast<std::uint64_t>(pool.space().base()), pool.space().bytes()};
   body.slabs = {body.pool.start + body.pool.bytes, engine.lane_count() * body.pool.bytes};

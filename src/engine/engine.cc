@@ -267,7 +267,7 @@ bool Engine::tick(std::uint64_t now) {
     quiet = lanes_[i].tick(now, scarce) && quiet;
   }
   // What is freed at rest goes back, too; what the system refuses to take is not tried each time.
-  const auto kept = [&] { return shared_->pool.arena().dirty_bytes(); };
+  const auto kept = [&] { return shared_->pool.held().dirty_bytes(); };
   if (scarce || (quiet && (left_ == UINT64_MAX || kept() > left_))) {
     trim();
   } else if (opened()) {

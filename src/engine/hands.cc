@@ -53,7 +53,7 @@ Call Hands::call_of(const Request& request, std::uint64_t site) const {
           .alignment_log2 = log2_floor(request.alignment),
           .site = site,
           .live = live.load(std::memory_order_relaxed),
-          .peak = shared_->pool.arena().peak_bytes(),
+          .peak = shared_->pool.held().peak_bytes(),
           .log_full = log.recorder.full(),
           .moved = request.op == Op::k_realloc};
 }

@@ -71,7 +71,7 @@ struct Shared {
 
   // So much is free in the pool and in slabs that somebody should give it back when the loop is left. Any thread.
   [[nodiscard]] bool keeps_much() const {
-    return pool.arena().dirty_bytes() + slabs.bytes.load(std::memory_order_relaxed) >=
+    return pool.held().dirty_bytes() + slabs.bytes.load(std::memory_order_relaxed) >=
            tuning::kKept;
   }
   // How many of `lanes` there are to look at. Any thread; a lane below it is whole.

@@ -21,8 +21,8 @@ class LastingBlocks {
   bool offer(std::uint64_t& at, std::uint64_t& offered, bool& known);
 
  private:
-  PageMap::Run next(PageMap::Walk& walk) const;
-  [[nodiscard]] PageMap::Walk walk_from(std::uint64_t at) const {
+  PageMap::Run next(FreeRuns::Walk& walk) const;
+  [[nodiscard]] FreeRuns::Walk walk_from(std::uint64_t at) const {
     return {at, pool_.space().committed_bytes() / kGranule, tuning::kMaxWalkSteps};
   }
 

@@ -55,8 +55,8 @@ TEST_CASE("engine: what a decoder's cache asks for is planned or at hand", "[eng
     CHECK(large > 0);
     CHECK(now - covered >= large / 100 * 95);
     // All of it for no more memory than was alive at once: what the loop's peak takes, is there.
-    const Arena& arena = own.engine.shared().pool.arena();
-    CHECK(arena.live_bytes() + arena.dirty_bytes() + own.engine.lane(0).slab_height() <=
+    const Holding& held = own.engine.shared().pool.held();
+    CHECK(held.live_bytes() + held.dirty_bytes() + own.engine.lane(0).slab_height() <=
           peak + peak / 20);
     for (const auto& [index, block] : alive) {
       REQUIRE(own.engine.free(block));

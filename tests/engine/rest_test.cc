@@ -17,7 +17,7 @@ using testing::Random;
 std::uint32_t times_told = 0;  // times that the host was told
 
 std::uint64_t free_bytes(const Engine& engine) {
-  return engine.shared().pool.arena().dirty_bytes();
+  return engine.shared().pool.held().dirty_bytes();
 }
 
 // Blocks of sizes in no order, so that nothing is served from a plan.

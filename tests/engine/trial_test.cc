@@ -107,7 +107,7 @@ TEST_CASE("trial: what is alive when it begins is given back when it is freed", 
     driver.iterate(program, 5);
     REQUIRE(lane.phase() == Phase::kServing);
     // The first result lay in the pool.
-    CHECK(engine.shared().pool.arena().dirty_bytes() <= std::uint64_t{1} << 20);
+    CHECK(engine.shared().pool.held().dirty_bytes() <= std::uint64_t{1} << 20);
   });
 }
 
@@ -128,9 +128,9 @@ TEST_CASE("engine: a size that comes again is not given back at once", "[engine]
   testing::drive([&](Engine& engine, Driver& driver, const Lane&) {
     constexpr std::uint64_t kBytes = 16ULL << 20;
     driver.iterate({{kBytes, 1}});
-    CHECK(engine.shared().pool.arena().dirty_bytes() < kBytes);
+    CHECK(engine.shared().pool.held().dirty_bytes() < kBytes);
     driver.iterate({{kBytes, 1}});
-    CHECK(engine.shared().pool.arena().dirty_bytes() >= kBytes);
+    CHECK(engine.shared().pool.held().dirty_bytes() >= kBytes);
   });
 }
 
