@@ -27,8 +27,8 @@ constinit std::atomic<std::uint64_t> offered{0};
 
 std::uint64_t iterations() {
   std::uint64_t sum = 0;
-  for (std::uint32_t i = 0; i < g_process.engine.lane_count(); ++i) {
-    sum += g_process.engine.lane(i).counters.iterations.get();
+  for (std::uint32_t i = 0; i < g_process.engine.lanes.count(); ++i) {
+    sum += g_process.engine.lanes.at(i).counters.iterations.get();
   }
   return sum;
 }
@@ -42,7 +42,7 @@ bool is_quiet() {
 }
 
 void mark() {
-  if (!LastingBlocks(g_process.engine.shared().pool).mark(at)) {
+  if (!LastingBlocks(g_process.engine.lanes.shared().pool).mark(at)) {
     at = 0;
     iterations_then = iterations();
     stage = Stage::kSettling;
@@ -50,11 +50,11 @@ void mark() {
 }
 
 void offer() {
-  if (LastingBlocks(g_process.engine.shared().pool).offer(at, offering, possible)) {
+  if (LastingBlocks(g_process.engine.lanes.shared().pool).offer(at, offering, possible)) {
     return;
   }
   offered = offering;
-  held_then = g_process.engine.shared().pool.live_bytes();
+  held_then = g_process.engine.lanes.shared().pool.live_bytes();
   stage = Stage::kOffered;
   if (!possible) {
     Line() << "weights are not shared: this kernel has no same-page merging";
@@ -67,14 +67,14 @@ void offer() {
 
 // More weights have come, it may be: all is looked at anew.
 bool has_grown() {
-  return g_process.engine.shared().pool.live_bytes() >= held_then + tuning::kWorthSharing;
+  return g_process.engine.lanes.shared().pool.live_bytes() >= held_then + tuning::kWorthSharing;
 }
 
 }  // namespace
 
 void share_weights() {
   if (g_process.options.SHARE != Share::kWeights || g_process.observes ||
-      !g_process.engine.opened()) {
+      !g_process.engine.lanes.opened()) {
     return;
   }
   switch (stage) {

@@ -230,14 +230,8 @@ void* Hands::end(const Request& request, const Action& action) {
   if (block_.start == nullptr) {
     return nullptr;
   }
-  // A process that only gets its memory together, such as a server that is about to fork its
-  // workers, has no thread of ours, reports or not: whoever forks is to have none.
-  if (shared_->host.keep != nullptr && tracker_->tally().serves() && shared_->reports)
-      [[unlikely]] {
-    const RecursionGuard guard;
-    shared_->host.keep(guard);
-  }
-  keep(*shared_, tracker_->tally().counters().pooled_allocations.get());
+  Tally& tally = tracker_->tally();
+  keep(*shared_, tally.counters().pooled_allocations.get(), tally.serves());
   if (request.zero && !block_.zero) {
     clear(block_.start, round_up(request.size, kGranule));
   }

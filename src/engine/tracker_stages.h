@@ -6,6 +6,10 @@
 
 namespace memo::stages {
 
+inline bool is_serving(const TrackerState& s) {
+  return s.phase.load(std::memory_order_relaxed) == Phase::kServing;
+}
+
 // Of all phases: tracker.cc.
 inline bool is_serving(const TrackerState& s) {
   return s.phase.load(std::memory_order_relaxed) == Phase::kServing;

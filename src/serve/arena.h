@@ -32,8 +32,7 @@ class LowestFree {
   [[nodiscard]] std::uint64_t get() const { return at_.load(std::memory_order_acquire); }
   void lower(std::uint64_t first) {
     std::uint64_t lowest = at_.load(std::memory_order_relaxed);
-    while (first < lowest &&
-           !at_.compare_exchange_weak(lowest, first, std::memory_order_acq_rel)) {
+    while (first < lowest && !at_.compare_exchange_weak(lowest, first, std::memory_order_acq_rel)) {
     }
   }
   // [first, end) was taken.

@@ -76,8 +76,8 @@ class Holding {
 
   std::atomic<std::uint64_t> live_{0};
   std::atomic<std::uint64_t> dirty_{0};
-  std::atomic<std::uint64_t> peak_{0};  // most alive at once in this and the last window
-  std::uint64_t window_peak_ = 0;       // and in this window alone
+  std::atomic<std::uint64_t> peak_{0};       // most alive at once in this and the last window
+  std::uint64_t window_peak_ = 0;            // and in this window alone
   std::uint64_t window_least_ = UINT64_MAX;  // least alive before an allocation in this window
   std::atomic<std::uint64_t> slack_divisor_{0};
   std::atomic<std::uint64_t> purged_{0};  // given back so far

@@ -81,7 +81,8 @@ TEST_CASE_METHOD(ManyBlocks, "arena: with many blocks neither addresses nor memo
   }
   const std::uint64_t most = (kBlocks + others.size() * 20) * kGranule;
   CHECK(static_cast<std::uint64_t>(highest - space.base()) < most + most / 4);
-  CHECK(arena.held().live_bytes() + arena.held().dirty_bytes() <= arena.held().peak_bytes() + 100 * kGranule);
+  CHECK(arena.held().live_bytes() + arena.held().dirty_bytes() <=
+        arena.held().peak_bytes() + 100 * kGranule);
   CHECK(arena.valid());
 }
 

@@ -1,4 +1,4 @@
-#include "src/learn/period.h"
+#include "src/learn/find_period.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
