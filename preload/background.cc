@@ -1,6 +1,7 @@
 #include "preload/background.h"
 
 #include <pthread.h>
+#include <csignal>
 
 #include "src/base/os.h"
 #include "src/base/tuning.h"
@@ -19,9 +20,14 @@ constexpr bool kOwnDescriptors = true;
 }  // namespace
 
 bool start_thread(void* (*body)(void*), void* argument) {
+  // First of all: what follows may be calls that the program has taken from itself.
   if (os::confined()) {
     return false;
   }
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -29,6 +35,7 @@ bool start_thread(void* (*body)(void*), void* argument) {
   pthread_t thread;
   const bool started = pthread_create(&thread, &attributes, body, argument) == 0;
   pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return started;
 }
 

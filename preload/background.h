@@ -8,8 +8,8 @@
 
 namespace memo {
 
-// Starts a thread with the caller's signals and the stack of a planner; false if the system refuses it, or the program
-// has taken system calls from itself, where a new thread could be its end.
+// Starts a thread with the stack of a planner, in which all signals are blocked: the program's handlers never run on it.
+// False if the system refuses it, or the program has taken system calls from itself, where a new thread could be its end.
 bool start_thread(void* (*body)(void*), void* argument);
 
 // Work that a thread of its own does each time, one at a time: what it opens is then in no other thread's table of

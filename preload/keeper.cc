@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 
 #include "preload/background.h"
 #include "preload/process.h"
@@ -128,17 +127,6 @@ bool is_worth_it() {
              tuning::kKeptAlone;
 }
 
-// All signals are blocked in the new thread, so that the program's handlers never run on it.
-bool start_without_signals() {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const bool started = start_thread(keep, nullptr);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return started;
-}
-
 }  // namespace
 
 void prepare_keeper() {
@@ -153,7 +141,7 @@ void start_keeper(const RecursionGuard&) {
     return;
   }
   const int saved = errno;
-  if (!start_without_signals()) {
+  if (!start_thread(keep, nullptr)) {
     lose_keeper();
   }
   errno = saved;

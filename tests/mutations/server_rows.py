@@ -25,7 +25,7 @@ SERVER_ROWS = (
      "(serves && shared.reports)", "shared.reports",
      PRELOAD, "workers: nothing waits"),
     ("what a process keeps that never serves stays", "src/engine/lane.cc",
-     "      shared.keeps_much() && calls", "      shared.reports && calls",
+     "much = shared.keeps_much() &&", "much = shared.reports &&",
      PRELOAD, "left_pool [default]"),
     ("what the next allocator keeps at rest stays", "preload/keeper.cc",
      "      if (trimmed_ && g_process", "      if (false && g_process",
