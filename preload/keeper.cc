@@ -17,16 +17,6 @@
 namespace memo {
 namespace {
 
-void search(const RecursionGuard& guard);
-void look_again(const RecursionGuard& guard);
-
-constinit std::atomic<bool> running{false};
-constinit Background searching{search, Background::Descriptors::kShared};
-constinit Background looking{look_again};
-constinit Backoff starts;
-constinit const char* single_threaded =
-    nullptr;  // the C library's own note; none before glibc 2.32
-
 // One search. It gives the processor up to whoever wants it, and an ordinary user's thread cannot
 // take that back: the keeper, who holds locks, must not search itself.
 void search(const RecursionGuard& guard) {
@@ -36,6 +26,13 @@ void search(const RecursionGuard& guard) {
 void look_again(const RecursionGuard&) {
   g_process.engine.lanes.shared().pool.headroom().look_again();
 }
+
+constinit std::atomic<bool> running{false};
+constinit Background searching{search, Background::Descriptors::kShared};
+constinit Background looking{look_again};
+constinit Backoff starts;
+constinit const char* single_threaded =
+    nullptr;  // the C library's own note; none before glibc 2.32
 
 // What a control group leaves: each time where it has a limit, and now and then where it had none.
 void look_for_room(std::uint32_t turn) {

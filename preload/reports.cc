@@ -21,10 +21,7 @@
 namespace memo {
 namespace {
 
-void write_due(const RecursionGuard& guard);
-
 constinit bool reported = false;
-constinit Background writing{write_due};
 constinit std::atomic<bool> ended{false};  // the process writes its last reports
 constinit bool complained_of_stats = false;
 constinit timespec started = {};
@@ -138,6 +135,8 @@ void write_due(const RecursionGuard& guard) {
   save_to_store(guard, false);
   open_status_page(guard);
 }
+
+constinit Background writing{write_due};
 
 // No report is begun any more, and one that is being written has been, or is given up: before the
 // process writes its last ones.
