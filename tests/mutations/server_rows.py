@@ -58,6 +58,6 @@ SERVER_ROWS = (
      "held.count() != 0 && held.mark() != saved_mark", "held.count() != 0",
      PRELOAD, "workers: workers share"),
     ("a file that cannot be written is told of each time", "preload/plans.cc",
-     "    complained = true;\n", "",
+     "    complained_of_saving = true;\n", "",
      PRELOAD, "workers: reports that cannot"),
 )
