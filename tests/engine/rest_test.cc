@@ -99,8 +99,8 @@ std::uint32_t ticks = 0;
 // Two ticks, long apart, in the middle of a call that takes a slab.
 void tick_in_call() {
   constexpr std::uint64_t kSecond = 1'000'000'000;
-  resting += taking->tick(kSecond) ? 1U : 0U;
-  resting += taking->tick(100 * kSecond) ? 1U : 0U;
+  resting += taking->upkeep.tick(kSecond) ? 1U : 0U;
+  resting += taking->upkeep.tick(100 * kSecond) ? 1U : 0U;
   ++ticks;
 }
 
