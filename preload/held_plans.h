@@ -23,7 +23,7 @@ inline std::uint64_t mark_of(const StoredPlan& plan) {
 class HeldPlans {
  public:
   HeldPlans() {
-    g_process.engine.for_each_plan([&](StoredPlan& plan) {
+    g_process.engine.plans.for_each([&](StoredPlan& plan) {
       mark_ += mark_of(plan);
       plans_[count_] = &plan;
       saved_[count_++] = {plan.best().get(), plan.iteration};
@@ -31,7 +31,7 @@ class HeldPlans {
   }
   ~HeldPlans() {
     for (std::uint32_t i = 0; i < count_; ++i) {
-      g_process.engine.release_plan(*plans_[i]);
+      g_process.engine.plans.release(*plans_[i]);
     }
   }
   HeldPlans(const HeldPlans&) = delete;

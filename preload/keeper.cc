@@ -1,12 +1,11 @@
 #include "preload/keeper.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 
+#include "preload/background.h"
 #include "preload/nodes.h"
 #include "preload/process.h"
 #include "preload/reports.h"
@@ -19,102 +18,38 @@
 namespace memo {
 namespace {
 
+// One search. It gives the processor up to whoever wants it, and an ordinary user's thread cannot
+// take that back: the keeper, who holds locks, must not search itself.
+void search(const RecursionGuard& guard) {
+  g_process.engine.plans.search(guard);
+}
+
+void look_again(const RecursionGuard&) {
+  g_process.engine.lanes.shared().pool.headroom().look_again();
+}
+
 constinit std::atomic<bool> running{false};
-constinit std::atomic<bool> searching{false};
-constinit std::atomic<bool> writing{false};
-constinit std::atomic<bool> looking{false};
-constinit std::atomic<bool> placing{false};
-constinit std::atomic<bool> ended{false};  // the process writes its last reports
+constinit Background searching{search, Background::Descriptors::kShared};
+constinit Background looking{look_again};
+constinit Background placing{bring_to_nodes};
 constinit Backoff starts;
 constinit const char* single_threaded =
     nullptr;  // the C library's own note; none before glibc 2.32
-// The thread sanitizer knows one table of descriptors a process: it would take two files of the
-// same number in two tables for one.
-#ifdef __SANITIZE_THREAD__
-constexpr bool kOwnDescriptors = false;
-#else
-constexpr bool kOwnDescriptors = true;
-#endif
 
-// Starts a thread that nobody waits for, with the caller's signals; false if the system refuses it.
-bool start(void* (*body)(void*)) {
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, 2 * tuning::kPlanStack);
-  pthread_t thread;
-  const bool started = pthread_create(&thread, &attributes, body, nullptr) == 0;
-  pthread_attr_destroy(&attributes);
-  return started;
-}
-
-// One search. It gives the processor up to whoever wants it, and an ordinary user's thread cannot
-// take that back: the keeper, who holds locks, must not search itself.
-void* search(void*) {
-  const RecursionGuard guard;
-  g_process.engine.search(guard);
-  searching = false;
-  return nullptr;
-}
-
-// The reports that are due. A thread of its own for each time: what it opens is then in no other
-// thread's table of descriptors, and in no child that is forked meanwhile.
-void* write(void*) {
-  const RecursionGuard guard;
-  if (kOwnDescriptors) {
-    os::own_descriptors();
-  }
-  write_due_reports(guard);
-  writing = false;
-  return nullptr;
-}
-
-void write_reports() {
-  if (!reports_are_due(os::nanoseconds()) || writing.exchange(true)) {
-    return;
-  }
-  if (ended || os::confined() || !start(write)) {
-    writing = false;
-  }
-}
-
-void* look(void*) {
-  const RecursionGuard guard;
-  if (kOwnDescriptors) {
-    os::own_descriptors();
-  }
-  g_process.engine.shared().pool.headroom().look_again();
-  looking = false;
-  return nullptr;
-}
-
-// What a control group leaves: each time where it has a limit, and now and then where it had none. In a thread of its
-// own, as reports are written.
+// What a control group leaves: each time where it has a limit, and now and then where it had none.
 void look_for_room(std::uint32_t turn) {
-  if (!g_process.engine.opened() ||
-      (g_process.engine.shared().pool.headroom().limit() == GroupLimit::kNone &&
+  if (!g_process.engine.lanes.opened() ||
+      (g_process.engine.lanes.shared().pool.headroom().limit() == GroupLimit::kNone &&
        turn % tuning::kTurnsALook != 0)) {
     return;
   }
-  if (!looking.exchange(true) && (os::confined() || !start(look))) {
-    looking = false;
-  }
-}
-
-void* place(void*) {
-  const RecursionGuard guard;
-  if (kOwnDescriptors) {
-    os::own_descriptors();
-  }
-  bring_to_nodes(guard);
-  placing = false;
-  return nullptr;
+  looking.start();
 }
 
 // Where the machine has several memory nodes. In a thread of its own, since it opens files and may bind itself.
 void look_at_nodes() {
-  if (nodes_matter() && !placing.exchange(true) && (os::confined() || !start(place))) {
-    placing = false;
+  if (nodes_matter()) {
+    placing.start();
   }
 }
 
@@ -139,8 +74,8 @@ class Rest {
       trimmed_ = looked_at_ != 0 && (used - used_) * tuning::kRestShare <= now - looked_at_;
       looked_at_ = now;
       used_ = used;
-      if (trimmed_ && g_process.engine.shared().host.trim_next != nullptr) {
-        g_process.engine.shared().host.trim_next();
+      if (trimmed_ && g_process.engine.lanes.shared().host.trim_next != nullptr) {
+        g_process.engine.lanes.shared().host.trim_next();
       }
     }
     return trimmed_;
@@ -155,14 +90,14 @@ class Rest {
 // Something but memory is still to be done, or will be.
 bool is_needed() {
   const Engine& engine = g_process.engine;
-  return ((engine.shared().reports || nodes_matter()) && anyone_serves()) ||
-         engine.wants_search() || searching;
+  return ((engine.lanes.shared().reports || nodes_matter()) && anyone_serves()) ||
+         engine.plans.wants_search() || searching.runs();
 }
 
 // Who keeps much from now on starts the next keeper. False if somebody kept much just before, and found this one.
 bool may_end() {
   running = false;
-  return !g_process.engine.shared().keeps_much() || running.exchange(true);
+  return !g_process.engine.lanes.shared().keeps_much() || running.exchange(true);
 }
 
 // Ends where nothing is left to be done until calls come, and where the system does not let it rest: it would take a
@@ -174,18 +109,17 @@ void* keep(void*) {
   do {
     look_for_room(++turn);
     // The call that has asked for this thread may be a free of many: not at once.
-    if (turn != 1 && rest.reached(g_process.engine.tick(os::nanoseconds())) && !is_needed() &&
-        may_end()) {
+    if (turn != 1 && rest.reached(g_process.engine.upkeep.tick(os::nanoseconds())) &&
+        !is_needed() && may_end()) {
       return nullptr;
     }
-    if (g_process.engine.wants_search() && !searching.exchange(true) &&
-        (os::confined() || !start(search))) {
-      searching = false;
+    if (g_process.engine.plans.wants_search()) {
+      searching.start();
     }
     keep_weights();
     look_at_nodes();
     keep_status_page();
-    write_reports();
+    begin_due_reports(os::nanoseconds());
   } while (os::rest(os::kSecond));
   lose_keeper();
   return nullptr;
@@ -193,26 +127,11 @@ void* keep(void*) {
 
 // The first thread of all is worth less than one more.
 bool is_worth_it() {
-  const Shared& shared = g_process.engine.shared();
+  const Shared& shared = g_process.engine.lanes.shared();
   const bool first = single_threaded == nullptr || *single_threaded != 0;
   return !first || shared.reports ||
-         std::max(shared.pool.arena().dirty_bytes(), shared.slabs.bytes.load()) >=
+         std::max(shared.pool.held().dirty_bytes(), shared.slabs.bytes.load()) >=
              tuning::kKeptAlone;
-}
-
-// All signals are blocked in the new thread, so that the program's handlers never run on it. Where
-// the program has taken system calls from itself, a new thread could be its end.
-bool start_without_signals() {
-  if (os::confined()) {
-    return false;
-  }
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const bool started = start(keep);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return started;
 }
 
 }  // namespace
@@ -229,7 +148,7 @@ void start_keeper(const RecursionGuard&) {
     return;
   }
   const int saved = errno;
-  if (!start_without_signals()) {
+  if (!start_thread(keep, nullptr)) {
     lose_keeper();
   }
   errno = saved;
@@ -239,14 +158,11 @@ bool keeper_runs() {
   return running;
 }
 
-void end_reports() {
-  ended = true;
-  for (int i = 0; writing && i < tuning::kReportPatience && os::rest(); ++i) {
-  }
-}
-
 void forget_keeper() {
-  running = searching = writing = looking = placing = ended = false;
+  running = false;
+  searching.forget();
+  looking.forget();
+  placing.forget();
   starts.restart();
 }
 

@@ -19,10 +19,6 @@ void start_keeper(const RecursionGuard&);
 
 bool keeper_runs();
 
-// No report is begun any more, and one that is being written has been, or is given up: before the
-// process writes its last ones.
-void end_reports();
-
 // In a forked child, where the keeper does not exist.
 void forget_keeper();
 

@@ -15,13 +15,13 @@ constinit std::atomic<std::uint32_t> threads[tuning::kMaxLanes] = {};
 
 void set_thread(std::uint32_t number) {
   const Engine& engine = g_process.engine;
-  if (t_state.lane != nullptr && engine.lane_count() != 0) {
-    threads[t_state.lane - &engine.lane(0)].store(number, std::memory_order_relaxed);
+  if (t_state.lane != nullptr && engine.lanes.count() != 0) {
+    threads[t_state.lane - &engine.lanes.at(0)].store(number, std::memory_order_relaxed);
   }
 }
 
 bool is_asked_for() {
-  return g_process.options.STATUS != 0 || g_process.engine.shared().slabs.nodes.several;
+  return g_process.options.STATUS != 0 || g_process.engine.lanes.shared().slabs.nodes.several;
 }
 
 }  // namespace

@@ -55,7 +55,10 @@ void opened(const RecursionGuard& guard) {
 
 void phase_changed(const RecursionGuard& guard) {
   shim::heed_limit();
-  serving_began(guard);
+  write_status_page();
+  if (!keeper_runs()) {
+    report_serving(guard);
+  }
 }
 
 void trim_next() {
@@ -83,7 +86,7 @@ void before_fork() {
   g_process.engine.before_fork();
 }
 void after_fork_in_parent() {
-  g_process.engine.after_fork_in_parent();
+  g_process.engine.forks.after_in_parent();
 }
 // In a child that no handler of fork() has told of, too.
 void forked() {
@@ -100,7 +103,7 @@ void forked() {
   fork_reporter();
 }
 void after_fork_in_child() {
-  g_process.engine.after_fork_in_child();
+  g_process.engine.forks.after_in_child();
   forked();
 }
 
@@ -176,8 +179,8 @@ std::size_t stats_json(char* buffer, std::size_t size) {
 
 void release() {
   const RecursionGuard guard;
-  if (g_process.engine.opened()) {
-    g_process.engine.give_back();
+  if (g_process.engine.lanes.opened()) {
+    g_process.engine.upkeep.give_back();
     trim_next();
   }
 }

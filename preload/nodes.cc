@@ -51,7 +51,7 @@ constinit NodeFigures figures[2];
 constinit std::atomic<const NodeFigures*> told{nullptr};
 
 Counters& counters() {
-  return *g_process.engine.shared().passed_on;
+  return *g_process.engine.lanes.shared().passed_on;
 }
 
 // A look at where a lane's writers are: its thread, and others that work and have no such slab.
@@ -62,10 +62,10 @@ NodeSet see_writers(std::uint32_t number, Lane& lane) {
   }
   const NodeSet helpers = team.nodes([&](std::uint32_t thread) {
     const Engine& engine = g_process.engine;
-    for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
+    for (std::uint32_t i = 0; i < engine.lanes.count(); ++i) {
       if (thread_of_lane(i) == thread) {
         return i != number &&
-               engine.lane(i).slab_height() * tuning::kOwnSlabShare < lane.slab_height();
+               engine.lanes.at(i).slab_height() * tuning::kOwnSlabShare < lane.slab_height();
       }
     }
     return true;
@@ -86,12 +86,12 @@ void count() {
     return;
   }
   counted_at = turn;
-  const Pool& pool = g_process.engine.shared().pool;
+  const Pool& pool = g_process.engine.lanes.shared().pool;
   const std::uint64_t each = pool.space().bytes();
-  const std::uint32_t lanes = g_process.engine.lane_count();
+  const std::uint32_t lanes = g_process.engine.lanes.count();
   ranges[0] = {reinterpret_cast<std::uint64_t>(pool.space().base()), each, {}, false};
   for (std::uint32_t i = 0; i < lanes; ++i) {
-    const Space& slab = g_process.engine.lane(i).slab_space();
+    const Space& slab = g_process.engine.lanes.at(i).slab_space();
     ranges[1 + i] = {reinterpret_cast<std::uint64_t>(slab.base()), each, {}, false};
   }
   if (!read_node_maps({ranges, lanes + 1})) {
@@ -164,7 +164,7 @@ void bring_weights(NodeSet nodes) {
   if (g_process.options.SHARE == Share::kWeights || !weights_known() || !moves) {
     return;
   }
-  const Pool& pool = g_process.engine.shared().pool;
+  const Pool& pool = g_process.engine.lanes.shared().pool;
   const Residence residence(topology, node_calls);
   const bool counted = turn % tuning::kTurnsACount == 1;
   NodeBytes found;
@@ -191,7 +191,7 @@ void bring_weights(NodeSet nodes) {
 }  // namespace
 
 void bring_to_nodes(const RecursionGuard&) {
-  const Shared& shared = g_process.engine.shared();
+  const Shared& shared = g_process.engine.lanes.shared();
   const NodesKnown& nodes = shared.slabs.nodes;
   if (nodes.topology.load(std::memory_order_relaxed) == nullptr) {
     topology.read();
@@ -228,7 +228,8 @@ void bring_to_nodes(const RecursionGuard&) {
 }
 
 bool nodes_matter() {
-  return g_process.engine.opened() && g_process.engine.shared().slabs.nodes.several && !one_node;
+  return g_process.engine.lanes.opened() && g_process.engine.lanes.shared().slabs.nodes.several &&
+         !one_node;
 }
 
 const NodeFigures* node_figures() {

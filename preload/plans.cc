@@ -62,8 +62,8 @@ void load_plan_file(const RecursionGuard& guard) {
   }
   LoadedPlan plans[tuning::kMaxPlans];
   std::string_view problem;
-  const std::uint32_t count = load_plans(guard, path, g_process.engine.shared().slabs.limit, plans,
-                                         &problem, options.PLAN_TRUST);
+  const std::uint32_t count = load_plans(guard, path, g_process.engine.lanes.shared().slabs.limit,
+                                         plans, &problem, options.PLAN_TRUST);
   if (!problem.empty()) {
     Line() << "the plan file '" << path << "' is not used"
            << (is_left_alone(path) ? ", and is left as it is: " : ": ") << problem
@@ -73,7 +73,7 @@ void load_plan_file(const RecursionGuard& guard) {
   }
   saved_file = FileMark::of(path);
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (!g_process.engine.add_plan(guard, std::move(plans[i].plan), plans[i].iteration)) {
+    if (!g_process.engine.plans.add(guard, std::move(plans[i].plan), plans[i].iteration)) {
       Line() << "a plan of the file '" << path << "' is left out: there is no memory for it";
     }
   }

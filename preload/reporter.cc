@@ -35,7 +35,7 @@ void become_reporter() {
   }
   number = getpid();
   space_of_number = own_number_space();
-  g_process.engine.mark_process();
+  g_process.engine.forks.mark_process();
 }
 
 void fork_reporter() {
@@ -48,7 +48,7 @@ void fork_reporter() {
 
 bool is_reporter() {
   const Engine& engine = g_process.engine;
-  if (!engine.here() || getpid() != number || (engine.forked() && large_calls() == 0)) {
+  if (!engine.forks.here() || getpid() != number || (engine.forks.forked() && large_calls() == 0)) {
     return false;
   }
   if (space_of_number == 0) {
@@ -59,14 +59,14 @@ bool is_reporter() {
 }
 
 bool is_forked_child() {
-  return g_process.engine.forked();
+  return g_process.engine.forks.forked();
 }
 
 unsigned long long large_calls() {
   const Engine& engine = g_process.engine;
-  unsigned long long sum = engine.passed_on().large_allocations.get();
-  for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
-    sum += engine.lane(i).counters.large_allocations.get();
+  unsigned long long sum = engine.lanes.passed_on.large_allocations.get();
+  for (std::uint32_t i = 0; i < engine.lanes.count(); ++i) {
+    sum += engine.lanes.at(i).counters.large_allocations.get();
   }
   return sum;
 }

@@ -6,7 +6,7 @@
 #include <ctime>
 #include <string_view>
 
-#include "preload/keeper.h"
+#include "preload/background.h"
 #include "preload/plans.h"
 #include "preload/process.h"
 #include "preload/reporter.h"
@@ -22,6 +22,7 @@ namespace memo {
 namespace {
 
 constinit bool reported = false;
+constinit std::atomic<bool> ended{false};  // the process writes its last reports
 constinit bool complained_of_stats = false;
 constinit timespec started = {};
 constinit std::atomic<std::uint64_t> stats_written_at{0};  // ns
@@ -66,12 +67,12 @@ void write_trace_file(const RecursionGuard& guard) {
   const option::Path& file = g_process.options.TRACE_FILE;
   const Engine& engine = g_process.engine;
   // The recorders of a forked child's other lanes hold what its parent's threads did.
-  if (file.empty() || !engine.opened() || is_forked_child()) {
+  if (file.empty() || !engine.lanes.opened() || is_forked_child()) {
     return;
   }
   const Recorder* recorders[tuning::kMaxLanes];
-  for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
-    recorders[i] = &engine.lane(i).recorder();
+  for (std::uint32_t i = 0; i < engine.lanes.count(); ++i) {
+    recorders[i] = &engine.lanes.at(i).recorder();
   }
   Snapshot now;
   take(now);
@@ -80,7 +81,7 @@ void write_trace_file(const RecursionGuard& guard) {
   if (fits && another_wrote(path, now)) {
     return;
   }
-  if (!fits || !write_trace(guard, path, {recorders, engine.lane_count()})) {
+  if (!fits || !write_trace(guard, path, {recorders, engine.lanes.count()})) {
     complain("trace", file.value, "TRACE_FILE");
     return;
   }
@@ -117,19 +118,16 @@ void print_exit_lines() {
   }
 }
 
-}  // namespace
-
-void note_start_of_reports() {
-  clock_gettime(CLOCK_REALTIME_COARSE, &started);
-}
-
 bool reports_are_due(std::uint64_t now) {
   return plans_changed() || store_lacks_plans() || lacks_status_page() ||
          (wants_stats_file() && now - stats_written_at >= tuning::kStatsPeriod &&
           large_calls() != calls_written);
 }
 
-void write_due_reports(const RecursionGuard& guard) {
+void write_due(const RecursionGuard& guard) {
+  if (ended) {
+    return;
+  }
   if (wants_stats_file()) {
     write_stats(false, guard);
   }
@@ -138,19 +136,40 @@ void write_due_reports(const RecursionGuard& guard) {
   open_status_page(guard);
 }
 
+constinit Background writing{write_due};
+
+// No report is begun any more, and one that is being written has been, or is given up: before the
+// process writes its last ones.
+void end_reports() {
+  ended = true;
+  for (int i = 0; writing.runs() && i < tuning::kReportPatience && os::rest(); ++i) {
+  }
+}
+
+}  // namespace
+
+void note_start_of_reports() {
+  clock_gettime(CLOCK_REALTIME_COARSE, &started);
+}
+
+void begin_due_reports(std::uint64_t now) {
+  if (reports_are_due(now)) {
+    writing.start();
+  }
+}
+
 bool anyone_serves() {
   const Engine& engine = g_process.engine;
-  for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
-    if (engine.lane(i).phase() == Phase::kServing) {
+  for (std::uint32_t i = 0; i < engine.lanes.count(); ++i) {
+    if (engine.lanes.at(i).phase() == Phase::kServing) {
       return true;
     }
   }
   return false;
 }
 
-void serving_began(const RecursionGuard& guard) {
-  write_status_page();
-  if (!anyone_serves() || !wants_stats_file() || keeper_runs() || !is_reporter()) {
+void report_serving(const RecursionGuard& guard) {
+  if (!anyone_serves() || !wants_stats_file() || !is_reporter()) {
     return;
   }
   const NoInterrupts quiet;
@@ -180,14 +199,15 @@ void report() {
     take(now);
     print_stats(now);
   }
-  if (options.VERBOSE >= 1 && g_process.engine.opened()) {
+  if (options.VERBOSE >= 1 && g_process.engine.lanes.opened()) {
     print_exit_lines();
   }
   errno = saved;
 }
 
 void forget_reports() {
-  reported = complained_of_stats = false;
+  reported = complained_of_stats = ended = false;
+  writing.forget();
   stats_written_at = calls_written = 0;
 }
 

@@ -39,7 +39,7 @@ bool is_large(std::uint64_t size) {
 
 void* ask_engine(const Request& request) {
   Process& process = g_process;
-  if (!process.engine.opened() &&
+  if (!process.engine.lanes.opened() &&
       process.early.fetch_add(1, std::memory_order_relaxed) < tuning::kEarlyCalls) [[unlikely]] {
     return process.engine.pass_on(request.size, &Counters::fallback_early);
   }
@@ -67,7 +67,7 @@ void* large(std::uint64_t size, std::uint64_t alignment, Op op, bool zero) {
 template <typename Call>
 void* ask_next(std::uint64_t bytes, Call&& call) {
   void* block = call();
-  if (block == nullptr && bytes != 0 && errno == ENOMEM && g_process.engine.relieve(bytes))
+  if (block == nullptr && bytes != 0 && errno == ENOMEM && g_process.engine.upkeep.relieve(bytes))
       [[unlikely]] {
     block = call();
   }
@@ -173,7 +173,8 @@ void heed_limit() {
 
 void open_fast_paths() {
   Process& process = g_process;
-  const std::uint64_t region = process.observes ? 0 : process.engine.base();  // each free is seen
+  const std::uint64_t region =
+      process.observes ? 0 : process.engine.lanes.region.base();  // each free is seen
   const std::uint64_t bootstrap = process.bootstrap.base();
   __atomic_store_n(&process.lowest, region < bootstrap ? region : bootstrap, __ATOMIC_RELEASE);
 }
@@ -252,7 +253,7 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
                     : nullptr;
   if (block == nullptr) {
     int error = g_process.next.posix_memalign(result, alignment, size);
-    if (error == ENOMEM && g_process.engine.relieve(size)) [[unlikely]] {
+    if (error == ENOMEM && g_process.engine.upkeep.relieve(size)) [[unlikely]] {
       error = g_process.next.posix_memalign(result, alignment, size);
     }
     return error;
@@ -340,7 +341,7 @@ void free_aligned_sized(void* pointer, std::size_t alignment, std::size_t size) 
 }
 
 int malloc_trim(std::size_t pad) {
-  const bool ours = g_process.engine.opened() && g_process.engine.trim();
+  const bool ours = g_process.engine.lanes.opened() && g_process.engine.upkeep.trim();
   const int theirs =
       have_next() && g_process.next.malloc_trim != nullptr ? g_process.next.malloc_trim(pad) : 0;
   return ours || theirs != 0 ? 1 : 0;

@@ -51,10 +51,10 @@ std::uint64_t peak_of_late() {
 
 void take(Snapshot& now, Peak peak) {
   const Engine& engine = g_process.engine;
-  now.counters.add(engine.passed_on());
+  now.counters.add(engine.lanes.passed_on);
   auto best = Phase::kIdle;
-  for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
-    const Lane& lane = engine.lane(i);
+  for (std::uint32_t i = 0; i < engine.lanes.count(); ++i) {
+    const Lane& lane = engine.lanes.at(i);
     now.counters.add(lane.counters);
     const Served served = lane.served();
     now.served_allocations += served.allocations;
@@ -73,7 +73,7 @@ void take(Snapshot& now, Peak peak) {
   // A slab would have had one for each of its own pages.
   const std::uint64_t first_touches = now.slab_bytes / os::page_size();
   now.observed_faults -= std::min(now.observed_faults, first_touches);
-  now.threads = engine.lane_count();
+  now.threads = engine.lanes.count();
   now.nodes = node_figures();
   now.peak_bytes = peak == Peak::kNow ? os::peak_memory() : peak_of_late();
   now.phase = g_process.options.DISABLE != 0 ? "disabled" : name_of(best);

@@ -55,8 +55,8 @@ void describe_process(StatusBody& body) {
 void describe_lanes(StatusBody& body) {
   const Engine& engine = g_process.engine;
   body.lane_rows = 0;
-  for (std::uint32_t i = 0; i < engine.lane_count() && i < kLaneRows; ++i) {
-    const Lane& lane = engine.lane(i);
+  for (std::uint32_t i = 0; i < engine.lanes.count() && i < kLaneRows; ++i) {
+    const Lane& lane = engine.lanes.at(i);
     StatusLane& row = body.lanes[body.lane_rows++];
     row.thread = thread_of_lane(i);
     put(row.phase, name_of(lane.phase()));
@@ -77,30 +77,30 @@ void describe_plans(StatusBody& body) {
   for (std::uint64_t i = 0; i < body.lane_rows; ++i) {
     body.lanes[i].plan = 0;
   }
-  g_process.engine.for_each_plan([&body](StoredPlan& plan) {
+  g_process.engine.plans.for_each([&body](StoredPlan& plan) {
     const std::uint32_t users = plan.users.load(std::memory_order_relaxed) - 1;  // not this look
     if (body.plan_rows < kPlanRows) {
       StatusPlan& row = body.plans[body.plan_rows++];
       const Plan& best = plan.best();
       row = {plan.iteration, best->height, best->lower_bound, users};
       for (std::uint32_t i = 0; i < body.lane_rows; ++i) {
-        if (g_process.engine.lane(i).plan() == plan.generation) {
+        if (g_process.engine.lanes.at(i).plan() == plan.generation) {
           body.lanes[i].plan = body.plan_rows;
         }
       }
     }
-    g_process.engine.release_plan(plan);
+    g_process.engine.plans.release(plan);
   });
 }
 
 void describe_memory(StatusBody& body) {
   const Engine& engine = g_process.engine;
-  const Pool& pool = engine.shared().pool;
+  const Pool& pool = engine.lanes.shared().pool;
   body.pool_used_bytes = pool.live_bytes();
-  body.pool_at_hand_bytes = pool.arena().dirty_bytes();
+  body.pool_at_hand_bytes = pool.held().dirty_bytes();
   body.offered_bytes = shared_weights();
   body.pool = {reinterpret_cast<std::uint64_t>(pool.space().base()), pool.space().bytes()};
-  body.slabs = {body.pool.start + body.pool.bytes, engine.lane_count() * body.pool.bytes};
+  body.slabs = {body.pool.start + body.pool.bytes, engine.lanes.count() * body.pool.bytes};
 }
 
 // What has come since the older sample.
@@ -221,7 +221,7 @@ bool lacks_status_page() {
 }
 
 void open_status_page(const RecursionGuard&) {
-  if (!lacks_status_page() || !is_reporter() || g_process.engine.lane_count() == 0 ||
+  if (!lacks_status_page() || !is_reporter() || g_process.engine.lanes.count() == 0 ||
       os::confined() || busy.exchange(true, std::memory_order_acquire)) {
     return;
   }
@@ -255,9 +255,9 @@ void keep_status_page() {
   std::uint64_t word = 0;
   if (file != nullptr && !os::confined() && os::copy_mapped(&word, &file->release, sizeof word) &&
       word != last_word) {
-    g_process.engine.give_back();
+    g_process.engine.upkeep.give_back();
     if (!g_process.observes) {
-      g_process.engine.shared().host.trim_next();
+      g_process.engine.lanes.shared().host.trim_next();
     }
     last_word = word;
   }

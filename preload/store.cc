@@ -45,7 +45,7 @@ bool store_folder(char (&path)[4096]) {
 }
 
 std::uint32_t slot_of(const StoredPlan& plan) {
-  return g_process.engine.shared().store.slot_of(&plan);
+  return g_process.engine.lanes.shared().store.slot_of(&plan);
 }
 
 void note_name(void* /*context*/, const PlanName& name) {
@@ -110,7 +110,7 @@ void fetch(const RecursionGuard& guard, const char* folder, const PlanName& name
   }
   Stored stored;
   std::string_view problem;
-  if (!load_stored(guard, folder, name, g_process.engine.shared().slabs.limit,
+  if (!load_stored(guard, folder, name, g_process.engine.lanes.shared().slabs.limit,
                    g_process.options.PLAN_TRUST, stored, &problem)) {
     if (!problem.empty() && !complained_of_file) {
       complained_of_file = true;
@@ -122,7 +122,7 @@ void fetch(const RecursionGuard& guard, const char* folder, const PlanName& name
     return;
   }
   const StoredPlan* plan =
-      g_process.engine.add_plan(guard, std::move(stored.plan.plan), stored.plan.iteration);
+      g_process.engine.plans.add(guard, std::move(stored.plan.plan), stored.plan.iteration);
   if (plan == nullptr) {
     return;
   }

@@ -29,8 +29,8 @@ constinit std::atomic<bool> settled{
 
 std::uint64_t iterations() {
   std::uint64_t sum = 0;
-  for (std::uint32_t i = 0; i < g_process.engine.lane_count(); ++i) {
-    sum += g_process.engine.lane(i).counters.iterations.get();
+  for (std::uint32_t i = 0; i < g_process.engine.lanes.count(); ++i) {
+    sum += g_process.engine.lanes.at(i).counters.iterations.get();
   }
   return sum;
 }
@@ -44,7 +44,7 @@ bool is_quiet() {
 }
 
 void mark() {
-  if (!LastingBlocks(g_process.engine.shared().pool).mark(at)) {
+  if (!LastingBlocks(g_process.engine.lanes.shared().pool).mark(at)) {
     at = 0;
     iterations_then = iterations();
     stage = Stage::kSettling;
@@ -57,13 +57,13 @@ bool are_shared() {
 
 // All weights that there are now are known, and offered where they are to be.
 void settle() {
-  held_then = g_process.engine.shared().pool.live_bytes();
+  held_then = g_process.engine.lanes.shared().pool.live_bytes();
   settled = true;
   stage = Stage::kOffered;
 }
 
 void offer() {
-  if (LastingBlocks(g_process.engine.shared().pool).offer(at, offering, possible)) {
+  if (LastingBlocks(g_process.engine.lanes.shared().pool).offer(at, offering, possible)) {
     return;
   }
   offered = offering;
@@ -79,14 +79,14 @@ void offer() {
 
 // More weights have come, it may be: all is looked at anew.
 bool has_grown() {
-  return g_process.engine.shared().pool.live_bytes() >= held_then + tuning::kWorthSharing;
+  return g_process.engine.lanes.shared().pool.live_bytes() >= held_then + tuning::kWorthSharing;
 }
 
 }  // namespace
 
 void keep_weights() {
-  if (g_process.observes || !g_process.engine.opened() ||
-      (!are_shared() && !g_process.engine.shared().slabs.nodes.several)) {
+  if (g_process.observes || !g_process.engine.lanes.opened() ||
+      (!are_shared() && !g_process.engine.lanes.shared().slabs.nodes.several)) {
     return;
   }
   switch (stage) {

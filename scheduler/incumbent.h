@@ -6,7 +6,7 @@
 
 #include "schedule/schedule.h"
 #include "scheduler/deadline.h"
-#include "scheduler/problem.h"
+#include "scheduler/runner.h"
 
 namespace schedule {
 

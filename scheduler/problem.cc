@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "scheduler/index.h"
-#include "scheduler/runner.h"
 
 namespace schedule {
 namespace {
@@ -123,16 +122,6 @@ Problem make_problem(const Graph& graph, bool coalesce) {
   problem.succs = inverse(problem.preds, problem.nodes());
   problem.readers = inverse(problem.reads, static_cast<std::int32_t>(problem.storages.size()));
   return problem;
-}
-
-Bytes peak_of(const Problem& problem, const Order& order) {
-  Runner runner(problem);
-  Bytes peak = runner.level();
-  for (const NodeId node : order) {
-    peak = std::max(peak, runner.while_running(node));
-    runner.run(node);
-  }
-  return peak;
 }
 
 }  // namespace schedule

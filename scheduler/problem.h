@@ -69,7 +69,4 @@ std::vector<TensorId> owners_of(const Graph& graph);
 // Requires a graph that read_graph accepted, or one of the same soundness.
 Problem make_problem(const Graph& graph, bool coalesce);
 
-// The most bytes alive at one node; requires a topological order.
-Bytes peak_of(const Problem& problem, const Order& order);
-
 }  // namespace schedule

@@ -106,4 +106,15 @@ class Runner {
   Bytes level_ = 0;
 };
 
+// The most bytes alive at one node; requires a topological order.
+inline Bytes peak_of(const Problem& problem, const Order& order) {
+  Runner runner(problem);
+  Bytes peak = runner.level();
+  for (const NodeId node : order) {
+    peak = std::max(peak, runner.while_running(node));
+    runner.run(node);
+  }
+  return peak;
+}
+
 }  // namespace schedule

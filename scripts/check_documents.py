@@ -9,7 +9,7 @@ more (a variable, a path, a test in quotes) are told either way, with file and l
 import argparse
 import ast
 import functools
-import importlib.util
+import json
 import pathlib
 import re
 import subprocess
@@ -17,19 +17,17 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
-sys.path.append(str(ROOT / "tests/preload"))  # what its runner imports
 
 import check  # noqa: E402
 import gen_tables  # noqa: E402
 
 
 @functools.cache
-def preload():
-    """The runner of the preload checks, as a module of another name: there are several called run."""
-    found = importlib.util.spec_from_file_location("preload_run", ROOT / "tests/preload/run.py")
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+def preload_counts():
+    """How many preload checks and modes there are where every other allocator is installed, as their runner says."""
+    told = subprocess.run([sys.executable, ROOT / "tests/preload/run.py", "--count"], capture_output=True, text=True,
+                          check=True)
+    return json.loads(told.stdout)
 
 
 def module_of(path):
@@ -43,28 +41,6 @@ def programs():
     """The names of the small programs of the preload checks."""
     folder = ROOT / "tests/preload/programs"
     return sorted(path.stem for path in folder.iterdir() if path.suffix in (".c", ".cc"))
-
-
-class AllInstalled:
-    """What `applies` and `checks` of the preload checks ask of a context, on a machine that lacks nothing."""
-
-    emulator = []
-
-
-def preload_checks():
-    """How many checks the preload runner makes where every other allocator is installed."""
-    run = preload()
-    modes = run.common.modes(run.common.PEERS)
-    small = sum(run.applies(AllInstalled, mode, name) for name in programs() for mode in modes)
-    return small + sum(len(module.checks(AllInstalled)) for module in
-                       (run.binary_checks, run.file_checks, run.plan_file_checks, run.worker_checks,
-                        run.real_programs))
-
-
-def preload_modes():
-    """How many ways a small program is run: the plain one, and each with the library."""
-    run = preload()
-    return sum(mode.ours or mode.next == "glibc" for mode in run.common.modes(run.common.PEERS))
 
 
 TEST_CASE = re.compile(r'^TEST_CASE(?:_METHOD\(\w+,|\()\s*"((?:[^"\\]|\\.|"\s*")*)"', re.MULTILINE)
@@ -105,10 +81,10 @@ def words(path, name):
 
 VALUES = {
     "programs": lambda: len(programs()),
-    "modes": preload_modes,
-    "unwound programs": lambda: len(preload().UNWOUND),
-    "programs that count pages": lambda: len(preload().COUNT_PAGES),
-    "preload checks": preload_checks,
+    "modes": lambda: preload_counts()["modes"],
+    "unwound programs": lambda: words("tests/preload/run.py", "UNWOUND"),
+    "programs that count pages": lambda: words("tests/preload/run.py", "COUNT_PAGES"),
+    "preload checks": lambda: preload_counts()["checks"],
     "unit tests": lambda: len(unit_tests()),
     "mutations": lambda: len(mutations()),
     "untuned workloads": lambda: words("bench/workloads/table.py", "UNTUNED"),

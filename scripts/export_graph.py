@@ -6,28 +6,21 @@
     export_graph.py --onnx model.onnx -o model.json           an ONNX file
 
 Nothing is computed and no weight is stored: sizes come from fake tensors, so a network larger than the
-memory can be exported. `describe` does the same for any exported torch.fx graph.
+memory can be exported. `memomalloc.graph.describe` does the same for any exported torch.fx graph.
 """
 import argparse
-import json
-import os
 import pathlib
 import sys
 
+import networks
+import onnx_graph
 import refusal
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
-from memomalloc.graph import GraphWriter, describe  # noqa: E402, F401
 
 
 def describe_input(arguments):
     """The GraphWriter of the ONNX file or of the network that the arguments name."""
     if arguments.onnx:
-        from onnx_graph import describe_onnx
-
-        return describe_onnx(arguments.onnx, arguments.batch)
-    import networks
-
+        return onnx_graph.describe_onnx(arguments.onnx, arguments.batch)
     return networks.describe_step(arguments.network, arguments.train, arguments.batch, arguments.size,
                                   arguments.measure)
 

@@ -14,7 +14,7 @@ import tempfile
 from random import Random
 
 import measured
-from export_graph import GraphWriter
+from graph_writer import GraphWriter
 from schedule_tables import HARD, markdown_table, run_tool
 
 

@@ -10,7 +10,7 @@ from unittest import mock
 import infer
 import refusal
 import workspaces
-from export_graph import describe
+from graph_writer import describe
 
 LEARNING_RATE = 0.01
 

@@ -2,7 +2,7 @@
 import os
 
 import refusal
-from export_graph import GraphWriter
+from graph_writer import GraphWriter
 
 # Operators whose result is their first input in another shape: runtimes keep the storage.
 VIEWS = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}

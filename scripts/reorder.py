@@ -21,14 +21,14 @@ import tempfile
 
 import measure
 import refusal
-from export_graph import describe
+from graph_writer import describe
 from memomalloc.order import apply_order, find_order, find_tool  # noqa: F401
 
 
 def reorder(module, arguments, seconds=10, tool=None, kinds=None, workspaces=None):
     """The GraphModule with its operators in the order of the lowest peak that was found in `seconds`.
 
-    `kinds` and `workspaces` are those of export_graph.describe.
+    `kinds` and `workspaces` are those of memomalloc.graph.describe.
     """
     writer = describe(module, arguments, "graph", kinds, workspaces=workspaces)
     return apply_order(module, find_order(writer, seconds, tool)["order"])

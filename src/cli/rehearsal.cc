@@ -8,6 +8,7 @@
 
 #include "src/base/os.h"
 #include "src/engine/lane.h"
+#include "src/learn/find_period.h"
 #include "src/learn/lifetimes.h"
 
 namespace memo::cli {

@@ -7,6 +7,7 @@
 #include "src/base/granule.h"
 #include "src/cli/rehearsal.h"
 #include "src/follow/plan.h"
+#include "src/learn/find_period.h"
 #include "src/learn/lifetimes.h"
 #include "src/learn/symbolic.h"
 

@@ -53,7 +53,7 @@ Call Hands::call_of(const Request& request, std::uint64_t site) const {
           .alignment_log2 = log2_floor(request.alignment),
           .site = site,
           .live = live.load(std::memory_order_relaxed),
-          .peak = shared_->pool.arena().peak_bytes(),
+          .peak = shared_->pool.held().peak_bytes(),
           .log_full = log.recorder.full(),
           .moved = request.op == Op::k_realloc};
 }
@@ -233,14 +233,8 @@ void* Hands::end(const Request& request, const Action& action) {
   if (block_.start == nullptr) {
     return nullptr;
   }
-  // A process that only gets its memory together, such as a server that is about to fork its
-  // workers, has no thread of ours, reports or not: whoever forks is to have none.
-  if (shared_->host.keep != nullptr && tracker_->tally().serves() && shared_->reports)
-      [[unlikely]] {
-    const RecursionGuard guard;
-    shared_->host.keep(guard);
-  }
-  keep(*shared_, tracker_->tally().counters().pooled_allocations.get());
+  Tally& tally = tracker_->tally();
+  keep(*shared_, tally.counters().pooled_allocations.get(), tally.serves());
   if (request.zero && !block_.zero) {
     clear(block_.start, round_up(request.size, kGranule));
   }

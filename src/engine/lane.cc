@@ -25,11 +25,13 @@ void give_up_idle(Shared& shared, std::uint32_t at_work) {
   }
 }
 
-void keep(const Shared& shared, std::uint64_t calls) {
+void keep(const Shared& shared, std::uint64_t calls, bool serves) {
   // Who only observes keeps nothing; and a thread's own blocks, in the middle of the program's, would
   // keep glibc from giving back what it does by itself.
-  if (shared.keeps_much() && shared.host.keep != nullptr && calls >= tuning::kKeptCalls &&
-      !shared.options->OBSERVE) {
+  const bool much = shared.keeps_much() && calls >= tuning::kKeptCalls && !shared.options->OBSERVE;
+  // A process that only gets its memory together, such as a server that is about to fork its
+  // workers, has no thread of ours, reports or not: whoever forks is to have none.
+  if ((much || (serves && shared.reports)) && shared.host.keep != nullptr) {
     const RecursionGuard guard;
     shared.host.keep(guard);
   }

@@ -39,16 +39,25 @@ void tell_of_place(Line& line, const Place& place, const void* pointer) {
   }
 }
 
+[[noreturn]] void report_said(const Engine& engine, const char* function, const char* what,
+                              const void* pointer, std::uint64_t said) {
+  {
+    Line line;
+    begin(line, function, what, pointer);
+    line << ": " << said << " bytes, but ";
+    tell_of_place(line, engine.find(pointer), pointer);
+  }
+  std::abort();
+}
+
 }  // namespace
 
 Place Engine::find(const void* pointer) const {
-  const std::uint64_t offset =
-      reinterpret_cast<std::uint64_t>(pointer) - base_.load(std::memory_order_relaxed);
-  const auto number = static_cast<std::uint32_t>(offset >> space_shift_);
-  if (number > lane_count()) {
+  const std::uint32_t number = lanes.region.number_of(pointer);
+  if (number > lanes.count()) {
     return {};
   }
-  const Space& space = spaces_[number];
+  const Space& space = lanes.region.at(number);
   const std::uint64_t granule = space.granule_of(pointer);
   if (!space.plausible(space.address(granule))) {
     return {};
@@ -58,9 +67,10 @@ Place Engine::find(const void* pointer) const {
   if (!in_use) {
     run = {granule, space.pages.freed_length(granule)};
   }
-  const std::uint32_t lane =
-      number == kPoolSpace ? shared_->pool.owner(space.address(run.first)) : space.user.lane();
-  return {space.address(run.first), run.count * kGranule, in_use, number != kPoolSpace, lane};
+  const char* start = space.address(run.first);
+  const bool pooled = lanes.is_pool(space);
+  return {start, run.count * kGranule, in_use, !pooled,
+          pooled ? lanes.shared().pool.owner(start) : space.user.lane()};
 }
 
 bool Engine::may_have_size(const void* pointer, std::uint64_t bytes) const {
@@ -68,7 +78,8 @@ bool Engine::may_have_size(const void* pointer, std::uint64_t bytes) const {
   if (left_larger_.load(std::memory_order_relaxed)) {
     return bytes <= now;
   }
-  if (space_of(pointer) == kPoolSpace) {
+  const Space* space = lanes.space_of(pointer);
+  if (space != nullptr && lanes.is_pool(*space)) {
     return bytes <= now && now - bytes < kGranule;
   }
   return bytes <= now && bytes >= now / 2;
@@ -89,24 +100,12 @@ void report_pointer(const Engine& engine, const char* function, const void* poin
 
 void report_size(const Engine& engine, const char* function, const void* pointer,
                  std::uint64_t said) {
-  {
-    Line line;
-    begin(line, function, "wrong size for pointer", pointer);
-    line << ": " << said << " bytes, but ";
-    tell_of_place(line, engine.find(pointer), pointer);
-  }
-  std::abort();
+  report_said(engine, function, "wrong size for pointer", pointer, said);
 }
 
 void report_alignment(const Engine& engine, const char* function, const void* pointer,
                       std::uint64_t said) {
-  {
-    Line line;
-    begin(line, function, "wrong alignment for pointer", pointer);
-    line << ": " << said << " bytes, but ";
-    tell_of_place(line, engine.find(pointer), pointer);
-  }
-  std::abort();
+  report_said(engine, function, "wrong alignment for pointer", pointer, said);
 }
 
 }  // namespace memo

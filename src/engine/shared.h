@@ -71,8 +71,7 @@ struct Shared {
 
   // So much is free in the pool and in slabs that somebody should give it back when the loop is left. Any thread.
   [[nodiscard]] bool keeps_much() const {
-    return pool.arena().dirty_bytes() + slabs.bytes.load(std::memory_order_relaxed) >=
-           tuning::kKept;
+    return pool.held().dirty_bytes() + slabs.bytes.load(std::memory_order_relaxed) >= tuning::kKept;
   }
   // How many of `lanes` there are to look at. Any thread; a lane below it is whole.
   [[nodiscard]] std::uint32_t lanes_taken() const {
@@ -81,8 +80,8 @@ struct Shared {
 };
 
 // The pool has served or freed a block for a lane that counts `calls` of its. Asks the host for the keeper where much is
-// kept. Any thread that is not inside the library.
-void keep(const Shared& shared, std::uint64_t calls);
+// kept, or where there are reports of a lane that `serves`. Any thread that is not inside the library.
+void keep(const Shared& shared, std::uint64_t calls, bool serves = false);
 
 // Under a control group's limit: what all lanes but number `at_work`, the pool and the next allocator
 // hold and do not use goes back to the system.

@@ -10,6 +10,7 @@ namespace memo::stages {
 inline bool is_serving(const TrackerState& s) {
   return s.phase.load(std::memory_order_relaxed) == Phase::kServing;
 }
+
 // The event's row of tracker.def is done, if the phase has one; else nothing is, and false.
 bool move(TrackerState& s, Event event);
 // The question whose answer takes the call on, and the end of it.

@@ -1,6 +1,6 @@
 // What must hold of the engine's books between two calls, for tests: each function looks at all of
 // what it is about, and no other thread may be at work. Cold.
-#include "src/engine/engine.h"
+#include "src/engine/lanes.h"
 
 namespace memo {
 
@@ -33,12 +33,12 @@ bool LaneView::valid() const {
   return tracker_.valid() && has_memory && hands_.slab.valid();
 }
 
-bool Engine::valid() const {
+bool Lanes::valid() const {
   if (!opened()) {
     return true;
   }
   std::uint64_t slab_bytes = 0;
-  for (std::uint32_t i = 0; i < lane_count(); ++i) {
+  for (std::uint32_t i = 0; i < count(); ++i) {
     if (!lanes_[i].valid()) {
       return false;
     }

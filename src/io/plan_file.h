@@ -16,19 +16,9 @@
 
 #include "src/base/guard.h"
 #include "src/base/options.h"
-#include "src/follow/plan.h"
+#include "src/io/saved_plan.h"
 
 namespace memo {
-
-struct SavedPlan {
-  const Schedule* schedule = nullptr;
-  std::uint32_t iteration = 0;  // steps of one iteration
-};
-
-struct LoadedPlan {
-  Plan plan;
-  std::uint32_t iteration = 0;  // steps of one iteration
-};
 
 // Writes the plans to `path`, by way of a new file renamed over it, so that processes that do so at
 // once leave one whole file. A plan with which the file would be larger than kMaxPlanBytes is left

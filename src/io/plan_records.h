@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/io/plan_file.h"
+#include "src/io/saved_plan.h"
 
 namespace memo {
 

@@ -11,6 +11,7 @@
 #include "dsa/validate.h"
 #include "src/base/granule.h"
 #include "src/base/message.h"
+#include "src/learn/find_period.h"
 #include "src/learn/lifetimes.h"
 #include "src/learn/symbolic.h"
 

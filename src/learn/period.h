@@ -1,14 +1,7 @@
-// Finds the iteration in a thread's stream of large allocations. Pure and cold; O(n) time and
-// memory. A loop is believed when it has repeated exactly; a loop that may be a part of an
-// iteration (the layers of a transformer) must repeat for longer than such parts do.
-// src/learn/README.md has the reasons.
+// The iteration of a thread's stream of large allocations. Cold.
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <span>
-
-#include "src/trace/event.h"
 
 namespace memo {
 
@@ -22,26 +15,5 @@ struct Period {
   std::uint32_t trial = 0;  // calls that a plan of it is to serve before it is believed; 0: it is
   friend bool operator==(const Period&, const Period&) = default;
 };
-
-// The period of the stream's end, or none. The shortest one that holds: sizes and alignments equal
-// over at least two shifts and at least min_run calls, lifetimes equal, live bytes back at their
-// floor. Sites are ignored: they change during the first iterations under CPython.
-std::optional<Period> find_period(std::span<const Allocation> stream, std::uint32_t min_run = 0);
-
-// A loop of `length` calls at the stream's end that has not run for long enough to be believed: it
-// may be a part of an iteration, or chance. Sizes, alignments and lifetimes are equal over at least
-// `copies` shifts and kTrialCalls and min_run calls, and no block stays for good. To be served on
-// trial. O(run).
-std::optional<Period> find_period_to_try(std::span<const Allocation> stream, std::uint32_t length,
-                                         std::uint32_t copies, std::uint32_t min_run = 0);
-
-// As find_period() for iterations whose sizes change: calls are told by their sites and alignments. Calls
-// without a site are equal to each other only.
-std::optional<Period> find_period_of_sites(std::span<const Allocation> stream);
-
-// The same where the host has told where iterations begin: `marks`, ascending, are the numbers of
-// allocations made before each. Two equal iterations are enough, or two equal groups of up to four.
-std::optional<Period> find_period_told(std::span<const Allocation> stream,
-                                       std::span<const std::uint32_t> marks);
 
 }  // namespace memo

@@ -8,6 +8,7 @@
 #include <queue>
 
 #include "src/base/tuning.h"
+#include "src/learn/find_period.h"
 #include "src/learn/lifetimes.h"
 
 namespace memo {

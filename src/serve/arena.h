@@ -11,7 +11,7 @@
 // What a call costs follows from its own bytes, whatever was allocated before: allocate() and
 // resize() make at most three walks to find a place and two to give memory back, each of kMaxWalkSteps
 // steps and kWalkStepsPerWord for each 32 KiB of the block (a step is a block, a free run, or a word of
-// the page map: src/serve/page_map.h); they give back at most 4 MiB more than the block's bytes, in
+// the page map: src/serve/free_runs.h); they give back at most 4 MiB more than the block's bytes, in
 // at most 64 ranges more than its granules. Walks that end go on where they stopped. free() touches
 // its block's granules only. trim() and age() are bounded in the same way by the bytes that they
 // are told, or do all of it, as settle() does, on a thread that has the time. Checked by valid().
@@ -20,17 +20,38 @@
 #include <atomic>
 #include <cstdint>
 
+#include "src/serve/holding.h"
+#include "src/serve/huge_pages.h"
 #include "src/serve/space.h"
 
 namespace memo {
 
+// No granule below it is free. Any thread lowers it; the arena's owner raises it.
+class LowestFree {
+ public:
+  [[nodiscard]] std::uint64_t get() const { return at_.load(std::memory_order_acquire); }
+  void lower(std::uint64_t first) {
+    std::uint64_t lowest = at_.load(std::memory_order_relaxed);
+    while (first < lowest && !at_.compare_exchange_weak(lowest, first, std::memory_order_acq_rel)) {
+    }
+  }
+  // [first, end) was taken.
+  void take(std::uint64_t first, std::uint64_t end) {
+    if (first == at_.load(std::memory_order_relaxed)) {
+      std::uint64_t expected = first;  // another thread may have freed something lower meanwhile
+      at_.compare_exchange_strong(expected, end, std::memory_order_acq_rel);
+    }
+  }
+
+ private:
+  std::atomic<std::uint64_t> at_{0};
+};
+
 class Arena {
  public:
   explicit constexpr Arena() = default;
-  void open(Space* space);
-  // Blocks that nobody has used before may come in huge pages, where these cost no memory: weights
-  // are read in each iteration, and cost fewer misses of the TLB there. Before the first block.
-  void use_huge_pages() { huge_pages_ = true; }
+  // `huge_pages`: blocks that nobody has used before may come in them (src/serve/huge_pages.h).
+  void open(Space* space, bool huge_pages = false);
 
   struct Block {
     void* start = nullptr;      // nullptr: no memory
@@ -59,39 +80,24 @@ class Arena {
   std::uint64_t retreat();
   // How much more than the peak may be kept, as the part 1 / divisor of what comes and goes (the
   // peak less the least alive in the window); 0: nothing.
-  void allow_slack(std::uint64_t divisor) { slack_divisor_ = divisor; }
+  void allow_slack(std::uint64_t divisor) { held_.allow_slack(divisor); }
   // Lets the peak follow what was alive since the last two calls: the past is forgotten, and up to
   // `bytes` of its memory given back; how much. Owner only.
   std::uint64_t age(std::uint64_t bytes = kAll);
 
-  [[nodiscard]] std::uint64_t live_bytes() const {
-    return live_.load(std::memory_order_relaxed) * kGranule;
-  }
-  [[nodiscard]] std::uint64_t dirty_bytes() const {
-    return dirty_.load(std::memory_order_relaxed) * kGranule;
-  }
-  [[nodiscard]] std::uint64_t peak_bytes() const {
-    return peak_.load(std::memory_order_relaxed) * kGranule;
-  }
-  [[nodiscard]] std::uint64_t purged_bytes() const {
-    return purged_.load(std::memory_order_relaxed) * kGranule;
-  }
+  // Its figures, which any thread may read.
+  [[nodiscard]] const Holding& held() const { return held_; }
   // Steps that all walks have taken so far. Owner only.
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
   // True if the page map and the books agree. Looks at all of it; no other thread may be at work.
   [[nodiscard]] bool valid() const;
 
  private:
-  PageMap::Run look(PageMap::Walk& walk, std::uint64_t count, std::uint64_t step);
-  PageMap::Run find(std::uint64_t count, std::uint64_t step);
-  std::uint64_t purge(PageMap::Walk& walk, std::uint64_t granules, std::uint64_t ranges);
+  FreeRuns::Run find(std::uint64_t count, std::uint64_t step);
+  std::uint64_t purge(FreeRuns::Walk& walk, std::uint64_t granules, std::uint64_t ranges);
   std::uint64_t purge_some(std::uint64_t granules, std::uint64_t count);
   std::uint64_t purge_all(std::uint64_t granules);
   std::uint64_t shed(std::uint64_t granules, std::uint64_t bytes);
-  [[nodiscard]] std::uint64_t most_kept() const;
-  [[nodiscard]] std::uint64_t excess() const;
-  void use_small_pages(std::uint64_t first, std::uint64_t count);
-  void advise(std::uint64_t end);
   void account(const PageMap::Claim& claim, std::uint64_t count);
 
   Space* space_ = nullptr;
@@ -100,18 +106,9 @@ class Arena {
   std::uint64_t far_ = 0;        // where a search that is too long for one walk goes on; 0: anew
   std::uint64_t far_purge_ = 0;  // and the last purge
   std::uint64_t steps_ = 0;
-  std::atomic<std::uint64_t> live_{0};         // granules in use
-  std::atomic<std::uint64_t> dirty_{0};        // granules free, but with memory behind them
-  std::atomic<std::uint64_t> lowest_free_{0};  // no granule below is free
-  std::atomic<std::uint64_t> peak_{0};  // most granules alive at once in this and the last window
-  std::uint64_t window_peak_ = 0;       // and in this window alone
-  std::uint64_t window_least_ =
-      UINT64_MAX;  // least granules alive before an allocation in this window
-  std::atomic<std::uint64_t> slack_divisor_{0};
-  std::atomic<std::uint64_t> purged_{0};  // granules given back so far
-  bool huge_pages_ = false;
-  std::atomic<std::uint64_t> advised_{0};     // no granule from here on is in a huge page
-  std::atomic<std::uint32_t> exceptions_{0};  // ranges below that were taken out of the advice
+  LowestFree lowest_free_;
+  Holding held_;
+  HugePages huge_pages_;
 };
 
 }  // namespace memo

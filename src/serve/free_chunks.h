@@ -7,7 +7,7 @@
 // and purges) has seen of a free chunk stays true until that thread itself changes it. Who takes a
 // free place looks at each granule, and what is clean is only passed; but what is dirty is given
 // back, so no chunk counts as dirty before the walk has seen that its release is over. Checked by
-// PageMap::valid().
+// FreeRuns::valid().
 #pragma once
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 namespace memo {
 
 // The next block on the walk; none where it ends.
-PageMap::Run LastingBlocks::next(PageMap::Walk& walk) const {
+PageMap::Run LastingBlocks::next(FreeRuns::Walk& walk) const {
   while (walk.at < walk.to && walk.steps != 0) {
     const std::uint64_t count = pool_.space().pages.length(walk.at);
     if (count != 0) {
@@ -14,7 +14,7 @@ PageMap::Run LastingBlocks::next(PageMap::Walk& walk) const {
       --walk.steps;
       return block;
     }
-    static_cast<void>(pool_.space().pages.next_free(walk));  // which passes it
+    static_cast<void>(pool_.space().runs.next_free(walk));  // which passes it
   }
   return {};
 }
@@ -23,7 +23,7 @@ bool LastingBlocks::mark(std::uint64_t& at) {
   if (!pool_.enter()) {
     return false;
   }
-  PageMap::Walk walk = walk_from(at);
+  FreeRuns::Walk walk = walk_from(at);
   for (PageMap::Run block = next(walk); block.count != 0; block = next(walk)) {
     pool_.space().owner(block.first).fetch_or(Pool::kMarked, std::memory_order_relaxed);
   }
@@ -38,7 +38,7 @@ bool LastingBlocks::for_each_row(std::uint64_t& at, std::uint64_t most, Function
   if (!pool_.enter()) {
     return false;
   }
-  PageMap::Walk walk = walk_from(at);
+  FreeRuns::Walk walk = walk_from(at);
   PageMap::Run run;
   bool wanted = true;
   while (most != 0 && wanted) {

@@ -28,10 +28,10 @@ class LastingBlocks {
   bool list(std::uint64_t& at, List& found);
 
  private:
-  PageMap::Run next(PageMap::Walk& walk) const;
+  PageMap::Run next(FreeRuns::Walk& walk) const;
   template <typename Function>
   bool for_each_row(std::uint64_t& at, std::uint64_t most, Function&& function) const;
-  [[nodiscard]] PageMap::Walk walk_from(std::uint64_t at) const {
+  [[nodiscard]] FreeRuns::Walk walk_from(std::uint64_t at) const {
     return {at, pool_.space().committed_bytes() / kGranule, tuning::kMaxWalkSteps};
   }
 

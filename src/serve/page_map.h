@@ -3,7 +3,7 @@
 //
 // One thread at a time claims, extends or shrinks (the lane's owner); any thread releases. A
 // block's granules belong to it from a successful claim until its release, whatever plan or thread
-// is wrong.
+// is wrong. Where to claim is src/serve/free_runs.h's.
 //
 // Checked by valid().
 //
@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-#include "src/serve/free_chunks.h"
+#include "src/serve/page_states.h"
 
 namespace memo {
 
@@ -27,13 +27,13 @@ class PageMap {
 
   PageMap() = default;
   // Zeroed arrays with an element for each granule, `state` aligned to 8 bytes, which outlive the
-  // map. With `chunks`, walks pass what is free as a whole quickly; whoever claims, extends or
-  // releases then says so by note_claimed() and note_free().
-  PageMap(std::uint8_t* state, std::uint32_t* length, FreeChunks chunks = {})
-      : state_(state), length_(length), chunks_(chunks) {}
+  // map. A copy is of the same granules.
+  PageMap(std::uint8_t* state, std::uint32_t* length) : states_(state), length_(length) {}
 
   // Takes [first, first + count) if all of it is free. Requires 1 <= count < 2^32.
   Claim claim(std::uint64_t first, std::uint64_t count);
+  // What claim() would answer.
+  [[nodiscard]] Claim look(std::uint64_t first, std::uint64_t count) const;
 
   // Gives back the block that starts at `first`; its length in granules, or 0 if none starts there
   // (a pointer into the middle, or a second free), in which case nothing changes.
@@ -45,6 +45,10 @@ class PageMap {
   // Makes the block at `first` shorter: gives back the granules from first + count on, and tells
   // how many.
   std::uint64_t shrink(std::uint64_t first, std::uint64_t count);
+
+  // Marks free granules of [first, first + count) as clean: their memory was given back and reads
+  // as zero.
+  void mark_clean(std::uint64_t first, std::uint64_t count);
 
   // Granules of the block that starts at `first`, 0 if none starts there.
   [[nodiscard]] std::uint64_t length(std::uint64_t first) const;
@@ -58,81 +62,30 @@ class PageMap {
   // Granules of the free block that started at `granule` last, 0 if the granule is in use or no
   // block has started there. For messages.
   [[nodiscard]] std::uint64_t freed_length(std::uint64_t granule) const;
-  // A walk over [at, to) of no more than `steps` steps; `at` moves on. A step is a block or free
-  // run (or a single granule, where the walk begins inside of a block), and inside of a free run
-  // and of a place that is looked at, each further word: eight granules, or 64 chunks known to be
-  // free. A run is cut where the steps end.
-  struct Walk {
-    std::uint64_t at = 0;
-    std::uint64_t to = 0;
-    std::uint64_t steps = UINT64_MAX;
-  };
-  // Where on the walk to place `count` granules at a multiple of `alignment` (in granules, a power
-  // of two), at the low end of a free run or where memory begins again in it: where the fewest of
-  // them lack memory, and among such places in the smallest run, at its low end.
-  [[nodiscard]] Run best_fit(Walk& walk, std::uint64_t count, std::uint64_t alignment) const;
-  // The next free run.
-  [[nodiscard]] Run next_free(Walk& walk) const;
-  // The next free run of dirty granules, at most `most` long.
-  [[nodiscard]] Run next_dirty(Walk& walk, std::uint64_t most) const;
 
-  // The same over all of [from, to).
-  [[nodiscard]] Run best_fit(std::uint64_t from, std::uint64_t to, std::uint64_t count,
-                             std::uint64_t alignment) const {
-    Walk walk{from, to};
-    return best_fit(walk, count, alignment);
+  // For walks: the state of each granule, and how far a walk moves on from one in use, whose state was
+  // `bits`: past its block from its start, else by one.
+  [[nodiscard]] const PageStates& states() const { return states_; }
+  [[nodiscard]] std::uint64_t past(std::uint64_t granule, std::uint8_t bits) const {
+    return granule + ((bits & PageStates::kStart) != 0 ? length_[granule] : 1);
   }
-  [[nodiscard]] Run next_free(std::uint64_t from, std::uint64_t to) const {
-    Walk walk{from, to};
-    return next_free(walk);
-  }
-  [[nodiscard]] Run next_dirty(std::uint64_t from, std::uint64_t to, std::uint64_t most) const {
-    Walk walk{from, to};
-    return next_dirty(walk, most);
-  }
-
-  enum class Tail : std::uint8_t { kFree, kClean };
-  // The first granule of [from, to] from which on all up to `to` is free, or free and clean.
-  [[nodiscard]] std::uint64_t tail(Tail kind, std::uint64_t from, std::uint64_t to) const;
-
-  // Marks free granules of [first, first + count) as clean: their memory was given back and reads
-  // as zero.
-  void mark_clean(std::uint64_t first, std::uint64_t count);
-
-  // A block is about to be released, and will leave memory that is `clean` or else dirty. Before
-  // the release, any thread.
-  void note_free(std::uint64_t first, std::uint64_t count, bool clean);
-  // Granules were claimed, or a place turned out not to be free. The thread that claims.
-  void note_claimed(std::uint64_t first, std::uint64_t count);
 
   struct Sums {
     std::uint64_t used = 0;   // granules
     std::uint64_t dirty = 0;  // free ones
   };
   // True if the first `granules` contradict themselves nowhere: each used granule belongs to one
-  // block of that length, and what is known of chunks holds. Looks at all of them, and tells how
-  // many are used and dirty; no other thread may be at work. For tests.
+  // block of that length. Looks at all of them, and tells how many are used and dirty; no other
+  // thread may be at work. For tests.
   [[nodiscard]] bool valid(std::uint64_t granules, Sums* sums = nullptr) const;
 
  private:
-  using Kind = FreeChunks::Kind;
-  static constexpr std::uint8_t kUsed = 1;
-  static constexpr std::uint8_t kStart = 2;
-  static constexpr std::uint8_t kDirty = 4;
+  static constexpr std::uint8_t kUsed = PageStates::kUsed;
+  static constexpr std::uint8_t kStart = PageStates::kStart;
+  static constexpr std::uint8_t kDirty = PageStates::kDirty;
 
-  [[nodiscard]] std::uint8_t state(std::uint64_t granule) const;
-  void set_state(std::uint64_t granule, std::uint8_t value);
-  [[nodiscard]] Claim look(std::uint64_t first, std::uint64_t count) const;
-  [[nodiscard]] std::uint64_t count_dirty(std::uint64_t first, std::uint64_t count) const;
-  [[nodiscard]] std::uint64_t end_of(Kind kind, std::uint64_t at, Walk& walk) const;
-  [[nodiscard]] std::uint64_t end_of_words(std::uint64_t mask, std::uint64_t wanted,
-                                           std::uint64_t at, std::uint64_t end) const;
-  [[nodiscard]] bool chunks_valid(std::uint64_t granules) const;
-  void fill(std::uint64_t first, std::uint64_t count, std::uint8_t value);
-
-  std::uint8_t* state_ = nullptr;
+  PageStates states_;
   std::uint32_t* length_ = nullptr;
-  FreeChunks chunks_;
 };
 
 }  // namespace memo

@@ -19,13 +19,10 @@ namespace memo {
 
 class Pool {
  public:
-  // `huge_pages`: as the arena's use_huge_pages(). Before the first block.
+  // As the arena's. Before the first block.
   void open(Space* space, bool huge_pages) {
     space_ = space;
-    arena_.open(space);
-    if (huge_pages) {
-      arena_.use_huge_pages();
-    }
+    arena_.open(space, huge_pages);
     headroom_.open();
   }
 
@@ -78,9 +75,9 @@ class Pool {
   // Gives up the committed memory behind the last block, which trim() has given back; bytes.
   std::uint64_t retreat() { return enter() ? leave(arena_.retreat()) : 0; }
   void allow_slack(std::uint64_t divisor) { arena_.allow_slack(divisor); }
-  [[nodiscard]] std::uint64_t live_bytes() const { return arena_.live_bytes(); }
-  // For its figures, which any thread may read.
-  [[nodiscard]] const Arena& arena() const { return arena_; }
+  [[nodiscard]] std::uint64_t live_bytes() const { return arena_.held().live_bytes(); }
+  // The arena's figures, which any thread may read.
+  [[nodiscard]] const Holding& held() const { return arena_.held(); }
   // As the arena's. A pool that was given up has no books to agree.
   [[nodiscard]] bool valid() const { return torn_ || arena_.valid(); }
   [[nodiscard]] Space& space() const { return *space_; }

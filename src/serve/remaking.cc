@@ -41,8 +41,8 @@ bool Remaking::take(const Slab& slab, std::uint64_t offset) {
     return false;
   }
   Space& space = slab.space();
-  for (PageMap::Run free = space.pages.next_free(offset / kGranule, top); free.count != 0;
-       free = space.pages.next_free(free.first + free.count, top)) {
+  for (PageMap::Run free = space.runs.next_free(offset / kGranule, top); free.count != 0;
+       free = space.runs.next_free(free.first + free.count, top)) {
     const std::uint64_t end = free.first + free.count;
     for (std::uint64_t first = free.first; first < end;) {
       const std::uint64_t next =

@@ -37,7 +37,7 @@ bool Slab::lend(Slab& to, std::uint32_t stores) {
   const std::uint64_t height = this->height();
   const std::uint64_t tallest = this->tallest();
   const std::uint64_t top = mine.committed_bytes() / kGranule;
-  const PageMap::Run free = mine.pages.next_free(0, top);
+  const FreeRuns::Run free = mine.runs.next_free(0, top);
   if (height == 0 || to.height() != 0 || free.first != 0 || free.count != top) {
     return false;
   }
@@ -76,9 +76,9 @@ Slab::Raised Slab::raise(std::uint64_t height, bool whole, bool trial) {
   const std::uint64_t more = height - this->height();
   std::uint64_t owed = 0;
   if (trial) {
-    const Arena& arena = pool_->arena();
-    const std::uint64_t left = arena.peak_bytes() - std::min(arena.peak_bytes(), more);
-    owed = arena.live_bytes() - std::min(arena.live_bytes(), left);
+    const Holding& held = pool_->held();
+    const std::uint64_t left = held.peak_bytes() - std::min(held.peak_bytes(), more);
+    owed = held.live_bytes() - std::min(held.live_bytes(), left);
   }
   // Huge pages half used would come on top of what is alive twice.
   if (!reserve(height, whole && owed <= tuning::kTrialBytes)) {
@@ -161,8 +161,9 @@ void Slab::lower(std::uint64_t height) {
 // granules.
 void Slab::purge_free(std::uint64_t from, std::uint64_t to) {
   const std::uint64_t top = to / kGranule;
-  for (PageMap::Run run = space().pages.next_free(from / kGranule, top); run.count != 0;
-       run = space().pages.next_free(run.first + run.count, top)) {
+  FreeRuns::Walk walk{from / kGranule, top};
+  for (FreeRuns::Run run = space().runs.next_free(walk); run.count != 0;
+       run = space().runs.next_free(walk)) {
     space().give_back(run.first, run.count);
   }
 }

@@ -63,17 +63,15 @@ void Space::open(char* base, char* records, std::uint64_t bytes, bool bare) {
   const RecordLayout at = layout(bytes);
   pages = PageMap(reinterpret_cast<std::uint8_t*>(records + at.state),
                   reinterpret_cast<std::uint32_t*>(records + at.length));
+  runs = FreeRuns(pages);
   owners_ = reinterpret_cast<std::uint16_t*>(records + at.owner);
   live = LiveTable(reinterpret_cast<std::uint64_t*>(records + at.live));
 }
 
 void Space::know_free_chunks() {
-  const RecordLayout at = layout(bytes_);
-  char* chunks = records_ + at.chunks;
+  char* chunks = records_ + layout(bytes_).chunks;
   if (os::commit(chunks, round_up(chunk_bytes(bytes_ / kGranule), os::page_size()))) {
-    pages = PageMap(reinterpret_cast<std::uint8_t*>(records_ + at.state),
-                    reinterpret_cast<std::uint32_t*>(records_ + at.length),
-                    FreeChunks(reinterpret_cast<std::uint64_t*>(chunks)));
+    runs = FreeRuns(pages, FreeChunks(reinterpret_cast<std::uint64_t*>(chunks)));
   }
 }
 
@@ -138,17 +136,24 @@ std::uint64_t Space::retreat(std::uint64_t first) {
   return os::decommit(base_ + target, committed - target) ? committed - target : 0;
 }
 
+bool Space::purge(std::uint64_t first, std::uint64_t count) {
+  if (!os::purge(address(first), count * kGranule)) {
+    return false;
+  }
+  pages.mark_clean(first, count);
+  runs.note_clean(first, count);
+  return true;
+}
+
 std::uint64_t Space::give_back(std::uint64_t first, std::uint64_t count) {
-  if (os::purge(address(first), count * kGranule)) {
-    pages.mark_clean(first, count);
+  if (purge(first, count)) {
     return count;
   }
   std::uint64_t done = 0;
   for (const std::uint64_t end = first + count; count > tuning::kPiece && first < end;
        first += tuning::kPiece) {
     const std::uint64_t piece = std::min(tuning::kPiece, end - first);
-    if (os::purge(address(first), piece * kGranule)) {
-      pages.mark_clean(first, piece);
+    if (purge(first, piece)) {
       done += piece;
     }
   }

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "src/base/granule.h"
+#include "src/serve/free_runs.h"
 #include "src/serve/page_map.h"
 #include "src/trace/live_table.h"
 
@@ -64,7 +65,7 @@ class Space {
   std::uint64_t retreat(std::uint64_t first);
   // The same from where all is free and clean.
   std::uint64_t retreat() {
-    return retreat(pages.tail(PageMap::Tail::kClean, 0, committed_bytes() / kGranule));
+    return retreat(runs.tail(FreeRuns::Tail::kClean, 0, committed_bytes() / kGranule));
   }
   [[nodiscard]] std::uint64_t committed_bytes() const {
     return committed_.load(std::memory_order_relaxed);
@@ -75,8 +76,8 @@ class Space {
   // while another thread may claim them.
   std::uint64_t give_back(std::uint64_t first, std::uint64_t count);
 
-  // The page map notes from now on which chunks are free as a whole. Before the first block; who
-  // claims and releases has to tell it (src/serve/page_map.h).
+  // From now on it is noted which chunks are free as a whole. Before the first block; who claims and
+  // releases has to tell `runs`.
   void know_free_chunks();
 
   [[nodiscard]] char* base() const { return base_; }
@@ -94,11 +95,13 @@ class Space {
   }
 
   PageMap pages;
+  FreeRuns runs;  // of `pages`
   LiveTable live;
   SpaceUser user;
 
  private:
   bool commit_until(std::uint64_t target, bool lock);
+  bool purge(std::uint64_t first, std::uint64_t count);
   void unlock() const;
 
   char* base_ = nullptr;

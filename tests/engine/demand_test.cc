@@ -57,5 +57,50 @@ TEST_CASE("demand: stacks are unwound after short windows, and not for ever", "[
   CHECK_FALSE(demand.wants_sites());
 }
 
+Demand searching(std::uint32_t calls) {
+  Demand demand;
+  for (std::uint32_t call = 0; call < calls; ++call) {
+    demand.look(100);
+  }
+  return demand;
+}
+
+TEST_CASE("demand: is learned after some hundred calls", "[engine]") {
+  CHECK(searching(200).look(100) == Demand::Look::kNothing);
+  CHECK(searching(300).look(100) == Demand::Look::kLearned);
+}
+
+TEST_CASE("demand: four iterations of a small network are no unordered stream", "[engine]") {
+  Demand demand = searching(1500);
+  std::uint32_t times = 0;
+  const auto look = [&](std::uint32_t calls) {
+    for (std::uint32_t call = 0; call < calls; ++call) {
+      demand.look(100);
+      times += demand.unordered() ? 1U : 0U;
+    }
+  };
+  look(500);
+  CHECK(times == 0);
+  look(1500);
+  CHECK(times == 1);
+}
+
+TEST_CASE("demand: one short window is chance, and a peak that grows a little is no new loop",
+          "[engine]") {
+  Demand demand;
+  demand.look(1000);
+  const auto window = [&] {
+    for (std::uint32_t call = 0; call < kWindow; ++call) {
+      demand.judge(1, false);
+    }
+  };
+  window();
+  CHECK_FALSE(demand.wants_sites());
+  CHECK(demand.look(1100) == Demand::Look::kNothing);
+  window();
+  CHECK(demand.wants_sites());
+  CHECK(demand.look(1200) == Demand::Look::kNewLoop);
+}
+
 }  // namespace
 }  // namespace memo

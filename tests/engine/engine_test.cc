@@ -22,14 +22,14 @@ using testing::program_of;
 
 TEST_CASE("engine: nothing is set up before the first allocation", "[engine]") {
   OwnEngine own;
-  CHECK_FALSE(own.engine.opened());
+  CHECK_FALSE(own.engine.lanes.opened());
   CHECK_FALSE(own.engine.owns(nullptr));
   CHECK_FALSE(own.engine.owns(&own));
-  CHECK(own.engine.lane_count() == 0);
-  own.engine.give_back();
-  CHECK_FALSE(own.engine.trim());
+  CHECK(own.engine.lanes.count() == 0);
+  own.engine.upkeep.give_back();
+  CHECK_FALSE(own.engine.upkeep.trim());
   own.engine.iteration();
-  own.engine.tick(1);
+  own.engine.upkeep.tick(1);
 }
 
 TEST_CASE("engine: learns a stream, waits for a quiet point, and serves it whole", "[engine]") {
@@ -46,7 +46,7 @@ TEST_CASE("engine: learns a stream, waits for a quiet point, and serves it whole
     CHECK(lane.counters.plans.get() == 1);
     CHECK(lane.tallest() >= lane.bound());
     CHECK(lane.bound() > 0);
-    CHECK(engine.shared().slabs.bytes == lane.tallest());
+    CHECK(engine.lanes.shared().slabs.bytes == lane.tallest());
     driver.iterate(program);  // to the end of the iteration that serving began in
     const std::uint64_t served = lane.counters.planned_allocations.get();
     const std::uint64_t fallbacks = lane.counters.fallback_allocations.get();
@@ -56,7 +56,7 @@ TEST_CASE("engine: learns a stream, waits for a quiet point, and serves it whole
     CHECK(lane.counters.iterations.get() == iterations + 20);
     CHECK(lane.counters.fallback_allocations.get() == fallbacks);
     CHECK(lane.counters.diverged.get() == 0);
-    CHECK(engine.shared().pool.live_bytes() == 0);
+    CHECK(engine.lanes.shared().pool.live_bytes() == 0);
   });
 }
 
@@ -177,7 +177,7 @@ TEST_CASE("engine: zeroed blocks are zero in every phase", "[engine]") {
       iterate();
     }
     REQUIRE(lane.phase() == Phase::kServing);
-    engine.give_back();
+    engine.upkeep.give_back();
     iterate();
     iterate();
     driver.step({77'777, 1}, 64, true);
@@ -219,7 +219,7 @@ TEST_CASE("engine: only starts of blocks are freed, once", "[engine]") {
     CHECK(engine.free(block));
     CHECK_FALSE(engine.free(block));
     CHECK(engine.size(block) == 0);
-    CHECK_FALSE(engine.owns(engine.shared().pool.space().base() - 1));
+    CHECK_FALSE(engine.owns(engine.lanes.shared().pool.space().base() - 1));
   });
 }
 
@@ -279,8 +279,8 @@ TEST_CASE("engine: a signal handler inside an allocation gets the next allocator
     const Program program = program_of(18);
     testing::iterations_until_serving(driver, program, lane);
     CHECK(g_answer == nullptr);
-    CHECK(engine.passed_on().fallback_busy.get() == 1);
-    CHECK(engine.passed_on().other_bytes.get() == 65'536);
+    CHECK(engine.lanes.passed_on.fallback_busy.get() == 1);
+    CHECK(engine.lanes.passed_on.other_bytes.get() == 65'536);
     driver.iterate(program, 3);
     CHECK(lane.phase() == Phase::kServing);
   });

@@ -20,7 +20,7 @@ constexpr Request kRequest{1ULL << 20, 64, Op::k_malloc, false};
 
 // 0 if the calling thread, in a child that has just been forked, gets a block from its lane.
 int serve_in_child(Engine& engine) {
-  engine.after_fork_in_child();
+  engine.forks.after_in_child();
   void* block = engine.allocate(kRequest);
   return block != nullptr && engine.free(block) ? 0 : 1;
 }
@@ -39,7 +39,7 @@ TEST_CASE("fork: a lane that was being tended is whole in the child", "[engine]"
     }
     std::atomic<bool> over{false};
     std::thread keeper([&] {
-      auto& lane = const_cast<Lane&>(own.engine.lane(0));
+      auto& lane = const_cast<Lane&>(own.engine.lanes.at(0));
       while (!over) {
         lane.give_back();
       }
@@ -48,7 +48,7 @@ TEST_CASE("fork: a lane that was being tended is whole in the child", "[engine]"
     const auto fork_once = [&] {
       own.engine.before_fork();
       const int status = testing::status_of_child([&] { return serve_in_child(own.engine); });
-      own.engine.after_fork_in_parent();
+      own.engine.forks.after_in_parent();
       stuck += status != 0 ? 1 : 0;
     };
     for (int i = 0; i < 100; ++i) {
@@ -79,9 +79,9 @@ void fork_in_call() {
   }
   forked_child = fork();
   if (with_handlers && forked_child == 0) {
-    engine->after_fork_in_child();
+    engine->forks.after_in_child();
   } else if (with_handlers) {
-    engine->after_fork_in_parent();
+    engine->forks.after_in_parent();
   }
 }
 
@@ -96,15 +96,16 @@ TEST_CASE("fork: in the middle of a call, which goes on in the child as well", "
     driver.iterate(program, 20);  // the slab is taken in its course
     if (forked_child == 0) {
       alarm(30);
-      const Lane& lane = own.engine.lane(0);
+      const Lane& lane = own.engine.lanes.at(0);
       testing::iterations_until_serving(driver, program, lane);
       driver.free_due(UINT64_MAX);
-      _exit(own.engine.forked() && lane.phase() == Phase::kServing && driver.wrong == 0 ? 7 : 1);
+      _exit(own.engine.forks.forked() && lane.phase() == Phase::kServing && driver.wrong == 0 ? 7
+                                                                                              : 1);
     }
     driver.free_due(UINT64_MAX);
     CHECK(driver.wrong == 0);
-    CHECK_FALSE(own.engine.forked());
-    CHECK(own.engine.lane(0).phase() == Phase::kServing);
+    CHECK_FALSE(own.engine.forks.forked());
+    CHECK(own.engine.lanes.at(0).phase() == Phase::kServing);
     own.engine.thread_ended();
   });
   int status = -1;
@@ -124,10 +125,10 @@ int live_without_handlers(Engine& engine, Driver& driver, const testing::Block& 
     Driver fresh(engine, 1ULL << 50);
     fresh.iterate(program, 3);
     fresh.free_due(UINT64_MAX);
-    in_new_thread = fresh.wrong == 0 && engine.lane_count() == 2 ? 0 : 2;
+    in_new_thread = fresh.wrong == 0 && engine.lanes.count() == 2 ? 0 : 2;
   }).join();
   driver.free_due(UINT64_MAX);
-  return driver.wrong == 0 && engine.forked() ? in_new_thread : 3;
+  return driver.wrong == 0 && engine.forks.forked() ? in_new_thread : 3;
 }
 
 TEST_CASE("fork: a child that no handler tells of does without what others held", "[engine]") {
@@ -141,13 +142,13 @@ TEST_CASE("fork: a child that no handler tells of does without what others held"
       Driver busy(own.engine, 1ULL << 40);
       while (!over) {
         busy.iterate(testing::program_of(8, 6));
-        own.engine.give_back();
+        own.engine.upkeep.give_back();
       }
       busy.free_due(UINT64_MAX);
       CHECK(busy.wrong == 0);
       own.engine.thread_ended();
     });
-    while (own.engine.lane_count() < 2) {
+    while (own.engine.lanes.count() < 2) {
       os::rest();
     }
     int failed = 0;
@@ -174,7 +175,7 @@ void with_slab_to_lend(OwnEngine& own, const Program& program, Function&& functi
     Driver driver(own.engine);
     driver.iterate(program, 12);
     driver.free_due(UINT64_MAX);
-    REQUIRE(own.engine.lane(0).slab_height() != 0);
+    REQUIRE(own.engine.lanes.at(0).slab_height() != 0);
     std::atomic<bool> over{false};
     std::thread other([&] {
       Driver second(own.engine, 1ULL << 40);
@@ -184,7 +185,7 @@ void with_slab_to_lend(OwnEngine& own, const Program& program, Function&& functi
       }
       own.engine.thread_ended();
     });
-    while (own.engine.lane_count() < 2) {
+    while (own.engine.lanes.count() < 2) {
       os::rest();
     }
     function(driver);
@@ -198,8 +199,8 @@ void with_slab_to_lend(OwnEngine& own, const Program& program, Function&& functi
 // 0 if both lanes serve in the child, each from a slab of its own.
 int live_half_lent(Engine& engine, Driver& driver, const Program& program, std::uint32_t stores) {
   alarm(30);
-  auto& lender = const_cast<Lane&>(engine.lane(0));
-  auto& borrower = const_cast<Lane&>(engine.lane(1));
+  auto& lender = const_cast<Lane&>(engine.lanes.at(0));
+  auto& borrower = const_cast<Lane&>(engine.lanes.at(1));
   if (!lender.slab().lend(borrower.slab(), stores)) {
     return 1;
   }
@@ -210,14 +211,14 @@ int live_half_lent(Engine& engine, Driver& driver, const Program& program, std::
     Driver fresh(engine, 1ULL << 50);
     fresh.iterate(program, 12);
     fresh.free_due(UINT64_MAX);
-    in_new_thread = fresh.wrong == 0 && engine.lane_count() == 2 ? 0 : 2;
+    in_new_thread = fresh.wrong == 0 && engine.lanes.count() == 2 ? 0 : 2;
     engine.thread_ended();
   }).join();
   driver.release(kept);
   driver.iterate(program, 3);
   driver.free_due(UINT64_MAX);
   const bool apart = &lender.slab_space() != &borrower.slab_space();
-  return driver.wrong == 0 && apart && engine.valid() ? in_new_thread : 3;
+  return driver.wrong == 0 && apart && engine.lanes.valid() ? in_new_thread : 3;
 }
 
 TEST_CASE("fork: a child that no handler tells of mends what was being lent", "[engine]") {
@@ -238,8 +239,8 @@ TEST_CASE("fork: a child that no handler tells of finds each slab once", "[engin
   with_slab_to_lend(own, program, [&](Driver& driver) {
     std::atomic<bool> over{false};
     std::thread lending([&] {
-      auto& first = const_cast<Lane&>(own.engine.lane(0));
-      auto& second = const_cast<Lane&>(own.engine.lane(1));
+      auto& first = const_cast<Lane&>(own.engine.lanes.at(0));
+      auto& second = const_cast<Lane&>(own.engine.lanes.at(1));
       while (!over) {
         first.lend(second.slab(), UINT64_MAX);
         second.lend(first.slab(), UINT64_MAX);
@@ -252,8 +253,8 @@ TEST_CASE("fork: a child that no handler tells of finds each slab once", "[engin
                   driver.iterate(program, 3);
                   driver.free_due(UINT64_MAX);
                   const bool apart =
-                      &own.engine.lane(0).slab_space() != &own.engine.lane(1).slab_space();
-                  return apart && driver.wrong == 0 && own.engine.valid() ? 0 : 1;
+                      &own.engine.lanes.at(0).slab_space() != &own.engine.lanes.at(1).slab_space();
+                  return apart && driver.wrong == 0 && own.engine.lanes.valid() ? 0 : 1;
                 }) != 0;
     }
     CHECK(failed == 0);

@@ -95,7 +95,7 @@ class Player {
     }
   }
   [[nodiscard]] bool serving() const {
-    return engine_.lane_count() != 0 && engine_.lane(0).phase() == Phase::kServing;
+    return engine_.lanes.count() != 0 && engine_.lanes.at(0).phase() == Phase::kServing;
   }
   void* take(std::uint64_t size, std::uint64_t alignment) {
     void* pointer = engine_.allocate({size, alignment, Op::k_malloc, false});
@@ -103,7 +103,7 @@ class Player {
       *static_cast<char*>(pointer) = 1;
       const Place place = engine_.find(pointer);
       const auto offset = static_cast<std::uint64_t>(static_cast<char*>(pointer) -
-                                                     engine_.lane(0).slab_space().base());
+                                                     engine_.lanes.at(0).slab_space().base());
       places = (places ^ (place.in_slab ? offset : 1)) * 0x9E3779B97F4A7C15ULL;
     }
     return pointer;
@@ -130,7 +130,7 @@ void open_with_plan(Engine& engine, const cli::Stream& stream, const LearnOption
     Period period;
     Plan plan = learn_symbolic(guard, stream.allocations, options, &period);
     REQUIRE(plan);
-    REQUIRE(engine.add_plan(guard, std::move(plan), period.length));
+    REQUIRE(engine.plans.add(guard, std::move(plan), period.length));
     engine.thread_ended();
   });
 }
@@ -148,14 +148,14 @@ std::string line_of(const Case& one, const Engine& engine, std::uint64_t places)
   line << one.trace << " thread " << one.thread << " from " << one.threshold << " disturbed "
        << one.disturbed << " with " << (one.other != nullptr ? one.other : "-")
        << (one.symbolic ? " changing" : "") << ":";
-  const Counters& counters = engine.lane(0).counters;
+  const Counters& counters = engine.lanes.at(0).counters;
 #define COUNTER(name, unit, help)                      \
   if (counters.name.get() != 0 && !is_pool_s(#name)) { \
     line << " " #name " " << counters.name.get();      \
   }
 #include "src/base/counters.def"
 #undef COUNTER
-  line << " height " << engine.lane(0).tallest() << " places " << std::hex << places;
+  line << " height " << engine.lanes.at(0).tallest() << " places " << std::hex << places;
   return line.str();
 }
 

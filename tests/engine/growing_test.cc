@@ -43,20 +43,20 @@ TEST_CASE("engine: what a decoder's cache asks for is planned or at hand", "[eng
         peak = std::max(peak, live);
       }
       if (i == first) {
-        const Counters& counters = own.engine.lane(0).counters;
+        const Counters& counters = own.engine.lanes.at(0).counters;
         covered = counters.planned_bytes.get() + counters.at_hand_bytes.get();
         large = covered + counters.other_bytes.get();
       }
     }
-    const Counters& counters = own.engine.lane(0).counters;
+    const Counters& counters = own.engine.lanes.at(0).counters;
     const std::uint64_t now = counters.planned_bytes.get() + counters.at_hand_bytes.get();
     large = now + counters.other_bytes.get() - large;
     CAPTURE(large, now - covered);
     CHECK(large > 0);
     CHECK(now - covered >= large / 100 * 95);
     // All of it for no more memory than was alive at once: what the loop's peak takes, is there.
-    const Arena& arena = own.engine.shared().pool.arena();
-    CHECK(arena.live_bytes() + arena.dirty_bytes() + own.engine.lane(0).slab_height() <=
+    const Holding& held = own.engine.lanes.shared().pool.held();
+    CHECK(held.live_bytes() + held.dirty_bytes() + own.engine.lanes.at(0).slab_height() <=
           peak + peak / 20);
     for (const auto& [index, block] : alive) {
       REQUIRE(own.engine.free(block));

@@ -40,8 +40,8 @@ TEST_CASE("leaving: who comes has a lane when who left is done with it", "[engin
     starter.join();
   }
   CHECK(wrong == 0);
-  CHECK(own.engine.valid());
-  CHECK(own.engine.lane_count() <= 8);  // three at a time, and now and then one that is being left
+  CHECK(own.engine.lanes.valid());
+  CHECK(own.engine.lanes.count() <= 8);  // three at a time, and now and then one that is being left
 }
 
 }  // namespace

@@ -30,25 +30,25 @@ TEST_CASE("threads: a slab at rest is lent to the next thread that works", "[eng
   in_thread([&] {
     Driver first(own.engine);
     first.iterate(program, 10);
-    REQUIRE(own.engine.lane(0).phase() == Phase::kServing);
-    const std::uint64_t one = own.engine.shared().slabs.bytes;
+    REQUIRE(own.engine.lanes.at(0).phase() == Phase::kServing);
+    const std::uint64_t one = own.engine.lanes.shared().slabs.bytes;
     rest();
     in_thread([&] {
       Driver second(own.engine, 1ULL << 40);
       second.iterate(program, 5);
-      CHECK(own.engine.lane(1).phase() == Phase::kServing);
-      CHECK(own.engine.shared().slabs.bytes == one);
-      CHECK(own.engine.lane(0).slab_height() == 0);
+      CHECK(own.engine.lanes.at(1).phase() == Phase::kServing);
+      CHECK(own.engine.lanes.shared().slabs.bytes == one);
+      CHECK(own.engine.lanes.at(0).slab_height() == 0);
       second.free_due(UINT64_MAX);
       CHECK(second.wrong == 0);
       rest();
     });
     first.iterate(program, 3);  // takes it back
-    CHECK(own.engine.shared().slabs.bytes == one);
-    CHECK(own.engine.lane(0).slab_height() == one);
+    CHECK(own.engine.lanes.shared().slabs.bytes == one);
+    CHECK(own.engine.lanes.at(0).slab_height() == one);
     CHECK(first.wrong == 0);
     first.free_due(UINT64_MAX);
-    CHECK(own.engine.valid());
+    CHECK(own.engine.lanes.valid());
   });
 }
 
@@ -58,21 +58,21 @@ TEST_CASE("threads: a slab with a block in it is not lent", "[engine]") {
   in_thread([&] {
     Driver first(own.engine);
     first.iterate(program, 10);
-    REQUIRE(own.engine.lane(0).phase() == Phase::kServing);
-    const std::uint64_t one = own.engine.shared().slabs.bytes;
+    REQUIRE(own.engine.lanes.at(0).phase() == Phase::kServing);
+    const std::uint64_t one = own.engine.lanes.shared().slabs.bytes;
     const Block kept = first.take(program[0].size);
     rest();
     in_thread([&] {
       Driver second(own.engine, 1ULL << 40);
       second.iterate(program, 5);
-      CHECK(own.engine.lane(1).phase() == Phase::kServing);
-      CHECK(own.engine.shared().slabs.bytes == 2 * one);
+      CHECK(own.engine.lanes.at(1).phase() == Phase::kServing);
+      CHECK(own.engine.lanes.shared().slabs.bytes == 2 * one);
       second.free_due(UINT64_MAX);
       CHECK(second.wrong == 0);
     });
     first.release(kept);
     CHECK(first.wrong == 0);
-    CHECK(own.engine.valid());
+    CHECK(own.engine.lanes.valid());
   });
 }
 
@@ -99,11 +99,11 @@ TEST_CASE("threads: those that have ended leave no more slabs than work, or one"
     thread.join();
   }
   std::uint32_t slabs = 0;
-  for (std::uint32_t i = 0; i < own.engine.lane_count(); ++i) {
-    slabs += own.engine.lane(i).slab_height() != 0 ? 1U : 0U;
+  for (std::uint32_t i = 0; i < own.engine.lanes.count(); ++i) {
+    slabs += own.engine.lanes.at(i).slab_height() != 0 ? 1U : 0U;
   }
   CHECK(slabs <= 1);
-  CHECK(own.engine.valid());
+  CHECK(own.engine.lanes.valid());
 }
 
 TEST_CASE("threads: a thread follows what others have learned from its third call on", "[engine]") {
@@ -112,11 +112,11 @@ TEST_CASE("threads: a thread follows what others have learned from its third cal
   in_thread([&] {
     Driver first(own.engine);
     first.iterate(program, 10);
-    REQUIRE(own.engine.lane(0).phase() == Phase::kServing);
+    REQUIRE(own.engine.lanes.at(0).phase() == Phase::kServing);
     in_thread([&] {
       Driver second(own.engine, 1ULL << 40);
       second.iterate(program);
-      const Counters& counters = own.engine.lane(1).counters;
+      const Counters& counters = own.engine.lanes.at(1).counters;
       CHECK(counters.planned_allocations.get() + tuning::kContext > program.size());
       second.free_due(UINT64_MAX);
       CHECK(second.wrong == 0);

@@ -25,11 +25,11 @@ TEST_CASE("engine: no slab beyond the limit, and all goes on without", "[engine]
   drive(own, [](Engine& engine, Driver& driver, const Lane& lane) {
     const Program program = program_of(11);
     driver.iterate(program, 20);
-    CHECK(engine.shared().slabs.bytes == 0);
+    CHECK(engine.lanes.shared().slabs.bytes == 0);
     CHECK(lane.tallest() == 0);
     const std::uint64_t served = lane.counters.at_hand_allocations.get();
     driver.iterate(program, 100);
-    CHECK(engine.shared().slabs.bytes == 0);
+    CHECK(engine.lanes.shared().slabs.bytes == 0);
     // The pool keeps its memory, however often the slab is refused.
     CHECK(lane.counters.at_hand_allocations.get() - served > 50 * program.size());
   });
@@ -41,14 +41,14 @@ TEST_CASE("engine: gives the slab back on request, and serves again", "[engine]"
     testing::iterations_until_serving(driver, program, lane);
     driver.iterate(program);
     const Block kept = driver.take(program[0].size);
-    engine.give_back();
-    CHECK(engine.shared().slabs.bytes == 0);
+    engine.upkeep.give_back();
+    CHECK(engine.lanes.shared().slabs.bytes == 0);
     CHECK(lane.counters.released.get() == 1);
     CHECK(kept.whole());
     for (std::size_t i = 1; i < program.size(); ++i) {
       driver.step(program[i]);
     }
-    CHECK(engine.shared().slabs.bytes == lane.tallest());
+    CHECK(engine.lanes.shared().slabs.bytes == lane.tallest());
     driver.release(kept);
     const std::uint64_t served = lane.counters.planned_allocations.get();
     driver.iterate(program, 3);
@@ -68,9 +68,9 @@ TEST_CASE("engine: the next allocator is trimmed for a new slab, not for one tha
     testing::iterations_until_serving(driver, program, lane);
     driver.iterate(program);
     CHECK(trims == 1);
-    engine.give_back();
+    engine.upkeep.give_back();
     driver.iterate(program, 3);
-    CHECK(engine.shared().slabs.bytes == lane.tallest());
+    CHECK(engine.lanes.shared().slabs.bytes == lane.tallest());
     CHECK(trims == 1);
   });
 }
@@ -96,11 +96,11 @@ TEST_CASE("engine: a place that was claimed is served where the plan is lost in 
     {
       Random random(18);
       const RecursionGuard guard;
-      engine.add_plan(guard,
-                      testing::hostile(random, testing::sizes_of(second), 2 * options.SLAB_LIMIT),
-                      static_cast<std::uint32_t>(second.size()));
+      engine.plans.add(guard,
+                       testing::hostile(random, testing::sizes_of(second), 2 * options.SLAB_LIMIT),
+                       static_cast<std::uint32_t>(second.size()));
     }
-    const PageMap& pages = lane.slab_space().pages;
+    const FreeRuns& runs = lane.slab_space().runs;
     const std::uint64_t granules = lane.tallest() / kGranule;
     driver.release(driver.take(333'333));  // from here on the other plan is followed, too
     std::size_t calls = 0;
@@ -110,7 +110,7 @@ TEST_CASE("engine: a place that was claimed is served where the plan is lost in 
       CHECK(lane.counters.planned_allocations.get() == before + 1);
     }
     REQUIRE(lane.phase() == Phase::kPooling);
-    CHECK(pages.next_free(0, granules).count == granules);
+    CHECK(runs.next_free(0, granules).count == granules);
   });
 }
 
@@ -135,14 +135,14 @@ void load_tall_plan(const RecursionGuard& guard) {
     steps.push_back({.size = program[i].size, .offset = i % 16 * 256 * kGranule});
   }
   const auto count = static_cast<std::uint32_t>(steps.size());
-  opening->add_plan(guard,
-                    Plan::copy_of({.steps = steps.data(),
-                                   .count = count,
-                                   .height = kTall,
-                                   .lower_bound = kTall,
-                                   .lowest = true}),
-                    count);
-  opening->tick(100 * kSecond);
+  opening->plans.add(guard,
+                     Plan::copy_of({.steps = steps.data(),
+                                    .count = count,
+                                    .height = kTall,
+                                    .lower_bound = kTall,
+                                    .lowest = true}),
+                     count);
+  opening->upkeep.tick(100 * kSecond);
 }
 
 // With a loop of its own behind it the lane has gone through a whole plan, which says nothing of
@@ -160,7 +160,7 @@ TEST_CASE("engine: a saved plan has no memory before calls have matched it, and 
   drive(own, [&](Engine& engine, Driver& driver, const Lane& lane) {
     const char* slab = lane.slab_space().base();
     CHECK(times_kept == 0);
-    CHECK(engine.shared().slabs.bytes == 0);
+    CHECK(engine.lanes.shared().slabs.bytes == 0);
     CHECK(lane.tallest() == 0);
     if (other_loop) {
       REQUIRE(testing::iterations_until_serving(driver, program_of(17, 40), lane) < 12);
@@ -173,7 +173,7 @@ TEST_CASE("engine: a saved plan has no memory before calls have matched it, and 
     }
     CHECK(lane.phase() == Phase::kServing);
     CHECK(lane.tallest() == kTall);
-    engine.tick(101'000'000'000);
+    engine.upkeep.tick(101'000'000'000);
     // 12 blocks of up to 200 KB, and the other loop's slab.
     CHECK(testing::resident_bytes(slab, kTall) <= 32ULL << 20);
     for (std::size_t i = 0; i < 100; ++i) {
@@ -190,13 +190,13 @@ TEST_CASE("engine: gives the slab back when the loop is left", "[engine]") {
     testing::iterations_until_serving(driver, program, lane);
     for (std::uint64_t now = 1; now < 10; ++now) {
       driver.iterate(program);
-      engine.tick(now * kSecond);
-      REQUIRE(engine.shared().slabs.bytes == lane.tallest());
+      engine.upkeep.tick(now * kSecond);
+      REQUIRE(engine.lanes.shared().slabs.bytes == lane.tallest());
     }
     for (std::uint64_t now = 10; now < 20; ++now) {
-      engine.tick(now * kSecond);
+      engine.upkeep.tick(now * kSecond);
     }
-    CHECK(engine.shared().slabs.bytes == 0);
+    CHECK(engine.lanes.shared().slabs.bytes == 0);
     CHECK(lane.counters.released.get() == 1);
     const std::uint64_t served = lane.counters.planned_allocations.get();
     driver.iterate(program, 2);
@@ -238,10 +238,10 @@ TEST_CASE("engine: what a program does before its loop is no part of the search"
     CHECK(lane.phase() == Phase::kLearning);
     disorder(1500);  // more than 2048 calls, but not of the loop
     CHECK(lane.phase() == Phase::kPooling);
-    const Pool& pool = engine.shared().pool;
+    const Pool& pool = engine.lanes.shared().pool;
     // The last of the huge pages may hold less than it has room for.
-    CHECK(testing::resident_bytes(pool.space().base(), 2 * pool.arena().peak_bytes()) <=
-          pool.arena().peak_bytes() + os::kHugePage);
+    CHECK(testing::resident_bytes(pool.space().base(), 2 * pool.held().peak_bytes()) <=
+          pool.held().peak_bytes() + os::kHugePage);
   });
 }
 
@@ -308,7 +308,7 @@ TEST_CASE("engine: each call is planned, at hand or other", "[engine]") {
     CHECK(sums());
     CHECK(lane.served().bytes + counters.other_bytes.get() <= counters.large_bytes.get());
     CHECK(lane.served().allocations >= 5 * program.size());
-    CHECK(engine.passed_on().large_allocations.get() == 0);
+    CHECK(engine.lanes.passed_on.large_allocations.get() == 0);
   });
 }
 

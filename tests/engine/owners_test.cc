@@ -43,7 +43,7 @@ TEST_CASE("threads: who was refused a lane has one when others have ended", "[en
   in_thread([&] {
     Driver driver(own.engine);
     driver.iterate(program_of(1), 20);
-    CHECK(own.engine.lane_count() == tuning::kMaxLanes);
+    CHECK(own.engine.lanes.count() == tuning::kMaxLanes);
     const Block foreign = driver.take(65'536);
     CHECK_FALSE(foreign.owned);
     driver.release(foreign);
@@ -58,7 +58,7 @@ TEST_CASE("threads: who was refused a lane has one when others have ended", "[en
     driver.release(block);
     driver.iterate(program_of(1), 12);
     driver.free_due(UINT64_MAX);
-    CHECK(own.engine.lane(0).phase() == Phase::kServing);
+    CHECK(own.engine.lanes.at(0).phase() == Phase::kServing);
     CHECK(driver.wrong == 0);
     own.engine.thread_ended();
   });
@@ -87,11 +87,11 @@ TEST_CASE("threads: a call in whose middle its thread ends leaves the lane to th
   });
   in_thread([&] {
     Driver driver(own.engine, 1ULL << 40);
-    testing::iterations_until_serving(driver, program, own.engine.lane(0));
+    testing::iterations_until_serving(driver, program, own.engine.lanes.at(0));
     driver.iterate(program, 3);
     driver.free_due(UINT64_MAX);
-    CHECK(own.engine.lane_count() == 1);
-    CHECK(own.engine.lane(0).phase() == Phase::kServing);
+    CHECK(own.engine.lanes.count() == 1);
+    CHECK(own.engine.lanes.at(0).phase() == Phase::kServing);
     CHECK(driver.wrong == 0);
     own.engine.thread_ended();
   });

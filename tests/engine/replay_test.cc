@@ -150,9 +150,9 @@ void live_and_again(const Options& options, Recorded& result, Function&& functio
   host.tape = record;
   testing::OwnEngine own(options, host);
   function(own);
-  REQUIRE(own.engine.lane_count() != 0);
-  for (std::uint32_t number = 0; number < own.engine.lane_count(); ++number) {
-    const Lane& lane = own.engine.lane(number);
+  REQUIRE(own.engine.lanes.count() != 0);
+  for (std::uint32_t number = 0; number < own.engine.lanes.count(); ++number) {
+    const Lane& lane = own.engine.lanes.at(number);
     Replay replay(lane);
     const auto& entries = recordings.at(&lane.tracker().state()).entries;
     INFO("lane " << number << ", of " << entries.size() << " entries");
@@ -192,7 +192,7 @@ TEST_CASE("replay: a training loop decides the same again", "[engine]") {
           driver.step({65'536 + below(random, 100'000), 3});
         }
         if (below(random, 12) == 0) {
-          engine.give_back();
+          engine.upkeep.give_back();
         }
         if (i == 30) {
           engine.note_foreign_growth(1 << 20);
@@ -224,7 +224,7 @@ TEST_CASE("replay: alternating programs decide the same again", "[engine]") {
         driver.iterate(other, 2);
         if (i == 10 || i == 20) {
           const RecursionGuard guard;
-          engine.search(guard);
+          engine.plans.search(guard);
         }
       }
     });
@@ -266,7 +266,7 @@ TEST_CASE("replay: two threads decide the same again", "[engine]") {
         for (int i = 0; i < 60; ++i) {
           driver.iterate(i / 15 % 2 == 0 ? common : mine);
           if (below(random, 20) == 0) {
-            own.engine.give_back();
+            own.engine.upkeep.give_back();
           }
         }
         driver.free_due(UINT64_MAX);

@@ -17,7 +17,7 @@ using testing::Random;
 std::uint32_t times_told = 0;  // times that the host was told
 
 std::uint64_t free_bytes(const Engine& engine) {
-  return engine.shared().pool.arena().dirty_bytes();
+  return engine.lanes.shared().pool.held().dirty_bytes();
 }
 
 // Blocks of sizes in no order, so that nothing is served from a plan.
@@ -46,7 +46,7 @@ TEST_CASE(
     }
     CHECK(free_bytes(engine) >= tuning::kKept);
     CHECK(times_told == 0);
-    engine.trim();
+    engine.upkeep.trim();
     const std::uint64_t many = 2 * tuning::kKept / 500'000;
     const std::vector<Block> blocks = take_some(random, driver, many);
     CHECK(times_told == 0);
@@ -75,20 +75,20 @@ TEST_CASE("engine: rests once the pool's memory was given back, and so is what i
     }
     std::uint64_t now = 1;
     for (; now * kSecond <= tuning::kQuietNanoseconds; ++now) {
-      CHECK_FALSE(engine.tick(now * kSecond));
+      CHECK_FALSE(engine.upkeep.tick(now * kSecond));
       CHECK(free_bytes(engine) > 0);
     }
-    engine.tick(++now * kSecond);
-    CHECK(engine.tick(++now * kSecond));
+    engine.upkeep.tick(++now * kSecond);
+    CHECK(engine.upkeep.tick(++now * kSecond));
     CHECK(free_bytes(engine) == 0);
     for (const Block& block : late) {
       driver.release(block);
     }
     CHECK(free_bytes(engine) > 0);
-    CHECK(engine.tick(++now * kSecond));
+    CHECK(engine.upkeep.tick(++now * kSecond));
     CHECK(free_bytes(engine) == 0);
     driver.release(driver.take(700'000));
-    CHECK_FALSE(engine.tick(++now * kSecond));
+    CHECK_FALSE(engine.upkeep.tick(++now * kSecond));
   });
 }
 
@@ -99,8 +99,8 @@ std::uint32_t ticks = 0;
 // Two ticks, long apart, in the middle of a call that takes a slab.
 void tick_in_call() {
   constexpr std::uint64_t kSecond = 1'000'000'000;
-  resting += taking->tick(kSecond) ? 1U : 0U;
-  resting += taking->tick(100 * kSecond) ? 1U : 0U;
+  resting += taking->upkeep.tick(kSecond) ? 1U : 0U;
+  resting += taking->upkeep.tick(100 * kSecond) ? 1U : 0U;
   ++ticks;
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("engine: rests no sooner than a lane that is at work has given its sla
     testing::iterations_until_serving(driver, program_of(17), lane);
     CHECK(ticks == 1);
     CHECK(resting == 0);
-    CHECK(engine.shared().slabs.bytes != 0);
+    CHECK(engine.lanes.shared().slabs.bytes != 0);
   });
 }
 

@@ -49,12 +49,12 @@ TEST_CASE("engine: a lower plan is put in between two iterations", "[engine]") {
     REQUIRE(testing::iterations_until_serving(driver, program, lane) < 12);
     driver.iterate(program);
     const std::uint64_t before = highest(engine, driver, lane, program);
-    CHECK(engine.wants_search());
+    CHECK(engine.plans.wants_search());
     {
       const RecursionGuard guard;
-      engine.search(guard);
+      engine.plans.search(guard);
     }
-    CHECK_FALSE(engine.wants_search());
+    CHECK_FALSE(engine.plans.wants_search());
     driver.iterate(program, 2);
     const std::uint64_t fallbacks = lane.counters.fallback_allocations.get();
     CHECK(lane.counters.lowered.get() == 1);
@@ -63,7 +63,7 @@ TEST_CASE("engine: a lower plan is put in between two iterations", "[engine]") {
     CHECK(lane.phase() == Phase::kServing);
     SECTION("and is searched for once") {
       const RecursionGuard guard;
-      engine.search(guard);
+      engine.plans.search(guard);
       driver.iterate(program, 2);
       CHECK(lane.counters.lowered.get() == 1);
     }
@@ -77,9 +77,9 @@ TEST_CASE("engine: whoever names a planner keeps its plans", "[engine]") {
   drive(own, [](Engine& engine, testing::Driver& driver, const Lane& lane) {
     const Program program = crowded(7);
     REQUIRE(testing::iterations_until_serving(driver, program, lane) < 12);
-    CHECK_FALSE(engine.wants_search());
+    CHECK_FALSE(engine.plans.wants_search());
     const RecursionGuard guard;
-    engine.search(guard);
+    engine.plans.search(guard);
     driver.iterate(program, 3);
     CHECK(lane.counters.lowered.get() == 0);
   });
@@ -91,7 +91,7 @@ TEST_CASE("engine: all plans are told although another thread has the store", "[
     REQUIRE(testing::iterations_until_serving(driver, testing::program_of(3), lane) < 12);
     std::atomic<bool> held{false};
     std::thread other([&] {
-      engine.for_each_plan([&](const StoredPlan&) {
+      engine.plans.for_each([&](const StoredPlan&) {
         held = true;
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
       });
@@ -100,7 +100,7 @@ TEST_CASE("engine: all plans are told although another thread has the store", "[
       std::this_thread::yield();
     }
     int told = 0;
-    engine.for_each_plan([&](const StoredPlan&) { ++told; });
+    engine.plans.for_each([&](const StoredPlan&) { ++told; });
     CHECK(told == 1);
     other.join();
   });

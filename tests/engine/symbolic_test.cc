@@ -138,10 +138,10 @@ TEST_CASE("engine: a saved symbolic plan is made whole once calls have matched i
   testing::drive(own, [&](Engine& engine, Driver& driver, const Lane& lane) {
     {
       const RecursionGuard guard;
-      REQUIRE(engine.add_plan(guard, saved_plan(24, 4 << 20, false_plan), 24));
+      REQUIRE(engine.plans.add(guard, saved_plan(24, 4 << 20, false_plan), 24));
     }
     const StoredPlan* plan = nullptr;
-    auto& store = const_cast<Shared&>(engine.shared()).store;
+    auto& store = const_cast<Shared&>(engine.lanes.shared()).store;
     const auto look = [&] {
       plan = nullptr;
       store.for_each([&](const StoredPlan& one, std::uint32_t) {
@@ -179,7 +179,7 @@ TEST_CASE("engine: 100,000 shapes cost each call a bounded part of a layout", "[
   testing::drive(own, [&](Engine& engine, Driver& driver, const Lane& lane) {
     {
       const RecursionGuard guard;
-      REQUIRE(engine.add_plan(guard, saved_plan(kSteps, 4 << 20, false), kSteps));
+      REQUIRE(engine.plans.add(guard, saved_plan(kSteps, 4 << 20, false), kSteps));
     }
     iterate_saved(driver, kSteps, 2 << 20);
     REQUIRE(lane.phase() == Phase::kServing);
@@ -224,7 +224,7 @@ TEST_CASE("engine: shapes beyond the slab's limit are served by the pool", "[eng
       loop.iterate(1000);
     }
     CHECK(lane.tallest() <= 8 << 20);
-    CHECK(engine.shared().slabs.bytes.load() <= 8 << 20);
+    CHECK(engine.lanes.shared().slabs.bytes.load() <= 8 << 20);
     for (int i = 0; i < 20; ++i) {
       loop.iterate(100);
     }

@@ -27,19 +27,19 @@ TEST_CASE("threads: a second thread takes the known plan up", "[engine]") {
   in_thread([&] {
     Driver first(own.engine);
     first.iterate(program, 10);
-    REQUIRE(own.engine.lane(0).phase() == Phase::kServing);
+    REQUIRE(own.engine.lanes.at(0).phase() == Phase::kServing);
     in_thread([&] {
       Driver second(own.engine);
       second.iterate(program);
-      const Lane& lane = own.engine.lane(1);
+      const Lane& lane = own.engine.lanes.at(1);
       CHECK(lane.phase() == Phase::kServing);
       CHECK(lane.counters.plans.get() == 0);
       second.iterate(program, 5);
       CHECK(lane.counters.planned_allocations.get() >= 5 * program.size());
       CHECK(lane.counters.fallback_allocations.get() == 0);
       // Its own, or the first one's, which has rested since.
-      const std::uint64_t lent = own.engine.lane(0).slab_height() == 0 ? 1 : 0;
-      CHECK(own.engine.shared().slabs.bytes == (2 - lent) * lane.tallest());
+      const std::uint64_t lent = own.engine.lanes.at(0).slab_height() == 0 ? 1 : 0;
+      CHECK(own.engine.lanes.shared().slabs.bytes == (2 - lent) * lane.tallest());
       second.free_due(UINT64_MAX);
       CHECK(second.wrong == 0);
     });
@@ -56,12 +56,12 @@ TEST_CASE("threads: who walks a part of a plan has memory for that part", "[engi
   in_thread([&] {
     Driver first(own.engine);
     first.iterate(program, 10);
-    REQUIRE(own.engine.lane(0).phase() == Phase::kServing);
+    REQUIRE(own.engine.lanes.at(0).phase() == Phase::kServing);
     const Block kept = first.take(program[0].size);  // its slab is not lent
     in_thread([&] {
       Driver worker(own.engine);
       worker.iterate({{70'000, 1}}, 100);
-      const Lane& lane = own.engine.lane(1);
+      const Lane& lane = own.engine.lanes.at(1);
       REQUIRE(lane.phase() == Phase::kServing);
       const char* slab = lane.slab_space().base();
       CHECK(testing::resident_bytes(slab, lane.tallest()) <= std::uint64_t{4} << 20);
@@ -88,8 +88,8 @@ TEST_CASE("threads: a lane is used again when its thread has ended", "[engine]")
       CHECK(own.engine.allocate({65'536, 16, Op::k_malloc, false}) == nullptr);
     });
   }
-  CHECK(own.engine.lane_count() == 1);
-  CHECK(own.engine.lane(0).phase() == Phase::kIdle);
+  CHECK(own.engine.lanes.count() == 1);
+  CHECK(own.engine.lanes.at(0).phase() == Phase::kIdle);
   in_thread([&] {
     Driver driver(own.engine);
     for (const Block& block : left) {
@@ -97,7 +97,7 @@ TEST_CASE("threads: a lane is used again when its thread has ended", "[engine]")
     }
     CHECK(driver.wrong == 0);
   });
-  CHECK(own.engine.shared().pool.live_bytes() == 0);
+  CHECK(own.engine.lanes.shared().pool.live_bytes() == 0);
 }
 
 TEST_CASE("threads: more threads than lanes go to the next allocator", "[engine]") {
@@ -124,7 +124,7 @@ TEST_CASE("threads: more threads than lanes go to the next allocator", "[engine]
   for (std::thread& thread : threads) {
     thread.join();
   }
-  CHECK(own.engine.lane_count() == tuning::kMaxLanes);
+  CHECK(own.engine.lanes.count() == tuning::kMaxLanes);
   // A thread with a lane may find the pool's lock taken for long, when so many want it at once.
   CHECK(without >= kThreads - tuning::kMaxLanes);
   CHECK(without < kThreads / 2);
@@ -168,7 +168,7 @@ TEST_CASE("threads: blocks are freed by others while their owner is served", "[e
         }
       }
       if (i % 20 == 19) {
-        own.engine.give_back();
+        own.engine.upkeep.give_back();
       }
     }
     done = true;
@@ -182,11 +182,11 @@ TEST_CASE("threads: blocks are freed by others while their owner is served", "[e
     driver.free_due(UINT64_MAX);
     wrong += driver.wrong;
     std::uint64_t served = 0;
-    for (std::uint32_t i = 0; i < own.engine.lane_count(); ++i) {
-      served += own.engine.lane(i).counters.planned_allocations.get();
+    for (std::uint32_t i = 0; i < own.engine.lanes.count(); ++i) {
+      served += own.engine.lanes.at(i).counters.planned_allocations.get();
     }
     CHECK(served > 0);
-    CHECK(own.engine.shared().pool.live_bytes() == 0);
+    CHECK(own.engine.lanes.shared().pool.live_bytes() == 0);
   });
   CHECK(wrong == 0);
 }
@@ -194,21 +194,21 @@ TEST_CASE("threads: blocks are freed by others while their owner is served", "[e
 // What the child finds and does; its exit code.
 int live_on_in_child(Engine& engine, Driver& driver, const Block& parents, const Block& others,
                      const Program& program) {
-  engine.after_fork_in_child();
+  engine.forks.after_in_child();
   if (!parents.whole() || !others.whole()) {
     return 1;
   }
-  if (engine.lane(0).counters.large_allocations.get() != 0 ||
-      engine.shared().slabs.bytes != engine.lane(1).tallest()) {
+  if (engine.lanes.at(0).counters.large_allocations.get() != 0 ||
+      engine.lanes.shared().slabs.bytes != engine.lanes.at(1).tallest()) {
     return 2;
   }
   driver.release(parents);
   driver.release(others);
   driver.free_due(UINT64_MAX);
-  testing::iterations_until_serving(driver, program, engine.lane(0));
+  testing::iterations_until_serving(driver, program, engine.lanes.at(0));
   driver.iterate(program, 3);
   driver.free_due(UINT64_MAX);
-  if (engine.lane(0).phase() != Phase::kServing) {
+  if (engine.lanes.at(0).phase() != Phase::kServing) {
     return 3;
   }
   int in_new_thread = 0;
@@ -217,7 +217,7 @@ int live_on_in_child(Engine& engine, Driver& driver, const Block& parents, const
     fresh.iterate(program, 3);
     fresh.free_due(UINT64_MAX);
     // In the lane of the thread that does not exist here.
-    in_new_thread = fresh.wrong == 0 && engine.lane_count() == 2 ? 0 : 4;
+    in_new_thread = fresh.wrong == 0 && engine.lanes.count() == 2 ? 0 : 4;
   }).join();
   return driver.wrong == 0 ? in_new_thread : 5;
 }
@@ -230,7 +230,7 @@ TEST_CASE("threads: a forked child lives on by itself, and its parent too", "[en
   in_thread([&] {
     Driver driver(own.engine);
     driver.iterate(program, serving ? 10 : 1);
-    REQUIRE((own.engine.lane(0).phase() == Phase::kServing) == serving);
+    REQUIRE((own.engine.lanes.at(0).phase() == Phase::kServing) == serving);
     std::atomic<int> stage{0};
     Block others;
     std::thread other([&] {  // its lane has no thread in the child
@@ -253,7 +253,7 @@ TEST_CASE("threads: a forked child lives on by itself, and its parent too", "[en
     own.engine.before_fork();
     const int status = testing::status_of_child(
         [&] { return live_on_in_child(own.engine, driver, mine, others, program); });
-    own.engine.after_fork_in_parent();
+    own.engine.forks.after_in_parent();
     CHECK(status == 0);
     stage = 2;
     other.join();
@@ -303,7 +303,7 @@ TEST_CASE("threads: one plan is laid out in a shape of each thread's own", "[eng
     Plan plan = shaped_plan(guard);
     REQUIRE(plan);
     const std::uint32_t count = plan->count;
-    own.engine.add_plan(guard, std::move(plan), count);
+    own.engine.plans.add(guard, std::move(plan), count);
     own.engine.thread_ended();
   });
   std::atomic<std::uint64_t> wrong{0};
@@ -328,8 +328,8 @@ TEST_CASE("threads: one plan is laid out in a shape of each thread's own", "[eng
   }
   CHECK(wrong == 0);
   std::uint64_t shapes = 0;
-  for (std::uint32_t lane = 0; lane < own.engine.lane_count(); ++lane) {
-    shapes += own.engine.lane(lane).counters.shapes.get();
+  for (std::uint32_t lane = 0; lane < own.engine.lanes.count(); ++lane) {
+    shapes += own.engine.lanes.at(lane).counters.shapes.get();
   }
   CHECK(shapes > 200);
 }

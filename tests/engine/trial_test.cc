@@ -51,7 +51,7 @@ TEST_CASE("trial: a loop that keeps its result is served from its fourth iterati
     const std::uint64_t before = lane.counters.planned_allocations.get();
     driver.iterate(program, 5);
     CHECK(lane.counters.planned_allocations.get() - before == 5 * program.size());
-    CHECK(engine.valid());
+    CHECK(engine.lanes.valid());
   });
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("trial: a plan that keeps its promise is believed, and serves on", "[e
     CHECK(lane.tracker().glides());
     CHECK(lane.counters.plans.get() == 1);
     CHECK(lane.counters.diverged.get() == 0);
-    CHECK(engine.valid());
+    CHECK(engine.lanes.valid());
   });
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("trial: a part of an iteration costs no evidence", "[engine]") {
     driver.iterate(program, 3);
     CHECK(lane.counters.planned_allocations.get() - before == 3 * program.size());
     CHECK(lane.tracker().state().serving.plan->iteration == program.size());
-    CHECK(engine.valid());
+    CHECK(engine.lanes.valid());
   });
 }
 
@@ -96,7 +96,7 @@ TEST_CASE("trial: after five that failed none is made", "[engine]") {
     }
     CHECK(lane.counters.diverged.get() >= 2);
     CHECK(lane.tracker().state().search.trials_lost == tuning::kMaxTrialsLost);
-    CHECK(engine.valid());
+    CHECK(engine.lanes.valid());
   });
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("trial: what is alive when it begins is given back when it is freed", 
     driver.iterate(program, 5);
     REQUIRE(lane.phase() == Phase::kServing);
     // The first result lay in the pool.
-    CHECK(engine.shared().pool.arena().dirty_bytes() <= std::uint64_t{1} << 20);
+    CHECK(engine.lanes.shared().pool.held().dirty_bytes() <= std::uint64_t{1} << 20);
   });
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("trial: a loop that the pool serves is not tried for much memory", "[e
     driver.iterate(program, 8);
     CHECK(on_trial(lane) != large);
     CHECK(lane.counters.plans.get() == (large ? 0 : 1));
-    CHECK(engine.valid());
+    CHECK(engine.lanes.valid());
   });
 }
 
@@ -128,9 +128,9 @@ TEST_CASE("engine: a size that comes again is not given back at once", "[engine]
   testing::drive([&](Engine& engine, Driver& driver, const Lane&) {
     constexpr std::uint64_t kBytes = 16ULL << 20;
     driver.iterate({{kBytes, 1}});
-    CHECK(engine.shared().pool.arena().dirty_bytes() < kBytes);
+    CHECK(engine.lanes.shared().pool.held().dirty_bytes() < kBytes);
     driver.iterate({{kBytes, 1}});
-    CHECK(engine.shared().pool.arena().dirty_bytes() >= kBytes);
+    CHECK(engine.lanes.shared().pool.held().dirty_bytes() >= kBytes);
   });
 }
 

@@ -65,6 +65,35 @@ TEST_CASE_METHOD(Fixture, "repeat: follows an outer loop back over the inner one
   CHECK(looked);
 }
 
+TEST_CASE_METHOD(Fixture, "repeat: a candidate is followed back by some calls at each call",
+                 "[follow]") {
+  const auto inner = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      add(2, 10);
+    }
+  };
+  for (int outer = 0; outer < 2; ++outer) {
+    inner(100);
+    add(1, 30);
+  }
+  inner(7);  // the outer loop, behind an inner one, was seen 100 calls ago
+  CHECK(repeat.shift() == 1030);
+  CHECK(repeat.matched() > 400);
+  CHECK(repeat.matched() < 700);
+}
+
+TEST_CASE_METHOD(Fixture, "repeat: a short loop is sure after some dozens of calls", "[follow]") {
+  for (int i = 0; i < 6; ++i) {
+    add(1, 10);
+  }
+  REQUIRE(repeat.shift() == 10);
+  CHECK_FALSE(repeat.sure());  // 50 have matched
+  for (int i = 0; i < 5; ++i) {
+    add(1, 10);
+  }
+  CHECK(repeat.sure());
+}
+
 TEST_CASE_METHOD(Fixture, "repeat: looks become rarer while the answer is no", "[follow]") {
   int looks = 0;
   for (int i = 0; i < 1000; ++i) {

@@ -78,7 +78,7 @@ class Model {
     }
   }
 
-  void look() const { require(engine_->valid()); }
+  void look() const { require(engine_->lanes.valid()); }
 
   void release_all() {
     while (!alive_.empty()) {
@@ -163,12 +163,12 @@ class Model {
       case 0:
         return engine_->iteration();
       case 1:
-        return engine_->give_back();
+        return engine_->upkeep.give_back();
       case 2:
-        engine_->tick(now_ += 5'000'000'000);
+        engine_->upkeep.tick(now_ += 5'000'000'000);
         return;
       case 3:
-        engine_->trim();
+        engine_->upkeep.trim();
         return;
       case 4:
         return release_all();
@@ -184,10 +184,10 @@ class Model {
 
   // Frees what may lie in a block or behind all of them, but starts none.
   void release_wrongly(std::uint64_t granule) {
-    if (!engine_->opened()) {
+    if (!engine_->lanes.opened()) {
       return;
     }
-    auto* wrong = reinterpret_cast<char*>(engine_->base()) + granule * memo::kGranule;
+    auto* wrong = reinterpret_cast<char*>(engine_->lanes.region.base()) + granule * memo::kGranule;
     for (const Block& block : alive_) {
       if (block.start == wrong) {
         return;

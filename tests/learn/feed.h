@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "src/follow/repeat.h"
-#include "src/learn/period.h"
+#include "src/learn/find_period.h"
 #include "tests/learn/stream_builder.h"
 
 namespace memo::test {

@@ -195,5 +195,29 @@ TEST_CASE("lifetimes: absurd sizes are left out", "[learn]") {
   CHECK(plan_input(builder.stream, {0, 2, 1}).step_of == std::vector<std::uint32_t>{1});
 }
 
+// Whether the first position of a loop of `length` calls is regular, where only its copy `back` from
+// the last lived for longer.
+bool regular(std::uint32_t length, std::uint32_t back) {
+  constexpr std::uint32_t kCopies = 40;
+  StreamBuilder builder;
+  for (std::uint32_t copy = 0; copy < kCopies; ++copy) {
+    const auto first = builder.allocate(kSize);
+    builder.free(first);
+    for (std::uint32_t call = 1; call < length; ++call) {
+      builder.pass(kSize + call * kGranule);
+    }
+    builder.stream[first].death += copy == kCopies - back ? 1 : 0;
+  }
+  return lifetimes(builder.stream, {0, length, 1})[0].regular;
+}
+
+TEST_CASE("lifetimes: the latest copies tell, more of them where an iteration is short",
+          "[learn]") {
+  CHECK_FALSE(regular(150, 3));
+  CHECK(regular(150, 5));
+  CHECK_FALSE(regular(10, 10));
+  CHECK(regular(10, 16));
+}
+
 }  // namespace
 }  // namespace memo

@@ -16,7 +16,7 @@ STORE_ROWS = (
      "*problem = \"its name is another plan's\";", "*problem = {};",
      UNIT, "store: a file of another name, height or owner is not believed"),
     ("what another writes just now is swept away", "src/io/store.cc",
-     "plan.used + tuning::kLeftOver * 1'000'000'000U < now()", "plan.used < now()",
+     "plan.used + tuning::kLeftOver * os::kSecond < now()", "plan.used < now()",
      UNIT, "store: what a killed writer left is swept away, what another writes is not"),
     ("what was used last goes first", "src/io/store.cc",
      "return a.used > b.used;", "return a.used < b.used;",

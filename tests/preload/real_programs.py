@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import common
+import perform
 from common import MODES, Mode, Skip, expect, expect_same
 
 DEFAULT = Mode("default", serving=False)
@@ -258,7 +259,6 @@ def long_checks(context):
 
 
 def main():
-    import run  # the same way to perform and to count
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build")
     parser.add_argument("--long", action="store_true")
@@ -266,7 +266,7 @@ def main():
     arguments = parser.parse_args()
     context = common.Context(arguments.build)
     rows = (long_checks if arguments.long else checks)(context)
-    return run.perform_all([row for row in rows if arguments.only in row[0]], jobs=2, verbose=True)
+    return perform.perform_all([row for row in rows if arguments.only in row[0]], jobs=2, verbose=True)
 
 
 if __name__ == "__main__":

@@ -4,17 +4,17 @@ files and the environment, real programs. A check that this machine cannot make 
 Ends with a line `N passed, N failed, N skipped`; exit code 1 if any failed."""
 
 import argparse
-import concurrent.futures
+import json
 import os
 import random
 import re
 import sys
 import threading
-import time
 
 import binary_checks
 import common
 import file_checks
+import perform
 import plan_file_checks
 import real_programs
 import worker_checks
@@ -37,6 +37,7 @@ INTERRUPTING = ("interrupted", "jumps")
 # and is ended itself where no file may grow.
 NOT_EMULATED = ("spawning", "limits", "limited", "limited_data", "unread_output", "locked_blocks", "locked_memory",
                 "refused_thread", "refused_keeper", "name_spaces", "real_time")
+FURTHER = (binary_checks, file_checks, plan_file_checks, worker_checks, real_programs)
 
 
 class Programs:
@@ -109,47 +110,20 @@ def collect(context, arguments):
     if not context.emulator:
         checks += [(f"programs [on {peer}]", absent_peer(peer)) for peer in common.PEERS
                    if not common.find_peer(peer)]
-    for module in () if context.emulator else (binary_checks, file_checks, plan_file_checks, worker_checks,
-                                                     real_programs):
+    for module in () if context.emulator else FURTHER:
         checks += module.checks(context)
     return [(name, check) for name, check in checks if arguments.only in name]
 
 
-def perform(name, check):
-    """Returns (name, verdict, detail, seconds); verdict is passed, failed or skipped."""
-    started = time.monotonic()
-    try:
-        verdict, detail = "passed", check() or ""
-    except common.Skip as reason:
-        verdict, detail = "skipped", str(reason)
-    except AssertionError as failure:
-        verdict, detail = "failed", str(failure)
-    except Exception as failure:  # a broken check must not hide the others
-        verdict, detail = "failed", f"{type(failure).__name__}: {failure}"
-    return name, verdict, detail, time.monotonic() - started
-
-
-def perform_all(checks, jobs, verbose):
-    """Performs checks in parallel and prints the failures and the counts; the exit code."""
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
-    progress = sys.stderr.isatty() and not verbose
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(perform, name, check) for name, check in checks]
-        for future in concurrent.futures.as_completed(futures):
-            name, verdict, detail, seconds = future.result()
-            counts[verdict] += 1
-            if progress:
-                print(f"\r\033[K{sum(counts.values())}/{len(checks)} {name}", end="",
-                      file=sys.stderr, flush=True)
-            clear = "\r\033[K" if progress else ""
-            if verdict == "skipped":
-                print(f"{clear}skipped: {name}: {detail}", flush=True)
-            elif verdict == "failed" or verbose:
-                print(f"{clear}{verdict}: {name} ({seconds:.1f} s) {detail}", flush=True)
-    if progress:
-        print("\r\033[K", end="", file=sys.stderr)
-    print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
-    return 1 if counts["failed"] or not checks else 0
+def counts():
+    """How many checks there are on a machine that lacks nothing, and how many ways to run a small program."""
+    folder = common.HERE / "programs"
+    programs = [path.stem for path in folder.iterdir() if path.suffix in (".c", ".cc")]
+    modes = common.modes(common.PEERS)
+    context = common.Context("build")
+    small = sum(applies(context, mode, program) for program in programs for mode in modes)
+    return {"checks": small + sum(len(module.checks(context)) for module in FURTHER),
+            "modes": sum(mode.ours or mode.next == "glibc" for mode in modes)}
 
 
 def main():
@@ -163,13 +137,18 @@ def main():
     parser.add_argument("--emulator", default="", metavar="COMMAND",
                         help="runs another processor's programs: those alone, under this command")
     parser.add_argument("--verbose", action="store_true", help="name every check and its seconds")
+    parser.add_argument("--count", action="store_true",
+                        help="only prints, as JSON, how many checks and modes a machine that lacks nothing has")
     arguments = parser.parse_args()
+    if arguments.count:
+        print(json.dumps(counts()))
+        return 0
     context = common.Context(arguments.build, arguments.emulator.split())
     if not context.library.exists():
         parser.error(f"{context.library} is missing; make builds it")
     checks = collect(context, arguments)
     print(f"preload checks: {len(checks)}, seed {arguments.seed}", flush=True)
-    return perform_all(checks, arguments.jobs, arguments.verbose)
+    return perform.perform_all(checks, arguments.jobs, arguments.verbose)
 
 
 if __name__ == "__main__":

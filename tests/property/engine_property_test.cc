@@ -24,8 +24,8 @@ constexpr std::uint64_t kHeight = 4ULL << 20;
 
 void add_hostile_plan(Engine& engine, Random& random, const Program& program) {
   const RecursionGuard guard;
-  engine.add_plan(guard, testing::hostile(random, testing::sizes_of(program), kHeight),
-                  static_cast<std::uint32_t>(program.size()));
+  engine.plans.add(guard, testing::hostile(random, testing::sizes_of(program), kHeight),
+                   static_cast<std::uint32_t>(program.size()));
 }
 
 // An engine that has lanes, so that plans can be added.
@@ -43,11 +43,11 @@ struct Sum {
 };
 Sum sum_of(const Engine& engine) {
   Sum sum;
-  for (std::uint32_t i = 0; i < engine.lane_count(); ++i) {
-    sum.served += engine.lane(i).counters.planned_allocations.get();
-    sum.occupied += engine.lane(i).counters.fallback_occupied.get();
+  for (std::uint32_t i = 0; i < engine.lanes.count(); ++i) {
+    sum.served += engine.lanes.at(i).counters.planned_allocations.get();
+    sum.occupied += engine.lanes.at(i).counters.fallback_occupied.get();
   }
-  sum.live = engine.shared().pool.live_bytes();
+  sum.live = engine.lanes.shared().pool.live_bytes();
   return sum;
 }
 
@@ -80,9 +80,9 @@ TEST_CASE("engine: plans without sense do no harm", "[engine][property]") {
           }
         }
         if (below(random, 20) == 0) {
-          own.engine.give_back();
+          own.engine.upkeep.give_back();
         }
-        REQUIRE(own.engine.valid());
+        REQUIRE(own.engine.lanes.valid());
       }
       driver.free_due(UINT64_MAX);
       CHECK(driver.wrong == 0);
@@ -129,7 +129,7 @@ TEST_CASE("engine: nor do they in several threads that free each other's blocks"
             }
           }
           if (below(mine, 30) == 0) {
-            own.engine.give_back();  // of all lanes
+            own.engine.upkeep.give_back();  // of all lanes
           }
         }
         driver.free_due(UINT64_MAX);
@@ -151,7 +151,7 @@ TEST_CASE("engine: nor do they in several threads that free each other's blocks"
       wrong += driver.wrong;
     });
     CHECK(wrong == 0);
-    CHECK(own.engine.valid());
+    CHECK(own.engine.lanes.valid());
     const Sum sum = sum_of(own.engine);
     CHECK(sum.served > 500);
     CHECK(sum.occupied > 100);
@@ -193,14 +193,14 @@ TEST_CASE("engine: no wrong guess costs a byte", "[engine][property]") {
             own.engine.iteration();
           }
           if (below(random, 30) == 0) {
-            own.engine.give_back();
+            own.engine.upkeep.give_back();
           }
-          REQUIRE(own.engine.valid());
+          REQUIRE(own.engine.lanes.valid());
         }
       }
       driver.free_due(UINT64_MAX);
       CHECK(driver.wrong == 0);
-      planned += own.engine.lane(0).counters.planned_allocations.get();
+      planned += own.engine.lanes.at(0).counters.planned_allocations.get();
       own.engine.thread_ended();
     });
     CHECK(sum_of(own.engine).live == 0);

@@ -115,6 +115,7 @@ struct World {
   std::uint64_t granules;
   testing::BareMap bare{granules};
   PageMap& map = bare.map;
+  const FreeRuns& runs = bare.runs;
   Model model{granules};
   Random random;
 
@@ -129,7 +130,7 @@ struct World {
     REQUIRE(claim.granted == model.free(first, count));
     if (claim.granted) {
       REQUIRE(claim.dirty == model.dirty(first, count));
-      map.note_claimed(first, count);
+      runs.note_claimed(first, count);
       model.blocks[first] = count;
       model.set_dirty(first, count, true);
     }
@@ -137,7 +138,7 @@ struct World {
   void release() {
     const std::uint64_t first = some_granule();
     const auto block = model.blocks.find(first);
-    map.note_free(first, map.length(first), false);
+    runs.note_free(first, map.length(first), false);
     REQUIRE(map.release(first) == (block == model.blocks.end() ? 0 : block->second));
     if (block != model.blocks.end()) {
       model.blocks.erase(block);
@@ -158,7 +159,7 @@ struct World {
       REQUIRE(claim.granted == model.free(first + now, count - now));
       if (claim.granted) {
         REQUIRE(claim.dirty == model.dirty(first + now, count - now));
-        map.note_claimed(first + now, count - now);
+        runs.note_claimed(first + now, count - now);
         block->second = count;
         model.set_dirty(first, count, true);
       }
@@ -168,7 +169,7 @@ struct World {
     const std::uint64_t most = below(random, 2) == 0 ? 10 : granules;
     const PageMap::Run run = model.next_dirty(below(random, granules), granules, most);
     if (run.count != 0) {
-      map.mark_clean(run.first, run.count);
+      bare.mark_clean(run.first, run.count);
       model.set_dirty(run.first, run.count, false);
     }
   }
@@ -177,9 +178,9 @@ struct World {
     const std::uint64_t to = from + below(random, granules - from + 1);
     const std::uint64_t count = 1 + below(random, 12);
     const std::uint64_t alignment = 1ULL << below(random, 5);
-    same(map.next_free(from, to), model.next_free(from, to));
-    same(map.next_dirty(from, to, count), model.next_dirty(from, to, count));
-    same(map.best_fit(from, to, count, alignment), model.best_fit(from, to, count, alignment));
+    same(runs.next_free(from, to), model.next_free(from, to));
+    same(runs.next_dirty(from, to, count), model.next_dirty(from, to, count));
+    same(runs.best_fit(from, to, count, alignment), model.best_fit(from, to, count, alignment));
     const std::uint64_t granule = some_granule();
     const auto block = model.blocks.find(granule);
     REQUIRE(map.length(granule) == (block == model.blocks.end() ? 0 : block->second));
@@ -223,6 +224,7 @@ TEST_CASE("page map: does what a map of intervals does", "[serve][property]") {
       }
       PageMap::Sums sums;
       REQUIRE(world.map.valid(world.granules, &sums));
+      REQUIRE(world.runs.valid(world.granules));
       REQUIRE(sums.used == world.model.used_granules());
     }
   }

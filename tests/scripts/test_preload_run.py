@@ -1,6 +1,7 @@
 """The preload checks' runner calls each verdict by its name, and tells the reason of each skip."""
 
 import contextlib
+import importlib.util
 import io
 import pathlib
 import sys
@@ -8,11 +9,14 @@ import types
 import unittest
 from unittest import mock
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
-import check_documents
+FOLDER = pathlib.Path(__file__).resolve().parents[1] / "preload"
+sys.path.append(str(FOLDER))
+import common
+import perform
 
-run = check_documents.preload()
-common = run.common
+found = importlib.util.spec_from_file_location("preload_run", FOLDER / "run.py")  # there are several called run
+run = importlib.util.module_from_spec(found)
+found.loader.exec_module(run)
 
 
 def passing():
@@ -35,7 +39,7 @@ class Verdicts(unittest.TestCase):
     def perform(self, *checks):
         """(exit code, printed lines)"""
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            code = run.perform_all([(check.__name__, check) for check in checks], 1, verbose=False)
+            code = perform.perform_all([(check.__name__, check) for check in checks], 1, verbose=False)
         return code, out.getvalue().splitlines()
 
     def test_each_counts_as_what_it_is(self):
@@ -53,7 +57,7 @@ class OfPrograms(unittest.TestCase):
     def check(self, reference, result):
         """What program_check says of a program that gives `reference` alone and `result` under the library."""
         programs = types.SimpleNamespace(reference=lambda *_: reference, run=lambda *_: result)
-        return run.perform("p", run.program_check(programs, "p", common.Mode("default")))[1:3]
+        return perform.perform("p", run.program_check(programs, "p", common.Mode("default")))[1:3]
 
     def test_a_program_that_says_it_cannot_run_is_skipped_with_its_reason(self):
         said = common.Result(0, b"a ok\nskipped: needs root\n", b"")
@@ -76,7 +80,7 @@ class OfPrograms(unittest.TestCase):
         with (mock.patch.object(pathlib.Path, "iterdir", lambda _: iter(())),
               mock.patch.object(common, "find_peer", lambda _: None)):
             (name, check), = run.collect(context, arguments)
-        self.assertEqual((name, "skipped", "libjemalloc.so.2 is not installed"), run.perform(name, check)[:3])
+        self.assertEqual((name, "skipped", "libjemalloc.so.2 is not installed"), perform.perform(name, check)[:3])
 
 
 if __name__ == "__main__":

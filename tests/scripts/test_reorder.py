@@ -70,7 +70,7 @@ class ReorderTest(unittest.TestCase):
         self.assertNotEqual(reorder.digest(state), reorder.digest(step.arguments))  # it did train
 
     def test_random_numbers_and_side_effects_are_one_chain(self):
-        import export_graph
+        import graph_writer
 
         class Checked(torch.nn.Module):
             def forward(self, x):
@@ -79,7 +79,7 @@ class ReorderTest(unittest.TestCase):
                 return first + torch.rand_like(x)
 
         exported = torch.export.export(Checked(), (torch.ones(4),), strict=False)
-        writer = export_graph.describe(exported.module(check_guards=False), [torch.ones(4)], "effects")
+        writer = graph_writer.describe(exported.module(check_guards=False), [torch.ones(4)], "effects")
         after = {node["name"]: node.get("after", []) for node in writer.nodes}
         effects = [name for name in after if name.startswith(("rand_like", "_assert_async"))]
         self.assertEqual(len(effects), 3)

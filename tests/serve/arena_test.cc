@@ -27,13 +27,13 @@ TEST_CASE_METHOD(ArenaFixture, "arena: a part of the peak is forgotten", "[serve
   char* b = take(4 * kMiB);
   CHECK(arena.free(a));
   arena.trim(Arena::kAll, kMiB);
-  CHECK(arena.peak_bytes() == 7 * kMiB);
-  CHECK(arena.dirty_bytes() == 3 * kMiB);
+  CHECK(arena.held().peak_bytes() == 7 * kMiB);
+  CHECK(arena.held().dirty_bytes() == 3 * kMiB);
   arena.trim(Arena::kAll, 7 * kMiB);
-  CHECK(arena.peak_bytes() == 4 * kMiB);
-  CHECK(arena.dirty_bytes() == 0);
+  CHECK(arena.held().peak_bytes() == 4 * kMiB);
+  CHECK(arena.held().dirty_bytes() == 0);
   CHECK(arena.free(b));
-  CHECK(arena.dirty_bytes() == 4 * kMiB);
+  CHECK(arena.held().dirty_bytes() == 4 * kMiB);
   CHECK(arena.valid());
 }
 
@@ -41,10 +41,10 @@ TEST_CASE_METHOD(ArenaFixture, "arena: freed memory is kept up to the peak and u
                  "[serve]") {
   char* a = take(kMiB);
   char* b = take(kMiB);
-  CHECK(arena.live_bytes() == 2 * kMiB);
+  CHECK(arena.held().live_bytes() == 2 * kMiB);
   CHECK(arena.free(a));
-  CHECK(arena.live_bytes() == kMiB);
-  CHECK(arena.dirty_bytes() == kMiB);
+  CHECK(arena.held().live_bytes() == kMiB);
+  CHECK(arena.held().dirty_bytes() == kMiB);
   const Arena::Block again = arena.allocate(kMiB, 16);
   CHECK(again.start == a);
   CHECK(again.resident);
@@ -53,7 +53,7 @@ TEST_CASE_METHOD(ArenaFixture, "arena: freed memory is kept up to the peak and u
   CHECK(arena.free(b));
   CHECK_FALSE(arena.free(b));
   CHECK_FALSE(arena.free(b + kGranule));
-  CHECK(arena.purged_bytes() == 0);
+  CHECK(arena.held().purged_bytes() == 0);
 }
 
 TEST_CASE_METHOD(ArenaFixture, "arena: fresh memory is zero and said to be", "[serve]") {
@@ -78,7 +78,7 @@ TEST_CASE_METHOD(ArenaFixture, "arena: alignments up to 64 MiB are kept", "[serv
   for (char* block : blocks) {
     CHECK(arena.free(block));
   }
-  CHECK(arena.live_bytes() == 0);
+  CHECK(arena.held().live_bytes() == 0);
 }
 
 TEST_CASE_METHOD(ArenaFixture, "arena: what does not fit is refused, and all else goes on",
@@ -87,7 +87,7 @@ TEST_CASE_METHOD(ArenaFixture, "arena: what does not fit is refused, and all els
   CHECK(arena.allocate(UINT64_MAX - kGranule, 16).start == nullptr);
   char* block = take(200 * kMiB);
   CHECK(arena.allocate(60 * kMiB, 16).start == nullptr);
-  CHECK(arena.live_bytes() == 200 * kMiB);
+  CHECK(arena.held().live_bytes() == 200 * kMiB);
   CHECK(arena.free(block));
   CHECK(arena.allocate(60 * kMiB, 16).start != nullptr);
 }
@@ -100,8 +100,8 @@ TEST_CASE_METHOD(ArenaFixture, "arena: trimming leaves what lives, and what come
   arena.free(a);
   arena.free(c);
   CHECK(arena.trim() == 6 * kMiB);
-  CHECK(arena.purged_bytes() == 6 * kMiB);
-  CHECK(arena.dirty_bytes() == 0);
+  CHECK(arena.held().purged_bytes() == 6 * kMiB);
+  CHECK(arena.held().dirty_bytes() == 0);
   CHECK(resident() == kMiB);
   CHECK(std::all_of(b, b + kMiB, [](char byte) { return byte == 1; }));
   const Arena::Block again = arena.allocate(2 * kMiB, 16);
@@ -113,15 +113,15 @@ TEST_CASE_METHOD(ArenaFixture, "arena: trimming leaves what lives, and what come
 TEST_CASE_METHOD(ArenaFixture, "arena: a peak that does not come back is given back", "[serve]") {
   char* big = take(32 * kMiB);
   arena.free(big);
-  CHECK(arena.dirty_bytes() == 32 * kMiB);
+  CHECK(arena.held().dirty_bytes() == 32 * kMiB);
   arena.age();  // the window in which the peak was
-  CHECK(arena.dirty_bytes() == 32 * kMiB);
+  CHECK(arena.held().dirty_bytes() == 32 * kMiB);
   char* small = take(kMiB);
   arena.free(small);
   arena.age();  // one without it
-  CHECK(arena.live_bytes() + arena.dirty_bytes() == kMiB);
+  CHECK(arena.held().live_bytes() + arena.held().dirty_bytes() == kMiB);
   CHECK(resident() == kMiB);
-  CHECK(arena.purged_bytes() == 31 * kMiB);
+  CHECK(arena.held().purged_bytes() == 31 * kMiB);
 }
 
 TEST_CASE_METHOD(ArenaFixture, "arena: other sizes take the place of old memory", "[serve]") {
@@ -134,8 +134,8 @@ TEST_CASE_METHOD(ArenaFixture, "arena: other sizes take the place of old memory"
     arena.free(blocks[i]);
   }
   take(7 * kMiB);
-  CHECK(arena.live_bytes() == 15 * kMiB);
-  CHECK(arena.dirty_bytes() == kMiB);
+  CHECK(arena.held().live_bytes() == 15 * kMiB);
+  CHECK(arena.held().dirty_bytes() == kMiB);
   CHECK(resident() == 16 * kMiB);
 }
 
@@ -143,20 +143,20 @@ TEST_CASE_METHOD(ArenaFixture, "arena: blocks are resized in place", "[serve]") 
   char* a = take(kMiB);
   CHECK(arena.resize(a, 3 * kMiB));
   CHECK(space.pages.length(space.granule_of(a)) == 3 * kMiB / kGranule);
-  CHECK(arena.live_bytes() == 3 * kMiB);
+  CHECK(arena.held().live_bytes() == 3 * kMiB);
   std::memset(a, 2, 3 * kMiB);
   CHECK(arena.resize(a, kMiB));
-  CHECK(arena.live_bytes() == kMiB);
-  CHECK(arena.dirty_bytes() == 2 * kMiB);
+  CHECK(arena.held().live_bytes() == kMiB);
+  CHECK(arena.held().dirty_bytes() == 2 * kMiB);
   CHECK(arena.resize(a, kMiB - 5));
   CHECK(arena.resize(a, 1));
-  CHECK(arena.live_bytes() == kGranule);
+  CHECK(arena.held().live_bytes() == kGranule);
   CHECK(arena.resize(a, kMiB));
   char* b = take(kMiB);
   CHECK(b == a + kMiB);  // what shrinking gave back is used first
   CHECK_FALSE(arena.resize(a, kMiB + 1));
   CHECK_FALSE(arena.resize(b, 300 * kMiB));
-  CHECK(arena.live_bytes() == 2 * kMiB);
+  CHECK(arena.held().live_bytes() == 2 * kMiB);
   CHECK(arena.free(a));
   CHECK(arena.free(b));
 }
@@ -223,7 +223,7 @@ TEST_CASE("arena: never holds more than its peak, whatever happens", "[serve][pr
     std::uint64_t peak = 0;
     for (int i = 0; i < 1500; ++i) {
       const std::uint64_t choice = below(random, 100);
-      if (choice < 50 && arena.live_bytes() < 24 * kMiB) {
+      if (choice < 50 && arena.held().live_bytes() < 24 * kMiB) {
         Stamped block;
         block.bytes = 1 + below(random, below(random, 8) == 0 ? 2 * kMiB : 200'000);
         const std::uint64_t alignment = 1ULL << (4 + below(random, 12));
@@ -258,24 +258,24 @@ TEST_CASE("arena: never holds more than its peak, whatever happens", "[serve][pr
       } else {
         arena.trim();
         peak = 0;
-        REQUIRE(arena.dirty_bytes() == 0);
+        REQUIRE(arena.held().dirty_bytes() == 0);
         if (below(random, 2) == 0) {
           arena.retreat();
           REQUIRE(fixture.space.committed_bytes() <= fixture.end_of_blocks() + 2 * kGranule);
         }
       }
       REQUIRE(arena.valid());
-      peak = std::max(peak, arena.live_bytes());
-      REQUIRE(arena.live_bytes() + arena.dirty_bytes() <= peak);
+      peak = std::max(peak, arena.held().live_bytes());
+      REQUIRE(arena.held().live_bytes() + arena.held().dirty_bytes() <= peak);
       if (i % 300 == 0) {
-        REQUIRE(fixture.resident() <= arena.live_bytes() + arena.dirty_bytes());
+        REQUIRE(fixture.resident() <= arena.held().live_bytes() + arena.held().dirty_bytes());
       }
     }
     for (const Stamped& block : alive) {
       REQUIRE(block.whole());
       REQUIRE(arena.free(block.start));
     }
-    REQUIRE(arena.live_bytes() == 0);
+    REQUIRE(arena.held().live_bytes() == 0);
     arena.trim();
     REQUIRE(fixture.resident() == 0);
   }
@@ -325,11 +325,11 @@ TEST_CASE("arena: frees of other threads are in the books at the end", "[serve][
       give_back(box.exchange(nullptr));
     }
     CHECK(wrong == 0);
-    CHECK(arena.live_bytes() == 0);
+    CHECK(arena.held().live_bytes() == 0);
     CHECK(arena.valid());
-    CHECK(fixture.resident() <= arena.dirty_bytes());
+    CHECK(fixture.resident() <= arena.held().dirty_bytes());
     arena.trim();
-    CHECK(arena.dirty_bytes() == 0);
+    CHECK(arena.held().dirty_bytes() == 0);
     CHECK(fixture.resident() == 0);
   }
 }

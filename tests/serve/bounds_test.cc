@@ -143,12 +143,12 @@ TEST_CASE("arena: a trim for a caller gives back what it is told, and the rest l
   char* const block = fixture.take(100 * kMiB);
   REQUIRE(arena.free(block));
   CHECK(arena.trim(16 * kMiB) == 16 * kMiB);
-  CHECK(arena.dirty_bytes() == 84 * kMiB);
+  CHECK(arena.held().dirty_bytes() == 84 * kMiB);
   char* const other = fixture.take(kMiB);
-  CHECK(arena.dirty_bytes() <= 80 * kMiB);
+  CHECK(arena.held().dirty_bytes() <= 80 * kMiB);
   CHECK(arena.settle(10 * kMiB) == 10 * kMiB);
   arena.settle();
-  CHECK(arena.live_bytes() + arena.dirty_bytes() <= arena.peak_bytes());
+  CHECK(arena.held().live_bytes() + arena.held().dirty_bytes() <= arena.held().peak_bytes());
   CHECK(arena.free(other));
   CHECK(arena.valid());
 }

@@ -32,7 +32,7 @@ TEST_CASE_METHOD(ArenaFixture, "arena: blocks that grow by being copied come fro
       for (void* block : blocks) {
         CHECK(arena.free(block));
       }
-      CHECK(arena.live_bytes() + arena.dirty_bytes() <= arena.peak_bytes());
+      CHECK(arena.held().live_bytes() + arena.held().dirty_bytes() <= arena.held().peak_bytes());
     }
     INFO(chains << " at once: " << lacked << " of " << asked << " granules lacked memory");
     CHECK(lacked < asked / 50);
@@ -65,13 +65,13 @@ TEST_CASE_METHOD(ArenaFixture, "arena: a block that grows in place does so into 
   std::uint64_t last = 0;
   for (int pass = 0; pass < 6; ++pass) {
     char* block = take(32 * kGranule);
-    const std::uint64_t before = arena.purged_bytes();
+    const std::uint64_t before = arena.held().purged_bytes();
     for (std::uint64_t count = 64; count <= 2048; count += 32) {
       CHECK(arena.resize(block, count * kGranule));
     }
     CHECK(arena.free(block));
-    CHECK(arena.live_bytes() + arena.dirty_bytes() <= arena.peak_bytes());
-    last = arena.purged_bytes() - before;
+    CHECK(arena.held().live_bytes() + arena.held().dirty_bytes() <= arena.held().peak_bytes());
+    last = arena.held().purged_bytes() - before;
   }
   CHECK(last == 0);
 }

@@ -42,7 +42,7 @@ TEST_CASE_METHOD(ArenaFixture, "arena: a locked page holds back no other memory"
     }
   }
   arena.trim();
-  CHECK(arena.dirty_bytes() <= kMiB);
+  CHECK(arena.held().dirty_bytes() <= kMiB);
   CHECK(arena.valid());
   CHECK(resident() <= 2 * kMiB);
   munlock(first, kMiB);

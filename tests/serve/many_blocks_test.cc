@@ -30,16 +30,17 @@ TEST_CASE("page map: a walk ends after its steps, and goes on where it stopped",
   testing::OwnSpace own(64 << 20);
   REQUIRE(own.space.commit(1 << 20));
   PageMap& map = own.space.pages;
+  const FreeRuns& runs = own.space.runs;
   for (std::uint64_t at = 0; at < 100; at += 2) {
     REQUIRE(map.claim(at, 1).granted);
   }
-  PageMap::Walk walk{0, 110, 99};
-  CHECK(map.best_fit(walk, 5, 1).count == 0);
+  FreeRuns::Walk walk{0, 110, 99};
+  CHECK(runs.best_fit(walk, 5, 1).count == 0);
   CHECK(walk.at == 99);
   walk.steps = 1;
-  CHECK(map.best_fit(walk, 5, 1).first == 99);
-  PageMap::Walk dirty{0, 110, 10};
-  CHECK(map.next_dirty(dirty, 5).count == 0);
+  CHECK(runs.best_fit(walk, 5, 1).first == 99);
+  FreeRuns::Walk dirty{0, 110, 10};
+  CHECK(runs.next_dirty(dirty, 5).count == 0);
   CHECK(dirty.at == 10);
 }
 
@@ -80,7 +81,8 @@ TEST_CASE_METHOD(ManyBlocks, "arena: with many blocks neither addresses nor memo
   }
   const std::uint64_t most = (kBlocks + others.size() * 20) * kGranule;
   CHECK(static_cast<std::uint64_t>(highest - space.base()) < most + most / 4);
-  CHECK(arena.live_bytes() + arena.dirty_bytes() <= arena.peak_bytes() + 100 * kGranule);
+  CHECK(arena.held().live_bytes() + arena.held().dirty_bytes() <=
+        arena.held().peak_bytes() + 100 * kGranule);
   CHECK(arena.valid());
 }
 

@@ -43,39 +43,42 @@ TEST_CASE("page map: only a block's start releases it, once", "[serve]") {
 TEST_CASE("page map: old bytes are known until they are given back", "[serve]") {
   BareMap bare(64);
   PageMap& map = bare.map;
+  const FreeRuns& runs = bare.runs;
   CHECK(map.claim(0, 20).dirty == 0);
   map.release(0);
-  const PageMap::Run run = map.next_dirty(0, 64, 8);
+  const PageMap::Run run = runs.next_dirty(0, 64, 8);
   CHECK(run.first == 0);
   CHECK(run.count == 8);
-  map.mark_clean(0, 8);
-  CHECK(map.next_dirty(0, 64, 100).first == 8);
-  CHECK(map.next_dirty(0, 64, 100).count == 12);
+  bare.mark_clean(0, 8);
+  CHECK(runs.next_dirty(0, 64, 100).first == 8);
+  CHECK(runs.next_dirty(0, 64, 100).count == 12);
   CHECK(map.claim(4, 10).dirty == 6);
-  CHECK(map.next_dirty(0, 14, 100).count == 0);
+  CHECK(runs.next_dirty(0, 14, 100).count == 0);
 }
 
 TEST_CASE("page map: what is just being released is not given back", "[serve]") {
   constexpr std::uint64_t kChunk = FreeChunks::kChunk;
   BareMap bare(4 * kChunk);
   PageMap& map = bare.map;
+  const FreeRuns& runs = bare.runs;
   for (std::uint64_t first = 0; first < 2 * kChunk; first += kChunk) {
     REQUIRE(map.claim(first, kChunk).granted);
-    map.note_claimed(first, kChunk);
+    runs.note_claimed(first, kChunk);
   }
-  map.note_free(0, kChunk, false);
+  runs.note_free(0, kChunk, false);
   REQUIRE(map.release(0) == kChunk);
   // Another thread has said that it will release the second block, and is interrupted.
-  map.note_free(kChunk, kChunk, false);
-  const PageMap::Run run = map.next_dirty(0, 4 * kChunk, 4 * kChunk);
+  runs.note_free(kChunk, kChunk, false);
+  const PageMap::Run run = runs.next_dirty(0, 4 * kChunk, 4 * kChunk);
   CHECK(run.first == 0);
   CHECK(run.count == kChunk);
-  map.mark_clean(run.first, run.count);
-  CHECK(map.next_dirty(0, 4 * kChunk, 4 * kChunk).count == 0);
+  bare.mark_clean(run.first, run.count);
+  CHECK(runs.next_dirty(0, 4 * kChunk, 4 * kChunk).count == 0);
   CHECK_FALSE(map.claim(kChunk, kChunk).granted);
   CHECK(map.release(kChunk) == kChunk);
-  CHECK(map.next_dirty(0, 4 * kChunk, 4 * kChunk).first == kChunk);
+  CHECK(runs.next_dirty(0, 4 * kChunk, 4 * kChunk).first == kChunk);
   CHECK(map.valid(4 * kChunk));
+  CHECK(runs.valid(4 * kChunk));
 }
 
 TEST_CASE("page map: blocks grow and shrink in place", "[serve]") {
@@ -96,53 +99,55 @@ TEST_CASE("page map: blocks grow and shrink in place", "[serve]") {
 TEST_CASE("page map: best fit takes the tightest run, from the lowest on", "[serve]") {
   BareMap bare(64);
   PageMap& map = bare.map;
+  const FreeRuns& runs = bare.runs;
   for (const std::uint64_t used : {5UL, 9UL, 20UL, 24UL}) {  // free: 0-5, 6-9, 10-20, 21-24, 25-64
     REQUIRE(map.claim(used, 1).granted);
   }
-  CHECK(map.best_fit(0, 64, 3, 1).first == 6);
-  CHECK(map.best_fit(0, 64, 4, 1).first == 0);
-  CHECK(map.best_fit(0, 64, 6, 1).first == 10);
-  CHECK(map.best_fit(0, 64, 11, 1).first == 25);
-  CHECK(map.best_fit(0, 64, 3, 4).first == 0);
-  CHECK(map.best_fit(0, 64, 8, 8).first == 32);
-  CHECK(map.best_fit(0, 64, 40, 1).count == 0);
-  CHECK(map.best_fit(8, 64, 3, 1).first == 21);
-  CHECK(map.best_fit(8, 12, 3, 1).count == 0);
+  CHECK(runs.best_fit(0, 64, 3, 1).first == 6);
+  CHECK(runs.best_fit(0, 64, 4, 1).first == 0);
+  CHECK(runs.best_fit(0, 64, 6, 1).first == 10);
+  CHECK(runs.best_fit(0, 64, 11, 1).first == 25);
+  CHECK(runs.best_fit(0, 64, 3, 4).first == 0);
+  CHECK(runs.best_fit(0, 64, 8, 8).first == 32);
+  CHECK(runs.best_fit(0, 64, 40, 1).count == 0);
+  CHECK(runs.best_fit(8, 64, 3, 1).first == 21);
+  CHECK(runs.best_fit(8, 12, 3, 1).count == 0);
   REQUIRE(map.claim(40, 2).granted);
   map.release(40);  // where memory begins again inside of a run
-  CHECK(map.best_fit(0, 64, 3, 1).first == 40);
-  CHECK(map.best_fit(0, 64, 3, 8).first == 40);
-  CHECK(map.best_fit(0, 64, 10, 1).first == 40);
-  CHECK(map.best_fit(0, 64, 30, 1).first == 25);  // as much memory at its low end
+  CHECK(runs.best_fit(0, 64, 3, 1).first == 40);
+  CHECK(runs.best_fit(0, 64, 3, 8).first == 40);
+  CHECK(runs.best_fit(0, 64, 10, 1).first == 40);
+  CHECK(runs.best_fit(0, 64, 30, 1).first == 25);  // as much memory at its low end
   REQUIRE(map.claim(10, 2).granted);
   map.release(10);
-  CHECK(map.best_fit(0, 64, 3, 1).first == 10);
+  CHECK(runs.best_fit(0, 64, 3, 1).first == 10);
   REQUIRE(map.claim(45, 5).granted);
   map.release(45);  // only the first stretch counts
-  CHECK(map.best_fit(0, 64, 5, 1).first == 10);
+  CHECK(runs.best_fit(0, 64, 5, 1).first == 10);
 
   BareMap other(64);
   REQUIRE(other.map.claim(58, 6).granted);
   other.map.release(58);
-  CHECK(other.map.best_fit(0, 64, 6, 1).first == 58);
-  CHECK(other.map.best_fit(0, 64, 10, 1).first == 54);  // as near as the run's end allows
-  CHECK(other.map.best_fit(0, 64, 10, 4).first == 52);
+  CHECK(other.runs.best_fit(0, 64, 6, 1).first == 58);
+  CHECK(other.runs.best_fit(0, 64, 10, 1).first == 54);  // as near as the run's end allows
+  CHECK(other.runs.best_fit(0, 64, 10, 4).first == 52);
 }
 
 TEST_CASE("page map: what is free below the end is found from behind", "[serve]") {
   BareMap bare(64);
   PageMap& map = bare.map;
-  CHECK(map.tail(PageMap::Tail::kFree, 0, 64) == 0);
+  const FreeRuns& runs = bare.runs;
+  CHECK(runs.tail(FreeRuns::Tail::kFree, 0, 64) == 0);
   REQUIRE(map.claim(21, 2).granted);
-  CHECK(map.tail(PageMap::Tail::kFree, 0, 64) == 23);
-  CHECK(map.tail(PageMap::Tail::kFree, 0, 63) == 23);
-  CHECK(map.tail(PageMap::Tail::kFree, 30, 64) == 30);
-  CHECK(map.tail(PageMap::Tail::kFree, 0, 23) == 23);
+  CHECK(runs.tail(FreeRuns::Tail::kFree, 0, 64) == 23);
+  CHECK(runs.tail(FreeRuns::Tail::kFree, 0, 63) == 23);
+  CHECK(runs.tail(FreeRuns::Tail::kFree, 30, 64) == 30);
+  CHECK(runs.tail(FreeRuns::Tail::kFree, 0, 23) == 23);
   REQUIRE(map.claim(50, 4).granted);
   map.release(50);
-  CHECK(map.tail(PageMap::Tail::kFree, 0, 64) == 23);
+  CHECK(runs.tail(FreeRuns::Tail::kFree, 0, 64) == 23);
   map.release(21);
-  CHECK(map.tail(PageMap::Tail::kFree, 3, 64) == 3);
+  CHECK(runs.tail(FreeRuns::Tail::kFree, 3, 64) == 3);
 }
 
 // The owner claims wherever it likes; others release what they are handed. A granule's owner word
@@ -155,6 +160,7 @@ TEST_CASE("page map: other threads release while the owner claims", "[serve]") {
     INFO("seed " << seed);
     BareMap bare(kGranules);
     PageMap& map = bare.map;
+    const FreeRuns& runs = bare.runs;
     std::vector<std::atomic<std::uint32_t>> owner(kGranules);
     std::vector<std::atomic<std::uint64_t>> boxes(
         kBox);  // first granule + 1 of a block to be freed
@@ -208,7 +214,7 @@ TEST_CASE("page map: other threads release while the owner claims", "[serve]") {
     }
     CHECK(wrong == 0);
     CHECK(granted > 1000);
-    CHECK(map.next_free(0, kGranules).count == kGranules);
+    CHECK(runs.next_free(0, kGranules).count == kGranules);
   }
 }
 

@@ -15,6 +15,10 @@ namespace {
 
 using testing::ArenaFixture;
 
+struct HugeArena : ArenaFixture {
+  HugeArena() : ArenaFixture(true) {}
+};
+
 TEST_CASE_METHOD(ArenaFixture, "touched: blocks that are written in part tell of themselves",
                  "[serve]") {
   Touched touched;
@@ -55,8 +59,7 @@ bool huge_pages_to_be_had() {
   return huge;
 }
 
-TEST_CASE_METHOD(ArenaFixture, "arena: tensors never used before come in huge pages", "[serve]") {
-  arena.use_huge_pages();
+TEST_CASE_METHOD(HugeArena, "arena: tensors never used before come in huge pages", "[serve]") {
   take(40 * kMiB, 64);
   const std::uint64_t before = resident();
   CHECK(before == 40 * kMiB);
@@ -69,8 +72,7 @@ TEST_CASE_METHOD(ArenaFixture, "arena: tensors never used before come in huge pa
         os::page_size() + (huge_pages_to_be_had() ? os::kHugePage : os::page_size()));
 }
 
-TEST_CASE_METHOD(ArenaFixture, "arena: what is used again holds no more than before", "[serve]") {
-  arena.use_huge_pages();
+TEST_CASE_METHOD(HugeArena, "arena: what is used again holds no more than before", "[serve]") {
   take(40 * kMiB, 64);
   const bool at_once = GENERATE(false, true);
   CHECK(arena.free(take(8 * kMiB, 64), at_once));
@@ -81,9 +83,8 @@ TEST_CASE_METHOD(ArenaFixture, "arena: what is used again holds no more than bef
   CHECK(resident() == 40 * kMiB + os::page_size());
 }
 
-TEST_CASE_METHOD(ArenaFixture, "arena: memory given back in many pieces splits few mappings",
+TEST_CASE_METHOD(HugeArena, "arena: memory given back in many pieces splits few mappings",
                  "[serve]") {
-  arena.use_huge_pages();
   take(40 * kMiB, 64);
   const std::size_t before = mappings();
   std::vector<char*> blocks;

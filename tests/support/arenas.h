@@ -14,7 +14,7 @@ struct ArenaFixture {
   OwnSpace own{256 << 20};
   Space& space = own.space;
   Arena arena;
-  ArenaFixture() { arena.open(&space); }
+  explicit ArenaFixture(bool huge_pages = false) { arena.open(&space, huge_pages); }
 
   // A block whose bytes are all written; REQUIREs that it is there.
   char* take(std::uint64_t bytes, std::uint64_t alignment = 16) {
@@ -25,7 +25,7 @@ struct ArenaFixture {
   }
   // Bytes from the space's start to the end of its last block.
   [[nodiscard]] std::uint64_t end_of_blocks() const {
-    return space.pages.tail(PageMap::Tail::kClean, 0, space.committed_bytes() / kGranule) *
+    return space.runs.tail(FreeRuns::Tail::kClean, 0, space.committed_bytes() / kGranule) *
            kGranule;
   }
   [[nodiscard]] std::uint64_t resident() const { return resident_bytes(space.base(), 128 << 20); }

@@ -31,9 +31,9 @@ class OwnEngine {
     engine.configure(options_, host);
   }
   ~OwnEngine() {
-    if (engine.opened()) {
-      const std::uint64_t space = engine.lane(0).slab_space().bytes();
-      munmap(reinterpret_cast<void*>(engine.base()), (tuning::kMaxLanes + 1) * space);
+    if (engine.lanes.opened()) {
+      const std::uint64_t space = engine.lanes.at(0).slab_space().bytes();
+      munmap(reinterpret_cast<void*>(engine.lanes.region.base()), (tuning::kMaxLanes + 1) * space);
     }
   }
   OwnEngine(const OwnEngine&) = delete;
@@ -196,7 +196,7 @@ void drive(OwnEngine& own, Function&& function) {
   in_thread([&] {
     Driver driver(own.engine);
     driver.iterate({{65'536, 1}});  // the lane exists
-    function(own.engine, driver, own.engine.lane(own.engine.lane_count() - 1));
+    function(own.engine, driver, own.engine.lanes.at(own.engine.lanes.count() - 1));
     driver.free_due(UINT64_MAX);
     CHECK(driver.wrong == 0);
     own.engine.thread_ended();

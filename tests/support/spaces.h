@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/base/os.h"
+#include "src/serve/free_runs.h"
 #include "src/serve/page_map.h"
 #include "src/serve/space.h"
 
@@ -26,8 +27,14 @@ class BareMap {
       : states_(granules / 8 + 1),
         lengths_(granules),
         chunks_(FreeChunks::words(granules)),
-        map(reinterpret_cast<std::uint8_t*>(states_.data()), lengths_.data(),
-            FreeChunks(chunks_.data())) {}
+        map(reinterpret_cast<std::uint8_t*>(states_.data()), lengths_.data()),
+        runs(map, FreeChunks(chunks_.data())) {}
+
+  // Free granules' memory was given back.
+  void mark_clean(std::uint64_t first, std::uint64_t count) {
+    map.mark_clean(first, count);
+    runs.note_clean(first, count);
+  }
 
  private:
   std::vector<std::uint64_t> states_;  // words, for their alignment
@@ -36,6 +43,7 @@ class BareMap {
 
  public:
   PageMap map;
+  FreeRuns runs;
 };
 
 class OwnSpace {

@@ -1,5 +1,5 @@
-// See period.h. Cold.
-#include "src/learn/period.h"
+// See find_period.h. Cold.
+#include "src/learn/find_period.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,0 +1,59 @@
+#include "preload/background.h"
+
+#include <pthread.h>
+#include <csignal>
+
+#include "src/base/os.h"
+#include "src/base/tuning.h"
+
+namespace memo {
+namespace {
+
+// The thread sanitizer knows one table of descriptors a process: it would take two files of the
+// same number in two tables for one.
+#ifdef __SANITIZE_THREAD__
+constexpr bool kOwnDescriptors = false;
+#else
+constexpr bool kOwnDescriptors = true;
+#endif
+
+}  // namespace
+
+bool start_thread(void* (*body)(void*), void* argument) {
+  // First of all: what follows may be calls that the program has taken from itself.
+  if (os::confined()) {
+    return false;
+  }
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, 2 * tuning::kPlanStack);
+  pthread_t thread;
+  const bool started = pthread_create(&thread, &attributes, body, argument) == 0;
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return started;
+}
+
+void* Background::run(void* self) {
+  const RecursionGuard guard;
+  auto& background = *static_cast<Background*>(self);
+  if (kOwnDescriptors && background.descriptors_ == Descriptors::kOwn) {
+    os::own_descriptors();
+  }
+  background.work_(guard);
+  background.running_ = false;
+  return nullptr;
+}
+
+void Background::start() {
+  if (!running_.exchange(true) && !start_thread(run, this)) {
+    running_ = false;
+  }
+}
+
+}  // namespace memo

@@ -1,0 +1,45 @@
+// What fork() does to the engine, whoever calls it and wherever: in a handler, without fork()'s own handlers, while
+// others hold locks. Cold but for here(), and no allocation.
+#pragma once
+
+#include <cstdint>
+
+#include "src/engine/lanes.h"
+
+namespace memo {
+
+class Forks {
+ public:
+  explicit constexpr Forks(Lanes& lanes) : lanes_(lanes) {}
+
+  // Around fork(), in a signal's handler too: the parent takes the locks, so that the child finds
+  // whole what they guard. What a frame of the calling thread holds stays as it is: in the child
+  // that frame goes on as well. What others hold for too long the child does without.
+  void before();
+  void after_in_parent();
+  void after_in_child();
+  // In a child without fork()'s handlers, at its first call that comes to the engine.
+  [[gnu::cold]] void notice();
+
+  // From now on children are noticed that no handler tells of. Comes by itself with the first lane.
+  bool mark_process() { return lanes_.mark.open(); }
+  // False in a forked child that has not been noticed yet.
+  [[nodiscard]] bool here() const { return lanes_.mark.here(); }
+  // True in a process that has been forked since the engine was configured or marked.
+  [[nodiscard]] bool forked() const { return forked_ || !here(); }
+
+ private:
+  // The locks that are taken for a fork, as bits of ThreadState::forks.
+  static constexpr std::uint32_t kRegistry = 1;
+  static constexpr std::uint32_t kStore = 2;
+  static constexpr std::uint32_t kPool = 4;
+  static constexpr std::uint32_t kForkBits = 3;
+
+  void release(std::uint32_t taken);
+  void live_on(bool interrupted);
+
+  Lanes& lanes_;
+  bool forked_ = false;  // this is a child
+};
+
+}  // namespace memo

@@ -1,0 +1,152 @@
+// How the lanes are set up, and how a thread comes by its lane: at its first large call, or later, where there was
+// none. Hot.
+#include "src/engine/lanes.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+#include "src/base/bits.h"
+#include "src/base/interrupts.h"
+#include "src/base/nodes.h"
+#include "src/base/os.h"
+#include "src/base/tuning.h"
+
+namespace memo {
+
+void Lanes::configure(const Options& options, const EngineHost& host) {
+  options_ = &options;
+  host_ = host;
+}
+
+// Reserves the region: a space for the pool and one for each lane's slab, each as large as physical
+// memory where address space allows.
+bool Lanes::open() {
+  const std::uint64_t left = os::address_space_left();
+  std::uint64_t lanes = tuning::kMaxLanes;
+  std::uint64_t most = tuning::kMaxReserved;
+  if (left != UINT64_MAX) {
+    lanes = 2;
+    most = left / tuning::kShareUnderLimit;
+  }
+  const std::uint64_t space =
+      std::min(std::bit_ceil(os::physical_memory()),
+               std::bit_floor(std::max<std::uint64_t>(most / (lanes + 1), 1)));
+  const std::uint64_t own = round_up(
+      sizeof(Shared) + lanes * sizeof(Lane) + (lanes + 1) * sizeof(Space) + 64, os::page_size());
+  auto* memory = static_cast<char*>(os::map(own));
+  if (memory == nullptr) {
+    return false;
+  }
+  lanes_ = reinterpret_cast<Lane*>(memory + round_up(sizeof(Shared), 64));
+  auto* spaces = reinterpret_cast<Space*>(lanes_ + lanes);
+  if (!region.reserve(spaces, lanes + 1, space, options_->OBSERVE != 0)) {
+    os::unmap(memory, own);
+    return false;
+  }
+  possible_ = static_cast<std::uint32_t>(lanes);
+  shared_ = new (memory) Shared;
+  share();
+  mark.open();
+  region.publish();
+  return true;
+}
+
+void Lanes::share() {
+  shared_->pool.open(&region.at(kPoolSpace), options_->HUGEPAGES != Choice::kNever);
+  const std::uint64_t memory = std::min(os::physical_memory(), shared_->pool.headroom().limit());
+  shared_->slabs.limit = options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : memory / 2;
+  shared_->options = options_;
+  shared_->lanes = lanes_;
+  shared_->threshold = options_->THRESHOLD;
+  shared_->verbose = options_->VERBOSE;
+  shared_->slabs.huge_pages = options_->HUGEPAGES;
+  shared_->slabs.verbose = options_->VERBOSE;
+  shared_->keep_trace = !options_->TRACE_FILE.empty();
+  shared_->keep_sites = shared_->keep_trace || !options_->PLAN_FILE.empty();
+  shared_->passed_on = &passed_on;
+  shared_->host = host_;
+  shared_->slabs.nodes.several = options_->NUMA != Numa::kOff && options_->OBSERVE == 0 &&
+                                 !os::confined() && os::several_nodes();
+  shared_->reports = !options_->STATS_FILE.empty() || !options_->PLAN_FILE.empty() ||
+                     !options_->PLANS.empty() || options_->STATUS != 0 ||
+                     options_->SHARE != Share::kNothing;
+}
+
+Lane* Lanes::find() {
+  ThreadState& thread = t_state;
+  if (thread.left || options_ == nullptr) {
+    return nullptr;
+  }
+  if (thread.wait != 0) {
+    --thread.wait;
+    return nullptr;
+  }
+  const NoInterrupts whole;
+  return adopt();
+}
+
+Lane* Lanes::adopt() {
+  const RecursionGuard guard;
+  ThreadState& thread = t_state;
+  bool busy = false;
+  Lane* lane = take(busy);
+  if (lane == nullptr) {
+    thread.refusals = std::min(thread.refusals, busy ? tuning::kMaxBusy : tuning::kMaxRefusals);
+    thread.wait = static_cast<std::uint16_t>(1U << thread.refusals++);
+    return nullptr;
+  }
+  const StackBounds stack = find_stack_bounds();
+  lane->follow_thread(stack);
+  thread.refusals = 0;
+  thread.lane = lane;
+  if (host_.opened != nullptr && stack.room() >= tuning::kLoadStack && !told_.exchange(true)) {
+    host_.opened(guard);
+  }
+  if (host_.new_thread != nullptr) {
+    host_.new_thread();
+  }
+  return lane;
+}
+
+// A lane that nobody owns, the one left last first, or a new one; nullptr if there is none, or if
+// other threads are at it for long, which makes it `busy`.
+Lane* Lanes::take(bool& busy) {
+  const WaitLock held(registry_, Lock::Patience::kFork);
+  busy = !held;
+  if (busy || (!opened() && (torn_ || !open()))) {
+    return nullptr;
+  }
+  const std::uint32_t used = shared_->lane_count.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < used; ++i) {
+    if (lanes_[i].vacant()) {
+      lanes_[i].enter();
+      return &lanes_[i];
+    }
+  }
+  if (used == possible_) {
+    return nullptr;
+  }
+  Lane* lane = new (lanes_ + used) Lane;
+  lane->open(shared_, used, &region.at(kPoolSpace + 1 + used));
+  lane->enter();
+  shared_->lane_count.store(used + 1, std::memory_order_release);
+  return lane;
+}
+
+void Lanes::forget_missing_thread() {
+  if (registry_.held_by_another()) {
+    registry_.forget_owner();
+    torn_ = !opened();
+  }
+}
+
+std::uint64_t Lanes::committed_bytes() const {
+  std::uint64_t sum = 0;
+  for (std::uint32_t i = 0; i <= count(); ++i) {
+    sum += region.at(i).committed_bytes();
+  }
+  return sum;
+}
+
+}  // namespace memo

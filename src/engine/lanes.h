@@ -1,0 +1,78 @@
+// The lanes of a process, what they share, and the region that they live in: there from the first large allocation
+// on. Hot.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "src/base/counters.h"
+#include "src/base/fork_mark.h"
+#include "src/base/lock.h"
+#include "src/base/options.h"
+#include "src/engine/lane.h"
+#include "src/serve/region.h"
+
+namespace memo {
+
+class Lanes {
+ public:
+  constexpr Lanes() = default;
+  // Takes the options, which outlive this; nothing is set up yet. Once.
+  void configure(const Options& options, const EngineHost& host);
+
+  // For the calling thread, which has no lane: one, if it is time to ask and there is one. Any thread.
+  Lane* find();
+  [[nodiscard]] bool opened() const { return region.opened(); }
+  // How many there are to look at. Any thread.
+  [[nodiscard]] std::uint32_t count() const { return opened() ? shared_->lanes_taken() : 0; }
+  [[nodiscard]] Lane& at(std::uint32_t number) const { return lanes_[number]; }
+  // Of a lane, or of none: kMaxLanes.
+  [[nodiscard]] std::uint32_t number_of(const Lane* lane) const {
+    return lane == nullptr ? tuning::kMaxLanes : static_cast<std::uint32_t>(lane - lanes_);
+  }
+  // Once they are opened.
+  [[nodiscard]] Shared& shared() const { return *shared_; }
+  [[nodiscard]] const EngineHost& host() const { return host_; }
+
+  // The space in which a block may start at the pointer, which is in the region; or nullptr.
+  [[nodiscard]] Space* space_of(const void* pointer) const {
+    const std::uint32_t number = region.number_of(pointer);
+    return number <= count() && region.at(number).plausible(pointer) ? &region.at(number) : nullptr;
+  }
+  // True of the pool's space; the others are slabs'.
+  [[nodiscard]] bool is_pool(const Space& space) const { return &space == &region.at(kPoolSpace); }
+  // Of all spaces.
+  [[nodiscard]] std::uint64_t committed_bytes() const;
+
+  // Taken by whoever takes a lane.
+  [[nodiscard]] Lock& registry() { return registry_; }
+  // In a forked child: if a thread that does not exist was taking a lane, the lock is nobody's; if it
+  // was opening the region, there will be none.
+  void forget_missing_thread();
+  // True if the books of lanes, plans and pool agree. Looks at all of them; no other thread may be
+  // at work. For tests.
+  [[nodiscard]] bool valid() const;
+
+  Region region;
+  ForkMark mark;       // that this process is the one that has the lanes
+  Counters passed_on;  // large calls that no lane takes and the next allocator gets, of all threads
+
+ private:
+  static constexpr std::uint32_t kPoolSpace = 0;  // behind it a lane's slab each
+
+  Lane* adopt();
+  Lane* take(bool& busy);
+  bool open();
+  void share();
+
+  Lane* lanes_ = nullptr;
+  Shared* shared_ = nullptr;
+  std::uint32_t possible_ = 0;
+  std::atomic<bool> told_{false};  // the host knows that there are lanes
+  bool torn_ = false;              // a child, in which a thread that does not exist was at open()
+  const Options* options_ = nullptr;
+  EngineHost host_;
+  Lock registry_;
+};
+
+}  // namespace memo

@@ -1,0 +1,65 @@
+#include "src/engine/upkeep.h"
+
+#include "src/base/tuning.h"
+
+namespace memo {
+
+void Upkeep::give_back() {
+  if (!forks_.here()) {
+    forks_.notice();
+  }
+  for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
+    lanes_.at(i).give_back();
+  }
+  trim();
+}
+
+bool Upkeep::trim() {
+  return lanes_.opened() && lanes_.shared().pool.trim() + lanes_.shared().pool.retreat() != 0;
+}
+
+bool Upkeep::relieve(std::uint64_t bytes) {
+  if (!lanes_.opened() || t_state.inside != 0) {
+    return false;
+  }
+  const std::uint64_t held = lanes_.committed_bytes();
+  if (bytes > held || relief_.waits()) {
+    return false;
+  }
+  give_back();
+  if (lanes_.host().trim_next != nullptr) {
+    const RecursionGuard guard;
+    lanes_.host().trim_next();
+  }
+  const std::uint64_t now = lanes_.committed_bytes();
+  lanes_.passed_on.relieved.add_from_any();
+  if (held >= now + bytes) {
+    relief_.restart();
+  } else {
+    relief_.refused(tuning::kMaxWait);
+  }
+  return true;
+}
+
+bool Upkeep::tick(std::uint64_t now) {
+  if (!lanes_.opened()) {
+    return false;
+  }
+  Pool& pool = lanes_.shared().pool;
+  bool quiet = lanes_.count() != 0;
+  const bool scarce = pool.headroom().is_short();
+  for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
+    quiet = lanes_.at(i).tick(now, scarce) && quiet;
+  }
+  // What is freed at rest goes back, too; what the system refuses to take is not tried each time.
+  const auto kept = [&] { return pool.held().dirty_bytes(); };
+  if (scarce || (quiet && (left_ == UINT64_MAX || kept() > left_))) {
+    trim();
+  } else {
+    pool.settle();
+  }
+  left_ = quiet ? kept() : UINT64_MAX;
+  return quiet && lanes_.shared().slabs.bytes.load(std::memory_order_relaxed) == 0;
+}
+
+}  // namespace memo

@@ -1,0 +1,49 @@
+#include "src/serve/region.h"
+
+#include <new>
+
+#include "src/base/bits.h"
+#include "src/base/os.h"
+#include "src/base/tuning.h"
+
+namespace memo {
+
+bool Region::reserve(Space* spaces, std::uint64_t count, std::uint64_t most, bool bare) {
+  for (std::uint64_t space = most; space >= tuning::kMinSpace; space /= 2) {
+    const std::uint64_t record = round_up(Space::record_bytes(space), os::page_size());
+    auto* base = static_cast<char*>(os::reserve(count * space, tuning::kMaxAlignment));
+    auto* records = base == nullptr
+                        ? nullptr
+                        : static_cast<char*>(os::reserve(count * record, os::page_size()));
+    if (records == nullptr) {
+      if (base != nullptr) {
+        os::unmap(base, count * space);
+      }
+      continue;
+    }
+    const bool sparing = os::counts_commitments();
+    for (std::uint64_t i = 0; i < count; ++i) {
+      new (spaces + i) Space;
+      if (sparing) {
+        spaces[i].be_sparing();
+      }
+      spaces[i].open(base + i * space, records + i * record, space, bare);
+      spaces[i].join(spaces, count);
+    }
+    os::name_mapping(base, space, "memomalloc pool");
+    os::name_mapping(base + space, (count - 1) * space, "memomalloc slab");
+    os::name_mapping(records, count * record, "memomalloc tables");
+    spaces_ = spaces;
+    count_ = count;
+    shift_ = log2_floor(space);
+    return true;
+  }
+  return false;
+}
+
+void Region::publish() {
+  base_.store(reinterpret_cast<std::uint64_t>(spaces_->base()), std::memory_order_release);
+  bytes_.store(count_ * spaces_->bytes(), std::memory_order_release);
+}
+
+}  // namespace memo
