@@ -231,9 +231,9 @@ cross-torch: ## aarch64: small networks of torch under qemu, without the library
 	scripts/cross.sh aarch64 build
 	python3 scripts/torch_aarch64.py
 vm: lib programs ## Debian's kernels in QEMU: conformance tests on each; CELL=
-	python3 scripts/vm/run.py --only '$(CELL)'
+	python3 tests/vm/run.py --only '$(CELL)'
 vm-nodes: lib ## guests of two and four memory nodes in QEMU: where the pages lie
-	python3 scripts/vm/nodes.py
+	python3 tests/vm/nodes.py
 lint: ## layers, tables, format, clang-tidy
 	python3 scripts/check_layers.py
 	python3 scripts/check_design.py

@@ -15,7 +15,7 @@ MOST_SECONDS=120 # for these lines; a newcomer's patience
 try_release() {
   local result=0
   make_root "$1" || return 2
-  cp "$WHEEL" scripts/vm/numpy_loop.py "$ROOT/root/"
+  cp "$WHEEL" tests/vm/numpy_loop.py "$ROOT/root/"
   # README.md names the file for x86-64.
   echo "${FIRST//x86_64/$(uname -m)}" >"$ROOT/root/lines.sh"
   write_program

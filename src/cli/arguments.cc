@@ -166,6 +166,11 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   return std::nullopt;
 }
 
+std::optional<int> parse_listing(CLI::App& app, int argc, char** argv, bool& json) {
+  app.add_flag("--json", json, "as JSON");
+  return parse(app, argc, argv);
+}
+
 std::optional<int> parse_with_command(CLI::App& app, int argc, char** argv,
                                       std::vector<std::string>& command) {
   app.prefix_command();

@@ -15,7 +15,10 @@ namespace memo::cli {
 // complaint has been printed.
 std::optional<int> parse(CLI::App& app, int argc, char** argv);
 
-// The same for `NAME [options] -- command...`; `command` gets the words of the command. The `--`
+// The same for a command whose only option is --json.
+std::optional<int> parse_listing(CLI::App& app, int argc, char** argv, bool& json);
+
+// As parse(), for `NAME [options] -- command...`; `command` gets the words of the command. The `--`
 // may be left out where the command's first word is not an option. A missing command is bad usage.
 std::optional<int> parse_with_command(CLI::App& app, int argc, char** argv,
                                       std::vector<std::string>& command);

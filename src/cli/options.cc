@@ -36,8 +36,7 @@ int options(int argc, char** argv) {
   bool json = false;
   CLI::App app(
       "Lists the settings: the MEMOMALLOC_ variables that the library reads, and their defaults.");
-  app.add_flag("--json", json, "as JSON");
-  if (auto code = parse(app, argc, argv)) {
+  if (auto code = parse_listing(app, argc, argv, json)) {
     return *code;
   }
   if (json) {

@@ -15,8 +15,7 @@ int planners(int argc, char** argv) {
       "Lists the planners that `memomalloc plan --planner` and MEMOMALLOC_PLANNER take.\n"
       "portfolio, the default, tries the others in turn; exact ones can prove that a plan is the "
       "best.");
-  app.add_flag("--json", json, "as JSON");
-  if (auto code = parse(app, argc, argv)) {
+  if (auto code = parse_listing(app, argc, argv, json)) {
     return *code;
   }
   if (json) {

@@ -1,5 +1,5 @@
 """MEMOMALLOC_NUMA on a machine of two memory nodes that is pretended (tests/preload/nodes.c): the program runs on node 1,
-and its memory lies on node 0. Kernels with real nodes: scripts/vm/nodes.py."""
+and its memory lies on node 0. Kernels with real nodes: tests/vm/nodes.py."""
 
 import json
 import os

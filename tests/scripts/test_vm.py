@@ -11,14 +11,14 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "scripts/vm"), str(ROOT / "tests/preload")]
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests/vm"), str(ROOT / "tests/preload")]
 import cells
 import debian_packages
 import guest
 import image
 
 # Under a name of its own: several programs of the project are called run.
-specification = importlib.util.spec_from_file_location("vm_run", ROOT / "scripts/vm/run.py")
+specification = importlib.util.spec_from_file_location("vm_run", ROOT / "tests/vm/run.py")
 run = importlib.util.module_from_spec(specification)
 sys.modules["vm_run"] = run
 specification.loader.exec_module(run)

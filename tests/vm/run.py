@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Boots the cells of scripts/vm/cells.py one after another in QEMU, and holds each conformance program and a numpy
+"""Boots the cells of tests/vm/cells.py one after another in QEMU, and holds each conformance program and a numpy
 loop in the guest to what they do there without the library. Debian's kernels and packages are unpacked below
 build/vm. Prints a table, also written to build/vm/table.md, and `N passed, N failed`; exit code 1 if any failed."""
 

@@ -1,6 +1,6 @@
 // Where the memory of a loop lies on a machine of several memory nodes. `count` starts a program of a
 // few threads, asks the kernel on which node each page of its blocks is after 100 iterations, and
-// prints a line of JSON; `work` is that program. Run by scripts/vm/nodes.py in a guest.
+// prints a line of JSON; `work` is that program. Run by tests/vm/nodes.py in a guest.
 //
 //   nodes count SCENARIO FILTER LIBRARY     FILTER 1: as in a container, no call on nodes is answered
 #define _GNU_SOURCE
