@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/guard.h"
 #include "src/follow/layout.h"
 #include "src/io/plan_records.h"
 #include "src/learn/learn.h"

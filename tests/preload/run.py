@@ -44,8 +44,9 @@ class Programs:
     """Runs the small programs; results without the library are computed once, on demand, by whichever
     thread comes first."""
 
-    def __init__(self, context, seed):
+    def __init__(self, context, seed, fewer):
         self.context = context
+        self.extra = {"FEWER": str(fewer)}
         self.arguments = {"random_programs": [seed]}
         self.lock = threading.Lock()
         self.results = {}
@@ -53,7 +54,7 @@ class Programs:
     def run(self, program, mode):
         command = [self.context.programs / program] + self.arguments.get(program, [])
         limit = TIMEOUT_EMULATED if self.context.emulator else common.TIMEOUT
-        return self.context.run(command, mode, timeout=limit)
+        return self.context.run(command, mode, timeout=limit, extra=self.extra)
 
     def reference(self, program, mode):
         with self.lock:
@@ -103,7 +104,7 @@ def applies(context, mode, program):
 
 def collect(context, arguments):
     """All checks as (name, function) pairs; a function raises AssertionError or Skip, or returns a remark."""
-    programs = Programs(context, arguments.seed)
+    programs = Programs(context, arguments.seed, arguments.fewer)
     checks = [(f"{path.name} [{mode.name}]", program_check(programs, path.name, mode))
               for path in sorted(context.programs.iterdir())
               for mode in common.MODES if applies(context, mode, path.name)]
@@ -134,6 +135,8 @@ def main():
                         help="checks at a time (two for each processor: they wait half of their time)")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 2**31),
                         help="for the random programs (chosen and printed)")
+    parser.add_argument("--fewer", type=int, default=1, metavar="TIMES",
+                        help="small programs repeat so many times less what only comes about by chance (%(default)s)")
     parser.add_argument("--emulator", default="", metavar="COMMAND",
                         help="runs another processor's programs: those alone, under this command")
     parser.add_argument("--verbose", action="store_true", help="name every check and its seconds")

@@ -25,6 +25,7 @@ run tests/fuzz/run.sh "$part"
 run python3 tests/refusal/run.py --build build --whole --verbose --seconds $((part * 3))
 run tests/stress/valgrind.sh
 run python3 tests/mutations/run.py
+run python3 tests/preload/run.py --build build
 run python3 tests/preload/real_programs.py --build build --long
 run scripts/cross.sh aarch64
 if [ -n "$failed" ]; then

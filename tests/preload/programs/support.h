@@ -76,17 +76,21 @@ static inline int on_glibc(void) {
   return next == NULL || strcmp(next, "glibc") == 0;
 }
 
-// About how many times slower than a usual machine this one is, such as an emulated one: SLOWER in
-// the environment.
-static inline unsigned slower(void) {
-  const char* told = getenv("SLOWER");
+// A number of times from the environment; 1 where there is none.
+static inline unsigned times_told(const char* variable) {
+  const char* told = getenv(variable);
   const int times = told == NULL ? 1 : atoi(told);
   return times < 1 ? 1 : (unsigned)times;
 }
+// About how many times slower than a usual machine this one is, such as an emulated one.
+static inline unsigned slower(void) {
+  return times_told("SLOWER");
+}
 
-// `usual` repetitions for what only comes about by chance, fewer on a slower machine, but `least`.
+// `usual` repetitions for what only comes about by chance, fewer on a slower machine, or where they
+// are to be FEWER in the environment times fewer, but `least`.
 static inline unsigned repeated(unsigned usual, unsigned least) {
-  const unsigned fewer = usual / slower();
+  const unsigned fewer = usual / slower() / times_told("FEWER");
   return fewer < least ? least : fewer;
 }
 
