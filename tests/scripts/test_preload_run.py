@@ -76,7 +76,7 @@ class OfPrograms(unittest.TestCase):
 
     def test_an_absent_peer_is_one_skip(self):
         context = types.SimpleNamespace(emulator=[], programs=pathlib.Path("/nowhere"))
-        arguments = types.SimpleNamespace(seed=1, only="programs [on jemalloc]")
+        arguments = types.SimpleNamespace(seed=1, fewer=1, only="programs [on jemalloc]")
         with (mock.patch.object(pathlib.Path, "iterdir", lambda _: iter(())),
               mock.patch.object(common, "find_peer", lambda _: None)):
             (name, check), = run.collect(context, arguments)
