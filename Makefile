@@ -53,14 +53,15 @@ preload_program_src := $(wildcard tests/preload/programs/*.c tests/preload/progr
 bench_src := $(wildcard bench/*.cc)
 fuzz_src := $(wildcard tests/fuzz/*.cc)
 
-# Files of a folder are compiled together: most of the time would go into reading the same headers again. Not the hot ones
-# that are shipped, and those of sanitizers and fuzzers are. `APART=1`: every file by itself, for who changes one again and
-# again.
+# Files of a folder are compiled together: most of the time would go into reading the same headers again. Hot files stay
+# apart in what is shipped, not for sanitizers and fuzzers. `APART=1`: every file by itself, for who changes one again
+# and again.
+left_out := $(if $(filter tsan,$(MODE)),$(single_threaded))
 together := planner scheduler src/io src/learn \
             $(if $(filter asan ubsan tsan fuzz,$(MODE)),src/base src/trace src/follow src/serve src/engine) \
             $(addprefix tests/,base engine follow io learn planner scheduler serve trace)
 $(foreach folder,$(together),$(eval in_$(folder) := \
-    $(filter-out $(if $(filter tsan,$(MODE)),$(single_threaded)),$(wildcard $(folder)/*$(if $(filter tests/%,$(folder)),_test).cc))))
+    $(filter-out $(left_out),$(wildcard $(folder)/*$(if $(filter tests/%,$(folder)),_test).cc))))
 together += src/cli/commands src/cli/tested
 in_src/cli/tested := $(if $(filter fuzz,$(MODE)),,$(tested_cli_src))
 in_src/cli/commands := $(filter-out $(tested_cli_src),$(cli_src))
@@ -78,8 +79,7 @@ lib_src := $(hot_src) $(cold_src) $(planner_src) $(scheduler_src)
 lib_obj := $(call obj,$(lib_src))
 cli_obj := $(call obj,$(cli_src) $(solver_src)) $(lib_obj)
 catch_main := $(if $(filter release debug asan ubsan tsan,$(MODE)),build,$(B))/tests/main.o
-test_obj := $(catch_main) $(call obj,$(filter-out $(if $(filter tsan,$(MODE)),$(single_threaded)), \
-                         $(test_src) $(tested_cli_src) $(solver_src) $(lib_src)))
+test_obj := $(catch_main) $(call obj,$(filter-out $(left_out),$(test_src) $(tested_cli_src) $(solver_src) $(lib_src)))
 stress_obj := $(so_obj:$(O)/preload/%=$(O)/prefixed/preload/%) $(O)/prefixed/tests/preload/programs/random_programs.o
 preload_programs := $(patsubst tests/preload/programs/%,$(B)/programs/%,$(basename $(preload_program_src)))
 bench_programs := $(patsubst bench/%.cc,$(B)/bench/%,$(bench_src))

@@ -14,9 +14,9 @@ namespace {
 constinit std::atomic<std::uint32_t> threads[tuning::kMaxLanes] = {};
 
 void set_thread(std::uint32_t number) {
-  const Engine& engine = g_process.engine;
-  if (t_state.lane != nullptr && engine.lanes.count() != 0) {
-    threads[t_state.lane - &engine.lanes.at(0)].store(number, std::memory_order_relaxed);
+  if (const std::uint32_t lane = g_process.engine.lanes.number_of(t_state.lane);
+      lane < tuning::kMaxLanes) {
+    threads[lane].store(number, std::memory_order_relaxed);
   }
 }
 

@@ -244,6 +244,7 @@ void forget_nodes() {
   weights = {};
   told = nullptr;
   turn = 0;
+  counted_at = UINT32_MAX;
 }
 
 }  // namespace memo

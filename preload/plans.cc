@@ -25,7 +25,7 @@ bool is_left_alone(const char* path) {
   return is_foreign(path) || !doubt_about(path, g_process.options.PLAN_TRUST).empty();
 }
 
-// The plans that were last read or saved; and the file that held them.
+// The plans that were last read or saved; and the file that holds these and no others.
 constinit std::atomic<std::uint64_t> saved_mark{kNoPlans};
 constinit FileMark saved_file;
 constinit bool complained_of_saving = false;
@@ -39,9 +39,11 @@ bool has_news(const HeldPlans& held) {
 // once take turns, so that none is lost.
 bool save(const RecursionGuard& guard, const char* path, const HeldPlans& held) {
   const FolderLock turn(path);
-  const bool saved = saved_file == FileMark::of(path)
-                         ? save_plans(guard, path, held.plans())
-                         : merge_plans(guard, path, held.plans(), g_process.options.PLAN_TRUST);
+  if (saved_file != FileMark::of(path)) {
+    saved_file = {};
+    return merge_plans(guard, path, held.plans(), g_process.options.PLAN_TRUST);
+  }
+  const bool saved = save_plans(guard, path, held.plans());
   saved_file = FileMark::of(path);
   return saved;
 }

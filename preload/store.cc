@@ -56,8 +56,7 @@ void note_name(void* /*context*/, const PlanName& name) {
 std::uint64_t file_time() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * os::kSecond +
-         static_cast<std::uint64_t>(now.tv_nsec);
+  return os::nanoseconds_of(now);
 }
 
 // The names in the folder, where it has changed. One that was changed just before it was listed is

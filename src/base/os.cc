@@ -13,7 +13,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <string_view>
 
 #include "src/base/bits.h"
@@ -49,7 +48,7 @@ class KeepErrno {
 std::uint64_t read_clock(clockid_t clock) {
   timespec now{};
   clock_gettime(clock, &now);
-  return static_cast<std::uint64_t>(now.tv_sec * 1'000'000'000 + now.tv_nsec);
+  return nanoseconds_of(now);
 }
 
 // The filters of the calling thread as one number, never 0; kUnknown where the system does not
@@ -306,8 +305,8 @@ void yield_to_others() {
 // library's sleep is a place where a thread may be cancelled.
 bool rest(std::uint64_t nanoseconds) {
   KeepErrno keep;
-  const timespec limit{static_cast<std::time_t>(nanoseconds / 1'000'000'000),
-                       static_cast<long>(nanoseconds % 1'000'000'000)};
+  const timespec limit{static_cast<std::time_t>(nanoseconds / kSecond),
+                       static_cast<long>(nanoseconds % kSecond)};
   const std::uint32_t nobody_wakes = 0;
   return syscall(SYS_futex, &nobody_wakes, FUTEX_WAIT_PRIVATE, nobody_wakes, &limit, nullptr, 0) ==
              0 ||

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 
 #include "src/base/no_cancellation.h"
 
@@ -24,7 +25,11 @@ void start();
 std::uint64_t page_size();                               // bytes; read from the system once
 std::uint64_t physical_memory();                         // bytes; read from the system once
 inline constexpr std::uint64_t kSecond = 1'000'000'000;  // nanoseconds
-std::uint64_t nanoseconds();                             // monotonic clock
+inline std::uint64_t nanoseconds_of(const timespec& time) {
+  return static_cast<std::uint64_t>(time.tv_sec) * kSecond +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+std::uint64_t nanoseconds();         // monotonic clock
 std::uint64_t coarse_nanoseconds();  // the same, a few milliseconds behind and cheaper
 // Of all processors, that the process has used. Always 0 for a confined thread.
 std::uint64_t processor_nanoseconds();

@@ -28,8 +28,7 @@ struct FileMark {
       return {};
     }
     return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size),
-            static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000U +
-                static_cast<std::uint64_t>(status.st_mtim.tv_nsec)};
+            os::nanoseconds_of(status.st_mtim)};
   }
 };
 

@@ -115,15 +115,10 @@ struct Aged {
   std::uint64_t bytes = 0;
 };
 
-std::uint64_t nanoseconds_of(const timespec& time) {
-  return static_cast<std::uint64_t>(time.tv_sec) * os::kSecond +
-         static_cast<std::uint64_t>(time.tv_nsec);
-}
-
 std::uint64_t now() {
   timespec time{};
   clock_gettime(CLOCK_REALTIME, &time);
-  return nanoseconds_of(time);
+  return os::nanoseconds_of(time);
 }
 
 // All plans of the folder; what killed writers left is removed meanwhile.
@@ -140,7 +135,7 @@ std::vector<Aged> aged_plans(const char* folder, Pruned& pruned) {
     if ((!half && !parse_name(view, plan.name)) || stat(path.get(), &status) != 0) {
       continue;
     }
-    plan.used = nanoseconds_of(status.st_mtim);
+    plan.used = os::nanoseconds_of(status.st_mtim);
     plan.bytes = static_cast<std::uint64_t>(status.st_size);
     if (!half) {
       plans.push_back(plan);
@@ -253,7 +248,7 @@ void note_use(const char* folder, const PlanName& name) noexcept {
   const StoredPath path(folder, name);
   struct stat status{};
   if (path && stat(path.get(), &status) == 0 &&
-      nanoseconds_of(status.st_mtim) + tuning::kUseNoted * os::kSecond < now()) {
+      os::nanoseconds_of(status.st_mtim) + tuning::kUseNoted * os::kSecond < now()) {
     utimensat(AT_FDCWD, path.get(), nullptr, 0);
   }
 }

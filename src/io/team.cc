@@ -68,14 +68,14 @@ void Team::look(const Topology& topology, const char* tasks) {
     if (entry == nullptr) {
       break;
     }
+    if (entry->d_name[0] == '.') {
+      continue;
+    }
     char path[320] = {};
     const std::string_view parts[] = {tasks, "/", entry->d_name, "/stat"};
     std::size_t size = 0;
     for (const std::string_view part : parts) {
       size += part.copy(path + size, sizeof path - 1 - size);
-    }
-    if (entry->d_name[0] == '.') {
-      continue;
     }
     const Told told = read_stat(path);
     const std::uint32_t node = topology.node_of(told.processor);

@@ -128,7 +128,6 @@ Program tall_program() {
 }
 
 void load_tall_plan(const RecursionGuard& guard) {
-  constexpr std::uint64_t kSecond = 1'000'000'000;
   const Program program = tall_program();
   std::vector<Step> steps;
   for (std::size_t i = 0; i < program.size(); ++i) {
@@ -142,7 +141,7 @@ void load_tall_plan(const RecursionGuard& guard) {
                                     .lower_bound = kTall,
                                     .lowest = true}),
                      count);
-  opening->upkeep.tick(100 * kSecond);
+  opening->upkeep.tick(100 * os::kSecond);
 }
 
 // With a loop of its own behind it the lane has gone through a whole plan, which says nothing of
@@ -185,16 +184,15 @@ TEST_CASE("engine: a saved plan has no memory before calls have matched it, and 
 
 TEST_CASE("engine: gives the slab back when the loop is left", "[engine]") {
   drive([](Engine& engine, Driver& driver, const Lane& lane) {
-    constexpr std::uint64_t kSecond = 1'000'000'000;
     const Program program = program_of(13);
     testing::iterations_until_serving(driver, program, lane);
     for (std::uint64_t now = 1; now < 10; ++now) {
       driver.iterate(program);
-      engine.upkeep.tick(now * kSecond);
+      engine.upkeep.tick(now * os::kSecond);
       REQUIRE(engine.lanes.shared().slabs.bytes == lane.tallest());
     }
     for (std::uint64_t now = 10; now < 20; ++now) {
-      engine.upkeep.tick(now * kSecond);
+      engine.upkeep.tick(now * os::kSecond);
     }
     CHECK(engine.lanes.shared().slabs.bytes == 0);
     CHECK(lane.counters.released.get() == 1);

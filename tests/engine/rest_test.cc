@@ -1,6 +1,7 @@
 // What is kept, and when: who is told of it, and what ticks give back once a loop was left.
 #include <catch2/catch.hpp>
 
+#include "src/base/os.h"
 #include "src/engine/engine.h"
 #include "tests/support/engines.h"
 
@@ -65,7 +66,6 @@ TEST_CASE(
 TEST_CASE("engine: rests once the pool's memory was given back, and so is what is freed at rest",
           "[engine]") {
   drive([](Engine& engine, Driver& driver, const Lane&) {
-    constexpr std::uint64_t kSecond = 1'000'000'000;
     Random random(16);
     std::vector<Block> blocks = take_some(random, driver, 60);
     const std::vector<Block> late(blocks.begin() + 30, blocks.end());
@@ -74,21 +74,21 @@ TEST_CASE("engine: rests once the pool's memory was given back, and so is what i
       driver.release(block);
     }
     std::uint64_t now = 1;
-    for (; now * kSecond <= tuning::kQuietNanoseconds; ++now) {
-      CHECK_FALSE(engine.upkeep.tick(now * kSecond));
+    for (; now * os::kSecond <= tuning::kQuietNanoseconds; ++now) {
+      CHECK_FALSE(engine.upkeep.tick(now * os::kSecond));
       CHECK(free_bytes(engine) > 0);
     }
-    engine.upkeep.tick(++now * kSecond);
-    CHECK(engine.upkeep.tick(++now * kSecond));
+    engine.upkeep.tick(++now * os::kSecond);
+    CHECK(engine.upkeep.tick(++now * os::kSecond));
     CHECK(free_bytes(engine) == 0);
     for (const Block& block : late) {
       driver.release(block);
     }
     CHECK(free_bytes(engine) > 0);
-    CHECK(engine.upkeep.tick(++now * kSecond));
+    CHECK(engine.upkeep.tick(++now * os::kSecond));
     CHECK(free_bytes(engine) == 0);
     driver.release(driver.take(700'000));
-    CHECK_FALSE(engine.upkeep.tick(++now * kSecond));
+    CHECK_FALSE(engine.upkeep.tick(++now * os::kSecond));
   });
 }
 
@@ -98,9 +98,8 @@ std::uint32_t ticks = 0;
 
 // Two ticks, long apart, in the middle of a call that takes a slab.
 void tick_in_call() {
-  constexpr std::uint64_t kSecond = 1'000'000'000;
-  resting += taking->upkeep.tick(kSecond) ? 1U : 0U;
-  resting += taking->upkeep.tick(100 * kSecond) ? 1U : 0U;
+  resting += taking->upkeep.tick(os::kSecond) ? 1U : 0U;
+  resting += taking->upkeep.tick(100 * os::kSecond) ? 1U : 0U;
   ++ticks;
 }
 

@@ -206,6 +206,34 @@ for child in children:
         expect(path.stat().st_ino == before.st_ino, "plans that were only read have been written again")
 
 
+def a_worker_keeps_the_plans_of_others_twice(context):
+    """A worker that has put its plans beside another's learns a further loop: the file comes to hold all of them."""
+    script = WORK + f"""
+path = os.environ["MEMOMALLOC_PLAN_FILE"]
+def wait_for(plans):
+    end = time.monotonic() + {PATIENCE}
+    while time.monotonic() < end and (not os.path.exists(path) or there() < plans):
+        time.sleep(0.01)
+def there():
+    with open(path, "rb") as file:
+        return int.from_bytes(file.read(16)[12:], "little")
+def one():
+    wait_for(1)
+    work({LOOP}, 60)
+def other():
+    for shift, plans in (10000, 2), (20000, 3), (30000, 4):
+        work(range(100000 + shift, 1000000, 70000), 600)
+        wait_for(plans)
+for child in forked(one), forked(other):
+    os.waitpid(child, 0)
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "plan"
+        result = context.run(["/usr/bin/python3", "-c", script], with_settings(("MEMOMALLOC_PLAN_FILE", str(path))))
+        expect(result.code == 0 and not result.err, f"{result}")
+        expect(plans_in(path) == 4, f"{plans_in(path)} plans of 4 loops")
+
+
 def reports_that_cannot_be_written_are_told_of_once(context):
     """While it serves and at its end a worker tries to write into a folder that is not there: a line each."""
     settings = (("MEMOMALLOC_STATS_FILE", "/no/such/folder/%p.json"), ("MEMOMALLOC_PLAN_FILE", "/no/such/folder/plan"))
@@ -247,6 +275,7 @@ def mappings_have_names(context):
 
 def checks(context):
     functions = (mappings_have_names, forked_children_report_for_themselves, a_child_keeps_its_parents_file, nothing_waits_for_the_end,
-                 workers_share_a_plan_file, reports_that_cannot_be_written_are_told_of_once)
+                 workers_share_a_plan_file, a_worker_keeps_the_plans_of_others_twice,
+                 reports_that_cannot_be_written_are_told_of_once)
     return [(f"workers: {function.__name__.replace('_', ' ')}", lambda function=function: function(context))
             for function in functions]

@@ -31,11 +31,11 @@ CIRCUMSTANCES = (("no bytes in files", resource.RLIMIT_FSIZE, 0), ("few descript
 
 # A variant under a limit: what is only called then can be refused there.
 LIMITED = {"768 MiB": CIRCUMSTANCES[2]}
-# What may be said on stderr: these lines of ours, where a file cannot be used or where it was asked for.
-MAY_SAY = {"files", "plans", "spoken", "stacks", "devices"}
-
 LOOPS = ("loops",)
 NODES = ("nodes", "nodes seen", "nodes refused")
+# What may be said on stderr: these lines of ours, where a file cannot be used or where it was asked for.
+MAY_SAY = {"files", "plans", "spoken", "stacks", "devices", *NODES}
+
 SHORT = [(LOOPS, variant) for variant in VARIANTS if variant not in ("search", *NODES)] + [
     *((("random_programs", "11", "3000", "4"), variant) for variant in NODES), (("loops", "idle"), "search"), (("sizes",), "default"), (("zeroed",), "default")]
 WHOLE = SHORT + [((name,), variant) for name, variant in (

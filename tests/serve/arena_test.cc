@@ -20,8 +20,6 @@ using testing::below;
 using testing::OwnSpace;
 using testing::Random;
 
-constexpr std::uint64_t kMiB = 1ULL << 20;
-
 TEST_CASE_METHOD(ArenaFixture, "arena: a part of the peak is forgotten", "[serve]") {
   char* a = take(4 * kMiB);
   char* b = take(4 * kMiB);
