@@ -127,6 +127,26 @@ def startup_cost(context):
     return f"/bin/true: {without} instructions, {with_us - without} more with the library"
 
 
+HEAP_SOURCE = """
+#include <malloc.h>
+#include <stdio.h>
+int main(void) {
+  const struct mallinfo2 heap = mallinfo2();
+  printf("%zu %zu\\n", heap.arena, heap.uordblks + heap.hblkhd);
+}
+"""
+
+
+def nothing_on_the_heap(context):
+    """Being loaded takes none of the program's heap: a bad_alloc of ours needs no reserve there."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "heap"
+        subprocess.run(["gcc", "-x", "c", "-", "-o", program], input=HEAP_SOURCE.encode(), check=True, capture_output=True)
+        alone = context.run([program], common.SYSTEM)
+        result = context.run([program], common.Mode("default"))
+        expect(result == alone and alone.code == 0, f"{result}, alone {alone}")
+
+
 PLUGIN_SOURCE = """
 #include <pthread.h>
 #include <stdlib.h>
@@ -162,6 +182,6 @@ def constructors_that_wait_for_threads(context):
 
 def checks(context):
     functions = (exported_names, no_leaked_symbols, needed_libraries, old_systems, hardened, thread_local_storage,
-                 startup_cost, constructors_that_wait_for_threads)
+                 startup_cost, nothing_on_the_heap, constructors_that_wait_for_threads)
     return [(f"shared object: {function.__name__.replace('_', ' ')}",
              lambda function=function: function(context)) for function in functions]

@@ -110,6 +110,10 @@ class Job:
                 f"{'ever' if rule.ever else 'once'}")
 
 
+# Refusals that ended a program once, and that a sample seldom has.
+ALWAYS = (Job(Case(LOOPS, "4K"), (Rule("malloc", 0, "null", "ENOMEM", 1, True),)),)  # an exception could not be thrown
+
+
 def occasions(most, whole):
     """1, 2, 4, ... up to `most`, and in the whole run each of the first few."""
     doubling = {1 << shift for shift in range(most.bit_length()) if 1 << shift <= most}

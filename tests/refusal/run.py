@@ -21,7 +21,7 @@ import threading
 import time
 
 import places as code
-from cases import CIRCUMSTANCES, LOOPS, SHORT, WHOLE, Case, Job, Rule, occasions
+from cases import ALWAYS, CIRCUMSTANCES, LOOPS, SHORT, WHOLE, Case, Job, Rule, occasions
 from trial import Runner, end_all
 
 # Without these the statistics that are found may be old.
@@ -182,6 +182,7 @@ class Harness:
         others = collections.deque(
             [job for job in jobs if self.only in str(job.around or f"{job.rules[0].function} everywhere")]
             for jobs in (self.jobs_everywhere(), around))
+        others.appendleft(list(ALWAYS))
         lots = [errnos, moments, others, errnos, moments]
         until, running, turn = time.monotonic() + self.seconds, set(), 0
         with concurrent.futures.ThreadPoolExecutor(jobs()) as pool:

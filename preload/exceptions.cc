@@ -1,0 +1,68 @@
+// Memory for the library's own exceptions. That of libstdc++ comes from malloc, and where there is none from a reserve,
+// which is taken by malloc too, at load: refused there, the first bad_alloc ends the process (std::terminate). Here a few
+// lie in the library itself, so that having no memory is survived from the start; and no process pays 72 KiB of heap for a
+// reserve. Hidden: the program's exceptions are not these. Any thread.
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+// What lies before the thrown object: __cxa_refcounted_exception of libstdc++ with pointers of 64 bits, whose fields the
+// Itanium C++ ABI lists. __cxa_dependent_exception (std::rethrow_exception) is 16 bytes smaller.
+constexpr std::size_t kHeader = 128;
+static_assert(sizeof(void*) == 8);
+
+// Each thread of ours plans or writes one thing at a time and throws one exception at a time. More at once come from malloc.
+struct Place {
+  alignas(16) char bytes[kHeader + 128];
+};
+constexpr std::size_t kPlaces = 16;
+
+constinit Place places[kPlaces] = {};
+constinit std::atomic<bool> taken[kPlaces] = {};
+
+// Zeroed; the process ends if there is none, as the standard asks.
+void* allocate(std::size_t bytes) noexcept {
+  void* found = nullptr;
+  for (std::size_t i = 0; bytes <= sizeof(Place) && found == nullptr && i < kPlaces; ++i) {
+    if (!taken[i].exchange(true, std::memory_order_acquire)) {
+      found = &places[i];
+    }
+  }
+  if (found == nullptr && (found = std::malloc(bytes)) == nullptr) {
+    std::abort();
+  }
+  std::memset(found, 0, bytes);
+  return found;
+}
+
+void release(void* start) noexcept {
+  const auto offset =
+      reinterpret_cast<std::uintptr_t>(start) - reinterpret_cast<std::uintptr_t>(places);
+  if (offset < sizeof places) {
+    taken[offset / sizeof(Place)].store(false, std::memory_order_release);
+  } else {
+    std::free(start);
+  }
+}
+
+}  // namespace
+
+// All that libstdc++'s eh_alloc.cc defines and others use, so that the linker leaves that file out.
+extern "C" {
+void* __cxa_allocate_exception(std::size_t bytes) noexcept {
+  return static_cast<char*>(allocate(kHeader + bytes)) + kHeader;
+}
+void __cxa_free_exception(void* object) noexcept {
+  release(static_cast<char*>(object) - kHeader);
+}
+void* __cxa_allocate_dependent_exception() noexcept {
+  return allocate(kHeader);
+}
+void __cxa_free_dependent_exception(void* object) noexcept {
+  release(object);
+}
+}
