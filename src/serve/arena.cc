@@ -86,7 +86,10 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
 // Enters a claim into the books, and gives old memory back where the total would pass the peak.
 void Arena::account(const PageMap::Claim& claim, std::uint64_t count) {
   held_.take(count, claim.dirty);
-  purge_some(std::min(held_.excess(), count + tuning::kMaxAhead / kGranule), count);
+  const std::uint64_t excess = held_.excess();
+  if (excess != 0 && !refusals_.waits()) {
+    purge_some(std::min(excess, count + tuning::kMaxAhead / kGranule), count);
+  }
 }
 
 // Gives up to so many granules back, no further than a walk near the lowest free granule and one
@@ -154,10 +157,12 @@ bool Arena::free(void* start, bool at_once) {
 }
 
 // Gives dirty granules on the walk back, in at most so many ranges; their number. What the system
-// refuses to take, such as pages that the program has locked, stays as it is.
+// refuses to take, such as pages that the program has locked, stays as it is; where it takes none,
+// calls ask again more and more seldom.
 std::uint64_t Arena::purge(FreeRuns::Walk& walk, std::uint64_t granules, std::uint64_t ranges) {
   const std::uint64_t before = walk.steps;
   std::uint64_t done = 0;
+  bool refused = false;
   for (; done < granules && ranges != 0; --ranges) {
     const FreeRuns::Run run = space_->runs.next_dirty(walk, granules - done);
     if (run.count == 0) {
@@ -168,6 +173,12 @@ std::uint64_t Arena::purge(FreeRuns::Walk& walk, std::uint64_t granules, std::ui
       huge_pages_.take_out(*space_, run.first, run.count);
     }
     done += given;
+    refused = refused || given == 0;
+  }
+  if (done != 0) {
+    refusals_.restart();
+  } else if (refused) {
+    refusals_.refused(tuning::kMaxWait);
   }
   steps_ += before - walk.steps;
   held_.give_back(done);

@@ -20,6 +20,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "src/base/backoff.h"
 #include "src/serve/holding.h"
 #include "src/serve/huge_pages.h"
 #include "src/serve/space.h"
@@ -108,6 +109,7 @@ class Arena {
   std::uint64_t steps_ = 0;
   LowestFree lowest_free_;
   Holding held_;
+  Backoff refusals_;  // of the system to take memory back
   HugePages huge_pages_;
 };
 

@@ -3,6 +3,9 @@
 from kinds import PRELOAD, UNIT
 
 ENGINE_ROWS = (
+    ("memory that is not taken back is offered at each call", "src/serve/arena.cc",
+     "excess != 0 && !refusals_.waits()", "excess != 0",
+     UNIT, "arena: what the system does not take back is offered more and more seldom"),
     # The table of transitions, and what is done at each.
     ("a slab without memory is served from", "src/engine/tracker.def",
      "TRANSITION(kServing, kRefused, kAlways, kPooling,", "TRANSITION(kServing, kRefused, kAlways, kServing,",

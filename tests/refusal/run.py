@@ -27,8 +27,10 @@ from trial import Runner, end_all
 # Without these the statistics that are found may be old.
 FILES = {"open", "close", "write", "rename", "unlink", "lstat", "stat", "gethostname", "readlink", "poll", "read"}
 
-# Calls of one place in a process that are too many: what waits by a call that is refused must not go round for ever.
+# Calls of one place in a process that are too many, where it makes far fewer with nothing refused: what waits by a call
+# that is refused must not go round for ever.
 SPINS = 200_000
+NEVER_WAIT = {"sched_yield", "malloc"}
 
 
 class Harness:
@@ -45,7 +47,7 @@ class Harness:
         self.whole, self.only = whole, only
         self.seconds = seconds
         self.lock = threading.Lock()
-        self.normal = {}  # counters of a case when nothing is refused
+        self.normal, self.usual = {}, {}  # counters of a case, and calls of each place, when nothing is refused
         self.reached = collections.defaultdict(dict)  # place -> {case: (dynamic offset, occasions, rules that led)}
         self.covered, self.everywhere = set(), set()
         self.runs, self.failures, self.kinds, self.remarks = 0, [], collections.Counter(), {}
@@ -84,6 +86,7 @@ class Harness:
             self.runs += 1
             self.note(case, outcome.seen, ())
             self.normal[case] = outcome.counters
+            self.usual[case] = {key: row.most for key, row in outcome.seen.items()}
 
     def fail(self, job, outcome):
         result, stacks = outcome.result, outcome.stacks
@@ -116,8 +119,10 @@ class Harness:
                 self.covered.add((job.place, (rule.form, rule.name)))
             if refused and rule.function not in FILES and loses(outcome.counters, self.normal[job.case]):
                 self.remark("lost but not counted", job)
-            if any(row.most > SPINS and function != "sched_yield" for (function, _), row in outcome.seen.items()):
-                self.remark("spins", job)
+            usual = self.usual[job.case]
+            for (function, offset), row in outcome.seen.items():
+                if row.most > max(SPINS, 4 * usual.get((function, offset), 0)) and function not in NEVER_WAIT:
+                    self.remark(f"spins by {function} ({offset:x})", job)
             return [] if len(job.rules) > 2 else self.note(job.case, outcome.seen, job.rules)
 
     def remark(self, what, job):

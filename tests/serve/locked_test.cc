@@ -48,6 +48,43 @@ TEST_CASE_METHOD(ArenaFixture, "arena: a locked page holds back no other memory"
   munlock(first, kMiB);
 }
 
+TEST_CASE_METHOD(ArenaFixture,
+                 "arena: what the system does not take back is offered more and more seldom",
+                 "[serve]") {
+  constexpr int kPairs = 16;
+  std::vector<char*> kept;
+  std::vector<char*> freed;
+  for (int i = 0; i < kPairs; ++i) {
+    kept.push_back(take(kMiB));
+    freed.push_back(take(kMiB));
+  }
+  char* const all = kept.front();
+  if (!lock(all, 2 * kPairs * kMiB)) {
+    testing::skip("no memory can be locked");
+    return;
+  }
+  constexpr std::uint64_t kCalls = 5000;
+  const auto steps_of_calls = [&] {
+    const std::uint64_t before = arena.steps();
+    for (std::uint64_t i = 0; i < kCalls; ++i) {
+      CHECK(arena.free(take(kGranule)));
+    }
+    return arena.steps() - before;
+  };
+  for (char* block : freed) {
+    CHECK(arena.free(block));
+  }
+  const std::uint64_t usual = steps_of_calls();
+  CHECK(arena.trim() == 0);
+  CHECK(arena.held().excess() >= (kPairs - 1) * kMiB / kGranule);
+  CHECK(steps_of_calls() < usual + usual / 10);
+  // It is still offered, and taken once it can be.
+  munlock(all, 2 * kPairs * kMiB);
+  steps_of_calls();
+  CHECK(arena.held().excess() == 0);
+  CHECK(arena.valid());
+}
+
 // Kilobytes that a line of the process' own status names.
 std::uint64_t status_kib(const std::string& name) {
   const std::string all = testing::read_file("/proc/self/status");
