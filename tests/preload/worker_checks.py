@@ -91,10 +91,18 @@ refused()
 
 def a_child_keeps_its_parents_file(context):
     """Without %p there is one file, and it tells of the process that was started."""
-    script = WORK + f"work({LOOP}, 50)\nos.waitpid(forked(lambda: work({LOOP}, 80)), 0)\nprint(os.getpid())\n"
+    script = WORK + f"""
+work({LOOP}, 50)
+os.waitpid(forked(lambda: work({LOOP}, 80)), 0)
+path = os.environ["MEMOMALLOC_STATS_FILE"]
+if os.path.exists(path) and f'"pid":{{os.getpid()}},' not in open(path).read().replace(" ", ""):
+    print("the child has written", open(path).read())
+print(os.getpid())
+"""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "stats.json"
         result = context.run(["/usr/bin/python3", "-c", script], with_settings(("MEMOMALLOC_STATS_FILE", str(path))))
+        expect(result.out.strip().isdigit(), f"{result}")
         expect(json.loads(path.read_text())["pid"] == int(result.out), f"{path.read_text()}")
 
 
@@ -150,6 +158,10 @@ def served(path):
         return 0
 
 
+def threads_of(process):
+    return len(os.listdir(f"/proc/{process.pid}/task"))
+
+
 def nothing_waits_for_the_end(context):
     """Workers that are killed have left their statistics, which went on while they served, and their plans; nothing
     half-written lies there, and no descriptor of the library was seen in them. The process that only forks has one
@@ -158,6 +170,7 @@ def nothing_waits_for_the_end(context):
         folder = pathlib.Path(name)
         settings = (("MEMOMALLOC_STATS_FILE", f"{folder}/%p.json"), ("MEMOMALLOC_PLAN_FILE", f"{folder}/%p.plan"))
         with Server(context, settings) as server:
+            threads = threads_of(server.process)  # later one would have ended
             files = [folder / f"{pid}.json" for pid in server.workers]
             for path in files:
                 wait_for(lambda path=path: served(path) > 0, f"{path.name}")
@@ -175,7 +188,7 @@ def nothing_waits_for_the_end(context):
                         except OSError:
                             pass
                 time.sleep(0.01)
-            threads = len(os.listdir(f"/proc/{server.process.pid}/task"))
+            threads = max(threads, threads_of(server.process))
             server.kill_workers()
         expect(threads == 1, f"the process that only forks has {threads} threads")
         expect(not [link for link in seen if str(folder) in link], f"descriptors in a worker: {seen}")
