@@ -21,6 +21,15 @@ Answer plan_found(StoredPlan* plan, std::uint32_t position = 0, std::uint64_t fi
   return {.yes = true, .plan = plan, .best = &plan->best(), .position = position, .first = first};
 }
 
+// Makes a block of calloc's zero, to the end of its granules: other allocators' functions that grow
+// a zeroed block (mi_rezalloc) clear what is behind the usable size. Where blocks are written in
+// part only, the rest is to cost nothing.
+void clear(const Touched& touched, void* start, std::uint64_t bytes) {
+  if (touched.mostly() || !os::purge(start, bytes)) {
+    std::memset(start, 0, bytes);
+  }
+}
+
 void age(Shared& shared, const StackBounds& stack) {
   const std::uint64_t now = os::coarse_nanoseconds();
   std::uint64_t before = shared.times.aged_at.load(std::memory_order_relaxed);
@@ -115,14 +124,10 @@ Answer Hands::answer(const Request& request, const Action& action) {
     case Ask::kOpenSlab:
       return open_slab(tracker_->wanted());
     case Ask::kImproved:
-      slab.turn.work(os::coarse_nanoseconds());
-      if (slab.writers.note_here(shared_->slabs.nodes)) [[unlikely]] {
-        tracker_->tally().counters().node_changes.add();
-      }
       if (serving.trial != 0 && serving.placed > serving.plan->made->count) {
         shared_->pool.returned.owe(0);  // what was alive as the trial began has been replaced
       }
-      return {.best = &serving.plan->best()};
+      return {.best = &end_iteration()};
     case Ask::kLearn:
       return learn();
     case Ask::kLearnSites:
@@ -138,6 +143,14 @@ Answer Hands::answer(const Request& request, const Action& action) {
       break;
   }
   return {};
+}
+
+const Plan& Hands::end_iteration() {
+  slab.turn.work(os::coarse_nanoseconds());
+  if (slab.writers.note_here(shared_->slabs.nodes)) [[unlikely]] {
+    tracker_->tally().counters().node_changes.add();
+  }
+  return tracker_->state().serving.plan->best();
 }
 
 Answer Hands::give(const Request& request) {
@@ -236,7 +249,7 @@ void* Hands::end(const Request& request, const Action& action) {
   Tally& tally = tracker_->tally();
   keep(*shared_, tally.counters().pooled_allocations.get(), tally.serves());
   if (request.zero && !block_.zero) {
-    clear(block_.start, round_up(request.size, kGranule));
+    clear(touched, block_.start, round_up(request.size, kGranule));
   }
   return block_.start;
 }
@@ -246,7 +259,7 @@ void* Hands::serve(const Request& request, std::uint64_t offset, bool dirty) {
   MEMO_DCHECK(offset + request.size <= slab.tallest());
   MEMO_DCHECK(reinterpret_cast<std::uint64_t>(start) % request.alignment == 0);
   if (request.zero && dirty) {
-    clear(start, round_up(request.size, kGranule));
+    clear(touched, start, round_up(request.size, kGranule));
   }
   // The place gets memory: under a limit the pool may hold as much since the slab's was given back.
   const Pool& pool = shared_->pool;
@@ -256,15 +269,6 @@ void* Hands::serve(const Request& request, std::uint64_t offset, bool dirty) {
     give_up_idle(*shared_, number_);
   }
   return start;
-}
-
-// Makes a block of calloc's zero, to the end of its granules: other allocators' functions that grow
-// a zeroed block (mi_rezalloc) clear what is behind the usable size. Where blocks are written in
-// part only, the rest is to cost nothing.
-void Hands::clear(void* start, std::uint64_t bytes) {
-  if (touched.mostly() || !os::purge(start, bytes)) {
-    std::memset(start, 0, bytes);
-  }
 }
 
 }  // namespace memo

@@ -34,6 +34,8 @@ class Hands {
   // Performs the action and those that follow from it. The call's block, or nullptr: the next
   // allocator's.
   void* run(Action action, const Request& request = {});
+  // Notes who is at work at the end of an iteration; what Ask::kImproved answers.
+  const Plan& end_iteration();
   // A call gets the place that it has claimed.
   void* serve(const Request& request, std::uint64_t offset, bool dirty);
   // Memory for learning; false where the system refuses it.
@@ -65,7 +67,6 @@ class Hands {
                          Period*) noexcept;
   StoredPlan* make_plan(LearnDoor& door, Period* period);
   void* end(const Request& request, const Action& action);
-  void clear(void* start, std::uint64_t bytes);
 
   Shared* shared_ = nullptr;
   Tracker* tracker_ = nullptr;

@@ -131,10 +131,8 @@ void* Lane::allocate(const Request& request, std::uint64_t site) {
   if (rest_.load(std::memory_order_relaxed) != Rest::kAwake) [[unlikely]] {
     wake();
   }
-  if (tracker_.glides()) [[likely]] {
-    if (const Step* step = tracker_.next(request.size); step != nullptr) [[likely]] {
-      return glide(request, *step);
-    }
+  if (const Step* step = tracker_.next(request.size); step != nullptr) [[likely]] {
+    return glide(request, *step);
   }
   return hands_.run(tracker_.called(hands_.call_of(request, site)), request);
 }
@@ -145,7 +143,9 @@ void* Lane::glide(const Request& request, const Step& step) {
     return hands_.run(tracker_.not_placed(hands_.call_of(request, 0), step, miss_of(place.answer)),
                       request);
   }
-  tracker_.placed(request.size);
+  if (tracker_.placed(request.size)) {
+    hands_.run(tracker_.iterated(hands_.end_iteration()));
+  }
   return hands_.serve(request, step.offset, place.dirty);
 }
 

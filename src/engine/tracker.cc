@@ -42,6 +42,7 @@ void leave_plan(TrackerState& s) {
   // Of a trial that is not lost, but left for another plan, no call is noted any more.
   s.effects |= s.serving.trial != 0 ? kRestartLog : 0U;
   s.serving.trial = 0;
+  s.serving.walked = false;
   s.serving.plan = nullptr;
   s.serving.placer.stop();
   s.serving.shapes.close();
@@ -260,8 +261,15 @@ Action Tracker::not_placed(const Call& call, const Step& step, Miss miss) {
   begin(state_);
   state_.at_hand.call = call;
   state_.at_hand.serving = state_.at_hand.matched = true;
+  state_.at_hand.wrapped = state_.serving.placer.wrapped();
   state_.at_hand.offset = step.offset;
   return claimed(state_, miss);
+}
+
+Action Tracker::iterated(const Plan& best) {
+  count_iteration(state_);
+  take_lower(state_, best);
+  return ask(state_, Ask::kDone);
 }
 
 const Schedule& Tracker::wanted() const {

@@ -35,19 +35,20 @@ class Tracker {
   // A block of the next allocator has grown to `bytes`.
   void grown(std::uint64_t bytes);
 
-  // The same as called() and its answer for most calls of a plan that is served: true while only
-  // the size of a call matters, ...
-  [[nodiscard]] bool glides() const { return state_.glides; }
-  // ... the step that it is, if that has a place and ends no iteration; nullptr, and nothing has
+  // The same as called() and its answer for most calls of a plan that is served, while only the
+  // size of a call matters: the step that it is, if that has a place; nullptr, and nothing has
   // changed, where called() is to decide, ...
   [[nodiscard]] const Step* next(std::uint64_t size) {
-    return state_.serving.placer.next_inside(size);
+    return state_.glides ? state_.serving.placer.next_expected(size) : nullptr;
   }
-  // ... and whether the slab had the place, which is to be done as called() would.
-  void placed(std::uint64_t size) {
+  // ... and whether the slab had the place, which is to be done as called() would: true if the
+  // step ended an iteration, and iterated() is to follow with what Ask::kImproved answers.
+  bool placed(std::uint64_t size) {
     ++state_.serving.placed;
     state_.tally.planned(size);
+    return state_.serving.placer.wrapped();
   }
+  [[nodiscard]] Action iterated(const Plan& best);
   [[nodiscard]] Action not_placed(const Call& call, const Step& step, Miss miss);
 
   [[nodiscard]] Phase phase() const { return state_.phase.load(std::memory_order_acquire); }

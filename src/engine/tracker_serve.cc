@@ -69,12 +69,9 @@ Action end_step(TrackerState& s) {
   if (!is_serving(s) || !s.at_hand.wrapped) {
     return find_shape(s);
   }
-  // The next call begins an iteration: the moment for a lower plan, since the fewest blocks lie
-  // where the old one has put them.
-  s.walks_whole = true;
-  Counters& counters = s.tally.counters();
   if (s.serving.shapes.plan() != nullptr) {
-    counters.iterations.add();
+    s.walks_whole = true;
+    s.tally.counters().iterations.add();
     return find_shape(s);
   }
   if (s.serving.trial != 0 && s.serving.placed >= s.serving.trial) {
@@ -82,19 +79,32 @@ Action end_step(TrackerState& s) {
     s.search.trials_lost = 0;
     s.effects |= kStarted;
   }
-  counters.iterations.add(s.serving.placer.schedule()->count / s.serving.plan->iteration);
-  s.effects |= s.serving.placer.walked_through() ? kWalked : 0U;
+  count_iteration(s);
   return ask(s, Ask::kImproved);
 }
 
+void count_iteration(TrackerState& s) {
+  Serving& serving = s.serving;
+  s.walks_whole = true;
+  s.tally.counters().iterations.add(serving.placer.schedule()->count / serving.plan->iteration);
+  if (!serving.walked && serving.placer.walked_through()) {
+    serving.walked = true;
+    s.effects |= kWalked;
+  }
+}
+
 Action improved(TrackerState& s, const Plan& best) {
+  take_lower(s, best);
+  return find_shape(s);
+}
+
+void take_lower(TrackerState& s, const Plan& best) {
   if (best.get() != s.serving.placer.schedule()) [[unlikely]] {
     s.serving.best = &best;
     s.serving.placer.start(best.get(), &best.index(), Cursor());
     s.effects |= kLower;
     s.tally.counters().lowered.add();
   }
-  return find_shape(s);
 }
 
 Action settle(TrackerState& s) {

@@ -46,6 +46,11 @@ Action step(TrackerState& s);
 Action claimed(TrackerState& s, Miss miss);
 Action end_step(TrackerState& s);
 Action improved(TrackerState& s, const Plan& best);
+// The call's step ended an iteration of a plan of fixed sizes.
+void count_iteration(TrackerState& s);
+// The next call begins an iteration: the moment for a lower plan, if `best` is one, since the
+// fewest blocks lie where the old one has put them.
+void take_lower(TrackerState& s, const Plan& best);
 Action settle(TrackerState& s);
 
 }  // namespace memo::stages

@@ -153,6 +153,7 @@ struct Serving {
   Shapes shapes;             // of a parametric plan
   std::uint64_t placed = 0;  // calls placed since the plan was taken up
   bool following = false;    // a call did not match: other plans are followed as well
+  bool walked = false;       // it has been told that all of the plan has come in order
   // Calls that the plan is to place before it is believed; 0: it is. Till then calls are noted as
   // if there were no plan, so that a wrong one costs no evidence.
   std::uint32_t trial = 0;

@@ -36,13 +36,11 @@ class Placer {
     health_.note(step != nullptr, size, schedule_->count);
     return step;
   }
-  // The same for a call that is the step expected, where that has a place and ends no iteration;
-  // else nullptr, and nothing has changed.
-  const Step* next_inside(std::uint64_t size) {
-    const std::uint32_t at = cursor_.position();
-    const Step* step = schedule_->steps + at;
-    if (step->offset == kUnplanned || at + 1 == schedule_->count ||
-        !cursor_.follow(*schedule_, size)) {
+  // The same for a call that is the step expected, where that has a place; else nullptr, and
+  // nothing has changed.
+  const Step* next_expected(std::uint64_t size) {
+    const Step* step = schedule_->steps + cursor_.position();
+    if (step->offset == kUnplanned || !cursor_.follow(*schedule_, size)) {
       return nullptr;
     }
     recent_.add(size);

@@ -79,7 +79,7 @@ class Replay {
         tracker_.grown(entry.number);
         return;
       case TapeEntry::Kind::kCalled:
-        step_ = tracker_.glides() ? tracker_.next(entry.call.size) : nullptr;
+        step_ = tracker_.next(entry.call.size);
         if (step_ != nullptr) {
           call_ = entry.call;
           ++short_ways;
@@ -91,7 +91,11 @@ class Replay {
         return;
       case TapeEntry::Kind::kAnswered:
         if (step_ != nullptr) {
-          placed(entry);
+          if (ends_iteration_) {
+            iterated(entry);
+          } else {
+            placed(entry);
+          }
           return;
         }
         prepare(entry.answer);
@@ -106,15 +110,26 @@ class Replay {
     }
   }
   void placed(const TapeEntry& entry) {
-    const Step* step = step_;
-    step_ = nullptr;
-    if (entry.answer.miss == Miss::kNone) {
-      tracker_.placed(call_.size);
-      REQUIRE(entry.action.ask == Ask::kServe);
-      REQUIRE(entry.action.offset == step->offset);
+    if (entry.answer.miss != Miss::kNone) {
+      compare(tracker_.not_placed(call_, *step_, entry.answer.miss), entry.action);
+    } else if (tracker_.placed(call_.size)) {
+      REQUIRE(entry.action.ask == Ask::kImproved);
+      ends_iteration_ = true;
+      effects_ = entry.action.effects;
+      return;
     } else {
-      compare(tracker_.not_placed(call_, *step, entry.answer.miss), entry.action);
+      REQUIRE(entry.action.ask == Ask::kServe);
+      REQUIRE(entry.action.offset == step_->offset);
     }
+    step_ = nullptr;
+  }
+  void iterated(const TapeEntry& entry) {
+    const Action action = tracker_.iterated(*entry.answer.best);
+    REQUIRE(action.effects == (effects_ | entry.action.effects));
+    REQUIRE(entry.action.ask == Ask::kServe);
+    REQUIRE(entry.action.offset == step_->offset);
+    step_ = nullptr;
+    ends_iteration_ = false;
   }
   // What whoever performs an action does before it answers.
   void prepare(const Answer& answer) {
@@ -133,6 +148,8 @@ class Replay {
   Tracker tracker_;
   std::vector<std::uint32_t> history_ = std::vector<std::uint32_t>(2 * tuning::kMaxLog);
   const Step* step_ = nullptr;  // of a call that goes the short way
+  bool ends_iteration_ = false;
+  std::uint32_t effects_ = 0;  // of its question, if so
   Call call_;
   Ask last_ = Ask::kDone;
 };
