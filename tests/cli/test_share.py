@@ -51,7 +51,9 @@ class Share(unittest.TestCase):
     def test_offers_nothing_unasked(self):
         with tempfile.TemporaryDirectory() as folder, Server(folder) as server:
             later(lambda: server.status()[server.workers[0]]["iterations"] > 100, "a loop")
-            time.sleep(3)
+            time.sleep(4)  # weights are known, ...
+            (pathlib.Path(folder) / "busy").unlink()
+            time.sleep(4)  # ... and it is quiet: the moment for an offer
             self.assertEqual([0, 0], [mergeable(worker) for worker in server.workers])
 
     def test_says_what_it_does_not_know(self):
