@@ -204,6 +204,30 @@ class Allowed(unittest.TestCase):
         for line in ("skipped: some: a: allowed", "skipped: some: b: not"):
             self.assertIn(f"       {line}\n", printed)
 
+    def built_ahead(self, wanted, reached, lasts="0"):
+        """(whether a build was begun, whether it still runs before the last step, and after all)."""
+        begun = []
+
+        start = subprocess.Popen
+
+        def begin(command, **settings):
+            self.assertIn(f"MODE={check.BUILT_FOR}", command)
+            begun.append(start(["sleep", lasts], start_new_session=settings["start_new_session"]))
+            return begun[0]
+
+        with mock.patch.object(check.subprocess, "Popen", begin), check.BuiltAhead(wanted) as ahead:
+            for step in reached:
+                ahead.before(step)
+            runs = bool(begun) and begun[0].poll() is None
+        return bool(begun), runs, bool(begun) and begun[0].poll() is None
+
+    def test_a_build_goes_ahead_where_both_steps_are_wanted(self):
+        first, last = check.BUILT_FROM, check.BUILT_FOR
+        self.assertEqual((False, False, False), self.built_ahead([first], [first]))
+        self.assertEqual((False, False, False), self.built_ahead([last], [last]))
+        self.assertEqual((True, False, False), self.built_ahead([first, last], [first, last], "0.3"))
+        self.assertEqual((True, True, False), self.built_ahead([first, last], [first], "100"))
+
     def test_every_step_makes_what_it_needs(self):
         for name, commands, _ in check.steps():
             words = [word for stage in commands for command in (stage if isinstance(stage, tuple) else [stage])
