@@ -147,6 +147,7 @@ Answer Hands::answer(const Request& request, const Action& action) {
 
 const Plan& Hands::end_iteration() {
   slab.turn.work(os::coarse_nanoseconds());
+  slab.sweep();
   if (slab.writers.note_here(shared_->slabs.nodes)) [[unlikely]] {
     tracker_->tally().counters().node_changes.add();
   }

@@ -69,6 +69,10 @@ void Hands::perform(const Request& request, const Action& action) {
   if ((effects & kLower) != 0) {
     slab.lower(tracker_->wanted().height);
   }
+  if ((effects & kEvade) != 0) {
+    slab.evade();
+    shared_->pool.trim(tuning::kMaxGivenBack);  // what it had to hold for blocks without a place
+  }
   tell(effects);
   if ((effects & kStarted) != 0) {
     start();

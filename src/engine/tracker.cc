@@ -42,7 +42,7 @@ void leave_plan(TrackerState& s) {
   // Of a trial that is not lost, but left for another plan, no call is noted any more.
   s.effects |= s.serving.trial != 0 ? kRestartLog : 0U;
   s.serving.trial = 0;
-  s.serving.walked = false;
+  s.serving.rounds = Rounds();
   s.serving.plan = nullptr;
   s.serving.placer.stop();
   s.serving.shapes.close();
@@ -60,7 +60,7 @@ void forget(TrackerState& s) {
 bool glides(const TrackerState& s) {
   return s.phase.load(std::memory_order_relaxed) == Phase::kServing &&
          s.serving.shapes.plan() == nullptr && !s.serving.following && s.serving.trial == 0 &&
-         !(s.terms.keeps_trace && s.learns) && s.terms.tape == nullptr;
+         !stages::is_crowded(s) && !(s.terms.keeps_trace && s.learns) && s.terms.tape == nullptr;
 }
 
 Action noted(const TrackerState& s, TapeEntry entry) {
@@ -239,6 +239,9 @@ Action Tracker::happened(Event event) {
   if (moved && (event == Event::kLeft || event == Event::kAbandoned)) {
     state_.walks_whole = false;
   }
+  if (event == Event::kWoken) {
+    state_.serving.rounds = Rounds();  // the slab begins at its start again
+  }
   return noted(
       state_, {.kind = TapeEntry::Kind::kHappened,
                .event = event,
@@ -269,7 +272,7 @@ Action Tracker::not_placed(const Call& call, const Step& step, Miss miss) {
 Action Tracker::iterated(const Plan& best) {
   count_iteration(state_);
   take_lower(state_, best);
-  return ask(state_, Ask::kDone);
+  return finish(state_, Ask::kDone);
 }
 
 const Schedule& Tracker::wanted() const {

@@ -21,6 +21,11 @@ Action find_shape(TrackerState& s) {
 
 Action begin_step(TrackerState& s) {
   s.at_hand.serving = true;
+  if (is_crowded(s)) {
+    s.serving.rounds.evaded = true;
+    s.effects |= kEvade;
+    s.tally.counters().evaded.add();
+  }
   const std::uint64_t size = s.at_hand.call.size;
   if (const SymbolicPlan* plan = s.serving.shapes.plan(); plan != nullptr) {
     if (s.learns && s.search.sizes.add(size, 0) && s.search.sizes.shift() > plan->count) {
@@ -84,13 +89,17 @@ Action end_step(TrackerState& s) {
 }
 
 void count_iteration(TrackerState& s) {
-  Serving& serving = s.serving;
+  const Serving& serving = s.serving;
+  Rounds& rounds = s.serving.rounds;
   s.walks_whole = true;
   s.tally.counters().iterations.add(serving.placer.schedule()->count / serving.plan->iteration);
-  if (!serving.walked && serving.placer.walked_through()) {
-    serving.walked = true;
+  if (!rounds.walked && serving.placer.walked_through()) {
+    rounds.walked = true;
     s.effects |= kWalked;
   }
+  const bool many = rounds.occupied * tuning::kCrowdedShare > serving.placer.schedule()->height;
+  rounds.crowded = many ? rounds.crowded + 1 : 0;
+  rounds.occupied = 0;
 }
 
 Action improved(TrackerState& s, const Plan& best) {
@@ -121,6 +130,7 @@ Action settle(TrackerState& s) {
   }
   if (is_serving(s)) {
     s.at_hand.missed = true;
+    s.serving.rounds.occupied += s.at_hand.miss == Miss::kOccupied ? size : 0;
     s.tally.fallback(size, reason_of(s.at_hand.miss).counter);
     if (s.serving.placer.health().lost()) {
       lose(s);

@@ -2,6 +2,7 @@
 // Hot; for src/engine/tracker*.cc alone.
 #pragma once
 
+#include "src/base/tuning.h"
 #include "src/engine/tracker_state.h"
 
 namespace memo::stages {
@@ -9,6 +10,11 @@ namespace memo::stages {
 // Of all phases: tracker.cc.
 inline bool is_serving(const TrackerState& s) {
   return s.phase.load(std::memory_order_relaxed) == Phase::kServing;
+}
+
+// The next call is to have a place that the blocks that stay in the slab are not in the way of.
+inline bool is_crowded(const TrackerState& s) {
+  return s.serving.rounds.crowded >= tuning::kMaxCrowded && !s.serving.rounds.evaded;
 }
 
 // The event's row of tracker.def is done, if the phase has one; else nothing is, and false.

@@ -61,6 +61,7 @@ enum Effect : std::uint32_t {
   kTellPhase = 1U << 16,       // the phase has changed
   kTellLost = 1U << 17,        // the program has
   kForget = 1U << 18,          // of the tracker itself: nothing is known of any plan
+  kEvade = 1U << 19,           // the slab goes on above the blocks that stay in it
 };
 
 // What is asked, whose answer decides how the call goes on; the last three end it.
@@ -145,6 +146,14 @@ struct Waiting {
 };
 
 // Ready and Serving: the plan. Serving: how it goes.
+// What serving a plan of fixed sizes has shown since it was taken up.
+struct Rounds {
+  bool walked = false;         // it has been told that all of the plan has come in order
+  bool evaded = false;         // the slab has gone above the blocks that stay in it
+  std::uint32_t crowded = 0;   // iterations in a row in which such blocks were in the way of many
+  std::uint64_t occupied = 0;  // bytes of this iteration that they were in the way of
+};
+
 struct Serving {
   StoredPlan* plan = nullptr;
   const Plan* best = nullptr;  // what `plan` is served from
@@ -153,7 +162,7 @@ struct Serving {
   Shapes shapes;             // of a parametric plan
   std::uint64_t placed = 0;  // calls placed since the plan was taken up
   bool following = false;    // a call did not match: other plans are followed as well
-  bool walked = false;       // it has been told that all of the plan has come in order
+  Rounds rounds;
   // Calls that the plan is to place before it is believed; 0: it is. Till then calls are noted as
   // if there were no plan, so that a wrong one costs no evidence.
   std::uint32_t trial = 0;

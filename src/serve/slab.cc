@@ -38,7 +38,7 @@ bool Slab::lend(Slab& to, std::uint32_t stores) {
   const std::uint64_t tallest = this->tallest();
   const std::uint64_t top = mine.committed_bytes() / kGranule;
   const FreeRuns::Run free = mine.runs.next_free(0, top);
-  if (height == 0 || to.height() != 0 || free.first != 0 || free.count != top) {
+  if (height == 0 || origin_ != 0 || to.height() != 0 || free.first != 0 || free.count != top) {
     return false;
   }
   std::uint32_t made = 0;
@@ -62,6 +62,7 @@ bool Slab::lend(Slab& to, std::uint32_t stores) {
 void Slab::mend(Space* space) {
   space_.store(space, std::memory_order_relaxed);
   height_.store(0, std::memory_order_relaxed);
+  origin_ = sweeps_ = 0;
   tallest_.store(space->committed_bytes(), std::memory_order_relaxed);
   space->user.set(number_, false);
   purge_free(0, space->committed_bytes());
@@ -111,14 +112,15 @@ bool Slab::make_room(std::uint64_t height) {
 
 bool Slab::reserve(std::uint64_t height, bool whole) {
   const std::uint64_t more = height - this->height();
+  const std::uint64_t end = origin_ + height;
   if (books_->bytes.fetch_add(more, std::memory_order_relaxed) + more > books_->limit ||
-      !(space().commit(height) || (make_room(height) && space().commit(height)))) {
+      !(space().commit(end) || (make_room(height) && space().commit(end)))) {
     books_->bytes.fetch_sub(more, std::memory_order_relaxed);
     return false;
   }
   const std::uint64_t advised = huge_end(books_->huge_pages, height);
   if (advised > 0) {
-    os::advise_huge(space().base(), advised, books_->huge_pages != Choice::kNever && whole);
+    os::advise_huge(at(0), advised, books_->huge_pages != Choice::kNever && whole);
   }
   height_.store(height, std::memory_order_relaxed);
   tallest_.store(std::max(tallest(), height), std::memory_order_relaxed);
@@ -143,8 +145,24 @@ bool Slab::purge() {
   if (books_->verbose >= 2) {
     Line() << "lane " << number_ << ": slab of " << height << " bytes given back";
   }
-  purge_free(0, std::max(height, huge_end(books_->huge_pages, height)));
+  purge_free(0, std::max(origin_ + std::max(height, huge_end(books_->huge_pages, height)), top_));
+  origin_ = sweeps_ = 0;
   return true;
+}
+
+void Slab::evade() {
+  const std::uint64_t height = this->height();
+  const std::uint64_t above = round_up(origin_ + tallest(), os::kHugePage);
+  if (books_->nodes.several || !space().commit(above + height)) {
+    return;
+  }
+  if (books_->verbose >= 2) {
+    Line() << "lane " << number_ << ": the slab goes on above blocks that stay in it";
+  }
+  purge_free(0, origin_ + std::max(height, huge_end(books_->huge_pages, height)));
+  origin_ = above;
+  top_ = above + height;
+  sweeps_ = tuning::kMaxUnroll;
 }
 
 void Slab::lower(std::uint64_t height) {
@@ -154,7 +172,7 @@ void Slab::lower(std::uint64_t height) {
   }
   height_.store(height, std::memory_order_relaxed);
   books_->bytes.fetch_sub(before - height, std::memory_order_relaxed);
-  purge_free(height, std::max(before, huge_end(books_->huge_pages, before)));
+  purge_free(origin_ + height, origin_ + std::max(before, huge_end(books_->huge_pages, before)));
 }
 
 // Gives back the memory of [from, to) that no block uses; bytes from the slab's start, whole
@@ -169,8 +187,8 @@ void Slab::purge_free(std::uint64_t from, std::uint64_t to) {
 }
 
 bool Slab::valid() const {
-  return height() <= tallest() && tallest() <= space().bytes() &&
-         space().pages.valid(tallest() / kGranule);
+  const std::uint64_t end = origin_ + tallest();
+  return height() <= tallest() && end <= space().bytes() && space().pages.valid(end / kGranule);
 }
 
 }  // namespace memo

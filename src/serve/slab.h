@@ -82,7 +82,19 @@ class Slab {
   // Gives the memory back that no block uses; false if there was none.
   bool purge();
   // The same, and its height is kept: the memory is to be had again when it is touched.
-  void give_back_unused() { purge_free(0, height()); }
+  void give_back_unused() { purge_free(0, origin_ + height()); }
+  // The plan's places lie above all that were used until now, and what is free there goes back, in the
+  // next iterations too; nothing changes where there are no addresses for it, or several memory nodes
+  // (the slab is looked at from its start). A block that stays for good, such as an optimizer's
+  // state that was made between calls that the plan has, is then in no call's way.
+  void evade();
+  // At the end of an iteration.
+  void sweep() {
+    if (sweeps_ != 0) [[unlikely]] {
+      --sweeps_;
+      purge_free(0, origin_);
+    }
+  }
   // What no block lies behind counts as the process' no more.
   void retreat() { space().retreat(); }
   // Gives the memory, and the addresses that it lies at, to a slab without memory, whose addresses
@@ -101,14 +113,14 @@ class Slab {
   void forget_refusal() { refused_ = false; }
 
   SlabPlace claim(std::uint64_t offset, std::uint64_t bytes, std::uint64_t alignment) {
-    return claim_place(space().pages, offset, bytes, alignment);
+    return claim_place(space().pages, origin_ + offset, bytes, alignment);
   }
-  [[nodiscard]] char* at(std::uint64_t offset) const { return space().base() + offset; }
+  [[nodiscard]] char* at(std::uint64_t offset) const { return space().base() + origin_ + offset; }
   [[nodiscard]] bool contains(const void* pointer) const {
     return pointer >= space().base() && pointer < space().base() + space().bytes();
   }
   [[nodiscard]] Space& space() const { return *space_.load(std::memory_order_relaxed); }
-  // Bytes of it that have memory, and the most that ever had.
+  // Bytes of it that have memory for the plan, and the most that ever had.
   [[nodiscard]] std::uint64_t height() const { return height_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t tallest() const { return tallest_.load(std::memory_order_relaxed); }
   // True if heights and page map agree. No other thread may be at work.
@@ -125,7 +137,10 @@ class Slab {
   std::uint32_t number_ = 0;
   std::atomic<std::uint64_t> height_{0};
   std::atomic<std::uint64_t> tallest_{0};
-  bool refused_ = false;  // there was no memory for the height asked for last
+  std::uint64_t origin_ = 0;  // bytes before the plan's places
+  std::uint64_t top_ = 0;     // end of those that lay highest, of a slab that has evaded
+  std::uint32_t sweeps_ = 0;  // ends of iterations that are still to give back what is free there
+  bool refused_ = false;      // there was no memory for the height asked for last
 };
 
 }  // namespace memo

@@ -13,13 +13,13 @@ using testing::Random;
 
 // A tracker that serves one plan, and a process in which places are taken at times.
 struct Served {
-  Served() {
+  explicit Served(std::uint64_t height = 1 << 26) {
     for (std::uint64_t i = 0; i < 60; ++i) {
       sizes.push_back(65'536 + 4096 * (i * 7 % 23));
     }
     std::vector<Step> steps = testing::stacked(sizes);
     steps[17].offset = kUnplanned;
-    plan.made = testing::plan_of(steps, 1 << 26);
+    plan.made = testing::plan_of(steps, height);
     for (Step& step : steps) {
       step.offset += step.offset == kUnplanned ? 0 : 4096;
     }
@@ -103,6 +103,28 @@ TEST_CASE("tracker: the short way decides as the long one does", "[engine][prope
 #define COUNTER(name, unit, help) CHECK(one.counters.name.get() == other.counters.name.get());
 #include "src/base/counters.def"
 #undef COUNTER
+}
+
+TEST_CASE("tracker: a slab goes above the blocks that stay in it", "[engine]") {
+  const bool shortly = GENERATE(true, false);
+  // How often, where a block of a part of the slab's height is in the way for so many iterations.
+  const auto evaded = [&](std::uint64_t parts, int iterations) {
+    Served served;
+    const std::uint64_t height = parts * served.sizes[5];
+    Served low(height);
+    std::uint64_t at = 1;
+    for (int i = 0; i < (iterations + 3) * 60; ++i, ++at) {
+      const bool in_way = at % 60 == 5 && i < iterations * 60;
+      low.call(low.sizes[at % 60], in_way ? Miss::kOccupied : Miss::kNone, shortly);
+      REQUIRE(low.tracker.valid());
+    }
+    CHECK(low.tracker.phase() == Phase::kServing);
+    return low.counters.evaded.get();
+  };
+  CHECK(evaded(6, 5) == 1);
+  CHECK(evaded(12, 5) == 0);
+  CHECK(evaded(6, 3) == 0);
+  CHECK(evaded(6, 50) == 1);  // blocks of each iteration may stay
 }
 
 TEST_CASE("tracker: a plan begins at a quiet point, or when it has waited for an iteration",

@@ -3,6 +3,18 @@
 from kinds import PRELOAD, UNIT
 
 ENGINE_ROWS = (
+    ("a slab stays where blocks are in its way", "src/engine/tracker_serve.cc",
+     "    s.effects |= kEvade;\n", "",
+     UNIT, "engine: blocks that stay in a plan's places are in its way for some iterations only"),
+    ("a slab that went on keeps what is freed below it", "src/serve/slab.cc",
+     "  sweeps_ = tuning::kMaxUnroll;\n", "",
+     UNIT, "slab: goes on above what stays in it"),
+    ("a slab goes on again and again", "src/engine/tracker_serve.cc",
+     "    s.serving.rounds.evaded = true;\n", "    s.serving.rounds.crowded = 0;\n",
+     UNIT, "tracker: a slab goes above the blocks that stay in it"),
+    ("a slab that went on is lent", "src/serve/slab.cc",
+     "if (height == 0 || origin_ != 0 ||", "if (height == 0 ||",
+     UNIT, "slab: goes on above what stays in it"),
     ("memory that is not taken back is offered at each call", "src/serve/arena.cc",
      "excess != 0 && !refusals_.waits()", "excess != 0",
      UNIT, "arena: what the system does not take back is offered more and more seldom"),

@@ -69,6 +69,54 @@ TEST_CASE_METHOD(Fixture, "slab: what is in use keeps its bytes while the rest g
   CHECK(first.valid());
 }
 
+std::uint64_t resident(const char* start) {  // bytes of 2 MiB
+  return os::resident_bytes(start, kMiB) + os::resident_bytes(start + kMiB, kMiB);
+}
+
+TEST_CASE_METHOD(Fixture, "slab: goes on above what stays in it", "[serve]") {
+  REQUIRE(first.raise(2 * kMiB, false) == Slab::Raised::kTallest);
+  first.populate(0);
+  for (const std::uint64_t offset : {std::uint64_t{0}, kMiB}) {
+    REQUIRE(first.claim(offset, kMiB / 2, 64).answer == SlabPlace::Answer::kGranted);
+  }
+  char* const old = first.at(0);
+  *old = 'x';
+  first.evade();
+  CHECK(first.at(0) >= old + 2 * kMiB);
+  CHECK(first.height() == 2 * kMiB);
+  CHECK(first.contains(old));
+  CHECK(resident(old) == kMiB);  // of the two
+  REQUIRE(first.claim(0, kMiB / 2, 64).answer == SlabPlace::Answer::kGranted);
+  *first.at(0) = 'y';
+  CHECK(*old == 'x');
+  // A block of the loop goes an iteration later, and its memory with it.
+  CHECK(first.space().pages.release(kMiB / kGranule) != 0);
+  first.sweep();
+  CHECK(resident(old) == kMiB / 2);
+  CHECK(first.valid());
+  CHECK_FALSE(first.lend(second));
+  CHECK(first.space().pages.release(first.space().granule_of(first.at(0))) != 0);
+  char* const above = first.at(0);
+  CHECK(first.purge());
+  CHECK(first.at(0) == old);
+  CHECK(resident(above) == 0);
+  CHECK(*old == 'x');
+  CHECK(first.space().pages.release(0) != 0);
+  CHECK(first.raise(2 * kMiB, false) == Slab::Raised::kTaller);
+  CHECK(first.lend(second));
+}
+
+TEST_CASE_METHOD(Fixture, "slab: without addresses for it nothing goes on above", "[serve]") {
+  REQUIRE(first.raise(8 * kMiB, false) == Slab::Raised::kTallest);
+  char* const old = first.at(0);
+  for (int i = 0; i < 20; ++i) {
+    first.evade();
+    CHECK(first.at(8 * kMiB) <= old + 64 * kMiB);
+  }
+  CHECK(first.at(0) > old);
+  CHECK(first.valid());
+}
+
 TEST_CASE_METHOD(Fixture, "slab: what the pool does not use goes before a slab comes", "[serve]") {
   const Arena::Block block = pool.allocate(8 * kMiB, 64, 0);
   REQUIRE(block.start != nullptr);
