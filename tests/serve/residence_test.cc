@@ -41,6 +41,30 @@ TEST_CASE_METHOD(ArenaFixture, "touched: blocks that are written in part tell of
   CHECK_FALSE(touched.mostly());
 }
 
+TEST_CASE_METHOD(ArenaFixture,
+                 "touched: the first dozens of blocks are looked at, then some up to hundreds",
+                 "[serve]") {
+  const char* const written = take(kGranule);
+  const void* const empty = arena.allocate(kMiB, 16).start;
+  // Whether the block after so many is looked at, one that tells more than all others.
+  const auto looked_at = [&](int number) {
+    Touched touched;
+    for (int i = 0; i < number; ++i) {
+      touched.look(written, kGranule);
+    }
+    touched.look(empty, kMiB);
+    return !touched.mostly();
+  };
+  CHECK(looked_at(50));
+  int some = 0;
+  for (int number = 70; number < 100; ++number) {
+    some += looked_at(number) ? 1 : 0;
+  }
+  CHECK(some >= 4);
+  CHECK(some <= 6);
+  CHECK_FALSE(looked_at(560));
+}
+
 // Ranges of addresses that the kernel keeps apart.
 std::size_t mappings() {
   const std::string all = testing::read_file("/proc/self/maps");

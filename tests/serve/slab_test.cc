@@ -69,6 +69,21 @@ TEST_CASE_METHOD(Fixture, "slab: what is in use keeps its bytes while the rest g
   CHECK(first.valid());
 }
 
+TEST_CASE_METHOD(Fixture, "slab: a call that takes one gives back its height and some dozen MiB",
+                 "[serve]") {
+  testing::OwnSpace large{512 * kMiB};
+  Pool full;
+  full.open(&large.space, false);
+  Slab slab;
+  slab.open(&second_space.space, &books, &full, 2);
+  const Arena::Block block = full.allocate(400 * kMiB, 64, 0);
+  REQUIRE(block.start != nullptr);
+  full.free(block.start, false);
+  REQUIRE(slab.raise(4 * kMiB, false) == Slab::Raised::kTallest);
+  CHECK(full.held().purged_bytes() >= 50 * kMiB);
+  CHECK(full.held().purged_bytes() <= 100 * kMiB);
+}
+
 TEST_CASE_METHOD(Fixture, "slab: what the pool does not use goes before a slab comes", "[serve]") {
   const Arena::Block block = pool.allocate(8 * kMiB, 64, 0);
   REQUIRE(block.start != nullptr);
