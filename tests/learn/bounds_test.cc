@@ -30,9 +30,10 @@ TEST_CASE("period: a loop of a few calls must run for longer than one of a dozen
 }
 
 // Iterations of equal layers, each with a result that is kept until the next one's.
-std::vector<Allocation> layered(std::uint32_t layers, std::uint32_t calls) {
+std::vector<Allocation> layered(std::uint32_t layers, std::uint32_t calls,
+                                std::uint32_t iterations = 4) {
   test::StreamBuilder builder;
-  for (std::uint32_t iteration = 0; iteration < 4; ++iteration) {
+  for (std::uint32_t iteration = 0; iteration < iterations; ++iteration) {
     const auto result = builder.allocate(1 << 20);
     if (iteration != 0) {
       builder.free(result - 1 - layers * calls - 1);
@@ -49,6 +50,17 @@ TEST_CASE("period: layers of some dozens of calls make an iteration, longer part
           "[learn]") {
   CHECK(find_period(layered(4, 50)));
   CHECK_FALSE(find_period(layered(3, 100)));
+}
+
+TEST_CASE("period: layers have some calls, what is shorter does not tell", "[learn]") {
+  CHECK(find_period(layered(4, 6)));
+  CHECK_FALSE(find_period(layered(3, 3, 10)));
+}
+
+TEST_CASE("period: more copies than networks have layers are iterations whatever they hold",
+          "[learn]") {
+  CHECK(find_period(layered(1, 7, 80)));
+  CHECK_FALSE(find_period(layered(1, 7, 50)));
 }
 
 // A loop of `length` blocks of one size, which only their lifetimes tell apart.
