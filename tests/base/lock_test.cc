@@ -46,6 +46,13 @@ void while_another_holds(Lock& lock, Function&& function) {
   holder.join();
 }
 
+// How often the calling thread has slept so far.
+long sleeps() {
+  rusage usage{};
+  REQUIRE(getrusage(RUSAGE_THREAD, &usage) == 0);
+  return usage.ru_nvcsw;
+}
+
 TEST_CASE("lock: keeps threads apart", "[base]") {
   Lock lock;
   std::uint64_t sum = 0;
@@ -109,8 +116,10 @@ TEST_CASE("lock: another is waited for, but not for ever, and not twice", "[base
     }
     CHECK(os::nanoseconds() - again < 400 * kMillisecond);
     const std::uint64_t fork = os::nanoseconds();
+    const long before = sleeps();
     CHECK_FALSE(lock.lock_within(Lock::Patience::kFork));
     CHECK(os::nanoseconds() - fork >= 1000 * kMillisecond);
+    CHECK(sleeps() - before <= 1100);  // each is a millisecond at least
     CHECK_FALSE(lock.lock_within(Lock::Patience::kFork));
   });
   CHECK(lock.lock_within(Lock::Patience::kCall));  // the owner has come back
@@ -125,13 +134,6 @@ TEST_CASE("lock: a quiet unlock is noticed as well", "[base]") {
   lock.unlock_quietly();
   other.join();
   CHECK(got);
-}
-
-// How often the calling thread has slept so far.
-long sleeps() {
-  rusage usage{};
-  REQUIRE(getrusage(RUSAGE_THREAD, &usage) == 0);
-  return usage.ru_nvcsw;
 }
 
 TEST_CASE("lock: a call waits for some turns of the scheduler, and looks at each millisecond",
