@@ -102,5 +102,19 @@ TEST_CASE("demand: one short window is chance, and a peak that grows a little is
   CHECK(demand.look(1200) == Demand::Look::kNewLoop);
 }
 
+TEST_CASE("demand: a window is short when a hundredth of its bytes lacked, not a two-hundredth",
+          "[engine]") {
+  const auto short_at = [](std::uint64_t part) {
+    Demand demand;
+    demand.look(1000);
+    for (std::uint32_t call = 0; call < 1024; ++call) {
+      demand.judge(call % 256 == 0 ? 255 : part - 1, call % 256 != 0);
+    }
+    return demand.wants_sites();
+  };
+  CHECK(short_at(100));
+  CHECK_FALSE(short_at(200));
+}
+
 }  // namespace
 }  // namespace memo

@@ -99,6 +99,8 @@ TEST_CASE("stacks: small ones are not for plan files and reports", "[engine]") {
     CHECK(small_phase == Phase::kServing);
     CHECK(opened == 1);
     CHECK(reported == 1);
+    in_thread_of(96 * 1024, small);
+    CHECK(reported == 2);
   });
 }
 

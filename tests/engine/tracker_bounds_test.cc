@@ -119,7 +119,8 @@ TEST_CASE("tracker: a stream that has filled some logs without a period fills no
   Random random(1);
   LearningLane lane;
   for (int i = 0; i < 4000; ++i) {
-    lane.call({.size = 65'536 + 8 * below(random, 100'000), .peak = 1000, .log_full = i % 200 == 0});
+    lane.call(
+        {.size = 65'536 + 8 * below(random, 100'000), .peak = 1000, .log_full = i % 200 == 0});
   }
   CHECK(lane.tracker.phase() == Phase::kPooling);
   CHECK(lane.counters.recorder_full.get() >= 5);
