@@ -140,7 +140,7 @@ TEST_CASE("lock: a call waits for some turns of the scheduler, and looks at each
           "[base]") {
   long most = 0;
   // A machine that is busy lets a thread sleep for longer, and so less often.
-  for (int time = 0; time < 50 && most < 25; ++time) {
+  for (int time = 0; time < 5 || (time < 50 && most < 25); ++time) {
     Lock lock;
     while_another_holds(lock, [&] {
       const std::uint64_t start = os::nanoseconds();
@@ -151,7 +151,7 @@ TEST_CASE("lock: a call waits for some turns of the scheduler, and looks at each
     });
   }
   CHECK(most >= 25);
-  CHECK(most <= 50);
+  CHECK(most <= 42);
 }
 
 TEST_CASE("lock: errno is kept where a lock is waited for", "[base]") {

@@ -215,6 +215,20 @@ TEST_CASE_METHOD(StoreFixture,
   CHECK(names() == std::vector<PlanName>{name});
 }
 
+TEST_CASE_METHOD(StoreFixture, "store: it is noted once an hour that a plan is in use", "[io]") {
+  const PlanName name = save(loop(70'000, 40), 9 << 20);
+  const auto noted = [&](std::time_t seconds) {
+    const std::time_t before = std::time(nullptr) - seconds;
+    age(name, before);
+    note_use(folder_.c_str(), name);
+    struct stat status{};
+    REQUIRE(stat(path(name).c_str(), &status) == 0);
+    return status.st_mtim.tv_sec != before;
+  };
+  CHECK_FALSE(noted(2500));
+  CHECK(noted(5000));
+}
+
 TEST_CASE_METHOD(StoreFixture, "store: a writer is taken to be gone after ten minutes", "[io]") {
   const std::string half = path(save(loop(70'000, 40), 9 << 20)) + ".12-34.tmp";
   const auto left_over = [&](std::time_t seconds) {
