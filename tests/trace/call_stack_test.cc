@@ -252,7 +252,7 @@ TEST_CASE("signature: asks for a few pages of stack", "[trace]") {
   const StackBounds stack = find_stack_bounds();
   const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
   CHECK(stack_signature({here - 4500, stack.high}) == 0);
-  CHECK(stack_signature({here - 9000, stack.high}) != 0);
+  CHECK(stack_signature({here - 10'500, stack.high}) != 0);
 }
 
 TEST_CASE("signature: a stack that nobody tells of is taken to be some MiB deep", "[trace]") {
