@@ -26,7 +26,7 @@ TRACES = sorted((ROOT / "tests/golden/traces").glob("*.csv.gz"))
 LIMIT = 300  # seconds; a threshold may make a test slow, which counts as noticed
 REPEATS = 3  # of what is compared with
 PLANNER = "best-fit"  # takes no time limit, and no search in the background follows it
-NO_TEST = ("nothing", "measurement: ", "preload: ")
+NO_TEST = ("nothing: ", "measurement: ", "preload: ")
 
 
 def rows():

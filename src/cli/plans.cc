@@ -23,8 +23,7 @@ struct PlansRequest {
   std::vector<std::string> words;
   std::string folder;
   bool json = false;
-  std::uint64_t bytes = tuning::kMaxStoredBytes;
-  std::uint64_t plans = tuning::kMaxStoredPlans;
+  StoreLimits limits;
   double days = 0;  // 0: however long
 };
 
@@ -179,11 +178,11 @@ int verify(const PlansRequest& wishes, const std::vector<PlanFile>& files) {
 int prune(const PlansRequest& wishes) {
   const RecursionGuard guard;
   constexpr double kDay = 86'400;
-  const Pruned pruned = prune_store(
-      guard, wishes.folder.c_str(),
-      {.plans = wishes.plans,
-       .bytes = wishes.bytes,
-       .unused = wishes.days > 0 ? static_cast<std::uint64_t>(wishes.days * kDay) : UINT64_MAX});
+  StoreLimits limits = wishes.limits;
+  if (wishes.days > 0) {
+    limits.unused = static_cast<std::uint64_t>(wishes.days * kDay);
+  }
+  const Pruned pruned = prune_store(guard, wishes.folder.c_str(), limits);
   const Json told{
       {"plans", pruned.plans}, {"bytes", pruned.bytes}, {"half_written", pruned.left_over}};
   if (wishes.json) {
@@ -272,11 +271,11 @@ int plans(int argc, char** argv) {
       ->type_name("DIRECTORY|1");
   app.add_flag("--json", wishes.json, "as JSON");
   std::vector<CLI::Option*> limits = {
-      app.add_option("--size", wishes.bytes, "prune: keep at most this much")
+      app.add_option("--size", wishes.limits.bytes, "prune: keep at most this much")
           ->type_name("SIZE")
           ->transform(bytes())
-          ->default_str(std::to_string(tuning::kMaxStoredBytes >> 20U) + "M"),
-      app.add_option("--most", wishes.plans, "prune: keep at most this many plans")
+          ->default_str(std::to_string(wishes.limits.bytes >> 20U) + "M"),
+      app.add_option("--most", wishes.limits.plans, "prune: keep at most this many plans")
           ->type_name("NUMBER")
           ->capture_default_str(),
       app.add_option("--days", wishes.days, "prune: remove what was not used for this long")

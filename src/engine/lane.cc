@@ -217,7 +217,7 @@ bool Lane::give_back() {
     return false;
   }
   hands_.purge();
-  hands_.slab.retreat();
+  hands_.slab.space().retreat();  // what no block lies behind is the process' no more
   rest_.store(Rest::kGivenBack, std::memory_order_relaxed);
   return true;
 }

@@ -13,6 +13,7 @@
 
 #include "src/base/guard.h"
 #include "src/base/options.h"
+#include "src/base/tuning.h"
 #include "src/io/plan_file.h"
 #include "src/io/store_name.h"
 
@@ -43,8 +44,8 @@ void note_use(const char* folder, const PlanName& name) noexcept;
 void remove_stored(const char* folder, const PlanName& name) noexcept;
 
 struct StoreLimits {
-  std::uint64_t plans = 0;
-  std::uint64_t bytes = 0;
+  std::uint64_t plans = tuning::kMaxStoredPlans;
+  std::uint64_t bytes = tuning::kMaxStoredBytes;
   std::uint64_t unused = UINT64_MAX;  // seconds
 };
 struct Pruned {

@@ -95,8 +95,6 @@ class Slab {
       purge_free(0, origin_);
     }
   }
-  // What no block lies behind counts as the process' no more.
-  void retreat() { space().retreat(); }
   // Gives the memory, and the addresses that it lies at, to a slab without memory, whose addresses
   // come back in exchange; false if a block is in use here. The owners of both, and nobody else,
   // are at work. Only the first `stores` are made, as a child finds it that is made meanwhile.
@@ -116,9 +114,6 @@ class Slab {
     return claim_place(space().pages, origin_ + offset, bytes, alignment);
   }
   [[nodiscard]] char* at(std::uint64_t offset) const { return space().base() + origin_ + offset; }
-  [[nodiscard]] bool contains(const void* pointer) const {
-    return pointer >= space().base() && pointer < space().base() + space().bytes();
-  }
   [[nodiscard]] Space& space() const { return *space_.load(std::memory_order_relaxed); }
   // Bytes of it that have memory for the plan, and the most that ever had.
   [[nodiscard]] std::uint64_t height() const { return height_.load(std::memory_order_relaxed); }

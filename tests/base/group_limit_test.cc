@@ -102,8 +102,8 @@ TEST_CASE("headroom: memory that is taken bit by bit is noticed before the limit
   Headroom headroom;
   headroom.open(tree.groups().c_str(), tree.root().c_str());
   CHECK(headroom.limit() == 128 * kMiB);
-  CHECK_FALSE(headroom.scarce(90 * kMiB));
-  CHECK(headroom.scarce(105 * kMiB));
+  CHECK_FALSE(headroom.scarce(96 * kMiB));
+  CHECK(headroom.scarce(102 * kMiB));
   while (!headroom.lacks(kMiB, used)) {
     used += kMiB;
     REQUIRE(used < 128 * kMiB);
@@ -111,6 +111,17 @@ TEST_CASE("headroom: memory that is taken bit by bit is noticed before the limit
   }
   CHECK(used >= 110 * kMiB);
   CHECK(used <= 122 * kMiB);
+}
+
+TEST_CASE("headroom: it is looked again once a sixty-fourth of the limit was taken", "[limits]") {
+  const Groups tree(kSecondVersion);
+  tree.write("fs/a/b/memory.max", 128 * kMiB);
+  tree.write("fs/a/b/memory.current", 20 * kMiB);
+  Headroom headroom;
+  headroom.open(tree.groups().c_str(), tree.root().c_str());
+  tree.write("fs/a/b/memory.current", 127 * kMiB);  // others have taken the rest
+  CHECK_FALSE(headroom.lacks(kMiB + kMiB / 2, 20 * kMiB));
+  CHECK(headroom.lacks(kMiB, 20 * kMiB));
 }
 
 TEST_CASE("headroom: what was taken and is not yet written counts", "[limits]") {

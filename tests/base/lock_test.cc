@@ -1,8 +1,10 @@
 // Locks: threads kept apart, no waiting for oneself, an end to waiting for others; and the mark
 // that tells a forked child.
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -42,6 +44,13 @@ void while_another_holds(Lock& lock, Function&& function) {
   function();
   stage = 2;
   holder.join();
+}
+
+// How often the calling thread has slept so far.
+long sleeps() {
+  rusage usage{};
+  REQUIRE(getrusage(RUSAGE_THREAD, &usage) == 0);
+  return usage.ru_nvcsw;
 }
 
 TEST_CASE("lock: keeps threads apart", "[base]") {
@@ -107,8 +116,10 @@ TEST_CASE("lock: another is waited for, but not for ever, and not twice", "[base
     }
     CHECK(os::nanoseconds() - again < 400 * kMillisecond);
     const std::uint64_t fork = os::nanoseconds();
+    const long before = sleeps();
     CHECK_FALSE(lock.lock_within(Lock::Patience::kFork));
     CHECK(os::nanoseconds() - fork >= 1000 * kMillisecond);
+    CHECK(sleeps() - before <= 1100);  // each is a millisecond at least
     CHECK_FALSE(lock.lock_within(Lock::Patience::kFork));
   });
   CHECK(lock.lock_within(Lock::Patience::kCall));  // the owner has come back
@@ -123,6 +134,24 @@ TEST_CASE("lock: a quiet unlock is noticed as well", "[base]") {
   lock.unlock_quietly();
   other.join();
   CHECK(got);
+}
+
+TEST_CASE("lock: a call waits for some turns of the scheduler, and looks at each millisecond",
+          "[base]") {
+  long most = 0;
+  // A machine that is busy lets a thread sleep for longer, and so less often.
+  for (int time = 0; time < 5 || (time < 50 && most < 25); ++time) {
+    Lock lock;
+    while_another_holds(lock, [&] {
+      const std::uint64_t start = os::nanoseconds();
+      const long before = sleeps();
+      CHECK_FALSE(lock.lock_within(Lock::Patience::kCall));
+      most = std::max(most, sleeps() - before);
+      CHECK(os::nanoseconds() - start >= 30 * kMillisecond);
+    });
+  }
+  CHECK(most >= 25);
+  CHECK(most <= 42);
 }
 
 TEST_CASE("lock: errno is kept where a lock is waited for", "[base]") {

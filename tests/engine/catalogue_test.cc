@@ -7,7 +7,9 @@
 #include <random>
 #include <vector>
 
+#include "src/engine/fetch.h"
 #include "src/follow/plan_name.h"
+#include "src/trace/signature.h"
 
 namespace memo {
 namespace {
@@ -114,6 +116,26 @@ TEST_CASE("catalogue: a full one takes no more", "[engine]") {
   for (std::size_t i = 0; i < names.size(); i += 100) {
     CHECK(take(*catalogue, names[i].keys[i / 100 % 4]) == std::vector<PlanName>{names[i]});
   }
+}
+
+int looks = 0;  // at the store, whatever the calls' key is
+
+TEST_CASE("catalogue: the store is looked at again each few dozen calls that no plan places",
+          "[engine]") {
+  const auto catalogue = std::make_unique<Catalogue>();
+  REQUIRE(catalogue->open());
+  const EngineHost host{
+      .outside = catalogue.get(),
+      .fetch = [](const RecursionGuard&, std::uint64_t, bool look) { looks += look ? 1 : 0; }};
+  const StackBounds stack = find_stack_bounds();
+  CallWindow window;
+  looks = 0;
+  for (std::uint64_t call = 0; call < 1000; ++call) {
+    window.add(65'536 + 4096 * call, 6);
+    fetch_plans(host, window, stack);
+  }
+  CHECK(looks >= 12);
+  CHECK(looks <= 20);
 }
 
 }  // namespace

@@ -70,6 +70,18 @@ TEST_CASE("demand: is learned after some hundred calls", "[engine]") {
   CHECK(searching(300).look(100) == Demand::Look::kLearned);
 }
 
+TEST_CASE("demand: stacks are unwound for some ten thousand calls", "[engine]") {
+  const auto wants = [](std::uint32_t calls) {
+    Demand demand = searching(calls);
+    for (std::uint32_t call = 0; call < 1024; ++call) {
+      demand.judge(1, false);
+    }
+    return demand.wants_sites();
+  };
+  CHECK(wants(12'000));
+  CHECK_FALSE(wants(24'000));
+}
+
 TEST_CASE("demand: four iterations of a small network are no unordered stream", "[engine]") {
   Demand demand = searching(1500);
   std::uint32_t times = 0;
@@ -100,6 +112,20 @@ TEST_CASE("demand: one short window is chance, and a peak that grows a little is
   window();
   CHECK(demand.wants_sites());
   CHECK(demand.look(1200) == Demand::Look::kNewLoop);
+}
+
+TEST_CASE("demand: a window is short when a hundredth of its bytes lacked, not a two-hundredth",
+          "[engine]") {
+  const auto short_at = [](std::uint64_t part) {
+    Demand demand;
+    demand.look(1000);
+    for (std::uint32_t call = 0; call < 1024; ++call) {
+      demand.judge(call % 256 == 0 ? 255 : part - 1, call % 256 != 0);
+    }
+    return demand.wants_sites();
+  };
+  CHECK(short_at(100));
+  CHECK_FALSE(short_at(200));
 }
 
 }  // namespace

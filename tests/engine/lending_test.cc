@@ -117,11 +117,40 @@ TEST_CASE("threads: a thread follows what others have learned from its third cal
       Driver second(own.engine, 1ULL << 40);
       second.iterate(program);
       const Counters& counters = own.engine.lanes.at(1).counters;
-      CHECK(counters.planned_allocations.get() + tuning::kContext > program.size());
+      CHECK(counters.planned_allocations.get() == program.size() - 2);
       second.free_due(UINT64_MAX);
       CHECK(second.wrong == 0);
     });
   });
+}
+
+// Calls of the plan's first iteration that are not served, where a thread makes so many others
+// before it.
+std::uint64_t unserved_after(std::uint32_t others) {
+  OwnEngine own;
+  const Program program = program_of(1);
+  std::uint64_t unserved = 0;
+  in_thread([&] {
+    Driver first(own.engine);
+    first.iterate(program, 10);
+    REQUIRE(own.engine.lanes.at(0).phase() == Phase::kServing);
+    in_thread([&] {
+      Driver second(own.engine, 1ULL << 40);
+      for (std::uint64_t i = 0; i < others; ++i) {
+        second.step({300'000 + 4096 * (i * i % 997), 1});
+      }
+      second.iterate(program);
+      unserved = program.size() - own.engine.lanes.at(1).counters.planned_allocations.get();
+      second.free_due(UINT64_MAX);
+    });
+  });
+  return unserved;
+}
+
+TEST_CASE("threads: a plan is believed early in the first dozens of calls, not after a hundred",
+          "[engine]") {
+  CHECK(unserved_after(45) <= 3);
+  CHECK(unserved_after(100) >= 5);
 }
 
 }  // namespace

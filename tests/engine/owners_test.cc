@@ -42,7 +42,7 @@ TEST_CASE("threads: who was refused a lane has one when others have ended", "[en
   }
   in_thread([&] {
     Driver driver(own.engine);
-    driver.iterate(program_of(1), 20);
+    driver.iterate(program_of(1), 15);
     CHECK(own.engine.lanes.count() == tuning::kMaxLanes);
     const Block foreign = driver.take(65'536);
     CHECK_FALSE(foreign.owned);
@@ -51,8 +51,12 @@ TEST_CASE("threads: who was refused a lane has one when others have ended", "[en
     for (std::thread& thread : threads) {
       thread.join();
     }
-    // It asks again after at most 256 calls.
-    driver.iterate({{65'536, 1}}, 257);
+    // After so many refusals it asks again every 256 calls.
+    driver.iterate({{65'536, 1}}, 100);
+    const Block early = driver.take(65'536);
+    CHECK_FALSE(early.owned);
+    driver.release(early);
+    driver.iterate({{65'536, 1}}, 150);
     const Block block = driver.take(65'536);
     CHECK(block.owned);
     driver.release(block);

@@ -247,5 +247,22 @@ TEST_CASE("plan: moves, and is what it was copied from", "[follow]") {
         reinterpret_cast<const char*>(moved.get()));
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "follower: a plan must fit 256 times through at most, however often it fails",
+                 "[engine]") {
+  const std::vector<std::uint64_t> sizes = count_up(100, 4);
+  StoredPlan* plan = add(sizes);
+  Follower follower;
+  for (int i = 0; i < 12; ++i) {
+    follower.distrust(store.slot_of(plan), *plan, false);
+  }
+  std::uint64_t calls = 0;
+  while (calls < 3000 && follower.next(store, sizes[calls % 4]).plan == nullptr) {
+    ++calls;
+  }
+  CHECK(calls >= 700);
+  CHECK(calls <= 1400);
+}
+
 }  // namespace
 }  // namespace memo

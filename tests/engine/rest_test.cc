@@ -63,6 +63,29 @@ TEST_CASE(
   });
 }
 
+// Whether the host is told of so many blocks, taken one after the other and then freed.
+bool told_of(std::uint32_t count, std::uint64_t bytes) {
+  OwnEngine own({}, {.keep = [](const RecursionGuard&) { ++times_told; }});
+  times_told = 0;
+  drive(own, [&](Engine&, Driver& driver, const Lane&) {
+    std::vector<Block> blocks;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      blocks.push_back(driver.take(bytes));
+    }
+    for (const Block& block : blocks) {
+      driver.release(block);
+    }
+  });
+  return times_told != 0;
+}
+
+TEST_CASE("engine: a dozen MiB of twenty calls are told, not of twelve, and not half of them",
+          "[engine]") {
+  CHECK(told_of(20, 600 << 10));
+  CHECK_FALSE(told_of(12, 1000 << 10));
+  CHECK_FALSE(told_of(20, 300 << 10));
+}
+
 TEST_CASE("engine: rests once the pool's memory was given back, and so is what is freed at rest",
           "[engine]") {
   drive([](Engine& engine, Driver& driver, const Lane&) {

@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <climits>
 #include <functional>
+#include <utility>
 
 #include "src/engine/engine.h"
 #include "tests/support/engines.h"
@@ -44,22 +45,34 @@ std::size_t stack_left() {
                                   static_cast<char*>(lowest));
 }
 
-// Runs the function on a thread with 48 KiB of stack left.
-void in_small_thread(std::function<void()> function) {
+struct SmallThread {
+  std::size_t left = 0;
+  std::function<void()> function;
+
+  static void* run(void* data) {
+    const auto& own = *static_cast<SmallThread*>(data);
+    auto* taken =
+        static_cast<volatile char*>(alloca(std::max(stack_left(), own.left) - own.left + 1));
+    *taken = 0;
+    own.function();
+    return nullptr;
+  }
+};
+
+// Runs the function on a thread with so many bytes of stack left.
+void in_thread_of(std::size_t left, std::function<void()> function) {
+  SmallThread small{left, std::move(function)};
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   const auto least = static_cast<std::size_t>(PTHREAD_STACK_MIN);
-  REQUIRE(pthread_attr_setstacksize(&attributes, std::max(kSmall, least)) == 0);
+  REQUIRE(pthread_attr_setstacksize(&attributes, std::max(left, least)) == 0);
   pthread_t thread;
-  const auto run = [](void* body) -> void* {
-    auto* taken = static_cast<volatile char*>(alloca(std::max(stack_left(), kSmall) - kSmall + 1));
-    *taken = 0;
-    (*static_cast<std::function<void()>*>(body))();
-    return nullptr;
-  };
-  REQUIRE(pthread_create(&thread, &attributes, run, &function) == 0);
+  REQUIRE(pthread_create(&thread, &attributes, SmallThread::run, &small) == 0);
   pthread_join(thread, nullptr);
   pthread_attr_destroy(&attributes);
+}
+void in_small_thread(std::function<void()> function) {
+  in_thread_of(kSmall, std::move(function));
 }
 
 TEST_CASE("stacks: small ones are not for plan files and reports", "[engine]") {
@@ -86,7 +99,36 @@ TEST_CASE("stacks: small ones are not for plan files and reports", "[engine]") {
     CHECK(small_phase == Phase::kServing);
     CHECK(opened == 1);
     CHECK(reported == 1);
+    in_thread_of(96 * 1024, small);
+    CHECK(reported == 2);
   });
+}
+
+// Runs a program for long on a thread with so many KiB of stack left; the plans that it made.
+std::uint64_t plans_made(std::size_t left) {
+  OwnEngine own({}, {.opened = count_opened});
+  std::uint64_t plans = 0;
+  in_thread_of(left * 1024, [&] {
+    Driver driver(own.engine);
+    driver.iterate(program_of(5), 12);
+    plans = own.engine.lanes.at(0).counters.plans.get();
+    driver.free_due(UINT64_MAX);
+    own.engine.thread_ended();
+  });
+  return plans;
+}
+
+TEST_CASE("stacks: a thread of 384 KiB reads plan files, one of 192 KiB does not", "[engine]") {
+  opened = 0;
+  plans_made(192);
+  CHECK(opened == 0);
+  plans_made(384);
+  CHECK(opened == 1);
+}
+
+TEST_CASE("stacks: a thread of 768 KiB makes plans, one of 384 KiB does not", "[engine]") {
+  CHECK(plans_made(384) == 0);
+  CHECK(plans_made(768) != 0);
 }
 
 }  // namespace

@@ -172,6 +172,35 @@ TEST_CASE("engine: a saved symbolic plan is made whole once calls have matched i
   });
 }
 
+TEST_CASE("engine: a known symbolic plan is served after some dozens of calls that fit",
+          "[engine]") {
+  constexpr std::uint32_t kSteps = 200;
+  testing::OwnEngine own;
+  testing::drive(own, [&](Engine& engine, Driver& driver, const Lane& lane) {
+    std::vector<SymbolicStep> rules;
+    std::vector<Step> steps;
+    const std::uint64_t x = 4 << 20;
+    for (std::uint32_t i = 0; i < kSteps; ++i) {
+      rules.push_back({.rule = {.slope = i == 0 ? 1 : 1 / (16 + i / 10.0)}, .lifetime = 1});
+      steps.push_back({.size = rules[i].rule.bytes(x), .offset = 0, .lifetime = 1});
+    }
+    const SymbolicPlan symbolic{.steps = rules.data(), .count = kSteps, .least = 65'536};
+    {
+      const RecursionGuard guard;
+      REQUIRE(engine.plans.add(guard, testing::plan_of(steps, 64 << 20, &symbolic), kSteps));
+    }
+    const auto calls = [&](std::uint32_t first, std::uint32_t end) {
+      for (std::uint32_t i = first; i < end; ++i) {
+        driver.step({rules[i].rule.bytes(3 << 20), 1});
+      }
+    };
+    calls(0, 24);
+    CHECK(lane.phase() != Phase::kServing);
+    calls(24, 48);
+    CHECK(lane.phase() == Phase::kServing);
+  });
+}
+
 TEST_CASE("engine: 100,000 shapes cost each call a bounded part of a layout", "[engine]") {
   constexpr std::uint32_t kSteps = 2000;
   constexpr std::uint64_t kShapes = 100'000;

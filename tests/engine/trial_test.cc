@@ -95,7 +95,7 @@ TEST_CASE("trial: after five that failed none is made", "[engine]") {
       driver.iterate(program, 5);
     }
     CHECK(lane.counters.diverged.get() >= 2);
-    CHECK(lane.tracker().state().search.trials_lost == tuning::kMaxTrialsLost);
+    CHECK(lane.tracker().state().search.trials_lost == 5);
     CHECK(engine.lanes.valid());
   });
 }

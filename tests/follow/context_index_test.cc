@@ -53,5 +53,12 @@ TEST_CASE("context index: plans shorter than a context", "[follow]") {
   CHECK(two.index.find(two.schedule, {8, 7, 8}, 0) == 1);
 }
 
+TEST_CASE("context index: of dozens of equal places the right one is found, not of a hundred",
+          "[follow]") {
+  const OwnSchedule own(stacked(std::vector<std::uint64_t>(200, 7)));
+  CHECK(own.index.find(own.schedule, {7, 7, 7}, 50) == 50);
+  CHECK(own.index.find(own.schedule, {7, 7, 7}, 100) == 0);
+}
+
 }  // namespace
 }  // namespace memo

@@ -84,6 +84,9 @@ TEST_CASE("placer: an extra, a missing or a changed call costs a few calls at mo
   SECTION("eight missing calls") {
     CHECK(stream.misses_until_in_step(at + 8) == 0);
   }
+  SECTION("a dozen missing calls") {
+    CHECK(stream.misses_until_in_step(at + 12) != 0);
+  }
   SECTION("many missing calls") {
     CHECK(stream.misses_until_in_step(at + 20) <= kContext - 1);
   }

@@ -77,9 +77,23 @@ TEST_CASE_METHOD(ShapesFixture, "shapes: calls earn the steps that may be laid o
   const auto kAll = static_cast<std::uint32_t>(tuning::kMaxLayoutSteps);
   REQUIRE(shapes.afford(kAll, 1000));
   CHECK_FALSE(shapes.afford(1, 1000));
-  CHECK(shapes.afford(tuning::kLayoutStepsPerCall, 1001));
+  CHECK(shapes.afford(static_cast<std::uint32_t>(tuning::kLayoutStepsPerCall), 1001));
   CHECK_FALSE(shapes.afford(1, 1001));
   CHECK(shapes.afford(kAll, 1000 + kAll));
+}
+
+TEST_CASE_METHOD(ShapesFixture,
+                 "shapes: as many steps as the largest file has are saved up at most", "[follow]") {
+  CHECK(shapes.afford(131'000, 1000));
+  CHECK_FALSE(shapes.afford(1000, 1000));
+  CHECK(shapes.afford(131'000, 1'000'000));
+  CHECK_FALSE(shapes.afford(1000, 1'000'000));
+}
+
+TEST_CASE_METHOD(ShapesFixture, "shapes: a call earns some dozens of steps", "[follow]") {
+  REQUIRE(shapes.afford(131'000, 1000));
+  CHECK(shapes.afford(5'000, 1100));
+  CHECK_FALSE(shapes.afford(5'000, 1150));
 }
 
 }  // namespace

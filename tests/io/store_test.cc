@@ -215,6 +215,51 @@ TEST_CASE_METHOD(StoreFixture,
   CHECK(names() == std::vector<PlanName>{name});
 }
 
+TEST_CASE_METHOD(StoreFixture, "store: it is noted once an hour that a plan is in use", "[io]") {
+  const PlanName name = save(loop(70'000, 40), 9 << 20);
+  const auto noted = [&](std::time_t seconds) {
+    const std::time_t before = std::time(nullptr) - seconds;
+    age(name, before);
+    note_use(folder_.c_str(), name);
+    struct stat status{};
+    REQUIRE(stat(path(name).c_str(), &status) == 0);
+    return status.st_mtim.tv_sec != before;
+  };
+  CHECK_FALSE(noted(2500));
+  CHECK(noted(5000));
+}
+
+TEST_CASE_METHOD(StoreFixture, "store: a writer is taken to be gone after ten minutes", "[io]") {
+  const std::string half = path(save(loop(70'000, 40), 9 << 20)) + ".12-34.tmp";
+  const auto left_over = [&](std::time_t seconds) {
+    std::ofstream(half) << "MEMO";
+    const utimbuf past{std::time(nullptr) - seconds, std::time(nullptr) - seconds};
+    utime(half.c_str(), &past);
+    return prune_store(guard_, folder_.c_str(), {}).left_over;
+  };
+  CHECK(left_over(450) == 0);
+  CHECK(left_over(900) == 1);
+}
+
+TEST_CASE_METHOD(StoreFixture, "store: ten thousand plans are kept, and 256 MiB", "[io]") {
+  PlanName name = save(loop(70'000, 40), 9 << 20);
+  SECTION("plans") {
+    for (name.stream = 1; name.stream < 12'000; ++name.stream) {
+      std::ofstream(path(name)) << "MEMO";
+    }
+    const Pruned pruned = prune_store(guard_, folder_.c_str(), {});
+    CHECK(pruned.plans >= 1000);
+    CHECK(pruned.plans <= 3000);
+  }
+  SECTION("bytes") {
+    for (name.stream = 1; name.stream < 5; ++name.stream) {
+      std::ofstream(path(name)) << "MEMO";
+      std::filesystem::resize_file(path(name), 100 << 20);  // no room is taken
+    }
+    CHECK(prune_store(guard_, folder_.c_str(), {}).plans == 2);
+  }
+}
+
 TEST_CASE_METHOD(StoreFixture, "store: a folder that cannot be is told of", "[io]") {
   folder_ = "/proc/none/plans";
   bool saved = true;

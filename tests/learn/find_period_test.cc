@@ -156,7 +156,7 @@ TEST_CASE("period: a loop is tried from its third copy on", "[learn]") {
     }
     result = next;
   };
-  const std::size_t enough = length + std::max<std::size_t>(2 * length, tuning::kTrialCalls);
+  const std::size_t enough = length + std::max<std::size_t>(2 * length, 8);
   for (std::size_t i = 0; i + 1 < enough; ++i) {
     call(i);
     CHECK_FALSE(find_period_to_try(builder.stream, length, 2));

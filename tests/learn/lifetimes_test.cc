@@ -133,6 +133,17 @@ TEST_CASE("lifetimes: an odd first iteration is not looked at", "[learn]") {
   CHECK(lives[0].regular);
 }
 
+TEST_CASE("lifetimes: a block may live for three iterations, one of six has no place", "[learn]") {
+  StreamBuilder builder;
+  for (std::uint32_t call = 0; call < 600; ++call) {
+    const auto block = builder.allocate(kSize);
+    builder.stream[block].death = block + (call % 10 == 0 ? 30 : call % 10 == 1 ? 60 : 1);
+  }
+  const auto lives = lifetimes(builder.stream, {0, 10, 1});
+  CHECK(lives[0].steps == 30);
+  CHECK(lives[1].steps == 0);
+}
+
 TEST_CASE("lifetimes: blocks still alive say nothing until they are overdue", "[learn]") {
   StreamBuilder builder;
   constexpr std::uint32_t kCalls = 60;

@@ -78,7 +78,7 @@ MUTATIONS = (
      UNIT, "live table: a block is found at an address of all 48 bits"),
     ("the stack that is left is not looked at", "src/trace/signature.cc",
      "stack.room() < tuning::kUnwindStack", "stack.high == 1",
-     UNIT, "signature: names the call stack, where the stack is known"),
+     UNIT, "signature: asks for a few pages of stack"),
     ("no stack is unwound", "src/trace/signature.cc",
      "  return signature;", "  return signature & 0;",
      UNIT, "engine: sizes that follow from the iteration's first are served"),

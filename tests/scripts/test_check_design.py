@@ -87,7 +87,8 @@ class Ratchet(unittest.TestCase):
     def test_a_threshold_names_a_test(self):
         row = 'TUNING(int, kFit, 8, "calls", "why", "{}")'
         test = ['TEST_CASE_METHOD(Fixture, "plan: fits", "[a]") {', 'TEST_CASE("plan: other")']
-        for name, faults in (("plan: fits", 0), ("plan: other", 0), ("nothing: a rare machine", 0), ("plan: gone", 1)):
+        for name, faults in (("plan: fits", 0), ("plan: other", 0), ("nothing: a rare machine", 0), ("nothing yet", 1),
+                             ("plan: gone", 1)):
             files = {"src/base/tuning.def": [row.format(name)], "tests/a_test.cc": test}
             self.assertEqual(faults, sum(figure for _, figure in check_design.threshold_faults(files)), name)
 

@@ -121,6 +121,29 @@ TEST_CASE("arena: among 100,000 holes and a million blocks each call keeps its b
   CHECK(large.arena.valid());
 }
 
+TEST_CASE("arena: two walks of some thousand steps look for a place, longer ones for large blocks",
+          "[serve]") {
+  Large large;
+  std::vector<char*> blocks;
+  for (int i = 0; i < 120'000; ++i) {
+    blocks.push_back(large.take(kGranule));
+  }
+  for (std::size_t i = 0; i < blocks.size(); i += 2) {
+    large.give(blocks[i]);
+  }
+  const auto steps = [&](std::uint64_t bytes) {
+    large.most = 0;
+    large.take(bytes);
+    return large.most;
+  };
+  const std::uint64_t small = steps(2 * kGranule);
+  CHECK(small >= 6000);
+  CHECK(small <= 12'000);
+  const std::uint64_t more = steps(8 * kMiB) - small;  // 256 words of the page map
+  CHECK(more >= 24'000);
+  CHECK(more <= 48'000);
+}
+
 TEST_CASE("arena: gaps of many words are not all looked at", "[serve]") {
   Large large;
   std::vector<char*> blocks;

@@ -43,6 +43,10 @@ TEST_CASE_METHOD(ArenaFixture, "arena: a locked page holds back no other memory"
   }
   arena.trim();
   CHECK(arena.held().dirty_bytes() <= kMiB);
+  if (!whole) {  // the 256 KiB around the page
+    CHECK(arena.held().dirty_bytes() >= 200'000);
+    CHECK(arena.held().dirty_bytes() <= 400'000);
+  }
   CHECK(arena.valid());
   CHECK(resident() <= 2 * kMiB);
   munlock(first, kMiB);

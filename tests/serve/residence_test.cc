@@ -2,6 +2,9 @@
 // cost.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cinttypes>
+#include <cstdio>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -9,6 +12,7 @@
 #include "src/serve/touched.h"
 #include "tests/support/arenas.h"
 #include "tests/support/process.h"
+#include "tests/support/skip.h"
 
 namespace memo {
 namespace {
@@ -41,6 +45,30 @@ TEST_CASE_METHOD(ArenaFixture, "touched: blocks that are written in part tell of
   CHECK_FALSE(touched.mostly());
 }
 
+TEST_CASE_METHOD(ArenaFixture,
+                 "touched: the first dozens of blocks are looked at, then some up to hundreds",
+                 "[serve]") {
+  const char* const written = take(kGranule);
+  const void* const empty = arena.allocate(kMiB, 16).start;
+  // Whether the block after so many is looked at, one that tells more than all others.
+  const auto looked_at = [&](int number) {
+    Touched touched;
+    for (int i = 0; i < number; ++i) {
+      touched.look(written, kGranule);
+    }
+    touched.look(empty, kMiB);
+    return !touched.mostly();
+  };
+  CHECK(looked_at(50));
+  int some = 0;
+  for (int number = 70; number < 100; ++number) {
+    some += looked_at(number) ? 1 : 0;
+  }
+  CHECK(some >= 4);
+  CHECK(some <= 6);
+  CHECK_FALSE(looked_at(560));
+}
+
 // Ranges of addresses that the kernel keeps apart.
 std::size_t mappings() {
   const std::string all = testing::read_file("/proc/self/maps");
@@ -60,10 +88,15 @@ bool huge_pages_to_be_had() {
 }
 
 TEST_CASE_METHOD(HugeArena, "arena: tensors never used before come in huge pages", "[serve]") {
-  take(40 * kMiB, 64);
+  take(16 * kMiB, 64);
+  const Arena::Block early = arena.allocate(4 * kMiB, 64);
+  *static_cast<char*>(early.start) = 1;
+  CHECK(resident() == 16 * kMiB + os::page_size());  // hardly anything is alive
+  CHECK(arena.free(early.start, true));
+  take(24 * kMiB, 64);
   const std::uint64_t before = resident();
   CHECK(before == 40 * kMiB);
-  const Arena::Block plain = arena.allocate(4 * kMiB, 16);
+  const Arena::Block plain = arena.allocate(4 * kMiB, 32);
   *static_cast<char*>(plain.start) = 1;
   CHECK(resident() - before == os::page_size());
   const Arena::Block tensor = arena.allocate(4 * kMiB, 64);
@@ -98,6 +131,46 @@ TEST_CASE_METHOD(HugeArena, "arena: memory given back in many pieces splits few 
     }
   }
   CHECK(mappings() <= before + 8);  // and not one for each of the 20 pieces
+}
+
+// Whether huge pages are asked for where `at` lies, as the kernel tells.
+bool asks_for_huge_pages(const char* at) {
+  const auto address = reinterpret_cast<std::uint64_t>(at);
+  std::istringstream lines(testing::read_file("/proc/self/smaps"));
+  bool here = false;
+  for (std::string line; std::getline(lines, line);) {
+    std::uint64_t first = 0;
+    std::uint64_t end = 0;
+    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " ", &first, &end) == 2) {
+      here = first <= address && address < end;
+    } else if (here && line.starts_with("VmFlags:")) {
+      return line.find(" hg") != std::string::npos;
+    }
+  }
+  return false;
+}
+
+TEST_CASE_METHOD(HugeArena,
+                 "arena: a piece that goes hundreds of times costs itself huge pages, then all",
+                 "[serve]") {
+  take(40 * kMiB, 64);
+  char* piece = take(2 * kMiB, 64);
+  const char* const other = take(20 * kMiB, 64) + 10 * kMiB;
+  if (!asks_for_huge_pages(other)) {
+    testing::skip("huge pages, or a kernel that tells of them");
+    return;
+  }
+  const auto exchange = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      REQUIRE(arena.free(piece, true));
+      piece = take(2 * kMiB, 64);
+    }
+  };
+  exchange(300);
+  CHECK_FALSE(asks_for_huge_pages(piece));
+  CHECK(asks_for_huge_pages(other));
+  exchange(300);
+  CHECK_FALSE(asks_for_huge_pages(other));
 }
 
 }  // namespace

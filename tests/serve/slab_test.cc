@@ -47,6 +47,13 @@ TEST_CASE_METHOD(Fixture, "slab: all slabs have one limit, and a refusal costs n
   CHECK(second.valid());
 }
 
+TEST_CASE("turn: a lane rests after some turns of the scheduler without one", "[serve]") {
+  Turn turn;
+  turn.work(5 * os::kSecond);
+  CHECK_FALSE(turn.rests(5 * os::kSecond + 15'000'000));
+  CHECK(turn.rests(5 * os::kSecond + 30'000'000));
+}
+
 TEST_CASE_METHOD(Fixture, "slab: what is in use keeps its bytes while the rest goes", "[serve]") {
   REQUIRE(first.raise(4 * kMiB, false) == Slab::Raised::kTallest);
   first.populate(0);
@@ -63,8 +70,6 @@ TEST_CASE_METHOD(Fixture, "slab: what is in use keeps its bytes while the rest g
   first.purge();
   CHECK(*first.at(offset) == 'x');
   CHECK(os::resident_bytes(first.at(0), kMiB) == 0);
-  CHECK(first.contains(first.at(offset)));
-  CHECK_FALSE(first.contains(second.at(offset)));
   CHECK(first.space().pages.release(offset / kGranule) != 0);
   CHECK(first.valid());
 }
@@ -84,7 +89,6 @@ TEST_CASE_METHOD(Fixture, "slab: goes on above what stays in it", "[serve]") {
   first.evade();
   CHECK(first.at(0) >= old + 2 * kMiB);
   CHECK(first.height() == 2 * kMiB);
-  CHECK(first.contains(old));
   CHECK(resident(old) == kMiB);  // of the two
   REQUIRE(first.claim(0, kMiB / 2, 64).answer == SlabPlace::Answer::kGranted);
   *first.at(0) = 'y';
@@ -115,6 +119,21 @@ TEST_CASE_METHOD(Fixture, "slab: without addresses for it nothing goes on above"
   }
   CHECK(first.at(0) > old);
   CHECK(first.valid());
+}
+
+TEST_CASE_METHOD(Fixture, "slab: a call that takes one gives back its height and some dozen MiB",
+                 "[serve]") {
+  testing::OwnSpace large{512 * kMiB};
+  Pool full;
+  full.open(&large.space, false);
+  Slab slab;
+  slab.open(&second_space.space, &books, &full, 2);
+  const Arena::Block block = full.allocate(400 * kMiB, 64, 0);
+  REQUIRE(block.start != nullptr);
+  full.free(block.start, false);
+  REQUIRE(slab.raise(4 * kMiB, false) == Slab::Raised::kTallest);
+  CHECK(full.held().purged_bytes() >= 50 * kMiB);
+  CHECK(full.held().purged_bytes() <= 100 * kMiB);
 }
 
 TEST_CASE_METHOD(Fixture, "slab: what the pool does not use goes before a slab comes", "[serve]") {

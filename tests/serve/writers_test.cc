@@ -27,6 +27,19 @@ TEST_CASE("writers: a visit to another node is no move", "[serve]") {
   CHECK(thread.take().nodes == (kZero | only(63)));
 }
 
+TEST_CASE("writers: a sixth of the iterations on a node is work there, a tenth is a visit",
+          "[serve]") {
+  const auto nodes = [](int iterations) {
+    Whereabouts thread;
+    for (int i = 0; i < iterations; ++i) {
+      thread.note(i == 0 ? 1 : 0);
+    }
+    return thread.take().nodes;
+  };
+  CHECK(nodes(6) == (kZero | kOne));
+  CHECK(nodes(10) == kZero);
+}
+
 TEST_CASE("writers: one move is followed, a thread that roams has its memory spread", "[serve]") {
   Writers writers;
   writers.look(kZero);

@@ -6,6 +6,7 @@
 #include <alloca.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -244,8 +245,35 @@ TEST_CASE("signature: names the call stack, where the stack is known", "[trace]"
     CHECK(find_stack_bounds().room() > 0);
     CHECK(one_caller(find_stack_bounds()) != 0);
   });
+}
+
+TEST_CASE("signature: asks for a few pages of stack", "[trace]") {
+  load_unwinder();
+  const StackBounds stack = find_stack_bounds();
   const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
-  CHECK(stack_signature({here - tuning::kUnwindStack / 2, stack.high}) == 0);  // too little room
+  CHECK(stack_signature({here - 4500, stack.high}) == 0);
+  CHECK(stack_signature({here - 10'500, stack.high}) != 0);
+}
+
+TEST_CASE("signature: a stack that nobody tells of is taken to be some MiB deep", "[trace]") {
+  rlimit stack{};
+  REQUIRE(getrlimit(RLIMIT_STACK, &stack) == 0);
+  stack.rlim_cur = 64 << 20;
+  if (stack.rlim_max < stack.rlim_cur) {
+    testing::skip("stacks of 64 MiB");
+    return;
+  }
+  const int status = testing::status_of_child([&] {
+    setrlimit(RLIMIT_STACK, &stack);
+    load_unwinder();
+    const rlimit none{};
+    setrlimit(RLIMIT_NOFILE, &none);  // /proc cannot be read
+    const StackBounds guessed = find_stack_bounds();
+    return static_cast<int>((guessed.high - guessed.low) >> 20U);
+  });
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) >= 5);
+  CHECK(WEXITSTATUS(status) <= 6);
 }
 
 // A thread whose stack is painted: what is no longer as it was, has been used.

@@ -1,0 +1,103 @@
+// What the engine keeps, gives back and waits for: streams on both sides of a bound.
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "src/engine/engine.h"
+#include "tests/support/engines.h"
+#include "tests/support/spaces.h"
+
+namespace memo {
+namespace {
+
+using testing::Block;
+using testing::Driver;
+using testing::Program;
+using testing::Random;
+
+std::uint64_t unused_bytes(const Engine& engine) {
+  return engine.lanes.shared().pool.held().dirty_bytes();
+}
+
+TEST_CASE("engine: a freed block of a dozen MiB goes back while nothing is known, half of it stays",
+          "[engine]") {
+  testing::drive([](Engine& engine, Driver& driver, const Lane&) {
+    const std::uint64_t before = unused_bytes(engine);
+    driver.release(driver.take(12 * kMiB));
+    CHECK(unused_bytes(engine) <= before);
+    driver.release(driver.take(6 * kMiB));
+    CHECK(unused_bytes(engine) >= 6 * kMiB);
+  });
+}
+
+TEST_CASE("engine: the pool of an unordered stream keeps a quarter more than its peak",
+          "[engine]") {
+  testing::drive([](Engine& engine, Driver& driver, const Lane&) {
+    Random random(1);
+    driver.release(driver.take(200'000));
+    for (int i = 0; i < 2200; ++i) {
+      driver.release(driver.take(65'536 + testing::below(random, 130'000)));
+    }
+    std::vector<Block> blocks;
+    for (int i = 0; i < 32; ++i) {
+      blocks.push_back(driver.take(kMiB));
+    }
+    for (std::size_t i = 0; i < blocks.size(); i += 2) {
+      driver.release(blocks[i]);
+    }
+    // They fit into none of the sixteen holes, and are as large together.
+    std::vector<Block> others;
+    for (int i = 0; i < 8; ++i) {
+      others.push_back(driver.take(2 * kMiB));
+    }
+    const Holding& held = engine.lanes.shared().pool.held();
+    REQUIRE(held.live_bytes() == held.peak_bytes());
+    CHECK(held.dirty_bytes() >= 6 * kMiB);
+    CHECK(held.dirty_bytes() <= 12 * kMiB);
+    for (std::size_t i = 1; i < blocks.size(); i += 2) {
+      driver.release(blocks[i]);
+    }
+    for (const Block& block : others) {
+      driver.release(block);
+    }
+  });
+}
+
+// The call of the iteration at which a loop begins to be served: nothing is alive before the first
+// and the last, `mostly` bytes before others, and 24 MiB more before one.
+std::uint32_t first_served(std::uint64_t mostly) {
+  Program program;
+  for (std::uint64_t call = 0; call < 40; ++call) {
+    program.push_back({65'536 + 4096 * call, 1});
+  }
+  program[0] = {mostly, 39};
+  program[5] = {24 * kMiB, 2};
+  std::uint32_t calls = 20;  // the search ends in the middle of an iteration
+  testing::drive([&](Engine&, Driver& driver, const Lane& lane) {
+    for (; lane.phase() != Phase::kServing; ++calls) {
+      REQUIRE(calls < 400);
+      driver.step(program[calls % 40]);
+    }
+  });
+  return (calls - 1) % 40;
+}
+
+TEST_CASE("engine: a moment is quiet when a twenty-fourth of the swing is alive, not a twelfth",
+          "[engine]") {
+  CHECK(first_served(kMiB) < 39);
+  CHECK(first_served(2 * kMiB) == 39);
+}
+
+TEST_CASE("engine: a slab is kept for three seconds without a call, and not for six", "[engine]") {
+  testing::drive([](Engine& engine, Driver& driver, const Lane& lane) {
+    testing::iterations_until_serving(driver, testing::program_of(1), lane);
+    REQUIRE(lane.slab_height() != 0);
+    engine.upkeep.tick(100 * os::kSecond);
+    engine.upkeep.tick(103 * os::kSecond);
+    CHECK(lane.slab_height() != 0);
+    engine.upkeep.tick(106 * os::kSecond);
+    CHECK(lane.slab_height() == 0);
+  });
+}
+
+}  // namespace
+}  // namespace memo
