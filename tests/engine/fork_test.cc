@@ -99,11 +99,12 @@ TEST_CASE("fork: in the middle of a call, which goes on in the child as well", "
       const Lane& lane = own.engine.lanes.at(0);
       testing::iterations_until_serving(driver, program, lane);
       driver.free_due(UINT64_MAX);
-      _exit(own.engine.forks.forked() && lane.phase() == Phase::kServing && driver.wrong == 0 ? 7
-                                                                                              : 1);
+      const bool whole = driver.wrong == 0 && driver.passed_on == 0;
+      _exit(own.engine.forks.forked() && lane.phase() == Phase::kServing && whole ? 7 : 1);
     }
     driver.free_due(UINT64_MAX);
     CHECK(driver.wrong == 0);
+    CHECK(driver.passed_on == 0);
     CHECK_FALSE(own.engine.forks.forked());
     CHECK(own.engine.lanes.at(0).phase() == Phase::kServing);
     own.engine.thread_ended();

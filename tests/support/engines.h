@@ -124,6 +124,7 @@ class Driver {
     Block block{nullptr, size, id_++, true};
     block.start = static_cast<char*>(engine_.allocate({size, alignment, Op::k_malloc, zero}));
     if (block.start == nullptr) {
+      ++passed_on;
       block.owned = false;
       block.start = static_cast<char*>(std::aligned_alloc(alignment, round_up(size, alignment)));
       return finish(block, false, alignment);
@@ -164,6 +165,7 @@ class Driver {
   }
 
   std::atomic<std::uint64_t> wrong{0};  // blocks that were not what they must be
+  std::uint64_t passed_on = 0;          // calls that the engine left to the next allocator
 
  private:
   Block finish(const Block& block, bool zero, std::uint64_t alignment) {
