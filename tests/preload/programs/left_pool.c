@@ -101,7 +101,7 @@ int main(void) {
   work(2000);
   const long at_first = faults() - begin;
   if (kept) {
-    CHECK(count_threads() == 2);
+    CHECK(count_threads() >= 2);  // on several memory nodes it starts another one at times
     rest(before + MIB(6));
   }
   printf("a loop that was left ok\n");
