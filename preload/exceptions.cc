@@ -11,7 +11,7 @@
 namespace {
 
 // What lies before the thrown object: __cxa_refcounted_exception of libstdc++ with pointers of 64 bits, whose fields the
-// Itanium C++ ABI lists. __cxa_dependent_exception (std::rethrow_exception) is 16 bytes smaller.
+// Itanium C++ ABI lists.
 constexpr std::size_t kHeader = 128;
 static_assert(sizeof(void*) == 8);
 
@@ -32,7 +32,10 @@ void* allocate(std::size_t bytes) noexcept {
       found = &places[i];
     }
   }
-  if (found == nullptr && (found = std::malloc(bytes)) == nullptr) {
+  if (found == nullptr) {
+    found = std::malloc(bytes);
+  }
+  if (found == nullptr) {
     std::abort();
   }
   std::memset(found, 0, bytes);
@@ -51,18 +54,12 @@ void release(void* start) noexcept {
 
 }  // namespace
 
-// All that libstdc++'s eh_alloc.cc defines and others use, so that the linker leaves that file out.
+// Of libstdc++'s eh_alloc.cc what is used here, so that the linker leaves that file out.
 extern "C" {
 void* __cxa_allocate_exception(std::size_t bytes) noexcept {
   return static_cast<char*>(allocate(kHeader + bytes)) + kHeader;
 }
 void __cxa_free_exception(void* object) noexcept {
   release(static_cast<char*>(object) - kHeader);
-}
-void* __cxa_allocate_dependent_exception() noexcept {
-  return allocate(kHeader);
-}
-void __cxa_free_dependent_exception(void* object) noexcept {
-  release(object);
 }
 }
