@@ -83,7 +83,7 @@ TEST_CASE_METHOD(ArenaFixture,
   CHECK(arena.held().excess() >= (kPairs - 1) * kMiB / kGranule);
   CHECK(steps_of_calls() < usual + usual / 10);
   // It is still offered, and taken once it can be.
-  munlock(all, 2 * kPairs * kMiB);
+  syscall(SYS_munlock, all, 2 * kPairs * kMiB);
   steps_of_calls();
   CHECK(arena.held().excess() == 0);
   CHECK(arena.valid());
