@@ -21,7 +21,7 @@ flags_ubsan := -g1 -O1 -DMEMO_DEBUG=1 -fsanitize=undefined -fno-sanitize-recover
 flags_tsan := -g1 -O1 -DMEMO_DEBUG=1 -fsanitize=thread
 flags_fuzz := -g1 -O1 -DMEMO_DEBUG=1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 flags_aarch64 = $(flags_release) -isystem $(CROSS)/include -L$(CROSS)/lib
-# For wheels of any distribution: scripts/wheels.py names the compiler, and CROSS with what it has not.
+# For wheels of any distribution: scripts/packages/wheels.py names the compiler, and CROSS with what it has not.
 flags_manylinux-x86_64 = $(flags_aarch64)
 flags_manylinux-aarch64 = $(flags_aarch64)
 # What that compiler's linker does not take: it has one of them as its own way, and exports.map does the other's work.
@@ -40,11 +40,11 @@ planner_src := $(wildcard planner/*.cc)
 solver_src := $(if $(HAVE_CBC),$(wildcard planner/solver/*.cc scheduler/solver/*.cc))
 scheduler_src := $(wildcard scheduler/*.cc)
 preload_src := $(wildcard preload/*.cc)
-cli_src := $(wildcard src/cli/*.cc)
+cli_src := $(wildcard src/cli/*.cc src/cli/*/*.cc)
 test_src := $(wildcard tests/support/*.cc tests/*/*_test.cc)
 # Of the commands, what unit tests call; tests/cli runs the others as they are built.
-tested_cli_src := $(patsubst %,src/cli/%.cc,cache_model comparison comparison_page elf_file heap_map loader pickled process rehearsal report_assets snapshot \
-                   snapshot_views trace_reader unpickle)
+tested_cli_src := $(patsubst %,src/cli/%.cc,base/process $(addprefix trace/,heap_map pickled rehearsal snapshot snapshot_views trace_reader unpickle) \
+                   run/elf_file run/loader plan/cache_model report/report_assets compare/comparison compare/comparison_page)
 # Sources without a second thread, which ThreadSanitizer has nothing to say of; the other sanitizers run them.
 unit_test_src := $(wildcard tests/*/*_test.cc)
 single_threaded := $(filter-out $(shell grep -l 'std::thread' $(unit_test_src)),$(unit_test_src)) scheduler/% planner/solver/% \
@@ -62,9 +62,10 @@ together := planner scheduler src/io src/learn \
             $(addprefix tests/,base engine follow io learn planner scheduler serve trace)
 $(foreach folder,$(together),$(eval in_$(folder) := \
     $(filter-out $(left_out),$(wildcard $(folder)/*$(if $(filter tests/%,$(folder)),_test).cc))))
-together += src/cli/commands src/cli/tested
 in_src/cli/tested := $(if $(filter fuzz,$(MODE)),,$(tested_cli_src))
-in_src/cli/commands := $(filter-out $(tested_cli_src),$(cli_src))
+cli_groups := $(patsubst %/,%,$(wildcard src/cli/*/))
+$(foreach group,$(cli_groups),$(eval in_$(group) := $(filter-out $(tested_cli_src),$(wildcard $(group)/*.cc))))
+together += src/cli/tested $(cli_groups)
 together := $(if $(APART),,$(foreach one,$(together),$(if $(in_$(one)),$(one))))
 $(foreach one,$(together),$(foreach file,$(in_$(one)),$(eval together_$(file) := $(one))))
 obj = $(sort $(foreach file,$(1),$(O)/$(if $(together_$(file)),together/$(together_$(file)),$(basename $(file))).o))
@@ -124,7 +125,7 @@ $(O)/%.o: %.cc $(O)/.flags
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CXX  $<")
 	$(Q)$(CXX) $(COMMON) $(KIND) -MMD -MP -c $< -o $@
-$(call obj,src/cli/report_assets.cc): $(wildcard src/cli/report/*)
+$(call obj,src/cli/report/report_assets.cc): $(wildcard src/cli/report/page/*)
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
 
 # What leaves the library: the rows of hooks.def, and the C API.
@@ -171,7 +172,7 @@ $(B)/programs/%: tests/preload/programs/%.cc $(wildcard tests/preload/programs/*
 # For MODE=fuzz alone. What a fuzzed engine maps is collected, and _exit comes back to the fuzzer.
 fuzz_obj := $(call obj,$(hot_src) $(cold_src) $(planner_src))
 $(B)/engine_fuzz: FUZZ := -Wl,--wrap=mmap -Wl,--wrap=munmap
-$(B)/snapshot_fuzz: $(call obj,$(patsubst %,src/cli/%.cc,heap_map pickled snapshot snapshot_views unpickle))
+$(B)/snapshot_fuzz: $(call obj,$(patsubst %,src/cli/trace/%.cc,heap_map pickled snapshot snapshot_views unpickle))
 $(B)/options_fuzz: FUZZ := -Wl,--wrap=_exit
 $(B)/%_fuzz: $(O)/tests/fuzz/%_fuzz.o $(fuzz_obj)
 	$(if $(V),,@echo "  LD   $@")
@@ -226,18 +227,18 @@ fuzz: ## every fuzzer for SECONDS= each (60)
 mutations: all ## breaks copies of the library, and sees the tests fail
 	python3 tests/mutations/run.py
 cross: ## aarch64: unit and conformance tests under qemu
-	scripts/cross.sh aarch64
+	scripts/packages/cross.sh aarch64
 cross-torch: ## aarch64: small networks of torch under qemu, without the library and with it
-	scripts/cross.sh aarch64 build
+	scripts/packages/cross.sh aarch64 build
 	python3 scripts/torch_aarch64.py
 vm: lib programs ## Debian's kernels in QEMU: conformance tests on each; CELL=
 	python3 tests/vm/run.py --only '$(CELL)'
 vm-nodes: lib ## guests of two and four memory nodes in QEMU: where the pages lie
 	python3 tests/vm/nodes.py
 lint: ## layers, tables, format, clang-tidy
-	python3 scripts/check_layers.py
-	python3 scripts/check_design.py
-	./scripts/lint.sh
+	python3 scripts/gates/check_layers.py
+	python3 scripts/gates/check_design.py
+	./scripts/gates/lint.sh
 format: ## reformat the tree
 	git ls-files '*.h' '*.cc' '*.c' | xargs clang-format-19 -i
 clean: ## remove build/

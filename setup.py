@@ -1,6 +1,6 @@
 """Adds what the Makefile builds, the library and the command, to the Python package.
 
-`pip install .` builds them for this machine. scripts/wheels.py builds them for older ones first and names
+`pip install .` builds them for this machine. scripts/packages/wheels.py builds them for older ones first and names
 the folder in MEMO_BUILT, with the man pages below its share/, and the wheel's platform in MEMO_PLATFORM; they are
 then taken as they are.
 """

@@ -16,10 +16,10 @@ installed := $(BINDIR)/memomalloc $(LIBDIR)/$(REAL_NAME) $(LIBDIR)/$(SONAME) $(L
 
 .PHONY: man docs wheel
 man: $(MAN)/memomalloc.1 ## memomalloc.1 and libmemomalloc.7 into build/man
-$(MAN)/memomalloc.1: build/memomalloc scripts/gen_man.py
-	$(Q)python3 scripts/gen_man.py --man $(MAN)
+$(MAN)/memomalloc.1: build/memomalloc scripts/tables/gen_man.py
+	$(Q)python3 scripts/tables/gen_man.py --man $(MAN)
 docs: cli ## docs/commands.md from the commands' own --help
-	python3 scripts/gen_man.py --markdown docs/commands.md
+	python3 scripts/tables/gen_man.py --markdown docs/commands.md
 
 install: all man ## into DESTDIR and PREFIX (/usr/local); LIBDIR= for a multiarch folder
 	install $(INSTALL_FLAGS) -D -m 755 build/memomalloc $(DESTDIR)$(BINDIR)/memomalloc
@@ -57,12 +57,12 @@ wheel: ## a wheel of the library, the command and the Python module into dist/
 
 .PHONY: wheels test-wheels try-wheels try-deb site
 wheels: ## wheels for any Linux with glibc 2.28, x86-64 and AArch64, into dist/; checked by auditwheel
-	python3 scripts/wheels.py build check
+	python3 scripts/packages/wheels.py build check
 test-wheels: ## conformance programs, a real network and the planner on what the wheels hold
-	python3 scripts/wheels.py test
+	python3 scripts/packages/wheels.py test
 try-wheels: ## as root: the first lines of README.md, with the wheel, in bare Debian 11, 12 and 13
-	scripts/try_wheel.sh
+	scripts/packages/try_wheel.sh
 try-deb: ## as root: the Debian packages, built and installed in bare Debian 12 and 13
-	scripts/try_deb.sh
+	scripts/packages/try_deb.sh
 site: ## the documents with search, for reading offline, into build/site/html; dead links are an error
 	python3 scripts/site/build.py

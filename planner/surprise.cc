@@ -9,7 +9,7 @@ namespace {
 
 // Measured on rectangles cut into 10^5 and 10^6 pieces: with a tenth or ten times of either, up to
 // twice as many blocks were left over. Set by straight cuts (bench::guillotine), so other cuts and
-// seeds judge them: the table "nothing asked" of scripts/planner_acceptance.py.
+// seeds judge them: the table "nothing asked" of scripts/experiments/planner_acceptance.py.
 constexpr float kTwins = 10;  // an equal life of one section tells as much as an equal size of this
 constexpr float kThird = 10;  // how much the fit of a third block counts
 constexpr int kMostScanned = 32;

@@ -10,19 +10,19 @@
 #include <string>
 #include <string_view>
 
-#include "src/cli/command.h"
-#include "src/cli/process.h"
+#include "src/cli/base/command.h"
+#include "src/cli/base/process.h"
 
 namespace memo::cli {
 #define COMMAND(name, function, summary) int function(int argc, char** argv);
-#include "src/cli/commands.def"
+#include "src/cli/base/commands.def"
 #undef COMMAND
 
 namespace {
 
 constexpr Command kCommands[] = {
 #define COMMAND(name, function, summary) {name, function, summary},
-#include "src/cli/commands.def"
+#include "src/cli/base/commands.def"
 #undef COMMAND
 };
 

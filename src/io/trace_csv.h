@@ -1,5 +1,5 @@
 // Trace CSV: one row an event, header `op,thread,block,size,alignment,site`. The dialect's rows,
-// their parsing and their writing; files (plain or .gz) are read in src/cli/trace_reader.h. Cold.
+// their parsing and their writing; files (plain or .gz) are read in src/cli/trace/trace_reader.h. Cold.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // The model of a cache beside one that keeps each byte in a list.
-#include "src/cli/cache_model.h"
+#include "src/cli/plan/cache_model.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,9 +1,9 @@
 // Statistics of `compare`, and the LD_PRELOAD lists that commands are started with.
-#include "src/cli/comparison.h"
+#include "src/cli/compare/comparison.h"
 
 #include <catch2/catch.hpp>
 
-#include "src/cli/loader.h"
+#include "src/cli/run/loader.h"
 
 namespace memo::cli {
 namespace {

@@ -1,5 +1,5 @@
 // What `analyze` makes of recorded streams: the engine's own decisions.
-#include "src/cli/rehearsal.h"
+#include "src/cli/trace/rehearsal.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,11 +1,11 @@
 // The reader of pickles and what it makes of snapshots: tests/cli/test_snapshot.py has Python write
 // them; here they are written byte by byte.
-#include "src/cli/snapshot.h"
+#include "src/cli/trace/snapshot.h"
 
 #include <catch2/catch.hpp>
 
-#include "src/cli/pickle.h"
-#include "src/cli/unpickle.h"
+#include "src/cli/trace/pickle.h"
+#include "src/cli/trace/unpickle.h"
 
 namespace memo::cli {
 namespace {

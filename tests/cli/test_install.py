@@ -105,7 +105,7 @@ class Install(unittest.TestCase):
         return subprocess.run(["bash", "-c", shell], capture_output=True, text=True).stdout.split()
 
     def test_completion_knows_every_command_and_option(self):
-        table = (ROOT / "src/cli/commands.def").read_text()
+        table = (ROOT / "src/cli/base/commands.def").read_text()
         commands = re.findall(r'^COMMAND\("([a-z]+)"', table, re.MULTILINE)
         self.assertEqual(sorted([*commands, "--help", "--version"]), sorted(self.complete("")))
         for command in commands:
@@ -119,7 +119,7 @@ class Install(unittest.TestCase):
             self.assertIn(row["option"], self.complete("run", "--"))
 
     def test_completion_knows_actions_and_choices(self):
-        source = (ROOT / "src/cli/plans.cc").read_text()
+        source = (ROOT / "src/cli/plan/plans.cc").read_text()
         actions = re.findall('"(\\w+)"', re.search(r"IsMember\(\{(.*?)\}\)", source, re.DOTALL)[1])
         self.assertIn("verify", actions)
         self.assertEqual(sorted(actions), sorted(self.complete("plans", "")))
@@ -135,7 +135,7 @@ class Install(unittest.TestCase):
 
 class Documentation(unittest.TestCase):
     def test_the_commands_page_is_what_help_prints(self):
-        process = subprocess.run(["python3", "scripts/gen_man.py", "--markdown", "docs/commands.md", "--check"],
+        process = subprocess.run(["python3", "scripts/tables/gen_man.py", "--markdown", "docs/commands.md", "--check"],
                                  cwd=ROOT, capture_output=True, text=True)
         self.assertEqual(0, process.returncode, process.stderr)
 

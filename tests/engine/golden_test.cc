@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/cli/trace_reader.h"
+#include "src/cli/trace/trace_reader.h"
 #include "src/learn/learn.h"
 #include "tests/support/engines.h"
 

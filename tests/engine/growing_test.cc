@@ -5,7 +5,7 @@
 #include <map>
 
 #include "src/base/bits.h"
-#include "src/cli/trace_reader.h"
+#include "src/cli/trace/trace_reader.h"
 #include "tests/support/engines.h"
 
 namespace memo {

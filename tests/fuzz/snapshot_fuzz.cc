@@ -10,8 +10,8 @@
 
 #include "dsa/planner.h"
 #include "dsa/validate.h"
-#include "src/cli/snapshot.h"
-#include "src/cli/unpickle.h"
+#include "src/cli/trace/snapshot.h"
+#include "src/cli/trace/unpickle.h"
 #include "tests/fuzz/require.h"
 
 namespace {

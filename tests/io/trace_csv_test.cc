@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "src/cli/trace_reader.h"
+#include "src/cli/trace/trace_reader.h"
 
 namespace memo {
 namespace {

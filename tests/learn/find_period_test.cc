@@ -7,7 +7,7 @@
 
 #include "src/base/granule.h"
 #include "src/base/tuning.h"
-#include "src/cli/trace_reader.h"
+#include "src/cli/trace/trace_reader.h"
 #include "tests/learn/feed.h"
 
 namespace memo {

@@ -6,7 +6,7 @@
 #include "dsa/planner.h"
 #include "dsa/validate.h"
 #include "src/base/guard.h"
-#include "src/cli/trace_reader.h"
+#include "src/cli/trace/trace_reader.h"
 #include "src/learn/lifetimes.h"
 #include "tests/learn/feed.h"
 

@@ -9,7 +9,7 @@
 #include "dsa/planner.h"
 #include "dsa/validate.h"
 #include "src/base/guard.h"
-#include "src/cli/trace_reader.h"
+#include "src/cli/trace/trace_reader.h"
 #include "src/follow/layout.h"
 #include "src/learn/learn.h"
 #include "src/learn/lifetimes.h"

@@ -68,7 +68,7 @@ NODE_ROWS = (
     ("a refusal to move ends it", "preload/nodes.cc",
      "      remake(lane, nodes, now.height);\n", "",
      SCRIPT, "test_nodes.py test_made_anew"),
-    ("doctor keeps roaming threads to itself", "src/cli/diagnosis_run.cc",
+    ("doctor keeps roaming threads to itself", "src/cli/run/diagnosis_run.cc",
      "if (changes * kSeldom > iterations) {", "if (changes > iterations) {",
      SCRIPT, "test_nodes.py test_a_thread_that_roams"),
 )

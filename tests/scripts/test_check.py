@@ -12,11 +12,11 @@ import tempfile
 import unittest
 from unittest import mock
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/gates"))
 import check
 
 
-SCRIPTS = pathlib.Path(check.__file__).parent
+SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 PRELOAD = """preload checks: 3, seed 5
 skipped: small_stacks [on jemalloc]: jemalloc alone fails it
 failed: sizes [default] (0.1 s) exit 1
@@ -156,7 +156,7 @@ class Runners(unittest.TestCase):
             for name in ("dirname", "mkdir", "sh", "bash", "env", "git", "sort", "xargs"):
                 os.symlink(shutil.which(name), pathlib.Path(folder, name))
             os.symlink(os.path.realpath(sys.executable), pathlib.Path(folder, "python3"))
-            for script, tools in (("tests/stress/valgrind.sh", 1), ("tests/fuzz/run.sh", 1), ("scripts/lint.sh", 2)):
+            for script, tools in (("tests/stress/valgrind.sh", 1), ("tests/fuzz/run.sh", 1), ("scripts/gates/lint.sh", 2)):
                 done = subprocess.run([SCRIPTS.parent / script], capture_output=True, text=True,
                                       env={"PATH": folder, "HOME": folder})
                 passed, failed, reasons = check.count(done.stdout, done.returncode == 0)

@@ -6,7 +6,7 @@ import tempfile
 import unittest
 from unittest import mock
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/gates"))
 import check_layers
 
 
@@ -59,7 +59,7 @@ class Layers(unittest.TestCase):
                 tree = check_layers.Tree(folder)
                 self.assertEqual([], list(check_layers.unused_edges(tree)))
                 layers["src/base"] = (True, ("src/trace/event.h",))
-                self.assertEqual(["scripts/check_layers.py: no file of src/base includes src/trace/event.h; "
+                self.assertEqual(["scripts/gates/check_layers.py: no file of src/base includes src/trace/event.h; "
                                   "take it out of LAYERS"], list(check_layers.unused_edges(tree)))
 
     def test_unknown_folder_fails(self):

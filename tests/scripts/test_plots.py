@@ -11,7 +11,7 @@ import unittest
 import unittest.mock
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
-sys.path.insert(0, str(SCRIPTS))
+sys.path[:0] = [str(SCRIPTS), str(SCRIPTS / "experiments")]
 import thesis_experiment
 
 RUNS = """allocator,run,wall_seconds,system_seconds,minor_faults,peak_rss_bytes,p50_ms

@@ -27,7 +27,7 @@ run tests/stress/valgrind.sh
 run python3 tests/mutations/run.py
 run python3 tests/preload/run.py --build build
 run python3 tests/preload/real_programs.py --build build --long
-run scripts/cross.sh aarch64
+run scripts/packages/cross.sh aarch64
 if [ -n "$failed" ]; then
   echo "soak: failed:$failed"
   exit 1

@@ -1,5 +1,5 @@
 // How a unit test says that it cannot run here. Catch2 2 has no word for it: the line is what
-// scripts/check.py counts, and what it prints for the reader. What a test needs is probed by
+// scripts/gates/check.py counts, and what it prints for the reader. What a test needs is probed by
 // something else than the feature under test, which would pass by being broken.
 #pragma once
 

@@ -13,7 +13,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path.insert(0, str(ROOT / "scripts/packages"))
 import debian_packages
 
 DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}

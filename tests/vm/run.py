@@ -180,7 +180,7 @@ def prepare(chosen, programs):
         build = ROOT / "build"
         if processor != platform.machine():
             build = build / processor
-            subprocess.run([ROOT / "scripts/cross.sh", processor, "build"], check=True, stdout=sys.stderr)
+            subprocess.run([ROOT / "scripts/packages/cross.sh", processor, "build"], check=True, stdout=sys.stderr)
         initrds[processor] = image.initramfs(processor, build, BELOW / f"{processor}.cpio.gz", settings)
     return initrds
 

@@ -1,0 +1,349 @@
+#!/usr/bin/env python3
+"""Fails when the tree grows away from its design.
+
+Checked: the graph of includes and of Python imports has no circle, and no arrow from a lower folder back up; no
+class of the hot layers has more than 15 fields or 20 functions; no file has more than 350 lines; no two places of
+src, planner, scheduler and preload share six lines of code; each threshold of tuning.def names a test that there
+is, and each mutation a text that its file has once. What does not meet a limit yet stands in scripts/gates/design_exceptions.txt with its figure: a fault that grows, and
+an exception that is larger than the fault or not needed any more, fail as well. `--write` puts today's figures
+there. Prints a line for each fault; exit code 1 if there is any.
+"""
+
+import argparse
+import ast
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / folder) for folder in ("scripts/gates", "scripts/tables")]
+
+import check_layers  # noqa: E402
+import gen_tables  # noqa: E402
+
+MAX_LINES, MAX_FIELDS, MAX_FUNCTIONS, MAX_SHARED = 350, 15, 20, 5
+HOT = ("src/base/", "src/trace/", "src/serve/", "src/follow/", "src/memory/", "src/engine/", "src/learn/", "preload/")
+REPEATS = ("src/", "planner/", "scheduler/", "preload/")
+# Python folders, the lowest first; a file may import those of its own and of lower ones.
+PYTHON = ("python", "scripts", "scripts/tables", "scripts/packages", "scripts/gates", "scripts/experiments", "bench", "tests")
+NOT_OURS = ("tests/golden/",)  # data
+TEXT = (".h", ".cc", ".c", ".def", ".py", ".sh", ".mk", ".js", ".css", ".html", ".md")
+
+
+def tracked(root):
+    """The project's text files by name, as lines."""
+    listed = subprocess.run(["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard"],
+                            capture_output=True, text=True, check=True).stdout.split("\n")
+    files = {}
+    for name in listed:
+        path = pathlib.Path(root, name)
+        if name.endswith(TEXT) and not name.startswith(NOT_OURS) and path.is_file():
+            files[name] = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return files
+
+
+def code_of(line):
+    return re.sub(r'"(?:\\.|[^"\\])*"', '""', line).split("//")[0].strip()
+
+
+# Includes and imports.
+
+def unit(name):
+    """A header and its source are one unit: what either includes, the other depends on."""
+    return re.sub(r"\.(h|cc|c)$", "", name)
+
+
+def include_graph(root, merged):
+    tree = check_layers.Tree(root)
+    graph = {}
+    for name in tree.files:
+        node = unit(name) if merged else name
+        graph.setdefault(node, set())
+        for _, target, _ in tree.includes(name):
+            if target and not target.endswith(".def") and (not merged or unit(target) != node):
+                graph[node].add(unit(target) if merged else target)
+    return graph
+
+
+def imported(text):
+    """The modules that a Python file names, and the files that it loads by their path."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "spec_from_file_location":
+            yield from (inner.value for inner in ast.walk(node)
+                        if isinstance(inner, ast.Constant) and str(inner.value).endswith(".py"))
+
+
+def import_graph(files):
+    """{file: the project's files that it imports}; a module is looked for beside the file, then in the folders that
+    its text names."""
+    sources = {name: "\n".join(lines) for name, lines in files.items() if name.endswith(".py")}
+    graph = {name: set() for name in sources}
+    for name, text in sources.items():
+        folders = [str(pathlib.PurePosixPath(name).parent)]
+        folders += [folder for folder in sorted({str(pathlib.PurePosixPath(other).parent) for other in sources})
+                    if re.search(rf'"{re.escape(folder)}["/]', text)]
+        for module in imported(text):
+            if module in sources:
+                graph[name].add(module)
+            path = module.replace(".", "/")
+            for folder in folders:
+                found = [one for one in (f"{folder}/{path}.py", f"{folder}/{path}/__init__.py") if one in sources]
+                if found:
+                    graph[name].update(found)
+                    break
+    return graph
+
+
+def circles(graph):
+    """The strongly connected parts of more than one node, each a sorted list (Tarjan, 1972)."""
+    number, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        number[node] = low[node] = len(number)
+        stack.append(node)
+        for target in sorted(graph.get(node, ())):
+            if target not in number:
+                visit(target)
+                low[node] = min(low[node], low[target])
+            elif target in stack:
+                low[node] = min(low[node], number[target])
+        if low[node] == number[node]:
+            part = []
+            while not part or part[-1] != node:
+                part.append(stack.pop())
+            if len(part) > 1:
+                found.append(sorted(part))
+
+    sys.setrecursionlimit(10000)
+    for node in sorted(graph):
+        if node not in number:
+            visit(node)
+    return sorted(found)
+
+
+def rank(name):
+    return max((at for at, folder in enumerate(PYTHON) if name.startswith(folder + "/")),
+               key=lambda at: len(PYTHON[at]), default=None)
+
+
+def graph_faults(root, files):
+    imports = import_graph(files)
+    for graph in (include_graph(root, True), imports):
+        for part in circles(graph):
+            yield f"circle {' '.join(part)}", len(part)
+    for name, targets in imports.items():
+        for target in sorted(targets):
+            ranks = rank(name), rank(target)
+            if None not in ranks and ranks[0] < ranks[1]:
+                yield f"upward {name} {target}", 1
+
+
+# Classes.
+
+def bare(lines):
+    """C++ without comments, strings and preprocessor lines."""
+    text = "\n".join(lines)
+    text = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", "", text, flags=re.MULTILINE)
+    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'', " ", text, flags=re.DOTALL)
+
+
+CLASS = re.compile(r"\b(?:class|struct)\s+(?:alignas\([^)]*\)\s*)?(?:\[\[[^\]]*\]\]\s*)?(\w+)[^;{}()=]*\{")
+NO_MEMBER = re.compile(r"^(?:using|friend|static_assert|enum|struct|class|union|typedef|template\s*<[^>]*>\s*(?:struct|class|friend))\b")
+
+
+def members(body):
+    """The statements of a class' body: (text before its own braces)."""
+    depth, start, statement = 0, 0, ""
+    for at, letter in enumerate(body):
+        if letter == "{":
+            if depth == 0:
+                statement += body[start:at]
+            depth += 1
+        elif letter == "}":
+            depth -= 1
+            start = at + 1
+            # A function's body ends its statement; a field's initialiser is followed by a semicolon.
+            if depth == 0 and not re.match(r"\s*[;,]", body[at + 1:]):
+                yield statement
+                statement = ""
+        elif letter == ";" and depth == 0:
+            yield statement + body[start:at]
+            statement, start = "", at + 1
+
+
+def without_nested(text, inner=r"<[^<>]*>|\([^()]*\)"):
+    """The text without what stands in brackets, however deep."""
+    while re.search(inner, text):
+        text = re.sub(inner, "", text)
+    return text
+
+
+def is_function(statement):
+    plain = without_nested(re.sub(r"\[\[[^\]]*\]\]|\balignas\([^)]*\)", "", statement), r"<[^<>]*>")
+    before = re.split(r"(?<![=!<>])=(?!=)", plain)[0] if "operator" not in plain else plain
+    return "(" in before and not re.search(r"\(\s*(?:\w+::)*\*", before)
+
+
+def classes(lines):
+    """(name, fields, functions) of each class; static constants, and what a .def file adds, are no fields."""
+    text = bare(lines)
+    for match in CLASS.finditer(text):
+        depth, at = 1, match.end()
+        while depth and at < len(text):
+            depth += {"{": 1, "}": -1}.get(text[at], 0)
+            at += 1
+        fields = functions = 0
+        for statement in members(text[match.end():at - 1]):
+            statement = re.sub(r"^(?:\s*(?:public|private|protected)\s*:)+", "", statement).strip()
+            if not statement or NO_MEMBER.match(statement):
+                continue
+            if is_function(statement):
+                functions += not re.search(r"=\s*(?:delete|default)$", statement)
+            elif not re.match(r"(?:inline |static |constexpr )*static\b", statement):
+                fields += 1 + without_nested(statement).count(",")
+        yield match[1], fields, functions
+
+
+def class_faults(files):
+    for name, lines in files.items():
+        if name.startswith(HOT) and name.endswith((".h", ".cc")):
+            for title, fields, functions in classes(lines):
+                if fields > MAX_FIELDS:
+                    yield f"fields {name} {title}", fields
+                if functions > MAX_FUNCTIONS:
+                    yield f"functions {name} {title}", functions
+
+
+# Repeats.
+
+def code_lines(lines):
+    """(number, text) of the lines that say something: no comment, include, brace or label alone."""
+    for number, line in enumerate(lines, 1):
+        text = code_of(line)
+        if re.search(r"\w", text) and not text.startswith(("#include", "namespace", "public:", "private:", "using ")):
+            yield number, re.sub(r"\s+", " ", text)
+
+
+def repeat_faults(files):
+    """Each stretch of code that stands in two places, once, with its length in lines."""
+    size, places, sources = MAX_SHARED + 1, {}, {}
+    for name, lines in sorted(files.items()):
+        if name.startswith(REPEATS) and name.endswith((".h", ".cc", ".c")):
+            sources[name] = list(code_lines(lines))
+            for at in range(len(sources[name]) - size + 1):
+                key = tuple(text for _, text in sources[name][at:at + size])
+                places.setdefault(key, []).append((name, at))
+    told, longest = set(), {}
+    for key, found in places.items():
+        for one, other in zip(found, found[1:]):
+            if one[0] == other[0] and other[1] - one[1] < size or (one, other) in told:
+                continue
+            length = 0
+            while (one[1] + length < len(sources[one[0]]) and other[1] + length < len(sources[other[0]]) and
+                   sources[one[0]][one[1] + length][1] == sources[other[0]][other[1] + length][1]):
+                told.add(((one[0], one[1] + length), (other[0], other[1] + length)))
+                length += 1
+            pair = f"repeat {one[0]} {other[0]}"
+            longest[pair] = longest.get(pair, 0) + length
+    return longest.items()
+
+
+# Files and thresholds.
+
+def length_faults(files):
+    for name, lines in files.items():
+        if len(lines) > MAX_LINES:
+            yield f"lines {name}", len(lines)
+
+
+def threshold_faults(files):
+    text = "\n".join(files.get("src/base/tuning.def", ()))
+    tests = {found for name, lines in files.items() if name.startswith("tests/") and name.endswith(".cc")
+             for found in re.findall(r'TEST_CASE\w*\((?:\w+,)?\s*"([^"]*)"', "\n".join(lines))}
+    names, rows = set(), gen_tables.rows(text, ("TUNING", "FIXED"))
+    for row in rows:
+        if row[1] in names or not all(row):
+            yield f"threshold {row[1]} twice, or a column is empty", 1
+        names.add(row[1])
+        if row[5] not in tests and not row[5].startswith(("nothing: ", "measurement: ", "preload: ")):
+            yield f"threshold {row[1]} names no test", 1
+
+
+def mutation_faults(files):
+    """Rows of mutations whose text the file does not have, or has more than once: they would break nothing, or
+    something else."""
+    for source in sorted(name for name in files if name.startswith("tests/mutations/") and name.endswith(".py")):
+        for node in ast.parse("\n".join(files[source])).body:
+            named = getattr(node.targets[0], "id", "") if isinstance(node, ast.Assign) else ""
+            if named == "MUTATIONS" or named.endswith("_ROWS"):
+                for row in node.value.elts:
+                    if isinstance(row, ast.Starred):  # another file's rows
+                        continue
+                    name, path, old = (ast.literal_eval(value) for value in row.elts[:3])
+                    times = "\n".join(files.get(path, ())).count(old)
+                    if times != 1:
+                        yield f"mutation {name!r}: {path} has its text {times} times", 1
+
+
+def faults(root):
+    """{fault: its figure}."""
+    files = tracked(root)
+    found = {}
+    for part in (graph_faults(root, files), class_faults(files), length_faults(files), repeat_faults(files),
+                 threshold_faults(files), mutation_faults(files)):
+        found.update(part)
+    return found
+
+
+def read_exceptions(path):
+    """{fault: the figure that is let pass}, from lines `FIGURE FAULT`."""
+    allowed = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        if line.strip() and not line.startswith("#"):
+            figure, _, fault = line.partition(" ")
+            allowed[fault.strip()] = int(figure)
+    return allowed
+
+
+def compare(found, allowed):
+    """What is wrong, as lines: faults that are new or have grown, exceptions that are too large."""
+    for fault, figure in sorted(found.items()):
+        if fault not in allowed and figure:
+            yield f"{fault}: {figure}"
+        elif figure > allowed.get(fault, 0):
+            yield f"{fault}: {figure}, and {allowed[fault]} before"
+    for fault, figure in sorted(allowed.items()):
+        if found.get(fault, 0) < figure:
+            yield f"{fault}: {found.get(fault, 'no fault')} now; the exception of {figure} is to be lowered (--write)"
+
+
+HEADER = """# Where the tree does not meet the limits of scripts/gates/check_design.py yet: FIGURE FAULT. Figures only fall.
+# fields, functions: of a class; lines: of a file; repeat: lines of code that two files share; circle, upward:
+# includes and imports.
+"""
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", default=pathlib.Path(__file__).resolve().parents[2], type=pathlib.Path)
+    parser.add_argument("--write", action="store_true", help="lower the exceptions; new faults stay faults")
+    parser.add_argument("--all", action="store_true", help="with --write: let new faults pass as well")
+    arguments = parser.parse_args(argv)
+    path = arguments.root / "scripts/gates/design_exceptions.txt"
+    found, allowed = faults(arguments.root), read_exceptions(path)
+    if arguments.write:
+        kept = {fault: figure if arguments.all else min(figure, allowed[fault]) for fault, figure in found.items()
+                if arguments.all or fault in allowed}
+        path.write_text(HEADER + "".join(f"{figure} {fault}\n" for fault, figure in sorted(kept.items())), encoding="utf-8")
+        allowed = kept
+    wrong = list(compare(found, allowed))
+    print("\n".join(wrong) if wrong else f"design: in order but for {len(allowed)} exceptions")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

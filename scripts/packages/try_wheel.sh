@@ -1,0 +1,40 @@
+#!/bin/bash
+# Runs the lines of README.md's first screen as printed in bare chroots of Debian 11, 12 and 13, which have no compiler,
+# and asks the doctor of two small programs: try_wheel.sh [RELEASE...]. As root, with a network; the chroots' bases stay
+# in ~/.cache/memomalloc, or the folder that MEMO_CHROOTS names.
+set -euo pipefail
+. "$(dirname "$0")/../common.sh"
+WHEEL=$(find "$PWD/dist" -name "memomalloc-$(cat VERSION)-*-manylinux_*_$(uname -m).whl" | head -1)
+[ -n "$WHEEL" ] || die "there is no wheel in dist/; \`make wheels\` builds it"
+FIRST=$(awk '/^## /{exit} /^```/{shell = /^```sh$/; next} shell' README.md)
+grep -q '^pip install \./memomalloc-.*\.whl$' <<<"$FIRST" || die "README.md's first screen installs no wheel"
+grep -q '^memomalloc run ' <<<"$FIRST" || die "README.md's first screen runs nothing"
+MOST_SECONDS=120 # for these lines; a newcomer's patience
+. scripts/packages/chroots.sh
+
+try_release() {
+  local result=0
+  make_root "$1" || return 2
+  cp "$WHEEL" tests/vm/numpy_loop.py "$ROOT/root/"
+  # README.md names the file for x86-64.
+  echo "${FIRST//x86_64/$(uname -m)}" >"$ROOT/root/lines.sh"
+  write_program
+  in_root '
+    if command -v cc || command -v g++ || command -v gcc || command -v clang; then echo "there is a compiler"; exit 1; fi
+    cat lines.sh
+    began=$SECONDS
+    . ./lines.sh
+    took=$((SECONDS - began))
+    echo "the lines of the first screen: $took s"
+    [ $took -lt '$MOST_SECONDS' ]
+    memomalloc doctor -- python infer.py
+    pip install -q --disable-pip-version-check numpy
+    memomalloc doctor -- python numpy_loop.py
+    python -c "import memomalloc; assert memomalloc.library_path()"
+    test -e env/share/man/man1/memomalloc.1' || result=1
+  drop_root
+  return $result
+}
+
+[ $# -gt 0 ] || set -- bullseye bookworm trixie
+try_all try_release "$@"

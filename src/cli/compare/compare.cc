@@ -1,0 +1,264 @@
+// `memomalloc compare`: the same command under each allocator, interleaved. Cold.
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/cli/base/arguments.h"
+#include "src/cli/base/command.h"
+#include "src/cli/base/files.h"
+#include "src/cli/base/process_rows.h"
+#include "src/cli/base/temporary.h"
+#include "src/cli/base/ticker.h"
+#include "src/cli/compare/comparison.h"
+#include "src/cli/run/allocators.h"
+#include "src/cli/run/loader.h"
+
+namespace memo::cli {
+namespace {
+
+struct Comparison {
+  std::vector<std::string> command;
+  std::vector<Contestant> contestants;
+  int runs = 5;
+  int warm_ups = 1;
+  bool lists_processes = false;
+  std::vector<ProcessRow> processes;
+};
+
+// The rows that the user named, or all that are installed. Complains and returns none if one is
+// unknown or not installed.
+std::optional<std::vector<Contestant>> choose(const CLI::App& app,
+                                              const std::vector<std::string>& wanted) {
+  const std::vector<Allocator> installed = installed_allocators();
+  const std::vector<std::string> known = allocator_names();
+  if (wanted.empty() && find_own_library().empty()) {
+    complain(app, kLibraryMissing);
+    return std::nullopt;
+  }
+  std::vector<Contestant> chosen;
+  for (const Allocator& allocator : installed) {
+    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), allocator.name) != wanted.end()) {
+      chosen.push_back({allocator, {}, 0, 0});
+    }
+  }
+  for (const std::string& name : wanted) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      complain(app, "there is no allocator '" + name + "' in the table; --help lists them");
+      return std::nullopt;
+    }
+    if (std::none_of(chosen.begin(), chosen.end(),
+                     [&](const Contestant& c) { return c.allocator.name == name; })) {
+      complain(app, "the library of '" + name +
+                        "' was not found; install it, or leave it out of --allocators");
+      return std::nullopt;
+    }
+  }
+  return chosen;
+}
+
+// The rows of the table that do not compete: "jemalloc, tcmalloc".
+std::string left_out(const std::vector<Contestant>& contestants) {
+  std::string names;
+  for (const std::string& name : allocator_names()) {
+    if (std::none_of(contestants.begin(), contestants.end(),
+                     [&](const Contestant& c) { return c.allocator.name == name; })) {
+      names += (names.empty() ? "" : ", ") + name;
+    }
+  }
+  return names;
+}
+
+class Runner {
+ public:
+  explicit Runner(const Comparison& comparison) : command_(comparison.command) {}
+
+  // Runs the command once. None if it could not even be executed; errno tells why.
+  std::optional<Sample> run(const Allocator& allocator, const Environment& more = {}) {
+    CommandLine line{.words = command_,
+                     .environment = environment_of(allocator),
+                     .output = output_.descriptor(),
+                     .errors = errors_.descriptor()};
+    if (allocator.name == kOwnPlannedName) {
+      line.environment["MEMOMALLOC_PLAN_FILE"] = folder_.path() / "plan";
+    }
+    for (const auto& [name, value] : more) {
+      line.environment[name] = value;
+    }
+    output_.clear();
+    errors_.clear();
+    const std::optional<Usage> usage = run_to_end(line);
+    if (!usage) {
+      return std::nullopt;
+    }
+    return Sample{*usage, last_json_numbers(output_.contents())};
+  }
+
+  // The processes of one more run, under our library, that made large allocations.
+  std::vector<ProcessRow> processes(const Allocator& allocator) {
+    const TemporaryFolder statistics;
+    run(allocator, {{"MEMOMALLOC_STATS_FILE", statistics.path() / "%p.json"}});
+    return process_rows(read_json_files(statistics.path()));
+  }
+
+  [[nodiscard]] std::string errors() const { return errors_.contents(); }
+
+ private:
+  const std::vector<std::string>& command_;
+  TemporaryFile output_;
+  TemporaryFile errors_;
+  TemporaryFolder folder_;
+};
+
+// Rounds begin with a different allocator each, so that none always follows the same one.
+// After Ctrl-C, which ends the run at hand too, what was measured before it is kept. Returns an
+// exit code.
+int measure(Comparison& comparison) {
+  Runner runner(comparison);
+  adopt_orphans();
+  std::vector<Contestant>& all = comparison.contestants;
+  Ticker ticker("warming up");
+  for (int round = -comparison.warm_ups; round < comparison.runs; ++round) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      Contestant& contestant = all[(i + static_cast<std::size_t>(std::max(round, 0))) % all.size()];
+      // Only the plan file needs a run of its own before the measured ones; the file cache needs
+      // one.
+      if (round < 0 && i > 0 && contestant.allocator.name != kOwnPlannedName) {
+        continue;
+      }
+      ticker.tell((round < 0 ? "warming up"
+                             : "run " + std::to_string(round + 1) + " of " +
+                                   std::to_string(comparison.runs)) +
+                  ", " + contestant.allocator.name);
+      const std::optional<Sample> sample = runner.run(contestant.allocator);
+      if (!sample) {
+        const int error = errno;
+        ticker.say("memomalloc compare: " + describe_refusal(comparison.command[0], error));
+        return kBadInput;
+      }
+      if (Ticker::stop()->load()) {
+        ticker.say("memomalloc compare: stopped in round " +
+                   std::to_string(std::max(round, 0) + 1) + " of " +
+                   std::to_string(comparison.runs));
+        return kNo;
+      }
+      if (sample->usage.exit_code != 0) {
+        ++contestant.failures;
+        contestant.last_failure = sample->usage.exit_code;
+        ticker.say("memomalloc compare: " + describe_exit(sample->usage.exit_code) + " under " +
+                   contestant.allocator.name + "; its stderr:\n" + runner.errors() +
+                   "\nRun it alone with " + shell_words(contestant.allocator) +
+                   " to see more, or leave this row out with --allocators.");
+        if (round < 0) {
+          return kNo;
+        }
+      } else if (round >= 0) {
+        contestant.samples.push_back(*sample);
+      }
+    }
+  }
+  const auto own = std::find_if(all.begin(), all.end(), [](const Contestant& contestant) {
+    return contestant.allocator.name == kOwnName;
+  });
+  if (comparison.lists_processes && own != all.end()) {
+    ticker.tell("the processes of one more run");
+    comparison.processes = runner.processes(own->allocator);
+  }
+  const bool failed =
+      std::any_of(all.begin(), all.end(), [](const Contestant& c) { return c.failures > 0; });
+  return failed ? kNo : kDone;
+}
+
+// The answer first, then the figures. `missing`: the allocators that are not installed.
+void print(const Comparison& comparison, const std::string& missing) {
+  const Answer answer = answer_of(comparison.contestants, comparison.command);
+  if (!answer.what.empty()) {
+    std::printf("%s\n\n", answer.what.c_str());
+  }
+  std::fputs(as_table(comparison.contestants).c_str(), stdout);
+  if (!missing.empty()) {
+    std::printf("Left out, since not installed: %s\n", missing.c_str());
+  }
+  if (comparison.lists_processes) {
+    std::printf("\n%s", as_table(comparison.processes).c_str());
+  }
+  if (!answer.next.empty()) {
+    std::printf("\n%s\n", answer.next.c_str());
+  }
+}
+
+}  // namespace
+
+int compare(int argc, char** argv) {
+  Comparison comparison;
+  std::vector<std::string> wanted;
+  std::string csv_path;
+  std::string page_path;
+  bool json = false;
+  CLI::App app(
+      "Runs COMMAND under each allocator that is installed: memomalloc compare -- python infer.py\n"
+      "Shows time, processor time, page faults and peak memory: the median of the runs, with the\n"
+      "least and the most. The allocators take turns. If COMMAND prints a line of JSON, its "
+      "numbers\n"
+      "named p50..., p99... and first... become columns. Exit code 1 if a run failed.");
+  app.add_option("--allocators", wanted,
+                 "only these, by their names below, with commas between them")
+      ->delimiter(',');
+  app.add_option("--runs", comparison.runs, "measured runs of each")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--warm-up", comparison.warm_ups, "runs before the measured ones")
+      ->check(CLI::Range(0, 100))
+      ->capture_default_str();
+  app.add_option("--csv", csv_path,
+                 "write every run to this file; scripts/plot_compare.py draws it")
+      ->type_name("FILE");
+  app.add_option("--html", page_path, "write the table with bars as a page that opens offline")
+      ->type_name("FILE");
+  app.add_flag(
+      "--processes", comparison.lists_processes,
+      "also list the processes that made large allocations, by one more run that is not measured");
+  app.add_flag("--json", json, "print JSON instead of the table");
+  app.footer("Allocators and their exact settings:\n" + describe_allocators());
+  if (auto code = parse_with_command(app, argc, argv, comparison.command)) {
+    return *code;
+  }
+  if (const std::string reason = unwritable({}, {csv_path, page_path}); !reason.empty()) {
+    return complain(app, reason);
+  }
+  auto chosen = choose(app, wanted);
+  if (!chosen) {
+    return kBadInput;
+  }
+  comparison.contestants = std::move(*chosen);
+  const int code = measure(comparison);
+  std::erase_if(comparison.contestants,
+                [](const Contestant& c) { return c.samples.empty() && c.failures == 0; });
+  if (code == kBadInput || std::all_of(comparison.contestants.begin(), comparison.contestants.end(),
+                                       [](const Contestant& c) { return c.samples.empty(); })) {
+    return code;
+  }
+  std::string error;
+  if (!csv_path.empty() && !write_text(csv_path, as_csv(comparison.contestants), error)) {
+    return complain(app, error);
+  }
+  if (!page_path.empty() &&
+      !write_text(page_path, as_page(comparison.contestants, comparison.command), error)) {
+    return complain(app, error);
+  }
+  if (json) {
+    nlohmann::json answer = as_json(comparison.contestants, comparison.command);
+    if (comparison.lists_processes) {
+      answer["processes"] = as_json(comparison.processes);
+    }
+    std::printf("%s\n", answer.dump(2).c_str());
+  } else {
+    const std::string names = wanted.empty() ? left_out(comparison.contestants) : "";
+    print(comparison, names);
+  }
+  return code;
+}
+
+}  // namespace memo::cli

@@ -1,0 +1,176 @@
+// See plans_actions.h: plans from one store to another, by folders and archives. Cold.
+#include "src/cli/plan/plans_actions.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "src/base/tuning.h"
+#include "src/cli/base/arguments.h"
+#include "src/cli/base/command.h"
+#include "src/cli/base/files.h"
+#include "src/cli/plan/plans_folder.h"
+#include "src/cli/plan/tar.h"
+#include "src/io/plan_records.h"
+#include "src/io/stored_bytes.h"
+
+namespace memo::cli {
+namespace {
+
+constexpr std::string_view kWhatTo = "`memomalloc plans --help` tells what it takes";
+
+struct Named {
+  PlanName name;
+  Stored stored;
+};
+
+void tell(const std::string& what, const std::string& reason) {
+  refuse(what + ":0: " + reason, "it is left out");
+}
+
+// False, with errno, where the folder cannot be written.
+bool put(const std::string& folder, const Named& plan) {
+  const RecursionGuard guard;
+  const SavedPlan saved{plan.stored.plan.plan.get(), plan.stored.plan.iteration};
+  return save_stored(guard, folder.c_str(), saved, plan.name, plan.stored.record, plans_trust());
+}
+
+int put_all(const std::string& folder, const std::vector<Named>& plans, Added& added) {
+  for (const Named& plan : plans) {
+    if (!put(folder, plan)) {
+      return refuse(folder + ":0: cannot be written: " + std::strerror(errno), kWhatTo);
+    }
+    ++added.plans;
+  }
+  return kDone;
+}
+
+std::vector<char> as_bytes(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+// The plans of an archive; what in it cannot be used is told of.
+void take_archive(const std::string& path, const std::vector<TarFile>& files,
+                  std::vector<Named>& plans, Added& added) {
+  for (const TarFile& file : files) {
+    Named plan;
+    std::string_view problem = "it is no stored plan";
+    if (parse_name(file.name, plan.name) &&
+        parse_stored(as_bytes(file.bytes), plan.name, kAnyHeight, plan.stored, &problem)) {
+      plans.push_back(std::move(plan));
+      continue;
+    }
+    tell(path + "(" + file.name + ")",
+         problem.empty() ? "another version of the library wrote it" : std::string(problem));
+    ++added.refused;
+  }
+}
+
+// The plans of a plan file, which does not say by which first calls those for changing shapes are
+// found.
+bool take_plan_file(const std::string& path, const std::string& text, std::vector<Named>& plans,
+                    Added& added) {
+  LoadedPlan loaded[tuning::kMaxPlans];
+  std::string_view problem;
+  const std::uint32_t count = parse_plans(as_bytes(text), kAnyHeight, loaded, &problem);
+  if (!problem.empty()) {
+    refuse(path + ":0: " + std::string(problem), kWhatTo);
+    return false;
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    Named plan;
+    plan.name = name_of({loaded[i].plan.get(), loaded[i].iteration}, {});
+    if (plan.name.keys[0] == 0) {
+      tell(path,
+           "a plan for changing shapes is found by the first calls of the process that made "
+           "it, which a plan file does not tell");
+      ++added.refused;
+      continue;
+    }
+    plan.stored.plan = std::move(loaded[i]);
+    plan.stored.record = describe_maker();
+    plans.push_back(std::move(plan));
+  }
+  return true;
+}
+
+}  // namespace
+
+int merge_plans(const std::string& folder, const std::vector<std::string>& others, Added& added) {
+  std::vector<Named> plans;
+  for (const std::string& other : others) {
+    std::string error;
+    const auto files = read_plans_folder(other, error);
+    if (!files) {
+      return refuse(error, kWhatTo);
+    }
+    for (const PlanFile& file : *files) {
+      Named plan;
+      std::string problem;
+      if (file.half_written || file.other_version) {
+        continue;
+      }
+      if (read_plan(other, file.name, plan.stored, problem) && parse_name(file.name, plan.name)) {
+        plans.push_back(std::move(plan));
+      } else {
+        tell(other + "/" + file.name, problem);
+        ++added.refused;
+      }
+    }
+  }
+  return put_all(folder, plans, added);
+}
+
+int import_plans(const std::string& folder, const std::vector<std::string>& paths, Added& added) {
+  std::vector<Named> plans;
+  for (const std::string& path : paths) {
+    std::string error;
+    const std::optional<std::string> text = read_text(path, error);
+    if (!text) {
+      return refuse(error, kWhatTo);
+    }
+    if (text->starts_with(kPlanMagic)) {
+      if (!take_plan_file(path, *text, plans, added)) {
+        return kBadInput;
+      }
+    } else if (const auto files = read_tar(*text)) {
+      take_archive(path, *files, plans, added);
+    } else {
+      return refuse(path + ":0: it is neither a whole archive of plans nor a plan file", kWhatTo);
+    }
+  }
+  return put_all(folder, plans, added);
+}
+
+int export_plans(const std::string& folder, const std::string& path,
+                 const std::vector<std::string>& beginnings, std::uint64_t& count) {
+  std::string error;
+  const auto files = read_plans_folder(folder, error);
+  if (!files) {
+    return refuse(error, kWhatTo);
+  }
+  std::vector<TarFile> archive;
+  for (const PlanFile& file : *files) {
+    const bool wanted = beginnings.empty() ||
+                        std::any_of(beginnings.begin(), beginnings.end(),
+                                    [&](const auto& word) { return file.name.starts_with(word); });
+    if (!wanted || file.half_written || file.other_version || !file.problem.empty()) {
+      continue;
+    }
+    if (auto text = read_text(folder + "/" + file.name, error)) {
+      archive.push_back({file.name, file.used, std::move(*text)});
+    }
+  }
+  count = archive.size();
+  if (archive.empty()) {
+    std::fprintf(stderr, "%s:0: there is no such plan in it\n", folder.c_str());
+    return kNo;
+  }
+  return write_text(path, write_tar(archive), error) ? kDone : refuse(error, kWhatTo);
+}
+
+}  // namespace memo::cli

@@ -1,0 +1,180 @@
+// The page: src/cli/report/* with the data in it. Cold.
+#include "src/cli/report/report_page.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+
+#include "src/cli/report/report_assets.h"
+
+namespace memo::cli {
+namespace {
+
+using nlohmann::json;
+
+const char* label_of(Op op) {
+  constexpr const char* kNames[] = {
+#define OP(name) #name,
+#include "src/trace/ops.def"
+#undef OP
+  };
+  return kNames[static_cast<std::size_t>(op)];
+}
+
+// Columns instead of an object for each block: a fifth of the size at 50,000 blocks.
+json columns(const std::vector<MapBlock>& blocks, std::map<std::uint64_t, std::size_t>& sites) {
+  json data = {{"lower", json::array()}, {"upper", json::array()}, {"gapFrom", json::array()},
+               {"gapTo", json::array()}, {"size", json::array()},  {"offset", json::array()},
+               {"glibc", json::array()}, {"site", json::array()},  {"op", json::array()}};
+  for (const MapBlock& block : blocks) {
+    data["lower"].push_back(block.lower);
+    data["upper"].push_back(block.upper);
+    data["gapFrom"].push_back(block.gap ? block.gap->lower : -1);
+    data["gapTo"].push_back(block.gap ? block.gap->upper : -1);
+    data["size"].push_back(block.size);
+    data["offset"].push_back(block.offset);
+    data["glibc"].push_back(block.elsewhere ? json(*block.elsewhere) : json());
+    data["site"].push_back(sites.try_emplace(block.site, sites.size()).first->second);
+    data["op"].push_back(static_cast<int>(block.op));
+  }
+  return data;
+}
+
+json thread_json(const ThreadMap& map, std::map<std::uint64_t, std::size_t>& sites) {
+  json period;
+  if (map.period) {
+    period = {{"first", map.period->first},
+              {"length", map.period->length},
+              {"unroll", map.period->unroll},
+              {"changing", map.changing}};
+  }
+  return {{"thread", map.thread},
+          {"allocations", map.allocations},
+          {"bytes", map.bytes},
+          {"period", period},
+          {"steps", map.steps},
+          {"lowerBound", map.lower_bound},
+          {"height", map.height},
+          {"unplanned", map.unplanned},
+          {"glibcBytes", map.glibc_bytes},
+          {"live", map.live},
+          {"blocks", columns(map.blocks, sites)}};
+}
+
+// What each fallback reason means, from the table of counters.
+json reasons() {
+  constexpr std::string_view kPrefix = "fallback_";
+  json meanings = json::object();
+  const auto add = [&](std::string_view counter, const char* help) {
+    if (counter.starts_with(kPrefix)) {
+      meanings[std::string(counter.substr(kPrefix.size()))] = help;
+    }
+  };
+#define COUNTER(name, unit, help) add(#name, help);
+#include "src/base/counters.def"
+#undef COUNTER
+  return meanings;
+}
+
+json page_data(const Report& report) {
+  std::map<std::uint64_t, std::size_t> sites;
+  json threads = json::array();
+  for (const ThreadMap& map : report.maps) {
+    threads.push_back(thread_json(map, sites));
+  }
+  std::vector<std::string> names(sites.size());
+  for (const auto& [site, index] : sites) {
+    names[index] = report.site_name(site);
+  }
+  json ops = json::array();
+  for (std::size_t op = 0; op <= static_cast<std::size_t>(Op::k_pvalloc); ++op) {
+    ops.push_back(report.source == Report::Source::kProblem ? "buffer"
+                                                            : label_of(static_cast<Op>(op)));
+  }
+  return {{"title", report.title},
+          {"threads", threads},
+          {"buffers", report.source == Report::Source::kProblem},
+          {"sites", names},
+          {"ops", ops},
+          {"reasons", reasons()},
+          {"statistics", report.statistics}};
+}
+
+std::string gzipped(const std::string& text) {
+  z_stream stream{};
+  constexpr int kGzipHeader = 15 + 16;
+  if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzipHeader, 8, Z_DEFAULT_STRATEGY) !=
+      Z_OK) {
+    throw std::bad_alloc();
+  }
+  std::string result(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(result.data());
+  stream.avail_out = static_cast<uInt>(result.size());
+  deflate(&stream, Z_FINISH);
+  result.resize(stream.total_out);
+  deflateEnd(&stream);
+  return result;
+}
+
+std::string base64(const std::string& bytes) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t group = 0;
+    for (std::size_t j = 0; j < 3; ++j) {
+      group = group << 8U | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0U);
+    }
+    for (std::size_t j = 0; j < 4; ++j) {
+      text += i + j <= bytes.size() ? kDigits[group >> (18 - 6 * j) & 63U] : '=';
+    }
+  }
+  return text;
+}
+
+// JSON inside <script> must not contain an end tag.
+std::string script_safe(const json& value) {
+  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  for (std::size_t at = 0; (at = text.find("</", at)) != std::string::npos; at += 3) {
+    text.insert(at + 1, 1, '\\');
+  }
+  return text;
+}
+
+// What stands between ` is a command.
+std::string marked_up(const std::string& text) {
+  std::string page = escaped(text);
+  bool open = false;
+  for (std::size_t at = 0; (at = page.find('`', at)) != std::string::npos; open = !open) {
+    page.replace(at, 1, open ? "</code>" : "<code>");
+  }
+  return page;
+}
+
+void replace(std::string& page, const std::string& mark, const std::string& text) {
+  page.replace(page.find(mark), mark.size(), text);
+}
+
+}  // namespace
+
+std::string report_html(const Report& report) {
+  const Answer answer = answer_of(report);
+  std::string page = html_head(report.title + " - MemoMalloc report", "style.css");
+  page += asset("page.html");
+  std::string script;
+  for (const char* part : {"format.js", "heap_map.js", "chart.js", "tables.js", "main.js"}) {
+    script += asset(part);
+  }
+  replace(page, "@script@", script);
+  replace(page, "@chrome@", base64(gzipped(chrome_trace(report.maps, report.site_name))));
+  replace(page, "@viz@", base64(gzipped(memory_viz_pickle(report.maps, report.site_name))));
+  replace(page, "@data@", script_safe(page_data(report)));
+  replace(page, "@answer@", marked_up(answer.what));
+  replace(page, "@next@", marked_up(answer.next));
+  return page;
+}
+
+}  // namespace memo::cli

@@ -1,0 +1,121 @@
+// Asks the dynamic loader. Cold.
+#include "src/cli/run/loader.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "src/cli/base/process.h"
+#include "src/cli/run/elf_file.h"
+
+namespace memo::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// libmemomalloc.so.0.1.0 and libmemomalloc.so are the same library.
+std::string stem(const std::string& path) {
+  const std::string name = fs::path(path).filename();
+  return name.substr(0, name.find(".so"));
+}
+
+}  // namespace
+
+std::string find_own_library() {
+  std::error_code ignored;
+  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  std::vector<fs::path> folders = {here, here / "../lib", here / "../lib64"};
+  for (const auto& entry : fs::directory_iterator(here / "../lib", ignored)) {
+    if (entry.path().filename().string().find("-linux-gnu") != std::string::npos) {
+      folders.push_back(entry.path());
+    }
+  }
+  for (const fs::path& folder : folders) {
+    for (const char* name : {kSoname, "libmemomalloc.so"}) {
+      if (fs::exists(folder / name, ignored)) {
+        return fs::canonical(folder, ignored) / name;
+      }
+    }
+  }
+  return find_by_soname(kSoname);
+}
+
+std::string preload_list(const std::string& first, const std::string& rest) {
+  std::string list = first;
+  std::string entry;
+  for (const char c : rest + ":") {
+    if (c != ':' && c != ' ') {
+      entry += c;
+      continue;
+    }
+    if (!entry.empty() && stem(entry) != stem(first)) {
+      list += ":" + entry;
+    }
+    entry.clear();
+  }
+  return list;
+}
+
+std::optional<std::vector<std::string>> loaded_objects(const std::string& interpreter,
+                                                       const std::string& program,
+                                                       const std::string& preload) {
+  std::array<char, 32> path{"/tmp/memomalloc-XXXXXX"};
+  const int file = mkostemp(path.data(), O_CLOEXEC);
+  if (file < 0) {
+    return std::nullopt;
+  }
+  unlink(path.data());
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  const CommandLine list{.words = {interpreter, "--list", program},
+                         .environment = {{"LD_PRELOAD", preload}},
+                         .output = file,
+                         .errors = nowhere};
+  const std::optional<Usage> usage = run_to_end(list);
+  close(nowhere);
+  std::string text;
+  std::array<char, 4096> chunk{};
+  lseek(file, 0, SEEK_SET);
+  for (ssize_t n = 0; (n = read(file, chunk.data(), chunk.size())) > 0;) {
+    text.append(chunk.data(), static_cast<std::size_t>(n));
+  }
+  close(file);
+  if (!usage || usage->exit_code != 0) {
+    return std::nullopt;
+  }
+  // Lines are "name => /path (0x...)" or "/path (0x...)".
+  std::vector<std::string> objects;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t begin = line.find('/');
+    const std::size_t arrow = line.find("=> /");
+    const std::size_t end = line.rfind(" (");
+    const std::size_t from = arrow != std::string::npos ? arrow + 3 : begin;
+    if (from != std::string::npos && end != std::string::npos && end > from) {
+      objects.push_back(line.substr(from, end - from));
+    }
+  }
+  return objects;
+}
+
+std::string find_by_soname(const std::string& soname) {
+  const std::string self = "/proc/self/exe";
+  const std::optional<ElfFile> elf = read_elf(self);
+  if (!elf) {
+    return "";
+  }
+  std::error_code ignored;
+  const auto objects = loaded_objects(elf->interpreter, fs::read_symlink(self, ignored), soname);
+  for (const std::string& path : objects.value_or(std::vector<std::string>{})) {
+    if (stem(path) == stem(soname)) {
+      return path;
+    }
+  }
+  return "";
+}
+
+}  // namespace memo::cli

@@ -1,0 +1,291 @@
+// See rehearsal.h. Cold.
+#include "src/cli/trace/rehearsal.h"
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <utility>
+
+#include "src/base/os.h"
+#include "src/engine/lane.h"
+#include "src/learn/find_period.h"
+#include "src/learn/lifetimes.h"
+
+namespace memo::cli {
+namespace {
+
+// Addresses of their own for a pool or a slab, without memory.
+class Addresses {
+ public:
+  bool open(std::uint64_t bytes) {
+    bytes_ = bytes;
+    base_ = static_cast<char*>(os::reserve(bytes, tuning::kMaxAlignment));
+    records_ = static_cast<char*>(os::reserve(Space::record_bytes(bytes), os::page_size()));
+    if (base_ == nullptr || records_ == nullptr) {
+      return false;
+    }
+    space.open(base_, records_, bytes, true);
+    return true;
+  }
+  Addresses() = default;
+  Addresses(const Addresses&) = delete;
+  Addresses& operator=(const Addresses&) = delete;
+  ~Addresses() {
+    if (base_ != nullptr) {
+      os::unmap(base_, bytes_);
+    }
+    if (records_ != nullptr) {
+      os::unmap(records_, Space::record_bytes(bytes_));
+    }
+  }
+
+  Space space;
+
+ private:
+  char* base_ = nullptr;
+  char* records_ = nullptr;
+  std::uint64_t bytes_ = 0;
+};
+
+// One thread of the trace.
+struct Actor {
+  const Stream* stream = nullptr;
+  Analysis* analysis = nullptr;
+  std::size_t at = 0;  // of its events
+  Addresses addresses;
+  Lane lane;
+  std::map<std::uint32_t, void*> alive;  // by allocation
+  std::uint64_t generation = 0;          // of the plan at hand
+  bool has_served = false;
+  bool on_trial = false;  // the plan at hand
+};
+
+// The plan at hand was a guess, and wrong: what is told is of those after it.
+void forget_trial(Actor& actor) {
+  Analysis& analysis = *actor.analysis;
+  analysis.period.reset();
+  analysis.locked_after = analysis.lower_bound = analysis.height = 0;
+  analysis.wrapping = analysis.left_out = 0;
+  analysis.problem = {};
+  analysis.bytes_since_lock = actor.lane.counters.planned_bytes.get();
+  actor.has_served = false;
+}
+
+// The plan that the lane has taken up at its latest call.
+void look_at_plan(Actor& actor, const StoredPlan& plan) {
+  Analysis& analysis = *actor.analysis;
+  analysis.plan_changes += actor.generation != 0 ? 1 : 0;
+  actor.generation = plan.generation;
+  if (analysis.locked_after == 0) {
+    analysis.locked_after = analysis.allocations;
+  }
+  const Schedule& schedule = *plan.made;
+  if (schedule.symbolic != nullptr) {
+    return;
+  }
+  // Of a plan that this lane has just made, the log still begins where learning began.
+  const Lane& lane = actor.lane;
+  const std::uint64_t noted = lane.phase() == Phase::kReady
+                                  ? lane.recorder().count() - lane.tracker().state().waiting.begins
+                                  : 1;
+  analysis.period = {static_cast<std::uint32_t>(analysis.allocations - noted), plan.iteration,
+                     schedule.count / plan.iteration};
+  analysis.problem = problem_of({schedule.steps, schedule.count});
+  analysis.lower_bound = schedule.lower_bound;
+  analysis.height = schedule.height;
+  std::uint32_t unplanned = 0;
+  analysis.wrapping = 0;
+  for (std::uint32_t i = 0; i < schedule.count; ++i) {
+    const Step& step = schedule.steps[i];
+    unplanned += step.offset == kUnplanned ? 1 : 0;
+    analysis.wrapping += step.offset != kUnplanned && step.lifetime > schedule.count - i ? 1 : 0;
+  }
+  analysis.left_out = unplanned / analysis.period->unroll;
+}
+
+void look_at_call(Actor& actor, std::uint64_t size) {
+  Analysis& analysis = *actor.analysis;
+  const Lane& lane = actor.lane;
+  const Phase now = lane.phase();
+  if (analysis.phases.empty() || analysis.phases.back().phase != now) {
+    analysis.phases.push_back({now, analysis.allocations});
+  }
+  ++analysis.allocations;
+  analysis.bytes += size;
+  const StoredPlan* plan = lane.tracker().state().serving.plan;
+  if (actor.on_trial && plan == nullptr) {
+    forget_trial(actor);
+  }
+  actor.on_trial = lane.tracker().state().serving.trial != 0;
+  if (plan != nullptr && plan->generation != actor.generation) {
+    look_at_plan(actor, *plan);
+  }
+  actor.has_served = actor.has_served || now == Phase::kServing;
+  analysis.bytes_since_lock += actor.has_served ? size : 0;
+}
+
+class Stage {
+ public:
+  Stage(const Rehearsal& how, std::uint64_t room) : how_(how), room_(room) {
+    shared_->slabs.limit = UINT64_MAX;
+    shared_->slabs.huge_pages = Choice::kNever;
+    shared_->passed_on = &passed_on_;
+    options_.PLAN_TIME = how.plan_milliseconds;
+    char* planner = options_.PLANNER.value;
+    planner[how.planner.copy(planner, sizeof options_.PLANNER.value - 1)] = '\0';
+    shared_->options = &options_;
+    shared_->threshold = how.threshold;
+    shared_->timeless = true;
+    shared_->keep_trace = shared_->keep_sites = how.recorded;
+  }
+  bool open() {
+    if (!pool_.open(room_)) {
+      return false;
+    }
+    shared_->pool.open(&pool_.space, false);
+    return true;
+  }
+  bool enter(const Stream& stream, Analysis& analysis) {
+    auto actor = std::make_unique<Actor>();
+    actor->stream = &stream;
+    actor->analysis = &analysis;
+    if (!actor->addresses.open(room_)) {
+      return false;
+    }
+    actor->lane.open(shared_.get(), static_cast<std::uint32_t>(actors_.size()),
+                     &actor->addresses.space);
+    actor->lane.enter();
+    actor->lane.follow_thread(find_stack_bounds());
+    actors_.push_back(std::move(actor));
+    return true;
+  }
+  // The events of all threads, in the order of the trace.
+  void play() {
+    std::map<std::uint64_t, Actor*> next;  // by the row of the trace
+    const auto wait = [&](Actor& actor) {
+      if (actor.at < actor.stream->events.size()) {
+        next[actor.stream->events[actor.at].row] = &actor;
+      }
+    };
+    for (const auto& actor : actors_) {
+      wait(*actor);
+    }
+    while (!next.empty() && (how_.stop == nullptr || !how_.stop->load(std::memory_order_relaxed))) {
+      Actor& actor = *next.begin()->second;
+      next.erase(next.begin());
+      const StreamEvent& event = actor.stream->events[actor.at++];
+      event.is_free ? free(actor, event.allocation) : allocate(actor, event.allocation);
+      wait(actor);
+    }
+  }
+  void end() {
+    for (const auto& actor : actors_) {
+      Analysis& analysis = *actor->analysis;
+      const Lane& lane = actor->lane;
+      const Phase last = lane.phase();
+      analysis.counters.add(lane.counters);
+      analysis.served_bytes = lane.counters.planned_bytes.get();
+      analysis.plans = lane.counters.plans.get();
+      analysis.plan_seconds = lane.plan_seconds();
+      analysis.repeats = analysis.period && (last == Phase::kServing || last == Phase::kReady);
+      if (!analysis.period) {
+        analysis.height = lane.tallest();
+        analysis.lower_bound = lane.bound();
+      }
+      if (analysis.plans == 0 && !analysis.period) {
+        const auto found = find_period(lane.recorder().log());
+        analysis.unplanned = found ? found->length : 0;
+      }
+    }
+  }
+
+ private:
+  void allocate(Actor& actor, std::uint32_t index) {
+    const Allocation& asked = actor.stream->allocations[index];
+    const Request request{
+        .size = asked.size, .alignment = std::uint64_t{1} << asked.alignment_log2, .op = asked.op};
+    const std::uint64_t site = actor.lane.tracker().wants_site() ? asked.site : 0;
+    void* start = asked.size < room_ && request.alignment <= tuning::kMaxAlignment
+                      ? actor.lane.allocate(request, site)
+                      : nullptr;
+    if (start != nullptr) {
+      actor.alive[index] = start;
+    }
+    look_at_call(actor, asked.size);
+  }
+  void free(Actor& actor, std::uint32_t index) {
+    const auto at = actor.alive.find(index);
+    if (at == actor.alive.end()) {
+      return;
+    }
+    void* start = at->second;
+    actor.alive.erase(at);
+    Space& slab = actor.lane.slab_space();
+    if (start >= slab.base() && start < slab.base() + slab.bytes()) {
+      if (slab.user.notes()) {
+        actor.lane.note_death(slab, start, 0);
+      }
+      slab.pages.release(slab.granule_of(start));
+    } else {
+      const Space& pool = pool_.space;
+      actor.lane.free_pooled(start, pool.pages.length(pool.granule_of(start)) * kGranule, 0);
+    }
+  }
+
+  const Rehearsal& how_;
+  std::uint64_t room_;  // bytes of addresses of the pool, and of each slab
+  std::unique_ptr<Shared> shared_ = std::make_unique<Shared>();
+  Options options_;
+  Counters passed_on_;
+  Addresses pool_;
+  std::vector<std::unique_ptr<Actor>> actors_;
+};
+
+// Addresses enough for all blocks that are alive at once, with room for what lies badly.
+std::uint64_t room_for(const Streams& streams) {
+  std::uint64_t sum = 0;
+  for (const auto& [thread, stream] : streams) {
+    std::uint64_t live = 0;
+    std::uint64_t most = 0;
+    for (const StreamEvent& event : stream.events) {
+      const Allocation& allocation = stream.allocations[event.allocation];
+      const std::uint64_t bytes = std::max<std::uint64_t>(
+          granules_of(std::min(allocation.size, tuning::kMaxBlock)) * kGranule,
+          std::uint64_t{1} << std::min<int>(allocation.alignment_log2, 26));
+      live = event.is_free ? live - bytes : live + bytes;
+      most = std::max(most, live);
+    }
+    sum += most;
+  }
+  return std::bit_ceil(std::min(4 * sum, tuning::kMaxReserved / 2) + tuning::kMinSpace);
+}
+
+}  // namespace
+
+bool rehearse(const Streams& streams, const Rehearsal& how, Analyses& analyses) {
+  const RecursionGuard guard;
+  Stage stage(how, room_for(streams));
+  if (!stage.open()) {
+    return false;
+  }
+  for (const auto& [thread, stream] : streams) {
+    if (!stage.enter(stream, analyses[thread])) {
+      return false;
+    }
+  }
+  stage.play();
+  stage.end();
+  return true;
+}
+
+std::optional<SymbolicInput> find_changing_shapes(std::span<const Allocation> stream) {
+  std::optional<SymbolicInput> found = symbolic_input(stream);
+  for (const std::size_t cut : kCuts) {
+    if (!found) {
+      found = symbolic_input(stream.first(stream.size() - stream.size() / cut));
+    }
+  }
+  return found;
+}
+
+}  // namespace memo::cli
