@@ -13,7 +13,7 @@
 namespace memo::tuning {
 
 #define FIXED(type, name, value, unit, reason, noticed)
-#define TUNING(type, name, value, unit, reason, noticed) constinit type name = value;
+#define TUNING(type, name, value, unit, reason, noticed) constinit type name{value};
 #include "src/base/tuning.def"
 #undef TUNING
 
@@ -28,6 +28,13 @@ bool parse(std::string_view text, Type& value) {
   }
   value = read;
   return true;
+}
+template <typename Tag, typename Number>
+bool parse(std::string_view text, Quantity<Tag, Number>& value) {
+  Number read = 0;
+  const bool good = parse(text, read);
+  value = Quantity<Tag, Number>(read);
+  return good;
 }
 
 bool set_one(std::string_view row, std::string_view text) {

@@ -11,8 +11,9 @@
 namespace memo {
 namespace {
 
-std::uint64_t granules(std::uint64_t bytes) {
-  return round_up(std::max<std::uint64_t>(bytes, 1), kGranule);
+// What a block of `bytes` takes, in whole granules.
+std::uint64_t room_of(std::uint64_t bytes) {
+  return bytes_of(granules_of(std::max<std::uint64_t>(bytes, 1)));
 }
 
 }  // namespace
@@ -54,14 +55,14 @@ std::uint64_t Layout::place() {
   for (std::uint32_t i = 0; i < plan_->support_count; ++i) {
     const Support& support = plan_->supports[i];
     const std::uint64_t top =
-        offsets_[support.below] + (visible(support.below) ? granules(sizes_[support.below]) : 0);
+        offsets_[support.below] + (visible(support.below) ? room_of(sizes_[support.below]) : 0);
     const std::uint64_t alignment =
         std::max(kGranule, std::uint64_t{1} << plan_->steps[support.above].alignment_log2);
     offsets_[support.above] = std::max(offsets_[support.above], round_up(top, alignment));
   }
   std::uint64_t height = 0;
   for (std::uint32_t i = 0; i < plan_->count; ++i) {
-    height = std::max(height, visible(i) ? offsets_[i] + granules(sizes_[i]) : 0);
+    height = std::max(height, visible(i) ? offsets_[i] + room_of(sizes_[i]) : 0);
   }
   return height;
 }

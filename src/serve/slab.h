@@ -37,9 +37,9 @@ inline SlabPlace claim_place(PageMap& pages, std::uint64_t offset, std::uint64_t
   if (alignment > kGranule && (offset & (alignment - 1)) != 0) {
     return {SlabPlace::Answer::kMisaligned};
   }
-  const PageMap::Claim claim = pages.claim(offset / kGranule, granules_of(bytes));
+  const PageMap::Claim claim = pages.claim(granules_in(offset), granules_of(bytes));
   return {claim.granted ? SlabPlace::Answer::kGranted : SlabPlace::Answer::kOccupied,
-          claim.dirty != 0};
+          claim.dirty != Granules{0}};
 }
 
 // What all slabs of a process have together.

@@ -94,7 +94,7 @@ TEST_CASE("placer: no schedule makes two live blocks share a page", "[engine][ho
         auto chosen = live.begin();
         std::advance(chosen, static_cast<long>(hostile.random() % live.size()));
         REQUIRE(holds(hostile, chosen->first, chosen->second));
-        REQUIRE(hostile.pages.release(chosen->first / kGranule) ==
+        REQUIRE(hostile.pages.release(granules_in(chosen->first)) ==
                 granules_of(chosen->second.size));
         live.erase(chosen);
       }
@@ -109,21 +109,21 @@ TEST_CASE("placer: no schedule makes two live blocks share a page", "[engine][ho
 
 TEST_CASE("page map: a block is released once, whatever is freed", "[serve][hostile]") {
   Hostile hostile(7);
-  REQUIRE(hostile.pages.claim(10, 5).granted);
-  REQUIRE_FALSE(hostile.pages.claim(14, 2).granted);
-  REQUIRE_FALSE(hostile.pages.claim(8, 3).granted);
-  REQUIRE(hostile.pages.release(11) == 0);
-  REQUIRE(hostile.pages.release(9) == 0);
-  std::uint64_t released[4] = {};
+  REQUIRE(hostile.pages.claim(Granules{10}, Granules{5}).granted);
+  REQUIRE_FALSE(hostile.pages.claim(Granules{14}, Granules{2}).granted);
+  REQUIRE_FALSE(hostile.pages.claim(Granules{8}, Granules{3}).granted);
+  REQUIRE(hostile.pages.release(Granules{11}) == Granules{0});
+  REQUIRE(hostile.pages.release(Granules{9}) == Granules{0});
+  Granules released[4];
   std::vector<std::thread> threads;
   for (auto& count : released) {
-    threads.emplace_back([&] { count = hostile.pages.release(10); });
+    threads.emplace_back([&] { count = hostile.pages.release(Granules{10}); });
   }
   for (auto& thread : threads) {
     thread.join();
   }
-  REQUIRE(released[0] + released[1] + released[2] + released[3] == 5);
-  REQUIRE(hostile.pages.claim(8, 7).granted);
+  REQUIRE(released[0] + released[1] + released[2] + released[3] == Granules{5});
+  REQUIRE(hostile.pages.claim(Granules{8}, Granules{7}).granted);
 }
 
 }  // namespace memo
