@@ -120,7 +120,7 @@ void remake(Lane& lane, NodeSet nodes, std::uint64_t height) {
       lane.with_slab([&](const Slab& slab) { there = remaking.take(slab, at); });
       remaking.make_ready();
     }
-    os::rest(5'000'000);
+    os::rest(5 * os::kMillisecond);
   }
   counters().node_remade_bytes.add_from_any(remaking.bytes());
   if (remaking.refused()) {

@@ -32,9 +32,11 @@ bool parse(std::string_view text, Type& value) {
 template <typename Tag, typename Number>
 bool parse(std::string_view text, Quantity<Tag, Number>& value) {
   Number read = 0;
-  const bool good = parse(text, read);
+  if (!parse(text, read)) {
+    return false;
+  }
   value = Quantity<Tag, Number>(read);
-  return good;
+  return true;
 }
 
 bool set_one(std::string_view row, std::string_view text) {

@@ -31,17 +31,17 @@ void clear(const Touched& touched, void* start, std::uint64_t bytes) {
 }
 
 void age(Shared& shared, const StackBounds& stack) {
-  const std::uint64_t now = os::coarse_nanoseconds();
-  std::uint64_t before = shared.times.aged_at.load(std::memory_order_relaxed);
+  const Nanos now = os::coarse_nanoseconds();
+  Nanos before = shared.times.aged_at.load(std::memory_order_relaxed);
   if (now - before > tuning::kAgeNanoseconds &&
       shared.times.aged_at.compare_exchange_strong(before, now)) {
     shared.pool.age(tuning::kMaxGivenBack);
   }
   // Who learns for long has no keeper that would tell of it.
-  std::uint64_t told = shared.times.told_at.load(std::memory_order_relaxed);
+  Nanos told = shared.times.told_at.load(std::memory_order_relaxed);
   if (shared.host.phase_changed != nullptr && now - told > tuning::kStatsPeriod &&
       stack.room() >= tuning::kReportStack &&
-      shared.times.told_at.compare_exchange_strong(told, now) && told != 0) {
+      shared.times.told_at.compare_exchange_strong(told, now) && told != Nanos{0}) {
     const RecursionGuard guard;
     shared.host.phase_changed(guard);
   }

@@ -26,7 +26,7 @@ class Upkeep {
   bool relieve(std::uint64_t bytes);
   // Gives memory back where a lane has been quiet for long. True at rest: all lanes have been, and
   // no slab has memory. One thread at a time; `now` in nanoseconds.
-  bool tick(std::uint64_t now);
+  bool tick(Nanos now);
 
  private:
   Lanes& lanes_;

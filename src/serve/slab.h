@@ -51,16 +51,16 @@ struct SlabBooks {
   NodesKnown nodes;
 };
 
-// Tells who is at work from who rests. Any thread; `now` in nanoseconds.
+// Tells who is at work from who rests. Any thread.
 class Turn {
  public:
-  void work(std::uint64_t now) { worked_at_.store(now, std::memory_order_relaxed); }
-  [[nodiscard]] bool rests(std::uint64_t now) const {
+  void work(Nanos now) { worked_at_.store(now, std::memory_order_relaxed); }
+  [[nodiscard]] bool rests(Nanos now) const {
     return now > worked_at_.load(std::memory_order_relaxed) + tuning::kRestNanoseconds;
   }
 
  private:
-  std::atomic<std::uint64_t> worked_at_{0};
+  std::atomic<Nanos> worked_at_;
 };
 
 class Slab {

@@ -29,7 +29,7 @@ TEST_CASE("engine: nothing is set up before the first allocation", "[engine]") {
   own.engine.upkeep.give_back();
   CHECK_FALSE(own.engine.upkeep.trim());
   own.engine.iteration();
-  own.engine.upkeep.tick(1);
+  own.engine.upkeep.tick(Nanos{1});
 }
 
 TEST_CASE("engine: learns a stream, waits for a quiet point, and serves it whole", "[engine]") {

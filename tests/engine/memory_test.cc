@@ -172,7 +172,7 @@ TEST_CASE("engine: a saved plan has no memory before calls have matched it, and 
     }
     CHECK(lane.phase() == Phase::kServing);
     CHECK(lane.tallest() == kTall);
-    engine.upkeep.tick(101'000'000'000);
+    engine.upkeep.tick(101 * os::kSecond);
     // 12 blocks of up to 200 KB, and the other loop's slab.
     CHECK(testing::resident_bytes(slab, kTall) <= 32ULL << 20);
     for (std::size_t i = 0; i < 100; ++i) {

@@ -50,8 +50,8 @@ TEST_CASE_METHOD(Fixture, "slab: all slabs have one limit, and a refusal costs n
 TEST_CASE("turn: a lane rests after some turns of the scheduler without one", "[serve]") {
   Turn turn;
   turn.work(5 * os::kSecond);
-  CHECK_FALSE(turn.rests(5 * os::kSecond + 15'000'000));
-  CHECK(turn.rests(5 * os::kSecond + 30'000'000));
+  CHECK_FALSE(turn.rests(5 * os::kSecond + 15 * os::kMillisecond));
+  CHECK(turn.rests(5 * os::kSecond + 30 * os::kMillisecond));
 }
 
 TEST_CASE_METHOD(Fixture, "slab: what is in use keeps its bytes while the rest goes", "[serve]") {
