@@ -58,7 +58,7 @@ class Quantity {
 
 // Of memory, kGranule bytes each.
 using Granules = Quantity<struct GranulesTag, std::uint64_t>;
-// Of a clock, or between two moments of one.
+// Of a clock, or between two moments of it.
 using Nanos = Quantity<struct NanosTag, std::uint64_t>;
 // Of a plan, or of what lies between two steps: the first is StepIndex{0}.
 using StepIndex = Quantity<struct StepIndexTag, std::uint32_t>;

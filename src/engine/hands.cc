@@ -14,7 +14,7 @@
 namespace memo {
 namespace {
 
-Answer plan_found(StoredPlan* plan, std::uint32_t position = 0, std::uint64_t first = 0) {
+Answer plan_found(StoredPlan* plan, StepIndex position = {}, std::uint64_t first = 0) {
   if (plan == nullptr) {
     return {};
   }
@@ -158,7 +158,7 @@ Answer Hands::give(const Request& request) {
   const TrackerState& state = tracker_->state();
   if (shared_->verbose >= 3 && state.at_hand.missed) [[unlikely]] {
     Line() << "lane " << number_ << ": " << request.size << " bytes not served near step "
-           << state.serving.placer.position() << ": " << reason_of(state.at_hand.miss).name;
+           << state.serving.placer.position().count() << ": " << reason_of(state.at_hand.miss).name;
   }
   block_ =
       shared_->pool.allocate(request.size, request.alignment, static_cast<std::uint16_t>(number_));

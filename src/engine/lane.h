@@ -26,7 +26,7 @@ class LaneView {
   [[nodiscard]] const Tracker& tracker() const { return tracker_; }
   [[nodiscard]] std::uint64_t slab_height() const { return hands_.slab.height(); }
   // No thread owns the lane, or it has neither taken memory nor gone through its plan lately. Any
-  // thread; `now` in nanoseconds.
+  // thread; `now` of the monotonic clock.
   [[nodiscard]] bool rests(Nanos now) const {
     return phase() == Phase::kIdle || hands_.slab.turn.rests(now);
   }
@@ -138,7 +138,7 @@ class Lane : public LaneView {
   // Lends its slab's memory to another lane's slab, if it rests and no block is in use. Any thread.
   bool lend(Slab& slab, Nanos now);
   // Gives memory back if the lane has been quiet for long, or, where memory is `scarce`, since the
-  // last tick; tells whether it has been for long. `now` in nanoseconds. Any thread.
+  // last tick; tells whether it has been for long. Any thread.
   bool tick(Nanos now, bool scarce);
   // In a forked child, where only the forking thread lives on: no plan, no slab, learning anew.
   // False, and it is done at the next call, if the fork has interrupted the lane at work.

@@ -40,8 +40,9 @@ struct Stream {
     std::uint32_t misses = 0;
     for (std::uint32_t run = 0, calls = 0; run < sure; ++calls, ++step) {
       REQUIRE(calls < 2 * plan.size());
-      const bool good = call(plan[step % plan.size()]) == Miss::kNone &&
-                        placer.position() == (step + 1) % plan.size();
+      const bool good =
+          call(plan[step % plan.size()]) == Miss::kNone &&
+          placer.position() == StepIndex{(step + 1) % static_cast<std::uint32_t>(plan.size())};
       run = good ? run + 1 : 0;
       misses += good ? 0 : 1;
     }
@@ -112,7 +113,7 @@ TEST_CASE("placer: a block that stays keeps its place, until it is freed", "[fol
   REQUIRE(kept.miss == Miss::kNone);
   stream.misses_until_in_step(1, 19);
   CHECK(stream.call(stream.plan[0]) == Miss::kOccupied);
-  CHECK(stream.placer.position() == 1);
+  CHECK(stream.placer.position() == 1_step);
   stream.misses_until_in_step(1, 19);
   REQUIRE(stream.bare.map.release(granules_in(kept.offset)) != 0_g);
   CHECK(stream.call(stream.plan[0]) == Miss::kNone);
@@ -133,7 +134,7 @@ TEST_CASE("placer: unplanned steps and stricter alignments go elsewhere, in step
   CHECK(testing::place(placer, steps[1].size, 16, bare.map).miss == Miss::kLeftOut);
   CHECK(testing::place(placer, steps[2].size, 8192, bare.map).miss == Miss::kNone);
   CHECK(testing::place(placer, steps[3].size, 8192, bare.map).miss == Miss::kAlignment);
-  CHECK(placer.position() == 0);
+  CHECK(placer.position() == 0_step);
 }
 
 TEST_CASE("placer: is lost when the program changes, and not before", "[follow]") {

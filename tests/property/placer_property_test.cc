@@ -43,7 +43,7 @@ class World {
 
   void call(std::uint64_t size, std::uint64_t alignment) {
     const testing::Placement placement = testing::place(placer, size, alignment, bare_.map);
-    const std::uint32_t after = placer.position();
+    const std::uint32_t after = placer.position().count();
     const Step& step = steps_[(after + steps_.size() - 1) % steps_.size()];
     const Granules first = granules_in(step.offset);
     switch (placement.miss) {
@@ -162,7 +162,8 @@ TEST_CASE("placer: finds back into plans whose sizes recur", "[engine][property]
       if (placement.miss == Miss::kNone) {
         bare.map.release(granules_in(placement.offset));
       }
-      const bool in_step = placement.miss == Miss::kNone && placer.position() == step % plan.size();
+      const bool in_step =
+          placement.miss == Miss::kNone && placer.position().count() == step % plan.size();
       missed += in_step || disturb ? 0U : 1U;
       REQUIRE_FALSE(placer.health().lost());
     }

@@ -29,7 +29,8 @@ struct Hostile {
     schedule = {steps.data(), static_cast<std::uint32_t>(steps.size()), kGranules * kGranule, 0, 0};
     index_memory.resize(ContextIndex::words(schedule.count));
     index.build(schedule, index_memory.data());
-    placer.start(&schedule, &index, Cursor(static_cast<std::uint32_t>(random() % steps.size())));
+    placer.start(&schedule, &index,
+                 Cursor(StepIndex{static_cast<std::uint32_t>(random() % steps.size())}));
   }
   Hostile(const Hostile&) = delete;
   Hostile& operator=(const Hostile&) = delete;
@@ -76,7 +77,7 @@ TEST_CASE("placer: no schedule makes two live blocks share a page", "[engine][ho
       // Mostly the schedule's sizes in their order, now and then another.
       const std::uint32_t at = hostile.random() % 16 == 0
                                    ? static_cast<std::uint32_t>(hostile.random())
-                                   : hostile.placer.position();
+                                   : hostile.placer.position().count();
       const std::uint64_t size = hostile.steps[at % hostile.steps.size()].size;
       const std::uint64_t alignment = std::uint64_t{1} << (hostile.random() % 22);
       const auto place = testing::place(hostile.placer, size, alignment, hostile.pages);

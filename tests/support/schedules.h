@@ -6,6 +6,7 @@
 
 #include "src/follow/plan.h"
 #include "tests/support/process.h"
+#include "tests/support/units.h"
 
 namespace memo::testing {
 

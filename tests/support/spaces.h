@@ -11,15 +11,11 @@
 #include "src/serve/free_runs.h"
 #include "src/serve/page_map.h"
 #include "src/serve/space.h"
+#include "tests/support/units.h"
 
 namespace memo {
 
 inline constexpr std::uint64_t kMiB = 1 << 20;
-
-// 12_g: twelve granules.
-constexpr Granules operator""_g(unsigned long long count) {
-  return Granules{count};
-}
 
 }  // namespace memo
 
