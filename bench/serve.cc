@@ -45,7 +45,7 @@ void served_pair(benchmark::State& state) {
   for (auto _ : state) {
     const auto placement = memo::testing::place(loop.placer, bytes + step, 64, loop.pages);
     benchmark::DoNotOptimize(placement.offset);
-    loop.pages.release(placement.offset / memo::kGranule);
+    loop.pages.release(memo::granules_in(placement.offset));
     step = (step + 1) % 64;
   }
 }
@@ -74,8 +74,8 @@ void recorded_pair(benchmark::State& state) {
       recorder.restart();
     }
     const auto index = recorder.note({.size = 1 << 20, .site = 1}, 0);
-    recorder.bind(index, 0x7f0000000000, table, 3);
-    recorder.free(0x7f0000000000, table, 3, 0);
+    recorder.bind(index, 0x7f0000000000, table, memo::Granules{3});
+    recorder.free(0x7f0000000000, table, memo::Granules{3}, 0);
   }
 }
 BENCHMARK(recorded_pair);

@@ -66,12 +66,12 @@ class Rest {
   // After each tick, and its answer. True once everything has been given back.
   bool reached(bool at_rest) {
     if (!at_rest) {
-      looked_at_ = 0;
+      looked_at_ = Nanos{0};
       trimmed_ = false;
     } else if (!trimmed_) {
-      const std::uint64_t now = os::nanoseconds();
-      const std::uint64_t used = os::processor_nanoseconds();
-      trimmed_ = looked_at_ != 0 && (used - used_) * tuning::kRestShare <= now - looked_at_;
+      const Nanos now = os::nanoseconds();
+      const Nanos used = os::processor_nanoseconds();
+      trimmed_ = looked_at_ != Nanos{0} && (used - used_) * tuning::kRestShare <= now - looked_at_;
       looked_at_ = now;
       used_ = used;
       if (trimmed_ && g_process.engine.lanes.shared().host.trim_next != nullptr) {
@@ -82,8 +82,8 @@ class Rest {
   }
 
  private:
-  std::uint64_t looked_at_ = 0;  // ns; 0: not yet in this rest
-  std::uint64_t used_ = 0;       // of processors by then, ns
+  Nanos looked_at_;  // 0: not yet in this rest
+  Nanos used_;       // of processors by then
   bool trimmed_ = false;
 };
 

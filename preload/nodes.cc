@@ -120,7 +120,7 @@ void remake(Lane& lane, NodeSet nodes, std::uint64_t height) {
       lane.with_slab([&](const Slab& slab) { there = remaking.take(slab, at); });
       remaking.make_ready();
     }
-    os::rest(5'000'000);
+    os::rest(5 * os::kMillisecond);
   }
   counters().node_remade_bytes.add_from_any(remaking.bytes());
   if (remaking.refused()) {
@@ -169,12 +169,12 @@ void bring_weights(NodeSet nodes) {
   const bool counted = turn % tuning::kTurnsACount == 1;
   NodeBytes found;
   LastingBlocks::List list;
-  std::uint64_t at = 0;
+  Granules at;
   for (bool more = true; more;) {
     more = LastingBlocks(pool).list(at, list);
     for (std::uint32_t i = 0; i < list.count; ++i) {
       char* const start = pool.space().address(list.runs[i].first);
-      const std::uint64_t bytes = list.runs[i].count * kGranule;
+      const std::uint64_t bytes = bytes_of(list.runs[i].count);
       if (nodes != 0 && bytes >= tuning::kLeastMoved) {
         counters().node_moved_bytes.add_from_any(residence.move(start, bytes, nodes).bytes);
       }

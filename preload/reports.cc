@@ -25,8 +25,8 @@ constinit bool reported = false;
 constinit std::atomic<bool> ended{false};  // the process writes its last reports
 constinit bool complained_of_stats = false;
 constinit timespec started = {};
-constinit std::atomic<std::uint64_t> stats_written_at{0};  // ns
-constinit std::atomic<std::uint64_t> calls_written{0};     // large calls that the file tells of
+constinit std::atomic<Nanos> stats_written_at{Nanos{0}};
+constinit std::atomic<std::uint64_t> calls_written{0};  // large calls that the file tells of
 
 // True if the file at `path` was written while this process ran, and this process has served
 // nothing: a shell or a timer around the program must not put its own report over the program's.
@@ -118,9 +118,9 @@ void print_exit_lines() {
   }
 }
 
-bool reports_are_due(std::uint64_t now) {
+bool reports_are_due(Nanos now) {
   return plans_changed() || store_lacks_plans() || lacks_status_page() ||
-         (wants_stats_file() && now - stats_written_at >= tuning::kStatsPeriod &&
+         (wants_stats_file() && now - stats_written_at.load() >= tuning::kStatsPeriod &&
           large_calls() != calls_written);
 }
 
@@ -152,7 +152,7 @@ void note_start_of_reports() {
   clock_gettime(CLOCK_REALTIME_COARSE, &started);
 }
 
-void begin_due_reports(std::uint64_t now) {
+void begin_due_reports(Nanos now) {
   if (reports_are_due(now)) {
     writing.start();
   }
@@ -208,7 +208,8 @@ void report() {
 void forget_reports() {
   reported = complained_of_stats = ended = false;
   writing.forget();
-  stats_written_at = calls_written = 0;
+  stats_written_at = Nanos{0};
+  calls_written = 0;
 }
 
 }  // namespace memo

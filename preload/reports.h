@@ -2,9 +2,8 @@
 // keeper starts, and again at its end, with the trace and the lines on stderr. Cold.
 #pragma once
 
-#include <cstdint>
-
 #include "src/base/guard.h"
+#include "src/base/units.h"
 
 namespace memo {
 
@@ -12,8 +11,8 @@ namespace memo {
 void note_start_of_reports();
 
 // Begins to write, in a thread of its own, statistics that have changed since they were written, some
-// seconds ago, and plans since they were saved. `now` in nanoseconds. The keeper's.
-void begin_due_reports(std::uint64_t now);
+// seconds ago, and plans since they were saved. The keeper's.
+void begin_due_reports(Nanos now);
 
 // True if a lane serves.
 bool anyone_serves();

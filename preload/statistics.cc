@@ -30,15 +30,15 @@ int rank(Phase phase) {
 
 // Telling it opens a file. getrusage() tells where it has grown at once, but not below what whoever
 // started the process has had.
-constinit std::atomic<std::uint64_t> told_peak{0};     // bytes
-constinit std::atomic<std::uint64_t> told_peak_at{0};  // ns
-constinit std::atomic<long> most_then{0};              // KiB, by getrusage()
+constinit std::atomic<std::uint64_t> told_peak{0};  // bytes
+constinit std::atomic<Nanos> told_peak_at{Nanos{0}};
+constinit std::atomic<long> most_then{0};  // KiB, by getrusage()
 
 std::uint64_t peak_of_late() {
-  constexpr std::uint64_t kPeriod = 10'000'000'000;  // ns
+  constexpr Nanos kPeriod = 10 * os::kSecond;
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
-  const std::uint64_t now = os::nanoseconds();
+  const Nanos now = os::nanoseconds();
   if (most_then.exchange(used.ru_maxrss, std::memory_order_relaxed) != used.ru_maxrss ||
       now - told_peak_at.load(std::memory_order_relaxed) >= kPeriod) {
     told_peak_at.store(now, std::memory_order_relaxed);
@@ -80,7 +80,7 @@ void take(Snapshot& now, Peak peak) {
 }
 
 void forget_statistics() {
-  told_peak_at = 0;
+  told_peak_at = Nanos{0};
 }
 
 }  // namespace memo

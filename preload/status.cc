@@ -21,7 +21,7 @@
 namespace memo {
 namespace {
 
-constexpr std::uint64_t kWindow = 5'000'000'000;  // ns: "now" is between one and two of them long
+constexpr Nanos kWindow = 5 * os::kSecond;  // "now" is between one and two of them long
 
 constinit char runtime_folder[512] = "";
 constinit char page_path[512] = "";  // of the page that there is
@@ -29,7 +29,7 @@ constinit std::atomic<StatusFile*> page{nullptr};
 constinit std::atomic<bool> given_up{false};
 constinit std::atomic<bool> busy{false};  // a thread is at what stands below
 constinit StatusFile draft;
-constinit std::uint64_t opened_at = 0;
+constinit Nanos opened_at;
 constinit std::uint64_t last_word = 0;
 // What was counted some seconds ago, the older one first; when, as nanoseconds.
 constinit StatusShares samples[2];
@@ -47,7 +47,7 @@ void describe_process(StatusBody& body) {
   body.pid = static_cast<std::uint64_t>(getpid());
   body.start = start_of(getpid());
   body.space = number_space(getpid());
-  body.opened_at = opened_at;
+  body.opened_at = opened_at.count();
   put(body.version, MEMO_VERSION);
   put(body.process, program_invocation_short_name);
 }
@@ -106,18 +106,18 @@ void describe_memory(StatusBody& body) {
 // What has come since the older sample.
 void describe_now(StatusBody& body, const Snapshot& all) {
   StatusShares total;
-  total.nanoseconds = os::nanoseconds();
+  total.nanoseconds = os::nanoseconds().count();
 #define SHARES(name, help) total.name = all.counters.name.get();
 #include "src/io/status_page.def"
   if (samples[0].nanoseconds == 0) {
     samples[0] = samples[1] = total;
-    samples[0].nanoseconds = samples[1].nanoseconds = opened_at;
+    samples[0].nanoseconds = samples[1].nanoseconds = opened_at.count();
   }
   const StatusShares& before = samples[0];
   body.now.nanoseconds = total.nanoseconds - before.nanoseconds;
 #define SHARES(name, help) body.now.name = total.name - before.name;
 #include "src/io/status_page.def"
-  if (total.nanoseconds - samples[1].nanoseconds >= kWindow) {
+  if (Nanos{total.nanoseconds - samples[1].nanoseconds} >= kWindow) {
     samples[0] = samples[1];
     samples[1] = total;
   }
@@ -127,7 +127,7 @@ void describe(StatusBody& body) {
   Snapshot now;
   take(now, Peak::kOfLate);
   body.parent_pid = static_cast<std::uint64_t>(getppid());
-  body.written_at = os::nanoseconds();
+  body.written_at = os::nanoseconds().count();
   body.answered = last_word;
   put(body.phase, now.phase);
   body.threads = now.threads;

@@ -27,8 +27,8 @@ struct Fetched {
 
 constinit Lock at_work;  // fetching and listing: one thread at a time
 constinit FileMark listed;
-constinit std::uint64_t listed_at = 0;              // ns since 1970
-constinit std::atomic<std::uint64_t> looked_at{0};  // ns
+constinit Nanos listed_at;  // since 1970
+constinit std::atomic<Nanos> looked_at{Nanos{0}};
 constinit Fetched fetched[tuning::kMaxPlans];
 constinit std::uint32_t fetched_count = 0;
 // By the slot: the plans that the store has, or could not be given.
@@ -53,7 +53,7 @@ void note_name(void* /*context*/, const PlanName& name) {
 }
 
 // The clock by which files are dated.
-std::uint64_t file_time() {
+Nanos file_time() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME_COARSE, &now);
   return os::nanoseconds_of(now);
@@ -221,8 +221,8 @@ void open_store(const RecursionGuard& guard) {
 }
 
 void fetch_stored(const RecursionGuard& guard, std::uint64_t key, bool look) {
-  const std::uint64_t now = os::coarse_nanoseconds();
-  look = look && now - looked_at >= tuning::kStoreLook;
+  const Nanos now = os::coarse_nanoseconds();
+  look = look && now - looked_at.load() >= tuning::kStoreLook;
   char folder[4096];
   if ((!look && !g_process.catalogue.has(key)) || !store_folder(folder) || os::confined()) {
     return;

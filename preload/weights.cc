@@ -17,7 +17,7 @@ enum class Stage : std::uint8_t { kWaiting, kMarking, kSettling, kOffering, kOff
 
 constinit Stage stage = Stage::kWaiting;
 constinit bool possible = true;               // the kernel has such merging
-constinit std::uint64_t at = 0;               // granule of the pool, in the walk of the stage
+constinit Granules at;                        // in the pool, in the walk of the stage
 constinit std::uint64_t iterations_then = 0;  // when all was marked
 constinit std::uint64_t calls_then = 0;       // at the last turn
 constinit std::uint64_t busy_turns = 0;       // that were let pass
@@ -45,7 +45,7 @@ bool is_quiet() {
 
 void mark() {
   if (!LastingBlocks(g_process.engine.lanes.shared().pool).mark(at)) {
-    at = 0;
+    at = Granules{0};
     iterations_then = iterations();
     stage = Stage::kSettling;
   }
@@ -112,7 +112,8 @@ void keep_weights() {
       break;
     case Stage::kOffered:
       if (possible && has_grown()) {
-        at = busy_turns = offering = 0;
+        at = Granules{0};
+        busy_turns = offering = 0;
         settled = false;
         stage = Stage::kMarking;
       }
@@ -131,7 +132,8 @@ bool weights_known() {
 void forget_weights() {
   settled = false;
   stage = Stage::kWaiting;
-  at = busy_turns = offering = 0;
+  at = Granules{0};
+  busy_turns = offering = 0;
   offered = 0;
 }
 

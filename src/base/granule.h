@@ -1,7 +1,10 @@
-// The unit in which memory is planned and given out. Hot.
+// The unit in which memory is planned and given out, and the ways from bytes to it and back. Hot.
 #pragma once
 
 #include <cstdint>
+
+#include "src/base/bits.h"
+#include "src/base/units.h"
 
 namespace memo {
 
@@ -9,8 +12,23 @@ namespace memo {
 inline constexpr std::uint64_t kGranule = 4096;  // bytes
 
 // Granules that a block of `bytes` takes.
-constexpr std::uint64_t granules_of(std::uint64_t bytes) {
-  return (bytes + kGranule - 1) / kGranule;
+constexpr Granules granules_of(std::uint64_t bytes) {
+  return Granules{(bytes + kGranule - 1) / kGranule};
+}
+// Whole granules that `bytes` hold, and the granule in which the byte at that offset lies.
+constexpr Granules granules_in(std::uint64_t bytes) {
+  return Granules{bytes / kGranule};
+}
+constexpr std::uint64_t bytes_of(Granules granules) {
+  return granules.count() * kGranule;
+}
+
+// As for numbers (src/base/bits.h): to a multiple of `unit`, a power of two.
+constexpr Granules round_up(Granules x, Granules unit) {
+  return Granules{round_up(x.count(), unit.count())};
+}
+constexpr Granules round_down(Granules x, Granules unit) {
+  return Granules{round_down(x.count(), unit.count())};
 }
 
 }  // namespace memo

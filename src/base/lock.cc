@@ -50,14 +50,14 @@ bool Lock::lock_within(Patience patience) {
   }
   const bool briefly = patience == Patience::kCall;
   const std::uint64_t given_up = briefly ? kStale | kStaleLong : kStaleLong;
-  const std::uint64_t limit = briefly ? tuning::kCallPatience : tuning::kForkPatience;
-  const std::uint64_t start = os::nanoseconds();
+  const Nanos limit = briefly ? tuning::kCallPatience : tuning::kForkPatience;
+  const Nanos start = os::nanoseconds();
   while (!try_lock()) {
     std::uint64_t word = word_.load(std::memory_order_relaxed);
     if ((word & given_up) != 0) {
       return false;
     }
-    const std::uint64_t waited = os::nanoseconds() - start;
+    const Nanos waited = os::nanoseconds() - start;
     const std::uint64_t flag = waited < limit ? kWaited : (briefly ? kStale : kStaleLong);
     if (word == 0 || !word_.compare_exchange_strong(word, word | flag)) {
       continue;
@@ -71,8 +71,8 @@ bool Lock::lock_within(Patience patience) {
 }
 
 // Where the system refuses to let it sleep, the thread looks again after 50 us.
-void Lock::sleep(std::uint64_t word, std::uint64_t nanoseconds) {
-  const timespec limit{0, static_cast<long>(nanoseconds)};
+void Lock::sleep(std::uint64_t word, Nanos time) {
+  const timespec limit{0, static_cast<long>(time.count())};
   const int reason = futex(word_, FUTEX_WAIT_PRIVATE, static_cast<std::uint32_t>(word), &limit);
   const bool told = reason == 0 || reason == ETIMEDOUT || reason == EINTR || reason == EAGAIN;
   for (int i = 0; !told && i < 10 * tuning::kLockLooks; ++i) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "src/base/guard.h"
+#include "src/base/units.h"
 
 namespace memo {
 
@@ -61,7 +62,7 @@ class Lock {
     return word_.load(std::memory_order_relaxed) & ~kFlags;
   }
   void wake();
-  void sleep(std::uint64_t word, std::uint64_t nanoseconds);
+  void sleep(std::uint64_t word, Nanos time);
 
   std::atomic<std::uint64_t> word_{0};  // the owner and the flags; 0: nobody's
 };

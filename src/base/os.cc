@@ -45,7 +45,7 @@ class KeepErrno {
   int saved_;
 };
 
-std::uint64_t read_clock(clockid_t clock) {
+Nanos read_clock(clockid_t clock) {
   timespec now{};
   clock_gettime(clock, &now);
   return nanoseconds_of(now);
@@ -130,14 +130,14 @@ std::uint64_t physical_memory() {
   return bytes;
 }
 
-std::uint64_t nanoseconds() {
+Nanos nanoseconds() {
   return read_clock(CLOCK_MONOTONIC);
 }
-std::uint64_t coarse_nanoseconds() {
+Nanos coarse_nanoseconds() {
   return read_clock(CLOCK_MONOTONIC_COARSE);
 }
-std::uint64_t processor_nanoseconds() {
-  return confined() ? 0 : read_clock(CLOCK_PROCESS_CPUTIME_ID);
+Nanos processor_nanoseconds() {
+  return confined() ? Nanos{0} : read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 void* reserve(std::uint64_t bytes, std::uint64_t alignment) {
@@ -303,10 +303,10 @@ void yield_to_others() {
 
 // By the system call that malloc's locks use as well: a filter may leave no other, and the C
 // library's sleep is a place where a thread may be cancelled.
-bool rest(std::uint64_t nanoseconds) {
+bool rest(Nanos time) {
   KeepErrno keep;
-  const timespec limit{static_cast<std::time_t>(nanoseconds / kSecond),
-                       static_cast<long>(nanoseconds % kSecond)};
+  const timespec limit{static_cast<std::time_t>(time / kSecond),
+                       static_cast<long>((time % kSecond).count())};
   const std::uint32_t nobody_wakes = 0;
   return syscall(SYS_futex, &nobody_wakes, FUTEX_WAIT_PRIVATE, nobody_wakes, &limit, nullptr, 0) ==
              0 ||

@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "src/base/no_cancellation.h"
+#include "src/base/units.h"
 
 namespace memo::os {
 
@@ -22,17 +23,18 @@ void start();
 // decisions (a new thread, a look at what is resident). Any thread.
 [[nodiscard]] bool confined();
 
-std::uint64_t page_size();                               // bytes; read from the system once
-std::uint64_t physical_memory();                         // bytes; read from the system once
-inline constexpr std::uint64_t kSecond = 1'000'000'000;  // nanoseconds
-inline std::uint64_t nanoseconds_of(const timespec& time) {
+std::uint64_t page_size();        // bytes; read from the system once
+std::uint64_t physical_memory();  // bytes; read from the system once
+inline constexpr Nanos kMillisecond{1'000'000};
+inline constexpr Nanos kSecond = 1000 * kMillisecond;
+inline Nanos nanoseconds_of(const timespec& time) {
   return static_cast<std::uint64_t>(time.tv_sec) * kSecond +
-         static_cast<std::uint64_t>(time.tv_nsec);
+         Nanos{static_cast<std::uint64_t>(time.tv_nsec)};
 }
-std::uint64_t nanoseconds();         // monotonic clock
-std::uint64_t coarse_nanoseconds();  // the same, a few milliseconds behind and cheaper
+Nanos nanoseconds();         // monotonic clock
+Nanos coarse_nanoseconds();  // the same, a few milliseconds behind and cheaper
 // Of all processors, that the process has used. Always 0 for a confined thread.
-std::uint64_t processor_nanoseconds();
+Nanos processor_nanoseconds();
 
 // Reserves address space without memory behind it: neither readable nor counted as committed, nor
 // locked in a program that locks all it will have. A page before it and one behind stay so for
@@ -88,7 +90,7 @@ bool own_descriptors();
 void yield_to_others();
 // The calling thread sleeps, for a millisecond if not told otherwise; false where the system refuses
 // it: who waits for something would then go round without a pause.
-bool rest(std::uint64_t nanoseconds = 1'000'000);
+bool rest(Nanos time = kMillisecond);
 
 // Gives the pages of [start, start + bytes), the library's own, a name of at most 79 letters, as pmap
 // and /proc/PID/smaps show it: [anon:memomalloc slab]. A wish: kernels without names (before 5.17, or

@@ -8,9 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/base/units.h"
+
 namespace memo::tuning {
 
-#define FIXED(type, name, value, unit, reason, noticed) inline constexpr type name = value;
+#define FIXED(type, name, value, unit, reason, noticed) inline constexpr type name{value};
 #ifdef MEMO_DEBUG
 #define TUNING(type, name, value, unit, reason, noticed) extern constinit type name;
 #else

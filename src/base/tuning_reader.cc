@@ -13,7 +13,7 @@
 namespace memo::tuning {
 
 #define FIXED(type, name, value, unit, reason, noticed)
-#define TUNING(type, name, value, unit, reason, noticed) constinit type name = value;
+#define TUNING(type, name, value, unit, reason, noticed) constinit type name{value};
 #include "src/base/tuning.def"
 #undef TUNING
 
@@ -27,6 +27,15 @@ bool parse(std::string_view text, Type& value) {
     return false;
   }
   value = read;
+  return true;
+}
+template <typename Tag, typename Number>
+bool parse(std::string_view text, Quantity<Tag, Number>& value) {
+  Number read = 0;
+  if (!parse(text, read)) {
+    return false;
+  }
+  value = Quantity<Tag, Number>(read);
   return true;
 }
 

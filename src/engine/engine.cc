@@ -54,7 +54,7 @@ bool Engine::free(void* pointer) {
     if (space->user.notes()) [[unlikely]] {
       lanes.at(space->user.lane()).note_death(*space, pointer, by);
     }
-    return space->pages.release(space->granule_of(pointer)) != 0;
+    return space->pages.release(space->granule_of(pointer)) != Granules{0};
   }
   if (!lanes.mark.here()) [[unlikely]] {
     forks.notice();
@@ -65,7 +65,7 @@ bool Engine::free(void* pointer) {
 
 std::uint64_t Engine::size(const void* pointer) const {
   const Space* space = lanes.space_of(pointer);
-  return space == nullptr ? 0 : space->pages.length(space->granule_of(pointer)) * kGranule;
+  return space == nullptr ? 0 : bytes_of(space->pages.length(space->granule_of(pointer)));
 }
 
 bool Engine::resize(void* pointer, std::uint64_t bytes) {

@@ -14,7 +14,7 @@
 namespace memo {
 namespace {
 
-Answer plan_found(StoredPlan* plan, std::uint32_t position = 0, std::uint64_t first = 0) {
+Answer plan_found(StoredPlan* plan, StepIndex position = {}, std::uint64_t first = 0) {
   if (plan == nullptr) {
     return {};
   }
@@ -31,17 +31,17 @@ void clear(const Touched& touched, void* start, std::uint64_t bytes) {
 }
 
 void age(Shared& shared, const StackBounds& stack) {
-  const std::uint64_t now = os::coarse_nanoseconds();
-  std::uint64_t before = shared.times.aged_at.load(std::memory_order_relaxed);
+  const Nanos now = os::coarse_nanoseconds();
+  Nanos before = shared.times.aged_at.load(std::memory_order_relaxed);
   if (now - before > tuning::kAgeNanoseconds &&
       shared.times.aged_at.compare_exchange_strong(before, now)) {
     shared.pool.age(tuning::kMaxGivenBack);
   }
   // Who learns for long has no keeper that would tell of it.
-  std::uint64_t told = shared.times.told_at.load(std::memory_order_relaxed);
+  Nanos told = shared.times.told_at.load(std::memory_order_relaxed);
   if (shared.host.phase_changed != nullptr && now - told > tuning::kStatsPeriod &&
       stack.room() >= tuning::kReportStack &&
-      shared.times.told_at.compare_exchange_strong(told, now) && told != 0) {
+      shared.times.told_at.compare_exchange_strong(told, now) && told != Nanos{0}) {
     const RecursionGuard guard;
     shared.host.phase_changed(guard);
   }
@@ -158,7 +158,7 @@ Answer Hands::give(const Request& request) {
   const TrackerState& state = tracker_->state();
   if (shared_->verbose >= 3 && state.at_hand.missed) [[unlikely]] {
     Line() << "lane " << number_ << ": " << request.size << " bytes not served near step "
-           << state.serving.placer.position() << ": " << reason_of(state.at_hand.miss).name;
+           << state.serving.placer.position().count() << ": " << reason_of(state.at_hand.miss).name;
   }
   block_ =
       shared_->pool.allocate(request.size, request.alignment, static_cast<std::uint16_t>(number_));

@@ -190,7 +190,7 @@ Answer Hands::learn() {
   return {.yes = true,
           .plan = plan,
           .best = &plan->made,
-          .position = (count - period.first) % schedule.count,
+          .position = StepIndex{(count - period.first) % schedule.count},
           .quiet_level = *low + (*high - *low) / tuning::kQuietShare,
           .length = period.length,
           .begins = period.first,

@@ -41,7 +41,7 @@ void borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_
   if (os::confined()) {
     return;
   }
-  const std::uint64_t now = os::coarse_nanoseconds();
+  const Nanos now = os::coarse_nanoseconds();
   const std::uint32_t count = shared.lanes_taken();
   const std::uint32_t none = count;
   std::uint32_t best = none;
@@ -193,7 +193,7 @@ void Lane::note_death(Space& space, void* start, std::uint32_t freeing_lane) {
   }
 }
 
-bool Lane::lend(Slab& slab, std::uint64_t now) {
+bool Lane::lend(Slab& slab, Nanos now) {
   const TryLock entered(entered_);
   if (!entered || !rests(now)) {
     return false;
@@ -222,7 +222,7 @@ bool Lane::give_back() {
   return true;
 }
 
-bool Lane::tick(std::uint64_t now, bool scarce) {
+bool Lane::tick(Nanos now, bool scarce) {
   const Quiet::Look look = quiet_.look(counters.large_allocations.get(), now);
   if ((look.for_long || (scarce && look.rested)) &&
       rest_.load(std::memory_order_relaxed) == Rest::kAwake) {

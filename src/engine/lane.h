@@ -26,8 +26,8 @@ class LaneView {
   [[nodiscard]] const Tracker& tracker() const { return tracker_; }
   [[nodiscard]] std::uint64_t slab_height() const { return hands_.slab.height(); }
   // No thread owns the lane, or it has neither taken memory nor gone through its plan lately. Any
-  // thread; `now` in nanoseconds.
-  [[nodiscard]] bool rests(std::uint64_t now) const {
+  // thread; `now` of the monotonic clock.
+  [[nodiscard]] bool rests(Nanos now) const {
     return phase() == Phase::kIdle || hands_.slab.turn.rests(now);
   }
   [[nodiscard]] Space& slab_space() const { return hands_.slab.space(); }
@@ -82,11 +82,11 @@ class Quiet {
     bool rested = false;    // there were none since the last look
     bool for_long = false;  // nor for long
   };
-  // `calls` so far, `now` in nanoseconds. One thread at a time.
-  Look look(std::uint64_t calls, std::uint64_t now) {
+  // `calls` so far. One thread at a time.
+  Look look(std::uint64_t calls, Nanos now) {
     const bool rested = calls == calls_;
     // There may have been none at the first look, but not for long.
-    if (!rested || since_ == 0) {
+    if (!rested || since_ == Nanos{0}) {
       calls_ = calls;
       since_ = now;
     }
@@ -95,7 +95,7 @@ class Quiet {
 
  private:
   std::uint64_t calls_ = 0;  // at the last look
-  std::uint64_t since_ = 0;  // ns
+  Nanos since_;
 };
 
 class Lane : public LaneView {
@@ -136,10 +136,10 @@ class Lane : public LaneView {
   // again. Any thread; false if the lane is just at work.
   bool give_back();
   // Lends its slab's memory to another lane's slab, if it rests and no block is in use. Any thread.
-  bool lend(Slab& slab, std::uint64_t now);
+  bool lend(Slab& slab, Nanos now);
   // Gives memory back if the lane has been quiet for long, or, where memory is `scarce`, since the
-  // last tick; tells whether it has been for long. `now` in nanoseconds. Any thread.
-  bool tick(std::uint64_t now, bool scarce);
+  // last tick; tells whether it has been for long. Any thread.
+  bool tick(Nanos now, bool scarce);
   // In a forked child, where only the forking thread lives on: no plan, no slab, learning anew.
   // False, and it is done at the next call, if the fork has interrupted the lane at work.
   bool after_fork();

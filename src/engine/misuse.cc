@@ -58,18 +58,18 @@ Place Engine::find(const void* pointer) const {
     return {};
   }
   const Space& space = lanes.region.at(number);
-  const std::uint64_t granule = space.granule_of(pointer);
+  const Granules granule = space.granule_of(pointer);
   if (!space.plausible(space.address(granule))) {
     return {};
   }
   PageMap::Run run = space.pages.block_at(granule);
-  const bool in_use = run.count != 0;
+  const bool in_use = run.found();
   if (!in_use) {
     run = {granule, space.pages.freed_length(granule)};
   }
   const char* start = space.address(run.first);
   const bool pooled = lanes.is_pool(space);
-  return {start, run.count * kGranule, in_use, !pooled,
+  return {start, bytes_of(run.count), in_use, !pooled,
           pooled ? lanes.shared().pool.owner(start) : space.user.lane()};
 }
 

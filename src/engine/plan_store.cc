@@ -108,18 +108,18 @@ StoredPlan* PlanStore::take_unsearched() {
   return found;
 }
 
-StoredPlan* PlanStore::take_beginning(const Schedule& schedule, std::uint32_t position,
+StoredPlan* PlanStore::take_beginning(const Schedule& schedule, StepIndex position,
                                       std::uint64_t size) {
   StoredPlan* found = nullptr;
   for_each([&](StoredPlan& plan, std::uint32_t) {
     const Schedule& other = *plan.made;
-    if (found != nullptr || other.symbolic != nullptr || position >= other.count ||
+    if (found != nullptr || other.symbolic != nullptr || position >= other.end() ||
         !Cursor(position).expects(other, size)) {
       return;
     }
     Cursor cursor;
     while (cursor.position() < position) {
-      if (!cursor.follow(other, schedule.steps[cursor.position()].size)) {
+      if (!cursor.follow(other, schedule.at(cursor.position()).size)) {
         return;
       }
     }

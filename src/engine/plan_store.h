@@ -62,7 +62,7 @@ class PlanStore {
   StoredPlan* take_unsearched();
   // A plan whose iteration begins with the first `position` sizes of `schedule` and then `size`,
   // with the caller as a user; nullptr if there is none.
-  StoredPlan* take_beginning(const Schedule& schedule, std::uint32_t position, std::uint64_t size);
+  StoredPlan* take_beginning(const Schedule& schedule, StepIndex position, std::uint64_t size);
   // The caller uses the plan from now on; inside for_each() only.
   void use(StoredPlan& plan);
   // The plan stays where it is until release(), though nobody serves from it; inside for_each() only.
@@ -126,7 +126,7 @@ class Follower {
   // in it.
   struct Found {
     StoredPlan* plan = nullptr;  // acquired for the caller
-    std::uint32_t position = 0;
+    StepIndex position;
     std::uint64_t first = 0;  // of a symbolic plan: the first size of the iteration at hand
   };
   // Where several fit, `preferred` if it is one of them. `free`: the lane has no plan, and of its

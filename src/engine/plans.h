@@ -31,8 +31,9 @@ class Plans {
       store.hold(plan);
       function(plan);
     };
-    for (std::uint64_t i = 0; !store.for_each(keep) && i < tuning::kForkPatience / 1'000'000 &&
-                              !store.lock().held_by_me() && os::rest();
+    for (std::uint64_t i = 0;
+         !store.for_each(keep) && i < tuning::kForkPatience / os::kMillisecond &&
+         !store.lock().held_by_me() && os::rest();
          ++i) {
     }
   }

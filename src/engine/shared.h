@@ -45,10 +45,10 @@ struct EngineHost {
 
 class Lane;
 
-// When something was done last that calls of the pool do now and then, ns.
+// When something was done last that calls of the pool do now and then.
 struct PoolTimes {
-  std::atomic<std::uint64_t> aged_at{0};
-  std::atomic<std::uint64_t> told_at{0};  // the host, without a change of phase
+  std::atomic<Nanos> aged_at;
+  std::atomic<Nanos> told_at;  // the host, without a change of phase
 };
 
 struct Shared {

@@ -288,11 +288,11 @@ bool Tracker::valid() const {
       !ends(state_.at_hand.asked) || state_.effects != 0) {
     return false;
   }
-  if (now == Phase::kReady && serving.cursor.position() >= serving.plan->made->count) {
+  if (now == Phase::kReady && serving.cursor.position() >= serving.plan->made->end()) {
     return false;
   }
   if (now == Phase::kServing && (serving.placer.schedule() == nullptr ||
-                                 serving.placer.position() >= serving.placer.schedule()->count)) {
+                                 serving.placer.position() >= serving.placer.schedule()->end())) {
     return false;
   }
   if (serving.trial != 0 && (!has_plan || !state_.learns || state_.glides)) {

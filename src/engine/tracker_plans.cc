@@ -38,9 +38,9 @@ Action open_found(TrackerState& s) {
   }
   if (s.at_hand.matched) {
     const Serving& serving = s.serving;
-    const std::uint32_t count = serving.shapes.plan() != nullptr ? serving.shapes.schedule()->count
-                                                                 : (*serving.best)->count;
-    s.serving.cursor = Cursor((serving.cursor.position() + 1) % count);
+    const Schedule& schedule =
+        serving.shapes.plan() != nullptr ? *serving.shapes.schedule() : **serving.best;
+    s.serving.cursor = Cursor((serving.cursor.position() + StepIndex{1}) % schedule.end());
   }
   return open(s, Why::kOther);
 }
@@ -51,18 +51,18 @@ Action take(TrackerState& s, const Answer& answer) {
   const Schedule& schedule = *answer.plan->made;
   if (schedule.symbolic == nullptr) {
     // The call at hand is the step before the one that comes next.
-    s.serving.cursor = Cursor((answer.position + schedule.count - 1) % schedule.count);
+    s.serving.cursor = Cursor((answer.position + schedule.end() - StepIndex{1}) % schedule.end());
     return open_found(s);
   }
   if (!s.serving.shapes.afford(schedule.count, s.tally.counters().large_allocations.get())) {
     return unusable(s);
   }
-  s.at_hand.shape = {answer.first, answer.position - 1};
+  s.at_hand.shape = {answer.first, answer.position - StepIndex{1}};
   return ask(s, Ask::kPrepare);
 }
 
 bool lay_out(TrackerState& s, const Shapes::Start& start) {
-  const std::uint32_t at = s.serving.shapes.lay_out(start, s.terms.slab_room);
+  const StepIndex at = s.serving.shapes.lay_out(start, s.terms.slab_room);
   if (at == kNoStep) {
     return false;
   }
@@ -115,7 +115,7 @@ Action guessed(TrackerState& s, const Answer& answer) {
   if (answer.plan == nullptr) {
     return end_step(s);
   }
-  const std::uint32_t position = s.serving.placer.position();
+  const StepIndex position = s.serving.placer.position();
   move(s, Event::kOtherPlan);
   s.serving.plan = answer.plan;
   s.serving.best = answer.best;

@@ -36,7 +36,7 @@ Action begin_step(TrackerState& s) {
       return give(s);
     }
     if (s.serving.shapes.begins_another(s.serving.placer.position(), size)) {
-      return change_shape(s, {size, 0}, Why::kShape);
+      return change_shape(s, {size, StepIndex{0}}, Why::kShape);
     }
   }
   return step(s);

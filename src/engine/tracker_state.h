@@ -109,7 +109,7 @@ struct Answer {
   bool busy = false;              // kGive: there is no block since others are at the pool
   StoredPlan* plan = nullptr;     // kFollow, kGuess, kLearn: acquired for the tracker
   const Plan* best = nullptr;     // the same, kPrepare and kImproved: what to serve it from
-  std::uint32_t position = 0;     // kFollow: the step that comes next; kLearn: the next call's
+  StepIndex position = {};        // kFollow: the step that comes next; kLearn: the next call's
   std::uint64_t first = 0;        // kFollow: of a parametric plan, the first size at hand
   std::uint64_t quiet_level = 0;  // kLearn: live bytes at which to begin
   std::uint32_t length = 0;       // kLearn, kLearnSites: calls of the period, 0 if none

@@ -41,7 +41,7 @@ bool Upkeep::relieve(std::uint64_t bytes) {
   return true;
 }
 
-bool Upkeep::tick(std::uint64_t now) {
+bool Upkeep::tick(Nanos now) {
   if (!lanes_.opened()) {
     return false;
   }

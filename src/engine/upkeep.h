@@ -25,8 +25,8 @@ class Upkeep {
   // and less often. Any thread.
   bool relieve(std::uint64_t bytes);
   // Gives memory back where a lane has been quiet for long. True at rest: all lanes have been, and
-  // no slab has memory. One thread at a time; `now` in nanoseconds.
-  bool tick(std::uint64_t now);
+  // no slab has memory. One thread at a time; `now` of the monotonic clock.
+  bool tick(Nanos now);
 
  private:
   Lanes& lanes_;

@@ -15,10 +15,10 @@ std::uint64_t hash(const std::uint64_t (&sizes)[kContext]) {
   return mixed ^ (mixed >> 32);
 }
 
-void context_of(const Schedule& schedule, std::uint32_t step, std::uint64_t (&sizes)[kContext]) {
+void context_of(const Schedule& schedule, StepIndex step, std::uint64_t (&sizes)[kContext]) {
   for (std::uint32_t i = 0; i < kContext; ++i) {
-    const std::uint32_t back = (kContext - 1 - i) % schedule.count;
-    sizes[i] = schedule.steps[(step + schedule.count - back) % schedule.count].size;
+    const StepIndex back = StepIndex{kContext - 1 - i} % schedule.end();
+    sizes[i] = schedule.at((step + schedule.end() - back) % schedule.end()).size;
   }
 }
 
@@ -35,20 +35,19 @@ void ContextIndex::build(const Schedule& schedule, std::uint32_t* memory) {
   mask_ = static_cast<std::uint32_t>(slots - 1);
   for (std::uint32_t step = schedule.count; step-- > 0;) {  // backwards, so that chains ascend
     std::uint64_t sizes[kContext];
-    context_of(schedule, step, sizes);
+    context_of(schedule, StepIndex{step}, sizes);
     std::uint32_t& head = heads_[hash(sizes) & mask_];
     next_[step] = head;
     head = step + 1;
   }
 }
 
-std::uint32_t ContextIndex::find(const Schedule& schedule, const Recent& recent,
-                                 std::uint32_t from) const {
-  std::uint32_t first = kNoStep;
+StepIndex ContextIndex::find(const Schedule& schedule, const Recent& recent, StepIndex from) const {
+  StepIndex first = kNoStep;
   int candidates = 0;
   for (std::uint32_t at = heads_[hash(recent.sizes) & mask_];
        at != 0 && candidates < tuning::kMaxCandidates; at = next_[at - 1], ++candidates) {
-    const std::uint32_t step = at - 1;
+    const StepIndex step{at - 1};
     std::uint64_t sizes[kContext];
     context_of(schedule, step, sizes);
     bool equal = true;

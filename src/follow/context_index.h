@@ -10,7 +10,7 @@
 namespace memo {
 
 using tuning::kContext;
-inline constexpr std::uint32_t kNoStep = UINT32_MAX;
+inline constexpr StepIndex kNoStep = StepIndex::max();
 
 // The sizes of the last calls of a stream.
 struct Recent {
@@ -36,8 +36,8 @@ class ContextIndex {
   // The step whose size and whose two predecessors' sizes are `recent` (oldest first), and that
   // comes first at or after `from` in cyclic order; kNoStep if there is none among the first few
   // candidates.
-  [[nodiscard]] std::uint32_t find(const Schedule& schedule, const Recent& recent,
-                                   std::uint32_t from) const;
+  [[nodiscard]] StepIndex find(const Schedule& schedule, const Recent& recent,
+                               StepIndex from) const;
 
  private:
   std::uint32_t* heads_ = nullptr;  // step + 1 of the first of a chain

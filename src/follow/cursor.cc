@@ -11,11 +11,11 @@ namespace memo {
 const Step* Cursor::find(const Schedule& schedule, const ContextIndex& index,
                          const Recent& recent) {
   run_ = 0;
-  const std::uint32_t count = schedule.count;
-  std::uint32_t found = kNoStep;
-  for (std::uint32_t ahead = 1; ahead <= std::min(tuning::kMaxSkipped, count - 1); ++ahead) {
-    const std::uint32_t step = (position_ + ahead) % count;
-    if (schedule.steps[step].size == recent.latest()) {
+  const StepIndex end = schedule.end();
+  StepIndex found = kNoStep;
+  for (StepIndex ahead{1}; ahead <= std::min(tuning::kMaxSkipped, end - StepIndex{1}); ++ahead) {
+    const StepIndex step = (position_ + ahead) % end;
+    if (schedule.at(step).size == recent.latest()) {
       found = step;
       break;
     }
@@ -26,14 +26,14 @@ const Step* Cursor::find(const Schedule& schedule, const ContextIndex& index,
   }
   position_ = found;
   pass(schedule);
-  return schedule.steps + found;
+  return &schedule.at(found);
 }
 
 void Cursor::seek(const Schedule& schedule, const ContextIndex& index, const Recent& recent) {
   if (follow(schedule, recent.latest())) {
     return;
   }
-  position_ = index.find(schedule, recent, 0);
+  position_ = index.find(schedule, recent, StepIndex{0});
   run_ = 0;
   if (position_ != kNoStep) {
     run_ = kContext;
@@ -44,18 +44,18 @@ void Cursor::seek(const Schedule& schedule, const ContextIndex& index, const Rec
 // Past the steps that the engine does not see; false where there are so many that the place is
 // lost. Of a plan from a file nearly all may be hidden, for ever.
 bool Cursor::pass_hidden(const SymbolicPlan& plan) {
-  const std::uint32_t end = position_ + std::min(tuning::kMaxHidden, plan.count - position_);
+  const StepIndex end = position_ + std::min(tuning::kMaxHidden, plan.end() - position_);
   while (position_ < end && plan.hidden(position_, first_)) {
     ++position_;
   }
-  return position_ < end || end == plan.count;
+  return position_ < end || end == plan.end();
 }
 
 void Cursor::seek(const SymbolicPlan& plan, std::uint64_t bytes) {
   if (run_ != 0 && pass_hidden(plan)) {
-    if (position_ == plan.count) {  // the iteration is over, and this call begins the next
+    if (position_ == plan.end()) {  // the iteration is over, and this call begins the next
       first_ = bytes;
-      position_ = 1;
+      position_ = StepIndex{1};
       ++run_;
       return;
     }
@@ -67,7 +67,8 @@ void Cursor::seek(const SymbolicPlan& plan, std::uint64_t bytes) {
     }
   }
   first_ = bytes;
-  position_ = run_ = 1;
+  position_ = StepIndex{1};
+  run_ = 1;
   varied_ = false;
 }
 

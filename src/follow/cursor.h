@@ -22,10 +22,10 @@ class Cursor {
  public:
   // Before the step `position`, with no call matched.
   Cursor() = default;
-  explicit Cursor(std::uint32_t position) : position_(position) {}
+  explicit Cursor(StepIndex position) : position_(position) {}
 
-  // The step that comes next. Of a parametric plan it may be its count: the iteration is over.
-  [[nodiscard]] std::uint32_t position() const { return position_; }
+  // The step that comes next. Of a parametric plan it may be its end: the iteration is over.
+  [[nodiscard]] StepIndex position() const { return position_; }
   // Calls in a row that were the steps expected, up to the last one; saturates.
   [[nodiscard]] std::uint32_t run() const { return run_; }
   // Of a parametric plan: the first size of the iteration at hand, bytes.
@@ -33,7 +33,7 @@ class Cursor {
 
   // True if a call for `bytes` is the step expected.
   [[nodiscard]] bool expects(const Schedule& schedule, std::uint64_t bytes) const {
-    return position_ < schedule.count && schedule.steps[position_].fits(bytes);
+    return position_ < schedule.end() && schedule.at(position_).fits(bytes);
   }
   // Goes past the step expected, if the call is that one; else nothing changes.
   bool follow(const Schedule& schedule, std::uint64_t bytes) {
@@ -47,9 +47,9 @@ class Cursor {
   // The step that the latest call is, and the cursor is behind it; nullptr if it is none, and the
   // place stays: an extra, a missing or a changed call costs only itself and a step or two.
   const Step* advance(const Schedule& schedule, const ContextIndex& index, const Recent& recent) {
-    const std::uint32_t at = position_;
+    const StepIndex at = position_;
     if (follow(schedule, recent.latest())) [[likely]] {
-      return schedule.steps + at;
+      return &schedule.at(at);
     }
     return find(schedule, index, recent);
   }
@@ -67,14 +67,14 @@ class Cursor {
  private:
   const Step* find(const Schedule& schedule, const ContextIndex& index, const Recent& recent);
   void pass(const Schedule& schedule) {
-    if (++position_ == schedule.count) {
-      position_ = 0;
+    if (++position_ == schedule.end()) {
+      position_ = StepIndex{0};
     }
   }
   bool pass_hidden(const SymbolicPlan& plan);
 
   std::uint64_t first_ = 0;
-  std::uint32_t position_ = 0;
+  StepIndex position_;
   std::uint32_t run_ = 0;
   bool varied_ = false;  // the run's calls were of different sizes
 };

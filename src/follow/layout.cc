@@ -11,8 +11,9 @@
 namespace memo {
 namespace {
 
-std::uint64_t granules(std::uint64_t bytes) {
-  return round_up(std::max<std::uint64_t>(bytes, 1), kGranule);
+// What a block of `bytes` takes, in whole granules.
+std::uint64_t room_of(std::uint64_t bytes) {
+  return bytes_of(granules_of(std::max<std::uint64_t>(bytes, 1)));
 }
 
 }  // namespace
@@ -52,16 +53,16 @@ std::uint64_t Layout::place() {
     return plan_->steps[i].planned && sizes_[i] >= plan_->least;
   };
   for (std::uint32_t i = 0; i < plan_->support_count; ++i) {
-    const Support& support = plan_->supports[i];
-    const std::uint64_t top =
-        offsets_[support.below] + (visible(support.below) ? granules(sizes_[support.below]) : 0);
+    const std::uint32_t above = plan_->supports[i].above.count();
+    const std::uint32_t below = plan_->supports[i].below.count();
+    const std::uint64_t top = offsets_[below] + (visible(below) ? room_of(sizes_[below]) : 0);
     const std::uint64_t alignment =
-        std::max(kGranule, std::uint64_t{1} << plan_->steps[support.above].alignment_log2);
-    offsets_[support.above] = std::max(offsets_[support.above], round_up(top, alignment));
+        std::max(kGranule, std::uint64_t{1} << plan_->steps[above].alignment_log2);
+    offsets_[above] = std::max(offsets_[above], round_up(top, alignment));
   }
   std::uint64_t height = 0;
   for (std::uint32_t i = 0; i < plan_->count; ++i) {
-    height = std::max(height, visible(i) ? offsets_[i] + granules(sizes_[i]) : 0);
+    height = std::max(height, visible(i) ? offsets_[i] + room_of(sizes_[i]) : 0);
   }
   return height;
 }
@@ -116,12 +117,12 @@ bool Layout::lay_out(std::uint64_t first, std::uint64_t limit) {
   return true;
 }
 
-std::uint32_t Layout::position_of(std::uint32_t step) const {
-  std::uint32_t position = 0;
-  for (std::uint32_t i = 0; i < step; ++i) {
-    position += plan_->hidden(i, first_) ? 0U : 1U;
+StepIndex Layout::position_of(StepIndex step) const {
+  StepIndex position;
+  for (StepIndex i; i < step; ++i) {
+    position += StepIndex{plan_->hidden(i, first_) ? 0U : 1U};
   }
-  return position % schedule_.count;
+  return position % schedule_.end();
 }
 
 }  // namespace memo

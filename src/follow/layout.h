@@ -28,7 +28,7 @@ class Layout {
   [[nodiscard]] const Schedule* schedule() const { return &schedule_; }
   [[nodiscard]] const ContextIndex* index() const { return &index_; }
   // The schedule's step that the plan's step `step` has become, or the one that comes after it.
-  [[nodiscard]] std::uint32_t position_of(std::uint32_t step) const;
+  [[nodiscard]] StepIndex position_of(StepIndex step) const;
 
  private:
   std::uint64_t place();

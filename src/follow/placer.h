@@ -39,7 +39,7 @@ class Placer {
   // The same for a call that is the step expected, where that has a place; else nullptr, and
   // nothing has changed.
   const Step* next_expected(std::uint64_t size) {
-    const Step* step = schedule_->steps + cursor_.position();
+    const Step* step = &schedule_->at(cursor_.position());
     if (step->offset == kUnplanned || !cursor_.follow(*schedule_, size)) {
       return nullptr;
     }
@@ -51,10 +51,10 @@ class Placer {
     return health_.misses_in_row() <= 1 ? Miss::kSize : Miss::kOrder;
   }
   // The last call's step ended an iteration, if it was one.
-  [[nodiscard]] bool wrapped() const { return cursor_.position() == 0; }
+  [[nodiscard]] bool wrapped() const { return cursor_.position() == StepIndex{0}; }
 
   [[nodiscard]] const Schedule* schedule() const { return schedule_; }
-  [[nodiscard]] std::uint32_t position() const { return cursor_.position(); }
+  [[nodiscard]] StepIndex position() const { return cursor_.position(); }
   // The last calls were the steps expected, one after the other, and every step was among them.
   [[nodiscard]] bool walked_through() const { return cursor_.run() >= schedule_->count; }
   [[nodiscard]] const Health& health() const { return health_; }

@@ -18,7 +18,7 @@ bool Shapes::afford(std::uint32_t steps, std::uint64_t calls) {
   return true;
 }
 
-std::uint32_t Shapes::lay_out(const Start& start, std::uint64_t limit) {
+StepIndex Shapes::lay_out(const Start& start, std::uint64_t limit) {
   return layout_.lay_out(start.first, limit) ? layout_.position_of(start.step) : kNoStep;
 }
 
@@ -34,7 +34,7 @@ bool Shapes::find(std::uint64_t bytes, bool matched, Start& start) {
   if (!other_.sure(*plan(), tuning::kFit)) {
     return false;
   }
-  start = {other_.first(), other_.position() % plan()->count};
+  start = {other_.first(), other_.position() % plan()->end()};
   other_ = Cursor();
   return start.first != layout_.first();
 }

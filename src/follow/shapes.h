@@ -31,15 +31,15 @@ class Shapes {
   // An iteration's first size, and the step of the plan that its next call is.
   struct Start {
     std::uint64_t first = 0;
-    std::uint32_t step = 0;
+    StepIndex step;
   };
   // Lays the iteration out; its place in the schedule, or kNoStep if it needs more than `limit`
   // bytes or has no step.
-  std::uint32_t lay_out(const Start& start, std::uint64_t limit);
+  StepIndex lay_out(const Start& start, std::uint64_t limit);
   // A call for `bytes` at the plan's step `position` begins an iteration of another shape, which
   // needs no more memory than one before and is believed at once: a mistake costs some fallbacks.
-  [[nodiscard]] bool begins_another(std::uint32_t position, std::uint64_t bytes) const {
-    return position == 0 && bytes != layout_.first() && bytes <= layout_.largest();
+  [[nodiscard]] bool begins_another(StepIndex position, std::uint64_t bytes) const {
+    return position == StepIndex{0} && bytes != layout_.first() && bytes <= layout_.largest();
   }
   // After a call that has `matched` the shape at hand or not: from one that did not on, whether
   // another shape has begun there. True where one has, which is `start`.

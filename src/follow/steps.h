@@ -74,8 +74,8 @@ struct SymbolicStep {
 
 // Step `above` lies higher than step `below`, with which it is alive at some time.
 struct Support {
-  std::uint32_t above = 0;
-  std::uint32_t below = 0;
+  StepIndex above;
+  StepIndex below;
 };
 
 struct SymbolicPlan {
@@ -85,17 +85,19 @@ struct SymbolicPlan {
   std::uint32_t support_count = 0;
   std::uint64_t least = 0;  // bytes; smaller blocks are not seen by the engine
 
+  [[nodiscard]] const SymbolicStep& at(StepIndex step) const { return steps[step.count()]; }
+  [[nodiscard]] StepIndex end() const { return StepIndex{count}; }
   // False for what a file tells: which step lies on which is yet to be made (memo::restore). Such a
   // plan can be followed, but not laid out.
   [[nodiscard]] bool complete() const { return supports != nullptr; }
   // True if a call for `bytes` may be step `step` of the iteration that began with `first`.
-  [[nodiscard]] bool fits(std::uint32_t step, std::uint64_t first, std::uint64_t bytes) const {
-    const std::uint64_t ruled = steps[step].rule.bytes(first);
-    return bytes == ruled || (steps[step].elastic && Step::within(bytes, ruled));
+  [[nodiscard]] bool fits(StepIndex step, std::uint64_t first, std::uint64_t bytes) const {
+    const std::uint64_t ruled = at(step).rule.bytes(first);
+    return bytes == ruled || (at(step).elastic && Step::within(bytes, ruled));
   }
   // The engine never sees the step in an iteration that began with `first`.
-  [[nodiscard]] bool hidden(std::uint32_t step, std::uint64_t first) const {
-    return steps[step].rule.bytes(first) < least;
+  [[nodiscard]] bool hidden(StepIndex step, std::uint64_t first) const {
+    return at(step).rule.bytes(first) < least;
   }
 };
 
@@ -110,6 +112,8 @@ struct Schedule {
   // If not null, sizes and offsets follow from the iteration's first size, and the steps here are
   // one example.
   const SymbolicPlan* symbolic = nullptr;
+  [[nodiscard]] const Step& at(StepIndex step) const { return steps[step.count()]; }
+  [[nodiscard]] StepIndex end() const { return StepIndex{count}; }
   // Blocks fill at least half of the slab at one time. Large alignments (blocks that begin at 64
   // MiB borders) leave most of it empty for ever: such a slab is not populated.
   [[nodiscard]] bool dense() const { return height / 2 <= lower_bound; }

@@ -99,7 +99,7 @@ bool replace_file(const char* path, Write&& write_to) {
   char fresh[4096];
   const int length =
       std::snprintf(fresh, sizeof fresh, "%s.%d-%llx.tmp", path, static_cast<int>(getpid()),
-                    static_cast<unsigned long long>(os::nanoseconds()));
+                    static_cast<unsigned long long>(os::nanoseconds().count()));
   if (length < 0 || static_cast<std::size_t>(length) >= sizeof fresh) {
     errno = ENAMETOOLONG;
     return false;

@@ -20,7 +20,7 @@ struct FileMark {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t written = 0;  // ns
+  Nanos written;
   bool operator==(const FileMark&) const = default;
   static FileMark of(const char* path) {
     struct stat status{};
@@ -64,7 +64,7 @@ class FolderLock {
 
  private:
   static constexpr int kTries = 1000;
-  static constexpr std::uint64_t kPause = 2'000'000;  // ns
+  static constexpr Nanos kPause = 2 * os::kMillisecond;
   int folder_ = -1;
 };
 

@@ -111,11 +111,11 @@ void make_folders(const char* folder) {
 
 struct Aged {
   PlanName name;
-  std::uint64_t used = 0;  // ns since 1970
+  Nanos used;  // since 1970
   std::uint64_t bytes = 0;
 };
 
-std::uint64_t now() {
+Nanos now() {
   timespec time{};
   clock_gettime(CLOCK_REALTIME, &time);
   return os::nanoseconds_of(time);
@@ -267,7 +267,7 @@ Pruned prune_store(const RecursionGuard&, const char* folder, const StoreLimits&
               [](const Aged& a, const Aged& b) { return a.used > b.used; });
     std::uint64_t kept = 0;
     std::uint64_t bytes = 0;
-    const std::uint64_t time = now();
+    const Nanos time = now();
     for (const Aged& plan : plans) {
       const std::uint64_t unused = time > plan.used ? (time - plan.used) / os::kSecond : 0;
       if (kept < limits.plans && bytes + plan.bytes <= limits.bytes && unused < limits.unused) {

@@ -35,7 +35,7 @@ std::optional<Period> period_of(std::span<const Allocation> stream, const LearnO
 }
 
 std::uint64_t whole_granules(dsa::Bytes height) {
-  return granules_of(static_cast<std::uint64_t>(height)) * kGranule;
+  return bytes_of(granules_of(static_cast<std::uint64_t>(height)));
 }
 
 Plan make_plan(std::span<const Allocation> stream, const PlanInput& input, const dsa::Plan& plan,

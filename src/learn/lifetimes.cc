@@ -86,8 +86,8 @@ std::uint64_t peak(std::span<const Allocation> cycle, std::span<const Lifetime> 
 template <typename Block>
 dsa::Buffer buffer(const Block& block, dsa::Time birth, dsa::Time steps, dsa::Time end) {
   dsa::Buffer result;
-  const std::uint64_t granules = std::max<std::uint64_t>(1, granules_of(block.size));
-  result.size = static_cast<dsa::Bytes>(granules * kGranule);
+  const Granules granules = std::max(Granules{1}, granules_of(block.size));
+  result.size = static_cast<dsa::Bytes>(bytes_of(granules));
   result.alignment = std::max<dsa::Bytes>(kGranule, dsa::Bytes{1} << block.alignment_log2);
   const dsa::Time death = birth + steps;
   if (death <= end) {

@@ -244,7 +244,7 @@ std::vector<Support> supports(const dsa::Problem& problem, const dsa::Plan& plan
   std::vector<Support> result;
   result.reserve(pairs.size());
   for (const Pair& pair : pairs) {
-    result.push_back({step_of[pair.above], step_of[pair.below]});
+    result.push_back({StepIndex{step_of[pair.above]}, StepIndex{step_of[pair.below]}});
   }
   return result;
 }

@@ -30,22 +30,22 @@ namespace memo {
 // No granule below it is free. Any thread lowers it; the arena's owner raises it.
 class LowestFree {
  public:
-  [[nodiscard]] std::uint64_t get() const { return at_.load(std::memory_order_acquire); }
-  void lower(std::uint64_t first) {
-    std::uint64_t lowest = at_.load(std::memory_order_relaxed);
+  [[nodiscard]] Granules get() const { return at_.load(std::memory_order_acquire); }
+  void lower(Granules first) {
+    Granules lowest = at_.load(std::memory_order_relaxed);
     while (first < lowest && !at_.compare_exchange_weak(lowest, first, std::memory_order_acq_rel)) {
     }
   }
   // [first, end) was taken.
-  void take(std::uint64_t first, std::uint64_t end) {
+  void take(Granules first, Granules end) {
     if (first == at_.load(std::memory_order_relaxed)) {
-      std::uint64_t expected = first;  // another thread may have freed something lower meanwhile
+      Granules expected = first;  // another thread may have freed something lower meanwhile
       at_.compare_exchange_strong(expected, end, std::memory_order_acq_rel);
     }
   }
 
  private:
-  std::atomic<std::uint64_t> at_{0};
+  std::atomic<Granules> at_;
 };
 
 class Arena {
@@ -94,18 +94,18 @@ class Arena {
   [[nodiscard]] bool valid() const;
 
  private:
-  FreeRuns::Run find(std::uint64_t count, std::uint64_t step);
-  std::uint64_t purge(FreeRuns::Walk& walk, std::uint64_t granules, std::uint64_t ranges);
-  std::uint64_t purge_some(std::uint64_t granules, std::uint64_t count);
-  std::uint64_t purge_all(std::uint64_t granules);
-  std::uint64_t shed(std::uint64_t granules, std::uint64_t bytes);
-  void account(const PageMap::Claim& claim, std::uint64_t count);
+  FreeRuns::Run find(Granules count, Granules step);
+  Granules purge(FreeRuns::Walk& walk, Granules granules, std::uint64_t ranges);
+  Granules purge_some(Granules granules, Granules count);
+  std::uint64_t purge_all(Granules granules);
+  std::uint64_t shed(Granules granules, std::uint64_t bytes);
+  void account(const PageMap::Claim& claim, Granules count);
 
   Space* space_ = nullptr;
-  std::uint64_t top_ = 0;        // granules from here on were never used
-  std::uint64_t newest_ = 0;     // where the block lies that was taken from there last
-  std::uint64_t far_ = 0;        // where a search that is too long for one walk goes on; 0: anew
-  std::uint64_t far_purge_ = 0;  // and the last purge
+  Granules top_;        // granules from here on were never used
+  Granules newest_;     // where the block lies that was taken from there last
+  Granules far_;        // where a search that is too long for one walk goes on; 0: anew
+  Granules far_purge_;  // and the last purge
   std::uint64_t steps_ = 0;
   LowestFree lowest_free_;
   Holding held_;

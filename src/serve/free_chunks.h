@@ -15,19 +15,21 @@
 #include <bit>
 #include <cstdint>
 
+#include "src/base/units.h"
+
 namespace memo {
 
 class FreeChunks {
  public:
   // Granules of a chunk: 2 MiB, 64 words of the page map.
-  static constexpr std::uint64_t kChunk = 512;
+  static constexpr Granules kChunk{512};
   // No granule is in use; none has old bytes, either; all have.
   enum class Kind : std::uint8_t { kFree, kClean, kDirty };
 
   FreeChunks() = default;
   // `words` holds words(granules) zeroed words, which outlive this.
   explicit FreeChunks(std::uint64_t* words) : words_(words) {}
-  static constexpr std::uint64_t words(std::uint64_t granules) {
+  static constexpr std::uint64_t words(Granules granules) {
     return (granules / (kChunk * kBits) + 1) * kKinds;
   }
   [[nodiscard]] bool kept() const { return words_ != nullptr; }
@@ -37,8 +39,8 @@ class FreeChunks {
   }
   // Every whole chunk inside [first, first + count) is of this kind, and of no other but kFree. Who
   // releases a block says so before its granules are free, and never kDirty; else, the one thread.
-  void set(Kind kind, std::uint64_t first, std::uint64_t count) const {
-    each((first + kChunk - 1) / kChunk, (first + count) / kChunk,
+  void set(Kind kind, Granules first, Granules count) const {
+    each((first + kChunk - Granules{1}) / kChunk, (first + count) / kChunk,
          [&](std::uint64_t at, std::uint64_t bits) {
            word(Kind::kFree, at).fetch_or(bits, std::memory_order_relaxed);
            if (kind != Kind::kFree) {
@@ -47,16 +49,15 @@ class FreeChunks {
          });
   }
   // No chunk that [first, first + count) touches is known to be of this kind any more.
-  void clear(Kind kind, std::uint64_t first, std::uint64_t count) const {
-    each(first / kChunk, (first + count + kChunk - 1) / kChunk,
+  void clear(Kind kind, Granules first, Granules count) const {
+    each(first / kChunk, (first + count + kChunk - Granules{1}) / kChunk,
          [&](std::uint64_t at, std::uint64_t bits) {
            word(kind, at).fetch_and(~bits, std::memory_order_relaxed);
          });
   }
   // The first granule from `at` (a chunk's first) on whose chunk is not known to be of the kind; at
   // most `to`. Takes a step for each word that it looks at, and ends where there are none.
-  [[nodiscard]] std::uint64_t pass(Kind kind, std::uint64_t at, std::uint64_t to,
-                                   std::uint64_t& steps) const {
+  [[nodiscard]] Granules pass(Kind kind, Granules at, Granules to, std::uint64_t& steps) const {
     for (std::uint64_t chunk = at / kChunk; at < to && steps != 0; at = chunk * kChunk) {
       --steps;
       const std::uint64_t known = load(kind, chunk / kBits) >> (chunk % kBits);

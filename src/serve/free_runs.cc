@@ -2,26 +2,27 @@
 
 #include <algorithm>
 
-#include "src/base/bits.h"
+#include "src/base/granule.h"
 
 namespace memo {
 namespace {
 
 constexpr std::uint8_t kUsed = PageStates::kUsed;
 constexpr std::uint8_t kDirty = PageStates::kDirty;
-constexpr std::uint64_t kWord = PageStates::kWord;
+constexpr Granules kWord = PageStates::kWord;
 constexpr std::uint64_t kEveryByte = PageStates::kEveryByte;
 
 }  // namespace
 
 // The end of the stretch of such granules that begins at `at`: eight granules a step, and 64 known
 // chunks a step. The first granule is of that kind.
-std::uint64_t FreeRuns::end_of(Kind kind, std::uint64_t at, Walk& walk) const {
-  constexpr std::uint64_t kChunk = FreeChunks::kChunk;
+Granules FreeRuns::end_of(Kind kind, Granules at, Walk& walk) const {
+  constexpr Granules kChunk = FreeChunks::kChunk;
   const std::uint8_t mask = kind == Kind::kFree ? kUsed : kUsed | kDirty;
   const std::uint8_t wanted = kind == Kind::kDirty ? kDirty : 0;
-  const std::uint64_t first = at++;
-  const auto go_on = [&](std::uint64_t to) {
+  const Granules first = at;
+  ++at;
+  const auto go_on = [&](Granules to) {
     while (at < to && (pages_.states().at(at) & mask) == wanted) {
       ++at;
     }
@@ -30,21 +31,21 @@ std::uint64_t FreeRuns::end_of(Kind kind, std::uint64_t at, Walk& walk) const {
   if (!go_on(std::min(round_up(at, kWord), walk.to))) {
     return at;
   }
-  const std::uint64_t words_end = round_down(walk.to, kWord);
+  const Granules words_end = round_down(walk.to, kWord);
   while (at < words_end && walk.steps != 0) {
-    if (at % kChunk == 0 && chunks_.kept()) {
+    if (at % kChunk == Granules{0} && chunks_.kept()) {
       at = chunks_.pass(kind, at, words_end, walk.steps);
     }
-    const std::uint64_t chunk_end = std::min(round_up(at + 1, kChunk), words_end);
-    const std::uint64_t end = at + std::min(chunk_end - at, walk.steps * kWord);
-    const std::uint64_t before = at;
+    const Granules chunk_end = std::min(round_up(at + Granules{1}, kChunk), words_end);
+    const Granules end = at + std::min(chunk_end - at, walk.steps * kWord);
+    const Granules before = at;
     at = end_of_words(kEveryByte * mask, kEveryByte * wanted, at, end);
     walk.steps -= (at - before) / kWord;
     if (at != end) {
       go_on(at + kWord);
       return at;
     }
-    if (at % kChunk == 0 && at - first >= kChunk && at != before && chunks_.kept()) {
+    if (at % kChunk == Granules{0} && at - first >= kChunk && at != before && chunks_.kept()) {
       chunks_.set(kind, at - kChunk, kChunk);
     }
   }
@@ -55,8 +56,8 @@ std::uint64_t FreeRuns::end_of(Kind kind, std::uint64_t at, Walk& walk) const {
 }
 
 // The first of the words of [at, end) whose bits under `mask` are not `wanted`; whole words.
-std::uint64_t FreeRuns::end_of_words(std::uint64_t mask, std::uint64_t wanted, std::uint64_t at,
-                                     std::uint64_t end) const {
+Granules FreeRuns::end_of_words(std::uint64_t mask, std::uint64_t wanted, Granules at,
+                                Granules end) const {
   while (at != end && (pages_.states().eight(at) & mask) == wanted) {
     at += kWord;
   }
@@ -66,7 +67,7 @@ std::uint64_t FreeRuns::end_of_words(std::uint64_t mask, std::uint64_t wanted, s
 FreeRuns::Run FreeRuns::next_free(Walk& walk) const {
   while (walk.at < walk.to && walk.steps != 0) {
     --walk.steps;
-    const std::uint64_t at = walk.at;
+    const Granules at = walk.at;
     const std::uint8_t bits = pages_.states().at(at);
     if ((bits & kUsed) == 0) {
       walk.at = end_of(Kind::kFree, at, walk);
@@ -77,10 +78,10 @@ FreeRuns::Run FreeRuns::next_free(Walk& walk) const {
   return {};
 }
 
-FreeRuns::Run FreeRuns::next_dirty(Walk& walk, std::uint64_t most) const {
+FreeRuns::Run FreeRuns::next_dirty(Walk& walk, Granules most) const {
   while (walk.at < walk.to && walk.steps != 0) {
     --walk.steps;
-    const std::uint64_t at = walk.at;
+    const Granules at = walk.at;
     const std::uint8_t bits = pages_.states().at(at);
     if (bits == kDirty) {
       Walk run{at, std::min(walk.to, at + std::min(most, walk.to)), walk.steps};
@@ -93,26 +94,26 @@ FreeRuns::Run FreeRuns::next_dirty(Walk& walk, std::uint64_t most) const {
   return {};
 }
 
-FreeRuns::Run FreeRuns::best_fit(Walk& walk, std::uint64_t count, std::uint64_t alignment) const {
+FreeRuns::Run FreeRuns::best_fit(Walk& walk, Granules count, Granules alignment) const {
   Run best;
-  std::uint64_t best_clean = UINT64_MAX;
-  std::uint64_t best_slack = UINT64_MAX;
+  Granules best_clean = Granules::max();
+  Granules best_slack = Granules::max();
   // Places the block at `start` of a run with `slack`, if that is better; whether it lacks memory.
-  const auto weigh = [&](std::uint64_t start, std::uint64_t slack) {
+  const auto weigh = [&](Granules start, Granules slack) {
     const PageMap::Claim claim = pages_.look(start, count);
     walk.steps -= std::min(walk.steps, count / kWord);
-    const std::uint64_t clean = count - claim.dirty;
+    const Granules clean = count - claim.dirty;
     // It is not granted where a block is just being released.
     if (claim.granted && (clean < best_clean || (clean == best_clean && slack < best_slack))) {
       best = {start, count};
       best_clean = clean;
       best_slack = slack;
     }
-    return clean != 0;
+    return clean != Granules{0};
   };
   // Where memory begins again behind a run's first clean granules; its end if it does not.
   const auto next_stretch = [&](const Run& run) {
-    Walk inside{run.first, run.first + run.count, walk.steps};
+    Walk inside{run.first, run.end(), walk.steps};
     if (pages_.states().at(inside.at) != 0) {
       inside.at = end_of(Kind::kDirty, inside.at, inside);
     }
@@ -122,38 +123,37 @@ FreeRuns::Run FreeRuns::best_fit(Walk& walk, std::uint64_t count, std::uint64_t 
     walk.steps = inside.steps;
     return inside.at;
   };
-  for (Run run = next_free(walk); run.count != 0; run = next_free(walk)) {
-    const std::uint64_t low = (run.first + alignment - 1) & ~(alignment - 1);
-    const std::uint64_t end = run.first + run.count;
-    if (low + count > end) {
+  for (Run run = next_free(walk); run.found(); run = next_free(walk)) {
+    const Granules low = round_up(run.first, alignment);
+    if (low + count > run.end()) {
       continue;
     }
-    const std::uint64_t slack = run.count - count;
+    const Granules slack = run.count - count;
     if (weigh(low, slack)) {
-      const std::uint64_t high = std::min(next_stretch(run), end - count) & ~(alignment - 1);
+      const Granules high = round_down(std::min(next_stretch(run), run.end() - count), alignment);
       if (high > low) {
         weigh(high, slack);
       }
     }
-    if (best_clean == 0 && best_slack == 0) {
+    if (best_clean == Granules{0} && best_slack == Granules{0}) {
       break;
     }
   }
   return best;
 }
 
-std::uint64_t FreeRuns::tail(Tail kind, std::uint64_t from, std::uint64_t to) const {
+Granules FreeRuns::tail(Tail kind, Granules from, Granules to) const {
   const PageStates& states = pages_.states();
   const std::uint8_t mask = kind == Tail::kFree ? kUsed : kUsed | kDirty;
-  while (to > from && (states.at(to - 1) & mask) == 0) {
-    const bool word = to % kWord == 0 && to - from >= kWord &&
+  while (to > from && (states.at(to - Granules{1}) & mask) == 0) {
+    const bool word = to % kWord == Granules{0} && to - from >= kWord &&
                       (states.eight(to - kWord) & (kEveryByte * mask)) == 0;
-    to -= word ? kWord : 1;
+    to -= word ? kWord : Granules{1};
   }
   return to;
 }
 
-void FreeRuns::note_free(std::uint64_t first, std::uint64_t count, bool clean) const {
+void FreeRuns::note_free(Granules first, Granules count, bool clean) const {
   if (!chunks_.kept()) {
     return;
   }
@@ -162,7 +162,7 @@ void FreeRuns::note_free(std::uint64_t first, std::uint64_t count, bool clean) c
   chunks_.set(clean ? Kind::kClean : Kind::kFree, first, count);
 }
 
-void FreeRuns::note_claimed(std::uint64_t first, std::uint64_t count) const {
+void FreeRuns::note_claimed(Granules first, Granules count) const {
   if (!chunks_.kept()) {
     return;
   }
@@ -171,7 +171,7 @@ void FreeRuns::note_claimed(std::uint64_t first, std::uint64_t count) const {
   chunks_.clear(Kind::kDirty, first, count);
 }
 
-void FreeRuns::note_clean(std::uint64_t first, std::uint64_t count) const {
+void FreeRuns::note_clean(Granules first, Granules count) const {
   if (!chunks_.kept()) {
     return;
   }
@@ -179,9 +179,9 @@ void FreeRuns::note_clean(std::uint64_t first, std::uint64_t count) const {
   chunks_.set(Kind::kClean, first, count);
 }
 
-bool FreeRuns::valid(std::uint64_t granules) const {
+bool FreeRuns::valid(Granules granules) const {
   for (std::uint64_t chunk = 0; chunks_.kept() && chunk < granules / FreeChunks::kChunk; ++chunk) {
-    for (std::uint64_t i = 0; i < FreeChunks::kChunk; ++i) {
+    for (Granules i; i < FreeChunks::kChunk; ++i) {
       const std::uint8_t bits = pages_.states().at(chunk * FreeChunks::kChunk + i);
       if ((chunks_.has(Kind::kFree, chunk) && (bits & kUsed) != 0) ||
           (chunks_.has(Kind::kClean, chunk) && bits != 0) ||

@@ -26,56 +26,55 @@ class FreeRuns {
   // and of a place that is looked at, each further word: eight granules, or 64 chunks known to be
   // free. A run is cut where the steps end.
   struct Walk {
-    std::uint64_t at = 0;
-    std::uint64_t to = 0;
+    Granules at;
+    Granules to;
     std::uint64_t steps = UINT64_MAX;
   };
   // Where on the walk to place `count` granules at a multiple of `alignment` (in granules, a power
   // of two), at the low end of a free run or where memory begins again in it: where the fewest of
   // them lack memory, and among such places in the smallest run, at its low end.
-  [[nodiscard]] Run best_fit(Walk& walk, std::uint64_t count, std::uint64_t alignment) const;
+  [[nodiscard]] Run best_fit(Walk& walk, Granules count, Granules alignment) const;
   // The next free run.
   [[nodiscard]] Run next_free(Walk& walk) const;
   // The next free run of dirty granules, at most `most` long.
-  [[nodiscard]] Run next_dirty(Walk& walk, std::uint64_t most) const;
+  [[nodiscard]] Run next_dirty(Walk& walk, Granules most) const;
 
   // The same over all of [from, to).
-  [[nodiscard]] Run best_fit(std::uint64_t from, std::uint64_t to, std::uint64_t count,
-                             std::uint64_t alignment) const {
+  [[nodiscard]] Run best_fit(Granules from, Granules to, Granules count, Granules alignment) const {
     Walk walk{from, to};
     return best_fit(walk, count, alignment);
   }
-  [[nodiscard]] Run next_free(std::uint64_t from, std::uint64_t to) const {
+  [[nodiscard]] Run next_free(Granules from, Granules to) const {
     Walk walk{from, to};
     return next_free(walk);
   }
-  [[nodiscard]] Run next_dirty(std::uint64_t from, std::uint64_t to, std::uint64_t most) const {
+  [[nodiscard]] Run next_dirty(Granules from, Granules to, Granules most) const {
     Walk walk{from, to};
     return next_dirty(walk, most);
   }
 
   enum class Tail : std::uint8_t { kFree, kClean };
   // The first granule of [from, to] from which on all up to `to` is free, or free and clean.
-  [[nodiscard]] std::uint64_t tail(Tail kind, std::uint64_t from, std::uint64_t to) const;
+  [[nodiscard]] Granules tail(Tail kind, Granules from, Granules to) const;
 
   // A block is about to be released, and will leave memory that is `clean` or else dirty. Before
   // the release, any thread.
-  void note_free(std::uint64_t first, std::uint64_t count, bool clean) const;
+  void note_free(Granules first, Granules count, bool clean) const;
   // Granules were claimed, or a place turned out not to be free. The thread that claims.
-  void note_claimed(std::uint64_t first, std::uint64_t count) const;
+  void note_claimed(Granules first, Granules count) const;
   // Free granules were marked as clean. The same thread.
-  void note_clean(std::uint64_t first, std::uint64_t count) const;
+  void note_clean(Granules first, Granules count) const;
 
   // True if what is known of the chunks of the first `granules` holds. Looks at all of them; no
   // other thread may be at work. For tests.
-  [[nodiscard]] bool valid(std::uint64_t granules) const;
+  [[nodiscard]] bool valid(Granules granules) const;
 
  private:
   using Kind = FreeChunks::Kind;
 
-  [[nodiscard]] std::uint64_t end_of(Kind kind, std::uint64_t at, Walk& walk) const;
-  [[nodiscard]] std::uint64_t end_of_words(std::uint64_t mask, std::uint64_t wanted,
-                                           std::uint64_t at, std::uint64_t end) const;
+  [[nodiscard]] Granules end_of(Kind kind, Granules at, Walk& walk) const;
+  [[nodiscard]] Granules end_of_words(std::uint64_t mask, std::uint64_t wanted, Granules at,
+                                      Granules end) const;
 
   PageMap pages_;
   FreeChunks chunks_;

@@ -13,74 +13,76 @@ namespace memo {
 class Holding {
  public:
   // `count` granules were taken, of which `dirty` had memory.
-  void take(std::uint64_t count, std::uint64_t dirty) {
-    const std::uint64_t live = live_.fetch_add(count, std::memory_order_relaxed) + count;
-    dirty_.fetch_sub(dirty, std::memory_order_relaxed);
-    window_least_ = std::min(window_least_, live - count);
+  void take(Granules count, Granules dirty) {
+    const Granules before{live_.fetch_add(count.count(), std::memory_order_relaxed)};
+    const Granules live = before + count;
+    dirty_.fetch_sub(dirty.count(), std::memory_order_relaxed);
+    window_least_ = std::min(window_least_, before);
     window_peak_ = std::max(window_peak_, live);
     peak_ = std::max(peak_.load(std::memory_order_relaxed), live);
   }
   // `count` were freed, and kept `dirty` granules' memory. Any thread.
-  void free(std::uint64_t count, std::uint64_t dirty) {
-    dirty_.fetch_add(dirty, std::memory_order_relaxed);
-    live_.fetch_sub(count, std::memory_order_relaxed);
+  void free(Granules count, Granules dirty) {
+    dirty_.fetch_add(dirty.count(), std::memory_order_relaxed);
+    live_.fetch_sub(count.count(), std::memory_order_relaxed);
   }
   // The memory of `count` free ones went back to the system.
-  void give_back(std::uint64_t count) {
-    dirty_.fetch_sub(count, std::memory_order_relaxed);
-    purged_.fetch_add(count, std::memory_order_relaxed);
+  void give_back(Granules count) {
+    dirty_.fetch_sub(count.count(), std::memory_order_relaxed);
+    purged_.fetch_add(count.count(), std::memory_order_relaxed);
   }
 
   // How much more than the peak may be kept: Arena::allow_slack().
   void allow_slack(std::uint64_t divisor) { slack_divisor_ = divisor; }
   // What is held beyond what may be kept.
-  [[nodiscard]] std::uint64_t excess() const {
-    const std::uint64_t held = live() + dirty();
-    const std::uint64_t most = most_kept();
-    return held > most ? held - most : 0;
+  [[nodiscard]] Granules excess() const {
+    const Granules held = live() + dirty();
+    return held - std::min(held, most_kept());
   }
   // The past peak is forgotten, or `less` of it.
   void forget() { peak_ = window_peak_ = window_least_ = live(); }
-  void forget(std::uint64_t less) {
-    const std::uint64_t peak = peak_.load(std::memory_order_relaxed);
+  void forget(Granules less) {
+    const Granules peak = peak_.load(std::memory_order_relaxed);
     peak_ = std::max(live(), peak - std::min(peak, less));
     window_peak_ = std::min(window_peak_, peak_.load(std::memory_order_relaxed));
   }
   // The peak is this window's from now on, and another begins. What is held beyond what the old one
   // lets be kept.
-  std::uint64_t age() {
-    const std::uint64_t now = live();
+  Granules age() {
+    const Granules now = live();
     peak_ = std::max(window_peak_, now);
-    const std::uint64_t more = excess();
+    const Granules more = excess();
     window_peak_ = window_least_ = now;
     return more;
   }
 
-  [[nodiscard]] std::uint64_t live() const { return live_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t dirty() const { return dirty_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t live_bytes() const { return live() * kGranule; }
-  [[nodiscard]] std::uint64_t dirty_bytes() const { return dirty() * kGranule; }
+  [[nodiscard]] Granules live() const { return Granules{live_.load(std::memory_order_relaxed)}; }
+  [[nodiscard]] Granules dirty() const { return Granules{dirty_.load(std::memory_order_relaxed)}; }
+  [[nodiscard]] std::uint64_t live_bytes() const { return bytes_of(live()); }
+  [[nodiscard]] std::uint64_t dirty_bytes() const { return bytes_of(dirty()); }
   [[nodiscard]] std::uint64_t peak_bytes() const {
-    return peak_.load(std::memory_order_relaxed) * kGranule;
+    return bytes_of(peak_.load(std::memory_order_relaxed));
   }
   [[nodiscard]] std::uint64_t purged_bytes() const {
-    return purged_.load(std::memory_order_relaxed) * kGranule;
+    return bytes_of(Granules{purged_.load(std::memory_order_relaxed)});
   }
 
  private:
-  [[nodiscard]] std::uint64_t most_kept() const {
-    const std::uint64_t peak = peak_.load(std::memory_order_relaxed);
+  [[nodiscard]] Granules most_kept() const {
+    const Granules peak = peak_.load(std::memory_order_relaxed);
     const std::uint64_t divisor = slack_divisor_.load(std::memory_order_relaxed);
-    return peak + (divisor == 0 || window_least_ >= peak ? 0 : (peak - window_least_) / divisor);
+    return peak +
+           (divisor == 0 || window_least_ >= peak ? Granules{0} : (peak - window_least_) / divisor);
   }
 
+  // Granules, as plain numbers: no atomic adds to a type of ours.
   std::atomic<std::uint64_t> live_{0};
   std::atomic<std::uint64_t> dirty_{0};
-  std::atomic<std::uint64_t> peak_{0};       // most alive at once in this and the last window
-  std::uint64_t window_peak_ = 0;            // and in this window alone
-  std::uint64_t window_least_ = UINT64_MAX;  // least alive before an allocation in this window
+  std::atomic<std::uint64_t> purged_{0};    // given back so far
+  std::atomic<Granules> peak_;              // most alive at once in this and the last window
+  Granules window_peak_;                    // and in this window alone
+  Granules window_least_{Granules::max()};  // least alive before an allocation in this window
   std::atomic<std::uint64_t> slack_divisor_{0};
-  std::atomic<std::uint64_t> purged_{0};  // given back so far
 };
 
 }  // namespace memo

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "src/base/bits.h"
+#include "src/base/granule.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 #include "src/serve/space.h"
@@ -19,42 +19,41 @@ class HugePages {
   void allow() { allowed_ = true; }
   // Asks for huge pages from the first one that nobody has used yet, where granules from `top` on were
   // never used, up to `end`, a block's. The arena's owner.
-  void advise(const Space& space, std::uint64_t top, std::uint64_t end) {
-    const std::uint64_t from = round_up(top, kHugePage);
-    const std::uint64_t to = round_up(end, kHugePage);
-    if (allowed_ && from < to &&
-        os::advise_huge(space.address(from), (to - from) * kGranule, true)) {
+  void advise(const Space& space, Granules top, Granules end) {
+    const Granules from = round_up(top, kHugePage);
+    const Granules to = round_up(end, kHugePage);
+    if (allowed_ && from < to && os::advise_huge(space.address(from), bytes_of(to - from), true)) {
       end_.store(to, std::memory_order_relaxed);
     }
   }
   // What is used again in memory that was given back comes in small pages: a huge one would hold more
   // than what is in use. Any thread.
-  void take_out(const Space& space, std::uint64_t first, std::uint64_t count) {
-    const std::uint64_t end = end_.load(std::memory_order_relaxed);
-    std::uint64_t from = round_down(first, kHugePage);
-    std::uint64_t to = std::min(round_up(first + count, kHugePage), end);
+  void take_out(const Space& space, Granules first, Granules count) {
+    const Granules end = end_.load(std::memory_order_relaxed);
+    Granules from = round_down(first, kHugePage);
+    Granules to = std::min(round_up(first + count, kHugePage), end);
     if (from >= to) {
       return;
     }
     if (exceptions_.fetch_add(1, std::memory_order_relaxed) >= tuning::kMaxExceptions) {
-      end_.store(0, std::memory_order_relaxed);
+      end_.store(Granules{0}, std::memory_order_relaxed);
       exceptions_.store(0, std::memory_order_relaxed);
-      from = 0;
+      from = Granules{0};
       to = end;
     }
-    os::advise_huge(space.address(from), (to - from) * kGranule, false);
+    os::advise_huge(space.address(from), bytes_of(to - from), false);
   }
   // The memory from granule `end` on was given up, and the advice with it. The arena's owner.
-  void retreat(std::uint64_t end) {
+  void retreat(Granules end) {
     end_.store(std::min(end_.load(std::memory_order_relaxed), round_up(end, kHugePage)),
                std::memory_order_relaxed);
   }
 
  private:
-  static constexpr std::uint64_t kHugePage = os::kHugePage / kGranule;  // in granules
+  static constexpr Granules kHugePage = granules_in(os::kHugePage);
 
   bool allowed_ = false;
-  std::atomic<std::uint64_t> end_{0};         // no granule from here on is in a huge page
+  std::atomic<Granules> end_;                 // no granule from here on is in a huge page
   std::atomic<std::uint32_t> exceptions_{0};  // ranges below that were taken out
 };
 

@@ -7,8 +7,8 @@ namespace memo {
 // The next block on the walk; none where it ends.
 PageMap::Run LastingBlocks::next(FreeRuns::Walk& walk) const {
   while (walk.at < walk.to && walk.steps != 0) {
-    const std::uint64_t count = pool_.space().pages.length(walk.at);
-    if (count != 0) {
+    const Granules count = pool_.space().pages.length(walk.at);
+    if (count != Granules{0}) {
       const PageMap::Run block{walk.at, count};
       walk.at += count;
       --walk.steps;
@@ -19,12 +19,12 @@ PageMap::Run LastingBlocks::next(FreeRuns::Walk& walk) const {
   return {};
 }
 
-bool LastingBlocks::mark(std::uint64_t& at) {
+bool LastingBlocks::mark(Granules& at) {
   if (!pool_.enter()) {
     return false;
   }
   FreeRuns::Walk walk = walk_from(at);
-  for (PageMap::Run block = next(walk); block.count != 0; block = next(walk)) {
+  for (PageMap::Run block = next(walk); block.found(); block = next(walk)) {
     pool_.space().owner(block.first).fetch_or(Pool::kMarked, std::memory_order_relaxed);
   }
   at = walk.at;
@@ -34,7 +34,7 @@ bool LastingBlocks::mark(std::uint64_t& at) {
 // Calls function(run) for rows of marked blocks side by side, at most so many a time, until one
 // answers false. Under the pool's lock.
 template <typename Function>
-bool LastingBlocks::for_each_row(std::uint64_t& at, std::uint64_t most, Function&& function) const {
+bool LastingBlocks::for_each_row(Granules& at, std::uint64_t most, Function&& function) const {
   if (!pool_.enter()) {
     return false;
   }
@@ -44,36 +44,36 @@ bool LastingBlocks::for_each_row(std::uint64_t& at, std::uint64_t most, Function
   while (most != 0 && wanted) {
     const PageMap::Run block = next(walk);
     const bool marked =
-        block.count != 0 &&
+        block.found() &&
         (pool_.space().owner(block.first).load(std::memory_order_relaxed) & Pool::kMarked) != 0;
-    if (marked && run.first + run.count == block.first) {
+    if (marked && run.end() == block.first) {
       run.count += block.count;
       continue;
     }
-    if (run.count != 0) {
+    if (run.found()) {
       wanted = function(run);
       --most;
     }
     run = marked ? block : PageMap::Run{};
-    if (block.count == 0) {
+    if (!block.found()) {
       break;
     }
   }
   // A row that was begun when no more were wanted is the next turn's.
-  at = most == 0 && run.count != 0 ? run.first : walk.at;
+  at = most == 0 && run.found() ? run.first : walk.at;
   return pool_.leave(wanted && at < walk.to);
 }
 
-bool LastingBlocks::offer(std::uint64_t& at, std::uint64_t& offered, bool& known) {
+bool LastingBlocks::offer(Granules& at, std::uint64_t& offered, bool& known) {
   // Each call may split a mapping.
   return for_each_row(at, tuning::kMaxRanges, [&](const PageMap::Run& run) {
-    known = os::offer_for_merging(pool_.space().address(run.first), run.count * kGranule);
-    offered += known ? run.count * kGranule : 0;
+    known = os::offer_for_merging(pool_.space().address(run.first), bytes_of(run.count));
+    offered += known ? bytes_of(run.count) : 0;
     return known;
   });
 }
 
-bool LastingBlocks::list(std::uint64_t& at, List& found) {
+bool LastingBlocks::list(Granules& at, List& found) {
   found.count = 0;
   return for_each_row(at, kMaxListed, [&](const PageMap::Run& run) {
     found.runs[found.count++] = run;

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "src/base/units.h"
+
 namespace memo {
 
 class PageStates {
@@ -12,7 +14,7 @@ class PageStates {
   static constexpr std::uint8_t kStart = 2;
   static constexpr std::uint8_t kDirty = 4;
   // Granules whose states are read at a time, and a word's bytes that are each 1.
-  static constexpr std::uint64_t kWord = 8;
+  static constexpr Granules kWord{8};
   static constexpr std::uint64_t kEveryByte = 0x0101010101010101ULL;
 
   PageStates() = default;
@@ -20,43 +22,44 @@ class PageStates {
   explicit PageStates(std::uint8_t* bytes) : bytes_(bytes) {}
 
   // Acquires what whoever set the state has done before.
-  [[nodiscard]] std::uint8_t at(std::uint64_t granule) const {
-    return __atomic_load_n(bytes_ + granule, __ATOMIC_ACQUIRE);
+  [[nodiscard]] std::uint8_t at(Granules granule) const {
+    return __atomic_load_n(bytes_ + granule.count(), __ATOMIC_ACQUIRE);
   }
-  void set(std::uint64_t granule, std::uint8_t value) {
-    __atomic_store_n(bytes_ + granule, value, __ATOMIC_RELEASE);
+  void set(Granules granule, std::uint8_t value) {
+    __atomic_store_n(bytes_ + granule.count(), value, __ATOMIC_RELEASE);
   }
   // Changes the state if it is `expected`; false if it is another.
-  bool replace(std::uint64_t granule, std::uint8_t expected, std::uint8_t value) {
-    return __atomic_compare_exchange_n(bytes_ + granule, &expected, value, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_RELAXED);
+  bool replace(Granules granule, std::uint8_t expected, std::uint8_t value) {
+    return __atomic_compare_exchange_n(bytes_ + granule.count(), &expected, value, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
   }
-  void fill(std::uint64_t first, std::uint64_t count, std::uint8_t value) {
+  void fill(Granules first, Granules count, std::uint8_t value) {
     sweep(
         first, count, [&](std::uint8_t* byte) { __atomic_store_n(byte, value, __ATOMIC_RELEASE); },
         [&](Word* word) { __atomic_store_n(word, kEveryByte * value, __ATOMIC_RELEASE); });
   }
   // The states of eight granules, of which `first`, a multiple of eight, is the lowest byte.
-  [[nodiscard]] std::uint64_t eight(std::uint64_t first) const {
+  [[nodiscard]] std::uint64_t eight(Granules first) const {
     if (kWordAtATime) {
-      return __atomic_load_n(reinterpret_cast<const Word*>(bytes_ + first), __ATOMIC_ACQUIRE);
+      return __atomic_load_n(reinterpret_cast<const Word*>(bytes_ + first.count()),
+                             __ATOMIC_ACQUIRE);
     }
     std::uint64_t bits = 0;
-    for (std::uint64_t i = 0; i < kWord; ++i) {
-      bits |= std::uint64_t{at(first + i)} << (8 * i);
+    for (Granules i; i < kWord; ++i) {
+      bits |= std::uint64_t{at(first + i)} << (8 * i.count());
     }
     return bits;
   }
   // note(states of eight granules, or of one eight times) for all of [first, first + count); acquires.
   template <typename Function>
-  void each(std::uint64_t first, std::uint64_t count, Function&& note) const {
+  void each(Granules first, Granules count, Function&& note) const {
     sweep(
         first, count,
         [&](std::uint8_t* byte) { note(__atomic_load_n(byte, __ATOMIC_ACQUIRE) * kEveryByte); },
         [&](Word* word) { note(__atomic_load_n(word, __ATOMIC_ACQUIRE)); });
   }
   // How many granules are dirty. Where nobody makes one dirty or clean meanwhile.
-  [[nodiscard]] std::uint64_t count_dirty(std::uint64_t first, std::uint64_t count) const {
+  [[nodiscard]] Granules count_dirty(Granules first, Granules count) const {
     std::uint64_t dirty = 0;
     // The sum of a word's bytes by one multiplication; baseline x86-64 has no instruction to count
     // bits.
@@ -66,7 +69,7 @@ class PageStates {
     sweep(
         first, count, [&](std::uint8_t* byte) { note(__atomic_load_n(byte, __ATOMIC_RELAXED)); },
         [&](Word* word) { note(__atomic_load_n(word, __ATOMIC_RELAXED)); });
-    return dirty;
+    return Granules{dirty};
   }
 
  private:
@@ -81,10 +84,9 @@ class PageStates {
 
   // Splits [first, first + count) into single bytes and aligned words of eight.
   template <typename ByteFunction, typename WordFunction>
-  void sweep(std::uint64_t first, std::uint64_t count, ByteFunction&& byte,
-             WordFunction&& word) const {
-    std::uint8_t* bytes = bytes_ + first;
-    std::uint8_t* const end = bytes + count;
+  void sweep(Granules first, Granules count, ByteFunction&& byte, WordFunction&& word) const {
+    std::uint8_t* bytes = bytes_ + first.count();
+    std::uint8_t* const end = bytes + count.count();
     while (bytes != end && kWordAtATime &&
            reinterpret_cast<std::uintptr_t>(bytes) % sizeof(Word) != 0) {
       byte(bytes++);

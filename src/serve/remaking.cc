@@ -22,45 +22,43 @@ bool mostly_resident(const char* start, std::uint64_t bytes) {
 Remaking::Remaking(const Residence& residence, NodeSet nodes, std::uint64_t height)
     : residence_(residence),
       nodes_(nodes),
-      granules_(height / kGranule),
+      granules_(granules_in(height)),
       left_(granules_),
-      done_(static_cast<std::uint8_t*>(os::map(granules_ + 1))) {
-  left_ = done_ == nullptr ? 0 : left_;
+      done_(static_cast<std::uint8_t*>(os::map(granules_.count() + 1))) {
+  left_ = done_ == nullptr ? Granules{0} : left_;
 }
 
 Remaking::~Remaking() {
   if (done_ != nullptr) {
-    os::unmap(done_, granules_ + 1);
+    os::unmap(done_, granules_.count() + 1);
   }
 }
 
 bool Remaking::take(const Slab& slab, std::uint64_t offset) {
   run_count_ = 0;
-  const std::uint64_t top = std::min(granules_, (offset + kStripe) / kGranule);
-  if (slab.height() < granules_ * kGranule) {
+  const Granules top = std::min(granules_, granules_in(offset + kStripe));
+  if (slab.height() < bytes_of(granules_)) {
     return false;
   }
   Space& space = slab.space();
-  for (PageMap::Run free = space.runs.next_free(offset / kGranule, top); free.count != 0;
-       free = space.runs.next_free(free.first + free.count, top)) {
-    const std::uint64_t end = free.first + free.count;
-    for (std::uint64_t first = free.first; first < end;) {
-      const std::uint64_t next =
-          first +
-          static_cast<std::uint64_t>(
-              std::find(done_ + first, done_ + end, done_[first] == 0 ? 1 : 0) - (done_ + first));
+  for (PageMap::Run free = space.runs.next_free(granules_in(offset), top); free.found();
+       free = space.runs.next_free(free.end(), top)) {
+    for (Granules first = free.first; first < free.end();) {
+      std::uint8_t* const here = done_ + first.count();
+      std::uint8_t* const next = std::find(here, done_ + free.end().count(), *here == 0 ? 1 : 0);
+      const Granules count{static_cast<std::uint64_t>(next - here)};
       char* const start = space.address(first);
-      const std::uint64_t bytes = (next - first) * kGranule;
-      if (done_[first] == 0) {
+      const std::uint64_t bytes = bytes_of(count);
+      if (*here == 0) {
         const bool wanted = mostly_resident(start, bytes);
-        space.give_back(first, next - first);
-        std::fill(done_ + first, done_ + next, std::uint8_t{1});
-        left_ -= next - first;
+        space.give_back(first, count);
+        std::fill(here, next, std::uint8_t{1});
+        left_ -= count;
         if (wanted && run_count_ < kMaxRuns) {
           runs_[run_count_++] = {start, bytes};
         }
       }
-      first = next;
+      first += count;
     }
   }
   return true;

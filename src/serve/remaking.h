@@ -30,13 +30,14 @@ class Remaking {
   // Makes ready what the last take() has given back.
   void make_ready();
 
-  [[nodiscard]] bool finished() const { return left_ == 0 || refused_; }
+  [[nodiscard]] bool finished() const { return left_ == Granules{0} || refused_; }
   // The system does not let a thread be bound, or memory be made ready.
   [[nodiscard]] bool refused() const { return refused_; }
   [[nodiscard]] std::uint64_t bytes() const { return made_; }  // made ready so far
 
  private:
-  static constexpr std::uint32_t kMaxRuns = kStripe / kGranule / 2;
+  static constexpr std::uint32_t kMaxRuns =
+      static_cast<std::uint32_t>(granules_in(kStripe).count() / 2);
   struct Run {
     char* start;
     std::uint64_t bytes;
@@ -44,8 +45,8 @@ class Remaking {
 
   const Residence& residence_;
   NodeSet nodes_;
-  std::uint64_t granules_;
-  std::uint64_t left_;  // granules that have not been given back yet
+  Granules granules_;
+  Granules left_;       // that have not been given back yet
   std::uint8_t* done_;  // one for each granule
   Run runs_[kMaxRuns];  // given back, and to be made ready
   std::uint32_t run_count_ = 0;

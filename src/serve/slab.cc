@@ -36,9 +36,10 @@ bool Slab::lend(Slab& to, std::uint32_t stores) {
   Space& other = to.space();
   const std::uint64_t height = this->height();
   const std::uint64_t tallest = this->tallest();
-  const std::uint64_t top = mine.committed_bytes() / kGranule;
-  const FreeRuns::Run free = mine.runs.next_free(0, top);
-  if (height == 0 || origin_ != 0 || to.height() != 0 || free.first != 0 || free.count != top) {
+  const Granules top = granules_in(mine.committed_bytes());
+  const FreeRuns::Run free = mine.runs.next_free(Granules{0}, top);
+  if (height == 0 || origin_ != 0 || to.height() != 0 || free.first != Granules{0} ||
+      free.count != top) {
     return false;
   }
   std::uint32_t made = 0;
@@ -178,9 +179,8 @@ void Slab::lower(std::uint64_t height) {
 // Gives back the memory of [from, to) that no block uses; bytes from the slab's start, whole
 // granules.
 void Slab::purge_free(std::uint64_t from, std::uint64_t to) {
-  const std::uint64_t top = to / kGranule;
-  FreeRuns::Walk walk{from / kGranule, top};
-  for (FreeRuns::Run run = space().runs.next_free(walk); run.count != 0;
+  FreeRuns::Walk walk{granules_in(from), granules_in(to)};
+  for (FreeRuns::Run run = space().runs.next_free(walk); run.found();
        run = space().runs.next_free(walk)) {
     space().give_back(run.first, run.count);
   }
@@ -188,7 +188,7 @@ void Slab::purge_free(std::uint64_t from, std::uint64_t to) {
 
 bool Slab::valid() const {
   const std::uint64_t end = origin_ + tallest();
-  return height() <= tallest() && end <= space().bytes() && space().pages.valid(end / kGranule);
+  return height() <= tallest() && end <= space().bytes() && space().pages.valid(granules_in(end));
 }
 
 }  // namespace memo

@@ -37,9 +37,9 @@ inline SlabPlace claim_place(PageMap& pages, std::uint64_t offset, std::uint64_t
   if (alignment > kGranule && (offset & (alignment - 1)) != 0) {
     return {SlabPlace::Answer::kMisaligned};
   }
-  const PageMap::Claim claim = pages.claim(offset / kGranule, granules_of(bytes));
+  const PageMap::Claim claim = pages.claim(granules_in(offset), granules_of(bytes));
   return {claim.granted ? SlabPlace::Answer::kGranted : SlabPlace::Answer::kOccupied,
-          claim.dirty != 0};
+          claim.dirty != Granules{0}};
 }
 
 // What all slabs of a process have together.
@@ -51,16 +51,16 @@ struct SlabBooks {
   NodesKnown nodes;
 };
 
-// Tells who is at work from who rests. Any thread; `now` in nanoseconds.
+// Tells who is at work from who rests. Any thread.
 class Turn {
  public:
-  void work(std::uint64_t now) { worked_at_.store(now, std::memory_order_relaxed); }
-  [[nodiscard]] bool rests(std::uint64_t now) const {
+  void work(Nanos now) { worked_at_.store(now, std::memory_order_relaxed); }
+  [[nodiscard]] bool rests(Nanos now) const {
     return now > worked_at_.load(std::memory_order_relaxed) + tuning::kRestNanoseconds;
   }
 
  private:
-  std::atomic<std::uint64_t> worked_at_{0};
+  std::atomic<Nanos> worked_at_;
 };
 
 class Slab {

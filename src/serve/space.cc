@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "src/base/bits.h"
+#include "src/base/granule.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 
@@ -19,12 +19,12 @@ struct RecordLayout {
   std::uint64_t end;
 };
 
-std::uint64_t chunk_bytes(std::uint64_t granules) {
+std::uint64_t chunk_bytes(Granules granules) {
   return FreeChunks::words(granules) * sizeof(std::uint64_t);
 }
 
 RecordLayout layout(std::uint64_t bytes) {
-  const std::uint64_t granules = bytes / kGranule;
+  const Granules granules = granules_in(bytes);
   std::uint64_t end = os::page_size();
   const auto place = [&end](std::uint64_t size) {
     const std::uint64_t start = end;
@@ -32,20 +32,19 @@ RecordLayout layout(std::uint64_t bytes) {
     return start;
   };
   RecordLayout at{};
-  at.state = place(granules);
-  at.length = place(granules * sizeof(std::uint32_t));
-  at.live = place(granules * sizeof(std::uint64_t));
-  at.owner = place(granules * sizeof(std::uint16_t));
+  at.state = place(granules.count());
+  at.length = place(granules.count() * sizeof(std::uint32_t));
+  at.live = place(granules.count() * sizeof(std::uint64_t));
+  at.owner = place(granules.count() * sizeof(std::uint16_t));
   at.chunks = place(chunk_bytes(granules));
   at.end = end;
   return at;
 }
 
 // Commits the records of the granules [from, to).
-bool commit_array(char* array, std::uint64_t each, std::uint64_t from, std::uint64_t to,
-                  bool lock) {
-  const std::uint64_t start = round_down(from * each, os::page_size());
-  const std::uint64_t end = round_up(to * each, os::page_size());
+bool commit_array(char* array, std::uint64_t each, Granules from, Granules to, bool lock) {
+  const std::uint64_t start = round_down(from.count() * each, os::page_size());
+  const std::uint64_t end = round_up(to.count() * each, os::page_size());
   return os::commit(array + start, end - start, lock);
 }
 
@@ -70,7 +69,7 @@ void Space::open(char* base, char* records, std::uint64_t bytes, bool bare) {
 
 void Space::know_free_chunks() {
   char* chunks = records_ + layout(bytes_).chunks;
-  if (os::commit(chunks, round_up(chunk_bytes(bytes_ / kGranule), os::page_size()))) {
+  if (os::commit(chunks, round_up(chunk_bytes(granules_in(bytes_)), os::page_size()))) {
     runs = FreeRuns(pages, FreeChunks(reinterpret_cast<std::uint64_t*>(chunks)));
   }
 }
@@ -112,8 +111,8 @@ void Space::unlock() const {
 bool Space::commit_until(std::uint64_t target, bool lock) {
   const std::uint64_t committed = committed_.load(std::memory_order_relaxed);
   const RecordLayout at = layout(bytes_);
-  const std::uint64_t from = committed / kGranule;
-  const std::uint64_t to = target / kGranule;
+  const Granules from = granules_in(committed);
+  const Granules to = granules_in(target);
   if (!commit_array(records_ + at.state, 1, from, to, lock) ||
       !commit_array(records_ + at.length, sizeof(std::uint32_t), from, to, lock) ||
       !commit_array(records_ + at.live, sizeof(std::uint64_t), from, to, lock) ||
@@ -125,9 +124,9 @@ bool Space::commit_until(std::uint64_t target, bool lock) {
   return true;
 }
 
-std::uint64_t Space::retreat(std::uint64_t first) {
+std::uint64_t Space::retreat(Granules first) {
   const std::uint64_t committed = committed_bytes();
-  const std::uint64_t kept = first == 0 ? 0 : (first + 1) * kGranule;
+  const std::uint64_t kept = first == Granules{0} ? 0 : bytes_of(first + Granules{1});
   const std::uint64_t target = round_up(kept, std::max(kGranule, os::page_size()));
   if (target >= committed) {
     return 0;
@@ -136,8 +135,8 @@ std::uint64_t Space::retreat(std::uint64_t first) {
   return os::decommit(base_ + target, committed - target) ? committed - target : 0;
 }
 
-bool Space::purge(std::uint64_t first, std::uint64_t count) {
-  if (!os::purge(address(first), count * kGranule)) {
+bool Space::purge(Granules first, Granules count) {
+  if (!os::purge(address(first), bytes_of(count))) {
     return false;
   }
   pages.mark_clean(first, count);
@@ -145,14 +144,14 @@ bool Space::purge(std::uint64_t first, std::uint64_t count) {
   return true;
 }
 
-std::uint64_t Space::give_back(std::uint64_t first, std::uint64_t count) {
+Granules Space::give_back(Granules first, Granules count) {
   if (purge(first, count)) {
     return count;
   }
-  std::uint64_t done = 0;
-  for (const std::uint64_t end = first + count; count > tuning::kPiece && first < end;
+  Granules done;
+  for (const Granules end = first + count; count > tuning::kPiece && first < end;
        first += tuning::kPiece) {
-    const std::uint64_t piece = std::min(tuning::kPiece, end - first);
+    const Granules piece = std::min(tuning::kPiece, end - first);
     if (purge(first, piece)) {
       done += piece;
     }

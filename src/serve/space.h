@@ -62,10 +62,10 @@ class Space {
 
   // Takes back what commit() made usable from granule `first` on, where all must be free and clean;
   // the granule behind stays readable. Bytes that do not count any more. Owner only.
-  std::uint64_t retreat(std::uint64_t first);
+  std::uint64_t retreat(Granules first);
   // The same from where all is free and clean.
   std::uint64_t retreat() {
-    return retreat(runs.tail(FreeRuns::Tail::kClean, 0, committed_bytes() / kGranule));
+    return retreat(runs.tail(FreeRuns::Tail::kClean, Granules{0}, granules_in(committed_bytes())));
   }
   [[nodiscard]] std::uint64_t committed_bytes() const {
     return committed_.load(std::memory_order_relaxed);
@@ -74,7 +74,7 @@ class Space {
   // Gives the memory of free granules back to the system and marks them as clean; where the system
   // refuses some (pages that the program has locked), those stay. How many were given back. Not
   // while another thread may claim them.
-  std::uint64_t give_back(std::uint64_t first, std::uint64_t count);
+  Granules give_back(Granules first, Granules count);
 
   // From now on it is noted which chunks are free as a whole. Before the first block; who claims and
   // releases has to tell `runs`.
@@ -82,16 +82,16 @@ class Space {
 
   [[nodiscard]] char* base() const { return base_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  [[nodiscard]] char* address(std::uint64_t granule) const { return base_ + granule * kGranule; }
-  [[nodiscard]] std::uint64_t granule_of(const void* pointer) const {
-    return static_cast<std::uint64_t>(static_cast<const char*>(pointer) - base_) / kGranule;
+  [[nodiscard]] char* address(Granules granule) const { return base_ + bytes_of(granule); }
+  [[nodiscard]] Granules granule_of(const void* pointer) const {
+    return granules_in(static_cast<std::uint64_t>(static_cast<const char*>(pointer) - base_));
   }
   // True if `pointer` may be a block of ours: on a granule's start and inside the committed part.
   [[nodiscard]] bool plausible(const void* pointer) const;
 
   // A number of the user's for the block that starts at `granule`.
-  [[nodiscard]] std::atomic_ref<std::uint16_t> owner(std::uint64_t granule) const {
-    return std::atomic_ref(owners_[granule]);
+  [[nodiscard]] std::atomic_ref<std::uint16_t> owner(Granules granule) const {
+    return std::atomic_ref(owners_[granule.count()]);
   }
 
   PageMap pages;
@@ -101,7 +101,7 @@ class Space {
 
  private:
   bool commit_until(std::uint64_t target, bool lock);
-  bool purge(std::uint64_t first, std::uint64_t count);
+  bool purge(Granules first, Granules count);
   void unlock() const;
 
   char* base_ = nullptr;

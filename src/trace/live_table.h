@@ -15,6 +15,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "src/base/units.h"
+
 namespace memo {
 
 class TaggedPointer {
@@ -40,14 +42,14 @@ class LiveTable {
   // `words` holds a zeroed word for each granule; the memory outlives the table.
   explicit LiveTable(std::uint64_t* words) : words_(words) {}
 
-  void insert(std::uint64_t slot, TaggedPointer pointer) {
-    std::atomic_ref(words_[slot]).store(pointer.word(), std::memory_order_release);
+  void insert(Granules slot, TaggedPointer pointer) {
+    std::atomic_ref(words_[slot.count()]).store(pointer.word(), std::memory_order_release);
   }
 
   // Takes the word of the block at `address` out; false if it was not recorded or somebody else was
   // first.
-  bool claim(std::uint64_t slot, std::uint64_t address, TaggedPointer& pointer) {
-    std::atomic_ref<std::uint64_t> cell(words_[slot]);
+  bool claim(Granules slot, std::uint64_t address, TaggedPointer& pointer) {
+    std::atomic_ref<std::uint64_t> cell(words_[slot.count()]);
     std::uint64_t seen = cell.load(std::memory_order_acquire);
     pointer = TaggedPointer(seen);
     return seen != 0 && pointer.address() == address &&

@@ -59,13 +59,12 @@ void Recorder::mark() {
   }
 }
 
-void Recorder::bind(std::uint32_t index, std::uint64_t address, LiveTable& table,
-                    std::uint64_t slot) {
+void Recorder::bind(std::uint32_t index, std::uint64_t address, LiveTable& table, Granules slot) {
   std::atomic_ref(addresses_.data()[index]).store(address, std::memory_order_relaxed);
   table.insert(slot, TaggedPointer(address, static_cast<std::uint16_t>(index % kIds)));
 }
 
-void Recorder::free(std::uint64_t address, LiveTable& table, std::uint64_t slot,
+void Recorder::free(std::uint64_t address, LiveTable& table, Granules slot,
                     std::uint32_t freeing_lane) {
   TaggedPointer pointer;
   if (!table.claim(slot, address, pointer)) {

@@ -42,10 +42,9 @@ class Recorder {
   // index, or kNotRecorded when full.
   std::uint32_t note(const Allocation& allocation, std::uint64_t live);
   // Ties the allocation `index` to the block at `address`, whose live-table slot is `slot`.
-  void bind(std::uint32_t index, std::uint64_t address, LiveTable& table, std::uint64_t slot);
+  void bind(std::uint32_t index, std::uint64_t address, LiveTable& table, Granules slot);
   // Enters the death of the block at `address`, if it is one of this log.
-  void free(std::uint64_t address, LiveTable& table, std::uint64_t slot,
-            std::uint32_t freeing_lane);
+  void free(std::uint64_t address, LiveTable& table, Granules slot, std::uint32_t freeing_lane);
 
   // The host begins an iteration; kept if stamps are.
   void mark();

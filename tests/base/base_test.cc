@@ -182,7 +182,7 @@ TEST_CASE("os: the limit on address space is seen", "[base]") {
 }
 
 TEST_CASE("os: clocks go forward", "[base]") {
-  const std::uint64_t before = os::nanoseconds();
+  const Nanos before = os::nanoseconds();
   CHECK(os::nanoseconds() >= before);
   CHECK(os::coarse_nanoseconds() <= os::nanoseconds());
   CHECK(os::physical_memory() > 64ULL << 20);

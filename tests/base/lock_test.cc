@@ -23,7 +23,7 @@ namespace {
 
 using testing::in_thread;
 
-constexpr std::uint64_t kMillisecond = 1'000'000;
+using os::kMillisecond;
 
 // Runs `function` while another thread holds the lock.
 template <typename Function>
@@ -106,16 +106,16 @@ TEST_CASE("lock: another is waited for, but not for ever, and not twice", "[base
   Lock lock;
   while_another_holds(lock, [&] {
     CHECK(lock.held_by_another());
-    const std::uint64_t start = os::nanoseconds();
+    const Nanos start = os::nanoseconds();
     CHECK_FALSE(lock.lock_within(Lock::Patience::kCall));
     CHECK(os::nanoseconds() - start >= 2 * kMillisecond);
     // From now on the owner counts as gone for calls, not for forks. 200 waits would take 400 ms.
-    const std::uint64_t again = os::nanoseconds();
+    const Nanos again = os::nanoseconds();
     for (int i = 0; i < 200; ++i) {
       CHECK_FALSE(lock.lock_within(Lock::Patience::kCall));
     }
     CHECK(os::nanoseconds() - again < 400 * kMillisecond);
-    const std::uint64_t fork = os::nanoseconds();
+    const Nanos fork = os::nanoseconds();
     const long before = sleeps();
     CHECK_FALSE(lock.lock_within(Lock::Patience::kFork));
     CHECK(os::nanoseconds() - fork >= 1000 * kMillisecond);
@@ -143,7 +143,7 @@ TEST_CASE("lock: a call waits for some turns of the scheduler, and looks at each
   for (int time = 0; time < 5 || (time < 50 && most < 25); ++time) {
     Lock lock;
     while_another_holds(lock, [&] {
-      const std::uint64_t start = os::nanoseconds();
+      const Nanos start = os::nanoseconds();
       const long before = sleeps();
       CHECK_FALSE(lock.lock_within(Lock::Patience::kCall));
       most = std::max(most, sleeps() - before);

@@ -24,6 +24,11 @@ TEST_CASE("tuning: what is named is set, and a fault is told with its place", "[
   }
   CHECK_FALSE(tuning::set("kFit=9,bad=1", &wrong));
   CHECK(std::string(wrong) == "bad=1");
+  const auto piece = tuning::kPiece;  // of a unit
+  CHECK(tuning::set("kPiece=16", &wrong));
+  CHECK_FALSE(tuning::set("kPiece=0", &wrong));
+  CHECK(tuning::kPiece == Granules{16});
+  tuning::kPiece = piece;
   tuning::kFit = fit;
   tuning::kMaxRefusals = refusals;
 }

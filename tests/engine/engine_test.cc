@@ -29,7 +29,7 @@ TEST_CASE("engine: nothing is set up before the first allocation", "[engine]") {
   own.engine.upkeep.give_back();
   CHECK_FALSE(own.engine.upkeep.trim());
   own.engine.iteration();
-  own.engine.upkeep.tick(1);
+  own.engine.upkeep.tick(Nanos{1});
 }
 
 TEST_CASE("engine: learns a stream, waits for a quiet point, and serves it whole", "[engine]") {
@@ -73,7 +73,7 @@ TEST_CASE("engine: each iteration has the same addresses, all in the slab", "[en
         round.push_back(block.start);
         CHECK(block.start >= lane.slab_space().base());
         CHECK(block.start + step.size <= lane.slab_space().base() + lane.tallest());
-        CHECK(engine.size(block.start) == granules_of(step.size) * kGranule);
+        CHECK(engine.size(block.start) == bytes_of(granules_of(step.size)));
         driver.keep(block, step.lifetime);
       }
     }

@@ -31,7 +31,7 @@ struct Served {
     tracker.happened(Event::kTaken);
     tracker.happened(Event::kFollows);
     REQUIRE(tracker.called({.size = sizes[0]}).ask == Ask::kFollow);
-    REQUIRE(tracker.answered({.plan = &plan, .best = &plan.made, .position = 1}).ask ==
+    REQUIRE(tracker.answered({.plan = &plan, .best = &plan.made, .position = StepIndex{1}}).ask ==
             Ask::kOpenSlab);
     REQUIRE(tracker.answered({.yes = true}).ask == Ask::kClaim);
     REQUIRE(tracker.answered({}).ask == Ask::kServe);
@@ -142,7 +142,7 @@ TEST_CASE("tracker: a plan begins at a quiet point, or when it has waited for an
               .answered({.yes = true,
                          .plan = &other.plan,
                          .best = &other.plan.made,
-                         .position = 7,
+                         .position = StepIndex{7},
                          .quiet_level = 100,
                          .length = 60})
               .ask == Ask::kDone);

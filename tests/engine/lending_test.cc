@@ -19,7 +19,7 @@ using testing::Program;
 using testing::program_of;
 
 void rest() {
-  const std::uint64_t begin = os::nanoseconds();
+  const Nanos begin = os::nanoseconds();
   while (os::nanoseconds() - begin < 3 * tuning::kRestNanoseconds && os::rest()) {
   }
 }

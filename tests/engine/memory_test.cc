@@ -101,7 +101,7 @@ TEST_CASE("engine: a place that was claimed is served where the plan is lost in 
                        static_cast<std::uint32_t>(second.size()));
     }
     const FreeRuns& runs = lane.slab_space().runs;
-    const std::uint64_t granules = lane.tallest() / kGranule;
+    const Granules granules = granules_in(lane.tallest());
     driver.release(driver.take(333'333));  // from here on the other plan is followed, too
     std::size_t calls = 0;
     while (lane.phase() == Phase::kServing && calls < second.size()) {
@@ -110,7 +110,7 @@ TEST_CASE("engine: a place that was claimed is served where the plan is lost in 
       CHECK(lane.counters.planned_allocations.get() == before + 1);
     }
     REQUIRE(lane.phase() == Phase::kPooling);
-    CHECK(runs.next_free(0, granules).count == granules);
+    CHECK(runs.next_free(Granules{0}, granules).count == granules);
   });
 }
 
@@ -172,7 +172,7 @@ TEST_CASE("engine: a saved plan has no memory before calls have matched it, and 
     }
     CHECK(lane.phase() == Phase::kServing);
     CHECK(lane.tallest() == kTall);
-    engine.upkeep.tick(101'000'000'000);
+    engine.upkeep.tick(101 * os::kSecond);
     // 12 blocks of up to 200 KB, and the other loop's slab.
     CHECK(testing::resident_bytes(slab, kTall) <= 32ULL << 20);
     for (std::size_t i = 0; i < 100; ++i) {

@@ -82,7 +82,7 @@ TEST_CASE_METHOD(Fixture,
   StoredPlan* late = add(sizes);
   const Follower::Found found = follower.find(store, nullptr);
   CHECK(found.plan == (heard < 8 ? nullptr : late));
-  CHECK((found.plan == nullptr || found.position == (25 + heard) % 30));
+  CHECK((found.plan == nullptr || found.position.count() == (25 + heard) % 30));
 }
 
 TEST_CASE_METHOD(Fixture, "plan store: a withdrawn plan is unseen, and stays while it is used",
@@ -115,7 +115,7 @@ TEST_CASE_METHOD(Fixture, "follower: takes a plan up after eight calls that fit,
   }
   CHECK(calls == 8);
   CHECK(found.plan == plan);
-  CHECK(found.position == (start + calls) % 30);
+  CHECK(found.position.count() == (start + calls) % 30);
   CHECK(plan->users == 2);
 }
 
@@ -233,7 +233,7 @@ TEST_CASE("plan: moves, and is what it was copied from", "[follow]") {
   CHECK(moved.get() == there);
   REQUIRE(moved->count == 3000);
   const Recent recent{{sizes[997], sizes[998], sizes[999]}};
-  CHECK(moved.index().find(*moved, recent, 0) == 999);
+  CHECK(moved.index().find(*moved, recent, 0_step) == 999_step);
   for (std::uint32_t i = 0; i < 3000; ++i) {
     REQUIRE(moved->steps[i].size == sizes[i]);
   }

@@ -55,7 +55,7 @@ class LearningLane {
           return {};
         }
         ++plan->users;
-        return {.yes = true, .plan = plan, .best = &plan->made, .position = 1};
+        return {.yes = true, .plan = plan, .best = &plan->made, .position = StepIndex{1}};
       }
       case Ask::kImproved:
         return {.best = &tracker.state().serving.plan->made};

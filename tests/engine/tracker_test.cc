@@ -40,7 +40,7 @@ class World {
                         .lifetime = 12 - i,
                         .alignment_log2 = 6});
       for (std::uint32_t under = 0; under < i; ++under) {
-        supports_.push_back({i, under});
+        supports_.push_back({StepIndex{i}, StepIndex{under}});
       }
     }
     symbolic_ = {rules_.data(), 12, supports_.data(), static_cast<std::uint32_t>(supports_.size()),
@@ -72,9 +72,9 @@ class World {
     const Placer& placer = state.serving.placer;
     std::uint64_t size = 65'536 + 4096 * below(random, 40);
     if (tracker.phase() == Phase::kServing && below(random, 100) != 0 && !detour) {
-      size = placer.schedule()->steps[placer.position()].size;
+      size = placer.schedule()->at(placer.position()).size;
     } else if (tracker.phase() == Phase::kReady && below(random, 20) != 0) {
-      size = state.serving.plan->made->steps[state.serving.cursor.position()].size;
+      size = state.serving.plan->made->at(state.serving.cursor.position()).size;
     } else if (tracker.searching() && looping) {
       size = 65'536 + 4096 * (calls % 13);
     }
@@ -217,7 +217,7 @@ class World {
     return {.yes = true,
             .plan = plan,
             .best = &plan->best(),
-            .position = plan->made->symbolic != nullptr ? position + 1 : position,
+            .position = StepIndex{plan->made->symbolic != nullptr ? position + 1 : position},
             .first = 65'536 + 4096 * below(random, 40)};
   }
 

@@ -19,7 +19,7 @@ using testing::stacked;
 struct Stream {
   std::vector<std::uint64_t> plan;
   OwnSchedule own{stacked(plan)};
-  testing::BareMap bare{own.schedule.height / kGranule + 8};
+  testing::BareMap bare{granules_in(own.schedule.height) + 8_g};
   Placer placer = started();
 
   Placer started() const {
@@ -30,7 +30,7 @@ struct Stream {
   Miss call(std::uint64_t size) {
     const testing::Placement placement = testing::place(placer, size, 16, bare.map);
     if (placement.miss == Miss::kNone) {
-      REQUIRE(bare.map.release(placement.offset / kGranule) == granules_of(size));
+      REQUIRE(bare.map.release(granules_in(placement.offset)) == granules_of(size));
     }
     return placement.miss;
   }
@@ -40,8 +40,9 @@ struct Stream {
     std::uint32_t misses = 0;
     for (std::uint32_t run = 0, calls = 0; run < sure; ++calls, ++step) {
       REQUIRE(calls < 2 * plan.size());
-      const bool good = call(plan[step % plan.size()]) == Miss::kNone &&
-                        placer.position() == (step + 1) % plan.size();
+      const bool good =
+          call(plan[step % plan.size()]) == Miss::kNone &&
+          placer.position() == StepIndex{(step + 1) % static_cast<std::uint32_t>(plan.size())};
       run = good ? run + 1 : 0;
       misses += good ? 0 : 1;
     }
@@ -59,7 +60,7 @@ TEST_CASE("placer: places each call where the plan says", "[follow]") {
     REQUIRE(placement.offset == stream.own.schedule.steps[step].offset);
     REQUIRE(placement.dirty == (call >= 50));
     REQUIRE(placement.wrapped == (step == 49));
-    REQUIRE(stream.bare.map.release(placement.offset / kGranule) != 0);
+    REQUIRE(stream.bare.map.release(granules_in(placement.offset)) != 0_g);
   }
   CHECK_FALSE(stream.placer.health().lost());
 }
@@ -112,9 +113,9 @@ TEST_CASE("placer: a block that stays keeps its place, until it is freed", "[fol
   REQUIRE(kept.miss == Miss::kNone);
   stream.misses_until_in_step(1, 19);
   CHECK(stream.call(stream.plan[0]) == Miss::kOccupied);
-  CHECK(stream.placer.position() == 1);
+  CHECK(stream.placer.position() == 1_step);
   stream.misses_until_in_step(1, 19);
-  REQUIRE(stream.bare.map.release(kept.offset / kGranule) != 0);
+  REQUIRE(stream.bare.map.release(granules_in(kept.offset)) != 0_g);
   CHECK(stream.call(stream.plan[0]) == Miss::kNone);
   CHECK_FALSE(stream.placer.health().lost());
 }
@@ -126,14 +127,14 @@ TEST_CASE("placer: unplanned steps and stricter alignments go elsewhere, in step
   steps[2].offset = 8192 * 50;
   steps[3].offset = 8192 * 90 + 4096;
   const OwnSchedule own(steps);
-  testing::BareMap bare(1000);
+  testing::BareMap bare(1000_g);
   Placer placer;
   placer.start(&own.schedule, &own.index, Cursor());
   CHECK(testing::place(placer, steps[0].size, 4096, bare.map).miss == Miss::kNone);
   CHECK(testing::place(placer, steps[1].size, 16, bare.map).miss == Miss::kLeftOut);
   CHECK(testing::place(placer, steps[2].size, 8192, bare.map).miss == Miss::kNone);
   CHECK(testing::place(placer, steps[3].size, 8192, bare.map).miss == Miss::kAlignment);
-  CHECK(placer.position() == 0);
+  CHECK(placer.position() == 0_step);
 }
 
 TEST_CASE("placer: is lost when the program changes, and not before", "[follow]") {

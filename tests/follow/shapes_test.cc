@@ -4,6 +4,8 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "tests/support/units.h"
+
 namespace memo {
 namespace {
 
@@ -19,7 +21,7 @@ struct ShapesFixture {
                        .lifetime = kSteps - i,
                        .alignment_log2 = 6});
       for (std::uint32_t below = 0; below < i; ++below) {
-        supports.push_back({i, below});
+        supports.push_back({StepIndex{i}, StepIndex{below}});
       }
     }
     plan = {steps.data(), kSteps, supports.data(), static_cast<std::uint32_t>(supports.size()), 0};
@@ -36,19 +38,19 @@ struct ShapesFixture {
 
 TEST_CASE_METHOD(ShapesFixture,
                  "shapes: one that was as large before is believed at its first call", "[follow]") {
-  REQUIRE(shapes.lay_out({100'000, 0}, kNoLimit) == 0);
-  CHECK(shapes.begins_another(0, 50'000));
-  CHECK_FALSE(shapes.begins_another(0, 100'000));
-  CHECK_FALSE(shapes.begins_another(0, 100'001));
-  CHECK_FALSE(shapes.begins_another(1, 50'000));
-  CHECK(shapes.lay_out({200'000, 4}, kNoLimit) == 4);
-  CHECK(shapes.begins_another(0, 150'000));
-  CHECK(shapes.lay_out({300'000, 0}, 1 << 20) == kNoStep);
+  REQUIRE(shapes.lay_out({100'000, 0_step}, kNoLimit) == 0_step);
+  CHECK(shapes.begins_another(0_step, 50'000));
+  CHECK_FALSE(shapes.begins_another(0_step, 100'000));
+  CHECK_FALSE(shapes.begins_another(0_step, 100'001));
+  CHECK_FALSE(shapes.begins_another(1_step, 50'000));
+  CHECK(shapes.lay_out({200'000, 4_step}, kNoLimit) == 4_step);
+  CHECK(shapes.begins_another(0_step, 150'000));
+  CHECK(shapes.lay_out({300'000, 0_step}, 1 << 20) == kNoStep);
 }
 
 TEST_CASE_METHOD(ShapesFixture, "shapes: a larger one is found when some of its calls have come",
                  "[follow]") {
-  REQUIRE(shapes.lay_out({100'000, 0}, kNoLimit) == 0);
+  REQUIRE(shapes.lay_out({100'000, 0_step}, kNoLimit) == 0_step);
   Shapes::Start start;
   std::uint32_t calls = 0;
   bool found = false;
@@ -59,11 +61,11 @@ TEST_CASE_METHOD(ShapesFixture, "shapes: a larger one is found when some of its 
   REQUIRE(found);
   CHECK(calls == tuning::kFit);
   CHECK(start.first == 200'000);
-  CHECK(start.step == calls);
+  CHECK(start.step == StepIndex{calls});
 }
 
 TEST_CASE_METHOD(ShapesFixture, "shapes: an extra call begins no shape", "[follow]") {
-  REQUIRE(shapes.lay_out({100'000, 0}, kNoLimit) == 0);
+  REQUIRE(shapes.lay_out({100'000, 0_step}, kNoLimit) == 0_step);
   Shapes::Start start;
   for (std::uint32_t step = 0; step < 3 * kSteps; ++step) {
     if (step % 5 == 0) {

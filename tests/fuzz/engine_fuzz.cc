@@ -165,7 +165,7 @@ class Model {
       case 1:
         return engine_->upkeep.give_back();
       case 2:
-        engine_->upkeep.tick(now_ += 5'000'000'000);
+        engine_->upkeep.tick(now_ += 5 * memo::os::kSecond);
         return;
       case 3:
         engine_->upkeep.trim();
@@ -200,7 +200,7 @@ class Model {
   std::unique_ptr<memo::Engine> engine_ = std::make_unique<memo::Engine>();
   std::vector<Block> alive_;
   std::uint64_t next_id_ = 0;
-  std::uint64_t now_ = 1;
+  memo::Nanos now_{1};
 };
 
 void run(const std::uint8_t* data, std::size_t size) {

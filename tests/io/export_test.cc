@@ -208,7 +208,7 @@ struct World {
     allocation.alignment_log2 = static_cast<std::uint8_t>(random() % 27);
     allocation.op = static_cast<Op>(random() % 8);
     const std::uint32_t index = recorders[lane].note(allocation, 0);
-    recorders[lane].bind(index, address(slot), tables[lane], slot);
+    recorders[lane].bind(index, address(slot), tables[lane], Granules{slot});
     TraceRow row;
     row.op = allocation.op;
     row.thread = lane;
@@ -220,7 +220,7 @@ struct World {
     rows.push_back(row);
   }
   void free(std::uint32_t lane, std::uint64_t slot, std::uint32_t by) {
-    recorders[lane].free(address(slot), tables[lane], slot, by);
+    recorders[lane].free(address(slot), tables[lane], Granules{slot}, by);
     rows.push_back({.kind = TraceRow::Kind::kFree, .thread = by, .block = alive[lane][slot]});
     alive[lane].erase(slot);
   }

@@ -119,11 +119,11 @@ TEST_CASE("shared file: its mark tells whether another has written it", "[io]") 
 TEST_CASE("shared file: a folder that is not to be had is not waited for", "[io]") {
   const PlanFile file;
   const FolderLock first(file.path().c_str());
-  const std::uint64_t before = os::nanoseconds();
+  const Nanos before = os::nanoseconds();
   const FolderLock second(file.path().c_str());
   const FolderLock nowhere("/no/such/folder/plan");
   // Generous: a processor that others use, too.
-  CHECK(os::nanoseconds() - before < 20'000'000'000U);
+  CHECK(os::nanoseconds() - before < 20 * os::kSecond);
 }
 
 }  // namespace

@@ -130,12 +130,12 @@ void check_shape(const Network& network, const SymbolicPlan& plan, std::uint64_t
   for (std::uint32_t i = 0; i < network.calls.size(); ++i) {
     const std::uint64_t bytes = network.bytes(i, tokens);
     if (bytes < kLeast) {
-      CHECK(plan.hidden(i, network.bytes(0, tokens)));
+      CHECK(plan.hidden(StepIndex{i}, network.bytes(0, tokens)));
       continue;
     }
     REQUIRE(at < schedule.count);
     REQUIRE(schedule.steps[at].size == bytes);
-    CHECK(layout.position_of(i) == at);
+    CHECK(layout.position_of(StepIndex{i}) == StepIndex{at});
     dsa::Buffer buffer;
     buffer.lower = i;
     buffer.upper = i + network.calls[i].lifetime;
@@ -231,7 +231,7 @@ TEST_CASE("symbolic: what lies on what is found in n log n", "[learn]") {
   std::uint64_t looks = 0;
   std::set<std::pair<std::uint32_t, std::uint32_t>> found;
   for (const Support& support : supports(problem, plan, step_of, &looks)) {
-    found.emplace(support.above, support.below);
+    found.emplace(support.above.count(), support.below.count());
   }
   CHECK(found == neighbours(problem, plan));
   CHECK(looks <= 2000 * 4 * 11);  // 2 log2(n) comparisons for each one put in or taken out

@@ -16,7 +16,7 @@ ENGINE_ROWS = (
      "if (height == 0 || origin_ != 0 ||", "if (height == 0 ||",
      UNIT, "slab: goes on above what stays in it"),
     ("memory that is not taken back is offered at each call", "src/serve/arena.cc",
-     "excess != 0 && !refusals_.waits()", "excess != 0",
+     "excess != Granules{0} && !refusals_.waits()", "excess != Granules{0}",
      UNIT, "arena: what the system does not take back is offered more and more seldom"),
     # The table of transitions, and what is done at each.
     ("a slab without memory is served from", "src/engine/tracker.def",

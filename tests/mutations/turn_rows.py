@@ -31,7 +31,7 @@ TURN_ROWS = (
      "if (height == 0 || origin_ != 0 ||", "if (height != 1 || origin_ != 0 ||",
      UNIT, "threads: a slab at rest is lent to the next thread that works"),
     ("a slab is lent with blocks in it", "src/serve/slab.cc",
-     " || free.first != 0 || free.count != top", "",
+     " || free.first != Granules{0} ||\n      free.count != top", "",
      UNIT, "threads: a slab with a block in it is not lent"),
     ("slabs of threads that have ended stay", "src/engine/engine.cc",
      "      give_up_spare(lanes.shared());\n", "",

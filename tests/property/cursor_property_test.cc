@@ -74,6 +74,8 @@ std::vector<std::uint64_t> sizes_of(const std::vector<Step>& steps) {
   return sizes;
 }
 
+constexpr std::uint32_t kNone = kNoStep.count();
+
 // A fixed plan, and the last three sizes, searched step by step.
 struct FixedModel {
   const std::vector<Step>& steps;
@@ -97,7 +99,7 @@ struct FixedModel {
         return static_cast<std::uint32_t>(step);
       }
     }
-    return kNoStep;
+    return kNone;
   }
 };
 
@@ -114,30 +116,30 @@ TEST_CASE("cursor: a served fixed plan does what a plain search of its steps doe
       Calls calls(random, sizes, event);
       std::uint32_t position = 0;
       std::uint32_t run = 0;
-      Cursor cursor(position);
+      Cursor cursor{StepIndex{position}};
       Recent recent;
       for (int i = 0; i < 1000; ++i) {
         const std::uint64_t size = calls.next();
         model.calls.push_back(size);
         recent.add(size);
-        std::uint32_t expected = kNoStep;
+        std::uint32_t expected = kNone;
         run = model.fits(position, size) ? run + 1 : 0;
         if (run != 0) {
           expected = position;
         }
         for (std::size_t ahead = 1; ahead <= 8 && ahead < steps.size(); ++ahead) {
           const std::size_t step = (position + ahead) % steps.size();
-          if (expected == kNoStep && steps[step].size == size) {
+          if (expected == kNone && steps[step].size == size) {
             expected = static_cast<std::uint32_t>(step);
           }
         }
-        expected = expected != kNoStep ? expected : model.with_context(position);
+        expected = expected != kNone ? expected : model.with_context(position);
         const Step* step = cursor.advance(own.schedule, own.index, recent);
-        REQUIRE(step == (expected == kNoStep ? nullptr : own.schedule.steps + expected));
-        if (expected != kNoStep) {
+        REQUIRE(step == (expected == kNone ? nullptr : own.schedule.steps + expected));
+        if (expected != kNone) {
           position = static_cast<std::uint32_t>((expected + 1) % steps.size());
         }
-        REQUIRE(cursor.position() == position);
+        REQUIRE(cursor.position().count() == position);
         REQUIRE(cursor.run() == run);
       }
     }
@@ -155,7 +157,7 @@ TEST_CASE("cursor: a place in a fixed plan is sought as a plain search of its st
       FixedModel model{steps};
       const std::vector<std::uint64_t> sizes = sizes_of(steps);
       Calls calls(random, sizes, event);
-      std::uint32_t next = 0;  // the step expected, kNoStep if the place is lost
+      std::uint32_t next = 0;  // the step expected, kNone if the place is lost
       std::uint32_t run = 0;
       Cursor cursor;
       Recent recent;
@@ -163,24 +165,24 @@ TEST_CASE("cursor: a place in a fixed plan is sought as a plain search of its st
         const std::uint64_t size = calls.next();
         model.calls.push_back(size);
         recent.add(size);
-        if (next != kNoStep && model.fits(next, size)) {
+        if (next != kNone && model.fits(next, size)) {
           ++run;
         } else {
           next = model.with_context(0);
-          run = next == kNoStep ? 0 : 3;
+          run = next == kNone ? 0 : 3;
         }
-        if (next != kNoStep) {
+        if (next != kNone) {
           next = static_cast<std::uint32_t>((next + 1) % steps.size());
         }
         const bool before = cursor.expects(own.schedule, size);
         Cursor strict = cursor;
         cursor.seek(own.schedule, own.index, recent);
-        REQUIRE(cursor.position() == next);
+        REQUIRE(cursor.position().count() == next);
         REQUIRE(cursor.run() == run);
         // A cursor that may only follow goes the same way, or nowhere.
-        const std::uint32_t stayed = strict.position();
+        const std::uint32_t stayed = strict.position().count();
         REQUIRE(strict.follow(own.schedule, size) == before);
-        REQUIRE(strict.position() == (before ? next : stayed));
+        REQUIRE(strict.position().count() == (before ? next : stayed));
       }
     }
   }
@@ -251,7 +253,7 @@ TEST_CASE("cursor: a parametric plan's place and first size are what trying them
         const std::uint64_t first = 4096 * (2 + below(random, 20));
         std::vector<std::uint64_t> sizes;
         for (std::uint32_t i = 0; i < plan.count; ++i) {
-          if (i == 0 || !plan.hidden(i, first)) {
+          if (i == 0 || !plan.hidden(StepIndex{i}, first)) {
             sizes.push_back(rules[i].rule.bytes(first));
           }
         }
@@ -261,7 +263,7 @@ TEST_CASE("cursor: a parametric plan's place and first size are what trying them
           cursor.seek(plan, size);
           model.call(size);
           REQUIRE(cursor.first() == model.first);
-          REQUIRE(cursor.position() == model.position);
+          REQUIRE(cursor.position().count() == model.position);
           REQUIRE(cursor.run() == model.run.size());
           for (const std::uint32_t needed : {8U, 32U}) {
             REQUIRE(cursor.sure(plan, needed) == model.sure(needed));

@@ -27,10 +27,9 @@ std::vector<Step> random_steps(Random& random, std::uint64_t count, std::uint64_
     step.size = 1 + below(random, kinds) * 1500;
     step.alignment_log2 = static_cast<std::uint8_t>(4 + below(random, 12));
     if (below(random, 10) != 0) {
-      const std::uint64_t unit =
-          std::max<std::uint64_t>(1, (1ULL << step.alignment_log2) / kGranule);
-      const std::uint64_t room = kHeight / kGranule - granules_of(step.size);
-      step.offset = below(random, room / unit + 1) * unit * kGranule;
+      const Granules unit = std::max(1_g, granules_in(1ULL << step.alignment_log2));
+      const Granules room = granules_in(kHeight) - granules_of(step.size);
+      step.offset = bytes_of(below(random, room / unit + 1) * unit);
     }
   }
   return steps;
@@ -44,9 +43,9 @@ class World {
 
   void call(std::uint64_t size, std::uint64_t alignment) {
     const testing::Placement placement = testing::place(placer, size, alignment, bare_.map);
-    const std::uint32_t after = placer.position();
+    const std::uint32_t after = placer.position().count();
     const Step& step = steps_[(after + steps_.size() - 1) % steps_.size()];
-    const auto first = step.offset / kGranule;
+    const Granules first = granules_in(step.offset);
     switch (placement.miss) {
       case Miss::kNone:
         REQUIRE(step.size == size);
@@ -76,7 +75,7 @@ class World {
   }
   void free_one() {
     if (!alive.empty()) {
-      auto block = alive.lower_bound(below(random, kHeight / kGranule));
+      auto block = alive.lower_bound(Granules{below(random, kHeight / kGranule)});
       block = block == alive.end() ? alive.begin() : block;
       REQUIRE(bare_.map.release(block->first) == block->second);
       alive.erase(block);
@@ -85,10 +84,10 @@ class World {
 
   Random random;
   Placer placer;
-  std::map<std::uint64_t, std::uint64_t> alive;  // first granule -> granules
+  std::map<Granules, Granules> alive;  // first -> count
 
  private:
-  [[nodiscard]] bool is_free(std::uint64_t first, std::uint64_t count) const {
+  [[nodiscard]] bool is_free(Granules first, Granules count) const {
     const auto next = alive.lower_bound(first);
     if (next != alive.end() && next->first < first + count) {
       return false;
@@ -98,7 +97,7 @@ class World {
 
   const std::vector<Step>& steps_;
   OwnSchedule own_{steps_};
-  testing::BareMap bare_{kHeight / kGranule + 1};
+  testing::BareMap bare_{granules_in(kHeight) + 1_g};
 };
 
 TEST_CASE("placer: never gives out a byte twice, whatever the plan and the calls",
@@ -133,7 +132,7 @@ TEST_CASE("placer: finds back into plans whose sizes recur", "[engine][property]
       size = 4096 * (1 + below(random, 24));
     }
     const OwnSchedule own(testing::stacked(plan));
-    testing::BareMap bare(own.schedule.height / kGranule + 1);
+    testing::BareMap bare(granules_in(own.schedule.height) + 1_g);
     Placer placer;
     placer.start(&own.schedule, &own.index, Cursor());
     std::uint64_t disturbed = 0;
@@ -161,9 +160,10 @@ TEST_CASE("placer: finds back into plans whose sizes recur", "[engine][property]
       }
       const testing::Placement placement = testing::place(placer, size, 16, bare.map);
       if (placement.miss == Miss::kNone) {
-        bare.map.release(placement.offset / kGranule);
+        bare.map.release(granules_in(placement.offset));
       }
-      const bool in_step = placement.miss == Miss::kNone && placer.position() == step % plan.size();
+      const bool in_step =
+          placement.miss == Miss::kNone && placer.position().count() == step % plan.size();
       missed += in_step || disturb ? 0U : 1U;
       REQUIRE_FALSE(placer.health().lost());
     }

@@ -140,7 +140,7 @@ TEST_CASE_METHOD(ArenaFixture, "arena: other sizes take the place of old memory"
 TEST_CASE_METHOD(ArenaFixture, "arena: blocks are resized in place", "[serve]") {
   char* a = take(kMiB);
   CHECK(arena.resize(a, 3 * kMiB));
-  CHECK(space.pages.length(space.granule_of(a)) == 3 * kMiB / kGranule);
+  CHECK(space.pages.length(space.granule_of(a)) == granules_in(3 * kMiB));
   CHECK(arena.held().live_bytes() == 3 * kMiB);
   std::memset(a, 2, 3 * kMiB);
   CHECK(arena.resize(a, kMiB));
@@ -170,10 +170,10 @@ TEST_CASE_METHOD(ArenaFixture, "space: committed step by step, readable past the
   REQUIRE(space.commit(64 * kMiB));
   volatile const char* past = space.base() + 64 * kMiB;
   CHECK(past[127] == 0);
-  CHECK(space.pages.claim(64 * kMiB / kGranule - 1, 1).granted);
+  CHECK(space.pages.claim(granules_in(64 * kMiB) - 1_g, 1_g).granted);
   CHECK_FALSE(space.commit(256 * kMiB));  // there would be nothing readable behind it
   CHECK(space.commit(256 * kMiB - kGranule));
-  CHECK(space.granule_of(space.address(777)) == 777);
+  CHECK(space.granule_of(space.address(777_g)) == 777_g);
 }
 
 // A block with a stamp at both ends and in the middle of every page.

@@ -23,13 +23,13 @@ struct PoolFixture {
     return start;
   }
   void mark() {
-    std::uint64_t at = 0;
+    Granules at;
     while (LastingBlocks(pool).mark(at)) {
     }
   }
   // Bytes that were offered, in walks to the end.
   std::uint64_t offer() {
-    std::uint64_t at = 0;
+    Granules at;
     std::uint64_t offered = 0;
     bool known = true;
     while (LastingBlocks(pool).offer(at, offered, known)) {

@@ -80,12 +80,12 @@ TEST_CASE_METHOD(ArenaFixture,
   }
   const std::uint64_t usual = steps_of_calls();
   CHECK(arena.trim() == 0);
-  CHECK(arena.held().excess() >= (kPairs - 1) * kMiB / kGranule);
+  CHECK(arena.held().excess() >= granules_in((kPairs - 1) * kMiB));
   CHECK(steps_of_calls() < usual + usual / 10);
   // It is still offered, and taken once it can be.
   syscall(SYS_munlock, all, 2 * kPairs * kMiB);
   steps_of_calls();
-  CHECK(arena.held().excess() == 0);
+  CHECK(arena.held().excess() == 0_g);
   CHECK(arena.valid());
 }
 

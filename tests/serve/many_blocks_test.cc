@@ -31,17 +31,17 @@ TEST_CASE("page map: a walk ends after its steps, and goes on where it stopped",
   REQUIRE(own.space.commit(1 << 20));
   PageMap& map = own.space.pages;
   const FreeRuns& runs = own.space.runs;
-  for (std::uint64_t at = 0; at < 100; at += 2) {
-    REQUIRE(map.claim(at, 1).granted);
+  for (Granules at; at < 100_g; at += 2_g) {
+    REQUIRE(map.claim(at, 1_g).granted);
   }
-  FreeRuns::Walk walk{0, 110, 99};
-  CHECK(runs.best_fit(walk, 5, 1).count == 0);
-  CHECK(walk.at == 99);
+  FreeRuns::Walk walk{0_g, 110_g, 99};
+  CHECK(runs.best_fit(walk, 5_g, 1_g).count == 0_g);
+  CHECK(walk.at == 99_g);
   walk.steps = 1;
-  CHECK(runs.best_fit(walk, 5, 1).first == 99);
-  FreeRuns::Walk dirty{0, 110, 10};
-  CHECK(runs.next_dirty(dirty, 5).count == 0);
-  CHECK(dirty.at == 10);
+  CHECK(runs.best_fit(walk, 5_g, 1_g).first == 99_g);
+  FreeRuns::Walk dirty{0_g, 110_g, 10};
+  CHECK(runs.next_dirty(dirty, 5_g).count == 0_g);
+  CHECK(dirty.at == 10_g);
 }
 
 TEST_CASE_METHOD(ManyBlocks, "arena: behind many blocks what was freed last is used again",

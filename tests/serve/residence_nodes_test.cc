@@ -217,10 +217,10 @@ TEST_CASE_METHOD(NodesFixture, "remaking: what is in use stays, and comes when i
   CHECK(start[kMiB] == 1);
   CHECK(start[0] == 0);
   CHECK(slab.claim(0, kMiB, 16).dirty == false);  // it may be handed out as zero
-  CHECK(slab.space().pages.release(0) != 0);
+  CHECK(slab.space().pages.release(0_g) != 0_g);
   CHECK(strays(start, kMiB, only(1)) == 0);
   CHECK(strays(start + kMiB, 3 * kMiB, only(1)) == 3 * kMiB / os::page_size());
-  CHECK(slab.space().pages.release(slab.space().granule_of(start + kMiB)) != 0);
+  CHECK(slab.space().pages.release(slab.space().granule_of(start + kMiB)) != 0_g);
   go_round(remaking, slab);
   CHECK(remaking.finished());
   CHECK(remaking.bytes() == 8 * kMiB);
@@ -273,16 +273,16 @@ TEST_CASE_METHOD(NodesFixture, "lasting: what lasts is listed, row by row", "[se
     blocks.push_back(static_cast<char*>(pool.allocate(64 << 10, 16, 0).start));
     REQUIRE(blocks.back() != nullptr);
   }
-  std::uint64_t at = 0;
+  Granules at;
   while (LastingBlocks(pool).mark(at)) {
   }
   for (std::size_t i = 0; i < blocks.size(); i += 4) {
     pool.free(blocks[i], false);
   }
   LastingBlocks::List list;
-  std::uint64_t granules = 0;
+  Granules granules;
   std::uint32_t rows = 0;
-  at = 0;
+  at = 0_g;
   for (bool more = true; more;) {
     more = LastingBlocks(pool).list(at, list);
     for (std::uint32_t i = 0; i < list.count; ++i, ++rows) {
@@ -290,7 +290,7 @@ TEST_CASE_METHOD(NodesFixture, "lasting: what lasts is listed, row by row", "[se
     }
   }
   CHECK(rows == 100);
-  CHECK(granules == 300 * (64ULL << 10) / kGranule);
+  CHECK(granules == granules_in(300 * (64ULL << 10)));
 }
 
 }  // namespace

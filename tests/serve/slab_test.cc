@@ -50,8 +50,8 @@ TEST_CASE_METHOD(Fixture, "slab: all slabs have one limit, and a refusal costs n
 TEST_CASE("turn: a lane rests after some turns of the scheduler without one", "[serve]") {
   Turn turn;
   turn.work(5 * os::kSecond);
-  CHECK_FALSE(turn.rests(5 * os::kSecond + 15'000'000));
-  CHECK(turn.rests(5 * os::kSecond + 30'000'000));
+  CHECK_FALSE(turn.rests(5 * os::kSecond + 15 * os::kMillisecond));
+  CHECK(turn.rests(5 * os::kSecond + 30 * os::kMillisecond));
 }
 
 TEST_CASE_METHOD(Fixture, "slab: what is in use keeps its bytes while the rest goes", "[serve]") {
@@ -70,7 +70,7 @@ TEST_CASE_METHOD(Fixture, "slab: what is in use keeps its bytes while the rest g
   first.purge();
   CHECK(*first.at(offset) == 'x');
   CHECK(os::resident_bytes(first.at(0), kMiB) == 0);
-  CHECK(first.space().pages.release(offset / kGranule) != 0);
+  CHECK(first.space().pages.release(granules_in(offset)) != 0_g);
   CHECK(first.valid());
 }
 
@@ -94,17 +94,17 @@ TEST_CASE_METHOD(Fixture, "slab: goes on above what stays in it", "[serve]") {
   *first.at(0) = 'y';
   CHECK(*old == 'x');
   // A block of the loop goes an iteration later, and its memory with it.
-  CHECK(first.space().pages.release(kMiB / kGranule) != 0);
+  CHECK(first.space().pages.release(granules_in(kMiB)) != 0_g);
   first.sweep();
   CHECK(resident(old) == kMiB / 2);
   CHECK(first.valid());
-  CHECK(first.space().pages.release(first.space().granule_of(first.at(0))) != 0);
+  CHECK(first.space().pages.release(first.space().granule_of(first.at(0))) != 0_g);
   char* const above = first.at(0);
   CHECK(first.purge());
   CHECK(first.at(0) == old);
   CHECK(resident(above) == 0);
   CHECK(*old == 'x');
-  CHECK(first.space().pages.release(0) != 0);
+  CHECK(first.space().pages.release(0_g) != 0_g);
   CHECK(first.raise(2 * kMiB, false) == Slab::Raised::kTaller);
   first.evade();
   CHECK_FALSE(first.lend(second));

@@ -29,7 +29,8 @@ struct Hostile {
     schedule = {steps.data(), static_cast<std::uint32_t>(steps.size()), kGranules * kGranule, 0, 0};
     index_memory.resize(ContextIndex::words(schedule.count));
     index.build(schedule, index_memory.data());
-    placer.start(&schedule, &index, Cursor(static_cast<std::uint32_t>(random() % steps.size())));
+    placer.start(&schedule, &index,
+                 Cursor(StepIndex{static_cast<std::uint32_t>(random() % steps.size())}));
   }
   Hostile(const Hostile&) = delete;
   Hostile& operator=(const Hostile&) = delete;
@@ -76,7 +77,7 @@ TEST_CASE("placer: no schedule makes two live blocks share a page", "[engine][ho
       // Mostly the schedule's sizes in their order, now and then another.
       const std::uint32_t at = hostile.random() % 16 == 0
                                    ? static_cast<std::uint32_t>(hostile.random())
-                                   : hostile.placer.position();
+                                   : hostile.placer.position().count();
       const std::uint64_t size = hostile.steps[at % hostile.steps.size()].size;
       const std::uint64_t alignment = std::uint64_t{1} << (hostile.random() % 22);
       const auto place = testing::place(hostile.placer, size, alignment, hostile.pages);
@@ -94,7 +95,7 @@ TEST_CASE("placer: no schedule makes two live blocks share a page", "[engine][ho
         auto chosen = live.begin();
         std::advance(chosen, static_cast<long>(hostile.random() % live.size()));
         REQUIRE(holds(hostile, chosen->first, chosen->second));
-        REQUIRE(hostile.pages.release(chosen->first / kGranule) ==
+        REQUIRE(hostile.pages.release(granules_in(chosen->first)) ==
                 granules_of(chosen->second.size));
         live.erase(chosen);
       }
@@ -109,21 +110,21 @@ TEST_CASE("placer: no schedule makes two live blocks share a page", "[engine][ho
 
 TEST_CASE("page map: a block is released once, whatever is freed", "[serve][hostile]") {
   Hostile hostile(7);
-  REQUIRE(hostile.pages.claim(10, 5).granted);
-  REQUIRE_FALSE(hostile.pages.claim(14, 2).granted);
-  REQUIRE_FALSE(hostile.pages.claim(8, 3).granted);
-  REQUIRE(hostile.pages.release(11) == 0);
-  REQUIRE(hostile.pages.release(9) == 0);
-  std::uint64_t released[4] = {};
+  REQUIRE(hostile.pages.claim(Granules{10}, Granules{5}).granted);
+  REQUIRE_FALSE(hostile.pages.claim(Granules{14}, Granules{2}).granted);
+  REQUIRE_FALSE(hostile.pages.claim(Granules{8}, Granules{3}).granted);
+  REQUIRE(hostile.pages.release(Granules{11}) == Granules{0});
+  REQUIRE(hostile.pages.release(Granules{9}) == Granules{0});
+  Granules released[4];
   std::vector<std::thread> threads;
   for (auto& count : released) {
-    threads.emplace_back([&] { count = hostile.pages.release(10); });
+    threads.emplace_back([&] { count = hostile.pages.release(Granules{10}); });
   }
   for (auto& thread : threads) {
     thread.join();
   }
-  REQUIRE(released[0] + released[1] + released[2] + released[3] == 5);
-  REQUIRE(hostile.pages.claim(8, 7).granted);
+  REQUIRE(released[0] + released[1] + released[2] + released[3] == Granules{5});
+  REQUIRE(hostile.pages.claim(Granules{8}, Granules{7}).granted);
 }
 
 }  // namespace memo

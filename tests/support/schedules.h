@@ -6,6 +6,7 @@
 
 #include "src/follow/plan.h"
 #include "tests/support/process.h"
+#include "tests/support/units.h"
 
 namespace memo::testing {
 
@@ -15,7 +16,7 @@ class OwnSchedule {
     std::uint64_t height = 0;
     for (const Step& step : steps_) {
       if (step.offset != kUnplanned) {
-        height = std::max(height, step.offset + granules_of(step.size) * kGranule);
+        height = std::max(height, step.offset + bytes_of(granules_of(step.size)));
       }
     }
     schedule = {steps_.data(), static_cast<std::uint32_t>(steps_.size()), height, height, 0};
@@ -46,7 +47,7 @@ inline std::vector<Step> stacked(const std::vector<std::uint64_t>& sizes) {
   std::uint64_t offset = 0;
   for (const std::uint64_t size : sizes) {
     steps.push_back({.size = size, .offset = offset});
-    offset += granules_of(size) * kGranule;
+    offset += bytes_of(granules_of(size));
   }
   return steps;
 }
@@ -70,8 +71,8 @@ inline Plan plan_of(const std::vector<Step>& steps, std::uint64_t height,
   for (const std::uint64_t size : sizes) {
     steps.push_back({.size = size, .alignment_log2 = 12});
     if (below(random, 16) != 0) {
-      const std::uint64_t room = height / kGranule - granules_of(size);
-      steps.back().offset = below(random, room + 1) * kGranule;
+      const Granules room = granules_in(height) - granules_of(size);
+      steps.back().offset = bytes_of(Granules{below(random, room.count() + 1)});
     }
   }
   return plan_of(steps, height);

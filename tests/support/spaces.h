@@ -11,6 +11,7 @@
 #include "src/serve/free_runs.h"
 #include "src/serve/page_map.h"
 #include "src/serve/space.h"
+#include "tests/support/units.h"
 
 namespace memo {
 
@@ -23,15 +24,15 @@ namespace memo::testing {
 // A page map without memory behind it, which knows what chunks are free as a whole.
 class BareMap {
  public:
-  explicit BareMap(std::uint64_t granules)
-      : states_(granules / 8 + 1),
-        lengths_(granules),
+  explicit BareMap(Granules granules)
+      : states_(granules.count() / 8 + 1),
+        lengths_(granules.count()),
         chunks_(FreeChunks::words(granules)),
         map(reinterpret_cast<std::uint8_t*>(states_.data()), lengths_.data()),
         runs(map, FreeChunks(chunks_.data())) {}
 
   // Free granules' memory was given back.
-  void mark_clean(std::uint64_t first, std::uint64_t count) {
+  void mark_clean(Granules first, Granules count) {
     map.mark_clean(first, count);
     runs.note_clean(first, count);
   }

@@ -23,15 +23,15 @@ TEST_CASE("live table: a block is claimed once, by its own address", "[trace]") 
   std::uint64_t words[4] = {};
   LiveTable table(words);
   TaggedPointer found;
-  CHECK_FALSE(table.claim(2, 0x5000, found));
-  table.insert(2, TaggedPointer(0x5000, 77));
-  CHECK_FALSE(table.claim(2, 0x6000, found));
-  CHECK_FALSE(table.claim(1, 0x5000, found));
-  REQUIRE(table.claim(2, 0x5000, found));
+  CHECK_FALSE(table.claim(Granules{2}, 0x5000, found));
+  table.insert(Granules{2}, TaggedPointer(0x5000, 77));
+  CHECK_FALSE(table.claim(Granules{2}, 0x6000, found));
+  CHECK_FALSE(table.claim(Granules{1}, 0x5000, found));
+  REQUIRE(table.claim(Granules{2}, 0x5000, found));
   CHECK(found.id() == 77);
-  CHECK_FALSE(table.claim(2, 0x5000, found));
-  table.insert(2, TaggedPointer(0x5000, 78));  // the next generation of the address
-  REQUIRE(table.claim(2, 0x5000, found));
+  CHECK_FALSE(table.claim(Granules{2}, 0x5000, found));
+  table.insert(Granules{2}, TaggedPointer(0x5000, 78));  // the next generation of the address
+  REQUIRE(table.claim(Granules{2}, 0x5000, found));
   CHECK(found.id() == 78);
 }
 
@@ -41,9 +41,9 @@ TEST_CASE("live table: a block is found at an address of all 48 bits", "[trace]"
   LiveTable table(words);
   TaggedPointer found;
   for (const std::uint16_t id : {std::uint16_t{3}, std::uint16_t{65535}}) {
-    table.insert(1, TaggedPointer(0xfffff7c07000, id));
-    CHECK_FALSE(table.claim(1, 0x7ffff7c07000, found));
-    REQUIRE(table.claim(1, 0xfffff7c07000, found));
+    table.insert(Granules{1}, TaggedPointer(0xfffff7c07000, id));
+    CHECK_FALSE(table.claim(Granules{1}, 0x7ffff7c07000, found));
+    REQUIRE(table.claim(Granules{1}, 0xfffff7c07000, found));
     CHECK(found.id() == id);
   }
 }
@@ -54,7 +54,7 @@ TEST_CASE("live table: of several threads exactly one claims a block", "[trace]"
   std::vector<std::uint64_t> words(kBlocks);
   LiveTable table(words.data());
   for (std::uint64_t i = 0; i < kBlocks; ++i) {
-    table.insert(i, TaggedPointer((i + 1) * 4096, static_cast<std::uint16_t>(i)));
+    table.insert(Granules{i}, TaggedPointer((i + 1) * 4096, static_cast<std::uint16_t>(i)));
   }
   std::atomic<std::uint64_t> claimed{0};
   std::atomic<std::uint64_t> wrong{0};
@@ -63,7 +63,7 @@ TEST_CASE("live table: of several threads exactly one claims a block", "[trace]"
     threads.emplace_back([&] {
       for (std::uint64_t i = 0; i < kBlocks; ++i) {
         TaggedPointer found;
-        if (table.claim(i, (i + 1) * 4096, found)) {
+        if (table.claim(Granules{i}, (i + 1) * 4096, found)) {
           ++claimed;
           wrong += found.id() == static_cast<std::uint16_t>(i) ? 0 : 1;
         }

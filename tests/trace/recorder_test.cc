@@ -30,12 +30,12 @@ struct Fixture {
     allocation.size = size;
     const std::uint32_t index = recorder.note(allocation, 0);
     if (index != kNotRecorded) {
-      recorder.bind(index, address_of(slot), table, slot);
+      recorder.bind(index, address_of(slot), table, Granules{slot});
     }
     return index;
   }
   void free(std::uint64_t slot, std::uint32_t lane = 0) {
-    recorder.free(address_of(slot), table, slot, lane);
+    recorder.free(address_of(slot), table, Granules{slot}, lane);
   }
 };
 
@@ -116,12 +116,12 @@ TEST_CASE_METHOD(Fixture, "recorder: frees find their generation when the ids wr
         slot = 64 + testing::below(random, kSlots - 64);
       }
       if (const auto old = alive.find(slot); old != alive.end()) {
-        fresh.free(address_of(slot), table, slot, 0);
+        fresh.free(address_of(slot), table, Granules{slot}, 0);
         deaths[old->second] = step;
       }
       const std::uint32_t index = fresh.note({}, 0);
       REQUIRE(index == step);
-      fresh.bind(index, address_of(slot), table, slot);
+      fresh.bind(index, address_of(slot), table, Granules{slot});
       alive[slot] = step;
     }
     std::uint32_t wrong = 0;

@@ -42,7 +42,7 @@ Choice choose_period(const Stream& stream) {
 }
 
 std::uint64_t round_up(std::uint64_t size) {
-  return std::max<std::uint64_t>(1, granules_of(size)) * kGranule;
+  return bytes_of(std::max(Granules{1}, granules_of(size)));
 }
 
 MapBlock block_of(const Allocation& allocation, std::size_t index, const dsa::Buffer& buffer) {

@@ -23,15 +23,15 @@ namespace {
 
 constexpr std::size_t kMaxConnections = 16;
 constexpr std::size_t kMaxRequest = 8192;  // bytes, of a request's head
-constexpr std::uint64_t kConnectionTime =
-    5'000'000'000;  // ns, of a connection from its first byte to its last
+constexpr Nanos kConnectionTime =
+    5 * os::kSecond;  // of a connection from its first byte to its last
 
 volatile sig_atomic_t ended = 0;
 
 // One request and its answer.
 struct Connection {
   int file = -1;
-  std::uint64_t until = 0;  // ns
+  Nanos until;
   std::string request;
   std::string answer;
   std::size_t sent = 0;
@@ -138,7 +138,7 @@ class Server {
     if (ppoll(files.data(), files.size(), &second, &signals) < 0) {
       return;
     }
-    const std::uint64_t now = os::nanoseconds();
+    const Nanos now = os::nanoseconds();
     for (std::size_t i = 0; i < connections_.size(); ++i) {
       Connection& connection = connections_[i];
       const short events = files[i].revents;
@@ -157,7 +157,7 @@ class Server {
   }
 
  private:
-  void accept_one(std::uint64_t now) {
+  void accept_one(Nanos now) {
     const int file = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (file >= 0) {
       Connection& connection = connections_.emplace_back();

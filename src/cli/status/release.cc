@@ -21,12 +21,11 @@
 namespace memo::cli {
 namespace {
 
-constexpr std::uint64_t kAnswerTime =
-    10'000'000'000;  // ns; a process that serves answers within two seconds
+constexpr Nanos kAnswerTime = 10 * os::kSecond;  // a process that serves answers within two seconds
 
 // Writes a word that is new; 0 with errno if the page cannot be written.
 std::uint64_t ask(const ProcessPage& page) {
-  const std::uint64_t word = os::nanoseconds();
+  const std::uint64_t word = os::nanoseconds().count();
   const int folder = open_status_folder(page.folder.c_str(), page.owner, false);
   const int file = folder < 0 ? -1 : open_page(folder, page.name.c_str(), page.owner, true);
   const bool asked = file >= 0 && pwrite(file, &word, sizeof word, offsetof(StatusFile, release)) ==
@@ -95,7 +94,7 @@ int release(int argc, char** argv) {
     std::fprintf(stderr, "process %d cannot be asked: %s\n", pid, std::strerror(errno));
     return kNo;
   }
-  for (const std::uint64_t end = os::nanoseconds() + kAnswerTime; os::nanoseconds() < end;) {
+  for (const Nanos end = os::nanoseconds() + kAnswerTime; os::nanoseconds() < end;) {
     const std::optional<ProcessPage> now = find(pid, problems);
     if (now && now->body.answered == word) {
       std::printf("%s, process %d: resident %s before, %s now\n", now->body.process, pid,
@@ -105,7 +104,7 @@ int release(int argc, char** argv) {
     if (!now) {
       break;
     }
-    os::rest(50'000'000);
+    os::rest(50 * os::kMillisecond);
   }
   std::fprintf(stderr, "process %d has not answered: it serves nothing, or has ended\n", pid);
   return kNo;

@@ -127,7 +127,8 @@ std::optional<ProcessPage> read_page(int folder, const Folder& where, const std:
     }
     return std::nullopt;
   }
-  const auto age = static_cast<double>(os::nanoseconds()) - static_cast<double>(body.written_at);
+  const auto age =
+      static_cast<double>(os::nanoseconds().count()) - static_cast<double>(body.written_at);
   return ProcessPage{body, where.path, where.owner, name, has_gone, std::max(age * 1e-9, 0.0)};
 }
 

@@ -228,7 +228,7 @@ class Stage {
       slab.pages.release(slab.granule_of(start));
     } else {
       const Space& pool = pool_.space;
-      actor.lane.free_pooled(start, pool.pages.length(pool.granule_of(start)) * kGranule, 0);
+      actor.lane.free_pooled(start, bytes_of(pool.pages.length(pool.granule_of(start))), 0);
     }
   }
 
@@ -250,7 +250,7 @@ std::uint64_t room_for(const Streams& streams) {
     for (const StreamEvent& event : stream.events) {
       const Allocation& allocation = stream.allocations[event.allocation];
       const std::uint64_t bytes = std::max<std::uint64_t>(
-          granules_of(std::min(allocation.size, tuning::kMaxBlock)) * kGranule,
+          bytes_of(granules_of(std::min(allocation.size, tuning::kMaxBlock))),
           std::uint64_t{1} << std::min<int>(allocation.alignment_log2, 26));
       live = event.is_free ? live - bytes : live + bytes;
       most = std::max(most, live);
