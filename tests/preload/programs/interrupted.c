@@ -246,7 +246,11 @@ int main(void) {
   child_returns_into_the_call();
   printf("children that return into the call ok\n");
   fflush(stdout);
-  with_threads();
-  printf("with threads ok\n");
+  // qemu has a lock of its own for starting a thread, and a child of a process that was starting one
+  // in another thread finds it held for ever: a child in which the library starts its thread hangs.
+  if (getenv("RUN_UNDER") == NULL) {
+    with_threads();
+    printf("with threads ok\n");
+  }
   return 0;
 }
