@@ -161,6 +161,7 @@ class Misuse(unittest.TestCase):
                               (("good.csv", "--seconds", "-1"), "0 or more; `memomalloc plan --help`"),
                               (("good.csv", "--seed", "-1"), "0 or more; `memomalloc plan --help`"),
                               (("good.csv", "--capacity", "much"), "units: K, M, G"),
+                              (("good.csv", "--device", "1"), "good.csv:1: --device is one of a snapshot's"),
                               (("good.csv", "--compare", "--svg", "map.svg"), "--help"),
                               (("good.csv", "--output", "good.csv"), "would be overwritten"),
                               (("data", "--svg", "no/map.svg"), "mkdir -p no"), ((), "--help")):
