@@ -44,6 +44,7 @@ class Browser:
         self.call("Page.enable")
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                   deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setScrollbarsHidden", hidden=True)  # as on a phone; else they cover what a picture shows
 
     def __enter__(self):
         return self

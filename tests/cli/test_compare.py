@@ -11,6 +11,7 @@ import time
 import unittest
 
 from support import COMMAND, ROOT, json_of, memomalloc
+from browser import PROGRAM, Browser  # support.py says where it is
 
 REPORTING = "import os; print('noise'); print('{\"p50_ms\": 1.5, \"preload\": %d}' % bool(os.environ['LD_PRELOAD']))"
 # One iteration again and again, then the library's own counters as a line of JSON.
@@ -95,6 +96,22 @@ class Compare(unittest.TestCase):
         self.assertNotIn("http", page)
         self.assertEqual(2, twice.returncode)
         self.assertIn("named twice", twice.stderr)
+
+    @unittest.skipUnless(PROGRAM, "chromium is not installed")
+    def test_the_page_cuts_no_figure(self):
+        """On a phone and on a desktop each cell is in view, and names what it holds."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "page.html"
+            memomalloc("compare", "--runs", "1", "--warm-up", "0", "--allocators", "glibc,glibc-tuned,memomalloc-plan-file",
+                       "--html", path, "--", "true")
+            for width in (390, 1280):
+                with Browser(width, 844) as browser:
+                    browser.open(path)
+                    right = "Math.max(...[...document.querySelectorAll('td, td *')].map(e => e.getBoundingClientRect().right))"
+                    self.assertLessEqual(browser.evaluate(right), width)
+                    heading = ("getComputedStyle(document.querySelector('td:last-child'), '::before').content"
+                               if width == 390 else "document.querySelector('th:last-child').innerText")
+                    self.assertIn("peak RSS MiB", browser.evaluate(heading))
 
     def test_a_failing_command_is_shown_with_its_messages(self):
         process = memomalloc("compare", "--allocators", "glibc", "--", "sh", "-c", "echo why >&2; exit 3")

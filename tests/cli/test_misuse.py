@@ -161,6 +161,7 @@ class Misuse(unittest.TestCase):
                               (("good.csv", "--seconds", "-1"), "0 or more; `memomalloc plan --help`"),
                               (("good.csv", "--seed", "-1"), "0 or more; `memomalloc plan --help`"),
                               (("good.csv", "--capacity", "much"), "units: K, M, G"),
+                              (("good.csv", "--device", "1"), "good.csv:1: --device is one of a snapshot's"),
                               (("good.csv", "--compare", "--svg", "map.svg"), "--help"),
                               (("good.csv", "--output", "good.csv"), "would be overwritten"),
                               (("data", "--svg", "no/map.svg"), "mkdir -p no"), ((), "--help")):
@@ -233,7 +234,19 @@ class Misuse(unittest.TestCase):
         self.refused(2, "memomalloc --help", "no-such")
         self.refused(2, "memomalloc run -- true", "true")
         self.refused(2, "memomalloc --help", "help", "no-such")
-        self.refused(2, "memomalloc options --help", "options", "surplus")
+        self.refused(2, "unexpected 'surplus'; `memomalloc options --help`", "options", "surplus")
+        self.refused(2, "unexpected '/store'; `memomalloc plans --help`", "plans", "list", "/store")
+
+    def test_messages_are_plain(self):
+        """No words of the library that reads command lines, nor its numbers of 300 digits."""
+        self.refused(2, "options: there is no option '--foo'; `memomalloc options --help`", "options", "--foo")
+        for command, what in (("analyze", "trace"), ("replay", "trace"), ("report", "files"), ("plan", "problem"),
+                              ("release", "PID"), ("plans", "ACTION")):
+            self.refused(2, f"{command}: which {what}? `memomalloc {command} --help` tells the options", command)
+        self.refused(2, "--exe: a value is missing; ", "run", "--exe")
+        for command in ("status", "release"):
+            for pid in ("abc", "-1", "0", "99999999999"):
+                self.refused(2, f"'{pid}' is not the number of a process; `memomalloc {command} --help`", command, "--", pid)
         self.assertEqual(memomalloc("run", "--help").stdout, memomalloc("help", "run").stdout)
 
     def test_the_command_without_its_library(self):

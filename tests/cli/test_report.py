@@ -85,6 +85,8 @@ class Files(ReportCase):
             "well": (STATISTICS | {"planned_bytes": 5 << 20, "at_hand_bytes": 0}, "100 % of 5.0 MiB", "--plan-file"),
             "badly": (STATISTICS | {"planned_bytes": 1 << 20, "at_hand_bytes": 1 << 20}, "40 % of 5.0 MiB",
                       "Most of the rest: size"),
+            "by the pool alone": (STATISTICS | {"planned_bytes": 0, "at_hand_bytes": 5 << 20}, "100 % of 5.0 MiB",
+                                  "No plan was needed"),
             "old": (STATISTICS, "80 % of 5.0 MiB", "doctor"),
             "nothing": (STATISTICS | {"large_bytes": 0}, "no large allocations", "doctor"),
             "observed": (STATISTICS | {"observed": {"page_faults": 1234567, "peak_bytes": 9}}, "1,234,567 page faults",
@@ -318,8 +320,36 @@ class Page(ReportCase):
         names.write_text("".join(f"{site},{'at::native::convolution < ' * 9}\n" for site in sites))
         self.open(MOBILENET, statistics, "--sites", names)
         self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), 390)
-        tallest = self.browser.evaluate("Math.max(...[...document.querySelectorAll('#sites tr')].map(r => r.offsetHeight))")
-        self.assertLess(tallest, 600)
+        # Nothing is cut, or hidden at the side of something that scrolls.
+        self.assertLessEqual(self.browser.evaluate(
+            "Math.max(...[...document.querySelectorAll('td')].map(cell => cell.getBoundingClientRect().right))"), 390)
+        self.assertEqual([], self.browser.evaluate(
+            "[...document.querySelectorAll('table, section')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.id)"))
+        row = "document.querySelector('#sites tbody tr')"
+        self.assertIn("largest", self.browser.evaluate(f"getComputedStyle({row}.cells[4], '::before').content"))
+        short = self.browser.evaluate(f"{row}.offsetHeight")
+        self.assertLess(short, 200)
+        self.browser.evaluate(f"{row}.click()")
+        self.assertGreater(self.browser.evaluate(f"{row}.offsetHeight"), short)  # the whole name
+
+    def test_a_problem_s_page_speaks_of_buffers(self):
+        file = self.folder / "problem.csv"
+        file.write_text("id,lower,upper,size,gaps\na,0,9,2000000,2-4\nb,1,3,3000000,\n")
+        self.open(file)
+        text = self.browser.evaluate("document.querySelector('main').innerText")
+        self.assertIn("2 buffers", text)
+        self.assertIn("Largest buffers", text)
+        for word in ("glibc", "whole run", "next iteration", "left out"):
+            self.assertNotIn(word, text)
+
+    def test_each_statistic_has_its_meaning(self):
+        statistics = self.folder / "statistics.json"
+        statistics.write_text(json.dumps(STATISTICS | {"diverged": 3}))
+        self.open(statistics)
+        rows = self.browser.evaluate("[...document.querySelectorAll('#counters tbody tr')].map(r => r.textContent)")
+        self.assertEqual(["large_allocations1,000allocations of at least the threshold",
+                          "large_bytes5.00 MiB (5,242,880)bytes that they asked for",
+                          "diverged3a lane went back to learning"], rows[-3:])
 
     def test_fifty_thousand_blocks(self):
         seed = random.randrange(1 << 30)

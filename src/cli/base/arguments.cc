@@ -109,6 +109,28 @@ std::string help(const CLI::App& app) {
   return text;
 }
 
+// What is wrong with a command line, in the words of the other messages instead of CLI11's.
+std::string in_plain_words(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const auto part = [&](std::string_view before, std::string_view after) {
+    const std::size_t from = before.empty() ? 0 : text.find(before) + before.size();
+    return text.substr(from, after.empty() ? std::string::npos : text.find(after) - from);
+  };
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
+      text.ends_with(" is required")) {
+    return "which " + part("", " is required") + "?";
+  }
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const std::string surplus = part("expected: ", "");
+    return (surplus.starts_with('-') ? "there is no option '" : "unexpected '") + surplus + "'";
+  }
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr &&
+      text.ends_with(" missing")) {
+    return part("", ":") + ": a value is missing";
+  }
+  return text;
+}
+
 }  // namespace
 
 int complain(const CLI::App& app, const std::string& what) {
@@ -144,6 +166,15 @@ CLI::Validator not_negative() {
   return {check, ""};
 }
 
+CLI::Validator process_number() {
+  const auto check = [](std::string& text) {
+    int value = 0;
+    const bool good = CLI::detail::lexical_cast(text, value) && value > 0;
+    return good ? "" : "'" + text + "' is not the number of a process";
+  };
+  return {check, ""};
+}
+
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   app.name(argv[0]);
   app.formatter(std::make_shared<PlainHelp>());
@@ -160,8 +191,9 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
     std::fputs(help(app).c_str(), stdout);
     return kDone;
   } catch (const CLI::ParseError& error) {
-    return complain(
-        app, std::string(error.what()) + "; `memomalloc " + argv[0] + " --help` tells the options");
+    const std::string what = in_plain_words(error);
+    return complain(app, what + (what.ends_with('?') ? " `memomalloc " : "; `memomalloc ") +
+                             argv[0] + " --help` tells the options");
   }
   return std::nullopt;
 }

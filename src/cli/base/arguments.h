@@ -50,5 +50,6 @@ inline constexpr const char* kTracePath =
 // Checks for options. A number of bytes takes K, M, G and becomes digits.
 CLI::Validator bytes();
 CLI::Validator not_negative();
+CLI::Validator process_number();
 
 }  // namespace memo::cli

@@ -18,8 +18,12 @@ std::string units(double value, double most) {
   return text;
 }
 
+// The figure, below it its range in brackets, and the bar.
 std::string drawn(const PageCell& cell, double most) {
-  return escaped(cell.text) +
+  const std::size_t range = cell.text.find(" (");
+  return escaped(cell.text.substr(0, range)) +
+         (range == std::string::npos ? ""
+                                     : "<small>" + escaped(cell.text.substr(range)) + "</small>") +
          R"(<svg viewBox="0 0 100 8" preserveAspectRatio="none"><rect class="bar" y="1" height="6" width=")" +
          units(cell.median, most) + R"("/><path class="range" d="M)" + units(cell.least, most) +
          " 4H" + units(cell.most, most) + R"("/></svg>)";
@@ -31,9 +35,9 @@ std::string comparison_page(const std::string& command, const std::string& headl
                             const std::string& next, const std::vector<PageRow>& rows,
                             const std::vector<PageColumn>& columns) {
   std::string page = html_head("memomalloc compare", "comparison.css") + "<body>\n";
-  page += "<h1>" + escaped(headline) + "</h1>\n<p>" + escaped(next) +
+  page += "<h1>" + escaped(headline) + "</h1>\n<p class=\"next\">" + escaped(next) +
           "</p>\n<p class=\"soft\"><code>" + escaped(command) +
-          "</code></p>\n<div class=\"wide\"><table>\n<tr><th>allocator</th>";
+          "</code></p>\n<table>\n<tr><th>allocator</th>";
   std::vector<double> most;
   for (const PageColumn& column : columns) {
     page += "<th>" + escaped(column.heading) + "</th>";
@@ -50,12 +54,13 @@ std::string comparison_page(const std::string& command, const std::string& headl
             "</span></td>";
     for (std::size_t j = 0; j < columns.size(); ++j) {
       const std::optional<PageCell>& cell = columns[j].cells[i];
-      page += "<td>" + (cell ? drawn(*cell, most[j]) : "-") + "</td>";
+      page += "<td data-label=\"" + escaped(columns[j].heading) + "\">" +
+              (cell ? drawn(*cell, most[j]) : "-") + "</td>";
     }
     page += "</tr>\n";
   }
   page +=
-      "</table></div>\n<p class=\"soft\">Medians; in brackets, and as the thin line, the least "
+      "</table>\n<p class=\"soft\">Medians; in brackets, and as the thin line, the least "
       "and "
       "the most over the runs.</p>\n</body>\n</html>\n";
   return page;

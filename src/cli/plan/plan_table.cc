@@ -47,8 +47,12 @@ std::optional<Table> read_table(const std::string& path, const TableRequest& req
       return std::nullopt;
     }
     dsa::CsvResult read = dsa::parse_csv(*text, path);
-    if (read.table) {
+    if (read.table && !request.device) {
       return Table{std::move(*read.table), {}};
+    }
+    if (read.table) {
+      refuse(path + ":1: --device is one of a snapshot's, and this is a problem", "leave it out");
+      return std::nullopt;
     }
     error = read.error;
   }

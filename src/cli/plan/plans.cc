@@ -304,7 +304,8 @@ int plans(int argc, char** argv) {
                            wishes.action == "export" || wishes.action == "import";
   if (takes_words == wishes.words.empty()) {
     return complain(app, takes_words ? wishes.action + " of what? `memomalloc plans --help` tells"
-                                     : "unexpected '" + wishes.words.front() + "'");
+                                     : "unexpected '" + wishes.words.front() +
+                                           "'; `memomalloc plans --help` tells the options");
   }
   std::string error;
   wishes.folder = plans_folder(named, error);

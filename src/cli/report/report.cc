@@ -178,7 +178,8 @@ void add_options(CLI::App& app, ReportRequest& request) {
       ->check(not_negative())
       ->capture_default_str();
   app.add_option("--sites", request.sites,
-                 "names of the calls that allocate, lines of site,symbol; default: TRACE.sites")
+                 "names of the calls that allocate, lines of site,symbol; default: the trace's name "
+                 "and .sites, where there is such a file")
       ->type_name("FILE");
   app.add_option("--chrome-trace", request.chrome,
                  "also write the iteration for Chrome's and Perfetto's viewers")
@@ -266,8 +267,8 @@ int report(int argc, char** argv) {
     return kNo;
   }
   report.title = std::filesystem::path(trace.empty() ? request.inputs.front() : trace).filename();
+  report.notes = notes.devices;
   for (const std::string& device : notes.devices) {
-    report.title += "; " + device;
     ticker.say(device);
   }
   names.merge(notes.names);

@@ -68,6 +68,9 @@ Answer of_statistics(const json& statistics) {
       percent(planned + at_hand, all) + " of " + mebibytes(all) + " came from memory at hand (" +
       percent(planned, all) + " by plan), which spared the program " +
       grouped(static_cast<std::uint64_t>((planned + at_hand) / 4096)) + " page faults at most.";
+  if (planned == 0 && at_hand * 100 >= all * kWell) {
+    return {what, "No plan was needed, so there is nothing to set: the pool had the memory."};
+  }
   if ((planned + at_hand) * 100 >= all * kWell) {
     return {what,
             "Keep it: `memomalloc run --plan-file FILE -- COMMAND` also serves the next start from "
@@ -102,7 +105,7 @@ Answer of_map(const ThreadMap& map, Report::Source source) {
     return {"Nothing repeats in this trace; its " + blocks + " would fit into " + height + ", " +
                 above(map) + glibc + ".",
             "Record more of the loop: `memomalloc run --trace-file TRACE.csv -- COMMAND`, with at "
-            "least five iterations."};
+            "least five iterations, more where one has few large blocks."};
   }
   return {"The " + blocks + " of an iteration fit into " + height + ", " + above(map) + glibc + ".",
           "Try it: `memomalloc run -- COMMAND` serves the program by such a plan; `memomalloc "

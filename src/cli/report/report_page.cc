@@ -63,19 +63,13 @@ json thread_json(const ThreadMap& map, std::map<std::uint64_t, std::size_t>& sit
           {"blocks", columns(map.blocks, sites)}};
 }
 
-// What each fallback reason means, from the table of counters.
-json reasons() {
-  constexpr std::string_view kPrefix = "fallback_";
-  json meanings = json::object();
-  const auto add = [&](std::string_view counter, const char* help) {
-    if (counter.starts_with(kPrefix)) {
-      meanings[std::string(counter.substr(kPrefix.size()))] = help;
-    }
-  };
-#define COUNTER(name, unit, help) add(#name, help);
+// What each counter means, in the order of their table, where one explains the next.
+json meanings() {
+  json rows = json::array();
+#define COUNTER(name, unit, help) rows.push_back({#name, help});
 #include "src/base/counters.def"
 #undef COUNTER
-  return meanings;
+  return rows;
 }
 
 json page_data(const Report& report) {
@@ -98,7 +92,8 @@ json page_data(const Report& report) {
           {"buffers", report.source == Report::Source::kProblem},
           {"sites", names},
           {"ops", ops},
-          {"reasons", reasons()},
+          {"meanings", meanings()},
+          {"stream", report.source == Report::Source::kSnapshot ? "device" : "thread"},
           {"statistics", report.statistics}};
 }
 
@@ -172,8 +167,13 @@ std::string report_html(const Report& report) {
   replace(page, "@chrome@", base64(gzipped(chrome_trace(report.maps, report.site_name))));
   replace(page, "@viz@", base64(gzipped(memory_viz_pickle(report.maps, report.site_name))));
   replace(page, "@data@", script_safe(page_data(report)));
+  std::string notes;
+  for (const std::string& note : report.notes) {
+    notes += "\n    <p class=\"hint\">" + escaped(note) + "</p>";
+  }
   replace(page, "@answer@", marked_up(answer.what));
   replace(page, "@next@", marked_up(answer.next));
+  replace(page, "@notes@", notes);
   return page;
 }
 

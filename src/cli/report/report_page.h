@@ -15,6 +15,7 @@ struct Report {
   enum class Source : std::uint8_t { kTrace, kSnapshot, kProblem };
 
   std::string title;
+  std::vector<std::string> notes;  // sentences about what was read
   Source source = Source::kTrace;  // of the maps
   std::vector<ThreadMap> maps;
   nlohmann::json statistics;  // null where there are none

@@ -71,7 +71,7 @@ int release(int argc, char** argv) {
       "`memomalloc status` lists such processes. Exit code 1 if it does not answer.");
   app.add_option("PID", pid, "the process")
       ->required()
-      ->check(CLI::PositiveNumber.description(""))
+      ->check(process_number())
       ->type_name("");
   if (auto code = parse(app, argc, argv)) {
     return *code;

@@ -103,7 +103,7 @@ int status(int argc, char** argv) {
       "are not shown. One that was killed is shown once more, as ended. Exit code 1 if there is "
       "none.");
   CLI::Option* one = app.add_option("PID", pid, "all about this process");
-  one->check(CLI::PositiveNumber.description(""))->type_name("");
+  one->check(process_number())->type_name("");
   app.add_flag("--all", wishes.all,
                "a line for each, even if there is one only; root sees everybody's")
       ->excludes(one);

@@ -13,6 +13,7 @@ class HeapMap {
     listen("wheel", (event) => this.zoom(event));
     listen("pointerdown", (event) => { this.drag = event; this.moved = false; canvas.setPointerCapture(event.pointerId); });
     listen("pointerup", (event) => this.release(event));
+    listen("pointercancel", () => { this.drag = null; });  // the finger scrolls the page
     listen("pointermove", (event) => this.move(event));
     listen("pointerleave", () => shared.hover(null));
     listen("dblclick", () => { this.y0 = 0; this.y1 = this.extent.y || 1; shared.showTime(0, extent.x); });

@@ -85,12 +85,15 @@ function draw() {
 }
 
 function showSites() {
-  fillTable(byId("sites"), ["site", "blocks", "bytes", "share", "largest", "mean lifetime in steps"],
+  fillTable(byId("sites"), [data.buffers ? "buffer" : "call", "blocks", "bytes", "share", "largest", "mean lifetime in steps"],
     topSites(current.blocks, data.sites, 25), (row, line) => {
       const swatch = element("span", "");
       swatch.className = "swatch";
       swatch.style.background = siteColour(row.site);
-      line.firstChild.prepend(swatch);
+      const name = element("div", "", null);
+      name.className = "name";
+      name.append(swatch, ...line.firstChild.childNodes);
+      line.firstChild.append(name);
       line.classList.toggle("marked", row.site === marked);
       line.onclick = () => { marked = marked === row.site ? null : row.site; showSites(); schedule(); };
     });
@@ -112,20 +115,24 @@ function showThread(thread) {
   byId("planned-height").textContent = bytes(thread.height);
   byId("glibc-height").textContent = bytes(thread.glibcBytes);
   const period = thread.period;
-  const what = data.buffers ? "a planner's problem, with the offsets that it has or got" : !period ? "nothing repeats in this thread, so its whole stream is shown"
+  const what = data.buffers ? "a planner's problem, with the offsets that it has or got" : !period ? `nothing repeats in this ${data.stream}, so its whole stream is shown`
     : `the iteration has ${count(period.length)} allocations` +
       (period.changing ? ", whose sizes follow from the first one's and change; the largest one learned is shown" : "") +
       (period.unroll > 1 ? `, ${period.unroll} of them are shown` : "");
-  byId("map-caption").textContent = `${count(blocks.length)} block${blocks.length === 1 ? "" : "s"}; ${what}`;
-  byId("sites-caption").textContent = `of ${shownPart(thread)}; a row marks its blocks in the maps`;
+  const shown = data.buffers ? thread.allocations : blocks.length, word = data.buffers ? "buffer" : "block";
+  byId("map-caption").textContent = `${count(shown)} ${word}${shown === 1 ? "" : "s"}; ${what}`;
+  const unnamed = data.sites.some((name) => /^[0-9a-f]{16}$/.test(name));
+  byId("sites-caption").textContent = `of ${shownPart(thread)}; a row marks its blocks in the ${hasGlibc ? "maps" : "map"}` +
+    (data.buffers ? "" : unnamed ? "; a number is a call whose name the trace did not bring" : "; inner call < outer call");
+  byId("whole-run").hidden = !period;  // else the chart above shows it
   fillTiles([
     ["plan height", bytes(thread.height)],
     ["lower bound", bytes(thread.lowerBound), "greatest sum of bytes alive at one time"],
     ["above the bound", percent(thread.height - thread.lowerBound, thread.lowerBound)],
-    ["glibc's layout", hasGlibc ? bytes(thread.glibcBytes) : "-", "addresses used for the same blocks"],
+    ...(hasGlibc ? [["glibc's layout", bytes(thread.glibcBytes), "addresses used for the same blocks"]] : []),
     ["without reuse", bytes(blocks.reduce((sum, block) => sum + block.size, 0)), "sum of the blocks' sizes"],
-    ["wrapping blocks", count(blocks.filter((block) => block.wraps).length), "freed in the next iteration"],
-    ["blocks left out", count(thread.unplanned), "they outlive their iteration"],
+    ...(period ? [["freed in the next iteration", count(blocks.filter((block) => block.wraps).length), "wrapping blocks"],
+                  ["left out of the plan", count(thread.unplanned), "blocks that outlive their iteration"]] : []),
     [data.buffers ? "buffers" : "large allocations", count(thread.allocations), data.buffers ? "" : "in the whole trace"],
   ]);
   showSites();
@@ -135,7 +142,14 @@ function showThread(thread) {
 
 function start() {
   byId("title").textContent = data.title;
-  fillStatistics(data.statistics, data.reasons);
+  fillStatistics(data.statistics, new Map(data.meanings));
+  byId("stream").textContent = data.stream;
+  byId("run-caption").textContent = `greatest live bytes, all large blocks of the ${data.stream}`;
+  if (data.buffers) {
+    byId("steps").textContent = "steps";
+    byId("by-site").textContent = "buffer";
+    byId("sites-heading").textContent = "Largest buffers";
+  }
   byId("maps").hidden = data.threads.length === 0;
   byId("tiles").hidden = data.threads.length === 0;
   document.querySelector(".tools").hidden = data.threads.length === 0;

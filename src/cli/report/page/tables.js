@@ -6,7 +6,7 @@ function fillTable(table, headings, rows, onRow) {
   const body = element("tbody", "", table);
   for (const row of rows) {
     const line = element("tr", "", body);
-    for (const cell of row.cells) element("td", cell, line);
+    row.cells.forEach((cell, i) => { element("td", cell, line).dataset.label = headings[i]; });
     onRow?.(row, line);
   }
 }
@@ -41,8 +41,8 @@ function topSites(blocks, names, most) {
   }));
 }
 
-// `reasons`: what each kind of fallback means.
-function fillStatistics(statistics, reasons) {
+// `meanings`: of each counter, in the order in which they explain each other.
+function fillStatistics(statistics, meanings) {
   byId("statistics").hidden = !statistics;
   if (!statistics) return;
   const large = statistics.large_bytes;
@@ -57,14 +57,17 @@ function fillStatistics(statistics, reasons) {
     .sort((a, b) => b[1] - a[1]);
   fillTable(byId("fallbacks"), ["not planned, or not at hand, because", "allocations", "share", "meaning"],
     fallback.length ? fallback.map(([reason, calls]) => ({cells: [reason, count(calls),
-      percent(calls, statistics.large_allocations), reasons[reason] || ""]}))
+      percent(calls, statistics.large_allocations), meanings.get(`fallback_${reason}`) || ""]}))
                     : [{cells: ["no fallbacks", "0", "-", ""]}]);
   const flat = Object.entries(statistics).flatMap(([name, value]) =>
     value !== null && typeof value === "object" && name !== "fallback"
       ? Object.entries(value).map(([inner, number]) => [`${name}.${inner}`, number])
       : typeof value === "object" || name.startsWith("fallback_") ? [] : [[name, value]]);
-  fillTable(byId("counters"), ["statistic", "value"], flat.map(([name, value]) => ({
+  const order = [...meanings.keys()];
+  flat.sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
+  fillTable(byId("counters"), ["statistic", "value", "meaning"], flat.map(([name, value]) => ({
     cells: [name, typeof value !== "number" || name === "pid" ? String(value)
-                  : /bytes/.test(name) ? `${bytes(value)} (${count(value)})` : value.toLocaleString("en", {maximumFractionDigits: 6})],
+                  : /bytes/.test(name) ? `${bytes(value)} (${count(value)})` : value.toLocaleString("en", {maximumFractionDigits: 6}),
+            meanings.get(name) || ""],
   })));
 }
