@@ -15,10 +15,10 @@ Blocks::Blocks(const Model& model) {
   }
 }
 
-Blocks::Index Blocks::join(Index a, Index b, float surprise) {
+Blocks::Index Blocks::join(Index a, Index b, float score) {
   const Block& x = (*this)[a];
   const Block& y = (*this)[b];
-  Block block{.size = x.size, .span = x.span, .first = a, .second = b, .surprise = surprise};
+  Block block{.size = x.size, .span = x.span, .first = a, .second = b, .score = score};
   if (twins(a, b)) {
     block.size += y.size;
   } else {

@@ -21,7 +21,7 @@ class Blocks {
     Span span;
     Index first = kNone;                         // the lower or earlier part; kNone for an item
     Index second = kNone;                        // what is on top of it, or follows it
-    float surprise = 0;                          // how unlikely it was that these fit by chance
+    float score = 0;                             // how unlikely it was that these fit by chance
     bool root = true;                            // it is part of no other
     std::array<Index, 2> next = {kNone, kNone};  // of the roots that begin, or end, where it does
     std::array<Index, 2> previous = {kNone, kNone};
@@ -54,10 +54,10 @@ class Blocks {
            ((*this)[a].span.upper == (*this)[b].span.lower && (*this)[a].size == (*this)[b].size);
   }
 
-  Index join(Index a, Index b, float surprise);  // two roots that fit
-  void part(Index index);                        // makes roots of a root's two parts
-  void rejoin(Index index);                      // and one of them again
-  void drop(Index from);                         // forgets blocks from here on, which are no roots
+  Index join(Index a, Index b, float score);  // two roots that fit
+  void part(Index index);                     // makes roots of a root's two parts
+  void rejoin(Index index);                   // and one of them again
+  void drop(Index from);                      // forgets blocks from here on, which are no roots
 
   // Sets the offsets of all items of the block.
   void place(Index index, Offset offset, Offsets& offsets) const;

@@ -145,8 +145,8 @@ class CanonicalSearch {
 }  // namespace
 
 bool can_search(const Model& model) {
-  constexpr std::size_t kMostItems = 60;
-  return (model.has_gaps || model.has_fixed) && model.items.size() <= kMostItems;
+  constexpr std::size_t kMaxItems = 60;
+  return (model.has_gaps || model.has_fixed) && model.items.size() <= kMaxItems;
 }
 
 Found canonical_search(const Model& model, Offsets best, const Budget& budget) {

@@ -13,7 +13,7 @@
 #include <queue>
 #include <random>
 
-#include "planner/surprise.h"
+#include "planner/fit_score.h"
 
 namespace dsa {
 namespace {
@@ -29,7 +29,7 @@ class Joiner {
       : blocks_(model),
         budget_(budget),
         random_(budget.seed()),
-        surprise_(blocks_),
+        fit_score_(blocks_),
         looked_at_(model.load.size() + 1, UINT32_MAX) {}
 
   Blocks run() {
@@ -44,22 +44,22 @@ class Joiner {
 
  private:
   // Set by rectangles that straight cuts took apart (bench::guillotine), and judged on others, as
-  // those of surprise.cc.
+  // those of fit_score.cc.
   static constexpr float kSure = 1e30F;
-  static constexpr float kParted = 1e5F;  // less surprising joins than this are taken back
-  static constexpr double kNoise = 8;     // e-folds between the most and least luck of a join
-  static constexpr std::size_t kMostRoots = 60;  // that are parted together
-  static constexpr std::size_t kMostSeen = 1000;
-  static constexpr std::size_t kMostParts = 300;   // that these may fall into
-  static constexpr int kMostFresh = 200;           // that a new block is compared with
-  static constexpr std::ptrdiff_t kMostEqual = 4;  // that are considered for each block
+  static constexpr float kParted = 1e5F;        // less surprising joins than this are taken back
+  static constexpr double kNoise = 8;           // e-folds between the most and least luck of a join
+  static constexpr std::size_t kMaxRoots = 60;  // that are parted together
+  static constexpr std::size_t kMaxSeen = 1000;
+  static constexpr std::size_t kMaxParts = 300;   // that these may fall into
+  static constexpr int kMaxFresh = 200;           // that a new block is compared with
+  static constexpr std::ptrdiff_t kMaxEqual = 4;  // that are considered for each block
   static constexpr int kIdleRounds = 8;  // without gain, after which what is left over stays
 
   struct Match {
-    float surprise;
+    float score;
     Index a;
     Index b;
-    bool operator<(const Match& other) const { return surprise < other.surprise; }
+    bool operator<(const Match& other) const { return score < other.score; }
   };
 
   template <typename Visit>
@@ -70,7 +70,7 @@ class Joiner {
   }
 
   void offer(Index a, Index b) {
-    float value = surprise_(a, b);
+    float value = fit_score_(a, b);
     if (noise_ > 0) {
       value *= std::exp(
           static_cast<float>(noise_ * (static_cast<double>(random_() >> 11) * 0x1p-53 - 0.5)));
@@ -97,7 +97,7 @@ class Joiner {
   // Where very many begin or end, not all: they are looked at again when there are fewer.
   template <typename Visit>
   void for_some(Blocks::Side side, Section section, Visit visit) const {
-    int left = kMostFresh;
+    int left = kMaxFresh;
     for (Index i = blocks_.head(side, section); i != kNone && left > 0;
          i = blocks_[i].next[side], --left) {
       visit(i);
@@ -122,7 +122,7 @@ class Joiner {
       while (end != ends_.end() && end->first < size) {
         ++end;
       }
-      for (auto a = end; a != ends_.end() && a->first == size && a - end < kMostEqual; ++a) {
+      for (auto a = end; a != ends_.end() && a->first == size && a - end < kMaxEqual; ++a) {
         offer(a->second, b);
       }
     }
@@ -131,15 +131,15 @@ class Joiner {
     }
     std::sort(begins_.begin(), begins_.end());
     for (auto b = begins_.begin(); b != begins_.end(); ++b) {
-      for (auto c = b + 1; c != begins_.end() && c->first == b->first && c - b < kMostEqual; ++c) {
+      for (auto c = b + 1; c != begins_.end() && c->first == b->first && c - b < kMaxEqual; ++c) {
         offer(b->second, c->second);
       }
     }
   }
 
-  void join(Index a, Index b, float surprise) {
+  void join(Index a, Index b, float score) {
     const Section middle = blocks_[a].span.upper;
-    const Index fresh = blocks_.join(a, b, surprise);
+    const Index fresh = blocks_.join(a, b, score);
     const Span span = blocks_[fresh].span;
     for (const Section s : {span.lower, span.upper}) {
       maybe_certain_.push_back(s);
@@ -191,8 +191,8 @@ class Joiner {
       const Match match = matches_.top();
       matches_.pop();
       // Others may have gone, or the third.
-      const float now = surprise_(match.a, match.b);
-      if (noise_ == 0 && now < 0.99F * match.surprise) {
+      const float now = fit_score_(match.a, match.b);
+      if (noise_ == 0 && now < 0.99F * match.score) {
         matches_.push({now, match.a, match.b});
         continue;
       }
@@ -238,7 +238,7 @@ class Joiner {
 
   void part(Index index, std::vector<Index>& parted) {
     const Blocks::Block block = blocks_[index];
-    if (block.first == kNone || block.surprise >= kParted) {
+    if (block.first == kNone || block.score >= kParted) {
       return;
     }
     blocks_.part(index);
@@ -250,7 +250,7 @@ class Joiner {
   // Parts what lives inside the span, and joins it anew.
   void retry(const Span& span) {
     std::vector<Index> old;
-    for (Section s = span.lower; s < span.upper && old.size() < kMostSeen; ++s) {
+    for (Section s = span.lower; s < span.upper && old.size() < kMaxSeen; ++s) {
       for_each(kBegin, s, [&](Index i) {
         if (blocks_[i].span.upper <= span.upper) {
           old.push_back(i);
@@ -260,17 +260,17 @@ class Joiner {
     if (old.size() < 2) {
       return;
     }
-    for (std::size_t i = 0; i < kMostRoots && old.size() > kMostRoots; ++i) {
+    for (std::size_t i = 0; i < kMaxRoots && old.size() > kMaxRoots; ++i) {
       std::swap(old[i], old[i + random_() % (old.size() - i)]);
     }
-    old.resize(std::min(old.size(), kMostRoots));
+    old.resize(std::min(old.size(), kMaxRoots));
     const std::size_t before = blocks_.roots();
     const Index fresh = blocks_.end();
     std::vector<Index> parted;
     for (const Index i : old) {
       part(i, parted);
     }
-    if (blocks_.roots() - before <= kMostParts) {
+    if (blocks_.roots() - before <= kMaxParts) {
       for (Section s = span.lower; s <= span.upper; ++s) {
         touched_.emplace_back(s, kNone);
       }
@@ -291,7 +291,7 @@ class Joiner {
   Blocks blocks_;
   const Budget& budget_;
   std::mt19937_64 random_;
-  Surprise surprise_;
+  FitScore fit_score_;
   double noise_ = 0;
   std::vector<Section> maybe_certain_;
   std::vector<std::pair<Section, Index>> touched_;  // with the block that is new there

@@ -7,10 +7,10 @@
 namespace dsa {
 namespace {
 
-// Which taste solves a problem within some hundred steps varies from problem to problem, and
+// Which weights solve a problem within some hundred steps varies from problem to problem, and
 // nothing measured tells which; so many are tried for a short time each, and all for longer and
 // longer. The first ones solve most of the instances of tests/golden by themselves.
-constexpr Taste kTastes[] = {
+constexpr SearchWeights kSearchWeights[] = {
     {.lifetime = 2.0, .size = -0.4, .load = 0, .edge = 1.7, .flush = 0.25, .noise = 0},
     {.lifetime = 0.2, .size = -0.05, .load = 0, .edge = 0.7, .flush = 2.0, .noise = 0},
     {.lifetime = 1.3, .size = -0.3, .load = 6, .edge = 1.0, .flush = 2.0, .noise = 0.1},
@@ -20,31 +20,31 @@ double draw(std::mt19937_64& random, double least, double most) {
   return least + (most - least) * static_cast<double>(random() >> 11) * 0x1p-53;
 }
 
-Taste random_taste(std::mt19937_64& random) {
-  Taste taste;
-  taste.lifetime = draw(random, 0, 3);
-  taste.size = draw(random, -0.5, 1);
-  taste.load = std::max(draw(random, -8, 20), 0.0);
-  taste.edge = draw(random, 0, 2.5);
-  taste.flush = draw(random, 0, 2.5);
+SearchWeights random_weights(std::mt19937_64& random) {
+  SearchWeights weights;
+  weights.lifetime = draw(random, 0, 3);
+  weights.size = draw(random, -0.5, 1);
+  weights.load = std::max(draw(random, -8, 20), 0.0);
+  weights.edge = draw(random, 0, 2.5);
+  weights.flush = draw(random, 0, 2.5);
   const double noise = draw(random, 0, 1);
-  taste.noise = 2 * noise * noise * noise;
-  return taste;
+  weights.noise = 2 * noise * noise * noise;
+  return weights;
 }
 
-constexpr std::size_t kMostSearches = 24;
+constexpr std::size_t kMaxSearches = 24;
 constexpr double kFirstSlice = 0.25;  // seconds for the first question
-constexpr int kMostLevel = 5;         // smaller steps than a thirty-second are not worth a question
+constexpr int kMaxLevel = 5;          // smaller steps than a thirty-second are not worth a question
 
 }  // namespace
 
 bool can_decide(const Model& model) {
-  constexpr double kMostCells = 2e7;
+  constexpr double kMaxCells = 2e7;
   double cells = 0;
   for (const Span& part : model.parts) {
     cells += part.upper - part.lower;
   }
-  return cells <= kMostCells;
+  return cells <= kMaxCells;
 }
 
 Decision SearchPool::ask(Bytes capacity, const Budget& budget) {
@@ -58,10 +58,11 @@ Decision SearchPool::ask(Bytes capacity, const Budget& budget) {
   for (std::size_t turn = 0; !budget.expired(); ++turn) {
     // One more takes part in each pass over all of them.
     const std::size_t size = searchers_.size();
-    if (size < std::min(kMostSearches, turn + 1)) {
-      const Taste taste = size < std::size(kTastes) ? kTastes[size] : random_taste(random_);
+    if (size < std::min(kMaxSearches, turn + 1)) {
+      const SearchWeights weights =
+          size < std::size(kSearchWeights) ? kSearchWeights[size] : random_weights(random_);
       searchers_.push_back(
-          {std::make_unique<TreeSearch>(model_, capacity, taste, random_()), kFirstSteps});
+          {std::make_unique<TreeSearch>(model_, capacity, weights, random_()), kFirstSteps});
     }
     for (std::size_t i = std::min(searchers_.size(), turn + 1); i-- > 0;) {
       Searcher& searcher = searchers_[i];
@@ -116,7 +117,7 @@ Found Descent::run(Offsets best, const Budget& budget) {
       least_ = capacity + grain_;
     } else {
       ++level_;
-      if (level_ > kMostLevel || (height - least_) >> level_ < grain_) {
+      if (level_ > kMaxLevel || (height - least_) >> level_ < grain_) {
         level_ = 0;
         slice_ *= 2;
       }
@@ -126,7 +127,7 @@ Found Descent::run(Offsets best, const Budget& budget) {
   return found;
 }
 
-// One question, all the time of this run for it, and other tastes in the next.
+// One question, all the time of this run for it, and other weights in the next.
 Found Descent::run_within_capacity(Offsets best, const Budget& budget) {
   Decision decision = SearchPool(model_, budget.seed()).ask(budget.target(), budget);
   if (decision.impossible) {

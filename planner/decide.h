@@ -1,4 +1,4 @@
-// Can a problem be packed within a capacity? Many tree searches of different taste, by turns. Cold.
+// Can a problem be packed within a capacity? Many tree searches of different weights, by turns. Cold.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct Decision {
 // The tree search needs memory in proportion to the sum of all lifetimes.
 bool can_decide(const Model& model);
 
-// Many tree searches of different taste, by turns. They keep what they learnt from question to
+// Many tree searches of different weights, by turns. They keep what they learnt from question to
 // question.
 class SearchPool {
  public:

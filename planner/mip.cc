@@ -13,7 +13,7 @@ Found mip(const Model& model, const Budget& budget) {
   if (solve_mip == nullptr) {
     return {.reason = "this program is built without COIN-OR CBC, which solves the MIP"};
   }
-  constexpr std::size_t kMostRows = 400000;  // beyond, building the program alone takes seconds
+  constexpr std::size_t kMaxRows = 400000;  // beyond, building the program alone takes seconds
   Found start = skyline(model, budget);
   if (!start.offsets) {
     return start;
@@ -25,7 +25,7 @@ Found mip(const Model& model, const Budget& budget) {
   for (const Item& item : model.items) {
     pairs += static_cast<std::size_t>(lifetime(model, item));
   }
-  if (pairs > kMostRows || model.items.size() > 1500) {
+  if (pairs > kMaxRows || model.items.size() > 1500) {
     return {.reason = "the problem is too large for the MIP"};
   }
   const Bytes known = height_of(model, *start.offsets);

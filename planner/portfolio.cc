@@ -63,7 +63,7 @@ Found search(const Model& model, const Budget& budget);
 // cheaper, and as good.
 constexpr std::size_t kFewItems = 2000;
 // The exact search decides nothing about more items than this in any useful time.
-constexpr std::size_t kMostExact = 5000;
+constexpr std::size_t kMaxExact = 5000;
 // With more than this, a pass over all of them takes a good part of a second.
 constexpr std::size_t kManyItems = 100'000;
 
@@ -210,7 +210,7 @@ bool Portfolio::repairs() {
 
 bool Portfolio::loops_cut_open() {
   constexpr double kShare = 0.8;  // of the time that is left; searches that know gaps have the rest
-  return best_.offsets() && model_.items.size() <= kMostExact && !can_search(model_) &&
+  return best_.offsets() && model_.items.size() <= kMaxExact && !can_search(model_) &&
          is_wrapped(model_) &&
          best_.take(plan_wrapped(model_, part(kShare * budget_.remaining()), search));
 }
@@ -220,7 +220,7 @@ bool Portfolio::turns() {
   if (!best_.offsets()) {
     return true;
   }
-  const bool small = model_.items.size() <= kMostExact;
+  const bool small = model_.items.size() <= kMaxExact;
   std::optional<Descent> descent;
   if (small && !can_search(model_) && can_decide(model_)) {
     descent.emplace(model_, budget_.seed());

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <queue>
 
+#include "planner/section_items.h"
 #include "planner/squeaky_wheel.h"
-#include "planner/stabbing.h"
 
 namespace dsa {
 namespace {
@@ -59,7 +59,7 @@ class Repair {
         continue;  // it lies elsewhere by now
       }
       auto& tries = tries_[static_cast<std::size_t>(high.id)];
-      if (tries > kMostTries) {
+      if (tries > kMaxTries) {
         return false;  // and what is lower than this does not matter
       }
       // Each width is tried with both orders.
@@ -73,7 +73,7 @@ class Repair {
   }
 
   static constexpr std::size_t kLeastWidth = 64;  // births on either side
-  static constexpr std::uint8_t kMostTries = 24;
+  static constexpr std::uint8_t kMaxTries = 24;
   static constexpr Bytes kFirstSlack = 256;   // a share of the target
   static constexpr std::size_t kPasses = 16;  // of squeaky wheel, over a window
 
@@ -162,7 +162,7 @@ class Repair {
   const Budget& budget_;
   Offsets offsets_;
   Bytes goal_ = 0;
-  Stabbing alive_;
+  SectionItems alive_;
   std::vector<std::uint8_t> tries_;
   std::vector<std::uint32_t> first_born_;  // by section: its births begin here in births_
   std::vector<std::uint8_t> is_chosen_;

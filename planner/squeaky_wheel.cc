@@ -29,8 +29,8 @@ SqueakyWheel::SqueakyWheel(const Model& model, std::uint64_t seed, double power)
 }
 
 void SqueakyWheel::blame(Section section) {
-  constexpr std::size_t kMostWork = 100'000'000;  // a fraction of a second
-  if (work_ > kMostWork) {
+  constexpr std::size_t kMaxWork = 100'000'000;  // a fraction of a second
+  if (work_ > kMaxWork) {
     return;  // there is enough to learn from, and some problems have no end of it
   }
   alive_.for_each(section, [this](ItemId id) {

@@ -9,8 +9,8 @@
 #include <limits>
 #include <random>
 
+#include "planner/section_items.h"
 #include "planner/skyline.h"
-#include "planner/stabbing.h"
 #include "planner/strategy.h"
 
 namespace dsa {
@@ -33,7 +33,7 @@ class SqueakyWheel {
 
   const Model& model_;
   Skyline sky_;
-  Stabbing alive_;
+  SectionItems alive_;
   std::mt19937_64 random_;
   std::vector<double> priority_;
   Order order_;

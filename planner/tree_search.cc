@@ -7,8 +7,9 @@
 
 namespace dsa {
 
-TreeSearch::TreeSearch(const Model& model, Bytes capacity, const Taste& taste, std::uint64_t seed)
-    : packing_(model, capacity), taste_(taste), trouble_(model.load.size(), 1.0) {
+TreeSearch::TreeSearch(const Model& model, Bytes capacity, const SearchWeights& weights,
+                       std::uint64_t seed)
+    : packing_(model, capacity), weights_(weights), trouble_(model.load.size(), 1.0) {
   std::mt19937_64 random(seed);
   for (std::int32_t i = 0; i < packing_.entries(); ++i) {
     const PartialPacking::Entry& e = packing_.entry(i);
@@ -16,10 +17,10 @@ TreeSearch::TreeSearch(const Model& model, Bytes capacity, const Taste& taste, s
         *std::max_element(model.load.begin() + e.lower, model.load.begin() + e.upper);
     // Not std::uniform_real_distribution, whose draws differ between libraries.
     const double draw = static_cast<double>(random() >> 11) * 0x1p-53;
-    weight_.push_back(taste.lifetime * std::log(e.upper - e.lower) +
-                      taste.size * std::log(static_cast<double>(e.size)) +
-                      taste.load * static_cast<double>(load) / static_cast<double>(capacity) +
-                      taste.noise * draw);
+    weight_.push_back(weights.lifetime * std::log(e.upper - e.lower) +
+                      weights.size * std::log(static_cast<double>(e.size)) +
+                      weights.load * static_cast<double>(load) / static_cast<double>(capacity) +
+                      weights.noise * draw);
   }
 }
 
@@ -199,10 +200,10 @@ void TreeSearch::choose(const Span& range, const Focus& focus) {
     double score = weight_[static_cast<std::size_t>(i)];
     const Offset top = align_up(focus.height, e.alignment) + e.size;
     if (e.lower == segment.lower) {
-      score += taste_.edge + (top == neighbour(e.lower - 1) ? taste_.flush : 0);
+      score += weights_.edge + (top == neighbour(e.lower - 1) ? weights_.flush : 0);
     }
     if (e.upper == segment.upper) {
-      score += taste_.edge + (top == neighbour(e.upper) ? taste_.flush : 0);
+      score += weights_.edge + (top == neighbour(e.upper) ? weights_.flush : 0);
     }
     choices_.push_back({score, i});
   }
@@ -248,7 +249,7 @@ bool TreeSearch::backtrack() {
 }
 
 void TreeSearch::blame() {
-  // Small beside the differences of taste: it takes a few failures to change an order.
+  // Small beside the differences of weights: it takes a few failures to change an order.
   constexpr double kStep = 0.01;
   trouble_[static_cast<std::size_t>(packing_.blamed())] += kStep;
   packing_.for_each_unplaced(

@@ -28,7 +28,7 @@
 namespace dsa {
 
 // How much each property of an item counts when candidates are ordered.
-struct Taste {
+struct SearchWeights {
   double lifetime = 0;  // per e-fold of sections
   double size = 0;      // per e-fold of bytes
   double load = 0;      // of the fullest section in its lifetime, as a share of the capacity
@@ -41,7 +41,7 @@ class TreeSearch {
  public:
   enum class Result { kSolved, kImpossible, kStopped };
 
-  TreeSearch(const Model& model, Bytes capacity, const Taste& taste, std::uint64_t seed);
+  TreeSearch(const Model& model, Bytes capacity, const SearchWeights& weights, std::uint64_t seed);
 
   // Starts anew, with the weights learnt so far, and takes at most so many steps.
   Result run(std::uint64_t steps, const Budget& budget);
@@ -93,7 +93,7 @@ class TreeSearch {
   void blame();
 
   PartialPacking packing_;
-  Taste taste_;
+  SearchWeights weights_;
   std::vector<double> weight_;   // by entry
   std::vector<double> trouble_;  // by section: 1 and more, the more often it was to blame
   std::vector<Range> ranges_;

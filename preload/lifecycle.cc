@@ -6,7 +6,7 @@
 #include <sys/auxv.h>
 #include <cerrno>
 
-#include "preload/keeper.h"
+#include "preload/background_thread.h"
 #include "preload/lane_threads.h"
 #include "preload/nodes.h"
 #include "preload/observe.h"
@@ -56,7 +56,7 @@ void opened(const RecursionGuard& guard) {
 void phase_changed(const RecursionGuard& guard) {
   shim::heed_limit();
   write_status_page();
-  if (!keeper_runs()) {
+  if (!background_thread_runs()) {
     report_serving(guard);
   }
 }
@@ -90,7 +90,7 @@ void after_fork_in_parent() {
 }
 // In a child that no handler of fork() has told of, too.
 void forked() {
-  forget_keeper();
+  forget_background_thread();
   forget_nodes();
   forget_lane_threads();
   forget_reports();
@@ -134,7 +134,7 @@ void after_fork_in_child() {
     if (!process.options.TRACE_FILE.empty()) {
       process.early = tuning::kEarlyCalls;  // a trace leaves no large call out
     }
-    prepare_keeper();
+    prepare_background_thread();
     os::find_processor_note();
     load_unwinder(!process.options.TRACE_FILE.empty());
     have_thread_key = pthread_key_create(&thread_key, thread_ends) == 0;
@@ -145,7 +145,7 @@ void after_fork_in_child() {
                                                .opened = opened,
                                                .outside = &process.catalogue,
                                                .fetch = fetch_stored,
-                                               .keep = start_keeper,
+                                               .keep = start_background_thread,
                                                .forked = forked});
   }
   const std::uint64_t threshold = on ? process.options.THRESHOLD : UINT64_MAX;

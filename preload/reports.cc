@@ -6,7 +6,7 @@
 #include <ctime>
 #include <string_view>
 
-#include "preload/background.h"
+#include "preload/background_task.h"
 #include "preload/plans.h"
 #include "preload/process.h"
 #include "preload/reporter.h"
@@ -136,7 +136,7 @@ void write_due(const RecursionGuard& guard) {
   open_status_page(guard);
 }
 
-constinit Background writing{write_due};
+constinit BackgroundTask writing{write_due};
 
 // No report is begun any more, and one that is being written has been, or is given up: before the
 // process writes its last ones.

@@ -1,5 +1,5 @@
 // What is written about the process: statistics and plans while it serves, by threads that the
-// keeper starts, and again at its end, with the trace and the lines on stderr. Cold.
+// background thread starts, and again at its end, with the trace and the lines on stderr. Cold.
 #pragma once
 
 #include "src/base/guard.h"
@@ -11,13 +11,13 @@ namespace memo {
 void note_start_of_reports();
 
 // Begins to write, in a thread of its own, statistics that have changed since they were written, some
-// seconds ago, and plans since they were saved. The keeper's.
+// seconds ago, and plans since they were saved. The background thread's.
 void begin_due_reports(Nanos now);
 
 // True if a lane serves.
 bool anyone_serves();
 
-// No keeper runs that would: writes the file of statistics, if a lane serves.
+// No background thread runs that would: writes the file of statistics, if a lane serves.
 void report_serving(const RecursionGuard& guard);
 
 // The last reports, of a process that is a reporter (preload/reporter.h). Once.

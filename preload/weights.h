@@ -2,7 +2,7 @@
 // MEMOMALLOC_SHARE=weights they are offered to the kernel's same-page merging, so that workers that
 // have loaded the same weights hold them once. An experiment; docs/servers.md has what it brings and
 // costs. On a machine of several memory nodes preload/nodes.h brings those that are not offered where
-// they are read. Cold; the keeper's.
+// they are read. Cold; the background thread's.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ void age(Shared& shared, const StackBounds& stack) {
       shared.times.aged_at.compare_exchange_strong(before, now)) {
     shared.pool.age(tuning::kMaxGivenBack);
   }
-  // Who learns for long has no keeper that would tell of it.
+  // Who learns for long has no background thread that would tell of it.
   Nanos told = shared.times.told_at.load(std::memory_order_relaxed);
   if (shared.host.phase_changed != nullptr && now - told > tuning::kStatsPeriod &&
       stack.room() >= tuning::kReportStack &&

@@ -76,14 +76,15 @@ bool Lane::after_fork() {
     rest_.store(Rest::kForked, std::memory_order_relaxed);
     return false;
   }
-  entered_.forget_owner();  // the keeper, who may have been at work on the lane
+  entered_.forget_owner();  // the background thread, who may have been at work on the lane
   hands_.run(tracker_.happened(Event::kForked));
   return true;
 }
 
 void Lane::orphan() {
   forget_counts();
-  entered_.forget_owner();  // not the keeper's, nor an owner's that was at work or just leaving
+  entered_
+      .forget_owner();  // not the background thread's, nor an owner's that was at work or just leaving
   if (phase() != Phase::kIdle) {
     tracker_.happened(Event::kOrphaned);
     abandoned_ = true;

@@ -66,7 +66,7 @@ struct Shared {
   bool keep_sites = false;  // a trace or a plan file wants the call stacks of all calls
   const Options* options = nullptr;
   Lane* lanes = nullptr;  // all of them, of which lane_count were ever taken
-  // Reports or the weights' sharing: whoever serves asks for the keeper, however little memory there is.
+  // Reports or the weights' sharing: whoever serves asks for the background thread, however little memory there is.
   bool reports = false;
 
   // So much is free in the pool and in slabs that somebody should give it back when the loop is left. Any thread.
@@ -79,7 +79,7 @@ struct Shared {
   }
 };
 
-// The pool has served or freed a block for a lane that counts `calls` of its. Asks the host for the keeper where much is
+// The pool has served or freed a block for a lane that counts `calls` of its. Asks the host for the background thread where much is
 // kept, or where there are reports of a lane that `serves`. Any thread that is not inside the library.
 void keep(const Shared& shared, std::uint64_t calls, bool serves = false);
 

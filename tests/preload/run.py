@@ -36,7 +36,7 @@ INTERRUPTING = ("interrupted", "jumps")
 # emulator does not pass on. The emulator answers each opening of a file below /proc/self by a file that it writes,
 # and is ended itself where no file may grow.
 NOT_EMULATED = ("spawning", "limits", "limited", "limited_data", "unread_output", "locked_blocks", "locked_memory",
-                "refused_thread", "refused_keeper", "name_spaces", "real_time")
+                "refused_thread", "refused_background_thread", "name_spaces", "real_time")
 FURTHER = (binary_checks, file_checks, plan_file_checks, worker_checks, real_programs)
 
 

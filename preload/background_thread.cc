@@ -1,11 +1,11 @@
-#include "preload/keeper.h"
+#include "preload/background_thread.h"
 
 #include <dlfcn.h>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 
-#include "preload/background.h"
+#include "preload/background_task.h"
 #include "preload/nodes.h"
 #include "preload/process.h"
 #include "preload/reports.h"
@@ -19,7 +19,7 @@ namespace memo {
 namespace {
 
 // One search. It gives the processor up to whoever wants it, and an ordinary user's thread cannot
-// take that back: the keeper, who holds locks, must not search itself.
+// take that back: the background thread, who holds locks, must not search itself.
 void search(const RecursionGuard& guard) {
   g_process.engine.plans.search(guard);
 }
@@ -29,9 +29,9 @@ void look_again(const RecursionGuard&) {
 }
 
 constinit std::atomic<bool> running{false};
-constinit Background searching{search, Background::Descriptors::kShared};
-constinit Background looking{look_again};
-constinit Background placing{bring_to_nodes};
+constinit BackgroundTask searching{search, BackgroundTask::Descriptors::kShared};
+constinit BackgroundTask looking{look_again};
+constinit BackgroundTask placing{bring_to_nodes};
 constinit Backoff starts;
 constinit const char* single_threaded =
     nullptr;  // the C library's own note; none before glibc 2.32
@@ -53,8 +53,8 @@ void look_at_nodes() {
   }
 }
 
-// The keeper is not there: its start is tried again after a while, each time twice as long.
-void lose_keeper() {
+// The background thread is not there: its start is tried again after a while, each time twice as long.
+void lose_background_thread() {
   starts.refused(tuning::kMaxOccasions);
   running = false;
 }
@@ -94,7 +94,7 @@ bool is_needed() {
          engine.plans.wants_search() || searching.runs();
 }
 
-// Who keeps much from now on starts the next keeper. False if somebody kept much just before, and found this one.
+// Who keeps much from now on starts the next background thread. False if somebody kept much just before, and found this one.
 bool may_end() {
   running = false;
   return !g_process.engine.lanes.shared().keeps_much() || running.exchange(true);
@@ -121,7 +121,7 @@ void* keep(void*) {
     keep_status_page();
     begin_due_reports(os::nanoseconds());
   } while (os::rest(os::kSecond));
-  lose_keeper();
+  lose_background_thread();
   return nullptr;
 }
 
@@ -136,11 +136,11 @@ bool is_worth_it() {
 
 }  // namespace
 
-void prepare_keeper() {
+void prepare_background_thread() {
   single_threaded = static_cast<const char*>(dlsym(RTLD_DEFAULT, "__libc_single_threaded"));
 }
 
-void start_keeper(const RecursionGuard&) {
+void start_background_thread(const RecursionGuard&) {
   // Creating a thread takes another of the dynamic linker's locks: not in a callback under the
   // first. A later start of serving will do.
   if (running.load(std::memory_order_relaxed) || in_loader() || !is_worth_it() || starts.waits() ||
@@ -149,16 +149,16 @@ void start_keeper(const RecursionGuard&) {
   }
   const int saved = errno;
   if (!start_thread(keep, nullptr)) {
-    lose_keeper();
+    lose_background_thread();
   }
   errno = saved;
 }
 
-bool keeper_runs() {
+bool background_thread_runs() {
   return running;
 }
 
-void forget_keeper() {
+void forget_background_thread() {
   running = false;
   searching.forget();
   looking.forget();

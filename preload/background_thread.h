@@ -1,4 +1,4 @@
-// The keeper: a thread that looks every second whether a lane has left its loop, and then gives its
+// The background thread: it looks every second whether a lane has left its loop, and then gives its
 // memory back, and what the next allocator keeps; and that starts others: to go on looking for lower
 // plans where a program's own thread had no time to, to write the reports that are due, and to bring
 // memory to its nodes. Cold. It exists where much memory may have to be given back, until it has
@@ -9,17 +9,17 @@
 
 namespace memo {
 
-// Once, before start_keeper().
-void prepare_keeper();
+// Once, before start_background_thread().
+void prepare_background_thread();
 
-// Starts the keeper, unless it runs, or little is kept for a program that has no thread yet. Without
+// Starts the background thread, unless it runs, or little is kept for a program that has no thread yet. Without
 // it (the system refuses a thread, or a thread is not to be asked for, since the program has confined
 // itself) memory comes back only on request; later calls try again, now and then.
-void start_keeper(const RecursionGuard&);
+void start_background_thread(const RecursionGuard&);
 
-bool keeper_runs();
+bool background_thread_runs();
 
-// In a forked child, where the keeper does not exist.
-void forget_keeper();
+// In a forked child, where the background thread does not exist.
+void forget_background_thread();
 
 }  // namespace memo

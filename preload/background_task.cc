@@ -1,4 +1,4 @@
-#include "preload/background.h"
+#include "preload/background_task.h"
 
 #include <pthread.h>
 #include <csignal>
@@ -39,9 +39,9 @@ bool start_thread(void* (*body)(void*), void* argument) {
   return started;
 }
 
-void* Background::run(void* self) {
+void* BackgroundTask::run(void* self) {
   const RecursionGuard guard;
-  auto& background = *static_cast<Background*>(self);
+  auto& background = *static_cast<BackgroundTask*>(self);
   if (kOwnDescriptors && background.descriptors_ == Descriptors::kOwn) {
     os::own_descriptors();
   }
@@ -50,7 +50,7 @@ void* Background::run(void* self) {
   return nullptr;
 }
 
-void Background::start() {
+void BackgroundTask::start() {
   if (!running_.exchange(true) && !start_thread(run, this)) {
     running_ = false;
   }

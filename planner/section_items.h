@@ -10,9 +10,9 @@
 
 namespace dsa {
 
-class Stabbing {
+class SectionItems {
  public:
-  explicit Stabbing(const Model& model) : tree_(model), first_(tree_.nodes() + 1) {
+  explicit SectionItems(const Model& model) : tree_(model), first_(tree_.nodes() + 1) {
     for_each_listing(model, [this](std::size_t node, ItemId) { ++first_[node + 1]; });
     std::partial_sum(first_.begin(), first_.end(), first_.begin());
     items_.resize(first_.back());

@@ -2,17 +2,17 @@
 //
 // The greater the sizes or the longer the lives that agree, and the fewer blocks begin and end
 // there, the less likely; and less likely still if the block that the two make fits a third. The
-// unit is arbitrary: what is compared are surprises.
+// unit is arbitrary: scores are only compared.
 #pragma once
 
 #include "planner/blocks.h"
 
 namespace dsa {
 
-class Surprise {
+class FitScore {
  public:
   // Requires blocks that stay where they are, and as yet only items.
-  explicit Surprise(const Blocks& blocks);
+  explicit FitScore(const Blocks& blocks);
 
   // Of two roots that fit.
   float operator()(Blocks::Index a, Blocks::Index b) const;

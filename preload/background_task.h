@@ -14,12 +14,12 @@ bool start_thread(void* (*body)(void*), void* argument);
 
 // Work that a thread of its own does each time, one at a time: what it opens is then in no other thread's table of
 // descriptors, and in no child that is forked meanwhile.
-class Background {
+class BackgroundTask {
  public:
   // kShared: it opens nothing, and takes long; the program's files are not to be kept open by it.
   enum class Descriptors : std::uint8_t { kOwn, kShared };
-  constexpr explicit Background(void (*work)(const RecursionGuard&),
-                                Descriptors descriptors = Descriptors::kOwn)
+  constexpr explicit BackgroundTask(void (*work)(const RecursionGuard&),
+                                    Descriptors descriptors = Descriptors::kOwn)
       : work_(work), descriptors_(descriptors) {}
 
   // Begins, unless it is being done, or no thread may be started. Any thread.

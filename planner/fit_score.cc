@@ -1,5 +1,5 @@
-// The measure of surprise, and the search for a third block. Cold.
-#include "planner/surprise.h"
+// The score of a fit, and the search for a third block. Cold.
+#include "planner/fit_score.h"
 
 #include <algorithm>
 #include <numeric>
@@ -12,17 +12,17 @@ namespace {
 // seeds judge them: the table "nothing asked" of scripts/experiments/planner_acceptance.py.
 constexpr float kTwins = 10;  // an equal life of one section tells as much as an equal size of this
 constexpr float kThird = 10;  // how much the fit of a third block counts
-constexpr int kMostScanned = 32;
+constexpr int kMaxScanned = 32;
 
 }  // namespace
 
-Surprise::Surprise(const Blocks& blocks) : blocks_(blocks) {
+FitScore::FitScore(const Blocks& blocks) : blocks_(blocks) {
   for (Index i = 0; i < blocks.end(); ++i) {
     grain_ = std::gcd(grain_, blocks[i].size);
   }
 }
 
-float Surprise::operator()(Index a, Index b) const {
+float FitScore::operator()(Index a, Index b) const {
   const Blocks::Block& x = blocks_[a];
   const Blocks::Block& y = blocks_[b];
   const bool twins = blocks_.twins(a, b);
@@ -34,22 +34,22 @@ float Surprise::operator()(Index a, Index b) const {
   return own * std::max(1.0F, kThird * third);
 }
 
-float Surprise::of_twins(const Span& span, std::uint32_t begins, std::uint32_t ends) const {
+float FitScore::of_twins(const Span& span, std::uint32_t begins, std::uint32_t ends) const {
   return kTwins * static_cast<float>(span.upper - span.lower) /
          (static_cast<float>(begins) * static_cast<float>(ends));
 }
 
-float Surprise::of_size(Bytes size, Section at) const {
+float FitScore::of_size(Bytes size, Section at) const {
   const Bytes grains = size / grain_;
   return static_cast<float>(grains) / (static_cast<float>(blocks_.count(Blocks::kBegin, at)) *
                                        static_cast<float>(blocks_.count(Blocks::kEnd, at)));
 }
 
 // The most surprising fit of the block that a and b would make.
-float Surprise::of_third(Index a, Index b, const Span& span, Bytes size) const {
+float FitScore::of_third(Index a, Index b, const Span& span, Bytes size) const {
   const auto any = [&](Blocks::Side side, Section at, auto fits) {
     int scanned = 0;
-    for (Index i = blocks_.head(side, at); i != Blocks::kNone && scanned < kMostScanned;
+    for (Index i = blocks_.head(side, at); i != Blocks::kNone && scanned < kMaxScanned;
          i = blocks_[i].next[side], ++scanned) {
       if (i != a && i != b && fits(blocks_[i])) {
         return true;
