@@ -111,6 +111,31 @@ TEST_CASE_METHOD(Fixture, "slab: goes on above what stays in it", "[serve]") {
   CHECK(first.purge());
   CHECK(first.raise(2 * kMiB, false) == Slab::Raised::kTaller);
   CHECK(first.lend(second));
+  // It has the other's place now, where less has books.
+  CHECK(first.raise(kMiB, false) != Slab::Raised::kRefused);
+  CHECK(first.purge());
+}
+
+TEST_CASE("slab: after an exchange no more is given back than the other place has", "[serve]") {
+  testing::OwnSpace pool_space{64 * kMiB};
+  testing::OwnSpace high{512 * kMiB};
+  testing::OwnSpace low{512 * kMiB};
+  Pool pool;
+  pool.open(&pool_space.space, false);
+  SlabBooks books;
+  books.limit = 256 * kMiB;
+  books.huge_pages = Choice::kNever;
+  Slab first;
+  Slab second;
+  first.open(&high.space, &books, &pool, 0);
+  second.open(&low.space, &books, &pool, 1);
+  REQUIRE(first.raise(64 * kMiB, false) == Slab::Raised::kTallest);
+  first.evade();
+  CHECK(first.purge());
+  CHECK(first.raise(2 * kMiB, false) != Slab::Raised::kRefused);
+  REQUIRE(first.lend(second));
+  REQUIRE(first.raise(kMiB, false) != Slab::Raised::kRefused);
+  CHECK(first.purge());
 }
 
 TEST_CASE_METHOD(Fixture, "slab: without addresses for it nothing goes on above", "[serve]") {
