@@ -124,8 +124,7 @@ std::string in_plain_words(const CLI::ParseError& error) {
     const std::string surplus = part("expected: ", "");
     return (surplus.starts_with('-') ? "there is no option '" : "unexpected '") + surplus + "'";
   }
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr &&
-      text.ends_with(" missing")) {
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && text.ends_with(" missing")) {
     return part("", ":") + ": a value is missing";
   }
   return text;

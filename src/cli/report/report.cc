@@ -177,9 +177,10 @@ void add_options(CLI::App& app, ReportRequest& request) {
   app.add_option("--seconds", request.model.seconds, "most time to plan, for each thread")
       ->check(not_negative())
       ->capture_default_str();
-  app.add_option("--sites", request.sites,
-                 "names of the calls that allocate, lines of site,symbol; default: the trace's name "
-                 "and .sites, where there is such a file")
+  app.add_option(
+         "--sites", request.sites,
+         "names of the calls that allocate, lines of site,symbol; default: the trace's name "
+         "and .sites, where there is such a file")
       ->type_name("FILE");
   app.add_option("--chrome-trace", request.chrome,
                  "also write the iteration for Chrome's and Perfetto's viewers")
