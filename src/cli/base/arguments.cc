@@ -111,7 +111,7 @@ std::string help(const CLI::App& app) {
 
 // What is wrong with a command line, in the words of the other messages instead of CLI11's.
 std::string in_plain_words(const CLI::ParseError& error) {
-  const std::string text = error.what();
+  std::string text = error.what();
   const auto part = [&](std::string_view before, std::string_view after) {
     const std::size_t from = before.empty() ? 0 : text.find(before) + before.size();
     return text.substr(from, after.empty() ? std::string::npos : text.find(after) - from);
