@@ -54,7 +54,6 @@ bool Slab::lend(Slab& to, std::uint32_t stores) {
   store(tallest_, to.tallest());
   store(to.tallest_, tallest);
   store(to.height_, height);
-  std::swap(top_, to.top_);  // what lay highest lies in the space, which goes
   other.user.set(number_, false);
   mine.user.set(to.number_, false);
   store(to.space_, &mine);
@@ -147,9 +146,8 @@ bool Slab::purge() {
   if (books_->verbose >= 2) {
     Line() << "lane " << number_ << ": slab of " << height << " bytes given back";
   }
-  const std::uint64_t end = origin_ + std::max(height, huge_end(books_->huge_pages, height));
-  // Where spaces were exchanged, `top_` may be another's: what has no memory has no books either.
-  purge_free(0, std::min(std::max(end, top_), space().committed_bytes()));
+  // Blocks of an earlier plan, or of another lane that had the memory before, may have lain higher.
+  purge_free(0, space().committed_bytes());
   origin_ = sweeps_ = 0;
   return true;
 }
@@ -165,7 +163,6 @@ void Slab::evade() {
   }
   purge_free(0, origin_ + std::max(height, huge_end(books_->huge_pages, height)));
   origin_ = above;
-  top_ = above + height;
   sweeps_ = tuning::kMaxUnroll;
 }
 

@@ -133,7 +133,6 @@ class Slab {
   std::atomic<std::uint64_t> height_{0};
   std::atomic<std::uint64_t> tallest_{0};
   std::uint64_t origin_ = 0;  // bytes before the plan's places
-  std::uint64_t top_ = 0;     // end of those that lay highest, of a slab that has evaded
   std::uint32_t sweeps_ = 0;  // ends of iterations that are still to give back what is free there
   bool refused_ = false;      // there was no memory for the height asked for last
 };

@@ -44,7 +44,7 @@ TURN_ROWS = (
      UNIT, "fork: a child that no handler tells of mends what was being lent"),
     ("a half lent slab keeps its height", "src/serve/slab.cc",
      "  height_.store(0, std::memory_order_relaxed);\n  origin_", "  origin_",
-     UNIT, "fork: a child that no handler tells of mends what was being lent"),
+     UNIT, "slab: what was half lent is mended to two slabs without memory"),
     ("a part of the peak is the whole", "src/serve/arena.cc",
      "if (less != kAll) {", "if (less == 1) {",
      UNIT, "arena: a part of the peak is forgotten"),

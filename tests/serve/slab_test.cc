@@ -138,6 +138,34 @@ TEST_CASE("slab: after an exchange no more is given back than the other place ha
   CHECK(first.purge());
 }
 
+TEST_CASE("slab: what was half lent is mended to two slabs without memory", "[serve]") {
+  const std::uint32_t stores = GENERATE(range(1U, Slab::kStores));
+  INFO(stores << " stores were seen");
+  testing::OwnSpace pool_space{64 * kMiB};
+  testing::OwnSpace lent{512 * kMiB};
+  testing::OwnSpace other{512 * kMiB};
+  Pool pool;
+  pool.open(&pool_space.space, false);
+  SlabBooks books;
+  books.limit = 256 * kMiB;
+  Slab first;
+  Slab second;
+  first.open(&lent.space, &books, &pool, 0);
+  second.open(&other.space, &books, &pool, 1);
+  REQUIRE(first.raise(8 * kMiB, false) == Slab::Raised::kTallest);
+  REQUIRE(first.lend(second, stores));
+  REQUIRE(&first.space() == &second.space());
+  Space* const free = &first.space() == &lent.space ? &other.space : &lent.space;
+  first.mend(&first.space());
+  second.mend(free);
+  CHECK(first.height() == 0);
+  CHECK(second.height() == 0);
+  CHECK(first.valid());
+  CHECK(second.valid());
+  CHECK(first.tallest() <= first.space().committed_bytes());
+  CHECK(second.tallest() <= second.space().committed_bytes());
+}
+
 TEST_CASE_METHOD(Fixture, "slab: without addresses for it nothing goes on above", "[serve]") {
   REQUIRE(first.raise(8 * kMiB, false) == Slab::Raised::kTallest);
   char* const old = first.at(0);
