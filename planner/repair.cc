@@ -72,7 +72,7 @@ class Repair {
     return high_.empty();
   }
 
-  static constexpr std::size_t kLeastWidth = 64;  // births on either side
+  static constexpr std::size_t kMinWidth = 64;  // births on either side
   static constexpr std::uint8_t kMaxTries = 24;
   static constexpr Bytes kFirstSlack = 256;   // a share of the target
   static constexpr std::size_t kPasses = 16;  // of squeaky wheel, over a window
@@ -100,7 +100,7 @@ class Repair {
   std::size_t width(ItemId id) const {
     std::size_t alive = 0;
     alive_.for_each(item(id).lower, [&alive](ItemId) { ++alive; });
-    return std::max(kLeastWidth, alive);
+    return std::max(kMinWidth, alive);
   }
 
   // Sections in which so many are born before and after the item, a little more or less, so that

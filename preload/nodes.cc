@@ -131,12 +131,12 @@ void remake(Lane& lane, NodeSet nodes, std::uint64_t height) {
 void bring_slab(std::uint32_t number, Lane& lane, NodeSet nodes) {
   Brought& before = brought[number];
   Brought now{lane.slab_space().base(), lane.slab_height(), lane.counters.released.get(), nodes};
-  if (nodes == 0 || now.height < tuning::kLeastMoved) {
+  if (nodes == 0 || now.height < tuning::kMinMoved) {
     before = {};
     return;
   }
   now.tries = now.same(before) ? before.tries : 0;
-  if (moves && now.tries < tuning::kMostTries) {
+  if (moves && now.tries < tuning::kMaxTries) {
     const Residence::Moved moved =
         Residence(topology, node_calls).move(lane.slab_space().base(), now.height, nodes);
     counters().node_moved_bytes.add_from_any(moved.bytes);
@@ -150,7 +150,7 @@ void bring_slab(std::uint32_t number, Lane& lane, NodeSet nodes) {
     if (!now.same(before)) {
       count();
     }
-    if (counted_at == turn && now.tries < tuning::kMostTries &&
+    if (counted_at == turn && now.tries < tuning::kMaxTries &&
         Residence::lies_wrong(ranges[1 + number].found, nodes)) {
       ++now.tries;
       remake(lane, nodes, now.height);
@@ -175,7 +175,7 @@ void bring_weights(NodeSet nodes) {
     for (std::uint32_t i = 0; i < list.count; ++i) {
       char* const start = pool.space().address(list.runs[i].first);
       const std::uint64_t bytes = bytes_of(list.runs[i].count);
-      if (nodes != 0 && bytes >= tuning::kLeastMoved) {
+      if (nodes != 0 && bytes >= tuning::kMinMoved) {
         counters().node_moved_bytes.add_from_any(residence.move(start, bytes, nodes).bytes);
       }
       if (counted) {

@@ -23,7 +23,7 @@ struct Chunk {
   std::uint64_t used[(kPage - 16) / 8] = {};  // a bit for each page
 };
 static_assert(sizeof(Chunk) == kPage);
-constexpr std::uint64_t kMostPages = sizeof(Chunk::used) * 8;
+constexpr std::uint64_t kMaxPages = sizeof(Chunk::used) * 8;
 
 constinit std::atomic<Chunk*> chunks{nullptr};
 constinit Lock lock;
@@ -53,7 +53,7 @@ std::uint64_t find(const Chunk& chunk, std::uint64_t count) {
 
 Chunk* add_chunk(std::uint64_t count) {
   const std::uint64_t pages = std::max(count + 1, kChunk / kPage);
-  void* memory = pages <= kMostPages ? os::map(pages * kPage) : nullptr;
+  void* memory = pages <= kMaxPages ? os::map(pages * kPage) : nullptr;
   if (memory == nullptr) {
     return nullptr;
   }
@@ -82,7 +82,7 @@ std::uint64_t& pages_of(const void* block) {
 
 void* allocate(std::size_t bytes) {
   const WaitLock held(lock);
-  if (!held || bytes > kMostPages * kPage - kHeader) {
+  if (!held || bytes > kMaxPages * kPage - kHeader) {
     return nullptr;
   }
   const std::uint64_t count = round_up(bytes + kHeader, kPage) / kPage;

@@ -22,7 +22,7 @@ struct Row {
 
 constexpr std::uint64_t kRows =
     1U << 15U;  // ten times as many as the largest network measured has alive
-constexpr std::uint64_t kMostRows = kRows / 4 * 3;
+constexpr std::uint64_t kMaxRows = kRows / 4 * 3;
 // So many blocks are looked at, 14 us each; later one of so many, by chance: an iteration must not
 // have its own always or never among them.
 constexpr std::uint64_t kLookedInFull = 1024;
@@ -121,7 +121,7 @@ void* add_shadow(void* block, std::uint64_t bytes, void* shadow, bool served) {
     row.pages = resident_pages(row.block, bytes);
   }
   const WaitLock locked(table);
-  if (!locked || used == kMostRows) {
+  if (!locked || used == kMaxRows) {
     return shadow;
   }
   Row& place = rows[find(row.block)];

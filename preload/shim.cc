@@ -15,7 +15,7 @@ namespace memo::shim {
 namespace {
 
 constexpr std::uint64_t kDefaultAlignment = 16;  // of malloc on all 64-bit ABIs
-constexpr std::uint64_t kMostBytes = PTRDIFF_MAX;
+constexpr std::uint64_t kMaxBytes = PTRDIFF_MAX;
 
 // True once the next allocator is known. False inside the look-up itself, when bootstrap has to
 // serve.
@@ -34,7 +34,7 @@ bool have_next() {
 }
 
 bool is_large(std::uint64_t size) {
-  return size >= g_process.threshold && g_process.threshold != 0 && size <= kMostBytes;
+  return size >= g_process.threshold && g_process.threshold != 0 && size <= kMaxBytes;
 }
 
 void* ask_engine(const Request& request) {
@@ -122,7 +122,7 @@ void* realloc_owned(void* pointer, std::size_t size) {
     free_owned(pointer, "realloc");
     return nullptr;
   }
-  if (size > kMostBytes) {
+  if (size > kMaxBytes) {
     errno = ENOMEM;
     return nullptr;
   }
@@ -290,7 +290,7 @@ void* valloc(std::size_t size) {
 
 void* pvalloc(std::size_t size) {
   const std::uint64_t page = os::page_size();
-  if (size > kMostBytes - page) {
+  if (size > kMaxBytes - page) {
     errno = ENOMEM;
     return nullptr;
   }

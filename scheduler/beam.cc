@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kWidest = 4096;
 constexpr std::size_t kGrowth = 4;  // of the width from run to run
-constexpr std::size_t kMostMemory = std::size_t{1} << 30;
+constexpr std::size_t kMaxMemory = std::size_t{1} << 30;
 // With more ready nodes than that, looking for groups in each state costs more than it gives: found
 // by trial on graphs of 10^4 and 10^5 nodes.
 constexpr std::size_t kReadyForGroups = 48;
@@ -240,7 +240,7 @@ void run_beam(Search& search) {
   const std::size_t bytes = nodes * (3 * sizeof(NodeId) + sizeof(std::size_t) + sizeof(Step)) +
                             search.problem.storages.size() * sizeof(std::int32_t);  // of a beam
   double expected = 0;  // seconds for the next width
-  for (std::size_t width = 1; width <= kWidest && width * bytes <= kMostMemory; width *= kGrowth) {
+  for (std::size_t width = 1; width <= kWidest && width * bytes <= kMaxMemory; width *= kGrowth) {
     const double before = search.deadline.seconds_left();
     if (search.over() || expected > before) {
       return;

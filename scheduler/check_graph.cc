@@ -11,7 +11,7 @@ namespace {
 
 // Of all sizes together. Far from overflow wherever they are added up, and below the capacity that
 // stands for infinity in cuts.
-constexpr Bytes kMostTogether = Bytes{1} << 60;
+constexpr Bytes kMaxTogether = Bytes{1} << 60;
 
 class Checker {
  public:
@@ -103,7 +103,7 @@ class Checker {
   Unsound sizes() const {
     Bytes sum = 0;
     const auto add = [&](Bytes bytes) {
-      const bool fits = bytes <= kMostTogether - sum;
+      const bool fits = bytes <= kMaxTogether - sum;
       sum = fits ? sum + bytes : sum;
       return fits;
     };

@@ -16,7 +16,7 @@ namespace {
 
 // More than all sizes of a graph together. Along a chain of shared results, a subtree's peak could
 // grow far beyond.
-constexpr Bytes kMostPeak = Bytes{1} << 61;
+constexpr Bytes kMaxPeak = Bytes{1} << 61;
 
 // What running a node and everything before it costs, as if the graph were a tree: a result that
 // several nodes read is counted for each of them.
@@ -73,7 +73,7 @@ class Postorder {
     Subtree& mine = subtrees_[at(n)];
     Bytes held = 0;
     for (const NodeId pred : before) {
-      mine.peak = std::max(mine.peak, held + std::min(subtrees_[at(pred)].peak, kMostPeak));
+      mine.peak = std::max(mine.peak, held + std::min(subtrees_[at(pred)].peak, kMaxPeak));
       held += subtrees_[at(pred)].left;
     }
     for (const StorageId s : problem_.makes[n]) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Beyond this many variables CBC takes minutes for the first relaxation alone.
-constexpr std::size_t kMostVariables = 20000;
+constexpr std::size_t kMaxVariables = 20000;
 
 int count_reachable(const Lists& next, NodeId from) {
   std::vector<bool> seen(next.starts.size());
@@ -75,7 +75,7 @@ OllaModel::OllaModel(const Problem& problem, Bytes most)
 
 bool OllaModel::too_large(const Problem& problem) {
   const auto nodes = static_cast<std::size_t>(problem.nodes());
-  return nodes * (nodes + problem.storages.size()) > kMostVariables;
+  return nodes * (nodes + problem.storages.size()) > kMaxVariables;
 }
 
 void OllaModel::add_term(std::vector<IntegerProgram::Term>& terms, IntegerProgram::Column column,

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "src/base/message.h"
+#include "src/base/nearest_name.h"
 
 namespace memo {
 namespace {
@@ -121,6 +122,15 @@ Answer read_one(std::string_view name, std::string_view text, Options& options) 
   return Answer::kUnknown;
 }
 
+// Empty if no variable's name is like it.
+std::string_view meant(std::string_view name) {
+  NearestName nearest(name);
+#define OPTION(type, row, initial, unit, help) nearest.offer(#row);
+#include "src/base/options.def"
+#undef OPTION
+  return nearest.found();
+}
+
 }  // namespace
 
 void read_options(char** environment, Options& options) {
@@ -136,10 +146,12 @@ void read_options(char** environment, Options& options) {
     const Answer answer = read_one(name, text, options);
     if (answer != Answer::kGood) {
       bad = true;
+      const std::string_view other = answer == Answer::kBad ? std::string_view() : meant(name);
       Line() << (answer == Answer::kBad ? "bad value of " : "unknown variable ")
              << pair.substr(0, equals) << (answer == Answer::kBad ? ": '" : ", set to '") << text
              << (answer == Answer::kBad ? "'; the default is used" : "'; it has no effect")
-             << " (`memomalloc options` lists them)";
+             << (other.empty() ? "" : "; did you mean MEMOMALLOC_") << other
+             << (other.empty() ? "" : "?") << " (`memomalloc options` lists them)";
     }
   }
   if (bad && options.STRICT != 0) {

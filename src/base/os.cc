@@ -32,7 +32,7 @@
 namespace memo::os {
 namespace {
 
-constexpr std::uint64_t kLeastPage = 4096;  // of all processors that Linux runs on
+constexpr std::uint64_t kMinPage = 4096;  // of all processors that Linux runs on
 
 class KeepErrno {
  public:
@@ -241,7 +241,7 @@ std::uint64_t resident_bytes(const void* start, std::uint64_t bytes) {
   const auto first = reinterpret_cast<std::uint64_t>(start);
   const std::uint64_t from = round_up(first, page_size());
   const std::uint64_t to = round_down(first + bytes, page_size());
-  unsigned char pages[tuning::kMaxLooked / kLeastPage];
+  unsigned char pages[tuning::kMaxLooked / kMinPage];
   if (from >= to || confined() || mincore(reinterpret_cast<void*>(from), to - from, pages) != 0) {
     return bytes;
   }

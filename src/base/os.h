@@ -85,7 +85,7 @@ void* map(std::uint64_t bytes);
 bool own_descriptors();
 // From now on the calling thread leaves the processor to whoever wants it, but for a share of one
 // part in 70 (SCHED_IDLE: a fifth of that): it may hold a lock of the next allocator, and must come
-// to let it go. A real-time thread becomes an ordinary one, since nice means nothing there. A wish:
+// to let it go. A real-time thread becomes an ordinary one, since nice means nothing there. Best effort:
 // a sandbox may refuse it. There is no way back for ordinary users.
 void yield_to_others();
 // The calling thread sleeps, for a millisecond if not told otherwise; false where the system refuses
@@ -93,7 +93,7 @@ void yield_to_others();
 bool rest(Nanos time = kMillisecond);
 
 // Gives the pages of [start, start + bytes), the library's own, a name of at most 79 letters, as pmap
-// and /proc/PID/smaps show it: [anon:memomalloc slab]. A wish: kernels without names (before 5.17, or
+// and /proc/PID/smaps show it: [anon:memomalloc slab]. Best effort: kernels without names (before 5.17, or
 // CONFIG_ANON_VMA_NAME) refuse it silently, and a confined thread does not ask.
 void name_mapping(const void* start, std::uint64_t bytes, const char* name);
 

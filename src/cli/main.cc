@@ -9,7 +9,9 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "src/cli/base/arguments.h"
 #include "src/cli/base/command.h"
 #include "src/cli/base/process.h"
 
@@ -64,8 +66,12 @@ int run_command(int count, char** words) {
       return command.run(count, words);
     }
   }
-  std::fprintf(stderr, "memomalloc: there is no command '%s'; `memomalloc --help` lists them\n",
-               words[0]);
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) {
+    names.emplace_back(command.name);
+  }
+  std::fprintf(stderr, "memomalloc: there is no command '%s'%s`memomalloc --help` lists them\n",
+               words[0], hint(words[0], names).c_str());
   if (!find_in_path(words[0]).empty()) {
     std::fprintf(stderr, "to run this program with the library: memomalloc run -- %s\n", words[0]);
   }

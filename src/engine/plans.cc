@@ -21,7 +21,7 @@ StoredPlan* Plans::add(const RecursionGuard& guard, Plan plan, std::uint32_t ite
   return stored;
 }
 
-// Whoever names a planner wants that planner's plans.
+// An explicit planner disables the background search.
 bool Plans::wants_search() const {
   return lanes_.opened() &&
          lanes_.shared().options->PLANNER.value == std::string_view(Options().PLANNER.value) &&

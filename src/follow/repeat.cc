@@ -36,7 +36,7 @@ void Repeat::start(std::uint32_t* history, std::uint32_t capacity) {
 }
 
 bool Repeat::add(std::uint64_t size, std::uint8_t alignment_log2) {
-  if (count_ == kMostTokens) {
+  if (count_ == kMaxTokens) {
     count_ = context_ = shift_ = matched_ = next_look_ = 0;
     std::fill(std::begin(latest_), std::end(latest_), 0U);
   }

@@ -19,7 +19,7 @@ class Repeat {
  public:
   // After so many tokens the stream is looked at anew: a count that went round would leave the
   // context's hash wrong for good.
-  static constexpr std::uint32_t kMostTokens = 1U << 26;
+  static constexpr std::uint32_t kMaxTokens = 1U << 26;
 
   // `history` holds the last `capacity` tokens (a power of two, at least 4 * kRepeatContext) and is the
   // caller's; it need not be zeroed. Periods longer than capacity - kRepeatContext are not seen.

@@ -45,35 +45,35 @@ bool is_text(const char (&text)[kRoom]) {
 }
 
 // No process has counted so far, or holds so much: sums of some such numbers still fit.
-constexpr std::uint64_t kMost = 1ULL << 56U;
+constexpr std::uint64_t kMaxNumber = 1ULL << 56U;
 
 bool believable(const StatusLane& lane) {
   bool good = is_text(lane.phase);
-#define LANE(name, help) good = good && lane.name < kMost;
+#define LANE(name, help) good = good && lane.name < kMaxNumber;
 #include "src/io/status_page.def"
   return good;
 }
 
 bool believable(const StatusPlan& plan) {
   bool good = true;
-#define PLAN(name, help) good = good && plan.name < kMost;
+#define PLAN(name, help) good = good && plan.name < kMaxNumber;
 #include "src/io/status_page.def"
   return good;
 }
 
 bool believable(const StatusBody& body) {
-  constexpr double kMostSeconds = 1e9;
+  constexpr double kMaxSeconds = 1e9;
   bool good = std::isfinite(body.plan_seconds) && body.plan_seconds >= 0 &&
-              body.plan_seconds <= kMostSeconds && body.opened_at <= body.written_at &&
+              body.plan_seconds <= kMaxSeconds && body.opened_at <= body.written_at &&
               body.written_at < 1ULL << 63U && body.pid != 0 && body.pid < 1ULL << 31U &&
-              body.parent_pid < 1ULL << 31U && body.pool.bytes < kMost &&
-              body.slabs.bytes < kMost && is_text(body.version) && is_text(body.process) &&
+              body.parent_pid < 1ULL << 31U && body.pool.bytes < kMaxNumber &&
+              body.slabs.bytes < kMaxNumber && is_text(body.version) && is_text(body.process) &&
               is_text(body.phase);
-#define SHARES(name, help) good = good && body.now.name < kMost;
-#define PROCESS(name, help) good = good && body.name < kMost;
+#define SHARES(name, help) good = good && body.now.name < kMaxNumber;
+#define PROCESS(name, help) good = good && body.name < kMaxNumber;
 #include "src/io/status_page.def"
   for (const std::uint64_t number : body.counters) {
-    good = good && number < kMost;
+    good = good && number < kMaxNumber;
   }
   for (std::uint64_t i = 0; good && i < body.lane_rows; ++i) {
     good = believable(body.lanes[i]) && body.lanes[i].plan <= body.plan_rows;

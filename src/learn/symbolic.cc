@@ -14,7 +14,7 @@
 namespace memo {
 namespace {
 
-constexpr std::size_t kFewestShapes = 3;
+constexpr std::size_t kMinShapes = 3;
 
 using Samples = std::vector<std::uint64_t>;
 
@@ -76,7 +76,7 @@ std::optional<Candidate> fit(std::span<const Allocation> stream, std::size_t fir
     x.push_back(size(copy, 0));
     largest = x[copy] > x[largest] ? copy : largest;
   }
-  if (spread(x).size() < kFewestShapes || steady(x)) {
+  if (spread(x).size() < kMinShapes || steady(x)) {
     return std::nullopt;
   }
   const Period period{static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(length)};
@@ -124,13 +124,13 @@ std::optional<SizeRule> exact_rule(std::span<const std::uint64_t> x,
   if (holds(rule, x, sizes)) {
     return rule;
   }
-  if (shapes.size() >= kFewestShapes) {
+  if (shapes.size() >= kMinShapes) {
     rule.slope = (y(high) - y(low)) / (at(high) - at(low));
     if (holds(rule, x, sizes)) {
       return rule;
     }
   }
-  if (shapes.size() > kFewestShapes) {
+  if (shapes.size() > kMinShapes) {
     const std::size_t middle = shapes[shapes.size() / 2];
     const double first = (y(middle) - y(low)) / (at(middle) - at(low));
     rule.curve = (rule.slope - first) / (at(high) - at(middle));
@@ -173,8 +173,7 @@ std::optional<SymbolicInput> symbolic_input(std::span<const Allocation> stream) 
   std::size_t beginning = 0;
   std::size_t tried = 0;
   for (std::size_t i = 0; i < length && tried < tuning::kMaxSymbolicTries; ++i) {
-    if (floor[i] > least + largest / 2 ||
-        period->first + i + kFewestShapes * length > stream.size()) {
+    if (floor[i] > least + largest / 2 || period->first + i + kMinShapes * length > stream.size()) {
       continue;
     }
     ++tried;

@@ -118,6 +118,8 @@ TEST_CASE("options: an unknown variable gives one line", "[base]") {
     INFO(said);
     CHECK(lines(said) == 1);
     CHECK(said.find(std::string("unknown variable ") + name + ",") != std::string::npos);
+    const bool near = said.find("; did you mean MEMOMALLOC_THRESHOLD? (") != std::string::npos;
+    CHECK(near == (std::string_view(name) != "MEMOMALLOC_"));
   }
 }
 

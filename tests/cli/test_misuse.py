@@ -237,9 +237,16 @@ class Misuse(unittest.TestCase):
         self.refused(2, "unexpected 'surplus'; `memomalloc options --help`", "options", "surplus")
         self.refused(2, "unexpected '/store'; `memomalloc plans --help`", "plans", "list", "/store")
 
+    def test_misspelt_names(self):
+        self.refused(2, "there is no command 'analize'; did you mean 'analyze'? `memomalloc --help`", "analize", "x")
+        self.refused(2, "there is no option '--plannr'; did you mean '--planner'? `memomalloc plan --help`", "plan", "--plannr", "x")
+        self.refused(2, "there is no option '--treshold'; did you mean '--threshold'? `memomalloc run --help`",
+                     "run", "--treshold=4K", "--", "true")
+
     def test_messages_are_plain(self):
         """No words of the library that reads command lines, nor its numbers of 300 digits."""
         self.refused(2, "options: there is no option '--foo'; `memomalloc options --help`", "options", "--foo")
+        self.refused(2, "there is no option '--foo'; `memomalloc options --help`", "options", "word", "--foo=bar")
         for command, what in (("analyze", "trace"), ("replay", "trace"), ("report", "files"), ("plan", "problem"),
                               ("release", "PID"), ("plans", "ACTION")):
             self.refused(2, f"{command}: which {what}? `memomalloc {command} --help` tells the options", command)

@@ -70,7 +70,7 @@ TEST_CASE("engine: a lower plan is put in between two iterations", "[engine]") {
   });
 }
 
-TEST_CASE("engine: whoever names a planner keeps its plans", "[engine]") {
+TEST_CASE("engine: an explicit planner keeps its plans", "[engine]") {
   Options options;
   options.PLANNER = "bump";
   testing::OwnEngine own(options);

@@ -124,7 +124,7 @@ TEST_CASE_METHOD(Fixture, "repeat: periods beyond the history are not seen", "[f
 
 TEST_CASE_METHOD(Fixture, "repeat: still notices a loop after days of calls", "[follow]") {
   repeat.lock_broke(300);
-  for (std::uint32_t i = 0; i + 4 < Repeat::kMostTokens; ++i) {
+  for (std::uint32_t i = 0; i + 4 < Repeat::kMaxTokens; ++i) {
     repeat.add(i, 6);
   }
   CHECK(repeat.required() == 600);

@@ -49,7 +49,7 @@ struct Block {
   std::uint64_t id;
 };
 
-constexpr std::size_t kMostAlive = 96;
+constexpr std::size_t kMaxAlive = 96;
 constexpr std::uint64_t kMark = 4096;  // a mark at each of these many bytes, and one at the end
 
 class Model {
@@ -102,7 +102,7 @@ class Model {
   }
 
   void allocate(const Call& call) {
-    if (alive_.size() >= kMostAlive) {
+    if (alive_.size() >= kMaxAlive) {
       release(call.first);
     }
     memo::Request request;

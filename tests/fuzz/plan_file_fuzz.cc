@@ -24,14 +24,14 @@
 namespace {
 
 constexpr std::size_t kHeader = 40;  // bytes: magic, version, plans, the writer's name, checksum
-constexpr std::uint64_t kMostHeight = 1ULL << 30;
-constexpr std::uint64_t kMostPlans = 8;
-constexpr std::uint64_t kMostBytes = 1ULL << 20;
+constexpr std::uint64_t kMaxHeight = 1ULL << 30;
+constexpr std::uint64_t kMaxPlans = 8;
+constexpr std::uint64_t kMaxBytes = 1ULL << 20;
 
 void check(const memo::LoadedPlan& plan) {
   const memo::Schedule& schedule = *plan.plan;
   require(schedule.count > 0 && plan.iteration > 0 && plan.iteration <= schedule.count);
-  require(schedule.height <= kMostHeight && schedule.height % memo::kGranule == 0);
+  require(schedule.height <= kMaxHeight && schedule.height % memo::kGranule == 0);
   for (std::uint32_t i = 0; i < schedule.count; ++i) {
     const memo::Step& step = schedule.steps[i];
     require(step.size > 0 && step.alignment_log2 < 64);
@@ -46,7 +46,7 @@ void check_shapes(const memo::SymbolicPlan& plan) {
   static memo::Layout layout;
   require(layout.open(plan));
   for (const std::uint64_t first : {1ULL, 65'536ULL, 1'000'000ULL, 1ULL << 40, ~0ULL}) {
-    if (!layout.lay_out(first, kMostHeight)) {
+    if (!layout.lay_out(first, kMaxHeight)) {
       continue;
     }
     const memo::Schedule& laid = *layout.schedule();
@@ -56,7 +56,7 @@ void check_shapes(const memo::SymbolicPlan& plan) {
         continue;
       }
       require(steps[i].offset % memo::kGranule == 0 &&
-              steps[i].offset + steps[i].size <= laid.height && laid.height <= kMostHeight);
+              steps[i].offset + steps[i].size <= laid.height && laid.height <= kMaxHeight);
       for (std::size_t j = i + 1; laid.count == plan.count && j < i + steps[i].lifetime; ++j) {
         require(steps[j].offset == memo::kUnplanned ||
                 steps[i].offset + steps[i].size <= steps[j].offset ||
@@ -71,7 +71,7 @@ std::vector<char> save(const memo::LoadedPlan* plans, std::uint32_t count) {
   for (std::uint32_t i = 0; i < count; ++i) {
     views.push_back({plans[i].plan.get(), plans[i].iteration});
   }
-  return memo::format_plans(views, kMostBytes);
+  return memo::format_plans(views, kMaxBytes);
 }
 
 }  // namespace
@@ -86,10 +86,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::memcpy(bytes.data() + 32, &sum, sizeof sum);
   }
   const memo::RecursionGuard guard;
-  memo::LoadedPlan plans[kMostPlans];
+  memo::LoadedPlan plans[kMaxPlans];
   std::string_view problem;
-  const std::uint32_t count = memo::parse_plans(bytes, kMostHeight, plans, &problem);
-  require(count <= kMostPlans && (count == 0 || problem.empty()));
+  const std::uint32_t count = memo::parse_plans(bytes, kMaxHeight, plans, &problem);
+  require(count <= kMaxPlans && (count == 0 || problem.empty()));
   for (std::uint32_t i = 0; i < count; ++i) {
     check(plans[i]);
     if (plans[i].plan->symbolic != nullptr) {
@@ -101,9 +101,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   }
   if (count > 0) {
-    memo::LoadedPlan again[kMostPlans];
+    memo::LoadedPlan again[kMaxPlans];
     const std::vector<char> saved = save(plans, count);
-    require(memo::parse_plans(saved, kMostHeight, again, &problem) == count);
+    require(memo::parse_plans(saved, kMaxHeight, again, &problem) == count);
     require(save(again, count) == saved);
   }
   return 0;

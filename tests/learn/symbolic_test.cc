@@ -116,7 +116,7 @@ struct Network {
   }
 };
 
-constexpr std::uint64_t kLeast = 65'536;
+constexpr std::uint64_t kMinBytes = 65'536;
 
 // Lays the plan out for `tokens` and checks it against the network.
 void check_shape(const Network& network, const SymbolicPlan& plan, std::uint64_t tokens) {
@@ -129,7 +129,7 @@ void check_shape(const Network& network, const SymbolicPlan& plan, std::uint64_t
   std::uint32_t at = 0;
   for (std::uint32_t i = 0; i < network.calls.size(); ++i) {
     const std::uint64_t bytes = network.bytes(i, tokens);
-    if (bytes < kLeast) {
+    if (bytes < kMinBytes) {
       CHECK(plan.hidden(StepIndex{i}, network.bytes(0, tokens)));
       continue;
     }
@@ -159,10 +159,10 @@ TEST_CASE("symbolic: a learned network is laid out for lengths that were never s
   const Network network = Network::random(random, 60);
   test::StreamBuilder builder;
   for (int i = 0; i < 8; ++i) {
-    network.run(builder, 100 + below(random, 400), kLeast);
+    network.run(builder, 100 + below(random, 400), kMinBytes);
   }
   LearnOptions options;
-  options.least_bytes = kLeast;
+  options.least_bytes = kMinBytes;
   const RecursionGuard guard;
   Period period;
   const Plan schedule = learn_symbolic(
@@ -242,7 +242,7 @@ TEST_CASE("symbolic: a network whose first sizes do not change has no symbolic p
   const Network network = Network::random(random, 60);
   test::StreamBuilder builder;
   for (int i = 0; i < 8; ++i) {
-    network.run(builder, i % 2 == 0 ? 200 : 300, kLeast);  // two shapes confirm no line
+    network.run(builder, i % 2 == 0 ? 200 : 300, kMinBytes);  // two shapes confirm no line
   }
   CHECK_FALSE(symbolic_input(test::StreamBuilder::cut(builder.stream, builder.stream.size())));
 }
@@ -252,7 +252,7 @@ TEST_CASE("symbolic: sizes that grow by the same each time are layers, not itera
   const Network network = Network::random(random, 60);
   test::StreamBuilder builder;
   for (std::uint64_t i = 0; i < 8; ++i) {
-    network.run(builder, 200 + 32 * i, kLeast);
+    network.run(builder, 200 + 32 * i, kMinBytes);
   }
   CHECK_FALSE(symbolic_input(test::StreamBuilder::cut(builder.stream, builder.stream.size())));
 }
@@ -266,7 +266,7 @@ TEST_CASE("symbolic: sizes that follow no rule get slots, unless they are most",
     for (std::size_t call = 1; call < (most ? 40U : 2U); ++call) {
       network.calls[call].per_token = 1024 + 8 * below(random, 1000);
     }
-    network.run(builder, 100 + 17 * static_cast<std::uint64_t>(i * 7 % 10), kLeast);
+    network.run(builder, 100 + 17 * static_cast<std::uint64_t>(i * 7 % 10), kMinBytes);
   }
   const auto stream = test::StreamBuilder::cut(builder.stream, builder.stream.size());
   const auto input = symbolic_input(stream);
@@ -284,7 +284,7 @@ TEST_CASE("symbolic: sizes that follow no rule get slots, unless they are most",
 
 TEST_CASE("symbolic: BERT with random lengths, as it was recorded", "[learn]") {
   cli::Streams streams;
-  REQUIRE(cli::read_streams("tests/golden/traces/bert_random_length.csv.gz", kLeast, streams) ==
+  REQUIRE(cli::read_streams("tests/golden/traces/bert_random_length.csv.gz", kMinBytes, streams) ==
           "");
   const auto& stream = streams.at(0).allocations;
   // The last three iterations have 150 calls each, those between 190 and 232 tokens 162.

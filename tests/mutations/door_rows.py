@@ -3,6 +3,12 @@
 from kinds import SCRIPT, UNIT
 
 DOOR_ROWS = (
+    ("a misspelt name is not told the right one", "src/base/nearest_name.h",
+     "return least_ <= std::max", "return least_ < std::max",
+     UNIT, "nearest name: a slip of a letter or two is found"),
+    ("an exchange of two letters counts twice", "src/base/nearest_name.h",
+     "rows[(i + 1) % 3][j - 2] + 1", "rows[(i + 1) % 3][j - 2] + 2",
+     UNIT, "nearest name: a slip of a letter or two is found"),
     ("random numbers are drawn in any order", "python/memomalloc/graph.py",
      'if torch.Tag.nondeterministic_seeded in getattr(target, "tags", ()) or target in', "if target in",
      SCRIPT, "test_torch_reorder.py test_random_programs"),

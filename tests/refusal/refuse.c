@@ -24,7 +24,7 @@
 #error "the stubs are written for x86-64"
 #endif
 
-enum { kMostNames = 128, kMostPlaces = 1024, kMostRules = 8 };
+enum { kMaxNames = 128, kMaxPlaces = 1024, kMaxRules = 8 };
 
 // One row for each place; run.py reads them as 4 * 8 bytes.
 struct place {
@@ -34,7 +34,7 @@ struct place {
   _Atomic uint64_t refused;   // in all processes
 };
 struct table {
-  struct place places[kMostPlaces];
+  struct place places[kMaxPlaces];
 };
 
 // What a stub saves of its caller's registers, in the order of memory.
@@ -52,18 +52,18 @@ static struct rule {
   int error;
   uint64_t first, last;  // occasions of this process, the first one is 1
   _Atomic uint64_t occasions;
-} rules[kMostRules];
+} rules[kMaxRules];
 static int rule_count;
 
 static struct table* table;
-static _Atomic uint64_t occasions[kMostPlaces];  // of each place, in this process
-static uintptr_t base, end;                      // of the library
+static _Atomic uint64_t occasions[kMaxPlaces];  // of each place, in this process
+static uintptr_t base, end;                     // of the library
 static __thread int refused_with __attribute__((tls_model("initial-exec")));
-uintptr_t refuse_targets[kMostNames] __attribute__((visibility("hidden")));
+uintptr_t refuse_targets[kMaxNames] __attribute__((visibility("hidden")));
 
 static struct place* find_place(uint64_t key, uint64_t argument) {
-  for (uint64_t probe = key * 0x9E3779B97F4A7C15U >> 54, i = 0; i < kMostPlaces; ++i) {
-    struct place* place = &table->places[(probe + i) % kMostPlaces];
+  for (uint64_t probe = key * 0x9E3779B97F4A7C15U >> 54, i = 0; i < kMaxPlaces; ++i) {
+    struct place* place = &table->places[(probe + i) % kMaxPlaces];
     uint64_t found = 0;
     if (atomic_compare_exchange_strong(&place->key, &found, key)) {
       place->argument = argument + 1;
@@ -226,7 +226,7 @@ static int number_of(const char* list, const char* name, size_t length) {
   for (int i = 0; list != NULL && *list != 0; ++i) {
     const size_t here = strcspn(list, ":");
     if (here == length && memcmp(list, name, length) == 0)
-      return i < kMostNames ? i : -1;
+      return i < kMaxNames ? i : -1;
     list += here + (list[here] == ':');
   }
   return -1;
@@ -271,7 +271,7 @@ static const char* read_rule(const char* text, const char* names, struct rule* r
 }
 
 static void read_rules(const char* text, const char* names) {
-  while (*text != 0 && rule_count < kMostRules) {
+  while (*text != 0 && rule_count < kMaxRules) {
     text = read_rule(text, names, &rules[rule_count++]);
     text += *text == ',';
   }

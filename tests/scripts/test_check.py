@@ -5,6 +5,7 @@ import fnmatch
 import io
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -211,7 +212,8 @@ class Allowed(unittest.TestCase):
         start = subprocess.Popen
 
         def begin(command, **settings):
-            self.assertIn(f"MODE={check.BUILT_FOR}", command)
+            self.assertEqual([mode for mode in check.BUILT_FOR if mode in wanted],
+                             re.findall(r"MODE=(\w+)", command[-1]))
             begun.append(start(["sleep", lasts], start_new_session=settings["start_new_session"]))
             return begun[0]
 
@@ -222,11 +224,13 @@ class Allowed(unittest.TestCase):
         return bool(begun), runs, bool(begun) and begun[0].poll() is None
 
     def test_a_build_goes_ahead_where_both_steps_are_wanted(self):
-        first, last = check.BUILT_FROM, check.BUILT_FOR
+        first, (last, other) = check.BUILT_FROM, check.BUILT_FOR
         self.assertEqual((False, False, False), self.built_ahead([first], [first]))
         self.assertEqual((False, False, False), self.built_ahead([last], [last]))
         self.assertEqual((True, False, False), self.built_ahead([first, last], [first, last], "0.3"))
         self.assertEqual((True, True, False), self.built_ahead([first, last], [first], "100"))
+        self.assertEqual((True, False, False), self.built_ahead([first, other], [first, last, other], "0.3"))
+        self.assertEqual((True, False, False), self.built_ahead([first, last, other], [first, other], "0.3"))
 
     def test_every_step_makes_what_it_needs(self):
         for name, commands, _ in check.steps():

@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests/vm"), str(ROOT / "tests/preload")]
+sys.path[:0] = [str(ROOT / "scripts/packages"), str(ROOT / "tests/vm"), str(ROOT / "tests/preload")]
 import cells
 import debian_packages
 import guest

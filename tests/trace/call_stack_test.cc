@@ -24,7 +24,7 @@
 namespace memo {
 namespace {
 
-constexpr int kMost = 24;
+constexpr int kMaxFrames = 24;
 
 using Frames = std::vector<const void*>;
 
@@ -47,15 +47,15 @@ Unwind libunwind() {
   const FrameState caller{reinterpret_cast<std::uint64_t>(__builtin_return_address(0)),
                           reinterpret_cast<std::uint64_t>(__builtin_dwarf_cfa()),
                           *static_cast<const std::uint64_t*>(__builtin_frame_address(0))};
-  const void* frames[kMost];
-  std::uint64_t places[kMost];
-  const auto count = walk_stack(find_stack_bounds(), caller, frames, places, kMost);
+  const void* frames[kMaxFrames];
+  std::uint64_t places[kMaxFrames];
+  const auto count = walk_stack(find_stack_bounds(), caller, frames, places, kMaxFrames);
   Walked walked;
   walked.ours.assign(frames, frames + count);
   walked.places.assign(places, places + count);
   if (const Unwind unwind = libunwind()) {
-    void* theirs[kMost + 1];  // and the place in this function
-    const int more = unwind(theirs, kMost + 1);
+    void* theirs[kMaxFrames + 1];  // and the place in this function
+    const int more = unwind(theirs, kMaxFrames + 1);
     walked.theirs.assign(theirs + std::min(1, more), theirs + more);
   }
   return walked;
@@ -124,7 +124,7 @@ TEST_CASE("call stack: each frame's caller, whatever the frame's make", "[trace]
     CHECK(walked.places.size() == walked.ours.size());
     CHECK(std::count(walked.places.begin(), walked.places.end(), 0) == 0);
   }
-  CHECK(walk_from_below(100).ours.size() == kMost);
+  CHECK(walk_from_below(100).ours.size() == kMaxFrames);
 }
 
 TEST_CASE("call stack: the frames that libunwind finds", "[trace]") {
@@ -198,19 +198,19 @@ TEST_CASE("call stack: garbage is not followed out of the stack", "[trace]") {
           reinterpret_cast<std::uint64_t>(code[testing::below(random, code.size())]),
           near + testing::below(random, 32) * 8 + (i % 8 == 0 ? random() % 8 : 0),
           likely_word(random, stack, code)};
-      const void* frames[kMost];
-      std::uint64_t places[kMost];
-      const int found = walk_stack(stack, start, frames, places, kMost);
+      const void* frames[kMaxFrames];
+      std::uint64_t places[kMaxFrames];
+      const int found = walk_stack(stack, start, frames, places, kMaxFrames);
       REQUIRE(found >= 1);
-      REQUIRE(found <= kMost);
+      REQUIRE(found <= kMaxFrames);
       longest = std::max(longest, static_cast<std::uint64_t>(found));
     }
   }
   CHECK(longest > 2);  // some went on
   const FrameState outside{reinterpret_cast<std::uint64_t>(code[0]), stack.high + 8, stack.high};
-  const void* frames[kMost];
-  std::uint64_t places[kMost];
-  CHECK(walk_stack(stack, outside, frames, places, kMost) == 0);
+  const void* frames[kMaxFrames];
+  std::uint64_t places[kMaxFrames];
+  CHECK(walk_stack(stack, outside, frames, places, kMaxFrames) == 0);
 }
 
 [[gnu::noinline]] std::uint64_t one_caller(const StackBounds& stack) {

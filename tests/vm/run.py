@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Boots the cells of tests/vm/cells.py one after another in QEMU, and holds each conformance program and a numpy
-loop in the guest to what they do there without the library. Debian's kernels and packages are unpacked below
+"""Boots the cells of tests/vm/cells.py in QEMU, and holds each conformance program and a numpy loop in the guest to
+what they do there without the library. Debian's kernels and packages are unpacked below
 build/vm. Prints a table, also written to build/vm/table.md, and `N passed, N failed`; exit code 1 if any failed."""
 
 import argparse
@@ -196,6 +196,8 @@ def main():
                         help="a variable for the programs, such as MEMOMALLOC_VERBOSE=1, to look into a failure")
     parser.add_argument("--accel", choices=("auto", "kvm", "tcg"), default="auto")
     parser.add_argument("--limit", type=int, default=1800, help="seconds for each cell")
+    parser.add_argument("--together", type=int, default=max(1, os.cpu_count() // PROCESSORS), metavar="COUNT",
+                        help="guests that run at once (%(default)s: as many as have processors of their own)")
     arguments = parser.parse_args()
     chosen = [cell for cell in cells.CELLS if any(text in cell.name for text in arguments.only or [""])]
     if arguments.list or not chosen:
@@ -206,8 +208,8 @@ def main():
     built_from = commit()
     initrds = prepare(chosen, arguments.program)
     accelerators = {processor: accelerator_for(processor, initrds, arguments.accel) for processor in initrds}
-    outcomes = []
-    for cell in chosen:
+
+    def outcome_of(cell):
         console = BELOW / f"{cell.name}.log"
         console.unlink(missing_ok=True)
         started = time.monotonic()
@@ -215,9 +217,14 @@ def main():
                           arguments.set),
              arguments.limit)
         text = console.read_text(errors="replace") if console.exists() else ""
-        outcomes.append(judge(cell, text, time.monotonic() - started))
-        report(outcomes[-1])
-        (BELOW / "table.md").write_text(markdown(outcomes, built_from, accelerators))
+        return judge(cell, text, time.monotonic() - started)
+
+    outcomes = []
+    with concurrent.futures.ThreadPoolExecutor(arguments.together) as pool:
+        for outcome in pool.map(outcome_of, chosen):
+            outcomes.append(outcome)
+            report(outcome)
+            (BELOW / "table.md").write_text(markdown(outcomes, built_from, accelerators))
     print((BELOW / "table.md").read_text())
     failed = sum(not outcome.passed for outcome in outcomes)
     print(f"{len(outcomes) - failed} passed, {failed} failed")

@@ -7,6 +7,7 @@
 #include <memory>
 #include <sstream>
 
+#include "src/base/nearest_name.h"
 #include "src/cli/base/command.h"
 
 namespace memo::cli {
@@ -109,6 +110,21 @@ std::string help(const CLI::App& app) {
   return text;
 }
 
+std::string help_of(const CLI::App& app) {
+  return "`memomalloc " + app.get_name() + " --help` tells the options";
+}
+
+int no_such_option(const CLI::App& app, const std::string& word) {
+  const std::string name = word.substr(0, word.find('='));
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& one : option->get_lnames()) {
+      names.push_back("--" + one);
+    }
+  }
+  return complain(app, "there is no option '" + name + "'" + hint(name, names) + help_of(app));
+}
+
 // What is wrong with a command line, in the words of the other messages instead of CLI11's.
 std::string in_plain_words(const CLI::ParseError& error) {
   std::string text = error.what();
@@ -120,10 +136,6 @@ std::string in_plain_words(const CLI::ParseError& error) {
       text.ends_with(" is required")) {
     return "which " + part("", " is required") + "?";
   }
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    const std::string surplus = part("expected: ", "");
-    return (surplus.starts_with('-') ? "there is no option '" : "unexpected '") + surplus + "'";
-  }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && text.ends_with(" missing")) {
     return part("", ":") + ": a value is missing";
   }
@@ -131,6 +143,15 @@ std::string in_plain_words(const CLI::ParseError& error) {
 }
 
 }  // namespace
+
+std::string hint(std::string_view word, const std::vector<std::string>& names) {
+  NearestName nearest(word);
+  for (const std::string& name : names) {
+    nearest.offer(name);
+  }
+  const std::string_view found = nearest.found();
+  return found.empty() ? "; " : "; did you mean '" + std::string(found) + "'? ";
+}
 
 int complain(const CLI::App& app, const std::string& what) {
   std::fprintf(stderr, "memomalloc %s: %s\n", app.get_name().c_str(), printable(what).c_str());
@@ -189,10 +210,16 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::Success&) {
     std::fputs(help(app).c_str(), stdout);
     return kDone;
+  } catch (const CLI::ExtrasError&) {
+    const std::vector<std::string> surplus = app.remaining();
+    const auto option = std::ranges::find_if(
+        surplus, [](const std::string& word) { return word.starts_with('-'); });
+    return option != surplus.end()
+               ? no_such_option(app, *option)
+               : complain(app, "unexpected '" + surplus.front() + "'; " + help_of(app));
   } catch (const CLI::ParseError& error) {
     const std::string what = in_plain_words(error);
-    return complain(app, what + (what.ends_with('?') ? " `memomalloc " : "; `memomalloc ") +
-                             argv[0] + " --help` tells the options");
+    return complain(app, what + (what.ends_with('?') ? " " : "; ") + help_of(app));
   }
   return std::nullopt;
 }
@@ -212,12 +239,10 @@ std::optional<int> parse_with_command(CLI::App& app, int argc, char** argv,
   }
   command = app.remaining();
   if (!command.empty() && command.front().starts_with('-')) {
-    return complain(app, "there is no option '" + command.front() + "'; `memomalloc " + argv[0] +
-                             " --help` tells the options");
+    return no_such_option(app, command.front());
   }
   if (!command.empty() && dashes != end) {
-    return complain(app, "unexpected '" + command.front() + "' before `--`; `memomalloc " +
-                             argv[0] + " --help` tells the options");
+    return complain(app, "unexpected '" + command.front() + "' before `--`; " + help_of(app));
   }
   if (dashes != end) {
     command.assign(dashes + 1, end);
@@ -227,8 +252,7 @@ std::optional<int> parse_with_command(CLI::App& app, int argc, char** argv,
                              " -- python infer.py");
   }
   if (command.front().starts_with('-')) {
-    return complain(app, "there is no option '" + command.front() + "'; `memomalloc " + argv[0] +
-                             " --help` tells the options");
+    return no_such_option(app, command.front());
   }
   return std::nullopt;
 }

@@ -1,5 +1,4 @@
-// Command lines as every command reads them: CLI11 for the options, the exit codes of command.h,
-// and
+// Command lines as every command reads them: CLI11 for the options, the exit codes of command.h, and
 // `-- command...` split off before any option is looked for. Cold.
 #pragma once
 
@@ -22,6 +21,10 @@ std::optional<int> parse_listing(CLI::App& app, int argc, char** argv, bool& jso
 // may be left out where the command's first word is not an option. A missing command is bad usage.
 std::optional<int> parse_with_command(CLI::App& app, int argc, char** argv,
                                       std::vector<std::string>& command);
+
+// "; did you mean 'NAME'?" where a misspelt word is near one of the names, "; " where none is: what
+// tells of the names comes behind it.
+std::string hint(std::string_view word, const std::vector<std::string>& names);
 
 // Prints "memomalloc NAME: what" to stderr, and returns kBadInput.
 int complain(const CLI::App& app, const std::string& what);

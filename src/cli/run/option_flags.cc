@@ -67,10 +67,11 @@ std::string check_number(const std::string& text, std::string_view units) {
 }
 
 std::string check_text(const std::string& text) {
-  constexpr std::size_t kMost = sizeof(option::Text::value) - 1;
-  return text.size() <= kMost ? ""
-                              : "a value of " + std::to_string(text.size()) +
-                                    " bytes is too long; it may have " + std::to_string(kMost);
+  constexpr std::size_t kMaxLength = sizeof(option::Text::value) - 1;
+  return text.size() <= kMaxLength
+             ? ""
+             : "a value of " + std::to_string(text.size()) + " bytes is too long; it may have " +
+                   std::to_string(kMaxLength);
 }
 
 // Before the program runs for hours, its outputs are checked. A path with %p or %h is not known

@@ -23,9 +23,9 @@ constexpr double kLeft = 90;
 constexpr double kTop = 60;
 constexpr double kBottom = 50;
 constexpr double kRight = 30;
-constexpr std::size_t kMostTooltips = 5000;
+constexpr std::size_t kMaxTooltips = 5000;
 // Outlines part rectangles of a few thousand; of more, they would be all that is seen.
-constexpr std::size_t kMostOutlines = 4000;
+constexpr std::size_t kMaxOutlines = 4000;
 
 __attribute__((format(printf, 2, 3))) void append(std::string& out, const char* format, ...) {
   std::array<char, 512> text;
@@ -154,8 +154,8 @@ class HeapMap {
   }
 
   void rectangles() {
-    const bool tooltips = problem_.buffers.size() <= kMostTooltips;
-    out_ += problem_.buffers.size() <= kMostOutlines ? "<g class=\"b\">\n" : "<g>\n";
+    const bool tooltips = problem_.buffers.size() <= kMaxTooltips;
+    out_ += problem_.buffers.size() <= kMaxOutlines ? "<g class=\"b\">\n" : "<g>\n";
     // Two rectangles of one pixel row and column look the same: one is drawn.
     std::set<std::tuple<int, int, int, int>> drawn;
     for (std::size_t i = 0; i < problem_.buffers.size(); ++i) {

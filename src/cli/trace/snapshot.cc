@@ -13,8 +13,8 @@ namespace {
 using Index = Pickled::Index;
 using Kind = Pickled::Kind;
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 60U;  // of all blocks: no sum overflows
-constexpr std::uint64_t kMostDevices = 4096;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 60U;  // of all blocks: no sum overflows
+constexpr std::uint64_t kMaxDevices = 4096;
 
 // What one device's part of the pickle is read into, with what is needed meanwhile.
 struct Building {
@@ -82,7 +82,7 @@ class Reader {
     if (!value && missing >= 0) {
       return missing;
     }
-    if (!value || data_.kind(*value) != Kind::kNumber || data_.number(*value) > kMostBytes) {
+    if (!value || data_.kind(*value) != Kind::kNumber || data_.number(*value) > kMaxBytes) {
       fail(value.value_or(dictionary), std::string(name) + " is no number from 0 to 2^60");
       return 0;
     }
@@ -110,7 +110,7 @@ class Reader {
 
   void read_traces(Index traces) {
     const std::vector<Index>& all = data_.items(traces);
-    if (all.size() > kMostDevices) {
+    if (all.size() > kMaxDevices) {
       fail(traces, std::to_string(all.size()) + " devices");
     }
     for (std::uint32_t number = 0; number < all.size() && error_.empty(); ++number) {
@@ -141,7 +141,7 @@ class Reader {
     } else if (action == "segment_free" || action == "segment_unmap") {
       to.grown -= number(entry, "size");
     }
-    if (std::abs(to.grown) > static_cast<std::int64_t>(kMostBytes)) {
+    if (std::abs(to.grown) > static_cast<std::int64_t>(kMaxBytes)) {
       fail(entry, "the segments have more than 2^60 bytes");
     }
     return error_.empty();
@@ -153,7 +153,7 @@ class Reader {
 
   std::uint32_t add_block(Index where, std::uint64_t size, std::uint32_t lower, Building& to) {
     bytes_ += size;
-    if (bytes_ > kMostBytes) {
+    if (bytes_ > kMaxBytes) {
       fail(where, "the blocks have more than 2^60 bytes");
     }
     to.device.blocks.push_back({size, site(where), lower, 0, false});
@@ -207,14 +207,14 @@ class Reader {
         fail(segment, "a segment has no blocks");
         return;
       }
-      if (number_of >= static_cast<std::int64_t>(kMostDevices)) {
+      if (number_of >= static_cast<std::int64_t>(kMaxDevices)) {
         fail(segment, "device " + std::to_string(number_of));
         return;
       }
       Building& building = building_[static_cast<std::uint32_t>(number_of)];
       building.device.number = static_cast<std::uint32_t>(number_of);
       building.device.reserved_now += static_cast<std::uint64_t>(number(segment, "total_size"));
-      if (building.device.reserved_now > kMostBytes) {
+      if (building.device.reserved_now > kMaxBytes) {
         fail(segment, "the segments have more than 2^60 bytes");
       }
       std::uint64_t at = address(segment, "address");

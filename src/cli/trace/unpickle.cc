@@ -11,7 +11,7 @@ namespace memo::cli {
 namespace {
 
 // More than any snapshot has, and still an index of 32 bits.
-constexpr std::size_t kMostValues = std::size_t{1} << 28U;
+constexpr std::size_t kMaxValues = std::size_t{1} << 28U;
 constexpr std::uint32_t kMark = std::numeric_limits<std::uint32_t>::max();  // on the stack
 
 }  // namespace
@@ -65,7 +65,7 @@ class PickleReader {
   }
 
   void push(Kind kind, std::uint64_t data = 0, std::uint32_t length = 0) {
-    if (out_.values_.size() >= kMostValues) {
+    if (out_.values_.size() >= kMaxValues) {
       return fail("there are too many values");
     }
     stack_.push_back(static_cast<Index>(out_.values_.size()));

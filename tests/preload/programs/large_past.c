@@ -6,7 +6,7 @@
 
 #include "support.h"
 
-enum { kPast = 16, kCalls = 400, kMostResident = 64 };
+enum { kPast = 16, kCalls = 400, kMaxResident = 64 };
 
 static double now(void) {
   struct timespec time;
@@ -71,7 +71,7 @@ int main(int count, char** arguments) {
       printf("after %u GiB: %.0f ns, fresh %.0f\n", gigabytes, then, fresh);
   }
   malloc_trim(0);
-  CHECK(!on_glibc() || resident_mib() - before < kMostResident);
+  CHECK(!on_glibc() || resident_mib() - before < kMaxResident);
   printf("done\n");
   return 0;
 }

@@ -23,14 +23,14 @@ static size_t in_use(int resource) {
 
 // Where nothing is to refuse blocks of 1 MiB, the machine must have memory for so many of them: it
 // would end the process.
-enum { kMost = 4000 };
-static unsigned most_blocks = kMost;
+enum { kMaxBlocks = 4000 };
+static unsigned most_blocks = kMaxBlocks;
 
 // Takes blocks until there are no more, checks them all and gives them back. `must_end`: there has
 // to be an end before the last of them.
 static void exhaust(size_t size, int must_end) {
-  static void* blocks[kMost];
-  const unsigned most = must_end ? kMost : most_blocks;
+  static void* blocks[kMaxBlocks];
+  const unsigned most = must_end ? kMaxBlocks : most_blocks;
   unsigned count = 0;
   errno = 0;
   while (count < most && (blocks[count] = malloc(size)) != NULL) {
@@ -40,14 +40,14 @@ static void exhaust(size_t size, int must_end) {
   }
   CHECK(count > 0);
   if (must_end)
-    CHECK(count < kMost && errno == ENOMEM);
+    CHECK(count < kMaxBlocks && errno == ENOMEM);
   if (must_end) {
     void* held = blocks[count - 1];
     errno = 0;
-    CHECK(realloc(held, size * kMost) == NULL && errno == ENOMEM);
-    CHECK(calloc(kMost, size) == NULL);
+    CHECK(realloc(held, size * kMaxBlocks) == NULL && errno == ENOMEM);
+    CHECK(calloc(kMaxBlocks, size) == NULL);
     void* aligned = NULL;
-    CHECK(posix_memalign(&aligned, 4096, size * kMost) == ENOMEM);
+    CHECK(posix_memalign(&aligned, 4096, size * kMaxBlocks) == ENOMEM);
   }
   for (unsigned i = 0; i < count; ++i) {
     CHECK(*(unsigned char*)blocks[i] == (unsigned char)i);

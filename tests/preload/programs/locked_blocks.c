@@ -6,10 +6,10 @@
 
 #include "support.h"
 
-enum { kMostBlocks = 300, kMostResident = 40 };
+enum { kMaxBlocks = 300, kMaxResident = 40 };
 
 // Fewer where there is no memory for them.
-static unsigned block_count = kMostBlocks;
+static unsigned block_count = kMaxBlocks;
 
 static long resident_mib(void) {
   long pages[2] = {0, 0};
@@ -22,7 +22,7 @@ static long resident_mib(void) {
 
 // 300 MiB or less, the first block locked in part or as a whole; what the process still holds afterwards.
 static long hold_and_free(size_t locked) {
-  void* blocks[kMostBlocks];
+  void* blocks[kMaxBlocks];
   const long before = resident_mib();
   for (unsigned i = 0; i < block_count; ++i) {
     blocks[i] = malloc(MIB(1) + KIB(4) * (i % 5));
@@ -46,12 +46,12 @@ static long hold_and_free(size_t locked) {
 }
 
 int main(void) {
-  while (block_count > 2 * kMostResident && !has_memory((MIB(1) + KIB(64)) * block_count, KIB(4)))
+  while (block_count > 2 * kMaxResident && !has_memory((MIB(1) + KIB(64)) * block_count, KIB(4)))
     block_count /= 2;
   const size_t sizes[] = {MIB(1) - KIB(64), KIB(64)};
   for (unsigned i = 0; i < 2; ++i) {
     const long left = hold_and_free(sizes[i]);
-    if (on_glibc() && left > kMostResident) {
+    if (on_glibc() && left > kMaxResident) {
       dprintf(STDERR_FILENO, "%ld MiB are still there\n", left);
       return 1;
     }

@@ -6,7 +6,7 @@
 
 #include "support.h"
 
-enum { kUsed = 24, kRounds = 40, kMostResident = 64, kMostLocked = 400 };
+enum { kUsed = 24, kRounds = 40, kMaxResident = 64, kMaxLocked = 400 };
 
 static long status_mib(const char* name) {
   char line[256];
@@ -49,7 +49,7 @@ static void locked(int how, int late) {
     return;
   loop();
   const long grown = status_mib("VmRSS:") - resident;
-  if (grown > kMostResident) {
+  if (grown > kMaxResident) {
     dprintf(STDERR_FILENO, "%ld MiB more\n", grown);
     _exit(1);
   }
@@ -59,7 +59,7 @@ static void locked(int how, int late) {
   if ((how & MCL_FUTURE) != 0)
     CHECK(madvise((char*)more + MIB(50), KIB(64), MADV_DONTNEED) != 0);
   const long counted = status_mib("VmLck:");
-  if (counted > kMostLocked) {
+  if (counted > kMaxLocked) {
     dprintf(STDERR_FILENO, "%ld MiB are locked\n", counted);
     _exit(1);
   }
