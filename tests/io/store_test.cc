@@ -34,7 +34,7 @@ class StoreFixture {
     const SavedPlan whole{plan.get(), iteration != 0 ? iteration : plan->count};
     const PlanName name = name_of(whole, {});
     const bool good =
-        save_stored(guard_, folder_.c_str(), whole, name, describe_maker(), Trust::kOwner);
+        save_stored(guard_, StoreTurn(folder_.c_str()), folder_.c_str(), whole, name, describe_maker(), Trust::kOwner);
     if (saved != nullptr) {
       *saved = good;
     }
