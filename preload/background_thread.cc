@@ -128,7 +128,7 @@ void* keep(void*) {
 // The first thread of all is worth less than one more.
 bool is_worth_it() {
   const Shared& shared = g_process.engine.lanes.shared();
-  const bool first = single_threaded == nullptr || alone();
+  const bool first = single_threaded == nullptr || *single_threaded != 0;
   return !first || shared.reports ||
          std::max(shared.pool.held().dirty_bytes(), shared.slabs.bytes.load()) >=
              tuning::kKeptAlone;
@@ -148,8 +148,8 @@ bool alone() {
 void start_background_thread(const RecursionGuard&) {
   // Creating a thread takes another of the dynamic linker's locks: not in a callback under the
   // first. A later start of serving will do.
-  if (running.load(std::memory_order_relaxed) || in_loader() || g_process.bare_child || !is_worth_it() || starts.waits() ||
-      running.exchange(true)) {
+  if (running.load(std::memory_order_relaxed) || in_loader() || g_process.bare_child ||
+      !is_worth_it() || starts.waits() || running.exchange(true)) {
     return;
   }
   const int saved = errno;

@@ -57,9 +57,9 @@ bool is_something_else(const char* path) {
 class OpenFile {
  public:
   explicit OpenFile(const char* path)
-      : number(is_something_else(path)
-                   ? -1
-                   : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {}
+      : number(is_something_else(path) ? -1
+                                       : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
+  }
   ~OpenFile() {
     if (number >= 0) {
       close(number);

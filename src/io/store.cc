@@ -209,7 +209,8 @@ StoreTurn::StoreTurn(const char* folder) {
 }
 
 bool save_stored(const RecursionGuard& guard, const StoreTurn&, const char* folder,
-                 const SavedPlan& plan, const PlanName& name, const StoreRecord& record, Trust trust) noexcept {
+                 const SavedPlan& plan, const PlanName& name, const StoreRecord& record,
+                 Trust trust) noexcept {
   try {
     const StoredPath path(folder, name);
     if (!path) {

@@ -50,8 +50,8 @@ class StoreTurn {
 // goes. A parametric plan takes the place of the one before it. False, with errno, if it cannot be
 // written.
 bool save_stored(const RecursionGuard& guard, const StoreTurn&, const char* folder,
-                 const SavedPlan& plan,
-                 const PlanName& name, const StoreRecord& record, Trust trust) noexcept;
+                 const SavedPlan& plan, const PlanName& name, const StoreRecord& record,
+                 Trust trust) noexcept;
 
 // The plan is in use: noted at most once an hour, where the folder may be written.
 void note_use(const char* folder, const PlanName& name) noexcept;
