@@ -155,6 +155,7 @@ void forked_bare() {
                                                .fetch = fetch_stored,
                                                .keep = start_background_thread,
                                                .forked = forked_bare});
+    process.engine.forks.mark_process();  // a child may be made before there is a lane
   }
   const std::uint64_t threshold = on ? process.options.THRESHOLD : UINT64_MAX;
   process.threshold = threshold != 0 ? threshold : 1;
