@@ -135,7 +135,7 @@ class Harm(Store):
         self.addCleanup(os.close, turn)
         fcntl.flock(turn, fcntl.LOCK_EX)
         kinds = 30
-        process = self.start(LOOP + f"for kind in range({kinds}):\n    iterate(kind, 60, 100_000)\n")
+        process = self.start(LOOP + f"for kind in range({kinds}):\n    iterate(kind, 300, 100_000)\n")
         try:
             self.assertEqual(("", ""), process.communicate(timeout=40))
         finally:
