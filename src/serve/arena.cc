@@ -69,12 +69,16 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
     runs.note_claimed(run.first, count);
   }
   account(claim, count);
+  const bool huge =
+      alignment >= tuning::kTensorAlignment && held_.live_bytes() >= tuning::kWorthHugePages;
   if (run.end() > top_) {
-    if (alignment >= tuning::kTensorAlignment && held_.live_bytes() >= tuning::kWorthHugePages) {
+    if (huge) {
       huge_pages_.advise(*space_, top_, run.end());
     }
     newest_ = run.first;
     top_ = run.end();
+  } else if (huge && count - claim.dirty >= granules_in(os::kHugePage)) {
+    huge_pages_.restore(*space_, run.first, run.end());
   }
   lowest_free_.take(run.first, run.end());
   return {.start = space_->address(run.first),
