@@ -47,7 +47,27 @@ class Budget {
   double elapsed() const { return seconds_since(start_); }
   double remaining() const { return std::max(0.0, seconds_ - elapsed()); }
   bool expired() const {
-    return (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) || elapsed() >= seconds_;
+    const Clock::time_point now = Clock::now();
+    return (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) || stands_still(now) ||
+           now < start_ || std::chrono::duration<double>(now - start_).count() >= seconds_;
+  }
+  // True once all budgets together have seen `now` and no other again, kStillLooks times: a
+  // library in front of the C library's has stopped the clock, and no time would ever be over. A look
+  // comes after some microseconds of work, within which a clock moves.
+  static constexpr std::uint32_t kStillLooks = 1U << 12U;
+  static bool stands_still(Clock::time_point now) {
+    static constinit std::atomic<Clock::rep> seen{0};
+    static constinit std::atomic<std::uint32_t> looks{0};
+    const Clock::rep time = now.time_since_epoch().count();
+    if (seen.exchange(time, std::memory_order_relaxed) != time) {
+      looks.store(0, std::memory_order_relaxed);
+      return false;
+    }
+    const std::uint32_t so_far = looks.load(std::memory_order_relaxed);
+    if (so_far < kStillLooks) {
+      looks.store(so_far + 1, std::memory_order_relaxed);
+    }
+    return so_far + 1 >= kStillLooks;
   }
 
   Bytes target() const { return target_; }             // a plan of this height is good enough

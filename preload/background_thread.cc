@@ -140,11 +140,16 @@ void prepare_background_thread() {
   single_threaded = static_cast<const char*>(dlsym(RTLD_DEFAULT, "__libc_single_threaded"));
 }
 
+// Before glibc 2.32 nobody tells.
+bool alone() {
+  return single_threaded != nullptr && *single_threaded != 0;
+}
+
 void start_background_thread(const RecursionGuard&) {
   // Creating a thread takes another of the dynamic linker's locks: not in a callback under the
   // first. A later start of serving will do.
-  if (running.load(std::memory_order_relaxed) || in_loader() || !is_worth_it() || starts.waits() ||
-      running.exchange(true)) {
+  if (running.load(std::memory_order_relaxed) || in_loader() || g_process.bare_child ||
+      !is_worth_it() || starts.waits() || running.exchange(true)) {
     return;
   }
   const int saved = errno;

@@ -12,6 +12,9 @@ namespace memo {
 // Once, before start_background_thread().
 void prepare_background_thread();
 
+// True if the process has never had another thread, or its parent had none when it was forked.
+bool alone();
+
 // Starts the background thread, unless it runs, or little is kept for a program that has no thread yet. Without
 // it (the system refuses a thread, or a thread is not to be asked for, since the program has confined
 // itself) memory comes back only on request; later calls try again, now and then.

@@ -62,6 +62,9 @@ void phase_changed(const RecursionGuard& guard) {
 }
 
 void trim_next() {
+  if (g_process.bare_child) {
+    return;
+  }
   const NoInterrupts quiet;
   const os::NoCancellation whole;  // glibc's first call asks for random numbers
   if (g_process.next.malloc_trim != nullptr) {
@@ -104,6 +107,11 @@ void forked() {
 }
 void after_fork_in_child() {
   g_process.engine.forks.after_in_child();
+  g_process.bare_child = false;  // fork() has had all locks
+  forked();
+}
+void forked_bare() {
+  g_process.bare_child = !alone();
   forked();
 }
 
@@ -146,7 +154,8 @@ void after_fork_in_child() {
                                                .outside = &process.catalogue,
                                                .fetch = fetch_stored,
                                                .keep = start_background_thread,
-                                               .forked = forked});
+                                               .forked = forked_bare});
+    process.engine.forks.mark_process();  // a child may be made before there is a lane
   }
   const std::uint64_t threshold = on ? process.options.THRESHOLD : UINT64_MAX;
   process.threshold = threshold != 0 ? threshold : 1;

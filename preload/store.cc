@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <optional>
 #include <utility>
 
 #include "preload/held_plans.h"
@@ -168,12 +169,12 @@ bool may_only_be_read(int error) {
 }
 
 // True if the plan is in the store now, or is not to be.
-bool save(const RecursionGuard& guard, const char* folder, const SavedPlan& plan,
-          const PlanName& name, const StoreRecord& maker) {
+bool save(const RecursionGuard& guard, const StoreTurn& turn, const char* folder,
+          const SavedPlan& plan, const PlanName& name, const StoreRecord& maker) {
   if (name.keys[0] == 0) {
     return true;
   }
-  if (save_stored(guard, folder, plan, name, maker, g_process.options.PLAN_TRUST)) {
+  if (save_stored(guard, turn, folder, plan, name, maker, g_process.options.PLAN_TRUST)) {
     remove_replaced(folder, name);
     return true;
   }
@@ -262,7 +263,7 @@ void save_to_store(const RecursionGuard& guard, bool last) {
   }
   const HeldPlans held;
   StoreRecord maker;
-  bool described = false;
+  std::optional<StoreTurn> turn;
   bool failure = false;
   int reason = 0;
   for (std::uint32_t i = 0; i < held.count(); ++i) {
@@ -270,13 +271,13 @@ void save_to_store(const RecursionGuard& guard, bool last) {
     if (known[slot_of(plan)] == mark_of(plan)) {
       continue;
     }
-    if (!described) {
+    if (!turn) {
       maker = describe_maker();
-      described = true;
+      turn.emplace(folder);
     }
     const PlanName name = name_of(held.plans()[i], {.beginning = g_process.catalogue.beginning(),
                                                     .program = key_of_program(maker)});
-    if (save(guard, folder, held.plans()[i], name, maker)) {
+    if (save(guard, *turn, folder, held.plans()[i], name, maker)) {
       note_known(plan, name);
     } else {
       failure = true;
@@ -284,7 +285,7 @@ void save_to_store(const RecursionGuard& guard, bool last) {
     }
   }
   failed = failure;
-  if (described && !failure) {
+  if (turn && !failure) {
     prune_store(guard, folder,
                 {.plans = tuning::kMaxStoredPlans, .bytes = tuning::kMaxStoredBytes});
   }

@@ -47,11 +47,19 @@ std::string_view doubt(const struct stat& status, Trust trust) {
 
 namespace {
 
-// Closed at the end, whatever is thrown.
+bool is_something_else(const char* path) {
+  struct stat status{};
+  return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+// Closed at the end, whatever is thrown. What is no regular file is not opened: what a pipe holds, such
+// as the program's own input, and who waits for its reader, are another's.
 class OpenFile {
  public:
   explicit OpenFile(const char* path)
-      : number(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {}
+      : number(is_something_else(path) ? -1
+                                       : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
+  }
   ~OpenFile() {
     if (number >= 0) {
       close(number);
@@ -106,6 +114,9 @@ bool save_plans(const RecursionGuard&, const char* path,
 }
 
 bool is_foreign(const char* path) noexcept {
+  if (is_something_else(path)) {
+    return true;
+  }
   const OpenFile file(path);
   char head[kPlanMagic.size()];
   const ssize_t count = file.number < 0 ? 0 : read(file.number, head, sizeof head);

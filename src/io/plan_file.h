@@ -38,8 +38,8 @@ std::uint32_t load_plans(const RecursionGuard&, const char* path, std::uint64_t 
                          std::span<LoadedPlan> plans, std::string_view* problem,
                          Trust trust = Trust::kOwner) noexcept;
 
-// True for a file that is there, is not empty and begins as no plan file does. Some other file was
-// named by mistake: it is not to be replaced.
+// True for a file that is there, is not empty and begins as no plan file does, and for a folder, a
+// device or a pipe, which is not opened. It was named by mistake, and is not to be replaced or written.
 bool is_foreign(const char* path) noexcept;
 
 // Why a regular file at `path` is not believed, whatever is in it, and what to do: others than

@@ -201,16 +201,21 @@ bool load_stored(const RecursionGuard&, const char* folder, const PlanName& name
   }
 }
 
-bool save_stored(const RecursionGuard& guard, const char* folder, const SavedPlan& plan,
-                 const PlanName& name, const StoreRecord& record, Trust trust) noexcept {
+StoreTurn::StoreTurn(const char* folder) {
+  make_folders(folder);
+  if (const StoredPath inside(folder, "."); inside) {
+    lock_.emplace(inside.get());
+  }
+}
+
+bool save_stored(const RecursionGuard& guard, const StoreTurn&, const char* folder,
+                 const SavedPlan& plan, const PlanName& name, const StoreRecord& record,
+                 Trust trust) noexcept {
   try {
     const StoredPath path(folder, name);
     if (!path) {
       return false;
     }
-    make_folders(folder);
-    // Of two that save one stream at once the lower plan is to stay.
-    const FolderLock turn(path.get());
     const std::vector<PlanName> before = names_of_stream(folder, name.stream);
     for (const PlanName& other : before) {
       Stored stored;

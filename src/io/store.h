@@ -9,12 +9,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "src/base/guard.h"
 #include "src/base/options.h"
 #include "src/base/tuning.h"
 #include "src/io/plan_file.h"
+#include "src/io/shared_file.h"
 #include "src/io/store_name.h"
 
 namespace memo {
@@ -33,11 +35,23 @@ bool load_stored(const RecursionGuard&, const char* folder, const PlanName& name
                  std::uint64_t most_height, Trust trust, Stored& stored,
                  std::string_view* problem) noexcept;
 
-// Puts the plan into the folder, which is made if it is not there, unless one of its stream lies
-// there that is as low; a higher one goes. A parametric plan takes the place of the one before it.
-// False, with errno, if it cannot be written.
-bool save_stored(const RecursionGuard& guard, const char* folder, const SavedPlan& plan,
-                 const PlanName& name, const StoreRecord& record, Trust trust) noexcept;
+// Makes the folder if it is not there, and has it for this process while one lives (FolderLock): of
+// two that save one stream at once the lower plan is to stay. One for all that is saved together,
+// since each may wait for seconds.
+class StoreTurn {
+ public:
+  explicit StoreTurn(const char* folder);
+
+ private:
+  std::optional<FolderLock> lock_;
+};
+
+// Puts the plan into the folder, unless one of its stream lies there that is as low; a higher one
+// goes. A parametric plan takes the place of the one before it. False, with errno, if it cannot be
+// written.
+bool save_stored(const RecursionGuard& guard, const StoreTurn&, const char* folder,
+                 const SavedPlan& plan, const PlanName& name, const StoreRecord& record,
+                 Trust trust) noexcept;
 
 // The plan is in use: noted at most once an hour, where the folder may be written.
 void note_use(const char* folder, const PlanName& name) noexcept;

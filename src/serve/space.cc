@@ -76,11 +76,12 @@ void Space::know_free_chunks() {
 
 bool Space::commit(std::uint64_t bytes) {
   const std::uint64_t committed = committed_.load(std::memory_order_relaxed);
-  if (bytes + kGranule <= committed) {
-    return true;
-  }
+  // First of all: whatever a plan file claims, what follows does not overflow.
   if (bytes >= bytes_) {
     return false;
+  }
+  if (bytes + kGranule <= committed) {
+    return true;
   }
   const std::uint64_t page = std::max(kGranule, os::page_size());
   const os::Locking locking = os::locking(records_);

@@ -1,6 +1,7 @@
 """The store of plans: one process learns, all are served; what many processes at once, full disks, damaged files, other
 users and killed writers leave of it."""
 
+import fcntl
 import json
 import os
 import random
@@ -126,6 +127,20 @@ class Harm(Store):
         verdict = self.verify()
         self.assertEqual([], verdict["broken"])
         self.assertGreater(verdict["plans"], 0)
+
+    def test_a_folder_that_a_stopped_writer_has_is_waited_for_once(self):
+        """Not once for each plan, which would be a minute at exit."""
+        self.store.mkdir(0o755)
+        turn = os.open(self.store, os.O_RDONLY)
+        self.addCleanup(os.close, turn)
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        kinds = 30
+        process = self.start(LOOP + f"for kind in range({kinds}):\n    iterate(kind, 300, 100_000)\n")
+        try:
+            self.assertEqual(("", ""), process.communicate(timeout=40))
+        finally:
+            process.kill()
+        self.assert_whole(kinds)
 
     def test_what_a_killed_writer_left_is_swept_away_in_time(self):
         self.learn()

@@ -2,6 +2,9 @@
 // with the reason.
 #include "src/io/plan_file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <cstdlib>
@@ -255,6 +258,22 @@ TEST_CASE_METHOD(FileFixture, "plan file: only another kind of file is foreign",
   for (const char* bytes : {"#", "id,lower,upper,size\n", "MEMOPLOT"}) {
     CHECK(foreign(bytes));
   }
+}
+
+TEST_CASE_METHOD(FileFixture, "plan file: what a pipe holds stays there", "[io]") {
+  unlink(path_.c_str());
+  REQUIRE(mkfifo(path_.c_str(), 0600) == 0);
+  const int pipe = open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  REQUIRE(write(pipe, "id,lower", 8) == 8);
+  CHECK(is_foreign(path_.c_str()));
+  LoadedPlan plans[1];
+  std::string_view problem;
+  CHECK(load_plans(RecursionGuard(), path_.c_str(), UINT64_MAX, plans, &problem) == 0);
+  CHECK_FALSE(problem.empty());
+  char text[9] = "";
+  CHECK(read(pipe, text, 8) == 8);
+  CHECK(std::string_view(text) == "id,lower");
+  close(pipe);
 }
 
 // A file that is whole, but whose plans could not be followed.

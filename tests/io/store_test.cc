@@ -33,8 +33,8 @@ class StoreFixture {
     const Plan plan = testing::plan_of(steps, height);
     const SavedPlan whole{plan.get(), iteration != 0 ? iteration : plan->count};
     const PlanName name = name_of(whole, {});
-    const bool good =
-        save_stored(guard_, folder_.c_str(), whole, name, describe_maker(), Trust::kOwner);
+    const bool good = save_stored(guard_, StoreTurn(folder_.c_str()), folder_.c_str(), whole, name,
+                                  describe_maker(), Trust::kOwner);
     if (saved != nullptr) {
       *saved = good;
     }

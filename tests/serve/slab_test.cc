@@ -47,6 +47,19 @@ TEST_CASE_METHOD(Fixture, "slab: all slabs have one limit, and a refusal costs n
   CHECK(second.valid());
 }
 
+// A plan file may claim any height, and a limit may be the greatest number that there is.
+TEST_CASE_METHOD(Fixture, "slab: no height is so great that it seems to be there already",
+                 "[serve]") {
+  books.limit = UINT64_MAX;
+  for (std::uint64_t height = bytes_of(Granules{1}); height != 0; height *= 2) {
+    CHECK(first.raise(0 - height, false) == Slab::Raised::kRefused);
+  }
+  CHECK(books.bytes == 0);
+  CHECK(first.raise(6 * kMiB, false) == Slab::Raised::kTallest);
+  CHECK(second.raise(0 - bytes_of(Granules{1}), false) == Slab::Raised::kRefused);
+  CHECK(books.bytes == 6 * kMiB);
+}
+
 TEST_CASE("turn: a lane rests after some turns of the scheduler without one", "[serve]") {
   Turn turn;
   turn.work(5 * os::kSecond);

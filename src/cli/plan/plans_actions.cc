@@ -33,15 +33,20 @@ void tell(const std::string& what, const std::string& reason) {
 }
 
 // False, with errno, where the folder cannot be written.
-bool put(const std::string& folder, const Named& plan) {
+bool put(const StoreTurn& turn, const std::string& folder, const Named& plan) {
   const RecursionGuard guard;
   const SavedPlan saved{plan.stored.plan.plan.get(), plan.stored.plan.iteration};
-  return save_stored(guard, folder.c_str(), saved, plan.name, plan.stored.record, plans_trust());
+  return save_stored(guard, turn, folder.c_str(), saved, plan.name, plan.stored.record,
+                     plans_trust());
 }
 
 int put_all(const std::string& folder, const std::vector<Named>& plans, Added& added) {
+  std::optional<StoreTurn> turn;
   for (const Named& plan : plans) {
-    if (!put(folder, plan)) {
+    if (!turn) {
+      turn.emplace(folder.c_str());
+    }
+    if (!put(*turn, folder, plan)) {
       return refuse(folder + ":0: cannot be written: " + std::strerror(errno), kWhatTo);
     }
     ++added.plans;
