@@ -38,10 +38,7 @@ Line::~Line() {
 }
 
 Line& Line::operator<<(std::string_view text) {
-  const std::size_t room = sizeof buffer_ - 1 - size_;
-  const std::size_t count = text.size() < room ? text.size() : room;
-  std::memcpy(buffer_ + size_, text.data(), count);
-  size_ += count;
+  size_ += text.copy(buffer_ + size_, sizeof buffer_ - 1 - size_);
   return *this;
 }
 
