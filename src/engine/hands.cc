@@ -47,6 +47,19 @@ void age(Shared& shared, const StackBounds& stack) {
   }
 }
 
+// Bytes of the last calls' blocks that are alive before the call at `position`: the pool has them, and
+// they have a place in the plan's slab, too. Where a lifetime is unknown it counts as long.
+std::uint64_t alive_twice(const Schedule& schedule, StepIndex position) {
+  std::uint64_t bytes = 0;
+  const std::uint32_t calls = std::min(schedule.count, tuning::kRepeatContext);
+  for (std::uint32_t age = 1; age <= calls; ++age) {
+    const Step& step = schedule.at((position + StepIndex{schedule.count - age}) % schedule.end());
+    const bool alive = step.lifetime == 0 || step.lifetime >= age;
+    bytes += step.offset != kUnplanned && alive ? round_up(step.size, kGranule) : 0;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 void Hands::open(Shared* shared, std::uint32_t number, Space* space, Tracker* tracker) {
@@ -124,8 +137,10 @@ Answer Hands::answer(const Request& request, const Action& action) {
     case Ask::kOpenSlab:
       return open_slab(tracker_->wanted());
     case Ask::kImproved:
-      if (serving.trial != 0 && serving.placed > serving.plan->made->count) {
-        shared_->pool.returned.owe(0);  // what was alive as the trial began has been replaced
+      // What was alive as serving began has been replaced.
+      if (serving.placed > serving.plan->made->count &&
+          serving.placed <= 2 * serving.plan->made->count) {
+        shared_->pool.returned.owe(0);
       }
       return {.best = &end_iteration()};
     case Ask::kLearn:
@@ -211,6 +226,9 @@ Answer Hands::open_slab(const Schedule& schedule) {
   told.opened_for.store(served.generation, std::memory_order_relaxed);
   if (raised == Slab::Raised::kEnough) {
     return {.yes = true};
+  }
+  if (!trial && before == 0) {
+    shared_->pool.returned.owe(alive_twice(schedule, tracker_->state().serving.cursor.position()));
   }
   // Walking the whole heap takes 1 ms in BERT, and a request that comes after a pause waits for it:
   // only for a slab that may raise the process' peak.

@@ -111,6 +111,27 @@ TEST_CASE("trial: what is alive when it begins is given back when it is freed", 
   });
 }
 
+// The first calls of an iteration, its largest ones, come before the plan is known by them.
+TEST_CASE("engine: what is alive when a known plan begins is given back when it is freed",
+          "[engine]") {
+  testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
+    Program program = program_of(77, 20);
+    program.front() = {.size = std::uint64_t{4} << 20, .lifetime = 20};
+    REQUIRE(testing::iterations_until_serving(driver, program, lane) < 12);
+    driver.iterate(program, 2);
+    const Pool& pool = engine.lanes.shared().pool;
+    const std::uint64_t before = pool.held().dirty_bytes();
+    testing::in_thread([&] {
+      Driver second(engine, 1'000'000);
+      second.iterate(program, 3);
+      CHECK(engine.lanes.at(1).phase() == Phase::kServing);
+      CHECK(second.wrong == 0);
+    });
+    CHECK(pool.held().dirty_bytes() <= before + (std::uint64_t{1} << 20));
+    CHECK(engine.lanes.valid());
+  });
+}
+
 TEST_CASE("trial: a loop that the pool serves is not tried for much memory", "[engine]") {
   const bool large = GENERATE(false, true);
   INFO("a large result " << large);
