@@ -159,9 +159,10 @@ void bring_slab(std::uint32_t number, Lane& lane, NodeSet nodes) {
   before = now;
 }
 
-// Weights that are shared are left to the kernel, which may hold one page for several processes.
+// Weights that are shared are never known: they are left to the kernel, which may hold one page for
+// several processes.
 void bring_weights(NodeSet nodes) {
-  if (g_process.options.SHARE == Share::kWeights || !weights_known() || !moves) {
+  if (!weights_known() || !moves) {
     return;
   }
   const Pool& pool = g_process.engine.lanes.shared().pool;
