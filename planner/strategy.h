@@ -41,15 +41,15 @@ class Budget {
     return other;
   }
 
-  static double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
+  static double seconds_since(Clock::time_point start, Clock::time_point now = Clock::now()) {
+    return std::chrono::duration<double>(now - start).count();
   }
   double elapsed() const { return seconds_since(start_); }
   double remaining() const { return std::max(0.0, seconds_ - elapsed()); }
   bool expired() const {
     const Clock::time_point now = Clock::now();
     return (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) || stands_still(now) ||
-           now < start_ || std::chrono::duration<double>(now - start_).count() >= seconds_;
+           now < start_ || seconds_since(start_, now) >= seconds_;
   }
   // True once all budgets together have seen `now` and no other again, kStillLooks times: a
   // library in front of the C library's has stopped the clock, and no time would ever be over. A look
@@ -57,17 +57,13 @@ class Budget {
   static constexpr std::uint32_t kStillLooks = 1U << 12U;
   static bool stands_still(Clock::time_point now) {
     static constinit std::atomic<Clock::rep> seen{0};
-    static constinit std::atomic<std::uint32_t> looks{0};
+    static constinit std::atomic<std::uint64_t> looks{0};
     const Clock::rep time = now.time_since_epoch().count();
     if (seen.exchange(time, std::memory_order_relaxed) != time) {
       looks.store(0, std::memory_order_relaxed);
       return false;
     }
-    const std::uint32_t so_far = looks.load(std::memory_order_relaxed);
-    if (so_far < kStillLooks) {
-      looks.store(so_far + 1, std::memory_order_relaxed);
-    }
-    return so_far + 1 >= kStillLooks;
+    return looks.fetch_add(1, std::memory_order_relaxed) + 1 >= kStillLooks;
   }
 
   Bytes target() const { return target_; }             // a plan of this height is good enough

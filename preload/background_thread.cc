@@ -33,8 +33,8 @@ constinit BackgroundTask searching{search, BackgroundTask::Descriptors::kShared}
 constinit BackgroundTask looking{look_again};
 constinit BackgroundTask placing{bring_to_nodes};
 constinit Backoff starts;
-constinit const char* single_threaded =
-    nullptr;  // the C library's own note; none before glibc 2.32
+// The C library's own note; none before glibc 2.32.
+constinit const char* single_threaded = nullptr;
 
 // What a control group leaves: each time where it has a limit, and now and then where it had none.
 void look_for_room(std::uint32_t turn) {
@@ -128,8 +128,7 @@ void* keep(void*) {
 // The first thread of all is worth less than one more.
 bool is_worth_it() {
   const Shared& shared = g_process.engine.lanes.shared();
-  const bool first = single_threaded == nullptr || *single_threaded != 0;
-  return !first || shared.reports ||
+  return (single_threaded != nullptr && !alone()) || shared.reports ||
          std::max(shared.pool.held().dirty_bytes(), shared.slabs.bytes.load()) >=
              tuning::kKeptAlone;
 }

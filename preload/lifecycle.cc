@@ -137,6 +137,7 @@ void forked_bare() {
     name_store(process.options);
     note_status_folder();
     become_reporter();
+    process.engine.forks.mark_process();  // a child may be made before there is a lane
   }
   if (on) {
     if (!process.options.TRACE_FILE.empty()) {
@@ -155,7 +156,6 @@ void forked_bare() {
                                                .fetch = fetch_stored,
                                                .keep = start_background_thread,
                                                .forked = forked_bare});
-    process.engine.forks.mark_process();  // a child may be made before there is a lane
   }
   const std::uint64_t threshold = on ? process.options.THRESHOLD : UINT64_MAX;
   process.threshold = threshold != 0 ? threshold : 1;

@@ -35,7 +35,6 @@ void become_reporter() {
   }
   number = getpid();
   space_of_number = own_number_space();
-  g_process.engine.forks.mark_process();
 }
 
 void fork_reporter() {

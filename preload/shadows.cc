@@ -20,8 +20,8 @@ struct Row {
   std::uint64_t pages = 0;   // that had memory when it was given out
 };
 
-constexpr std::uint64_t kRows =
-    1U << 15U;  // ten times as many as the largest network measured has alive
+// Ten times as many as the largest network measured has alive.
+constexpr std::uint64_t kRows = 1U << 15U;
 constexpr std::uint64_t kMaxRows = kRows / 4 * 3;
 // So many blocks are looked at, 14 us each; later one of so many, by chance: an iteration must not
 // have its own always or never among them.

@@ -8,8 +8,8 @@
 namespace memo {
 
 struct Observed {
-  std::uint64_t page_faults =
-      0;                         // that blocks had which would have been served, by those looked at
+  // That blocks had which would have been served, by those looked at.
+  std::uint64_t page_faults = 0;
   std::uint64_t peak_bytes = 0;  // that the program held at once in large blocks
 };
 

@@ -173,8 +173,8 @@ void heed_limit() {
 
 void open_fast_paths() {
   Process& process = g_process;
-  const std::uint64_t region =
-      process.observes ? 0 : process.engine.lanes.region.base();  // each free is seen
+  // An observer sees each free.
+  const std::uint64_t region = process.observes ? 0 : process.engine.lanes.region.base();
   const std::uint64_t bootstrap = process.bootstrap.base();
   __atomic_store_n(&process.lowest, region < bootstrap ? region : bootstrap, __ATOMIC_RELEASE);
 }

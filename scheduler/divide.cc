@@ -24,8 +24,8 @@ std::vector<std::size_t> articulation_positions(const Problem& problem, const Or
     rooted[i] = std::min(rooted[i + 1], last);
   }
   std::vector<std::size_t> positions;
-  std::ptrdiff_t reaching =
-      -1;  // the greatest, over all earlier nodes, of the place of their first successor
+  // The greatest, over all earlier nodes, of the place of their first successor.
+  std::ptrdiff_t reaching = -1;
   for (std::size_t i = 0; i < count; ++i) {
     const auto here = static_cast<std::ptrdiff_t>(i);
     if (reaching <= here && rooted[i + 1] >= here) {

@@ -12,8 +12,8 @@ namespace schedule {
 struct DownsetLimits {
   Deadline deadline;
   std::size_t bytes = std::size_t{1} << 30;  // most memory for the states that were visited
-  Bytes ceiling =
-      std::numeric_limits<Bytes>::max();  // an order that is not below is not looked for
+  // An order that is not below is not looked for.
+  Bytes ceiling = std::numeric_limits<Bytes>::max();
 };
 
 // Improves the incumbent to the optimum, or as far as the limits permit; raises its bound on the

@@ -36,8 +36,8 @@ Lists inverse(const Lists& lists, std::int32_t count);
 
 struct Storage {
   Bytes bytes = 0;  // at least 1, but in a coarse problem (exact.h)
-  NodeId producer =
-      kNoNode;        // kNoNode: alive before the first node (in a part of a larger problem)
+  // kNoNode: alive before the first node (in a part of a larger problem).
+  NodeId producer = kNoNode;
   bool kept = false;  // alive after the last node
 };
 

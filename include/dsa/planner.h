@@ -15,8 +15,8 @@ namespace dsa {
 struct Options {
   std::optional<Bytes> capacity = {};  // stop at the first plan of at most this height
   double seconds = 10;  // most time to spend, in seconds, kept within one step of a search
-  std::uint64_t seed =
-      1;  // equal problem, options and seed give the equal plan while time suffices
+  // Equal problem, options and seed give the equal plan while time suffices.
+  std::uint64_t seed = 1;
   const std::atomic<bool>* stop = nullptr;  // set by another thread: return the best so far
 };
 
@@ -24,9 +24,9 @@ struct Outcome {
   std::optional<Plan> plan = {};  // none if the strategy found no plan (within capacity or time)
   Bytes lower_bound = 0;          // no plan can be lower than this
   bool optimal = false;           // the plan's height is proved to be the least possible
-  bool infeasible =
-      false;           // it is proved that there is no plan (within the capacity, if one is given)
-  double seconds = 0;  // wall time of the planning alone
+  // It is proved that there is no plan (within the capacity, if one is given).
+  bool infeasible = false;
+  double seconds = 0;            // wall time of the planning alone
   std::string_view reason = {};  // why there is no plan; empty if there is one
 };
 

@@ -14,9 +14,9 @@ struct ThreadState {
   Lane* lane = nullptr;      // the lane that follows this thread's stream, if it has one
   std::uint32_t inside = 0;  // > 0: allocations of this thread are the library's own
   std::uint32_t forks = 0;   // the locks taken for each fork() under way, see Engine::before_fork()
-  std::uint64_t walk =
-      0;              // frame of the innermost dl_iterate_phdr that was called, see in_loader()
-  bool left = false;  // the thread is ending: pass everything on
+  // Frame of the innermost dl_iterate_phdr that was called, see in_loader().
+  std::uint64_t walk = 0;
+  bool left = false;          // the thread is ending: pass everything on
   std::uint8_t refusals = 0;  // times in a row that there was no lane for the thread
   std::uint16_t wait = 0;     // large calls until it asks again
 };

@@ -9,9 +9,9 @@
 namespace memo {
 
 // The least number of letters to put in, to leave out, to change, or to exchange with their neighbour
-// that makes one word the other, large or small (optimal string alignment: none is touched twice). Source: Damerau,
-// "A technique for computer detection and correction of spelling errors", 1964. Words longer than
-// kMaxLetters are far from everything. O(letters^2).
+// that makes one word the other; capitals count as small letters (optimal string alignment: none is
+// touched twice). Source: Damerau, "A technique for computer detection and correction of spelling
+// errors", 1964. Words longer than kMaxLetters are far from everything. O(letters^2).
 class NearestName {
  public:
   static constexpr std::size_t kMaxLetters = 40;

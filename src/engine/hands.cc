@@ -138,8 +138,8 @@ Answer Hands::answer(const Request& request, const Action& action) {
       return open_slab(tracker_->wanted());
     case Ask::kImproved:
       // What was alive as serving began has been replaced.
-      if (serving.placed > serving.plan->made->count &&
-          serving.placed <= 2 * serving.plan->made->count) {
+      if (const std::uint64_t count = serving.plan->made->count;
+          serving.placed > count && serving.placed <= 2 * count) {
         shared_->pool.returned.owe(0);
       }
       return {.best = &end_iteration()};

@@ -83,8 +83,8 @@ bool Lane::after_fork() {
 
 void Lane::orphan() {
   forget_counts();
-  entered_
-      .forget_owner();  // not the background thread's, nor an owner's that was at work or just leaving
+  // Not the background thread's, nor an owner's that was at work or just leaving.
+  entered_.forget_owner();
   if (phase() != Phase::kIdle) {
     tracker_.happened(Event::kOrphaned);
     abandoned_ = true;

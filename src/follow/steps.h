@@ -105,8 +105,8 @@ struct Schedule {
   const Step* steps = nullptr;  // steps[0 .. count)
   std::uint32_t count = 0;      // allocations in one iteration, at least 1
   std::uint64_t height = 0;     // bytes of slab that the plan needs, a multiple of kGranule
-  std::uint64_t lower_bound =
-      0;  // greatest sum of bytes (as asked for) alive at once, planned steps only
+  // Greatest sum of bytes (as asked for) alive at once, planned steps only.
+  std::uint64_t lower_bound = 0;
   double plan_seconds = 0;
   bool lowest = false;  // it is known that no plan is lower, or lifetimes are unknown: not searched
   // If not null, sizes and offsets follow from the iteration's first size, and the steps here are

@@ -14,8 +14,8 @@ struct NodeRange {
   std::uint64_t start = 0;  // addresses
   std::uint64_t bytes = 0;
   NodeBytes found;
-  bool by_policy =
-      false;  // the program, or who started it, has set where memory lies (numactl, mbind)
+  // The program, or who started it, has set where memory lies (numactl, mbind).
+  bool by_policy = false;
 };
 
 // Where the library's memory lies.

@@ -57,9 +57,8 @@ bool is_something_else(const char* path) {
 class OpenFile {
  public:
   explicit OpenFile(const char* path)
-      : number(is_something_else(path) ? -1
-                                       : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
-  }
+      : irregular(is_something_else(path)),
+        number(irregular ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {}
   ~OpenFile() {
     if (number >= 0) {
       close(number);
@@ -68,6 +67,7 @@ class OpenFile {
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
 
+  const bool irregular;
   const int number;
 };
 
@@ -114,10 +114,10 @@ bool save_plans(const RecursionGuard&, const char* path,
 }
 
 bool is_foreign(const char* path) noexcept {
-  if (is_something_else(path)) {
+  const OpenFile file(path);
+  if (file.irregular) {
     return true;
   }
-  const OpenFile file(path);
   char head[kPlanMagic.size()];
   const ssize_t count = file.number < 0 ? 0 : read(file.number, head, sizeof head);
   return count > 0 &&

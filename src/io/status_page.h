@@ -73,8 +73,8 @@ struct StatusBody {
 struct StatusPage {
   char magic[8] = {};
   std::uint64_t layout = 0;
-  std::uint64_t sum =
-      0;  // of the body: a copy that was taken in the middle of a change has another
+  // Of the body: a copy that was taken in the middle of a change has another.
+  std::uint64_t sum = 0;
   StatusBody body;
 };
 

@@ -24,8 +24,8 @@ struct LearnOptions {
   std::uint32_t trial_copies = 0;
   bool only_trial = false;        // too few calls have matched for a period to be sure
   std::uint64_t least_bytes = 0;  // smaller blocks are not in the stream
-  std::span<const std::uint32_t> marks =
-      {};  // allocation counts at which the host began iterations
+  // Allocation counts at which the host began iterations.
+  std::span<const std::uint32_t> marks = {};
 };
 
 // The plan of the stream's end, accepted by dsa::validate, or an empty one: no period, nothing to

@@ -45,8 +45,8 @@ class Whereabouts {
   }
 
   struct Seen {
-    NodeSet nodes =
-        0;  // with a kWriterShare of the iterations at least; none: there were no iterations
+    // With a kWriterShare of the iterations at least; none: there were no iterations.
+    NodeSet nodes = 0;
     NodeSet most = 0;  // the one with most of them
   };
   // Since it was taken last.

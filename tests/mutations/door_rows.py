@@ -61,7 +61,7 @@ DOOR_ROWS = (
      "if (*least > limit &&", "if (*least >= limit &&",
      UNIT, "precedences: a limit that can be kept is never refuted, and the best order keeps what follows"),
     ("a clock that stands still ends no search", "planner/strategy.h",
-     "return so_far + 1 >= kStillLooks;", "return so_far > kStillLooks;",
+     "+ 1 >= kStillLooks;", ">= kStillLooks + 1;",
      UNIT, "budget: a clock that stands still or goes back ends it"),
     ("a clock that goes back ends no search", "planner/strategy.h",
      "           now < start_ || ", "           ",

@@ -46,7 +46,7 @@ SERVER_ROWS = (
      "    process.engine.forks.mark_process();  // a child may be made before there is a lane\n", "",
      PRELOAD, "bare_children [default]"),
     ("a program gets its first thread for little", "preload/background_thread.cc",
-     "const bool first = single_threaded == nullptr || *single_threaded != 0;", "const bool first = false;",
+     "(single_threaded != nullptr && !alone())", "true",
      PRELOAD, "interrupted [default]"),
     ("frees tell nobody of what is kept", "src/engine/lane.cc",
      "    keep(hands_.shared(), counters.pooled_allocations.get());\n", "",

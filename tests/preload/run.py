@@ -30,8 +30,6 @@ UNWOUND = ("bare_frames", "cancellation", "cross_thread", "descriptors_left", "d
            "operators", "random_programs", "refused_thread", "signals", "small_stacks", "thread_exit")
 # Programs that fill a limit to its edge: who observes has tables on top, for which there is nothing to give up.
 NOT_OBSERVED = ("limited_data",)
-# Programs whose handlers allocate in the middle of a call, which no allocator promises to bear.
-INTERRUPTING = ("interrupted", "jumps")
 # Programs that start this machine's own tools, fill what the emulator needs itself, or ask the kernel for what the
 # emulator does not pass on. The emulator answers each opening of a file below /proc/self by a file that it writes,
 # and is ended itself where no file may grow.
@@ -62,10 +60,6 @@ class Programs:
         with lock:
             if not slot:
                 slot.append(self.run(program, mode))
-                # glibc itself breaks now and then where handlers that allocate interrupt it: "corrupted top size".
-                for _ in range(2 if program in INTERRUPTING else 0):
-                    if slot[0].code not in (0, NOT_HERE):
-                        slot[0] = self.run(program, mode)
             return slot[0]
 
 

@@ -171,8 +171,8 @@ TEST_CASE("engine: no wrong guess costs a byte", "[engine][property]") {
       for (int turn = 0; turn < 12; ++turn) {
         const Program program =
             testing::some_program(random, 9 + static_cast<std::uint32_t>(below(random, 40)));
-        const std::uint64_t weather =
-            below(random, 5) * 10;  // disturbances in 1000 steps, each kind
+        // Disturbances in 1000 steps, of each kind.
+        const std::uint64_t weather = below(random, 5) * 10;
         const auto now = [&] { return below(random, 1000) < weather; };
         for (std::uint64_t iteration = 0; iteration < 8 + below(random, 16); ++iteration) {
           for (testing::ProgramStep step : program) {

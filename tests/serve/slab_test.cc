@@ -12,20 +12,25 @@ namespace memo {
 namespace {
 
 struct Fixture {
-  Fixture() {
-    books.limit = 8 * kMiB;
+  explicit Fixture(std::uint64_t limit = 8 * kMiB, std::uint64_t room = 64 * kMiB)
+      : first_space(room), second_space(room) {
+    books.limit = limit;
     books.huge_pages = Choice::kNever;
     pool.open(&pool_space.space, false);
     first.open(&first_space.space, &books, &pool, 0);
     second.open(&second_space.space, &books, &pool, 1);
   }
   testing::OwnSpace pool_space{64 * kMiB};
-  testing::OwnSpace first_space{64 * kMiB};
-  testing::OwnSpace second_space{64 * kMiB};
+  testing::OwnSpace first_space;
+  testing::OwnSpace second_space;
   SlabBooks books;
   Pool pool;
   Slab first;
   Slab second;
+};
+
+struct WideFixture : Fixture {
+  WideFixture() : Fixture(256 * kMiB, 512 * kMiB) {}
 };
 
 TEST_CASE_METHOD(Fixture, "slab: all slabs have one limit, and a refusal costs nothing of it",
@@ -129,19 +134,9 @@ TEST_CASE_METHOD(Fixture, "slab: goes on above what stays in it", "[serve]") {
   CHECK(first.purge());
 }
 
-TEST_CASE("slab: after an exchange no more is given back than the other place has", "[serve]") {
-  testing::OwnSpace pool_space{64 * kMiB};
-  testing::OwnSpace high{512 * kMiB};
-  testing::OwnSpace low{512 * kMiB};
-  Pool pool;
-  pool.open(&pool_space.space, false);
-  SlabBooks books;
-  books.limit = 256 * kMiB;
-  books.huge_pages = Choice::kNever;
-  Slab first;
-  Slab second;
-  first.open(&high.space, &books, &pool, 0);
-  second.open(&low.space, &books, &pool, 1);
+TEST_CASE_METHOD(WideFixture,
+                 "slab: after an exchange no more is given back than the other place has",
+                 "[serve]") {
   REQUIRE(first.raise(64 * kMiB, false) == Slab::Raised::kTallest);
   first.evade();
   CHECK(first.purge());
@@ -151,24 +146,15 @@ TEST_CASE("slab: after an exchange no more is given back than the other place ha
   CHECK(first.purge());
 }
 
-TEST_CASE("slab: what was half lent is mended to two slabs without memory", "[serve]") {
+TEST_CASE_METHOD(WideFixture, "slab: what was half lent is mended to two slabs without memory",
+                 "[serve]") {
   const std::uint32_t stores = GENERATE(range(1U, Slab::kStores));
   INFO(stores << " stores were seen");
-  testing::OwnSpace pool_space{64 * kMiB};
-  testing::OwnSpace lent{512 * kMiB};
-  testing::OwnSpace other{512 * kMiB};
-  Pool pool;
-  pool.open(&pool_space.space, false);
-  SlabBooks books;
-  books.limit = 256 * kMiB;
-  Slab first;
-  Slab second;
-  first.open(&lent.space, &books, &pool, 0);
-  second.open(&other.space, &books, &pool, 1);
   REQUIRE(first.raise(8 * kMiB, false) == Slab::Raised::kTallest);
   REQUIRE(first.lend(second, stores));
   REQUIRE(&first.space() == &second.space());
-  Space* const free = &first.space() == &lent.space ? &other.space : &lent.space;
+  Space* const free =
+      &first.space() == &first_space.space ? &second_space.space : &first_space.space;
   first.mend(&first.space());
   second.mend(free);
   CHECK(first.height() == 0);

@@ -121,8 +121,8 @@ class Worker {
       const Weather& weather = kWeathers[random_.below(std::size(kWeathers))];
       // Changing shapes are looked for when nothing else was found.
       const std::uint64_t iterations = (changing_ ? 120 : 8) + random_.below(60);
-      const std::uint64_t turn =
-          1 + random_.below(12);  // iterations before the next program's turn
+      // Iterations before the next program's turn.
+      const std::uint64_t turn = 1 + random_.below(12);
       for (std::uint64_t i = 0; i < iterations && done_ < settings_.operations; ++i) {
         const bool calm = changing_ && i < iterations / 2;
         iterate(programs[i / turn % programs.size()], calm ? kWeathers[0] : weather);

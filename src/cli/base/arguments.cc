@@ -110,10 +110,6 @@ std::string help(const CLI::App& app) {
   return text;
 }
 
-std::string help_of(const CLI::App& app) {
-  return "`memomalloc " + app.get_name() + " --help` tells the options";
-}
-
 int no_such_option(const CLI::App& app, const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
   std::vector<std::string> names;
@@ -151,6 +147,10 @@ std::string hint(std::string_view word, const std::vector<std::string>& names) {
   }
   const std::string_view found = nearest.found();
   return found.empty() ? "; " : "; did you mean '" + std::string(found) + "'? ";
+}
+
+std::string help_of(const CLI::App& app) {
+  return "`memomalloc " + app.get_name() + " --help` tells the options";
 }
 
 int complain(const CLI::App& app, const std::string& what) {
@@ -199,10 +199,10 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   app.name(argv[0]);
   app.formatter(std::make_shared<PlainHelp>());
   app.set_help_flag("-h,--help", "shows this, and ends");
+  // The last counts, so that an alias may set one.
   for (CLI::Option* option : app.get_options()) {
     if (option->get_expected_max() == 1 && !option->get_positional()) {
-      option->multi_option_policy(
-          CLI::MultiOptionPolicy::TakeLast);  // so that an alias may set one
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     }
   }
   try {

@@ -26,6 +26,9 @@ std::optional<int> parse_with_command(CLI::App& app, int argc, char** argv,
 // tells of the names comes behind it.
 std::string hint(std::string_view word, const std::vector<std::string>& names);
 
+// Where the options are told: what ends a complaint.
+std::string help_of(const CLI::App& app);
+
 // Prints "memomalloc NAME: what" to stderr, and returns kBadInput.
 int complain(const CLI::App& app, const std::string& what);
 

@@ -303,9 +303,9 @@ int plans(int argc, char** argv) {
   const bool takes_words = wishes.action == "show" || wishes.action == "merge" ||
                            wishes.action == "export" || wishes.action == "import";
   if (takes_words == wishes.words.empty()) {
-    return complain(app, takes_words ? wishes.action + " of what? `memomalloc plans --help` tells"
-                                     : "unexpected '" + wishes.words.front() +
-                                           "'; `memomalloc plans --help` tells the options");
+    return complain(app, takes_words
+                             ? wishes.action + " of what? " + help_of(app)
+                             : "unexpected '" + wishes.words.front() + "'; " + help_of(app));
   }
   std::string error;
   wishes.folder = plans_folder(named, error);

@@ -17,8 +17,8 @@ namespace {
 // not fragmentation.
 constexpr std::uint64_t kHole = 1U << 20U;
 
-using AddressesOfThreads =
-    std::map<std::uint32_t, std::vector<std::uint64_t>>;  // thread -> by allocation
+// Thread -> by allocation.
+using AddressesOfThreads = std::map<std::uint32_t, std::vector<std::uint64_t>>;
 
 AddressesOfThreads read_addresses(const std::filesystem::path& path, std::uint64_t threshold) {
   AddressesOfThreads addresses;

@@ -38,11 +38,11 @@ struct ThreadMap {
   std::uint64_t lower_bound = 0;  // of the blocks shown, bytes
   std::uint64_t height = 0;       // of the plan, bytes
   std::uint64_t unplanned = 0;    // blocks of an iteration that outlive it and are left out
-  std::uint64_t glibc_bytes =
-      0;  // address space that glibc used for the blocks, holes under 1 MiB included
+  // Address space that glibc used for the blocks, holes under 1 MiB included.
+  std::uint64_t glibc_bytes = 0;
   std::vector<MapBlock> blocks;
-  std::vector<std::uint64_t>
-      live;  // greatest live bytes in each of equal parts of the whole stream
+  // Greatest live bytes in each of equal parts of the whole stream.
+  std::vector<std::uint64_t> live;
 };
 
 struct ModelOptions {

@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::size_t kMaxConnections = 16;
 constexpr std::size_t kMaxRequest = 8192;  // bytes, of a request's head
-constexpr Nanos kConnectionTime =
-    5 * os::kSecond;  // of a connection from its first byte to its last
+// Of a connection, from its first byte to its last.
+constexpr Nanos kConnectionTime = 5 * os::kSecond;
 
 volatile sig_atomic_t ended = 0;
 
@@ -35,8 +35,8 @@ struct Connection {
   std::string request;
   std::string answer;
   std::size_t sent = 0;
-  bool answered =
-      false;  // all is sent; what still comes is read and forgotten, so that the answer arrives
+  // All is sent; what still comes is read and forgotten, so that the answer arrives.
+  bool answered = false;
 };
 
 std::string response(std::string_view status, std::string_view type, const std::string& body,

@@ -3,7 +3,6 @@
 // gets them, and does without; its own large blocks need none.
 #define _GNU_SOURCE
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "support.h"
 
@@ -53,19 +52,6 @@ static void work(void) {
   }
 }
 
-// A child that waits for a lock gets no signal but the last one.
-static void wait_for(pid_t child) {
-  int status = 0;
-  pid_t ended = 0;
-  for (unsigned i = 0; i < 30 * 100 * slower() && ended == 0; ++i) {
-    usleep(10000);
-    ended = waitpid(child, &status, WNOHANG);
-  }
-  if (ended == 0)
-    kill(child, SIGKILL);
-  CHECK(ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
 static void fork_while(void* (*others)(void*), const char* what) {
   pthread_t thread;
   stop = 0;
@@ -78,8 +64,7 @@ static void fork_while(void* (*others)(void*), const char* what) {
       CHECK(count_threads() == 1);
       syscall(SYS_exit_group, 0);
     }
-    CHECK(child > 0);
-    wait_for(child);
+    ends_well_within(child, 30);
   }
   stop = 1;
   CHECK(pthread_join(thread, NULL) == 0);

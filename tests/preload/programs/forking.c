@@ -59,28 +59,11 @@ static void fork_while_others_allocate(void) {
   printf("fork while others allocate ok\n");
 }
 
-// Iterations of hundreds of blocks with lifetimes in no order take a planner all the time that it
-// may have, so that most forks find a thread planning.
+// Most forks find a thread planning.
 static void* keep_planning(void* argument) {
-  enum { kBlocks = 400 };
-  unsigned state = (unsigned)(size_t)argument;
-  while (!stop) {
-    const unsigned seed = state += 7919;
-    for (int repetition = 0; repetition < 5 && !stop; ++repetition) {
-      void* alive[64] = {0};
-      unsigned random = seed;
-      for (unsigned i = 0; i < kBlocks; ++i) {
-        random = random * 1664525u + 1013904223u;
-        void** place = &alive[random >> 26];
-        free(*place);
-        *place = malloc(KIB(64) + (random >> 8) % KIB(64));
-        CHECK(*place != NULL);
-        *(unsigned char*)*place = 1;
-      }
-      for (unsigned i = 0; i < 64; ++i)
-        free(alive[i]);
-    }
-  }
+  for (unsigned seed = (unsigned)(size_t)argument + 7919; !stop; seed += 7919)
+    for (int repetition = 0; repetition < 5 && !stop; ++repetition)
+      work_in_no_order(seed);
   return NULL;
 }
 

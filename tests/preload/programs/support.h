@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -120,6 +121,20 @@ static inline int has_memory(size_t bytes, size_t stride) {
   }
   CHECK(waitpid(child, &status, 0) == child);
   return status == 0;
+}
+
+// Waits for a child that may hold every signal but the last one; it has this long on a usual machine.
+static inline void ends_well_within(pid_t child, unsigned seconds) {
+  int status = 0;
+  pid_t ended = 0;
+  CHECK(child > 0);
+  for (unsigned i = 0; i < seconds * 100 * slower() && ended == 0; ++i) {
+    usleep(10000);
+    ended = waitpid(child, &status, WNOHANG);
+  }
+  if (ended == 0)
+    kill(child, SIGKILL);
+  CHECK(ended == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 // Writes a pattern made from `id` over the whole block.
@@ -272,6 +287,24 @@ static inline void learn_steps(void) {
     take_steps(blocks);
     free_steps(blocks);
   }
+}
+
+// An iteration of hundreds of blocks with lifetimes in no order, which takes a planner all the time
+// that it may have. Each seed makes its own.
+static inline void work_in_no_order(unsigned seed) {
+  enum { kBlocks = 400, kAlive = 64 };
+  void* alive[kAlive] = {0};
+  unsigned random = seed;
+  for (unsigned i = 0; i < kBlocks; ++i) {
+    random = random * 1664525u + 1013904223u;
+    void** place = &alive[random >> 26];
+    free(*place);
+    *place = malloc(KIB(64) + (random >> 8) % KIB(64));
+    CHECK(*place != NULL);
+    *(unsigned char*)*place = 1;
+  }
+  for (unsigned i = 0; i < kAlive; ++i)
+    free(alive[i]);
 }
 
 // Like take_steps, and every block must come from the slab where serving is expected. On a slower
