@@ -11,7 +11,7 @@ namespace {
 
 // The thread sanitizer knows one table of descriptors a process: it would take two files of the
 // same number in two tables for one.
-#ifdef __SANITIZE_THREAD__
+#ifdef MEMO_TSAN
 constexpr bool kOwnDescriptors = false;
 #else
 constexpr bool kOwnDescriptors = true;

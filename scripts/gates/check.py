@@ -87,7 +87,7 @@ def steps():
         # Each small program runs in eleven modes or more: together they meet a chance often enough. `make soak` has all.
         ("preload", [build, programs, [python, "tests/preload/run.py", "--build", "build", "--fewer", "3"]], 1500),
         ("refusal", [build, programs, [python, "tests/refusal/run.py", "--build", "build", "--seconds", "40"]], 600),
-        ("cli", [build, tuple([python, "tests/run_python.py", "tests/cli", "--part", f"{part}/2"] for part in (1, 2))],
+        ("cli", [build, tuple([python, "tests/run_python.py", "tests/cli", "--part", f"{part}/3"] for part in (1, 2, 3))],
          1500),
         ("torch", [build, [python, "scripts/gates/smoke_torch.py"]], 1500),
         ("stress", [["tests/stress/stress.sh", "none", "10", "4"]], 300),
@@ -125,7 +125,7 @@ class BuiltAhead:
 
     def before(self, step):
         if self.modes and step == BUILT_FROM:
-            builds = "; ".join(f"make {JOBS} MODE={mode} build/{mode}/unit_tests" for mode in self.modes)
+            builds = "; ".join(f"make {JOBS} MODE={mode} build/{mode}/unit_tests build/{mode}/stress" for mode in self.modes)
             self.process = subprocess.Popen(
                 ["nice", "-n", "19", "sh", "-c", builds], cwd=ROOT, stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
@@ -311,6 +311,8 @@ def main(argv=None):
         parser.error(f"no step {unknown[0]!r}; there are {' '.join(names)}")
     allowed = None if arguments.no_install else read_allowed()
     LOGS.mkdir(parents=True, exist_ok=True)
+    for sanitizer in ("ASAN", "UBSAN", "TSAN"):  # names in reports without a symbolizer of LLVM's
+        os.environ.setdefault(f"{sanitizer}_OPTIONS", "allow_addr2line=1")
     todo = [row for row in table if row[1] and (not wanted or row[0] in wanted)]
     done = []
     with BuiltAhead([name for name, _, _ in todo]) as ahead:

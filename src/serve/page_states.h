@@ -76,7 +76,7 @@ class PageStates {
   using Word [[gnu::may_alias]] = std::uint64_t;
 
   // The thread sanitizer takes only accesses of equal size for synchronising, so it gets bytes alone.
-#ifdef __SANITIZE_THREAD__
+#ifdef MEMO_TSAN
   static constexpr bool kWordAtATime = false;
 #else
   static constexpr bool kWordAtATime = true;

@@ -32,9 +32,9 @@ esac
 
 # malloc and free of one block on two threads would be reported by the sanitizer's own allocator; leaks are
 # looked for where the library is the only one to keep memory.
-ASAN_OPTIONS=detect_leaks=0:abort_on_error=1
-UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-TSAN_OPTIONS=halt_on_error=1
+ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allow_addr2line=1
+UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:allow_addr2line=1
+TSAN_OPTIONS=halt_on_error=1:allow_addr2line=1
 export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 
 folder=$(mktemp -d)

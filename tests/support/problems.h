@@ -11,7 +11,7 @@ namespace dsa::testing {
 // Random problems of a test: a third of them under a sanitizer, whose every step takes several
 // times as long. What is asserted of each is the same.
 constexpr std::uint64_t rounds(std::uint64_t full) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef MEMO_ASAN
   return full / 3;
 #else
   return full;

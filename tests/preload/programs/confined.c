@@ -53,13 +53,14 @@ static void iterate(unsigned rounds) {
   for (unsigned round = 0; round < rounds; ++round) {
     for (unsigned i = 0; i < kBlocks; ++i) {
       const size_t size = MIB(5) + KIB(64) * ((i * 7) % kBlocks);
-      blocks[i] = i % 4 == 0 ? calloc(1, size) : malloc(size);
+      blocks[i] = i % 10 == 0 ? calloc(1, size) : malloc(size);
       CHECK(blocks[i] != NULL);
-      CHECK(i % 4 != 0 || all_zero(blocks[i], KIB(8)));
+      CHECK(i % 10 != 0 || all_zero(blocks[i], KIB(8)));
       memset(blocks[i], (int)i + 1, KIB(8));
     }
     for (unsigned i = 0; i < kBlocks; ++i) {
-      blocks[i] = realloc(blocks[i], MIB(5) + KIB(64) * ((i * 7) % kBlocks) + KIB(4) * (i % 2));
+      blocks[i] =
+          realloc(blocks[i], MIB(5) + KIB(64) * ((i * 7) % kBlocks) + KIB(4) * (i % 10 == 1));
       CHECK(blocks[i] != NULL && *(unsigned char*)blocks[i] == i + 1);
       free(blocks[i]);
     }

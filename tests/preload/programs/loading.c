@@ -63,7 +63,7 @@ static void* iterate(void* unused) {
 
 int main(void) {
   const char* soak = getenv("SOAK_SECONDS");
-  const unsigned seconds = soak ? (unsigned)atoi(soak) : 2;
+  const unsigned seconds = soak ? (unsigned)atoi(soak) : repeated(2, 1);
   end_after(seconds + 40);
   pthread_t threads[5];
   CHECK(pthread_create(&threads[0], NULL, load_and_unload, "libz.so.1") == 0);
