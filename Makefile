@@ -39,7 +39,7 @@ link_gnu := $(if $(filter manylinux-%,$(MODE)),,-Wl,-z,separate-code -Wl,--exclu
 # A sanitizer's code makes the compiler warn of what is not in the source; the release's build is what is judged.
 WARN := $(if $(filter asan ubsan tsan,$(MODE)),-w,-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow $(if $(WERROR),-Werror) \
           $(if $(filter manylinux-%,$(MODE)),-Wno-unknown-warning-option))
-COMMON := -std=c++20 -g $(flags_$(MODE)) $(WARN) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections \
+COMMON := -std=c++20 -g $(filter-out -Wl$(comma)%,$(flags_$(MODE))) $(WARN) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections \
           -DMEMO_VERSION='"$(VERSION)"' -I. -Iinclude -pthread $(EXTRA_CXXFLAGS)
 # Unwind tables stay: a signature is unwound from inside this code.
 HOT := -fno-exceptions -fno-rtti -fasynchronous-unwind-tables -ftls-model=initial-exec
