@@ -13,11 +13,12 @@ import fnmatch
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import tempfile
 import time
+
+from ahead import Ahead
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LOGS = ROOT / "build/check"
@@ -92,8 +93,6 @@ def steps():
         ("torch", [build, [python, "scripts/gates/smoke_torch.py"]], 1500),
         ("stress", [["tests/stress/stress.sh", "none", "10", "4"]], 300),
         ("valgrind", [["tests/stress/valgrind.sh"]], 300),
-        ("fuzz", [["tests/fuzz/run.sh", "4"]], 600),
-        ("lint", [["scripts/gates/lint.sh"]], 900),
         ("bench", [["make", JOBS, *benches, "WERROR=1"]] if benches else [], 600),
     ]
     # The address sanitizer's build has the undefined behaviour sanitizer in it; `make ubsan` has it alone.
@@ -104,41 +103,21 @@ def steps():
                                   tuple(fixed_addresses(half) for half in unit_tests(folder, but)),
                                   fixed_addresses(["tests/stress/stress.sh", sanitizer, "10", "4"])],
                       900))
+    table += [("lint", [["scripts/gates/lint.sh"]], 900), ("fuzz", [["tests/fuzz/run.sh", "4"]], 600)]
     # What needs the builds above, and a copy of them: a few rows; `make soak` takes all.
     table.append(("mutations", [units, build, programs, [python, "tests/mutations/run.py", "--random", "3",
                                              "--seconds", "45"]], 900))
     return table
 
 
-# What later steps need is built while others leave processors idle: tests of the commands mostly wait. At the lowest
-# priority, so that what they wait for comes as before.
-BUILT_FOR, BUILT_FROM = ("asan", "tsan"), "cli"
-
-
-class BuiltAhead:
-    """`with`: from the step BUILT_FROM on those of BUILT_FOR that are wanted are built one after the other. What fails
-    there fails again in the step itself, whose make says why."""
-
-    def __init__(self, wanted):
-        self.modes = [step for step in BUILT_FOR if step in wanted and BUILT_FROM in wanted]
-        self.process = None
-
-    def before(self, step):
-        if self.modes and step == BUILT_FROM:
-            builds = "; ".join(f"make {JOBS} MODE={mode} build/{mode}/unit_tests build/{mode}/stress" for mode in self.modes)
-            self.process = subprocess.Popen(
-                ["nice", "-n", "19", "sh", "-c", builds], cwd=ROOT, stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        elif self.process is not None and step in self.modes:
-            self.process.wait()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process is not None and self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGTERM)
-            self.process.wait()
+# What is done ahead, in this order, once the step AHEAD_FROM begins.
+AHEAD_FROM = "preload"
+AHEAD = {
+    **{mode: ["make", JOBS, f"MODE={mode}", f"build/{mode}/unit_tests", f"build/{mode}/stress"]
+       for mode in ("asan", "tsan")},
+    "lint": ["scripts/gates/lint.sh"],
+    "fuzz": ["tests/fuzz/run.sh", "build"],
+}
 
 
 # How the test programs end, and what their numbers mean: (passed, failed, skipped).
@@ -315,8 +294,11 @@ def main(argv=None):
         os.environ.setdefault(f"{sanitizer}_OPTIONS", "allow_addr2line=1")
     todo = [row for row in table if row[1] and (not wanted or row[0] in wanted)]
     done = []
-    with BuiltAhead([name for name, _, _ in todo]) as ahead:
+    names = [name for name, _, _ in todo]
+    with Ahead({step: AHEAD[step] for step in AHEAD if step in names}, ROOT) as ahead:
         for name, commands, limit in todo:
+            if name == AHEAD_FROM:
+                ahead.start()
             ahead.before(name)
             done.append(run_step(name, commands, limit, allowed))
     for later in (1, 2):

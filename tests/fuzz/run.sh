@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs every fuzzer for so many seconds each: run.sh [seconds, 30]. Needs clang with libFuzzer; where there
-# is none it is skipped. What fails is left in build/fuzz/found; inputs that reach new code are
-# kept in build/fuzz/corpus for the next run.
+# Runs every fuzzer for so many seconds each, one on each processor: run.sh [seconds, 30]; `run.sh build` only makes
+# them. Needs clang with libFuzzer; where there is none it is skipped. What fails is left in build/fuzz/found; inputs
+# that reach new code are kept in build/fuzz/corpus for the next run.
 set -eu
 cd "$(dirname "$0")/../.."
 seconds=${1:-30}
@@ -16,9 +16,11 @@ if [ -z "$clang" ] || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const unsign
 fi
 # Warnings are the other compiler's business.
 make -s -j"$(nproc)" MODE=fuzz CXX="$clang" WARN=-w HAVE_CBC= fuzzers
+[ "$seconds" != build ] || exit 0
 
-for folder in planner_csv options plan_file engine snapshot; do
-  mkdir -p $out/corpus/$folder
+targets='engine planner_csv options plan_file snapshot'
+for name in $targets; do
+  mkdir -p $out/corpus/$name
 done
 cp tests/golden/instances/pisarchyk_lee/posenet.csv $out/corpus/planner_csv/
 printf 'id,lower,upper,size,alignment,gaps,offset\na,-3,9,64,16,-2-0 4-5,32\nb,1,2,1,,,\n' \
@@ -47,17 +49,34 @@ segment = {"device": 0, "address": 0, "total_size": 512, "blocks": [block]}
 sys.stdout.buffer.write(pickle.dumps({"segments": [segment], "device_traces": [trace]}, 4))
 END
 
-passed=0
-failed=0
-for name in planner_csv options plan_file engine snapshot; do
+# fuzz NAME: leaves its end in NAME.ended.
+fuzz() {
   options=
-  [ -e tests/fuzz/$name.dict ] && options=-dict=tests/fuzz/$name.dict
+  [ -e tests/fuzz/$1.dict ] && options=-dict=tests/fuzz/$1.dict
   # Plans live as long as their engine's process, which here has thousands of engines.
   leaks=1
-  [ $name = engine ] && leaks=0
+  [ $1 = engine ] && leaks=0
   # What the target itself writes to stderr is not of interest; the fuzzer's own words are.
-  if ASAN_OPTIONS=detect_leaks=$leaks $out/${name}_fuzz -max_total_time="$seconds" -max_len=2000 -timeout=20 -rss_limit_mb=4000 -close_fd_mask=2 \
-      -artifact_prefix=$out/found/$name. $options $out/corpus/$name >$out/$name.log 2>&1; then
+  ended=0
+  ASAN_OPTIONS=detect_leaks=$leaks:allow_addr2line=1 $out/${1}_fuzz -max_total_time="$seconds" -max_len=2000 -timeout=20 \
+    -rss_limit_mb=4000 -close_fd_mask=2 -artifact_prefix=$out/found/$1. $options $out/corpus/$1 >$out/$1.log 2>&1 || ended=$?
+  echo $ended >$out/$1.ended
+}
+
+# What a shell has begun beside itself does not hear the terminal.
+trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
+begun=0
+for name in $targets; do
+  fuzz $name &
+  begun=$((begun + 1))
+  [ $((begun % $(nproc))) != 0 ] || wait
+done
+wait
+
+passed=0
+failed=0
+for name in $targets; do
+  if [ "$(cat $out/$name.ended)" = 0 ]; then
     passed=$((passed + 1))
     echo "$name: $(sed -n 's/^Done \(.*\)/\1/p' $out/$name.log)"
   else

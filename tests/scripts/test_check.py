@@ -10,10 +10,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/gates"))
+import ahead
 import check
 
 
@@ -205,32 +207,12 @@ class Allowed(unittest.TestCase):
         for line in ("skipped: some: a: allowed", "skipped: some: b: not"):
             self.assertIn(f"       {line}\n", printed)
 
-    def built_ahead(self, wanted, reached, lasts="0"):
-        """(whether a build was begun, whether it still runs before the last step, and after all)."""
-        begun = []
-
-        start = subprocess.Popen
-
-        def begin(command, **settings):
-            self.assertEqual([mode for mode in check.BUILT_FOR if mode in wanted],
-                             re.findall(r"MODE=(\w+)", command[-1]))
-            begun.append(start(["sleep", lasts], start_new_session=settings["start_new_session"]))
-            return begun[0]
-
-        with mock.patch.object(check.subprocess, "Popen", begin), check.BuiltAhead(wanted) as ahead:
-            for step in reached:
-                ahead.before(step)
-            runs = bool(begun) and begun[0].poll() is None
-        return bool(begun), runs, bool(begun) and begun[0].poll() is None
-
-    def test_a_build_goes_ahead_where_both_steps_are_wanted(self):
-        first, (last, other) = check.BUILT_FROM, check.BUILT_FOR
-        self.assertEqual((False, False, False), self.built_ahead([first], [first]))
-        self.assertEqual((False, False, False), self.built_ahead([last], [last]))
-        self.assertEqual((True, False, False), self.built_ahead([first, last], [first, last], "0.3"))
-        self.assertEqual((True, True, False), self.built_ahead([first, last], [first], "100"))
-        self.assertEqual((True, False, False), self.built_ahead([first, other], [first, last, other], "0.3"))
-        self.assertEqual((True, False, False), self.built_ahead([first, last, other], [first, other], "0.3"))
+    def test_what_is_done_ahead_is_for_steps_that_come_later(self):
+        names = [name for name, _, _ in check.steps()]
+        begun = names.index(check.AHEAD_FROM)
+        for step, command in check.AHEAD.items():
+            self.assertLess(begun, names.index(step))
+            self.assertIsNotNone(shutil.which(command[0], path=f"{os.environ['PATH']}:{SCRIPTS.parent}"))
 
     def test_every_step_makes_what_it_needs(self):
         for name, commands, _ in check.steps():
@@ -239,6 +221,51 @@ class Allowed(unittest.TestCase):
             if name in ("scripts", "docs", "cli", "torch", "preload"):
                 self.assertEqual("make", words[0], name)
                 self.assertIn("all", words[:4], name)
+
+
+class DoneAhead(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def wait_for(self, name):
+        end = time.monotonic() + 20
+        while not (self.folder / name).exists():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+
+    def test_one_after_the_other_at_the_lowest_priority(self):
+        work = {"first": ["sh", "-c", "nice > priority; sleep 0.2; touch one"], "second": ["sh", "-c", "test -e one && touch two"]}
+        with ahead.Ahead(work, self.folder) as done:
+            self.assertFalse((self.folder / "one").exists())
+            done.start()
+            done.before("neither")
+            self.wait_for("two")
+        self.assertEqual("19", (self.folder / "priority").read_text().strip())
+
+    def test_what_has_begun_is_waited_for_and_the_rest_is_left_to_its_step(self):
+        work = {"first": ["sh", "-c", "touch begun; sleep 0.3; touch one"], "second": ["touch", "two"], "third": ["touch", "three"]}
+        with ahead.Ahead(work, self.folder) as done:
+            done.start()
+            self.wait_for("begun")
+            done.before("second")
+            done.before("first")
+            self.assertTrue((self.folder / "one").exists())
+            self.wait_for("three")
+        self.assertFalse((self.folder / "two").exists())
+
+    def test_what_still_runs_at_the_end_is_ended(self):
+        began = time.monotonic()
+        with ahead.Ahead({"first": ["sh", "-c", "touch begun; sleep 100"], "second": ["touch", "two"]}, self.folder) as done:
+            done.start()
+            self.wait_for("begun")
+        self.assertLess(time.monotonic() - began, 50)
+        self.assertFalse((self.folder / "two").exists())
+
+    def test_what_is_not_started_does_nothing(self):
+        with ahead.Ahead({"first": ["touch", "one"]}, self.folder) as done:
+            done.before("first")
+            done.start()
+        self.assertFalse((self.folder / "one").exists())
 
 
 class Perform(unittest.TestCase):

@@ -132,7 +132,7 @@ static void* learn_in_thread(void* unused) {
 static void worker_processes(void) {
   enum { kMany = 6, kFew = 2 };
   pid_t workers[kMany];
-  const int count = has_memory(kMany * MIB(100), KIB(64)) ? kMany : kFew;
+  const int count = has_room(kMany * MIB(100)) ? kMany : kFew;
   learn_steps();
   for (int i = 0; i < count; ++i) {
     workers[i] = fork();
@@ -172,7 +172,7 @@ int main(void) {
   fork_while_others_plan();
   slab_is_private_to_each();
   worker_processes();
-  const int depth = has_memory(6 * MIB(100), KIB(64)) ? 5 : 2;
+  const int depth = has_room(6 * MIB(100)) ? 5 : 2;
   generations(depth, depth);
   return 0;
 }

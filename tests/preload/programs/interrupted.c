@@ -176,7 +176,7 @@ static void* work(void* argument) {
 // them.
 static void with_threads(void) {
   pthread_t threads[kThreads];
-  const size_t count = has_memory(kThreads * MIB(200), KIB(64)) ? kThreads : 1;
+  const size_t count = has_room(kThreads * MIB(200)) ? kThreads : 1;
   sigset_t alarms;
   ticks = 0;
   signal(SIGALRM, on_thread_tick);

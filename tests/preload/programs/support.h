@@ -123,6 +123,11 @@ static inline int has_memory(size_t bytes, size_t stride) {
   return status == 0;
 }
 
+// True if this process may have so many bytes, of which a sixteenth is written, in pages of any size.
+static inline int has_room(size_t bytes) {
+  return has_memory(bytes, bytes) && has_memory(bytes / 16, KIB(4));
+}
+
 // Waits for a child that may hold every signal but the last one; it has this long on a usual machine.
 static inline void ends_well_within(pid_t child, unsigned seconds) {
   int status = 0;
