@@ -1,5 +1,6 @@
 """Work that later steps of the check need, done while earlier ones leave processors idle: these mostly wait for each
-other's threads and for clocks. At the lowest priority, so that what they wait for comes as before."""
+other's threads and for clocks. At the lowest priority, so that what they wait for comes as before; in the same
+session, since Linux shares processors out among sessions first (sched_autogroup_enabled)."""
 
 import os
 import signal
@@ -30,7 +31,7 @@ class Ahead:
                 self.step = next(iter(self.left))
                 self.process = subprocess.Popen(
                     ["nice", "-n", "19", *self.left.pop(self.step)], cwd=self.folder, stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0)
             self.process.wait()
 
     def before(self, step):
