@@ -20,7 +20,10 @@ class NearestName {
   explicit constexpr NearestName(std::string_view word) : word_(word) {}
 
   constexpr void offer(std::string_view name) {
-    const std::size_t edits = edits_to(name);
+    const std::size_t longer = std::max(word_.size(), name.size());
+    // So many letters are to be put in or left out at least.
+    const std::size_t between = longer - std::min(word_.size(), name.size());
+    const std::size_t edits = between > most_edits() ? SIZE_MAX : edits_to(name);
     if (edits < least_) {
       least_ = edits;
       found_ = name;
@@ -30,10 +33,12 @@ class NearestName {
   // Of the names offered the nearest, the first of equals. Empty if more than a third of the word's
   // letters would have to change: what clang and cargo take for another word.
   constexpr std::string_view found() const {
-    return least_ <= std::max<std::size_t>(word_.size() / 3, 1) ? found_ : std::string_view();
+    return least_ <= most_edits() ? found_ : std::string_view();
   }
 
  private:
+  constexpr std::size_t most_edits() const { return std::max<std::size_t>(word_.size() / 3, 1); }
+
   static constexpr bool same(char a, char b) {
     const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c + 0; };
     return small(a) == small(b);

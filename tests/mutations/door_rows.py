@@ -4,7 +4,7 @@ from kinds import SCRIPT, UNIT
 
 DOOR_ROWS = (
     ("a misspelt name is not told the right one", "src/base/nearest_name.h",
-     "return least_ <= std::max", "return least_ < std::max",
+     "return least_ <= most_edits()", "return least_ < most_edits()",
      UNIT, "nearest name: a slip of a letter or two is found"),
     ("an exchange of two letters counts twice", "src/base/nearest_name.h",
      "rows[(i + 1) % 3][j - 2] + 1", "rows[(i + 1) % 3][j - 2] + 2",
