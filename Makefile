@@ -6,30 +6,29 @@ O := build/$(MODE)/obj
 Q := $(if $(V),,@)
 CXX ?= g++
 CC ?= gcc
-comma := ,
-# Where it is there, clang compiles what sanitizers look at: in half of the time, and to tests that take two thirds.
-# Their malloc is a library, as the other compiler has it: what asks for the next malloc finds it.
-ifneq ($(filter asan ubsan tsan,$(MODE)),)
-runtime := $(shell clang++-19 -print-resource-dir 2>/dev/null)/lib/linux
-ifneq ($(wildcard $(runtime)/libclang_rt.tsan-*.so),)
-CXX := clang++-19
-shared_sanitizer := -shared-libsan -Wl$(comma)-rpath$(comma)$(runtime)
-endif
-endif
 VERSION := $(shell cat VERSION)
 PREFIX ?= /usr/local
 DESTDIR ?=
 HAVE_CBC := $(shell test -e /usr/include/coin/Cbc_C_Interface.h && echo 1)
 
-# -g1: a report names functions and lines, and needs no variables; a third less to compile. MODE=debug has them.
-flags_release := -g1 -O3 -DNDEBUG
+flags_release := -O3 -DNDEBUG
 # For other machines: with as few libraries as can be (setup.py leaves CBC out as well).
 flags_wheel := $(flags_release) -static-libstdc++ -static-libgcc
-flags_debug := -O0 -DMEMO_DEBUG=1
-flags_asan := $(shared_sanitizer) -g1 -O1 -DMEMO_DEBUG=1 -DMEMO_ASAN=1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-flags_ubsan := $(shared_sanitizer) -g1 -O1 -DMEMO_DEBUG=1 -fsanitize=undefined -fno-sanitize-recover=all
-flags_tsan := $(shared_sanitizer) -g1 -O1 -DMEMO_DEBUG=1 -DMEMO_TSAN=1 -fsanitize=thread
-flags_fuzz := -g1 -O1 -DMEMO_DEBUG=1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+flags_debug := -g2 -O0 -DMEMO_DEBUG=1
+flags_asan := -O1 -DMEMO_DEBUG=1 -DMEMO_ASAN=1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+flags_ubsan := -O1 -DMEMO_DEBUG=1 -fsanitize=undefined -fno-sanitize-recover=all
+flags_tsan := -O1 -DMEMO_DEBUG=1 -DMEMO_TSAN=1 -fsanitize=thread
+flags_fuzz := -O1 -DMEMO_DEBUG=1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+# Where it is there, clang compiles what sanitizers look at: in less than two thirds of the time.
+# Their malloc is a library, as the other compiler has it: what asks for the next malloc finds it.
+ifneq ($(filter asan ubsan tsan,$(MODE)),)
+runtime := $(shell clang++-19 -print-resource-dir 2>/dev/null)/lib/linux
+ifneq ($(wildcard $(runtime)/libclang_rt.tsan-*.so),)
+CXX := clang++-19
+flags_$(MODE) += -shared-libsan
+export LD_RUN_PATH := $(runtime)
+endif
+endif
 flags_aarch64 = $(flags_release) -isystem $(CROSS)/include -L$(CROSS)/lib
 # For wheels of any distribution: scripts/packages/wheels.py names the compiler, and CROSS with what it has not.
 flags_manylinux-x86_64 = $(flags_aarch64)
@@ -39,7 +38,8 @@ link_gnu := $(if $(filter manylinux-%,$(MODE)),,-Wl,-z,separate-code -Wl,--exclu
 # A sanitizer's code makes the compiler warn of what is not in the source; the release's build is what is judged.
 WARN := $(if $(filter asan ubsan tsan,$(MODE)),-w,-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow $(if $(WERROR),-Werror) \
           $(if $(filter manylinux-%,$(MODE)),-Wno-unknown-warning-option))
-COMMON := -std=c++20 -g $(filter-out -Wl$(comma)%,$(flags_$(MODE))) $(WARN) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections \
+# -g1: a report names functions and lines, and needs no variables; a third less to compile. MODE=debug has them.
+COMMON := -std=c++20 -g1 $(flags_$(MODE)) $(WARN) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections \
           -DMEMO_VERSION='"$(VERSION)"' -I. -Iinclude -pthread $(EXTRA_CXXFLAGS)
 # Unwind tables stay: a signature is unwound from inside this code.
 HOT := -fno-exceptions -fno-rtti -fasynchronous-unwind-tables -ftls-model=initial-exec

@@ -133,10 +133,13 @@ void forked_bare() {
   process.observes = process.options.OBSERVE != 0 && start_observing();
   const bool on =
       process.options.DISABLE == 0 && meant && (process.observes || process.options.OBSERVE == 0);
+  bool reports = false;
   if (meant) {  // others stay silent, whatever is asked for
     name_store(process.options);
     note_status_folder();
-    become_reporter();
+    reports = become_reporter();
+  }
+  if (on || reports) {
     process.engine.forks.mark_process();  // a child may be made before there is a lane
   }
   if (on) {

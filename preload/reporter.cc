@@ -26,15 +26,16 @@ ino_t own_number_space() {
 
 }  // namespace
 
-void become_reporter() {
+bool become_reporter() {
   const Options& options = g_process.options;
   if (options.STATS == 0 && options.VERBOSE == 0 && options.STATS_FILE.empty() &&
       options.TRACE_FILE.empty() && options.PLAN_FILE.empty() && options.PLANS.empty() &&
       options.STATUS == 0) {
-    return;
+    return false;
   }
   number = getpid();
   space_of_number = own_number_space();
+  return true;
 }
 
 void fork_reporter() {

@@ -4,8 +4,9 @@
 
 namespace memo {
 
-// The calling process is one, if any report is asked for. Once, when the options are known.
-void become_reporter();
+// The calling process is one, if any report is asked for; whether it is. Once, when the options are
+// known.
+bool become_reporter();
 
 // In a forked child, as soon as it is noticed: the child is a process of its own from now on, and
 // says in each message which. Only sets numbers.

@@ -20,10 +20,7 @@ class NearestName {
   explicit constexpr NearestName(std::string_view word) : word_(word) {}
 
   constexpr void offer(std::string_view name) {
-    const std::size_t longer = std::max(word_.size(), name.size());
-    // So many letters are to be put in or left out at least.
-    const std::size_t between = longer - std::min(word_.size(), name.size());
-    const std::size_t edits = between > most_edits() ? SIZE_MAX : edits_to(name);
+    const std::size_t edits = edits_to(name);
     if (edits < least_) {
       least_ = edits;
       found_ = name;
@@ -45,7 +42,10 @@ class NearestName {
   }
 
   constexpr std::size_t edits_to(std::string_view name) const {
-    if (word_.size() > kMaxLetters || name.size() > kMaxLetters) {
+    const std::size_t longer = std::max(word_.size(), name.size());
+    // So many letters are to be put in or left out at least.
+    const std::size_t least = longer - std::min(word_.size(), name.size());
+    if (longer > kMaxLetters || least > most_edits()) {
       return SIZE_MAX;
     }
     // rows[i % 3][j]: the edits that make the first i letters of the word the first j of the name.

@@ -229,16 +229,13 @@ int main(void) {
     printf("skipped: another allocator's malloc may not be interrupted by itself\n");
     return 0;
   }
-  CHECK(mallopt(M_MMAP_THRESHOLD, (int)KIB(64)) == 1);
   fork_bare = (pid_t(*)(void))dlsym(RTLD_DEFAULT, "_Fork");
   if (fork_bare == NULL)
     fork_bare = fork;
   most_ticks = (sig_atomic_t)repeated(600, 60);
   end_hang_after(60);
   have_a_cache();
-  // Nor is its heap's end given back while handlers run: that takes it two steps.
-  CHECK(mallopt(M_TOP_PAD, 0) == 1);
-  malloc_trim(0);
+  keep_off_the_heap();
   signal(SIGALRM, on_tick);
   tick_for(kMicroseconds);
   alone();

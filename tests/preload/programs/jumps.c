@@ -1,7 +1,6 @@
 // A handler that jumps out of whatever it has interrupted: an allocation, a free, a giving back.
 // What the interrupted call held is lost, but nobody waits for it: neither this thread, nor others,
 // nor a fork, nor the process' end; and the blocks of before are whole.
-#include <malloc.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -94,12 +93,7 @@ int main(void) {
     printf("skipped: another allocator's malloc may not be jumped out of\n");
     return 0;
   }
-  // glibc's malloc must take each block from the kernel, since a jump out of the heap's books leaves
-  // them half written. It takes one from the top of the heap, whatever the threshold says, where that
-  // is large enough.
-  CHECK(mallopt(M_MMAP_THRESHOLD, (int)KIB(64)) == 1);
-  CHECK(mallopt(M_TOP_PAD, 0) == 1);
-  malloc_trim(0);
+  keep_off_the_heap();
   struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGXCPU};
   const struct itimerspec limit = {{0, 0}, {60, 0}};
   timer_t timer;

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -75,6 +76,16 @@ static inline int serving_expected(void) {
 static inline int on_glibc(void) {
   const char* next = getenv("NEXT_ALLOCATOR");
   return next == NULL || strcmp(next, "glibc") == 0;
+}
+
+// For programs whose handlers allocate in the middle of a call, or jump out of it, which would leave the
+// books of glibc's heap half written. From now on glibc takes each large block from the kernel (and not
+// from the top of the heap, where that is large enough, whatever the threshold says), and has no end
+// of the heap to give back, which it does in two steps.
+static inline void keep_off_the_heap(void) {
+  CHECK(mallopt(M_MMAP_THRESHOLD, (int)KIB(64)) == 1);
+  CHECK(mallopt(M_TOP_PAD, 0) == 1);
+  malloc_trim(0);
 }
 
 // A number of times from the environment; 1 where there is none.
