@@ -24,13 +24,12 @@ COMMAND = ROOT / "build/memomalloc"
 # Each body sets a function `iterate`.
 WORKLOADS = {
     "numpy": """
-import numpy
-images = numpy.ones((8, 3, 512, 512), dtype=numpy.float32)
+sys.path.insert(0, {workloads!r})
+import types
+import arrays, numpy
+step = arrays.images(numpy, types.SimpleNamespace(seed=1))
 def iterate():
-    scaled = images * 0.5 + 1
-    shifted = numpy.roll(scaled, 3, axis=2)
-    edges = numpy.abs(scaled - shifted)
-    return (edges / edges.max()).astype(numpy.float16).sum()
+    return step(0)
 """,
     "bert": """
 sys.path.insert(0, {scripts!r})
@@ -73,26 +72,73 @@ def iterate():
 """,
 }
 
-LOOP = """
+MEASURED = """
 import json, resource, sys, time
 {body}
 def usage():
     used = resource.getrusage(resource.RUSAGE_SELF)
     return time.monotonic(), used.ru_minflt, used.ru_stime
 told = []
-for _ in range({iterations}):
+def measured():
     before = usage()
     iterate()
     told.append([b - a for a, b in zip(before, usage())])
-peak = [int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")][0]
-print(json.dumps(dict(iterations=told, peak_kilobytes=peak)))
+def report():
+    peak = [int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")][0]
+    return json.dumps(dict(iterations=told, peak_kilobytes=peak))
+"""
+
+LOOP = MEASURED + """
+for _ in range({iterations}):
+    measured()
+print(report())
+"""
+
+# The worker tells what it has measured so far in each answer.
+SERVED = MEASURED + """
+def application(environ, start_response):
+    measured()
+    start_response("200 OK", [("Content-Type", "application/json")])
+    return [report().encode()]
+"""
+
+# A server with one worker, and its client. The worker ends as servers do: by SIGTERM to the first process.
+CLIENT = """
+import http.client, pathlib, socket, subprocess, sys, tempfile, time
+class Connection(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(str(door))
+with tempfile.TemporaryDirectory() as folder:
+    door = pathlib.Path(folder) / "door"
+    (pathlib.Path(folder) / "served.py").write_text({served!r})
+    server = subprocess.Popen([sys.executable, "-m", "gunicorn", "--bind", "unix:" + str(door), "--chdir", folder,
+                               "--timeout", "600", "--log-level", "error", "served:application"])
+    try:
+        for _ in range(600):
+            if door.exists() or server.poll() is not None:
+                break
+            time.sleep(0.1)
+        for _ in range({iterations}):
+            connection = Connection("localhost")
+            connection.request("GET", "/")
+            told = connection.getresponse().read()
+            connection.close()
+    finally:
+        server.terminate()
+        server.wait(60)
+print(told.decode())
 """
 
 
 def program(name, iterations):
     kind, _, rest = name.partition(":")
+    served = kind == "gunicorn"
     model, _, batch = rest.partition(":")
-    body = WORKLOADS[kind].format(scripts=str(ROOT / "scripts"), model=model, batch=batch or 1)
+    body = WORKLOADS["network" if served else kind].format(
+        scripts=str(ROOT / "scripts"), workloads=str(ROOT / "bench/workloads"), model=model, batch=batch or 1)
+    if served:
+        return CLIENT.format(served=SERVED.format(body=body), iterations=iterations)
     return LOOP.format(body=body, iterations=iterations)
 
 
@@ -117,7 +163,8 @@ def rows(workload, way, runs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("workloads", nargs="*", default=["numpy", "network:resnet50:4"],
-                        help="numpy, bert, or network:NAME:BATCH and train:NAME:BATCH of torchvision (%(default)s)")
+                        help="numpy, bert, or network:NAME:BATCH, train:NAME:BATCH and gunicorn:NAME:BATCH of torchvision "
+                             "(%(default)s)")
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--learning", type=int, default=30, help="iterations of the run that fills the store")
     parser.add_argument("--python", default=sys.executable)

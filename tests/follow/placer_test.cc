@@ -137,6 +137,20 @@ TEST_CASE("placer: unplanned steps and stricter alignments go elsewhere, in step
   CHECK(placer.position() == 0_step);
 }
 
+TEST_CASE("placer: a shorter plan is followed from its own first step", "[follow]") {
+  Stream stream{sizes(400)};
+  for (std::uint32_t step = 0; step < 399; ++step) {
+    REQUIRE(stream.call(stream.plan[step]) == Miss::kNone);
+  }
+  stream.plan = sizes(20);
+  stream.own = OwnSchedule{stacked(stream.plan)};
+  stream.placer.start(&stream.own.schedule, &stream.own.index, Cursor());
+  for (const std::uint64_t size : stream.plan) {
+    REQUIRE(stream.placer.position() < stream.own.schedule.end());
+    REQUIRE(stream.call(size) == Miss::kNone);
+  }
+}
+
 TEST_CASE("placer: is lost when the program changes, and not before", "[follow]") {
   Stream stream{sizes(40)};
   stream.misses_until_in_step(0, 80);

@@ -1,12 +1,13 @@
 // Fuzzes sequences of calls on an engine. The input is an iteration of calls, how often it is
 // repeated, and where it is disturbed: so the engine learns, plans, serves, and meets calls that no
-// plan foresaw.
+// plan foresaw. Threads end and processes fork in between; a forked child sees all that was alive.
 //
 // The model knows every block that is alive. A block may overlap no other, has its alignment, size
 // and zeroes, keeps its marks until it is freed, and is freed exactly once; what starts no block is
 // refused.
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cstdint>
@@ -50,11 +51,20 @@ struct Block {
 };
 
 constexpr std::size_t kMaxAlive = 96;
-constexpr std::uint64_t kMark = 4096;  // a mark at each of these many bytes, and one at the end
+// Most of a sequence's time are page faults: blocks have a few pages in three sequences of four, and
+// of many pages only each fourth is marked, which follows from the block.
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kFewPages = 8 * kPage;
+constexpr std::uint64_t kPagesForAMark = 4;
+constexpr std::size_t kMostCalls =
+    600;                            // in a sequence: loops of ten calls are served after some 300
+constexpr unsigned kMostForks = 2;  // in a sequence: each costs as much as some hundred calls
 
 class Model {
  public:
-  Model() {
+  // `unit` is the least size of a block, a fifth of the largest at first, a ninth once resized.
+  explicit Model(std::uint64_t unit) : unit_(unit) {
+    options_.THRESHOLD = unit;
     options_.PLAN_TIME = 1;
     options_.SLAB_LIMIT = 16ULL << 20;
     options_.HUGEPAGES = memo::Choice::kNever;
@@ -89,7 +99,9 @@ class Model {
  private:
   template <typename Function>
   static void each_mark(const Block& block, std::uint64_t size, Function&& function) {
-    for (std::uint64_t at = 0; at + 8 <= size; at += kMark) {
+    const std::uint64_t step = block.size < kFewPages ? 1 : kPagesForAMark;
+    const std::uint64_t first = (block.id >> 32) % step * kPage;
+    for (std::uint64_t at = first; at + 8 <= size; at += step * kPage) {
       function(block.start + at, block.id + at);
     }
   }
@@ -106,7 +118,7 @@ class Model {
       release(call.first);
     }
     memo::Request request;
-    request.size = 65'536 + std::uint64_t{call.first} * 1021;
+    request.size = unit_ + call.first * (unit_ / 64 - 3);
     request.alignment = std::uint64_t{16} << (call.second % 32 < 24 ? 2 : call.second % 32 - 15);
     request.zero = (call.kind & 8) != 0;
     auto* start = static_cast<char*>(engine_->allocate(request));
@@ -133,7 +145,7 @@ class Model {
     const Block block = *chosen;
     alive_.erase(chosen);
     compare(block, block.size);
-    require(!engine_->free(block.start + 4096));
+    require(!engine_->free(block.start + (block.size > kPage ? kPage : 64)));
     require(engine_->free(block.start));
     require(!engine_->free(block.start) && engine_->size(block.start) == 0);
   }
@@ -143,7 +155,7 @@ class Model {
       return;
     }
     Block& block = alive_[call.first % alive_.size()];
-    const std::uint64_t size = 65'536 + std::uint64_t{call.second} * 2039;
+    const std::uint64_t size = unit_ + call.second * (unit_ / 32 - 9);
     compare(block, block.size);
     if (!engine_->resize(block.start, size)) {
       return;
@@ -177,9 +189,46 @@ class Model {
         memo::t_state = {};
         return;
       }
+      case 6:
+        return fork_off(call.second);
       default:
         return release_wrongly(call.second);
     }
+  }
+
+  // The child finds every block as it was and goes on with calls of its own, whether or not fork()'s
+  // handlers have run.
+  void fork_off(std::uint8_t way) {
+    if (forks_++ >= kMostForks) {
+      return;
+    }
+    const bool with_handlers = (way & 1) != 0;
+    if (with_handlers) {
+      engine_->before_fork();
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      if (with_handlers) {
+        engine_->forks.after_in_child();
+      }
+      const std::uint64_t before = alive_.size() / 2;
+      while (alive_.size() > before) {
+        release(way);
+      }
+      for (std::uint8_t i = 0; i < 8; ++i) {
+        allocate({i, static_cast<std::uint8_t>(way + i), i});
+      }
+      look();
+      release_all();
+      look();
+      _exit(0);
+    }
+    if (with_handlers) {
+      engine_->forks.after_in_parent();
+    }
+    int status = 0;
+    require(child == -1 || (waitpid(child, &status, 0) == child && status == 0));
   }
 
   // Frees what may lie in a block or behind all of them, but starts none.
@@ -196,15 +245,16 @@ class Model {
     require(!engine_->free(wrong) && !engine_->free(wrong + 1) && engine_->size(wrong) == 0);
   }
 
+  std::uint64_t unit_;
   memo::Options options_;
   std::unique_ptr<memo::Engine> engine_ = std::make_unique<memo::Engine>();
   std::vector<Block> alive_;
   std::uint64_t next_id_ = 0;
+  unsigned forks_ = 0;
   memo::Nanos now_{1};
 };
 
 void run(const std::uint8_t* data, std::size_t size) {
-  const std::size_t repeats = 1 + data[0] % 40;
   const std::size_t disturbed = data[1] % 16;
   const bool ends_empty = (data[2] & 1) != 0;
   std::vector<Call> calls;
@@ -218,7 +268,9 @@ void run(const std::uint8_t* data, std::size_t size) {
   const std::vector<Call> extra(calls.begin(),
                                 calls.begin() + static_cast<std::ptrdiff_t>(disturbed));
   calls.erase(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(disturbed));
-  Model model;
+  const std::size_t repeats =
+      std::min<std::size_t>(1 + data[0] % 40, 1 + kMostCalls / calls.size());
+  Model model((data[2] & 6) == 0 ? 65'536 : 4096);
   for (std::size_t round = 0; round < repeats; ++round) {
     for (std::size_t i = 0; i < calls.size(); ++i) {
       for (const Call& call : extra) {

@@ -2,7 +2,8 @@
 # Random programs for a while: stress.sh [none|asan|ubsan|tsan] [seconds] [threads]
 # none: the real library, preloaded. Otherwise: the same code under a prefix, linked into the program, with the
 # sanitizer's malloc as the next allocator. Each run has a seed of its own, printed when it fails; thresholds
-# take turns, since the low one makes more operations a second and the high one passes more of them on. Each seed
+# take turns, with blocks from a quarter of them to 16 times as large: small blocks make ten times as many
+# operations a second, large ones come to more pages and huge pages. Each seed
 # runs twice, with no time to plan: first learning, then from the plans that the first run has left, which the
 # background searches for lower ones. The last line tells what was driven.
 set -eu
@@ -45,13 +46,14 @@ echo "stress ($sanitizer): seeds from $((seed + 1)) on"
 end=$(($(date +%s) + seconds))
 runs=0
 while [ "$(date +%s)" -lt "$end" ]; do
-  for threshold in 64K 4K 16K; do
+  for kilobytes in 64 4 16; do
+    threshold=${kilobytes}K
     [ "$(date +%s)" -lt "$end" ] || break
     seed=$((seed + 1))
     rm -f "$folder/plans"
     for from in "new plans" "the plans of the run before"; do
       if ! MEMOMALLOC_THRESHOLD=$threshold MEMOMALLOC_PLAN_FILE=$folder/plans MEMOMALLOC_PLAN_TIME=0 \
-        TELL_COUNTERS=1 LD_PRELOAD=$preload timeout 600 "$program" "$seed" "$operations" "$threads" >"$report" 2>&1; then
+        TELL_COUNTERS=1 LD_PRELOAD=$preload timeout 600 "$program" "$seed" "$operations" "$threads" $((kilobytes * 256)) >"$report" 2>&1; then
         echo "stress.sh: failed with seed $seed, threshold $threshold, from $from:" >&2
         tail -60 "$report" >&2
         exit 1
