@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 import time
 import unittest
 
@@ -219,6 +220,38 @@ class Harm(Store):
         self.assert_whole(1)
         self.store.chmod(0o777)  # as a ConfigMap is mounted
         self.assert_served(before=seen_at("third", " -o ro"), store=self.folder / "third")
+
+    def test_a_config_map_is_read(self):
+        """Its keys are links to files in a folder that one more link names; both change when the map does."""
+        self.learn()
+        plan = self.plan()
+        written = self.store / "..2026_01_02_03_04_05.1234567890"
+        written.mkdir()
+        plan.rename(written / plan.name)
+        (self.store / "..data").symlink_to(written.name)
+        plan.symlink_to(f"..data/{plan.name}")
+        (written / plan.name).chmod(0o644)
+        self.store.chmod(0o555)
+        self.assert_served()
+        self.assertEqual([0, 1], [self.verify()[name] for name in ("half_written", "plans")])
+
+    @needs_mounts
+    def test_an_image_with_a_layer_on_top(self):
+        """An overlay: the image's plan serves, what is new comes to the upper layer, and the image stays as it is."""
+        self.learn()
+        image = self.plan().read_bytes()
+        for name in ("upper", "work", "seen"):
+            (self.folder / name).mkdir()
+        options = f"lowerdir={self.store},upperdir={self.folder}/upper,workdir={self.folder}/work"
+        layered = {"store": self.folder / "seen", "before": (
+            "unshare", "-m", "sh", "-c", 'mount -t overlay -o "$0" none "$1" && shift && exec "$@"', options,
+            self.folder / "seen")}
+        if subprocess.run([*layered["before"], "true"], capture_output=True).returncode != 0:
+            self.skipTest("needs the right to mount an overlay")
+        self.assert_served(**layered)
+        self.assertEqual(1, self.run_program(loop(1, 200), **layered)["plans"])
+        self.assert_served(1, **layered)
+        self.assertEqual(image, self.plan().read_bytes())
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -228,7 +229,11 @@ class Model {
       engine_->forks.after_in_parent();
     }
     int status = 0;
-    require(child == -1 || (waitpid(child, &status, 0) == child && status == 0));
+    pid_t ended = child;
+    do {  // the fuzzer's own timer interrupts it
+      ended = child == -1 ? child : waitpid(child, &status, 0);
+    } while (ended == -1 && child != -1 && errno == EINTR);
+    require(ended == child && status == 0);
   }
 
   // Frees what may lie in a block or behind all of them, but starts none.
