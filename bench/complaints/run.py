@@ -61,6 +61,19 @@ def median(runs, key):
     return statistics.median(run[key] for run in runs)
 
 
+def over_best(row, others, key):
+    """This library's median over that of the best of the others, and the least and largest of the rounds' ratios to it."""
+    best = min(others, key=lambda name: median(row[name], key))
+    each = [ours[key] / its[key] for ours, its in zip(row["memomalloc"], row[best])]
+    return median(row["memomalloc"], key) / median(row[best], key), min(each), max(each)
+
+
+def verdict(ratio, least, largest, most):
+    """Bold where each round was above what was asked for."""
+    text = f"{ratio:.2f}" if least == largest else f"{ratio:.2f} ({least:.2f} to {largest:.2f})"
+    return f"**{text}**" if min(ratio, least) > most else text
+
+
 def table(rows):
     lines = ["| complaint | " + " | ".join(NAMES) + " | memory | time |", "|---|" + "---|" * (len(NAMES) + 2)]
     for program, row in rows.items():
@@ -68,11 +81,9 @@ def table(rows):
         cells = [f"{median(row[name], 'later'):.0f} of {median(row[name], 'peak'):.0f} MiB, "
                  f"{median(row[name], 'processor_seconds'):.1f} s" if name in row else "-" for name in NAMES]
         others = [name for name in NAMES[:-1] if name in row]
-        verdicts = []
-        for key, most in (("later", MEMORY), ("processor_seconds", TIME)):
-            ratio = median(row["memomalloc"], key) / min(median(row[name], key) for name in others)
-            verdicts.append(f"{ratio:.2f}" if ratio <= most else f"**{ratio:.2f}**")
-        lines.append(f"| {project}#{number} | " + " | ".join(cells + verdicts) + " |")
+        verdicts = [verdict(*over_best(row, others, key), most)
+                    for key, most in (("later", MEMORY), ("processor_seconds", TIME))]
+        lines.append(f"| {project.replace('_', '-')}#{number} | " + " | ".join(cells + verdicts) + " |")
     return "\n".join(lines)
 
 

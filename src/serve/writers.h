@@ -90,7 +90,7 @@ class Writers {
     roamed_ = several(both) ? roamed_ + 1 : 0;
     const bool moved = !several(nodes) && single_ != 0 && single_ != nodes;
     single_ = several(nodes) ? single_ : nodes;
-    moves_ = static_cast<std::uint8_t>(moves_ << 1U | (moved ? 1U : 0U));
+    moves_ = static_cast<std::uint8_t>(unsigned{moves_} << 1U | (moved ? 1U : 0U));
     seen_[looks_++ % kRemembered] = nodes;
     if (std::popcount(moves_) > 1) {
       settled_ = std::accumulate(seen_, seen_ + kRemembered, NodeSet{0},
