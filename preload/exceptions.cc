@@ -2,11 +2,16 @@
 // which is taken by malloc too, at load: refused there, the first bad_alloc ends the process (std::terminate). Here a few
 // lie in the library itself, so that having no memory is survived from the start; and no process pays 72 KiB of heap for a
 // reserve. Hidden: the program's exceptions are not these. Any thread.
+//
+// The other C++ library, which the wheels are linked with, has its reserve in itself (libc++abi, fallback_malloc.cpp), and
+// all of this in one file with what throws: there nothing is put in its place.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+
+#ifdef __GLIBCXX__
 
 namespace {
 
@@ -63,3 +68,5 @@ void __cxa_free_exception(void* object) noexcept {
   release(static_cast<char*>(object) - kHeader);
 }
 }
+
+#endif
