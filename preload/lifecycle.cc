@@ -119,6 +119,7 @@ void forked_bare() {
   const RecursionGuard guard;
   Process& process = g_process;
   note_start_of_reports();
+  note_stderr();
   os::start();
   shim::find_next_allocator();  // before there is a second thread
 #ifndef MEMO_NAME               // under other names nothing is exported

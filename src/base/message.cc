@@ -1,5 +1,6 @@
 #include "src/base/message.h"
 
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <atomic>
@@ -7,11 +8,31 @@
 #include <cstdlib>
 
 #include "src/base/interrupts.h"
+#include "src/base/os.h"
 
 namespace memo {
 namespace {
 
 constinit std::atomic<bool> says_process{false};
+
+// What stderr was at load; no file has inode 0, which stands for a closed one.
+constinit std::atomic<bool> noted{false};
+constinit std::atomic<std::uint64_t> noted_device{0};
+constinit std::atomic<std::uint64_t> noted_inode{0};
+
+// True for a file that has taken the place of stderr, and where the system does not tell. A filter of
+// system calls may end who asks.
+bool is_programs_file() {
+  if (!noted.load(std::memory_order_acquire) || os::confined()) {
+    return false;
+  }
+  struct stat now;
+  if (fstat(STDERR_FILENO, &now) != 0) {
+    return true;
+  }
+  return S_ISREG(now.st_mode) && (now.st_dev != noted_device.load(std::memory_order_relaxed) ||
+                                  now.st_ino != noted_inode.load(std::memory_order_relaxed));
+}
 
 }  // namespace
 
@@ -19,7 +40,16 @@ void say_process_in_lines() {
   says_process.store(true, std::memory_order_relaxed);
 }
 
-Line::Line() {
+void note_stderr() {
+  struct stat now;
+  if (fstat(STDERR_FILENO, &now) == 0) {
+    noted_device.store(now.st_dev, std::memory_order_relaxed);
+    noted_inode.store(now.st_ino, std::memory_order_relaxed);
+  }
+  noted.store(true, std::memory_order_release);
+}
+
+Line::Line(Kind kind) : kind_(kind) {
   *this << "memomalloc";
   if (says_process.load(std::memory_order_relaxed)) {
     *this << "[" << static_cast<std::uint64_t>(getpid()) << "]";
@@ -31,6 +61,10 @@ Line::~Line() {
   const int saved = errno;
   buffer_[size_] = '\n';
   const NoWriteSignals quiet;
+  if (kind_ == Kind::kRemark && is_programs_file()) {
+    errno = saved;
+    return;
+  }
   // Not write(), at which a thread may be cancelled: malloc is no place for that.
   syscall(SYS_write, STDERR_FILENO, buffer_, size_ + 1);
   errno = saved;
@@ -67,7 +101,7 @@ Line& Line::fixed(std::uint64_t value, std::uint64_t unit) {
 }
 
 void fail(std::string_view reason) {
-  Line() << reason;
+  Line(Line::Kind::kLastWords) << reason;
   std::abort();
 }
 

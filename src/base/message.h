@@ -8,11 +8,13 @@
 namespace memo {
 
 // Builds one line of at most 511 bytes (longer text is cut) and writes it, with a line end, when it
-// goes out of scope. Keeps errno.
+// goes out of scope. Keeps errno. A daemon closes stderr, and a file of its own may get the number:
+// in such a file are last words alone.
 //   Line() << "no memory for a slab of " << bytes << " bytes";
 class Line {
  public:
-  Line();
+  enum class Kind { kRemark, kLastWords };
+  explicit Line(Kind kind = Kind::kRemark);
   ~Line();
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
@@ -24,9 +26,14 @@ class Line {
   Line& fixed(std::uint64_t value, std::uint64_t unit);
 
  private:
+  Kind kind_;
   char buffer_[512];
   std::size_t size_ = 0;
 };
+
+// From now on remarks go to what stderr is now, and to what is no regular file. Once, at load. Until
+// then they go to whatever has the number.
+void note_stderr();
 
 // From now on each line names the process that writes it, `memomalloc[123]: `: a forked child shares
 // its parent's stderr.

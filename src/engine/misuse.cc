@@ -42,7 +42,7 @@ void tell_of_place(Line& line, const Place& place, const void* pointer) {
 [[noreturn]] void report_said(const Engine& engine, const char* function, const char* what,
                               const void* pointer, std::uint64_t said) {
   {
-    Line line;
+    Line line(Line::Kind::kLastWords);
     begin(line, function, what, pointer);
     line << ": " << said << " bytes, but ";
     tell_of_place(line, engine.find(pointer), pointer);
@@ -89,7 +89,7 @@ void report_pointer(const Engine& engine, const char* function, const void* poin
   const Place place = engine.find(pointer);
   {
     const bool twice = place.bytes != 0 && !place.in_use && place.start == pointer;
-    Line line;
+    Line line(Line::Kind::kLastWords);
     begin(line, function, twice ? "freed pointer" : "invalid pointer", pointer);
     line << ": ";
     tell_of_place(line, place, pointer);

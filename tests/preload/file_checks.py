@@ -110,6 +110,15 @@ def closed_streams_stay_silent(context):
         expect(reference.out in result.out, f"{closed}: the program's own output is damaged: {result}")
 
 
+def remarks_stay_out_of_a_daemons_files(context):
+    """What the program opens where stderr was gets no line of ours: it looks itself, and ends with 4 if there is one."""
+    for variable in OUTPUTS:
+        mode = with_settings((variable, "/no/such/folder/file"))
+        expect(context.run([context.programs / PROGRAM], mode).err, f"{variable}: nothing is said of a missing folder")
+        result = context.run([context.programs / "closed_files"], mode)
+        expect((result.code, result.out) == (0, b"closed files ok\n"), f"{variable}: {result}")
+
+
 FULL_TMP = """set -e; mount -t tmpfs -o size=64k none "$1"; cd "$1"; shift
     dd if=/dev/zero of=filler bs=4096 count=100 2>/dev/null || true; exec "$@" """
 
@@ -307,7 +316,8 @@ def silent_children(context):
 def checks(context):
     functions = (outputs_that_cannot_be_written, outputs_are_written, a_symlinked_output_keeps_its_target,
                  bad_settings_are_named_once, strict_stops_on_bad_settings, odd_but_valid_settings,
-                 closed_streams_stay_silent, a_full_tmp, strict_overcommit, a_control_group,
+                 closed_streams_stay_silent, remarks_stay_out_of_a_daemons_files, a_full_tmp, strict_overcommit,
+                 a_control_group,
                  settings_of_the_c_library, loaded_late, setuid_ignores_the_environment, silent_children)
     return [(f"outside world: {function.__name__.replace('_', ' ')}",
              lambda function=function: function(context)) for function in functions]
