@@ -69,9 +69,9 @@ def over_best(row, others, key):
 
 
 def verdict(ratio, least, largest, most):
-    """Bold where each round was above what was asked for."""
+    """With the rounds' range; bold where the median is above what was asked for."""
     text = f"{ratio:.2f}" if least == largest else f"{ratio:.2f} ({least:.2f} to {largest:.2f})"
-    return f"**{text}**" if min(ratio, least) > most else text
+    return f"**{text}**" if ratio > most else text
 
 
 def table(rows):

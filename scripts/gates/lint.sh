@@ -8,8 +8,8 @@ set -euo pipefail
 
 STAMPS=$PWD/build/lint
 # What the wheels' compiler, which is a clang, warns of and g++ does not.
-CONVERSIONS=(-Wconversion -Wsign-conversion)
-TIDY_FLAGS=("${CONVERSIONS[@]}" -std=c++20 -I. -Iinclude -isystem /usr/include/coin -DMEMO_VERSION='"lint"')
+TIDY_FLAGS=(-Wconversion -Wsign-conversion)
+TIDY_FLAGS+=(-std=c++20 -I. -Iinclude -isystem /usr/include/coin -DMEMO_VERSION='"lint"')
 [ -e /usr/include/coin/Cbc_C_Interface.h ] && TIDY_FLAGS+=(-DMEMO_HAVE_CBC=1)
 
 # The project's C and C++ files whose names end in one of the given ways, tracked or new.

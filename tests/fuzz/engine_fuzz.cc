@@ -57,9 +57,9 @@ constexpr std::size_t kMaxAlive = 96;
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kFewPages = 8 * kPage;
 constexpr std::uint64_t kPagesForAMark = 4;
-constexpr std::size_t kMostCalls =
-    600;                            // in a sequence: loops of ten calls are served after some 300
-constexpr unsigned kMostForks = 2;  // in a sequence: each costs as much as some hundred calls
+// Bounds of a sequence, and so of its time.
+constexpr std::size_t kMostCalls = 600;
+constexpr unsigned kMostForks = 2;
 
 class Model {
  public:

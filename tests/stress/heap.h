@@ -72,9 +72,9 @@ struct Block {
   std::size_t size = 0;
   std::uint64_t id = 0;
 
-  // One block of 32 is written and compared in full, the others in one word of each 256 bytes
+  // Every eighth block is written and compared in full, the others in one word of each 256 bytes
   // and at the very end: enough to see any page that is shared, at a twentieth of the time.
-  [[nodiscard]] std::size_t stride() const { return id % 32 == 0 || size < 4096 ? 8 : 256; }
+  [[nodiscard]] std::size_t stride() const { return id % 8 == 0 || size < 4096 ? 8 : 256; }
   [[nodiscard]] std::uint64_t word(std::size_t at) const {
     return (id + at) * 0x9e3779b97f4a7c15ULL ^ id;
   }
