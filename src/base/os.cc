@@ -240,10 +240,10 @@ std::uint64_t resident_bytes(const void* start, std::uint64_t bytes) {
   KeepErrno keep;
   const auto first = reinterpret_cast<std::uint64_t>(start);
   const std::uint64_t from = round_up(first, page_size());
-  const std::uint64_t to = round_down(first + bytes, page_size());
+  const std::uint64_t to = std::max(from, round_down(first + bytes, page_size()));
   unsigned char pages[tuning::kMaxLooked / kMinPage];
-  if (from >= to || confined() || mincore(reinterpret_cast<void*>(from), to - from, pages) != 0) {
-    return bytes;
+  if (from < to && (confined() || mincore(reinterpret_cast<void*>(from), to - from, pages) != 0)) {
+    return 0;
   }
   const std::uint64_t count = (to - from) / page_size();
   const auto without =

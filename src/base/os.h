@@ -65,9 +65,9 @@ bool purge(void* start, std::uint64_t bytes);
 // supported.
 bool advise_huge(void* start, std::uint64_t bytes, bool huge);
 bool populate(void* start, std::uint64_t bytes);
-// Of [start, start + bytes), at most kMaxLooked, the bytes that have memory. Pages at both ends
-// that belong to others as well, and all where the system does not tell or the thread is confined,
-// count as if they had.
+// Of [start, start + bytes), at most kMaxLooked, the bytes that are known to have memory: none where
+// the system does not tell or the thread is confined. Pages at both ends that belong to others as
+// well count as if they had.
 std::uint64_t resident_bytes(const void* start, std::uint64_t bytes);
 
 // Lets the kernel hold pages of [start, start + bytes) once that other processes, or this one, have

@@ -61,7 +61,7 @@ class LinesOf {
   int file_;
   std::size_t at_ = 0;
   std::size_t end_ = 0;
-  char buffer_[1024];
+  char buffer_[256];
   char line_[kMaxLine];
 };
 using LineReader = LinesOf<32>;

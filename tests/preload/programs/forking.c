@@ -1,6 +1,7 @@
 // fork while other threads allocate, learn and plan; children go on with the slab they inherited.
 #include <sys/wait.h>
 
+#include "room.h"
 #include "support.h"
 
 static volatile int stop;

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 
+#include "room.h"
 #include "support.h"
 
 enum { kBlocks = 12, kKept = 6, kMicroseconds = 300, kThreads = 3 };

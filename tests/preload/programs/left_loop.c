@@ -1,5 +1,6 @@
 // A loop that is learned and left, then blocks of other sizes, as many as the loop's memory. What was held for the loop
 // must not be what ends the process in a control group that has room for either.
+#include "room.h"
 #include "support.h"
 
 enum { kLoop = 16, kIterations = 12, kOther = 44 };  // blocks

@@ -3,6 +3,7 @@
 // an allocator holds and does not use must not be what they lack.
 #include <sys/resource.h>
 
+#include "room.h"
 #include "support.h"
 
 enum { kLoop = 16, kIterations = 40, kOther = 104 };  // blocks

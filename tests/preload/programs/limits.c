@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "room.h"
 #include "support.h"
 
 static void limit(int resource, size_t bytes) {

@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
+#include "room.h"
 #include "support.h"
 
 enum { kMaxBlocks = 300, kMaxResident = 40 };

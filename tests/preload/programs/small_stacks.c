@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include "room.h"
 #include "support.h"
 
 // Noinline and volatile: the frame must really be there.

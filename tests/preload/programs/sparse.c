@@ -1,6 +1,7 @@
 // A loop whose blocks are written in a few places only, or lie far apart, has memory for what it
 // writes, as it has with the system's allocator: the slab is not populated for it, and calloc does
 // not write zeros.
+#include "room.h"
 #include "support.h"
 
 enum { kBlocks = 10, kFar = 4 };
@@ -69,18 +70,6 @@ static void blocks_far_apart(void) {
     CHECK(((unsigned char*)blocks[i])[MIB(2) - 1] == 1 + i);
     free(blocks[i]);
   }
-}
-
-static long peak_kib(void) {
-  FILE* file = fopen("/proc/self/status", "r");
-  CHECK(file != NULL);
-  char line[256];
-  long peak = -1;
-  while (fgets(line, sizeof line, file) != NULL)
-    if (strncmp(line, "VmHWM:", 6) == 0)
-      peak = strtol(line + 6, NULL, 10);
-  fclose(file);
-  return peak;
 }
 
 int main(void) {

@@ -1,6 +1,6 @@
 // Shared by the test programs, C and C++: checks that name their line, the library's weak
-// interface, and the way into the serving phase. Each program runs unchanged without the library;
-// then nothing is served and the system's allocator is what the same checks are held against.
+// interface, the way into the serving phase. Without the library each runs as well: the same checks
+// hold with the system's allocator.
 #pragma once
 
 #include <dirent.h>
@@ -109,34 +109,6 @@ static inline unsigned repeated(unsigned usual, unsigned least) {
 // Ends the process where it has not come to its end after so long on a usual machine.
 static inline void end_after(unsigned seconds) {
   alarm(seconds * slower());
-}
-
-// True if this process may have `bytes` of memory of which it writes a page in each `stride`, by all
-// limits that hold for it and by what others use now: a child tries, and is the one that the kernel
-// ends if not.
-static inline int has_memory(size_t bytes, size_t stride) {
-  int status = -1;
-  const pid_t child = fork();
-  CHECK(child >= 0);
-  if (child == 0) {
-    FILE* score = fopen("/proc/self/oom_score_adj", "w");
-    if (score != NULL) {
-      fputs("1000", score);
-      fclose(score);
-    }
-    char* area =
-        (char*)mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    for (size_t at = 0; area != MAP_FAILED && at < bytes; at += stride)
-      area[at] = 1;
-    _exit(area == MAP_FAILED);
-  }
-  CHECK(waitpid(child, &status, 0) == child);
-  return status == 0;
-}
-
-// True if this process may have so many bytes, of which a sixteenth is written, in pages of any size.
-static inline int has_room(size_t bytes) {
-  return has_memory(bytes, bytes) && has_memory(bytes / 16, KIB(4));
 }
 
 // Waits for a child that may hold every signal but the last one; it has this long on a usual machine.
