@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -15,10 +16,26 @@ namespace dsa {
 
 using Offsets = std::vector<Offset>;  // by item
 
+// The time that only goes on. Where it is refused, by a library in front of the C library's, it is 0
+// in every thread; std::chrono::steady_clock is then whatever lies on the stack.
+struct Clock {
+  using duration = std::chrono::nanoseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<Clock>;
+  static constexpr bool is_steady = true;
+  static time_point now() noexcept {
+    timespec time{};
+    const bool told = clock_gettime(CLOCK_MONOTONIC, &time) == 0;
+    return time_point(told ? std::chrono::seconds(time.tv_sec) + duration(time.tv_nsec)
+                           : duration::zero());
+  }
+};
+
 // How long a strategy may go on, and when it may stop.
 class Budget {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = dsa::Clock;
 
   // Counts from `start`: building the model is part of planning.
   Budget(const Options& options, Bytes bound, Clock::time_point start)
@@ -51,9 +68,9 @@ class Budget {
     return (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) || stands_still(now) ||
            now < start_ || seconds_since(start_, now) >= seconds_;
   }
-  // True once all budgets together have seen `now` and no other again, kStillLooks times: a
-  // library in front of the C library's has stopped the clock, and no time would ever be over. A look
-  // comes after some microseconds of work, within which a clock moves.
+  // True once all budgets together have seen `now` and no other again, kStillLooks times: the clock
+  // stands, and no time would ever be over. A look comes after some microseconds of work, within which
+  // a clock moves.
   static constexpr std::uint32_t kStillLooks = 1U << 12U;
   static bool stands_still(Clock::time_point now) {
     static constinit std::atomic<Clock::rep> seen{0};

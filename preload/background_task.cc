@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <csignal>
 
+#include "src/base/descriptors.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 
@@ -39,12 +40,16 @@ bool start_thread(void* (*body)(void*), void* argument) {
   return started;
 }
 
-void* BackgroundTask::run(void* self) {
-  const RecursionGuard guard;
-  auto& background = *static_cast<BackgroundTask*>(self);
-  if (kOwnDescriptors && background.descriptors_ == Descriptors::kOwn) {
+void leave_descriptors() {
+  if (kOwnDescriptors) {
     os::own_descriptors();
   }
+}
+
+void* BackgroundTask::run(void* self) {
+  leave_descriptors();
+  const RecursionGuard guard;
+  auto& background = *static_cast<BackgroundTask*>(self);
   background.work_(guard);
   background.running_ = false;
   return nullptr;

@@ -29,7 +29,7 @@ void look_again(const RecursionGuard&) {
 }
 
 constinit std::atomic<bool> running{false};
-constinit BackgroundTask searching{search, BackgroundTask::Descriptors::kShared};
+constinit BackgroundTask searching{search};
 constinit BackgroundTask looking{look_again};
 constinit BackgroundTask placing{bring_to_nodes};
 constinit Backoff starts;
@@ -103,6 +103,7 @@ bool may_end() {
 // Ends where nothing is left to be done until calls come, and where the system does not let it rest: it would take a
 // processor for itself.
 void* keep(void*) {
+  leave_descriptors();
   const RecursionGuard guard;  // for the thread's whole life: its allocations are the library's own
   Rest rest;
   std::uint32_t turn = 0;

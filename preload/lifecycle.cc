@@ -19,6 +19,7 @@
 #include "preload/status.h"
 #include "preload/store.h"
 #include "preload/weights.h"
+#include "src/base/descriptors.h"
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/base/nodes.h"
@@ -119,7 +120,7 @@ void forked_bare() {
   const RecursionGuard guard;
   Process& process = g_process;
   note_start_of_reports();
-  note_stderr();
+  os::note_stderr();
   os::start();
   shim::find_next_allocator();  // before there is a second thread
 #ifndef MEMO_NAME               // under other names nothing is exported

@@ -8,8 +8,8 @@
 namespace memo {
 
 // Builds one line of at most 511 bytes (longer text is cut) and writes it, with a line end, when it
-// goes out of scope. Keeps errno. A daemon closes stderr, and a file of its own may get the number:
-// in such a file are last words alone.
+// goes out of scope. Keeps errno. Into a file that has taken the place of stderr go last words alone
+// (src/base/descriptors.h).
 //   Line() << "no memory for a slab of " << bytes << " bytes";
 class Line {
  public:
@@ -30,10 +30,6 @@ class Line {
   char buffer_[512];
   std::size_t size_ = 0;
 };
-
-// From now on remarks go to what stderr is now, and to what is no regular file. Once, at load. Until
-// then they go to whatever has the number.
-void note_stderr();
 
 // From now on each line names the process that writes it, `memomalloc[123]: `: a forked child shares
 // its parent's stderr.

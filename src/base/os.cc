@@ -16,34 +16,16 @@
 #include <string_view>
 
 #include "src/base/bits.h"
+#include "src/base/keep_errno.h"
 #include "src/base/proc_file.h"
 #include "src/base/tuning.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23  // Linux 5.14; older kernels answer EINVAL
-#endif
-#ifndef SYS_close_range
-#define SYS_close_range 436  // Linux 5.9; on all processors
-#endif
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18  // Linux 4.14
 #endif
 
 namespace memo::os {
 namespace {
-
-constexpr std::uint64_t kMinPage = 4096;  // of all processors that Linux runs on
-
-class KeepErrno {
- public:
-  KeepErrno() : saved_(errno) {}
-  ~KeepErrno() { errno = saved_; }
-  KeepErrno(const KeepErrno&) = delete;
-  KeepErrno& operator=(const KeepErrno&) = delete;
-
- private:
-  int saved_;
-};
 
 Nanos read_clock(clockid_t clock) {
   timespec now{};
@@ -200,57 +182,6 @@ void unlock(void* start, std::uint64_t bytes) {
   munlock(start, bytes);
 }
 
-bool purge(void* start, std::uint64_t bytes) {
-  KeepErrno keep;
-  const auto first = reinterpret_cast<std::uint64_t>(start);
-  const std::uint64_t last = first + bytes;
-  const std::uint64_t from = round_up(first, page_size());
-  const std::uint64_t to = round_down(last, page_size());
-  if (from >= to) {
-    std::memset(start, 0, bytes);
-    return true;
-  }
-  if (madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED) != 0) {
-    return false;
-  }
-  // Where pages are larger than our granules, the pages at both ends belong to others as well.
-  std::memset(start, 0, from - first);
-  std::memset(reinterpret_cast<void*>(to), 0, last - to);
-  return true;
-}
-
-bool advise_huge(void* start, std::uint64_t bytes, bool huge) {
-  KeepErrno keep;
-  return madvise(start, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) == 0;
-}
-
-bool offer_for_merging(void* start, std::uint64_t bytes) {
-  KeepErrno keep;
-  // Without huge pages on the machine there is nothing to be split, and the second call may say so.
-  return madvise(start, bytes, MADV_MERGEABLE) == 0 &&
-         (madvise(start, bytes, MADV_NOHUGEPAGE) == 0 || errno == EINVAL);
-}
-
-bool populate(void* start, std::uint64_t bytes) {
-  KeepErrno keep;
-  return madvise(start, bytes, MADV_POPULATE_WRITE) == 0;
-}
-
-std::uint64_t resident_bytes(const void* start, std::uint64_t bytes) {
-  KeepErrno keep;
-  const auto first = reinterpret_cast<std::uint64_t>(start);
-  const std::uint64_t from = round_up(first, page_size());
-  const std::uint64_t to = std::max(from, round_down(first + bytes, page_size()));
-  unsigned char pages[tuning::kMaxLooked / kMinPage];
-  if (from < to && (confined() || mincore(reinterpret_cast<void*>(from), to - from, pages) != 0)) {
-    return 0;
-  }
-  const std::uint64_t count = (to - from) / page_size();
-  const auto without =
-      std::count_if(pages, pages + count, [](unsigned char page) { return (page & 1) == 0; });
-  return bytes - static_cast<std::uint64_t>(without) * page_size();
-}
-
 void* map(std::uint64_t bytes) {
   const std::uint64_t whole = round_up(bytes, page_size());
   void* got = reserve(whole, page_size());
@@ -283,12 +214,6 @@ void unmap(void* start, std::uint64_t bytes) {
   KeepErrno keep;
   const std::uint64_t page = page_size();
   munmap(static_cast<char*>(start) - page, round_up(bytes, page) + 2 * page);
-}
-
-bool own_descriptors() {
-  KeepErrno keep;
-  constexpr unsigned kUnshare = 1U << 1U;  // CLOSE_RANGE_UNSHARE
-  return syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, kUnshare) == 0;
 }
 
 void yield_to_others() {

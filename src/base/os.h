@@ -65,6 +65,9 @@ bool purge(void* start, std::uint64_t bytes);
 // supported.
 bool advise_huge(void* start, std::uint64_t bytes, bool huge);
 bool populate(void* start, std::uint64_t bytes);
+// Makes [start, start + bytes) read as zeros without any memory for what has none: where purge() is
+// refused. What has no page is not even read, where the system tells. Multiples of 4 KiB.
+void clear_written(void* start, std::uint64_t bytes);
 // Of [start, start + bytes), at most kMaxLooked, the bytes that are known to have memory: none where
 // the system does not tell or the thread is confined. Pages at both ends that belong to others as
 // well count as if they had.
@@ -79,10 +82,6 @@ bool offer_for_merging(void* start, std::uint64_t bytes);
 // the system refuses.
 void* map(std::uint64_t bytes);
 
-// From now on the calling thread has a table of file descriptors of its own, with the three standard
-// streams: what it opens is nobody else's, and is in no child that another thread forks meanwhile.
-// False where the system does not know how (before Linux 5.9); then it shares the program's.
-bool own_descriptors();
 // From now on the calling thread leaves the processor to whoever wants it, but for a share of one
 // part in 70 (SCHED_IDLE: a fifth of that): it may hold a lock of the next allocator, and must come
 // to let it go. A real-time thread becomes an ordinary one, since nice means nothing there. Best effort:

@@ -25,8 +25,10 @@ Answer plan_found(StoredPlan* plan, StepIndex position = {}, std::uint64_t first
 // a zeroed block (mi_rezalloc) clear what is behind the usable size. Where blocks are written in
 // part only, the rest is to cost nothing.
 void clear(const Touched& touched, void* start, std::uint64_t bytes) {
-  if (touched.mostly() || !os::purge(start, bytes)) {
+  if (touched.mostly()) {
     std::memset(start, 0, bytes);
+  } else if (!os::purge(start, bytes)) {
+    os::clear_written(start, bytes);
   }
 }
 

@@ -1,12 +1,15 @@
-// A thread's own table of file descriptors (os::own_descriptors).
+// A thread's own table of file descriptors, and how it reaches the process' standard error.
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <string>
 #include <thread>
 
-#include "src/base/os.h"
+#include "src/base/descriptors.h"
+#include "src/base/message.h"
+#include "tests/support/process.h"
 #include "tests/support/skip.h"
 
 namespace memo {
@@ -19,16 +22,14 @@ TEST_CASE("os: what a thread with descriptors of its own opens and closes is nob
   bool own = false;
   int opened = -1;
   bool shared_before = false;
-  bool standard = false;
+  bool writable = false;
+  bool held = false;
   std::thread([&] {
     shared_before = fcntl(ends[0], F_GETFD) >= 0;
     own = os::own_descriptors();
-    standard = fcntl(STDERR_FILENO, F_GETFD) >= 0;
+    writable = write(STDERR_FILENO, "", 1) == 1 || write(STDOUT_FILENO, "", 1) == 1;
     opened = open("/dev/null", O_RDONLY);
-    // No end of the pipe is held open by the thread, though it has not closed any.
-    if (own && fcntl(ends[0], F_GETFD) >= 0 && ends[0] != opened) {
-      own = false;
-    }
+    held = fcntl(ends[0], F_GETFD) >= 0 && ends[0] != opened;
   }).join();
   close(ends[1]);
   char byte = 0;
@@ -38,13 +39,46 @@ TEST_CASE("os: what a thread with descriptors of its own opens and closes is nob
     return testing::skip("kernels before 5.9 give a thread no descriptors of its own");
   }
   CHECK(shared_before);
-  CHECK(standard);
-  CHECK(opened >= 0);
+  CHECK_FALSE(writable);
+  CHECK_FALSE(held);
+  CHECK(opened > STDERR_FILENO);
   CHECK(ended);
   // The number is free here, since it was another table's.
   const int here = open("/dev/null", O_RDONLY);
   CHECK(here <= opened);
   close(here);
+}
+
+// What a thread with descriptors of its own says arrives at `reader` where `stream` is the process'
+// standard error. In a child, since every message of a process asks what it was at load.
+std::string said_to(int stream, int reader) {
+  testing::status_of_child([&] {
+    dup2(stream, STDERR_FILENO);
+    os::note_stderr();
+    std::thread([] {
+      os::own_descriptors();
+      Line() << "from a thread of its own";
+    }).join();
+    return 0;
+  });
+  close(stream);
+  char text[100];
+  const ssize_t count = read(reader, text, sizeof text);
+  close(reader);
+  return {text, count > 0 ? static_cast<std::size_t>(count) : 0};
+}
+
+TEST_CASE("os: a thread with descriptors of its own speaks by the program's", "[base]") {
+  const std::string line = "memomalloc: from a thread of its own\n";
+  int ends[2];
+  SECTION("a pipe") {
+    REQUIRE(pipe(ends) == 0);
+    CHECK(said_to(ends[1], ends[0]) == line);
+  }
+  SECTION("a socket, as a service's is") {
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    CHECK(said_to(ends[1], ends[0]) == line);
+  }
 }
 
 }  // namespace

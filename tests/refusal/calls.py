@@ -130,6 +130,8 @@ BY_NUMBER = {
     279: ("move_pages", _row(MINUS, "E2BIG EACCES EINVAL ENODEV ENOENT ENOMEM EPERM ESRCH")),
     310: ("process_vm_readv", REFUSED["process_vm_readv"]), 318: ("getrandom", REFUSED["getrandom"]),
     324: ("membarrier", _row(MINUS, "EINVAL")), 332: ("statx", _STAT), 436: ("close_range", _row(MINUS, "EINVAL EMFILE ENOMEM")),
+    434: ("pidfd_open", _row(MINUS, "EINVAL EMFILE ENFILE ENODEV ENOMEM ESRCH")),
+    438: ("pidfd_getfd", _row(MINUS, "EBADF EINVAL EMFILE ENFILE EPERM ESRCH")),
     440: ("process_madvise", REFUSED["madvise"]),
 }
 

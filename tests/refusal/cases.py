@@ -111,7 +111,14 @@ class Job:
 
 
 # Refusals that ended a program once, and that a sample seldom has.
-ALWAYS = (Job(Case(LOOPS, "4K"), (Rule("malloc", 0, "null", "ENOMEM", 1, True),)),)  # an exception could not be thrown
+ALWAYS = (
+    Job(Case(LOOPS, "4K"), (Rule("malloc", 0, "null", "ENOMEM", 1, True),)),  # an exception could not be thrown
+    Job(Case(("sparse",), "default"), (Rule("madvise", 0, "after", "ENOMEM", 3, True),)),  # memory for what is not written
+    Job(Case(("sparse",), "default"), (Rule("mmap", 0, "minus", "ETXTBSY", 16, True),)),
+    Job(Case(("small_stacks",), "stacks"), (Rule("mmap", 0, "minus", "EAGAIN", 2, True),)),  # ran out of its stack
+    Job(Case(("random_programs", "11", "3000", "4"), "nodes seen"),  # a search for a plan never ended
+        (Rule("clock_gettime", 0, "minus", "EPERM", 3, True),)),
+)
 
 
 def occasions(most, whole):

@@ -80,7 +80,7 @@ int main(void) {
       iterate(kBefore[i]);
       confine();
       iterate(repeated(40, 24));
-      CHECK(peak_kib() > 0 && peak_kib() < 32 << 10);
+      CHECK(peak_kib() > 0 && peak_kib() < 64 << 10);
       _exit(0);
     }
     int status = -1;

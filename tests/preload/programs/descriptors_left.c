@@ -1,6 +1,9 @@
 // After large calls from deep stacks the process has the descriptors that it had: whatever the
-// library opened for itself is closed again.
+// library opened for itself is closed again. And its threads hold none of the program's: who reads
+// from a pipe is told of its end, and what they open takes no number.
+#define _GNU_SOURCE
 #include <dirent.h>
+#include <fcntl.h>
 
 #include "support.h"
 
@@ -24,7 +27,71 @@ __attribute__((noinline)) static void learn_deeper(int depth) {
   CHECK(frame[0] == (char)depth);
 }
 
+enum { kLarge = 8 };
+
+static int wakes[2];
+static volatile pid_t helper;
+
+static void* wait_for_the_end(void* argument) {
+  char byte;
+  helper = gettid();
+  CHECK(read(wakes[0], &byte, 1) == 0);
+  return argument;
+}
+
+// Whether one of the threads that the program has not started has what `end` is in its table.
+static int others_have(int end) {
+  char own[64], path[300], its[64] = "";
+  snprintf(path, sizeof path, "/proc/self/fd/%d", end);
+  CHECK(readlink(path, own, sizeof own - 1) > 0);
+  int found = 0;
+  DIR* tasks = opendir("/proc/self/task");
+  CHECK(tasks != NULL);
+  for (const struct dirent* task = readdir(tasks); task != NULL; task = readdir(tasks)) {
+    const pid_t number = atoi(task->d_name);
+    if (number == 0 || number == getpid() || number == helper)
+      continue;
+    snprintf(path, sizeof path, "/proc/self/task/%s/fd/%d", task->d_name, end);
+    const ssize_t length = readlink(path, its, sizeof its - 1);
+    found |= length > 0 && strncmp(own, its, (size_t)length) == 0;
+  }
+  closedir(tasks);
+  return found;
+}
+
+// Of a pipe that is there before the library starts a thread, and of what is opened later.
+static void threads_have_none(void) {
+  int ends[2];
+  CHECK(pipe(ends) == 0 && pipe(wakes) == 0);
+  pthread_t thread;  // one of the library's own is worth it where the program has some
+  CHECK(pthread_create(&thread, NULL, wait_for_the_end, NULL) == 0);
+  while (helper == 0)
+    usleep(1000);
+  for (int i = 0; i < 12; ++i) {  // and where much is kept
+    void* blocks[kLarge];
+    for (int k = 0; k < kLarge; ++k)
+      blocks[k] = malloc(MIB(6));
+    fill_check_free(blocks, kLarge, MIB(6));
+  }
+  usleep(200000);
+  const int later = open("/dev/zero", O_RDONLY);
+  CHECK(!others_have(ends[1]) && !others_have(later));
+  close(later);
+  close(ends[1]);
+  char byte;
+  CHECK(read(ends[0], &byte, 1) == 0);
+  close(ends[0]);
+  for (int i = 0; i < 2000; ++i) {
+    close(STDIN_FILENO);
+    CHECK(open("/dev/null", O_RDONLY) == STDIN_FILENO);
+  }
+  close(wakes[1]);
+  CHECK(pthread_join(thread, NULL) == 0);
+  printf("threads have none ok\n");
+}
+
 int main(void) {
+  threads_have_none();
   list_descriptors();
   learn_deeper(8);
   list_descriptors();

@@ -1,0 +1,92 @@
+// What lies behind the addresses that os.cc reserves: memory, or none.
+#include <sys/mman.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "src/base/bits.h"
+#include "src/base/keep_errno.h"
+#include "src/base/os.h"
+#include "src/base/tuning.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23  // Linux 5.14; older kernels answer EINVAL
+#endif
+
+namespace memo::os {
+namespace {
+
+constexpr std::uint64_t kMinPage = 4096;  // of all processors that Linux runs on
+
+}  // namespace
+
+bool purge(void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  const auto first = reinterpret_cast<std::uint64_t>(start);
+  const std::uint64_t last = first + bytes;
+  const std::uint64_t from = round_up(first, page_size());
+  const std::uint64_t to = round_down(last, page_size());
+  if (from >= to) {
+    std::memset(start, 0, bytes);
+    return true;
+  }
+  if (madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED) != 0) {
+    return false;
+  }
+  // Where pages are larger than our granules, the pages at both ends belong to others as well.
+  std::memset(start, 0, from - first);
+  std::memset(reinterpret_cast<void*>(to), 0, last - to);
+  return true;
+}
+
+bool advise_huge(void* start, std::uint64_t bytes, bool huge) {
+  KeepErrno keep;
+  return madvise(start, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) == 0;
+}
+
+bool offer_for_merging(void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  // Without huge pages on the machine there is nothing to be split, and the second call may say so.
+  return madvise(start, bytes, MADV_MERGEABLE) == 0 &&
+         (madvise(start, bytes, MADV_NOHUGEPAGE) == 0 || errno == EINVAL);
+}
+
+bool populate(void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  return madvise(start, bytes, MADV_POPULATE_WRITE) == 0;
+}
+
+void clear_written(void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  const bool may_ask = !confined();
+  unsigned char there[tuning::kMaxLooked / kMinPage];
+  for (std::uint64_t at = 0, part = 0; at < bytes; at += part) {
+    part = std::min(bytes - at, tuning::kMaxLooked);
+    char* const first = static_cast<char*>(start) + at;
+    const bool told = may_ask && page_size() == kMinPage && mincore(first, part, there) == 0;
+    for (std::uint64_t i = 0; i < part / kMinPage; ++i) {
+      char* const page = first + i * kMinPage;
+      if ((!told || (there[i] & 1) != 0) &&
+          (*page != 0 || std::memcmp(page, page + 1, kMinPage - 1) != 0)) {
+        std::memset(page, 0, kMinPage);
+      }
+    }
+  }
+}
+
+std::uint64_t resident_bytes(const void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  const auto first = reinterpret_cast<std::uint64_t>(start);
+  const std::uint64_t from = round_up(first, page_size());
+  const std::uint64_t to = std::max(from, round_down(first + bytes, page_size()));
+  unsigned char pages[tuning::kMaxLooked / kMinPage];
+  if (from < to && (confined() || mincore(reinterpret_cast<void*>(from), to - from, pages) != 0)) {
+    return 0;
+  }
+  const std::uint64_t count = (to - from) / page_size();
+  const auto without =
+      std::count_if(pages, pages + count, [](unsigned char page) { return (page & 1) == 0; });
+  return bytes - static_cast<std::uint64_t>(without) * page_size();
+}
+
+}  // namespace memo::os
