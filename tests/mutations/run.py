@@ -147,7 +147,7 @@ MUTATIONS = (
      "round_up(end + size, os::page_size()) + os::page_size();", "round_up(end + size, os::page_size());",
      UNIT, "space: each of its records lies between pages that cannot be touched"),
     ("what the system does not tell counts as written", "src/base/os_pages.cc",
-     "to - from, pages) != 0)) {\n    return 0;", "to - from, pages) != 0)) {\n    return bytes;",
+     "to - from, pages)) {\n    return 0;", "to - from, pages)) {\n    return bytes;",
      PRELOAD, "confined [default]"),
     ("a new loop's blocks count as written until one is freed", "src/serve/touched.h",
      "before_ = mostly();", "before_ = true;",
