@@ -3,8 +3,8 @@
 library, and with the library and a store of plans that earlier processes have filled.
 
 Runs take turns, --runs of each after one that is not counted and fills the store. Prints a row for each workload, way and
-iteration: median and range of the time, medians of the counts; --json writes all runs. Then, for each workload, the time
-that the first iteration spends in faults. Times on a busy machine say little; counts do.
+iteration: median and range of the time, medians of the counts; --json writes all runs. Times on a busy machine say
+little; counts do.
 """
 
 import argparse
@@ -20,9 +20,6 @@ import allocators
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMMAND = ROOT / "build/memomalloc"
-
-SECONDS, FAULTS, SYSTEM, PEAK = range(4)  # what is told of an iteration: seconds, faults, seconds, KiB
-FEW = 20  # faults of an iteration that as good as has none
 
 # Each body sets a function `iterate`.
 WORKLOADS = {
@@ -76,7 +73,7 @@ def iterate():
 }
 
 MEASURED = """
-import json, resource, sys, time
+import json, os, resource, sys, time
 {body}
 def usage():
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -85,14 +82,16 @@ told = []
 def measured():
     before = usage()
     iterate()
-    told.append([b - a for a, b in zip(before, usage())] +
-                [int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")])
+    told.append([b - a for a, b in zip(before, usage())] + [before[0], os.getpid()])
+def report():
+    peak = [int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")][0]
+    return json.dumps(dict(iterations=told, peak_kilobytes=peak))
 """
 
 LOOP = MEASURED + """
 for _ in range({iterations}):
     measured()
-print(json.dumps(told))
+print(report())
 """
 
 # The worker tells what it has measured so far in each answer.
@@ -100,7 +99,7 @@ SERVED = MEASURED + """
 def application(environ, start_response):
     measured()
     start_response("200 OK", [("Content-Type", "application/json")])
-    return [json.dumps(told).encode()]
+    return [report().encode()]
 """
 
 # A server with one worker, and its client. The worker ends as servers do: by SIGTERM to the first process.
@@ -152,28 +151,13 @@ def run(python, source, words):
 
 def rows(workload, way, runs):
     for i, number in enumerate(("first", "second", "third")):
-        seconds = [each[i][SECONDS] for each in runs]
-        faults, system, peak = (statistics.median(each[i][column] for each in runs) for column in (FAULTS, SYSTEM, PEAK))
+        seconds = [each["iterations"][i][0] for each in runs]
+        faults = statistics.median(each["iterations"][i][1] for each in runs)
+        system = statistics.median(each["iterations"][i][2] for each in runs)
+        peak = statistics.median(each["peak_kilobytes"] for each in runs)
         yield (f"| {workload} | {way} | {number} | {statistics.median(seconds) * 1e3:.0f} ms "
                f"({min(seconds) * 1e3:.0f} to {max(seconds) * 1e3:.0f}) | {faults:.0f} | {system * 1e3:.0f} ms | "
                f"{peak / 1024:.0f} MiB |")
-
-
-def time_in_faults(done):
-    """Of the first iteration: its system time less that of iterations without faults, as shares of glibc's. Means, since
-    the kernel may count in ticks of some milliseconds, and their standard errors.
-    """
-    still = [each[SYSTEM] for runs in done.values() for run in runs for each in run if each[FAULTS] <= FEW]
-    if not still:
-        return f"time in faults: not known, no iteration has at most {FEW}"
-    base = statistics.mean(still)
-    first = {way: [each[0][SYSTEM] - base for each in runs] for way, runs in done.items()}
-    glibc = statistics.mean(first["glibc"])
-    shares = ", ".join(
-        f"{way} {statistics.mean(times) / glibc:.2f} (+- {statistics.stdev(times) / len(times) ** 0.5 / glibc:.2f})"
-        for way, times in first.items() if way != "glibc" and len(times) > 1)
-    return (f"time in faults, of glibc's {glibc * 1e3:.0f} ms: {shares}; {len(still)} iterations with at most {FEW} faults "
-            f"take {base * 1e3:.1f} ms of the system")
 
 
 def main():
@@ -183,12 +167,11 @@ def main():
                              "(%(default)s)")
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--learning", type=int, default=30, help="iterations of the run that fills the store")
-    parser.add_argument("--iterations", type=int, default=9, help="of each run, at least three (%(default)s)")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--json", type=pathlib.Path)
     args = parser.parse_args()
     print("| workload | with | iteration | time (range) | faults | system time | peak |\n|---|---|---|---|---|---|---|")
-    results, sums = {}, []
+    results = {}
     with tempfile.TemporaryDirectory() as store:
         tcmalloc = allocators.BY_NAME["tcmalloc"].library()
         ways = {"glibc": [], **({"tcmalloc": ["env", f"LD_PRELOAD={tcmalloc}"]} if tcmalloc else {}),
@@ -196,16 +179,14 @@ def main():
                 "the library and a store": [COMMAND, "run", "--plans", store, "--"]}
         for workload in args.workloads:
             run(args.python, program(workload, args.learning), ways["the library and a store"])
-            source, done = program(workload, args.iterations), {way: [] for way in ways}
+            source, done = program(workload, 3), {way: [] for way in ways}
             for _ in range(args.runs):
                 for way, words in ways.items():
                     done[way].append(run(args.python, source, words))
             for way, runs in done.items():
                 for row in rows(workload, way, runs):
                     print(row, flush=True)
-            sums.append(f"{workload}, {time_in_faults(done)}")
             results[workload] = done
-    print("", *sums, sep="\n")
     if args.json:
         args.json.write_text(json.dumps(results))
 

@@ -23,7 +23,6 @@ struct Clock {
   using rep = duration::rep;
   using period = duration::period;
   using time_point = std::chrono::time_point<Clock>;
-  static constexpr bool is_steady = true;
   static time_point now() noexcept {
     timespec time{};
     const bool told = clock_gettime(CLOCK_MONOTONIC, &time) == 0;

@@ -43,7 +43,8 @@ class Harness:
         self.by_offset = {(place.function, place.offset): place for place in self.places}
         self.tails = {place.function: place for place in self.places if place.tail}
         self.random = random.Random(seed)
-        self.cases = [Case(*row) for row in (WHOLE if whole else SHORT)]
+        rows = WHOLE if whole else SHORT
+        self.cases = [*dict.fromkeys([*(Case(*row) for row in rows), *(job.case for job in ALWAYS)])]
         self.whole, self.only = whole, only
         self.seconds = seconds
         self.lock = threading.Lock()
