@@ -11,7 +11,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.insert(0, str(ROOT / "tests/support"))  # loops.py
+sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "scripts")]  # loops.py; control_group.py
 
 # Seconds that a command may take: what ends by itself is ended only where it hangs, since a machine may be busy.
 TIMEOUT = 300

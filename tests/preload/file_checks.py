@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 
 import common
+import control_group
 from common import Mode, Skip, expect, expect_same
 
 PROGRAM = "resize"  # learns, serves and checks contents within a fraction of a second
@@ -169,36 +170,20 @@ def strict_overcommit(context):
         pathlib.Path("/proc/sys/vm/overcommit_ratio").write_text(ratio)
 
 
-# Moves itself into the group and becomes the program.
-IN_GROUP = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
-
-
 @contextlib.contextmanager
-def control_group(limit):
-    """A control group of version 1 or 2 whose processes may have `limit` bytes; its folder."""
-    folders = (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max"))
-    for folder, name in folders:
-        group = pathlib.Path(folder) / f"memomalloc-test-{os.getpid()}"
-        try:
-            group.mkdir()
-        except OSError:
-            continue
-        try:
-            try:
-                (group / name).write_text(str(limit))
-            except OSError:
-                continue
+def group_of(limit):
+    """A control group whose processes may have `limit` bytes, or a skip."""
+    try:
+        with control_group.limited(limit) as group:
             yield group
-            return
-        finally:
-            group.rmdir()
-    raise Skip("needs the right to make control groups")
+    except control_group.Unavailable as reason:
+        raise Skip(str(reason)) from reason
 
 
 def a_control_group(context):
     """A group that has room for a loop or for the blocks after it, but not for both: it ends who takes more."""
-    with control_group(52 << 20) as group:
-        command = ["sh", "-c", IN_GROUP, group, context.programs / "left_loop"]
+    with group_of(52 << 20) as group:
+        command = group.command([context.programs / "left_loop"])
         reference = context.run(command, common.SYSTEM)
         expect(reference.code == 0, f"fails without the library: {reference}")
         for settings in ((), (("MEMOMALLOC_SLAB_LIMIT", "1G"),)):
