@@ -31,7 +31,7 @@ NO_TEST = ("nothing: ", "measurement: ", "preload: ")
 
 def rows():
     """(name, value, who is said to notice) of each row that can be set."""
-    text = (ROOT / "src/base/tuning.def").read_text(encoding="utf-8")
+    text = gen_tables.source_text("src/base/tuning.def")
     return [(row[1], gen_tables.integer(row[2]), row[5]) for row in gen_tables.rows(text, ("TUNING",))]
 
 

@@ -80,7 +80,7 @@ def condition(row):
 def drawing():
     """The transitions between different phases as a diagram in Mermaid's language."""
     table, edges = TABLES["transitions"], {}
-    for start, event, _, to, *_ in rows((ROOT / table.source).read_text(encoding="utf-8"), table.macros):
+    for start, event, _, to, *_ in rows(source_text(table.source), table.macros):
         if start != to:
             events = edges.setdefault((phase(start), phase(to)), [])
             if words(event) not in events:
@@ -109,6 +109,12 @@ TABLES = {
 }
 
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|[(),]|[^\s"(),]+|\s+', re.DOTALL)
+
+
+def source_text(name):
+    """The text of a table's file, with the .def files that it includes after its own rows."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return text + "".join(source_text(found) for found in re.findall(r'^#include "([^"]+\.def)"', text, re.MULTILINE))
 
 
 def rows(text, macros):
@@ -147,7 +153,7 @@ def render(table):
     """The table as Markdown lines."""
     if callable(table):
         return table()
-    text = (ROOT / table.source).read_text(encoding="utf-8")
+    text = source_text(table.source)
     lines = [f"| {' | '.join(table.headings)} |", "|" + " --- |" * len(table.headings)]
     for row in rows(text, table.macros):
         try:
