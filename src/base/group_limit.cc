@@ -7,6 +7,7 @@
 
 #include "src/base/os.h"
 #include "src/base/proc_file.h"
+#include "src/base/tuning.h"
 
 namespace memo {
 namespace {
@@ -89,6 +90,19 @@ GroupLimit::Room room_in(std::string_view folder, const Names& names) {
   return {.limit = limit, .left = limit - std::min(limit, held)};
 }
 
+// Of "some avg10=12.34 avg60=...": the whole hundredths of the last ten seconds in which a task has waited. 0 where
+// there is no such line.
+std::uint64_t waited(const char* file) {
+  constexpr std::string_view kBefore = "some avg10=";
+  os::LineReader lines(file);
+  std::string_view line;
+  if (!lines.next(line) || !line.starts_with(kBefore)) {
+    return 0;
+  }
+  line.remove_prefix(kBefore.size());
+  return os::number_in(line.substr(0, line.find('.')));
+}
+
 // True if the line names a group that has the memory controller: "4:memory:/a" or, version 2, "0::/a".
 bool has_memory(std::string_view controllers) {
   constexpr std::string_view kMemory = "memory";
@@ -153,6 +167,15 @@ GroupLimit::Room GroupLimit::look() const {
   }
   errno = before;
   return least;
+}
+
+bool GroupLimit::pressed(const char* machine) const {
+  const int before = errno;
+  Path own(path_);
+  const bool groups = second_ && path_[0] != '\0' && own.add("/memory.pressure");
+  const bool pressed = waited(groups ? own.text() : machine) >= tuning::kPressure;
+  errno = before;
+  return pressed;
 }
 
 }  // namespace memo

@@ -61,9 +61,12 @@ class Headroom {
     }
     return look(bytes);
   }
-  // Looks whether so much as the margin is left, and notices a limit that was set where there was none. For a thread that
-  // has the time, from time to time: is_short() tells what it saw until it looks again.
-  void look_again() const { short_.store(!os::confined() && look(0), std::memory_order_relaxed); }
+  // Looks whether so much as the margin is left and nobody has to wait for memory, and notices a limit that was set where
+  // there was none. For a thread that has the time, from time to time: is_short() tells what it saw until it looks again.
+  void look_again(const char* machines_pressure = GroupLimit::kMachinesPressure) const {
+    const bool is_short = !os::confined() && (look(0) || group_.pressed(machines_pressure));
+    short_.store(is_short, std::memory_order_relaxed);
+  }
   [[nodiscard]] bool is_short() const { return short_.load(std::memory_order_relaxed); }
 
  private:

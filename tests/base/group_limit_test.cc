@@ -154,6 +154,43 @@ TEST_CASE("headroom: what was taken and is not yet written counts", "[limits]") 
   CHECK(taken >= 120 * kMiB);
 }
 
+TEST_CASE("group limit: tasks that wait for memory are pressure, of the group or of the machine",
+          "[limits]") {
+  const std::string named = GENERATE("0::/a/b\n", "4:memory:/a/b\n0::/y\n", "");
+  INFO(named);
+  const bool group = named == "0::/a/b\n";
+  const Groups tree(named);
+  const auto pressure = [](const std::string& part) {
+    return "some avg10=" + part + " avg60=99.00 avg300=99.00 total=999\nfull avg10=99.00\n";
+  };
+  const std::string machine = tree.root() + "/pressure";
+  const auto pressed = [&] { return tree.found().pressed(machine.c_str()); };
+  CHECK_FALSE(pressed());
+  tree.write(group ? "fs/a/b/memory.pressure" : "fs/pressure", pressure("9.99"));
+  tree.write(group ? "fs/pressure" : "fs/a/b/memory.pressure", pressure("80.00"));
+  CHECK_FALSE(pressed());
+  tree.write(group ? "fs/a/b/memory.pressure" : "fs/pressure", pressure("10.00"));
+  CHECK(pressed());
+  const std::string nothing =
+      GENERATE(as<std::string>(), "", "some\n", "full avg10=99.00\n", "12\n");
+  tree.write(group ? "fs/a/b/memory.pressure" : "fs/pressure", nothing);
+  CHECK_FALSE(pressed());
+}
+
+TEST_CASE("headroom: memory is short while tasks wait for it, whatever is left", "[limits]") {
+  const Groups tree(kSecondVersion);
+  Headroom headroom;
+  headroom.open(tree.groups().c_str(), tree.root().c_str());
+  headroom.look_again();
+  CHECK_FALSE(headroom.is_short());
+  tree.write("fs/a/b/memory.pressure", "some avg10=70.00\n");
+  headroom.look_again();
+  CHECK(headroom.is_short());
+  tree.write("fs/a/b/memory.pressure", "some avg10=0.00\n");
+  headroom.look_again();
+  CHECK_FALSE(headroom.is_short());
+}
+
 TEST_CASE("headroom: a limit that is set, raised or lifted later", "[limits]") {
   const Groups tree(kSecondVersion);
   tree.write("fs/a/b/memory.current", 20 * kMiB);

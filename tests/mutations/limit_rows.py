@@ -3,6 +3,12 @@
 from kinds import PRELOAD, UNIT
 
 LIMIT_ROWS = (
+    ("the machine's pressure counts where the group's is told", "src/base/group_limit.cc",
+     "waited(groups ? own.text() : machine)", "waited(machine)",
+     UNIT, "group limit: tasks that wait for memory are pressure, of the group or of the machine"),
+    ("who waits for memory is not asked", "src/serve/headroom.h",
+     "(look(0) || group_.pressed(machines_pressure))", "look(0)",
+     UNIT, "headroom: memory is short while tasks wait for it, whatever is left"),
     ("a parent group's limit does not count", "src/base/group_limit.cc",
      "    if (size == root_) {\n      break;", "    if (true) {\n      break;",
      UNIT, "group limit: version 2, the least up the tree, without the page cache"),
