@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts/packages"), str(ROOT / "tests/vm"), str(ROOT / "tests/preload")]
@@ -72,6 +73,35 @@ class Matrix(unittest.TestCase):
                                                for name in ("limited", "resize", "sizes")])
         self.assertEqual([], guest.told("console=x memo.only= memo.expected=0").programs)
         self.assertTrue(guest.chosen("sizes", []))
+
+
+class Accelerator(unittest.TestCase):
+    """What is taken for "auto" on a machine that has kvm, or seems to."""
+
+    def choose(self, asked="auto", processor="here", ends=True, says="guest: done"):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(run, "BELOW", pathlib.Path(folder)), \
+                mock.patch.object(run.os, "access", return_value=True), \
+                mock.patch.object(run.platform, "machine", return_value="here"):
+            def boot(command, _):
+                self.assertEqual("kvm", command[0])
+                command[1].write_text(says)
+                return ends
+            with mock.patch.object(run, "boot", boot):
+                return run.accelerator(processor, asked, "guest:", lambda *words: words)
+
+    def test_kvm_where_a_guest_comes_to_its_end(self):
+        self.assertEqual("kvm", self.choose())
+
+    def test_emulation_where_it_does_not(self):
+        self.assertEqual("tcg,thread=multi", self.choose(ends=False))
+        self.assertEqual("tcg,thread=multi", self.choose(says=""))
+
+    def test_emulation_of_another_processor(self):
+        self.assertEqual("tcg,thread=multi", self.choose(processor="other"))
+
+    def test_what_is_asked_for_is_not_tried_first(self):
+        self.assertEqual("kvm", self.choose(asked="kvm", ends=False))
+        self.assertEqual("tcg,thread=multi", self.choose(asked="tcg"))
 
 
 class Console(unittest.TestCase):

@@ -2,7 +2,7 @@
 """Boots guests of two and four memory nodes in QEMU, and counts there on which node the pages of a loop's blocks and
 weights lie after 100 iterations (nodes.c), without the library and with it, free and under a filter that refuses all
 calls on nodes, as containers do. Prints the table, also written to build/vm/nodes.md; exit code 1 where the library's
-rows are not as `wanted` says. Nothing is said of time: the guests are emulated."""
+rows are not as `wanted` says. Nothing is said of time: the guests are emulated, or share their processors."""
 
 import argparse
 import json
@@ -15,6 +15,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import image
 import run
+
+sys.path.insert(0, str(run.ROOT / "scripts/tables"))
+import measured
 
 ROOT = run.ROOT
 BELOW = run.BELOW
@@ -109,27 +112,32 @@ def main():
     parser.add_argument("--nodes", type=int, action="append", choices=(2, 4))
     parser.add_argument("--scenario", action="append", choices=tuple(SCENARIOS))
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a variable for the programs")
-    parser.add_argument("--accel", choices=("kvm", "tcg"), default="tcg")
-    parser.add_argument("--limit", type=int, default=1200, help="seconds for each guest")
+    parser.add_argument("--accel", choices=("auto", "kvm", "tcg"), default="auto")
+    parser.add_argument("--limit", type=int, default=3600, help="seconds for each guest (%(default)s)")
+    parser.add_argument("--document", action="store_true", help="put the table into docs/nodes.md")
     arguments = parser.parse_args()
     if subprocess.run([ROOT / "scripts/install_deps.sh", "vm"], stdout=sys.stderr, check=False).returncode:
         return 2
     BELOW.mkdir(parents=True, exist_ok=True)
     initrd = archive(BELOW / "nodes.cpio.gz")
     scenarios = arguments.scenario or list(SCENARIOS)
+    accelerator = run.accelerator("x86_64", arguments.accel, "guest: done",
+                                  lambda kind, console: command_line(2, initrd, kind, console, [], []))
     trouble, tables = [], []
     for nodes in arguments.nodes or (2, 4):
         console = BELOW / f"nodes{nodes}.log"
         console.unlink(missing_ok=True)
-        accelerator = "kvm" if arguments.accel == "kvm" else "tcg,thread=multi"
         run.boot(command_line(nodes, initrd, accelerator, console, scenarios, arguments.set), arguments.limit)
         text = console.read_text(errors="replace") if console.exists() else ""
         rows = [json.loads(found) for found in re.findall(r"row: (\{.*\})", text)]
         trouble += faults(rows, nodes, scenarios, not any("MEMOMALLOC_NUMA" in each for each in arguments.set))
         tables.append(markdown(rows, nodes))
-    table = "\n".join(tables) + f"\nCommit {run.commit()}, {run.version_of_emulator()}, Debian's kernel 6.1.\n"
+    told = f"{run.version_of_emulator()} with {accelerator}, {PROCESSORS} processors in each guest, Debian's kernel 6.1."
+    table = "\n".join(tables) + f"\n{told}\n"
     (BELOW / "nodes.md").write_text(table)
     print(table)
+    if arguments.document:
+        measured.replace("docs/nodes.md", {"nodes": [measured.stamp("make vm-nodes"), told, "", *"\n".join(tables).splitlines()]})
     for text in trouble:
         print(f"failed: {text}")
     return 1 if trouble else 0

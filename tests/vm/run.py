@@ -84,17 +84,23 @@ def boot(command, limit):
         process.wait()
 
 
-def accelerator_for(processor, initrds, asked):
-    """kvm where this machine's own processor boots with it in time, else emulation."""
-    if asked != "auto":
-        return asked if asked == "kvm" else "tcg,thread=multi"
-    if processor == platform.machine() and os.access("/dev/kvm", os.W_OK):
+def accelerator(processor, asked, sign, probe):
+    """`asked`, or for "auto" kvm where this machine's own processor boots with it in time, else emulation. `probe`: QEMU's
+    arguments by accelerator and file of the console, for a guest that prints `sign` and turns itself off. There are
+    machines whose kvm runs only kernels that were made for it."""
+    if asked == "auto" and processor == platform.machine() and os.access("/dev/kvm", os.W_OK):
         console = BELOW / "kvm.log"
-        cell = next(cell for cell in cells.CELLS if cell.processor == processor)
-        command = command_line(cell, initrds[processor], "kvm", console, programs=["-"])  # none has it in its name
-        if boot(command, SECONDS_TO_BOOT) and "guest:" in console.read_text(errors="replace"):
-            return "kvm"
-    return "tcg,thread=multi"
+        console.unlink(missing_ok=True)
+        booted = boot(probe("kvm", console), SECONDS_TO_BOOT) and sign in console.read_text(errors="replace")
+        asked = "kvm" if booted else "tcg"
+    return "kvm" if asked == "kvm" else "tcg,thread=multi"
+
+
+def accelerator_for(processor, initrds, asked):
+    cell = next(cell for cell in cells.CELLS if cell.processor == processor)
+    # No program has "-" in its name.
+    return accelerator(processor, asked, "guest:",
+                       lambda kind, console: command_line(cell, initrds[processor], kind, console, programs=["-"]))
 
 
 def expected_results(build, programs):
