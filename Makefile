@@ -240,7 +240,7 @@ cross: ## aarch64: unit and conformance tests under qemu
 	scripts/packages/cross.sh aarch64
 cross-torch: ## aarch64: small networks of torch under qemu, without the library and with it
 	scripts/packages/cross.sh aarch64 build
-	python3 scripts/torch_aarch64.py
+	python3 scripts/experiments/torch_aarch64.py
 vm: lib programs ## Debian's kernels in QEMU: conformance tests on each; CELL=
 	python3 tests/vm/run.py --only '$(CELL)'
 vm-nodes: lib ## guests of two and four memory nodes in QEMU: where the pages lie

@@ -2,135 +2,107 @@
 """Runs small networks of torch for AArch64 under qemu, without the library and with it, and prints a table.
 
 Debian's Python for arm64, torch and numpy from the package index are unpacked below build/cross, after
-`scripts/packages/cross.sh aarch64 build` has built the library. torch's import alone takes a minute of an emulator's time, so
-both runs do all cases each. Exit code 1 if an output differs, or less than 98 % of a loop's large bytes came from plan
-and pool once it was known.
+`scripts/packages/cross.sh aarch64 build` has built the library. Each case is two processes, each with a time of its own;
+torch's import alone takes half a minute of an emulator's time. `--native` runs the same cases on this machine's processor
+with the torch of this interpreter. Exit code 1 if an output differs, a case has not come to its end, or less than 98 % of a
+loop's large bytes came from plan and pool once it was known.
 """
 
 import argparse
-import concurrent.futures
 import json
 import pathlib
-import shutil
 import subprocess
 import sys
-import zipfile
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/packages"))
-
-import debian_packages
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TORCH = "torch==2.10.0"  # the first whose AArch64 wheels hold an allocator of their own
-NEEDED = (TORCH, "numpy", "typing_extensions", "sympy", "mpmath", "networkx", "jinja2", "markupsafe", "filelock", "fsspec")
-PLATFORMS = ("manylinux_2_28_aarch64", "manylinux_2_27_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64")
-PYTHON = ("python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib")
-LIBRARIES = ("libexpat1", "libffi8", "libssl3", "libbz2-1.0", "libuuid1", "libcrypt1", "liblzma5", "zlib1g")
+sys.path[:0] = [str(ROOT / "scripts/tables"), str(pathlib.Path(__file__).resolve().parent)]
+
+import aarch64_python
+import measured
+
+CASES = ROOT / "scripts/experiments/torch_cases.py"
+NAMES = ("training step", "transformer", "forked children", "DataLoader", "mobilenet_v2", "resnet18")
 LEAST_SHARE = 0.98
-IN_CHILDREN = ("forked children", "DataLoader with a worker")  # whose large blocks are not the counted process'
+HEAD = ("| case | output | large calls | large bytes, MiB | % from plan, at hand in the pool | slab, over its bound, MiB | "
+        "peak memory, without, with, MiB |", "| --- " * 7 + "|")
 
 
-def compile_all(folder):
-    """By this machine's interpreter, if it is the same: an emulated one takes minutes."""
-    if sys.version_info[:2] == (3, 11):
-        subprocess.run([sys.executable, "-m", "compileall", "-q", folder], check=False, stdout=subprocess.DEVNULL)
-
-
-def prepare_python(here):
-    """Debian's interpreter and its modules in one folder, its libraries among the processor's own."""
-    target = here / "python"
-    if (target / "done").exists():
-        return target
-    unpack = [sys.executable, ROOT / "scripts/packages/debian_packages.py", "--below", here, "--suite", "bookworm",
-              "--architecture", "arm64", *PYTHON, *LIBRARIES]
-    subprocess.run(unpack, check=True, stdout=subprocess.DEVNULL)
-    for package in PYTHON:
-        shutil.copytree(here / "debs" / package / "usr", target, symlinks=True, dirs_exist_ok=True)
-    for package in LIBRARIES:
-        for found in (here / "debs" / package).rglob("*.so*"):
-            place = here / "root/lib" / found.name
-            if not place.exists() and found.exists():
-                shutil.copy(found, place)
-    compile_all(target / "lib")
-    (target / "done").touch()
-    return target
-
-
-def prepare_packages(here):
-    target = here / "packages"
-    if (target / "done").exists():
-        return target
-    wheels = here / "wheels"
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:",
-               "--python-version", "3.11", "--dest", wheels]
-    subprocess.run(command + [f"--platform={name}" for name in PLATFORMS] + list(NEEDED), check=True)
-    for wheel in sorted(wheels.glob("*.whl")):
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(target)
-    compile_all(target)
-    (target / "done").touch()
-    return target
-
-
-def emulator(here):
-    own = here / "debs/qemu-user/usr/bin/qemu-aarch64"
-    return own if own.exists() else pathlib.Path(shutil.which("qemu-aarch64") or "qemu-aarch64")
-
-
-def run_cases(here, library, iterations):
-    """The cases' figures by name; `library`: what is preloaded, or None."""
-    python, packages = here / "python", here / "packages"
-    command = [emulator(here), "-L", here / "root", "-E", f"PYTHONHOME={python}", "-E", f"PYTHONPATH={packages}",
-               "-E", "PYTHONDONTWRITEBYTECODE=1"]
-    command += ["-E", f"LD_PRELOAD={library}"] if library else []
-    command += [python / "bin/python3.11", ROOT / "scripts/experiments/torch_cases.py", "--iterations", iterations]
-    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, text=True, check=True)
-    figures = [json.loads(line) for line in done.stdout.splitlines()]
-    return {each["case"]: each for each in figures}
+def run_case(name, library, iterations, limit, native):
+    """The case's figures; {"trouble": text} where there are none."""
+    arguments = ["--only", name, "--iterations", str(iterations)]
+    if native:
+        command = ["env", *([f"LD_PRELOAD={library}"] if library else []), sys.executable, str(CASES), *arguments]
+    else:
+        command = aarch64_python.command(CASES, library, *arguments)
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=limit, check=False)
+    except subprocess.TimeoutExpired:
+        return {"trouble": f"no end in {limit} s"}
+    try:
+        return json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        return {"trouble": f"ended with {done.returncode}"}
 
 
 def share(figures):
-    """Of the large bytes of a loop's second half, from plan and pool; None if there were none."""
-    if not figures["large_bytes"]:
-        return None
-    return (figures["planned_bytes"] + figures["at_hand_bytes"]) / figures["large_bytes"]
+    """Of the large bytes of a loop's second half, from plan and pool; 0 if there were none."""
+    large = figures.get("large_bytes")
+    return (figures["planned_bytes"] + figures["at_hand_bytes"]) / large if large else 0
 
 
-def table(without, with_library):
-    """(the table's lines, how many rows are not as they must be)."""
-    lines = ["| case | output | large calls | large bytes, MiB | % from plan, at hand in the pool |", "| --- | --- | --- | --- | --- |"]
-    failed = 0
-    for name, plain in without.items():
-        figures = with_library[name]
-        equal = plain["checksum"] == figures["checksum"]
-        part, large = share(figures), figures["large_bytes"]
-        shares = "-" if part is None else f"{100 * figures['planned_bytes'] / large:.1f}, {100 * figures['at_hand_bytes'] / large:.1f}"
-        lines.append(f"| {name} | {'equal' if equal else 'DIFFERS'} | {figures['large_allocations']} | {large / 2**20:.1f} | {shares} |")
-        seen = part >= LEAST_SHARE if part is not None else name in IN_CHILDREN
-        failed += not (equal and seen)
-    return lines, failed
+def row(name, plain, figures):
+    """(a line of the table, whether it is as it must be)."""
+    trouble = "; ".join(f"{which}: {each['trouble']}" for which, each in (("without", plain), ("with", figures))
+                        if "trouble" in each)
+    if trouble:
+        return f"| {name} | {trouble} | | | | | |", False
+    equal, large = plain["checksum"] == figures["checksum"], figures.get("large_bytes", 0)
+    shares = f"{100 * figures['planned_bytes'] / large:.1f}, {100 * figures['at_hand_bytes'] / large:.1f}" if large else "-"
+    slab, bound = (figures.get(key, 0) / 2**20 for key in ("slab_bytes", "lower_bound_bytes"))
+    peaks = ", ".join(f"{each['peak_kib'] / 1024:.0f}" for each in (plain, figures))
+    return (f"| {figures['case']} | {'equal' if equal else 'DIFFERS'} | {figures.get('large_allocations', 0)} | "
+            f"{large / 2**20:.1f} | {shares} | {slab:.2f}, {bound:.2f} | {peaks} |",
+            equal and share(figures) >= LEAST_SHARE)
+
+
+def table(results):
+    """(the table's lines, how many rows are not as they must be); `results`: name -> (without, with)."""
+    rows = [row(name, *pair) for name, pair in results.items()]
+    return [*HEAD, *(line for line, _ in rows)], sum(not good for _, good in rows)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--library", type=pathlib.Path, default=ROOT / "build/aarch64/libmemomalloc.so")
+    parser.add_argument("--library", type=pathlib.Path, help="(build/aarch64/libmemomalloc.so; with --native: build/...)")
+    parser.add_argument("--native", action="store_true", help="this machine's processor and interpreter")
     parser.add_argument("--iterations", type=int, default=12, help="of each case (%(default)s)")
+    parser.add_argument("--only", default="", help="cases whose name contains this text")
+    parser.add_argument("--limit", type=int, default=1800, help="seconds for each process (%(default)s)")
+    parser.add_argument("--keep", action="store_true", help="do not run again what ran to its end before")
+    parser.add_argument("--document", action="store_true", help="put the table into docs/frameworks.md")
     arguments = parser.parse_args()
-    here = ROOT / "build/cross/aarch64"
-    if not arguments.library.exists():
-        parser.error(f"{arguments.library} is missing; scripts/packages/cross.sh aarch64 build makes it")
-    try:
-        prepare_python(here)
-    except debian_packages.Unavailable as reason:
-        parser.error(str(reason))
-    prepare_packages(here)
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        runs = pool.map(lambda library: run_cases(here, library, arguments.iterations), (None, arguments.library))
-        without, with_library = runs
-    lines, failed = table(without, with_library)
+    kind = "native" if arguments.native else "aarch64"
+    library = arguments.library or ROOT / ("build" if arguments.native else "build/aarch64") / "libmemomalloc.so"
+    if not library.exists():
+        parser.error(f"{library} is missing; `make lib` or scripts/packages/cross.sh aarch64 build makes it")
+    remembered = ROOT / f"build/cross/torch-{kind}.json"
+    remembered.parent.mkdir(parents=True, exist_ok=True)
+    known = json.loads(remembered.read_text()) if arguments.keep and remembered.exists() else {}
+    results = {}
+    for name in (name for name in NAMES if arguments.only in name):
+        pair = results[name] = known.setdefault(name, [{"trouble": "not run"}, {"trouble": "not run"}])
+        for place, preloaded in enumerate((None, library)):
+            if "trouble" in pair[place]:
+                pair[place] = run_case(name, preloaded, arguments.iterations, arguments.limit, arguments.native)
+                remembered.write_text(json.dumps(known))
+    lines, failed = table(results)
     print("\n".join(lines))
-    print(f"{len(without) - failed} passed, {failed} failed")
-    return 1 if failed or not without else 0
+    if arguments.document:
+        option = " --native" if arguments.native else ""
+        command = f"scripts/experiments/torch_aarch64.py{option} --iterations {arguments.iterations}"
+        measured.replace("docs/frameworks.md", {f"torch-{kind}": [measured.stamp(command), "", *lines]})
+    print(f"{len(results) - failed} passed, {failed} failed")
+    return 1 if failed or not results else 0
 
 
 if __name__ == "__main__":

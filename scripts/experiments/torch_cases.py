@@ -2,7 +2,8 @@
 """Small networks of torch, each in a loop, for machines on which torch is slow: an emulated processor's above all.
 
 Prints a JSON line for each case: a checksum of every output, and what the library, where it is loaded, counted in the
-second half of the loop. Needs torch and numpy alone; random weights from a fixed seed. scripts/torch_aarch64.py runs it.
+second half of the loop, in the process that does the work. Needs torch and numpy alone; random weights from a fixed seed.
+scripts/experiments/torch_aarch64.py runs it.
 """
 
 import argparse
@@ -15,7 +16,8 @@ import resource
 import torch
 from torch import nn
 
-COUNTED = ("large_allocations", "large_bytes", "planned_bytes", "at_hand_bytes", "slab_bytes", "lower_bound_bytes")
+GROWING = ("large_allocations", "large_bytes", "planned_bytes", "at_hand_bytes")
+STANDING = ("slab_bytes", "lower_bound_bytes")
 
 
 def counters():
@@ -27,7 +29,18 @@ def counters():
     buffer = ctypes.create_string_buffer(1 << 14)
     tell(buffer, ctypes.c_size_t(len(buffer)))
     found = json.loads(buffer.value)
-    return {name: found[name] for name in COUNTED}
+    return {name: found[name] for name in GROWING + STANDING}
+
+
+def second_half(step, iterations, take, told=counters):
+    """What `told` counts in the second half of a loop of `step`, each of whose outputs `take` gets."""
+    middle = {}
+    for i in range(iterations):
+        if i == iterations // 2:
+            middle = told()
+        take(step())
+    end = told()
+    return {name: end[name] - (middle.get(name, 0) if name in GROWING else 0) for name in end}
 
 
 class Residual(nn.Module):
@@ -114,66 +127,82 @@ def training():
 
 
 def forked():
-    """Each step in a child, which has learned nothing."""
+    """Each step in a child, which has learned nothing; counted are the children's second halves."""
     step = inference(small(), (8, 3, 32, 32))
+    counted = {}
+
+    def work(write):
+        sums = hashlib.sha256()
+        figures = second_half(step, CHILD_ITERATIONS, lambda output: sums.update(output.numpy().tobytes()))
+        os.write(write, sums.digest() + json.dumps(figures).encode())
 
     def in_child():
         read, write = os.pipe()
         child = os.fork()
         if child == 0:
-            sums = hashlib.sha256()
-            for _ in range(4):
-                sums.update(step().numpy().tobytes())
-            os.write(write, sums.digest())
+            work(write)
             os._exit(0)
         os.close(write)
         with os.fdopen(read, "rb") as pipe:
             said = pipe.read()
         if os.waitpid(child, 0)[1] != 0:
             raise RuntimeError("a forked child failed")
-        return torch.frombuffer(bytearray(said), dtype=torch.uint8)
-    return in_child
+        size = hashlib.sha256().digest_size
+        for name, value in json.loads(said[size:]).items():
+            counted[name] = value + (counted.get(name, 0) if name in GROWING else 0)
+        return torch.frombuffer(bytearray(said[:size]), dtype=torch.uint8)
+    return in_child, lambda: dict(counted)
 
 
 class Pictures(torch.utils.data.Dataset):
+    """Pictures, each with what has been counted where it was made."""
+
     def __len__(self):
         return 8
 
     def __getitem__(self, index):
-        return torch.full((3, 64, 128), float(index)).sin()
+        picture = torch.full((3, 64, 128), float(index)).sin().mul(2).cos()
+        return picture, torch.tensor(list(counters().values()), dtype=torch.int64)
 
 
 def loader():
-    """One pass over a DataLoader with a worker."""
+    """A pass over a DataLoader, whose worker stays; counted is the worker."""
+    batches = torch.utils.data.DataLoader(Pictures(), batch_size=4, num_workers=1, persistent_workers=True)
+    latest = []
+
     def step():
-        batches = torch.utils.data.DataLoader(Pictures(), batch_size=4, num_workers=1)
-        return torch.stack([batch.mean((1, 2)) for batch in batches])
-    return step
+        means = []
+        for pictures, figures in batches:
+            means.append(pictures.mean((1, 2)))
+            latest[:] = figures[-1].tolist()
+        return torch.stack(means)
+    return step, lambda: dict(zip(GROWING + STANDING, latest))
 
 
+CHILD_ITERATIONS = 12
 # Name, what makes its step, and by how much fewer iterations it has; those first that take least time.
 CASES = {
     "training step": (training, 1),
     "transformer, 2 layers": (transformer, 1),
-    "forked children": (forked, 4),
-    "DataLoader with a worker": (loader, 6),
+    "forked children": (forked, 6),
+    "DataLoader with a worker": (loader, 1),
     "mobilenet_v2 b2 of 64 pixels": (lambda: inference(mobilenet_v2(), (2, 3, 64, 64)), 1),
-    "resnet18 b2 of 32 pixels": (lambda: inference(resnet18(), (2, 3, 32, 32)), 1),
+    "resnet18 b2 of 64 pixels": (lambda: inference(resnet18(), (2, 3, 64, 64)), 1),
 }
 
 
 def run(make, iterations):
     torch.manual_seed(0)
-    step = make()
+    made = make()
+    step, told = made if isinstance(made, tuple) else (made, counters)
     sums = hashlib.sha256()
-    middle = {}
-    for i in range(iterations):
-        if i == iterations // 2:
-            middle = counters()
-        sums.update(step().numpy().tobytes())
-    end = counters()
-    return {"checksum": sums.hexdigest(), **{name: end[name] - (0 if name in ("slab_bytes", "lower_bound_bytes") else middle[name])
-                                             for name in end}}
+    figures = second_half(step, iterations, lambda output: sums.update(output.numpy().tobytes()), told)
+    return {"checksum": sums.hexdigest(), **figures}
+
+
+def peak():
+    """Of the process and of the largest of those that it has waited for, KiB."""
+    return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 def main():
@@ -185,8 +214,7 @@ def main():
     for name, (make, fewer) in CASES.items():
         if arguments.only in name:
             figures = run(make, max(2, arguments.iterations // fewer))
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            print(json.dumps({"case": name, "torch": torch.__version__, "peak_kib": peak, **figures}), flush=True)
+            print(json.dumps({"case": name, "torch": torch.__version__, "peak_kib": peak(), **figures}), flush=True)
 
 
 if __name__ == "__main__":
