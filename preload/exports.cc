@@ -8,6 +8,7 @@
 #include "memomalloc/memomalloc.h"
 #include "preload/c10.h"
 #include "preload/lifecycle.h"
+#include "preload/numpy.h"
 #include "preload/process.h"
 #include "preload/shim.h"
 
@@ -82,4 +83,8 @@ MEMO_EXPORT std::size_t memomalloc_stats_json(char* buffer, std::size_t size) {
 
 MEMO_EXPORT void memomalloc_release() {
   memo::release();
+}
+
+MEMO_EXPORT const void* memomalloc_numpy_handler() {
+  return &memo::kNumpyHandler;
 }

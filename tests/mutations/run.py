@@ -22,6 +22,7 @@ from door_rows import DOOR_ROWS
 from engine_rows import ENGINE_ROWS
 from first_rows import FIRST_ROWS
 from follow_rows import FOLLOW_ROWS
+from hider_rows import HIDER_ROWS
 from limit_rows import LIMIT_ROWS
 from kinds import PRELOAD, SCRIPT, UNIT
 from node_rows import NODE_ROWS
@@ -42,6 +43,7 @@ MUTATIONS = (
     *ENGINE_ROWS,
     *LIMIT_ROWS,
     *C10_ROWS,
+    *HIDER_ROWS,
     *STORE_ROWS,
     *TURN_ROWS,
     *NODE_ROWS,
