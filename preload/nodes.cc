@@ -109,8 +109,9 @@ void count() {
   told.store(&next, std::memory_order_release);
 }
 
-// Brings a slab to the nodes where pages cannot be moved.
-void remake(Lane& lane, NodeSet nodes, std::uint64_t height) {
+// Brings a slab to the nodes where pages cannot be moved. True if some of it was free, or may not be
+// made ready: where all is in use the whole time, nothing was tried.
+bool remake(Lane& lane, NodeSet nodes, std::uint64_t height) {
   const Residence residence(topology, node_calls);
   Remaking remaking(residence, nodes, height);
   bool there = true;
@@ -126,6 +127,7 @@ void remake(Lane& lane, NodeSet nodes, std::uint64_t height) {
   if (remaking.refused()) {
     note_refusal("its thread be bound to a node");
   }
+  return remaking.bytes() != 0 || remaking.refused();
 }
 
 void bring_slab(std::uint32_t number, Lane& lane, NodeSet nodes) {
@@ -152,8 +154,7 @@ void bring_slab(std::uint32_t number, Lane& lane, NodeSet nodes) {
     }
     if (counted_at == turn && now.tries < tuning::kMaxTries &&
         Residence::lies_wrong(ranges[1 + number].found, nodes)) {
-      ++now.tries;
-      remake(lane, nodes, now.height);
+      now.tries += remake(lane, nodes, now.height) ? 1U : 0U;
     }
   }
   before = now;

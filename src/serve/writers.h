@@ -76,7 +76,8 @@ class Whereabouts {
 };
 
 // What one look after another at the writers makes for. A thread that moves once is waited for; one
-// that moves twice in eight looks, or is on several nodes in three, is taken to be on all of them.
+// that moves twice in eight looks, or is on several nodes in three, is taken to be on all that the
+// eight found. Writers that three looks find on the same nodes, as a team, are on those.
 class Writers {
  public:
   // The writers were there since the last look; an empty set tells nothing.
@@ -86,16 +87,18 @@ class Writers {
     }
     const NodeSet both = last_ == 0 ? nodes : last_ | nodes;
     const bool second = last_ != 0;
+    alike_ = nodes == last_ ? alike_ + 1 : 1;
     last_ = nodes;
     roamed_ = several(both) ? roamed_ + 1 : 0;
     const bool moved = !several(nodes) && single_ != 0 && single_ != nodes;
     single_ = several(nodes) ? single_ : nodes;
     moves_ = static_cast<std::uint8_t>(unsigned{moves_} << 1U | (moved ? 1U : 0U));
     seen_[looks_++ % kRemembered] = nodes;
-    if (std::popcount(moves_) > 1) {
+    const bool roams = roamed_ >= tuning::kRoamingLooks;
+    if (std::popcount(moves_) > 1 || (roams && alike_ < tuning::kRoamingLooks)) {
       settled_ = std::accumulate(seen_, seen_ + kRemembered, NodeSet{0},
                                  [](NodeSet all, NodeSet one) { return all | one; });
-    } else if (second && (roamed_ == 0 || roamed_ >= tuning::kRoamingLooks)) {
+    } else if (second && (roamed_ == 0 || roams)) {
       settled_ = both;
     }
   }
@@ -104,6 +107,7 @@ class Writers {
 
  private:
   NodeSet last_ = 0;
+  std::uint32_t alike_ = 0;  // looks in a row that found what the last one did
   NodeSet settled_ = 0;
   static constexpr std::uint32_t kRemembered = 8;  // looks: the bits of moves_
   NodeSet seen_[kRemembered] = {};

@@ -79,5 +79,29 @@ TEST_CASE("writers: a team on several nodes has its memory spread over them", "[
   CHECK(writers.settled() == (only(2) | only(5)));
 }
 
+TEST_CASE(
+    "writers: a thread that goes round has its memory on all nodes, though each look finds two",
+    "[serve]") {
+  Writers writers;
+  for (std::uint32_t i = 0; i < 12; ++i) {
+    writers.look(only(i % 4) | only((i + 1) % 4));
+    CHECK(writers.settled() == (i < 2 ? 0 : kZero | kOne | only(2) | only(3)));
+  }
+}
+
+TEST_CASE("writers: a team that moves is followed when three looks have found it there",
+          "[serve]") {
+  Writers writers;
+  for (int i = 0; i < 8; ++i) {
+    writers.look(kZero | kOne);
+  }
+  CHECK(writers.settled() == (kZero | kOne));
+  for (int i = 0; i < 3; ++i) {
+    CHECK((writers.settled() & kZero) != 0);
+    writers.look(only(2) | only(3));
+  }
+  CHECK(writers.settled() == (only(2) | only(3)));
+}
+
 }  // namespace
 }  // namespace memo
