@@ -79,9 +79,13 @@ class Archive:
         else:
             self.file(name, path.read_bytes(), bool(path.stat().st_mode & stat.S_IXUSR))
 
-    def compressed(self):
+    def whole(self):
+        """The archive with its end, to which nothing can be added any more."""
         self._append("TRAILER!!!", 0)
-        return gzip.compress(b"".join(self.parts), 1)
+        return b"".join(self.parts)
+
+    def compressed(self):
+        return gzip.compress(self.whole(), 1)
 
 
 def place(relative):

@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 
 #include "src/cli/run/diagnosis.h"
-#include "src/cli/run/elf_file.h"
 #include "src/cli/run/hiders.h"
 #include "src/cli/run/loader.h"
 
@@ -124,21 +122,10 @@ void add_nodes(const json& statistics, std::vector<Finding>& findings) {
 void add_hidden(const std::set<std::string>& mapped, std::vector<Finding>& findings) {
   std::set<std::string_view> told;  // one finding, however many files a hider has
   for (const std::string& path : mapped) {
-    const std::string name = std::filesystem::path(path).filename();
     for (const Hider& hider : kHiders) {
-      if (name.find(hider.file) != std::string::npos && !is_open(hider) &&
-          told.insert(hider.file).second) {
+      if (is_from(hider, path) && !is_open(hider) && told.insert(hider.what).second) {
+        const std::string name = std::filesystem::path(path).filename();
         findings.push_back({Level::kNote, "hidden", name + ": " + hider.what, hider.advice});
-      }
-    }
-    // On AArch64 torch's own libraries hold a mimalloc; look for it by its functions. Where tensors
-    // come by a function that the library knows, they are seen all the same.
-    if (name.starts_with("libc10") || name.starts_with("libtorch_cpu")) {
-      const std::optional<ElfFile> elf = read_elf(path);
-      if (elf && elf->allocators.contains("mi_malloc") && !elf->gives_tensors) {
-        findings.push_back({Level::kNote, "hidden",
-                            name + " holds an allocator of its own, mimalloc",
-                            "tensors are not seen; use a build of torch with USE_MIMALLOC=0"});
       }
     }
   }

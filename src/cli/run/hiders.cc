@@ -1,7 +1,13 @@
 #include "src/cli/run/hiders.h"
 
+#include <fnmatch.h>
+
 #include <cstdlib>
+#include <filesystem>
+#include <optional>
 #include <string>
+
+#include "src/cli/run/elf_file.h"
 
 namespace memo::cli {
 namespace {
@@ -20,6 +26,18 @@ Setting setting_of(const Hider& hider) {
 
 }  // namespace
 
+bool is_from(const Hider& hider, const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename();
+  if (fnmatch(hider.file, name.c_str(), 0) != 0) {
+    return false;
+  }
+  if (*hider.defines == '\0') {
+    return true;
+  }
+  const std::optional<ElfFile> elf = read_elf(path);
+  return elf && elf->allocators.contains(hider.defines) && !elf->gives_tensors;
+}
+
 bool is_open(const Hider& hider) {
   if (*hider.setting == '\0') {
     return false;
@@ -32,7 +50,7 @@ bool is_open(const Hider& hider) {
 Environment opening_environment() {
   Environment environment;
   for (const Hider& hider : kHiders) {
-    if (*hider.setting != '\0') {
+    if (hider.setter == Hider::kOpen) {
       const auto [name, value] = setting_of(hider);
       if (std::getenv(name.c_str()) == nullptr) {
         environment[name] = value;
