@@ -198,8 +198,8 @@ $(B)/fakes/libc10-%.so: tests/preload/fakes/c10.cc
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++20 -O1 -g -Wall -Wextra -fno-builtin -fPIC -shared -D$* -Wl,-soname,$(@F) $< -o $@
 $(B)/fakes/libtensors-%.so: tests/preload/fakes/tensors.cc $(B)/fakes/libc10-%.so
-	$(Q)$(CXX) -std=c++20 -O1 -g -Wall -Wextra -fPIC -shared -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' $^ -o $@
-fakes := $(patsubst %,$(B)/fakes/lib%.so,c10-plain tensors-plain c10-hidden tensors-hidden)
+	$(Q)$(CXX) -std=c++20 -O1 -g -Wall -Wextra -fPIC -shared -D$* -Wl,-soname,$(@F) -Wl,-rpath,'$$ORIGIN' $^ -o $@
+fakes := $(foreach kind,plain hidden flagless renamed,$(B)/fakes/libc10-$(kind).so $(B)/fakes/libtensors-$(kind).so)
 $(B)/programs/c10_functions: private KIND := -DFAKES='"$(B)/fakes"'
 $(B)/programs/c10_functions: $(fakes)
 .SECONDARY: $(fakes)

@@ -5,7 +5,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "preload/process.h"
 #include "src/base/guard.h"
+#include "src/base/message.h"
 
 namespace memo {
 namespace {
@@ -74,6 +76,16 @@ bool goes_through_malloc(const link_map& object) {
   return false;
 }
 
+// Once in a process: each object that calls looks for its original.
+void tell_unknown(const char* path) {
+  static constinit std::atomic<bool> told{false};
+  if (g_process.options.VERBOSE >= 1 && !told.exchange(true)) {
+    Line() << path
+           << ": tensors are left to it: it has other functions for them, or moves them to memory "
+              "nodes";
+  }
+}
+
 C10 look_up(const void* caller) {
   const RecursionGuard guard;
   const int saved = errno;
@@ -82,16 +94,21 @@ C10 look_up(const void* caller) {
   found.alloc = scope.find<decltype(found.alloc)>(kAlloc);
   found.free = scope.find<decltype(found.free)>(kFree);
   const link_map* library =
-      found.alloc != nullptr ? object_of(reinterpret_cast<const void*>(found.alloc)) : nullptr;
-  if (found.free == nullptr || library == nullptr || library->l_ld == _DYNAMIC) {
+      object_of(found.alloc != nullptr ? reinterpret_cast<const void*>(found.alloc)
+                                       : reinterpret_cast<const void*>(found.free));
+  if (!found.there() || library == nullptr || library->l_ld == _DYNAMIC) {
     found = {};
-  } else if (!goes_through_malloc(*library)) {
+  } else if (found.alloc != nullptr && found.free != nullptr && !goes_through_malloc(*library)) {
     // Blocks that c10 moves to the thread's memory node are left to it.
     auto* const moves = scope.find<bool (*)()>(kMovesToNode);
     if (moves == nullptr || !moves()) {
       found.zero_fill = scope.find<const bool*>(kZeroFill);
       found.junk_fill = scope.find<const bool*>(kJunkFill);
+      found.zero_fill = found.junk_fill != nullptr ? found.zero_fill : nullptr;
     }
+  }
+  if (found.there() && found.zero_fill == nullptr && !goes_through_malloc(*library)) {
+    tell_unknown(library->l_name);
   }
   errno = saved;
   return found;
@@ -114,13 +131,12 @@ C10 C10Callers::find(const void* code, decltype(&::dl_iterate_phdr) walk) {
 C10 C10Callers::add(const void* code, decltype(&::dl_iterate_phdr) walk) {
   C10 c10 = look_up(code);
   // A deleter that is called as the last thing returns to an object that may not know of c10.
-  if (c10.alloc == nullptr && count_.load(std::memory_order_acquire) != 0 &&
+  if (!c10.there() && count_.load(std::memory_order_acquire) != 0 &&
       callers_[0].end.load(std::memory_order_acquire) != 0) {
     c10 = callers_[0].c10;
   }
   const Extent extent = extent_of(code, walk);
-  if (c10.alloc == nullptr || extent.end == 0 ||
-      count_.load(std::memory_order_relaxed) >= kCallers) {
+  if (!c10.there() || extent.end == 0 || count_.load(std::memory_order_relaxed) >= kCallers) {
     return c10;
   }
   const std::uint32_t i = count_.fetch_add(1, std::memory_order_acq_rel);

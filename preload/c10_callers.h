@@ -13,13 +13,16 @@
 
 namespace memo {
 
-// What one copy of libc10 has.
+// What one copy of libc10 has. One that has but one of the two functions, as another release may,
+// gets back what it gave, and none of its blocks is served.
 struct C10 {
-  void* (*alloc)(std::size_t) = nullptr;  // nullptr: there is none
+  void* (*alloc)(std::size_t) = nullptr;
   void (*free)(void*) = nullptr;
   // Its two flags that want blocks filled; nullptr: no block of it is served.
   const bool* zero_fill = nullptr;
   const bool* junk_fill = nullptr;
+
+  [[nodiscard]] bool there() const { return alloc != nullptr || free != nullptr; }
 };
 
 // The objects that have called, and the c10 of each; only ever added to. Objects in it are not

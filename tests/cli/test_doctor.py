@@ -61,15 +61,39 @@ class Doctor(unittest.TestCase):
         process = memomalloc("doctor", "--", sys.executable, "-c", "bytearray(200000)")
         self.assertEqual("It is not on; what to do stands below FAULT.", process.stdout.splitlines()[0])
 
+    def hidden_by(self, name, source="", **variables):
+        """What is said to hide allocations in a program that loads an object of this name."""
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "object.c").write_text(source or "int nothing;")
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / name, folder / "object.c"], check=True)
+        load = f"ctypes.CDLL('{folder}/{name}')\nimport time\ntime.sleep(1)\n"
+        process = memomalloc("doctor", "--json", "--", sys.executable, "-c", "import ctypes\n" + load, environment=variables)
+        return [row["what"] for row in json_of(process)["findings"] if row["question"] == "hidden"]
+
     def test_torch_with_an_allocator_inside(self):
-        for tensors, told in (("", True), ("void* _ZN3c109alloc_cpuEm(unsigned long size) { return mi_malloc(size); }", False)):
-            folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-            source = folder / "c10.c"
-            source.write_text("#include <stddef.h>\nvoid* mi_malloc(unsigned long size) { return size ? NULL : NULL; }\n" + tensors)
-            subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / "libc10.so", source], check=True)
-            load = f"ctypes.CDLL('{folder}/libc10.so')\nimport time\ntime.sleep(1)\n"
-            _, found = self.diagnose(sys.executable, "-c", LOOP.format(rounds=200) + load)
-            self.assertEqual(told, ("hidden", "note") in found, found)
+        inside = "#include <stddef.h>\nvoid* mi_malloc(unsigned long size) { return size ? NULL : NULL; }\n"
+        alloc = "void* _ZN3c109alloc_cpuEm(unsigned long size) { return mi_malloc(size); }\n"
+        free = "void _ZN3c108free_cpuEPv(void* block) { (void)block; }\n"
+        flags = "".join(f"char FLAGS_caffe2_cpu_allocator_do_{kind}_fill;\n" for kind in ("zero", "junk"))
+        # A wheel without the functions, and those of other releases, are not served.
+        for tensors in ("", alloc, alloc + flags, alloc + free):
+            self.assertIn("tensors are not seen", str(self.hidden_by("libc10.so", inside + tensors)), tensors)
+        self.assertEqual([], self.hidden_by("libc10.so", inside + alloc + free + flags))
+        self.assertEqual([], self.hidden_by("libc10.so", alloc.replace("mi_malloc(size)", "0") + free))
+
+    def test_hiders_are_told_by_what_is_mapped(self):
+        for name, told in (("_duckdb.cpython-311-x86_64-linux-gnu.so", "duckdb"), ("_polars_runtime.abi3.so", "polars"),
+                           ("_multiarray_umath.cpython-315t-x86_64-linux-gnu.so", "free-threaded")):
+            self.assertIn(told, str(self.hidden_by(name)))
+        for name in ("_multiarray_umath.cpython-315-x86_64-linux-gnu.so", "_multiarray_umath.cpython-314t-x86_64-linux-gnu.so"):
+            self.assertEqual([], self.hidden_by(name))
+
+    def test_a_hider_that_is_open_is_not_told(self):
+        for name, setting, others in (("libarrow.so.2600", "ARROW_DEFAULT_MEMORY_POOL", ("system", "mimalloc")),
+                                      ("libtensorflow_framework.so.2", "TF_ENABLE_ONEDNN_OPTS", ("0", "1"))):
+            self.assertEqual([], self.hidden_by(name, **{setting: others[0]}))
+            self.assertEqual(1, len(self.hidden_by(name, **{setting: others[1]})))
+            self.assertEqual(1, len(self.hidden_by(name)))
 
     def test_too_few_iterations_are_told(self):
         code, found = self.diagnose(sys.executable, "-c", LOOP.format(rounds=1))

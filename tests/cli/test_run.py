@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-from support import COMMAND, memomalloc
+from support import ROOT, COMMAND, memomalloc
 
 
 LIBM = next(str(path) for path in pathlib.Path("/").glob("*lib*/*-linux-gnu*/libm.so.6"))
@@ -47,12 +47,22 @@ class Run(unittest.TestCase):
                 self.assertIn(found, rest[0])
                 self.assertEqual(1, len(rest))
 
+    @unittest.skipUnless((ROOT / "build/programs/c10_functions").exists(), "the small programs are not built")
+    def test_a_torch_of_another_release_is_one_line(self):
+        program = ROOT / "build/programs/c10_functions"
+        for verbose, lines in (("1", 2), ("0", 0)):  # a process for each of the program's two such libraries
+            done = memomalloc("run", "--verbose", verbose, "--", program)
+            self.assertEqual(0, done.returncode, done.stderr)
+            self.assertEqual(lines, done.stderr.count("tensors are left to it"), done.stderr)
+
     def test_what_hides_allocations_is_opened_if_asked(self):
         script = "echo ${ARROW_DEFAULT_MEMORY_POOL-none}"
         self.assertEqual("none\n", memomalloc("run", "--", "sh", "-c", script).stdout)
         self.assertEqual("system\n", memomalloc("run", "--open", "--", "sh", "-c", script).stdout)
         own = {"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}
         self.assertEqual("mimalloc\n", memomalloc("run", "--open", "--", "sh", "-c", script, environment=own).stdout)
+        script = "echo ${TF_ENABLE_ONEDNN_OPTS-none}"  # changes kernels
+        self.assertEqual("none\n", memomalloc("run", "--open", "--", "sh", "-c", script).stdout)
 
     def test_exit_code_is_the_commands(self):
         self.assertEqual(7, memomalloc("run", "--", "sh", "-c", "exit 7").returncode)

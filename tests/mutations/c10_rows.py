@@ -12,4 +12,10 @@ C10_ROWS = (
      PRELOAD, "c10_functions [pass-through]"),
     ("a torch with an allocator of its own is left alone", "preload/c10_callers.cc",
      "    } else if (entry->d_tag == DT_GNU_HASH) {", "    } else if (false) {", PRELOAD, "c10_functions [default]"),
+    ("a torch that lacks one of the two functions is served", "preload/c10_callers.cc",
+     "found.alloc != nullptr && found.free != nullptr && !goes_through_malloc(*library)",
+     "found.alloc != nullptr && !goes_through_malloc(*library)", PRELOAD, "c10_functions [default]"),
+    ("flags that are not found count as not set", "preload/c10.cc",
+     "return c10.zero_fill != nullptr && c10.junk_fill != nullptr && !*c10.zero_fill && !*c10.junk_fill;",
+     "return c10.zero_fill == nullptr || (!*c10.zero_fill && !*c10.junk_fill);", PRELOAD, "c10_functions [default]"),
 )

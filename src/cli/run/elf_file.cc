@@ -66,13 +66,14 @@ bool is_name(const Mapping& file, std::uint64_t name_at, std::string_view name) 
          file.data[name_at + name.size()] == '\0';
 }
 
-void note_if_allocator(const Mapping& file, std::uint64_t name_at, ElfFile& elf) {
-  for (const std::string_view name : kAllocatorFunctions) {
+template <typename Names>
+void note(const Mapping& file, std::uint64_t name_at, const Names& names,
+          std::set<std::string>& found) {
+  for (const std::string_view name : names) {
     if (is_name(file, name_at, name)) {
-      elf.allocators.emplace(name);
+      found.emplace(name);
     }
   }
-  elf.gives_tensors = elf.gives_tensors || is_name(file, name_at, kTensorFunction);
 }
 
 void read_symbols(const Mapping& file, const Elf64_Ehdr& header, ElfFile& elf) {
@@ -86,9 +87,13 @@ void read_symbols(const Mapping& file, const Elf64_Ehdr& header, ElfFile& elf) {
     }
     Elf64_Sym symbol{};
     for (std::uint64_t at = 0; at + sizeof symbol <= table.sh_size; at += sizeof symbol) {
-      if (file.read(table.sh_offset + at, symbol) && symbol.st_shndx != SHN_UNDEF &&
-          ELF64_ST_TYPE(symbol.st_info) == STT_FUNC) {
-        note_if_allocator(file, names.sh_offset + symbol.st_name, elf);
+      if (!file.read(table.sh_offset + at, symbol) || symbol.st_shndx == SHN_UNDEF) {
+        continue;
+      }
+      const std::uint64_t name_at = names.sh_offset + symbol.st_name;
+      note(file, name_at, kTensorNames, elf.tensors);
+      if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC) {
+        note(file, name_at, kAllocatorFunctions, elf.allocators);
       }
     }
   }

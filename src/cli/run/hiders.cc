@@ -35,7 +35,7 @@ bool is_from(const Hider& hider, const std::string& path) {
     return true;
   }
   const std::optional<ElfFile> elf = read_elf(path);
-  return elf && elf->allocators.contains(hider.defines) && !elf->gives_tensors;
+  return elf && elf->allocators.contains(hider.defines) && !elf->gives_tensors();
 }
 
 bool is_open(const Hider& hider) {

@@ -1,12 +1,24 @@
 // A stand-in for torch's libc10: its two functions for tensors, called through the dynamic linker.
 // As on x86-64 it asks posix_memalign; as `hidden` it has an allocator of its own, as on AArch64,
-// which ends the process on a block that is not its own.
+// which ends the process on a block that is not its own. As `flagless` and `renamed` it is a hidden one of another
+// release: without the flags that are known, or with another name of the function that frees.
 #include <sys/mman.h>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+
+#if defined flagless || defined renamed
+#define hidden
+#endif
+#ifdef flagless
+#define FLAGS_caffe2_cpu_allocator_do_zero_fill zero_fill_of_another_release
+#define FLAGS_caffe2_cpu_allocator_do_junk_fill junk_fill_of_another_release
+#endif
+#ifdef renamed
+#define free_cpu give_back_cpu
+#endif
 
 // NOLINTBEGIN(readability-identifier-naming): torch's names
 bool FLAGS_caffe2_cpu_allocator_do_zero_fill = false;

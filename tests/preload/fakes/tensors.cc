@@ -2,6 +2,10 @@
 // out as a deleter.
 #include <cstddef>
 
+#ifdef renamed
+#define free_cpu give_back_cpu
+#endif
+
 namespace c10 {
 void* alloc_cpu(std::size_t size);
 void free_cpu(void* block);

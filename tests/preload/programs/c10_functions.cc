@@ -8,7 +8,7 @@
 
 #include "support.h"
 
-// The four objects, in this program, so that it is one file.
+// The objects, in this program, so that it is one file.
 #define OBJECT(name, path)                                                                   \
   asm(".pushsection .rodata\n.balign 16\n" #name ":\n.incbin \"" FAKES "/" path "\"\n" #name \
       "_end:\n.popsection\n");                                                               \
@@ -18,6 +18,10 @@ OBJECT(plain_c10, "libc10-plain.so")
 OBJECT(plain_tensors, "libtensors-plain.so")
 OBJECT(hidden_c10, "libc10-hidden.so")
 OBJECT(hidden_tensors, "libtensors-hidden.so")
+OBJECT(flagless_c10, "libc10-flagless.so")
+OBJECT(flagless_tensors, "libtensors-flagless.so")
+OBJECT(renamed_c10, "libc10-renamed.so")
+OBJECT(renamed_tensors, "libtensors-renamed.so")
 
 namespace {
 
@@ -36,7 +40,11 @@ const struct {
 } objects[] = {{"libc10-plain.so", plain_c10, plain_c10_end},
                {"libtensors-plain.so", plain_tensors, plain_tensors_end},
                {"libc10-hidden.so", hidden_c10, hidden_c10_end},
-               {"libtensors-hidden.so", hidden_tensors, hidden_tensors_end}};
+               {"libtensors-hidden.so", hidden_tensors, hidden_tensors_end},
+               {"libc10-flagless.so", flagless_c10, flagless_c10_end},
+               {"libtensors-flagless.so", flagless_tensors, flagless_tensors_end},
+               {"libc10-renamed.so", renamed_c10, renamed_c10_end},
+               {"libtensors-renamed.so", renamed_tensors, renamed_tensors_end}};
 
 void write_objects() {
   CHECK(mkdtemp(folder) != NULL);
@@ -89,8 +97,10 @@ Library load(const char* kind, int how) {
   find(library, "deleter_elsewhere", library.deleter);
   find(library, "tensors_asked", library.asked);
   find(library, "tensors_freed", library.freed);
-  find(library, "FLAGS_caffe2_cpu_allocator_do_zero_fill", library.zero_fill);
-  find(library, "FLAGS_caffe2_cpu_allocator_do_junk_fill", library.junk_fill);
+  if (strcmp(kind, "flagless") != 0) {
+    find(library, "FLAGS_caffe2_cpu_allocator_do_zero_fill", library.zero_fill);
+    find(library, "FLAGS_caffe2_cpu_allocator_do_junk_fill", library.junk_fill);
+  }
   return library;
 }
 
@@ -230,6 +240,22 @@ void try_both() {
   check_counts(hidden);
 }
 
+// One of another release: each of its blocks comes from it, and goes back to it, whatever its size.
+void try_unknown(const char* kind) {
+  const Library library = load(kind, RTLD_LOCAL);
+  contract(library);
+  deleted(library);
+  constexpr size_t kRounds = 100;
+  const size_t before = library.asked();
+  for (size_t i = 0; i < kRounds; ++i) {
+    void* block = library.alloc(MIB(1));
+    void* other = library.alloc_elsewhere(KIB(200));
+    library.free_elsewhere(block);
+    library.free(other);
+  }
+  CHECK(library.asked() == before + 2 * kRounds && library.asked() == library.freed());
+}
+
 // The library may be given back and loaded again.
 void try_again() {
   for (int i = 0; i < 3; ++i) {
@@ -259,6 +285,8 @@ int main() {
   in_child([] { try_library("hidden", RTLD_LOCAL); });
   in_child([] { try_library("hidden", RTLD_GLOBAL); });
   in_child(try_both);
+  in_child([] { try_unknown("flagless"); });
+  in_child([] { try_unknown("renamed"); });
   in_child(try_again);
   remove_objects();
   return 0;
