@@ -1,7 +1,10 @@
 #include "preload/c10.h"
 
+#include <atomic>
+
 #include "preload/process.h"
 #include "preload/shim.h"
+#include "src/base/message.h"
 
 namespace memo {
 namespace {
@@ -10,8 +13,22 @@ namespace {
 // THP_MEM_ALLOC_ENABLE has it. Source: c10/core/alignment.h, c10/core/impl/alloc_cpu.cpp.
 constexpr std::uint64_t kTensorAlignment = 64;
 
+// Once in a process.
+void tell_left_alone(const char* path) {
+  static constinit std::atomic<bool> told{false};
+  if (g_process.options.VERBOSE >= 1 && !told.exchange(true)) {
+    Line() << path
+           << ": tensors are left to it: it has other functions for them, or moves them to memory "
+              "nodes";
+  }
+}
+
 C10 original(const void* caller) {
-  return g_process.c10.find(caller, g_process.next.dl_iterate_phdr);
+  const C10 c10 = g_process.c10.find(caller, g_process.next.dl_iterate_phdr);
+  if (c10.left_alone != nullptr) [[unlikely]] {
+    tell_left_alone(c10.left_alone);
+  }
+  return c10;
 }
 
 bool may_serve(const C10& c10) {

@@ -5,9 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "preload/process.h"
 #include "src/base/guard.h"
-#include "src/base/message.h"
 
 namespace memo {
 namespace {
@@ -76,16 +74,6 @@ bool goes_through_malloc(const link_map& object) {
   return false;
 }
 
-// Once in a process: each object that calls looks for its original.
-void tell_unknown(const char* path) {
-  static constinit std::atomic<bool> told{false};
-  if (g_process.options.VERBOSE >= 1 && !told.exchange(true)) {
-    Line() << path
-           << ": tensors are left to it: it has other functions for them, or moves them to memory "
-              "nodes";
-  }
-}
-
 C10 look_up(const void* caller) {
   const RecursionGuard guard;
   const int saved = errno;
@@ -108,7 +96,7 @@ C10 look_up(const void* caller) {
     }
   }
   if (found.there() && found.zero_fill == nullptr && !goes_through_malloc(*library)) {
-    tell_unknown(library->l_name);
+    found.left_alone = library->l_name;
   }
   errno = saved;
   return found;

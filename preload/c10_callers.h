@@ -21,6 +21,8 @@ struct C10 {
   // Its two flags that want blocks filled; nullptr: no block of it is served.
   const bool* zero_fill = nullptr;
   const bool* junk_fill = nullptr;
+  // The path of one that has an allocator of its own, and is not served.
+  const char* left_alone = nullptr;
 
   [[nodiscard]] bool there() const { return alloc != nullptr || free != nullptr; }
 };
