@@ -32,9 +32,22 @@ LOOPS = {
                    "o.enable_cpu_mem_arena = ARENA\no.intra_op_num_threads = 1\n"
                    "s = onnxruntime.InferenceSession(onnx_infer.residual_network(numpy, 1), o, providers=['CPUExecutionProvider'])\n"
                    "x = numpy.ones((1, 3, 224, 224), 'f4')\nfor i in range(20):\n s.run(None, {'images': x})",
-    "numpy": "import numpy\nx = numpy.ones(200_000)\nfor i in range(60):\n a = x * i; b = a + x; c = numpy.sqrt(b)",
+    # CPython's mimalloc as raw memory, as a free-threaded one has it from 3.15 on: here by CPython's interface.
+    "numpy": """import ctypes, os, sys
+if os.environ.get("PYTHONMALLOC") != "mimalloc":
+    os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | {"PYTHONMALLOC": "mimalloc"})
+RAW, OF_MIMALLOC, allocator = 0, 1, ctypes.create_string_buffer(5 * 8)
+ctypes.pythonapi.PyMem_GetAllocator(OF_MIMALLOC, allocator)
+import numpy
+ctypes.pythonapi.PyMem_SetAllocator(RAW, allocator)
+SETTING
+x = numpy.ones(200_000)
+for i in range(60):
+    a = x * i; b = a + x; c = numpy.sqrt(b)
+os._exit(0)  # what came from malloc before is not taken back by the other
+""",
 }
-# Library, what the row calls its loop, the setting, its variables (None: there is no setting), a line before the loop.
+# Library, what the row calls its loop, the setting, its variables (None: there is no setting), a line that the loop has then.
 ROWS = (
     ("pyarrow", "60 times eight buffers of 1.2 MB", "`run --open`", {"ARROW_DEFAULT_MEMORY_POOL": "system"}, ""),
     ("polars", "60 times four series of 200,000 numbers", "none", None, ""),
@@ -42,8 +55,8 @@ ROWS = (
     ("jax", "60 times two layers of a perceptron", "none is needed", None, ""),
     ("tensorflow", "60 times two convolutions", "`TF_ENABLE_ONEDNN_OPTS=0`", {"TF_ENABLE_ONEDNN_OPTS": "0"}, ""),
     ("onnxruntime", "20 times a residual network b1", "`enable_cpu_mem_arena = False`", {}, ""),
-    ("numpy", "60 times three arrays of 1.6 MB", "`memomalloc.numpy.use_malloc()`", {},
-     "import memomalloc.numpy; memomalloc.numpy.use_malloc()\n"),
+    ("numpy", "60 times three arrays of 1.6 MB, CPython's raw memory from mimalloc", "`memomalloc.numpy.use_malloc()`", {},
+     "import memomalloc.numpy; memomalloc.numpy.use_malloc()"),
 )
 
 
@@ -76,8 +89,7 @@ def diagnose(python, script, variables, limit):
 
 def version(python, library):
     name = {"tensorflow": "tensorflow_cpu"}.get(library, library)
-    done = subprocess.run([python, "-c", f"import importlib.metadata as m, sys; print(m.version({name!r}), "
-                           "'on free-threaded CPython ' + sys.version.split()[0] if 'free-threading' in sys.version else '')"],
+    done = subprocess.run([python, "-c", f"import importlib.metadata; print(importlib.metadata.version({name!r}))"],
                           capture_output=True, text=True, check=False)
     return done.stdout.strip()
 
@@ -86,10 +98,10 @@ def row(python, library, what, setting, variables, line, limit):
     found_version = version(python, library)
     if not found_version:
         return f"| {library} | {what} | not installed | | | |"
-    with_setting = LOOPS[library].replace("ARENA", "False")
-    results = [diagnose(python, LOOPS[library].replace("ARENA", "True"), {}, limit)]
+    loop = LOOPS[library]
+    results = [diagnose(python, loop.replace("ARENA", "True").replace("SETTING", ""), {}, limit)]
     if variables is not None:
-        results.append(diagnose(python, line + with_setting, variables, limit))
+        results.append(diagnose(python, loop.replace("ARENA", "False").replace("SETTING", line), variables, limit))
     cells = [f"{each[0]}; {each[2]} %" if each else "failed" for each in results] + ["the same"] * (2 - len(results))
     named = "yes" if results[0] and results[0][1] else "no"
     return f"| {library} {found_version} | {what} | {named} | {cells[0]} | {setting} | {cells[1]} |"
@@ -98,7 +110,8 @@ def row(python, library, what, setting, variables, line, limit):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--python", default=sys.executable, help="an interpreter that has the libraries (this one)")
-    parser.add_argument("--free-threaded", help="a free-threaded interpreter that has numpy; without it numpy has no row")
+    parser.add_argument("--numpy", metavar="PYTHON",
+                        help="an interpreter of CPython 3.13 or later with numpy 2.5 or later; without it numpy has no row")
     parser.add_argument("--only", default="", help="libraries whose name contains this text")
     parser.add_argument("--limit", type=int, default=600, help="seconds for each loop (%(default)s)")
     parser.add_argument("--document", action="store_true", help="put the table into docs/frameworks.md")
@@ -106,7 +119,7 @@ def main():
     lines = ["| library | loop | named by `doctor` | large calls seen; % of their bytes from plan and pool | setting | with it |",
              "| --- " * 6 + "|"]
     for library, *rest in ROWS:
-        python = arguments.free_threaded if library == "numpy" else arguments.python
+        python = arguments.numpy if library == "numpy" else arguments.python
         if arguments.only in library and python:
             lines.append(row(python, library, *rest, arguments.limit))
             print(lines[-1], flush=True)

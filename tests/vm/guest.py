@@ -30,15 +30,20 @@ def read(path, otherwise=""):
         return otherwise
 
 
+def chosen_word(text):
+    """That of a kernel's list which stands in brackets; "" if there is none."""
+    return text[text.find("[") + 1:text.find("]")]
+
+
 def facts():
     """What the kernel says of itself; the host compares it with what the cell asks for."""
-    thp = read("/sys/kernel/mm/transparent_hugepage/enabled")
     limit = read("/group/limited/memory.max") or read("/group/limited/memory.limit_in_bytes")
     return {
         "release": os.uname().release,
         "processor": os.uname().machine,
         "pages": os.sysconf("SC_PAGESIZE") >> 10,
-        "thp": thp[thp.find("[") + 1:thp.find("]")],
+        "thp": chosen_word(read("/sys/kernel/mm/transparent_hugepage/enabled")),
+        "64 KiB": chosen_word(read("/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled")),
         "overcommit": int(read("/proc/sys/vm/overcommit_memory")),
         "nodes": len(glob.glob("/sys/devices/system/node/node[0-9]*")),
         "memory": int(read("/proc/meminfo").split()[1]) >> 10,

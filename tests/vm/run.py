@@ -161,6 +161,9 @@ def markdown(outcomes, built_from, accelerators):
             cell.processor, outcome.facts.get("release", cell.kernel), cell.pages, cell.thp, cell.overcommit,
             cell.nodes, cell.memory, limit, outcome.counts["passed"], outcome.counts["failed"],
             outcome.counts["skipped"], round(outcome.seconds))) + " |")
+    small = sorted({outcome.facts["release"] for outcome in outcomes if outcome.facts.get("64 KiB") == "always"})
+    if small:
+        rows += ["", f"Where huge pages are `always`, {' and '.join(small)} had those of 64 KiB too."]
     emulation = ", ".join(f"{processor} under {name}" for processor, name in sorted(accelerators.items()))
     rows += ["", f"Commit {built_from}, {version_of_emulator()}, {emulation}, {PROCESSORS} processors in each guest."]
     return "\n".join(rows) + "\n"
