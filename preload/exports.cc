@@ -86,5 +86,5 @@ MEMO_EXPORT void memomalloc_release() {
 }
 
 MEMO_EXPORT const void* memomalloc_numpy_handler() {
-  return &memo::kNumpyHandler;
+  return &memo::numpy_handler();
 }

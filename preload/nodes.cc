@@ -27,6 +27,10 @@ struct Brought {
   std::uint64_t releases = 0;  // of its lane's slab by then
   NodeSet nodes = 0;
   std::uint32_t tries = 0;  // in a row that have not brought it all there
+  // Where pages cannot be moved: bytes that were made ready anew, and some are left whose blocks were
+  // in use.
+  std::uint64_t remade = 0;
+  bool left = false;
 
   [[nodiscard]] bool same(const Brought& other) const {
     return base == other.base && height == other.height && releases == other.releases &&
@@ -109,9 +113,10 @@ void count() {
   told.store(&next, std::memory_order_release);
 }
 
-// Brings a slab to the nodes where pages cannot be moved. True if some of it was free, or may not be
-// made ready: where all is in use the whole time, nothing was tried.
-bool remake(Lane& lane, NodeSet nodes, std::uint64_t height) {
+// Brings a slab to the nodes where pages cannot be moved, as far as its blocks come free. Adds to
+// `now` what was done; a refusal counts as all that may be done.
+void remake(Lane& lane, NodeSet nodes, Brought& now) {
+  const std::uint64_t height = now.height;
   const Residence residence(topology, node_calls);
   Remaking remaking(residence, nodes, height);
   bool there = true;
@@ -127,7 +132,8 @@ bool remake(Lane& lane, NodeSet nodes, std::uint64_t height) {
   if (remaking.refused()) {
     note_refusal("its thread be bound to a node");
   }
-  return remaking.bytes() != 0 || remaking.refused();
+  now.remade += remaking.refused() ? tuning::kMaxTries * height : remaking.bytes();
+  now.left = remaking.bytes() != 0 && !remaking.finished();
 }
 
 void bring_slab(std::uint32_t number, Lane& lane, NodeSet nodes) {
@@ -149,12 +155,14 @@ void bring_slab(std::uint32_t number, Lane& lane, NodeSet nodes) {
     }
   }
   if (!moves) {
-    if (!now.same(before)) {
+    const Brought last = now.same(before) ? before : Brought{};
+    now.remade = last.remade;
+    if (!now.same(before) || last.left) {
       count();
     }
-    if (counted_at == turn && now.tries < tuning::kMaxTries &&
+    if (counted_at == turn && now.remade < tuning::kMaxTries * now.height &&
         Residence::lies_wrong(ranges[1 + number].found, nodes)) {
-      now.tries += remake(lane, nodes, now.height) ? 1U : 0U;
+      remake(lane, nodes, now);
     }
   }
   before = now;

@@ -3,10 +3,11 @@
 #include "preload/shim.h"
 
 namespace memo {
+namespace {
 
 // The sizes that numpy tells at a free are not checked: it tells those of the arrays, which may be
 // others than were asked for.
-const NumpyHandler kNumpyHandler = {
+constexpr NumpyHandler kHandler = {
     "memomalloc",
     1,
     nullptr,
@@ -15,5 +16,11 @@ const NumpyHandler kNumpyHandler = {
     [](void*, void* pointer, std::size_t size) { return shim::realloc(pointer, size); },
     [](void*, void* pointer, std::size_t) { shim::free(pointer); },
 };
+
+}  // namespace
+
+const NumpyHandler& numpy_handler() {
+  return kHandler;
+}
 
 }  // namespace memo

@@ -21,6 +21,7 @@ struct NumpyHandler {
   void (*free)(void* context, void* pointer, std::size_t size);
 };
 
-extern const NumpyHandler kNumpyHandler;
+// A constant.
+const NumpyHandler& numpy_handler();
 
 }  // namespace memo

@@ -72,7 +72,7 @@ NODE_ROWS = (
      "      if (!are_shared()) {\n        settle();", "      if (true) {\n        settle();",
      SCRIPT, "test_nodes.py test_shared_weights"),
     ("a refusal to move ends it", "preload/nodes.cc",
-     "      now.tries += remake(lane, nodes, now.height) ? 1U : 0U;\n", "",
+     "      remake(lane, nodes, now);\n", "",
      SCRIPT, "test_nodes.py test_made_anew"),
     ("doctor keeps roaming threads to itself", "src/cli/run/diagnosis_run.cc",
      "if (changes * kSeldom > iterations) {", "if (changes > iterations) {",
