@@ -1,6 +1,7 @@
 """Programs in processes of their own, one allocator each: what the tables of counts share.
 
-Importing it makes scripts/ importable, too: loaded_library tells a program the statistics of the library it runs under.
+Importing it makes scripts/ and scripts/tables importable, too: loaded_library tells a program the statistics of the library
+it runs under, measured writes into documents.
 """
 
 import json
@@ -11,7 +12,8 @@ import sys
 
 import allocators
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
+SCRIPTS = pathlib.Path(__file__).resolve().parents[1] / "scripts"
+sys.path[:0] = [str(SCRIPTS), str(SCRIPTS / "tables")]
 
 
 def add_options(parser, names):
@@ -27,13 +29,18 @@ def chosen(arguments):
     return [allocator for allocator in wanted if allocator.library() is not None or arguments.library]
 
 
+def environment(allocator, arguments):
+    """What a program runs in under the allocator."""
+    result = allocator.environment(os.environ)
+    if arguments.library and allocator.name == allocators.OURS:
+        result["LD_PRELOAD"] = arguments.library
+    return result
+
+
 def run(script, words, allocator, arguments):
     """What the script prints last, as JSON, when it is started with these words under the allocator."""
-    environment = allocator.environment(os.environ)
-    if arguments.library and allocator.name == allocators.OURS:
-        environment["LD_PRELOAD"] = arguments.library
     words = [str(word) for word in words]
-    done = subprocess.run([arguments.python_torch, script, *words], env=environment, capture_output=True, text=True)
+    done = subprocess.run([arguments.python_torch, script, *words], env=environment(allocator, arguments), capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{pathlib.Path(script).name}: {' '.join(words)} under {allocator.name} failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])

@@ -27,6 +27,8 @@ constinit bool complained_of_stats = false;
 constinit timespec started = {};
 constinit std::atomic<Nanos> stats_written_at{Nanos{0}};
 constinit std::atomic<std::uint64_t> calls_written{0};  // large calls that the file tells of
+constinit timespec own_written =
+    {};  // when this process wrote its statistics last, as the file tells
 
 // True if the file at `path` was written while this process ran, and this process has served
 // nothing: a shell or a timer around the program must not put its own report over the program's.
@@ -34,6 +36,8 @@ constinit std::atomic<std::uint64_t> calls_written{0};  // large calls that the 
 bool another_wrote(const char* path, const Snapshot& now) {
   struct stat written{};
   return now.served_allocations == 0 && stat(path, &written) == 0 && S_ISREG(written.st_mode) &&
+         (written.st_mtim.tv_sec != own_written.tv_sec ||
+          written.st_mtim.tv_nsec != own_written.tv_nsec) &&
          (written.st_mtim.tv_sec > started.tv_sec ||
           (written.st_mtim.tv_sec == started.tv_sec && written.st_mtim.tv_nsec > started.tv_nsec));
 }
@@ -57,7 +61,11 @@ void write_stats(bool last, const RecursionGuard& guard) {
   }
   calls_written.store(calls, std::memory_order_relaxed);
   stats_written_at.store(os::nanoseconds(), std::memory_order_relaxed);
-  if ((!fits || !write_stats_file(guard, path, now)) && !complained_of_stats && (last || fits)) {
+  const bool done = fits && write_stats_file(guard, path, now);
+  if (struct stat written{}; done && stat(path, &written) == 0) {
+    own_written = written.st_mtim;
+  }
+  if (!done && !complained_of_stats && (last || fits)) {
     complained_of_stats = true;
     complain("statistics", fits ? path : file.value, "STATS_FILE");
   }

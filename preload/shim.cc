@@ -6,6 +6,7 @@
 
 #include "preload/observe.h"
 #include "preload/process.h"
+#include "preload/taking_over.h"
 #include "src/base/bits.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
@@ -15,7 +16,6 @@ namespace memo::shim {
 namespace {
 
 constexpr std::uint64_t kDefaultAlignment = 16;  // of malloc on all 64-bit ABIs
-constexpr std::uint64_t kMaxBytes = PTRDIFF_MAX;
 
 // True once the next allocator is known. False inside the look-up itself, when bootstrap has to
 // serve.
@@ -33,14 +33,9 @@ bool have_next() {
   return true;
 }
 
-bool is_large(std::uint64_t size) {
-  return size >= g_process.threshold && g_process.threshold != 0 && size <= kMaxBytes;
-}
-
 void* ask_engine(const Request& request) {
   Process& process = g_process;
-  if (!process.engine.lanes.opened() &&
-      process.early.fetch_add(1, std::memory_order_relaxed) < tuning::kEarlyCalls) [[unlikely]] {
+  if (!process.engine.lanes.opened() && is_early(request.size)) [[unlikely]] {
     return process.engine.pass_on(request.size, &Counters::fallback_early);
   }
   const int saved = errno;
@@ -226,6 +221,11 @@ void* realloc(void* pointer, std::size_t size) {
   }
   if (g_process.observes) {
     return observe_realloc(pointer, size, ask_engine);
+  }
+  if (is_large(size) && is_step(pointer, size)) {
+    void* block = ask_engine({.size = size, .op = Op::k_realloc});
+    return block != nullptr ? move_next(pointer, block)
+                            : ask_next(size, [=] { return g_process.next.realloc(pointer, size); });
   }
   void* block = ask_next(size, [=] { return g_process.next.realloc(pointer, size); });
   if (block != nullptr && is_large(size)) {

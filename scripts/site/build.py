@@ -33,7 +33,7 @@ PAGES = {
                      ("The scheduler", "scheduler/README.md"), ("Hard graphs", "scheduler/hard_graphs.md"),
                      ("The papers", "docs/papers.md"),
                      ("The layers", "src/README.md")],
-    "Evidence": [("Benchmarks", "docs/benchmarks.md"), ("Complaints", "docs/complaints.md"), ("Every row", "bench/README.md"),
+    "Evidence": [("Benchmarks", "docs/benchmarks.md"), ("Programs", "docs/programs.md"), ("Complaints", "docs/complaints.md"), ("Every row", "bench/README.md"),
                  ("What is tested", "docs/tested.md"), ("Reliability", "docs/reliability.md"),
                  ("Broken copies", "docs/mutations.md"),
                  ("Tests", "tests/README.md")],

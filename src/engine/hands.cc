@@ -1,6 +1,7 @@
 // See hands.h: questions and their answers, and what a call gets in the end. Hot.
 #include "src/engine/hands.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "src/base/bits.h"
@@ -177,6 +178,8 @@ Answer Hands::give(const Request& request) {
     Line() << "lane " << number_ << ": " << request.size << " bytes not served near step "
            << state.serving.placer.position().count() << ": " << reason_of(state.at_hand.miss).name;
   }
+  const Pool& pool = shared_->pool;
+  const std::uint64_t peak = pool.held().peak_bytes();
   block_ =
       shared_->pool.allocate(request.size, request.alignment, static_cast<std::uint16_t>(number_));
   if (block_.start == nullptr) {
@@ -193,13 +196,16 @@ Answer Hands::give(const Request& request) {
   if ((counters.pooled_allocations.get() + 1) % tuning::kPoolWindow == 0 && !shared_->timeless) {
     age(*shared_, stack);
   }
-  const Pool& pool = shared_->pool;
   if (!block_.resident && pool.headroom().lacks(request.size, pool.live_bytes())) [[unlikely]] {
     counters.room_made.add();
     slab.give_back_unused();
     give_up_idle(*shared_, number_);
   }
-  return {.yes = true, .at_hand = block_.resident, .lacks = block_.lacking};
+  // Any allocator has to get what a peak grows by; the rest the pool has had before.
+  const std::uint64_t grown = pool.held().peak_bytes() - std::min(pool.held().peak_bytes(), peak);
+  return {.yes = true,
+          .at_hand = block_.resident,
+          .again = block_.lacking - std::min(block_.lacking, grown)};
 }
 
 // Memory for the schedule's slab.

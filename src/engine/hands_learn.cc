@@ -57,6 +57,9 @@ void Hands::perform(const Request& request, const Action& action) {
   if ((effects & kAllowSlack) != 0) {
     shared_->pool.allow_slack(tuning::kPoolSlack);
   }
+  if ((effects & kAllowLoopSlack) != 0) {
+    shared_->pool.allow_slack(tuning::kLoopSlack, true);
+  }
   if ((effects & (kWithdraw | kRestartFollower | kPartOnly | kTrust | kDistrust | kRelease)) != 0) {
     judge_left(effects);
   }
@@ -174,7 +177,7 @@ Answer Hands::learn() {
   const Schedule& schedule = *plan->made;
   // On trial a plan costs its height in page faults; a pool that has the memory at hand costs none.
   if (period.trial != 0 &&
-      schedule.height > std::max(tuning::kTrialBytes, tracker_->state().search.lacked)) {
+      schedule.height > std::max(tuning::kTrialBytes, tracker_->state().search.got_again)) {
     shared_->store.withdraw(plan);
     shared_->store.release(plan);
     return {};

@@ -28,9 +28,12 @@ Action look_at_size(TrackerState& s) {
   if (s.at_hand.noted && !s.at_hand.serving) {
     const bool worth_a_look = s.search.sizes.add(call.size, call.alignment_log2);
     if (s.search.sizes.matched() == 0) {
-      s.search.lacked = 0;
+      s.search.got_again = 0;
     }
-    s.search.looping.store(s.search.sizes.looping(), std::memory_order_relaxed);
+    const bool looping = s.search.sizes.looping();
+    const bool before = s.search.looping.load(std::memory_order_relaxed);
+    s.effects |= looping && !before ? kAllowLoopSlack : 0U;
+    s.search.looping.store(looping, std::memory_order_relaxed);
     if (worth_a_look && searching(s)) {
       return ask(s, Ask::kLearn);
     }
@@ -96,7 +99,7 @@ Action given(TrackerState& s, const Answer& answer) {
   if (pooling && answer.at_hand) {
     s.tally.begin_pooling();
   }
-  s.search.lacked += answer.lacks;
+  s.search.got_again += answer.again;
   answer.at_hand ? s.tally.at_hand(size) : s.tally.other(size);
   if (pooling) {
     s.search.demand.judge(size, answer.at_hand);

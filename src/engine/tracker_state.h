@@ -62,6 +62,7 @@ enum Effect : std::uint32_t {
   kTellLost = 1U << 17,        // the program has
   kForget = 1U << 18,          // of the tracker itself: nothing is known of any plan
   kEvade = 1U << 19,           // the slab goes on above the blocks that stay in it
+  kAllowLoopSlack = 1U << 20,  // the pool may keep some more than its peak, for a loop
 };
 
 // What is asked, whose answer decides how the call goes on; the last three end it.
@@ -102,11 +103,12 @@ struct Call {
 };
 
 struct Answer {
-  bool yes = false;               // granted, there is memory, ...
-  Miss miss = Miss::kNone;        // kClaim: why not
-  bool at_hand = false;           // kGive: all of the block had memory already
-  std::uint64_t lacks = 0;        // kGive: bytes of the block that had none
-  bool busy = false;              // kGive: there is no block since others are at the pool
+  bool yes = false;         // granted, there is memory, ...
+  Miss miss = Miss::kNone;  // kClaim: why not
+  bool at_hand = false;     // kGive: all of the block had memory already
+  std::uint64_t again =
+      0;              // kGive: bytes of the block that the pool has had before, and had to get anew
+  bool busy = false;  // kGive: there is no block since others are at the pool
   StoredPlan* plan = nullptr;     // kFollow, kGuess, kLearn: acquired for the tracker
   const Plan* best = nullptr;     // the same, kPrepare and kImproved: what to serve it from
   StepIndex position = {};        // kFollow: the step that comes next; kLearn: the next call's
@@ -123,11 +125,11 @@ struct Search {
   Repeat sizes;
   Repeat sites;                      // of call sites, while sizes do not repeat
   std::atomic<bool> looping{false};  // as `sizes` says; read by whoever frees
-  std::uint64_t lacked = 0;          // bytes that the pool had to get while `sizes` has matched
-  std::uint32_t restarts = 0;        // of a full log
-  std::uint32_t symbolic = 0;        // parametric plans made
-  std::uint32_t trials_lost = 0;     // plans that were tried and wrong
-  std::uint32_t lost_shift = 0;      // calls of the latest of those
+  std::uint64_t got_again = 0;    // bytes that the pool had to get anew while `sizes` has matched
+  std::uint32_t restarts = 0;     // of a full log
+  std::uint32_t symbolic = 0;     // parametric plans made
+  std::uint32_t trials_lost = 0;  // plans that were tried and wrong
+  std::uint32_t lost_shift = 0;   // calls of the latest of those
   // In how many copies a loop must have come to be tried; 0: none is.
   [[nodiscard]] std::uint32_t trial_copies() const {
     if (trials_lost >= tuning::kMaxTrialsLost) {

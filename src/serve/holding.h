@@ -18,6 +18,7 @@ class Holding {
     const Granules live = before + count;
     dirty_.fetch_sub(dirty.count(), std::memory_order_relaxed);
     window_least_ = std::min(window_least_, before);
+    least_ = std::min(least_, before);
     window_peak_ = std::max(window_peak_, live);
     peak_ = std::max(peak_.load(std::memory_order_relaxed), live);
   }
@@ -32,15 +33,24 @@ class Holding {
     purged_.fetch_add(count.count(), std::memory_order_relaxed);
   }
 
-  // How much more than the peak may be kept: Arena::allow_slack().
-  void allow_slack(std::uint64_t divisor) { slack_divisor_ = divisor; }
-  // What is held beyond what may be kept.
+  // How much more than the peak may be kept: Arena::allow_slack(). `if_none`: only where nothing is.
+  void allow_slack(std::uint64_t divisor, bool if_none = false) {
+    std::uint64_t none = 0;
+    if (if_none) {
+      slack_divisor_.compare_exchange_strong(none, divisor, std::memory_order_relaxed);
+    } else {
+      slack_divisor_.store(divisor, std::memory_order_relaxed);
+    }
+  }
+  // What is held beyond what may be kept. What is free is never more than the peak.
   [[nodiscard]] Granules excess() const {
-    const Granules held = live() + dirty();
-    return held - std::min(held, most_kept());
+    const Granules free = dirty();
+    const Granules held = live() + free;
+    return std::max(held - std::min(held, most_kept()),
+                    free - std::min(free, peak_.load(std::memory_order_relaxed)));
   }
   // The past peak is forgotten, or `less` of it.
-  void forget() { peak_ = window_peak_ = window_least_ = live(); }
+  void forget() { peak_ = window_peak_ = window_least_ = least_ = live(); }
   void forget(Granules less) {
     const Granules peak = peak_.load(std::memory_order_relaxed);
     peak_ = std::max(live(), peak - std::min(peak, less));
@@ -51,6 +61,7 @@ class Holding {
   Granules age() {
     const Granules now = live();
     peak_ = std::max(window_peak_, now);
+    least_ = std::min(window_least_, now);
     const Granules more = excess();
     window_peak_ = window_least_ = now;
     return more;
@@ -71,8 +82,7 @@ class Holding {
   [[nodiscard]] Granules most_kept() const {
     const Granules peak = peak_.load(std::memory_order_relaxed);
     const std::uint64_t divisor = slack_divisor_.load(std::memory_order_relaxed);
-    return peak +
-           (divisor == 0 || window_least_ >= peak ? Granules{0} : (peak - window_least_) / divisor);
+    return peak + (divisor == 0 || least_ >= peak ? Granules{0} : (peak - least_) / divisor);
   }
 
   // Granules, as plain numbers: no atomic adds to a type of ours.
@@ -81,7 +91,8 @@ class Holding {
   std::atomic<std::uint64_t> purged_{0};    // given back so far
   std::atomic<Granules> peak_;              // most alive at once in this and the last window
   Granules window_peak_;                    // and in this window alone
-  Granules window_least_{Granules::max()};  // least alive before an allocation in this window
+  Granules least_{Granules::max()};         // least alive before an allocation, as the peak
+  Granules window_least_{Granules::max()};  // and in this window alone
   std::atomic<std::uint64_t> slack_divisor_{0};
 };
 

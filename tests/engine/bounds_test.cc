@@ -29,6 +29,41 @@ TEST_CASE("engine: a freed block of a dozen MiB goes back while nothing is known
   });
 }
 
+// Holes that the next blocks do not fit into.
+TEST_CASE("engine: the pool of a loop keeps an eighth of what comes and goes beyond its peak",
+          "[engine]") {
+  const bool loop = GENERATE(true, false);
+  INFO("sizes that come again " << loop);
+  testing::drive([&](Engine& engine, Driver& driver, const Lane&) {
+    driver.release(driver.take(200'000));
+    std::vector<Block> blocks;
+    for (std::uint64_t i = 0; i < 32; ++i) {
+      blocks.push_back(driver.take(kMiB - (loop ? 0 : i * kGranule)));
+    }
+    for (std::size_t i = 0; i < blocks.size(); i += 2) {
+      driver.release(blocks[i]);
+    }
+    for (int i = 0; i < 8; ++i) {
+      driver.take(2 * kMiB);
+    }
+    const Holding& held = engine.lanes.shared().pool.held();
+    CHECK(held.dirty_bytes() <= (loop ? 4 * kMiB : kMiB));
+    CHECK(held.dirty_bytes() >= (loop ? 3 * kMiB : 0));
+  });
+}
+
+// Weights that are made one by one, all of a size.
+TEST_CASE("engine: what a growing peak asks for was not had before", "[engine]") {
+  testing::drive([](Engine& engine, Driver& driver, const Lane& lane) {
+    for (int i = 0; i < 24; ++i) {
+      driver.take(kMiB);
+    }
+    CHECK(lane.tracker().state().search.sizes.looping());
+    CHECK(lane.tracker().state().search.got_again == 0);
+    CHECK(engine.lanes.valid());
+  });
+}
+
 TEST_CASE("engine: the pool of an unordered stream keeps a quarter more than its peak",
           "[engine]") {
   testing::drive([](Engine& engine, Driver& driver, const Lane&) {

@@ -106,6 +106,19 @@ print(os.getpid())
         expect(json.loads(path.read_text())["pid"] == int(result.out), f"{path.read_text()}")
 
 
+def what_serves_nothing_tells_all_of_it(context):
+    """A process that is learning for all its life has written its file before, and writes it at its end again."""
+    script = """import time
+for number in range(30):
+    list(map(bytearray, range(200_000, 200_000 + 7_000 * (number % 9 + 1), 7_000)))
+    time.sleep(0.1)
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "stats.json"
+        context.run(["/usr/bin/python3", "-c", script], with_settings(("MEMOMALLOC_STATS_FILE", str(path))))
+        expect(json.loads(path.read_text())["large_allocations"] >= 135, f"{path.read_text()}")
+
+
 SERVER = WORK + """
 weights = [bytearray(8 << 20) for _ in range(20)]
 def serve():
@@ -290,7 +303,7 @@ def mappings_have_names(context):
 
 
 def checks(context):
-    functions = (mappings_have_names, forked_children_report_for_themselves, a_child_keeps_its_parents_file, nothing_waits_for_the_end,
+    functions = (mappings_have_names, forked_children_report_for_themselves, a_child_keeps_its_parents_file, what_serves_nothing_tells_all_of_it, nothing_waits_for_the_end,
                  workers_share_a_plan_file, a_worker_keeps_the_plans_of_others_twice,
                  reports_that_cannot_be_written_are_told_of_once)
     return [(f"workers: {function.__name__.replace('_', ' ')}", lambda function=function: function(context))

@@ -97,6 +97,12 @@ static void doubling_vector(void) {
   free(left), free(items), free(right);
 }
 
+// A small block that becomes many times as large is the library's from then on.
+static void asked_for_in_two_steps(void) {
+  const size_t sizes[] = {KIB(4), MIB(2)};
+  walk(malloc(100), 100, sizes, 2);
+}
+
 int main(void) {
   static const struct test_case cases[] = {
       CASE(grow_across_the_threshold, 0),
@@ -108,6 +114,7 @@ int main(void) {
       CASE(null_is_malloc, 1),
       CASE(reallocarray_multiplies, 1),
       CASE(doubling_vector, 2),
+      CASE(asked_for_in_two_steps, 1),
   };
   return RUN_CASES(cases);
 }

@@ -1,0 +1,44 @@
+// When the engine takes over from the next allocator: of a process, and of a block. Hot.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "preload/process.h"
+#include "src/base/tuning.h"
+
+namespace memo::shim {
+
+inline constexpr std::uint64_t kMaxBytes = PTRDIFF_MAX;
+
+inline bool is_large(std::uint64_t size) {
+  return size >= g_process.threshold && g_process.threshold != 0 && size <= kMaxBytes;
+}
+
+// The call for `bytes` is among a process' first large ones, which are passed on. A very large one
+// counts as several.
+inline bool is_early(std::uint64_t bytes) {
+  const std::uint64_t more =
+      std::min<std::uint64_t>(bytes / tuning::kEarlyBytes, tuning::kEarlyCalls);
+  const auto calls = static_cast<std::uint32_t>(1 + more);
+  const std::uint32_t before = g_process.early.fetch_add(calls, std::memory_order_relaxed);
+  return before + calls <= tuning::kEarlyCalls;
+}
+
+// A small block of the next allocator is to become one of so many `bytes`, many times its size: that
+// is no block that grows, but one asked for in two steps, such as a text with room to come.
+inline bool is_step(void* pointer, std::size_t bytes) {
+  const std::size_t now = g_process.next.malloc_usable_size(pointer);
+  return now < g_process.threshold && now <= bytes / tuning::kStepOfGrowth;
+}
+
+// Moves what is in a block of the next allocator to `block`, which is larger; that block.
+inline void* move_next(void* pointer, void* block) {
+  std::memcpy(block, pointer, g_process.next.malloc_usable_size(pointer));
+  g_process.next.free(pointer);
+  return block;
+}
+
+}  // namespace memo::shim

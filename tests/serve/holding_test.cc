@@ -1,0 +1,35 @@
+// How much an arena may keep.
+#include "src/serve/holding.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/units.h"
+
+namespace memo {
+namespace {
+
+TEST_CASE("holding: what is free is never more than the peak", "[serve]") {
+  Holding held;
+  held.allow_slack(1);
+  held.take(100_g, 0_g);
+  held.free(100_g, 100_g);
+  held.take(100_g, 0_g);
+  CHECK(held.excess() == 0_g);  // slack is all that comes and goes
+  held.free(100_g, 100_g);
+  CHECK(held.excess() == 100_g);
+}
+
+TEST_CASE("holding: the slack follows the least of two windows, as the peak does", "[serve]") {
+  Holding held;
+  held.allow_slack(8);
+  held.take(800_g, 0_g);
+  held.free(800_g, 800_g);
+  held.take(800_g, 0_g);
+  CHECK(held.excess() == 700_g);
+  CHECK(held.age() == 700_g);
+  CHECK(held.excess() == 700_g);
+  CHECK(held.age() == 800_g);
+}
+
+}  // namespace
+}  // namespace memo
