@@ -223,7 +223,7 @@ void* realloc(void* pointer, std::size_t size) {
     return observe_realloc(pointer, size, ask_engine);
   }
   if (is_large(size) && is_step(pointer, size)) {
-    void* block = ask_engine({.size = size, .op = Op::k_realloc});
+    void* block = ask_engine({.size = size});
     return block != nullptr ? move_next(pointer, block)
                             : ask_next(size, [=] { return g_process.next.realloc(pointer, size); });
   }
