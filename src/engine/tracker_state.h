@@ -102,15 +102,16 @@ struct Call {
 };
 
 struct Answer {
-  bool yes = false;               // granted, there is memory, ...
-  Miss miss = Miss::kNone;        // kClaim: why not
-  bool at_hand = false;           // kGive: all of the block had memory already
-  std::uint64_t lacks = 0;        // kGive: bytes of the block that had none
-  bool busy = false;              // kGive: there is no block since others are at the pool
-  StoredPlan* plan = nullptr;     // kFollow, kGuess, kLearn: acquired for the tracker
-  const Plan* best = nullptr;     // the same, kPrepare and kImproved: what to serve it from
-  StepIndex position = {};        // kFollow: the step that comes next; kLearn: the next call's
-  std::uint64_t first = 0;        // kFollow: of a parametric plan, the first size at hand
+  bool yes = false;            // granted, there is memory, ...
+  Miss miss = Miss::kNone;     // kClaim: why not
+  bool at_hand = false;        // kGive: all of the block had memory already
+  std::uint64_t lacks = 0;     // kGive: bytes of the block that had none
+  bool busy = false;           // kGive: there is no block since others are at the pool
+  bool strange = false;        // kFollow, kGuess: no iteration of the plan has come in this process
+  StoredPlan* plan = nullptr;  // kFollow, kGuess, kLearn: acquired for the tracker
+  const Plan* best = nullptr;  // the same, kPrepare and kImproved: what to serve it from
+  StepIndex position = {};     // kFollow: the step that comes next; kLearn: the next call's
+  std::uint64_t first = 0;     // kFollow: of a parametric plan, the first size at hand
   std::uint64_t quiet_level = 0;  // kLearn: live bytes at which to begin
   std::uint32_t length = 0;       // kLearn, kLearnSites: calls of the period, 0 if none
   std::uint32_t begins = 0;       // kLearn: calls noted before the period
@@ -162,6 +163,8 @@ struct Serving {
   Shapes shapes;             // of a parametric plan
   std::uint64_t placed = 0;  // calls placed since the plan was taken up
   bool following = false;    // a call did not match: other plans are followed as well
+  bool strange =
+      false;  // an earlier process has made the plan, and no iteration of it has come here yet
   Rounds rounds;
   // Calls that the plan is to place before it is believed; 0: it is. Till then calls are noted as
   // if there were no plan, so that a wrong one costs no evidence.
