@@ -183,10 +183,7 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   const bool spare = !paid && bytes >= tuning::kReturnedAtOnce && tracker_.knows_nothing() &&
                      pool.returned.first(bytes);
   const bool waits = spare && calls >= tuning::kKeptCalls;
-  const bool freed = pool.free(start, paid || (spare && !waits));
-  if (freed && waits) {
-    pool.spare(start, bytes);
-  }
+  const bool freed = pool.free(start, paid || (spare && !waits), waits ? bytes : 0);
   if (t_state.inside == 0) {
     keep(hands_.shared(), calls);
   }

@@ -16,7 +16,7 @@ ENGINE_ROWS = (
      "  if (bytes >= bytes_) {", "  if (bytes >= bytes_ && bytes + kGranule > committed) {",
      UNIT, "slab: no height is so great that it seems to be there already"),
     ("a large block goes back before the next call can take its place", "src/engine/lane.cc",
-     "pool.free(start, paid || (spare && !waits));", "pool.free(start, paid || spare);",
+     "pool.free(start, paid || (spare && !waits), waits ? bytes : 0);", "pool.free(start, paid || spare);",
      UNIT, "engine: a freed block of a dozen MiB waits for the next call, if that may come"),
     ("a large block waits though no other call may come", "src/engine/lane.cc",
      "const bool waits = spare && calls >= tuning::kKeptCalls;", "const bool waits = spare;",
