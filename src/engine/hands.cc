@@ -18,12 +18,13 @@ Answer plan_found(StoredPlan* plan, StepIndex position = {}, std::uint64_t first
   if (plan == nullptr) {
     return {};
   }
-  return {.yes = true,
-          .strange = !plan->walked.load(std::memory_order_relaxed),
-          .plan = plan,
-          .best = &plan->best(),
-          .position = position,
-          .first = first};
+  return {
+      .yes = true,
+      .strange = plan->made->symbolic == nullptr && !plan->walked.load(std::memory_order_relaxed),
+      .plan = plan,
+      .best = &plan->best(),
+      .position = position,
+      .first = first};
 }
 
 // Makes a block of calloc's zero, to the end of its granules: other allocators' functions that grow

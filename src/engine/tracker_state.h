@@ -102,16 +102,16 @@ struct Call {
 };
 
 struct Answer {
-  bool yes = false;            // granted, there is memory, ...
-  Miss miss = Miss::kNone;     // kClaim: why not
-  bool at_hand = false;        // kGive: all of the block had memory already
-  std::uint64_t lacks = 0;     // kGive: bytes of the block that had none
-  bool busy = false;           // kGive: there is no block since others are at the pool
-  bool strange = false;        // kFollow, kGuess: no iteration of the plan has come in this process
-  StoredPlan* plan = nullptr;  // kFollow, kGuess, kLearn: acquired for the tracker
-  const Plan* best = nullptr;  // the same, kPrepare and kImproved: what to serve it from
-  StepIndex position = {};     // kFollow: the step that comes next; kLearn: the next call's
-  std::uint64_t first = 0;     // kFollow: of a parametric plan, the first size at hand
+  bool yes = false;         // granted, there is memory, ...
+  Miss miss = Miss::kNone;  // kClaim: why not
+  bool at_hand = false;     // kGive: all of the block had memory already
+  std::uint64_t lacks = 0;  // kGive: bytes of the block that had none
+  bool busy = false;        // kGive: there is no block since others are at the pool
+  bool strange = false;  // kFollow, kGuess: no iteration of the fixed plan has come in this process
+  StoredPlan* plan = nullptr;     // kFollow, kGuess, kLearn: acquired for the tracker
+  const Plan* best = nullptr;     // the same, kPrepare and kImproved: what to serve it from
+  StepIndex position = {};        // kFollow: the step that comes next; kLearn: the next call's
+  std::uint64_t first = 0;        // kFollow: of a parametric plan, the first size at hand
   std::uint64_t quiet_level = 0;  // kLearn: live bytes at which to begin
   std::uint32_t length = 0;       // kLearn, kLearnSites: calls of the period, 0 if none
   std::uint32_t begins = 0;       // kLearn: calls noted before the period

@@ -28,11 +28,12 @@ TEST_CASE(
       driver.iterate(whole, 2);
     } else {
       driver.release(driver.take(333'333));
-      const RecursionGuard guard;
-      Random random(20);
       const auto sizes = testing::sizes_of(whole);
-      StoredPlan* plan = engine.plans.add(guard, testing::hostile(random, sizes, 32 << 20), 300);
-      REQUIRE(plan != nullptr);
+      {
+        Random random(20);
+        const RecursionGuard guard;
+        REQUIRE(engine.plans.add(guard, testing::hostile(random, sizes, 32 << 20), 300) != nullptr);
+      }
       for (std::size_t call = 0; call < 20; ++call) {
         driver.release(driver.take(sizes[call]));
       }

@@ -63,7 +63,7 @@ STORE_ROWS = (
      "    Line() << \"it is no directory\";\n  }\n",
      SCRIPT, "test_plans.py test_who_makes_no_large"),
     ("a stored plan that fits no more is kept for hundreds of calls", "src/engine/hands.cc",
-     ".strange = !plan->walked.load(std::memory_order_relaxed),", ".strange = false,",
+     "!plan->walked.load(std::memory_order_relaxed),", "false,",
      UNIT, "engine: a stored plan that fits no more is left within some dozens of calls, with its memory"),
     ("a stored plan that fits no more keeps its slab", "src/engine/tracker_plans.cc",
      "convinced || tried || serving.strange ? kPurge", "convinced || tried ? kPurge",

@@ -7,7 +7,6 @@ namespace memo {
 namespace {
 
 using testing::ArenaFixture;
-using testing::kMiB;
 
 class SpareArena : public ArenaFixture {
  protected:
