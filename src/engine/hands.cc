@@ -19,7 +19,13 @@ Answer plan_found(StoredPlan* plan, StepIndex position = {}, std::uint64_t first
   if (plan == nullptr) {
     return {};
   }
-  return {.yes = true, .plan = plan, .best = &plan->best(), .position = position, .first = first};
+  return {
+      .yes = true,
+      .strange = plan->made->symbolic == nullptr && !plan->walked.load(std::memory_order_relaxed),
+      .plan = plan,
+      .best = &plan->best(),
+      .position = position,
+      .first = first};
 }
 
 // Makes a block of calloc's zero, to the end of its granules: other allocators' functions that grow
@@ -205,6 +211,7 @@ Answer Hands::give(const Request& request) {
   const std::uint64_t grown = pool.held().peak_bytes() - std::min(pool.held().peak_bytes(), peak);
   return {.yes = true,
           .at_hand = block_.resident,
+          .lacks = block_.lacking,
           .again = block_.lacking - std::min(block_.lacking, grown)};
 }
 

@@ -47,6 +47,7 @@ Action open_found(TrackerState& s) {
 
 Action take(TrackerState& s, const Answer& answer) {
   s.serving.plan = answer.plan;
+  s.serving.strange = answer.strange;
   s.serving.best = answer.best;
   const Schedule& schedule = *answer.plan->made;
   if (schedule.symbolic == nullptr) {
@@ -118,6 +119,7 @@ Action guessed(TrackerState& s, const Answer& answer) {
   const StepIndex position = s.serving.placer.position();
   move(s, Event::kOtherPlan);
   s.serving.plan = answer.plan;
+  s.serving.strange = answer.strange;
   s.serving.best = answer.best;
   s.serving.cursor = Cursor(position);
   s.at_hand.guessed = true;
@@ -189,8 +191,8 @@ void lose(TrackerState& s) {
       tried || served < tuning::kTrialIterations * serving.plan->iteration ? kWithdraw : 0U;
   s.effects |= convinced && !unfit ? kTrust : kDistrust;
   s.effects |= unfit ? kDistrustTwice : 0U;
-  // What the new loop needs while it is learned must not come on top.
-  s.effects |= convinced || tried ? kPurge : 0U;
+  // What the new loop needs while it is learned must not come on top, nor what another program's needs.
+  s.effects |= convinced || tried || serving.strange ? kPurge : 0U;
   // A stream so uneven must convince. What was tried is no evidence against another loop.
   if (!tried) {
     s.search.sizes.lock_broke(

@@ -95,6 +95,7 @@ void count_iteration(TrackerState& s) {
   s.tally.counters().iterations.add(serving.placer.schedule()->count / serving.plan->iteration);
   if (!rounds.walked && serving.placer.walked_through()) {
     rounds.walked = true;
+    s.serving.strange = false;
     s.effects |= kWalked;
   }
   const bool many = rounds.occupied * tuning::kCrowdedShare > serving.placer.schedule()->height;
@@ -132,7 +133,9 @@ Action settle(TrackerState& s) {
     s.at_hand.missed = true;
     s.serving.rounds.occupied += s.at_hand.miss == Miss::kOccupied ? size : 0;
     s.tally.fallback(size, reason_of(s.at_hand.miss).counter);
-    if (s.serving.placer.health().lost()) {
+    const Health& health = s.serving.placer.health();
+    if (health.lost() ||
+        (s.serving.strange && health.misses_in_row() >= tuning::kMaxStrangeMisses)) {
       lose(s);
     }
   }

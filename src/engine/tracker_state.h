@@ -106,9 +106,11 @@ struct Answer {
   bool yes = false;         // granted, there is memory, ...
   Miss miss = Miss::kNone;  // kClaim: why not
   bool at_hand = false;     // kGive: all of the block had memory already
-  std::uint64_t again =
-      0;              // kGive: bytes of the block that the pool has had before, and had to get anew
-  bool busy = false;  // kGive: there is no block since others are at the pool
+  // kGive: bytes of the block that had no memory, and those of them that the pool has had before.
+  std::uint64_t lacks = 0;
+  std::uint64_t again = 0;
+  bool busy = false;     // kGive: there is no block since others are at the pool
+  bool strange = false;  // kFollow, kGuess: no iteration of the fixed plan has come in this process
   StoredPlan* plan = nullptr;     // kFollow, kGuess, kLearn: acquired for the tracker
   const Plan* best = nullptr;     // the same, kPrepare and kImproved: what to serve it from
   StepIndex position = {};        // kFollow: the step that comes next; kLearn: the next call's
@@ -164,6 +166,8 @@ struct Serving {
   Shapes shapes;             // of a parametric plan
   std::uint64_t placed = 0;  // calls placed since the plan was taken up
   bool following = false;    // a call did not match: other plans are followed as well
+  bool strange =
+      false;  // an earlier process has made the plan, and no iteration of it has come here yet
   Rounds rounds;
   // Calls that the plan is to place before it is believed; 0: it is. Till then calls are noted as
   // if there were no plan, so that a wrong one costs no evidence.

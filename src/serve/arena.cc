@@ -49,6 +49,9 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
   }
   PageMap& pages = space_->pages;
   const FreeRuns& runs = space_->runs;
+  if (spare_.any() && !spare_.suits(count)) {
+    part_with_spare();
+  }
   FreeRuns::Run run = find(count, step);
   PageMap::Claim claim;
   if (run.found()) {
@@ -69,6 +72,9 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
     runs.note_claimed(run.first, count);
   }
   account(claim, count);
+  if (spare_.any()) {
+    part_with_spare();
+  }
   const bool huge =
       alignment >= tuning::kTensorAlignment && held_.live_bytes() >= tuning::kWorthHugePages;
   if (run.end() > top_) {
@@ -94,6 +100,13 @@ void Arena::account(const PageMap::Claim& claim, Granules count) {
   if (excess != Granules{0} && !refusals_.waits()) {
     purge_some(std::min(excess, count + granules_in(tuning::kMaxAhead)), count);
   }
+}
+
+// What the last block has left goes back, as far as nobody uses it.
+void Arena::part_with_spare() {
+  FreeRuns::Walk walk = spare_.walk();
+  purge(walk, walk.to - walk.at, UINT64_MAX);
+  spare_.clear();
 }
 
 // Gives up to so many granules back, no further than a walk near the lowest free granule and one

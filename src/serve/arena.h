@@ -12,8 +12,8 @@
 // resize() make at most three walks to find a place and two to give memory back, each of kMaxWalkSteps
 // steps and kWalkStepsPerWord for each 32 KiB of the block (a step is a block, a free run, or a word of
 // the page map: src/serve/free_runs.h); they give back at most 4 MiB more than the block's bytes, in
-// at most 64 ranges more than its granules. Walks that end go on where they stopped. free() touches
-// its block's granules only. trim() and age() are bounded in the same way by the bytes that they
+// at most 64 ranges more than its granules, and once what spare() was told of. Walks that end go on
+// where they stopped. free() touches its block's granules only. trim() and age() are bounded in the same way by the bytes that they
 // are told, or do all of it, as settle() does, on a thread that has the time. Checked by valid().
 #pragma once
 
@@ -21,6 +21,8 @@
 #include <cstdint>
 
 #include "src/base/backoff.h"
+#include "src/base/granule.h"
+#include "src/base/tuning.h"
 #include "src/serve/holding.h"
 #include "src/serve/huge_pages.h"
 #include "src/serve/space.h"
@@ -48,6 +50,37 @@ class LowestFree {
   std::atomic<Granules> at_;
 };
 
+// A block that was just freed and is not worth keeping, unless the next one takes its place. Any thread offers one; the
+// arena's owner takes it.
+class Spare {
+ public:
+  // False where another one waits, or the block is too long.
+  bool offer(Granules first, Granules count) {
+    std::uint64_t none = 0;
+    return bytes_of(count) <= tuning::kMaxGivenBack &&
+           at_.compare_exchange_strong(none, (first.count() << kBits) | count.count(),
+                                       std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool any() const { return at_.load(std::memory_order_relaxed) != 0; }
+  [[nodiscard]] FreeRuns::Walk walk() const {
+    const std::uint64_t word = at_.load(std::memory_order_relaxed);
+    const Granules first{word >> kBits};
+    return {first, first + Granules{word & kMost}};
+  }
+  // A block of `count` granules would fill most of it.
+  [[nodiscard]] bool suits(Granules count) const {
+    const Granules room{at_.load(std::memory_order_relaxed) & kMost};
+    return count <= room && room <= 2 * count;
+  }
+  void clear() { at_.store(0, std::memory_order_relaxed); }
+
+ private:
+  static constexpr unsigned kBits = 24;
+  static constexpr std::uint64_t kMost = (std::uint64_t{1} << kBits) - 1;
+  static_assert(granules_in(tuning::kMaxGivenBack).count() <= kMost);
+  std::atomic<std::uint64_t> at_{0};  // first granule and number of them
+};
+
 class Arena {
  public:
   explicit constexpr Arena() = default;
@@ -68,6 +101,12 @@ class Arena {
   // Releases the block that starts at `start`; false if none does. `at_once`: its memory goes back
   // to the system, whatever the peak. Any thread.
   bool free(void* start, bool at_once = false);
+
+  // The block of so many bytes that was just freed at `start` goes back with the next call, unless that takes its place;
+  // false, and it stays, if another one waits. Any thread.
+  bool spare(const void* start, std::uint64_t bytes) {
+    return spare_.offer(space_->granule_of(start), granules_of(bytes));
+  }
 
   static constexpr std::uint64_t kAll = UINT64_MAX;
   // Forgets the past peak, or `less` bytes of it, and gives back memory that no block uses and the
@@ -102,6 +141,7 @@ class Arena {
   std::uint64_t purge_all(Granules granules);
   std::uint64_t shed(Granules granules, std::uint64_t bytes);
   void account(const PageMap::Claim& claim, Granules count);
+  void part_with_spare();
 
   Space* space_ = nullptr;
   Granules top_;        // granules from here on were never used
@@ -113,6 +153,7 @@ class Arena {
   Holding held_;
   Backoff refusals_;  // of the system to take memory back
   HugePages huge_pages_;
+  Spare spare_;
 };
 
 }  // namespace memo

@@ -47,8 +47,15 @@ class Pool {
   }
   // What goes back to the system when it is freed.
   Returned returned;
-  // Releases the block that starts at `start`; false if none does. Takes no lock. Any thread.
-  bool free(void* start, bool at_once) { return torn_ || arena_.free(start, at_once); }
+  // Releases the block that starts at `start`; false if none does. `spare`: its bytes, if it is worth keeping for the next
+  // one alone. Takes no lock. Any thread.
+  bool free(void* start, bool at_once, std::uint64_t spare = 0) {
+    const bool freed = torn_ || arena_.free(start, at_once);
+    if (freed && !torn_ && spare != 0) {
+      arena_.spare(start, spare);
+    }
+    return freed;
+  }
   // The lane for which the block that starts at `start` was allocated.
   [[nodiscard]] std::uint16_t owner(const void* start) const {
     return space_->owner(space_->granule_of(start)).load(std::memory_order_relaxed) & kOwner;

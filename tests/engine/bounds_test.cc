@@ -64,6 +64,27 @@ TEST_CASE("engine: what a growing peak asks for was not had before", "[engine]")
   });
 }
 
+TEST_CASE("engine: a freed block of a dozen MiB waits for the next call, if that may come",
+          "[engine]") {
+  testing::drive([](Engine& engine, Driver& driver, const Lane& lane) {
+    for (std::uint64_t i = 0; i < tuning::kKeptCalls; ++i) {
+      driver.take(65'536 + (i << 12));
+    }
+    const std::uint64_t before = unused_bytes(engine);
+    const Block first = driver.take(12 * kMiB);
+    char* const place = first.start;
+    driver.release(first);
+    CHECK(unused_bytes(engine) == before + 12 * kMiB);
+    const std::uint64_t at_hand = lane.counters.at_hand_bytes.get();
+    CHECK(driver.take(12 * kMiB).start == place);
+    CHECK(lane.counters.at_hand_bytes.get() == at_hand + 12 * kMiB);
+    driver.release(driver.take(16 * kMiB));
+    CHECK(unused_bytes(engine) == before + 16 * kMiB);
+    driver.take(kMiB);
+    CHECK(unused_bytes(engine) <= before);
+  });
+}
+
 TEST_CASE("engine: the pool of an unordered stream keeps a quarter more than its peak",
           "[engine]") {
   testing::drive([](Engine& engine, Driver& driver, const Lane&) {

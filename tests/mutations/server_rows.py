@@ -55,7 +55,7 @@ SERVER_ROWS = (
      "(single_threaded != nullptr && !alone())", "true",
      PRELOAD, "interrupted [default]"),
     ("frees tell nobody of what is kept", "src/engine/lane.cc",
-     "    keep(hands_.shared(), counters.pooled_allocations.get());\n", "",
+     "    keep(hands_.shared(), calls);\n", "",
      UNIT, "engine: what the pool keeps is told once it is much, and is a thread's own affair before"),
     ("few calls are worth a thread", "src/engine/lane.cc",
      "shared.keeps_much() && calls >= tuning::kKeptCalls", "shared.keeps_much() && calls != 0",

@@ -62,4 +62,10 @@ STORE_ROWS = (
      "  if (!options.PLANS.empty() && !doubt_about_store(options.PLANS.value, Trust::kOwner).empty()) {\n"
      "    Line() << \"it is no directory\";\n  }\n",
      SCRIPT, "test_plans.py test_who_makes_no_large"),
+    ("a stored plan that fits no more is kept for hundreds of calls", "src/engine/hands.cc",
+     "!plan->walked.load(std::memory_order_relaxed),", "false,",
+     UNIT, "engine: a stored plan that fits no more is left within some dozens of calls, with its memory"),
+    ("a stored plan that fits no more keeps its slab", "src/engine/tracker_plans.cc",
+     "convinced || tried || serving.strange ? kPurge", "convinced || tried ? kPurge",
+     UNIT, "engine: a stored plan that fits no more is left within some dozens of calls, with its memory"),
 )

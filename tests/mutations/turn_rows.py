@@ -16,7 +16,7 @@ TURN_ROWS = (
      "if (is_serving(s) && s.serving.trial != 0) {", "if (is_serving(s) && s.serving.trial == 1) {",
      UNIT, "trial: a part of an iteration costs no evidence"),
     ("what a plan replaces stays in the pool", "src/engine/lane.cc",
-     "pool.returned.pays(bytes) ||", "false ||",
+     "const bool paid = pool.returned.pays(bytes);", "const bool paid = false;",
      UNIT, "trial: what is alive when it begins is given back when it is freed"),
     ("the pool owes for ever", "src/serve/returned.h",
      "owed - std::min(owed, bytes)", "owed",
