@@ -14,7 +14,7 @@ import statistics
 import sys
 import time
 
-from loaded_library import library_stats
+from loaded_library import library_function, library_stats
 
 PAGE_KIB = resource.getpagesize() // 1024
 
@@ -113,6 +113,12 @@ def shares(end, start=None):
             for kind in ("planned", "at_hand")}
 
 
+def marker():
+    """What begins an iteration in the library's trace, where MEASURE_MARKS asks for it; else nothing is told."""
+    tell = library_function("memomalloc_iteration") if os.environ.get("MEASURE_MARKS") else None
+    return tell or (lambda: None)
+
+
 class Gate:
     """Lets another process do its turns between this one's: bench/turns.py starts both.
 
@@ -166,7 +172,7 @@ def loop(step, iterations, label="iterations", settled=None, keep=None):
         raise ValueError("at least 2 iterations are needed")
     progress, checksum = Progress(iterations, label), Checksum()
     times, processor, levels = [0.0] * iterations, [0.0] * iterations, [0] * iterations
-    gate = Gate.of_environment()
+    gate, mark = Gate.of_environment(), marker()
     half = gate.first if gate else iterations // 2
     gc.collect()
     before_rss, before_stats = rss_kib(), library_stats()
@@ -175,6 +181,7 @@ def loop(step, iterations, label="iterations", settled=None, keep=None):
     for index in range(iterations):
         if gate:
             gate.wait(index)
+        mark()
         if index == settled:
             settled_stats = library_stats()
         if index == half:

@@ -97,6 +97,7 @@ Action given(TrackerState& s, const Answer& answer) {
     s.tally.begin_pooling();
   }
   s.search.lacked += answer.lacks;
+  s.search.got += answer.lacks;
   answer.at_hand ? s.tally.at_hand(size) : s.tally.other(size);
   if (pooling) {
     s.search.demand.judge(size, answer.at_hand);
@@ -116,6 +117,7 @@ Action learned(TrackerState& s, const Answer& answer) {
     s.serving.best = answer.best;
     s.serving.cursor = Cursor(answer.position);
     s.serving.trial = answer.trial;
+    s.search.tried += answer.trial != 0 ? (*answer.best)->height : 0;
     s.waiting = {answer.quiet_level, answer.length + kContext, answer.begins};
     s.walks_whole = true;
     move(s, Event::kPlanMade);

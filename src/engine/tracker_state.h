@@ -2,6 +2,7 @@
 // phase by phase. Hot; plain values, no memory behind them but that of plans.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -124,8 +125,10 @@ struct Search {
   Repeat sites;                      // of call sites, while sizes do not repeat
   std::atomic<bool> looping{false};  // as `sizes` says; read by whoever frees
   std::uint64_t lacked = 0;          // bytes that the pool had to get while `sizes` has matched
+  std::uint64_t got = 0;             // and since the thread began
   std::uint32_t restarts = 0;        // of a full log
   std::uint32_t symbolic = 0;        // parametric plans made
+  std::uint64_t tried = 0;           // bytes of the slabs of all trials
   std::uint32_t trials_lost = 0;     // plans that were tried and wrong
   std::uint32_t lost_shift = 0;      // calls of the latest of those
   // In how many copies a loop must have come to be tried; 0: none is.
@@ -133,7 +136,14 @@ struct Search {
     if (trials_lost >= tuning::kMaxTrialsLost) {
       return 0;
     }
-    return sizes.shift() == lost_shift ? 2U << trials_lost : 2U;
+    const std::uint32_t shifts = sizes.shifts_to_try();
+    return sizes.shift() == lost_shift ? shifts << trials_lost : shifts;
+  }
+  // Bytes of a slab that a trial may cost in page faults: as many as the pool had to get for the loop, or
+  // if it still has to get some, as it had to get at all, less what other trials have cost.
+  [[nodiscard]] std::uint64_t trial_bytes() const {
+    const std::uint64_t left = lacked != 0 ? got - std::min(got, tried) : 0;
+    return std::max({tuning::kTrialBytes, lacked, left});
   }
 };
 
