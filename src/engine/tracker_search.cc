@@ -27,9 +27,6 @@ Action look_at_size(TrackerState& s) {
   const Call& call = s.at_hand.call;
   if (s.at_hand.noted && !s.at_hand.serving) {
     const bool worth_a_look = s.search.sizes.add(call.size, call.alignment_log2);
-    if (s.search.sizes.matched() == 0) {
-      s.search.lacked = 0;
-    }
     s.search.looping.store(s.search.sizes.looping(), std::memory_order_relaxed);
     if (worth_a_look && searching(s)) {
       return ask(s, Ask::kLearn);
@@ -96,8 +93,8 @@ Action given(TrackerState& s, const Answer& answer) {
   if (pooling && answer.at_hand) {
     s.tally.begin_pooling();
   }
-  s.search.lacked += answer.lacks;
   s.search.got += answer.lacks;
+  s.search.calm = answer.lacks != 0 ? 0 : s.search.calm + 1;
   answer.at_hand ? s.tally.at_hand(size) : s.tally.other(size);
   if (pooling) {
     s.search.demand.judge(size, answer.at_hand);
@@ -117,7 +114,6 @@ Action learned(TrackerState& s, const Answer& answer) {
     s.serving.best = answer.best;
     s.serving.cursor = Cursor(answer.position);
     s.serving.trial = answer.trial;
-    s.search.tried += answer.trial != 0 ? (*answer.best)->height : 0;
     s.waiting = {answer.quiet_level, answer.length + kContext, answer.begins};
     s.walks_whole = true;
     move(s, Event::kPlanMade);

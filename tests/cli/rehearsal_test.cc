@@ -49,6 +49,32 @@ std::vector<Phase> phases_of(const Analysis& analysis) {
   return phases;
 }
 
+TEST_CASE("rehearsal: what each told iteration got is counted", "[cli]") {
+  StreamBuilder builder;
+  std::vector<std::uint32_t> marks;
+  builder.pass(1 << 20);
+  for (int i = 0; i < 6; ++i) {
+    marks.push_back(static_cast<std::uint32_t>(builder.stream.size()));
+    for (std::uint32_t call = 0; call < 80; ++call) {
+      builder.pass(65'536 + 4096 * call);
+    }
+  }
+  Stream stream = stream_of(builder.stream);
+  stream.marks = marks;
+  const Analysis analysis = analyses_of(stream).at(0);
+  REQUIRE(analysis.iterations.size() == 6);
+  const std::uint64_t each = 80 * 65'536 + 4096 * (80 * 79 / 2);
+  for (const IterationBytes& one : analysis.iterations) {
+    CHECK(one.asked == each);
+  }
+  CHECK(analysis.iterations[0].planned == 0);
+  CHECK(analysis.iterations[0].fresh > 0);
+  CHECK(analysis.iterations[5].planned == each);
+  CHECK(analysis.iterations[5].fresh == 0);
+  CHECK(analysis.trials.begun == 1);
+  CHECK(analysis.trials.lost == 0);
+}
+
 TEST_CASE("rehearsal: recorded programs are served whole from the lock on", "[cli]") {
   const auto threshold = GENERATE(std::uint64_t{4096}, std::uint64_t{65536});
   const auto name =

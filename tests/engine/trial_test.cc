@@ -145,6 +145,56 @@ TEST_CASE("trial: a loop that the pool serves is not tried for much memory", "[e
   });
 }
 
+// Blocks of which the pool, which holds no more than was alive at once, has too few as large as needed.
+Program ragged(std::uint32_t calls) {
+  Program program;
+  for (std::uint32_t call = 0; call < calls; ++call) {
+    program.push_back({(std::uint64_t{1} << 20) * (1 + 5 * call % 7) + 4096 * call, 1 + call % 3});
+  }
+  program.push_back({std::uint64_t{9} << 20, calls + 2});
+  return program;
+}
+
+TEST_CASE("trial: where the pool has to get memory for each copy, a tall slab is taken", "[engine]") {
+  testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
+    driver.iterate(ragged(20), 3);
+    const Search& search = lane.tracker().state().search;
+    REQUIRE(search.calm < 21);
+    CHECK(search.trial_bytes() == search.got);
+    driver.iterate(ragged(20), 1);
+    CHECK(on_trial(lane));
+    CHECK(lane.slab_height() > tuning::kTrialBytes);
+    CHECK(engine.lanes.valid());
+  });
+}
+
+TEST_CASE("trial: lost trials cost no more than the pool has got", "[engine]") {
+  Search search;
+  CHECK(search.trial_bytes() == tuning::kTrialBytes);
+  search.lost_bytes = tuning::kTrialBytes / 4;
+  CHECK(search.trial_bytes() == tuning::kTrialBytes / 2);
+  search.lost_bytes = tuning::kTrialBytes;
+  CHECK(search.trial_bytes() == 0);
+}
+
+// Its result is so small that what is known after two copies, of which none has died, may leave it out.
+TEST_CASE("trial: a block that the plan leaves out does not end it", "[engine]") {
+  testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
+    Program program = program_of(15, tuning::kLongLoop + 16);
+    for (testing::ProgramStep& step : program) {
+      step.size *= 8;
+    }
+    program.push_back({65'536, static_cast<std::uint32_t>(program.size()) + 2});
+    driver.iterate(program, 2);
+    REQUIRE(lane.phase() != Phase::kLearning);
+    driver.iterate(program, 2);
+    CHECK(on_trial(lane));
+    CHECK(lane.counters.diverged.get() == 0);
+    CHECK(lane.counters.fallback_unplanned.get() == 2);
+    CHECK(engine.lanes.valid());
+  });
+}
+
 TEST_CASE("engine: a size that comes again is not given back at once", "[engine]") {
   testing::drive([&](Engine& engine, Driver& driver, const Lane&) {
     constexpr std::uint64_t kBytes = 16ULL << 20;

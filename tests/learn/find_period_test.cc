@@ -172,6 +172,43 @@ TEST_CASE("period: a loop is tried from its third copy on", "[learn]") {
   CHECK_FALSE(find_period_to_try(builder.stream, length, 2));
 }
 
+TEST_CASE("period: a long loop is tried from its second copy on", "[learn]") {
+  constexpr std::uint32_t kCalls = tuning::kLongLoop;
+  StreamBuilder builder;
+  const auto iterate = [&](std::uint32_t calls) {
+    for (std::uint32_t i = 0; i < calls; ++i) {
+      builder.pass(65'536 + 4096 * i);
+    }
+  };
+  iterate(kCalls);
+  iterate(kCalls - 1);
+  CHECK_FALSE(find_period_to_try(builder.stream, kCalls, 1));
+  builder.pass(65'536 + 4096 * (kCalls - 1));
+  const auto found = find_period_to_try(builder.stream, kCalls, 1);
+  REQUIRE(found);
+  CHECK(found->length == kCalls);
+  CHECK(found->trial == 2 * kCalls);
+  CHECK_FALSE(find_period_to_try(builder.stream, kCalls, 2));
+}
+
+TEST_CASE("period: a loop that has broken is tried after twice its run", "[learn]") {
+  constexpr std::uint32_t kCalls = 10;
+  StreamBuilder builder;
+  const auto iterate = [&](int times) {
+    for (int copy = 0; copy < times; ++copy) {
+      for (std::uint32_t i = 0; i < kCalls; ++i) {
+        builder.pass(65'536 + 4096 * i);
+      }
+    }
+  };
+  iterate(5);  // four shifts
+  builder.pass(1 << 20);
+  iterate(8);
+  CHECK_FALSE(find_period_to_try(builder.stream, kCalls, 2));
+  iterate(1);
+  CHECK(find_period_to_try(builder.stream, kCalls, 2));
+}
+
 TEST_CASE("period: a result kept until the next one does not hide the iteration", "[learn]") {
   const auto seed = GENERATE(range(std::uint64_t{1}, std::uint64_t{31}));
   INFO("seed " << seed);
