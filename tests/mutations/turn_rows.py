@@ -16,7 +16,7 @@ TURN_ROWS = (
      "if (is_serving(s) && s.serving.trial != 0 && s", "if (is_serving(s) && s.serving.trial == 1 && s",
      UNIT, "trial: a part of an iteration costs no evidence"),
     ("a block that the plan leaves out ends a trial", "src/engine/tracker_serve.cc",
-     "s.serving.trial != 0 && s.at_hand.miss != Miss::kLeftOut) {", "s.serving.trial != 0) {",
+     "s.serving.trial != 0 && s.at_hand.miss != Miss::kLeftOut &&", "s.serving.trial != 0 &&",
      UNIT, "trial: a block that the plan leaves out does not end it"),
     ("what a plan replaces stays in the pool", "src/engine/lane.cc",
      "pool.returned.pays(bytes) ||", "false ||",
