@@ -89,7 +89,7 @@ TEST_CASE("trial: after five that failed none is made", "[engine]") {
     for (std::uint64_t piece = 0; piece < 12; ++piece) {
       Program program;
       for (std::uint64_t call = 0; call < 8 + piece; ++call) {
-        program.push_back({100'000 + 300'000 * piece + 10'000 * call, 1});
+        program.push_back({70'000 + 20'000 * piece + 1000 * call, 1});
       }
       program.back().lifetime = 9;
       driver.iterate(program, 5);
@@ -184,7 +184,7 @@ TEST_CASE("trial: a block that the plan leaves out does not end it", "[engine]")
     for (testing::ProgramStep& step : program) {
       step.size *= 8;
     }
-    program.push_back({65'536, static_cast<std::uint32_t>(program.size()) + 2});
+    program.push_back({70'000, static_cast<std::uint32_t>(program.size()) + 20});
     driver.iterate(program, 2);
     REQUIRE(lane.phase() != Phase::kLearning);
     driver.iterate(program, 2);
