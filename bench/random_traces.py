@@ -86,7 +86,8 @@ def random_sizes(dice):
 def random_length(dice):
     """Layers whose sizes all follow a length that changes."""
     layer = [[dice.randint(1, 8) * KIB, life] for _, life in plain(dice, dice.randint(6, 16))]
-    return [[[size * length, life] for size, life in layer * 8] for length in (dice.randint(64, 200) for _ in range(ROUNDS))]
+    lengths = [dice.randint(64, 200) for _ in range(ROUNDS)]
+    return [[[size * length, life] for size, life in layer * 8] for length in lengths]
 
 
 def short_loops(dice):

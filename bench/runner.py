@@ -90,7 +90,8 @@ class Run:
         command += ["--json"] if workload.program == "scripts/infer.py" else []
         self.folder = tempfile.TemporaryDirectory()
         environment = allocator.environment(os.environ) | dict(more)
-        if allocator.name == allocators.OURS:
+        # Beside itself under another name it must not be the only one that writes statistics.
+        if allocator.name == allocators.OURS and not more:
             environment["MEMOMALLOC_STATS_FILE"] = str(pathlib.Path(self.folder.name, "stats-%p.json"))
         self.began = time.monotonic()
         self.said = [open(pathlib.Path(self.folder.name, name), "w+", encoding="utf-8", errors="replace")

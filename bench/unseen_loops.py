@@ -27,7 +27,8 @@ def diffusion():
     """A picture that a small network changes again and again."""
     import torch
     torch.set_num_threads(1)
-    net = torch.nn.Sequential(torch.nn.Conv2d(3, 32, 3, padding=1), torch.nn.SiLU(), torch.nn.Conv2d(32, 3, 3, padding=1))
+    conv = torch.nn.Conv2d
+    net = torch.nn.Sequential(conv(3, 32, 3, padding=1), torch.nn.SiLU(), conv(32, 3, 3, padding=1))
     state = {"picture": torch.rand(1, 3, 256, 256)}
 
     def step():
@@ -155,6 +156,6 @@ def two_resolutions():
     return step
 
 
-LOOPS = (unet_keeps_mask, diffusion, gru, adversaries, teacher_and_student, flow_of_frames, game_of_life, power_iteration,
-         spectra, one_array, two_resolutions)
+LOOPS = (unet_keeps_mask, diffusion, gru, adversaries, teacher_and_student, flow_of_frames, game_of_life,
+         power_iteration, spectra, one_array, two_resolutions)
 BY_NAME = {loop.__name__: loop for loop in LOOPS}

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """After how many iterations a program is served, and what it costs where belief was wrong: counted from traces.
 
-`memomalloc analyze` runs the engine on each trace. An iteration is served if at least 95 % of its large bytes come from a
-plan, or from a plan or memory that the pool had at hand, which costs no page fault either. Told is how many iterations
+`memomalloc analyze` runs the engine on each trace. An iteration is served if at least 95 % of its large bytes come from
+a plan, or from a plan or memory that the pool had at hand, which costs no page fault either. Told is how many iterations
 came before the first from which on all are. Programs are recorded first (--record), with the iterations' marks, which
 the engine is not told when it is counted; random ones are drawn anew, with their seeds.
 """
@@ -68,7 +68,8 @@ def record(name, command, arguments):
     ours = runner.chosen([allocators.OURS], arguments.library)[0]
     with tempfile.TemporaryDirectory() as own:
         environment = ours.environment(os.environ) | {"MEMOMALLOC_TRACE_FILE": f"{own}/%p.csv", "MEASURE_MARKS": "1"}
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                   text=True)
         _, err = process.communicate()
         trace = pathlib.Path(own, f"{process.pid}.csv")
         if process.returncode != 0 or not trace.exists():
@@ -116,7 +117,8 @@ class Outcome:
 
 
 def analyze(path):
-    done = subprocess.run([str(ROOT / "build/memomalloc"), "analyze", str(path), "--json"], capture_output=True, text=True)
+    done = subprocess.run([str(ROOT / "build/memomalloc"), "analyze", str(path), "--json"], capture_output=True,
+                          text=True)
     if done.returncode != 0:
         raise SystemExit(done.stderr)
     return Outcome(json.loads(done.stdout)["threads"])
@@ -128,7 +130,7 @@ def said(count, shares):
 
 def row(name, outcome):
     begun, lost, lost_bytes = outcome.trials
-    return [name, said(Outcome.until(outcome.planned), outcome.planned), said(Outcome.until(outcome.held), outcome.held),
+    return [name, *(said(Outcome.until(shares), shares) for shares in (outcome.planned, outcome.held)),
             f"{begun}, {lost}", f"{lost_bytes / MIB:.1f}", f"{outcome.fresh / MIB:.0f}", str(outcome.broken),
             str(outcome.missed)]
 
