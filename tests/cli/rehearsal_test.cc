@@ -156,7 +156,8 @@ TEST_CASE("rehearsal: a program that changes is learned anew", "[cli]") {
   const std::uint64_t layers = analysis.trials.lost;  // that were taken for loops
   CHECK(layers <= 1);
   CHECK(analysis.plans - layers == 2);
-  CHECK(analysis.plan_changes - layers == 2);  // the first plan is known when the program comes back
+  CHECK(analysis.plan_changes - layers ==
+        2);  // the first plan is known when the program comes back
   CHECK(analysis.repeats);
   CHECK(analysis.period->length == one.calls());
   CHECK(analysis.period->first >= 20 * (one.calls() + two.calls()));

@@ -155,7 +155,8 @@ Program ragged(std::uint32_t calls) {
   return program;
 }
 
-TEST_CASE("trial: where the pool has to get memory for each copy, a tall slab is taken", "[engine]") {
+TEST_CASE("trial: where the pool has to get memory for each copy, a tall slab is taken",
+          "[engine]") {
   testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
     driver.iterate(ragged(20), 3);
     const Search& search = lane.tracker().state().search;

@@ -46,9 +46,8 @@ std::string huge_share(const json& process) {
 // The same of slabs alone, as an addition; empty where no slab has memory.
 std::string slabs_huge_share(const json& process) {
   const std::int64_t slabs = number_in(process, "slab_resident_bytes");
-  return slabs != 0
-             ? "; of slabs " + percent(number_in(process, "slab_huge_page_bytes"), slabs)
-             : std::string();
+  return slabs != 0 ? "; of slabs " + percent(number_in(process, "slab_huge_page_bytes"), slabs)
+                    : std::string();
 }
 
 // What makes the figures others than those of a process that is served now.

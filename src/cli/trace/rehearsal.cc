@@ -6,46 +6,13 @@
 #include <memory>
 #include <utility>
 
-#include "src/base/os.h"
+#include "src/cli/trace/addresses.h"
 #include "src/engine/lane.h"
 #include "src/learn/find_period.h"
 #include "src/learn/lifetimes.h"
 
 namespace memo::cli {
 namespace {
-
-// Addresses of their own for a pool or a slab, without memory.
-class Addresses {
- public:
-  bool open(std::uint64_t bytes) {
-    bytes_ = bytes;
-    base_ = static_cast<char*>(os::reserve(bytes, tuning::kMaxAlignment));
-    records_ = static_cast<char*>(os::reserve(Space::record_bytes(bytes), os::page_size()));
-    if (base_ == nullptr || records_ == nullptr) {
-      return false;
-    }
-    space.open(base_, records_, bytes, true);
-    return true;
-  }
-  Addresses() = default;
-  Addresses(const Addresses&) = delete;
-  Addresses& operator=(const Addresses&) = delete;
-  ~Addresses() {
-    if (base_ != nullptr) {
-      os::unmap(base_, bytes_);
-    }
-    if (records_ != nullptr) {
-      os::unmap(records_, Space::record_bytes(bytes_));
-    }
-  }
-
-  Space space;
-
- private:
-  char* base_ = nullptr;
-  char* records_ = nullptr;
-  std::uint64_t bytes_ = 0;
-};
 
 // One thread of the trace.
 struct Actor {
@@ -60,7 +27,7 @@ struct Actor {
   std::uint64_t planned = 0;  // bytes, up to the latest call
   std::uint64_t at_hand = 0;
   std::uint64_t got = 0;
-  std::vector<bool> touched;  // granules of the slab, since it has its memory
+  std::vector<bool> touched;       // granules of the slab, since it has its memory
   bool on_trial = false;           // the plan at hand
   std::uint64_t trial_height = 0;  // bytes of that plan's slab
 };

@@ -36,7 +36,8 @@ struct IterationBytes {
 struct Trials {
   std::uint64_t begun = 0;
   std::uint64_t lost = 0;
-  std::uint64_t lost_bytes = 0;  // of those, the slabs' heights: at most so much was touched in vain
+  std::uint64_t lost_bytes =
+      0;  // of those, the slabs' heights: at most so much was touched in vain
 };
 
 // What became of one thread's stream.
