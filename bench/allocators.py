@@ -65,8 +65,17 @@ BY_NAME = {allocator.name: allocator for allocator in ALLOCATORS}
 
 
 def peer(text):
-    """The allocator of a `NAME=LIBRARY[,VARIABLE=VALUE...]`; ValueError says what is wrong with it."""
-    first, *pairs = text.split(",")
+    """The allocator of a `NAME=LIBRARY[,VARIABLE=VALUE...]`; ValueError says what is wrong with it.
+
+    A value may hold commas: what follows one without a `=` goes on with it.
+    """
+    first, *parts = text.split(",")
+    pairs = []
+    for part in parts:
+        if pairs and "=" in pairs[0] and "=" not in part:
+            pairs[-1] += "," + part
+        else:
+            pairs.append(part)
     name, equals, library = first.partition("=")
     settings = tuple(tuple(pair.split("=", 1)) for pair in pairs)
     if not name or not equals or any(len(pair) != 2 or not pair[0] for pair in settings):

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Compares allocators on real workloads: interleaved runs, medians of paired ratios with intervals.
 
-Each repetition runs each workload once under each allocator, in an order shuffled anew. Written to
+Each repetition runs each workload once under each allocator, in an order shuffled anew. With --turns it is ours beside
+one other at a time, both processes alive and taking turns of a few iterations, which shows differences of 1 % on a
+machine whose speed drifts by ten times as much. Written to
 --output: raw.csv (a row a run), summary.md (machine, settings, tables), plot.svg if matplotlib is
 installed. Exit code 1 if an output differs between allocators or a run fails.
 """
@@ -20,6 +22,8 @@ import allocators
 import micro
 import runner
 import summary
+import turns
+import turns_tables
 import verdicts
 from runner import ROOT, table
 
@@ -40,6 +44,9 @@ def parse(argv):
                         help="another allocator as a row, or one of these under other settings; may be given again")
     parser.add_argument("--repetitions", type=int, help="(5, or with --quick 2)")
     parser.add_argument("--quick", action="store_true", help="few iterations, repetitions, workloads")
+    parser.add_argument("--turns", type=int, default=0, metavar="N",
+                        help="pairs of processes that take N turns each; an allocator beside itself is --allocators "
+                             "memomalloc --peer again=build/libmemomalloc.so")
     parser.add_argument("--list", action="store_true", help="the workloads and allocators")
     parser.add_argument("--no-micro", action="store_true", help="leave the cost of single calls out")
     runner.add_options(parser)
@@ -75,38 +82,47 @@ def machine(arguments, chosen):
              f"- {versions}; {' '.join(platform.libc_ver())}",
              f"- project at {first_line(['git', '-C', str(ROOT), 'describe', '--always', '--dirty'])}",
              f"- load average at the start {os.getloadavg()[0]:.2f}; "
-             f"{arguments.repetitions} repetitions"]
+             f"{arguments.repetitions} repetitions"
+             + (f" of {arguments.turns} turns" if arguments.turns else "")]
     for allocator in chosen:
         settings = " ".join(f"{name}={value}" for name, value in allocator.settings)
         lines.append(f"- {allocator.name}: {allocators.version(allocator)}{', ' + settings if settings else ''}")
     return lines
 
 
-def turns(repetitions, workloads, chosen):
-    """(repetition, workload, allocator) of each run, in an order of allocators that is shuffled anew."""
+def interleaved(arguments, workloads, chosen):
+    """Figures of each run, None of one that failed, in an order of allocators that is shuffled anew."""
     dice = random.Random(0)
-    for repetition in range(repetitions):
+    for repetition in range(arguments.repetitions):
         for workload in workloads:
             for allocator in dice.sample(chosen, len(chosen)):
-                yield repetition, workload, allocator
+                figures = runner.run(workload, allocator, arguments, workload.quick if arguments.quick else None)
+                yield figures and figures | {"repetition": repetition}
+
+
+def taking_turns(arguments, workloads, chosen):
+    """The same of pairs of runs."""
+    speed = turns.Speed()
+    for number, workload, pair in turns.pairs(arguments.repetitions, workloads, chosen, allocators.OURS):
+        for figures in turns.measure(workload, pair, arguments, speed):
+            yield figures and figures | {"repetition": number}
 
 
 def measure_all(arguments, workloads, chosen):
     """All runs, each written to raw.csv as it ends; returns (rows, number of failed runs). Ctrl-C ends them."""
     arguments.output.mkdir(parents=True, exist_ok=True)
     rows, failed = [], 0
-    progress = runner.Progress(arguments.repetitions * len(workloads) * len(chosen))
+    runs = 2 * (len(chosen) - 1) if arguments.turns else len(chosen)
+    progress = runner.Progress(arguments.repetitions * len(workloads) * runs)
     with (arguments.output / "raw.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, runner.COLUMNS, extrasaction="ignore", restval="")
         writer.writeheader()
         try:
-            for repetition, workload, allocator in turns(arguments.repetitions, workloads, chosen):
-                figures = runner.run(workload, allocator, arguments,
-                                     workload.quick if arguments.quick else None)
+            for figures in (taking_turns if arguments.turns else interleaved)(arguments, workloads, chosen):
                 failed += figures is None
                 if figures:
-                    rows.append(figures | {"repetition": repetition})
-                    writer.writerow(rows[-1])
+                    rows.append(figures)
+                    writer.writerow(figures)
                     file.flush()
                 progress.step()
         except KeyboardInterrupt:
@@ -121,6 +137,17 @@ def against(results, title, names):
         return []
     return [f"## {title}", "", *summary.against_table(group, allocators.OURS), "",
             *summary.each_table(group, allocators.OURS), ""]
+
+
+def judged_page(results, workloads, arguments):
+    """The tables of interleaved runs, and what is asked line by line."""
+    judged = verdicts.lines(results, allocators.OURS, [workload.name for workload in workloads if workload.large_batch])
+    judged += [] if arguments.no_micro else micro.lines(arguments.library)
+    return [summary.legend(results.repetitions), "",
+            *against(results, "Workloads on which nothing was ever set", table.UNTUNED),
+            *against(results, "Workloads that the library was developed with",
+                     [name for name in table.BY_NAME if name not in table.UNTUNED]),
+            "## What is asked", "", *verdicts.as_table(judged), ""]
 
 
 def draw(results, order, path):
@@ -154,26 +181,27 @@ def main(argv=None):
         return 0
     chosen = runner.chosen(arguments.allocators, arguments.library, arguments.peer)
     order = [allocator.name for allocator in chosen]
+    if arguments.turns and (allocators.OURS not in order or len(order) < 2):
+        print(f"--turns compares {allocators.OURS} with at least one other", file=sys.stderr)
+        return 2
     workloads = [table.BY_NAME[name] for name in arguments.workloads
                  if runner.can_run(table.BY_NAME[name], arguments)]
     lines = ["# Allocators on real workloads", "", *machine(arguments, chosen)]
     rows, failed = measure_all(arguments, workloads, chosen)
-    results = summary.Results(rows, order)
+    lines += [f"- load average at the end {os.getloadavg()[0]:.2f}", ""]
+    if arguments.turns:
+        results, page = turns_tables.page(rows, order, allocators.OURS, arguments)
+        lines += page
+    else:
+        results = summary.Results(rows, order)
+        lines += judged_page(results, workloads, arguments)
     differing = summary.checksum_faults(results)
-    judged = verdicts.lines(results, allocators.OURS,
-                            [workload.name for workload in workloads if workload.large_batch])
-    judged += [] if arguments.no_micro else micro.lines(arguments.library)
-    lines += [f"- load average at the end {os.getloadavg()[0]:.2f}", "", summary.legend(results.repetitions), "",
-              *against(results, "Workloads on which nothing was ever set", table.UNTUNED),
-              *against(results, "Workloads that the library was developed with",
-                       [name for name in table.BY_NAME if name not in table.UNTUNED]),
-              "## What is asked", "",
-              *verdicts.as_table(judged), "", "## All runs, medians", "",
-              *summary.full_table(results), "", *differing]
+    lines += ["## All runs, medians", "", *summary.full_table(results), "", *differing]
     text = "\n".join(lines).rstrip() + "\n"
     (arguments.output / "summary.md").write_text(text, encoding="utf-8")
     print(text)
-    draw(results, order, arguments.output / "plot.svg")
+    if not arguments.turns:
+        draw(results, order, arguments.output / "plot.svg")
     return 1 if differing or failed else 0
 
 

@@ -1,6 +1,6 @@
 """Runs one workload under one allocator in a process of its own, and reads what it printed.
 
-run.py, acceptance.py, frameworks.py and shapes.py share it, and the options that say with which
+run.py, turns.py, acceptance.py, frameworks.py and shapes.py share it, and the options that say with which
 Python and which build of the library.
 """
 
@@ -20,10 +20,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench/workloads"))
 import table  # noqa: F401 (others take it from here, past the path)
 
-COLUMNS = ("workload allocator repetition p50_ms p99_ms first_ms faults_per_iteration "
+COLUMNS = ("workload allocator repetition p50_ms p99_ms cpu_ms first_ms faults_per_iteration "
            "faults_per_iteration_steady user_ms_per_iteration system_ms_per_iteration peak_rss_kib "
            "rss_before_kib steady_rss_kib steady_over_before_kib growth_kib planned_share "
-           "at_hand_share steady_planned_share steady_at_hand_share large_bytes_per_iteration slab_bytes lower_bound_bytes run_seconds checksum").split()
+           "at_hand_share steady_planned_share steady_at_hand_share large_bytes_per_iteration slab_bytes lower_bound_bytes run_seconds checksum "
+           "turns_ms turns_cpu_ms turns_speed_ms").split()
 
 
 def add_options(parser):
@@ -73,39 +74,63 @@ def can_run(workload, arguments):
     return workload.environment == "torch" or bool(arguments.python_jax)
 
 
-def run(workload, allocator, arguments, iterations=None, extra=()):
-    """One run; returns its figures, or None with a line on stderr if it failed.
+class Run:
+    """A workload's process under an allocator, from its start to its figures.
 
     Under our library its statistics are there too, as "stats". `iterations` is the workload's own
-    number if None; `extra` are further arguments of its program.
+    number if None; `extra` are further arguments of its program; `more` adds to its environment, and keeps the
+    descriptors `kept` open.
     """
-    python = arguments.python_jax if workload.environment == "jax" else arguments.python_torch
-    command = [python, str(ROOT / workload.program), *workload.arguments.split(),
-               "--iterations", str(iterations or workload.iterations), *extra]
-    command += ["--json"] if workload.program == "scripts/infer.py" else []
-    with tempfile.TemporaryDirectory() as folder:
-        environment = allocator.environment(os.environ)
-        if allocator.name == allocators.OURS:
-            environment["MEMOMALLOC_STATS_FILE"] = str(pathlib.Path(folder, "stats-%p.json"))
-        began = time.monotonic()
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
+
+    def __init__(self, workload, allocator, arguments, iterations=None, extra=(), more=(), kept=()):
+        self.workload, self.allocator, self.timeout = workload, allocator, arguments.timeout
+        python = arguments.python_jax if workload.environment == "jax" else arguments.python_torch
+        command = [python, str(ROOT / workload.program), *workload.arguments.split(),
+                   "--iterations", str(iterations or workload.iterations), *extra]
+        command += ["--json"] if workload.program == "scripts/infer.py" else []
+        self.folder = tempfile.TemporaryDirectory()
+        environment = allocator.environment(os.environ) | dict(more)
+        # Beside itself under another name it must not be the only one that writes statistics.
+        if allocator.name == allocators.OURS and not more:
+            environment["MEMOMALLOC_STATS_FILE"] = str(pathlib.Path(self.folder.name, "stats-%p.json"))
+        self.began = time.monotonic()
+        self.said = [open(pathlib.Path(self.folder.name, name), "w+", encoding="utf-8", errors="replace")
+                     for name in ("out", "err")]
+        self.process = subprocess.Popen(command, env=environment, stdout=self.said[0], stderr=self.said[1],
+                                        pass_fds=kept)
+
+    def finish(self):
+        """Waits for the end; the figures, or None with a line on stderr if it failed."""
+        late = ""
         try:
-            out, err = process.communicate(timeout=arguments.timeout)
+            self.process.wait(self.timeout)
         except subprocess.TimeoutExpired:
-            process.kill()
-            out, err = process.communicate()
-            err += f"\nstopped after {arguments.timeout} s"
-        if process.returncode != 0 or not out.strip():
-            print(f"\n{workload.name} under {allocator.name} failed with code {process.returncode}: "
-                  f"{' | '.join(err.strip().splitlines()[-2:])}", file=sys.stderr)
+            self.process.kill()
+            self.process.wait()
+            late = f"\nstopped after {self.timeout} s"
+        out, err = (self.said_in(file) for file in self.said)
+        own = pathlib.Path(self.folder.name, f"stats-{self.process.pid}.json")
+        stats = json.loads(own.read_text()) if own.exists() else {}
+        self.folder.cleanup()
+        if self.process.returncode != 0 or not out.strip():
+            print(f"\n{self.workload.name} under {self.allocator.name} failed with code {self.process.returncode}: "
+                  f"{' | '.join((err + late).strip().splitlines()[-2:])}", file=sys.stderr)
             return None
         figures = json.loads(out.splitlines()[-1])
-        own = pathlib.Path(folder, f"stats-{process.pid}.json")
-        stats = json.loads(own.read_text()) if own.exists() else {}
-    figures |= {"workload": workload.name, "allocator": allocator.name,
-                "run_seconds": round(time.monotonic() - began, 1)}
-    return figures | slab(stats) | ({"stats": stats} if stats else {})
+        figures |= {"workload": self.workload.name, "allocator": self.allocator.name,
+                    "run_seconds": round(time.monotonic() - self.began, 1)}
+        return figures | slab(stats) | ({"stats": stats} if stats else {})
+
+    @staticmethod
+    def said_in(file):
+        file.seek(0)
+        with file:
+            return file.read()
+
+
+def run(workload, allocator, arguments, iterations=None, extra=()):
+    """One run from start to end; returns its figures, or None with a line on stderr if it failed."""
+    return Run(workload, allocator, arguments, iterations, extra).finish()
 
 
 def names(known, what, groups=()):

@@ -11,6 +11,8 @@ import dataclasses
 import math
 import statistics
 
+import luck
+
 SURE_FROM = 7  # repetitions from which on an interval is given
 ERROR = 0.05  # share of intervals that may miss the true median
 SHARES = ("planned_share", "at_hand_share", "steady_planned_share", "steady_at_hand_share")
@@ -20,8 +22,8 @@ FEW_FAULTS = 10  # page faults an iteration: who takes more faults (fifty of hug
 class Results:
     """The rows of one comparison, by workload and allocator; repetitions in order."""
 
-    def __init__(self, rows, order=()):
-        self.cells = {}
+    def __init__(self, rows, order=(), by_speed=False):
+        self.cells, self.by_speed = {}, by_speed
         rows = sorted(rows, key=lambda row: order.index(row["allocator"])) if order else rows
         for row in rows:
             self.cells.setdefault(row["workload"], {}).setdefault(row["allocator"], []).append(row)
@@ -33,10 +35,11 @@ class Results:
         return statistics.median(self.values(workload, allocator, key))
 
     def ratios(self, workload, a, b, key):
-        """The figure of `a` over that of `b` in each repetition in which both ran."""
-        mine, theirs = ({row.get("repetition", index): float(row[key])
+        """The figure of `a` over that of `b` in each repetition in which both ran: the median over their turns."""
+        mine, theirs = ({row.get("repetition", index): row
                          for index, row in enumerate(self.cells[workload][name])} for name in (a, b))
-        return {number: ratio(mine[number], theirs[number]) for number in mine.keys() & theirs.keys()}
+        return {number: statistics.median(turn_ratios(mine[number], theirs[number], key, self.by_speed))
+                for number in mine.keys() & theirs.keys()}
 
     def estimate(self, workload, a, b, key):
         return estimate(self.ratios(workload, a, b, key).values())
@@ -54,7 +57,7 @@ class Results:
     def only(self, workloads):
         """These results of the workloads named alone."""
         return Results([row for name, cell in self.cells.items() if name in workloads
-                        for runs in cell.values() for row in runs])
+                        for runs in cell.values() for row in runs], by_speed=self.by_speed)
 
     def peers(self, workload, ours):
         return [name for name in self.cells[workload] if name != ours]
@@ -76,6 +79,20 @@ class Results:
 
 def ratio(a, b):
     return a / b if b else math.nan
+
+
+TURNS = {"p50_ms": "turns_ms", "cpu_ms": "turns_cpu_ms"}  # what rows of processes that took turns have of a figure
+
+
+def turn_ratios(mine, theirs, key, by_speed=False):
+    """The figure of one row over that of another: one ratio, or where both took turns one for each pair of
+    neighbouring turns; `by_speed`: each over how long the machine needed for the same work just then."""
+    turns = TURNS.get(key)
+    if not (turns and mine.get(turns) and theirs.get(turns)):
+        return [ratio(float(mine[key]), float(theirs[key]))]
+    scales = [row["turns_speed_ms"] if by_speed else [1.0] * len(row[turns]) for row in (mine, theirs)]
+    return [ratio(a / scale_a, b / scale_b)
+            for a, scale_a, b, scale_b in zip(mine[turns], scales[0], theirs[turns], scales[1])]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,7 +173,7 @@ def full_table(results):
                        "% of large bytes from plan, at hand: whole run; second half"], rows)
 
 
-AGAINST = ("workload", "time, ms", "over the fastest other", "over glibc",
+AGAINST = ("workload", "time, ms", "over the fastest other", "the same were all equal: middle, 95 %", "over glibc",
            "p99/p50, and the least of others", "peak over the leanest other",
            "steady over before, MiB, and the least of others that do not fault",
            "page faults an iteration, glibc and ours")
@@ -164,7 +181,7 @@ AGAINST = ("workload", "time, ms", "over the fastest other", "over glibc",
 
 def against_table(results, ours):
     """Ours against the fastest, the leanest and glibc, workload by workload."""
-    rows, to_fastest, to_glibc = [], [], []
+    rows, to_fastest, to_glibc, equal = [], [], [], []
     for workload in results.cells:
         peers = results.peers(workload, ours)
         if ours not in results.cells[workload] or not peers:
@@ -186,16 +203,19 @@ def against_table(results, ours):
         to_fastest.append(compare("p50_ms", fastest).middle)
         glibc = compare("p50_ms", "glibc") if "glibc" in peers else None
         to_glibc += [glibc.middle] if glibc else []
+        equal.append(luck.of_row(results, workload, ours))
         steady = [f"{median(name, 'steady_over_before_kib') / 1024:.0f}"
                   for name in (ours, least_steady) if name]
         faults = [f"{median(name, 'faults_per_iteration_steady'):.0f}"
                   for name in ("glibc", ours) if name == ours or glibc]
         rows.append([workload, f"{median(ours, 'p50_ms'):.1f}", f"{compare('p50_ms', fastest)} {fastest}",
-                     str(glibc) if glibc else "", f"{tail(ours):.2f}, {min(map(tail, peers)):.2f}",
+                     luck.cell(equal[-1]), str(glibc) if glibc else "",
+                     f"{tail(ours):.2f}, {min(map(tail, peers)):.2f}",
                      f"{median(ours, 'peak_rss_kib') / median(leanest, 'peak_rss_kib'):.3f} {leanest}",
                      f"{', '.join(steady)} {least_steady or '(all others fault)'}", ", ".join(faults)])
     if rows:
         rows.append(["geometric mean", "", f"{geometric_mean(to_fastest):.2f}",
+                     f"{geometric_mean([middle for middle, _ in equal]):.2f}" if all(equal) else "",
                      f"{geometric_mean(to_glibc):.2f}" if to_glibc else "", "", "", "", ""])
     return rows_table(AGAINST, rows)
 

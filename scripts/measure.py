@@ -8,12 +8,13 @@ allocators starts the same program twice. Reading clocks and hashing happen betw
 import gc
 import hashlib
 import json
+import os
 import resource
 import statistics
 import sys
 import time
 
-from loaded_library import library_stats
+from loaded_library import library_function, library_stats
 
 PAGE_KIB = resource.getpagesize() // 1024
 
@@ -112,6 +113,43 @@ def shares(end, start=None):
             for kind in ("planned", "at_hand")}
 
 
+def marker():
+    """What begins an iteration in the library's trace, where MEASURE_MARKS asks for it; else nothing is told."""
+    tell = library_function("memomalloc_iteration") if os.environ.get("MEASURE_MARKS") else None
+    return tell or (lambda: None)
+
+
+class Gate:
+    """Lets another process do its turns between this one's: bench/turns.py starts both.
+
+    The variable MEASURE_TURNS says from which iteration on turns are taken, how many iterations each has, and the
+    descriptors on which one byte asks for a turn and one grants it.
+    """
+
+    def __init__(self, text):
+        self.first, self.length, self.granted, self.asked = map(int, text.split())
+
+    @staticmethod
+    def of_environment():
+        text = os.environ.get("MEASURE_TURNS")
+        return Gate(text) if text else None
+
+    def wait(self, index):
+        """Before an iteration: waits where a turn begins, and at first."""
+        if index == 0 or (index >= self.first and (index - self.first) % self.length == 0):
+            os.write(self.asked, b".")
+            os.read(self.granted, 1)
+
+    def end(self):
+        """After the last iteration."""
+        os.write(self.asked, b".")
+
+    def medians(self, values):
+        """Of each whole turn, without its first iteration, which finds the other process' data in the caches."""
+        starts = range(self.first, len(values) - self.length + 1, self.length)
+        return [round(statistics.median(values[start + 1:start + self.length]), 4) for start in starts]
+
+
 def library_figures(start, settled, end, iterations):
     """What the library's statistics at three moments tell of a loop; nothing without the library."""
     if end is None:
@@ -124,7 +162,8 @@ def loop(step, iterations, label="iterations", settled=None, keep=None):
     """Calls step(index) `iterations` times (at least 2) and returns the figures as a dict.
 
     Units: ms, KiB, counts; shares from 0 to 1. "Steady" figures are those of the second half of the
-    run, when an allocator has had time to settle; the library's shares, those from the iteration
+    run, when an allocator has had time to settle (of the turns, where another process takes turns with
+    this one); the library's shares, those from the iteration
     `settled` on, if that is given. A list `keep` gets the level of resident memory after each
     iteration. The result of each step is hashed and dropped before the next
     step begins, as a server drops its answer.
@@ -132,33 +171,42 @@ def loop(step, iterations, label="iterations", settled=None, keep=None):
     if iterations < 2:
         raise ValueError("at least 2 iterations are needed")
     progress, checksum = Progress(iterations, label), Checksum()
-    times, levels = [0.0] * iterations, [0] * iterations
-    half = iterations // 2
+    times, processor, levels = [0.0] * iterations, [0.0] * iterations, [0] * iterations
+    gate, mark = Gate.of_environment(), marker()
+    half = gate.first if gate else iterations // 2
     gc.collect()
     before_rss, before_stats = rss_kib(), library_stats()
     settled_stats, settled = before_stats, half if settled is None else settled
     start = middle = resource.getrusage(resource.RUSAGE_SELF)
     for index in range(iterations):
+        if gate:
+            gate.wait(index)
+        mark()
         if index == settled:
             settled_stats = library_stats()
         if index == half:
             middle = resource.getrusage(resource.RUSAGE_SELF)
-        began = time.perf_counter_ns()
+        began, worked = time.perf_counter_ns(), time.process_time_ns()
         result = step(index)
+        processor[index] = (time.process_time_ns() - worked) / 1e6
         times[index] = (time.perf_counter_ns() - began) / 1e6
         checksum.add(result)
         del result
         levels[index] = rss_kib()
         progress.update(index + 1)
     end = resource.getrusage(resource.RUSAGE_SELF)
+    if gate:
+        gate.end()
     if keep is not None:
         keep.extend(levels)
     steady = times[half:]
+    turns = {"turns_ms": gate.medians(times), "turns_cpu_ms": gate.medians(processor)} if gate else {}
     return {
         "iterations": iterations,
         "first_ms": round(times[0], 3),
         "p50_ms": round(statistics.median(steady), 3),
         "p99_ms": round(quantile(steady, 0.99), 3),
+        "cpu_ms": round(statistics.median(processor[half:]), 3),
         "faults_per_iteration": round((end.ru_minflt - start.ru_minflt) / iterations, 1),
         "faults_per_iteration_steady": round(
             (end.ru_minflt - middle.ru_minflt) / (iterations - half), 1),
@@ -173,7 +221,7 @@ def loop(step, iterations, label="iterations", settled=None, keep=None):
         "growth_kib": growth(levels[half:]),
         "checksum": checksum.sha.hexdigest(),
         "sum": checksum.total,
-    } | library_figures(before_stats, settled_stats, library_stats(), iterations)
+    } | turns | library_figures(before_stats, settled_stats, library_stats(), iterations)
 
 
 def print_json(figures):

@@ -21,6 +21,11 @@ class Workload:
         batch = re.search(r"--batch (\d+)", self.arguments)
         return self.program == "scripts/infer.py" and int(batch[1]) >= 4
 
+    @property
+    def single(self):
+        """One thread does all of the work."""
+        return all(int(count) == 1 for count in re.findall(r"--(?:threads|servers|workers) (\d+)", self.arguments))
+
 
 def _vision(name, model, batch, threads, iterations, quick):
     return Workload(name, "scripts/infer.py", f"--model {model} --batch {batch} --threads {threads}",

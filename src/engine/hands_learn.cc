@@ -176,8 +176,7 @@ Answer Hands::learn() {
   }
   const Schedule& schedule = *plan->made;
   // On trial a plan costs its height in page faults; a pool that has the memory at hand costs none.
-  if (period.trial != 0 &&
-      schedule.height > std::max(tuning::kTrialBytes, tracker_->state().search.got_again)) {
+  if (period.trial != 0 && schedule.height > tracker_->state().search.trial_bytes()) {
     shared_->store.withdraw(plan);
     shared_->store.release(plan);
     return {};

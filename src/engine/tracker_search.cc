@@ -27,9 +27,6 @@ Action look_at_size(TrackerState& s) {
   const Call& call = s.at_hand.call;
   if (s.at_hand.noted && !s.at_hand.serving) {
     const bool worth_a_look = s.search.sizes.add(call.size, call.alignment_log2);
-    if (s.search.sizes.matched() == 0) {
-      s.search.got_again = 0;
-    }
     const bool looping = s.search.sizes.looping();
     const bool before = s.search.looping.load(std::memory_order_relaxed);
     s.effects |= looping && !before ? kAllowLoopSlack : 0U;
@@ -99,7 +96,8 @@ Action given(TrackerState& s, const Answer& answer) {
   if (pooling && answer.at_hand) {
     s.tally.begin_pooling();
   }
-  s.search.got_again += answer.again;
+  s.search.got += answer.lacks;
+  s.search.calm = answer.again != 0 ? 0 : s.search.calm + 1;
   answer.at_hand ? s.tally.at_hand(size) : s.tally.other(size);
   if (pooling) {
     s.search.demand.judge(size, answer.at_hand);

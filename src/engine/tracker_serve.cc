@@ -124,7 +124,8 @@ Action settle(TrackerState& s) {
     ++s.serving.placed;
     return finish(s, Ask::kServe, s.at_hand.offset);
   }
-  if (is_serving(s) && s.serving.trial != 0) {
+  if (is_serving(s) && s.serving.trial != 0 && s.at_hand.miss != Miss::kLeftOut &&
+      s.serving.plan->iteration < tuning::kLongLoop) {
     // Layers are most of a network's calls: a plan on trial that misses one is a part's.
     lose(s);
     return give(s);

@@ -2,6 +2,7 @@
 // phase by phase. Hot; plain values, no memory behind them but that of plans.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -127,17 +128,27 @@ struct Search {
   Repeat sizes;
   Repeat sites;                      // of call sites, while sizes do not repeat
   std::atomic<bool> looping{false};  // as `sizes` says; read by whoever frees
-  std::uint64_t got_again = 0;    // bytes that the pool had to get anew while `sizes` has matched
-  std::uint32_t restarts = 0;     // of a full log
-  std::uint32_t symbolic = 0;     // parametric plans made
-  std::uint32_t trials_lost = 0;  // plans that were tried and wrong
-  std::uint32_t lost_shift = 0;   // calls of the latest of those
+  std::uint64_t got = 0;             // bytes that the pool had to get
+  std::uint32_t calm = 0;            // calls since it last had to get what it had had before
+  std::uint32_t restarts = 0;        // of a full log
+  std::uint32_t symbolic = 0;        // parametric plans made
+  std::uint32_t trials_lost = 0;     // plans that were tried and wrong
+  std::uint32_t lost_shift = 0;      // calls of the latest of those
+  std::uint64_t lost_bytes = 0;      // of the slabs of all of those
   // In how many copies a loop must have come to be tried; 0: none is.
   [[nodiscard]] std::uint32_t trial_copies() const {
     if (trials_lost >= tuning::kMaxTrialsLost) {
       return 0;
     }
-    return sizes.shift() == lost_shift ? 2U << trials_lost : 2U;
+    const std::uint32_t shifts = sizes.shifts_to_try();
+    return sizes.shift() == lost_shift ? shifts << trials_lost : shifts;
+  }
+  // How tall a slab may be that is taken on trial. If the pool had to get memory for the loop's latest
+  // copy, as tall as all that it has got; less what trials have cost that were lost: a slab, and as much
+  // that the pool had given for it. So all of them together never cost more than the pool has.
+  [[nodiscard]] std::uint64_t trial_bytes() const {
+    const std::uint64_t most = std::max(tuning::kTrialBytes, calm < sizes.shift() ? got : 0);
+    return most - std::min(most, 2 * lost_bytes);
   }
 };
 

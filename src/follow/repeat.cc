@@ -89,12 +89,16 @@ void Repeat::look_back() {
 }
 
 bool Repeat::worth_a_look() {
-  const std::uint32_t least = std::max(std::max(2 * shift_, tuning::kTrialCalls), required_);
+  const std::uint32_t least =
+      std::max(std::max(shifts_to_try() * shift_, tuning::kTrialCalls), required_);
   if (shift_ == 0 || matched_ < least || matched_ < next_look_) {
     return false;
   }
   next_look_ = matched_ + std::max(std::max(shift_ / 2, matched_ / tuning::kNextLookShare),
                                    tuning::kRepeatContext);
+  if (matched_ < 2 * shift_) {
+    next_look_ = std::min(next_look_, 2 * shift_);  // from then on it may be sure
+  }
   return true;
 }
 

@@ -26,7 +26,7 @@ class Repeat {
   void start(std::uint32_t* history, std::uint32_t capacity);
 
   // The thread has made one more large allocation. True when a look is worth while: the stream has
-  // matched itself for two periods, kTrialCalls calls and at least `required()`, and grown since
+  // matched itself for two periods, a long one for one, kTrialCalls calls and at least `required()`, and grown since
   // the last look.
   bool add(std::uint64_t size, std::uint8_t alignment_log2);
 
@@ -37,6 +37,8 @@ class Repeat {
 
   std::uint32_t shift() const { return shift_; }      // calls; 0: no candidate
   std::uint32_t matched() const { return matched_; }  // calls that equal the one `shift()` earlier
+  // Over how many shifts a loop of that length must match to be worth a look.
+  std::uint32_t shifts_to_try() const { return shift_ >= tuning::kLongLoop ? 1 : 2; }
   // The latest calls may be enough to believe in, and not only to try.
   bool sure() const { return matched_ >= tuning::kMinMatchedCalls; }
   // Something comes again and again, be it an iteration or only a part of one.

@@ -223,14 +223,16 @@ std::optional<Period> find_period_to_try(std::span<const Allocation> stream, std
                                          std::uint32_t copies, std::uint32_t min_run) {
   const std::size_t n = stream.size();
   const std::size_t p = length;
-  if (p == 0 || 3 * p > n) {
+  if (p == 0 || 2 * p > n) {
     return std::nullopt;
   }
+  const Tokens all = tokens(stream, token);
   std::size_t run = 0;
-  while (run + p < n && token(stream[n - 1 - run]) == token(stream[n - 1 - run - p])) {
+  while (run + p < n && all[n - 1 - run] == all[n - 1 - run - p]) {
     ++run;
   }
-  if (run < std::max<std::size_t>({copies * p, 2 * p, tuning::kTrialCalls, min_run})) {
+  const std::size_t least = std::max<std::size_t>({copies * p, tuning::kTrialCalls, min_run});
+  if (run < least || run < 2 * longest_broken_run(all, p, run)) {
     return std::nullopt;
   }
   Period period{static_cast<std::uint32_t>(n - run - p), length, 1};

@@ -26,15 +26,18 @@ Lifetime lifetime_of(std::span<const Allocation> stream, std::size_t earliest, s
   std::size_t birth = latest;
   for (std::size_t copy = 0; dead < enough && copy < enough + tuning::kMaxUnroll; ++copy) {
     const std::uint32_t death = death_of(stream[birth]);
+    const bool first = birth < earliest + length;
     if (death == kAlive) {
-      oldest_living = birth;
+      // A weight that was made before the loop may look like a part of its first copy.
+      const bool weight = first && dead + 1 >= tuning::kMinCopies;
+      oldest_living = weight ? oldest_living : birth;
     } else {
       const auto steps = static_cast<std::uint32_t>(death - birth);
       life.regular = life.regular && (dead == 0 || steps == life.steps);
       life.steps = std::max(life.steps, steps);
       ++dead;
     }
-    if (birth < earliest + length) {
+    if (first) {
       break;
     }
     birth -= length;

@@ -49,6 +49,33 @@ std::vector<Phase> phases_of(const Analysis& analysis) {
   return phases;
 }
 
+TEST_CASE("rehearsal: what each told iteration got is counted", "[cli]") {
+  StreamBuilder builder;
+  std::vector<std::uint32_t> marks;
+  builder.pass(65'536);
+  for (int i = 0; i < 6; ++i) {
+    marks.push_back(static_cast<std::uint32_t>(builder.stream.size()));
+    for (std::uint32_t call = 0; call < 80; ++call) {
+      builder.pass(65'536 + 4096 * call);
+    }
+  }
+  Stream stream = stream_of(builder.stream);
+  stream.marks = marks;
+  const Analyses analyses = analyses_of(stream);
+  const Analysis& analysis = analyses.at(0);
+  REQUIRE(analysis.iterations.size() == 6);
+  const std::uint64_t each = 80 * 65'536 + 4096 * (80 * 79 / 2);
+  for (const IterationBytes& one : analysis.iterations) {
+    CHECK(one.asked == each);
+  }
+  CHECK(analysis.iterations[0].planned == 0);
+  CHECK(analysis.iterations[0].fresh > 0);
+  CHECK(analysis.iterations[5].planned == each);
+  CHECK(analysis.iterations[5].fresh == 0);
+  CHECK(analysis.trials.begun == 1);
+  CHECK(analysis.trials.lost == 0);
+}
+
 TEST_CASE("rehearsal: recorded programs are served whole from the lock on", "[cli]") {
   const auto threshold = GENERATE(std::uint64_t{4096}, std::uint64_t{65536});
   const auto name =
@@ -126,8 +153,11 @@ TEST_CASE("rehearsal: a program that changes is learned anew", "[cli]") {
   const Analyses analyses = analyses_of(stream_of(builder.stream));
   const Analysis& analysis = analyses.at(0);
   REQUIRE(analysis.period);
-  CHECK(analysis.plans == 2);
-  CHECK(analysis.plan_changes == 2);  // and the first plan is known when the program comes back
+  const std::uint64_t layers = analysis.trials.lost;  // that were taken for loops
+  CHECK(layers <= 1);
+  CHECK(analysis.plans - layers == 2);
+  CHECK(analysis.plan_changes - layers ==
+        2);  // the first plan is known when the program comes back
   CHECK(analysis.repeats);
   CHECK(analysis.period->length == one.calls());
   CHECK(analysis.period->first >= 20 * (one.calls() + two.calls()));
@@ -147,7 +177,7 @@ TEST_CASE("rehearsal: threads share what one has learned", "[cli]") {
     event.row += streams[3].events.size();
   }
   const Analyses analyses = analyses_of(streams);
-  CHECK(analyses.at(3).plans == 1);
+  CHECK(analyses.at(3).plans - analyses.at(3).trials.lost == 1);
   CHECK(analyses.at(7).plans == 0);
   REQUIRE(analyses.at(7).period);
   CHECK(analyses.at(7).period->length == network.calls());
@@ -168,7 +198,7 @@ TEST_CASE("rehearsal: an extra call costs only itself", "[cli]") {
   }
   const Analyses analyses = analyses_of(stream_of(builder.stream));
   const Analysis& analysis = analyses.at(0);
-  CHECK(analysis.plans == 1);
+  CHECK(analysis.plans - analysis.trials.lost == 1);
   CHECK(analysis.bytes_since_lock - analysis.served_bytes == 1 << 24);
 }
 
@@ -186,8 +216,10 @@ TEST_CASE("rehearsal: a program that has left its loop no longer repeats", "[cli
   const Analysis& analysis = analyses.at(0);
   CHECK(analysis.period);
   CHECK_FALSE(analysis.repeats);
-  CHECK(phases_of(analysis) == std::vector{Phase::kLearning, Phase::kPooling, Phase::kReady,
-                                           Phase::kServing, Phase::kLearning, Phase::kPooling});
+  const std::vector<Phase> phases = phases_of(analysis);
+  REQUIRE(phases.size() >= 4);
+  CHECK(std::vector(phases.end() - 4, phases.end()) ==
+        std::vector{Phase::kReady, Phase::kServing, Phase::kLearning, Phase::kPooling});
 }
 
 }  // namespace

@@ -34,6 +34,19 @@ class Analyze(unittest.TestCase):
                     self.assertGreaterEqual(each["height"], each["lower_bound"])
                     self.assertLessEqual(each["height"], 1.01 * each["lower_bound"])
 
+    def test_what_each_told_iteration_got(self):
+        each, = self.threads("mobilenet_v2_b8")
+        self.assertEqual(9, len(each["iterations"]))
+        asked, planned, at_hand, fresh = zip(*each["iterations"])
+        self.assertEqual(each["served_bytes"], sum(planned))
+        self.assertEqual(1, len(set(asked[1:8])))
+        self.assertEqual(asked[3:8], planned[3:8], "served from the fourth iteration on")
+        self.assertLessEqual(sum(planned) + sum(at_hand), sum(asked))
+        self.assertGreater(fresh[0], 0)
+        self.assertEqual((0, 0, 0), fresh[5:8])
+        self.assertLessEqual(each["trials"]["lost"], each["trials"]["begun"])
+        self.assertEqual(each["trials"]["lost"] == 0, each["trials"]["lost_bytes"] == 0)
+
     def test_traces_without_a_period(self):
         each, = self.threads("bert_random_length")
         self.assertTrue(each["changing_shapes"])

@@ -52,6 +52,9 @@ class Status(unittest.TestCase):
                 self.assertGreater(row["pool"]["used_bytes"], 90 << 20)  # the weights, but for those of the first 16 calls
                 self.assertGreater(row["resident_bytes"], row["slab_bytes"])
                 self.assertLessEqual(row["huge_page_bytes"], row["resident_bytes"])
+                self.assertLessEqual(row["slab_resident_bytes"], row["resident_bytes"])
+                self.assertLessEqual(row["slab_huge_page_bytes"],
+                                     min(row["slab_resident_bytes"], row["huge_page_bytes"]))
                 serving = [lane for lane in row["lanes"] if lane["phase"] == "serving"]
                 self.assertEqual([pid], [lane["thread"] for lane in serving])
                 self.assertEqual([13], [plan["steps"] for plan in row["stored_plans"]])

@@ -89,7 +89,7 @@ TEST_CASE("trial: after five that failed none is made", "[engine]") {
     for (std::uint64_t piece = 0; piece < 12; ++piece) {
       Program program;
       for (std::uint64_t call = 0; call < 8 + piece; ++call) {
-        program.push_back({100'000 + 300'000 * piece + 10'000 * call, 1});
+        program.push_back({70'000 + 20'000 * piece + 1000 * call, 1});
       }
       program.back().lifetime = 9;
       driver.iterate(program, 5);
@@ -141,6 +141,58 @@ TEST_CASE("trial: a loop that the pool serves is not tried for much memory", "[e
     driver.iterate(program, 8);
     CHECK(on_trial(lane) != large);
     CHECK(lane.counters.plans.get() == (large ? 0 : 1));
+    CHECK(engine.lanes.valid());
+  });
+}
+
+// Blocks of which the pool, which holds no more than was alive at once, has too few as large as needed.
+Program ragged(std::uint32_t calls) {
+  Program program;
+  for (std::uint32_t call = 0; call < calls; ++call) {
+    program.push_back({(std::uint64_t{1} << 20) * (1 + 5 * call % 7) + 4096 * call, 1 + call % 3});
+  }
+  program.push_back({std::uint64_t{9} << 20, calls + 2});
+  return program;
+}
+
+TEST_CASE("trial: where the pool has to get memory for each copy, a tall slab is taken",
+          "[engine]") {
+  testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
+    driver.iterate(ragged(20), 3);
+    const Search& search = lane.tracker().state().search;
+    REQUIRE(search.calm < 21);
+    CHECK(search.trial_bytes() == search.got);
+    driver.iterate(ragged(20), 1);
+    CHECK(on_trial(lane));
+    CHECK(lane.slab_height() > tuning::kTrialBytes);
+    CHECK(engine.lanes.valid());
+  });
+}
+
+TEST_CASE("trial: lost trials cost no more than the pool has got", "[engine]") {
+  Search search;
+  CHECK(search.trial_bytes() == tuning::kTrialBytes);
+  search.lost_bytes = tuning::kTrialBytes / 4;
+  CHECK(search.trial_bytes() == tuning::kTrialBytes / 2);
+  search.lost_bytes = tuning::kTrialBytes;
+  CHECK(search.trial_bytes() == 0);
+}
+
+// It lives for longer than a schedule may span, and is small enough to be left out.
+TEST_CASE("trial: a block that the plan leaves out does not end it", "[engine]") {
+  testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
+    Program program = program_of(15, 20);
+    for (testing::ProgramStep& step : program) {
+      step.size *= 8;
+    }
+    program.push_back({66'000, 5 * 21});
+    driver.iterate(program, 4);
+    REQUIRE(on_trial(lane));
+    const std::uint64_t before = lane.counters.fallback_unplanned.get();
+    driver.iterate(program, 1);
+    CHECK(lane.counters.fallback_unplanned.get() == before + 1);
+    CHECK(lane.counters.diverged.get() == 0);
+    CHECK(lane.phase() == Phase::kServing);
     CHECK(engine.lanes.valid());
   });
 }

@@ -29,11 +29,23 @@ struct Fixture {
 };
 
 TEST_CASE_METHOD(Fixture, "repeat: asks for a look after two shifts", "[follow]") {
-  CHECK(add(1, 100) == 0);
-  CHECK(add(1, 100) == 0);
-  CHECK(repeat.shift() == 100);
-  CHECK(add(1, 99) == 0);
-  CHECK(add(1, 100, 99) == 1);
+  constexpr std::uint32_t kCalls = tuning::kLongLoop - 1;
+  CHECK(add(1, kCalls) == 0);
+  CHECK(add(1, kCalls) == 0);
+  CHECK(repeat.shift() == kCalls);
+  CHECK(add(1, kCalls - 1) == 0);
+  CHECK(add(1, kCalls, kCalls - 1) == 1);
+}
+
+TEST_CASE_METHOD(Fixture, "repeat: asks for a look at a long loop after one shift, and after two",
+                 "[follow]") {
+  constexpr std::uint32_t kCalls = tuning::kLongLoop;
+  CHECK(add(1, kCalls) == 0);
+  CHECK(add(1, kCalls - 1) == 0);
+  CHECK(add(1, kCalls, kCalls - 1) == 1);
+  CHECK(repeat.matched() == kCalls);
+  CHECK(add(1, kCalls - 1) == 1);  // half a shift later
+  CHECK(add(1, kCalls, kCalls - 1) == 1);
 }
 
 TEST_CASE_METHOD(Fixture, "repeat: says nothing of streams that do not repeat", "[follow]") {

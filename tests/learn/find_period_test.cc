@@ -141,37 +141,6 @@ TEST_CASE("period: layers that leave nothing behind deceive once only", "[learn]
   CHECK(found->length == network.calls());
 }
 
-TEST_CASE("period: a loop is tried from its third copy on", "[learn]") {
-  StreamBuilder builder;
-  const std::uint32_t length = GENERATE(3U, 10U, 50U);
-  std::optional<StreamBuilder::Block> result;
-  const auto call = [&](std::size_t i) {
-    const auto next = builder.allocate(65'536 + 4096 * (i % length));
-    if (i % length != 0) {
-      builder.free(next);
-      return;
-    }
-    if (result) {  // kept until the next one
-      builder.free(*result);
-    }
-    result = next;
-  };
-  const std::size_t enough = length + std::max<std::size_t>(2 * length, 8);
-  for (std::size_t i = 0; i + 1 < enough; ++i) {
-    call(i);
-    CHECK_FALSE(find_period_to_try(builder.stream, length, 2));
-  }
-  call(enough - 1);
-  CHECK_FALSE(find_period(builder.stream));
-  const auto found = find_period_to_try(builder.stream, length, 2);
-  REQUIRE(found);
-  CHECK(found->length == length);
-  CHECK(found->trial >= 2 * length);
-  CHECK_FALSE(find_period_to_try(builder.stream, length, 4));
-  builder.allocate(1 << 20);
-  CHECK_FALSE(find_period_to_try(builder.stream, length, 2));
-}
-
 TEST_CASE("period: a result kept until the next one does not hide the iteration", "[learn]") {
   const auto seed = GENERATE(range(std::uint64_t{1}, std::uint64_t{31}));
   INFO("seed " << seed);

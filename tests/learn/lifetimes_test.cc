@@ -161,6 +161,19 @@ TEST_CASE("lifetimes: blocks still alive say nothing until they are overdue", "[
   CHECK_FALSE(lifetimes(builder.prefix(3 * kCalls + 30), {0, kCalls, 1})[0].regular);
 }
 
+TEST_CASE("lifetimes: a weight before the loop does not count as a copy that lives on", "[learn]") {
+  const bool dies_once = GENERATE(false, true);
+  StreamBuilder builder;
+  builder.allocate(2 * kSize);  // equal to the loop's last block
+  for (int i = 0; i < (dies_once ? 2 : 3); ++i) {
+    builder.pass(kSize);
+    builder.pass(2 * kSize);
+  }
+  const Lifetime life = lifetimes(builder.prefix(builder.stream.size() - 1), {0, 2, 1})[0];
+  CHECK(life.regular == !dies_once);
+  CHECK(life.steps == 1);
+}
+
 TEST_CASE("lifetimes: floors are what is alive between the calls", "[learn]") {
   StreamBuilder builder;
   for (int i = 0; i < 3; ++i) {

@@ -61,7 +61,7 @@ class Summary(unittest.TestCase):
                                   rows("w", "fast", [2, 2, 2], 3072) +
                                   rows("w", "ours", [1, 1, 1], 2048))
         line = summary.against_table(results, "ours")[2]
-        self.assertEqual("| w | 1.0 | 0.50 (0.50 to 0.50) fast | 0.25 (0.25 to 0.25) | 1.00, 1.00 "
+        self.assertEqual("| w | 1.0 | 0.50 (0.50 to 0.50) fast | 1.00, 1.00 | 0.25 (0.25 to 0.25) | 1.00, 1.00 "
                          "| 2.000 glibc | 2, 3 fast | 500, 0 |", line)
 
     def test_against_glibc_that_faults_alone(self):

@@ -108,6 +108,10 @@ class Peers(unittest.TestCase):
             self.assertIn("of no package", allocators.version(found))
             self.assertEqual(["glibc", "mine"], [one.name for one in runner.chosen(["glibc"], None, [found])])
 
+    def test_a_value_may_hold_commas(self):
+        found = allocators.peer("j=libj.so,CONF=a:1,b:2,TUNED=1")
+        self.assertEqual((("CONF", "a:1,b:2"), ("TUNED", "1")), found.settings)
+
     def test_a_peer_that_is_none_is_refused_with_the_reason(self):
         for text, reason in (("mine", "is not NAME"), ("=x", "is not NAME"), ("mine=/no/such.so", "no file"),
                              ("glibc=libc.so.6", "there already"), ("mine=libc.so.6,A", "is not NAME")):

@@ -247,16 +247,20 @@ std::optional<Residency> residency_of(const ProcessPage& page) {
   std::ifstream smaps("/proc/" + std::to_string(page.body.pid) + "/smaps");
   Residency sum;
   bool ours = false;
+  bool slabs = false;
   bool any = false;
   for (std::string line; std::getline(smaps, line); any = true) {
     unsigned long long first = 0;
     unsigned long long last = 0;
     if (std::sscanf(line.c_str(), "%llx-%llx ", &first, &last) == 2) {
-      ours = is_inside(page.body.pool, first) || is_inside(page.body.slabs, first);
+      slabs = is_inside(page.body.slabs, first);
+      ours = slabs || is_inside(page.body.pool, first);
     } else if (ours && line.starts_with("Rss:")) {
       sum.bytes += kibibytes(line);
+      sum.slab_bytes += slabs ? kibibytes(line) : 0;
     } else if (ours && line.starts_with("AnonHugePages:")) {
       sum.huge_page_bytes += kibibytes(line);
+      sum.slab_huge_page_bytes += slabs ? kibibytes(line) : 0;
     }
   }
   return any && !page.ended ? std::optional(sum) : std::nullopt;
@@ -300,6 +304,8 @@ json as_json(const ProcessPage& page, const std::optional<Residency>& residency)
   if (residency) {
     all["resident_bytes"] = residency->bytes;
     all["huge_page_bytes"] = residency->huge_page_bytes;
+    all["slab_resident_bytes"] = residency->slab_bytes;
+    all["slab_huge_page_bytes"] = residency->slab_huge_page_bytes;
   }
   return all;
 }

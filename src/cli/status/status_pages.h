@@ -32,13 +32,15 @@ std::vector<ProcessPage> read_pages(std::optional<pid_t> pid, std::vector<std::s
 struct Residency {
   std::int64_t bytes = 0;
   std::int64_t huge_page_bytes = 0;  // of these
+  std::int64_t slab_bytes = 0;       // of these, of slabs
+  std::int64_t slab_huge_page_bytes = 0;
 };
 // None if the system does not tell (another user's process). The kernel walks all memory of the process,
 // which may wait for that to map more: a millisecond for each GiB in small pages.
 std::optional<Residency> residency_of(const ProcessPage& page);
 
 // The names of the statistics file, and more: now, lanes, stored_plans, pool, age_seconds, ended, and
-// resident_bytes and huge_page_bytes where `residency` is known.
+// resident_bytes, huge_page_bytes and the same of slabs alone where `residency` is known.
 nlohmann::json as_json(const ProcessPage& page, const std::optional<Residency>& residency);
 
 }  // namespace memo::cli

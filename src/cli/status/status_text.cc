@@ -43,6 +43,13 @@ std::string huge_share(const json& process) {
              : "-";
 }
 
+// The same of slabs alone, as an addition; empty where no slab has memory.
+std::string slabs_huge_share(const json& process) {
+  const std::int64_t slabs = number_in(process, "slab_resident_bytes");
+  return slabs != 0 ? "; of slabs " + percent(number_in(process, "slab_huge_page_bytes"), slabs)
+                    : std::string();
+}
+
 // What makes the figures others than those of a process that is served now.
 std::string remark(const json& process) {
   constexpr double kLate = 3;  // seconds: they come every one
@@ -239,7 +246,8 @@ std::string status_details(const json& process) {
           mebibytes(number_in(pool, "at_hand_bytes")) + " at hand\n";
   if (process.contains("resident_bytes")) {
     text += "memory      " + mebibytes(number_in(process, "resident_bytes")) +
-            " in slabs and pool, " + huge_share(process) + " of it in huge pages\n";
+            " in slabs and pool, " + huge_share(process) + " of it in huge pages" +
+            slabs_huge_share(process) + "\n";
   }
   text += "peak        " + mebibytes(number_in(process, "peak_bytes")) + " of the whole process\n";
   if (const std::int64_t offered = number_in(process, "offered_bytes"); offered != 0) {

@@ -39,6 +39,11 @@ nlohmann::ordered_json json_of(std::uint32_t thread, const Analysis& analysis,
     phases.push_back({{"phase", span.phase == Phase::kReady ? "ready" : name_of(span.phase)},
                       {"first", span.from}});
   }
+  nlohmann::ordered_json iterations = nlohmann::ordered_json::array();
+  for (const IterationBytes& one : analysis.iterations) {
+    iterations.push_back({one.asked, one.planned, one.at_hand, one.fresh});
+  }
+  const Trials& trials = analysis.trials;
   nlohmann::ordered_json counters;
 #define COUNTER(name, unit, help) counters[#name] = analysis.counters.name.get();
 #include "src/base/counters.def"
@@ -62,6 +67,9 @@ nlohmann::ordered_json json_of(std::uint32_t thread, const Analysis& analysis,
           {"plan_changes", analysis.plan_changes},
           {"shapes", analysis.counters.shapes.get()},
           {"phases", phases},
+          {"iterations", iterations},
+          {"trials",
+           {{"begun", trials.begun}, {"lost", trials.lost}, {"lost_bytes", trials.lost_bytes}}},
           {"counters", counters}};
 }
 

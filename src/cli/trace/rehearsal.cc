@@ -6,46 +6,13 @@
 #include <memory>
 #include <utility>
 
-#include "src/base/os.h"
+#include "src/cli/trace/addresses.h"
 #include "src/engine/lane.h"
 #include "src/learn/find_period.h"
 #include "src/learn/lifetimes.h"
 
 namespace memo::cli {
 namespace {
-
-// Addresses of their own for a pool or a slab, without memory.
-class Addresses {
- public:
-  bool open(std::uint64_t bytes) {
-    bytes_ = bytes;
-    base_ = static_cast<char*>(os::reserve(bytes, tuning::kMaxAlignment));
-    records_ = static_cast<char*>(os::reserve(Space::record_bytes(bytes), os::page_size()));
-    if (base_ == nullptr || records_ == nullptr) {
-      return false;
-    }
-    space.open(base_, records_, bytes, true);
-    return true;
-  }
-  Addresses() = default;
-  Addresses(const Addresses&) = delete;
-  Addresses& operator=(const Addresses&) = delete;
-  ~Addresses() {
-    if (base_ != nullptr) {
-      os::unmap(base_, bytes_);
-    }
-    if (records_ != nullptr) {
-      os::unmap(records_, Space::record_bytes(bytes_));
-    }
-  }
-
-  Space space;
-
- private:
-  char* base_ = nullptr;
-  char* records_ = nullptr;
-  std::uint64_t bytes_ = 0;
-};
 
 // One thread of the trace.
 struct Actor {
@@ -57,7 +24,12 @@ struct Actor {
   std::map<std::uint32_t, void*> alive;  // by allocation
   std::uint64_t generation = 0;          // of the plan at hand
   bool has_served = false;
-  bool on_trial = false;  // the plan at hand
+  std::uint64_t planned = 0;  // bytes, up to the latest call
+  std::uint64_t at_hand = 0;
+  std::uint64_t got = 0;
+  std::vector<bool> touched;       // granules of the slab, since it has its memory
+  bool on_trial = false;           // the plan at hand
+  std::uint64_t trial_height = 0;  // bytes of that plan's slab
 };
 
 // The plan at hand was a guess, and wrong: what is told is of those after it.
@@ -103,9 +75,74 @@ void look_at_plan(Actor& actor, const StoredPlan& plan) {
   analysis.left_out = unplanned / analysis.period->unroll;
 }
 
-void look_at_call(Actor& actor, std::uint64_t size) {
+// Which iterations have begun before the thread's call number `at`.
+void begin_iterations(Actor& actor, std::uint64_t at) {
+  const std::vector<std::uint32_t>& marks = actor.stream->marks;
+  std::vector<IterationBytes>& iterations = actor.analysis->iterations;
+  while (iterations.size() < marks.size() && marks[iterations.size()] <= at) {
+    iterations.emplace_back();
+  }
+}
+
+// Bytes of the slab that a block at `start` touches first; 0 for a block of the pool.
+std::uint64_t touch(Actor& actor, const void* start, std::uint64_t size) {
+  if (actor.lane.slab_height() == 0) {
+    actor.touched.clear();
+  }
+  const Space& slab = actor.lane.slab_space();
+  if (start < slab.base() || start >= slab.base() + slab.bytes()) {
+    return 0;
+  }
+  const std::uint64_t first = slab.granule_of(start).count();
+  const std::uint64_t end = first + granules_of(size).count();
+  actor.touched.resize(std::max<std::uint64_t>(actor.touched.size(), end));
+  std::uint64_t fresh = 0;
+  for (std::uint64_t at = first; at < end; ++at) {
+    fresh += actor.touched[at] ? 0U : 1U;
+    actor.touched[at] = true;
+  }
+  return bytes_of(Granules{fresh});
+}
+
+void look_at_iteration(Actor& actor, std::uint64_t size, std::uint64_t slab_fresh) {
+  Analysis& analysis = *actor.analysis;
+  const Counters& counters = actor.lane.counters;
+  const std::uint64_t got = actor.lane.tracker().state().search.got;
+  begin_iterations(actor, analysis.allocations);
+  const std::uint64_t planned = counters.planned_bytes.get();
+  const std::uint64_t at_hand = counters.at_hand_bytes.get();
+  if (!analysis.iterations.empty()) {
+    IterationBytes& now = analysis.iterations.back();
+    now.asked += size;
+    now.planned += planned - actor.planned;
+    now.at_hand += at_hand - actor.at_hand;
+    now.fresh += got - actor.got + slab_fresh;
+  }
+  actor.got = got;
+  actor.planned = planned;
+  actor.at_hand = at_hand;
+}
+
+void look_at_trial(Actor& actor) {
+  Trials& trials = actor.analysis->trials;
+  const Serving& serving = actor.lane.tracker().state().serving;
+  const bool tries = serving.trial != 0;
+  if (actor.on_trial && serving.plan == nullptr) {
+    ++trials.lost;
+    trials.lost_bytes += actor.trial_height;
+    forget_trial(actor);
+  }
+  if (tries && !actor.on_trial) {
+    ++trials.begun;
+    actor.trial_height = serving.plan->made->height;
+  }
+  actor.on_trial = tries;
+}
+
+void look_at_call(Actor& actor, const void* start, std::uint64_t size) {
   Analysis& analysis = *actor.analysis;
   const Lane& lane = actor.lane;
+  look_at_iteration(actor, size, touch(actor, start, size));
   const Phase now = lane.phase();
   if (analysis.phases.empty() || analysis.phases.back().phase != now) {
     analysis.phases.push_back({now, analysis.allocations});
@@ -113,10 +150,7 @@ void look_at_call(Actor& actor, std::uint64_t size) {
   ++analysis.allocations;
   analysis.bytes += size;
   const StoredPlan* plan = lane.tracker().state().serving.plan;
-  if (actor.on_trial && plan == nullptr) {
-    forget_trial(actor);
-  }
-  actor.on_trial = lane.tracker().state().serving.trial != 0;
+  look_at_trial(actor);
   if (plan != nullptr && plan->generation != actor.generation) {
     look_at_plan(actor, *plan);
   }
@@ -183,6 +217,7 @@ class Stage {
       Analysis& analysis = *actor->analysis;
       const Lane& lane = actor->lane;
       const Phase last = lane.phase();
+      begin_iterations(*actor, UINT64_MAX);
       analysis.counters.add(lane.counters);
       analysis.served_bytes = lane.counters.planned_bytes.get();
       analysis.plans = lane.counters.plans.get();
@@ -211,7 +246,7 @@ class Stage {
     if (start != nullptr) {
       actor.alive[index] = start;
     }
-    look_at_call(actor, asked.size);
+    look_at_call(actor, start, asked.size);
   }
   void free(Actor& actor, std::uint32_t index) {
     const auto at = actor.alive.find(index);

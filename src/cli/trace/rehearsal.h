@@ -24,6 +24,22 @@ struct PhaseSpan {
   std::uint64_t from = 0;
 };
 
+// What a thread asked for in one iteration, from one of the host's marks to the next.
+struct IterationBytes {
+  std::uint64_t asked = 0;
+  std::uint64_t planned = 0;  // of these, from a slab
+  std::uint64_t at_hand = 0;  // of these, from what the pool held
+  std::uint64_t fresh = 0;    // of pool and slab that were touched first: page faults
+};
+
+// Plans that were served before they were believed.
+struct Trials {
+  std::uint64_t begun = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t lost_bytes =
+      0;  // of those, the slabs' heights: at most so much was touched in vain
+};
+
 // What became of one thread's stream.
 struct Analysis {
   std::uint64_t allocations = 0;
@@ -47,6 +63,8 @@ struct Analysis {
   double plan_seconds = 0;  // of all plans
   dsa::Problem problem;     // of the period
   std::vector<PhaseSpan> phases;
+  std::vector<IterationBytes> iterations;  // as the host has told them, which the engine was not
+  Trials trials;
   Counters counters;
 };
 using Analyses = std::map<std::uint32_t, Analysis>;  // by thread

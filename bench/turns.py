@@ -1,0 +1,120 @@
+"""Two allocators' processes of one workload, which take turns: what drifts with the machine meets both.
+
+Both are started together, learn one after the other, and then do a few iterations each, in the orders ab, ba, ab, ...
+A turn's figure is the median of its iterations but the first; a pair's ratio, the median over its neighbouring turns
+(summary.py). Another pair has other addresses and pages, whose luck stays for a process' life: so it is pairs that are
+counted, and not turns. Where the workload has one thread, both processes are held on one processor. Before and after
+each turn a fixed loop tells how fast the machine is at that moment.
+"""
+
+import contextlib
+import hashlib
+import mmap
+import os
+import random
+import select
+import statistics
+import time
+
+import runner
+
+LEARNING = 10  # iterations at least before the turns
+SHORT = 3  # iterations of a turn at least: the first does not count
+TURN_SHARE = 40  # a turn is so small a part of the workload's usual iterations: some 0.2 s
+
+
+class Speed:
+    """A fixed amount of work, half arithmetic and half copying, away from every allocator."""
+
+    BYTES = 4 << 20
+    LOOKS = 3
+
+    def __init__(self):
+        self.source, self.target = (memoryview(mmap.mmap(-1, self.BYTES)) for _ in range(2))
+        self.source[:] = bytes(range(256)) * (self.BYTES // 256)
+
+    def look(self):
+        began = time.perf_counter_ns()
+        hashlib.sha256(self.source).digest()
+        for _ in range(4):
+            self.target[:] = self.source
+        return (time.perf_counter_ns() - began) / 1e6
+
+    def milliseconds(self):
+        return statistics.median(self.look() for _ in range(self.LOOKS))
+
+
+class Taker:
+    """One of the two processes, and the descriptors by which it asks for turns and gets them."""
+
+    def __init__(self, workload, allocator, arguments, first, length, turns):
+        self.speeds = []
+        theirs, self.grant = os.pipe()
+        self.asks, asking = os.pipe()
+        self.run = runner.Run(workload, allocator, arguments, first + turns * length,
+                              more={"MEASURE_TURNS": f"{first} {length} {theirs} {asking}"}, kept=(theirs, asking))
+        os.close(theirs)
+        os.close(asking)
+        self.timeout = arguments.timeout
+
+    def wait(self):
+        """Until it asks for a turn, or has done its last; False if it ended or takes too long."""
+        ready, _, _ = select.select([self.asks], [], [], self.timeout)
+        return bool(ready) and os.read(self.asks, 1) == b"."
+
+    def turn(self):
+        """From the grant to when it asks again; False if it ended."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.grant, b".")
+        return self.wait()
+
+    def timed_turn(self, speed):
+        before = speed.milliseconds()
+        went = self.turn()
+        self.speeds.append(round((before + speed.milliseconds()) / 2, 4))
+        return went
+
+    def finish(self):
+        """Its figures; None if it failed. Without the descriptor that grants it waits for nobody."""
+        os.close(self.grant)
+        figures = self.run.finish()
+        os.close(self.asks)
+        return figures and figures | {"turns_speed_ms": self.speeds}
+
+
+@contextlib.contextmanager
+def held(workload):
+    """This process, and what it starts, on one processor if the workload has one thread."""
+    before = os.sched_getaffinity(0)
+    try:
+        if workload.single:
+            os.sched_setaffinity(0, {max(before)})
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def measure(workload, pair, arguments, speed):
+    """The figures of both allocators of a pair, None for one that failed."""
+    first = max(LEARNING, workload.quick // 2)
+    length = max(SHORT, workload.iterations // TURN_SHARE)
+    with held(workload):
+        takers = [Taker(workload, allocator, arguments, first, length, arguments.turns) for allocator in pair]
+        going = all(taker.wait() for taker in takers)  # imported, and the network made
+        going = going and all(taker.turn() for taker in takers)
+        for turn in range(arguments.turns):
+            order = takers if turn % 2 == 0 else takers[::-1]
+            going = going and all(taker.timed_turn(speed) for taker in order)
+        return [taker.finish() for taker in takers]
+
+
+def pairs(repetitions, workloads, chosen, ours):
+    """(number, workload, pair) for ours beside each other one; a pair begins with either. The number is the same for
+    all workloads, and another for each repetition and other allocator."""
+    dice = random.Random(0)
+    mine = next(allocator for allocator in chosen if allocator.name == ours)
+    others = [allocator for allocator in chosen if allocator is not mine]
+    for repetition in range(repetitions):
+        for workload in workloads:
+            for index, other in enumerate(others):
+                yield repetition * len(others) + index, workload, dice.sample([mine, other], 2)
