@@ -116,25 +116,38 @@ void* Lane::allocate(const Request& request) {
   // Unwinding takes the dynamic linker's lock, so it comes before our own.
   std::uint64_t site = 0;
   if (tracker_.wants_site()) [[unlikely]] {
+    StackBounds stack;
+    with_lane([&] { stack = hands_.stack; });
     const RecursionGuard guard;
-    site = stack_signature(hands_.stack);
+    site = stack_signature(stack);
   }
   return allocate(request, site);
 }
 
 void* Lane::allocate(const Request& request, std::uint64_t site) {
-  const TryLock entered(entered_);
-  if (!entered) [[unlikely]] {
-    hands_.shared().passed_on->pass_on(request.size, &Counters::fallback_busy);
+  if (const TryLock entered(entered_); entered && (lease_.plain() || wake())) [[likely]] {
+    if (const Step* step = tracker_.next(request.size); step != nullptr) [[likely]] {
+      return glide(request, *step);
+    }
+    return hands_.run(tracker_.called(hands_.call_of(request, site)), request);
+  }
+  return turn_away(request);
+}
+
+// The lane is another thread's by now, and the calling one finds another; or it is just at work.
+void* Lane::turn_away(const Request& request) {
+  const Shared& shared = hands_.shared();
+  if (mine()) {
+    shared.passed_on->pass_on(request.size, &Counters::fallback_busy);
     return nullptr;
   }
-  if (rest_.load(std::memory_order_relaxed) != Rest::kAwake) [[unlikely]] {
-    wake();
+  t_state.lane = nullptr;
+  Lane* other = find_another(shared);
+  if (other != nullptr) {
+    return other->allocate(request);
   }
-  if (const Step* step = tracker_.next(request.size); step != nullptr) [[likely]] {
-    return glide(request, *step);
-  }
-  return hands_.run(tracker_.called(hands_.call_of(request, site)), request);
+  shared.passed_on->pass_on(request.size, &Counters::fallback_lane);
+  return nullptr;
 }
 
 void* Lane::glide(const Request& request, const Step& step) {
@@ -149,20 +162,28 @@ void* Lane::glide(const Request& request, const Step& step) {
   return hands_.serve(request, step.offset, place.dirty);
 }
 
-// The first call after memory was given back, or in a child whose fork has interrupted a call.
-void Lane::wake() {
-  if (rest_.exchange(Rest::kAwake, std::memory_order_relaxed) == Rest::kForked) {
+// The first call after memory was given back, or in a child whose fork has interrupted a call. False
+// for who has the lane no more.
+bool Lane::wake() {
+  if (!lease_.mine()) {
+    return false;
+  }
+  if ((lease_.take_words() & Lease::kForked) != 0) {
     hands_.run(tracker_.happened(Event::kForked));
   }
   hands_.run(tracker_.happened(Event::kWoken));
+  return true;
 }
 
 void Lane::iteration(const RecursionGuard&) {
-  const TryLock entered(entered_);
-  if (entered) {
+  with_lane([&] {
     hands_.log.recorder.mark();
     hands_.run(tracker_.told(hands_.log.marks().size()));
-  }
+  });
+}
+
+bool Lane::note_foreign_growth(std::uint64_t bytes) {
+  return with_lane([&] { tracker_.grown(bytes); });
 }
 
 bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_lane) {
@@ -205,8 +226,8 @@ bool Lane::lend(Slab& slab, Nanos now) {
   }
   const bool lent = hands_.slab.lend(slab);
   whole.unlock();
-  if (lent && rest_.load(std::memory_order_relaxed) == Rest::kAwake) {
-    rest_.store(Rest::kGivenBack, std::memory_order_relaxed);
+  if (lent) {
+    lease_.tell(Lease::kGivenBack);
   }
   return lent;
 }
@@ -218,14 +239,13 @@ bool Lane::give_back() {
   }
   hands_.purge();
   hands_.slab.space().retreat();  // what no block lies behind is the process' no more
-  rest_.store(Rest::kGivenBack, std::memory_order_relaxed);
+  lease_.tell(Lease::kGivenBack);
   return true;
 }
 
 bool Lane::tick(Nanos now, bool scarce) {
   const Quiet::Look look = quiet_.look(counters.large_allocations.get(), now);
-  if ((look.for_long || (scarce && look.rested)) &&
-      rest_.load(std::memory_order_relaxed) == Rest::kAwake) {
+  if ((look.for_long || (scarce && look.rested)) && !lease_.has_words()) {
     give_back();
   }
   return look.for_long;

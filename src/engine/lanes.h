@@ -20,8 +20,14 @@ class Lanes {
   // Takes the options, which outlive this; nothing is set up yet. Once.
   void configure(const Options& options, const EngineHost& host);
 
-  // For the calling thread, which has no lane: one, if it is time to ask and there is one. Any thread.
+  // For the calling thread, which has no lane: one, if it is time to ask and there is one. Where all
+  // are owned, that of the thread that has rested for longest. Any thread.
   Lane* find();
+  // The calling thread's lane; nullptr if it has none, or had one that was taken over.
+  [[nodiscard]] static Lane* mine() {
+    Lane* const lane = t_state.lane;
+    return lane != nullptr && lane->mine() ? lane : nullptr;
+  }
   [[nodiscard]] bool opened() const { return region.opened(); }
   // How many there are to look at. Any thread.
   [[nodiscard]] std::uint32_t count() const { return opened() ? shared_->lanes_taken() : 0; }
@@ -61,7 +67,8 @@ class Lanes {
   static constexpr std::uint32_t kPoolSpace = 0;  // behind it a lane's slab each
 
   Lane* adopt();
-  Lane* take(bool& busy);
+  Lane* take();
+  Lane* take_over(Nanos now);
   bool open();
   void share();
 

@@ -1,4 +1,4 @@
-"""Rows of mutations (run.py): loops served on trial, and slabs that threads lend each other."""
+"""Rows of mutations (run.py): loops served on trial, slabs that threads lend each other, and lanes that are taken over."""
 
 from kinds import SCRIPT, UNIT
 
@@ -60,4 +60,19 @@ TURN_ROWS = (
     ("a loop is tried while a known plan may fit", "src/engine/hands_learn.cc",
      "may_follow ? 0 :", "!may_follow && may_follow ? 0 :",
      SCRIPT, "test_plan_file.py shapes_that_no_process_has_seen"),
+    ("a thread that was refused a lane asks no more", "src/engine/lanes.cc",
+     "thread.ask_at = os::coarse_nanoseconds() + tuning::kAskForLane;", "thread.left = true;",
+     UNIT, "threads: who was refused a lane has one when others have ended"),
+    ("no lane is taken over", "src/engine/lanes.cc",
+     "again = !shared_->keep_trace && !shared_->timeless;", "again = false;",
+     UNIT, "threads: who has no lane takes over that of a thread at rest"),
+    ("a lane of which a trace is kept is taken over", "src/engine/lanes.cc",
+     "again = !shared_->keep_trace && !shared_->timeless;", "again = !shared_->timeless;",
+     UNIT, "threads: who was refused a lane has one when others have ended"),
+    ("a lane that has worked since it was looked at is taken over", "src/engine/lane_owner.cc",
+     "  watch(now);\n  if (!may_be_taken(now)) {", "  if (!may_be_taken(now)) {",
+     UNIT, "threads: a lane in the middle of a call is not taken over"),
+    ("a former owner goes on in the lane", "src/engine/lane.cc",
+     "  if (!lease_.mine()) {\n    return false;\n  }\n  if", "  if",
+     UNIT, "threads: who comes back to a lane that was taken over finds another"),
 )
