@@ -13,7 +13,7 @@ namespace memo {
 class Lane;
 
 struct ThreadState {
-  // The lane that follows this thread's stream, if it has one, or another thread's by now: see Lanes::mine().
+  // The lane that follows this thread's stream, if it has one, or another thread's by now: see my_lane().
   Lane* lane = nullptr;
   std::uint32_t inside = 0;  // > 0: allocations of this thread are the library's own
   std::uint32_t forks = 0;   // the locks taken for each fork() under way, see Engine::before_fork()

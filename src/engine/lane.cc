@@ -43,64 +43,71 @@ void borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_
   }
   const Nanos now = os::coarse_nanoseconds();
   const std::uint32_t count = shared.lanes_taken();
-  const std::uint32_t none = count;
-  std::uint32_t best = none;
+  std::uint32_t best = at_work;  // none
   std::uint64_t most = 0;
+  bool rests = false;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint64_t has = shared.lanes[i].slab_height();
-    const bool better = has >= height ? most < height || has < most : has > most;
-    if (i != at_work && has != 0 && better && shared.lanes[i].rests(now)) {
+    Lane& lane = shared.lanes[i];
+    const std::uint64_t has = lane.slab_height();
+    const bool fitter = has >= height ? most < height || has < most : has > most;
+    if (i == at_work || has == 0 || !is_empty(lane.slab_space())) {
+      continue;
+    }
+    const bool rested = lane.rests(now);
+    if (best == at_work || (rested == rests ? fitter : rested)) {
       best = i;
       most = has;
+      rests = rested;
     }
   }
-  if (best == none) {
+  if (best == at_work) {
     return;
   }
   bool lent = false;
   {
     // A handler could jump out of it, or fork and come back into what the child has mended.
     const NoInterrupts whole;
-    lent = shared.lanes[best].lend(slab, now);
+    lent = shared.lanes[best].lend(slab);
   }
   if (lent && shared.verbose >= 2) {
     Line() << "lane " << at_work << ": slab of " << slab.height() << " bytes lent by lane " << best;
   }
 }
 
-void give_up_spare(Shared& shared) {
+void give_up_spare(Shared& shared, std::uint64_t left) {
   const std::uint32_t count = shared.lanes_taken();
-  std::uint32_t owned = 0;
-  std::uint32_t spare = 0;
+  std::uint64_t owned = left;
+  std::uint64_t all = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const Lane& lane = shared.lanes[i];
-    if (lane.slab_height() != 0) {
-      ++(lane.phase() == Phase::kIdle ? spare : owned);
-    }
+    const std::uint64_t height = lane.slab_height();
+    all += height;
+    owned += lane.phase() != Phase::kIdle ? height : 0;
   }
-  for (std::uint32_t i = count; i-- > 0 && spare > std::max(owned, 1U);) {
+  const std::uint64_t most = shared.slabs.owned.note(owned, os::coarse_nanoseconds());
+  for (std::uint32_t i = count; i-- > 0 && all > most;) {
     Lane& lane = shared.lanes[i];
-    if (lane.slab_height() != 0 && lane.phase() == Phase::kIdle && lane.give_back()) {
-      --spare;
+    const std::uint64_t height = lane.slab_height();
+    if (height != 0 && lane.phase() == Phase::kIdle && lane.give_back()) {
+      all -= height;
     }
   }
 }
 
+// A space tells whose it is; of two lanes in one, it knows one.
 void mend_slabs(Shared& shared, Space* spaces) {
   const std::uint32_t count = shared.lanes_taken();
-  Lane* owner[tuning::kMaxLanes] = {};  // of each space
-  Lane* second = nullptr;               // the pool's lock lets one thread lend at a time
+  Lane* stray = nullptr;   // the pool's lock lets one thread lend at a time
+  Space* empty = nullptr;  // in which no lane is
   for (std::uint32_t i = 0; i < count; ++i) {
-    Lane*& known = owner[&shared.lanes[i].slab_space() - spaces];
-    (known == nullptr ? known : second) = &shared.lanes[i];
+    Lane& lane = shared.lanes[i];
+    stray = lane.slab_space().user.lane() != i ? &lane : stray;
+    empty = &shared.lanes[spaces[i].user.lane()].slab_space() != spaces + i ? spaces + i : empty;
   }
-  for (std::uint32_t i = 0; second != nullptr && i < count; ++i) {
-    if (owner[i] == nullptr) {
-      Space& of_two = second->slab_space();
-      owner[&of_two - spaces]->slab().mend(&of_two);
-      second->slab().mend(spaces + i);
-      return;
-    }
+  if (stray != nullptr && empty != nullptr) {
+    Space& of_two = stray->slab_space();
+    shared.lanes[of_two.user.lane()].slab().mend(&of_two);
+    stray->slab().mend(empty);
   }
 }
 
@@ -214,9 +221,9 @@ void Lane::note_death(Space& space, void* start, std::uint32_t freeing_lane) {
   }
 }
 
-bool Lane::lend(Slab& slab, Nanos now) {
+bool Lane::lend(Slab& slab) {
   const TryLock entered(entered_);
-  if (!entered || !rests(now)) {
+  if (!entered) {
     return false;
   }
   // fork() waits for the pool's lock; a child of a bare system call mends what it finds.

@@ -44,8 +44,8 @@ class Lane : public LaneOwner {
   // the process' no more; the plan and its place are kept, and the next call takes the memory
   // again. Any thread; false if the lane is just at work.
   bool give_back();
-  // Lends its slab's memory to another lane's slab, if it rests and no block is in use. Any thread.
-  bool lend(Slab& slab, Nanos now);
+  // Lends its slab's memory to another lane's slab, if no block is in use. Any thread.
+  bool lend(Slab& slab);
   // Gives memory back if the lane has been quiet for long, or, where memory is `scarce`, since the
   // last tick; tells whether it has been for long. Any thread.
   bool tick(Nanos now, bool scarce);
@@ -67,5 +67,11 @@ class Lane : public LaneOwner {
 
   Quiet quiet_;
 };
+
+// The calling thread's lane; nullptr if it has none, or had one that was taken over.
+inline Lane* my_lane() {
+  Lane* const lane = t_state.lane;
+  return lane != nullptr && lane->mine() ? lane : nullptr;
+}
 
 }  // namespace memo

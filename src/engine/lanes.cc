@@ -13,25 +13,39 @@
 #include "src/base/tuning.h"
 
 namespace memo {
+namespace {
+
+// Reserves the region, at most so many bytes: a space for the pool and one for each lane's slab, each
+// as large as physical memory where address space allows. Where it does not, there are fewer lanes
+// first. How many, or 0.
+std::uint64_t reserve(Region& region, Space* spaces, std::uint64_t lanes, std::uint64_t most,
+                      bool bare) {
+  for (;; lanes /= 2) {
+    const std::uint64_t space =
+        std::min(std::bit_ceil(os::physical_memory()),
+                 std::bit_floor(std::max<std::uint64_t>(most / (lanes + 1), 1)));
+    const bool few = lanes <= tuning::kFewLanes;
+    if (region.reserve(spaces, lanes + 1, space, few ? tuning::kMinSpace : space, bare)) {
+      return lanes;
+    }
+    if (few) {
+      return 0;
+    }
+  }
+}
+
+}  // namespace
 
 void Lanes::configure(const Options& options, const EngineHost& host) {
   options_ = &options;
   host_ = host;
 }
 
-// Reserves the region: a space for the pool and one for each lane's slab, each as large as physical
-// memory where address space allows.
 bool Lanes::open() {
   const std::uint64_t left = os::address_space_left();
-  std::uint64_t lanes = tuning::kMaxLanes;
-  std::uint64_t most = tuning::kMaxReserved;
-  if (left != UINT64_MAX) {
-    lanes = 2;
-    most = left / tuning::kShareUnderLimit;
-  }
-  const std::uint64_t space =
-      std::min(std::bit_ceil(os::physical_memory()),
-               std::bit_floor(std::max<std::uint64_t>(most / (lanes + 1), 1)));
+  const bool limited = left != UINT64_MAX;
+  const std::uint64_t lanes = limited ? 2 : tuning::kMaxLanes;
+  const std::uint64_t most = limited ? left / tuning::kShareUnderLimit : tuning::kMaxReserved;
   const std::uint64_t own = round_up(
       sizeof(Shared) + lanes * sizeof(Lane) + (lanes + 1) * sizeof(Space) + 64, os::page_size());
   auto* memory = static_cast<char*>(os::map(own));
@@ -39,12 +53,12 @@ bool Lanes::open() {
     return false;
   }
   lanes_ = reinterpret_cast<Lane*>(memory + round_up(sizeof(Shared), 64));
-  auto* spaces = reinterpret_cast<Space*>(lanes_ + lanes);
-  if (!region.reserve(spaces, lanes + 1, space, options_->OBSERVE != 0)) {
+  possible_ = static_cast<std::uint32_t>(reserve(region, reinterpret_cast<Space*>(lanes_ + lanes),
+                                                 lanes, most, options_->OBSERVE != 0));
+  if (possible_ == 0) {
     os::unmap(memory, own);
     return false;
   }
-  possible_ = static_cast<std::uint32_t>(lanes);
   shared_ = new (memory) Shared;
   share();
   mark.open();

@@ -23,14 +23,11 @@ class Lanes {
   // For the calling thread, which has no lane: one, if it is time to ask and there is one. Where all
   // are owned, that of the thread that has rested for longest. Any thread.
   Lane* find();
-  // The calling thread's lane; nullptr if it has none, or had one that was taken over.
-  [[nodiscard]] static Lane* mine() {
-    Lane* const lane = t_state.lane;
-    return lane != nullptr && lane->mine() ? lane : nullptr;
-  }
   [[nodiscard]] bool opened() const { return region.opened(); }
   // How many there are to look at. Any thread.
   [[nodiscard]] std::uint32_t count() const { return opened() ? shared_->lanes_taken() : 0; }
+  // How many there may be at once; 0 until they are opened.
+  [[nodiscard]] std::uint32_t possible() const { return possible_; }
   [[nodiscard]] Lane& at(std::uint32_t number) const { return lanes_[number]; }
   // Of a lane, or of none: kMaxLanes.
   [[nodiscard]] std::uint32_t number_of(const Lane* lane) const {

@@ -89,8 +89,9 @@ void keep(const Shared& shared, std::uint64_t calls, bool serves = false);
 // hold and do not use goes back to the system.
 void give_up_idle(Shared& shared, std::uint32_t at_work);
 
-// Gives the slab, which has no memory, that of a lane at rest in which no block is in use: the least
-// of at least `height` bytes, or else the most. `at_work` is the slab's lane.
+// Gives the slab, which has no memory, that of a lane in which no block is in use, of one at rest if
+// there is one: the least of at least `height` bytes, or else the most. Of threads that wait for a
+// processor only those in the middle of an iteration keep theirs. `at_work` is the slab's lane.
 void borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_t height);
 // In a forked child: a thread that does not exist may have been lending a slab, and two lanes have the
 // same addresses. `spaces`: of the slabs, one for each lane.
@@ -99,8 +100,8 @@ void mend_slabs(Shared& shared, Space* spaces);
 void count_slabs(Shared& shared);
 // A lane for the calling thread, whose own was taken over; nullptr if there is none.
 Lane* find_another(const Shared& shared);
-// A thread has ended: of the slabs without an owner those go back to the system that are more than
-// have one, or more than one.
-void give_up_spare(Shared& shared);
+// A thread has ended, and has left a slab of `left` bytes; or a second has passed. Of the slabs without
+// an owner those go back to the system that are more, with the others, than threads had at once of late.
+void give_up_spare(Shared& shared, std::uint64_t left);
 
 }  // namespace memo

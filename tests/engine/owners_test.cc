@@ -34,7 +34,7 @@ class Crowd {
  public:
   explicit Crowd(Engine& engine, Program program = {{65'536, 1}})
       : engine_(engine), program_(std::move(program)) {
-    for (std::uint32_t i = 0; i < tuning::kMaxLanes; ++i) {
+    for (std::uint32_t i = 0; i == 0 || i < engine.lanes.possible(); ++i) {
       threads_.emplace_back([this, i] { live(std::uint64_t{i} << 32); });
       while (arrived_ <= i) {
         os::rest();
@@ -109,7 +109,7 @@ TEST_CASE("threads: who was refused a lane has one when others have ended", "[en
     driver.iterate(program_of(1), 12);
     driver.free_due(UINT64_MAX);
     CHECK(driver.passed_on == 1);
-    CHECK(own.engine.lanes.count() == tuning::kMaxLanes);
+    CHECK(own.engine.lanes.count() == own.engine.lanes.possible());
     CHECK(own.engine.lanes.at(0).phase() == Phase::kServing);
     CHECK(driver.wrong == 0);
     own.engine.thread_ended();
@@ -176,17 +176,17 @@ TEST_CASE("threads: who has no lane takes over that of a thread at rest", "[engi
       rest(3 * tuning::kAskForLane);
       driver.iterate(program, 3);
       CHECK(driver.passed_on == 0);
-      CHECK(Lanes::mine() != nullptr);
-      CHECK(Lanes::mine()->phase() == Phase::kServing);
+      CHECK(my_lane() != nullptr);
+      CHECK(my_lane()->phase() == Phase::kServing);
       driver.free_due(UINT64_MAX);
       CHECK(driver.wrong == 0);
       own.engine.thread_ended();
     });
   }
-  CHECK(own.engine.lanes.count() == tuning::kMaxLanes);
+  CHECK(own.engine.lanes.count() == own.engine.lanes.possible());
   crowd.disperse();  // some of them have had theirs taken
   CHECK(crowd.wrong() == 0);
-  calls += (2 * tuning::kMaxLanes + 4 * kLate) * program.size();
+  calls += (2 * own.engine.lanes.possible() + 4 * kLate) * program.size();
   CHECK(large_calls(own.engine) == calls);
   CHECK(own.engine.lanes.valid());
   CHECK(own.engine.lanes.shared().pool.live_bytes() == 0);
@@ -213,7 +213,7 @@ TEST_CASE("threads: who comes back to a lane that was taken over finds another",
         os::rest();
       }
       second.iterate(program, 3);
-      CHECK(Lanes::mine() == &lane);
+      CHECK(my_lane() == &lane);
       CHECK(second.passed_on == 0);
       second.free_due(UINT64_MAX);
       CHECK(second.wrong == 0);
@@ -222,7 +222,7 @@ TEST_CASE("threads: who comes back to a lane that was taken over finds another",
     while (stage == 0) {
       os::rest();
     }
-    CHECK(Lanes::mine() == nullptr);
+    CHECK(my_lane() == nullptr);
     engine.iteration();  // of no lane
     engine.note_foreign_growth(1 << 20);
     CHECK(engine.lanes.passed_on.fallback_realloc.get() == 1);
@@ -230,7 +230,7 @@ TEST_CASE("threads: who comes back to a lane that was taken over finds another",
       driver.release(kept);
       driver.iterate(program, 3);
       CHECK(driver.passed_on == 0);
-      REQUIRE(Lanes::mine() == &engine.lanes.at(1));
+      REQUIRE(my_lane() == &engine.lanes.at(1));
       CHECK(engine.lanes.at(1).phase() == Phase::kServing);
     }
     SECTION("or ends, and leaves the lane to its owner") {
@@ -246,7 +246,7 @@ TEST_CASE("threads: who comes back to a lane that was taken over finds another",
         driver.iterate(program, 12);
         driver.free_due(UINT64_MAX);
         // In its former lane, whose taker does not exist.
-        return driver.wrong == 0 && driver.passed_on == 0 && Lanes::mine() == &lane &&
+        return driver.wrong == 0 && driver.passed_on == 0 && my_lane() == &lane &&
                        lane.phase() == Phase::kServing
                    ? 0
                    : 1;
