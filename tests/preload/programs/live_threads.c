@@ -99,8 +99,8 @@ int main(void) {
     CHECK(pthread_join(threads[i], NULL) == 0);
   free(threads);
   if (told != NULL)
-    printf("%u threads: %.1f KiB each, of which %.1f are a block; other bytes %.2f %% later\n", many,
-           (double)(alive - before) / many, (double)size_of(0) / 1024,
+    printf("%u threads: %.1f KiB each, of which %.1f are a block; other bytes %.2f %% later\n",
+           many, (double)(alive - before) / many, (double)size_of(0) / 1024,
            100.0 * (double)(counter("other_bytes") - other) /
                (double)(counter("large_bytes") - large + 1));
   printf("live threads ok\n");
