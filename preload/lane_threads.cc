@@ -14,7 +14,7 @@ namespace {
 constinit std::atomic<std::uint32_t> threads[tuning::kMaxLanes] = {};
 
 void set_thread(std::uint32_t number) {
-  if (const std::uint32_t lane = g_process.engine.lanes.number_of(t_state.lane);
+  if (const std::uint32_t lane = g_process.engine.lanes.number_of(my_lane());
       lane < tuning::kMaxLanes) {
     threads[lane].store(number, std::memory_order_relaxed);
   }

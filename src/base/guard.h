@@ -6,19 +6,21 @@
 
 #include <cstdint>
 
+#include "src/base/units.h"
+
 namespace memo {
 
 class Lane;
 
 struct ThreadState {
-  Lane* lane = nullptr;      // the lane that follows this thread's stream, if it has one
+  // The lane that follows this thread's stream, if it has one, or another thread's by now: see my_lane().
+  Lane* lane = nullptr;
   std::uint32_t inside = 0;  // > 0: allocations of this thread are the library's own
   std::uint32_t forks = 0;   // the locks taken for each fork() under way, see Engine::before_fork()
   // Frame of the innermost dl_iterate_phdr that was called, see in_loader().
   std::uint64_t walk = 0;
-  bool left = false;          // the thread is ending: pass everything on
-  std::uint8_t refusals = 0;  // times in a row that there was no lane for the thread
-  std::uint16_t wait = 0;     // large calls until it asks again
+  Nanos ask_at;       // there was no lane for the thread: when it asks again, by the coarse clock
+  bool left = false;  // the thread is ending: pass everything on
 };
 static_assert(sizeof(ThreadState) <= 64);
 

@@ -88,16 +88,14 @@ void Engine::note_foreign_growth(std::uint64_t bytes) {
   if (t_state.inside != 0) {
     return;
   }
-  Lane* lane = t_state.lane;
-  if (lane != nullptr) {
-    lane->note_foreign_growth(bytes);
-  } else {
+  Lane* lane = my_lane();
+  if (lane == nullptr || !lane->note_foreign_growth(bytes)) {
     lanes.passed_on.pass_on(bytes, &Counters::fallback_realloc);
   }
 }
 
 void Engine::iteration() {
-  Lane* lane = t_state.lane;
+  Lane* lane = my_lane();
   if (lane != nullptr && t_state.inside == 0) {
     const RecursionGuard guard;
     lane->iteration(guard);
@@ -107,11 +105,12 @@ void Engine::iteration() {
 void Engine::thread_ended() {
   ThreadState& thread = t_state;
   thread.left = true;
-  if (thread.lane != nullptr) {
-    thread.lane->leave();
-    thread.lane = nullptr;
+  Lane* lane = my_lane();
+  thread.lane = nullptr;
+  if (lane != nullptr) {
+    lane->leave();
     if (forks.here()) {
-      give_up_spare(lanes.shared());
+      give_up_spare(lanes.shared(), lane->slab_height());
     }
   }
 }

@@ -68,9 +68,10 @@ void Forks::live_on(bool interrupted) {
   }
   Shared& shared = lanes_.shared();
   mend_slabs(shared, &lanes_.region.at(1));
+  const Lane* mine = my_lane();
   for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
     Lane& lane = lanes_.at(i);
-    if (&lane == t_state.lane) {
+    if (&lane == mine) {
       interrupted = !lane.after_fork() || interrupted;
     } else {
       lane.orphan();

@@ -152,7 +152,7 @@ StoredPlan* Hands::make_plan(LearnDoor& door, Period* period) {
   const bool may_follow = follower_.beginning() && !shared_->store.empty();
   options.trial_copies = may_follow ? 0 : tracker_->state().search.trial_copies();
   options.only_trial = !sizes.sure();
-  options.least_bytes = shared_->threshold;
+  options.least_bytes = shared_->options->THRESHOLD;
   options.marks = log.marks();
   const NoInterrupts whole;
   const RecursionGuard guard;

@@ -43,64 +43,71 @@ void borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_
   }
   const Nanos now = os::coarse_nanoseconds();
   const std::uint32_t count = shared.lanes_taken();
-  const std::uint32_t none = count;
-  std::uint32_t best = none;
+  std::uint32_t best = at_work;  // none
   std::uint64_t most = 0;
+  bool rests = false;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint64_t has = shared.lanes[i].slab_height();
-    const bool better = has >= height ? most < height || has < most : has > most;
-    if (i != at_work && has != 0 && better && shared.lanes[i].rests(now)) {
+    Lane& lane = shared.lanes[i];
+    const std::uint64_t has = lane.slab_height();
+    const bool fitter = has >= height ? most < height || has < most : has > most;
+    if (i == at_work || has == 0 || !is_empty(lane.slab_space())) {
+      continue;
+    }
+    const bool rested = lane.rests(now);
+    if (best == at_work || (rested == rests ? fitter : rested)) {
       best = i;
       most = has;
+      rests = rested;
     }
   }
-  if (best == none) {
+  if (best == at_work) {
     return;
   }
   bool lent = false;
   {
     // A handler could jump out of it, or fork and come back into what the child has mended.
     const NoInterrupts whole;
-    lent = shared.lanes[best].lend(slab, now);
+    lent = shared.lanes[best].lend(slab);
   }
   if (lent && shared.verbose >= 2) {
     Line() << "lane " << at_work << ": slab of " << slab.height() << " bytes lent by lane " << best;
   }
 }
 
-void give_up_spare(Shared& shared) {
+void give_up_spare(Shared& shared, std::uint64_t left) {
   const std::uint32_t count = shared.lanes_taken();
-  std::uint32_t owned = 0;
-  std::uint32_t spare = 0;
+  std::uint64_t owned = left;
+  std::uint64_t all = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const Lane& lane = shared.lanes[i];
-    if (lane.slab_height() != 0) {
-      ++(lane.phase() == Phase::kIdle ? spare : owned);
-    }
+    const std::uint64_t height = lane.slab_height();
+    all += height;
+    owned += lane.phase() != Phase::kIdle ? height : 0;
   }
-  for (std::uint32_t i = count; i-- > 0 && spare > std::max(owned, 1U);) {
+  const std::uint64_t most = shared.slabs.owned.note(owned, os::coarse_nanoseconds());
+  for (std::uint32_t i = count; i-- > 0 && all > most;) {
     Lane& lane = shared.lanes[i];
-    if (lane.slab_height() != 0 && lane.phase() == Phase::kIdle && lane.give_back()) {
-      --spare;
+    const std::uint64_t height = lane.slab_height();
+    if (height != 0 && lane.phase() == Phase::kIdle && lane.give_back()) {
+      all -= height;
     }
   }
 }
 
+// A space tells whose it is; of two lanes in one, it knows one.
 void mend_slabs(Shared& shared, Space* spaces) {
   const std::uint32_t count = shared.lanes_taken();
-  Lane* owner[tuning::kMaxLanes] = {};  // of each space
-  Lane* second = nullptr;               // the pool's lock lets one thread lend at a time
+  Lane* stray = nullptr;   // the pool's lock lets one thread lend at a time
+  Space* empty = nullptr;  // in which no lane is
   for (std::uint32_t i = 0; i < count; ++i) {
-    Lane*& known = owner[&shared.lanes[i].slab_space() - spaces];
-    (known == nullptr ? known : second) = &shared.lanes[i];
+    Lane& lane = shared.lanes[i];
+    stray = lane.slab_space().user.lane() != i ? &lane : stray;
+    empty = &shared.lanes[spaces[i].user.lane()].slab_space() != spaces + i ? spaces + i : empty;
   }
-  for (std::uint32_t i = 0; second != nullptr && i < count; ++i) {
-    if (owner[i] == nullptr) {
-      Space& of_two = second->slab_space();
-      owner[&of_two - spaces]->slab().mend(&of_two);
-      second->slab().mend(spaces + i);
-      return;
-    }
+  if (stray != nullptr && empty != nullptr) {
+    Space& of_two = stray->slab_space();
+    shared.lanes[of_two.user.lane()].slab().mend(&of_two);
+    stray->slab().mend(empty);
   }
 }
 
@@ -116,25 +123,38 @@ void* Lane::allocate(const Request& request) {
   // Unwinding takes the dynamic linker's lock, so it comes before our own.
   std::uint64_t site = 0;
   if (tracker_.wants_site()) [[unlikely]] {
+    StackBounds stack;
+    with_lane([&] { stack = hands_.stack; });
     const RecursionGuard guard;
-    site = stack_signature(hands_.stack);
+    site = stack_signature(stack);
   }
   return allocate(request, site);
 }
 
 void* Lane::allocate(const Request& request, std::uint64_t site) {
-  const TryLock entered(entered_);
-  if (!entered) [[unlikely]] {
-    hands_.shared().passed_on->pass_on(request.size, &Counters::fallback_busy);
+  if (const TryLock entered(entered_); entered && (lease_.plain() || wake())) [[likely]] {
+    if (const Step* step = tracker_.next(request.size); step != nullptr) [[likely]] {
+      return glide(request, *step);
+    }
+    return hands_.run(tracker_.called(hands_.call_of(request, site)), request);
+  }
+  return turn_away(request);
+}
+
+// The lane is another thread's by now, and the calling one finds another; or it is just at work.
+void* Lane::turn_away(const Request& request) {
+  const Shared& shared = hands_.shared();
+  if (mine()) {
+    shared.passed_on->pass_on(request.size, &Counters::fallback_busy);
     return nullptr;
   }
-  if (rest_.load(std::memory_order_relaxed) != Rest::kAwake) [[unlikely]] {
-    wake();
+  t_state.lane = nullptr;
+  Lane* other = find_another(shared);
+  if (other != nullptr) {
+    return other->allocate(request);
   }
-  if (const Step* step = tracker_.next(request.size); step != nullptr) [[likely]] {
-    return glide(request, *step);
-  }
-  return hands_.run(tracker_.called(hands_.call_of(request, site)), request);
+  shared.passed_on->pass_on(request.size, &Counters::fallback_lane);
+  return nullptr;
 }
 
 void* Lane::glide(const Request& request, const Step& step) {
@@ -149,20 +169,28 @@ void* Lane::glide(const Request& request, const Step& step) {
   return hands_.serve(request, step.offset, place.dirty);
 }
 
-// The first call after memory was given back, or in a child whose fork has interrupted a call.
-void Lane::wake() {
-  if (rest_.exchange(Rest::kAwake, std::memory_order_relaxed) == Rest::kForked) {
+// The first call after memory was given back, or in a child whose fork has interrupted a call. False
+// for who has the lane no more.
+bool Lane::wake() {
+  if (!lease_.mine()) {
+    return false;
+  }
+  if ((lease_.take_words() & Lease::kForked) != 0) {
     hands_.run(tracker_.happened(Event::kForked));
   }
   hands_.run(tracker_.happened(Event::kWoken));
+  return true;
 }
 
 void Lane::iteration(const RecursionGuard&) {
-  const TryLock entered(entered_);
-  if (entered) {
+  with_lane([&] {
     hands_.log.recorder.mark();
     hands_.run(tracker_.told(hands_.log.marks().size()));
-  }
+  });
+}
+
+bool Lane::note_foreign_growth(std::uint64_t bytes) {
+  return with_lane([&] { tracker_.grown(bytes); });
 }
 
 bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_lane) {
@@ -197,9 +225,9 @@ void Lane::note_death(Space& space, void* start, std::uint32_t freeing_lane) {
   }
 }
 
-bool Lane::lend(Slab& slab, Nanos now) {
+bool Lane::lend(Slab& slab) {
   const TryLock entered(entered_);
-  if (!entered || !rests(now)) {
+  if (!entered) {
     return false;
   }
   // fork() waits for the pool's lock; a child of a bare system call mends what it finds.
@@ -209,8 +237,8 @@ bool Lane::lend(Slab& slab, Nanos now) {
   }
   const bool lent = hands_.slab.lend(slab);
   whole.unlock();
-  if (lent && rest_.load(std::memory_order_relaxed) == Rest::kAwake) {
-    rest_.store(Rest::kGivenBack, std::memory_order_relaxed);
+  if (lent) {
+    lease_.tell(Lease::kGivenBack);
   }
   return lent;
 }
@@ -222,14 +250,13 @@ bool Lane::give_back() {
   }
   hands_.purge();
   hands_.slab.space().retreat();  // what no block lies behind is the process' no more
-  rest_.store(Rest::kGivenBack, std::memory_order_relaxed);
+  lease_.tell(Lease::kGivenBack);
   return true;
 }
 
 bool Lane::tick(Nanos now, bool scarce) {
   const Quiet::Look look = quiet_.look(counters.large_allocations.get(), now);
-  if ((look.for_long || (scarce && look.rested)) &&
-      rest_.load(std::memory_order_relaxed) == Rest::kAwake) {
+  if ((look.for_long || (scarce && look.rested)) && !lease_.has_words()) {
     give_back();
   }
   return look.for_long;

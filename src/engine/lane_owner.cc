@@ -1,10 +1,11 @@
-// Who owns a lane: taken and left by threads, found again in a forked child, with memory to learn
-// or without. Hot.
-#include "src/engine/lane.h"
+// See lane_owner.h. Hot.
+#include "src/engine/lane_owner.h"
+
+#include "src/base/os.h"
 
 namespace memo {
 
-void Lane::open(Shared* shared, std::uint32_t number, Space* slab) {
+void LaneOwner::open(Shared* shared, std::uint32_t number, Space* slab) {
   hands_.open(shared, number, slab, &tracker_);
   tracker_.open({.counters = &counters,
                  .slab_room = slab->bytes(),
@@ -14,42 +15,48 @@ void Lane::open(Shared* shared, std::uint32_t number, Space* slab) {
 }
 
 // Without a word: what the lane does is told when it follows its thread.
-void Lane::enter() {
+void LaneOwner::begin() {
+  watched_.restart(os::coarse_nanoseconds());
+  lease_.begin();
   tracker_.happened(Event::kTaken);
 }
 
-void Lane::follow_thread(const StackBounds& stack) {
+void LaneOwner::follow_thread(const StackBounds& stack) {
   hands_.stack = stack;
   hands_.prepare_to_learn();
   hands_.run(tracker_.happened(Event::kFollows));
+  entered_.unlock_quietly();
 }
 
-void Lane::leave() {
+// The lane is idle and nobody's before it is left alone.
+void LaneOwner::end_lease() {
+  hands_.run(tracker_.happened(Event::kLeft));
+  hands_.forget();
+  lease_.end();
+}
+
+void LaneOwner::leave() {
   if (entered_.held_by_me()) {
     // A handler has interrupted the lane at work and ends the thread: that call does not go on.
-    abandoned_ = true;
+    lease_.abandon();
     entered_.forget_owner();
     return;
   }
   const WaitLock held(entered_, Lock::Patience::kFork);
   if (!held) {
-    abandoned_ = true;
-    return;
+    lease_.abandon();
+  } else if (lease_.mine()) {
+    end_lease();
   }
-  hands_.run(tracker_.happened(Event::kLeft));
-  hands_.forget();
 }
 
-// A lane may be had when nobody is at work on it any more: who leaves makes it idle before it is
-// done. What the owner of an abandoned one was about is not whole, and is forgotten; the page maps
-// are right at any moment.
-bool Lane::vacant() {
-  const bool abandoned = abandoned_.load(std::memory_order_acquire);
-  if (!abandoned && phase() != Phase::kIdle) {
+// What the owner of an abandoned lane was about is not whole, and is forgotten; the page maps are
+// right at any moment.
+bool LaneOwner::take() {
+  if (!lease_.vacant() || !entered_.try_lock()) {
     return false;
   }
-  const TryLock entered(entered_);
-  if (entered && abandoned) {
+  if (lease_.abandoned()) {
     hands_.run(tracker_.happened(Event::kAbandoned));
     hands_.forget();
     hands_.slab.forget_refusal();
@@ -57,23 +64,38 @@ bool Lane::vacant() {
     if (hands_.log.ready()) {
       tracker_.begin_histories(hands_.log.history());
     }
-    rest_.store(Rest::kAwake, std::memory_order_relaxed);
     hands_.purge();
-    abandoned_ = false;
   }
-  return static_cast<bool>(entered);
+  begin();
+  return true;
+}
+
+bool LaneOwner::take_over(Nanos now) {
+  if (!entered_.try_lock()) {
+    watched_.restart(now);
+    return false;
+  }
+  watch(now);
+  if (!may_be_taken(now)) {
+    entered_.unlock_quietly();
+    return false;
+  }
+  lease_.seize();
+  end_lease();
+  begin();
+  return true;
 }
 
 // A child counts its own calls alone.
-void Lane::forget_counts() {
+void LaneOwner::forget_counts() {
   counters.reset();
   tracker_.tally().forget();
 }
 
-bool Lane::after_fork() {
+bool LaneOwner::after_fork() {
   forget_counts();
   if (entered_.held_by_me()) {
-    rest_.store(Rest::kForked, std::memory_order_relaxed);
+    lease_.tell(Lease::kForked);
     return false;
   }
   entered_.forget_owner();  // the background thread, who may have been at work on the lane
@@ -81,13 +103,13 @@ bool Lane::after_fork() {
   return true;
 }
 
-void Lane::orphan() {
+void LaneOwner::orphan() {
   forget_counts();
   // Not the background thread's, nor an owner's that was at work or just leaving.
   entered_.forget_owner();
-  if (phase() != Phase::kIdle) {
+  if (!lease_.vacant()) {
     tracker_.happened(Event::kOrphaned);
-    abandoned_ = true;
+    lease_.orphan();
   }
 }
 

@@ -13,25 +13,39 @@
 #include "src/base/tuning.h"
 
 namespace memo {
+namespace {
+
+// Reserves the region, at most so many bytes: a space for the pool and one for each lane's slab, each
+// as large as physical memory where address space allows. Where it does not, there are fewer lanes
+// first. How many, or 0.
+std::uint64_t reserve(Region& region, Space* spaces, std::uint64_t lanes, std::uint64_t most,
+                      bool bare) {
+  for (;; lanes /= 2) {
+    const std::uint64_t space =
+        std::min(std::bit_ceil(os::physical_memory()),
+                 std::bit_floor(std::max<std::uint64_t>(most / (lanes + 1), 1)));
+    const bool few = lanes <= tuning::kFewLanes;
+    if (region.reserve(spaces, lanes + 1, space, few ? tuning::kMinSpace : space, bare)) {
+      return lanes;
+    }
+    if (few) {
+      return 0;
+    }
+  }
+}
+
+}  // namespace
 
 void Lanes::configure(const Options& options, const EngineHost& host) {
   options_ = &options;
   host_ = host;
 }
 
-// Reserves the region: a space for the pool and one for each lane's slab, each as large as physical
-// memory where address space allows.
 bool Lanes::open() {
   const std::uint64_t left = os::address_space_left();
-  std::uint64_t lanes = tuning::kMaxLanes;
-  std::uint64_t most = tuning::kMaxReserved;
-  if (left != UINT64_MAX) {
-    lanes = 2;
-    most = left / tuning::kShareUnderLimit;
-  }
-  const std::uint64_t space =
-      std::min(std::bit_ceil(os::physical_memory()),
-               std::bit_floor(std::max<std::uint64_t>(most / (lanes + 1), 1)));
+  const bool limited = left != UINT64_MAX;
+  const std::uint64_t lanes = limited ? 2 : tuning::kMaxLanes;
+  const std::uint64_t most = limited ? left / tuning::kShareUnderLimit : tuning::kMaxReserved;
   const std::uint64_t own = round_up(
       sizeof(Shared) + lanes * sizeof(Lane) + (lanes + 1) * sizeof(Space) + 64, os::page_size());
   auto* memory = static_cast<char*>(os::map(own));
@@ -39,12 +53,12 @@ bool Lanes::open() {
     return false;
   }
   lanes_ = reinterpret_cast<Lane*>(memory + round_up(sizeof(Shared), 64));
-  auto* spaces = reinterpret_cast<Space*>(lanes_ + lanes);
-  if (!region.reserve(spaces, lanes + 1, space, options_->OBSERVE != 0)) {
+  possible_ = static_cast<std::uint32_t>(reserve(region, reinterpret_cast<Space*>(lanes_ + lanes),
+                                                 lanes, most, options_->OBSERVE != 0));
+  if (possible_ == 0) {
     os::unmap(memory, own);
     return false;
   }
-  possible_ = static_cast<std::uint32_t>(lanes);
   shared_ = new (memory) Shared;
   share();
   mark.open();
@@ -58,7 +72,7 @@ void Lanes::share() {
   shared_->slabs.limit = options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : memory / 2;
   shared_->options = options_;
   shared_->lanes = lanes_;
-  shared_->threshold = options_->THRESHOLD;
+  shared_->registry = this;
   shared_->verbose = options_->VERBOSE;
   shared_->slabs.huge_pages = options_->HUGEPAGES;
   shared_->slabs.verbose = options_->VERBOSE;
@@ -78,8 +92,7 @@ Lane* Lanes::find() {
   if (thread.left || options_ == nullptr) {
     return nullptr;
   }
-  if (thread.wait != 0) {
-    --thread.wait;
+  if (thread.ask_at > os::coarse_nanoseconds()) {
     return nullptr;
   }
   const NoInterrupts whole;
@@ -89,16 +102,13 @@ Lane* Lanes::find() {
 Lane* Lanes::adopt() {
   const RecursionGuard guard;
   ThreadState& thread = t_state;
-  bool busy = false;
-  Lane* lane = take(busy);
+  Lane* lane = take();
   if (lane == nullptr) {
-    thread.refusals = std::min(thread.refusals, busy ? tuning::kMaxBusy : tuning::kMaxRefusals);
-    thread.wait = static_cast<std::uint16_t>(1U << thread.refusals++);
+    thread.ask_at = os::coarse_nanoseconds() + tuning::kAskForLane;
     return nullptr;
   }
   const StackBounds stack = find_stack_bounds();
   lane->follow_thread(stack);
-  thread.refusals = 0;
   thread.lane = lane;
   if (host_.opened != nullptr && stack.room() >= tuning::kLoadStack && !told_.exchange(true)) {
     host_.opened(guard);
@@ -109,29 +119,52 @@ Lane* Lanes::adopt() {
   return lane;
 }
 
-// A lane that nobody owns, the one left last first, or a new one; nullptr if there is none, or if
-// other threads are at it for long, which makes it `busy`.
-Lane* Lanes::take(bool& busy) {
+// A lane that nobody owns, the one left last first, or a new one, or that of a thread at rest;
+// nullptr if there is none, or if other threads are at it for long.
+Lane* Lanes::take() {
   const WaitLock held(registry_, Lock::Patience::kFork);
-  busy = !held;
-  if (busy || (!opened() && (torn_ || !open()))) {
+  if (!held || (!opened() && (torn_ || !open()))) {
     return nullptr;
   }
+  const Nanos now = os::coarse_nanoseconds();
   const std::uint32_t used = shared_->lane_count.load(std::memory_order_relaxed);
   for (std::uint32_t i = 0; i < used; ++i) {
-    if (lanes_[i].vacant()) {
-      lanes_[i].enter();
+    if (lanes_[i].take()) {
       return &lanes_[i];
     }
+    lanes_[i].watch(now);
   }
   if (used == possible_) {
-    return nullptr;
+    return take_over(now);
   }
   Lane* lane = new (lanes_ + used) Lane;
   lane->open(shared_, used, &region.at(kPoolSpace + 1 + used));
-  lane->enter();
+  lane->take();
   shared_->lane_count.store(used + 1, std::memory_order_release);
   return lane;
+}
+
+// The lane at rest with which least is lost; nullptr if none rests. A trace is of each thread's own
+// stream, and who replays one knows no time.
+Lane* Lanes::take_over(Nanos now) {
+  for (bool again = !shared_->keep_trace && !shared_->timeless; again;) {
+    Lane* best = nullptr;
+    for (std::uint32_t i = 0; i < possible_; ++i) {
+      Lane& lane = lanes_[i];
+      if (lane.may_be_taken(now) && (best == nullptr || lane.loses_less_than(*best))) {
+        best = &lane;
+      }
+    }
+    if (best != nullptr && best->take_over(now)) {
+      return best;
+    }
+    again = best != nullptr;  // it is at work after all, and will not be chosen again
+  }
+  return nullptr;
+}
+
+Lane* find_another(const Shared& shared) {
+  return shared.registry->find();
 }
 
 void Lanes::forget_missing_thread() {

@@ -20,11 +20,14 @@ class Lanes {
   // Takes the options, which outlive this; nothing is set up yet. Once.
   void configure(const Options& options, const EngineHost& host);
 
-  // For the calling thread, which has no lane: one, if it is time to ask and there is one. Any thread.
+  // For the calling thread, which has no lane: one, if it is time to ask and there is one. Where all
+  // are owned, that of the thread that has rested for longest. Any thread.
   Lane* find();
   [[nodiscard]] bool opened() const { return region.opened(); }
   // How many there are to look at. Any thread.
   [[nodiscard]] std::uint32_t count() const { return opened() ? shared_->lanes_taken() : 0; }
+  // How many there may be at once; 0 until they are opened.
+  [[nodiscard]] std::uint32_t possible() const { return possible_; }
   [[nodiscard]] Lane& at(std::uint32_t number) const { return lanes_[number]; }
   // Of a lane, or of none: kMaxLanes.
   [[nodiscard]] std::uint32_t number_of(const Lane* lane) const {
@@ -61,7 +64,8 @@ class Lanes {
   static constexpr std::uint32_t kPoolSpace = 0;  // behind it a lane's slab each
 
   Lane* adopt();
-  Lane* take(bool& busy);
+  Lane* take();
+  Lane* take_over(Nanos now);
   bool open();
   void share();
 

@@ -26,8 +26,9 @@ class Catalogue;
 
 // What the engine asks of its host; each may be null.
 struct EngineHost {
-  void (*trim_next)() = nullptr;   // give back what the next allocator keeps
-  void (*new_thread)() = nullptr;  // a thread has its first lane: call thread_ended() at its end
+  void (*trim_next)() = nullptr;  // give back what the next allocator keeps
+  // The calling thread has a lane, its first or another one: call thread_ended() at its end.
+  void (*new_thread)() = nullptr;
   // Or much may have been counted since: for the statistics.
   void (*phase_changed)(const RecursionGuard&) = nullptr;
   // There is a lane, and stack enough: add plans, if there are any.
@@ -44,6 +45,7 @@ struct EngineHost {
 };
 
 class Lane;
+class Lanes;
 
 // When something was done last that calls of the pool do now and then.
 struct PoolTimes {
@@ -59,13 +61,13 @@ struct Shared {
   Counters* passed_on = nullptr;  // of calls that no lane takes, in any thread
   PoolTimes times;
   std::atomic<std::uint32_t> lane_count{0};  // lanes ever taken; read by lanes_taken()
-  std::uint64_t threshold = 0;               // bytes; smaller blocks are not seen
   std::uint64_t verbose = 0;
   bool timeless = false;  // a recorded stream: how long ago something was says nothing
   bool keep_trace = false;
   bool keep_sites = false;  // a trace or a plan file wants the call stacks of all calls
   const Options* options = nullptr;
-  Lane* lanes = nullptr;  // all of them, of which lane_count were ever taken
+  Lane* lanes = nullptr;      // all of them, of which lane_count were ever taken
+  Lanes* registry = nullptr;  // who knows which are to be had
   // Reports or the weights' sharing: whoever serves asks for the background thread, however little memory there is.
   bool reports = false;
 
@@ -87,16 +89,19 @@ void keep(const Shared& shared, std::uint64_t calls, bool serves = false);
 // hold and do not use goes back to the system.
 void give_up_idle(Shared& shared, std::uint32_t at_work);
 
-// Gives the slab, which has no memory, that of a lane at rest in which no block is in use: the least
-// of at least `height` bytes, or else the most. `at_work` is the slab's lane.
+// Gives the slab, which has no memory, that of a lane in which no block is in use, of one at rest if
+// there is one: the least of at least `height` bytes, or else the most. Of threads that wait for a
+// processor only those in the middle of an iteration keep theirs. `at_work` is the slab's lane.
 void borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_t height);
 // In a forked child: a thread that does not exist may have been lending a slab, and two lanes have the
 // same addresses. `spaces`: of the slabs, one for each lane.
 void mend_slabs(Shared& shared, Space* spaces);
 // In a forked child, where no lane is in the middle of a call: the slabs' books hold what they have.
 void count_slabs(Shared& shared);
-// A thread has ended: of the slabs without an owner those go back to the system that are more than
-// have one, or more than one.
-void give_up_spare(Shared& shared);
+// A lane for the calling thread, whose own was taken over; nullptr if there is none.
+Lane* find_another(const Shared& shared);
+// A thread has ended, and has left a slab of `left` bytes; or a second has passed. Of the slabs without
+// an owner those go back to the system that are more, with the others, than threads had at once of late.
+void give_up_spare(Shared& shared, std::uint64_t left);
 
 }  // namespace memo

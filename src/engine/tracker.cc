@@ -56,6 +56,12 @@ void forget(TrackerState& s) {
   s.search.restarts = s.search.symbolic = s.search.trials_lost = s.search.lost_shift = 0;
 }
 
+bool wants_site(const TrackerState& s) {
+  const Phase now = s.phase.load(std::memory_order_relaxed);
+  return (now == Phase::kPooling && s.search.demand.wants_sites()) ||
+         (s.terms.keeps_sites && now != Phase::kIdle);
+}
+
 // Only the size of the next call matters.
 bool glides(const TrackerState& s) {
   return s.phase.load(std::memory_order_relaxed) == Phase::kServing &&
@@ -118,6 +124,7 @@ Action ask(TrackerState& s, Ask question, std::uint64_t offset) {
 
 Action finish(TrackerState& s, Ask end, std::uint64_t offset) {
   s.glides = glides(s);
+  s.wants_site.store(wants_site(s), std::memory_order_relaxed);
   return ask(s, end, offset);
 }
 

@@ -61,11 +61,9 @@ class Tracker {
   [[nodiscard]] bool knows_nothing() const {
     return phase() == Phase::kLearning && !state_.search.looping.load(std::memory_order_relaxed);
   }
-  // The call stack of the next call is worth unwinding.
+  // The call stack of the next call is worth unwinding. Any thread.
   [[nodiscard]] bool wants_site() const {
-    const Phase now = phase();
-    return (now == Phase::kPooling && state_.search.demand.wants_sites()) ||
-           (state_.terms.keeps_sites && now != Phase::kIdle);
+    return state_.wants_site.load(std::memory_order_relaxed);
   }
   // For whoever performs actions, and for tests.
   [[nodiscard]] const TrackerState& state() const { return state_; }

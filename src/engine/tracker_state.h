@@ -233,9 +233,10 @@ struct TrackerTerms {
 struct TrackerState {
   std::atomic<Phase> phase{Phase::kIdle};
   TrackerTerms terms;
-  bool learns = false;        // there is memory to learn
-  bool glides = false;        // the next call needs its size alone: see Tracker::next()
-  std::uint32_t effects = 0;  // of the action at hand
+  std::atomic<bool> wants_site{false};  // the next call's stack is worth unwinding
+  bool learns = false;                  // there is memory to learn
+  bool glides = false;                  // the next call needs its size alone: see Tracker::next()
+  std::uint32_t effects = 0;            // of the action at hand
   std::uint32_t left_count = 0;
   StoredPlan* left[2] = {};  // plans that the lane uses no more
   bool walks_whole = false;  // the lane has gone through a whole plan, or made one

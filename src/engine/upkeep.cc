@@ -51,6 +51,7 @@ bool Upkeep::tick(Nanos now) {
   for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
     quiet = lanes_.at(i).tick(now, scarce) && quiet;
   }
+  give_up_spare(lanes_.shared(), 0);
   // What is freed at rest goes back, too; what the system refuses to take is not tried each time.
   const auto kept = [&] { return pool.held().dirty_bytes(); };
   if (scarce || (quiet && (left_ == UINT64_MAX || kept() > left_))) {

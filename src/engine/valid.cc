@@ -28,8 +28,8 @@ bool PlanStore::valid() const {
 
 // The slab has memory for what is served from.
 bool LaneView::valid() const {
-  const bool has_memory = phase() != Phase::kServing || rest_ != Rest::kAwake ||
-                          tracker_.wanted().height <= slab_height();
+  const bool has_memory =
+      phase() != Phase::kServing || lease_.has_words() || tracker_.wanted().height <= slab_height();
   return tracker_.valid() && has_memory && hands_.slab.valid();
 }
 

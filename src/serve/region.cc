@@ -8,8 +8,9 @@
 
 namespace memo {
 
-bool Region::reserve(Space* spaces, std::uint64_t count, std::uint64_t most, bool bare) {
-  for (std::uint64_t space = most; space >= tuning::kMinSpace; space /= 2) {
+bool Region::reserve(Space* spaces, std::uint64_t count, std::uint64_t most, std::uint64_t least,
+                     bool bare) {
+  for (std::uint64_t space = most; space >= least; space /= 2) {
     const std::uint64_t record = round_up(Space::record_bytes(space), os::page_size());
     auto* base = static_cast<char*>(os::reserve(count * space, tuning::kMaxAlignment));
     auto* records = base == nullptr
@@ -34,6 +35,7 @@ bool Region::reserve(Space* spaces, std::uint64_t count, std::uint64_t most, boo
     os::name_mapping(base + space, (count - 1) * space, "memomalloc slab");
     os::name_mapping(records, count * record, "memomalloc tables");
     spaces_ = spaces;
+    tables_ = records;
     count_ = count;
     shift_ = log2_floor(space);
     return true;

@@ -13,10 +13,11 @@ class Region {
  public:
   constexpr Region() = default;
 
-  // Reserves `count` spaces of `most` bytes each (a power of two), or of less, down to kMinSpace, where
+  // Reserves `count` spaces of `most` bytes each (a power of two), or of less, down to `least`, where
   // addresses are scarce, and makes them in `spaces`, memory that outlives this; false, and nothing is
   // taken, if the system refuses. `bare`: as Space::open(). Once.
-  bool reserve(Space* spaces, std::uint64_t count, std::uint64_t most, bool bare);
+  bool reserve(Space* spaces, std::uint64_t count, std::uint64_t most, std::uint64_t least,
+               bool bare);
   // From now on addresses are owned, and others see what was written before.
   void publish();
 
@@ -28,6 +29,8 @@ class Region {
   }
   // Lowest address; UINT64_MAX before publish().
   [[nodiscard]] std::uint64_t base() const { return base_.load(std::memory_order_relaxed); }
+  // Lowest address of the spaces' tables, Space::record_bytes() of each.
+  [[nodiscard]] char* tables() const { return tables_; }
   // True if a block of `bytes` (at least 1) may fit into a space.
   [[nodiscard]] bool fits(std::uint64_t bytes) const { return bytes >> shift_ == 0; }
 
@@ -47,6 +50,7 @@ class Region {
   std::atomic<std::uint64_t> bytes_{0};
   std::uint32_t shift_ = 0;  // log2 of a space's bytes
   Space* spaces_ = nullptr;
+  char* tables_ = nullptr;
   std::uint64_t count_ = 0;
 };
 

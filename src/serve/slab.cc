@@ -36,10 +36,7 @@ bool Slab::lend(Slab& to, std::uint32_t stores) {
   Space& other = to.space();
   const std::uint64_t height = this->height();
   const std::uint64_t tallest = this->tallest();
-  const Granules top = granules_in(mine.committed_bytes());
-  const FreeRuns::Run free = mine.runs.next_free(Granules{0}, top);
-  if (height == 0 || origin_ != 0 || to.height() != 0 || free.first != Granules{0} ||
-      free.count != top) {
+  if (height == 0 || origin_ != 0 || to.height() != 0 || !is_empty(mine)) {
     return false;
   }
   std::uint32_t made = 0;

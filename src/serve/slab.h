@@ -17,6 +17,7 @@
 #include "src/base/tuning.h"
 #include "src/serve/page_map.h"
 #include "src/serve/pool.h"
+#include "src/serve/recent_peak.h"
 #include "src/serve/space.h"
 #include "src/serve/writers.h"
 
@@ -45,6 +46,7 @@ inline SlabPlace claim_place(PageMap& pages, std::uint64_t offset, std::uint64_t
 // What all slabs of a process have together.
 struct SlabBooks {
   std::atomic<std::uint64_t> bytes{0};  // height of all slabs that have memory
+  RecentPeak owned;                     // and of those among them that threads had at once
   std::uint64_t limit = 0;              // bytes, for all of them
   Choice huge_pages = Choice::kAuto;
   std::uint64_t verbose = 0;

@@ -115,4 +115,11 @@ class Space {
   bool bare_ = false;
 };
 
+// No block is in use. Any thread: it may not last.
+inline bool is_empty(const Space& space) {
+  const Granules top = granules_in(space.committed_bytes());
+  const FreeRuns::Run free = space.runs.next_free(Granules{0}, top);
+  return free.first == Granules{0} && free.count == top;
+}
+
 }  // namespace memo

@@ -10,13 +10,13 @@ namespace {
 #ifdef MEMO_DEBUG
 TEST_CASE("tuning: what is named is set, and a fault is told with its place", "[base]") {
   const auto fit = tuning::kFit;
-  const auto refusals = tuning::kMaxRefusals;
+  const auto symbolic = tuning::kMaxSymbolic;
   const char* wrong = nullptr;
-  CHECK(tuning::set("kFit=16,kMaxRefusals=4", &wrong));
+  CHECK(tuning::set("kFit=16,kMaxSymbolic=4", &wrong));
   CHECK(tuning::kFit == 16);
-  CHECK(tuning::kMaxRefusals == 4);
+  CHECK(tuning::kMaxSymbolic == 4);
   for (const char* bad : {"kFit", "kFit=", "kFit=0", "kFit=x", "kFit=1x", "kFit=-1", "kFitt=1",
-                          "kMaxRefusals=256", "kMaxPlans=16", "kFit=8,,"}) {
+                          "kMaxSymbolic=4294967296", "kMaxPlans=16", "kFit=8,,"}) {
     INFO(bad);
     wrong = nullptr;
     CHECK_FALSE(tuning::set(bad, &wrong));
@@ -30,7 +30,7 @@ TEST_CASE("tuning: what is named is set, and a fault is told with its place", "[
   CHECK(tuning::kPiece == Granules{16});
   tuning::kPiece = piece;
   tuning::kFit = fit;
-  tuning::kMaxRefusals = refusals;
+  tuning::kMaxSymbolic = symbolic;
 }
 #else
 static_assert(tuning::kFit != 0);  // a constant, or this would not compile

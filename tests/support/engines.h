@@ -16,6 +16,7 @@
 
 #include "src/base/bits.h"
 #include "src/base/guard.h"
+#include "src/base/os.h"
 #include "src/base/tuning.h"
 #include "src/engine/engine.h"
 #include "tests/support/process.h"
@@ -33,7 +34,8 @@ class OwnEngine {
   ~OwnEngine() {
     if (engine.lanes.opened()) {
       const std::uint64_t space = engine.lanes.at(0).slab_space().bytes();
-      munmap(reinterpret_cast<void*>(engine.lanes.region.base()), (tuning::kMaxLanes + 1) * space);
+      unmap(reinterpret_cast<char*>(engine.lanes.region.base()), space);
+      unmap(engine.lanes.region.tables(), round_up(Space::record_bytes(space), os::page_size()));
     }
   }
   OwnEngine(const OwnEngine&) = delete;
@@ -42,6 +44,13 @@ class OwnEngine {
   Engine engine;
 
  private:
+  // All spaces' parts of `each` bytes, and the page on either side: what stayed would lie in the way of
+  // the next region.
+  void unmap(char* start, std::uint64_t each) {
+    const std::uint64_t page = os::page_size();
+    munmap(start - page, (engine.lanes.possible() + 1) * each + 2 * page);
+  }
+
   Options options_;
 };
 

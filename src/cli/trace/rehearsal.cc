@@ -165,10 +165,10 @@ class Stage {
     shared_->slabs.huge_pages = Choice::kNever;
     shared_->passed_on = &passed_on_;
     options_.PLAN_TIME = how.plan_milliseconds;
+    options_.THRESHOLD = how.threshold;
     char* planner = options_.PLANNER.value;
     planner[how.planner.copy(planner, sizeof options_.PLANNER.value - 1)] = '\0';
     shared_->options = &options_;
-    shared_->threshold = how.threshold;
     shared_->timeless = true;
     shared_->keep_trace = shared_->keep_sites = how.recorded;
   }
@@ -188,7 +188,7 @@ class Stage {
     }
     actor->lane.open(shared_.get(), static_cast<std::uint32_t>(actors_.size()),
                      &actor->addresses.space);
-    actor->lane.enter();
+    actor->lane.take();
     actor->lane.follow_thread(find_stack_bounds());
     actors_.push_back(std::move(actor));
     return true;
