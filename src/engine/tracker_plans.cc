@@ -47,6 +47,7 @@ Action open_found(TrackerState& s) {
 
 Action take(TrackerState& s, const Answer& answer) {
   s.serving.plan = answer.plan;
+  s.serving.own = false;
   s.serving.strange = answer.strange;
   s.serving.best = answer.best;
   const Schedule& schedule = *answer.plan->made;
@@ -119,6 +120,7 @@ Action guessed(TrackerState& s, const Answer& answer) {
   const StepIndex position = s.serving.placer.position();
   move(s, Event::kOtherPlan);
   s.serving.plan = answer.plan;
+  s.serving.own = false;
   s.serving.strange = answer.strange;
   s.serving.best = answer.best;
   s.serving.cursor = Cursor(position);
@@ -193,8 +195,9 @@ void lose(TrackerState& s) {
   s.effects |= unfit ? kDistrustTwice : 0U;
   // What the new loop needs while it is learned must not come on top, nor what another program's needs.
   s.effects |= convinced || tried || serving.strange ? kPurge : 0U;
-  // A stream so uneven must convince. What was tried is no evidence against another loop.
-  if (!tried) {
+  // A stream so uneven must convince. What was tried is no evidence against another loop, and another stream's plan is
+  // none against this one.
+  if (!tried && serving.own) {
     s.search.sizes.lock_broke(
         unfit ? tuning::kConvincingRun / 2
               : static_cast<std::uint32_t>(std::min<std::uint64_t>(served, UINT32_MAX)));

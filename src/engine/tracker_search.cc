@@ -114,6 +114,7 @@ Action learned(TrackerState& s, const Answer& answer) {
   if (answer.plan != nullptr) {
     s.tally.counters().plans.add();
     s.serving.plan = answer.plan;
+    s.serving.own = true;
     s.serving.strange = false;
     s.serving.best = answer.best;
     s.serving.cursor = Cursor(answer.position);

@@ -177,8 +177,8 @@ struct Serving {
   Shapes shapes;             // of a parametric plan
   std::uint64_t placed = 0;  // calls placed since the plan was taken up
   bool following = false;    // a call did not match: other plans are followed as well
-  bool strange =
-      false;  // an earlier process has made the plan, and no iteration of it has come here yet
+  bool own = false;          // the plan was made of this stream, and not found in the store
+  bool strange = false;      // no iteration of the plan has come in this process yet
   Rounds rounds;
   // Calls that the plan is to place before it is believed; 0: it is. Till then calls are noted as
   // if there were no plan, so that a wrong one costs no evidence.
