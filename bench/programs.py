@@ -21,7 +21,7 @@ import allocators
 import children
 import loaded_library
 import measured
-from loops import arrays, commands, libraries, networks
+from program_loops import arrays, commands, libraries, networks
 
 ROUNDS = 20
 FIGURES = ("faults", "system", "processor", "peak")

@@ -22,7 +22,7 @@ import random_traces
 import runner
 import summary
 import unseen_loops
-from loops import arrays, networks
+from program_loops import arrays, networks
 from runner import ROOT, table
 
 MIB = 1 << 20

@@ -43,7 +43,7 @@ def programs():
     return sorted(path.stem for path in folder.iterdir() if path.suffix in (".c", ".cc"))
 
 
-TEST_CASE = re.compile(r'^TEST_CASE(?:_METHOD\(\w+,|\()\s*"((?:[^"\\]|\\.|"\s*")*)"', re.MULTILINE)
+TEST_CASE = re.compile(r'^TEST_CASE(?:_METHOD\(\s*\w+,|\()\s*"((?:[^"\\]|\\.|"\s*")*)"', re.MULTILINE)
 
 
 def unit_tests():

@@ -134,7 +134,7 @@ void* reserve(std::uint64_t bytes, std::uint64_t alignment) {
     return nullptr;
   }
   if (locked(got)) {
-    munlock(got, all);
+    unlock(got, all);
   }
   const auto start = reinterpret_cast<std::uint64_t>(got);
   const std::uint64_t aligned = round_up(start + page, alignment);
@@ -179,7 +179,12 @@ Locking locking(const void* reserved) {
 
 void unlock(void* start, std::uint64_t bytes) {
   KeepErrno keep;
-  munlock(start, bytes);
+  // Linux counts the pages of one call in an int (mm/mlock.c, mlock_fixup(), 6.18): after one of
+  // 16 TiB all of them still count as locked.
+  constexpr std::uint64_t kAtOnce = 1ULL << 40;
+  for (std::uint64_t done = 0; done < bytes; done += kAtOnce) {
+    munlock(static_cast<char*>(start) + done, std::min(kAtOnce, bytes - done));
+  }
 }
 
 void* map(std::uint64_t bytes) {

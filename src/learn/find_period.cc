@@ -231,7 +231,8 @@ std::optional<Period> find_period_to_try(std::span<const Allocation> stream, std
   while (run + p < n && all[n - 1 - run] == all[n - 1 - run - p]) {
     ++run;
   }
-  const std::size_t least = std::max<std::size_t>({copies * p, tuning::kTrialCalls, min_run});
+  const std::size_t least =
+      std::max<std::size_t>({std::size_t{copies} * p, tuning::kTrialCalls, min_run});
   if (run < least || run < 2 * longest_broken_run(all, p, run)) {
     return std::nullopt;
   }

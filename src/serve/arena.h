@@ -57,7 +57,7 @@ class Spare {
   // False where another one waits, or the block is too long.
   bool offer(Granules first, Granules count) {
     std::uint64_t none = 0;
-    return bytes_of(count) <= tuning::kMaxGivenBack &&
+    return bytes_of(count) <= tuning::kMaxGivenBack && count.count() <= kMost &&
            at_.compare_exchange_strong(none, (first.count() << kBits) | count.count(),
                                        std::memory_order_relaxed);
   }
@@ -77,7 +77,6 @@ class Spare {
  private:
   static constexpr unsigned kBits = 24;
   static constexpr std::uint64_t kMost = (std::uint64_t{1} << kBits) - 1;
-  static_assert(granules_in(tuning::kMaxGivenBack).count() <= kMost);
   std::atomic<std::uint64_t> at_{0};  // first granule and number of them
 };
 
