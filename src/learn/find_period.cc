@@ -54,15 +54,15 @@ std::vector<std::uint32_t> runs_at_end(const Tokens& stream) {
 
 // The longest earlier run at this shift through the same loop (the same tokens, at any phase) that
 // broke.
-std::uint32_t longest_broken_run(const Tokens& stream, std::size_t shift, std::size_t run) {
+std::size_t longest_broken_run(const Tokens& stream, std::size_t shift, std::size_t run) {
   const auto mixed = [&](std::size_t i) { return (stream[i] + 1) * 0x9E3779B97F4A7C15ULL; };
   std::uint64_t now = 0;
   for (std::size_t i = stream.size() - shift; i < stream.size(); ++i) {
     now += mixed(i);
   }
   std::uint64_t window = 0;
-  std::uint32_t current = 0;
-  std::uint32_t longest = 0;
+  std::size_t current = 0;
+  std::size_t longest = 0;
   for (std::size_t i = 0; i < stream.size() - run; ++i) {
     const bool equal = i >= shift && stream[i] == stream[i - shift];
     if (!equal) {

@@ -21,7 +21,7 @@ using testing::OwnEngine;
 using testing::Program;
 using testing::program_of;
 
-constexpr Nanos kSomeTurns = tuning::kLease + tuning::kLease;
+const Nanos kSomeTurns = tuning::kLease + tuning::kLease;
 
 void rest(Nanos time) {
   const Nanos begin = os::nanoseconds();

@@ -28,7 +28,7 @@ TURN_ROWS = (
      "std::memory_order_relaxed) != bytes", "std::memory_order_relaxed) != 1",
      UNIT, "engine: a size that comes again is not given back at once"),
     ("two shifts are not asked for", "src/learn/find_period.cc",
-     "std::max<std::size_t>({copies * p,", "std::max<std::size_t>({p,",
+     "std::max<std::size_t>({std::size_t{copies} * p,", "std::max<std::size_t>({p,",
      UNIT, "period: a loop is tried from its third copy on"),
     ("a long loop waits for its third copy", "src/follow/repeat.h",
      "shift_ >= tuning::kLongLoop ? 1 : 2", "shift_ == 1 ? 1 : 2",
