@@ -50,11 +50,13 @@ void borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_
     Lane& lane = shared.lanes[i];
     const std::uint64_t has = lane.slab_height();
     const bool fitter = has >= height ? most < height || has < most : has > most;
-    if (i == at_work || has == 0 || !is_empty(lane.slab_space())) {
+    if (i == at_work || has == 0) {
       continue;
     }
     const bool rested = lane.rests(now);
-    if (best == at_work || (rested == rests ? fitter : rested)) {
+    const bool better = best == at_work || (rested == rests ? fitter : rested);
+    // Looks at the whole slab: last.
+    if (better && is_empty(lane.slab_space())) {
       best = i;
       most = has;
       rests = rested;

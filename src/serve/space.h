@@ -115,11 +115,10 @@ class Space {
   bool bare_ = false;
 };
 
-// No block is in use. Any thread: it may not last.
+// No block is in use. Any thread, since it looks at nothing but the states: it may not last.
 inline bool is_empty(const Space& space) {
   const Granules top = granules_in(space.committed_bytes());
-  const FreeRuns::Run free = space.runs.next_free(Granules{0}, top);
-  return free.first == Granules{0} && free.count == top;
+  return space.runs.tail(FreeRuns::Tail::kFree, Granules{0}, top) == Granules{0};
 }
 
 }  // namespace memo
