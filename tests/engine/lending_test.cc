@@ -132,6 +132,39 @@ TEST_CASE("threads: those that have ended leave their slabs to those that come, 
   CHECK(own.engine.lanes.valid());
 }
 
+TEST_CASE(
+    "threads: who takes up a known plan and an empty slab leaves the pool to those that come next",
+    "[engine]") {
+  OwnEngine own;
+  const Program program = program_of(1);
+  const auto work = [&](std::uint64_t number) {
+    in_thread([&] {
+      Driver driver(own.engine, number << 40);
+      driver.iterate(program, 10);
+      driver.free_due(UINT64_MAX);
+      CHECK(driver.wrong == 0);
+      own.engine.thread_ended();
+    });
+  };
+  work(0);
+  for (std::uint64_t number = 1; number < 6; number += 2) {
+    in_thread([&] {
+      Driver driver(own.engine, number << 40);
+      const Block first = driver.take(program[0].size);
+      const Block second = driver.take(program[1].size);
+      work(number + 1);  // at the same time: the pool holds the first calls of both
+      driver.release(first);
+      driver.release(second);
+      own.engine.thread_ended();
+    });
+  }
+  const Holding& pool = own.engine.lanes.shared().pool.held();
+  const std::uint64_t kept = pool.dirty_bytes();
+  CHECK(kept == 2 * bytes_of(granules_of(program[0].size) + granules_of(program[1].size)));
+  work(7);
+  CHECK(pool.dirty_bytes() == kept);
+}
+
 TEST_CASE("threads: a thread follows what others have learned from its third call on", "[engine]") {
   OwnEngine own;
   const Program program = program_of(1);
