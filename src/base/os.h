@@ -72,6 +72,9 @@ void clear_written(void* start, std::uint64_t bytes);
 // the system does not tell or the thread is confined. Pages at both ends that belong to others as
 // well count as if they had.
 std::uint64_t resident_bytes(const void* start, std::uint64_t bytes);
+// The same of 4 KiB each that hold anything but zeros: where a huge page was written in one place, or
+// read, all of it has memory. Multiples of 4 KiB.
+std::uint64_t written_bytes(const void* start, std::uint64_t bytes);
 
 // Lets the kernel hold pages of [start, start + bytes) once that other processes, or this one, have
 // equal: it looks for them where same-page merging is switched on (/sys/kernel/mm/ksm/run). They come

@@ -18,12 +18,16 @@ namespace {
 
 constexpr std::uint64_t kMinPage = 4096;  // of all processors that Linux runs on
 
-// Which pages of [start, start + bytes), page multiples of at most kMaxLooked, have memory: bit 0 of a
+// Which pages of [start, start + bytes), page multiples of at most kMaxLooked and a page, have memory: bit 0 of a
 // byte for each. False where the system does not tell. A page that was only read counts, which the
 // kernel fills with the one page of zeros of all. One place for all who ask, so that they are told the
 // same.
 [[gnu::noinline]] bool tell_resident(void* start, std::uint64_t bytes, unsigned char* pages) {
   return !confined() && mincore(start, bytes, pages) == 0;
+}
+
+bool is_zero(const char* page) {
+  return *page == 0 && std::memcmp(page, page + 1, kMinPage - 1) == 0;
 }
 
 }  // namespace
@@ -73,12 +77,28 @@ void clear_written(void* start, std::uint64_t bytes) {
     const bool told = page_size() == kMinPage && tell_resident(first, part, there);
     for (std::uint64_t i = 0; i < part / kMinPage; ++i) {
       char* const page = first + i * kMinPage;
-      if ((!told || (there[i] & 1) != 0) &&
-          (*page != 0 || std::memcmp(page, page + 1, kMinPage - 1) != 0)) {
+      if ((!told || (there[i] & 1) != 0) && !is_zero(page)) {
         std::memset(page, 0, kMinPage);
       }
     }
   }
+}
+
+std::uint64_t written_bytes(const void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  const auto first = reinterpret_cast<std::uint64_t>(start);
+  const std::uint64_t from = round_down(first, page_size());
+  unsigned char there[tuning::kMaxLooked / kMinPage + 1];
+  if (!tell_resident(reinterpret_cast<void*>(from), round_up(first + bytes, page_size()) - from,
+                     there)) {
+    return 0;
+  }
+  std::uint64_t written = 0;
+  for (std::uint64_t at = first; at < first + bytes; at += kMinPage) {
+    const bool memory = (there[(at - from) / page_size()] & 1) != 0;
+    written += memory && !is_zero(reinterpret_cast<const char*>(at)) ? kMinPage : 0;
+  }
+  return written;
 }
 
 std::uint64_t resident_bytes(const void* start, std::uint64_t bytes) {

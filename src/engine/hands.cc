@@ -242,7 +242,6 @@ Answer Hands::open_slab(const Schedule& schedule) {
   if (raised == Slab::Raised::kEnough) {
     return {.yes = true};
   }
-  raised_ = true;
   // What was lent is no new memory: the pool's is kept for the threads that come next.
   if (!trial && before == 0) {
     shared_->pool.returned.owe(alive_twice(schedule, tracker_->state().serving.cursor.position()));

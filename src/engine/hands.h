@@ -75,7 +75,6 @@ class Hands {
   std::uint32_t index_ = kNotRecorded;  // of the call at hand, in the log
   Arena::Block block_;                  // of the pool, for the call at hand
   bool dirty_ = false;                  // what it has claimed may hold old bytes
-  bool raised_ = false;                 // the slab has new memory since serving last began
 };
 
 }  // namespace memo

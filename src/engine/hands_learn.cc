@@ -113,9 +113,8 @@ void Hands::start() {
   // The deaths of its blocks are wanted while it is on trial, and after it, until the next one.
   slab.space().user.set(number_, shared_->keep_trace || trial);
   if (!trial) {
-    // Who has only taken up others' plan and an empty slab leaves the pool to the threads that come next: each has its
-    // first calls from it.
-    if (std::exchange(raised_, false) || tracker_->state().serving.own) {
+    // Who has taken up a plan of others leaves the pool to the threads that come next: each has its first calls from it.
+    if (tracker_->state().serving.own) {
       shared_->pool.trim(slab.height() + tuning::kMaxGivenBack);
     }
     if (!shared_->keep_trace) {

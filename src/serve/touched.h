@@ -27,29 +27,29 @@ class Touched {
       return;
     }
     const std::uint64_t part = std::min(bytes, tuning::kMaxLooked);
-    const std::uint64_t there = os::resident_bytes(start, part);
+    const std::uint64_t there = os::written_bytes(start, part);
     looked_at_.fetch_add(bytes, std::memory_order_relaxed);
-    resident_.fetch_add(bytes / part * there, std::memory_order_relaxed);
+    written_.fetch_add(bytes / part * there, std::memory_order_relaxed);
   }
-  // At least half of what was seen has memory. Until something is seen: as in the loop before, and
+  // At least half of what was seen was written. Until something is seen: as in the loop before, and
   // true in the first.
   [[nodiscard]] bool mostly() const {
     const std::uint64_t looked_at = looked_at_.load(std::memory_order_relaxed);
     return looked_at == 0 ? before_.load(std::memory_order_relaxed)
-                          : 2 * resident_.load(std::memory_order_relaxed) >= looked_at;
+                          : 2 * written_.load(std::memory_order_relaxed) >= looked_at;
   }
   // Another loop is learned.
   void restart() {
     before_ = mostly();
     seen_ = 0;
     looked_at_ = 0;
-    resident_ = 0;
+    written_ = 0;
   }
 
  private:
   std::atomic<std::uint32_t> seen_{0};       // blocks
   std::atomic<std::uint64_t> looked_at_{0};  // bytes of the blocks
-  std::atomic<std::uint64_t> resident_{0};   // bytes, projected from the part looked at
+  std::atomic<std::uint64_t> written_{0};    // bytes, projected from the part looked at
   std::atomic<bool> before_{true};           // of the loop before
 };
 

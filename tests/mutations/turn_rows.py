@@ -28,7 +28,7 @@ TURN_ROWS = (
      "std::memory_order_relaxed) != bytes", "std::memory_order_relaxed) != 1",
      UNIT, "engine: a size that comes again is not given back at once"),
     ("each thread's start gives the pool back", "src/engine/hands_learn.cc",
-     "std::exchange(raised_, false) ||", "!std::exchange(raised_, false) ||",
+     "if (tracker_->state().serving.own) {", "{",
      UNIT, "threads: who takes up a known plan and an empty slab leaves the pool to those that come next"),
     ("two shifts are not asked for", "src/learn/find_period.cc",
      "std::max<std::size_t>({std::size_t{copies} * p,", "std::max<std::size_t>({p,",

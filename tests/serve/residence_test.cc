@@ -52,6 +52,21 @@ TEST_CASE_METHOD(ArenaFixture, "touched: blocks that are written in part tell of
   CHECK(touched.mostly());
 }
 
+TEST_CASE("touched: a huge page that is written in one place is not written", "[serve]") {
+  constexpr std::uint64_t kBytes = 4 * os::kHugePage;
+  auto* const start = static_cast<char*>(os::reserve(kBytes, os::kHugePage));
+  REQUIRE(start != nullptr);
+  REQUIRE(os::commit(start, kBytes));
+  os::advise_huge(start, kBytes, true);
+  for (std::uint64_t at = 0; at < kBytes; at += os::kHugePage) {
+    start[at] = 1;
+  }
+  Touched touched;
+  touched.look(start, kBytes);
+  CHECK_FALSE(touched.mostly());
+  os::unmap(start, kBytes);
+}
+
 TEST_CASE_METHOD(ArenaFixture,
                  "touched: the first dozens of blocks are looked at, then some up to hundreds",
                  "[serve]") {
