@@ -11,7 +11,7 @@ TURN_ROWS = (
      UNIT, "trial: a plan that keeps its promise is believed, and serves on"),
     ("calls on trial are not noted", "src/engine/tracker.cc",
      "        note(s);\n        s.search.sizes.add(s.at_hand.call.size, s.at_hand.call.alignment_log2);\n", "",
-     UNIT, "trial: a part of an iteration costs no evidence"),
+     UNIT, "golden: recorded programs are served as they were"),
     ("a plan on trial may miss a third of its calls", "src/engine/tracker_serve.cc",
      "if (is_serving(s) && s.serving.trial != 0 && s", "if (is_serving(s) && s.serving.trial == 1 && s",
      UNIT, "trial: a part of an iteration costs no evidence"),

@@ -67,6 +67,15 @@ TEST_CASE("touched: a huge page that is written in one place is not written", "[
   os::unmap(start, kBytes);
 }
 
+TEST_CASE("touched: what the system does not tell is not written", "[serve]") {
+  auto* const start = static_cast<char*>(os::reserve(kMiB, os::page_size()));
+  REQUIRE(start != nullptr);
+  os::unmap(start, kMiB);  // mincore() answers ENOMEM
+  Touched touched;
+  touched.look(start, kMiB);
+  CHECK_FALSE(touched.mostly());
+}
+
 TEST_CASE_METHOD(ArenaFixture,
                  "touched: the first dozens of blocks are looked at, then some up to hundreds",
                  "[serve]") {
