@@ -158,7 +158,7 @@ Answer Hands::answer(const Request& request, const Action& action) {
       return learn_sites();
     case Ask::kMemory:
       if (log.prepare_again(shared_->keep_trace)) {
-        tracker_->begin_histories(log.history());
+        tracker_->begin_histories(&log.sizes, &log.sites);
       }
       return {.yes = log.ready()};
     case Ask::kServe:

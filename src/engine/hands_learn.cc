@@ -15,7 +15,7 @@ namespace memo {
 
 bool Hands::prepare_to_learn() {
   if (!log.ready() && log.prepare(shared_->keep_trace)) {
-    tracker_->begin_histories(log.history());
+    tracker_->begin_histories(&log.sizes, &log.sites);
   }
   return log.ready();
 }

@@ -62,7 +62,7 @@ bool LaneOwner::take() {
     hands_.slab.forget_refusal();
     hands_.touched.restart();
     if (hands_.log.ready()) {
-      tracker_.begin_histories(hands_.log.history());
+      tracker_.begin_histories(&hands_.log.sizes, &hands_.log.sites);
     }
     hands_.purge();
   }

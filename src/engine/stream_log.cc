@@ -3,24 +3,18 @@
 
 #include <algorithm>
 
-#include "src/base/os.h"
-
 namespace memo {
 
 bool StreamLog::prepare(bool trace) {
   if (ready_.load(std::memory_order_relaxed)) {
     return true;
   }
-  const std::uint64_t bytes = 2 * sizeof(std::uint32_t) * tuning::kMaxLog;
-  auto* history = static_cast<std::uint32_t*>(os::map(bytes));
-  if (history == nullptr) {
+  if (!sizes.reserve(tuning::kMaxLog) || !sites.reserve(tuning::kMaxLog) || !sizes.grow(1) ||
+      !sites.grow(1) || !recorder.prepare(trace ? tuning::kMaxTrace : tuning::kMaxLog, trace)) {
+    sizes.release();
+    sites.release();
     return false;
   }
-  if (!recorder.prepare(trace ? tuning::kMaxTrace : tuning::kMaxLog, trace)) {
-    os::unmap(history, bytes);
-    return false;
-  }
-  history_ = history;
   ready_.store(true, std::memory_order_release);
   return true;
 }

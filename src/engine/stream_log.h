@@ -8,6 +8,7 @@
 #include <span>
 
 #include "src/base/backoff.h"
+#include "src/base/growing_array.h"
 #include "src/base/tuning.h"
 #include "src/trace/recorder.h"
 
@@ -21,8 +22,10 @@ class StreamLog {
   bool prepare_again(bool trace);
   // There is memory. Any thread.
   [[nodiscard]] bool ready() const { return ready_.load(std::memory_order_acquire); }
-  // Two histories of tuning::kMaxLog tokens each, once there is memory.
-  [[nodiscard]] std::uint32_t* history() const { return history_; }
+  // The latest tokens of sizes and of call sites, once there is memory: what Repeat::start() takes, with room
+  // for tuning::kMaxLog each.
+  GrowingArray<std::uint32_t> sizes;
+  GrowingArray<std::uint32_t> sites;
 
   // The host begins an iteration: kept until forget_marks(), the latest ones at least.
   void mark();
@@ -33,7 +36,6 @@ class StreamLog {
   Recorder recorder;
 
  private:
-  std::uint32_t* history_ = nullptr;
   std::atomic<bool> ready_{false};
   Backoff refusals_;
   std::uint32_t marks_[tuning::kMaxMarks] = {};

@@ -142,9 +142,10 @@ void Tracker::open(const TrackerTerms& terms) {
   state_.tally.open(terms.counters);
 }
 
-void Tracker::begin_histories(std::uint32_t* history) {
-  state_.search.sizes.start(history, tuning::kMaxLog);
-  state_.search.sites.start(history + tuning::kMaxLog, tuning::kMaxLog);
+void Tracker::begin_histories(GrowingArray<std::uint32_t>* sizes,
+                              GrowingArray<std::uint32_t>* sites) {
+  state_.search.sizes.start(sizes, tuning::kMaxLog);
+  state_.search.sites.start(sites, tuning::kMaxLog);
   state_.learns = true;
   noted(state_, {.kind = TapeEntry::Kind::kHistories});
 }

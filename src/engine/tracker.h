@@ -20,8 +20,8 @@ namespace memo {
 class Tracker {
  public:
   void open(const TrackerTerms& terms);
-  // There are two histories of tuning::kMaxLog tokens for what repeats; they outlive the tracker.
-  void begin_histories(std::uint32_t* history);
+  // There are histories of up to tuning::kMaxLog tokens for what repeats; they outlive the tracker.
+  void begin_histories(GrowingArray<std::uint32_t>* sizes, GrowingArray<std::uint32_t>* sites);
 
   // An allocation of the stream.
   Action called(const Call& call);

@@ -29,14 +29,14 @@ std::uint32_t hash(std::uint64_t size, std::uint8_t alignment_log2) {
 
 }  // namespace
 
-void Repeat::start(std::uint32_t* history, std::uint32_t capacity) {
+void Repeat::start(GrowingArray<std::uint32_t>* history, std::uint32_t capacity) {
   *this = Repeat{};
   history_ = history;
   mask_ = capacity - 1;
 }
 
 bool Repeat::add(std::uint64_t size, std::uint8_t alignment_log2) {
-  if (count_ == kMaxTokens) {
+  if (count_ == kMaxTokens || !history_->grow(std::min(count_, mask_) + 1)) {
     count_ = context_ = shift_ = matched_ = next_look_ = 0;
     std::fill(std::begin(latest_), std::end(latest_), 0U);
   }

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "src/base/growing_array.h"
 #include "src/base/tuning.h"
 
 namespace memo {
@@ -22,8 +23,9 @@ class Repeat {
   static constexpr std::uint32_t kMaxTokens = 1U << 26;
 
   // `history` holds the last `capacity` tokens (a power of two, at least 4 * kRepeatContext) and is the
-  // caller's; it need not be zeroed. Periods longer than capacity - kRepeatContext are not seen.
-  void start(std::uint32_t* history, std::uint32_t capacity);
+  // caller's, who has grown it by one at least; it need not be zeroed. Where the system refuses more, the
+  // stream is looked at anew in what there is. Periods longer than capacity - kRepeatContext are not seen.
+  void start(GrowingArray<std::uint32_t>* history, std::uint32_t capacity);
 
   // The thread has made one more large allocation. True when a look is worth while: the stream has
   // matched itself for two periods, a long one for one, kTrialCalls calls and at least `required()`, and grown since
@@ -49,9 +51,9 @@ class Repeat {
   void propose();
   void look_back();
   bool worth_a_look();
-  std::uint32_t& token(std::uint32_t index) { return history_[index & mask_]; }
+  std::uint32_t& token(std::uint32_t index) { return history_->data()[index & mask_]; }
 
-  std::uint32_t* history_ = nullptr;
+  GrowingArray<std::uint32_t>* history_ = nullptr;
   std::uint32_t mask_ = 0;
   std::uint32_t count_ = 0;    // tokens so far
   std::uint32_t context_ = 0;  // rolling hash of the last kRepeatContext tokens

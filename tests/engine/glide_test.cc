@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "src/engine/tracker.h"
+#include "tests/support/histories.h"
 #include "tests/support/schedules.h"
 
 namespace memo {
@@ -27,7 +28,7 @@ struct Served {
     plan.iteration = 60;
     plan.users = 1;
     tracker.open({.counters = &counters, .slab_room = 1 << 30});
-    tracker.begin_histories(history.data());
+    tracker.begin_histories(&histories.sizes, &histories.sites);
     tracker.happened(Event::kTaken);
     tracker.happened(Event::kFollows);
     REQUIRE(tracker.called({.size = sizes[0]}).ask == Ask::kFollow);
@@ -68,7 +69,7 @@ struct Served {
   const Plan* best = &plan.made;
   Counters counters;
   Tracker tracker;
-  std::vector<std::uint32_t> history = std::vector<std::uint32_t>(2 * tuning::kMaxLog);
+  testing::Histories histories;
   std::uint64_t glided = 0;
   std::uint64_t iterations = 0;  // that ended with a short way
   std::uint64_t followed = 0;
@@ -134,7 +135,7 @@ TEST_CASE("tracker: a plan begins at a quiet point, or when it has waited for an
   Counters counters;
   Tracker tracker;
   tracker.open({.counters = &counters, .slab_room = 1 << 30});
-  tracker.begin_histories(other.history.data());
+  tracker.begin_histories(&other.histories.sizes, &other.histories.sites);
   tracker.happened(Event::kTaken);
   tracker.happened(Event::kFollows);
   REQUIRE(tracker.told(5).ask == Ask::kLearn);

@@ -1,7 +1,10 @@
 // What a lane's log holds.
 #include <sys/wait.h>
 #include <catch2/catch.hpp>
+#include <cstdint>
+#include <string_view>
 
+#include "src/base/proc_file.h"
 #include "src/engine/stream_log.h"
 #include "tests/support/process.h"
 
@@ -23,6 +26,26 @@ bool fills(int calls) {
   REQUIRE(WIFEXITED(status));
   REQUIRE(WEXITSTATUS(status) <= 1);
   return WEXITSTATUS(status) == 1;
+}
+
+// KiB that the process may write, used or not: what RLIMIT_DATA and strict overcommit count.
+std::uint64_t writable_kib() {
+  std::uint64_t kib = 0;
+  os::LineReader status("/proc/self/status");
+  for (std::string_view line; status.next(line);) {
+    kib = line.starts_with("VmData:") ? os::number_in(line) : kib;
+  }
+  return kib;
+}
+
+// A hundred threads that learn at once are not to take 50 MiB of what others may commit.
+TEST_CASE("stream log: commits what it needs", "[engine]") {
+  const int status = testing::status_of_child([] {
+    StreamLog log;
+    const std::uint64_t before = writable_kib();
+    return before != 0 && log.prepare(false) && writable_kib() <= before + 64 ? 0 : 1;
+  });
+  CHECK(status == 0);
 }
 
 TEST_CASE("stream log: a trace holds most of a million calls, and not one and a half", "[engine]") {

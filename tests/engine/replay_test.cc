@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/support/engines.h"
+#include "tests/support/histories.h"
 #include "tests/support/shaped_loop.h"
 
 namespace memo {
@@ -73,7 +74,7 @@ class Replay {
   void one(const TapeEntry& entry) {
     switch (entry.kind) {
       case TapeEntry::Kind::kHistories:
-        tracker_.begin_histories(history_.data());
+        tracker_.begin_histories(&histories_.sizes, &histories_.sites);
         return;
       case TapeEntry::Kind::kGrown:
         tracker_.grown(entry.number);
@@ -146,7 +147,7 @@ class Replay {
   }
 
   Tracker tracker_;
-  std::vector<std::uint32_t> history_ = std::vector<std::uint32_t>(2 * tuning::kMaxLog);
+  testing::Histories histories_;
   const Step* step_ = nullptr;  // of a call that goes the short way
   bool ends_iteration_ = false;
   std::uint32_t effects_ = 0;  // of its question, if so

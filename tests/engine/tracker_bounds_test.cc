@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "src/engine/tracker.h"
+#include "tests/support/histories.h"
 #include "tests/support/schedules.h"
 
 namespace memo {
@@ -18,7 +19,7 @@ class LearningLane {
   LearningLane() {
     tracker.open({.counters = &counters, .slab_room = 1 << 28});
     tracker.happened(Event::kTaken);
-    tracker.begin_histories(history_.data());
+    tracker.begin_histories(&histories_.sizes, &histories_.sites);
     tracker.happened(Event::kFollows);
   }
 
@@ -69,7 +70,7 @@ class LearningLane {
     }
   }
 
-  std::vector<std::uint32_t> history_ = std::vector<std::uint32_t>(2 * tuning::kMaxLog);
+  testing::Histories histories_;
   StoredPlan* fits_ = nullptr;  // what the next call finds
 };
 

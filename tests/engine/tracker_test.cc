@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/support/histories.h"
 #include "tests/support/schedules.h"
 #include "tests/support/transitions.h"
 
@@ -109,7 +110,7 @@ class World {
     edges.insert({before_, now});
     before_ = now;
   }
-  void remember() { tracker.begin_histories(history_.data()); }
+  void remember() { tracker.begin_histories(&histories_.sizes, &histories_.sites); }
 
   Random random;
   Counters counters;
@@ -227,7 +228,7 @@ class World {
   std::vector<SymbolicStep> rules_;
   std::vector<Support> supports_;
   SymbolicPlan symbolic_;
-  std::vector<std::uint32_t> history_ = std::vector<std::uint32_t>(2 * tuning::kMaxLog);
+  testing::Histories histories_;
 };
 
 // Threads come and go, forks and maintenance come in between.

@@ -1,10 +1,10 @@
 #include "src/follow/repeat.h"
 
 #include <catch2/catch.hpp>
-#include <memory>
 #include <random>
 
 #include "src/base/tuning.h"
+#include "tests/support/histories.h"
 
 namespace memo {
 namespace {
@@ -12,10 +12,10 @@ namespace {
 constexpr std::uint32_t kHistory = 4096;
 
 struct Fixture {
-  std::unique_ptr<std::uint32_t[]> history = std::make_unique<std::uint32_t[]>(kHistory);
+  testing::History history{kHistory};
   Repeat repeat;
   std::mt19937_64 random{17};
-  Fixture() { repeat.start(history.get(), kHistory); }
+  Fixture() { repeat.start(&history, kHistory); }
 
   // Adds [from, to) of the sequence `seed`, of which each token is different; how many looks were
   // asked.
@@ -132,6 +132,22 @@ TEST_CASE_METHOD(Fixture, "repeat: a broken lock asks for twice its run", "[foll
 TEST_CASE_METHOD(Fixture, "repeat: periods beyond the history are not seen", "[follow]") {
   CHECK(add(1, 5000) + add(1, 5000) + add(1, 5000) == 0);
   CHECK(repeat.shift() == 0);
+}
+
+TEST_CASE("repeat: where memory is refused it begins anew in what it has", "[follow]") {
+  constexpr std::uint32_t kGranted = 1024;
+  testing::History granted{kGranted};
+  Repeat repeat;
+  repeat.start(&granted, kHistory);
+  const auto looks = [&](std::uint32_t period, std::uint32_t times) {
+    int sum = 0;
+    for (std::uint32_t i = 0; i < times * period; ++i) {
+      sum += repeat.add(1'000'000 + i % period * 64, 6) ? 1 : 0;
+    }
+    return sum;
+  };
+  CHECK(looks(2 * kGranted, 3) == 0);
+  CHECK(looks(100, 20) > 0);
 }
 
 TEST_CASE_METHOD(Fixture, "repeat: still notices a loop after days of calls", "[follow]") {

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <vector>
 
 #include "src/follow/repeat.h"
 #include "src/learn/find_period.h"
 #include "tests/learn/stream_builder.h"
+#include "tests/support/histories.h"
 
 namespace memo::test {
 
@@ -19,10 +19,9 @@ struct Found {
 
 // The first period found in the stream, or none.
 inline std::optional<Found> feed(const std::vector<Allocation>& stream) {
-  constexpr std::uint32_t kHistory = 1 << 16;
-  const auto history = std::make_unique<std::uint32_t[]>(kHistory);
+  testing::History history;
   Repeat repeat;
-  repeat.start(history.get(), kHistory);
+  repeat.start(&history, tuning::kMaxLog);
   for (std::size_t i = 0; i < stream.size(); ++i) {
     if (repeat.add(stream[i].size, stream[i].alignment_log2)) {
       if (const auto period = find_period(StreamBuilder::cut(stream, i + 1))) {

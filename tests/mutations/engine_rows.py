@@ -3,6 +3,9 @@
 from kinds import PRELOAD, UNIT
 
 ENGINE_ROWS = (
+    ("a thread that learns commits memory for the longest loop", "src/engine/stream_log.cc",
+     "!sizes.grow(1)", "!sizes.grow(tuning::kMaxLog)",
+     UNIT, "stream log: commits what it needs"),
     ("a process takes its own statistics for another's", "preload/reports.cc",
      "    own_written = written.st_mtim;\n", "",
      PRELOAD, "workers: what serves nothing tells all of it"),

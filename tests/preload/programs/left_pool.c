@@ -112,7 +112,9 @@ int main(void) {
   const long then = faults();
   work(2000);
   const long again = faults() - then;
-  if (kept && again > at_first + at_first / 8) {
+  // On several nodes Linux takes pages away for a moment to see who uses them (numa_balancing).
+  const int alone = access("/sys/devices/system/node/node1", F_OK) != 0;
+  if (kept && alone && again > at_first + at_first / 8) {
     dprintf(STDERR_FILENO, "%ld page faults, then %ld\n", at_first, again);
     CHECK(!"no more page faults than at first");
   }
