@@ -27,6 +27,7 @@ ROUNDS = 20
 FIGURES = ("faults", "system", "processor", "peak")
 SHARES = ("planned_bytes", "at_hand_bytes", "other_bytes")
 DOCUMENT = "docs/programs.md"
+HUGE_PAGES = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
 LOOPS = {loop.__name__: loop for module in (arrays, networks, libraries) for loop in module.LOOPS}
 COMMANDS = {command.name: command for command in commands.COMMANDS}
 
@@ -140,6 +141,12 @@ def row(name, results):
     return f"| {title} | " + " | ".join(cells) + " |"
 
 
+def table():
+    """The part of DOCUMENT for this machine's huge pages: programs mean another thing where all memory comes in them."""
+    always = HUGE_PAGES.exists() and "[always]" in HUGE_PAGES.read_text(encoding="utf-8")
+    return "programs-huge-pages-always" if always else "programs"
+
+
 def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", default=",".join([*LOOPS, *COMMANDS]), help="comma between them (all)")
@@ -157,6 +164,10 @@ def main(argv):
     if arguments.child:
         run_loop(arguments.child, arguments.rounds)
         return 0
+    names = arguments.programs.split(",")
+    unknown = [name for name in names if name not in LOOPS and name not in COMMANDS]
+    if unknown:
+        raise SystemExit(f"programs.py: no program is named {', '.join(unknown)}; there are {', '.join([*LOOPS, *COMMANDS])}")
     chosen = children.chosen(arguments)
     told = ["plan + at hand + neither, %", "second half"] if any(a.name == allocators.OURS for a in chosen) else []
     lines, left_out = [], []
@@ -167,7 +178,7 @@ def main(argv):
 
     say("| program | " + " | ".join([a.name for a in chosen] + told) + " |")
     say("| --- " * (1 + len(chosen) + len(told)) + "|")
-    for name in arguments.programs.split(","):
+    for name in names:
         try:
             results = results_of(name, chosen, arguments)
         except Missing as how:
@@ -179,7 +190,7 @@ def main(argv):
     print(*left_out, sep="\n")
     if arguments.write:
         command = shlex.join(["bench/programs.py", *(word for word in argv if word != "--write" and not word.startswith("/"))])
-        measured.replace(DOCUMENT, {"programs": [measured.stamp(command), "", *lines]})
+        measured.replace(DOCUMENT, {table(): [measured.stamp(command), "", *lines]})
     return 0
 
 
