@@ -121,14 +121,15 @@ def cell(results, reference):
     """The medians of one allocator's figures; bold is what is worse than the reference's."""
     texts = []
     for figure, form in zip(FIGURES, ("{:,.0f}", "{:.0f} ms", "{:.2f} s", "{:.0f} MiB")):
-        value = statistics.median(one[figure] for one in results) * (1000 if figure == "system" else 1)
+        value = max(0, statistics.median(one[figure] for one in results)) * (1000 if figure == "system" else 1)
         text = form.format(value)
         texts.append(f"**{text}**" if worse(results, reference, figure) else text)
     return ", ".join(texts)
 
 
 def percent(parts):
-    return " + ".join(f"{100 * part:.0f}" for part in parts) if parts else "-"
+    # Shares of a command are differences of runs, in which a compiler's processes need not ask for the same.
+    return " + ".join(f"{100 * part:.0f}" for part in parts) if parts and min(parts) > -0.005 else "-"
 
 
 def row(name, results):
@@ -189,7 +190,8 @@ def main(argv):
             print(f"    {allocator}: {found[0]['each']}", flush=True)
     print(*left_out, sep="\n")
     if arguments.write:
-        command = shlex.join(["bench/programs.py", *(word for word in argv if word != "--write" and not word.startswith("/"))])
+        command = shlex.join(["bench/programs.py", *(word for word in argv if word not in ("--write", "--python-torch")
+                                                     and not word.startswith("/"))])
         measured.replace(DOCUMENT, {table(): [measured.stamp(command), "", *lines]})
     return 0
 
