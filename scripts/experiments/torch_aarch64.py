@@ -3,9 +3,9 @@
 
 Debian's Python for arm64, torch and numpy from the package index are unpacked below build/cross, after
 `scripts/packages/cross.sh aarch64 build` has built the library. Each case is two processes, each with a time of its own;
-torch's import alone takes half a minute of an emulator's time. A case that does not come to its end is tried again. `--native` runs the same cases on this machine's processor
-with the torch of this interpreter. Exit code 1 if an output differs, a case has not come to its end, or less than 98 % of a
-loop's large bytes came from plan and pool once it was known.
+torch's import alone takes half a minute of an emulator's time. A process that does not come to its end is started again.
+`--native` runs the same cases on this machine's processor with the torch of this interpreter. Exit code 1 if an output
+differs, a case has not come to its end, or less than 98 % of a loop's large bytes came from plan and pool once it was known.
 """
 
 import argparse
@@ -25,7 +25,6 @@ NAMES = ("training step", "transformer", "forked children", "DataLoader", "mobil
 LEAST_SHARE = 0.98
 # The emulator at times leaves a child waiting that is forked while there are threads, with the library as without it.
 TRIES = 3
-NO_END = "no end in"
 HEAD = ("| case | output | large calls | large bytes, MiB | % from plan, at hand in the pool | slab, over its bound, MiB | "
         "peak memory, without, with, MiB |", "| --- " * 7 + "|")
 
@@ -37,10 +36,14 @@ def run_case(name, library, iterations, limit, native):
         command = ["env", *([f"LD_PRELOAD={library}"] if library else []), sys.executable, str(CASES), *arguments]
     else:
         command = aarch64_python.command(CASES, library, *arguments)
-    try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=limit, check=False)
-    except subprocess.TimeoutExpired:
-        return {"trouble": f"{NO_END} {limit} s"}
+    for _ in range(TRIES):
+        try:
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=limit, check=False)
+            break
+        except subprocess.TimeoutExpired:
+            print(f"{name}{', with the library' if library else ''}: no end in {limit} s", file=sys.stderr, flush=True)
+    else:
+        return {"trouble": f"no end in {limit} s"}
     try:
         return json.loads(done.stdout.splitlines()[-1])
     except (IndexError, ValueError):
@@ -95,12 +98,9 @@ def main():
     for name in (name for name in NAMES if arguments.only in name):
         pair = results[name] = known.setdefault(name, [{"trouble": "not run"}, {"trouble": "not run"}])
         for place, preloaded in enumerate((None, library)):
-            for _ in range(TRIES if "trouble" in pair[place] else 0):
+            if "trouble" in pair[place]:
                 pair[place] = run_case(name, preloaded, arguments.iterations, arguments.limit, arguments.native)
                 remembered.write_text(json.dumps(known))
-                if not pair[place].get("trouble", "").startswith(NO_END):
-                    break
-                print(f"{name}{', with the library' if preloaded else ''}: {pair[place]['trouble']}", file=sys.stderr, flush=True)
     lines, failed = table(results)
     print("\n".join(lines))
     if arguments.document:
