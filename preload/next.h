@@ -4,6 +4,7 @@
 #include <link.h>
 #include <malloc.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <cstddef>
 #include <cstdint>

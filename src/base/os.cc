@@ -59,6 +59,29 @@ bool locked(void* page) {
   return madvise(page, page_size(), MADV_DONTNEED) != 0 && errno == EINVAL;
 }
 
+// Addresses without access, not locked even where the program locks all it will have; MAP_FAILED where
+// the system refuses. There all would count against the limit, and before 5.18 Linux takes locked
+// addresses back page by page, minutes for terabytes: one page is unlocked, and grows (mremap()
+// keeps what a mapping is).
+void* map_without_access(std::uint64_t bytes) {
+  const auto map = [](std::uint64_t size) {
+    return mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  };
+  void* first = map(page_size());
+  if (first != MAP_FAILED && locked(first)) {
+    munlock(first, page_size());
+    void* grown = mremap(first, page_size(), bytes, MREMAP_MAYMOVE);
+    if (grown == MAP_FAILED) {
+      munmap(first, page_size());
+    }
+    return grown;
+  }
+  if (first != MAP_FAILED) {
+    munmap(first, page_size());
+  }
+  return map(bytes);
+}
+
 // RLIMIT_AS in bytes; UINT64_MAX without a limit.
 std::uint64_t address_limit() {
   rlimit limit{};
@@ -129,12 +152,9 @@ void* reserve(std::uint64_t bytes, std::uint64_t alignment) {
   if (all < bytes) {
     return nullptr;
   }
-  void* got = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* got = map_without_access(all);
   if (got == MAP_FAILED) {
     return nullptr;
-  }
-  if (locked(got)) {
-    unlock(got, all);
   }
   const auto start = reinterpret_cast<std::uint64_t>(got);
   const std::uint64_t aligned = round_up(start + page, alignment);

@@ -7,11 +7,19 @@
 #include "src/base/tuning.h"
 
 namespace memo {
+namespace {
+
+// Of one space's tables.
+std::uint64_t record_bytes(std::uint64_t space) {
+  return round_up(Space::record_bytes(space), os::page_size());
+}
+
+}  // namespace
 
 bool Region::reserve(Space* spaces, std::uint64_t count, std::uint64_t most, std::uint64_t least,
                      bool bare) {
   for (std::uint64_t space = most; space >= least; space /= 2) {
-    const std::uint64_t record = round_up(Space::record_bytes(space), os::page_size());
+    const std::uint64_t record = record_bytes(space);
     auto* base = static_cast<char*>(os::reserve(count * space, tuning::kMaxAlignment));
     auto* records = base == nullptr
                         ? nullptr
@@ -46,6 +54,12 @@ bool Region::reserve(Space* spaces, std::uint64_t count, std::uint64_t most, std
 void Region::publish() {
   base_.store(reinterpret_cast<std::uint64_t>(spaces_->base()), std::memory_order_release);
   bytes_.store(count_ * spaces_->bytes(), std::memory_order_release);
+}
+
+std::array<os::Reserved, 2> Region::reserved() const {
+  const std::uint64_t space = spaces_->bytes();
+  return {os::Reserved{base(), count_ * space},
+          os::Reserved{reinterpret_cast<std::uint64_t>(tables_), count_ * record_bytes(space)}};
 }
 
 }  // namespace memo

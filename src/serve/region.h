@@ -2,9 +2,11 @@
 // pointer is ours, one shift tells whose (src/serve/space.h has the drawing).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
+#include "src/base/lock_all.h"
 #include "src/serve/space.h"
 
 namespace memo {
@@ -31,6 +33,8 @@ class Region {
   [[nodiscard]] std::uint64_t base() const { return base_.load(std::memory_order_relaxed); }
   // Lowest address of the spaces' tables, Space::record_bytes() of each.
   [[nodiscard]] char* tables() const { return tables_; }
+  // All that is reserved: of the spaces, and of their tables. Once opened.
+  [[nodiscard]] std::array<os::Reserved, 2> reserved() const;
   // True if a block of `bytes` (at least 1) may fit into a space.
   [[nodiscard]] bool fits(std::uint64_t bytes) const { return bytes >> shift_ == 0; }
 

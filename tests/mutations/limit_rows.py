@@ -1,4 +1,4 @@
-"""Rows of run.py on limits of control groups."""
+"""Rows of run.py on limits: of control groups, and of locked memory."""
 
 from kinds import PRELOAD, UNIT
 
@@ -27,4 +27,19 @@ LIMIT_ROWS = (
     ("a loop's slab is held while a control group's limit is near", "src/engine/hands.cc",
      "    slab.give_back_unused();\n", "",
      PRELOAD, "outside world: a control group"),
+    ("a program that locks all of its memory locks what is reserved", "src/base/lock_all.cc",
+     "  if (known && (flags & MCL_CURRENT) != 0", "  if (false && (flags & MCL_CURRENT) != 0",
+     UNIT, "os: a program that locks all of its memory locks nothing that is only reserved"),
+    ("whoever may lock all counts as held to the limit", "src/base/lock_all.cc",
+     "  unlock(start, bytes);\n  return true;", "  unlock(start, bytes);\n  return false;",
+     UNIT, "os: a program that locks all of its memory locks nothing that is only reserved"),
+    ("locking what is there leaves the future locked", "src/base/lock_all.cc",
+     "    munlockall();  //", "    //",
+     UNIT, "os: locking what is there ends the locking of what will be"),
+    ("mlockall goes to the C library alone", "preload/lock_all.cc",
+     "  if (!lanes.opened() || !library.contains", "  if (lanes.opened() || !library.contains",
+     PRELOAD, "locked_memory"),
+    ("addresses are reserved as the program locks memory", "src/base/os.cc",
+     "  if (first != MAP_FAILED && locked(first)) {", "  if (false) {",
+     UNIT, "os: what is reserved is not locked with what a program will have"),
 )

@@ -1,4 +1,5 @@
 // Memory that the program has locked, and pages round what is ours alone.
+#include <linux/capability.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/lock_all.h"
 #include "tests/support/arenas.h"
 #include "tests/support/process.h"
 #include "tests/support/skip.h"
@@ -130,6 +132,113 @@ TEST_CASE("space: a program that locks its memory locks what it uses, not what i
   });
   CHECK(WEXITSTATUS(status) == 0);
 }
+
+// A sanitizer's shadows of memory are terabytes, and not to be locked.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+
+constexpr std::uint64_t kSmall = 64 << 10;
+
+// Takes the right to lock more than RLIMIT_MEMLOCK says from the process.
+bool give_up_privilege() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct rights[2]{};
+  if (syscall(SYS_capget, &header, rights) != 0) {
+    return false;
+  }
+  rights[0].effective &= ~(1U << CAP_IPC_LOCK);
+  return syscall(SYS_capset, &header, rights) == 0;
+}
+
+// Runs `check` in a process that has reserved terabytes, written some MiB and locked all, and that the
+// limit `bytes` holds for; answers what it answers. 0 where so much cannot be allowed.
+template <typename Check>
+int after_lock_all(int flags, std::uint64_t bytes, bool privileged, Check&& check) {
+  return WEXITSTATUS(testing::status_of_child([&] {
+    const rlimit limit{bytes, bytes};
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || (!privileged && !give_up_privilege())) {
+      return 0;
+    }
+    constexpr std::uint64_t kReserved = 1ULL << 42;
+    auto* start = static_cast<char*>(os::reserve(kReserved, os::page_size()));
+    if (start == nullptr || !os::commit(start, kSmall)) {
+      return 100;
+    }
+    const os::Reserved reserved{reinterpret_cast<std::uint64_t>(start), kReserved};
+    return check(start, os::lock_all(flags, {&reserved, 1}, &::mlockall));
+  }));
+}
+
+bool is_locked(char* page) {
+  return madvise(page, os::page_size(), MADV_DONTNEED) != 0;
+}
+
+TEST_CASE("os: a program that locks all of its memory locks nothing that is only reserved",
+          "[serve]") {
+  const int flags = GENERATE(MCL_CURRENT, MCL_CURRENT | MCL_FUTURE, MCL_CURRENT | MCL_ONFAULT);
+  const bool privileged = GENERATE(false, true);
+  rlimit limit{};
+  REQUIRE(getrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+  // For one that is privileged the limit says nothing.
+  const std::uint64_t bytes = privileged ? kSmall : limit.rlim_max;
+  CHECK(after_lock_all(flags, bytes, privileged, [=](char* start, int answer) {
+          if (answer != 0) {
+            return privileged ? 1 : 0;
+          }
+          if (status_kib("VmLck:") > 4 << 20) {
+            return 2;
+          }
+          if (!is_locked(start) || is_locked(start + kMiB)) {
+            return 3;
+          }
+          void* fresh = mmap(nullptr, os::page_size(), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+          return is_locked(static_cast<char*>(fresh)) == ((flags & MCL_FUTURE) != 0) ? 0 : 4;
+        }) == 0);
+}
+
+TEST_CASE("os: what is reserved is not locked with what a program will have", "[serve]") {
+  const bool privileged = GENERATE(false, true);
+  const int status = testing::status_of_child([=] {
+    const rlimit limit{kSmall, kSmall};
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || (!privileged && !give_up_privilege()) ||
+        syscall(SYS_mlockall, MCL_FUTURE) != 0) {
+      return 0;
+    }
+    const std::uint64_t before = status_kib("VmLck:");
+    auto* start = static_cast<char*>(os::reserve(1ULL << 42, os::page_size()));
+    if (start == nullptr || is_locked(start)) {
+      return 1;
+    }
+    return status_kib("VmLck:") <= before + 4 * os::page_size() / 1024 ? 0 : 2;
+  });
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_CASE("os: a program that may not lock all of its memory is told so", "[serve]") {
+  CHECK(after_lock_all(MCL_CURRENT, kSmall, false, [](char* start, int answer) {
+          return answer == -1 && errno == ENOMEM && !is_locked(start) ? 0 : 1;
+        }) == 0);
+  CHECK(after_lock_all(MCL_CURRENT, 0, false, [](char* start, int answer) {
+          return answer == -1 && errno == EPERM && !is_locked(start) ? 0 : 1;
+        }) == 0);
+  CHECK(after_lock_all(MCL_CURRENT | 64, kSmall, true, [](char* start, int answer) {
+          return answer == -1 && errno == EINVAL && !is_locked(start) ? 0 : 1;
+        }) == 0);
+}
+
+TEST_CASE("os: locking what is there ends the locking of what will be", "[serve]") {
+  CHECK(after_lock_all(MCL_CURRENT | MCL_FUTURE, kSmall, true, [](char* start, int) {
+          const os::Reserved reserved{reinterpret_cast<std::uint64_t>(start), 1ULL << 42};
+          if (os::lock_all(MCL_CURRENT, {&reserved, 1}, &::mlockall) != 0 || !is_locked(start)) {
+            return 1;
+          }
+          void* fresh = mmap(nullptr, os::page_size(), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+          return is_locked(static_cast<char*>(fresh)) ? 2 : 0;
+        }) == 0);
+}
+
+#endif
 
 // Whether the page can be read, without a signal where it cannot.
 bool readable(const char* page) {
