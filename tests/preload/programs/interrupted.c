@@ -62,6 +62,16 @@ static void end_child(pid_t child) {
   ++children;
 }
 
+// In a child: ends it where it hangs, which its parent is told then.
+static void end_child_after(unsigned seconds) {
+  sigset_t alarms;
+  signal(SIGALRM, SIG_DFL);
+  sigemptyset(&alarms);
+  sigaddset(&alarms, SIGALRM);
+  CHECK(sigprocmask(SIG_UNBLOCK, &alarms, NULL) == 0);
+  end_after(seconds);
+}
+
 static void on_tick(int number) {
   (void)number;
   const int before = errno;
@@ -74,7 +84,7 @@ static void on_tick(int number) {
   if (tick % 5 == 0) {
     const pid_t child = fork_somehow(tick / 5);
     if (child == 0) {
-      end_after(20);
+      end_child_after(20);
       CHECK(*(unsigned char*)kept[slot] == (unsigned char)tick);
       take_and_free(kBlocks, tick);
       free(kept[slot]);
@@ -103,7 +113,7 @@ static void alone(void) {
       const pid_t child = fork();
       if (child == 0) {
         tick_for(0);
-        end_after(20);
+        end_child_after(20);
         take_and_free(kBlocks, round);
         _exit(7);
       }
@@ -137,8 +147,7 @@ static void child_returns_into_the_call(void) {
         memomalloc_release();
     }
     if (goes_on) {
-      signal(SIGALRM, SIG_DFL);
-      end_after(20);
+      end_child_after(20);
       for (int j = 0; j < 8; ++j)
         take_and_free(kBlocks, i);
       _exit(7);
@@ -190,9 +199,7 @@ static void with_threads(void) {
   while (ticks < most_ticks) {
     const pid_t child = fork();
     if (child == 0) {
-      signal(SIGALRM, SIG_DFL);
-      CHECK(pthread_sigmask(SIG_UNBLOCK, &alarms, NULL) == 0);
-      end_after(20);
+      end_child_after(20);
       for (int i = 0; i < 10; ++i)
         take_and_free(kBlocks, 3);
       _exit(7);
