@@ -134,7 +134,7 @@ TEST_CASE("space: a program that locks its memory locks what it uses, not what i
 }
 
 // A sanitizer's shadows of memory are terabytes, and not to be locked.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef MEMO_DEBUG  // of all builds with a sanitizer
 
 constexpr std::uint64_t kSmall = 64 << 10;
 
