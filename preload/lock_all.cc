@@ -19,9 +19,12 @@ int mlockall(int flags) {
     return -1;
   }
   const Lanes& lanes = process.engine.lanes;
-  const Extent library =
-      extent_of(reinterpret_cast<const void*>(process.next._exit), process.next.dl_iterate_phdr);
-  if (!lanes.opened() || !library.contains(reinterpret_cast<const void*>(process.next.mlockall))) {
+  const auto is_c_library = [&](const void* function) {
+    return extent_of(reinterpret_cast<const void*>(process.next._exit),
+                     process.next.dl_iterate_phdr)
+        .contains(function);
+  };
+  if (!lanes.opened() || !is_c_library(reinterpret_cast<const void*>(process.next.mlockall))) {
     return process.next.mlockall(flags);
   }
   const auto lock = [&] {

@@ -87,7 +87,7 @@ def steps():
         ("unit", [units, (*unit_tests("build"),)], 900),
         # Each small program runs in eleven modes or more: together they meet a chance often enough. `make soak` has all.
         ("preload", [build, programs, [python, "tests/preload/run.py", "--build", "build", "--fewer", "3"]], 1500),
-        ("refusal", [build, programs, [python, "tests/refusal/run.py", "--build", "build", "--seconds", "40"]], 600),
+        ("refusal", [build, programs, [python, "tests/refusal/run.py", "--build", "build", "--seconds", "30"]], 600),
         ("cli", [build, tuple([python, "tests/run_python.py", "tests/cli", "--part", f"{part}/3"] for part in (1, 2, 3))],
          1500),
         ("torch", [build, [python, "scripts/gates/smoke_torch.py"]], 1500),
@@ -106,7 +106,7 @@ def steps():
     table += [("lint", [["scripts/gates/lint.sh"]], 900), ("fuzz", [["tests/fuzz/run.sh", "4"]], 600)]
     # What needs the builds above, and a copy of them: a few rows; `make soak` takes all.
     table.append(("mutations", [units, build, programs, [python, "tests/mutations/run.py", "--random", "3",
-                                             "--seconds", "45"]], 900))
+                                             "--seconds", "30"]], 900))
     return table
 
 

@@ -35,6 +35,8 @@ NOT_OBSERVED = ("limited_data",)
 # and is ended itself where no file may grow.
 NOT_EMULATED = ("spawning", "limits", "limited", "limited_data", "unread_output", "locked_blocks", "locked_memory",
                 "refused_thread", "refused_background_thread", "name_spaces", "real_time")
+# Modes that tell much the same of a program: where it is to be run less often, the seed names one of each row for it.
+ALIKE = (("pages of 16 KiB", "pages of 64 KiB"), tuple(f"on {peer}" for peer in common.PEERS))
 FURTHER = (binary_checks, file_checks, plan_file_checks, worker_checks, real_programs)
 
 
@@ -96,12 +98,19 @@ def applies(context, mode, program):
     return (mode.ours or mode.next == "glibc") and not (mode.pages and program in COUNT_PAGES)
 
 
+def chosen(mode, program, arguments):
+    """Whether a mode is the one of its row in ALIKE for this program; all are where nothing is to be done less often."""
+    row = next((row for row in ALIKE if mode.name in row), None)
+    return row is None or arguments.fewer == 1 or random.Random(f"{arguments.seed} {program}").choice(row) == mode.name
+
+
 def collect(context, arguments):
     """All checks as (name, function) pairs; a function raises AssertionError or Skip, or returns a remark."""
     programs = Programs(context, arguments.seed, arguments.fewer)
     checks = [(f"{path.name} [{mode.name}]", program_check(programs, path.name, mode))
               for path in sorted(context.programs.iterdir())
-              for mode in common.MODES if applies(context, mode, path.name)]
+              for mode in common.MODES
+              if applies(context, mode, path.name) and chosen(mode, path.name, arguments)]
     if not context.emulator:
         checks += [(f"programs [on {peer}]", absent_peer(peer)) for peer in common.PEERS
                    if not common.find_peer(peer)]
@@ -130,7 +139,8 @@ def main():
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 2**31),
                         help="for the random programs (chosen and printed)")
     parser.add_argument("--fewer", type=int, default=1, metavar="TIMES",
-                        help="small programs repeat so many times less what only comes about by chance (%(default)s)")
+                        help="small programs repeat so many times less what only comes about by chance; above 1, each runs "
+                             "on one of the larger page sizes and one of the other allocators (%(default)s)")
     parser.add_argument("--emulator", default="", metavar="COMMAND",
                         help="runs another processor's programs: those alone, under this command")
     parser.add_argument("--verbose", action="store_true", help="name every check and its seconds")

@@ -172,6 +172,13 @@ bool is_locked(char* page) {
   return madvise(page, os::page_size(), MADV_DONTNEED) != 0;
 }
 
+// Whether what the process maps next is locked.
+bool locks_what_comes() {
+  void* fresh =
+      mmap(nullptr, os::page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return is_locked(static_cast<char*>(fresh));
+}
+
 TEST_CASE("os: a program that locks all of its memory locks nothing that is only reserved",
           "[serve]") {
   const int flags = GENERATE(MCL_CURRENT, MCL_CURRENT | MCL_FUTURE, MCL_CURRENT | MCL_ONFAULT);
@@ -187,9 +194,7 @@ TEST_CASE("os: a program that locks all of its memory locks nothing that is only
           if (!is_locked(start) || is_locked(start + kMiB) || is_locked(start + (1ULL << 41))) {
             return 2;
           }
-          void* fresh = mmap(nullptr, os::page_size(), PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-          return is_locked(static_cast<char*>(fresh)) == ((flags & MCL_FUTURE) != 0) ? 0 : 3;
+          return locks_what_comes() == ((flags & MCL_FUTURE) != 0) ? 0 : 3;
         }) == 0);
 }
 
@@ -229,9 +234,7 @@ TEST_CASE("os: locking what is there ends the locking of what will be", "[serve]
           if (os::lock_all(MCL_CURRENT, {&reserved, 1}, &::mlockall) != 0 || !is_locked(start)) {
             return 1;
           }
-          void* fresh = mmap(nullptr, os::page_size(), PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-          return is_locked(static_cast<char*>(fresh)) ? 2 : 0;
+          return locks_what_comes() ? 2 : 0;
         }) == 0);
 }
 
