@@ -37,7 +37,7 @@ LIMIT_ROWS = (
      "    munlockall();  //", "    //",
      UNIT, "os: locking what is there ends the locking of what will be"),
     ("mlockall goes to the C library alone", "preload/lock_all.cc",
-     "  if (!lanes.opened() || !library.contains", "  if (lanes.opened() || !library.contains",
+     "  if (!lanes.opened() || !is_c_library", "  if (lanes.opened() || !is_c_library",
      PRELOAD, "locked_memory"),
     ("addresses are reserved as the program locks memory", "src/base/os.cc",
      "  if (first != MAP_FAILED && locked(first)) {", "  if (false) {",
