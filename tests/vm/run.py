@@ -191,6 +191,8 @@ def prepare(chosen, programs):
             build = build / processor
             subprocess.run([ROOT / "scripts/packages/cross.sh", processor, "build"], check=True, stdout=sys.stderr)
         initrds[processor] = image.initramfs(processor, build, BELOW / f"{processor}.cpio.gz", settings)
+    for cell in chosen:  # one after another, since cells that are booted at once may have the same kernel
+        image.kernel(cell.processor, cell.pages, cell.kernel, BELOW)
     return initrds
 
 
