@@ -2,9 +2,9 @@
 """The first, second and third iteration of a process: time, page faults and peak, with glibc, with tcmalloc, with the
 library, and with the library and a store of plans that earlier processes have filled.
 
-Runs take turns, --runs of each after one that is not counted and fills the store. Prints a row for each workload, way and
-iteration: median and range of the time, medians of the counts; --json writes all runs. Times on a busy machine say
-little; counts do.
+Runs take turns, --runs of each after one that is not counted and fills the store. Prints a row for each workload and way:
+medians of the counts, of the first iteration also the time with its range; --json writes all runs. Times on a busy
+machine say little; counts do.
 """
 
 import argparse
@@ -149,15 +149,28 @@ def run(python, source, words):
     return json.loads(process.stdout)
 
 
-def rows(workload, way, runs):
-    for i, number in enumerate(("first", "second", "third")):
-        seconds = [each["iterations"][i][0] for each in runs]
-        faults = statistics.median(each["iterations"][i][1] for each in runs)
-        system = statistics.median(each["iterations"][i][2] for each in runs)
-        peak = statistics.median(each["peak_kilobytes"] for each in runs)
-        yield (f"| {workload} | {way} | {number} | {statistics.median(seconds) * 1e3:.0f} ms "
-               f"({min(seconds) * 1e3:.0f} to {max(seconds) * 1e3:.0f}) | {faults:.0f} | {system * 1e3:.0f} ms | "
-               f"{peak / 1024:.0f} MiB |")
+def title(workload):
+    """A workload as the documents call it."""
+    kind, _, rest = workload.partition(":")
+    model, _, batch = rest.partition(":")
+    network = f"{model}, batch {batch or 1}"
+    return {"numpy": "twelve pictures in numpy", "bert": "BERT of six layers, batch 4", "network": network,
+            "train": f"a training step of {network}", "gunicorn": f"a gunicorn worker's requests, {network}"}[kind]
+
+
+HEAD = "| program | with | faults | system time | time | peak |\n| --- | --- | --- | --- | --- | --- |"
+
+
+def row(workload, way, runs):
+    """Faults are those of the first three iterations, times the first one's."""
+    def median_of(number, what):
+        return statistics.median(each["iterations"][number][what] for each in runs)
+
+    seconds = [each["iterations"][0][0] for each in runs]
+    peak = statistics.median(each["peak_kilobytes"] for each in runs)
+    return (f"| {title(workload)} | {way} | {', '.join(f'{median_of(number, 1):,.0f}' for number in range(3))} | "
+            f"{median_of(0, 2) * 1e3:.0f} ms | {statistics.median(seconds) * 1e3:.0f} ms ({min(seconds) * 1e3:.0f} to "
+            f"{max(seconds) * 1e3:.0f}) | {peak / 1024:.0f} MiB |")
 
 
 def main():
@@ -170,7 +183,7 @@ def main():
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--json", type=pathlib.Path)
     args = parser.parse_args()
-    print("| workload | with | iteration | time (range) | faults | system time | peak |\n|---|---|---|---|---|---|---|")
+    print(HEAD)
     results = {}
     with tempfile.TemporaryDirectory() as store:
         tcmalloc = allocators.BY_NAME["tcmalloc"].library()
@@ -184,8 +197,7 @@ def main():
                 for way, words in ways.items():
                     done[way].append(run(args.python, source, words))
             for way, runs in done.items():
-                for row in rows(workload, way, runs):
-                    print(row, flush=True)
+                print(row(workload, way, runs), flush=True)
             results[workload] = done
     if args.json:
         args.json.write_text(json.dumps(results))

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 
+import hang
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "scripts")]  # loops.py; control_group.py
@@ -92,7 +94,7 @@ class Result:
 
     def __str__(self):
         def text(data):
-            return data.decode(errors="replace")[-600:]
+            return data.decode(errors="replace")[-2000:]
 
         how = signal.Signals(-self.code).name if self.code < 0 else f"exit {self.code}"
         return f"{how}\n  stdout: {text(self.out)!r}\n  stderr: {text(self.err)!r}"
@@ -142,9 +144,10 @@ class Context:
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
+            threads = hang.tell(process.pid)
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
-            err += f"\nno end within {timeout} s".encode()
+            err += f"\nno end within {timeout} s\n{threads}".encode()
         return Result(process.returncode, out, OWN_WORDS.sub(b"", err) if mode.next == "tcmalloc" else err)
 
 

@@ -4,6 +4,8 @@ import contextlib
 import importlib.util
 import io
 import pathlib
+import re
+import signal
 import sys
 import types
 import unittest
@@ -81,6 +83,30 @@ class OfPrograms(unittest.TestCase):
               mock.patch.object(common, "find_peer", lambda _: None)):
             (name, check), = run.collect(context, arguments)
         self.assertEqual((name, "skipped", "libjemalloc.so.2 is not installed"), perform.perform(name, check)[:3])
+
+    def test_where_less_is_to_be_done_each_mode_of_a_row_comes_for_some_program(self):
+        def modes(fewer, program):
+            arguments = types.SimpleNamespace(seed=1, fewer=fewer)
+            return {mode.name for mode in common.modes(common.PEERS) if run.chosen(mode, program, arguments)}
+
+        programs = [f"program {number}" for number in range(40)]
+        every = {mode.name for mode in common.modes(common.PEERS)}
+        self.assertTrue(all(modes(1, program) == every for program in programs))
+        self.assertEqual(every, set().union(*(modes(3, program) for program in programs)))
+        for row in run.ALIKE:
+            self.assertTrue(all(len(modes(3, program) & set(row)) == 1 for program in programs))
+
+
+class Hangs(unittest.TestCase):
+    def test_what_does_not_end_is_ended_and_told_where_it_was(self):
+        program = "import os, time; other = os.fork(); time.sleep(600)"
+        result = common.Context(FOLDER).run([sys.executable, "-c", program], common.SYSTEM, timeout=2)
+        self.assertEqual(-signal.SIGKILL, result.code)
+        told = result.err.decode()
+        self.assertIn("no end within 2 s", told)
+        lines = [line for line in told.splitlines() if re.match(r"\d+/\d+ waits in ", line)]
+        self.assertEqual(2, len(lines), told)
+        self.assertTrue(all("libc.so" in line for line in lines), told)
 
 
 if __name__ == "__main__":

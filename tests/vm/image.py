@@ -154,6 +154,7 @@ def initramfs(processor, build, target, settings):
     for name in ("guest.py", "numpy_loop.py", "confined.sh"):
         archive.copy(f"vm/{name}", HERE / name)
     archive.copy("vm/common.py", ROOT / "tests/preload/common.py")
+    archive.copy("vm/hang.py", ROOT / "tests/preload/hang.py")
     archive.copy("vm/libmemomalloc.so", build / "libmemomalloc.so")
     for path in sorted((build / "programs").iterdir()):
         archive.copy(f"vm/programs/{path.name}", path)
