@@ -18,6 +18,7 @@
 #include "preload/statistics.h"
 #include "preload/status.h"
 #include "preload/store.h"
+#include "preload/trim.h"
 #include "preload/weights.h"
 #include "src/base/descriptors.h"
 #include "src/base/interrupts.h"
@@ -62,17 +63,6 @@ void phase_changed(const RecursionGuard& guard) {
   }
 }
 
-void trim_next() {
-  if (g_process.bare_child) {
-    return;
-  }
-  const NoInterrupts quiet;
-  const os::NoCancellation whole;  // glibc's first call asks for random numbers
-  if (g_process.next.malloc_trim != nullptr) {
-    g_process.next.malloc_trim(0);
-  }
-}
-
 void thread_ends(void*) {
   leave_lane_thread();
   g_process.engine.thread_ended();
@@ -86,11 +76,15 @@ void thread_begins() {
   note_lane_thread();
 }
 
+// In a process with threads, be it the library's, glibc has its allocator's locks from here on until the parent's and
+// the child's handlers: one of a signal that allocates in between would wait for its own thread.
 void before_fork() {
+  hold_signals();
   g_process.engine.before_fork();
 }
 void after_fork_in_parent() {
   g_process.engine.forks.after_in_parent();
+  release_signals();
 }
 // In a child that no handler of fork() has told of, too.
 void forked() {
@@ -110,6 +104,7 @@ void after_fork_in_child() {
   g_process.engine.forks.after_in_child();
   g_process.bare_child = false;  // fork() has had all locks
   forked();
+  release_signals();
 }
 void forked_bare() {
   g_process.bare_child = !alone();

@@ -340,11 +340,4 @@ void free_aligned_sized(void* pointer, std::size_t alignment, std::size_t size) 
   free_sized(pointer, size);
 }
 
-int malloc_trim(std::size_t pad) {
-  const bool ours = g_process.engine.lanes.opened() && g_process.engine.upkeep.trim();
-  const int theirs =
-      have_next() && g_process.next.malloc_trim != nullptr ? g_process.next.malloc_trim(pad) : 0;
-  return ours || theirs != 0 ? 1 : 0;
-}
-
 }  // namespace memo::shim

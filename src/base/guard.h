@@ -19,8 +19,10 @@ struct ThreadState {
   std::uint32_t forks = 0;   // the locks taken for each fork() under way, see Engine::before_fork()
   // Frame of the innermost dl_iterate_phdr that was called, see in_loader().
   std::uint64_t walk = 0;
+  std::uint64_t held_signals = 0;  // the program's mask, as the kernel has it; see hold_signals()
   Nanos ask_at;       // there was no lane for the thread: when it asks again, by the coarse clock
   bool left = false;  // the thread is ending: pass everything on
+  std::uint8_t holds = 0;  // hold_signals() without release_signals()
 };
 static_assert(sizeof(ThreadState) <= 64);
 

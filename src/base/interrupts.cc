@@ -4,24 +4,35 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <initializer_list>
 
+#include "src/base/guard.h"
 #include "src/base/os.h"
 
 namespace memo {
+namespace {
 
-NoInterrupts::NoInterrupts() {
+constexpr int kOfWriting[] = {SIGPIPE, SIGXFSZ};
+constexpr std::size_t kKernelSet = 8;  // bytes of the kernel's set of 64 signals
+
+// False where the thread is confined.
+bool block_interrupts(sigset_t* before) {
   if (os::confined()) {
-    return;
+    return false;
   }
   sigset_t set;
   sigfillset(&set);
   for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}) {
     sigdelset(&set, own);
   }
-  changed_ = pthread_sigmask(SIG_BLOCK, &set, &before_) == 0;
+  return pthread_sigmask(SIG_BLOCK, &set, before) == 0;
 }
+
+}  // namespace
+
+NoInterrupts::NoInterrupts() : changed_(block_interrupts(&before_)) {}
 
 NoInterrupts::~NoInterrupts() {
   if (changed_) {
@@ -29,10 +40,29 @@ NoInterrupts::~NoInterrupts() {
   }
 }
 
-namespace {
+void hold_signals() {
+  ThreadState& thread = t_state;
+  sigset_t before;
+  if (thread.holds == 0) {
+    if (!block_interrupts(&before)) {
+      return;
+    }
+    std::memcpy(&thread.held_signals, &before, kKernelSet);
+  }
+  ++thread.holds;
+}
 
-constexpr int kOfWriting[] = {SIGPIPE, SIGXFSZ};
-constexpr std::size_t kKernelSet = 8;  // bytes of the kernel's set of 64 signals
+void release_signals() {
+  ThreadState& thread = t_state;
+  if (thread.holds != 0 && --thread.holds == 0) {
+    sigset_t before;
+    sigemptyset(&before);
+    std::memcpy(&before, &thread.held_signals, kKernelSet);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+}
+
+namespace {
 
 // Takes the signals of `set` that are pending. Not sigtimedwait(), at which a thread may be
 // cancelled.

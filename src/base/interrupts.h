@@ -21,8 +21,12 @@ class NoInterrupts {
 
  private:
   sigset_t before_;
-  bool changed_ = false;
+  bool changed_;
 };
+
+// As NoInterrupts, from one call to the other, which may come in the child that the thread has become. They nest.
+void hold_signals();
+void release_signals();
 
 // While one lives, what the calling thread writes fails without a signal: a pipe that nobody reads
 // (SIGPIPE), a file past the limit (SIGXFSZ). Such a signal that was pending before stays so. A

@@ -211,5 +211,36 @@ TEST_CASE("interrupts: kept away for a scope, but those of the thread's own inst
   std::signal(SIGUSR2, before);
 }
 
+TEST_CASE("interrupts: held from one call to another, the program's own mask kept", "[base]") {
+  handled = 0;
+  const auto before = std::signal(SIGUSR2, [](int) { ++handled; });
+  sigset_t own;
+  sigset_t found;
+  sigemptyset(&own);
+  sigaddset(&own, SIGUSR1);
+  REQUIRE(pthread_sigmask(SIG_BLOCK, &own, nullptr) == 0);
+  hold_signals();
+  hold_signals();
+  raise(SIGUSR2);
+  release_signals();
+  CHECK(handled == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    release_signals();
+    pthread_sigmask(SIG_BLOCK, nullptr, &found);
+    _exit(sigismember(&found, SIGUSR2) + 2 * sigismember(&found, SIGUSR1));
+  }
+  release_signals();
+  CHECK(handled == 1);
+  release_signals();  // one too many changes nothing
+  REQUIRE(pthread_sigmask(SIG_UNBLOCK, &own, &found) == 0);
+  CHECK(sigismember(&found, SIGUSR2) == 0);
+  CHECK(sigismember(&found, SIGUSR1) == 1);
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 2));
+  std::signal(SIGUSR2, before);
+}
+
 }  // namespace
 }  // namespace memo

@@ -61,6 +61,7 @@ class Told:
     programs: list  # texts, as chosen() takes them
     variables: dict  # for the programs' environment
     expected: bool  # results without the library are the building machine's
+    times: int  # that each program runs
 
 
 def told(command_line):
@@ -69,7 +70,7 @@ def told(command_line):
     variables = dict(value.split("=", 1) for name, value in words if name == "memo.set")
     variables["SLOWER"] = named.get("memo.slower", "1")
     return Told([text for text in named.get("memo.only", "").split(",") if text], variables,
-                named.get("memo.expected") == "1")
+                named.get("memo.expected") == "1", int(named.get("memo.times", "1")))
 
 
 def chosen(name, texts):
@@ -122,9 +123,7 @@ def main():
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     words = told(read("/proc/cmdline"))
     expected = settings["expected"] if words.expected else {}
-    for name, command in commands():
-        if not chosen(name, words.programs):
-            continue
+    for name, command in [each for each in commands() if chosen(each[0], words.programs) for _ in range(words.times)]:
         started = time.monotonic()
         result, detail = verdict(context, name, command, expected, settings["limit"], words.variables)
         counts[result] += 1

@@ -47,17 +47,18 @@ class Outcome:
         return not self.trouble
 
 
-def command_line(cell, initrd, accelerator, console, programs=(), variables=()):
+def command_line(cell, initrd, accelerator, console, programs=(), variables=(), times=1):
     """QEMU's arguments for a cell; the guest's console goes to the file `console`. An emulated guest takes long for
     everything: it holds programs to what they print on this machine, and asks itself only where that differs; and
-    programs repeat less. `programs`, `variables`: as main()'s --program and --set."""
+    programs repeat less. `programs`, `variables`, `times`: as main()'s --program, --set and --times."""
     emulated = accelerator != "kvm"
     command, model, line = EMULATORS[cell.processor]
     # ramfs: what the archive holds is then not counted against the limit of strict overcommit.
     words = [f"console={line}", "quiet", "loglevel=1", "panic=-1", "rootfstype=ramfs", f"memo.thp={cell.thp}",
              f"memo.overcommit={cell.overcommit}", f"memo.limit={cells.CGROUP_LIMIT << 20}",
              f"memo.cgroup={cell.cgroup}", f"memo.expected={int(emulated)}",
-             f"memo.slower={guest.SLOWER if emulated else 1}", f"memo.only={','.join(programs)}"]
+             f"memo.slower={guest.SLOWER if emulated else 1}", f"memo.only={','.join(programs)}",
+             f"memo.times={times}"]
     words += [f"memo.set={variable}" for variable in variables]
     nodes = []
     for node in range(cell.nodes):
@@ -205,6 +206,7 @@ def main():
                         help="programs whose name contains this text, or another one that is given")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
                         help="a variable for the programs, such as MEMOMALLOC_VERBOSE=1, to look into a failure")
+    parser.add_argument("--times", type=int, default=1, help="that each program runs: for what comes by chance (%(default)s)")
     parser.add_argument("--accel", choices=("auto", "kvm", "tcg"), default="auto")
     parser.add_argument("--limit", type=int, default=1800, help="seconds for each cell")
     parser.add_argument("--together", type=int, default=max(1, os.cpu_count() // PROCESSORS), metavar="COUNT",
@@ -225,7 +227,7 @@ def main():
         console.unlink(missing_ok=True)
         started = time.monotonic()
         boot(command_line(cell, initrds[cell.processor], accelerators[cell.processor], console, arguments.program,
-                          arguments.set),
+                          arguments.set, arguments.times),
              arguments.limit)
         text = console.read_text(errors="replace") if console.exists() else ""
         return judge(cell, text, time.monotonic() - started)
