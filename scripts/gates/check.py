@@ -85,7 +85,7 @@ def steps():
                   ["cmp", "build/check/commands.md", "docs/commands.md"]], 960),
         ("scripts", [build, [python, "tests/run_python.py", "tests/scripts"]], 1020),
         ("unit", [units, (*unit_tests("build"),)], 900),
-        # Each small program runs in eleven modes or more: together they meet a chance often enough. `make soak` has all.
+        # Each small program runs in eight modes or more: together they meet a chance often enough. `make soak` has all.
         ("preload", [build, programs, [python, "tests/preload/run.py", "--build", "build", "--fewer", "3"]], 1500),
         ("refusal", [build, programs, [python, "tests/refusal/run.py", "--build", "build", "--seconds", "30"]], 600),
         ("cli", [build, tuple([python, "tests/run_python.py", "tests/cli", "--part", f"{part}/3"] for part in (1, 2, 3))],
