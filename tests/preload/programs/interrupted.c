@@ -58,6 +58,8 @@ static void end_child(pid_t child) {
   while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR) {
   }
   CHECK(child > 0 && ended == child);
+  if (status != 7 << 8)
+    dprintf(STDERR_FILENO, "a child's status is %#x\n", (unsigned)status);
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
   ++children;
 }
