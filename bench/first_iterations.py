@@ -131,12 +131,17 @@ print(told.decode())
 """
 
 
+def parts(workload):
+    """(kind, model, batch) of KIND:MODEL:BATCH, of which the last two may be left out."""
+    kind, model, batch, *_ = (*workload.split(":"), "", "")
+    return kind, model, batch or "1"
+
+
 def program(name, iterations):
-    kind, _, rest = name.partition(":")
+    kind, model, batch = parts(name)
     served = kind == "gunicorn"
-    model, _, batch = rest.partition(":")
     body = WORKLOADS["network" if served else kind].format(
-        scripts=str(ROOT / "scripts"), workloads=str(ROOT / "bench/workloads"), model=model, batch=batch or 1)
+        scripts=str(ROOT / "scripts"), workloads=str(ROOT / "bench/workloads"), model=model, batch=batch)
     if served:
         return CLIENT.format(served=SERVED.format(body=body), iterations=iterations)
     return LOOP.format(body=body, iterations=iterations)
@@ -151,9 +156,8 @@ def run(python, source, words):
 
 def title(workload):
     """A workload as the documents call it."""
-    kind, _, rest = workload.partition(":")
-    model, _, batch = rest.partition(":")
-    network = f"{model}, batch {batch or 1}"
+    kind, model, batch = parts(workload)
+    network = f"{model}, batch {batch}"
     return {"numpy": "twelve pictures in numpy", "bert": "BERT of six layers, batch 4", "network": network,
             "train": f"a training step of {network}", "gunicorn": f"a gunicorn worker's requests, {network}"}[kind]
 

@@ -7,6 +7,14 @@
 #include "preload/shim.h"
 
 namespace memo::shim {
+namespace {
+
+bool is_c_librarys(const Process& process) {
+  return extent_of(reinterpret_cast<const void*>(process.next._exit), process.next.dl_iterate_phdr)
+      .contains(reinterpret_cast<const void*>(process.next.mlockall));
+}
+
+}  // namespace
 
 // Another library's mlockall, such as a sanitizer's, which locks nothing, knows itself what to do. What the
 // C library's is refused for, it is asked again after slabs and pool have given up what they do not
@@ -19,12 +27,7 @@ int mlockall(int flags) {
     return -1;
   }
   const Lanes& lanes = process.engine.lanes;
-  const auto is_c_library = [&](const void* function) {
-    return extent_of(reinterpret_cast<const void*>(process.next._exit),
-                     process.next.dl_iterate_phdr)
-        .contains(function);
-  };
-  if (!lanes.opened() || !is_c_library(reinterpret_cast<const void*>(process.next.mlockall))) {
+  if (!lanes.opened() || !is_c_librarys(process)) {
     return process.next.mlockall(flags);
   }
   const auto lock = [&] {

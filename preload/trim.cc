@@ -6,29 +6,28 @@
 #include "src/base/os.h"
 
 namespace memo {
-
-void trim_next() {
-  if (g_process.bare_child) {
-    return;
-  }
-  const NoInterrupts quiet;
-  const os::NoCancellation whole;  // glibc's first call asks for random numbers
-  if (g_process.next.malloc_trim != nullptr) {
-    g_process.next.malloc_trim(0);
-  }
-}
-
-namespace shim {
+namespace {
 
 // Without interrupts: a large call of a handler in its middle may need the next allocator for a plan, and would wait
 // for the locks that the frame below it has.
-int malloc_trim(std::size_t pad) {
-  const bool ours = g_process.engine.lanes.opened() && g_process.engine.upkeep.trim();
-  find_next_allocator();
+int trim_uninterrupted(std::size_t pad) {
   const NoInterrupts quiet;
-  const int theirs = g_process.next.malloc_trim != nullptr ? g_process.next.malloc_trim(pad) : 0;
-  return ours || theirs != 0 ? 1 : 0;
+  return g_process.next.malloc_trim != nullptr ? g_process.next.malloc_trim(pad) : 0;
 }
 
-}  // namespace shim
+}  // namespace
+
+void trim_next() {
+  if (!g_process.bare_child) {
+    const os::NoCancellation whole;  // glibc's first call asks for random numbers
+    trim_uninterrupted(0);
+  }
+}
+
+int shim::malloc_trim(std::size_t pad) {
+  const bool ours = g_process.engine.lanes.opened() && g_process.engine.upkeep.trim();
+  find_next_allocator();
+  return trim_uninterrupted(pad) != 0 || ours ? 1 : 0;
+}
+
 }  // namespace memo

@@ -58,7 +58,7 @@ SERVER_ROWS = (
      "  hold_signals();\n", "",
      PRELOAD, "interrupted_locks [default]"),
     ("a handler comes where glibc has its locks for malloc_trim", "preload/trim.cc",
-     "  const NoInterrupts quiet;\n  const int theirs", "  const int theirs",
+     "  const NoInterrupts quiet;\n", "",
      PRELOAD, "interrupted_locks [default]"),
     ("a parent keeps its signals held after a fork", "preload/lifecycle.cc",
      "  g_process.engine.forks.after_in_parent();\n  release_signals();\n", "  g_process.engine.forks.after_in_parent();\n",

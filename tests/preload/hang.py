@@ -1,6 +1,7 @@
 """Where the threads of processes that do not end are: a line for each, with what its stack holds of code. Debuggers are not
 in guests of tests/vm, and take the place of what hangs by chance."""
 
+import itertools
 import os
 import pathlib
 import struct
@@ -16,11 +17,11 @@ def read(path):
         return ""
 
 
-def in_group(group):
-    """The processes of a process group, as folders of /proc."""
+def in_session(leader):
+    """The processes of a session, as folders of /proc."""
     for folder in pathlib.Path("/proc").iterdir():
         fields = read(folder / "stat").rpartition(")")[2].split() if folder.name.isdigit() else []
-        if len(fields) > 2 and int(fields[2]) == group:
+        if len(fields) > 3 and int(fields[3]) == leader:
             yield folder
 
 
@@ -53,17 +54,19 @@ def threads(process):
     code = list(code_of(process))
     for task in sorted((process / "task").iterdir()):
         words = read(task / "syscall").split()
-        where = f"waits in {read(task / 'wchan')}, call {' '.join(words[:5])}" if len(words) > 2 else "runs"
-        places = [place(int(word, 16), code) for word in words[-1:] if len(words) > 2]
-        if len(words) > 2:
-            places += filter(None, (place(word, code) for word in stack_words(process, int(words[-2], 16))))
-        yield f"{process.name}/{task.name} {where}: {' '.join(places[:NAMED])}"
+        if len(words) < 3:
+            yield f"{process.name}/{task.name} runs"
+            continue
+        pointer, counter = (int(word, 16) for word in words[-2:])
+        places = filter(None, (place(word, code) for word in (counter, *stack_words(process, pointer))))
+        yield (f"{process.name}/{task.name} waits in {read(task / 'wchan')}, call {' '.join(words[:5])}: "
+               f"{' '.join(itertools.islice(places, NAMED))}")
 
 
-def tell(group):
-    """A line for each thread of a process group's processes; for who may trace them."""
+def tell(leader):
+    """A line for each thread of a session's processes; for who may trace them."""
     lines = []
-    for process in in_group(group):
+    for process in in_session(leader):
         try:
             lines += threads(process)
         except OSError:  # it has ended

@@ -26,8 +26,8 @@ NOT_HERE = 77  # the exit code of a program that says what this machine or alloc
 COUNT_PAGES = ("large_past", "limits", "left_pool", "locked_blocks", "locked_memory", "steady_faults", "thread_exit")
 # Programs whose stacks, threads or moments are hard on who unwinds: the others learn nothing from it.
 UNWOUND = ("bare_frames", "cancellation", "cross_thread", "descriptors_left", "descriptors_reused", "errno_kept",
-           "first_call", "first_race", "fork_handlers", "interrupted", "interrupted_locks", "lifecycle", "loading", "module_walk",
-           "operators", "random_programs", "refused_thread", "signals", "small_stacks", "thread_exit")
+           "first_call", "first_race", "fork_handlers", "interrupted", "interrupted_locks", "lifecycle", "loading",
+           "module_walk", "operators", "random_programs", "refused_thread", "signals", "small_stacks", "thread_exit")
 # A program that fills a limit to its edge: who observes has tables on top, for which there is nothing to give up. And one
 # whose handlers may come in large calls: these are glibc's own then, which waits for itself where there is a second thread.
 NOT_OBSERVED = ("limited_data", "interrupted_locks")

@@ -1,6 +1,7 @@
 """Runs a program under the library with some of its system calls refused, and says what became of it."""
 
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "preload"))
 
 import common  # noqa: E402
+import hang  # noqa: E402
 from cases import LOOPS, MAY_SAY, VARIANTS  # noqa: E402
 
 TABLE_BYTES = 1024 * 32  # struct table of refuse.c
@@ -85,7 +87,7 @@ class Runner:
         try:
             out, err = process.communicate(timeout=HANGS)
         except subprocess.TimeoutExpired:
-            stacks = group_stacks(process.pid)
+            stacks = session_stacks(process.pid)
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
             err = (err or b"") + f"\nno end within {HANGS} s".encode()
@@ -189,15 +191,14 @@ def counters(temp):
     return None
 
 
-def group_stacks(leader):
-    """The stacks of the processes of a group, if gdb is there."""
+def session_stacks(leader):
+    """The stacks of the processes of a session, if gdb is there."""
     text = ""
     if shutil.which("gdb") is None:
         return text
-    listed = subprocess.run(["ps", "-o", "pid=", "-s", str(leader)], capture_output=True, text=True).stdout
-    for pid in listed.split()[:4]:
+    for process in itertools.islice(hang.in_session(leader), 4):
         try:
-            text += subprocess.run(["gdb", "-p", pid, "-batch", "-ex", "thread apply all bt 14"], capture_output=True,
+            text += subprocess.run(["gdb", "-p", process.name, "-batch", "-ex", "thread apply all bt 14"], capture_output=True,
                                    text=True, timeout=60, stdin=subprocess.DEVNULL).stdout[-3000:]
         except subprocess.TimeoutExpired:
             pass
