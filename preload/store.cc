@@ -23,7 +23,7 @@ struct Fetched {
   const StoredPlan* plan = nullptr;
   std::uint64_t generation = 0;
   PlanName name;
-  bool ours = false;  // by the program that runs here
+  Maker maker = Maker::kOther;
 };
 
 constinit Lock at_work;  // fetching and listing: one thread at a time
@@ -74,8 +74,12 @@ void list(const RecursionGuard& guard, const char* folder) {
   }
 }
 
-bool same_program(const StoreRecord& a, const StoreRecord& b) {
-  return std::strcmp(a.program, b.program) == 0;
+Maker maker_of(const StoreRecord& record) {
+  const StoreRecord here = describe_maker();
+  if (std::strcmp(record.program, here.program) != 0) {
+    return Maker::kOther;
+  }
+  return record.arguments == here.arguments ? Maker::kCommand : Maker::kProgram;
 }
 
 // The process has made, or fetched, a plan of the same stream.
@@ -121,15 +125,15 @@ void fetch(const RecursionGuard& guard, const char* folder, const PlanName& name
     }
     return;
   }
+  const Maker maker = maker_of(stored.record);
   const StoredPlan* plan =
-      g_process.engine.plans.add(guard, std::move(stored.plan.plan), stored.plan.iteration);
+      g_process.engine.plans.add(guard, std::move(stored.plan.plan), stored.plan.iteration, maker);
   if (plan == nullptr) {
     return;
   }
   note_known(*plan, name);
   return_pushed_out();
-  fetched[fetched_count++ % tuning::kMaxPlans] = {plan, plan->generation, name,
-                                                  same_program(stored.record, describe_maker())};
+  fetched[fetched_count++ % tuning::kMaxPlans] = {plan, plan->generation, name, maker};
   note_use(folder, name);
   if (g_process.options.VERBOSE >= 1) {
     Line() << "a plan of " << plan->made->count << " calls, made by '" << stored.record.program
@@ -153,10 +157,11 @@ bool share_a_key(const PlanName& a, const PlanName& b) {
   return false;
 }
 
-// What this program had in the store and was found wrong by goes where its successor has come.
+// What this very command had in the store and was found wrong by goes where its successor has come:
+// with other arguments a program is often another one.
 void remove_replaced(const char* folder, const PlanName& successor) {
   for (const Fetched& plan : fetched) {
-    if (plan.ours && plan.plan != nullptr && plan.name != successor &&
+    if (plan.maker == Maker::kCommand && plan.plan != nullptr && plan.name != successor &&
         share_a_key(plan.name, successor) &&
         PlanStore::was_withdrawn(*plan.plan, plan.generation)) {
       remove_stored(folder, plan.name);

@@ -115,7 +115,8 @@ Answer Hands::answer(const Request& request, const Action& action) {
     case Ask::kClaim: {
       const SlabPlace place = slab.claim(action.offset, request.size, request.alignment);
       dirty_ = place.dirty;
-      return {.miss = miss_of(place.answer)};
+      return {.miss = miss_of(place.answer),
+              .gone = action.earlier != kUnplanned && !slab.begins_at(action.earlier)};
     }
     case Ask::kGive:
       return give(request);

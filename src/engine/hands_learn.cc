@@ -164,7 +164,7 @@ StoredPlan* Hands::make_plan(LearnDoor& door, Period* period) {
     return nullptr;
   }
   const double seconds = plan->plan_seconds;
-  StoredPlan* stored = shared_->store.add(guard, std::move(plan), period->length, true);
+  StoredPlan* stored = shared_->store.add(guard, std::move(plan), period->length, Maker::kProcess);
   if (stored != nullptr) {
     told.seconds += seconds;
   }

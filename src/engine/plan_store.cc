@@ -14,9 +14,19 @@ bool unsearched(const StoredPlan& plan) {
   return !plan.searched && !plan.made->lowest;
 }
 
+// True if `plan` is rather to be taken than `found`, which fits, too. Of two of one maker the lower:
+// what is wrongly given memory is then less.
+bool is_nearer(const StoredPlan& plan, const StoredPlan& found, const StoredPlan* preferred) {
+  if (&plan == preferred || &found == preferred) {
+    return &plan == preferred;
+  }
+  return plan.maker != found.maker ? plan.maker > found.maker
+                                   : plan.best()->height < found.best()->height;
+}
+
 }  // namespace
 
-StoredPlan* PlanStore::add(const RecursionGuard&, Plan plan, std::uint32_t iteration, bool walked) {
+StoredPlan* PlanStore::add(const RecursionGuard&, Plan plan, std::uint32_t iteration, Maker maker) {
   StoredPlan* stored = take_slot();
   if (stored == nullptr) {
     return nullptr;
@@ -26,7 +36,8 @@ StoredPlan* PlanStore::add(const RecursionGuard&, Plan plan, std::uint32_t itera
   stored->better = Plan();
   stored->searched = false;
   stored->completing = false;
-  stored->walked = walked;
+  stored->walked = maker == Maker::kProcess;
+  stored->maker = maker;
   stored->iteration = iteration;
   return publish(stored) ? stored : nullptr;
 }
@@ -184,7 +195,7 @@ Follower::Found Follower::find(PlanStore& store, const StoredPlan* preferred, bo
       catch_up(place.cursor, plan);
     }
     if (fits(place.cursor, plan, recent_, calls_needed(slot, plan, fresh)) &&
-        (found.plan == nullptr || &plan == preferred)) {
+        (found.plan == nullptr || is_nearer(plan, *found.plan, preferred))) {
       if (found.plan != nullptr) {
         store.release(found.plan);
       }

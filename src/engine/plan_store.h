@@ -14,6 +14,9 @@
 
 namespace memo {
 
+// Who made a plan, nearest last. Where several plans fit, the nearest maker's is right most likely.
+enum class Maker : std::uint8_t { kOther, kProgram, kCommand, kProcess };
+
 struct StoredPlan {
   Plan made;
   // The same steps in a lower slab, once the search in the background has found one; of a file's
@@ -22,6 +25,7 @@ struct StoredPlan {
   std::atomic<bool> has_better{false};
   bool searched = false;  // the search has begun
   std::atomic<bool> completing{false};
+  Maker maker = Maker::kOther;
   // Every call of it has come in order in this process, or it was made of this process' calls. What
   // a file only claims is not given memory before it is used.
   std::atomic<bool> walked{false};
@@ -49,8 +53,8 @@ struct StoredPlan {
 class PlanStore {
  public:
   // Adds a plan, with the caller as its first user, in place of the one used longest ago if there
-  // is no room; nullptr if every plan is in use. `walked`: it was made of this process' calls.
-  StoredPlan* add(const RecursionGuard&, Plan plan, std::uint32_t iteration, bool walked);
+  // is no room; nullptr if every plan is in use.
+  StoredPlan* add(const RecursionGuard&, Plan plan, std::uint32_t iteration, Maker maker);
   // Makes what a file leaves out of a symbolic plan, in O(n log n) of its steps: to be called when
   // the plan is first needed, by one of its users. False, and the plan withdrawn, if it contradicts
   // itself or there is no memory; false, too, while another thread is at it.
@@ -129,7 +133,7 @@ class Follower {
     StepIndex position;
     std::uint64_t first = 0;  // of a symbolic plan: the first size of the iteration at hand
   };
-  // Where several fit, `preferred` if it is one of them. `free`: the lane has no plan, and of its
+  // Where several fit, `preferred` if it is one of them, else the nearest maker's. `free`: the lane has no plan, and of its
   // thread's first calls, which most likely do what other threads have done, fewer must fit.
   Found next(PlanStore& store, std::uint64_t size, const StoredPlan* preferred = nullptr,
              bool free = false) {

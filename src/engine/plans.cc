@@ -7,10 +7,11 @@
 
 namespace memo {
 
-StoredPlan* Plans::add(const RecursionGuard& guard, Plan plan, std::uint32_t iteration) {
+StoredPlan* Plans::add(const RecursionGuard& guard, Plan plan, std::uint32_t iteration,
+                       Maker maker) {
   PlanStore& store = lanes_.shared().store;
   const std::uint32_t symbolic = plan->symbolic != nullptr ? plan->count : 0;
-  StoredPlan* stored = store.add(guard, std::move(plan), iteration, false);
+  StoredPlan* stored = store.add(guard, std::move(plan), iteration, maker);
   if (stored == nullptr) {
     return nullptr;
   }

@@ -17,7 +17,8 @@ class Plans {
   // Adds a plan of an earlier process once there is a lane. Where it does not fit the program, it is
   // never taken up: it gets no slab, and of a parametric plan what the file leaves out is not
   // made, before calls have matched it. Nobody's use of it is counted; nullptr if there is no room.
-  StoredPlan* add(const RecursionGuard& guard, Plan plan, std::uint32_t iteration);
+  StoredPlan* add(const RecursionGuard& guard, Plan plan, std::uint32_t iteration,
+                  Maker maker = Maker::kOther);
   // Runs function(plan) for each plan, which from then on is kept until release(). Waits for a
   // thread that changes the store, though not for ever, and not at all if it is the calling one: a
   // signal's handler may end the process.

@@ -43,6 +43,7 @@ void leave_plan(TrackerState& s) {
   s.effects |= s.serving.trial != 0 ? kRestartLog : 0U;
   s.serving.trial = 0;
   s.serving.rounds = Rounds();
+  s.serving.first = FirstIteration();
   s.serving.plan = nullptr;
   s.serving.placer.stop();
   s.serving.shapes.close();
@@ -66,7 +67,8 @@ bool wants_site(const TrackerState& s) {
 bool glides(const TrackerState& s) {
   return s.phase.load(std::memory_order_relaxed) == Phase::kServing &&
          s.serving.shapes.plan() == nullptr && !s.serving.following && s.serving.trial == 0 &&
-         !stages::is_crowded(s) && !(s.terms.keeps_trace && s.learns) && s.terms.tape == nullptr;
+         !s.serving.first.watching() && !s.serving.first.differs() && !stages::is_crowded(s) &&
+         !(s.terms.keeps_trace && s.learns) && s.terms.tape == nullptr;
 }
 
 Action noted(const TrackerState& s, TapeEntry entry) {
@@ -185,6 +187,9 @@ Action enter(TrackerState& s) {
 Action go_on(TrackerState& s, const Answer& answer) {
   switch (s.at_hand.asked) {
     case Ask::kClaim:
+      if (s.at_hand.looks) {
+        s.serving.first.note_alive(!answer.gone);
+      }
       return claimed(s, answer.miss);
     case Ask::kGive:
       return given(s, answer);

@@ -81,6 +81,7 @@ void begin_plan(TrackerState& s) {
                        shaped ? serving.shapes.index() : &serving.best->index(),
                        Cursor(serving.cursor.position()));
   serving.placed = 0;
+  serving.first = FirstIteration(serving.strange ? serving.placer.schedule()->count : 0);
 }
 
 }  // namespace
@@ -181,16 +182,18 @@ Action change_shape(TrackerState& s, const Shapes::Start& start, Why why) {
   return open(s, why);
 }
 
-// A plan that hardly served was wrong; others are kept, since programs come back.
+// A plan that hardly served was wrong; others are kept, since programs come back. One that was outlived is right where
+// it was made.
 void lose(TrackerState& s) {
   const Serving& serving = s.serving;
   const std::uint64_t served = serving.placed;
   const bool convinced = served >= tuning::kConvincingRun;
-  const bool unfit = serving.placer.health().unfit();
+  const bool outlived = serving.first.differs() || serving.placer.health().outlived();
+  const bool unfit = outlived || serving.placer.health().unfit();
   const bool tried = lose_trial(s);
   s.tally.counters().diverged.add();
-  s.effects |=
-      tried || served < tuning::kTrialIterations * serving.plan->iteration ? kWithdraw : 0U;
+  const bool hardly = served < tuning::kTrialIterations * serving.plan->iteration;
+  s.effects |= tried || (hardly && !outlived) ? kWithdraw : 0U;
   s.effects |= convinced && !unfit ? kTrust : kDistrust;
   s.effects |= unfit ? kDistrustTwice : 0U;
   // What the new loop needs while it is learned must not come on top, nor what another program's needs.

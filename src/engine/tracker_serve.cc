@@ -7,6 +7,13 @@ namespace {
 
 using Why = AtHand::Why;
 
+// An older block lies in the call's place.
+void note_in_the_way(TrackerState& s, std::uint64_t size) {
+  s.serving.rounds.occupied += size;
+  s.serving.placer.note_in_the_way(size);
+  s.serving.first.in_the_way();
+}
+
 // After the call's iteration is dealt with: whether another shape has begun before the call.
 Action find_shape(TrackerState& s) {
   Shapes::Start start;
@@ -25,6 +32,10 @@ Action begin_step(TrackerState& s) {
     s.serving.rounds.evaded = true;
     s.effects |= kEvade;
     s.tally.counters().evaded.add();
+  }
+  if (s.serving.first.differs()) {
+    lose(s);
+    return give(s);
   }
   const std::uint64_t size = s.at_hand.call.size;
   if (const SymbolicPlan* plan = s.serving.shapes.plan(); plan != nullptr) {
@@ -56,7 +67,10 @@ Action step(TrackerState& s) {
     return claimed(s, Miss::kLeftOut);
   }
   s.at_hand.offset = step->offset;
-  return ask(s, Ask::kClaim, step->offset);
+  Action action = ask(s, Ask::kClaim, step->offset);
+  action.earlier = s.serving.first.alive_at(*placer.schedule(), placer.latest());
+  s.at_hand.looks = action.earlier != kUnplanned;
+  return action;
 }
 
 Action claimed(TrackerState& s, Miss miss) {
@@ -122,6 +136,7 @@ Action settle(TrackerState& s) {
   if (s.at_hand.miss == Miss::kNone) {
     s.tally.planned(size);
     ++s.serving.placed;
+    s.serving.first.placed();
     return finish(s, Ask::kServe, s.at_hand.offset);
   }
   if (is_serving(s) && s.serving.trial != 0 && s.at_hand.miss != Miss::kLeftOut &&
@@ -132,8 +147,12 @@ Action settle(TrackerState& s) {
   }
   if (is_serving(s)) {
     s.at_hand.missed = true;
-    s.serving.rounds.occupied += s.at_hand.miss == Miss::kOccupied ? size : 0;
     s.tally.fallback(size, reason_of(s.at_hand.miss).counter);
+    if (s.at_hand.miss == Miss::kOccupied) {
+      note_in_the_way(s, size);
+    } else {
+      s.serving.first.missed();
+    }
     const Health& health = s.serving.placer.health();
     if (health.lost() ||
         (s.serving.strange && health.misses_in_row() >= tuning::kMaxStrangeMisses)) {

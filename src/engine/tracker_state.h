@@ -9,6 +9,7 @@
 #include "src/engine/demand.h"
 #include "src/engine/plan_store.h"
 #include "src/engine/tally.h"
+#include "src/follow/first_iteration.h"
 #include "src/follow/placer.h"
 #include "src/follow/repeat.h"
 #include "src/follow/shapes.h"
@@ -89,7 +90,8 @@ constexpr bool ends(Ask ask) {
 struct Action {
   Ask ask = Ask::kDone;
   std::uint32_t effects = 0;
-  std::uint64_t offset = 0;  // kClaim, kServe: bytes from the slab's start
+  std::uint64_t offset = 0;            // kClaim, kServe: bytes from the slab's start
+  std::uint64_t earlier = kUnplanned;  // kClaim: does a block begin at this offset?
 };
 
 // A call of the stream, and what the process is like just now.
@@ -106,6 +108,7 @@ struct Call {
 struct Answer {
   bool yes = false;         // granted, there is memory, ...
   Miss miss = Miss::kNone;  // kClaim: why not
+  bool gone = false;        // kClaim: no block begins at the earlier offset
   bool at_hand = false;     // kGive: all of the block had memory already
   // kGive: bytes of the block that had no memory, and those of them that the pool has had before.
   std::uint64_t lacks = 0;
@@ -179,6 +182,7 @@ struct Serving {
   bool following = false;    // a call did not match: other plans are followed as well
   bool own = false;          // the plan was made of this stream, and not found in the store
   bool strange = false;      // no iteration of the plan has come in this process yet
+  FirstIteration first;      // of a strange plan
   Rounds rounds;
   // Calls that the plan is to place before it is believed; 0: it is. Till then calls are noted as
   // if there were no plan, so that a wrong one costs no evidence.
@@ -199,6 +203,7 @@ struct AtHand {
   bool matched = false;  // at its first try the call was a step
   bool again = false;    // it is tried again, in another plan
   bool wrapped = false;
+  bool looks = false;    // it was asked whether an earlier block is alive
   bool guessed = false;  // that plan was believed at the beginning of its iteration
   bool missed = false;   // it was counted as a fallback
   Miss miss = Miss::kNone;

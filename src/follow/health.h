@@ -26,12 +26,17 @@ class Health {
       judge();
     }
   }
+  // The call noted last has matched, and an older block lies in its place.
+  void note_in_the_way(std::uint64_t bytes) { kept_out_bytes_ += bytes; }
   [[nodiscard]] std::uint32_t misses_in_row() const { return misses_in_row_; }
   // True when most of the last iteration's calls (at least kJudgedCalls) did not match, or many in each
-  // of several iterations: the program has changed.
+  // of several iterations, or when most bytes of each of them had no place: the program has changed.
   [[nodiscard]] bool lost() const { return lost_; }
-  // Lost for the latter reason: the plan is another program's, which shares a part with this one.
+  // Lost for one of the latter reasons: the plan is another program's, which shares a part with this
+  // one, or its sizes alone.
   [[nodiscard]] bool unfit() const { return poor_windows_ >= tuning::kMaxPoorWindows; }
+  // Unfit, and its sizes are this program's: the blocks live longer than the plan's.
+  [[nodiscard]] bool outlived() const { return unfit() && kept_out_; }
 
  private:
   void judge();
@@ -40,8 +45,10 @@ class Health {
   std::uint32_t misses_ = 0;  // of these
   std::uint64_t bytes_ = 0;   // of its calls
   std::uint64_t missed_bytes_ = 0;
+  std::uint64_t kept_out_bytes_ = 0;
   std::uint32_t misses_in_row_ = 0;
   std::uint32_t poor_windows_ = 0;  // in a row
+  bool kept_out_ = false;           // the last poor window was so for blocks in the way alone
   bool lost_ = false;
 };
 

@@ -47,6 +47,8 @@ class Placer {
     health_.note(true, size, schedule_->count);
     return step;
   }
+  // The call's step has a place, where an older block lies.
+  void note_in_the_way(std::uint64_t size) { health_.note_in_the_way(size); }
   [[nodiscard]] Miss why_no_step() const {
     return health_.misses_in_row() <= 1 ? Miss::kSize : Miss::kOrder;
   }
@@ -55,6 +57,10 @@ class Placer {
 
   [[nodiscard]] const Schedule* schedule() const { return schedule_; }
   [[nodiscard]] StepIndex position() const { return cursor_.position(); }
+  // The step before it: the last call's, if that was one.
+  [[nodiscard]] StepIndex latest() const {
+    return (position() + schedule_->end() - StepIndex{1}) % schedule_->end();
+  }
   // The last calls were the steps expected, one after the other, and every step was among them.
   [[nodiscard]] bool walked_through() const { return cursor_.run() >= schedule_->count; }
   [[nodiscard]] const Health& health() const { return health_; }

@@ -108,7 +108,8 @@ struct Schedule {
   // Greatest sum of bytes (as asked for) alive at once, planned steps only.
   std::uint64_t lower_bound = 0;
   double plan_seconds = 0;
-  bool lowest = false;  // it is known that no plan is lower, or lifetimes are unknown: not searched
+  bool lowest =
+      false;  // it is known that no plan is lower, or its maker has searched, or lifetimes are unknown
   // If not null, sizes and offsets follow from the iteration's first size, and the steps here are
   // one example.
   const SymbolicPlan* symbolic = nullptr;

@@ -31,7 +31,8 @@ struct StepRecord {
   std::uint64_t size;
   std::uint64_t offset;
   std::uint64_t site;
-  std::uint64_t alignment_log2;
+  std::uint32_t alignment_log2;
+  std::uint32_t lifetime;  // allocations until it is freed; 0: not known
 };
 struct RuleRecord {
   SizeRule rule;
@@ -75,7 +76,7 @@ bool read_steps(Reader& reader, std::uint64_t height, std::vector<Step>& steps) 
       return false;
     }
     step = {record.size, record.offset, record.site,
-            static_cast<std::uint8_t>(record.alignment_log2), 0};
+            static_cast<std::uint8_t>(record.alignment_log2), record.lifetime};
   }
   return true;
 }
@@ -168,7 +169,8 @@ void append_plan(std::vector<char>& bytes, const SavedPlan& plan) {
                            symbolic != nullptr ? symbolic->least : 0});
   for (std::uint32_t i = 0; i < schedule.count; ++i) {
     const Step& step = schedule.steps[i];
-    append(bytes, StepRecord{step.size, step.offset, step.site, step.alignment_log2});
+    append(bytes,
+           StepRecord{step.size, step.offset, step.site, step.alignment_log2, step.lifetime});
   }
   for (std::uint32_t i = 0; symbolic != nullptr && i < symbolic->count; ++i) {
     const SymbolicStep& step = symbolic->steps[i];
@@ -194,7 +196,7 @@ bool read_plan(Reader& reader, std::uint64_t most_height, LoadedPlan& plan) {
     return false;
   }
   const SymbolicPlan symbolic{.steps = rules.data(), .count = header.count, .least = header.least};
-  // Without all lifetimes no lower one can be searched for.
+  // Whoever made it has searched for a lower one.
   plan = {Plan::copy_of({.steps = steps.data(),
                          .count = header.count,
                          .height = header.height,

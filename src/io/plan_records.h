@@ -40,7 +40,7 @@ class Reader {
 inline constexpr std::string_view kPlanMagic = "MEMOPLAN";
 
 // The version of the format.
-inline constexpr std::uint32_t kPlanVersion = 2;
+inline constexpr std::uint32_t kPlanVersion = 3;
 
 // The whole file, of at most `most` bytes: a plan that would exceed them is left out. Behind the
 // plans comes `trailer`, which readers of plans pass over.

@@ -101,24 +101,57 @@ std::string_view last_part(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
-// Of the command line: the program, and its first argument if that is a file's name.
-void describe_program(char* text, std::size_t room) {
-  char line[4096];
-  const int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  const ssize_t count = file < 0 ? 0 : read(file, line, sizeof line - 1);
-  if (file >= 0) {
-    close(file);
+// The words of the command line, of which each ends with a zero; its first 4095 bytes.
+class CommandLine {
+ public:
+  CommandLine() {
+    const int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    const ssize_t count = file < 0 ? 0 : read(file, text_, sizeof text_ - 1);
+    if (file >= 0) {
+      close(file);
+    }
+    end_ = text_ + std::max<ssize_t>(count, 0);
   }
-  line[count > 0 ? count : 0] = '\0';
-  const std::string_view program = line;
-  copy_text(last_part(program), text, room);
-  if (program.size() + 1 >= static_cast<std::size_t>(std::max<ssize_t>(count, 0))) {
-    return;
+  // nullptr at the end.
+  const char* next() {
+    if (at_ >= end_) {
+      return nullptr;
+    }
+    const char* const word = at_;
+    at_ += std::strlen(word) + 1;
+    return word;
   }
-  const char* script = line + program.size() + 1;
-  if (script[0] != '-' && access(script, F_OK) == 0) {
-    copy_text(" ", text, room);
-    copy_text(last_part(script), text, room);
+
+ private:
+  char text_[4096] = "";
+  const char* at_ = text_;
+  const char* end_ = text_;
+};
+
+// The program; behind options, the file that it is given or the module that an interpreter is to run;
+// and what else it is told.
+void describe_command(StoreRecord& record) {
+  CommandLine line;
+  const char* const program = line.next();
+  copy_text(last_part(program != nullptr ? program : ""), record.program, sizeof record.program);
+  bool named = false;
+  for (const char* word = line.next(); word != nullptr; word = line.next()) {
+    const std::string_view text = word;
+    const bool option = text.starts_with('-');
+    const char* const module = !named && text == "-m" ? line.next() : nullptr;
+    if (module != nullptr) {
+      copy_text(" -m ", record.program, sizeof record.program);
+      copy_text(module, record.program, sizeof record.program);
+    } else if (!named && !option && access(word, F_OK) == 0) {
+      copy_text(" ", record.program, sizeof record.program);
+      copy_text(last_part(text), record.program, sizeof record.program);
+    } else {
+      record.arguments = XXH3_64bits_withSeed(word, text.size(), record.arguments);
+    }
+    if (!named && text == "-c") {
+      line.next();
+    }
+    named = named || !option || module != nullptr || text == "-c";
   }
 }
 
@@ -168,7 +201,7 @@ PlanName name_of(const SavedPlan& plan, const Origin& origin) noexcept {
 
 StoreRecord describe_maker() {
   StoreRecord record;
-  describe_program(record.program, sizeof record.program);
+  describe_command(record);
   utsname system{};
   if (uname(&system) == 0) {
     copy_text(system.machine, record.machine, sizeof record.machine);

@@ -44,10 +44,10 @@ class Store(unittest.TestCase):
         self.environment = {name: value for name, value in os.environ.items()
                             if not name.startswith("MEMOMALLOC_") and name != "LD_PRELOAD"}
 
-    def start(self, program, *options, stats=None, store=None, before=(), **more):
+    def start(self, program, *options, stats=None, store=None, before=(), behind=(), **more):
         words = [*before, COMMAND, "run", "--plans", store or self.store, *options]
         words += ["--stats-file", stats] if stats else []
-        return subprocess.Popen([*map(str, words), "--", *PYTHON, program], env=self.environment, text=True,
+        return subprocess.Popen([*map(str, words), "--", *PYTHON, program, *behind], env=self.environment, text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
 
     def run_program(self, program, *options, said="", **more):

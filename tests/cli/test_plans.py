@@ -113,6 +113,37 @@ class Sharing(Store):
         self.assertLess(statistics["fallback"]["size"] + statistics["fallback"]["order"], 64)
         self.assertNotEqual(before, self.plan())
 
+    def test_a_plan_for_other_arguments_stays(self):
+        """A program with another model begins as with the first, and is another one."""
+        long = LOOP.replace("1_000_000", "3_000_000") + "iterate(0, 200, 100_000)"
+        changed = long.replace("size)", "size + (5_000 if size > 1_000_000 else 0))")
+        self.run_program(long, behind=["one"])
+        self.run_program(changed, behind=["other"])
+        self.assert_whole(2)
+        for program, word in ((long, "one"), (changed, "other")) * 2:
+            statistics = self.run_program(program, behind=[word])
+            self.assertEqual((0, 0), (statistics["plans"], statistics["diverged"]))
+        self.assert_whole(2)
+
+    def test_a_plan_whose_blocks_live_for_another_time_is_left_at_once_and_stays(self):
+        """One loop keeps what the other frees at once, and both begin with the same calls."""
+        sizes = "for size in range(200_000, 3_000_000, 50_000):\n        "
+        asked = f"for _ in range(60):\n    {sizes}block = bytearray(size)\n    del block\n"
+        trained = (f"for _ in range(60):\n    blocks = []\n    {sizes}blocks.append(bytearray(size))\n"
+                   "    del blocks\n    block = bytearray(77_777)\n    del block\n")
+        for first, second in ((asked, trained), (trained, asked)):
+            with self.subTest(first=first):
+                self.store = self.folder / f"plans-{len(first)}"
+                self.run_program(first, behind=["1"])
+                statistics = self.run_program(second, behind=["2"])
+                self.assertEqual((1, 1, 1), (statistics["plans"], statistics["plans_loaded"], statistics["diverged"]))
+                self.assert_whole(2)
+                for program, word in ((first, "1"), (second, "2")):
+                    statistics = self.run_program(program.replace("range(60)", "range(6)"), behind=[word])
+                    self.assertEqual(0, statistics["plans"])
+                    self.assertLessEqual(statistics["diverged"], 1)  # keys lie anywhere in a loop: the other's may come first
+                    self.assertGreaterEqual(statistics["iterations"], 4)
+
 
 class Harm(Store):
     def test_killed_writers_break_nothing(self):

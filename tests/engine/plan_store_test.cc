@@ -20,7 +20,7 @@ struct Fixture {
 
   StoredPlan* add(const std::vector<std::uint64_t>& sizes) {
     return store.add(guard, testing::hostile(random, sizes, 1 << 20),
-                     static_cast<std::uint32_t>(sizes.size()), true);
+                     static_cast<std::uint32_t>(sizes.size()), Maker::kProcess);
   }
   // The first sizes of all visible plans.
   std::set<std::uint64_t> visible() {
@@ -119,6 +119,32 @@ TEST_CASE_METHOD(Fixture, "follower: takes a plan up after eight calls that fit,
   CHECK(plan->users == 2);
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "follower: of plans that fit alike the nearest maker's is taken, then the lower",
+                 "[engine]") {
+  const std::vector<std::uint64_t> sizes = count_up(100, 30);
+  const auto add_from = [&](std::uint64_t height, Maker maker) {
+    return store.add(guard, testing::hostile(random, sizes, height), 30, maker);
+  };
+  const bool near_first = GENERATE(false, true);
+  add_from(1 << 20, Maker::kProgram);
+  if (near_first) {
+    add_from(4 << 20, Maker::kCommand);
+  }
+  StoredPlan* lower = add_from(2 << 20, Maker::kCommand);
+  if (!near_first) {
+    add_from(4 << 20, Maker::kCommand);
+  }
+  add_from(1 << 20, Maker::kOther);
+  Follower follower;
+  Follower::Found found;
+  for (std::uint64_t call = 0; call < 8; ++call) {
+    found = follower.next(store, sizes[call]);
+  }
+  CHECK(found.plan == lower);
+  CHECK(lower->users == 2);
+}
+
 TEST_CASE_METHOD(Fixture, "follower: streams that only resemble a plan do not fit", "[engine]") {
   const std::vector<std::uint64_t> sizes = count_up(100, 30);
   add(sizes);
@@ -134,7 +160,7 @@ StoredPlan* put_in_place_of(PlanStore& store, StoredPlan* old, Plan next) {
   store.withdraw(old);
   store.release(old);
   const std::uint32_t count = next->count;
-  StoredPlan* plan = store.add(guard, std::move(next), count, true);
+  StoredPlan* plan = store.add(guard, std::move(next), count, Maker::kProcess);
   REQUIRE(plan == old);
   return plan;
 }
@@ -195,7 +221,7 @@ TEST_CASE_METHOD(Fixture, "follower: a place in a long plan is none in the short
                  "[engine]") {
   const int status = testing::status_of_child([&] {
     constexpr std::uint64_t kFirst = 70'000;
-    StoredPlan* plan = store.add(guard, parametric(400, kFirst), 400, true);
+    StoredPlan* plan = store.add(guard, parametric(400, kFirst), 400, Maker::kProcess);
     Follower follower;
     const auto follow = [&](std::uint64_t size) {
       const Follower::Found found = follower.next(store, size);

@@ -28,6 +28,27 @@ TEST_CASE("health: six poor iterations are borne, twelve are not", "[follow]") {
   CHECK(after(12, 12).unfit());
 }
 
+TEST_CASE(
+    "health: a plan most of whose bytes find older blocks in their places for some iterations is "
+    "outlived",
+    "[follow]") {
+  const auto after_windows = [](std::uint32_t windows, std::uint32_t in_the_way) {
+    Health health;
+    for (std::uint32_t call = 0; call < 32 * windows; ++call) {
+      health.note(true, 100'000, 32);
+      if (call % 32 < in_the_way) {
+        health.note_in_the_way(100'000);
+      }
+    }
+    return health;
+  };
+  CHECK_FALSE(after_windows(6, 20).lost());
+  CHECK(after_windows(12, 20).lost());
+  CHECK(after_windows(12, 20).outlived());
+  CHECK_FALSE(after_windows(40, 14).lost());
+  CHECK_FALSE(after(12, 12).outlived());
+}
+
 TEST_CASE("health: two hundred misses in a row are a detour, three hundred are a change",
           "[follow]") {
   Health health;

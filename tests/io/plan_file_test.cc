@@ -37,6 +37,7 @@ class FileFixture {
       std::vector<Step>& steps = steps_[plan];
       for (std::uint64_t i = 0; i < 5 + plan; ++i) {
         steps.push_back({70'000 + i * 4096, i * 32 * kGranule, 0xABCDEF00 + i, 6});
+        steps.back().lifetime = static_cast<std::uint32_t>(1 + i);
         if (plan == 1) {  // symbolic: each step is i * 4096 bytes larger than the first
           steps.back().lifetime = static_cast<std::uint32_t>(6 - i);
           steps.back().elastic = i == 3;
@@ -113,6 +114,7 @@ TEST_CASE_METHOD(FileFixture, "plan file: what is saved is loaded", "[io]") {
       CHECK(schedule.steps[i].offset == steps_[plan][i].offset);
       CHECK(schedule.steps[i].site == steps_[plan][i].site);
       CHECK(schedule.steps[i].alignment_log2 == steps_[plan][i].alignment_log2);
+      CHECK(schedule.steps[i].lifetime == steps_[plan][i].lifetime);
     }
   }
   CHECK(loaded.plans[0].plan->symbolic == nullptr);

@@ -1,0 +1,68 @@
+// Whether the blocks of a stream live as long as those of a plan that another process has made: sizes and order alone do
+// not tell a network that is trained from one that is asked. Seen in the plan's first iteration, in which nothing but
+// its own blocks lies in the slab. Hot; one lane's.
+#pragma once
+
+#include <cstdint>
+
+#include "src/follow/steps.h"
+
+namespace memo {
+
+class FirstIteration {
+ public:
+  FirstIteration() = default;
+  // Of a plan of `count` steps.
+  explicit FirstIteration(std::uint32_t count) : left_(count) {}
+
+  // False once the iteration is over, or where none is looked at.
+  [[nodiscard]] bool watching() const { return left_ != 0 && !differs(); }
+  // What became of a call.
+  void placed() { pass(in_row_ + 1); }
+  void in_the_way() {
+    in_the_way_ += left_ != 0 ? 1U : 0U;
+    pass(0);
+  }
+  void missed() { pass(0); }
+
+  // Before the call for step `at`: the offset of a block that was placed kLivedCalls before and is alive yet
+  // by the plan; kUnplanned if there is none, or its lifetime is not known.
+  [[nodiscard]] std::uint64_t alive_at(const Schedule& schedule, StepIndex at) const {
+    constexpr std::uint32_t kAge = tuning::kLivedCalls;
+    if (!watching() || in_row_ < kAge || schedule.count <= kAge) {
+      return kUnplanned;
+    }
+    const Step& step = schedule.at((at + StepIndex{schedule.count - kAge}) % schedule.end());
+    return step.lifetime > kAge ? step.offset : kUnplanned;
+  }
+  // Whether the block there is alive.
+  void note_alive(bool alive) {
+    ++looked_at_;
+    gone_ += alive ? 0U : 1U;
+  }
+
+  // The stream's blocks live longer, and lie where the plan has others by then, or are gone sooner,
+  // and leave memory for nobody.
+  [[nodiscard]] bool differs() const {
+    return (in_the_way_ >= tuning::kMaxOutlived && in_the_way_ * 2 > placed_) ||
+           (gone_ >= tuning::kMaxOutlived && gone_ * 2 > looked_at_);
+  }
+
+ private:
+  void pass(std::uint32_t in_row) {
+    if (left_ != 0) {
+      placed_ += in_row != 0 ? 1U : 0U;
+      in_row_ = in_row;
+      --left_;
+    }
+  }
+
+  std::uint32_t left_ = 0;  // calls of the iteration
+  std::uint32_t placed_ = 0;
+  std::uint32_t in_row_ = 0;  // placed, up to the last call
+  std::uint32_t in_the_way_ = 0;
+  std::uint32_t looked_at_ = 0;
+  std::uint32_t gone_ = 0;
+};
+
+}  // namespace memo
