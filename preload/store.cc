@@ -76,10 +76,10 @@ void list(const RecursionGuard& guard, const char* folder) {
 
 Maker maker_of(const StoreRecord& record) {
   const StoreRecord here = describe_maker();
-  if (std::strcmp(record.program, here.program) != 0) {
+  if (std::strcmp(record.program, here.program) != 0 || record.arguments != here.arguments) {
     return Maker::kOther;
   }
-  return record.arguments == here.arguments ? Maker::kCommand : Maker::kProgram;
+  return record.code == here.code ? Maker::kCommand : Maker::kVersion;
 }
 
 // The process has made, or fetched, a plan of the same stream.
@@ -157,11 +157,11 @@ bool share_a_key(const PlanName& a, const PlanName& b) {
   return false;
 }
 
-// What this very command had in the store and was found wrong by goes where its successor has come:
-// with other arguments a program is often another one.
+// What this program had in the store and was found wrong by goes where its successor has come. With
+// other arguments a program is often another one.
 void remove_replaced(const char* folder, const PlanName& successor) {
   for (const Fetched& plan : fetched) {
-    if (plan.maker == Maker::kCommand && plan.plan != nullptr && plan.name != successor &&
+    if (plan.maker != Maker::kOther && plan.plan != nullptr && plan.name != successor &&
         share_a_key(plan.name, successor) &&
         PlanStore::was_withdrawn(*plan.plan, plan.generation)) {
       remove_stored(folder, plan.name);

@@ -56,11 +56,10 @@ void age(Shared& shared, const StackBounds& stack) {
   }
 }
 
-// Bytes of the last calls' blocks that are alive before the call at `position`: the pool has them, and
+// Bytes of the last `calls` blocks that are alive before the call at `position`: the pool has them, and
 // they have a place in the plan's slab, too. Where a lifetime is unknown it counts as long.
-std::uint64_t alive_twice(const Schedule& schedule, StepIndex position) {
+std::uint64_t alive_twice(const Schedule& schedule, StepIndex position, std::uint32_t calls) {
   std::uint64_t bytes = 0;
-  const std::uint32_t calls = std::min(schedule.count, tuning::kRepeatContext);
   for (std::uint32_t age = 1; age <= calls; ++age) {
     const Step& step = schedule.at((position + StepIndex{schedule.count - age}) % schedule.end());
     const bool alive = step.lifetime == 0 || step.lifetime >= age;
@@ -216,6 +215,16 @@ Answer Hands::give(const Request& request) {
           .again = block_.lacking - std::min(block_.lacking, grown)};
 }
 
+// What is alive twice where the schedule is served from the cursor on. Since the process began another plan may have been
+// followed and been wrong: then all of the iteration so far may be, else the calls that made the plan be believed.
+std::uint64_t Hands::owed_for(const Schedule& schedule) const {
+  const StepIndex position = tracker_->state().serving.cursor.position();
+  const std::uint64_t heard = tracker_->tally().counters().large_allocations.get();
+  const bool begins = !tracker_->state().walks_whole && heard >= position.count();
+  const std::uint32_t calls = std::max(tuning::kRepeatContext, begins ? position.count() : 0);
+  return alive_twice(schedule, position, std::min(calls, schedule.count));
+}
+
 // Memory for the schedule's slab.
 Answer Hands::open_slab(const Schedule& schedule) {
   // A worker thread may only ever walk a part of another's plan (the packing buffers of a
@@ -245,7 +254,7 @@ Answer Hands::open_slab(const Schedule& schedule) {
   }
   // What was lent is no new memory: the pool's is kept for the threads that come next.
   if (!trial && before == 0) {
-    shared_->pool.returned.owe(alive_twice(schedule, tracker_->state().serving.cursor.position()));
+    shared_->pool.returned.owe(owed_for(schedule));
   }
   // Walking the whole heap takes 1 ms in BERT, and a request that comes after a pause waits for it:
   // only for a slab that may raise the process' peak.

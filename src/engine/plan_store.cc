@@ -14,14 +14,15 @@ bool unsearched(const StoredPlan& plan) {
   return !plan.searched && !plan.made->lowest;
 }
 
-// True if `plan` is rather to be taken than `found`, which fits, too. Of two of one maker the lower:
-// what is wrongly given memory is then less.
-bool is_nearer(const StoredPlan& plan, const StoredPlan& found, const StoredPlan* preferred) {
+// True if `plan` is rather to be taken than `found`, which fits, too. Where neither is known to be
+// the command's own, a wrong guess is to cost little memory.
+bool is_likelier(const StoredPlan& plan, const StoredPlan& found, const StoredPlan* preferred) {
   if (&plan == preferred || &found == preferred) {
     return &plan == preferred;
   }
-  return plan.maker != found.maker ? plan.maker > found.maker
-                                   : plan.best()->height < found.best()->height;
+  const Maker a = std::max(plan.maker, Maker::kVersion);
+  const Maker b = std::max(found.maker, Maker::kVersion);
+  return a != b ? a > b : plan.best()->height < found.best()->height;
 }
 
 }  // namespace
@@ -195,7 +196,7 @@ Follower::Found Follower::find(PlanStore& store, const StoredPlan* preferred, bo
       catch_up(place.cursor, plan);
     }
     if (fits(place.cursor, plan, recent_, calls_needed(slot, plan, fresh)) &&
-        (found.plan == nullptr || is_nearer(plan, *found.plan, preferred))) {
+        (found.plan == nullptr || is_likelier(plan, *found.plan, preferred))) {
       if (found.plan != nullptr) {
         store.release(found.plan);
       }

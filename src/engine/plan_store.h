@@ -14,8 +14,9 @@
 
 namespace memo {
 
-// Who made a plan, nearest last. Where several plans fit, the nearest maker's is right most likely.
-enum class Maker : std::uint8_t { kOther, kProgram, kCommand, kProcess };
+// Who made a plan. kVersion: the same program with the same arguments, whose code has changed, so
+// that the plan is one of its own that may be past.
+enum class Maker : std::uint8_t { kOther, kVersion, kCommand, kProcess };
 
 struct StoredPlan {
   Plan made;
@@ -133,7 +134,7 @@ class Follower {
     StepIndex position;
     std::uint64_t first = 0;  // of a symbolic plan: the first size of the iteration at hand
   };
-  // Where several fit, `preferred` if it is one of them, else the nearest maker's. `free`: the lane has no plan, and of its
+  // Where several fit, `preferred` if it is one of them, else that of the same process or command, else the lowest. `free`: the lane has no plan, and of its
   // thread's first calls, which most likely do what other threads have done, fewer must fit.
   Found next(PlanStore& store, std::uint64_t size, const StoredPlan* preferred = nullptr,
              bool free = false) {

@@ -128,6 +128,10 @@ class CommandLine {
   const char* end_ = text_;
 };
 
+std::uint32_t hash(std::string_view text, std::uint64_t seed) {
+  return static_cast<std::uint32_t>(XXH3_64bits_withSeed(text.data(), text.size(), seed));
+}
+
 // The program; behind options, the file that it is given or the module that an interpreter is to run;
 // and what else it is told.
 void describe_command(StoreRecord& record) {
@@ -146,12 +150,11 @@ void describe_command(StoreRecord& record) {
       copy_text(" ", record.program, sizeof record.program);
       copy_text(last_part(text), record.program, sizeof record.program);
     } else {
-      record.arguments = XXH3_64bits_withSeed(word, text.size(), record.arguments);
+      record.arguments = hash(text, record.arguments);
     }
-    if (!named && text == "-c") {
-      line.next();
-    }
-    named = named || !option || module != nullptr || text == "-c";
+    const char* const code = !named && text == "-c" ? line.next() : nullptr;
+    record.code = code != nullptr ? hash(code, 0) : record.code;
+    named = named || !option || module != nullptr || code != nullptr;
   }
 }
 

@@ -10,11 +10,12 @@
 
 namespace memo {
 
-// Who made a plan. No data, and of arguments a hash: names of files.
+// Who made a plan. No data, and of arguments and code a hash each: names of files.
 struct StoreRecord {
   char magic[8] = {'M', 'E', 'M', 'O', 'M', 'A', 'D', 'E'};
   char program[72] = "";        // the executable, and the script or module that it was given
-  std::uint64_t arguments = 0;  // of the words behind these, but the text of -c; 0: none
+  std::uint32_t arguments = 0;  // of the words behind these, but the code of -c; 0: none
+  std::uint32_t code = 0;       // of -c; 0: none
   char machine[16] = "";        // as uname says
   char library[16] = "";        // version
   std::uint64_t made = 0;       // seconds since 1970

@@ -120,29 +120,30 @@ TEST_CASE_METHOD(Fixture, "follower: takes a plan up after eight calls that fit,
 }
 
 TEST_CASE_METHOD(Fixture,
-                 "follower: of plans that fit alike the nearest maker's is taken, then the lower",
+                 "follower: of plans that fit alike the command's own is taken, else the lower",
                  "[engine]") {
   const std::vector<std::uint64_t> sizes = count_up(100, 30);
   const auto add_from = [&](std::uint64_t height, Maker maker) {
     return store.add(guard, testing::hostile(random, sizes, height), 30, maker);
   };
-  const bool near_first = GENERATE(false, true);
-  add_from(1 << 20, Maker::kProgram);
-  if (near_first) {
-    add_from(4 << 20, Maker::kCommand);
+  const bool has_own = GENERATE(false, true);
+  const bool higher_first = GENERATE(false, true);
+  const Maker best = has_own ? Maker::kCommand : Maker::kVersion;
+  if (higher_first) {
+    add_from(4 << 20, best);
   }
-  StoredPlan* lower = add_from(2 << 20, Maker::kCommand);
-  if (!near_first) {
-    add_from(4 << 20, Maker::kCommand);
+  StoredPlan* taken = add_from(2 << 20, best);
+  if (!higher_first) {
+    add_from(4 << 20, best);
   }
-  add_from(1 << 20, Maker::kOther);
+  add_from(has_own ? 1 << 20 : 3 << 20, Maker::kOther);
   Follower follower;
   Follower::Found found;
   for (std::uint64_t call = 0; call < 8; ++call) {
     found = follower.next(store, sizes[call]);
   }
-  CHECK(found.plan == lower);
-  CHECK(lower->users == 2);
+  CHECK(found.plan == taken);
+  CHECK(taken->users == 2);
 }
 
 TEST_CASE_METHOD(Fixture, "follower: streams that only resemble a plan do not fit", "[engine]") {

@@ -123,6 +123,16 @@ TEST_CASE(
     CAPTURE(calls);
     CHECK(calls > 16);
     CHECK(calls < 36);
+    const auto found = [&] { return has_own && lane.tracker().state().serving.plan == right; };
+    std::uint64_t alive = 0;
+    for (; calls < program.size() && !found(); ++calls) {
+      driver.step(program[calls]);
+    }
+    for (std::uint32_t call = 0; trains && found() && call + 1 < calls; ++call) {
+      alive += bytes_of(granules_of(program[call].size));
+    }
+    // What the pool and the wrong plan have goes back as it is freed: it has a place in the right one's slab.
+    CHECK(engine.lanes.shared().pool.returned.owed() >= alive);
     for (; calls < program.size(); ++calls) {
       driver.step(program[calls]);
     }

@@ -52,7 +52,7 @@ STORE_ROWS = (
      "    remove_replaced(folder, name);\n", "",
      SCRIPT, "test_plans.py test_a_plan_that_fits_no_more"),
     ("what a program learned with other arguments goes", "preload/store.cc",
-     "plan.maker == Maker::kCommand && plan.plan", "plan.maker != Maker::kOther && plan.plan",
+     "|| record.arguments != here.arguments", "|| record.arguments == UINT32_MAX",
      SCRIPT, "test_plans.py test_a_plan_for_other_arguments"),
     ("a folder mounted to be read only is refused for its mode", "src/io/store.cc",
      "(system.f_flag & ST_RDONLY) != 0", "system.f_flag == 0x7fff",
