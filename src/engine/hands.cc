@@ -68,6 +68,21 @@ std::uint64_t alive_twice(const Schedule& schedule, StepIndex position, std::uin
   return bytes;
 }
 
+// What is alive twice where the schedule is served from the cursor on. Since the process began another plan may have been
+// followed and been wrong: then all of the iteration so far may be, else the calls that made the plan be believed.
+std::uint64_t owed_for(const Schedule& schedule, const TrackerState& state, std::uint64_t heard) {
+  const StepIndex position = state.serving.cursor.position();
+  const bool begins = !state.walks_whole && heard >= position.count();
+  const std::uint32_t calls = std::max(tuning::kRepeatContext, begins ? position.count() : 0);
+  return alive_twice(schedule, position, std::min(calls, schedule.count));
+}
+
+// True if a block in use begins at the offset.
+bool begins_at(const Slab& slab, std::uint64_t offset) {
+  const Space& space = slab.space();
+  return space.pages.length(space.granule_of(slab.at(offset))) != Granules{0};
+}
+
 }  // namespace
 
 void Hands::open(Shared* shared, std::uint32_t number, Space* space, Tracker* tracker) {
@@ -114,8 +129,8 @@ Answer Hands::answer(const Request& request, const Action& action) {
     case Ask::kClaim: {
       const SlabPlace place = slab.claim(action.offset, request.size, request.alignment);
       dirty_ = place.dirty;
-      return {.miss = miss_of(place.answer),
-              .gone = action.earlier != kUnplanned && !slab.begins_at(action.earlier)};
+      return {.yes = action.earlier != kUnplanned && begins_at(slab, action.earlier),
+              .miss = miss_of(place.answer)};
     }
     case Ask::kGive:
       return give(request);
@@ -215,16 +230,6 @@ Answer Hands::give(const Request& request) {
           .again = block_.lacking - std::min(block_.lacking, grown)};
 }
 
-// What is alive twice where the schedule is served from the cursor on. Since the process began another plan may have been
-// followed and been wrong: then all of the iteration so far may be, else the calls that made the plan be believed.
-std::uint64_t Hands::owed_for(const Schedule& schedule) const {
-  const StepIndex position = tracker_->state().serving.cursor.position();
-  const std::uint64_t heard = tracker_->tally().counters().large_allocations.get();
-  const bool begins = !tracker_->state().walks_whole && heard >= position.count();
-  const std::uint32_t calls = std::max(tuning::kRepeatContext, begins ? position.count() : 0);
-  return alive_twice(schedule, position, std::min(calls, schedule.count));
-}
-
 // Memory for the schedule's slab.
 Answer Hands::open_slab(const Schedule& schedule) {
   // A worker thread may only ever walk a part of another's plan (the packing buffers of a
@@ -254,7 +259,8 @@ Answer Hands::open_slab(const Schedule& schedule) {
   }
   // What was lent is no new memory: the pool's is kept for the threads that come next.
   if (!trial && before == 0) {
-    shared_->pool.returned.owe(owed_for(schedule));
+    shared_->pool.returned.owe(owed_for(schedule, tracker_->state(),
+                                        tracker_->tally().counters().large_allocations.get()));
   }
   // Walking the whole heap takes 1 ms in BERT, and a request that comes after a pause waits for it:
   // only for a slab that may raise the process' peak.

@@ -60,7 +60,6 @@ class Hands {
   void tell(std::uint32_t effects) const;
   Answer answer(const Request& request, const Action& action);
   Answer give(const Request& request);
-  [[nodiscard]] std::uint64_t owed_for(const Schedule& schedule) const;
   Answer open_slab(const Schedule& schedule);
   Answer learn();
   Answer learn_sites();

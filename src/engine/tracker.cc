@@ -188,7 +188,7 @@ Action go_on(TrackerState& s, const Answer& answer) {
   switch (s.at_hand.asked) {
     case Ask::kClaim:
       if (s.at_hand.looks) {
-        s.serving.first.note_alive(!answer.gone);
+        s.serving.first.note_alive(answer.yes);
       }
       return claimed(s, answer.miss);
     case Ask::kGive:

@@ -106,9 +106,8 @@ struct Call {
 };
 
 struct Answer {
-  bool yes = false;         // granted, there is memory, ...
+  bool yes = false;  // granted, there is memory, ...; kClaim: a block begins at the earlier offset
   Miss miss = Miss::kNone;  // kClaim: why not
-  bool gone = false;        // kClaim: no block begins at the earlier offset
   bool at_hand = false;     // kGive: all of the block had memory already
   // kGive: bytes of the block that had no memory, and those of them that the pool has had before.
   std::uint64_t lacks = 0;

@@ -115,10 +115,6 @@ class Slab {
   SlabPlace claim(std::uint64_t offset, std::uint64_t bytes, std::uint64_t alignment) {
     return claim_place(space().pages, origin_ + offset, bytes, alignment);
   }
-  // True if a block begins there, in use.
-  [[nodiscard]] bool begins_at(std::uint64_t offset) const {
-    return space().pages.length(granules_in(origin_ + offset)) != Granules{0};
-  }
   [[nodiscard]] char* at(std::uint64_t offset) const { return space().base() + origin_ + offset; }
   [[nodiscard]] Space& space() const { return *space_.load(std::memory_order_relaxed); }
   // Bytes of it that have memory for the plan, and the most that ever had.
