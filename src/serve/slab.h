@@ -124,6 +124,9 @@ class Slab {
   [[nodiscard]] bool valid() const;
 
  private:
+  // Of a slab without memory. A child may have been forked while another thread was giving it back, and
+  // finds it half done: no height any more, and its place above blocks that stay still.
+  void begin_at_start() { origin_ = sweeps_ = 0; }
   bool reserve(std::uint64_t height, bool whole);
   bool make_room(std::uint64_t height);
   void purge_free(std::uint64_t from, std::uint64_t to);

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <thread>
 
 #include "src/base/os.h"
 #include "tests/support/process.h"
@@ -144,6 +145,40 @@ TEST_CASE_METHOD(WideFixture,
   REQUIRE(first.lend(second));
   REQUIRE(first.raise(kMiB, false) != Slab::Raised::kRefused);
   CHECK(first.purge());
+}
+
+// A child is forked while another thread gives the slab back, which takes a call for each of its pieces.
+TEST_CASE_METHOD(WideFixture,
+                 "slab: a child that finds one half given back has its places within its memory",
+                 "[serve]") {
+  const bool lent = GENERATE(false, true);
+  constexpr Granules kAll = granules_in(64 * kMiB);
+  REQUIRE(first.raise(bytes_of(kAll), false) == Slab::Raised::kTallest);
+  first.evade();
+  first.populate(0);
+  const auto each_other = [&](auto&& function) {
+    for (Granules at; at < kAll; at += Granules{2}) {
+      function(bytes_of(at));
+    }
+  };
+  each_other([&](std::uint64_t offset) { first.claim(offset, kGranule, 64); });
+  each_other([&](std::uint64_t offset) { first.claim(offset + kGranule, kGranule, 64); });
+  const Granules origin = first.space().granule_of(first.at(0));
+  each_other(
+      [&](std::uint64_t offset) { first.space().pages.release(origin + granules_in(offset)); });
+  REQUIRE(second.raise(8 * kMiB, false) == Slab::Raised::kTallest);
+  std::thread other([&] { first.purge(); });
+  while (first.height() != 0) {
+  }
+  const int status = testing::status_of_child([&] {
+    const bool has_memory =
+        lent ? second.lend(first) : first.raise(8 * kMiB, false) != Slab::Raised::kRefused;
+    const bool placed = first.claim(0, kMiB, 64).answer == SlabPlace::Answer::kGranted;
+    std::memset(first.at(0), 1, placed ? kMiB : 0);
+    return has_memory && placed && first.at(0) == first.space().base() ? 7 : 1;
+  });
+  other.join();
+  CHECK(status == 7 << 8);
 }
 
 TEST_CASE_METHOD(WideFixture, "slab: what was half lent is mended to two slabs without memory",
