@@ -39,7 +39,7 @@ bool Slab::lend(Slab& to, std::uint32_t stores) {
   if (height == 0 || origin_ != 0 || to.height() != 0 || !is_empty(mine)) {
     return false;
   }
-  to.begin_at_start();
+  to.origin_ = to.sweeps_ = 0;
   std::uint32_t made = 0;
   const auto store = [&](auto& what, auto value) {
     if (made < stores) {
@@ -61,7 +61,7 @@ bool Slab::lend(Slab& to, std::uint32_t stores) {
 void Slab::mend(Space* space) {
   space_.store(space, std::memory_order_relaxed);
   height_.store(0, std::memory_order_relaxed);
-  begin_at_start();
+  origin_ = sweeps_ = 0;
   tallest_.store(space->committed_bytes(), std::memory_order_relaxed);
   space->user.set(number_, false);
   purge_free(0, space->committed_bytes());
@@ -72,7 +72,7 @@ Slab::Raised Slab::raise(std::uint64_t height, bool whole, bool trial) {
     return Raised::kEnough;
   }
   if (this->height() == 0) {
-    begin_at_start();
+    origin_ = sweeps_ = 0;
   }
   // Known plans are tried again at each call, so being refused must cost little, and is said once.
   const bool tallest = height > this->tallest();
@@ -149,7 +149,7 @@ bool Slab::purge() {
   }
   // Blocks of an earlier plan, or of another lane that had the memory before, may have lain higher.
   purge_free(0, space().committed_bytes());
-  begin_at_start();
+  origin_ = sweeps_ = 0;
   return true;
 }
 

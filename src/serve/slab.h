@@ -124,9 +124,6 @@ class Slab {
   [[nodiscard]] bool valid() const;
 
  private:
-  // Of a slab without memory. A child may have been forked while another thread was giving it back, and
-  // finds it half done: no height any more, and its place above blocks that stay still.
-  void begin_at_start() { origin_ = sweeps_ = 0; }
   bool reserve(std::uint64_t height, bool whole);
   bool make_room(std::uint64_t height);
   void purge_free(std::uint64_t from, std::uint64_t to);
@@ -137,7 +134,9 @@ class Slab {
   std::uint32_t number_ = 0;
   std::atomic<std::uint64_t> height_{0};
   std::atomic<std::uint64_t> tallest_{0};
-  std::uint64_t origin_ = 0;  // bytes before the plan's places
+  // Bytes before the plan's places. Of a slab without memory it may be anything in a child that was
+  // forked while another thread gave the slab back.
+  std::uint64_t origin_ = 0;
   std::uint32_t sweeps_ = 0;  // ends of iterations that are still to give back what is free there
   bool refused_ = false;      // there was no memory for the height asked for last
 };
