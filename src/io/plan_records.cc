@@ -56,11 +56,15 @@ bool sound(const RuleRecord& record) {
          std::isfinite(rule.x0) && std::isfinite(rule.x1) && record.elastic <= 1;
 }
 
+bool is_readable(std::uint32_t version) {
+  return version >= kOldestPlanVersion && version <= kPlanVersion;
+}
+
 std::string_view check(const FileHeader& header, std::span<const char> rest) {
   if (std::string_view(header.magic, sizeof header.magic) != kPlanMagic) {
     return "it is no plan file";
   }
-  if (header.version != kPlanVersion) {
+  if (!is_readable(header.version)) {
     return "another version of the library wrote it";
   }
   if (header.checksum != XXH3_64bits(rest.data(), rest.size())) {
@@ -159,7 +163,7 @@ bool is_other_version(std::span<const char> bytes) {
   FileHeader header{};
   Reader reader(bytes);
   return reader.read(header) && std::string_view(header.magic, sizeof header.magic) == kPlanMagic &&
-         header.version != kPlanVersion;
+         !is_readable(header.version);
 }
 
 void append_plan(std::vector<char>& bytes, const SavedPlan& plan) {

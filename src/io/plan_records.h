@@ -39,8 +39,9 @@ class Reader {
 
 inline constexpr std::string_view kPlanMagic = "MEMOPLAN";
 
-// The version of the format.
+// The version of the format, and the oldest that is read as well: its steps have no lifetimes.
 inline constexpr std::uint32_t kPlanVersion = 3;
+inline constexpr std::uint32_t kOldestPlanVersion = 2;
 
 // The whole file, of at most `most` bytes: a plan that would exceed them is left out. Behind the
 // plans comes `trailer`, which readers of plans pass over.

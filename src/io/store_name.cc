@@ -20,6 +20,7 @@
 namespace memo {
 namespace {
 
+constexpr std::uint64_t kNameVersion = 2;  // of what the names of streams are made of
 constexpr std::size_t kDigits = 16;
 constexpr std::string_view kEnding = ".plan";
 constexpr std::size_t kNameLength = (kDigits + 1) * (1 + tuning::kPlanKeys) - 1 + kEnding.size();
@@ -73,7 +74,7 @@ std::uint64_t stream_of(const SavedPlan& plan) {
     std::rotate(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(least_rotation(words)),
                 words.end());
   }
-  const std::uint64_t head[] = {kPlanVersion, plan.iteration, parametric ? 1U : 0U};
+  const std::uint64_t head[] = {kNameVersion, plan.iteration, parametric ? 1U : 0U};
   const std::uint64_t seed = XXH3_64bits(head, sizeof head);
   const std::uint64_t hash =
       XXH3_64bits_withSeed(words.data(), words.size() * sizeof words[0], seed);

@@ -79,7 +79,7 @@ std::vector<char> save(const memo::LoadedPlan* plans, std::uint32_t count) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string bytes(reinterpret_cast<const char*>(data), size);
   if (size > kHeader && (data[0] & 1) != 0) {
-    const std::uint32_t version = 2;
+    const std::uint32_t version = 2 + (data[0] >> 1 & 1);
     const std::uint64_t sum = XXH3_64bits(bytes.data() + kHeader, size - kHeader);
     std::memcpy(bytes.data(), "MEMOPLAN", 8);
     std::memcpy(bytes.data() + 8, &version, sizeof version);
