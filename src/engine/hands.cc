@@ -61,7 +61,7 @@ void age(Shared& shared, const StackBounds& stack) {
 std::uint64_t alive_twice(const Schedule& schedule, StepIndex position, std::uint32_t calls) {
   std::uint64_t bytes = 0;
   for (std::uint32_t age = 1; age <= calls; ++age) {
-    const Step& step = schedule.at((position + StepIndex{schedule.count - age}) % schedule.end());
+    const Step& step = schedule.at(schedule.before(position, age));
     const bool alive = step.lifetime == 0 || step.lifetime >= age;
     bytes += step.offset != kUnplanned && alive ? round_up(step.size, kGranule) : 0;
   }
@@ -70,8 +70,9 @@ std::uint64_t alive_twice(const Schedule& schedule, StepIndex position, std::uin
 
 // What is alive twice where the schedule is served from the cursor on. Since the process began another plan may have been
 // followed and been wrong: then all of the iteration so far may be, else the calls that made the plan be believed.
-std::uint64_t owed_for(const Schedule& schedule, const TrackerState& state, std::uint64_t heard) {
+std::uint64_t owed_for(const Schedule& schedule, const TrackerState& state) {
   const StepIndex position = state.serving.cursor.position();
+  const std::uint64_t heard = state.tally.counters().large_allocations.get();
   const bool begins = !state.walks_whole && heard >= position.count();
   const std::uint32_t calls = std::max(tuning::kRepeatContext, begins ? position.count() : 0);
   return alive_twice(schedule, position, std::min(calls, schedule.count));
@@ -259,8 +260,7 @@ Answer Hands::open_slab(const Schedule& schedule) {
   }
   // What was lent is no new memory: the pool's is kept for the threads that come next.
   if (!trial && before == 0) {
-    shared_->pool.returned.owe(owed_for(schedule, tracker_->state(),
-                                        tracker_->tally().counters().large_allocations.get()));
+    shared_->pool.returned.owe(owed_for(schedule, tracker_->state()));
   }
   // Walking the whole heap takes 1 ms in BERT, and a request that comes after a pause waits for it:
   // only for a slab that may raise the process' peak.

@@ -134,8 +134,9 @@ class Follower {
     StepIndex position;
     std::uint64_t first = 0;  // of a symbolic plan: the first size of the iteration at hand
   };
-  // Where several fit, `preferred` if it is one of them, else that of the same process or command, else the lowest. `free`: the lane has no plan, and of its
-  // thread's first calls, which most likely do what other threads have done, fewer must fit.
+  // Where several fit, `preferred` if it is one of them, else that of the same process or command,
+  // else the lowest. `free`: the lane has no plan, and of its thread's first calls, which most likely
+  // do what other threads have done, fewer must fit.
   Found next(PlanStore& store, std::uint64_t size, const StoredPlan* preferred = nullptr,
              bool free = false) {
     hear(size, 0);

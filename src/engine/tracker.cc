@@ -67,7 +67,7 @@ bool wants_site(const TrackerState& s) {
 bool glides(const TrackerState& s) {
   return s.phase.load(std::memory_order_relaxed) == Phase::kServing &&
          s.serving.shapes.plan() == nullptr && !s.serving.following && s.serving.trial == 0 &&
-         !s.serving.first.watching() && !s.serving.first.differs() && !stages::is_crowded(s) &&
+         s.serving.first.is_over() && !stages::is_crowded(s) &&
          !(s.terms.keeps_trace && s.learns) && s.terms.tape == nullptr;
 }
 

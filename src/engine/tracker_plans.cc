@@ -53,7 +53,7 @@ Action take(TrackerState& s, const Answer& answer) {
   const Schedule& schedule = *answer.plan->made;
   if (schedule.symbolic == nullptr) {
     // The call at hand is the step before the one that comes next.
-    s.serving.cursor = Cursor((answer.position + schedule.end() - StepIndex{1}) % schedule.end());
+    s.serving.cursor = Cursor(schedule.before(answer.position, 1));
     return open_found(s);
   }
   if (!s.serving.shapes.afford(schedule.count, s.tally.counters().large_allocations.get())) {

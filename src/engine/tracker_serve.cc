@@ -7,13 +7,6 @@ namespace {
 
 using Why = AtHand::Why;
 
-// An older block lies in the call's place.
-void note_in_the_way(TrackerState& s, std::uint64_t size) {
-  s.serving.rounds.occupied += size;
-  s.serving.placer.note_in_the_way(size);
-  s.serving.first.in_the_way();
-}
-
 // After the call's iteration is dealt with: whether another shape has begun before the call.
 Action find_shape(TrackerState& s) {
   Shapes::Start start;
@@ -68,7 +61,7 @@ Action step(TrackerState& s) {
   }
   s.at_hand.offset = step->offset;
   Action action = ask(s, Ask::kClaim, step->offset);
-  action.earlier = s.serving.first.alive_at(*placer.schedule(), placer.latest());
+  action.earlier = s.serving.first.alive_at(*placer.schedule(), placer.position());
   s.at_hand.looks = action.earlier != kUnplanned;
   return action;
 }
@@ -133,10 +126,10 @@ void take_lower(TrackerState& s, const Plan& best) {
 
 Action settle(TrackerState& s) {
   const std::uint64_t size = s.at_hand.call.size;
+  s.serving.first.note(s.at_hand.miss);
   if (s.at_hand.miss == Miss::kNone) {
     s.tally.planned(size);
     ++s.serving.placed;
-    s.serving.first.placed();
     return finish(s, Ask::kServe, s.at_hand.offset);
   }
   if (is_serving(s) && s.serving.trial != 0 && s.at_hand.miss != Miss::kLeftOut &&
@@ -149,9 +142,8 @@ Action settle(TrackerState& s) {
     s.at_hand.missed = true;
     s.tally.fallback(size, reason_of(s.at_hand.miss).counter);
     if (s.at_hand.miss == Miss::kOccupied) {
-      note_in_the_way(s, size);
-    } else {
-      s.serving.first.missed();
+      s.serving.rounds.occupied += size;
+      s.serving.placer.note_in_the_way(size);
     }
     const Health& health = s.serving.placer.health();
     if (health.lost() ||

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "src/follow/placer.h"
 #include "src/follow/steps.h"
 
 namespace memo {
@@ -15,24 +16,27 @@ class FirstIteration {
   // Of a plan of `count` steps.
   explicit FirstIteration(std::uint32_t count) : left_(count) {}
 
-  // False once the iteration is over, or where none is looked at.
-  [[nodiscard]] bool watching() const { return left_ != 0 && !differs(); }
-  // What became of a call.
-  void placed() { pass(in_row_ + 1); }
-  void in_the_way() {
-    in_the_way_ += left_ != 0 ? 1U : 0U;
-    pass(0);
+  // Nothing more is to be learned of it.
+  [[nodiscard]] bool is_over() const { return left_ == 0 && !differs(); }
+  // What became of a call: placed, or why not.
+  void note(Miss miss) {
+    if (left_ == 0) {
+      return;
+    }
+    --left_;
+    in_row_ = miss == Miss::kNone ? in_row_ + 1 : 0;
+    placed_ += miss == Miss::kNone ? 1U : 0U;
+    in_the_way_ += miss == Miss::kOccupied ? 1U : 0U;
   }
-  void missed() { pass(0); }
 
-  // Before the call for step `at`: the offset of a block that was placed kLivedCalls before and is alive yet
-  // by the plan; kUnplanned if there is none, or its lifetime is not known.
-  [[nodiscard]] std::uint64_t alive_at(const Schedule& schedule, StepIndex at) const {
+  // For the call before the step `next`: the offset of a block that was placed kLivedCalls before it and is
+  // alive yet by the plan; kUnplanned if there is none, or its lifetime is not known.
+  [[nodiscard]] std::uint64_t alive_at(const Schedule& schedule, StepIndex next) const {
     constexpr std::uint32_t kAge = tuning::kLivedCalls;
-    if (!watching() || in_row_ < kAge || schedule.count <= kAge) {
+    if (left_ == 0 || in_row_ < kAge || schedule.count <= kAge) {
       return kUnplanned;
     }
-    const Step& step = schedule.at((at + StepIndex{schedule.count - kAge}) % schedule.end());
+    const Step& step = schedule.at(schedule.before(next, kAge + 1));
     return step.lifetime > kAge ? step.offset : kUnplanned;
   }
   // Whether the block there is alive.
@@ -49,14 +53,6 @@ class FirstIteration {
   }
 
  private:
-  void pass(std::uint32_t in_row) {
-    if (left_ != 0) {
-      placed_ += in_row != 0 ? 1U : 0U;
-      in_row_ = in_row;
-      --left_;
-    }
-  }
-
   std::uint32_t left_ = 0;  // calls of the iteration
   std::uint32_t placed_ = 0;
   std::uint32_t in_row_ = 0;  // placed, up to the last call

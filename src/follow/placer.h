@@ -57,10 +57,6 @@ class Placer {
 
   [[nodiscard]] const Schedule* schedule() const { return schedule_; }
   [[nodiscard]] StepIndex position() const { return cursor_.position(); }
-  // The step before it: the last call's, if that was one.
-  [[nodiscard]] StepIndex latest() const {
-    return (position() + schedule_->end() - StepIndex{1}) % schedule_->end();
-  }
   // The last calls were the steps expected, one after the other, and every step was among them.
   [[nodiscard]] bool walked_through() const { return cursor_.run() >= schedule_->count; }
   [[nodiscard]] const Health& health() const { return health_; }

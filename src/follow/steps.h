@@ -108,13 +108,17 @@ struct Schedule {
   // Greatest sum of bytes (as asked for) alive at once, planned steps only.
   std::uint64_t lower_bound = 0;
   double plan_seconds = 0;
-  bool lowest =
-      false;  // it is known that no plan is lower, or its maker has searched, or lifetimes are unknown
+  // It is known that no plan is lower, or its maker has searched, or lifetimes are unknown.
+  bool lowest = false;
   // If not null, sizes and offsets follow from the iteration's first size, and the steps here are
   // one example.
   const SymbolicPlan* symbolic = nullptr;
   [[nodiscard]] const Step& at(StepIndex step) const { return steps[step.count()]; }
   [[nodiscard]] StepIndex end() const { return StepIndex{count}; }
+  // The step that comes `calls` before this one, at most `count`; before the first is the last.
+  [[nodiscard]] StepIndex before(StepIndex step, std::uint32_t calls) const {
+    return (step + StepIndex{count - calls}) % end();
+  }
   // Blocks fill at least half of the slab at one time. Large alignments (blocks that begin at 64
   // MiB borders) leave most of it empty for ever: such a slab is not populated.
   [[nodiscard]] bool dense() const { return height / 2 <= lower_bound; }

@@ -39,7 +39,6 @@ bool Slab::lend(Slab& to, std::uint32_t stores) {
   if (height == 0 || origin_ != 0 || to.height() != 0 || !is_empty(mine)) {
     return false;
   }
-  to.origin_ = to.sweeps_ = 0;
   std::uint32_t made = 0;
   const auto store = [&](auto& what, auto value) {
     if (made < stores) {
@@ -70,9 +69,6 @@ void Slab::mend(Space* space) {
 Slab::Raised Slab::raise(std::uint64_t height, bool whole, bool trial) {
   if (height <= this->height()) {
     return Raised::kEnough;
-  }
-  if (this->height() == 0) {
-    origin_ = sweeps_ = 0;
   }
   // Known plans are tried again at each call, so being refused must cost little, and is said once.
   const bool tallest = height > this->tallest();
@@ -137,8 +133,11 @@ void Slab::populate(std::uint64_t from) const {
   os::populate(at(there), round_up(height(), os::page_size()) - there);
 }
 
+// First of all the places are at the slab's start: a child that is forked meanwhile by another thread may give a slab of no
+// height memory anew.
 bool Slab::purge() {
-  const std::uint64_t height = height_.exchange(0, std::memory_order_relaxed);
+  origin_ = sweeps_ = 0;
+  const std::uint64_t height = height_.exchange(0, std::memory_order_release);
   if (height == 0) {
     return false;
   }
@@ -149,7 +148,6 @@ bool Slab::purge() {
   }
   // Blocks of an earlier plan, or of another lane that had the memory before, may have lain higher.
   purge_free(0, space().committed_bytes());
-  origin_ = sweeps_ = 0;
   return true;
 }
 

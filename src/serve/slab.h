@@ -134,9 +134,7 @@ class Slab {
   std::uint32_t number_ = 0;
   std::atomic<std::uint64_t> height_{0};
   std::atomic<std::uint64_t> tallest_{0};
-  // Bytes before the plan's places. Of a slab without memory it may be anything in a child that was
-  // forked while another thread gave the slab back.
-  std::uint64_t origin_ = 0;
+  std::uint64_t origin_ = 0;  // bytes before the plan's places; 0 where there is no height
   std::uint32_t sweeps_ = 0;  // ends of iterations that are still to give back what is free there
   bool refused_ = false;      // there was no memory for the height asked for last
 };

@@ -8,7 +8,6 @@
 namespace memo {
 namespace {
 
-using testing::Block;
 using testing::drive;
 using testing::Driver;
 using testing::OwnEngine;

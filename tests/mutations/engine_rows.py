@@ -37,7 +37,7 @@ ENGINE_ROWS = (
      "  sweeps_ = tuning::kMaxUnroll;\n", "",
      UNIT, "slab: goes on above what stays in it"),
     ("blocks above a slab's height keep their memory", "src/serve/slab.cc",
-     "purge_free(0, space().committed_bytes());\n  origin_", "purge_free(0, height);\n  origin_",
+     "purge_free(0, space().committed_bytes());\n  return true;", "purge_free(0, height);\n  return true;",
      UNIT, "slab: goes on above what stays in it"),
     ("a height near the greatest number seems to be there already", "src/serve/space.cc",
      "  if (bytes >= bytes_) {", "  if (bytes >= bytes_ && bytes + kGranule > committed) {",
