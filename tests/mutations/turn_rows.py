@@ -56,7 +56,7 @@ TURN_ROWS = (
      UNIT, "threads: a slab at rest is lent to the next thread that works"),
     ("a slab is lent with blocks in it", "src/serve/slab.cc",
      " || !is_empty(mine)", "",
-     UNIT, "threads: a slab with a block in it is not lent"),
+     UNIT, "slab: one with a block in it is not lent, whoever has looked before"),
     ("slabs of threads that have ended stay", "src/engine/lane.cc",
      "all > most;) {", "all == 0;) {",
      UNIT, "threads: those that have ended leave their slabs to those that come, for some seconds"),

@@ -147,6 +147,19 @@ TEST_CASE_METHOD(WideFixture,
   CHECK(first.purge());
 }
 
+// Who looks for a slab to borrow has looked, too, but without its owner's lock.
+TEST_CASE_METHOD(Fixture, "slab: one with a block in it is not lent, whoever has looked before",
+                 "[serve]") {
+  REQUIRE(first.raise(2 * kMiB, false) == Slab::Raised::kTallest);
+  REQUIRE(first.claim(kMiB, kMiB / 2, 64).answer == SlabPlace::Answer::kGranted);
+  CHECK_FALSE(first.lend(second));
+  CHECK(first.height() == 2 * kMiB);
+  CHECK(second.height() == 0);
+  CHECK(first.space().pages.release(first.space().granule_of(first.at(kMiB))) != 0_g);
+  CHECK(first.lend(second));
+  CHECK(second.height() == 2 * kMiB);
+}
+
 // A child is forked while another thread gives the slab back, which takes a call for each of its pieces.
 TEST_CASE_METHOD(WideFixture,
                  "slab: a child that finds one half given back has its places within its memory",
