@@ -39,7 +39,7 @@ constinit bool have_thread_key = false;
 
 void show_large_block() {
   const int saved = errno;
-  if (g_process.next.malloc_trim != nullptr) {
+  if (g_process.next.trims()) {
     g_process.next.free(g_process.next.malloc(tuning::kShownBytes));
   }
   errno = saved;

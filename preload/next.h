@@ -43,6 +43,12 @@ struct Next {
 
   Extent object;  // of the object that the next malloc is in
   [[nodiscard]] bool contains(const void* code) const { return object.contains(code); }
+  // True if malloc_trim is the next allocator's. glibc's stands behind any other as well, has nothing there to give
+  // back, and sets itself up at its first call: two threads at once end the process, the second in bins that are not
+  // there yet (glibc 2.36; 2 of 400 runs of `forking` on tcmalloc).
+  [[nodiscard]] bool trims() const {
+    return malloc_trim != nullptr && contains(reinterpret_cast<const void*>(malloc_trim));
+  }
 };
 
 // Fills all of `next`, the table's first row last, so that a set first row means a whole table.

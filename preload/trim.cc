@@ -12,13 +12,13 @@ namespace {
 // for the locks that the frame below it has.
 int trim_uninterrupted(std::size_t pad) {
   const NoInterrupts quiet;
-  return g_process.next.malloc_trim != nullptr ? g_process.next.malloc_trim(pad) : 0;
+  return g_process.next.malloc_trim(pad);
 }
 
 }  // namespace
 
 void trim_next() {
-  if (!g_process.bare_child) {
+  if (!g_process.bare_child && g_process.next.trims()) {
     const os::NoCancellation whole;  // glibc's first call asks for random numbers
     trim_uninterrupted(0);
   }
@@ -27,7 +27,8 @@ void trim_next() {
 int shim::malloc_trim(std::size_t pad) {
   const bool ours = g_process.engine.lanes.opened() && g_process.engine.upkeep.trim();
   find_next_allocator();
-  return trim_uninterrupted(pad) != 0 || ours ? 1 : 0;
+  const bool theirs = g_process.next.malloc_trim != nullptr && trim_uninterrupted(pad) != 0;
+  return theirs || ours ? 1 : 0;
 }
 
 }  // namespace memo

@@ -180,8 +180,40 @@ def constructors_that_wait_for_threads(context):
             expect(result.code == 0, f"{variable}: {result}")
 
 
+# Stands behind the next allocator, as glibc's does.
+TRIM_SOURCE = """
+#include <stddef.h>
+#include <unistd.h>
+int malloc_trim(size_t pad) {
+  (void)pad;
+  return write(2, "trimmed\\n", 8) == 8;
+}
+"""
+
+
+def trims_whom_malloc_is_of(context):
+    """Where the next allocator has no malloc_trim, that of the C library is found, of whose heap nobody has asked for
+    anything: it is let alone. A program that calls it itself gets it, as it does without us."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / "trim.c"
+        behind = source.with_suffix(".so")
+        source.write_text(TRIM_SOURCE)
+        subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", behind], check=True, capture_output=True)
+        peers = [mode for mode in common.MODES if mode.ours and mode.next != "glibc"]
+        if not peers:
+            raise common.Skip("needs an allocator besides glibc's")
+        for mode in peers:
+            extra = {"LD_PRELOAD": f"{context.environment(mode)['LD_PRELOAD']}:{behind}"}
+            result = context.run([context.programs / "loops"], mode, extra=extra)
+            expect((result.code, result.err) == (0, b""), f"{mode.name}: {result}")
+            result = context.run(["/usr/bin/python3", "-c", "import ctypes; ctypes.CDLL(None).malloc_trim(0)"], mode,
+                                 extra=extra)
+            expect((result.code, result.err) == (0, b"trimmed\n"), f"{mode.name}: {result}")
+
+
 def checks(context):
     functions = (exported_names, no_leaked_symbols, needed_libraries, old_systems, hardened, thread_local_storage,
-                 startup_cost, nothing_on_the_heap, constructors_that_wait_for_threads)
+                 startup_cost, nothing_on_the_heap, constructors_that_wait_for_threads,
+                 trims_whom_malloc_is_of)
     return [(f"shared object: {function.__name__.replace('_', ' ')}",
              lambda function=function: function(context)) for function in functions]
