@@ -59,7 +59,7 @@ class Doctor(unittest.TestCase):
         self.assertRegex(told[1], "[5-9] more, with [0-9.]+ MiB together")
         self.assertLess(5, len(json_of(memomalloc("doctor", "--json", "--", *command))["processes"]))
         process = memomalloc("doctor", "--", sys.executable, "-c", "bytearray(200000)")
-        self.assertEqual("It is not on; what to do stands below FAULT.", process.stdout.splitlines()[0])
+        self.assertEqual("It is not on; each FAULT below says what to do.", process.stdout.splitlines()[0])
 
     def hidden_by(self, name, source="", **variables):
         """What is said to hide allocations in a program that loads an object of this name."""

@@ -249,7 +249,7 @@ class Misuse(unittest.TestCase):
         self.refused(2, "there is no option '--foo'; `memomalloc options --help`", "options", "word", "--foo=bar")
         for command, what in (("analyze", "trace"), ("replay", "trace"), ("report", "files"), ("plan", "problem"),
                               ("release", "PID"), ("plans", "ACTION")):
-            self.refused(2, f"{command}: which {what}? `memomalloc {command} --help` tells the options", command)
+            self.refused(2, f"{command}: which {what}? `memomalloc {command} --help` lists the options", command)
         self.refused(2, "--exe: a value is missing; ", "run", "--exe")
         for command in ("status", "release"):
             for pid in ("abc", "-1", "0", "99999999999"):

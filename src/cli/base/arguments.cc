@@ -150,7 +150,7 @@ std::string hint(std::string_view word, const std::vector<std::string>& names) {
 }
 
 std::string help_of(const CLI::App& app) {
-  return "`memomalloc " + app.get_name() + " --help` tells the options";
+  return "`memomalloc " + app.get_name() + " --help` lists the options";
 }
 
 int complain(const CLI::App& app, const std::string& what) {

@@ -278,7 +278,7 @@ int plans(int argc, char** argv) {
       app.add_option("--most", wishes.limits.plans, "prune: keep at most this many plans")
           ->type_name("NUMBER")
           ->capture_default_str(),
-      app.add_option("--days", wishes.days, "prune: remove what was not used for this long")
+      app.add_option("--days", wishes.days, "prune: remove what was not used for so many days")
           ->type_name("NUMBER")
           ->check(not_negative())};
   app.footer(
@@ -304,7 +304,7 @@ int plans(int argc, char** argv) {
                            wishes.action == "export" || wishes.action == "import";
   if (takes_words == wishes.words.empty()) {
     return complain(app, takes_words
-                             ? wishes.action + " of what? " + help_of(app)
+                             ? wishes.action + " needs a NAME, DIRECTORY or FILE; " + help_of(app)
                              : "unexpected '" + wishes.words.front() + "'; " + help_of(app));
   }
   std::string error;

@@ -220,7 +220,7 @@ int schedule(int argc, char** argv) {
   app.add_option("--seconds", arguments.seconds, "most time for the order and its plan")
       ->check(not_negative())
       ->capture_default_str();
-  app.add_option("--seed", arguments.seed, "seed of what is random")
+  app.add_option("--seed", arguments.seed, "seed of the strategies that draw at random")
       ->check(not_negative())
       ->capture_default_str();
   app.add_flag("--coalesce", arguments.coalesce,
@@ -233,7 +233,7 @@ int schedule(int argc, char** argv) {
     return list_strategies();
   }
   if (arguments.graph.empty()) {
-    return complain(app, "which graph? `memomalloc schedule --help` tells the options");
+    return complain(app, "which graph? `memomalloc schedule --help` lists the options");
   }
   if (schedule::find_strategy(arguments.strategy) == nullptr) {
     return complain(app,

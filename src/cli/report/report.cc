@@ -165,7 +165,8 @@ void add_options(CLI::App& app, ReportRequest& request) {
          "allocator, or a planner's problem or plan; and, or instead, statistics (--stats-file)")
       ->required()
       ->option_text(" ");
-  app.add_option("-o,--output", request.output, "the page")
+  app.add_option("-o,--output", request.output,
+                 "where the page goes; replaces a page that is there")
       ->type_name("FILE")
       ->capture_default_str();
   app.add_option("--threshold", request.threshold, "smallest block shown")

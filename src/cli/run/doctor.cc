@@ -75,7 +75,7 @@ std::vector<ProcessRow> examine_by_running(const std::vector<std::string>& comma
 }
 
 void print(const std::vector<Finding>& findings) {
-  std::puts(has_fault(findings) ? "It is not on; what to do stands below FAULT.\n"
+  std::puts(has_fault(findings) ? "It is not on; each FAULT below says what to do.\n"
                                 : "It is on, and serves this program.\n");
   const bool colour = isatty(STDOUT_FILENO) != 0;
   constexpr const char* kColours[] = {"\033[32m", "\033[33m", "\033[31m"};

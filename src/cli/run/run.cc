@@ -86,8 +86,9 @@ int run(int argc, char** argv) {
   CLI::App app(
       "Runs COMMAND with the library: memomalloc run -- python infer.py\n"
       "Its output and its exit code are COMMAND's; 126 if it cannot be executed, 127 if there is\n"
-      "no such program. What LD_PRELOAD already names stays, after the library. Most options set\n"
-      "the MEMOMALLOC_ variable of the same name: --plan-file is MEMOMALLOC_PLAN_FILE.");
+      "no such program. Libraries that LD_PRELOAD already names stay, after this one. Most "
+      "options\n"
+      "set the MEMOMALLOC_ variable of the same name: --plan-file is MEMOMALLOC_PLAN_FILE.");
   OptionFlags flags(app);
   bool summary = false;
   app.add_flag(
@@ -117,8 +118,8 @@ int run(int argc, char** argv) {
   if (!next.empty()) {
     const std::optional<std::string> allocator = next_allocator(next);
     if (!allocator) {
-      return complain(app, "--next " + next + ": there is no such allocator here; it takes " +
-                               next_allocator_words() + ", each only where it is installed");
+      return complain(app, "--next " + next + ": there is no such allocator here; --next takes " +
+                               next_allocator_words() + ", if it is installed");
     }
     const std::string rest = foreign_preload();
     behind = allocator->empty() ? rest : preload_list(*allocator, rest);

@@ -105,7 +105,7 @@ int status(int argc, char** argv) {
   CLI::Option* one = app.add_option("PID", pid, "all about this process");
   one->check(process_number())->type_name("");
   app.add_flag("--all", wishes.all,
-               "a line for each, even if there is one only; root sees everybody's")
+               "a line for each process, even if there is only one; root sees those of all users")
       ->excludes(one);
   CLI::Option* repeated = app.add_flag("--watch", wishes.watch, "again every second, until Ctrl-C");
   app.add_flag("--json", wishes.json, "as JSON; with --watch a line each second");

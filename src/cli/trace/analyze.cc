@@ -208,10 +208,10 @@ int analyze(int argc, char** argv) {
       "Columns:\n"
       "  allocations    large blocks that the thread asked for\n"
       "  first, length  the call at which the repeating part begins, and how many calls it has\n"
-      "  locked         calls until it was believed\n"
+      "  locked         calls until the library relied on the repeat\n"
       "  height MiB     of the slab; height/bound: 1 is the least possible\n"
       "  wrapping       blocks that are freed in the next iteration only\n"
-      "  served %       of the bytes since then; of all %: of all the thread's");
+      "  served %       share of the bytes since then; of all %: of all bytes of the thread");
   if (auto code = parse(app, argc, argv)) {
     return *code;
   }
