@@ -7,7 +7,7 @@ set -euo pipefail
 WHEEL=$(find "$PWD/dist" -name "memomalloc-$(cat VERSION)-*-manylinux_*_$(uname -m).whl" | head -1)
 [ -n "$WHEEL" ] || die "there is no wheel in dist/; \`make wheels\` builds it"
 FIRST=$(awk '/^## /{exit} /^```/{shell = /^```sh$/; next} shell' README.md)
-grep -q '^pip install \./memomalloc-.*\.whl$' <<<"$FIRST" || die "README.md's first screen installs no wheel"
+grep -q '^pip install dist/memomalloc-.*\.whl$' <<<"$FIRST" || die "README.md's first screen installs no wheel"
 grep -q '^memomalloc run ' <<<"$FIRST" || die "README.md's first screen runs nothing"
 MOST_SECONDS=120 # for these lines; a newcomer's patience
 . scripts/packages/chroots.sh
@@ -15,7 +15,9 @@ MOST_SECONDS=120 # for these lines; a newcomer's patience
 try_release() {
   local result=0
   make_root "$1" || return 2
-  cp "$WHEEL" tests/vm/numpy_loop.py "$ROOT/root/"
+  mkdir "$ROOT/root/dist"
+  cp "$WHEEL" "$ROOT/root/dist/"
+  cp tests/vm/numpy_loop.py "$ROOT/root/"
   # README.md names the file for x86-64.
   echo "${FIRST//x86_64/$(uname -m)}" >"$ROOT/root/lines.sh"
   write_program
