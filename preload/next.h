@@ -49,6 +49,11 @@ struct Next {
   [[nodiscard]] bool trims() const {
     return malloc_trim != nullptr && contains(reinterpret_cast<const void*>(malloc_trim));
   }
+  // True if malloc_usable_size is the next allocator's: of one that has none, another's answers for blocks that it does
+  // not know, and reads in front of them.
+  [[nodiscard]] bool knows_sizes() const {
+    return contains(reinterpret_cast<const void*>(malloc_usable_size));
+  }
 };
 
 // Fills all of `next`, the table's first row last, so that a set first row means a whole table.

@@ -47,6 +47,9 @@ void fork_reporter() {
 }
 
 bool is_reporter() {
+  if (number == 0) {
+    return false;  // without a system call: a filter may kill the process for one
+  }
   const Engine& engine = g_process.engine;
   if (!engine.forks.here() || getpid() != number || (engine.forks.forked() && large_calls() == 0)) {
     return false;

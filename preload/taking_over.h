@@ -30,6 +30,9 @@ inline bool is_early(std::uint64_t bytes) {
 // A small block of the next allocator is to become one of so many `bytes`, many times its size: that
 // is no block that grows, but one asked for in two steps, such as a text with room to come.
 inline bool is_step(void* pointer, std::size_t bytes) {
+  if (!g_process.next.knows_sizes()) {
+    return false;
+  }
   const std::size_t now = g_process.next.malloc_usable_size(pointer);
   return now < g_process.threshold && now <= bytes / tuning::kStepOfGrowth;
 }

@@ -211,9 +211,77 @@ def trims_whom_malloc_is_of(context):
             expect((result.code, result.err) == (0, b"trimmed\n"), f"{mode.name}: {result}")
 
 
+# An allocator that cannot tell a block's size, as small ones cannot; what lies in front of a block is another's data.
+SIZELESS_SOURCE = """
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+enum { kMost = 1 << 30 };
+static char* memory;
+static size_t used;
+static size_t* sizes;
+static void* take(size_t border, size_t bytes) {
+  if (memory == NULL) {
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    memory = mmap(NULL, kMost, PROT_READ | PROT_WRITE, flags, -1, 0);
+    sizes = mmap(NULL, kMost, PROT_READ | PROT_WRITE, flags, -1, 0);
+  }
+  border = border < 16 ? 16 : border;
+  const size_t at = (used + border - 1) / border * border;
+  used = (at + bytes + 31) / 16 * 16;
+  sizes[at / 16] = bytes;
+  return memory + at;
+}
+void* malloc(size_t bytes) { return take(16, bytes); }
+void free(void* block) { (void)block; }
+void* calloc(size_t count, size_t bytes) { return take(16, count * bytes); }
+void* memalign(size_t border, size_t bytes) { return take(border, bytes); }
+void* aligned_alloc(size_t border, size_t bytes) { return take(border, bytes); }
+int posix_memalign(void** block, size_t border, size_t bytes) { return (*block = take(border, bytes)) == NULL; }
+void* realloc(void* block, size_t bytes) {
+  void* moved = take(16, bytes);
+  const size_t before = block != NULL ? sizes[((char*)block - memory) / 16] : 0;
+  return memcpy(moved, block != NULL ? block : moved, before < bytes ? before : bytes);
+}
+"""
+STEPS_SOURCE = """
+#include <stdlib.h>
+#include <string.h>
+int main(void) {
+  for (int i = 0; i < 400; ++i) {
+    memset(malloc(24), 0xff, 24);
+    char* block = memset(malloc(24), i, 24);
+    block = realloc(block, 200000);
+    for (int k = 0; k < 24; ++k)
+      if (block[k] != (char)i)
+        return 1;
+    free(memset(block, 1, 200000));
+  }
+  return 0;
+}
+"""
+
+
+def next_allocators_that_tell_no_size(context):
+    """A small block that is made large in one step keeps what is in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        built = []
+        for name, text, options in (("sizeless", SIZELESS_SOURCE, ["-shared", "-fPIC", "-fno-builtin"]),
+                                    ("steps", STEPS_SOURCE, ["-fno-builtin"])):
+            source = pathlib.Path(folder) / f"{name}.c"
+            source.write_text(text)
+            built.append(source.with_suffix(""))
+            subprocess.run(["gcc", *options, source, "-o", built[-1]], check=True, capture_output=True)
+        allocator, program = built
+        mode = common.Mode("sizeless", serving=False)
+        preloaded = {"LD_PRELOAD": f"{context.environment(mode)['LD_PRELOAD']}:{allocator}"}
+        result = context.run([program], mode, extra=preloaded)
+        expect((result.code, result.err) == (0, b""), f"{result}")
+
+
 def checks(context):
     functions = (exported_names, no_leaked_symbols, needed_libraries, old_systems, hardened, thread_local_storage,
                  startup_cost, nothing_on_the_heap, constructors_that_wait_for_threads,
-                 trims_whom_malloc_is_of)
+                 trims_whom_malloc_is_of, next_allocators_that_tell_no_size)
     return [(f"shared object: {function.__name__.replace('_', ' ')}",
              lambda function=function: function(context)) for function in functions]

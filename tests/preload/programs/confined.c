@@ -37,7 +37,6 @@ static void confine(void) {
       ALLOW(fstat),
       ALLOW(clock_gettime),
       ALLOW(write),
-      ALLOW(getpid),
       ALLOW(prlimit64),
       ALLOW(exit_group),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
