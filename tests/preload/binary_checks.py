@@ -165,14 +165,19 @@ __attribute__((constructor)) static void begin(void) {
 """
 
 
+def compiled(folder, name, text, *options):
+    """The file that the compiler makes of a C program or, with -shared, of an object."""
+    source, target = (pathlib.Path(folder) / f"{name}.{kind}" for kind in ("c", "so"))
+    source.write_text(text)
+    subprocess.run(["gcc", *options, source, "-o", target], check=True, capture_output=True)
+    return target
+
+
 def constructors_that_wait_for_threads(context):
     """dlopen holds one of the linker's locks while a plugin's constructor waits for a thread: looking at that
     thread's call stacks must not want it."""
     with tempfile.TemporaryDirectory() as folder:
-        source = pathlib.Path(folder) / "plugin.c"
-        plugin = source.with_suffix(".so")
-        source.write_text(PLUGIN_SOURCE)
-        subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", plugin], check=True, capture_output=True)
+        plugin = compiled(folder, "plugin", PLUGIN_SOURCE, "-shared", "-fPIC")
         for variable in ("MEMOMALLOC_PLAN_FILE", "MEMOMALLOC_TRACE_FILE"):
             mode = common.Mode("plugin", settings=((variable, f"{folder}/out"),), serving=False)
             result = context.run(["/usr/bin/python3", "-c", f"import ctypes; ctypes.CDLL('{plugin}')"], mode,
@@ -195,10 +200,7 @@ def trims_whom_malloc_is_of(context):
     """Where the next allocator has no malloc_trim, that of the C library is found, of whose heap nobody has asked for
     anything: it is let alone. A program that calls it itself gets it, as it does without us."""
     with tempfile.TemporaryDirectory() as folder:
-        source = pathlib.Path(folder) / "trim.c"
-        behind = source.with_suffix(".so")
-        source.write_text(TRIM_SOURCE)
-        subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", behind], check=True, capture_output=True)
+        behind = compiled(folder, "trim", TRIM_SOURCE, "-shared", "-fPIC")
         peers = [mode for mode in common.MODES if mode.ours and mode.next != "glibc"]
         if not peers:
             raise common.Skip("needs an allocator besides glibc's")
@@ -265,14 +267,8 @@ int main(void) {
 def next_allocators_that_tell_no_size(context):
     """A small block that is made large in one step keeps what is in it."""
     with tempfile.TemporaryDirectory() as folder:
-        built = []
-        for name, text, options in (("sizeless", SIZELESS_SOURCE, ["-shared", "-fPIC", "-fno-builtin"]),
-                                    ("steps", STEPS_SOURCE, ["-fno-builtin"])):
-            source = pathlib.Path(folder) / f"{name}.c"
-            source.write_text(text)
-            built.append(source.with_suffix(""))
-            subprocess.run(["gcc", *options, source, "-o", built[-1]], check=True, capture_output=True)
-        allocator, program = built
+        allocator = compiled(folder, "sizeless", SIZELESS_SOURCE, "-shared", "-fPIC", "-fno-builtin")
+        program = compiled(folder, "steps", STEPS_SOURCE, "-fno-builtin")
         mode = common.Mode("sizeless", serving=False)
         preloaded = {"LD_PRELOAD": f"{context.environment(mode)['LD_PRELOAD']}:{allocator}"}
         result = context.run([program], mode, extra=preloaded)

@@ -233,7 +233,7 @@ int schedule(int argc, char** argv) {
     return list_strategies();
   }
   if (arguments.graph.empty()) {
-    return complain(app, "which graph? `memomalloc schedule --help` lists the options");
+    return complain(app, "which graph? " + help_of(app));
   }
   if (schedule::find_strategy(arguments.strategy) == nullptr) {
     return complain(app,
