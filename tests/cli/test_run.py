@@ -86,7 +86,7 @@ class Run(unittest.TestCase):
     def test_wrong_uses_say_what_to_do(self):
         for words, advice in ((["run"], "Put it after `--`"),
                               (["run", "--threshold", "3X", "--", "true"], "units: K, M, G"),
-                              (["run", "--next", "no-such", "--", "true"], "it takes auto, glibc, jemalloc, tcmalloc"),
+                              (["run", "--next", "no-such", "--", "true"], "--next takes auto, glibc, jemalloc, tcmalloc"),
                               (["run", "--next", "/no/such.so", "--", "true"], "there is no such allocator here"),
                               (["run", "--next", "memomalloc", "--", "true"], "there is no such allocator here"),
                               (["run", "--hugepages", "maybe", "--", "true"], "auto"),
