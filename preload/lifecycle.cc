@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "preload/background_thread.h"
+#include "preload/front.h"
 #include "preload/lane_threads.h"
 #include "preload/nodes.h"
 #include "preload/observe.h"
@@ -118,18 +119,20 @@ void forked_bare() {
   os::note_stderr();
   os::start();
   shim::find_next_allocator();  // before there is a second thread
-#ifndef MEMO_NAME               // under other names nothing is exported
+  Front front = Front::kNobody;
+#ifndef MEMO_NAME  // under other names nothing is exported
   hide_missing_peers(process.next);
+  front = who_is_in_front();
 #endif
   // In secure mode (setuid) the environment is an attacker's: the defaults hold.
   if (getauxval(AT_SECURE) == 0) {
     read_options(environ, process.options);
   }
-  const bool meant = runs_in(process.options.EXE.view());
+  const bool meant = front != Front::kCopy && runs_in(process.options.EXE.view());
+  const bool wanted = process.options.DISABLE == 0 && meant && front == Front::kNobody;
   // Who wants to observe is not served instead.
-  process.observes = process.options.OBSERVE != 0 && start_observing();
-  const bool on =
-      process.options.DISABLE == 0 && meant && (process.observes || process.options.OBSERVE == 0);
+  process.observes = wanted && process.options.OBSERVE != 0 && start_observing();
+  const bool on = wanted && (process.observes || process.options.OBSERVE == 0);
   bool reports = false;
   if (meant) {  // others stay silent, whatever is asked for
     name_store(process.options);
@@ -163,6 +166,11 @@ void forked_bare() {
   shim::open_fast_paths();
   if (on && process.options.VERBOSE >= 1) {
     Line() << MEMO_VERSION << ": watching blocks of at least " << process.threshold << " bytes";
+  }
+  if (front == Front::kAllocator && (reports || process.options.VERBOSE >= 1)) {
+    Line() << "nothing is served: another allocator stands before this library, and frees what "
+              "malloc gives; preload "
+              "this library before it (the executable's own cannot be served)";
   }
 }
 

@@ -65,6 +65,15 @@ int find_object(dl_phdr_info* info, std::size_t, void* data) {
   return 1;
 }
 
+// The next object may be another than the one with the operators: a library that counts calls, or a
+// second copy of this one. The C++ library is told by its exceptions.
+Extent find_operators(const Next& next) {
+  const void* aligned_new = dlsym(RTLD_NEXT, "_ZnwmSt11align_val_t");
+  const Extent object = extent_of(aligned_new, next.dl_iterate_phdr);
+  const bool of_cxx = object.contains(dlsym(RTLD_NEXT, "__cxa_begin_catch"));
+  return of_cxx && !next.contains(aligned_new) ? Extent{} : object;
+}
+
 }  // namespace
 
 Extent extent_of(const void* code, decltype(&::dl_iterate_phdr) walk) {
@@ -82,13 +91,16 @@ void find_peers(Next& next) {
 }
 
 void find_next(Next& next) {
+  // Another copy of this library that stands before this one may ask for it while names are looked up in vain.
+  next.dl_iterate_phdr = find<decltype(next.dl_iterate_phdr)>("dl_iterate_phdr", Kind::kRequired);
   Next found;
   find_functions<false>(found);
-  found.object = extent_of(reinterpret_cast<const void*>(found.malloc), found.dl_iterate_phdr);
-  // The C library has none of the peers' functions, and each look-up in vain costs thousands of
-  // instructions. It is told by what no allocator has, as one may have an _exit.
+  found.object = extent_of(reinterpret_cast<const void*>(found.realloc), found.dl_iterate_phdr);
+  // The C library has none of these, and each look-up in vain costs thousands of instructions. It is
+  // told by what no allocator has, as one may have an _exit.
   if (!found.contains(dlsym(RTLD_NEXT, "gnu_get_libc_version"))) {
     find_peers(found);
+    found.operators = find_operators(found);
   }
   const auto first = found.malloc;
   found.malloc = nullptr;

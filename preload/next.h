@@ -41,8 +41,13 @@ struct Next {
 
   bool peers_known = false;  // the Peer functions were looked for
 
-  Extent object;  // of the object that the next malloc is in
+  // Of the object that the next realloc is in, which has to know every block: malloc and free may be a library's that
+  // counts calls and passes them on.
+  Extent object;
   [[nodiscard]] bool contains(const void* code) const { return object.contains(code); }
+  // Of the allocator whose operator new asks aligned_alloc, and whose operator delete takes only its own blocks, as
+  // jemalloc's: what its code asks for must be its own. None where these operators are the C++ library's.
+  Extent operators;
   // True if malloc_trim is the next allocator's. glibc's stands behind any other as well, has nothing there to give
   // back, and sets itself up at its first call: two threads at once end the process, the second in bins that are not
   // there yet (glibc 2.36; 2 of 400 runs of `forking` on tcmalloc).

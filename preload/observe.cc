@@ -52,7 +52,9 @@ void shadow_block(void* block, Request request, AskEngine& ask) {
 
 // Asking for a block's size is quicker than looking for it.
 void* take(void* pointer) {
-  return is_large(g_process.next.malloc_usable_size(pointer)) ? take_shadow(pointer) : nullptr;
+  const Next& next = g_process.next;
+  return !next.knows_sizes() || is_large(next.malloc_usable_size(pointer)) ? take_shadow(pointer)
+                                                                           : nullptr;
 }
 
 // `block` of `size` bytes has come from one that had `shadow`, by realloc.

@@ -111,11 +111,17 @@ void* move_owned(void* pointer, std::size_t now, std::size_t size) {
   return moved;
 }
 
+// What the next allocator makes of a block that is to have no bytes: some give one of the least size.
+void* realloc_to_nothing() {
+  void* small = g_process.next.malloc(1);
+  return small != nullptr ? g_process.next.realloc(small, 0) : nullptr;
+}
+
 void* realloc_owned(void* pointer, std::size_t size) {
   Engine& engine = g_process.engine;
   if (size == 0) {
     free_owned(pointer, "realloc");
-    return nullptr;
+    return realloc_to_nothing();
   }
   if (size > kMaxBytes) {
     errno = ENOMEM;
@@ -207,7 +213,8 @@ void* calloc(std::size_t count, std::size_t size) {
 }
 
 void* realloc(void* pointer, std::size_t size) {
-  if (pointer == nullptr) {
+  // Whose malloc is next may have left realloc to another: then that one's blocks come to it again.
+  if (pointer == nullptr && (is_large(size) || g_process.observes || !have_next())) {
     return malloc(size);
   }
   if (g_process.bootstrap.owns(pointer)) {
@@ -232,15 +239,6 @@ void* realloc(void* pointer, std::size_t size) {
     g_process.engine.note_foreign_growth(size);
   }
   return block;
-}
-
-void* reallocarray(void* pointer, std::size_t count, std::size_t size) {
-  std::size_t bytes = 0;
-  if (__builtin_mul_overflow(count, size, &bytes)) {
-    errno = ENOMEM;
-    return nullptr;
-  }
-  return realloc(pointer, bytes);
 }
 
 int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
@@ -268,7 +266,7 @@ void* aligned_alloc(std::size_t alignment, std::size_t size, const void* caller)
   if (!have_next()) {
     return g_process.bootstrap.allocate(size, alignment);
   }
-  void* block = g_process.next.contains(caller)
+  void* block = g_process.next.operators.contains(caller)
                     ? nullptr
                     : large_aligned(alignment, size, Op::k_aligned_alloc);
   return block != nullptr
@@ -315,29 +313,6 @@ std::size_t malloc_usable_size(void* pointer) {
     return observe_size(pointer);
   }
   return have_next() ? g_process.next.malloc_usable_size(pointer) : 0;
-}
-
-// C++'s sized operator delete does not come here: libstdc++ and libc++ call free from it.
-void free_sized(void* pointer, std::size_t size) {
-  const Engine& engine = g_process.engine;
-  if (engine.owns(pointer)) {
-    if (engine.size(pointer) == 0) [[unlikely]] {
-      misused("free_sized", pointer);
-    }
-    if (!engine.may_have_size(pointer, size)) [[unlikely]] {
-      report_size(engine, "free_sized", pointer, size);
-    }
-  }
-  free(pointer);
-}
-
-void free_aligned_sized(void* pointer, std::size_t alignment, std::size_t size) {
-  const Engine& engine = g_process.engine;
-  if (engine.owns(pointer) && engine.size(pointer) != 0 && alignment != 0 &&
-      reinterpret_cast<std::uint64_t>(pointer) % alignment != 0) [[unlikely]] {
-    report_alignment(engine, "free_aligned_sized", pointer, alignment);
-  }
-  free_sized(pointer, size);
 }
 
 }  // namespace memo::shim

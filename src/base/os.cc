@@ -82,6 +82,12 @@ void* map_without_access(std::uint64_t bytes) {
   return map(bytes);
 }
 
+// Whether a debugger's core file holds these pages (gdb's gcore writes every page that is not left out, 34 GB of
+// reserved addresses; the kernel's own core files leave out what nobody touched). A refusal is harmless.
+void leave_out_of_cores(void* start, std::uint64_t bytes, bool leave_out) {
+  madvise(start, bytes, leave_out ? MADV_DONTDUMP : MADV_DODUMP);
+}
+
 // RLIMIT_AS in bytes; UINT64_MAX without a limit.
 std::uint64_t address_limit() {
   rlimit limit{};
@@ -165,12 +171,17 @@ void* reserve(std::uint64_t bytes, std::uint64_t alignment) {
   if (end < start + all) {
     munmap(reinterpret_cast<void*>(end), start + all - end);
   }
+  leave_out_of_cores(reinterpret_cast<void*>(aligned - page), end - aligned + page, true);
   return reinterpret_cast<void*>(aligned);
 }
 
 bool commit(void* start, std::uint64_t bytes, bool lock) {
   KeepErrno keep;
-  return mprotect(start, bytes, PROT_READ | PROT_WRITE) == 0 && (!lock || mlock(start, bytes) == 0);
+  if (mprotect(start, bytes, PROT_READ | PROT_WRITE) != 0) {
+    return false;
+  }
+  leave_out_of_cores(start, bytes, false);
+  return !lock || mlock(start, bytes) == 0;
 }
 
 bool decommit(void* start, std::uint64_t bytes) {
@@ -179,6 +190,7 @@ bool decommit(void* start, std::uint64_t bytes) {
   if (mmap(start, bytes, PROT_NONE, kReserved, -1, 0) == MAP_FAILED) {
     return false;
   }
+  leave_out_of_cores(start, bytes, true);
   if (locked(start)) {
     munlock(start, bytes);
   }

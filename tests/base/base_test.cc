@@ -4,10 +4,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <string>
 
 #include "src/base/bits.h"
@@ -125,6 +128,39 @@ TEST_CASE("os: reserved memory is aligned, and usable once committed", "[base]")
     std::memset(start, 1, bytes);
     munmap(start, bytes);
   }
+}
+
+// How many of the pages in [start, start + bytes) a core file leaves out, by the kernel's flags of their mapping (proc(5)).
+std::uint64_t left_out(const void* start, std::uint64_t bytes) {
+  const auto first = reinterpret_cast<std::uint64_t>(start);
+  std::ifstream maps("/proc/self/smaps");
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+  std::uint64_t pages = 0;
+  for (std::string line; std::getline(maps, line);) {
+    std::uint64_t low = 0;
+    std::uint64_t high = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &low, &high) == 2) {
+      from = std::max(low, first);
+      to = std::min(high, first + bytes);
+    } else if (line.starts_with("VmFlags:") && line.find(" dd") != std::string::npos && from < to) {
+      pages += (to - from) / os::page_size();
+    }
+  }
+  return pages;
+}
+
+TEST_CASE("os: a core file holds what is committed, nothing that is only reserved", "[base]") {
+  const std::uint64_t page = os::page_size();
+  auto* start = static_cast<char*>(os::reserve(8 * page, page));
+  REQUIRE(start != nullptr);
+  CHECK(left_out(start, 8 * page) == 8);
+  REQUIRE(os::commit(start, 4 * page));
+  CHECK(left_out(start, 4 * page) == 0);
+  CHECK(left_out(start, 8 * page) == 4);
+  REQUIRE(os::decommit(start + page, page));
+  CHECK(left_out(start, 8 * page) == 5);
+  os::unmap(start, 8 * page);
 }
 
 TEST_CASE("os: no memory is nullptr, with errno kept", "[base]") {

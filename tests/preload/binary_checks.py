@@ -1,5 +1,4 @@
-"""Checks of the shared object itself: what it exports, needs and keeps per thread, what it costs to load, and
-how it goes with others that are loaded."""
+"""Checks of the shared object itself: what it exports, needs and keeps per thread, and what it costs to load."""
 
 import pathlib
 import re
@@ -185,99 +184,8 @@ def constructors_that_wait_for_threads(context):
             expect(result.code == 0, f"{variable}: {result}")
 
 
-# Stands behind the next allocator, as glibc's does.
-TRIM_SOURCE = """
-#include <stddef.h>
-#include <unistd.h>
-int malloc_trim(size_t pad) {
-  (void)pad;
-  return write(2, "trimmed\\n", 8) == 8;
-}
-"""
-
-
-def trims_whom_malloc_is_of(context):
-    """Where the next allocator has no malloc_trim, that of the C library is found, of whose heap nobody has asked for
-    anything: it is let alone. A program that calls it itself gets it, as it does without us."""
-    with tempfile.TemporaryDirectory() as folder:
-        behind = compiled(folder, "trim", TRIM_SOURCE, "-shared", "-fPIC")
-        peers = [mode for mode in common.MODES if mode.ours and mode.next != "glibc"]
-        if not peers:
-            raise common.Skip("needs an allocator besides glibc's")
-        for mode in peers:
-            extra = {"LD_PRELOAD": f"{context.environment(mode)['LD_PRELOAD']}:{behind}"}
-            result = context.run([context.programs / "loops"], mode, extra=extra)
-            expect((result.code, result.err) == (0, b""), f"{mode.name}: {result}")
-            result = context.run(["/usr/bin/python3", "-c", "import ctypes; ctypes.CDLL(None).malloc_trim(0)"], mode,
-                                 extra=extra)
-            expect((result.code, result.err) == (0, b"trimmed\n"), f"{mode.name}: {result}")
-
-
-# An allocator that cannot tell a block's size, as small ones cannot; what lies in front of a block is another's data.
-SIZELESS_SOURCE = """
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-enum { kMost = 1 << 30 };
-static char* memory;
-static size_t used;
-static size_t* sizes;
-static void* take(size_t border, size_t bytes) {
-  if (memory == NULL) {
-    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    memory = mmap(NULL, kMost, PROT_READ | PROT_WRITE, flags, -1, 0);
-    sizes = mmap(NULL, kMost, PROT_READ | PROT_WRITE, flags, -1, 0);
-  }
-  border = border < 16 ? 16 : border;
-  const size_t at = (used + border - 1) / border * border;
-  used = (at + bytes + 31) / 16 * 16;
-  sizes[at / 16] = bytes;
-  return memory + at;
-}
-void* malloc(size_t bytes) { return take(16, bytes); }
-void free(void* block) { (void)block; }
-void* calloc(size_t count, size_t bytes) { return take(16, count * bytes); }
-void* memalign(size_t border, size_t bytes) { return take(border, bytes); }
-void* aligned_alloc(size_t border, size_t bytes) { return take(border, bytes); }
-int posix_memalign(void** block, size_t border, size_t bytes) { return (*block = take(border, bytes)) == NULL; }
-void* realloc(void* block, size_t bytes) {
-  void* moved = take(16, bytes);
-  const size_t before = block != NULL ? sizes[((char*)block - memory) / 16] : 0;
-  return memcpy(moved, block != NULL ? block : moved, before < bytes ? before : bytes);
-}
-"""
-STEPS_SOURCE = """
-#include <stdlib.h>
-#include <string.h>
-int main(void) {
-  for (int i = 0; i < 400; ++i) {
-    memset(malloc(24), 0xff, 24);
-    char* block = memset(malloc(24), i, 24);
-    block = realloc(block, 200000);
-    for (int k = 0; k < 24; ++k)
-      if (block[k] != (char)i)
-        return 1;
-    free(memset(block, 1, 200000));
-  }
-  return 0;
-}
-"""
-
-
-def next_allocators_that_tell_no_size(context):
-    """A small block that is made large in one step keeps what is in it."""
-    with tempfile.TemporaryDirectory() as folder:
-        allocator = compiled(folder, "sizeless", SIZELESS_SOURCE, "-shared", "-fPIC", "-fno-builtin")
-        program = compiled(folder, "steps", STEPS_SOURCE, "-fno-builtin")
-        mode = common.Mode("sizeless", serving=False)
-        preloaded = {"LD_PRELOAD": f"{context.environment(mode)['LD_PRELOAD']}:{allocator}"}
-        result = context.run([program], mode, extra=preloaded)
-        expect((result.code, result.err) == (0, b""), f"{result}")
-
-
 def checks(context):
     functions = (exported_names, no_leaked_symbols, needed_libraries, old_systems, hardened, thread_local_storage,
-                 startup_cost, nothing_on_the_heap, constructors_that_wait_for_threads,
-                 trims_whom_malloc_is_of, next_allocators_that_tell_no_size)
+                 startup_cost, nothing_on_the_heap, constructors_that_wait_for_threads)
     return [(f"shared object: {function.__name__.replace('_', ' ')}",
              lambda function=function: function(context)) for function in functions]

@@ -14,6 +14,7 @@ import threading
 import binary_checks
 import common
 import file_checks
+import neighbour_checks
 import perform
 import plan_file_checks
 import real_programs
@@ -35,10 +36,11 @@ NOT_OBSERVED = ("limited_data", "interrupted_locks")
 # emulator does not pass on. The emulator answers each opening of a file below /proc/self by a file that it writes,
 # and is ended itself where no file may grow.
 NOT_EMULATED = ("spawning", "limits", "limited", "limited_data", "unread_output", "locked_blocks", "locked_memory",
-                "refused_thread", "refused_background_thread", "name_spaces", "real_time")
+                "refused_thread", "refused_background_thread", "name_spaces", "real_time",
+                "left_out_of_cores")
 # Modes that tell much the same of a program: where it is to be run less often, the seed names one of each row for it.
 ALIKE = (("pages of 16 KiB", "pages of 64 KiB"), tuple(f"on {peer}" for peer in common.PEERS))
-FURTHER = (binary_checks, file_checks, plan_file_checks, worker_checks, real_programs)
+FURTHER = (binary_checks, neighbour_checks, file_checks, plan_file_checks, worker_checks, real_programs)
 
 
 class Programs:

@@ -1,0 +1,87 @@
+#include "preload/front.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <atomic>
+
+#include "preload/process.h"
+
+namespace memo {
+namespace {
+
+constinit decltype(&::free) next_free = nullptr;
+constinit decltype(&::realloc) next_realloc = nullptr;
+constinit std::atomic<void*> probe{nullptr};
+constinit std::atomic<bool> freed{false};
+constinit std::atomic<bool> resized{false};
+
+void note_free(void* pointer) noexcept {
+  freed = freed || pointer == probe;
+  next_free(pointer);
+}
+
+// Who is behind this library is not asked for the block of the probe: another than its maker may be.
+void* note_realloc(void* pointer, std::size_t size) noexcept {
+  if (pointer != probe || pointer == nullptr) {
+    return next_realloc(pointer, size);
+  }
+  resized = true;
+  return pointer;
+}
+
+template <typename Function>
+void put(Function& place, Function function) {
+  __atomic_store_n(&place, function, __ATOMIC_RELEASE);
+}
+
+// By the name that the dynamic linker binds for everybody: a call by its own name may be known to the compiler.
+template <typename Function>
+Function as_everybody(const char* name, Function) {
+  return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+}
+
+// By a small block, which everybody's malloc gives. Threads that constructors have started may call meanwhile:
+// their calls are passed on.
+bool what_is_freed_comes_here() {
+  Next& next = g_process.next;
+  next_free = next.free;
+  next_realloc = next.realloc;
+  put(next.free, &note_free);
+  put(next.realloc, &note_realloc);
+  constexpr std::size_t kSmall = 24;
+  probe = as_everybody("malloc", &::malloc)(kSmall);
+  probe = as_everybody("realloc", &::realloc)(probe, kSmall);
+  as_everybody("free", &::free)(probe);
+  put(next.free, next_free);
+  put(next.realloc, next_realloc);
+  return freed && resized;
+}
+
+// An address outside need not be another's function: a program at a fixed address has one of its own for each
+// function whose address it takes.
+bool names_are_ours(const Extent& own) {
+  return own.contains(dlsym(RTLD_DEFAULT, "free")) && own.contains(dlsym(RTLD_DEFAULT, "realloc"));
+}
+
+// For who asks it by its handle: what he gets here he frees here.
+bool loaded_late() {
+  void* program = dlopen(nullptr, RTLD_LAZY);
+  const bool found = program == nullptr || dlsym(program, "memomalloc_version") != nullptr;
+  if (program != nullptr) {
+    dlclose(program);
+  }
+  return !found;
+}
+
+}  // namespace
+
+Front who_is_in_front() {
+  const Extent own = extent_of(&g_process, g_process.next.dl_iterate_phdr);
+  if (!own.contains(dlsym(RTLD_DEFAULT, "memomalloc_version"))) {
+    return Front::kCopy;
+  }
+  const bool nobody = names_are_ours(own) || loaded_late() || what_is_freed_comes_here();
+  return nobody ? Front::kNobody : Front::kAllocator;
+}
+
+}  // namespace memo

@@ -1,0 +1,53 @@
+// Functions that are built on realloc and free. Hot.
+//
+// They call these by the names that everybody's calls go by: an allocator in front of this library may have none of
+// them, and its blocks come here.
+#include <cerrno>
+#include <cstdint>
+
+#include "preload/process.h"
+#include "preload/shim.h"
+#include "src/engine/misuse.h"
+
+#ifdef MEMO_NAME
+extern "C" void* MEMO_NAME(realloc)(void* pointer, std::size_t size) noexcept;
+extern "C" void MEMO_NAME(free)(void* pointer) noexcept;
+#else
+#define MEMO_NAME(name) name
+#endif
+
+namespace memo::shim {
+
+void* reallocarray(void* pointer, std::size_t count, std::size_t size) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size, &bytes)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return ::MEMO_NAME(realloc)(pointer, bytes);
+}
+
+// C++'s sized operator delete does not come here: libstdc++ and libc++ call free from it.
+void free_sized(void* pointer, std::size_t size) {
+  const Engine& engine = g_process.engine;
+  if (engine.owns(pointer)) {
+    if (engine.size(pointer) == 0) [[unlikely]] {
+      report_pointer(engine, "free_sized", pointer);
+    }
+    if (!engine.may_have_size(pointer, size)) [[unlikely]] {
+      report_size(engine, "free_sized", pointer, size);
+    }
+  }
+  ::MEMO_NAME(free)(pointer);
+}
+
+void free_aligned_sized(void* pointer, std::size_t alignment, std::size_t size) {
+  const Engine& engine = g_process.engine;
+  if (engine.owns(pointer) && engine.size(pointer) != 0 && alignment != 0 &&
+      reinterpret_cast<std::uint64_t>(pointer) % alignment != 0) [[unlikely]] {
+    report_alignment(engine, "free_aligned_sized", pointer, alignment);
+  }
+  free_sized(pointer, size);
+}
+
+}  // namespace memo::shim
