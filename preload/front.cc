@@ -12,11 +12,10 @@ namespace {
 constinit decltype(&::free) next_free = nullptr;
 constinit decltype(&::realloc) next_realloc = nullptr;
 constinit std::atomic<void*> probe{nullptr};
-constinit std::atomic<bool> freed{false};
-constinit std::atomic<bool> resized{false};
+constinit std::atomic<bool> came{false};  // the probe's block, to be freed or resized
 
 void note_free(void* pointer) noexcept {
-  freed = freed || pointer == probe;
+  came = came || pointer == probe;
   next_free(pointer);
 }
 
@@ -25,7 +24,7 @@ void* note_realloc(void* pointer, std::size_t size) noexcept {
   if (pointer != probe || pointer == nullptr) {
     return next_realloc(pointer, size);
   }
-  resized = true;
+  came = true;
   return pointer;
 }
 
@@ -50,11 +49,13 @@ bool what_is_freed_comes_here() {
   put(next.realloc, &note_realloc);
   constexpr std::size_t kSmall = 24;
   probe = as_everybody("malloc", &::malloc)(kSmall);
+  came = false;
   probe = as_everybody("realloc", &::realloc)(probe, kSmall);
+  const bool resized = came.exchange(false);  // or freed, by a realloc that copies
   as_everybody("free", &::free)(probe);
   put(next.free, next_free);
   put(next.realloc, next_realloc);
-  return freed && resized;
+  return resized && came;
 }
 
 // An address outside need not be another's function: a program at a fixed address has one of its own for each

@@ -61,7 +61,7 @@ SERVER_ROWS = (
      " && g_process.next.trims()", "",
      PRELOAD, "trims whom realloc is of"),
     ("an allocator before the library is not looked for", "preload/front.cc",
-     "return freed && resized;", "return true;",
+     "return resized && came;", "return true;",
      PRELOAD, "allocators of the programs own"),
     ("a block that reallocarray gets is another allocator's", "preload/sized.cc",
      "return ::MEMO_NAME(realloc)(pointer, bytes);", "return realloc(pointer, bytes);",
