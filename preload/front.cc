@@ -81,8 +81,12 @@ Front who_is_in_front() {
   if (!own.contains(dlsym(RTLD_DEFAULT, "memomalloc_version"))) {
     return Front::kCopy;
   }
-  const bool nobody = names_are_ours(own) || loaded_late() || what_is_freed_comes_here();
-  return nobody ? Front::kNobody : Front::kAllocator;
+  if (names_are_ours(own) || loaded_late() || what_is_freed_comes_here()) {
+    return Front::kNobody;
+  }
+  g_process.front_realloc = as_everybody("realloc", &::realloc);
+  g_process.front_free = as_everybody("free", &::free);
+  return Front::kAllocator;
 }
 
 }  // namespace memo

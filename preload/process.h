@@ -24,6 +24,9 @@ struct Process {
 
   alignas(64) Engine engine;
   Catalogue catalogue;  // of the store of plans
+  // Of an allocator that stands before this library and takes what is freed; else none (front.h).
+  decltype(&::realloc) front_realloc = nullptr;
+  decltype(&::free) front_free = nullptr;
   Options options;
   Bootstrap bootstrap;
   C10Callers c10;

@@ -1,20 +1,13 @@
 // Functions that are built on realloc and free. Hot.
 //
-// They call these by the names that everybody's calls go by: an allocator in front of this library may have none of
-// them, and its blocks come here.
+// An allocator that stands before this library may have none of them: its blocks come here, and go to its realloc and
+// free.
 #include <cerrno>
 #include <cstdint>
 
 #include "preload/process.h"
 #include "preload/shim.h"
 #include "src/engine/misuse.h"
-
-#ifdef MEMO_NAME
-extern "C" void* MEMO_NAME(realloc)(void* pointer, std::size_t size) noexcept;
-extern "C" void MEMO_NAME(free)(void* pointer) noexcept;
-#else
-#define MEMO_NAME(name) name
-#endif
 
 namespace memo::shim {
 
@@ -24,7 +17,8 @@ void* reallocarray(void* pointer, std::size_t count, std::size_t size) {
     errno = ENOMEM;
     return nullptr;
   }
-  return ::MEMO_NAME(realloc)(pointer, bytes);
+  return g_process.front_realloc != nullptr ? g_process.front_realloc(pointer, bytes)
+                                            : realloc(pointer, bytes);
 }
 
 // C++'s sized operator delete does not come here: libstdc++ and libc++ call free from it.
@@ -38,7 +32,7 @@ void free_sized(void* pointer, std::size_t size) {
       report_size(engine, "free_sized", pointer, size);
     }
   }
-  ::MEMO_NAME(free)(pointer);
+  g_process.front_free != nullptr ? g_process.front_free(pointer) : free(pointer);
 }
 
 void free_aligned_sized(void* pointer, std::size_t alignment, std::size_t size) {
