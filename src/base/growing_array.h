@@ -14,17 +14,20 @@ namespace memo {
 template <typename Element>
 class GrowingArray {
  public:
-  // Reserves addresses for `capacity` elements, once; false where the system refuses.
+  // Reserves addresses for `capacity` elements, once; false where the system refuses. Once more in a child that was
+  // forked in the middle of it: what its parent's thread had is left then.
   bool reserve(std::uint64_t capacity) {
+    room_ = 0;
     elements_ = static_cast<Element*>(os::reserve(bytes(capacity), os::page_size()));
     capacity_ = elements_ == nullptr ? 0 : capacity;
     return elements_ != nullptr;
   }
   void release() {
-    if (elements_ != nullptr) {
-      os::unmap(elements_, bytes(capacity_));
-    }
+    const GrowingArray released = *this;
     *this = GrowingArray();
+    if (released.elements_ != nullptr) {
+      os::unmap(released.elements_, bytes(released.capacity_));
+    }
   }
 
   // Makes the first `count` elements usable, zero at first, and others with them, so that growing one

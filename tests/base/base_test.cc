@@ -15,6 +15,7 @@
 
 #include "src/base/bits.h"
 #include "src/base/counters.h"
+#include "src/base/growing_array.h"
 #include "src/base/guard.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
@@ -161,6 +162,22 @@ TEST_CASE("os: a core file holds what is committed, nothing that is only reserve
   REQUIRE(os::decommit(start + page, page));
   CHECK(left_out(start, 8 * page) == 5);
   os::unmap(start, 8 * page);
+}
+
+// As in a child that was forked while another thread of its parent was at this.
+TEST_CASE("growing array: reserved once more, it has no memory that it had before", "[base]") {
+  GrowingArray<std::uint32_t> array;
+  REQUIRE(array.reserve(1 << 20));
+  REQUIRE(array.grow(1 << 10));
+  GrowingArray<std::uint32_t> before = array;
+  REQUIRE(array.reserve(1 << 20));
+  REQUIRE(array.data() != before.data());
+  REQUIRE(array.grow(1));
+  CHECK(left_out(array.data(), os::page_size()) == 0);
+  array.data()[0] = 1;
+  array.release();
+  before.release();
+  CHECK(array.data() == nullptr);
 }
 
 TEST_CASE("os: no memory is nullptr, with errno kept", "[base]") {
