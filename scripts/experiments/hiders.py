@@ -88,9 +88,10 @@ def diagnose(python, script, variables, limit):
 
 
 def version(python, library):
-    name = {"tensorflow": "tensorflow_cpu"}.get(library, library)
-    done = subprocess.run([python, "-c", f"import importlib.metadata; print(importlib.metadata.version({name!r}))"],
-                          capture_output=True, text=True, check=False)
+    """Of the library as it was installed, of whichever package has it; "" if none has."""
+    code = ("import importlib.metadata as m, sys\n"
+            "for name in m.packages_distributions().get(sys.argv[1], [])[:1]: print(m.version(name))")
+    done = subprocess.run([python, "-c", code, library], capture_output=True, text=True, check=False)
     return done.stdout.strip()
 
 
