@@ -169,8 +169,7 @@ void forked_bare() {
   }
   if (front == Front::kAllocator && (reports || process.options.VERBOSE >= 1)) {
     Line() << "nothing is served: another allocator stands before this library, and frees what "
-              "malloc gives; preload "
-              "this library before it (the executable's own cannot be served)";
+              "malloc gives; preload this library before it (the executable's own cannot be served)";
   }
 }
 

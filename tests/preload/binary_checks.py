@@ -164,19 +164,14 @@ __attribute__((constructor)) static void begin(void) {
 """
 
 
-def compiled(folder, name, text, *options):
-    """The file that the compiler makes of a C program or, with -shared, of an object."""
-    source, target = (pathlib.Path(folder) / f"{name}.{kind}" for kind in ("c", "so"))
-    source.write_text(text)
-    subprocess.run(["gcc", *options, source, "-o", target], check=True, capture_output=True)
-    return target
-
-
 def constructors_that_wait_for_threads(context):
     """dlopen holds one of the linker's locks while a plugin's constructor waits for a thread: looking at that
     thread's call stacks must not want it."""
     with tempfile.TemporaryDirectory() as folder:
-        plugin = compiled(folder, "plugin", PLUGIN_SOURCE, "-shared", "-fPIC")
+        source = pathlib.Path(folder) / "plugin.c"
+        plugin = source.with_suffix(".so")
+        source.write_text(PLUGIN_SOURCE)
+        subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", plugin], check=True, capture_output=True)
         for variable in ("MEMOMALLOC_PLAN_FILE", "MEMOMALLOC_TRACE_FILE"):
             mode = common.Mode("plugin", settings=((variable, f"{folder}/out"),), serving=False)
             result = context.run(["/usr/bin/python3", "-c", f"import ctypes; ctypes.CDLL('{plugin}')"], mode,
