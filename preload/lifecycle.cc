@@ -168,8 +168,9 @@ void forked_bare() {
     Line() << MEMO_VERSION << ": watching blocks of at least " << process.threshold << " bytes";
   }
   if (front == Front::kAllocator && (reports || process.options.VERBOSE >= 1)) {
-    Line() << "nothing is served: another allocator stands before this library, and frees what "
-              "malloc gives; preload this library before it (the executable's own cannot be served)";
+    Line()
+        << "nothing is served: another allocator stands before this library, and frees what malloc "
+           "gives; preload this library before it (the executable's own cannot be served)";
   }
 }
 
