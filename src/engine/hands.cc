@@ -130,7 +130,8 @@ Answer Hands::answer(const Request& request, const Action& action) {
     case Ask::kClaim: {
       const SlabPlace place = slab.claim(action.offset, request.size, request.alignment);
       dirty_ = place.dirty;
-      return {.yes = action.earlier != kUnplanned && begins_at(slab, action.earlier),
+      const std::uint64_t earlier = tracker_->state().at_hand.earlier;
+      return {.yes = earlier != kUnplanned && begins_at(slab, earlier),
               .miss = miss_of(place.answer)};
     }
     case Ask::kGive:

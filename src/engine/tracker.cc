@@ -187,7 +187,7 @@ Action enter(TrackerState& s) {
 Action go_on(TrackerState& s, const Answer& answer) {
   switch (s.at_hand.asked) {
     case Ask::kClaim:
-      if (s.at_hand.looks) {
+      if (s.at_hand.earlier != kUnplanned) {
         s.serving.first.note_alive(answer.yes);
       }
       return claimed(s, answer.miss);

@@ -60,10 +60,8 @@ Action step(TrackerState& s) {
     return claimed(s, Miss::kLeftOut);
   }
   s.at_hand.offset = step->offset;
-  Action action = ask(s, Ask::kClaim, step->offset);
-  action.earlier = s.serving.first.alive_at(*placer.schedule(), placer.position());
-  s.at_hand.looks = action.earlier != kUnplanned;
-  return action;
+  s.at_hand.earlier = s.serving.first.alive_at(*placer.schedule(), placer.position());
+  return ask(s, Ask::kClaim, step->offset);
 }
 
 Action claimed(TrackerState& s, Miss miss) {

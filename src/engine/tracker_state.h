@@ -90,9 +90,11 @@ constexpr bool ends(Ask ask) {
 struct Action {
   Ask ask = Ask::kDone;
   std::uint32_t effects = 0;
-  std::uint64_t offset = 0;            // kClaim, kServe: bytes from the slab's start
-  std::uint64_t earlier = kUnplanned;  // kClaim: does a block begin at this offset?
+  std::uint64_t offset = 0;  // kClaim, kServe: bytes from the slab's start
 };
+// Comes back in registers. From memory a served pair of 1 MiB took 66 ns instead of 56: what two stores have written was
+// loaded as one.
+static_assert(sizeof(Action) <= 16);
 
 // A call of the stream, and what the process is like just now.
 struct Call {
@@ -202,12 +204,12 @@ struct AtHand {
   bool matched = false;  // at its first try the call was a step
   bool again = false;    // it is tried again, in another plan
   bool wrapped = false;
-  bool looks = false;    // it was asked whether an earlier block is alive
   bool guessed = false;  // that plan was believed at the beginning of its iteration
   bool missed = false;   // it was counted as a fallback
   Miss miss = Miss::kNone;
   std::uint64_t offset = 0;
-  Shapes::Start shape;  // kPrepare: the iteration to lay out
+  std::uint64_t earlier = kUnplanned;  // kClaim asks besides whether a block begins at this offset
+  Shapes::Start shape;                 // kPrepare: the iteration to lay out
 };
 
 struct TrackerState;
