@@ -65,6 +65,14 @@ def mutations():
             for row in rows]
 
 
+def mutations_by_test():
+    """(what is broken, its test in code font) for each test, in the order of its first row."""
+    broken = {}
+    for what, test, _ in mutations():
+        broken.setdefault(test, []).append(what)
+    return [("; ".join(whats), f"`{test}`") for test, whats in broken.items()]
+
+
 def table(headings, rows):
     """A Markdown table's text."""
     lines = [headings, ["---"] * len(headings), *rows]
@@ -91,8 +99,7 @@ VALUES = {
     "fuzzers": lambda: len(list(ROOT.glob("tests/fuzz/*_fuzz.cc"))),
     "CPython's modules": lambda: words("tests/preload/real_programs.py", "PYTHON_TESTS_LONG"),
     "numpy's modules": lambda: words("tests/preload/real_programs.py", "NUMPY_TESTS"),
-    "table of mutations": lambda: table(("broken", "noticed by"),
-                                        [(what, f"`{test}`") for what, test, _ in mutations()]),
+    "table of mutations": lambda: table(("broken", "noticed by"), mutations_by_test()),
     "table of skips": lambda: table(("step", "test: reason", "why it may be skipped"),
                                     [(f"`{step}`", f"`{text}`", why) for step, text, why in check.read_allowed()]),
 }
