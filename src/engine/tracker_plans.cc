@@ -192,7 +192,11 @@ void lose(TrackerState& s) {
   const bool unfit = outlived || serving.placer.health().unfit();
   const bool tried = lose_trial(s);
   s.tally.counters().diverged.add();
-  const bool hardly = served < tuning::kTrialIterations * serving.plan->iteration;
+  // What another process has made, and has come here for most of its first iteration, is right: an optimizer's first step
+  // makes its state, by calls that no later step has.
+  const std::uint64_t iteration = serving.plan->iteration;
+  const bool hardly =
+      served < (serving.strange ? iteration / 2 : tuning::kTrialIterations * iteration);
   s.effects |= tried || (hardly && !outlived) ? kWithdraw : 0U;
   s.effects |= convinced && !unfit ? kTrust : kDistrust;
   s.effects |= unfit ? kDistrustTwice : 0U;

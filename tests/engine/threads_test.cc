@@ -113,7 +113,13 @@ TEST_CASE("threads: more threads at work than lanes go to the next allocator", "
   for (std::uint32_t i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] {
       Driver driver(own.engine, std::uint64_t{i} << 32);
-      const Block block = driver.take(65'536);
+      // A thread with a lane may find the pool's lock taken for long, when so many want it at once.
+      Block block = driver.take(65'536);
+      for (std::uint32_t tries = 0; !block.owned && tries < 100; ++tries) {
+        driver.release(block);
+        std::this_thread::sleep_for(std::chrono::milliseconds{2});
+        block = driver.take(65'536);
+      }
       without += block.owned ? 0U : 1U;
       ++arrived;
       while (arrived < kThreads) {
@@ -129,9 +135,7 @@ TEST_CASE("threads: more threads at work than lanes go to the next allocator", "
   }
   const std::uint32_t lanes = own.engine.lanes.possible();
   CHECK(own.engine.lanes.count() == lanes);
-  // A thread with a lane may find the pool's lock taken for long, when so many want it at once.
-  CHECK(without >= kThreads - lanes);
-  CHECK(without < kThreads - lanes + kThreads / 2);
+  CHECK(without == kThreads - lanes);
   CHECK(wrong == 0);
 }
 

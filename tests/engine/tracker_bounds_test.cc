@@ -46,6 +46,7 @@ class LearningLane {
   Tracker tracker;
   Counters counters;
   std::map<Ask, std::uint32_t> asked;
+  bool strange = false;  // what is found: no iteration of it has come in this process
 
  private:
   Answer answer(Ask ask) {
@@ -56,7 +57,11 @@ class LearningLane {
           return {};
         }
         ++plan->users;
-        return {.yes = true, .plan = plan, .best = &plan->made, .position = StepIndex{1}};
+        return {.yes = true,
+                .strange = strange,
+                .plan = plan,
+                .best = &plan->made,
+                .position = StepIndex{1}};
       }
       case Ask::kImproved:
         return {.best = &tracker.state().serving.plan->made};
@@ -83,10 +88,11 @@ struct OfForty : StoredPlan {
 };
 constexpr std::uint64_t kStrange = 1 << 20;  // bytes of a call that is none of its steps
 
-// Whether the plan is withdrawn when another program comes after so many calls.
-bool withdrawn_after(std::uint64_t calls) {
+// Whether the plan, which may be another process', is withdrawn when another program comes after so many calls.
+bool withdrawn_after(std::uint64_t calls, bool strange = false) {
   OfForty plan;
   LearningLane lane;
+  lane.strange = strange;
   lane.serve(plan, calls);
   std::uint32_t effects = 0;
   for (std::uint64_t i = 0; lane.tracker.phase() == Phase::kServing; ++i) {
@@ -98,6 +104,12 @@ bool withdrawn_after(std::uint64_t calls) {
 TEST_CASE("tracker: a plan that breaks in its second iteration is not tried again", "[engine]") {
   CHECK(withdrawn_after(60));
   CHECK_FALSE(withdrawn_after(110));
+}
+
+TEST_CASE("tracker: another process' plan that has come for most of an iteration is kept",
+          "[engine]") {
+  CHECK(withdrawn_after(15, true));
+  CHECK_FALSE(withdrawn_after(30, true));
 }
 
 // Whether a plan that begins as this one does is looked for at a wrong call after so many steps.
