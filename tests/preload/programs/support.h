@@ -295,11 +295,11 @@ static inline void work_in_no_order(unsigned seed) {
     free(alive[i]);
 }
 
-// Like take_steps, and every block must come from the slab where serving is expected. On a busy
+// Like take_steps, and every block must come from the slab where serving is expected. On a slower
 // machine whoever holds a lock may lose its processor for longer than a call waits, and a loop that
 // was disturbed by it has to be learned for longer.
 static inline void take_served_steps(void* blocks[kStepCount]) {
-  for (unsigned left = 4 * slower();; --left) {
+  for (unsigned left = slower() - 1;; --left) {
     const long before = counter("planned_allocations");
     take_steps(blocks);
     const long served = counter("planned_allocations") - before;
