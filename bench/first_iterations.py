@@ -51,7 +51,7 @@ torch, models = import_torchvision()
 torch.set_num_threads(1)
 torch.manual_seed(1)
 model = getattr(models, {model!r})()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum={momentum})
 batch, labels = torch.randn({batch}, 3, 224, 224), torch.arange({batch})
 def iterate():
     optimizer.zero_grad()
@@ -140,8 +140,9 @@ def parts(workload):
 def program(name, iterations):
     kind, model, batch = parts(name)
     served = kind == "gunicorn"
-    body = WORKLOADS["network" if served else kind].format(
-        scripts=str(ROOT / "scripts"), workloads=str(ROOT / "bench/workloads"), model=model, batch=batch)
+    body = WORKLOADS[{"gunicorn": "network", "momentum": "train"}.get(kind, kind)].format(
+        scripts=str(ROOT / "scripts"), workloads=str(ROOT / "bench/workloads"), model=model, batch=batch,
+        momentum=0.9 if kind == "momentum" else 0)
     if served:
         return CLIENT.format(served=SERVED.format(body=body), iterations=iterations)
     return LOOP.format(body=body, iterations=iterations)
@@ -159,7 +160,8 @@ def title(workload):
     kind, model, batch = parts(workload)
     network = f"{model}, batch {batch}"
     return {"numpy": "twelve pictures in numpy", "bert": "BERT of six layers, batch 4", "network": network,
-            "train": f"a training step of {network}", "gunicorn": f"a gunicorn worker's requests, {network}"}[kind]
+            "train": f"a training step of {network}", "momentum": f"a training step with momentum, {network}",
+            "gunicorn": f"a gunicorn worker's requests, {network}"}[kind]
 
 
 HEAD = "| program | with | faults | system time | time | peak |\n| --- | --- | --- | --- | --- | --- |"
@@ -180,8 +182,8 @@ def row(workload, way, runs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("workloads", nargs="*", default=["numpy", "network:resnet50:4"],
-                        help="numpy, bert, or network:NAME:BATCH, train:NAME:BATCH and gunicorn:NAME:BATCH of torchvision "
-                             "(%(default)s)")
+                        help="numpy, bert, or network:NAME:BATCH, train:NAME:BATCH, momentum:NAME:BATCH (training "
+                             "with momentum) and gunicorn:NAME:BATCH of torchvision (%(default)s)")
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--learning", type=int, default=30, help="iterations of the run that fills the store")
     parser.add_argument("--python", default=sys.executable)
