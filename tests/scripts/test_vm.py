@@ -75,6 +75,15 @@ class Matrix(unittest.TestCase):
         self.assertTrue(guest.chosen("sizes", []))
 
 
+class PanicAtBoot(unittest.TestCase):
+    def test_only_a_kernel_that_panicked_before_our_first_process_is_booted_again(self):
+        panic = "[    2.15] Kernel panic - not syncing: Fatal exception in interrupt"
+        self.assertTrue(run.died_at_boot(f"[    2.11] Oops: int3: 0000\n{panic}\n"))
+        self.assertFalse(run.died_at_boot(f"{FACTS}\npassed: a (1.0 s) \"\"\n{panic}\n"))
+        self.assertFalse(run.died_at_boot(""))
+        self.assertFalse(run.judge(CELL, f"{panic}\n", 1).passed)
+
+
 class Accelerator(unittest.TestCase):
     """What is taken for "auto" on a machine that has kvm, or seems to."""
 
