@@ -123,8 +123,8 @@ def expected_results(build, programs):
 
 
 def died_at_boot(console):
-    """True if the kernel panicked before anything of ours ran. Where processors are emulated, kernels now and then meet
-    their own breakpoints while they change their code (seen: Linux 7.3, QEMU 7.2; `Oops: int3` in sched_clock_cpu)."""
+    """True if the kernel panicked before anything of ours ran. Where processors are emulated, a kernel may meet
+    its own breakpoints while it changes its code (seen once: Linux 7.3, QEMU 7.2; `Oops: int3` in sched_clock_cpu)."""
     return "Kernel panic" in console and "guest: {" not in console
 
 
