@@ -83,6 +83,18 @@ class PanicAtBoot(unittest.TestCase):
         self.assertFalse(run.died_at_boot(""))
         self.assertFalse(run.judge(CELL, f"{panic}\n", 1).passed)
 
+    def test_it_is_booted_three_times_at_most(self):
+        for dies, boots in ((1, 2), (9, 3)):
+            with tempfile.TemporaryDirectory() as folder:
+                console, tries = pathlib.Path(folder) / "guest.log", []
+
+                def boot(*_):
+                    tries.append(0)
+                    console.write_text("Kernel panic" if len(tries) <= dies else "guest: done")
+                with mock.patch.object(run, "boot", boot), mock.patch("builtins.print"):
+                    told = run.told_by([], console, 1)
+            self.assertEqual((boots, "guest: done" if dies < boots else "Kernel panic"), (len(tries), told))
+
 
 class Accelerator(unittest.TestCase):
     """What is taken for "auto" on a machine that has kvm, or seems to."""

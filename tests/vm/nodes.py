@@ -126,9 +126,8 @@ def main():
     trouble, tables = [], []
     for nodes in arguments.nodes or (2, 4):
         console = BELOW / f"nodes{nodes}.log"
-        console.unlink(missing_ok=True)
-        run.boot(command_line(nodes, initrd, accelerator, console, scenarios, arguments.set), arguments.limit)
-        text = console.read_text(errors="replace") if console.exists() else ""
+        text = run.told_by(command_line(nodes, initrd, accelerator, console, scenarios, arguments.set), console,
+                           arguments.limit)
         rows = [json.loads(found) for found in re.findall(r"row: (\{.*\})", text)]
         trouble += faults(rows, nodes, scenarios, not any("MEMOMALLOC_NUMA" in each for each in arguments.set))
         tables.append(markdown(rows, nodes))

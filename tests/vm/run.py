@@ -31,7 +31,7 @@ EMULATORS = {
     "aarch64": (["qemu-system-aarch64", "-machine", "virt,gic-version=3"], "neoverse-n1", "ttyAMA0"),
 }
 SECONDS_TO_BOOT = 30  # with hardware's help; where it takes longer, it is none
-BOOTS = 3  # of a cell whose kernel panics before its first process
+BOOTS = 3  # of a guest whose kernel panics before its first process
 
 
 @dataclasses.dataclass
@@ -86,6 +86,25 @@ def boot(command, limit):
         process.wait()
 
 
+def died_at_boot(console):
+    """True if the kernel panicked before the guest's first process had said what it is. Where processors are emulated, a
+    kernel may meet its own breakpoints while it changes its code (seen once: Linux 7.3, QEMU 7.2; `Oops: int3` in
+    sched_clock_cpu)."""
+    return "Kernel panic" in console and "guest: " not in console
+
+
+def told_by(command, console, limit):
+    """The text of the console, which goes to the file `console`, of a guest that runs as boot() says. One that died at boot
+    is booted again."""
+    for left in reversed(range(BOOTS)):
+        console.unlink(missing_ok=True)
+        boot(command, limit)
+        text = console.read_text(errors="replace") if console.exists() else ""
+        if not left or not died_at_boot(text):
+            return text
+        print(f"{console.stem}: its kernel panicked before the first process; booted again", flush=True)
+
+
 def accelerator(processor, asked, sign, probe):
     """`asked`, or for "auto" kvm where this machine's own processor boots with it in time, else emulation. `probe`: QEMU's
     arguments by accelerator and file of the console, for a guest that prints `sign` and turns itself off. There are
@@ -120,12 +139,6 @@ def expected_results(build, programs):
         results = dict(pool.map(result_of, paths))
     return {name: [result.code, result.out.decode(), result.err.decode()] for name, result in results.items()
             if result.code == 0 and not guest.told_to_skip(result)}
-
-
-def died_at_boot(console):
-    """True if the kernel panicked before anything of ours ran. Where processors are emulated, a kernel may meet
-    its own breakpoints while it changes its code (seen once: Linux 7.3, QEMU 7.2; `Oops: int3` in sched_clock_cpu)."""
-    return "Kernel panic" in console and "guest: {" not in console
 
 
 def judge(cell, console, seconds):
@@ -231,16 +244,10 @@ def main():
 
     def outcome_of(cell):
         console = BELOW / f"{cell.name}.log"
-        for left in reversed(range(BOOTS)):
-            console.unlink(missing_ok=True)
-            started = time.monotonic()
-            boot(command_line(cell, initrds[cell.processor], accelerators[cell.processor], console, arguments.program,
-                              arguments.set, arguments.times),
-                 arguments.limit)
-            text = console.read_text(errors="replace") if console.exists() else ""
-            if not left or not died_at_boot(text):
-                return judge(cell, text, time.monotonic() - started)
-            print(f"{cell.name}: its kernel panicked before the first process; booted again", flush=True)
+        started = time.monotonic()
+        text = told_by(command_line(cell, initrds[cell.processor], accelerators[cell.processor], console,
+                                    arguments.program, arguments.set, arguments.times), console, arguments.limit)
+        return judge(cell, text, time.monotonic() - started)
 
     outcomes = []
     with concurrent.futures.ThreadPoolExecutor(arguments.together) as pool:

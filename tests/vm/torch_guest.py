@@ -30,6 +30,7 @@ busybox mount -t devtmpfs dev /dev
 busybox mkdir -p /dev/shm
 busybox mount -t tmpfs shm /dev/shm
 export USER=root LOGNAME=root PYTHONPATH=/packages PYTHONDONTWRITEBYTECODE=1
+echo "guest: $(busybox uname -r)"
 for library in "" /vm/libmemomalloc.so; do
   LD_PRELOAD=$library /usr/bin/python3.11 /vm/torch_cases.py @ARGUMENTS@ | busybox sed "s/^/case: /"
 done
@@ -82,13 +83,13 @@ def main():
     initrd = archive(run.BELOW / "torch.cpio", f"--only '{arguments.only}' --iterations {arguments.iterations}")
     machine, model, line = run.EMULATORS["aarch64"]
     console = run.BELOW / "torch.log"
-    console.unlink(missing_ok=True)
     started = time.monotonic()
-    run.boot(machine + [
+    told = run.told_by(machine + [
         "-accel", "tcg,thread=multi", "-cpu", model, "-smp", "1", "-m", str(MIB), "-nodefaults", "-display", "none",
         "-no-reboot", "-serial", f"file:{console}", "-kernel", str(image.kernel("aarch64", 4, "6.1", run.BELOW)),
-        "-initrd", str(initrd), "-append", f"console={line} quiet loglevel=1 panic=-1 rootfstype=ramfs"], arguments.limit)
-    lines, good = table(console.read_text(errors="replace") if console.exists() else "")
+        "-initrd", str(initrd), "-append", f"console={line} quiet loglevel=1 panic=-1 rootfstype=ramfs"],
+        console, arguments.limit)
+    lines, good = table(told)
     print("\n".join(lines) + f"\n{time.monotonic() - started:.0f} s")
     if arguments.document:
         command = f"tests/vm/torch_guest.py --only '{arguments.only}'"
