@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """How much of slabs, and of the pool's lasting blocks, lies in huge pages, and what that costs in peak memory.
 
-Each workload stops after some iterations, and the system is asked (smaps, by `memomalloc status`). The same
-without huge pages (MEMOMALLOC_HUGEPAGES=never) tells the peak that is to be compared with. Counts, not seconds.
+Each workload works for some seconds, since memory that was in small pages is brought into huge ones a few at a time; then
+the system is asked (smaps, by `memomalloc status`). The same without huge pages (MEMOMALLOC_HUGEPAGES=never) tells the
+peak that is to be compared with. Counts, not times.
 """
 
 import argparse
 import dataclasses
 import json
+import pathlib
 import subprocess
 import sys
 import time
@@ -18,13 +20,15 @@ import summary
 import turns
 from runner import ROOT, table
 
+FIRST, EACH, ENOUGH = 4, 2, 1000  # iterations before the first turn, and of a turn; turns, more than there is time for
+
 
 def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workloads", default=list(table.SUITE),
                         type=runner.names(table.BY_NAME, "workload", {"suite": table.SUITE, "untuned": table.UNTUNED}),
                         help="comma between them; suite or untuned (suite)")
-    parser.add_argument("--iterations", type=int, default=12, help="before it is asked (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=8, help="of its work before it is asked (%(default)s)")
     runner.add_options(parser)
     return parser.parse_args(argv)
 
@@ -41,12 +45,24 @@ def status(pid):
     return found[0] if found else {}
 
 
+def peak_kib(pid):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1])
+    return 0
+
+
 def measure(workload, allocator, arguments):
-    """(status in the middle, figures at the end), either of which may be missing."""
-    taker = turns.Taker(workload, allocator, arguments, arguments.iterations, 2, 1)
-    asked = taker.wait() and taker.turn()
-    found = status(taker.run.process.pid) if asked else {}
-    return found, taker.finish()
+    """(status, peak in KiB) after so many seconds, either of which may be missing."""
+    taker = turns.Taker(workload, allocator, arguments, FIRST, EACH, ENOUGH)
+    going = taker.wait()
+    until = time.monotonic() + arguments.seconds
+    while going and time.monotonic() < until:
+        going = taker.turn()
+    found = status(taker.run.process.pid) if going else {}
+    peak = peak_kib(taker.run.process.pid) if going else 0
+    taker.stop()
+    return found, peak
 
 
 def share(part, whole):
@@ -62,15 +78,15 @@ def main(argv):
     for workload in (table.BY_NAME[name] for name in arguments.workloads):
         if not runner.can_run(workload, arguments):
             continue
-        found, figures = measure(workload, ours, arguments)
-        _, small = measure(workload, without, arguments)
-        if not figures or not small or "resident_bytes" not in found:
+        found, peak = measure(workload, ours, arguments)
+        _, small_peak = measure(workload, without, arguments)
+        if not small_peak or "resident_bytes" not in found:
             print(f"left out: {workload.name}", file=sys.stderr)
             continue
         pool = [found[name] - found[f"slab_{name}"] for name in ("huge_page_bytes", "resident_bytes")]
         slabs = [found["slab_huge_page_bytes"], found["slab_resident_bytes"]]
         rows.append([workload.name, f"{slabs[1] / 2**20:.0f}", share(*slabs), f"{pool[1] / 2**20:.0f}", share(*pool),
-                     f"{figures['peak_rss_kib'] / small['peak_rss_kib']:.3f}"])
+                     f"{peak / small_peak:.3f}"])
     print("\n".join(summary.rows_table(["workload", "slabs, MiB", "of these in huge pages, %", "pool, MiB",
                                         "of these in huge pages, %", "peak over that without any"], rows)))
     return 0

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "preload/background_task.h"
+#include "preload/huge_pages.h"
 #include "preload/nodes.h"
 #include "preload/process.h"
 #include "preload/reports.h"
@@ -32,6 +33,7 @@ constinit std::atomic<bool> running{false};
 constinit BackgroundTask searching{search};
 constinit BackgroundTask looking{look_again};
 constinit BackgroundTask placing{bring_to_nodes};
+constinit BackgroundTask gathering{gather_huge_pages};
 constinit Backoff starts;
 // The C library's own note; none before glibc 2.32.
 constinit const char* single_threaded = nullptr;
@@ -119,6 +121,9 @@ void* keep(void*) {
     }
     keep_weights();
     look_at_nodes();
+    if (gathering_is_due()) {
+      gathering.start();
+    }
     keep_status_page();
     begin_due_reports(os::nanoseconds());
   } while (os::rest(os::kSecond));
@@ -168,6 +173,7 @@ void forget_background_thread() {
   searching.forget();
   looking.forget();
   placing.forget();
+  gathering.forget();
   starts.restart();
 }
 

@@ -1,7 +1,7 @@
 // The background thread: it looks every second whether a lane has left its loop, and then gives its
 // memory back, and what the next allocator keeps; and that starts others: to go on looking for lower
-// plans where a program's own thread had no time to, to write the reports that are due, and to bring
-// memory to its nodes. Cold. It exists where much memory may have to be given back, until it has
+// plans where a program's own thread had no time to, to write the reports that are due, to bring memory to its nodes, and
+// into huge pages. Cold. It exists where much memory may have to be given back, until it has
 // been, and for as long as the process serves where reports are asked for, or there are several nodes.
 #pragma once
 

@@ -8,6 +8,7 @@
 
 #include "preload/background_thread.h"
 #include "preload/front.h"
+#include "preload/huge_pages.h"
 #include "preload/lane_threads.h"
 #include "preload/nodes.h"
 #include "preload/observe.h"
@@ -90,6 +91,7 @@ void after_fork_in_parent() {
 // In a child that no handler of fork() has told of, too.
 void forked() {
   forget_background_thread();
+  forget_gathering();
   forget_nodes();
   forget_lane_threads();
   forget_reports();

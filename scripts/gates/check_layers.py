@@ -40,7 +40,7 @@ LAYERS = {
                                 "src/io/trace_csv.h")),
     # The second door: what a process reads when it starts and writes when it ends.
     "preload": (True, ("src/base", "src/engine", "src/io/export.h", "src/io/plan_file.h", "src/io/shared_file.h", "src/io/store.h",
-                        "src/io/status_page.h", "src/io/status_page.def", "src/serve/lasting.h",
+                        "src/io/status_page.h", "src/io/status_page.def", "src/serve/gathering.h", "src/serve/lasting.h",
                         "src/serve/remaking.h", "src/serve/residence.h", "src/serve/writers.h", "src/io/node_maps.h", "src/io/team.h",
                         "include/memomalloc")),
 }

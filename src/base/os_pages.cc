@@ -13,6 +13,10 @@
 #define MADV_POPULATE_WRITE 23  // Linux 5.14; older kernels answer EINVAL
 #endif
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25  // Linux 6.1; older kernels answer EINVAL
+#endif
+
 namespace memo::os {
 namespace {
 
@@ -66,6 +70,11 @@ bool offer_for_merging(void* start, std::uint64_t bytes) {
 bool populate(void* start, std::uint64_t bytes) {
   KeepErrno keep;
   return madvise(start, bytes, MADV_POPULATE_WRITE) == 0;
+}
+
+bool collapse(void* start) {
+  KeepErrno keep;
+  return madvise(start, kHugePage, MADV_COLLAPSE) == 0;
 }
 
 void clear_written(void* start, std::uint64_t bytes) {

@@ -1,6 +1,6 @@
-"""Rows of run.py on machines of several memory nodes."""
+"""Rows of run.py on where memory lies: on which node, and in which pages."""
 
-from kinds import SCRIPT, UNIT
+from kinds import PRELOAD, SCRIPT, UNIT
 
 NODE_ROWS = (
     ("one visit to another node counts as being there", "src/serve/writers.h",
@@ -77,4 +77,20 @@ NODE_ROWS = (
     ("doctor keeps roaming threads to itself", "src/cli/run/diagnosis_run.cc",
      "if (changes * kSeldom > iterations) {", "if (changes > iterations) {",
      SCRIPT, "test_nodes.py test_a_thread_that_roams"),
+    ("half of a huge page outside is gathered, too", "src/serve/gathering.h",
+     "round_up(start, os::kHugePage)", "round_down(start, os::kHugePage)",
+     UNIT, "gathering: whole huge pages that lie inside, and have all their memory"),
+    ("memory is gathered without a rest", "src/serve/gathering.h",
+     "calls_.now() - began < tuning::kGatherWork ||", "true ||",
+     UNIT, "gathering: rests after each huge page that was made"),
+    ("gathering does not ask whether it may go on", "src/serve/gathering.h",
+     "if (!may_go_on()) {", "if (!may_go_on() && at == 0) {",
+     UNIT, "gathering: ends where it may not rest, and where it is told to"),
+    ("what a child has as well counts as the process' own", "src/base/own_pages.h",
+     "kOwn = kPresent | kExclusive;", "kOwn = kPresent;",
+     UNIT, "own pages: not what a child has as well, nor what is shared or not told"),
+    ("memory is gathered that the program has locked", "preload/huge_pages.cc",
+     ">= os::kHugePage;", "== UINT64_MAX;", PRELOAD, "huge_pages [default]"),
+    ("the heap is not gathered", "preload/huge_pages.cc",
+     'line.ends_with("[heap]")', 'line.ends_with("[none]")', PRELOAD, "huge_pages [default]"),
 )

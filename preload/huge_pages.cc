@@ -1,0 +1,136 @@
+#include "preload/huge_pages.h"
+
+#include <algorithm>
+#include <charconv>
+#include <span>
+#include <string_view>
+
+#include "preload/process.h"
+#include "preload/reports.h"
+#include "src/base/own_pages.h"
+#include "src/base/proc_file.h"
+#include "src/base/tuning.h"
+#include "src/serve/gathering.h"
+
+namespace memo {
+namespace {
+
+constexpr std::size_t kHeapParts = 16;
+
+// In turns of the background thread, while somebody is served.
+constinit std::uint64_t turns = 0;
+constinit std::uint64_t due = tuning::kFirstGathering;
+constinit std::uint64_t held_most = 0;  // bytes of the pool in use, at any look
+
+const Pool& pool() {
+  return g_process.engine.lanes.shared().pool;
+}
+
+bool may_gather() {
+  return anyone_serves() && !pool().headroom().is_short();
+}
+
+// Whoever has switched huge pages off on this machine has a reason, and the kernel would not heed it here.
+bool machine_has_none() {
+  os::LineReader file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string_view line;
+  return !file.next(line) || line.find("[never]") != std::string_view::npos;
+}
+
+// A program that locks its memory cannot wait for it, not even once.
+bool program_locks() {
+  os::LineReader status("/proc/thread-self/status");
+  for (std::string_view line; status.next(line);) {
+    if (line.starts_with("VmLck:")) {
+      return os::number_in(line) * 1024 >= os::kHugePage;
+    }
+  }
+  return true;
+}
+
+class Look {
+ public:
+  // False: not to go on.
+  [[nodiscard]] bool at(std::uint64_t start, std::uint64_t end) const {
+    return gathering_.gather(
+        start, end, [this](const void* page) { return pages_.all(page); }, may_gather);
+  }
+  [[nodiscard]] bool at(const Space& space) const {
+    const auto base = reinterpret_cast<std::uint64_t>(space.base());
+    return at(base, base + space.committed_bytes());
+  }
+
+ private:
+  const os::OwnPages pages_;
+  const Gathering gathering_;
+};
+
+struct Range {
+  std::uint64_t start = 0;  // addresses
+  std::uint64_t end = 0;
+};
+
+// Where the heap lies, at most so many parts of it:
+// 55d0c8a3b000-55d0cf01a000 rw-p 00000000 00:00 0          [heap]
+// More than one where the program has set rights or advice for a part.
+std::span<const Range> heap(std::span<Range> parts) {
+  os::LinesOf<128> maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string_view line; count < parts.size() && maps.next(line);) {
+    Range part;
+    const char* const last = line.data() + line.size();
+    const auto dash = std::from_chars(line.data(), last, part.start, 16);
+    if (line.ends_with("[heap]") && dash.ptr != last &&
+        std::from_chars(dash.ptr + 1, last, part.end, 16).ec == std::errc()) {
+      parts[count++] = part;
+    }
+  }
+  return parts.first(count);
+}
+
+}  // namespace
+
+bool gathering_is_due() {
+  const Engine& engine = g_process.engine;
+  if (g_process.observes || !engine.lanes.opened() ||
+      g_process.options.HUGEPAGES == Choice::kNever || g_process.options.SHARE == Share::kWeights ||
+      !may_gather()) {
+    return false;
+  }
+  ++turns;
+  const std::uint64_t held = pool().live_bytes();
+  if (held >= held_most + tuning::kWorthHugePages) {
+    held_most = held;
+    due = std::min(due, turns + tuning::kFirstGathering);
+  }
+  if (turns < due) {
+    return false;
+  }
+  held_most = std::max(held_most, held);
+  due = 2 * turns;
+  return true;
+}
+
+void gather_huge_pages(const RecursionGuard&) {
+  if (machine_has_none() || program_locks()) {
+    return;
+  }
+  Range parts[kHeapParts];
+  const std::span<const Range> small_blocks = heap(parts);
+  const Look look;
+  bool goes_on = look.at(pool().space());
+  for (std::size_t i = 0; i < small_blocks.size() && goes_on; ++i) {
+    goes_on = look.at(small_blocks[i].start, small_blocks[i].end);
+  }
+  const Shared& shared = g_process.engine.lanes.shared();
+  for (std::uint32_t i = 0; i < shared.lanes_taken() && goes_on; ++i) {
+    goes_on = look.at(shared.lanes[i].slab_space());
+  }
+}
+
+void forget_gathering() {
+  turns = held_most = 0;
+  due = tuning::kFirstGathering;
+}
+
+}  // namespace memo
