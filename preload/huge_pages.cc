@@ -7,6 +7,8 @@
 
 #include "preload/process.h"
 #include "preload/reports.h"
+#include "src/base/huge_page_rules.h"
+#include "src/base/os.h"
 #include "src/base/own_pages.h"
 #include "src/base/proc_file.h"
 #include "src/base/tuning.h"
@@ -30,39 +32,34 @@ bool may_gather() {
   return anyone_serves() && !pool().headroom().is_short();
 }
 
-// Whoever has switched huge pages off on this machine has a reason, and the kernel would not heed it here.
-bool machine_has_none() {
-  os::LineReader file("/sys/kernel/mm/transparent_hugepage/enabled");
-  std::string_view line;
-  return !file.next(line) || line.find("[never]") != std::string_view::npos;
+// What may have changed in the meantime is asked each time.
+bool rest() {
+  return os::rest(tuning::kGatherRest) && may_gather() && os::process_gathers();
 }
 
-// A program that locks its memory cannot wait for it, not even once.
-bool program_locks() {
-  os::LineReader status("/proc/thread-self/status");
-  for (std::string_view line; status.next(line);) {
-    if (line.starts_with("VmLck:")) {
-      return os::number_in(line) * 1024 >= os::kHugePage;
-    }
-  }
-  return true;
-}
-
+// One look at some memory after the other. False: not to go on.
 class Look {
  public:
-  // False: not to go on.
-  [[nodiscard]] bool at(std::uint64_t start, std::uint64_t end) const {
-    return gathering_.gather(
-        start, end, [this](const void* page) { return pages_.all(page); }, may_gather);
+  bool at(std::uint64_t start, std::uint64_t end) {
+    return gathering_.gather(start, end, [](const void* page) { return os::is_own(page); }, rest);
   }
-  [[nodiscard]] bool at(const Space& space) const {
+  // A slab is used as a whole again and again, whatever of it is free just now.
+  bool at_slab(const Space& space) {
     const auto base = reinterpret_cast<std::uint64_t>(space.base());
     return at(base, base + space.committed_bytes());
   }
+  // What is free may be given back next, and the kernel takes back a huge page only as a whole.
+  bool at_pool(const Space& space) {
+    const auto base = reinterpret_cast<std::uint64_t>(space.base());
+    const auto fits = [&](const void* page) {
+      return space.pages.states().all_used(space.granule_of(page), granules_in(os::kHugePage)) &&
+             os::is_own(page);
+    };
+    return gathering_.gather(base, base + space.committed_bytes(), fits, rest);
+  }
 
  private:
-  const os::OwnPages pages_;
-  const Gathering gathering_;
+  Gathering gathering_;
 };
 
 struct Range {
@@ -99,7 +96,7 @@ bool gathering_is_due() {
   }
   ++turns;
   const std::uint64_t held = pool().live_bytes();
-  if (held >= held_most + tuning::kWorthHugePages) {
+  if (held >= held_most + std::max(tuning::kWorthHugePages, held_most / tuning::kGatherAgain)) {
     held_most = held;
     due = std::min(due, turns + tuning::kFirstGathering);
   }
@@ -112,19 +109,19 @@ bool gathering_is_due() {
 }
 
 void gather_huge_pages(const RecursionGuard&) {
-  if (machine_has_none() || program_locks()) {
+  if (!os::machine_gathers() || !os::process_gathers()) {
     return;
   }
   Range parts[kHeapParts];
   const std::span<const Range> small_blocks = heap(parts);
-  const Look look;
-  bool goes_on = look.at(pool().space());
+  Look look;
+  bool goes_on = look.at_pool(pool().space());
   for (std::size_t i = 0; i < small_blocks.size() && goes_on; ++i) {
     goes_on = look.at(small_blocks[i].start, small_blocks[i].end);
   }
   const Shared& shared = g_process.engine.lanes.shared();
   for (std::uint32_t i = 0; i < shared.lanes_taken() && goes_on; ++i) {
-    goes_on = look.at(shared.lanes[i].slab_space());
+    goes_on = look.at_slab(shared.lanes[i].slab_space());
   }
 }
 

@@ -66,9 +66,15 @@ bool purge(void* start, std::uint64_t bytes);
 bool advise_huge(void* start, std::uint64_t bytes, bool huge);
 bool populate(void* start, std::uint64_t bytes);
 // Brings what [start, start + kHugePage) holds into one huge page, `start` a multiple of that: some 0.3 ms, in which who
-// touches it waits. What had no memory there gets it. False where the system does not, and nothing has changed: before
-// Linux 6.1, where no huge page is free, or where the range is not to have any (MADV_NOHUGEPAGE).
-bool collapse(void* start);
+// touches it waits, and who maps memory or has a page fault. What had no memory there gets it. kNoMemory: no huge page is to be had,
+// though the kernel has looked for one; kRefused: the range is not to have any (MADV_NOHUGEPAGE), or is none. Nothing has
+// changed then.
+enum class Collapse { kDone, kNoMemory, kRefused };
+Collapse collapse(void* start);
+// Linux 6.1 and later can.
+bool can_collapse();
+// The calling thread is told on which memory nodes its memory is to lie (set_mempolicy(2), numactl).
+bool places_memory();
 // Makes [start, start + bytes) read as zeros without any memory for what has none: where purge() is
 // refused. What has no page is not even read, where the system tells. Multiples of 4 KiB.
 void clear_written(void* start, std::uint64_t bytes);

@@ -1,5 +1,7 @@
 // What lies behind the addresses that os.cc reserves: memory, or none.
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -72,9 +74,25 @@ bool populate(void* start, std::uint64_t bytes) {
   return madvise(start, bytes, MADV_POPULATE_WRITE) == 0;
 }
 
-bool collapse(void* start) {
+Collapse collapse(void* start) {
   KeepErrno keep;
-  return madvise(start, kHugePage, MADV_COLLAPSE) == 0;
+  if (madvise(start, kHugePage, MADV_COLLAPSE) == 0) {
+    return Collapse::kDone;
+  }
+  // EBUSY: the control group has no room for it (madvise(2)).
+  return errno == ENOMEM || errno == EBUSY ? Collapse::kNoMemory : Collapse::kRefused;
+}
+
+// No byte is asked for: whether the advice is known is looked at first.
+bool can_collapse() {
+  KeepErrno keep;
+  return madvise(nullptr, 0, MADV_COLLAPSE) == 0;
+}
+
+bool places_memory() {
+  KeepErrno keep;
+  int mode = 0;  // MPOL_DEFAULT
+  return syscall(SYS_get_mempolicy, &mode, nullptr, 0UL, nullptr, 0UL) == 0 && mode != 0;
 }
 
 void clear_written(void* start, std::uint64_t bytes) {

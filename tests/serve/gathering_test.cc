@@ -8,76 +8,86 @@
 namespace memo {
 namespace {
 
+constexpr std::uint64_t kHuge = os::kHugePage;
+
 struct System {
   Nanos now;
   Nanos work{120'000};  // that a huge page takes
-  bool rests = true;
-  std::vector<std::uint64_t> made;
-  std::vector<Nanos> rested;
+  os::Collapse answer = os::Collapse::kDone;
+  std::vector<std::uint64_t> made;  // numbers of huge pages
+  std::uint64_t rests = 0;
 };
-System* system_of_this_test = nullptr;
+System* pretended = nullptr;
 
-const GatherCalls kPretended{
-    .collapse =
-        [](void* start) {
-          system_of_this_test->now = system_of_this_test->now + system_of_this_test->work;
-          system_of_this_test->made.push_back(reinterpret_cast<std::uint64_t>(start));
-          return true;
-        },
-    .now = [] { return system_of_this_test->now; },
-    .rest =
-        [](Nanos time) {
-          system_of_this_test->rested.push_back(time);
-          return system_of_this_test->rests;
-        },
+class Gatherer {
+ public:
+  Gatherer() { pretended = &system; }
+
+  template <typename Fits>
+  bool gather(std::uint64_t start, std::uint64_t end, Fits&& fits) {
+    system.made.clear();
+    system.rests = 0;
+    return gathering_.gather(start, end, fits, [&] { return ++system.rests <= may_rest; });
+  }
+  bool gather(std::uint64_t start, std::uint64_t end) {
+    return gather(start, end, [](const void*) { return true; });
+  }
+
+  System system;
+  std::uint64_t may_rest = UINT64_MAX;  // times
+
+ private:
+  Gathering gathering_{{.collapse =
+                            [](void* start) {
+                              pretended->now = pretended->now + pretended->work;
+                              pretended->made.push_back(reinterpret_cast<std::uint64_t>(start) /
+                                                        kHuge);
+                              return pretended->answer;
+                            },
+                        .now = [] { return pretended->now; }}};
 };
 
-const auto kEach = [](const void*) { return true; };
-const auto kAlways = [] { return true; };
-constexpr std::uint64_t kHuge = os::kHugePage;
+using Numbers = std::vector<std::uint64_t>;
 
 TEST_CASE("gathering: whole huge pages that lie inside, and have all their memory") {
-  System system;
-  system_of_this_test = &system;
-  const Gathering gathering(kPretended);
-  CHECK(gathering.gather(5 * kHuge - 4096, 8 * kHuge + 4096, kEach, kAlways));
-  CHECK(system.made == std::vector<std::uint64_t>{5 * kHuge, 6 * kHuge, 7 * kHuge});
-  system.made.clear();
-  const auto but_six = [](const void* start) {
+  Gatherer gatherer;
+  CHECK(gatherer.gather(5 * kHuge - 4096, 8 * kHuge + 4096));
+  CHECK(gatherer.system.made == Numbers{5, 6, 7});
+  CHECK(gatherer.gather(5 * kHuge, 8 * kHuge, [](const void* start) {
     return reinterpret_cast<std::uint64_t>(start) != 6 * kHuge;
-  };
-  CHECK(gathering.gather(5 * kHuge, 8 * kHuge, but_six, kAlways));
-  CHECK(system.made == std::vector<std::uint64_t>{5 * kHuge, 7 * kHuge});
-  system.made.clear();
-  CHECK(gathering.gather(5 * kHuge + 1, 7 * kHuge - 1, kEach, kAlways));
-  CHECK(gathering.gather(5 * kHuge + 1, 6 * kHuge - 1, kEach, kAlways));
-  CHECK(gathering.gather(5 * kHuge, 5 * kHuge, kEach, kAlways));
-  CHECK(system.made.empty());
+  }));
+  CHECK(gatherer.system.made == Numbers{5, 7});
+  for (const std::uint64_t end : {7 * kHuge - 1, 6 * kHuge - 1, 5 * kHuge + 1}) {
+    CHECK(gatherer.gather(5 * kHuge + 1, end));
+    CHECK(gatherer.system.made.empty());
+  }
 }
 
-TEST_CASE("gathering: rests after each huge page that was made") {
-  System system;
-  system_of_this_test = &system;
-  const Gathering gathering(kPretended);
-  CHECK(gathering.gather(0, 4 * kHuge, kEach, kAlways));
-  CHECK(system.rested == std::vector<Nanos>(4, Nanos{10'000'000}));
-  system.rested.clear();
-  system.work = Nanos{80'000};  // they are there already
-  CHECK(gathering.gather(0, 4 * kHuge, kEach, kAlways));
-  CHECK(system.rested.empty());
+TEST_CASE("gathering: rests after each huge page that was made, and after 32 looks") {
+  Gatherer gatherer;
+  CHECK(gatherer.gather(kHuge, 5 * kHuge));
+  CHECK(gatherer.system.rests == 4);
+  gatherer.system.work = Nanos{80'000};  // they are there already
+  CHECK(gatherer.gather(kHuge, 5 * kHuge));
+  CHECK(gatherer.system.rests == 0);
+  CHECK(gatherer.gather(kHuge, 61 * kHuge));  // 64 looks with the four before
+  CHECK(gatherer.system.rests == 2);
+  CHECK(gatherer.gather(kHuge, 65 * kHuge, [](const void*) { return false; }));
+  CHECK(gatherer.system.rests == 2);
 }
 
-TEST_CASE("gathering: ends where it may not rest, and where it is told to") {
-  System system;
-  system_of_this_test = &system;
-  const Gathering gathering(kPretended);
-  system.rests = false;
-  CHECK_FALSE(gathering.gather(0, 4 * kHuge, kEach, kAlways));
-  CHECK(system.made.size() == 1);
-  system.rests = true;
-  system.made.clear();
-  CHECK_FALSE(gathering.gather(0, 4 * kHuge, kEach, [&] { return system.made.size() < 2; }));
-  CHECK(system.made.size() == 2);
+TEST_CASE("gathering: ends where it is not to go on, and where no huge page is to be had") {
+  Gatherer gatherer;
+  gatherer.may_rest = 1;
+  CHECK_FALSE(gatherer.gather(kHuge, 5 * kHuge));
+  CHECK(gatherer.system.made == Numbers{1, 2});
+  gatherer.may_rest = UINT64_MAX;
+  gatherer.system.answer = os::Collapse::kNoMemory;
+  CHECK_FALSE(gatherer.gather(kHuge, 5 * kHuge));
+  CHECK(gatherer.system.made == Numbers{1});
+  gatherer.system.answer = os::Collapse::kRefused;
+  CHECK(gatherer.gather(kHuge, 5 * kHuge));
+  CHECK(gatherer.system.made == Numbers{1, 2, 3, 4});
 }
 
 }  // namespace

@@ -128,12 +128,12 @@ static int can_gather(void) {
   if (file == NULL || fgets(line, sizeof line, file) == NULL || strstr(line, "[madvise]") == NULL)
     return 0;
   fclose(file);
-  char* area = mmap(NULL, MIB(4), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char* area = mmap(NULL, MIB(34), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(area != MAP_FAILED);
   char* start = area + (MIB(2) - (uintptr_t)area % MIB(2)) % MIB(2);
-  memset(start, 1, MIB(2));
-  const int can = madvise(start, MIB(2), MADV_COLLAPSE) == 0;
-  munmap(area, MIB(4));
+  memset(start, 1, MIB(32));  // as much as is to be gathered
+  const int can = madvise(start, MIB(32), MADV_COLLAPSE) == 0;
+  munmap(area, MIB(34));
   return can;
 }
 
