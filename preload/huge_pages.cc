@@ -21,7 +21,7 @@ constexpr std::size_t kHeapParts = 16;
 
 // In turns of the background thread, while somebody is served.
 constinit std::uint64_t turns = 0;
-constinit std::uint64_t due = tuning::kFirstGathering;
+constinit std::uint64_t due = 0;        // 0: nobody has been served yet
 constinit std::uint64_t held_most = 0;  // bytes of the pool in use, at any look
 
 const Pool& pool() {
@@ -75,8 +75,9 @@ std::span<const Range> heap(std::span<Range> parts) {
   std::size_t count = 0;
   for (std::string_view line; count < parts.size() && maps.next(line);) {
     Range part;
-    const char* const last = line.data() + line.size();
-    const auto dash = std::from_chars(line.data(), last, part.start, 16);
+    const char* const first = line.begin();
+    const char* const last = line.end();
+    const auto dash = std::from_chars(first, last, part.start, 16);
     if (line.ends_with("[heap]") && dash.ptr != last &&
         std::from_chars(dash.ptr + 1, last, part.end, 16).ec == std::errc()) {
       parts[count++] = part;
@@ -94,6 +95,7 @@ bool gathering_is_due() {
       !may_gather()) {
     return false;
   }
+  due = turns == 0 ? tuning::kFirstGathering : due;
   ++turns;
   const std::uint64_t held = pool().live_bytes();
   if (held >= held_most + std::max(tuning::kWorthHugePages, held_most / tuning::kGatherAgain)) {
@@ -126,8 +128,7 @@ void gather_huge_pages(const RecursionGuard&) {
 }
 
 void forget_gathering() {
-  turns = held_most = 0;
-  due = tuning::kFirstGathering;
+  turns = due = held_most = 0;
 }
 
 }  // namespace memo
