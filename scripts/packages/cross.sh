@@ -66,7 +66,9 @@ if [ "${2:-}" = wheel ]; then
   make_here programs
   RUN="$(emulator) -L $ROOT"
   TESTED=build/manylinux-$PROCESSOR/tested
-  ln -sfn "../../$PROCESSOR/programs" "$TESTED/programs"
+  for part in programs nodes.so; do
+    ln -sfn "../../$PROCESSOR/$part" "$TESTED/$part"
+  done
   export SLOWER=${SLOWER:-4}  # than a usual machine; programs that end themselves where they hang wait so much longer
   python3 tests/preload/run.py --build "$TESTED" --emulator "$RUN" --jobs "$(nproc)" || failed=1
   python3 scripts/packages/wheel_planner.py --emulator "$RUN" "$TESTED/memomalloc" || failed=1
