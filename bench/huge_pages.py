@@ -9,7 +9,6 @@ peak that is to be compared with. Counts, not times.
 import argparse
 import dataclasses
 import json
-import pathlib
 import subprocess
 import sys
 import time
@@ -45,24 +44,16 @@ def status(pid):
     return found[0] if found else {}
 
 
-def peak_kib(pid):
-    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1])
-    return 0
-
-
 def measure(workload, allocator, arguments):
-    """(status, peak in KiB) after so many seconds, either of which may be missing."""
+    """Its status after so many seconds; empty if it ended before."""
     taker = turns.Taker(workload, allocator, arguments, FIRST, EACH, ENOUGH)
     going = taker.wait()
     until = time.monotonic() + arguments.seconds
     while going and time.monotonic() < until:
         going = taker.turn()
     found = status(taker.run.process.pid) if going else {}
-    peak = peak_kib(taker.run.process.pid) if going else 0
     taker.stop()
-    return found, peak
+    return found
 
 
 def share(part, whole):
@@ -78,15 +69,15 @@ def main(argv):
     for workload in (table.BY_NAME[name] for name in arguments.workloads):
         if not runner.can_run(workload, arguments):
             continue
-        found, peak = measure(workload, ours, arguments)
-        _, small_peak = measure(workload, without, arguments)
-        if not small_peak or "resident_bytes" not in found:
+        found = measure(workload, ours, arguments)
+        small = measure(workload, without, arguments)
+        if not small or "resident_bytes" not in found:
             print(f"left out: {workload.name}", file=sys.stderr)
             continue
         pool = [found[name] - found[f"slab_{name}"] for name in ("huge_page_bytes", "resident_bytes")]
         slabs = [found["slab_huge_page_bytes"], found["slab_resident_bytes"]]
         rows.append([workload.name, f"{slabs[1] / 2**20:.0f}", share(*slabs), f"{pool[1] / 2**20:.0f}", share(*pool),
-                     f"{peak / small_peak:.3f}"])
+                     f"{found['peak_bytes'] / small['peak_bytes']:.3f}"])
     print("\n".join(summary.rows_table(["workload", "slabs, MiB", "of these in huge pages, %", "pool, MiB",
                                         "of these in huge pages, %", "peak over that without any"], rows)))
     return 0

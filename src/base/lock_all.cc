@@ -4,55 +4,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <string_view>
 
 #include "src/base/bits.h"
 #include "src/base/keep_errno.h"
+#include "src/base/mappings.h"
 #include "src/base/os.h"
-#include "src/base/proc_file.h"
 
 namespace memo::os {
 namespace {
-
-struct Mapping {
-  std::uint64_t start;
-  std::uint64_t bytes;
-  bool has_access;
-};
-
-// A line of the process' maps, "start-end access ..."; false where it is none.
-bool parse(std::string_view line, Mapping& mapping) {
-  const char* const first = line.data();
-  const char* const stop = first + line.size();
-  std::uint64_t end = 0;
-  const auto [dash, bad] = std::from_chars(first, stop, mapping.start, 16);
-  if (bad != std::errc{} || dash == stop) {
-    return false;
-  }
-  const auto [space, worse] = std::from_chars(dash + 1, stop, end, 16);
-  if (worse != std::errc{} || space == stop) {
-    return false;
-  }
-  mapping.bytes = end - mapping.start;
-  mapping.has_access = !std::string_view(space + 1, stop).starts_with("---");
-  return true;
-}
-
-// Calls `visit(mapping)` for each of the process until it answers false. False where it did, or
-// where none could be read.
-template <typename Visit>
-bool each_mapping(Visit&& visit) {
-  bool any = false;
-  LinesOf<64> maps("/proc/self/maps");
-  Mapping mapping{};
-  for (std::string_view line; maps.next(line); any = true) {
-    if (!parse(line, mapping) || !visit(mapping)) {
-      return false;
-    }
-  }
-  return any;
-}
 
 // A mapping can reach beyond: Linux makes one of what lies side by side.
 bool overlap(const Reserved& range, const Mapping& mapping) {

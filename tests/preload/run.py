@@ -24,7 +24,8 @@ TIMEOUT_EMULATED = 600  # seconds
 NOT_HERE = 77  # the exit code of a program that says what this machine or allocator lacks for it
 
 # Programs that read the kernel's own count of pages, which larger pages that are only pretended do not change.
-COUNT_PAGES = ("huge_pages", "large_past", "limits", "left_pool", "locked_blocks", "locked_memory", "steady_faults", "thread_exit")
+COUNT_PAGES = ("huge_pages", "large_past", "limits", "left_pool", "locked_blocks", "locked_memory", "steady_faults",
+               "thread_exit")
 # Programs whose stacks, threads or moments are hard on who unwinds: the others learn nothing from it.
 UNWOUND = ("bare_frames", "cancellation", "cross_thread", "descriptors_left", "descriptors_reused", "errno_kept",
            "first_call", "first_race", "fork_handlers", "interrupted", "interrupted_locks", "lifecycle", "loading",
@@ -35,8 +36,8 @@ NOT_OBSERVED = ("limited_data", "interrupted_locks")
 # Programs that start this machine's own tools, fill what the emulator needs itself, or ask the kernel for what the
 # emulator does not pass on. The emulator answers each opening of a file below /proc/self by a file that it writes,
 # and is ended itself where no file may grow.
-NOT_EMULATED = ("huge_pages", "spawning", "limits", "limited", "limited_data", "unread_output", "locked_blocks", "locked_memory",
-                "refused_thread", "refused_background_thread", "name_spaces", "real_time",
+NOT_EMULATED = ("huge_pages", "spawning", "limits", "limited", "limited_data", "unread_output", "locked_blocks",
+                "locked_memory", "refused_thread", "refused_background_thread", "name_spaces", "real_time",
                 "left_out_of_cores")
 # Modes that tell much the same of a program: where it is to be run less often, the seed names one of each row for it.
 ALIKE = (("pages of 16 KiB", "pages of 64 KiB"), tuple(f"on {peer}" for peer in common.PEERS))
