@@ -142,8 +142,10 @@ Answer Hands::answer(const Request& request, const Action& action) {
         fetch_plans(shared_->host, follower_.window(), stack);
       }
       const bool trial = serving.trial != 0;
+      using Has = Follower::Has;
+      const Has has = trial ? Has::kTrial : serving.plan != nullptr ? Has::kPlan : Has::kNothing;
       const Follower::Found fits =
-          follower_.find(shared_->store, trial ? nullptr : serving.plan, serving.plan == nullptr);
+          follower_.find(shared_->store, trial ? nullptr : serving.plan, has);
       if (trial && fits.plan == serving.plan) {
         shared_->store.release(fits.plan);
         return {};

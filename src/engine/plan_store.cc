@@ -184,9 +184,9 @@ void Follower::restart() {
   window_ = CallWindow();
 }
 
-Follower::Found Follower::find(PlanStore& store, const StoredPlan* preferred, bool free) {
+Follower::Found Follower::find(PlanStore& store, const StoredPlan* preferred, Has has) {
   Found found;
-  const bool fresh = free && fresh_ != 0;
+  const bool fresh = has == Has::kNothing && fresh_ != 0;
   fresh_ -= fresh_ != 0 ? 1 : 0;
   store.for_each([&](StoredPlan& plan, std::uint32_t slot) {
     Place& place = places_[slot];
@@ -195,7 +195,7 @@ Follower::Found Follower::find(PlanStore& store, const StoredPlan* preferred, bo
       place.generation = plan.generation;
       catch_up(place.cursor, plan);
     }
-    if (fits(place.cursor, plan, recent_, calls_needed(slot, plan, fresh)) &&
+    if (fits(place.cursor, plan, recent_, calls_needed(slot, plan, fresh, has)) &&
         (found.plan == nullptr || is_likelier(plan, *found.plan, preferred))) {
       if (found.plan != nullptr) {
         store.release(found.plan);
@@ -225,7 +225,8 @@ void Follower::distrust(std::uint32_t slot, const StoredPlan& plan, bool unfit) 
   failures_[slot] = std::min(failures_[slot] + (unfit ? 2 : 1), tuning::kMaxFailures);
 }
 
-std::uint64_t Follower::calls_needed(std::uint32_t slot, const StoredPlan& plan, bool fresh) const {
+std::uint64_t Follower::calls_needed(std::uint32_t slot, const StoredPlan& plan, bool fresh,
+                                     Has has) const {
   const Schedule& schedule = *plan.made;
   const bool failed = distrusted_[slot] == plan.generation && failures_[slot] != 0;
   if (fresh && !failed && schedule.symbolic == nullptr && plan.walked) {
@@ -233,6 +234,9 @@ std::uint64_t Follower::calls_needed(std::uint32_t slot, const StoredPlan& plan,
   }
   const std::uint64_t fit = schedule.symbolic != nullptr ? tuning::kFitShape : tuning::kFit;
   const bool distrusted = failed && failures_[slot] > 1;
+  if (distrusted && has == Has::kTrial) {
+    return UINT64_MAX;
+  }
   return distrusted ? fit + (std::uint64_t{schedule.count} << failures_[slot]) : fit;
 }
 

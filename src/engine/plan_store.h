@@ -134,20 +134,23 @@ class Follower {
     StepIndex position;
     std::uint64_t first = 0;  // of a symbolic plan: the first size of the iteration at hand
   };
+  // What the lane has meanwhile. Without a plan fewer of its thread's first calls must fit, since they
+  // most likely do what other threads have done. To one on trial no plan is preferred that has failed
+  // here: of a loop whose blocks live longer than before, the calls fit it as they did.
+  enum class Has : std::uint8_t { kNothing, kTrial, kPlan };
   // Where several fit, `preferred` if it is one of them, else that of the same process or command,
-  // else the lowest. `free`: the lane has no plan, and of its thread's first calls, which most likely
-  // do what other threads have done, fewer must fit.
+  // else the lowest.
   Found next(PlanStore& store, std::uint64_t size, const StoredPlan* preferred = nullptr,
-             bool free = false) {
+             Has has = Has::kPlan) {
     hear(size, 0);
-    return find(store, preferred, free);
+    return find(store, preferred, has);
   }
   // The same in two steps: the call comes, and plans may be added that have fitted up to it.
   void hear(std::uint64_t size, std::uint32_t alignment_log2) {
     recent_.add(size);
     window_.add(size, alignment_log2);
   }
-  Found find(PlanStore& store, const StoredPlan* preferred, bool free = false);
+  Found find(PlanStore& store, const StoredPlan* preferred, Has has = Has::kPlan);
   // The last calls that were heard.
   [[nodiscard]] const CallWindow& window() const { return window_; }
   // Of the thread's first calls too few have been looked at for a known plan to be ruled out.
@@ -165,8 +168,8 @@ class Follower {
     std::uint64_t generation = 0;  // of the plan that all else here is about
     Cursor cursor;
   };
-  [[nodiscard]] std::uint64_t calls_needed(std::uint32_t slot, const StoredPlan& plan,
-                                           bool fresh) const;
+  [[nodiscard]] std::uint64_t calls_needed(std::uint32_t slot, const StoredPlan& plan, bool fresh,
+                                           Has has) const;
   void catch_up(Cursor& cursor, const StoredPlan& plan) const;
   static bool fits(Cursor& cursor, const StoredPlan& plan, const Recent& recent,
                    std::uint64_t needed);

@@ -202,12 +202,14 @@ void lose(TrackerState& s) {
   s.effects |= unfit ? kDistrustTwice : 0U;
   // What the new loop needs while it is learned must not come on top, nor what another program's needs.
   s.effects |= convinced || tried || serving.strange ? kPurge : 0U;
-  // A stream so uneven must convince. What was tried is no evidence against another loop, and another stream's plan is
-  // none against this one.
+  // A stream so uneven must convince; one whose blocks live longer goes on as before, and is to have their lifetimes
+  // soon: each plan that is outlived asks for twice as much. What was tried is no evidence against another loop, and
+  // another stream's plan is none against this one.
   if (!tried && serving.own) {
-    s.search.sizes.lock_broke(
-        unfit ? tuning::kConvincingRun / 2
-              : static_cast<std::uint32_t>(std::min<std::uint64_t>(served, UINT32_MAX)));
+    const std::uint64_t uneven = tuning::kConvincingRun / 2;
+    const std::uint64_t again = std::max<std::uint64_t>(iteration, s.search.sizes.required());
+    const std::uint64_t run = outlived ? std::min(again, uneven) : unfit ? uneven : served;
+    s.search.sizes.lock_broke(static_cast<std::uint32_t>(std::min<std::uint64_t>(run, UINT32_MAX)));
   }
   move(s, Event::kLost);
   s.effects &= tried ? ~std::uint32_t{kRestartFollower} : ~0U;

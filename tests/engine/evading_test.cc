@@ -43,5 +43,34 @@ TEST_CASE("engine: blocks that stay in a plan's places are in its way for some i
   });
 }
 
+// The iterations, of at most 60, in which an older block was in the way of one that the slab has a place for.
+std::uint32_t crowded_iterations(Driver& driver, const Program& program, const Lane& lane) {
+  std::uint32_t count = 0;
+  for (int i = 0; i < 60; ++i) {
+    const std::uint64_t before = lane.counters.planned_allocations.get();
+    driver.iterate(program);
+    count += lane.counters.planned_allocations.get() == before + program.size() ? 0 : 1;
+  }
+  return count;
+}
+
+TEST_CASE("engine: a loop whose blocks begin to live longer has a plan of that soon", "[engine]") {
+  drive([](Engine& engine, Driver& driver, const Lane& lane) {
+    const Program program = program_of(12, 10);
+    testing::iterations_until_serving(driver, program, lane);
+    driver.iterate(program, 40);
+    Program longer = program;
+    for (auto& step : longer) {
+      step.lifetime += 12;
+    }
+    // Eight windows of 32 calls until the plan is left, and three copies to learn from.
+    CHECK(crowded_iterations(driver, longer, lane) < 35);
+    CHECK(lane.counters.diverged.get() == 1);
+    // It has places for blocks that die sooner, too.
+    CHECK(crowded_iterations(driver, program, lane) == 0);
+    CHECK(engine.lanes.valid());
+  });
+}
+
 }  // namespace
 }  // namespace memo

@@ -101,7 +101,7 @@ TEST_CASE("threads: who was refused a lane has one when others have ended", "[en
     const Nanos before = os::coarse_nanoseconds();
     const Block foreign = driver.take(65'536);
     CHECK_FALSE(foreign.owned);
-    CHECK(t_state.ask_at > before + Nanos{3'000'000});
+    CHECK(t_state.ask_at > before + Nanos{1'000'000});
     CHECK(t_state.ask_at < os::coarse_nanoseconds() + Nanos{8'000'000});
     driver.release(foreign);
     crowd.disperse();
@@ -124,12 +124,12 @@ TEST_CASE("threads: a lane is taken over after some turns without a call", "[eng
     REQUIRE(lane.phase() == Phase::kServing);
     const Nanos now = os::coarse_nanoseconds();
     lane.watch(now);
-    CHECK_FALSE(lane.may_be_taken(now + Nanos{15'000'000}));
-    CHECK(lane.may_be_taken(now + Nanos{30'000'000}));
+    CHECK_FALSE(lane.may_be_taken(now + Nanos{4'000'000}));
+    CHECK(lane.may_be_taken(now + Nanos{8'000'000}));
     driver.iterate(program_of(1));
-    lane.watch(now + Nanos{30'000'000});
-    CHECK_FALSE(lane.may_be_taken(now + Nanos{45'000'000}));
-    CHECK(lane.may_be_taken(now + Nanos{60'000'000}));
+    lane.watch(now + Nanos{8'000'000});
+    CHECK_FALSE(lane.may_be_taken(now + Nanos{12'000'000}));
+    CHECK(lane.may_be_taken(now + Nanos{16'000'000}));
   });
 }
 
