@@ -49,7 +49,7 @@ std::uint32_t crowded_iterations(Driver& driver, const Program& program, const L
   for (int i = 0; i < 60; ++i) {
     const std::uint64_t before = lane.counters.planned_allocations.get();
     driver.iterate(program);
-    count += lane.counters.planned_allocations.get() == before + program.size() ? 0 : 1;
+    count += lane.counters.planned_allocations.get() == before + program.size() ? 0U : 1U;
   }
   return count;
 }
