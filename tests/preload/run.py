@@ -33,12 +33,12 @@ UNWOUND = ("bare_frames", "cancellation", "cross_thread", "descriptors_left", "d
 # A program that fills a limit to its edge: who observes has tables on top, for which there is nothing to give up. And one
 # whose handlers may come in large calls: these are glibc's own then, which waits for itself where there is a second thread.
 NOT_OBSERVED = ("limited_data", "interrupted_locks")
-# Programs that start this machine's own tools, fill what the emulator needs itself, or ask the kernel for what the
-# emulator does not pass on. The emulator answers each opening of a file below /proc/self by a file that it writes,
+# Programs that start this machine's own tools, fill or count what the emulator has itself, or ask the kernel for what
+# the emulator does not pass on. The emulator answers each opening of a file below /proc/self by a file that it writes,
 # and is ended itself where no file may grow.
 NOT_EMULATED = ("huge_pages", "spawning", "limits", "limited", "limited_data", "unread_output", "locked_blocks",
                 "locked_memory", "refused_thread", "refused_background_thread", "name_spaces", "real_time",
-                "left_out_of_cores")
+                "left_out_of_cores", "bare_children", "confined", "descriptors_left", "left_pool")
 # Modes that tell much the same of a program: where it is to be run less often, the seed names one of each row for it.
 ALIKE = (("pages of 16 KiB", "pages of 64 KiB"), tuple(f"on {peer}" for peer in common.PEERS))
 FURTHER = (binary_checks, neighbour_checks, file_checks, plan_file_checks, worker_checks, real_programs)
@@ -73,8 +73,6 @@ def program_check(programs, program, mode):
     def check():
         reference = programs.reference(program, common.oracle(mode))
         well = reference.code in (0, NOT_HERE)
-        if not well and programs.context.emulator:
-            raise common.Skip("the emulator alone fails it")
         if mode.next == "glibc":
             common.expect(well, f"fails without the library: {reference}")
         elif not well:
