@@ -1,6 +1,6 @@
 """Two allocators' processes of one workload, which take turns: what drifts with the machine meets both.
 
-Both are started together, learn one after the other, and then do a few iterations each, in the orders ab, ba, ab, ...
+Both are started together, learn one after the other, rest, and then do a few iterations each, in the orders ab, ba, ab, ...
 A turn's figure is the median of its iterations but the first; a pair's ratio, the median over its neighbouring turns
 (summary.py). Another pair has other addresses and pages, whose luck stays for a process' life: so it is pairs that are
 counted, and not turns. Where the workload has one thread, both processes are held on one processor. Before and after
@@ -20,6 +20,7 @@ import runner
 
 LEARNING = 10  # iterations at least before the turns
 SHORT = 3  # iterations of a turn at least: the first does not count
+SETTLING = 4  # seconds of rest before the turns: what an allocator does after a while in the background is done by then
 TURN_SHARE = 40  # a turn is so small a part of the workload's usual iterations: some 0.2 s
 
 
@@ -109,6 +110,7 @@ def measure(workload, pair, arguments, speed):
         takers = [Taker(workload, allocator, arguments, first, length, arguments.turns) for allocator in pair]
         going = all(taker.wait() for taker in takers)  # imported, and the network made
         going = going and all(taker.turn() for taker in takers)
+        time.sleep(SETTLING if going else 0)
         for turn in range(arguments.turns):
             order = takers if turn % 2 == 0 else takers[::-1]
             going = going and all(taker.timed_turn(speed) for taker in order)

@@ -141,8 +141,9 @@ class Gate:
             os.read(self.granted, 1)
 
     def end(self):
-        """After the last iteration."""
+        """After the last iteration: the other process may be in its last turn, so what follows waits for its end."""
         os.write(self.asked, b".")
+        os.read(self.granted, 1)
 
     def medians(self, values):
         """Of each whole turn, without its first iteration, which finds the other process' data in the caches."""

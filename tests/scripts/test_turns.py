@@ -11,6 +11,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 import allocators
@@ -33,7 +34,9 @@ PROGRAM = """
         log.write(os.environ["NAME"] + "\\n")
         return index
 
-    measure.print_json(measure.loop(step, int(sys.argv[sys.argv.index("--iterations") + 1])))
+    figures = measure.loop(step, int(sys.argv[sys.argv.index("--iterations") + 1]))
+    log.write("end\\n")
+    measure.print_json(figures)
 """
 
 
@@ -49,14 +52,15 @@ class Pairs(unittest.TestCase):
             program.write_text(textwrap.dedent(PROGRAM))
             workload = runner.table.Workload("w", str(program), f"{runner.ROOT}/scripts {log}", 120, 30)
             arguments = argparse.Namespace(turns=count, timeout=60, python_torch=sys.executable, python_jax=None)
-            with contextlib.redirect_stderr(io.StringIO()):
+            with contextlib.redirect_stderr(io.StringIO()), unittest.mock.patch.object(turns, "SETTLING", 0):
                 figures = turns.measure(workload, pair, arguments, turns.Speed())
             return figures, log.read_text().split()
 
     def test_both_learn_and_then_take_turns_in_changing_order(self):
         figures, log = self.measure([other("a"), other("b")])
         self.assertEqual(["a"] * 15 + ["b"] * 15, log[:30])
-        self.assertEqual("aaabbb bbbaaa aaabbb bbbaaa".replace(" ", ""), "".join(log[30:]))
+        self.assertEqual("aaabbb bbbaaa aaabbb bbbaaa".replace(" ", ""), "".join(log[30:-2]))
+        self.assertEqual(["end"] * 2, log[-2:])  # neither tidies up in the other's turn
         for one in figures:
             self.assertEqual([4] * 3, [len(one[name]) for name in ("turns_ms", "turns_cpu_ms", "turns_speed_ms")])
             self.assertEqual(27, one["iterations"])
