@@ -6,6 +6,7 @@
 #include <sys/auxv.h>
 #include <cerrno>
 
+#include "preload/aligned.h"
 #include "preload/background_thread.h"
 #include "preload/front.h"
 #include "preload/huge_pages.h"
@@ -20,6 +21,7 @@
 #include "preload/statistics.h"
 #include "preload/status.h"
 #include "preload/store.h"
+#include "preload/thread_end.h"
 #include "preload/trim.h"
 #include "preload/weights.h"
 #include "src/base/descriptors.h"
@@ -35,9 +37,6 @@ namespace memo {
 constinit Process g_process;
 
 namespace {
-
-constinit pthread_key_t thread_key = 0;
-constinit bool have_thread_key = false;
 
 void show_large_block() {
   const int saved = errno;
@@ -66,15 +65,13 @@ void phase_changed(const RecursionGuard& guard) {
 }
 
 void thread_ends(void*) {
+  leave_aligned();
   leave_lane_thread();
   g_process.engine.thread_ended();
 }
 
-// The key's value only has to be non-null for thread_ends to be called.
 void thread_begins() {
-  if (have_thread_key) {
-    pthread_setspecific(thread_key, &g_process);
-  }
+  tell_at_thread_end();
   note_lane_thread();
 }
 
@@ -151,7 +148,10 @@ void forked_bare() {
     prepare_background_thread();
     os::find_processor_note();
     load_unwinder(!process.options.TRACE_FILE.empty());
-    have_thread_key = pthread_key_create(&thread_key, thread_ends) == 0;
+    if (!process.observes) {
+      keep_aligned();
+    }
+    prepare_thread_end(thread_ends);
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     process.engine.configure(process.options, {.trim_next = process.observes ? nullptr : trim_next,
                                                .new_thread = thread_begins,
@@ -198,6 +198,7 @@ std::size_t stats_json(char* buffer, std::size_t size) {
 
 void release() {
   const RecursionGuard guard;
+  give_aligned_back();
   if (g_process.engine.lanes.opened()) {
     g_process.engine.upkeep.give_back();
     trim_next();

@@ -98,7 +98,8 @@ void find_next(Next& next) {
   found.object = extent_of(reinterpret_cast<const void*>(found.realloc), found.dl_iterate_phdr);
   // The C library has none of these, and each look-up in vain costs thousands of instructions. It is
   // told by what no allocator has, as one may have an _exit.
-  if (!found.contains(dlsym(RTLD_NEXT, "gnu_get_libc_version"))) {
+  found.of_libc = found.contains(dlsym(RTLD_NEXT, "gnu_get_libc_version"));
+  if (!found.of_libc) {
     find_peers(found);
     found.operators = find_operators(found);
   }

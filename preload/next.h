@@ -39,6 +39,7 @@ struct Next {
 #undef MEMO_NEXT_Own
 #undef MEMO_NEXT_Scoped
 
+  bool of_libc = false;      // the C library's own malloc is next
   bool peers_known = false;  // the Peer functions were looked for
 
   // Of the object that the next realloc is in, which has to know every block: malloc and free may be a library's that

@@ -10,6 +10,7 @@
 
 namespace memo {
 
+class KeptBlocks;
 class Lane;
 
 struct ThreadState {
@@ -20,6 +21,8 @@ struct ThreadState {
   // Frame of the innermost dl_iterate_phdr that was called, see in_loader().
   std::uint64_t walk = 0;
   std::uint64_t held_signals = 0;  // the program's mask, as the kernel has it; see hold_signals()
+  KeptBlocks* kept =
+      nullptr;        // of the next allocator's small aligned blocks, see preload/aligned.h
   Nanos ask_at;       // there was no lane for the thread: when it asks again, by the coarse clock
   bool left = false;  // the thread is ending: pass everything on
   std::uint8_t holds = 0;  // hold_signals() without release_signals()

@@ -9,6 +9,8 @@
 namespace memo {
 namespace {
 
+constexpr const char* kWhere = "valgrind, without this library, tells where";
+
 std::uint64_t address_of(const void* pointer) {
   return reinterpret_cast<std::uint64_t>(pointer);
 }
@@ -85,6 +87,15 @@ bool Engine::may_have_size(const void* pointer, std::uint64_t bytes) const {
   return bytes <= now && bytes >= now / 2;
 }
 
+void report_kept(const char* function, const void* pointer, std::uint64_t usable) {
+  {
+    Line line(Line::Kind::kLastWords);
+    begin(line, function, "freed pointer", pointer);
+    line << ": it is a block of " << usable << " bytes, which is free already; " << kWhere;
+  }
+  std::abort();
+}
+
 void report_pointer(const Engine& engine, const char* function, const void* pointer) {
   const Place place = engine.find(pointer);
   {
@@ -93,7 +104,7 @@ void report_pointer(const Engine& engine, const char* function, const void* poin
     begin(line, function, twice ? "freed pointer" : "invalid pointer", pointer);
     line << ": ";
     tell_of_place(line, place, pointer);
-    line << "; valgrind, without this library, tells where";
+    line << "; " << kWhere;
   }
   std::abort();
 }

@@ -141,6 +141,15 @@ static int contained(void (*misuse)(void), const char* says) {
   return 0;
 }
 
+static void small_and_aligned_twice(void) {
+  void* mine[4];
+  for (int i = 0; i < 4; ++i)
+    CHECK(posix_memalign(&mine[i], 64, 600) == 0);
+  for (int i = 0; i < 4; ++i)
+    free(mine[i]);
+  free(mine[1]);
+}
+
 int main(void) {
   static const struct {
     const char* name;
@@ -163,6 +172,7 @@ int main(void) {
       {"twice in the pool", twice_in_the_pool, "freed pointer"},
       {"behind a block of the pool", behind_a_block_of_the_pool,
        "it lies 3145728 bytes into a block of 3149824 bytes"},
+      {"small and aligned, twice", small_and_aligned_twice, NULL},
   };
   setvbuf(stdout, NULL, _IONBF, 0);
   for (unsigned i = 0; i < sizeof rows / sizeof *rows; ++i) {

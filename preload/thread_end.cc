@@ -1,0 +1,24 @@
+#include "preload/thread_end.h"
+
+#include <pthread.h>
+
+namespace memo {
+namespace {
+
+constinit pthread_key_t key = 0;
+constinit bool have_key = false;
+
+}  // namespace
+
+void prepare_thread_end(void (*end)(void*)) {
+  have_key = pthread_key_create(&key, end) == 0;
+}
+
+// The key's value only has to be non-null for `end` to be called.
+void tell_at_thread_end() {
+  if (have_key) {
+    pthread_setspecific(key, &key);
+  }
+}
+
+}  // namespace memo
