@@ -16,18 +16,17 @@ class Lane;
 struct ThreadState {
   // The lane that follows this thread's stream, if it has one, or another thread's by now: see my_lane().
   Lane* lane = nullptr;
-  std::uint32_t inside = 0;  // > 0: allocations of this thread are the library's own
+  std::uint16_t inside = 0;  // > 0: allocations of this thread are the library's own
+  std::uint8_t holds = 0;    // hold_signals() without release_signals()
+  bool left = false;         // the thread is ending: pass everything on
   std::uint32_t forks = 0;   // the locks taken for each fork() under way, see Engine::before_fork()
   // Frame of the innermost dl_iterate_phdr that was called, see in_loader().
   std::uint64_t walk = 0;
   std::uint64_t held_signals = 0;  // the program's mask, as the kernel has it; see hold_signals()
-  KeptBlocks* kept =
-      nullptr;        // of the next allocator's small aligned blocks, see preload/aligned.h
-  Nanos ask_at;       // there was no lane for the thread: when it asks again, by the coarse clock
-  bool left = false;  // the thread is ending: pass everything on
-  std::uint8_t holds = 0;  // hold_signals() without release_signals()
+  KeptBlocks* kept = nullptr;      // small aligned blocks, see preload/aligned.h
+  Nanos ask_at;  // there was no lane for the thread: when it asks again, by the coarse clock
 };
-static_assert(sizeof(ThreadState) <= 64);
+static_assert(sizeof(ThreadState) <= 48);
 
 [[gnu::visibility("hidden")]] extern constinit thread_local ThreadState t_state;
 

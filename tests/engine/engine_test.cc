@@ -269,7 +269,7 @@ TEST_CASE("engine: a signal handler inside an allocation gets the next allocator
   // The host's hooks run in the middle of an allocation, as a signal handler may.
   Engine::Host host;
   host.phase_changed = [](const RecursionGuard&) {
-    const std::uint32_t inside = std::exchange(t_state.inside, 0);
+    const auto inside = std::exchange(t_state.inside, std::uint16_t{0});
     g_answer = g_interrupted->allocate({65'536, 16, Op::k_malloc, false});
     t_state.inside = inside;
   };

@@ -95,7 +95,7 @@ std::uint64_t large_calls(const Engine& engine) {
 TEST_CASE("threads: who was refused a lane has one when others have ended", "[engine]") {
   OwnEngine own(with_trace());  // for which no lane is taken over
   Crowd crowd(own.engine);
-  rest(kSomeTurns);
+  rest(tuning::kLearningLease + kSomeTurns);
   in_thread([&] {
     Driver driver(own.engine, 1ULL << 60);
     const Nanos before = os::coarse_nanoseconds();
