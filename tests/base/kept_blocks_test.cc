@@ -76,8 +76,7 @@ TEST_CASE("kept: no more than were asked for, and than the most", "[base]") {
   CHECK(count == 32);
 }
 
-TEST_CASE("kept: no more bytes than the most, and sizes that nobody asks for make room",
-          "[base]") {
+TEST_CASE("kept: no more bytes than the most, and sizes that nobody asks for make room", "[base]") {
   Blocks blocks(128);
   KeptBlocks kept(0);
   const auto keep_one = [&](std::size_t number, std::size_t usable) {
