@@ -55,7 +55,8 @@ void begin() {
 }  // namespace
 
 void keep_aligned() {
-  keeps = g_process.next.of_libc && g_process.next.knows_sizes() && !is_debugged();
+  keeps = !g_process.observes && g_process.next.of_libc && g_process.next.knows_sizes() &&
+          !is_debugged();
 }
 
 void free_aligned(void* block) {

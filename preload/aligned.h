@@ -1,9 +1,10 @@
 // Small blocks aligned to a cache line, which the C library's malloc makes slowly. Hot; any thread, each for itself.
 //
 // glibc cuts each out of a larger block under its arena's lock, and hands out none that was freed (2.36, malloc/malloc.c,
-// _int_memalign). A network's matrix library asks for many that live shortly: EfficientNetV2-S for 30,000 an iteration,
-// which is 1.4 % of its processor time, while its other threads wait. So what a thread frees of them is kept for its
-// next request: 2 to 3 % of the time of EfficientNetV2-S and mnasnet, 1 % of ShuffleNetV2's (bench/README.md). Where another allocator is next, which has caches of its own for them, nothing is kept.
+// _int_memalign). A network's matrix library asks for many that live shortly: EfficientNetV2-S for 33,000 an iteration.
+// So what a thread frees of them is kept for its next request: 2 to 3 % of the time of EfficientNetV2-S and mnasnet, 1 %
+// of ShuffleNetV2's (bench/README.md). Where another allocator is next, which has caches of its own for them, nothing is
+// kept.
 #pragma once
 
 #include <cstddef>

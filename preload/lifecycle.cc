@@ -148,9 +148,7 @@ void forked_bare() {
     prepare_background_thread();
     os::find_processor_note();
     load_unwinder(!process.options.TRACE_FILE.empty());
-    if (!process.observes) {
-      keep_aligned();
-    }
+    keep_aligned();
     prepare_thread_end(thread_ends);
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     process.engine.configure(process.options, {.trim_next = process.observes ? nullptr : trim_next,

@@ -85,6 +85,15 @@ static void behind_a_block_of_the_pool(void) {
   free(block + MIB(3));
 }
 
+static void small_and_aligned_twice(void) {
+  void* mine[4];
+  for (int i = 0; i < 4; ++i)
+    CHECK(posix_memalign(&mine[i], 64, 600) == 0);
+  for (int i = 0; i < 4; ++i)
+    free(mine[i]);
+  free(mine[1]);
+}
+
 // True if the line tells all that there is to tell: the function, the pointer, this thread, and
 // `says`.
 static int tells(const char* line, pid_t thread, const char* says) {
@@ -139,15 +148,6 @@ static int contained(void (*misuse)(void), const char* says) {
     return 1;
   dprintf(STDERR_FILENO, "status %x: %s\n", (unsigned)status, text);
   return 0;
-}
-
-static void small_and_aligned_twice(void) {
-  void* mine[4];
-  for (int i = 0; i < 4; ++i)
-    CHECK(posix_memalign(&mine[i], 64, 600) == 0);
-  for (int i = 0; i < 4; ++i)
-    free(mine[i]);
-  free(mine[1]);
 }
 
 int main(void) {
