@@ -30,9 +30,19 @@ bool may_gather() {
   return anyone_serves() && !pool().headroom().is_short();
 }
 
-// What may have changed in the meantime is asked each time.
-bool rest() {
-  return os::rest(tuning::kGatherRest) && may_gather() && os::process_gathers();
+// For so long, or until the process does nothing: then nobody waits for what comes next. What may have changed in the
+// meantime is asked each time.
+bool rest(Nanos time) {
+  const Nanos end = os::nanoseconds() + time;
+  bool works = true;
+  do {
+    const Nanos before = os::processor_nanoseconds();
+    if (!os::rest(tuning::kGatherRest) || !may_gather()) {
+      return false;
+    }
+    works = os::processor_nanoseconds() - before >= tuning::kGatherRest / tuning::kGatherShare;
+  } while (works && os::nanoseconds() < end);
+  return os::process_gathers();
 }
 
 // The parts of the heap, at most so many.

@@ -141,16 +141,17 @@ Answer Hands::answer(const Request& request, const Action& action) {
       if (shared_->host.outside != nullptr) {
         fetch_plans(shared_->host, follower_.window(), stack);
       }
-      const bool trial = serving.trial != 0;
+      const bool trial = serving.tries_own();
       using Has = Follower::Has;
       const Has has = trial ? Has::kTrial : serving.plan != nullptr ? Has::kPlan : Has::kNothing;
-      const Follower::Found fits =
-          follower_.find(shared_->store, trial ? nullptr : serving.plan, has);
+      const Follower::Found fits = follower_.find(shared_->store, serving.plan, has);
       if (trial && fits.plan == serving.plan) {
         shared_->store.release(fits.plan);
         return {};
       }
-      return plan_found(fits.plan, fits.position, fits.first);
+      Answer found = plan_found(fits.plan, fits.position, fits.first);
+      found.beginning = follower_.beginning();
+      return found;
     }
     case Ask::kGuess:
       return plan_found(shared_->store.take_beginning(*serving.plan->made,

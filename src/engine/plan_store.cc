@@ -25,6 +25,14 @@ bool is_likelier(const StoredPlan& plan, const StoredPlan& found, const StoredPl
   return a != b ? a > b : plan.best()->height < found.best()->height;
 }
 
+// True if what `plan` says of the stream the one on trial says as well: a shorter loop is a part of its
+// iteration, and one as short has the same few blocks. To go over to it would cost what is noted.
+bool shows_no_more(const StoredPlan& plan, const StoredPlan& tried) {
+  return plan.made->symbolic == nullptr &&
+         (plan.iteration < tried.iteration ||
+          (plan.iteration == tried.iteration && plan.iteration < tuning::kLongLoop));
+}
+
 }  // namespace
 
 StoredPlan* PlanStore::add(const RecursionGuard&, Plan plan, std::uint32_t iteration, Maker maker) {
@@ -184,7 +192,8 @@ void Follower::restart() {
   window_ = CallWindow();
 }
 
-Follower::Found Follower::find(PlanStore& store, const StoredPlan* preferred, Has has) {
+Follower::Found Follower::find(PlanStore& store, const StoredPlan* serving, Has has) {
+  const StoredPlan* preferred = has == Has::kTrial ? nullptr : serving;
   Found found;
   const bool fresh = has == Has::kNothing && fresh_ != 0;
   fresh_ -= fresh_ != 0 ? 1 : 0;
@@ -195,7 +204,9 @@ Follower::Found Follower::find(PlanStore& store, const StoredPlan* preferred, Ha
       place.generation = plan.generation;
       catch_up(place.cursor, plan);
     }
-    if (fits(place.cursor, plan, recent_, calls_needed(slot, plan, fresh, has)) &&
+    const bool in_vain = has == Has::kTrial && shows_no_more(plan, *serving);
+    const std::uint64_t needed = in_vain ? UINT64_MAX : calls_needed(slot, plan, fresh, has);
+    if (fits(place.cursor, plan, recent_, needed) &&
         (found.plan == nullptr || is_likelier(plan, *found.plan, preferred))) {
       if (found.plan != nullptr) {
         store.release(found.plan);

@@ -136,21 +136,22 @@ class Follower {
   };
   // What the lane has meanwhile. Without a plan fewer of its thread's first calls must fit, since they
   // most likely do what other threads have done. To one on trial no plan is preferred that has failed
-  // here: of a loop whose blocks live longer than before, the calls fit it as they did.
+  // here: of a loop whose blocks live longer than before, the calls fit it as they did; and none that
+  // shows no more than it does.
   enum class Has : std::uint8_t { kNothing, kTrial, kPlan };
-  // Where several fit, `preferred` if it is one of them, else that of the same process or command,
-  // else the lowest.
-  Found next(PlanStore& store, std::uint64_t size, const StoredPlan* preferred = nullptr,
+  // Where several fit, the one the lane is `serving` if that is one of them and not on trial, else that
+  // of the same process or command, else the lowest.
+  Found next(PlanStore& store, std::uint64_t size, const StoredPlan* serving = nullptr,
              Has has = Has::kPlan) {
     hear(size, 0);
-    return find(store, preferred, has);
+    return find(store, serving, has);
   }
   // The same in two steps: the call comes, and plans may be added that have fitted up to it.
   void hear(std::uint64_t size, std::uint32_t alignment_log2) {
     recent_.add(size);
     window_.add(size, alignment_log2);
   }
-  Found find(PlanStore& store, const StoredPlan* preferred, Has has = Has::kPlan);
+  Found find(PlanStore& store, const StoredPlan* serving, Has has = Has::kPlan);
   // The last calls that were heard.
   [[nodiscard]] const CallWindow& window() const { return window_; }
   // Of the thread's first calls too few have been looked at for a known plan to be ruled out.

@@ -45,7 +45,16 @@ Action open_found(TrackerState& s) {
   return open(s, Why::kOther);
 }
 
+// A short loop may be a part of this stream's, whoever does nothing else: what is noted stays till it has run for long. A
+// thread's first calls are no part of anything.
+std::uint32_t trial_of_known(const TrackerState& s, const Answer& answer) {
+  const bool may_be_part = answer.plan->made->symbolic == nullptr &&
+                           answer.plan->iteration < tuning::kLongLoop && !answer.beginning;
+  return s.learns && !is_serving(s) && may_be_part ? tuning::kConvincingRun : 0;
+}
+
 Action take(TrackerState& s, const Answer& answer) {
+  s.serving.trial = trial_of_known(s, answer);
   s.serving.plan = answer.plan;
   s.serving.own = false;
   s.serving.strange = answer.strange;
@@ -109,7 +118,7 @@ Action found(TrackerState& s, const Answer& answer) {
     s.effects |= kRelease;
     return end_step(s);
   }
-  s.effects |= serving.trial != 0 ? kWithdraw : 0U;
+  s.effects |= serving.tries_own() ? kWithdraw : 0U;
   move(s, Event::kOtherPlan);
   return take(s, answer);
 }
@@ -190,6 +199,7 @@ void lose(TrackerState& s) {
   const bool convinced = served >= tuning::kConvincingRun;
   const bool outlived = serving.first.differs() || serving.placer.health().outlived();
   const bool unfit = outlived || serving.placer.health().unfit();
+  const bool own_trial = serving.tries_own();
   const bool tried = lose_trial(s);
   s.tally.counters().diverged.add();
   // What another process has made, and has come here for most of its first iteration, is right: an optimizer's first step
@@ -197,11 +207,11 @@ void lose(TrackerState& s) {
   const std::uint64_t iteration = serving.plan->iteration;
   const bool hardly =
       served < (serving.strange ? iteration / 2 : tuning::kTrialIterations * iteration);
-  s.effects |= tried || (hardly && !outlived) ? kWithdraw : 0U;
+  s.effects |= own_trial || (hardly && !outlived) ? kWithdraw : 0U;
   s.effects |= convinced && !unfit ? kTrust : kDistrust;
   s.effects |= unfit ? kDistrustTwice : 0U;
   // What the new loop needs while it is learned must not come on top, nor what another program's needs.
-  s.effects |= convinced || tried || serving.strange ? kPurge : 0U;
+  s.effects |= convinced || own_trial || serving.strange ? kPurge : 0U;
   // A stream so uneven must convince; one whose blocks live longer goes on as before, and is to have their lifetimes
   // soon: each plan that is outlived asks for twice as much. What was tried is no evidence against another loop, and
   // another stream's plan is none against this one.
@@ -220,6 +230,9 @@ bool lose_trial(TrackerState& s) {
     return false;
   }
   s.serving.trial = 0;
+  if (!s.serving.own) {
+    return true;
+  }
   // Blocks that are resized move in a slab where they did not in the pool, at each trial anew.
   s.search.trials_lost = s.at_hand.call.moved ? tuning::kMaxTrialsLost : s.search.trials_lost + 1;
   s.search.lost_shift = s.serving.plan->iteration;

@@ -67,7 +67,7 @@ Action step(TrackerState& s) {
 Action claimed(TrackerState& s, Miss miss) {
   s.at_hand.miss = miss;
   // A plan that is known fits better than one on trial.
-  if (!s.at_hand.again && (!s.at_hand.matched || s.serving.following || s.serving.trial != 0)) {
+  if (!s.at_hand.again && (!s.at_hand.matched || s.serving.following || s.serving.tries_own())) {
     return ask(s, Ask::kFollow);
   }
   return end_step(s);
@@ -86,7 +86,7 @@ Action end_step(TrackerState& s) {
   }
   if (s.serving.trial != 0 && s.serving.placed >= s.serving.trial) {
     s.serving.trial = 0;
-    s.search.trials_lost = 0;
+    s.search.trials_lost = s.serving.own ? 0 : s.search.trials_lost;
     s.effects |= kStarted;
   }
   count_iteration(s);
@@ -130,7 +130,7 @@ Action settle(TrackerState& s) {
     ++s.serving.placed;
     return finish(s, Ask::kServe, s.at_hand.offset);
   }
-  if (is_serving(s) && s.serving.trial != 0 && s.at_hand.miss != Miss::kLeftOut &&
+  if (is_serving(s) && s.serving.tries_own() && s.at_hand.miss != Miss::kLeftOut &&
       s.serving.plan->iteration < tuning::kLongLoop) {
     // Layers are most of a network's calls: a plan on trial that misses one is a part's.
     lose(s);

@@ -114,7 +114,8 @@ struct Answer {
   // kGive: bytes of the block that had no memory, and those of them that the pool has had before.
   std::uint64_t lacks = 0;
   std::uint64_t again = 0;
-  bool busy = false;     // kGive: there is no block since others are at the pool
+  bool busy = false;       // kGive: there is no block since others are at the pool
+  bool beginning = false;  // kFollow: the call is among the thread's first
   bool strange = false;  // kFollow, kGuess: no iteration of the fixed plan has come in this process
   StoredPlan* plan = nullptr;     // kFollow, kGuess, kLearn: acquired for the tracker
   const Plan* best = nullptr;     // the same, kPrepare and kImproved: what to serve it from
@@ -186,8 +187,11 @@ struct Serving {
   FirstIteration first;      // of a strange plan
   Rounds rounds;
   // Calls that the plan is to place before it is believed; 0: it is. Till then calls are noted as
-  // if there were no plan, so that a wrong one costs no evidence.
+  // if there were no plan, so that a wrong one costs no evidence. One that was found is wrong for this
+  // stream alone.
   std::uint32_t trial = 0;
+
+  [[nodiscard]] bool tries_own() const { return trial != 0 && own; }
 };
 
 // The call at hand, between a question and its answer.

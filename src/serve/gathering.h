@@ -1,10 +1,12 @@
 // Brings memory that has all its pages, but small ones, into huge pages: weights where not enough was alive to begin with
 // huge ones, and the small blocks of the next allocator. That takes no memory, and costs fewer misses of the TLB from then
-// on. What was given back in part stays in small pages. For a background thread: while one huge page is made, some 0.3 ms,
-// whoever touches it, maps memory or has a page fault waits, so there is a rest after each.
+// on. What was given back in part stays in small pages. For a background thread: while one huge page is made, 0.3 ms to some,
+// whoever touches it, maps memory or has a page fault waits, and a processor is busy with it, so there is a rest after each.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "src/base/bits.h"
 #include "src/base/os.h"
@@ -23,8 +25,8 @@ class Gathering {
   explicit Gathering(const GatherCalls& calls = {}) : calls_(calls) {}
 
   // Gathers what lies in whole huge pages of [start, end), any addresses, where `fits(start of one)` says that all of it
-  // has memory. `rest()` rests, and tells whether to go on. False: it said no, or no huge page is to be had. Other
-  // threads may give memory of the range back meanwhile, and unmap it.
+  // has memory. `rest(time)` rests for as long, and tells whether to go on. False: it said no, or no huge page is to be
+  // had. Other threads may give memory of the range back meanwhile, and unmap it.
   template <typename Fits, typename Rest>
   bool gather(std::uint64_t start, std::uint64_t end, Fits&& fits, Rest&& rest) {
     const std::uint64_t last = round_down(end, os::kHugePage);
@@ -36,11 +38,15 @@ class Gathering {
         if (calls_.collapse(reinterpret_cast<void*>(at)) == os::Collapse::kNoMemory) {
           return false;
         }
-        looks_ = calls_.now() - began < tuning::kGatherWork ? looks_ : tuning::kGatherLooks;
+        const Nanos took = calls_.now() - began;
+        if (took >= tuning::kGatherWork) {
+          looks_ = tuning::kGatherLooks;
+          due_ = std::max(due_, std::min(took * tuning::kGatherShare, tuning::kMaxGatherRest));
+        }
       }
       if (looks_ >= tuning::kGatherLooks) {
         looks_ = 0;
-        if (!rest()) {
+        if (!rest(std::exchange(due_, tuning::kGatherRest))) {
           return false;
         }
       }
@@ -50,7 +56,8 @@ class Gathering {
 
  private:
   GatherCalls calls_;
-  std::uint32_t looks_ = 0;  // since the last rest
+  std::uint32_t looks_ = 0;          // since the last rest
+  Nanos due_ = tuning::kGatherRest;  // of the next one
 };
 
 }  // namespace memo

@@ -12,6 +12,7 @@ using testing::Driver;
 using testing::OwnEngine;
 using testing::Program;
 using testing::program_of;
+using testing::ProgramStep;
 
 // An iteration whose last block lives until the next one has made its own.
 Program keeping(std::uint64_t seed, std::uint32_t count) {
@@ -79,6 +80,45 @@ TEST_CASE("trial: a part of an iteration costs no evidence", "[engine]") {
     driver.iterate(program, 3);
     CHECK(lane.counters.planned_allocations.get() - before == 3 * program.size());
     CHECK(lane.tracker().state().serving.plan->iteration == program.size());
+    CHECK(engine.lanes.valid());
+  });
+}
+
+// Thirty equal calls, as a convolution makes them for its pieces.
+constexpr ProgramStep kPiece{77'000, 1};
+
+Program with_pieces() {
+  Program program = program_of(16, 100);
+  program.insert(program.begin() + 60, 30, kPiece);
+  return program;
+}
+
+// Of the loop within the iteration another thread, which does nothing else, has a plan.
+TEST_CASE("trial: a part of an iteration costs no evidence, whoever has a plan of it", "[engine]") {
+  const bool early = GENERATE(false, true);
+  INFO("its plan is there from the beginning " << early);
+  testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
+    const Program program = with_pieces();
+    driver.iterate({{200'000, 1}}, early ? 2 : 1);
+    const auto other = [&] {
+      testing::in_thread([&] {
+        Driver second(engine, 1'000'000);
+        second.iterate({kPiece}, 300);
+        CHECK(engine.lanes.at(1).phase() == Phase::kServing);
+      });
+    };
+    if (early) {
+      driver.iterate(program_of(17, 70));  // the thread's beginning is past
+      other();
+    }
+    driver.iterate(program);
+    if (!early) {
+      other();
+    }
+    driver.iterate(program, 3);
+    const std::uint64_t before = lane.counters.planned_allocations.get();
+    driver.iterate(program, 3);
+    CHECK(lane.counters.planned_allocations.get() - before == 3 * program.size());
     CHECK(engine.lanes.valid());
   });
 }

@@ -16,6 +16,7 @@ struct System {
   os::Collapse answer = os::Collapse::kDone;
   std::vector<std::uint64_t> made;  // numbers of huge pages
   std::uint64_t rests = 0;
+  Nanos rested{};  // at the last rest
 };
 System* pretended = nullptr;
 
@@ -27,7 +28,10 @@ class Gatherer {
   bool gather(std::uint64_t start, std::uint64_t end, Fits&& fits) {
     system.made.clear();
     system.rests = 0;
-    return gathering_.gather(start, end, fits, [&] { return ++system.rests <= may_rest; });
+    return gathering_.gather(start, end, fits, [&](Nanos time) {
+      system.rested = time;
+      return ++system.rests <= may_rest;
+    });
   }
   bool gather(std::uint64_t start, std::uint64_t end) {
     return gather(start, end, [](const void*) { return true; });
@@ -74,6 +78,21 @@ TEST_CASE("gathering: rests after each huge page that was made, and after 32 loo
   CHECK(gatherer.system.rests == 2);
   CHECK(gatherer.gather(kHuge, 65 * kHuge, [](const void*) { return false; }));
   CHECK(gatherer.system.rests == 2);
+}
+
+TEST_CASE("gathering: rests for longer where a huge page takes long") {
+  Gatherer gatherer;
+  CHECK(gatherer.gather(kHuge, 2 * kHuge));
+  CHECK(gatherer.system.rested == tuning::kGatherRest);
+  gatherer.system.work = Nanos{2'000'000};
+  CHECK(gatherer.gather(kHuge, 2 * kHuge));
+  CHECK(gatherer.system.rested == gatherer.system.work * tuning::kGatherShare);
+  gatherer.system.work = Nanos{60'000'000};
+  CHECK(gatherer.gather(kHuge, 2 * kHuge));
+  CHECK(gatherer.system.rested == tuning::kMaxGatherRest);
+  gatherer.system.work = Nanos{120'000};  // one that took long does not count for the next
+  CHECK(gatherer.gather(kHuge, 2 * kHuge));
+  CHECK(gatherer.system.rested == tuning::kGatherRest);
 }
 
 TEST_CASE("gathering: ends where it is not to go on, and where no huge page is to be had") {
