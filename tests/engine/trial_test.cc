@@ -94,7 +94,7 @@ Program with_pieces() {
 }
 
 // Of the loop within the iteration another thread, which does nothing else, has a plan.
-TEST_CASE("trial: a part of an iteration costs no evidence, whoever has a plan of it", "[engine]") {
+TEST_CASE("trial: a part that another thread has a plan of costs no evidence", "[engine]") {
   const bool early = GENERATE(false, true);
   INFO("its plan is there from the beginning " << early);
   testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
