@@ -144,7 +144,8 @@ Answer Hands::answer(const Request& request, const Action& action) {
       const bool trial = serving.tries_own();
       using Has = Follower::Has;
       const Has has = trial ? Has::kTrial : serving.plan != nullptr ? Has::kPlan : Has::kNothing;
-      const Follower::Found fits = follower_.find(shared_->store, serving.plan, has);
+      const Follower::Found fits = follower_.find(shared_->store, serving.plan, has,
+                                                  trial ? serving.placed + tuning::kTrialCalls : 0);
       if (trial && fits.plan == serving.plan) {
         shared_->store.release(fits.plan);
         return {};

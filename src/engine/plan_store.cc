@@ -192,7 +192,8 @@ void Follower::restart() {
   window_ = CallWindow();
 }
 
-Follower::Found Follower::find(PlanStore& store, const StoredPlan* serving, Has has) {
+Follower::Found Follower::find(PlanStore& store, const StoredPlan* serving, Has has,
+                               std::uint64_t tried) {
   const StoredPlan* preferred = has == Has::kTrial ? nullptr : serving;
   Found found;
   const bool fresh = has == Has::kNothing && fresh_ != 0;
@@ -205,7 +206,9 @@ Follower::Found Follower::find(PlanStore& store, const StoredPlan* serving, Has 
       catch_up(place.cursor, plan);
     }
     const bool in_vain = has == Has::kTrial && shows_no_more(plan, *serving);
-    const std::uint64_t needed = in_vain ? UINT64_MAX : calls_needed(slot, plan, fresh, has);
+    const std::uint64_t needed = in_vain ? UINT64_MAX
+                                         : std::max(calls_needed(slot, plan, fresh, has),
+                                                    std::min<std::uint64_t>(tried, plan.iteration));
     if (fits(place.cursor, plan, recent_, needed) &&
         (found.plan == nullptr || is_likelier(plan, *found.plan, preferred))) {
       if (found.plan != nullptr) {

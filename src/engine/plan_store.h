@@ -151,7 +151,10 @@ class Follower {
     recent_.add(size);
     window_.add(size, alignment_log2);
   }
-  Found find(PlanStore& store, const StoredPlan* serving, Has has = Has::kPlan);
+  // `tried`: calls for which the loop of the plan on trial has come. Another one must fit for as many, or
+  // for an iteration of its own: a long one that has the same short loop in it fits for a while, too.
+  Found find(PlanStore& store, const StoredPlan* serving, Has has = Has::kPlan,
+             std::uint64_t tried = 0);
   // The last calls that were heard.
   [[nodiscard]] const CallWindow& window() const { return window_; }
   // Of the thread's first calls too few have been looked at for a known plan to be ruled out.

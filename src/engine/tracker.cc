@@ -167,7 +167,14 @@ Action enter(TrackerState& s) {
     case Phase::kServing:
       if (s.serving.trial != 0) {
         note(s);
-        s.search.sizes.add(s.at_hand.call.size, s.at_hand.call.alignment_log2);
+        s.at_hand.added = true;
+        s.at_hand.worth_a_look =
+            s.search.sizes.add(s.at_hand.call.size, s.at_hand.call.alignment_log2);
+        if (s.at_hand.worth_a_look && !s.serving.own &&
+            s.search.sizes.shift() > s.serving.plan->iteration) {
+          lose(s);  // it was a part of this stream's loop
+          return give(s);
+        }
       } else if (s.terms.keeps_trace && s.learns) {
         note(s);
       }

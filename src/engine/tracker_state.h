@@ -203,10 +203,12 @@ struct AtHand {
   enum class Why : std::uint8_t { kBegin, kOther, kShape, kLateShape, kAgain };
   Why why = Why::kBegin;
   bool noted = false;
-  bool serving = false;  // the call came to be served, or to a fallback
-  bool told = false;     // no call: the host begins an iteration
-  bool matched = false;  // at its first try the call was a step
-  bool again = false;    // it is tried again, in another plan
+  bool added = false;         // it is in the history of sizes,
+  bool worth_a_look = false;  // which repeats
+  bool serving = false;       // the call came to be served, or to a fallback
+  bool told = false;          // no call: the host begins an iteration
+  bool matched = false;       // at its first try the call was a step
+  bool again = false;         // it is tried again, in another plan
   bool wrapped = false;
   bool guessed = false;  // that plan was believed at the beginning of its iteration
   bool missed = false;   // it was counted as a fallback

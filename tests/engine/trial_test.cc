@@ -123,6 +123,24 @@ TEST_CASE("trial: a part that another thread has a plan of costs no evidence", "
   });
 }
 
+// The other way round: the thread that does nothing else is on trial when the whole has a plan.
+TEST_CASE("trial: a short loop does not go over to a long one that has it in it", "[engine]") {
+  testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
+    driver.iterate({kPiece}, 40);
+    REQUIRE(on_trial(lane));
+    testing::in_thread([&] {
+      Driver second(engine, 1'000'000);
+      second.iterate(with_pieces(), 8);
+      REQUIRE(engine.lanes.at(1).phase() == Phase::kServing);
+      CHECK(engine.lanes.at(1).tracker().state().serving.plan->iteration == 130);
+    });
+    driver.iterate({kPiece}, 15);
+    REQUIRE(lane.phase() == Phase::kServing);
+    CHECK(lane.tracker().state().serving.plan->iteration == 1);
+    CHECK(engine.lanes.valid());
+  });
+}
+
 // Each loop comes five times and then is over, and the next is of another length: every trial fails.
 TEST_CASE("trial: after five that failed none is made", "[engine]") {
   testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
