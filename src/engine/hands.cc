@@ -28,6 +28,13 @@ Answer plan_found(StoredPlan* plan, StepIndex position = {}, std::uint64_t first
       .first = first};
 }
 
+// A short loop may be a part of the stream's, whoever does nothing else: what is noted stays till it has run for long. A
+// thread's first calls are no part of anything.
+std::uint32_t trial_of(const StoredPlan& plan) {
+  const bool may_be_part = plan.made->symbolic == nullptr && plan.iteration < tuning::kLongLoop;
+  return may_be_part ? tuning::kConvincingRun : 0;
+}
+
 // Makes a block of calloc's zero, to the end of its granules: other allocators' functions that grow
 // a zeroed block (mi_rezalloc) clear what is behind the usable size. Where blocks are written in
 // part only, the rest is to cost nothing.
@@ -151,7 +158,7 @@ Answer Hands::answer(const Request& request, const Action& action) {
         return {};
       }
       Answer found = plan_found(fits.plan, fits.position, fits.first);
-      found.beginning = follower_.beginning();
+      found.trial = fits.plan != nullptr && !follower_.beginning() ? trial_of(*fits.plan) : 0;
       return found;
     }
     case Ask::kGuess:

@@ -81,6 +81,7 @@ Action noted(const TrackerState& s, TapeEntry entry) {
 void begin(TrackerState& s) {
   s.left_count = 0;
   s.at_hand = AtHand();
+  s.search.added = false;
 }
 
 }  // namespace
@@ -167,10 +168,10 @@ Action enter(TrackerState& s) {
     case Phase::kServing:
       if (s.serving.trial != 0) {
         note(s);
-        s.at_hand.added = true;
-        s.at_hand.worth_a_look =
+        s.search.added = true;
+        s.search.worth_a_look =
             s.search.sizes.add(s.at_hand.call.size, s.at_hand.call.alignment_log2);
-        if (s.at_hand.worth_a_look && !s.serving.own &&
+        if (s.search.worth_a_look && !s.serving.own &&
             s.search.sizes.shift() > s.serving.plan->iteration) {
           lose(s);  // it was a part of this stream's loop
           return give(s);

@@ -45,16 +45,8 @@ Action open_found(TrackerState& s) {
   return open(s, Why::kOther);
 }
 
-// A short loop may be a part of this stream's, whoever does nothing else: what is noted stays till it has run for long. A
-// thread's first calls are no part of anything.
-std::uint32_t trial_of_known(const TrackerState& s, const Answer& answer) {
-  const bool may_be_part = answer.plan->made->symbolic == nullptr &&
-                           answer.plan->iteration < tuning::kLongLoop && !answer.beginning;
-  return s.learns && !is_serving(s) && may_be_part ? tuning::kConvincingRun : 0;
-}
-
 Action take(TrackerState& s, const Answer& answer) {
-  s.serving.trial = trial_of_known(s, answer);
+  s.serving.trial = s.learns && !is_serving(s) ? answer.trial : 0;
   s.serving.plan = answer.plan;
   s.serving.own = false;
   s.serving.strange = answer.strange;

@@ -26,8 +26,8 @@ Action look_at_site(TrackerState& s) {
 Action look_at_size(TrackerState& s) {
   const Call& call = s.at_hand.call;
   if (s.at_hand.noted && !s.at_hand.serving) {
-    const bool worth_a_look = s.at_hand.added ? s.at_hand.worth_a_look
-                                              : s.search.sizes.add(call.size, call.alignment_log2);
+    const bool worth_a_look =
+        s.search.added ? s.search.worth_a_look : s.search.sizes.add(call.size, call.alignment_log2);
     const bool looping = s.search.sizes.looping();
     const bool before = s.search.looping.load(std::memory_order_relaxed);
     s.effects |= looping && !before ? kAllowLoopSlack : 0U;

@@ -114,8 +114,7 @@ struct Answer {
   // kGive: bytes of the block that had no memory, and those of them that the pool has had before.
   std::uint64_t lacks = 0;
   std::uint64_t again = 0;
-  bool busy = false;       // kGive: there is no block since others are at the pool
-  bool beginning = false;  // kFollow: the call is among the thread's first
+  bool busy = false;     // kGive: there is no block since others are at the pool
   bool strange = false;  // kFollow, kGuess: no iteration of the fixed plan has come in this process
   StoredPlan* plan = nullptr;     // kFollow, kGuess, kLearn: acquired for the tracker
   const Plan* best = nullptr;     // the same, kPrepare and kImproved: what to serve it from
@@ -124,7 +123,7 @@ struct Answer {
   std::uint64_t quiet_level = 0;  // kLearn: live bytes at which to begin
   std::uint32_t length = 0;       // kLearn, kLearnSites: calls of the period, 0 if none
   std::uint32_t begins = 0;       // kLearn: calls noted before the period
-  std::uint32_t trial = 0;  // kLearn: calls that the plan is to serve on trial, 0 if it is sure
+  std::uint32_t trial = 0;        // kLearn, kFollow: calls that the plan is to serve on trial
 };
 
 // Learning and Pooling: whether the stream repeats.
@@ -135,6 +134,8 @@ struct Search {
   std::atomic<bool> looping{false};  // as `sizes` says; read by whoever frees
   std::uint64_t got = 0;             // bytes that the pool had to get
   std::uint32_t calm = 0;            // calls since it last had to get what it had had before
+  bool added = false;                // the call at hand is in `sizes` already,
+  bool worth_a_look = false;         // which says so since
   std::uint32_t restarts = 0;        // of a full log
   std::uint32_t symbolic = 0;        // parametric plans made
   std::uint32_t trials_lost = 0;     // plans that were tried and wrong
@@ -203,12 +204,10 @@ struct AtHand {
   enum class Why : std::uint8_t { kBegin, kOther, kShape, kLateShape, kAgain };
   Why why = Why::kBegin;
   bool noted = false;
-  bool added = false;         // it is in the history of sizes,
-  bool worth_a_look = false;  // which repeats
-  bool serving = false;       // the call came to be served, or to a fallback
-  bool told = false;          // no call: the host begins an iteration
-  bool matched = false;       // at its first try the call was a step
-  bool again = false;         // it is tried again, in another plan
+  bool serving = false;  // the call came to be served, or to a fallback
+  bool told = false;     // no call: the host begins an iteration
+  bool matched = false;  // at its first try the call was a step
+  bool again = false;    // it is tried again, in another plan
   bool wrapped = false;
   bool guessed = false;  // that plan was believed at the beginning of its iteration
   bool missed = false;   // it was counted as a fallback

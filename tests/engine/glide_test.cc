@@ -32,11 +32,8 @@ struct Served {
     tracker.happened(Event::kTaken);
     tracker.happened(Event::kFollows);
     REQUIRE(tracker.called({.size = sizes[0]}).ask == Ask::kFollow);
-    REQUIRE(
-        tracker
-            .answered(
-                {.beginning = true, .plan = &plan, .best = &plan.made, .position = StepIndex{1}})
-            .ask == Ask::kOpenSlab);
+    REQUIRE(tracker.answered({.plan = &plan, .best = &plan.made, .position = StepIndex{1}}).ask ==
+            Ask::kOpenSlab);
     REQUIRE(tracker.answered({.yes = true}).ask == Ask::kClaim);
     REQUIRE(tracker.answered({}).ask == Ask::kServe);
     REQUIRE(tracker.state().glides);

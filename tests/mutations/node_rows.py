@@ -81,7 +81,7 @@ NODE_ROWS = (
      "round_up(start, os::kHugePage)", "round_down(start, os::kHugePage)",
      UNIT, "gathering: whole huge pages that lie inside, and have all their memory"),
     ("memory is gathered without a rest", "src/serve/gathering.h",
-     "looks_ : tuning::kGatherLooks;", "looks_ : looks_;",
+     "looks_ = tuning::kGatherLooks;", "looks_ = looks_ + 0;",
      UNIT, "gathering: rests after each huge page that was made, and after 32 looks"),
     ("memory is gathered though no huge page is to be had", "src/serve/gathering.h",
      "== os::Collapse::kNoMemory", "== os::Collapse(7)",
