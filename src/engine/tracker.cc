@@ -39,8 +39,10 @@ void leave_plan(TrackerState& s) {
   if (s.serving.plan != nullptr) {
     s.left[s.left_count++] = s.serving.plan;
   }
-  // Of a trial that is not lost, but left for another plan, no call is noted any more.
-  s.effects |= s.serving.trial != 0 ? kRestartLog : 0U;
+  // Of a trial that is not lost, but left for another plan, no call is noted any more. While a plan
+  // that was found waits for memory, every call has been.
+  s.effects |=
+      s.serving.tries_own() || (s.serving.trial != 0 && stages::is_serving(s)) ? kRestartLog : 0U;
   s.serving.trial = 0;
   s.serving.rounds = Rounds();
   s.serving.first = FirstIteration();

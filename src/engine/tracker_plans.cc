@@ -191,7 +191,6 @@ void lose(TrackerState& s) {
   const bool convinced = served >= tuning::kConvincingRun;
   const bool outlived = serving.first.differs() || serving.placer.health().outlived();
   const bool unfit = outlived || serving.placer.health().unfit();
-  const bool own_trial = serving.tries_own();
   const bool tried = lose_trial(s);
   s.tally.counters().diverged.add();
   // What another process has made, and has come here for most of its first iteration, is right: an optimizer's first step
@@ -199,11 +198,11 @@ void lose(TrackerState& s) {
   const std::uint64_t iteration = serving.plan->iteration;
   const bool hardly =
       served < (serving.strange ? iteration / 2 : tuning::kTrialIterations * iteration);
-  s.effects |= own_trial || (hardly && !outlived) ? kWithdraw : 0U;
+  s.effects |= tried || (hardly && !outlived) ? kWithdraw : 0U;
   s.effects |= convinced && !unfit ? kTrust : kDistrust;
   s.effects |= unfit ? kDistrustTwice : 0U;
   // What the new loop needs while it is learned must not come on top, nor what another program's needs.
-  s.effects |= convinced || own_trial || serving.strange ? kPurge : 0U;
+  s.effects |= convinced || tried || serving.strange ? kPurge : 0U;
   // A stream so uneven must convince; one whose blocks live longer goes on as before, and is to have their lifetimes
   // soon: each plan that is outlived asks for twice as much. What was tried is no evidence against another loop, and
   // another stream's plan is none against this one.
@@ -218,12 +217,10 @@ void lose(TrackerState& s) {
 }
 
 bool lose_trial(TrackerState& s) {
-  if (s.serving.trial == 0) {
-    return false;
-  }
+  const bool own = s.serving.tries_own();
   s.serving.trial = 0;
-  if (!s.serving.own) {
-    return true;
+  if (!own) {
+    return false;
   }
   // Blocks that are resized move in a slab where they did not in the pool, at each trial anew.
   s.search.trials_lost = s.at_hand.call.moved ? tuning::kMaxTrialsLost : s.search.trials_lost + 1;

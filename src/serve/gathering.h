@@ -1,6 +1,6 @@
 // Brings memory that has all its pages, but small ones, into huge pages: weights where not enough was alive to begin with
 // huge ones, and the small blocks of the next allocator. That takes no memory, and costs fewer misses of the TLB from then
-// on. What was given back in part stays in small pages. For a background thread: while one huge page is made, 0.3 ms to some,
+// on. What was given back in part stays in small pages. For a background thread: while one huge page is made, 0.3 ms or more,
 // whoever touches it, maps memory or has a page fault waits, and a processor is busy with it, so there is a rest after each.
 #pragma once
 

@@ -88,6 +88,21 @@ struct OfForty : StoredPlan {
 };
 constexpr std::uint64_t kStrange = 1 << 20;  // bytes of a call that is none of its steps
 
+TEST_CASE("tracker: a found plan that gets no memory costs nothing that is noted", "[engine]") {
+  OfForty plan;
+  plan.users = 1;
+  LearningLane lane;
+  REQUIRE(lane.tracker.called({.size = plan.made->steps[0].size}).ask == Ask::kFollow);
+  REQUIRE(
+      lane.tracker
+          .answered({.plan = &plan, .best = &plan.made, .position = StepIndex{1}, .trial = 1024})
+          .ask == Ask::kOpenSlab);
+  const Action refused = lane.tracker.answered({});
+  CHECK(refused.ask == Ask::kGive);
+  CHECK((refused.effects & kRelease) != 0);
+  CHECK((refused.effects & kRestartLog) == 0);
+}
+
 // Whether the plan, which may be another process', is withdrawn when another program comes after so many calls.
 bool withdrawn_after(std::uint64_t calls, bool strange = false) {
   OfForty plan;

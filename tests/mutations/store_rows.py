@@ -69,6 +69,6 @@ STORE_ROWS = (
      "!plan->walked.load(std::memory_order_relaxed),", "false,",
      UNIT, "engine: a stored plan that fits no more is left within some dozens of calls, with its memory"),
     ("a stored plan that fits no more keeps its slab", "src/engine/tracker_plans.cc",
-     "convinced || own_trial || serving.strange ? kPurge", "convinced || own_trial ? kPurge",
+     "convinced || tried || serving.strange ? kPurge", "convinced || tried ? kPurge",
      UNIT, "engine: a stored plan that fits no more is left within some dozens of calls, with its memory"),
 )
