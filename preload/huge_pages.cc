@@ -4,6 +4,7 @@
 #include <span>
 
 #include "preload/process.h"
+#include "preload/reporter.h"
 #include "preload/reports.h"
 #include "src/base/huge_page_rules.h"
 #include "src/base/mappings.h"
@@ -30,19 +31,21 @@ bool may_gather() {
   return anyone_serves() && !pool().headroom().is_short();
 }
 
-// For so long, or until the process does nothing: then nobody waits for what comes next. What may have changed in the
-// meantime is asked each time.
-bool rest(Nanos time) {
-  const Nanos end = os::nanoseconds() + time;
-  bool works = true;
-  do {
-    const Nanos before = os::processor_nanoseconds();
-    if (!os::rest(tuning::kGatherRest) || !may_gather()) {
+// As a huge page asks for that took so long, or until the process does nothing: then nobody waits for what comes next. What
+// may have changed in the meantime is asked each time.
+bool rest(Nanos took) {
+  const Nanos began = os::nanoseconds();
+  const std::uint64_t before = served_iterations();
+  for (Nanos step = tuning::kGatherRest;; step = std::min(2 * step, tuning::kMaxGatherRest)) {
+    const Nanos used = os::processor_nanoseconds();
+    if (!os::rest(step) || !may_gather()) {
       return false;
     }
-    works = os::processor_nanoseconds() - before >= tuning::kGatherRest / tuning::kGatherShare;
-  } while (works && os::nanoseconds() < end);
-  return os::process_gathers();
+    if (os::processor_nanoseconds() - used < step / tuning::kGatherShare ||
+        has_rested(took, os::nanoseconds() - began, served_iterations() - before)) {
+      return os::process_gathers();
+    }
+  }
 }
 
 // The parts of the heap, at most so many.

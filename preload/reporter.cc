@@ -74,4 +74,13 @@ unsigned long long large_calls() {
   return sum;
 }
 
+unsigned long long served_iterations() {
+  const Engine& engine = g_process.engine;
+  unsigned long long sum = 0;
+  for (std::uint32_t i = 0; i < engine.lanes.count(); ++i) {
+    sum += engine.lanes.at(i).counters.iterations.get();
+  }
+  return sum;
+}
+
 }  // namespace memo

@@ -25,5 +25,7 @@ bool is_forked_child();
 
 // Large allocations of this process, of all threads.
 unsigned long long large_calls();
+// Iterations that all lanes have served so far.
+unsigned long long served_iterations();
 
 }  // namespace memo

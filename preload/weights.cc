@@ -27,14 +27,6 @@ constinit std::atomic<std::uint64_t> offered{0};
 constinit std::atomic<bool> settled{
     false};  // which blocks are weights: nobody marks others just now
 
-std::uint64_t iterations() {
-  std::uint64_t sum = 0;
-  for (std::uint32_t i = 0; i < g_process.engine.lanes.count(); ++i) {
-    sum += g_process.engine.lanes.at(i).counters.iterations.get();
-  }
-  return sum;
-}
-
 // The program asks for nothing just now, or hardly ever does.
 bool is_quiet() {
   const std::uint64_t calls = large_calls();
@@ -46,7 +38,7 @@ bool is_quiet() {
 void mark() {
   if (!LastingBlocks(g_process.engine.lanes.shared().pool).mark(at)) {
     at = Granules{0};
-    iterations_then = iterations();
+    iterations_then = served_iterations();
     stage = Stage::kSettling;
   }
 }
@@ -91,7 +83,7 @@ void keep_weights() {
   }
   switch (stage) {
     case Stage::kWaiting:
-      if (iterations() != 0) {
+      if (served_iterations() != 0) {
         stage = Stage::kMarking;
       }
       break;
@@ -99,7 +91,7 @@ void keep_weights() {
       mark();
       break;
     case Stage::kSettling:
-      if (iterations() - iterations_then >= tuning::kSettled) {
+      if (served_iterations() - iterations_then >= tuning::kSettled) {
         stage = Stage::kOffering;
       }
       break;

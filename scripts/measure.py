@@ -14,6 +14,7 @@ import statistics
 import sys
 import time
 
+from each_iteration import Records
 from loaded_library import library_function, library_stats
 
 PAGE_KIB = resource.getpagesize() // 1024
@@ -173,7 +174,7 @@ def loop(step, iterations, label="iterations", settled=None, keep=None):
         raise ValueError("at least 2 iterations are needed")
     progress, checksum = Progress(iterations, label), Checksum()
     times, processor, levels = [0.0] * iterations, [0.0] * iterations, [0] * iterations
-    gate, mark = Gate.of_environment(), marker()
+    gate, mark, records = Gate.of_environment(), marker(), Records()
     half = gate.first if gate else iterations // 2
     gc.collect()
     before_rss, before_stats = rss_kib(), library_stats()
@@ -187,10 +188,12 @@ def loop(step, iterations, label="iterations", settled=None, keep=None):
             settled_stats = library_stats()
         if index == half:
             middle = resource.getrusage(resource.RUSAGE_SELF)
+        records.begin()
         began, worked = time.perf_counter_ns(), time.process_time_ns()
         result = step(index)
         processor[index] = (time.process_time_ns() - worked) / 1e6
         times[index] = (time.perf_counter_ns() - began) / 1e6
+        records.end(times[index])
         checksum.add(result)
         del result
         levels[index] = rss_kib()
@@ -198,6 +201,7 @@ def loop(step, iterations, label="iterations", settled=None, keep=None):
     end = resource.getrusage(resource.RUSAGE_SELF)
     if gate:
         gate.end()
+    records.write()
     if keep is not None:
         keep.extend(levels)
     steady = times[half:]

@@ -20,7 +20,9 @@ class Holding {
     window_least_ = std::min(window_least_, before);
     least_ = std::min(least_, before);
     window_peak_ = std::max(window_peak_, live);
-    peak_ = std::max(peak_.load(std::memory_order_relaxed), live);
+    const bool grows = live > peak_.load(std::memory_order_relaxed);
+    least_since_peak_ = grows ? live : std::min(least_since_peak_, before);
+    peak_ = grows ? live : peak_.load(std::memory_order_relaxed);
   }
   // `count` were freed, and kept `dirty` granules' memory. Any thread.
   void free(Granules count, Granules dirty) {
@@ -33,13 +35,15 @@ class Holding {
     purged_.fetch_add(count.count(), std::memory_order_relaxed);
   }
 
-  // How much more than the peak may be kept: Arena::allow_slack(). `if_none`: only where nothing is.
-  void allow_slack(std::uint64_t divisor, bool if_none = false) {
+  // How much more than the peak may be kept: Arena::allow_slack(). `loop`: only where nothing is, of what comes and goes since
+  // the peak last grew: a loop's weights, which come before it, do not.
+  void allow_slack(std::uint64_t divisor, bool loop = false) {
     std::uint64_t none = 0;
-    if (if_none) {
-      slack_divisor_.compare_exchange_strong(none, divisor, std::memory_order_relaxed);
-    } else {
+    if (!loop) {
       slack_divisor_.store(divisor, std::memory_order_relaxed);
+      of_loop_ = false;
+    } else if (slack_divisor_.compare_exchange_strong(none, divisor, std::memory_order_relaxed)) {
+      of_loop_ = true;
     }
   }
   // What is held beyond what may be kept. What is free is never more than the peak.
@@ -50,7 +54,7 @@ class Holding {
                     free - std::min(free, peak_.load(std::memory_order_relaxed)));
   }
   // The past peak is forgotten, or `less` of it.
-  void forget() { peak_ = window_peak_ = window_least_ = least_ = live(); }
+  void forget() { peak_ = window_peak_ = window_least_ = least_ = least_since_peak_ = live(); }
   void forget(Granules less) {
     const Granules peak = peak_.load(std::memory_order_relaxed);
     peak_ = std::max(live(), peak - std::min(peak, less));
@@ -82,18 +86,21 @@ class Holding {
   [[nodiscard]] Granules most_kept() const {
     const Granules peak = peak_.load(std::memory_order_relaxed);
     const std::uint64_t divisor = slack_divisor_.load(std::memory_order_relaxed);
-    return peak + (divisor == 0 || least_ >= peak ? Granules{0} : (peak - least_) / divisor);
+    const Granules least = of_loop_ ? std::max(least_, least_since_peak_) : least_;
+    return peak + (divisor == 0 || least >= peak ? Granules{0} : (peak - least) / divisor);
   }
 
   // Granules, as plain numbers: no atomic adds to a type of ours.
   std::atomic<std::uint64_t> live_{0};
   std::atomic<std::uint64_t> dirty_{0};
-  std::atomic<std::uint64_t> purged_{0};    // given back so far
-  std::atomic<Granules> peak_;              // most alive at once in this and the last window
-  Granules window_peak_;                    // and in this window alone
-  Granules least_{Granules::max()};         // least alive before an allocation, as the peak
-  Granules window_least_{Granules::max()};  // and in this window alone
+  std::atomic<std::uint64_t> purged_{0};        // given back so far
+  std::atomic<Granules> peak_;                  // most alive at once in this and the last window
+  Granules window_peak_;                        // and in this window alone
+  Granules least_{Granules::max()};             // least alive before an allocation, as the peak
+  Granules window_least_{Granules::max()};      // and in this window alone
+  Granules least_since_peak_{Granules::max()};  // least alive since the peak last grew
   std::atomic<std::uint64_t> slack_divisor_{0};
+  std::atomic<bool> of_loop_{false};
 };
 
 }  // namespace memo

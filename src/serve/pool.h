@@ -81,9 +81,7 @@ class Pool {
   }
   // Gives up the committed memory behind the last block, which trim() has given back; bytes.
   std::uint64_t retreat() { return enter() ? leave(arena_.retreat()) : 0; }
-  void allow_slack(std::uint64_t divisor, bool if_none = false) {
-    arena_.allow_slack(divisor, if_none);
-  }
+  void allow_slack(std::uint64_t divisor, bool loop = false) { arena_.allow_slack(divisor, loop); }
   [[nodiscard]] std::uint64_t live_bytes() const { return arena_.held().live_bytes(); }
   // The arena's figures, which any thread may read.
   [[nodiscard]] const Holding& held() const { return arena_.held(); }

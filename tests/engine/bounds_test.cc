@@ -35,7 +35,7 @@ TEST_CASE("engine: the pool of a loop keeps an eighth of what comes and goes bey
   const bool loop = GENERATE(true, false);
   INFO("sizes that come again " << loop);
   testing::drive([&](Engine& engine, Driver& driver, const Lane&) {
-    driver.release(driver.take(200'000));
+    driver.release(driver.take(32 * kMiB));
     std::vector<Block> blocks;
     for (std::uint64_t i = 0; i < 32; ++i) {
       blocks.push_back(driver.take(kMiB - (loop ? 0 : i * kGranule)));

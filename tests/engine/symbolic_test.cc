@@ -276,7 +276,7 @@ TEST_CASE("engine: a shape without memory ends the plan at whatever call it is s
     // the one at which the plan is judged, which it is every 32 calls.
     for (std::uint64_t strange = 0; strange < 33; ++strange) {
       INFO(strange << " strange calls");
-      for (int i = 0; i < 20 && lane.phase() != Phase::kServing; ++i) {
+      for (int i = 0; i < 30 && lane.phase() != Phase::kServing; ++i) {
         loop.iterate(100);
       }
       REQUIRE(lane.phase() == Phase::kServing);

@@ -80,19 +80,31 @@ TEST_CASE("gathering: rests after each huge page that was made, and after 32 loo
   CHECK(gatherer.system.rests == 2);
 }
 
-TEST_CASE("gathering: rests for longer where a huge page takes long") {
+TEST_CASE("gathering: tells how long a huge page took that it rests for") {
   Gatherer gatherer;
-  CHECK(gatherer.gather(kHuge, 2 * kHuge));
-  CHECK(gatherer.system.rested == tuning::kGatherRest);
   gatherer.system.work = Nanos{2'000'000};
   CHECK(gatherer.gather(kHuge, 2 * kHuge));
-  CHECK(gatherer.system.rested == gatherer.system.work * tuning::kGatherShare);
-  gatherer.system.work = Nanos{60'000'000};
-  CHECK(gatherer.gather(kHuge, 2 * kHuge));
-  CHECK(gatherer.system.rested == tuning::kMaxGatherRest);
-  gatherer.system.work = Nanos{120'000};  // one that took long does not count for the next
-  CHECK(gatherer.gather(kHuge, 2 * kHuge));
-  CHECK(gatherer.system.rested == tuning::kGatherRest);
+  CHECK(gatherer.system.rested == gatherer.system.work);
+  gatherer.system.work =
+      Nanos{80'000};  // is there already; one that took long does not count for the next
+  CHECK(gatherer.gather(kHuge, 33 * kHuge));
+  CHECK(gatherer.system.rested == Nanos{0});
+}
+
+TEST_CASE("gathering: an iteration is lengthened by little, or one in a hundred") {
+  constexpr Nanos kTook{1'000'000};
+  const auto rested = [&](std::uint64_t milliseconds, std::uint64_t iterations) {
+    return has_rested(kTook, Nanos{milliseconds * 1'000'000}, iterations);
+  };
+  CHECK_FALSE(rested(40, 0));
+  CHECK(rested(80, 0));  // the first one is not over, and longer than that
+  CHECK(rested(80, 1));
+  CHECK_FALSE(rested(80, 2));  // of 40 ms, of which one is 2.5 %
+  CHECK_FALSE(rested(4'000, 100));
+  CHECK(rested(6'000, 150));
+  CHECK(rested(8'000, 100));  // of 80 ms
+  CHECK_FALSE(rested(40, 1'000));
+  CHECK(has_rested(Nanos{0}, Nanos{0}, 0));
 }
 
 TEST_CASE("gathering: ends where it is not to go on, and where no huge page is to be had") {

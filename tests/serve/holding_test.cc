@@ -31,5 +31,21 @@ TEST_CASE("holding: the slack follows the least of two windows, as the peak does
   CHECK(held.age() == 800_g);
 }
 
+TEST_CASE("holding: what a loop has had since before its peak does not come and go", "[serve]") {
+  const bool loop = GENERATE(true, false);
+  Holding held;
+  held.allow_slack(8, loop);
+  held.take(100_g, 0_g);
+  held.free(100_g, 100_g);
+  held.take(800_g, 100_g);
+  for (int i = 0; i < 3; ++i) {
+    held.take(80_g, 0_g);
+    held.free(80_g, 80_g);
+  }
+  CHECK(held.live() == 800_g);
+  CHECK(held.dirty() == 240_g);
+  CHECK(held.excess() == (loop ? 150_g : 50_g));  // an eighth of 80, and of 880
+}
+
 }  // namespace
 }  // namespace memo
