@@ -12,10 +12,17 @@
 namespace memo {
 
 void give_up_idle(Shared& shared, std::uint32_t at_work) {
+  const Nanos now = os::coarse_nanoseconds();
   const std::uint32_t count = shared.lanes_taken();
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (i != at_work) {
-      shared.lanes[i].give_back();
+    Lane& lane = shared.lanes[i];
+    if (i == at_work || lane.slab_height() == 0) {
+      continue;
+    }
+    if (lane.rests(now) && is_empty(lane.slab_space())) {
+      lane.give_back();
+    } else {
+      lane.with_slab([](const Slab& slab) { slab.give_back_unused(); });
     }
   }
   shared.pool.trim();
@@ -135,18 +142,27 @@ void* Lane::allocate(const Request& request) {
 
 void* Lane::allocate(const Request& request, std::uint64_t site) {
   if (const TryLock entered(entered_); entered && (lease_.plain() || wake())) [[likely]] {
-    if (const Step* step = tracker_.next(request.size); step != nullptr) [[likely]] {
-      return glide(request, *step);
-    }
-    return hands_.run(tracker_.called(hands_.call_of(request, site)), request);
+    return called(request, site);
   }
-  return turn_away(request);
+  return turn_away(request, site);
 }
 
-// The lane is another thread's by now, and the calling one finds another; or it is just at work.
-void* Lane::turn_away(const Request& request) {
+void* Lane::called(const Request& request, std::uint64_t site) {
+  if (const Step* step = tracker_.next(request.size); step != nullptr) [[likely]] {
+    return glide(request, *step);
+  }
+  return hands_.run(tracker_.called(hands_.call_of(request, site)), request);
+}
+
+// The lane is another thread's by now, and the calling one finds another; or it is just at work. Another thread gives memory
+// back in it for some milliseconds: what glibc had to serve meanwhile stayed in its arenas, 4 MiB in each, under the limit
+// that the memory was given back for.
+void* Lane::turn_away(const Request& request, std::uint64_t site) {
   const Shared& shared = hands_.shared();
   if (mine()) {
+    if (const WaitLock entered(entered_); entered && (lease_.plain() || wake())) {
+      return called(request, site);
+    }
     shared.passed_on->pass_on(request.size, &Counters::fallback_busy);
     return nullptr;
   }

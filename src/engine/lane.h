@@ -62,7 +62,8 @@ class Lane : public LaneOwner {
     return mine;
   }
   void* glide(const Request& request, const Step& step);
-  void* turn_away(const Request& request);
+  void* called(const Request& request, std::uint64_t site);
+  void* turn_away(const Request& request, std::uint64_t site);
   bool wake();
 
   Quiet quiet_;

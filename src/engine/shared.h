@@ -86,7 +86,8 @@ struct Shared {
 void keep(const Shared& shared, std::uint64_t calls, bool serves = false);
 
 // Under a control group's limit: what all lanes but number `at_work`, the pool and the next allocator
-// hold and do not use goes back to the system.
+// hold and do not use goes back to the system. Who is in the middle of an iteration keeps its slab's height: a slab that had to
+// be taken again would be ready as a whole, beside what the pool serves meanwhile.
 void give_up_idle(Shared& shared, std::uint32_t at_work);
 
 // Gives the slab, which has no memory, that of a lane in which no block is in use, of one at rest if

@@ -177,7 +177,7 @@ void Slab::lower(std::uint64_t height) {
 
 // Gives back the memory of [from, to) that no block uses; bytes from the slab's start, whole
 // granules.
-void Slab::purge_free(std::uint64_t from, std::uint64_t to) {
+void Slab::purge_free(std::uint64_t from, std::uint64_t to) const {
   FreeRuns::Walk walk{granules_in(from), granules_in(to)};
   for (FreeRuns::Run run = space().runs.next_free(walk); run.found();
        run = space().runs.next_free(walk)) {

@@ -276,6 +276,52 @@ TEST_CASE("threads: a lane in the middle of a call is not taken over", "[engine]
   });
 }
 
+TEST_CASE("threads: a call waits while another thread gives memory back in its lane", "[engine]") {
+  OwnEngine own;
+  testing::drive(own, [](Engine& engine, Driver& driver, Lane& lane) {
+    const Program program = program_of(1);
+    testing::iterations_until_serving(driver, program, lane);
+    std::atomic<bool> entered{false};
+    std::thread other([&] {
+      lane.with_slab([&](Slab&) {
+        entered = true;
+        rest(Nanos{5'000'000});
+      });
+    });
+    while (!entered) {
+      os::rest();
+    }
+    driver.iterate(program);
+    other.join();
+    CHECK(engine.lanes.passed_on.fallback_busy.get() == 0);
+    CHECK(driver.passed_on == 0);
+    CHECK(lane.phase() == Phase::kServing);
+  });
+}
+
+TEST_CASE("threads: who is in the middle of an iteration keeps its slab where room is made",
+          "[engine]") {
+  OwnEngine own;
+  testing::drive(own, [](Engine& engine, Driver& driver, Lane& lane) {
+    const Program program = program_of(1);
+    testing::iterations_until_serving(driver, program, lane);
+    const Block kept = driver.take(program[0].size);
+    const std::uint64_t height = lane.slab_height();
+    REQUIRE(height != 0);
+    REQUIRE_FALSE(is_empty(lane.slab_space()));
+    rest(2 * tuning::kRestNanoseconds);
+    const std::uint32_t another = engine.lanes.possible();
+    give_up_idle(engine.lanes.shared(), another);
+    CHECK(lane.slab_height() == height);
+    CHECK(kept.whole());
+    driver.release(kept);
+    driver.free_due(UINT64_MAX);
+    rest(2 * tuning::kRestNanoseconds);
+    give_up_idle(engine.lanes.shared(), another);
+    CHECK(lane.slab_height() == 0);
+  });
+}
+
 // Stands for a handler that ends its thread in the middle of a call.
 Engine* ending = nullptr;
 void end_thread() {
