@@ -18,12 +18,6 @@ using testing::OwnEngine;
 using testing::Program;
 using testing::program_of;
 
-void rest() {
-  const Nanos begin = os::nanoseconds();
-  while (os::nanoseconds() - begin < 3 * tuning::kRestNanoseconds && os::rest()) {
-  }
-}
-
 TEST_CASE("threads: a slab at rest is lent to the next thread that works", "[engine]") {
   OwnEngine own;
   const Program program = program_of(1);
@@ -32,7 +26,7 @@ TEST_CASE("threads: a slab at rest is lent to the next thread that works", "[eng
     first.iterate(program, 10);
     REQUIRE(own.engine.lanes.at(0).phase() == Phase::kServing);
     const std::uint64_t one = own.engine.lanes.shared().slabs.bytes;
-    rest();
+    testing::rest_for(3 * tuning::kRestNanoseconds);
     in_thread([&] {
       Driver second(own.engine, 1ULL << 40);
       second.iterate(program, 5);
@@ -41,7 +35,7 @@ TEST_CASE("threads: a slab at rest is lent to the next thread that works", "[eng
       CHECK(own.engine.lanes.at(0).slab_height() == 0);
       second.free_due(UINT64_MAX);
       CHECK(second.wrong == 0);
-      rest();
+      testing::rest_for(3 * tuning::kRestNanoseconds);
     });
     first.iterate(program, 3);  // takes it back
     CHECK(own.engine.lanes.shared().slabs.bytes == one);
@@ -61,7 +55,7 @@ TEST_CASE("threads: a slab with a block in it is not lent", "[engine]") {
     REQUIRE(own.engine.lanes.at(0).phase() == Phase::kServing);
     const std::uint64_t one = own.engine.lanes.shared().slabs.bytes;
     const Block kept = first.take(program[0].size);
-    rest();
+    testing::rest_for(3 * tuning::kRestNanoseconds);
     in_thread([&] {
       Driver second(own.engine, 1ULL << 40);
       second.iterate(program, 5);

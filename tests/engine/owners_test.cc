@@ -23,12 +23,6 @@ using testing::program_of;
 
 const Nanos kSomeTurns = tuning::kLease + tuning::kLease;
 
-void rest(Nanos time) {
-  const Nanos begin = os::nanoseconds();
-  while (os::nanoseconds() - begin < time && os::rest()) {
-  }
-}
-
 // Threads that take all lanes: each learns the program, or makes one call, and then only lives.
 class Crowd {
  public:
@@ -95,7 +89,7 @@ std::uint64_t large_calls(const Engine& engine) {
 TEST_CASE("threads: who was refused a lane has one when others have ended", "[engine]") {
   OwnEngine own(with_trace());  // for which no lane is taken over
   Crowd crowd(own.engine);
-  rest(tuning::kLearningLease + kSomeTurns);
+  testing::rest_for(tuning::kLearningLease + kSomeTurns);
   in_thread([&] {
     Driver driver(own.engine, 1ULL << 60);
     const Nanos before = os::coarse_nanoseconds();
@@ -105,7 +99,7 @@ TEST_CASE("threads: who was refused a lane has one when others have ended", "[en
     CHECK(t_state.ask_at < os::coarse_nanoseconds() + Nanos{8'000'000});
     driver.release(foreign);
     crowd.disperse();
-    rest(3 * tuning::kAskForLane);
+    testing::rest_for(3 * tuning::kAskForLane);
     driver.iterate(program_of(1), 12);
     driver.free_due(UINT64_MAX);
     CHECK(driver.passed_on == 1);
@@ -166,14 +160,14 @@ TEST_CASE("threads: who has no lane takes over that of a thread at rest", "[engi
     own.engine.thread_ended();
   });
   Crowd crowd(own.engine, program);
-  rest(kSomeTurns);
+  testing::rest_for(kSomeTurns);
   constexpr int kLate = 5;
   for (std::uint64_t i = 0; i < kLate; ++i) {
     in_thread([&] {
       Driver driver(own.engine, (1ULL << 60) + (i << 32));
       driver.iterate(program);
       driver.passed_on = 0;
-      rest(3 * tuning::kAskForLane);
+      testing::rest_for(3 * tuning::kAskForLane);
       driver.iterate(program, 3);
       CHECK(driver.passed_on == 0);
       CHECK(my_lane() != nullptr);
@@ -273,52 +267,6 @@ TEST_CASE("threads: a lane in the middle of a call is not taken over", "[engine]
     driver.take(70'000);  // since it was looked at
     CHECK_FALSE(lane.take_over(later + kSomeTurns));
     CHECK(lane.mine());
-  });
-}
-
-TEST_CASE("threads: a call waits while another thread gives memory back in its lane", "[engine]") {
-  OwnEngine own;
-  testing::drive(own, [](Engine& engine, Driver& driver, Lane& lane) {
-    const Program program = program_of(1);
-    testing::iterations_until_serving(driver, program, lane);
-    std::atomic<bool> entered{false};
-    std::thread other([&] {
-      lane.with_slab([&](Slab&) {
-        entered = true;
-        rest(Nanos{5'000'000});
-      });
-    });
-    while (!entered) {
-      os::rest();
-    }
-    driver.iterate(program);
-    other.join();
-    CHECK(engine.lanes.passed_on.fallback_busy.get() == 0);
-    CHECK(driver.passed_on == 0);
-    CHECK(lane.phase() == Phase::kServing);
-  });
-}
-
-TEST_CASE("threads: who is in the middle of an iteration keeps its slab where room is made",
-          "[engine]") {
-  OwnEngine own;
-  testing::drive(own, [](Engine& engine, Driver& driver, Lane& lane) {
-    const Program program = program_of(1);
-    testing::iterations_until_serving(driver, program, lane);
-    const Block kept = driver.take(program[0].size);
-    const std::uint64_t height = lane.slab_height();
-    REQUIRE(height != 0);
-    REQUIRE_FALSE(is_empty(lane.slab_space()));
-    rest(2 * tuning::kRestNanoseconds);
-    const std::uint32_t another = engine.lanes.possible();
-    give_up_idle(engine.lanes.shared(), another);
-    CHECK(lane.slab_height() == height);
-    CHECK(kept.whole());
-    driver.release(kept);
-    driver.free_due(UINT64_MAX);
-    rest(2 * tuning::kRestNanoseconds);
-    give_up_idle(engine.lanes.shared(), another);
-    CHECK(lane.slab_height() == 0);
   });
 }
 

@@ -121,6 +121,13 @@ inline std::vector<std::uint64_t> sizes_of(const Program& program) {
   return sizes;
 }
 
+// At least for so long.
+inline void rest_for(Nanos time) {
+  const Nanos begin = os::nanoseconds();
+  while (os::nanoseconds() - begin < time && os::rest()) {
+  }
+}
+
 // Runs programs on the calling thread.
 class Driver {
  public:

@@ -1,0 +1,67 @@
+// What others do to a lane whose memory is wanted elsewhere.
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <thread>
+
+#include "src/base/os.h"
+#include "src/base/tuning.h"
+#include "src/engine/engine.h"
+#include "tests/support/engines.h"
+
+namespace memo {
+namespace {
+
+using testing::Block;
+using testing::Driver;
+using testing::OwnEngine;
+using testing::Program;
+using testing::program_of;
+
+TEST_CASE("threads: a call waits while another thread gives memory back in its lane", "[engine]") {
+  OwnEngine own;
+  testing::drive(own, [](Engine& engine, Driver& driver, Lane& lane) {
+    const Program program = program_of(1);
+    testing::iterations_until_serving(driver, program, lane);
+    std::atomic<bool> entered{false};
+    std::thread other([&] {
+      lane.with_slab([&](Slab&) {
+        entered = true;
+        testing::rest_for(Nanos{5'000'000});
+      });
+    });
+    while (!entered) {
+      os::rest();
+    }
+    driver.iterate(program);
+    other.join();
+    CHECK(engine.lanes.passed_on.fallback_busy.get() == 0);
+    CHECK(driver.passed_on == 0);
+    CHECK(lane.phase() == Phase::kServing);
+  });
+}
+
+TEST_CASE("threads: who is in the middle of an iteration keeps its slab where room is made",
+          "[engine]") {
+  OwnEngine own;
+  testing::drive(own, [](Engine& engine, Driver& driver, Lane& lane) {
+    const Program program = program_of(1);
+    testing::iterations_until_serving(driver, program, lane);
+    const Block kept = driver.take(program[0].size);
+    const std::uint64_t height = lane.slab_height();
+    REQUIRE(height != 0);
+    REQUIRE_FALSE(is_empty(lane.slab_space()));
+    testing::rest_for(2 * tuning::kRestNanoseconds);
+    const std::uint32_t another = engine.lanes.possible();
+    give_up_idle(engine.lanes.shared(), another);
+    CHECK(lane.slab_height() == height);
+    CHECK(kept.whole());
+    driver.release(kept);
+    driver.free_due(UINT64_MAX);
+    testing::rest_for(2 * tuning::kRestNanoseconds);
+    give_up_idle(engine.lanes.shared(), another);
+    CHECK(lane.slab_height() == 0);
+  });
+}
+
+}  // namespace
+}  // namespace memo
