@@ -22,7 +22,7 @@ struct GatherCalls {
 
 // Whether the next huge page may be made, `waited` after one that took so long, and so many iterations of the program: it is
 // to lengthen an iteration by little, or one in a hundred.
-constexpr bool has_rested(Nanos took, Nanos waited, std::uint64_t iterations) {
+inline bool has_rested(Nanos took, Nanos waited, std::uint64_t iterations) {
   const Nanos least = took * tuning::kGatherShare;
   return waited >= least && (waited >= least * iterations || iterations >= tuning::kGatherEvery);
 }
