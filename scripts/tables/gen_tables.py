@@ -56,7 +56,7 @@ def threshold(row):
     if unit == "bytes":
         return human_size(str(value))
     if unit == "ns":
-        return f"{value // 10**9} s" if value % 10**9 == 0 else f"{value // 10**6} ms"
+        return next(f"{value // size} {unit}" for size, unit in ((10**9, "s"), (10**6, "ms"), (10**3, "us")) if value % size == 0)
     return f"1/{value}" if unit.startswith("one ") else f"{value} {unit}"
 
 
