@@ -90,14 +90,20 @@ def machine(arguments, chosen):
     return lines
 
 
-def interleaved(arguments, workloads, chosen):
-    """Figures of each run, None of one that failed, in an order of allocators that is shuffled anew."""
+def shuffled(repetitions, workloads, chosen):
+    """(repetition, workload, allocator) of each run, in an order of allocators that is shuffled anew."""
     dice = random.Random(0)
-    for repetition in range(arguments.repetitions):
+    for repetition in range(repetitions):
         for workload in workloads:
             for allocator in dice.sample(chosen, len(chosen)):
-                figures = runner.run(workload, allocator, arguments, workload.quick if arguments.quick else None)
-                yield figures and figures | {"repetition": repetition}
+                yield repetition, workload, allocator
+
+
+def interleaved(arguments, workloads, chosen):
+    """Figures of each run, None of one that failed."""
+    for repetition, workload, allocator in shuffled(arguments.repetitions, workloads, chosen):
+        figures = runner.run(workload, allocator, arguments, workload.quick if arguments.quick else None)
+        yield figures and figures | {"repetition": repetition}
 
 
 def taking_turns(arguments, workloads, chosen):

@@ -14,7 +14,6 @@ import collections
 import csv
 import json
 import pathlib
-import random
 import statistics
 import sys
 import tempfile
@@ -24,13 +23,14 @@ import children  # noqa: F401 (makes scripts/ importable, which has measure)
 import measure
 import runner
 import summary
-from run import GROUPS
+from run import GROUPS, shuffled
 from runner import table
 
 LEARNING = 10  # iterations that do not count
 SLOW = 1.05  # of the median
 SHARE = 0.25  # of what an iteration took longer makes a cause
 FAULTS = 10  # more than usual
+FIGURES = ("ms", "cpu_ms", "library_ms", "waited_ms", "faults", "stolen_ms")  # of tail.csv
 CAUSES = ("plan", "threads", "faults", "waited", "host", "none")
 
 
@@ -53,8 +53,7 @@ class Iterations:
 
     def __init__(self, records):
         self.records = records
-        self.median, self.faults, self.processor = (
-            statistics.median(record[key] for record in records) for key in ("ms", "faults", "cpu_ms"))
+        self.median, self.faults = (statistics.median(record[key] for record in records) for key in ("ms", "faults"))
         self.tail = measure.quantile([record["ms"] for record in records], 0.99) / self.median
         self.slow = [record for record in records if record["ms"] > SLOW * self.median]
 
@@ -82,20 +81,30 @@ def run(workload, allocator, arguments):
         return done and Iterations(json.loads(path.read_text())[LEARNING:])
 
 
+def lines(workload, allocator, number, one):
+    """Of the run with this number, a line an iteration."""
+    for index, record in enumerate(one.records):
+        over = record["ms"] / one.median
+        yield [workload.name, allocator.name, number, LEARNING + index, round(over, 4), one.cause(record) if over > SLOW else "",
+               *(round(record[key], 3) for key in FIGURES),
+               " ".join(f"{key}={value}" for key, value in record["counters"].items())]
+
+
 def measure_all(arguments, workloads, chosen):
-    """{workload: {allocator: [Iterations of each run]}}; and how many runs failed."""
-    dice, failed = random.Random(0), 0
-    found = collections.defaultdict(lambda: collections.defaultdict(list))
+    """{workload: {allocator: [Iterations of each run]}}, each run written to tail.csv as it ends; and how many failed."""
+    failed, found = 0, collections.defaultdict(lambda: collections.defaultdict(list))
     progress = runner.Progress(arguments.repetitions * len(workloads) * len(chosen))
-    for _ in range(arguments.repetitions):
-        for workload in workloads:
-            for allocator in dice.sample(chosen, len(chosen)):
-                one = run(workload, allocator, arguments)
-                failed += one is None
-                if one:
-                    found[workload.name][allocator.name].append(one)
-                    write(found, arguments.output / "tail.csv")
-                progress.step()
+    with (arguments.output / "tail.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["workload", "allocator", "run", "iteration", "over_median", "cause", *FIGURES, "counters"])
+        for number, workload, allocator in shuffled(arguments.repetitions, workloads, chosen):
+            one = run(workload, allocator, arguments)
+            failed += one is None
+            if one:
+                found[workload.name][allocator.name].append(one)
+                writer.writerows(lines(workload, allocator, number, one))
+                file.flush()
+            progress.step()
     return found, failed
 
 
@@ -107,7 +116,7 @@ def span(runs):
 def causes(runs):
     """How many of how many are slow, and of these each cause."""
     counted = sum((one.causes() for one in runs), collections.Counter())
-    slow, every = (sum(len(part(one)) for one in runs) for part in (lambda one: one.slow, lambda one: one.records))
+    slow, every = sum(len(one.slow) for one in runs), sum(len(one.records) for one in runs)
     return [f"{slow} of {every}", *(str(counted[name]) for name in CAUSES)]
 
 
@@ -125,22 +134,6 @@ def row(name, cells):
 
 HEADINGS = ("workload", "p99 over p50", "least of the others", "beyond the runs' spread", "slow iterations", *CAUSES,
             f"the other's: slow, {', '.join(CAUSES)}")
-
-
-def write(found, path):
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["workload", "allocator", "run", "iteration", "ms", "over_median", "cause", "cpu_ms", "library_ms", "waited_ms",
-                         "faults", "stolen_ms", "counters"])
-        for workload, cells in found.items():
-            for allocator, runs in cells.items():
-                for number, one in enumerate(runs):
-                    for index, record in enumerate(one.records):
-                        over = record["ms"] / one.median
-                        writer.writerow([workload, allocator, number, LEARNING + index, round(record["ms"], 3), round(over, 4),
-                                         one.cause(record) if over > SLOW else "",
-                                         *(round(record[key], 3) for key in ("cpu_ms", "library_ms", "waited_ms", "faults", "stolen_ms")),
-                                         " ".join(f"{key}={value}" for key, value in record["counters"].items())])
 
 
 def main(argv=None):

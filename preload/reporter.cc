@@ -24,6 +24,15 @@ ino_t own_number_space() {
   return told ? space.st_ino : 0;
 }
 
+unsigned long long of_all_lanes(Counter Counters::* counter) {
+  const Engine& engine = g_process.engine;
+  unsigned long long sum = 0;
+  for (std::uint32_t i = 0; i < engine.lanes.count(); ++i) {
+    sum += (engine.lanes.at(i).counters.*counter).get();
+  }
+  return sum;
+}
+
 }  // namespace
 
 bool become_reporter() {
@@ -66,21 +75,12 @@ bool is_forked_child() {
 }
 
 unsigned long long large_calls() {
-  const Engine& engine = g_process.engine;
-  unsigned long long sum = engine.lanes.passed_on.large_allocations.get();
-  for (std::uint32_t i = 0; i < engine.lanes.count(); ++i) {
-    sum += engine.lanes.at(i).counters.large_allocations.get();
-  }
-  return sum;
+  return g_process.engine.lanes.passed_on.large_allocations.get() +
+         of_all_lanes(&Counters::large_allocations);
 }
 
 unsigned long long served_iterations() {
-  const Engine& engine = g_process.engine;
-  unsigned long long sum = 0;
-  for (std::uint32_t i = 0; i < engine.lanes.count(); ++i) {
-    sum += engine.lanes.at(i).counters.iterations.get();
-  }
-  return sum;
+  return of_all_lanes(&Counters::iterations);
 }
 
 }  // namespace memo

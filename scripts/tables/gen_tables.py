@@ -56,7 +56,8 @@ def threshold(row):
     if unit == "bytes":
         return human_size(str(value))
     if unit == "ns":
-        return next(f"{value // size} {unit}" for size, unit in ((10**9, "s"), (10**6, "ms"), (10**3, "us")) if value % size == 0)
+        sizes = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
+        return next(f"{value // size} {name}" for size, name in sizes if value % size == 0)
     return f"1/{value}" if unit.startswith("one ") else f"{value} {unit}"
 
 

@@ -118,7 +118,7 @@ class Arena {
   // only.
   std::uint64_t retreat();
   // How much more than the peak may be kept, as the part 1 / divisor of what comes and goes (the
-  // peak less the least alive in the window); 0: nothing.
+  // peak less the least alive in the window, or of a `loop` since the peak last grew); 0: nothing.
   void allow_slack(std::uint64_t divisor, bool loop = false) { held_.allow_slack(divisor, loop); }
   // Lets the peak follow what was alive since the last two calls: the past is forgotten, and up to
   // `bytes` of its memory given back; how much. Owner only.

@@ -20,9 +20,9 @@ class Holding {
     window_least_ = std::min(window_least_, before);
     least_ = std::min(least_, before);
     window_peak_ = std::max(window_peak_, live);
-    const bool grows = live > peak_.load(std::memory_order_relaxed);
-    least_since_peak_ = grows ? live : std::min(least_since_peak_, before);
-    peak_ = grows ? live : peak_.load(std::memory_order_relaxed);
+    const Granules peak = peak_.load(std::memory_order_relaxed);
+    least_since_peak_ = live > peak ? live : std::min(least_since_peak_, before);
+    peak_ = std::max(peak, live);
   }
   // `count` were freed, and kept `dirty` granules' memory. Any thread.
   void free(Granules count, Granules dirty) {
@@ -100,7 +100,7 @@ class Holding {
   Granules window_least_{Granules::max()};      // and in this window alone
   Granules least_since_peak_{Granules::max()};  // least alive since the peak last grew
   std::atomic<std::uint64_t> slack_divisor_{0};
-  std::atomic<bool> of_loop_{false};
+  std::atomic<bool> of_loop_{false};  // the slack is a loop's
 };
 
 }  // namespace memo
