@@ -24,9 +24,9 @@ def noise(results, workload, ours, key="p50_ms"):
     return found
 
 
-def over_fastest(pool, others, repetitions, shared):
-    """(middle, 95th percentile) of the time of ours over the fastest of `others` equal ones; `shared`: all of a
-    repetition are compared with one run of ours, else each with one of its own. None if no noise is known."""
+def over_fastest(pool, others, repetitions):
+    """(middle, 95th percentile) of the time of ours over the fastest of `others` equal ones, all of a repetition
+    compared with one run of ours. None if no noise is known."""
     if not pool or not others:
         return None
     dice = random.Random(SEED)
@@ -37,11 +37,7 @@ def over_fastest(pool, others, repetitions, shared):
     drawn = []
     for _ in range(DRAWS):
         mine = runs()
-        ratios = []
-        for _ in range(others):
-            if not shared:
-                mine = runs()
-            ratios.append(statistics.median(a - b for a, b in zip(mine, runs())))
+        ratios = [statistics.median(a - b for a, b in zip(mine, runs())) for _ in range(others)]
         drawn.append(math.exp(max(ratios)))
     drawn.sort()
     return statistics.median(drawn), drawn[math.ceil(0.95 * DRAWS) - 1]
@@ -51,8 +47,7 @@ def of_row(results, workload, ours):
     """The same for a workload of a comparison."""
     others = results.peers(workload, ours)
     repetitions = min((len(results.ratios(workload, ours, other, "p50_ms")) for other in others), default=0)
-    paired = any("turns_ms" in row for row in results.cells[workload][ours])
-    return over_fastest(noise(results, workload, ours), len(others), repetitions, not paired)
+    return over_fastest(noise(results, workload, ours), len(others), repetitions)
 
 
 def cell(found):

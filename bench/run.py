@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Compares allocators on real workloads: interleaved runs, medians of paired ratios with intervals.
 
-Each repetition runs each workload once under each allocator, in an order shuffled anew. With --turns it is ours beside
-one other at a time, both processes alive and taking turns of a few iterations, which shows differences of 1 % on a
-machine whose speed drifts by ten times as much. Written to
---output: raw.csv (a row a run), summary.md (machine, settings, tables), plot.svg if matplotlib is
-installed. Exit code 1 if an output differs between allocators or a run fails.
+Each repetition runs each workload once under each allocator, in an order shuffled anew. With --turns all
+allocators' processes of a workload are alive at once and take turns of a few iterations, which shows differences of 1 %
+on a machine whose speed drifts by ten times as much. Written to --output: raw.csv (a row a run), summary.md (machine,
+settings, tables), plot.svg if matplotlib is installed. Exit code 1 if an output differs between allocators or a run fails.
 """
 
 import argparse
@@ -45,7 +44,7 @@ def parse(argv):
     parser.add_argument("--repetitions", type=int, help="(5, or with --quick 2)")
     parser.add_argument("--quick", action="store_true", help="few iterations, repetitions, workloads")
     parser.add_argument("--turns", type=int, default=0, metavar="N",
-                        help="pairs of processes that take N turns each; an allocator beside itself is --allocators "
+                        help="processes that take N turns each; an allocator beside itself is --allocators "
                              "memomalloc --peer again=build/libmemomalloc.so")
     parser.add_argument("--list", action="store_true", help="the workloads and allocators")
     parser.add_argument("--no-micro", action="store_true", help="leave the cost of single calls out")
@@ -107,19 +106,18 @@ def interleaved(arguments, workloads, chosen):
 
 
 def taking_turns(arguments, workloads, chosen):
-    """The same of pairs of runs."""
+    """The same of runs that take turns."""
     speed = turns.Speed()
-    for number, workload, pair in turns.pairs(arguments.repetitions, workloads, chosen, allocators.OURS):
-        for figures in turns.measure(workload, pair, arguments, speed):
-            yield figures and figures | {"repetition": number}
+    for repetition, workload, group in turns.groups(arguments.repetitions, workloads, chosen):
+        for figures in turns.measure(workload, group, arguments, speed):
+            yield figures and figures | {"repetition": repetition}
 
 
 def measure_all(arguments, workloads, chosen):
     """All runs, each written to raw.csv as it ends; returns (rows, number of failed runs). Ctrl-C ends them."""
     arguments.output.mkdir(parents=True, exist_ok=True)
     rows, failed = [], 0
-    runs = 2 * (len(chosen) - 1) if arguments.turns else len(chosen)
-    progress = runner.Progress(arguments.repetitions * len(workloads) * runs)
+    progress = runner.Progress(arguments.repetitions * len(workloads) * len(chosen))
     with (arguments.output / "raw.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, runner.COLUMNS, extrasaction="ignore", restval="")
         writer.writeheader()

@@ -1,10 +1,10 @@
-"""Two allocators' processes of one workload, which take turns: what drifts with the machine meets both.
+"""Allocators' processes of one workload, which take turns: what drifts with the machine meets all of them.
 
-Both are started together, learn one after the other, rest, and then do a few iterations each, in the orders ab, ba, ab, ...
-A turn's figure is the median of its iterations but the first; a pair's ratio, the median over its neighbouring turns
-(summary.py). Another pair has other addresses and pages, whose luck stays for a process' life: so it is pairs that are
-counted, and not turns. Where the workload has one thread, both processes are held on one processor. Before and after
-each turn a fixed loop tells how fast the machine is at that moment.
+All are started together, learn one after the other, rest, and then do a few iterations each, in an order that each turn
+reverses: abc, cba, abc, ... A turn's figure is the median of its iterations but the first; a group's ratio of two, the
+median over their turns (summary.py). Another group has other addresses and pages, whose luck stays for a process' life:
+so it is groups that are counted, and not turns. Where the workload has one thread, all processes are held on one
+processor. Before and after each turn a fixed loop tells how fast the machine is at that moment.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ class Speed:
 
 
 class Taker:
-    """One of the two processes, and the descriptors by which it asks for turns and gets them."""
+    """One of the processes, and the descriptors by which it asks for turns and gets them."""
 
     def __init__(self, workload, allocator, arguments, first, length, turns):
         self.speeds = []
@@ -102,12 +102,12 @@ def held(workload):
         os.sched_setaffinity(0, before)
 
 
-def measure(workload, pair, arguments, speed):
-    """The figures of both allocators of a pair, None for one that failed."""
+def measure(workload, group, arguments, speed):
+    """The figures of each allocator of a group, None for one that failed."""
     first = max(LEARNING, workload.quick // 2)
     length = max(SHORT, workload.iterations // TURN_SHARE)
     with held(workload):
-        takers = [Taker(workload, allocator, arguments, first, length, arguments.turns) for allocator in pair]
+        takers = [Taker(workload, allocator, arguments, first, length, arguments.turns) for allocator in group]
         going = all(taker.wait() for taker in takers)  # imported, and the network made
         going = going and all(taker.turn() for taker in takers)
         time.sleep(SETTLING if going else 0)
@@ -117,13 +117,9 @@ def measure(workload, pair, arguments, speed):
         return [taker.finish() for taker in takers]
 
 
-def pairs(repetitions, workloads, chosen, ours):
-    """(number, workload, pair) for ours beside each other one; a pair begins with either. The number is the same for
-    all workloads, and another for each repetition and other allocator."""
+def groups(repetitions, workloads, chosen):
+    """(repetition, workload, group): each time all allocators, in an order of its own."""
     dice = random.Random(0)
-    mine = next(allocator for allocator in chosen if allocator.name == ours)
-    others = [allocator for allocator in chosen if allocator is not mine]
     for repetition in range(repetitions):
         for workload in workloads:
-            for index, other in enumerate(others):
-                yield repetition * len(others) + index, workload, dice.sample([mine, other], 2)
+            yield repetition, workload, dice.sample(chosen, len(chosen))

@@ -1,4 +1,4 @@
-"""What run.py --turns prints: ours beside one other at a time, for each row and all rows, and beside the fastest."""
+"""What run.py --turns prints: ours beside each other one, for each row and all rows, and beside the fastest."""
 
 import statistics
 
@@ -57,7 +57,7 @@ def rows_table(results, ours):
 
 
 def others_table(results, ours):
-    """One other at a time over all workloads: geometric means within each repetition."""
+    """Each other over all workloads: geometric means within each repetition."""
     rows = []
     for other in dict.fromkeys(other for _, other in couples(results, ours)):
         shared = [workload for workload, name in couples(results, ours) if name == other]
@@ -85,11 +85,11 @@ def fastest_table(results, ours):
 
 
 def legend(arguments):
-    ends = ("In brackets its 95 % confidence interval (sign test over the pairs)."
+    ends = ("In brackets its 95 % confidence interval (sign test over the groups)."
             if arguments.repetitions >= summary.SURE_FROM else
-            f"In parentheses the range of the pairs, which is no confidence interval ({summary.SURE_FROM} are needed).")
-    return (f"Pairs of processes that take turns, {arguments.repetitions} pairs a row and other, {arguments.turns} "
-            f"turns each; the estimate is the median over the pairs of the median over neighbouring turns. {ends}")
+            f"In parentheses the range of the groups, which is no confidence interval ({summary.SURE_FROM} are needed).")
+    return (f"Processes that take turns, all allocators in a group, {arguments.repetitions} groups a row, {arguments.turns} "
+            f"turns each; the estimate is the median over the groups of the median over their turns. {ends}")
 
 
 def page(rows, order, ours, arguments):

@@ -5,7 +5,6 @@
 
 #include "preload/process.h"
 #include "preload/reporter.h"
-#include "preload/reports.h"
 #include "src/base/huge_page_rules.h"
 #include "src/base/mappings.h"
 #include "src/base/os.h"
@@ -18,7 +17,7 @@ namespace {
 
 constexpr std::size_t kHeapParts = 16;
 
-// In turns of the background thread, while somebody is served.
+// In turns of the background thread in which somebody is served.
 constinit std::uint64_t turns = 0;
 constinit std::uint64_t due = 0;        // 0: nobody has been served yet
 constinit std::uint64_t held_most = 0;  // bytes of the pool in use, at any look
@@ -27,8 +26,19 @@ const Pool& pool() {
   return g_process.engine.lanes.shared().pool;
 }
 
+// From a plan, or where none is found, from what the pool has at hand.
+bool anyone_is_served() {
+  const Shared& shared = g_process.engine.lanes.shared();
+  for (std::uint32_t i = 0; i < shared.lanes_taken(); ++i) {
+    if (shared.lanes[i].is_served()) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool may_gather() {
-  return anyone_serves() && !pool().headroom().is_short();
+  return anyone_is_served() && !pool().headroom().is_short();
 }
 
 // As a huge page asks for that took so long, or until the process does nothing: then nobody waits for what comes next. What

@@ -54,6 +54,10 @@ class LaneView {
   // From the first plan on, or before it from the first block that the pool had at hand while
   // pooling. Any thread.
   [[nodiscard]] Served served() const { return tracker_.state().tally.served(); }
+  // A thread owns the lane, and served() counts. Any thread.
+  [[nodiscard]] bool is_served() const {
+    return phase() != Phase::kIdle && tracker_.state().tally.serves();
+  }
 
   Counters counters;
 

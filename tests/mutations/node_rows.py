@@ -97,6 +97,8 @@ NODE_ROWS = (
      UNIT, "huge page rules: a process that says where its memory lies, or is no ordinary one"),
     ("memory is gathered that the program has locked", "preload/huge_pages.cc",
      "|| !os::process_gathers()", "", PRELOAD, "huge_pages [default]"),
+    ("memory is gathered only for plans", "preload/huge_pages.cc",
+     "shared.lanes[i].is_served()", "shared.lanes[i].plan() != 0", PRELOAD, "huge_pages [default]"),
     ("the heap is not gathered", "src/base/mappings.h",
      'line.ends_with("[heap]")', 'line.ends_with("[none]")', PRELOAD, "huge_pages [default]"),
 )

@@ -44,17 +44,22 @@ def other(name, **settings):
     return allocators.Allocator(name, "", "", (("NAME", name), *settings.items()))
 
 
-class Pairs(unittest.TestCase):
-    def measure(self, pair, count=4):
-        """(figures of both, who made each iteration)."""
+class Groups(unittest.TestCase):
+    def measure(self, group, count=4):
+        """(figures of each, who made each iteration)."""
         with tempfile.TemporaryDirectory() as folder:
             program, log = pathlib.Path(folder, "program.py"), pathlib.Path(folder, "log")
             program.write_text(textwrap.dedent(PROGRAM))
             workload = runner.table.Workload("w", str(program), f"{runner.ROOT}/scripts {log}", 120, 30)
             arguments = argparse.Namespace(turns=count, timeout=60, python_torch=sys.executable, python_jax=None)
             with contextlib.redirect_stderr(io.StringIO()), unittest.mock.patch.object(turns, "SETTLING", 0):
-                figures = turns.measure(workload, pair, arguments, turns.Speed())
+                figures = turns.measure(workload, group, arguments, turns.Speed())
             return figures, log.read_text().split()
+
+    def test_all_of_a_group_take_turns(self):
+        figures, log = self.measure([other("a"), other("b"), other("c")], count=2)
+        self.assertEqual("aaabbbccc cccbbbaaa".replace(" ", ""), "".join(log[45:-3]))
+        self.assertEqual(["a", "b", "c"], [one["allocator"] for one in figures])
 
     def test_both_learn_and_then_take_turns_in_changing_order(self):
         figures, log = self.measure([other("a"), other("b")])
@@ -79,25 +84,23 @@ class Pairs(unittest.TestCase):
             self.assertEqual(before, os.sched_getaffinity(0))
         self.assertFalse(runner.table.BY_NAME["serve_two_threads"].single)
 
-    def test_each_other_is_beside_ours_as_often(self):
-        chosen = [other("x"), other("ours"), other("y")]
-        found = list(turns.pairs(3, ["v", "w"], chosen, "ours"))
-        self.assertEqual(12, len(found))
-        for _, _, pair in found:
-            self.assertEqual(1, sum(one.name == "ours" for one in pair))
-        numbers = {workload: [number for number, name, _ in found if name == workload] for workload in "vw"}
-        self.assertEqual([0, 1, 2, 3, 4, 5], numbers["v"])
-        self.assertEqual(numbers["v"], numbers["w"])
+    def test_each_group_has_all_in_an_order_of_its_own(self):
+        names = ["x", "ours", "y"]
+        found = list(turns.groups(8, ["v", "w"], [other(name) for name in names]))
+        self.assertEqual([(number, name) for number in range(8) for name in "vw"], [one[:2] for one in found])
+        orders = [tuple(one.name for one in group) for _, _, group in found]
+        self.assertEqual({tuple(sorted(names))}, {tuple(sorted(order)) for order in orders})
+        self.assertLess(2, len(set(orders)))
 
-    def test_without_ours_there_is_no_pair(self):
+    def test_without_ours_there_is_no_group(self):
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
             self.assertEqual(2, run.main(["--turns", "4", "--workloads", "quick", "--allocators", "glibc"]))
 
 
-def drifting(pairs, slower=1.0, drift=0.1, luck_of=0.004, count=12, seed=1):
-    """Rows of pairs on a machine whose speed goes to and fro by `drift`; `again` takes 1/slower of ours' time."""
+def drifting(groups, slower=1.0, drift=0.1, luck_of=0.004, count=12, seed=1):
+    """Rows of groups of two on a machine whose speed goes to and fro by `drift`; `again` takes 1/slower of ours' time."""
     dice, rows, speed = random.Random(seed), [], 1.0
-    for number in range(pairs):
+    for number in range(groups):
         shares = {"memomalloc": slower * math.exp(dice.gauss(0, luck_of)), "again": math.exp(dice.gauss(0, luck_of))}
         lists = {name: ([], []) for name in shares}
         for _ in range(count):
@@ -156,14 +159,14 @@ class Luck(unittest.TestCase):
     def test_the_fastest_of_many_equal_ones_seems_faster_than_of_few(self):
         dice = random.Random(1)
         pool = [dice.gauss(0, 0.03) for _ in range(99)]
-        one, eight = (luck.over_fastest(pool, others, 3, True)[0] for others in (1, 8))
+        one, eight = (luck.over_fastest(pool, others, 3)[0] for others in (1, 8))
         self.assertAlmostEqual(1.0, one, delta=0.01)
         self.assertGreater(eight, 1.02)
-        self.assertGreater(eight, luck.over_fastest(pool, 8, 15, True)[0])
+        self.assertGreater(eight, luck.over_fastest(pool, 8, 15)[0])
 
     def test_without_noise_equal_ones_are_even(self):
-        self.assertEqual((1.0, 1.0), luck.over_fastest([0.0], 8, 3, True))
-        self.assertIsNone(luck.over_fastest([], 8, 3, True))
+        self.assertEqual((1.0, 1.0), luck.over_fastest([0.0], 8, 3))
+        self.assertIsNone(luck.over_fastest([], 8, 3))
 
     def test_the_noise_of_single_runs_is_found_from_ratios(self):
         dice = random.Random(3)

@@ -75,10 +75,24 @@ static void iterate(void) {
     free(blocks[i]);
 }
 
+// Sizes that no plan fits.
+static void improvise(void) {
+  static unsigned state = 1;
+  void* blocks[kStepCount];
+  for (unsigned i = 0; i < kStepCount; ++i) {
+    state = state * 1103515245U + 12345U;
+    blocks[i] = malloc(MIB(1) + (state >> 16) % 256 * KIB(4));
+    CHECK(blocks[i] != NULL);
+    *(char*)blocks[i] = 1;
+  }
+  for (unsigned i = 0; i < kStepCount; ++i)
+    free(blocks[i]);
+}
+
 // Repeats it for so many seconds, or until most of what is kept is in huge pages.
-static int gathered_after(unsigned seconds) {
+static int gathered_after(unsigned seconds, void (*repeated)(void)) {
   for (unsigned i = 0; i < seconds * 100; ++i) {
-    iterate();
+    repeated();
     usleep(10000);
     if (i % 20 == 0 && small_huge() >= MIB(12) && weights_huge() >= MIB(8))
       return 1;
@@ -86,12 +100,20 @@ static int gathered_after(unsigned seconds) {
   return 0;
 }
 
-static void gathered(void) {
+static void gathered(void (*repeated)(void)) {
   make();
   const int expected = serving_expected() && on_glibc();
-  const int all = gathered_after(expected ? kPatience * slower() : kWatched);
+  const int all = gathered_after(expected ? kPatience * slower() : kWatched, repeated);
   check();
   CHECK(all || !expected);
+}
+
+static void gathered_with_a_plan(void) {
+  gathered(iterate);
+}
+
+static void gathered_without(void) {
+  gathered(improvise);
 }
 
 static void shared(void) {
@@ -105,7 +127,7 @@ static void shared(void) {
     close(ends[1]);
     _exit(read(ends[0], &byte, 1) == 0 ? 0 : 1);
   }
-  gathered_after(kWatched);
+  gathered_after(kWatched, iterate);
   CHECK(small_huge() <= MIB(4));  // where the loop and what the fork's own handlers write
   close(ends[1]);
   ends_well_within(child, 20);
@@ -116,7 +138,7 @@ static void locked(void) {
   make();
   if (mlock(weights[0], weight_bytes(0)) != 0)
     return;
-  gathered_after(kWatched);
+  gathered_after(kWatched, iterate);
   CHECK(small_huge() == 0);
   check();
 }
@@ -162,7 +184,7 @@ int main(void) {
         "request\n");
     return 77;
   }
-  static void (*const kRuns[])(void) = {gathered, shared, locked};
+  static void (*const kRuns[])(void) = {gathered_with_a_plan, gathered_without, shared, locked};
   enum { kCount = sizeof kRuns / sizeof kRuns[0] };
   pid_t children[kCount];
   for (unsigned i = 0; i < kCount; ++i)
