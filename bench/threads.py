@@ -128,7 +128,8 @@ def run(arguments):
 ROWS = (  # job, shape, threads, width
     ("numpy", "width", 100, 4), ("numpy", "width", 200, 4), ("numpy", "width", 1000, 4), ("numpy", "alive", 200, 4),
     ("numpy", "waves", 50, 4), ("turns", "alive", 12, 1),
-    ("torch", "width", 100, 4), ("torch", "alive", 100, 4), ("torch", "width", 200, 4), ("torch", "waves", 20, 4))
+    ("torch", "width", 100, 4), ("torch", "width", 200, 4), ("torch", "width", 1000, 4), ("torch", "alive", 100, 4),
+    ("torch", "waves", 20, 4))
 
 
 def parse(argv):

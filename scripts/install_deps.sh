@@ -21,7 +21,7 @@ packages_check="git catch2 clang-format-19 clang-tidy-19 libbenchmark-dev coinor
   libpython3.11-testsuite chromium pkg-config man-db libunwind8 cpio"
 packages_wheels="binutils binutils-aarch64-linux-gnu"
 packages_cross="g++-aarch64-linux-gnu"
-packages_vm="qemu-system-x86 qemu-system-arm"
+packages_vm="qemu-system-x86 qemu-system-arm user-mode-linux"
 packages_debian_torch="python3-torch python3-torchvision python3-numpy python3-pil"
 packages_debian_check="python3-onnx python3-matplotlib mypy"
 

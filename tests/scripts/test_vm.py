@@ -1,13 +1,17 @@
 """The matrix of guests covers every pair of values, the initramfs is one that a kernel unpacks, and a guest's console
 is judged for what it says: a guest that is silent, different from what was asked for, or ends early has failed."""
 
+import contextlib
 import gzip
 import importlib.util
+import io
+import json
 import pathlib
 import subprocess
 import shutil
 import sys
 import tempfile
+import time
 import unittest
 from unittest import mock
 
@@ -17,6 +21,7 @@ import cells
 import debian_packages
 import guest
 import image
+import user_mode
 
 # Under a name of its own: several programs of the project are called run.
 specification = importlib.util.spec_from_file_location("vm_run", ROOT / "tests/vm/run.py")
@@ -205,6 +210,64 @@ class Mirror(unittest.TestCase):
 
     def test_else_none(self):
         self.assertIsNone(debian_packages.choose_mirror("foreign main http://x/\n", ""))
+
+
+class UserMode(unittest.TestCase):
+    """With a program in the kernel's place that does what is told, without a guest."""
+
+    def run_with(self, kernel, command=("true",), left=(), most_mappings=1 << 20):
+        """(exit code or message, what is printed, the kernel's arguments)."""
+        with tempfile.TemporaryDirectory() as folder:
+            below = pathlib.Path(folder, "below")
+            below.mkdir()
+            mappings = pathlib.Path(folder, "max_map_count")
+            mappings.write_text(f"{most_mappings}\n")
+            for name, text in dict(left).items():
+                (below / name).write_text(text)
+            if kernel is not None:
+                program = pathlib.Path(folder, "linux.uml")
+                program.write_text(f"#!/bin/sh\ncd {below}\necho $* > arguments\n{kernel}\n")
+                program.chmod(0o755)
+            printed = io.StringIO()
+            with mock.patch.object(user_mode, "BELOW", below), mock.patch.object(user_mode, "MAPPINGS", mappings), \
+                    mock.patch.dict("os.environ", {"PATH": f"{folder}:/usr/bin:/bin"}), \
+                    contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+                try:
+                    code = user_mode.main(["--memory", "512", *command])
+                except SystemExit as end:
+                    code = end.code
+            arguments = below / "arguments"
+            return code, printed.getvalue(), arguments.read_text() if arguments.exists() else ""
+
+    def test_the_commands_output_and_exit_code_are_passed_on(self):
+        code, printed, arguments = self.run_with("echo there > output; echo 3 > status")
+        self.assertEqual((3, "there\n"), (code, printed))
+        self.assertIn("mem=512M", arguments)
+        self.assertIn("init=", arguments)
+
+    def test_the_command_reaches_the_guest_as_it_is(self):
+        _, printed, _ = self.run_with("cp command.json output; echo 0 > status", ("sh", "-c", "a 'b'; exit 2"))
+        self.assertEqual(["sh", "-c", "a 'b'; exit 2"], json.loads(printed)["command"])
+
+    def test_a_guest_that_ends_early_is_told(self):
+        self.assertIn("ended early", self.run_with("exit 0")[0])
+
+    def test_what_an_earlier_guest_left_is_not_taken_for_this_ones(self):
+        code, printed, _ = self.run_with("exit 0", left={"status": "0", "output": "earlier"})
+        self.assertIn("ended early", code)
+        self.assertEqual("", printed)
+
+    def test_a_guest_that_takes_too_long_is_ended_with_its_processes(self):
+        began = time.monotonic()
+        code, _, _ = self.run_with("sleep 60 & wait", ("--seconds", "1", "true"))
+        self.assertIn("ended early", code)
+        self.assertLess(time.monotonic() - began, 30)
+
+    def test_too_few_mappings_are_told_with_what_to_do(self):
+        self.assertIn("sysctl -w vm.max_map_count=131072", self.run_with("exit 0", most_mappings=65530)[0])
+
+    def test_without_the_kernel_the_package_is_named(self):
+        self.assertIn("install user-mode-linux", self.run_with(None)[0])
 
 
 if __name__ == "__main__":
