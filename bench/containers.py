@@ -29,6 +29,7 @@ PROGRAMS = {  # name: script and arguments
                                            "--width", 4, "--steps", 10],
 }
 ROOMY = 1 << 40  # bytes: no limit that a program could meet
+PATIENCE = 900  # seconds; who needs more does not end well
 
 
 def variants(chosen, folder):
@@ -43,8 +44,11 @@ def variants(chosen, folder):
 def lives(command, environment, limit):
     """(whether the command ended well in a group of `limit` bytes, the group's peak in bytes)."""
     with control_group.limited(limit) as group:
-        done = subprocess.run(group.command(command), env=environment, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, text=True, timeout=900)
+        try:
+            done = subprocess.run(group.command(command), env=environment, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+        except subprocess.TimeoutExpired:  # all that it reads of files is thrown out at once
+            return False, group.peak()
         peak = group.peak()
     killed = done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)
     # Who is short of memory may also be told so and give up; without a limit nothing excuses a failure.

@@ -1,9 +1,11 @@
 """containers.py: the least limit that is lived in is found, wherever it lies, and with few runs."""
 
+import contextlib
 import pathlib
 import random
 import sys
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "scripts")]
@@ -34,6 +36,27 @@ class Least(unittest.TestCase):
     def test_a_limit_near_the_peak_takes_few_runs(self):
         for least in range(340, 404):
             self.assertLessEqual(len(self.search(least, 400, 4)[1]), 8)
+
+
+class Lives(unittest.TestCase):
+    def lives(self, *command, limit=1 << 20):
+        """With a group that limits nothing."""
+        group = mock.Mock(command=list, peak=lambda: 5)
+        with mock.patch.object(containers.control_group, "limited", lambda _: contextlib.nullcontext(group)), \
+                mock.patch.object(containers, "PATIENCE", 1):
+            return containers.lives(command, None, limit)
+
+    def test_a_program_lives_that_ends_well(self):
+        self.assertEqual((True, 5), self.lives("true"))
+        self.assertEqual((False, 5), self.lives("false"))
+        self.assertEqual((False, 5), self.lives("sh", "-c", "kill -9 $$"))
+
+    def test_a_program_that_comes_to_no_end_does_not_live(self):
+        self.assertEqual((False, 5), self.lives("sleep", "60"))
+
+    def test_a_failure_without_a_limit_is_an_error(self):
+        with self.assertRaises(SystemExit):
+            self.lives("false", limit=containers.ROOMY)
 
 
 if __name__ == "__main__":
