@@ -13,7 +13,6 @@ import datetime
 import os
 import pathlib
 import platform
-import random
 import subprocess
 import sys
 
@@ -91,11 +90,9 @@ def machine(arguments, chosen):
 
 def shuffled(repetitions, workloads, chosen):
     """(repetition, workload, allocator) of each run, in an order of allocators that is shuffled anew."""
-    dice = random.Random(0)
-    for repetition in range(repetitions):
-        for workload in workloads:
-            for allocator in dice.sample(chosen, len(chosen)):
-                yield repetition, workload, allocator
+    for repetition, workload, group in turns.groups(repetitions, workloads, chosen):
+        for allocator in group:
+            yield repetition, workload, allocator
 
 
 def interleaved(arguments, workloads, chosen):

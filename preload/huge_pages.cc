@@ -28,13 +28,7 @@ const Pool& pool() {
 
 // From a plan, or where none is found, from what the pool has at hand.
 bool anyone_is_served() {
-  const Shared& shared = g_process.engine.lanes.shared();
-  for (std::uint32_t i = 0; i < shared.lanes_taken(); ++i) {
-    if (shared.lanes[i].is_served()) {
-      return true;
-    }
-  }
-  return false;
+  return any_lane(g_process.engine.lanes, [](const Lane& lane) { return lane.is_served(); });
 }
 
 bool may_gather() {

@@ -167,13 +167,8 @@ void begin_due_reports(Nanos now) {
 }
 
 bool anyone_serves() {
-  const Engine& engine = g_process.engine;
-  for (std::uint32_t i = 0; i < engine.lanes.count(); ++i) {
-    if (engine.lanes.at(i).phase() == Phase::kServing) {
-      return true;
-    }
-  }
-  return false;
+  return any_lane(g_process.engine.lanes,
+                  [](const Lane& lane) { return lane.phase() == Phase::kServing; });
 }
 
 void report_serving(const RecursionGuard& guard) {

@@ -98,7 +98,7 @@ NODE_ROWS = (
     ("memory is gathered that the program has locked", "preload/huge_pages.cc",
      "|| !os::process_gathers()", "", PRELOAD, "huge_pages [default]"),
     ("memory is gathered only for plans", "preload/huge_pages.cc",
-     "shared.lanes[i].is_served()", "shared.lanes[i].plan() != 0", PRELOAD, "huge_pages [default]"),
+     "return lane.is_served();", "return lane.plan() != 0;", PRELOAD, "huge_pages [default]"),
     ("the heap is not gathered", "src/base/mappings.h",
      'line.ends_with("[heap]")', 'line.ends_with("[none]")', PRELOAD, "huge_pages [default]"),
 )

@@ -47,7 +47,7 @@ def run(command, megabytes, seconds, kernel):
     status, output = BELOW / "status", BELOW / "output"
     for left in (status, output):
         left.unlink(missing_ok=True)
-    (BELOW / "command.json").write_text(json.dumps({"command": command, "folder": os.getcwd(), "status": str(status)}))
+    (BELOW / "command.json").write_text(json.dumps({"command": command, "folder": os.getcwd()}))
     # What the guest has for memory is a file in a folder that may be executed from.
     environment = {**os.environ, "TMPDIR": "/dev/shm", "LD_PRELOAD": str(registers(BELOW))}
     with (BELOW / "console").open("wb") as console:
@@ -55,9 +55,8 @@ def run(command, megabytes, seconds, kernel):
                                   "con0=fd:0,fd:1", "quiet", f"init={init(BELOW)}"], env=environment,
                                  stdin=subprocess.DEVNULL, stdout=console, stderr=subprocess.STDOUT, process_group=0)
         try:
-            guest.wait(seconds)
-        except subprocess.TimeoutExpired:
-            pass
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                guest.wait(seconds)
         finally:  # its programs are processes of this machine
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(guest.pid, signal.SIGKILL)

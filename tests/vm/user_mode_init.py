@@ -21,7 +21,7 @@ def main(folder):
     with open(os.path.join(folder, "output"), "wb") as output:
         done = subprocess.run(told["command"], cwd=told["folder"], stdin=subprocess.DEVNULL, stdout=output,
                               stderr=subprocess.STDOUT)
-    pathlib.Path(told["status"]).write_text(str(done.returncode))
+    pathlib.Path(folder, "status").write_text(str(done.returncode))
 
 
 if __name__ == "__main__":
