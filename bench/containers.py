@@ -29,7 +29,6 @@ PROGRAMS = {  # name: script and arguments
                                            "--width", 4, "--steps", 10],
 }
 ROOMY = 1 << 40  # bytes: no limit that a program could meet
-PATIENCE = 900  # seconds; who needs more does not end well
 
 
 def variants(chosen, folder):
@@ -41,13 +40,15 @@ def variants(chosen, folder):
             yield "with a store", allocator, {"MEMOMALLOC_PLANS": f"{folder}/store"}
 
 
-def lives(command, environment, limit):
-    """(whether the command ended well in a group of `limit` bytes, the group's peak in bytes)."""
+def lives(command, environment, limit, patience):
+    """(whether the command ended well in a group of `limit` bytes within `patience` seconds, the group's peak in bytes)."""
     with control_group.limited(limit) as group:
         try:
             done = subprocess.run(group.command(command), env=environment, stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+                                  stderr=subprocess.PIPE, text=True, timeout=patience)
         except subprocess.TimeoutExpired:  # all that it reads of files is thrown out at once
+            if limit == ROOMY:
+                raise SystemExit(f"containers.py: {' '.join(command)} needs longer without a limit: --patience") from None
             return False, group.peak()
         peak = group.peak()
     killed = done.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)
@@ -80,11 +81,11 @@ def measure(name, allocator, settings, arguments):
     environment = allocator.environment(os.environ) | settings
     if arguments.library and allocator.name == allocators.OURS:
         environment["LD_PRELOAD"] = arguments.library
-    lives(command, environment, ROOMY)  # leaves plans, and what is read of files is in memory
-    peak = -(-lives(command, environment, ROOMY)[1] // 2**20)
+    lives(command, environment, ROOMY, arguments.patience)  # leaves plans, and what is read of files is in memory
+    peak = -(-lives(command, environment, ROOMY, arguments.patience)[1] // 2**20)
 
     def lives_in(limit):
-        well = all(lives(command, environment, limit << 20)[0] for _ in range(arguments.times))
+        well = all(lives(command, environment, limit << 20, arguments.patience)[0] for _ in range(arguments.times))
         print(f"{name}, {allocator.name} {settings and list(settings)}: {limit} MiB {'lives' if well else 'is killed'}",
               file=sys.stderr, flush=True)
         return well
@@ -97,6 +98,8 @@ def parse(argv):
     parser.add_argument("--programs", default="", help="only those that begin so")
     parser.add_argument("--step", type=int, default=4, help="MiB (%(default)s)")
     parser.add_argument("--times", type=int, default=3, help="runs in a row that must end well (%(default)s)")
+    parser.add_argument("--patience", type=int, default=900,
+                        help="seconds; who needs more does not end well: near the limit files may be read for ever (%(default)s)")
     children.add_options(parser, "glibc,jemalloc,tcmalloc,mimalloc,memomalloc")
     return parser.parse_args(argv)
 

@@ -42,9 +42,8 @@ class Lives(unittest.TestCase):
     def lives(self, *command, limit=1 << 20):
         """With a group that limits nothing."""
         group = mock.Mock(command=list, peak=lambda: 5)
-        with mock.patch.object(containers.control_group, "limited", lambda _: contextlib.nullcontext(group)), \
-                mock.patch.object(containers, "PATIENCE", 1):
-            return containers.lives(command, None, limit)
+        with mock.patch.object(containers.control_group, "limited", lambda _: contextlib.nullcontext(group)):
+            return containers.lives(command, None, limit, patience=1)
 
     def test_a_program_lives_that_ends_well(self):
         self.assertEqual((True, 5), self.lives("true"))
@@ -57,6 +56,8 @@ class Lives(unittest.TestCase):
     def test_a_failure_without_a_limit_is_an_error(self):
         with self.assertRaises(SystemExit):
             self.lives("false", limit=containers.ROOMY)
+        with self.assertRaises(SystemExit):
+            self.lives("sleep", "60", limit=containers.ROOMY)
 
 
 if __name__ == "__main__":
