@@ -120,14 +120,14 @@ def run(arguments):
               "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024}
     if figures is not None:
         large = max(figures["large_bytes"], 1)
-        result |= {"served": figures["served_bytes"] / large, "lanes": figures.get("threads"),
+        result |= {"served": (figures["planned_bytes"] + figures["at_hand_bytes"]) / large, "lanes": figures.get("threads"),
                    "slab": figures.get("slab_bytes", 0) // 2**20, "figures": figures}
     print(json.dumps(result))
 
 
 ROWS = (  # job, shape, threads, width
     ("numpy", "width", 100, 4), ("numpy", "width", 200, 4), ("numpy", "width", 1000, 4), ("numpy", "alive", 200, 4),
-    ("numpy", "waves", 50, 4), ("turns", "alive", 12, 1),
+    ("numpy", "waves", 50, 4), ("turns", "alive", 1, 1), ("turns", "alive", 12, 1),
     ("torch", "width", 100, 4), ("torch", "width", 200, 4), ("torch", "width", 1000, 4), ("torch", "alive", 100, 4),
     ("torch", "waves", 20, 4))
 

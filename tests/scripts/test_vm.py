@@ -9,6 +9,7 @@ import json
 import pathlib
 import subprocess
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -261,6 +262,12 @@ class UserMode(unittest.TestCase):
         began = time.monotonic()
         code, _, _ = self.run_with("sleep 60 & wait", ("--seconds", "1", "true"))
         self.assertIn("ended early", code)
+        self.assertLess(time.monotonic() - began, 30)
+
+    def test_who_is_ended_ends_the_guest(self):
+        began = time.monotonic()
+        code, _, _ = self.run_with("sleep 1; kill $PPID; sleep 60 & wait")
+        self.assertEqual(128 + signal.SIGTERM, code)
         self.assertLess(time.monotonic() - began, 30)
 
     def test_too_few_mappings_are_told_with_what_to_do(self):

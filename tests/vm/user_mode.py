@@ -78,6 +78,7 @@ def main(argv=None):
     needed = (arguments.memory << 10) // PAGE
     if int(MAPPINGS.read_text()) < needed:
         sys.exit(f"user_mode.py: the guest needs more mappings: sysctl -w vm.max_map_count={needed}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the guest is ended, too
     status = run(arguments.command, arguments.memory, arguments.seconds, kernel)
     print((BELOW / "output").read_text(errors="replace") if (BELOW / "output").exists() else "", end="")
     if status is None:
