@@ -8,7 +8,6 @@ itself, with the file of plans that an earlier process has left, and with a stor
 """
 
 import argparse
-import os
 import pathlib
 import signal
 import subprocess
@@ -78,14 +77,16 @@ def least(lives_in, peak, step):
 def measure(name, allocator, settings, arguments):
     """(least limit, peak without one), MiB."""
     command = [arguments.python_torch, str(ROOT / PROGRAMS[name][0]), *map(str, PROGRAMS[name][1:])]
-    environment = allocator.environment(os.environ) | settings
-    if arguments.library and allocator.name == allocators.OURS:
-        environment["LD_PRELOAD"] = arguments.library
-    lives(command, environment, ROOMY, arguments.patience)  # leaves plans, and what is read of files is in memory
-    peak = -(-lives(command, environment, ROOMY, arguments.patience)[1] // 2**20)
+    environment = children.environment(allocator, arguments) | settings
+
+    def run(limit):
+        return lives(command, environment, limit, arguments.patience)
+
+    run(ROOMY)  # leaves plans, and what is read of files is in memory
+    peak = -(-run(ROOMY)[1] // 2**20)
 
     def lives_in(limit):
-        well = all(lives(command, environment, limit << 20, arguments.patience)[0] for _ in range(arguments.times))
+        well = all(run(limit << 20)[0] for _ in range(arguments.times))
         print(f"{name}, {allocator.name} {settings and list(settings)}: {limit} MiB {'lives' if well else 'is killed'}",
               file=sys.stderr, flush=True)
         return well
