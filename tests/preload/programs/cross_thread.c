@@ -115,8 +115,8 @@ static void late_frees(void) {
 }
 
 int main(void) {
+  late_frees();  // first: a loop that another thread has disturbed must repeat for longer to be served
   producer_and_consumer();
   ring_of_threads();
-  late_frees();
   return 0;
 }

@@ -143,20 +143,25 @@ static void locked(void) {
   check();
 }
 
-// Whether this kernel makes huge pages so.
-static int can_gather(void) {
+// Why this machine makes no huge pages so; NULL if it does.
+static const char* why_not(void) {
   char line[64] = "";
   FILE* file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
-  if (file == NULL || fgets(line, sizeof line, file) == NULL || strstr(line, "[madvise]") == NULL)
-    return 0;
+  if (file == NULL)
+    return "the system's rules for huge pages cannot be read";
+  CHECK(fgets(line, sizeof line, file) != NULL);
   fclose(file);
+  if (strstr(line, "[madvise]") == NULL)
+    return "this system does not make huge pages on request";
   char* area = mmap(NULL, MIB(34), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(area != MAP_FAILED);
   char* start = area + (MIB(2) - (uintptr_t)area % MIB(2)) % MIB(2);
   memset(start, 1, MIB(32));  // as much as is to be gathered
-  const int can = madvise(start, MIB(32), MADV_COLLAPSE) == 0;
+  const int error = madvise(start, MIB(32), MADV_COLLAPSE) == 0 ? 0 : errno;
   munmap(area, MIB(34));
-  return can;
+  if (error == EINVAL)
+    return "this kernel does not make huge pages of what is there (Linux 6.1)";
+  return error != 0 ? "this system has no memory for huge pages" : NULL;
 }
 
 static void* nothing(void* argument) {
@@ -178,10 +183,9 @@ static pid_t apart(void (*run)(void)) {
 }
 
 int main(void) {
-  if (!can_gather()) {
-    printf(
-        "skipped: this kernel does not make huge pages of what is there (Linux 6.1), or not on "
-        "request\n");
+  const char* why = why_not();
+  if (why != NULL) {
+    printf("skipped: %s\n", why);
     return 77;
   }
   static void (*const kRuns[])(void) = {gathered_with_a_plan, gathered_without, shared, locked};
