@@ -78,6 +78,22 @@ def plain_layers(dice):
     return [layers_between(dice, False)] * ROUNDS
 
 
+def with_a_call_more(dice, blocks):
+    """The iteration with another call; what is alive then is freed after the same ones as before."""
+    at = dice.randint(0, len(blocks))
+    longer = [[size, life + (index < at < index + life)] for index, (size, life) in enumerate(blocks)]
+    return [*longer[:at], [size_of(dice), 1], *longer[at:]]
+
+
+def warms_up(dice):
+    """Some of the first six iterations have a call more, as where something is made when it is first needed."""
+    blocks = plain(dice, dice.randint(8, 200))
+    if dice.random() < 0.5:
+        blocks = [*blocks, [size_of(dice), len(blocks) + 2]]
+    first = [with_a_call_more(dice, blocks) if dice.random() < 0.4 else blocks for _ in range(6)]
+    return [*first, *([blocks] * (ROUNDS - len(first)))]
+
+
 def random_sizes(dice):
     """No two iterations are alike."""
     return [plain(dice, dice.randint(2, 60)) for _ in range(ROUNDS)]
@@ -105,7 +121,9 @@ def short_loops_that_keep(dice):
 
 
 EQUAL = (same, few_calls, keeps_result, carries_state, replaces_all, layers, layers_and_result, plain_layers)
+WARMING = (warms_up,)
 CHANGING = (random_sizes, random_length, short_loops, short_loops_that_keep)
+KINDS = (*EQUAL, *WARMING, *CHANGING)
 
 
 def write(path, kind, seed):

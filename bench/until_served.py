@@ -175,7 +175,7 @@ def main(argv):
     print("\n".join(summary.rows_table(HEADINGS, rows)))
     if arguments.seeds:
         with tempfile.TemporaryDirectory() as folder:
-            rows = [kind_row(kind, arguments.seeds, folder) for kind in (*random_traces.EQUAL, *random_traces.CHANGING)]
+            rows = [kind_row(kind, arguments.seeds, folder) for kind in random_traces.KINDS]
         print(f"\nRandom programs, seeds 0 to {arguments.seeds - 1} of each kind:\n")
         print("\n".join(summary.rows_table(HEADINGS, rows)))
     return 0

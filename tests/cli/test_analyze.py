@@ -24,7 +24,7 @@ class Analyze(unittest.TestCase):
         for name, lengths in {"mobilenet_v2_b8": [149], "resnet18_two_threads": [101, 101],
                               "train_resnet18_b16": [325], "vit_b1": [162]}.items():
             for threshold in ("64K", "4096"):
-                threads = self.threads(name, "--threshold", threshold)
+                threads = self.threads(name, "--threshold", threshold, "--plan-time", "5000")  # a busy machine's
                 self.assertEqual(lengths, [each["period"]["length"] for each in threads], name)
                 for number, each in enumerate(threads):
                     self.assertEqual(number, each["thread"])

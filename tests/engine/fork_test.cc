@@ -89,7 +89,7 @@ TEST_CASE("fork: in the middle of a call, which goes on in the child as well", "
   with_handlers = GENERATE(true, false);
   INFO("with fork()'s handlers " << with_handlers);
   OwnEngine own({}, {.trim_next = fork_in_call});
-  const Program program = testing::program_of(6);
+  const Program program = testing::untried_program();
   in_thread([&] {
     forking = &own.engine;
     Driver driver(own.engine);

@@ -64,7 +64,7 @@ TEST_CASE("engine: the next allocator is trimmed for a new slab, not for one tha
   OwnEngine own({}, {.trim_next = [] { ++trims; }});
   trims = 0;
   drive(own, [](Engine& engine, Driver& driver, const Lane& lane) {
-    const Program program = program_of(12);
+    const Program program = testing::untried_program();
     testing::iterations_until_serving(driver, program, lane);
     driver.iterate(program);
     CHECK(trims == 1);
@@ -92,7 +92,7 @@ TEST_CASE("engine: a place that was claimed is served where the plan is lost in 
   OwnEngine own(options);
   drive(own, [&](Engine& engine, Driver& driver, const Lane& lane) {
     REQUIRE(testing::iterations_until_serving(driver, first, lane) < 12);
-    driver.iterate(first);
+    driver.iterate(first, 4);  // and is believed
     {
       Random random(18);
       const RecursionGuard guard;

@@ -282,7 +282,7 @@ void end_thread() {
 TEST_CASE("threads: a call in whose middle its thread ends leaves the lane to the next",
           "[engine]") {
   OwnEngine own({}, {.trim_next = end_thread});
-  const Program program = program_of(4);
+  const Program program = testing::untried_program();
   in_thread([&] {
     ending = &own.engine;
     Driver driver(own.engine);

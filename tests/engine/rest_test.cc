@@ -132,7 +132,7 @@ TEST_CASE("engine: rests no sooner than a lane that is at work has given its sla
   taking = &own.engine;
   resting = ticks = 0;
   drive(own, [](Engine& engine, Driver& driver, const Lane& lane) {
-    testing::iterations_until_serving(driver, program_of(17), lane);
+    testing::iterations_until_serving(driver, testing::untried_program(), lane);
     CHECK(ticks == 1);
     CHECK(resting == 0);
     CHECK(engine.lanes.shared().slabs.bytes != 0);

@@ -78,7 +78,7 @@ void in_small_thread(std::function<void()> function) {
 TEST_CASE("stacks: small ones are not for plan files and reports", "[engine]") {
   opened = reported = 0;
   OwnEngine own({}, {.phase_changed = count_reported, .opened = count_opened});
-  const auto program = program_of(5);
+  const auto program = testing::untried_program();
   Phase small_phase = Phase::kIdle;
   const auto small = [&] {
     Driver driver(own.engine, 1ULL << 40);

@@ -70,6 +70,18 @@ TEST_CASE("trial: a plan that keeps its promise is believed, and serves on", "[e
   });
 }
 
+TEST_CASE("trial: a short loop's ends at the first other call, a long one's does not", "[engine]") {
+  const bool is_long = GENERATE(false, true);
+  testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
+    driver.iterate(keeping(18, is_long ? 44 : 24), 5);
+    REQUIRE(on_trial(lane));
+    driver.release(driver.take(77'777));
+    CHECK(on_trial(lane) == is_long);
+    CHECK(lane.counters.diverged.get() == (is_long ? 0 : 1));
+    CHECK(engine.lanes.valid());
+  });
+}
+
 TEST_CASE("trial: a part of an iteration costs no evidence", "[engine]") {
   testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
     const Program program = layers();

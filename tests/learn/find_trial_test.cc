@@ -44,7 +44,7 @@ TEST_CASE("period: a loop is tried from its third copy on", "[learn]") {
 }
 
 TEST_CASE("period: a long loop is tried from its second copy on", "[learn]") {
-  const std::uint32_t kCalls = tuning::kLongLoop;
+  const std::uint32_t kCalls = GENERATE(32U, 64U);
   StreamBuilder builder;
   const auto iterate = [&](std::uint32_t calls) {
     for (std::uint32_t i = 0; i < calls; ++i) {

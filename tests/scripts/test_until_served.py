@@ -3,6 +3,7 @@
 import csv
 import gzip
 import pathlib
+import random
 import sys
 import tempfile
 import unittest
@@ -69,6 +70,29 @@ class RandomPrograms(unittest.TestCase):
                 self.assertEqual(random_traces.ROUNDS, len(found), kind.__name__)
                 self.assertTrue(all(one == found[0] for one in found), kind.__name__)
                 self.assertGreaterEqual(min(found[0]), 64 << 10)
+
+    def test_what_warms_up_has_at_most_a_call_more_and_then_is_equal(self):
+        longer = 0
+        for seed in range(6):
+            found = self.calls(random_traces.warms_up, seed)
+            base = found[-1]
+            self.assertTrue(all(one == base for one in found[6:]))
+            for one in found[:6]:
+                without = [one[:at] + one[at + 1:] for at in range(len(one))]
+                self.assertTrue(one == base or base in without)
+                longer += one != base
+        self.assertGreater(longer, 3)
+
+    def test_a_call_more_leaves_the_others_alive_till_the_same_ones(self):
+        dice = random.Random(7)
+        blocks = [[1 << 20, 1], [2 << 20, 3], [3 << 20, 1], [4 << 20, 1]]
+        for _ in range(50):
+            longer = random_traces.with_a_call_more(dice, blocks)
+            at = next(index for index, block in enumerate(longer) if block not in blocks and block[0] != 2 << 20)
+            for before, (size, life) in enumerate(blocks):
+                after = before + (before >= at)
+                freed_at = after + longer[after][1]  # just before that call
+                self.assertEqual((size, before + life), (longer[after][0], freed_at - (freed_at > at)))
 
     def test_other_kinds_change(self):
         for kind in random_traces.CHANGING:

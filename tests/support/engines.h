@@ -113,6 +113,16 @@ inline Program program_of(std::uint64_t seed, std::uint32_t count = 40) {
   return some_program(random, count);
 }
 
+// One that the pool has memory at hand for, and whose slab is too tall to be taken on trial: it is served when it is
+// believed.
+inline Program untried_program() {
+  Program program{{std::uint64_t{10} << 20, 41}};
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    program.push_back({200'000 - 3000 * i, 1});
+  }
+  return program;
+}
+
 inline std::vector<std::uint64_t> sizes_of(const Program& program) {
   std::vector<std::uint64_t> sizes;
   for (const ProgramStep& step : program) {
