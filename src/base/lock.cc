@@ -52,20 +52,32 @@ bool Lock::lock_within(Patience patience) {
   const std::uint64_t given_up = briefly ? kStale | kStaleLong : kStaleLong;
   const Nanos limit = briefly ? tuning::kCallPatience : tuning::kForkPatience;
   const Nanos start = os::nanoseconds();
+  Nanos since = start;      // the owner has had it, as far as is known
+  std::uint64_t owner = 0;  // then
   while (!try_lock()) {
     std::uint64_t word = word_.load(std::memory_order_relaxed);
     if ((word & given_up) != 0) {
       return false;
     }
-    const Nanos waited = os::nanoseconds() - start;
-    const std::uint64_t flag = waited < limit ? kWaited : (briefly ? kStale : kStaleLong);
+    const Nanos now = os::nanoseconds();
+    // Who takes it takes it without a flag: another has it now, or the same one again.
+    if (owner != 0 && ((word & kWaited) == 0 || (word & ~kFlags) != owner)) {
+      since = now;
+    }
+    owner = word & ~kFlags;
+    const bool gone = now - since >= limit;
+    if (!gone && now - start >= tuning::kForkPatience) {
+      return false;
+    }
+    const std::uint64_t gone_flag = briefly ? kStale : kStaleLong;
+    const std::uint64_t flag = gone ? gone_flag : kWaited;
     if (word == 0 || !word_.compare_exchange_strong(word, word | flag)) {
       continue;
     }
-    if (flag != kWaited) {
+    if (gone) {
       return false;
     }
-    sleep(word | flag, std::min(limit - waited, tuning::kLockSleep));
+    sleep(word | flag, std::min(limit - (now - since), tuning::kLockSleep));
   }
   return true;
 }

@@ -19,9 +19,8 @@ class Lock {
   // How long others are waited for. An owner that does not come back (a handler jumped out of it)
   // is waited for once of each kind: as long as it has the lock, later waits end at once.
   enum class Patience : std::uint8_t {
-    // 40 ms, for a call that can do without. An owner that lost its processor in the middle gets it
-    // back within a few of the scheduler's turns of 3 to 4 ms; with 2 ms, twelve threads that learn
-    // on two processors sent 566 calls of 2,900 to the next allocator.
+    // For a call that can do without: 250 ms for each that has it in turn, 1 s for all of them. Who lost its
+    // processor in the middle gets it back when the others have had their turns.
     kCall,
     kFork,  // 1 s, for what a forked child would lack for life, and for a process' last report
   };

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -36,6 +37,8 @@ Nanos read_clock(clockid_t clock) {
 // The filters of the calling thread as one number, never 0; kUnknown where the system does not
 // tell. Kernels before 5.10 tell only whether there is one.
 constexpr std::uint64_t kUnknown = 1;
+
+constexpr std::size_t kMaxProcessors = 8192;  // Linux has no more
 std::uint64_t filters() {
   std::uint64_t found = kUnknown;
   LineReader status("/proc/thread-self/status");
@@ -139,6 +142,17 @@ std::uint64_t physical_memory() {
     memory_at_start.store(bytes, std::memory_order_relaxed);
   }
   return bytes;
+}
+
+std::uint32_t processors() {
+  const KeepErrno keep;
+  std::uint64_t mask[kMaxProcessors / 64];
+  const long bytes = confined() ? 0 : syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+  std::uint32_t count = 0;
+  for (long i = 0; i < bytes / static_cast<long>(sizeof mask[0]); ++i) {
+    count += static_cast<std::uint32_t>(std::popcount(mask[i]));
+  }
+  return count != 0 ? count : tuning::kMaxLanes;
 }
 
 Nanos nanoseconds() {

@@ -250,7 +250,10 @@ Answer Hands::open_slab(const Schedule& schedule) {
   // memory for what they touch.
   slab.turn.work(os::coarse_nanoseconds());
   if (slab.height() == 0 && !shared_->keep_trace && !shared_->timeless) {
-    borrow_slab(*shared_, slab, number_, schedule.height);
+    const std::uint32_t others = borrow_slab(*shared_, slab, number_, schedule.height);
+    if (slab.height() == 0 && others >= shared_->slabs.most) {
+      return {};
+    }
   }
   const StoredPlan& served = *tracker_->state().serving.plan;
   const bool trial = tracker_->state().serving.trial != 0;

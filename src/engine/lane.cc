@@ -44,15 +44,16 @@ void keep(const Shared& shared, std::uint64_t calls, bool serves) {
   }
 }
 
-void borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_t height) {
+std::uint32_t borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_t height) {
   if (os::confined()) {
-    return;
+    return 0;
   }
   const Nanos now = os::coarse_nanoseconds();
   const std::uint32_t count = shared.lanes_taken();
   std::uint32_t best = at_work;  // none
   std::uint64_t most = 0;
   bool rests = false;
+  std::uint32_t others = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     Lane& lane = shared.lanes[i];
     const std::uint64_t has = lane.slab_height();
@@ -60,6 +61,7 @@ void borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_
     if (i == at_work || has == 0) {
       continue;
     }
+    others += lane.worked(now) ? 1U : 0U;
     const bool rested = lane.rests(now);
     const bool better = best == at_work || (rested == rests ? fitter : rested);
     // Looks at the whole slab: last.
@@ -70,7 +72,7 @@ void borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_
     }
   }
   if (best == at_work) {
-    return;
+    return others;
   }
   bool lent = false;
   {
@@ -81,6 +83,7 @@ void borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_
   if (lent && shared.verbose >= 2) {
     Line() << "lane " << at_work << ": slab of " << slab.height() << " bytes lent by lane " << best;
   }
+  return others;
 }
 
 void give_up_spare(Shared& shared, std::uint64_t left) {

@@ -70,6 +70,7 @@ void Lanes::share() {
   shared_->pool.open(&region.at(kPoolSpace), options_->HUGEPAGES != Choice::kNever);
   const std::uint64_t memory = std::min(os::physical_memory(), shared_->pool.headroom().limit());
   shared_->slabs.limit = options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : memory / 2;
+  shared_->slabs.most = tuning::kSlabsPerProcessor * os::processors();
   shared_->options = options_;
   shared_->lanes = lanes_;
   shared_->registry = this;

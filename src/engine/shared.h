@@ -92,8 +92,9 @@ void give_up_idle(Shared& shared, std::uint32_t at_work);
 
 // Gives the slab, which has no memory, that of a lane in which no block is in use, of one at rest if
 // there is one: the least of at least `height` bytes, or else the most. Of threads that wait for a
-// processor only those in the middle of an iteration keep theirs. `at_work` is the slab's lane.
-void borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_t height);
+// processor only those in the middle of an iteration keep theirs. `at_work` is the slab's lane. How many other lanes have
+// worked of late that have a slab.
+std::uint32_t borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_t height);
 // In a forked child: a thread that does not exist may have been lending a slab, and two lanes have the
 // same addresses. `spaces`: of the slabs, one for each lane.
 void mend_slabs(Shared& shared, Space* spaces);

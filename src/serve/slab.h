@@ -48,6 +48,7 @@ struct SlabBooks {
   std::atomic<std::uint64_t> bytes{0};  // height of all slabs that have memory
   RecentPeak owned;                     // and of those among them that threads had at once
   std::uint64_t limit = 0;              // bytes, for all of them
+  std::uint32_t most = UINT32_MAX;      // slabs for those that work at once
   Choice huge_pages = Choice::kAuto;
   std::uint64_t verbose = 0;
   NodesKnown nodes;
@@ -57,11 +58,15 @@ struct SlabBooks {
 class Turn {
  public:
   void work(Nanos now) { worked_at_.store(now, std::memory_order_relaxed); }
-  [[nodiscard]] bool rests(Nanos now) const {
-    return now > worked_at_.load(std::memory_order_relaxed) + tuning::kRestNanoseconds;
-  }
+  [[nodiscard]] bool rests(Nanos now) const { return is_past(now, tuning::kRestNanoseconds); }
+  // Of late, if perhaps it waits for a processor just now.
+  [[nodiscard]] bool worked(Nanos now) const { return !is_past(now, tuning::kWorkedOfLate); }
 
  private:
+  [[nodiscard]] bool is_past(Nanos now, Nanos time) const {
+    return now > worked_at_.load(std::memory_order_relaxed) + time;
+  }
+
   std::atomic<Nanos> worked_at_;
 };
 

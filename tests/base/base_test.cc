@@ -1,4 +1,5 @@
 // Bits, counters, messages, locks, the operating system and signatures' small helpers.
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -240,6 +241,23 @@ TEST_CASE("os: clocks go forward", "[base]") {
   CHECK(os::coarse_nanoseconds() <= os::nanoseconds());
   CHECK(os::physical_memory() > 64ULL << 20);
   CHECK(is_power_of_two(os::page_size()));
+}
+
+TEST_CASE("os: tells the processors that the thread may run on", "[base]") {
+  cpu_set_t mine;
+  REQUIRE(sched_getaffinity(0, sizeof mine, &mine) == 0);
+  CHECK(os::processors() == static_cast<std::uint32_t>(CPU_COUNT(&mine)));
+  testing::in_thread([&] {
+    std::size_t first = 0;
+    while (!CPU_ISSET(first, &mine)) {
+      ++first;
+    }
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+    CHECK(os::processors() == 1);
+  });
 }
 
 }  // namespace

@@ -70,6 +70,36 @@ TEST_CASE("threads: a slab with a block in it is not lent", "[engine]") {
   });
 }
 
+TEST_CASE("threads: more than can run at once share the pool", "[engine]") {
+  OwnEngine own;
+  const Program program = program_of(1);
+  in_thread([&] {
+    Driver first(own.engine);
+    first.iterate(program, 10);
+    SlabBooks& slabs = own.engine.lanes.shared().slabs;
+    CHECK(slabs.most == 4 * os::processors());
+    slabs.most = 1;
+    const std::uint64_t one = slabs.bytes;
+    const Block kept = first.take(program[0].size);  // in the middle of an iteration
+    in_thread([&] {
+      Driver second(own.engine, 1ULL << 40);
+      second.iterate(program, 5);
+      CHECK(own.engine.lanes.at(1).phase() != Phase::kServing);
+      CHECK(own.engine.lanes.at(1).counters.pooled_allocations.get() == 5 * program.size());
+      CHECK(slabs.bytes == one);
+      slabs.most = 2;
+      second.iterate(program, 5);
+      CHECK(own.engine.lanes.at(1).phase() == Phase::kServing);
+      CHECK(slabs.bytes == 2 * one);
+      second.free_due(UINT64_MAX);
+      CHECK(second.wrong == 0);
+    });
+    first.release(kept);
+    CHECK(first.wrong == 0);
+    CHECK(own.engine.lanes.valid());
+  });
+}
+
 std::uint32_t slabs_with_memory(const Engine& engine) {
   std::uint32_t slabs = 0;
   for (std::uint32_t i = 0; i < engine.lanes.count(); ++i) {

@@ -73,6 +73,14 @@ TEST_CASE("turn: a lane rests after some turns of the scheduler without one", "[
   CHECK(turn.rests(5 * os::kSecond + 30 * os::kMillisecond));
 }
 
+TEST_CASE("turn: who has gone on within some seconds counts as one at work", "[serve]") {
+  Turn turn;
+  turn.work(50 * os::kSecond);
+  CHECK(turn.worked(50 * os::kSecond));
+  CHECK(turn.worked(58 * os::kSecond));
+  CHECK_FALSE(turn.worked(62 * os::kSecond));
+}
+
 TEST_CASE_METHOD(Fixture, "slab: what is in use keeps its bytes while the rest goes", "[serve]") {
   REQUIRE(first.raise(4 * kMiB, false) == Slab::Raised::kTallest);
   first.populate(0);
