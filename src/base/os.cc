@@ -38,7 +38,6 @@ Nanos read_clock(clockid_t clock) {
 // tell. Kernels before 5.10 tell only whether there is one.
 constexpr std::uint64_t kUnknown = 1;
 
-constexpr std::size_t kMaxProcessors = 8192;  // Linux has no more
 std::uint64_t filters() {
   std::uint64_t found = kUnknown;
   LineReader status("/proc/thread-self/status");
@@ -54,6 +53,7 @@ std::uint64_t filters() {
 
 constinit std::atomic<std::uint64_t> filters_at_start{0};  // 0: start() has not been called
 constinit std::atomic<std::uint64_t> memory_at_start{0};
+constinit std::atomic<std::uint32_t> processors_at_start{0};
 constinit std::atomic<bool> limited_at_start{false};
 
 // True if the page is locked, whose contents do not matter: those the system does not take back.
@@ -105,12 +105,26 @@ bool commits_strictly() {
   return file.next(policy) && policy == "2";
 }
 
+// That the calling thread may run on.
+std::uint32_t count_processors() {
+  constexpr std::size_t kMost = 8192;  // Linux has no more
+  const KeepErrno keep;
+  std::uint64_t mask[kMost / 64];
+  const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+  std::uint32_t count = 0;
+  for (long i = 0; i < bytes / static_cast<long>(sizeof mask[0]); ++i) {
+    count += static_cast<std::uint32_t>(std::popcount(mask[i]));
+  }
+  return count != 0 ? count : tuning::kMaxLanes;
+}
+
 }  // namespace
 
 void start() {
   KeepErrno keep;
   filters_at_start = filters();
   memory_at_start = physical_memory();
+  processors_at_start = count_processors();
   limited_at_start = address_limit() != UINT64_MAX;
 }
 
@@ -145,14 +159,12 @@ std::uint64_t physical_memory() {
 }
 
 std::uint32_t processors() {
-  const KeepErrno keep;
-  std::uint64_t mask[kMaxProcessors / 64];
-  const long bytes = confined() ? 0 : syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
-  std::uint32_t count = 0;
-  for (long i = 0; i < bytes / static_cast<long>(sizeof mask[0]); ++i) {
-    count += static_cast<std::uint32_t>(std::popcount(mask[i]));
+  std::uint32_t count = processors_at_start.load(std::memory_order_relaxed);
+  if (count == 0) {
+    count = count_processors();
+    processors_at_start.store(count, std::memory_order_relaxed);
   }
-  return count != 0 ? count : tuning::kMaxLanes;
+  return count;
 }
 
 Nanos nanoseconds() {

@@ -25,7 +25,8 @@ void start();
 
 std::uint64_t page_size();        // bytes; read from the system once
 std::uint64_t physical_memory();  // bytes; read from the system once
-// That the calling thread may run on; where the system does not tell, as many as there are lanes.
+// That the process may run on; where the system does not tell, as many as there are lanes. Read once, at the start: later a
+// thread pool may have tied its threads to one each.
 std::uint32_t processors();
 inline constexpr Nanos kMillisecond{1'000'000};
 inline constexpr Nanos kSecond = 1000 * kMillisecond;
