@@ -1,5 +1,8 @@
 // Threads that end with blocks of their slab alive, and 10,000 threads one after the other and in
 // groups.
+#define _GNU_SOURCE  // CPU_COUNT
+#include <sched.h>
+
 #include "support.h"
 
 // All are alive at once: a thread that came later could take over the slab of one that ended, where
@@ -19,22 +22,31 @@ static void* leave_blocks(void* blocks) {
   return NULL;
 }
 
+// As many as have a slab at once: four for each processor.
+static int slabs(int most) {
+  cpu_set_t processors;
+  CHECK(sched_getaffinity(0, sizeof processors, &processors) == 0);
+  const int count = 4 * CPU_COUNT(&processors);
+  return count < most ? count : most;
+}
+
 static void blocks_outlive_their_thread(void) {
-  enum { kThreads = 12 };
-  static void* blocks[kThreads][kStepCount];
-  pthread_t threads[kThreads];
+  enum { kMost = 12 };
+  static void* blocks[kMost][kStepCount];
+  const int count = slabs(kMost);
+  pthread_t threads[kMost];
   pthread_attr_t small;
   use_small_stacks(&small);
-  CHECK(pthread_barrier_init(&all_alive, NULL, kThreads) == 0);
-  for (int i = 0; i < kThreads; ++i)
+  CHECK(pthread_barrier_init(&all_alive, NULL, (unsigned)count) == 0);
+  for (int i = 0; i < count; ++i)
     CHECK(pthread_create(&threads[i], &small, leave_blocks, blocks[i]) == 0);
-  for (int i = 0; i < kThreads; ++i)
+  for (int i = 0; i < count; ++i)
     CHECK(pthread_join(threads[i], NULL) == 0);
   pthread_attr_destroy(&small);
   void* own[kStepCount];
   learn_steps();
   take_steps(own);
-  for (int i = 0; i < kThreads; ++i) {
+  for (int i = 0; i < count; ++i) {
     blocks[i][1] = realloc(blocks[i][1], step_size(1) * 2);
     CHECK(blocks[i][1] && filled(blocks[i][1], step_size(1), 1));
     free_steps(blocks[i]);
