@@ -52,8 +52,8 @@ bool Lock::lock_within(Patience patience) {
   const std::uint64_t given_up = briefly ? kStale | kStaleLong : kStaleLong;
   const Nanos limit = briefly ? tuning::kCallPatience : tuning::kForkPatience;
   const Nanos start = os::nanoseconds();
-  Nanos since = start;      // the owner has had it, as far as is known
-  std::uint64_t owner = 0;  // then
+  Nanos since = start;     // the owner has had it, as far as is known
+  std::uint64_t last = 0;  // that owner; 0: nobody
   while (!try_lock()) {
     std::uint64_t word = word_.load(std::memory_order_relaxed);
     if ((word & given_up) != 0) {
@@ -61,16 +61,16 @@ bool Lock::lock_within(Patience patience) {
     }
     const Nanos now = os::nanoseconds();
     // Who takes it takes it without a flag: another has it now, or the same one again.
-    if (owner != 0 && ((word & kWaited) == 0 || (word & ~kFlags) != owner)) {
+    if ((word & kWaited) == 0 || (word & ~kFlags) != last) {
       since = now;
     }
-    owner = word & ~kFlags;
+    last = word & ~kFlags;
     const bool gone = now - since >= limit;
-    if (!gone && now - start >= tuning::kForkPatience) {
-      return false;
+    if (!gone && now - start >= limit + tuning::kForkPatience) {
+      return false;  // they have it in turn
     }
-    const std::uint64_t gone_flag = briefly ? kStale : kStaleLong;
-    const std::uint64_t flag = gone ? gone_flag : kWaited;
+    const std::uint64_t stale = briefly ? kStale : kStaleLong;
+    const std::uint64_t flag = gone ? stale : kWaited;
     if (word == 0 || !word_.compare_exchange_strong(word, word | flag)) {
       continue;
     }

@@ -19,10 +19,10 @@ class Lock {
   // How long others are waited for. An owner that does not come back (a handler jumped out of it)
   // is waited for once of each kind: as long as it has the lock, later waits end at once.
   enum class Patience : std::uint8_t {
-    // For a call that can do without: 250 ms for each that has it in turn, 1 s for all of them. Who lost its
+    // For a call that can do without: 250 ms for each that has it in turn, 1.25 s in all. Who lost its
     // processor in the middle gets it back when the others have had their turns.
     kCall,
-    kFork,  // 1 s, for what a forked child would lack for life, and for a process' last report
+    kFork,  // 1 s for each, for what a forked child would lack for life, and for a process' last report
   };
 
   bool try_lock() {
