@@ -31,10 +31,14 @@ def few_calls(dice):
     return [plain(dice, dice.randint(1, 7))] * ROUNDS
 
 
+def with_result(dice, blocks):
+    """The iteration with a last block that lives until the next one has made its own."""
+    return [*blocks, [size_of(dice), len(blocks) + 2]]
+
+
 def keeps_result(dice):
     """The last block lives until the next iteration has made its own."""
-    blocks = plain(dice, dice.randint(2, 120))
-    return [[*blocks, [size_of(dice), len(blocks) + 2]]] * ROUNDS
+    return [with_result(dice, plain(dice, dice.randint(2, 120)))] * ROUNDS
 
 
 def carries_state(dice):
@@ -89,7 +93,7 @@ def warms_up(dice):
     """Some of the first six iterations have a call more, as where something is made when it is first needed."""
     blocks = plain(dice, dice.randint(8, 200))
     if dice.random() < 0.5:
-        blocks = [*blocks, [size_of(dice), len(blocks) + 2]]
+        blocks = with_result(dice, blocks)
     first = [with_a_call_more(dice, blocks) if dice.random() < 0.4 else blocks for _ in range(6)]
     return [*first, *([blocks] * (ROUNDS - len(first)))]
 
@@ -115,15 +119,13 @@ def short_loops_that_keep(dice):
     """The same, and each keeps its last block until the next."""
     found = []
     for _ in range(8):
-        blocks = plain(dice, dice.randint(2, 40))
-        found += [[*blocks, [size_of(dice), len(blocks) + 2]]] * dice.randint(4, 9)
+        found += [with_result(dice, plain(dice, dice.randint(2, 40)))] * dice.randint(4, 9)
     return found
 
 
 EQUAL = (same, few_calls, keeps_result, carries_state, replaces_all, layers, layers_and_result, plain_layers)
-WARMING = (warms_up,)
 CHANGING = (random_sizes, random_length, short_loops, short_loops_that_keep)
-KINDS = (*EQUAL, *WARMING, *CHANGING)
+KINDS = (*EQUAL, warms_up, *CHANGING)
 
 
 def write(path, kind, seed):

@@ -49,14 +49,14 @@ bool Lock::lock_within(Patience patience) {
     relax();
   }
   const bool briefly = patience == Patience::kCall;
-  const std::uint64_t given_up = briefly ? kStale | kStaleLong : kStaleLong;
+  const std::uint64_t stale = briefly ? kStale : kStaleLong;
   const Nanos limit = briefly ? tuning::kCallPatience : tuning::kForkPatience;
   const Nanos start = os::nanoseconds();
   Nanos since = start;     // the owner has had it, as far as is known
   std::uint64_t last = 0;  // that owner; 0: nobody
   while (!try_lock()) {
     std::uint64_t word = word_.load(std::memory_order_relaxed);
-    if ((word & given_up) != 0) {
+    if ((word & (stale | kStaleLong)) != 0) {
       return false;
     }
     const Nanos now = os::nanoseconds();
@@ -69,7 +69,6 @@ bool Lock::lock_within(Patience patience) {
     if (!gone && now - start >= limit + tuning::kForkPatience) {
       return false;  // they have it in turn
     }
-    const std::uint64_t stale = briefly ? kStale : kStaleLong;
     const std::uint64_t flag = gone ? stale : kWaited;
     if (word == 0 || !word_.compare_exchange_strong(word, word | flag)) {
       continue;

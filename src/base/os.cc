@@ -37,7 +37,6 @@ Nanos read_clock(clockid_t clock) {
 // The filters of the calling thread as one number, never 0; kUnknown where the system does not
 // tell. Kernels before 5.10 tell only whether there is one.
 constexpr std::uint64_t kUnknown = 1;
-
 std::uint64_t filters() {
   std::uint64_t found = kUnknown;
   LineReader status("/proc/thread-self/status");
@@ -105,26 +104,13 @@ bool commits_strictly() {
   return file.next(policy) && policy == "2";
 }
 
-// That the calling thread may run on.
-std::uint32_t count_processors() {
-  constexpr std::size_t kMost = 8192;  // Linux has no more
-  const KeepErrno keep;
-  std::uint64_t mask[kMost / 64];
-  const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
-  std::uint32_t count = 0;
-  for (long i = 0; i < bytes / static_cast<long>(sizeof mask[0]); ++i) {
-    count += static_cast<std::uint32_t>(std::popcount(mask[i]));
-  }
-  return count != 0 ? count : tuning::kMaxLanes;
-}
-
 }  // namespace
 
 void start() {
   KeepErrno keep;
   filters_at_start = filters();
   memory_at_start = physical_memory();
-  processors_at_start = count_processors();
+  processors_at_start = processors();
   limited_at_start = address_limit() != UINT64_MAX;
 }
 
@@ -159,9 +145,16 @@ std::uint64_t physical_memory() {
 }
 
 std::uint32_t processors() {
+  constexpr std::size_t kMost = 8192;  // Linux has no more
+  KeepErrno keep;
   std::uint32_t count = processors_at_start.load(std::memory_order_relaxed);
   if (count == 0) {
-    count = count_processors();
+    std::uint64_t mask[kMost / 64];
+    const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    for (long i = 0; i < bytes / static_cast<long>(sizeof mask[0]); ++i) {
+      count += static_cast<std::uint32_t>(std::popcount(mask[i]));
+    }
+    count = count != 0 ? count : tuning::kMaxLanes;
     processors_at_start.store(count, std::memory_order_relaxed);
   }
   return count;

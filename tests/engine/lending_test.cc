@@ -46,57 +46,50 @@ TEST_CASE("threads: a slab at rest is lent to the next thread that works", "[eng
   });
 }
 
-TEST_CASE("threads: a slab with a block in it is not lent", "[engine]") {
-  OwnEngine own;
-  const Program program = program_of(1);
-  in_thread([&] {
-    Driver first(own.engine);
+// Runs function(engine, second, one) on a thread, while another that serves from a slab of `one` bytes is in the middle of an
+// iteration.
+template <typename Function>
+void beside_one_at_work(const Program& program, Function&& function) {
+  testing::drive([&](Engine& engine, Driver& first, const Lane& lane) {
     first.iterate(program, 10);
-    REQUIRE(own.engine.lanes.at(0).phase() == Phase::kServing);
-    const std::uint64_t one = own.engine.lanes.shared().slabs.bytes;
+    REQUIRE(lane.phase() == Phase::kServing);
+    const std::uint64_t one = engine.lanes.shared().slabs.bytes;
     const Block kept = first.take(program[0].size);
-    testing::rest_for(3 * tuning::kRestNanoseconds);
     in_thread([&] {
-      Driver second(own.engine, 1ULL << 40);
-      second.iterate(program, 5);
-      CHECK(own.engine.lanes.at(1).phase() == Phase::kServing);
-      CHECK(own.engine.lanes.shared().slabs.bytes == 2 * one);
+      Driver second(engine, 1ULL << 40);
+      function(engine, second, one);
       second.free_due(UINT64_MAX);
       CHECK(second.wrong == 0);
     });
     first.release(kept);
-    CHECK(first.wrong == 0);
-    CHECK(own.engine.lanes.valid());
+    CHECK(engine.lanes.valid());
+  });
+}
+
+TEST_CASE("threads: a slab with a block in it is not lent", "[engine]") {
+  const Program program = program_of(1);
+  beside_one_at_work(program, [&](Engine& engine, Driver& second, std::uint64_t one) {
+    testing::rest_for(3 * tuning::kRestNanoseconds);
+    second.iterate(program, 5);
+    CHECK(engine.lanes.at(1).phase() == Phase::kServing);
+    CHECK(engine.lanes.shared().slabs.bytes == 2 * one);
   });
 }
 
 TEST_CASE("threads: more than can run at once share the pool", "[engine]") {
-  OwnEngine own;
   const Program program = program_of(1);
-  in_thread([&] {
-    Driver first(own.engine);
-    first.iterate(program, 10);
-    SlabBooks& slabs = own.engine.lanes.shared().slabs;
+  beside_one_at_work(program, [&](Engine& engine, Driver& second, std::uint64_t one) {
+    SlabBooks& slabs = engine.lanes.shared().slabs;
     CHECK(slabs.most == 4 * os::processors());
     slabs.most = 1;
-    const std::uint64_t one = slabs.bytes;
-    const Block kept = first.take(program[0].size);  // in the middle of an iteration
-    in_thread([&] {
-      Driver second(own.engine, 1ULL << 40);
-      second.iterate(program, 5);
-      CHECK(own.engine.lanes.at(1).phase() != Phase::kServing);
-      CHECK(own.engine.lanes.at(1).counters.pooled_allocations.get() == 5 * program.size());
-      CHECK(slabs.bytes == one);
-      slabs.most = 2;
-      second.iterate(program, 5);
-      CHECK(own.engine.lanes.at(1).phase() == Phase::kServing);
-      CHECK(slabs.bytes == 2 * one);
-      second.free_due(UINT64_MAX);
-      CHECK(second.wrong == 0);
-    });
-    first.release(kept);
-    CHECK(first.wrong == 0);
-    CHECK(own.engine.lanes.valid());
+    second.iterate(program, 5);
+    CHECK(engine.lanes.at(1).phase() != Phase::kServing);
+    CHECK(engine.lanes.at(1).counters.pooled_allocations.get() == 5 * program.size());
+    CHECK(slabs.bytes == one);
+    slabs.most = 2;
+    second.iterate(program, 5);
+    CHECK(engine.lanes.at(1).phase() == Phase::kServing);
+    CHECK(slabs.bytes == 2 * one);
   });
 }
 
