@@ -75,7 +75,7 @@ bool gathering_is_due() {
   }
   due = turns == 0 ? tuning::kFirstGathering : due;
   ++turns;
-  const std::uint64_t held = pool().live_bytes();
+  const std::uint64_t held = pool().held().live_bytes();
   if (held >= held_most + std::max(tuning::kWorthHugePages, held_most / tuning::kGatherAgain)) {
     held_most = held;
     due = std::min(due, turns + tuning::kFirstGathering);

@@ -96,7 +96,7 @@ void describe_plans(StatusBody& body) {
 void describe_memory(StatusBody& body) {
   const Engine& engine = g_process.engine;
   const Pool& pool = engine.lanes.shared().pool;
-  body.pool_used_bytes = pool.live_bytes();
+  body.pool_used_bytes = pool.held().live_bytes();
   body.pool_at_hand_bytes = pool.held().dirty_bytes();
   body.offered_bytes = shared_weights();
   body.pool = {reinterpret_cast<std::uint64_t>(pool.space().base()), pool.space().bytes()};

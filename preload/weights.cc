@@ -49,7 +49,7 @@ bool are_shared() {
 
 // All weights that there are now are known, and offered where they are to be.
 void settle() {
-  held_then = g_process.engine.lanes.shared().pool.live_bytes();
+  held_then = g_process.engine.lanes.shared().pool.held().live_bytes();
   settled = true;
   stage = Stage::kOffered;
 }
@@ -71,7 +71,8 @@ void offer() {
 
 // More weights have come, it may be: all is looked at anew.
 bool has_grown() {
-  return g_process.engine.lanes.shared().pool.live_bytes() >= held_then + tuning::kWorthSharing;
+  return g_process.engine.lanes.shared().pool.held().live_bytes() >=
+         held_then + tuning::kWorthSharing;
 }
 
 }  // namespace

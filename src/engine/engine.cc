@@ -60,7 +60,8 @@ bool Engine::free(void* pointer) {
     forks.notice();
   }
   const std::uint64_t bytes = size(pointer);
-  return bytes != 0 && lanes.at(lanes.shared().pool.owner(pointer)).free_pooled(pointer, bytes, by);
+  return bytes != 0 &&
+         lanes.at(lanes.shared().pool.note(pointer).owner()).free_pooled(pointer, bytes, by);
 }
 
 std::uint64_t Engine::size(const void* pointer) const {
@@ -74,7 +75,8 @@ bool Engine::resize(void* pointer, std::uint64_t bytes) {
   const bool pooled = space != nullptr && lanes.is_pool(*space);
   if (pooled && t_state.inside == 0) {
     Pool& pool = lanes.shared().pool;
-    return pool.resize(pointer, bytes) && lanes.at(pool.owner(pointer)).resized(now, size(pointer));
+    return pool.resize(pointer, bytes) &&
+           lanes.at(pool.note(pointer).owner()).resized(now, size(pointer));
   }
   // A block of a slab stays where it is while at least half of it is used.
   const bool stays = bytes <= now && bytes >= now / 2;

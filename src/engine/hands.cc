@@ -118,8 +118,8 @@ void Hands::purge() {
 }
 
 void* Hands::run(Action action, const Request& request) {
-  index_ = kNotRecorded;
-  block_ = {};
+  call_.index = kNotRecorded;
+  call_.block = {};
   for (;;) {
     if (action.effects != 0) {
       perform(request, action);
@@ -136,7 +136,7 @@ Answer Hands::answer(const Request& request, const Action& action) {
   switch (action.ask) {
     case Ask::kClaim: {
       const SlabPlace place = slab.claim(action.offset, request.size, request.alignment);
-      dirty_ = place.dirty;
+      call_.dirty = place.dirty;
       const std::uint64_t earlier = tracker_->state().at_hand.earlier;
       return {.yes = earlier != kUnplanned && begins_at(slab, earlier),
               .miss = miss_of(place.answer)};
@@ -172,7 +172,15 @@ Answer Hands::answer(const Request& request, const Action& action) {
               .best = &plan.best()};
     }
     case Ask::kOpenSlab:
-      return open_slab(tracker_->wanted());
+      if (refusals_.waits()) {
+        return {};
+      }
+      if (const Answer answer = open_slab(tracker_->wanted()); answer.yes) {
+        refusals_.restart();
+        return answer;
+      }
+      refusals_.refused(tuning::kMaxSlabWait);
+      return {};
     case Ask::kImproved:
       // What was alive as serving began has been replaced.
       if (const std::uint64_t count = serving.plan->made->count;
@@ -214,23 +222,24 @@ Answer Hands::give(const Request& request) {
   }
   const Pool& pool = shared_->pool;
   const std::uint64_t peak = pool.held().peak_bytes();
-  block_ =
-      shared_->pool.allocate(request.size, request.alignment, static_cast<std::uint16_t>(number_));
-  if (block_.start == nullptr) {
-    return {.busy = block_.busy};
+  call_.block = shared_->pool.allocate(request.size, request.alignment,
+                                       static_cast<std::uint16_t>(number_), request.zero);
+  if (call_.block.start == nullptr) {
+    return {.busy = call_.block.busy};
   }
-  MEMO_DCHECK(reinterpret_cast<std::uint64_t>(block_.start) % request.alignment == 0);
+  MEMO_DCHECK(reinterpret_cast<std::uint64_t>(call_.block.start) % request.alignment == 0);
   live.fetch_add(round_up(request.size, kGranule), std::memory_order_relaxed);
-  if (index_ < log.recorder.count()) {
+  if (call_.index < log.recorder.count()) {
     Space& space = shared_->pool.space();
-    log.recorder.bind(index_, reinterpret_cast<std::uint64_t>(block_.start), space.live,
-                      space.granule_of(block_.start));
+    log.recorder.bind(call_.index, reinterpret_cast<std::uint64_t>(call_.block.start), space.live,
+                      space.granule_of(call_.block.start));
   }
   Counters& counters = tracker_->tally().counters();
   if ((counters.pooled_allocations.get() + 1) % tuning::kPoolWindow == 0 && !shared_->timeless) {
     age(*shared_, stack);
   }
-  if (!block_.resident && pool.headroom().lacks(request.size, pool.live_bytes())) [[unlikely]] {
+  if (!call_.block.resident && pool.headroom().lacks(request.size, pool.held().live_bytes()))
+      [[unlikely]] {
     counters.room_made.add();
     slab.give_back_unused();
     give_up_idle(*shared_, number_);
@@ -238,9 +247,9 @@ Answer Hands::give(const Request& request) {
   // Any allocator has to get what a peak grows by; the rest the pool has had before.
   const std::uint64_t grown = pool.held().peak_bytes() - std::min(pool.held().peak_bytes(), peak);
   return {.yes = true,
-          .at_hand = block_.resident,
-          .lacks = block_.lacking,
-          .again = block_.lacking - std::min(block_.lacking, grown)};
+          .at_hand = call_.block.resident,
+          .lacks = call_.block.lacking,
+          .again = call_.block.lacking - std::min(call_.block.lacking, grown)};
 }
 
 // Memory for the schedule's slab.
@@ -297,10 +306,10 @@ Answer Hands::open_slab(const Schedule& schedule) {
 
 void* Hands::end(const Request& request, const Action& action) {
   if (action.ask == Ask::kServe) {
-    void* start = serve(request, action.offset, dirty_);
-    if (index_ < log.recorder.count()) {
+    void* start = serve(request, action.offset, call_.dirty);
+    if (call_.index < log.recorder.count()) {
       Space& space = slab.space();
-      log.recorder.bind(index_, reinterpret_cast<std::uint64_t>(start), space.live,
+      log.recorder.bind(call_.index, reinterpret_cast<std::uint64_t>(start), space.live,
                         space.granule_of(start));
     }
     return start;
@@ -309,15 +318,15 @@ void* Hands::end(const Request& request, const Action& action) {
     shared_->passed_on->pass_on(request.size, &Counters::fallback_lane);
     return nullptr;
   }
-  if (block_.start == nullptr) {
+  if (call_.block.start == nullptr) {
     return nullptr;
   }
   Tally& tally = tracker_->tally();
   keep(*shared_, tally.counters().pooled_allocations.get(), tally.serves());
-  if (request.zero && !block_.zero) {
-    clear(touched, block_.start, round_up(request.size, kGranule));
+  if (request.zero && !call_.block.zero) {
+    clear(touched, call_.block.start, round_up(request.size, kGranule));
   }
-  return block_.start;
+  return call_.block.start;
 }
 
 void* Hands::serve(const Request& request, std::uint64_t offset, bool dirty) {
@@ -329,7 +338,7 @@ void* Hands::serve(const Request& request, std::uint64_t offset, bool dirty) {
   }
   // The place gets memory: under a limit the pool may hold as much since the slab's was given back.
   const Pool& pool = shared_->pool;
-  if (!dirty && pool.headroom().lacks(request.size, pool.live_bytes() + slab.height()))
+  if (!dirty && pool.headroom().lacks(request.size, pool.held().live_bytes() + slab.height()))
       [[unlikely]] {
     tracker_->tally().counters().room_made.add();
     give_up_idle(*shared_, number_);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "src/base/backoff.h"
 #include "src/engine/shared.h"
 #include "src/engine/stream_log.h"
 #include "src/engine/tracker.h"
@@ -72,9 +73,12 @@ class Hands {
   Tracker* tracker_ = nullptr;
   std::uint32_t number_ = 0;
   Follower follower_;
-  std::uint32_t index_ = kNotRecorded;  // of the call at hand, in the log
-  Arena::Block block_;                  // of the pool, for the call at hand
-  bool dirty_ = false;                  // what it has claimed may hold old bytes
+  Backoff refusals_;  // of a slab
+  struct {
+    std::uint32_t index = kNotRecorded;  // in the log
+    Arena::Block block;                  // of the pool
+    bool dirty = false;                  // what it has claimed may hold old bytes
+  } call_;                               // the one at hand
 };
 
 }  // namespace memo

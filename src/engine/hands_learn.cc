@@ -22,6 +22,7 @@ bool Hands::prepare_to_learn() {
 
 void Hands::forget() {
   follower_ = Follower();
+  refusals_.restart();
   log.forget_marks();
   stack = {};
   if (!shared_->keep_trace) {
@@ -43,8 +44,8 @@ void Hands::perform(const Request& request, const Action& action) {
     allocation.site = call.site;
     allocation.alignment_log2 = call.alignment_log2;
     allocation.op = request.op;
-    index_ = log.recorder.note(allocation, call.live);
-    if (index_ != kNotRecorded) {
+    call_.index = log.recorder.note(allocation, call.live);
+    if (call_.index != kNotRecorded) {
       tracker_->tally().counters().learned_allocations.add();
     }
   }

@@ -223,7 +223,7 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   }
   hands_.live.fetch_sub(bytes, std::memory_order_relaxed);
   if (tracker_.searching()) {
-    hands_.touched.look(start, bytes);
+    hands_.touched.look(start, bytes, pool.writing_shows(start));
   }
   // While nothing is known the next layer's output may take the place of a large block: of a network's first iteration
   // 581 of 1,482 page faults were one such tensor's. A program of a few calls may make no other.

@@ -8,11 +8,11 @@
 
 namespace memo {
 
-void Arena::open(Space* space, bool huge_pages) {
+void Arena::open(Space* space, bool huge) {
   space_ = space;
   space_->know_free_chunks();
-  if (huge_pages) {
-    huge_pages_.allow();
+  if (huge) {
+    huge_pages.allow();
   }
 }
 
@@ -75,16 +75,16 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
   if (spare_.any()) {
     part_with_spare();
   }
-  const bool huge =
-      alignment >= tuning::kTensorAlignment && held_.live_bytes() >= tuning::kWorthHugePages;
+  const bool huge = alignment >= tuning::kTensorAlignment &&
+                    held_.live_bytes() >= tuning::kWorthHugePages + bytes_of(count);
   if (run.end() > top_) {
     if (huge) {
-      huge_pages_.advise(*space_, top_, run.end());
+      huge_pages.advise(*space_, top_, run.end());
     }
     newest_ = run.first;
     top_ = run.end();
   } else if (huge && count - claim.dirty >= granules_in(os::kHugePage)) {
-    huge_pages_.restore(*space_, run.first, run.end());
+    huge_pages.restore(*space_, run.first, run.end());
   }
   lowest_free_.take(run.first, run.end());
   return {.start = space_->address(run.first),
@@ -161,7 +161,7 @@ bool Arena::free(void* start, bool at_once) {
   const Granules length = space_->pages.length(first);
   const bool clean = at_once && os::purge(start, bytes_of(length));
   if (clean) {
-    huge_pages_.take_out(*space_, first, length);
+    huge_pages.take_out(*space_, first, length);
   }
   space_->runs.note_free(first, length, clean);
   const Granules count = space_->pages.release(first, clean);
@@ -187,7 +187,7 @@ Granules Arena::purge(FreeRuns::Walk& walk, Granules granules, std::uint64_t ran
     }
     const Granules given = space_->give_back(run.first, run.count);
     if (given != Granules{0}) {
-      huge_pages_.take_out(*space_, run.first, run.count);
+      huge_pages.take_out(*space_, run.first, run.count);
     }
     done += given;
     refused = refused || given == Granules{0};
@@ -226,7 +226,7 @@ std::uint64_t Arena::retreat() {
   newest_ = std::min(newest_, end);
   far_ = far_purge_ = Granules{0};
   lowest_free_.lower(end);
-  huge_pages_.retreat(end);
+  huge_pages.retreat(end);
   return space_->retreat(end);
 }
 

@@ -82,9 +82,8 @@ class Spare {
 
 class Arena {
  public:
-  explicit constexpr Arena() = default;
-  // `huge_pages`: blocks that nobody has used before may come in them (src/serve/huge_pages.h).
-  void open(Space* space, bool huge_pages = false);
+  // `huge`: blocks that nobody has used before may come in them (src/serve/huge_pages.h).
+  void open(Space* space, bool huge = false);
 
   struct Block {
     void* start = nullptr;      // nullptr: no memory
@@ -131,6 +130,8 @@ class Arena {
   // True if the page map and the books agree. Looks at all of it; no other thread may be at work.
   [[nodiscard]] bool valid() const;
 
+  HugePages huge_pages;
+
  private:
   FreeRuns::Run find(Granules count, Granules step);
   Granules purge(FreeRuns::Walk& walk, Granules granules, std::uint64_t ranges);
@@ -149,7 +150,6 @@ class Arena {
   LowestFree lowest_free_;
   Holding held_;
   Backoff refusals_;  // of the system to take memory back
-  HugePages huge_pages_;
   Spare spare_;
 };
 

@@ -15,6 +15,8 @@ namespace memo {
 
 class HugePages {
  public:
+  // None was asked for from here on. Any thread.
+  [[nodiscard]] Granules end() const { return end_.load(std::memory_order_relaxed); }
   // Before the first block.
   void allow() { allowed_ = true; }
   // Asks for huge pages from the first one that nobody has used yet, where granules from `top` on were

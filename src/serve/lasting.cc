@@ -25,7 +25,7 @@ bool LastingBlocks::mark(Granules& at) {
   }
   FreeRuns::Walk walk = walk_from(at);
   for (PageMap::Run block = next(walk); block.found(); block = next(walk)) {
-    pool_.space().owner(block.first).fetch_or(Pool::kMarked, std::memory_order_relaxed);
+    pool_.space().owner(block.first).fetch_or(BlockNote::kLasts, std::memory_order_relaxed);
   }
   at = walk.at;
   return pool_.leave(walk.at < walk.to);
@@ -43,9 +43,7 @@ bool LastingBlocks::for_each_row(Granules& at, std::uint64_t most, Function&& fu
   bool wanted = true;
   while (most != 0 && wanted) {
     const PageMap::Run block = next(walk);
-    const bool marked =
-        block.found() &&
-        (pool_.space().owner(block.first).load(std::memory_order_relaxed) & Pool::kMarked) != 0;
+    const bool marked = block.found() && pool_.note(pool_.space().address(block.first)).lasts();
     if (marked && run.end() == block.first) {
       run.count += block.count;
       continue;

@@ -12,6 +12,7 @@
 #include "src/base/lock.h"
 #include "src/base/tuning.h"
 #include "src/serve/arena.h"
+#include "src/serve/block_note.h"
 #include "src/serve/headroom.h"
 #include "src/serve/returned.h"
 
@@ -29,15 +30,17 @@ class Pool {
   // What a control group leaves for the pool and for the slabs.
   [[nodiscard]] const Headroom& headroom() const { return headroom_; }
 
-  // A block for lane `owner`; none where there is no memory, or others hold the lock for long. Any
-  // thread.
-  Arena::Block allocate(std::uint64_t bytes, std::uint64_t alignment, std::uint16_t owner) {
+  // A block for lane `owner`; none where there is no memory, or others hold the lock for long. `zero`: the
+  // caller sees to it that it holds zeros. Any thread.
+  Arena::Block allocate(std::uint64_t bytes, std::uint64_t alignment, std::uint16_t owner,
+                        bool zero = false) {
     if (!enter()) {
       return {.busy = true};
     }
     const Arena::Block block = arena_.allocate(bytes, alignment);
     if (block.start != nullptr) {
-      space_->owner(space_->granule_of(block.start)).store(owner, std::memory_order_relaxed);
+      space_->owner(space_->granule_of(block.start))
+          .store(BlockNote(owner, zero).word(), std::memory_order_relaxed);
     }
     lock_.unlock();
     return block;
@@ -56,9 +59,14 @@ class Pool {
     }
     return freed;
   }
-  // The lane for which the block that starts at `start` was allocated.
-  [[nodiscard]] std::uint16_t owner(const void* start) const {
-    return space_->owner(space_->granule_of(start)).load(std::memory_order_relaxed) & kOwner;
+  // Of the block that starts at `start`.
+  [[nodiscard]] BlockNote note(const void* start) const {
+    return BlockNote(space_->owner(space_->granule_of(start)).load(std::memory_order_relaxed));
+  }
+  // True if what has memory of the block that starts at `start` was written. One that was asked for as zeros may only be
+  // read, and a huge page has memory beside what is written.
+  [[nodiscard]] bool writing_shows(const void* start) const {
+    return !note(start).zero() && space_->granule_of(start) >= arena_.huge_pages.end();
   }
 
   // As the arena's; bytes given back. For callers of malloc, who tell how much.
@@ -82,7 +90,6 @@ class Pool {
   // Gives up the committed memory behind the last block, which trim() has given back; bytes.
   std::uint64_t retreat() { return enter() ? leave(arena_.retreat()) : 0; }
   void allow_slack(std::uint64_t divisor, bool loop = false) { arena_.allow_slack(divisor, loop); }
-  [[nodiscard]] std::uint64_t live_bytes() const { return arena_.held().live_bytes(); }
   // The arena's figures, which any thread may read.
   [[nodiscard]] const Holding& held() const { return arena_.held(); }
   // As the arena's. A pool that was given up has no books to agree.
@@ -100,10 +107,6 @@ class Pool {
 
  private:
   friend class LastingBlocks;
-  static constexpr std::uint16_t kMarked = 1U << 15U;  // in a block's note, beside its owner
-  static constexpr std::uint16_t kOwner = kMarked - 1;
-  static_assert(tuning::kMaxLanes <= kOwner);
-
   [[nodiscard]] bool enter() const { return !torn_ && lock_.lock_within(Lock::Patience::kCall); }
   template <typename Result>
   Result leave(Result result) const {

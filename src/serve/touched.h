@@ -16,8 +16,9 @@ namespace memo {
 // thread.
 class Touched {
  public:
-  // A block of `bytes` at `start` that is about to be freed.
-  void look(const void* start, std::uint64_t bytes) {
+  // A block of `bytes` at `start` that is about to be freed. `shows`: what of it has memory was written, with zeros
+  // perhaps, as masks and padding are. Else zeros count as not written.
+  void look(const void* start, std::uint64_t bytes, bool shows = false) {
     const std::uint32_t number = seen_.load(std::memory_order_relaxed);
     if (number >= 8 * tuning::kMaxTouchedInFull) {
       return;
@@ -27,7 +28,8 @@ class Touched {
       return;
     }
     const std::uint64_t part = std::min(bytes, tuning::kMaxLooked);
-    const std::uint64_t there = os::written_bytes(start, part);
+    const std::uint64_t there =
+        shows ? os::resident_bytes(start, part) : os::written_bytes(start, part);
     looked_at_.fetch_add(bytes, std::memory_order_relaxed);
     written_.fetch_add(bytes / part * there, std::memory_order_relaxed);
   }

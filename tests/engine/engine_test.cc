@@ -56,7 +56,7 @@ TEST_CASE("engine: learns a stream, waits for a quiet point, and serves it whole
     CHECK(lane.counters.iterations.get() == iterations + 20);
     CHECK(lane.counters.fallback_allocations.get() == fallbacks);
     CHECK(lane.counters.diverged.get() == 0);
-    CHECK(engine.lanes.shared().pool.live_bytes() == 0);
+    CHECK(engine.lanes.shared().pool.held().live_bytes() == 0);
   });
 }
 

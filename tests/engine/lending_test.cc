@@ -80,7 +80,7 @@ TEST_CASE("threads: more than can run at once share the pool", "[engine]") {
   const Program program = program_of(1);
   beside_one_at_work(program, [&](Engine& engine, Driver& second, std::uint64_t one) {
     SlabBooks& slabs = engine.lanes.shared().slabs;
-    CHECK(slabs.most == 4 * os::processors());
+    CHECK(slabs.most == tuning::kSlabsPerProcessor * os::processors());
     slabs.most = 1;
     second.iterate(program, 5);
     CHECK(engine.lanes.at(1).phase() != Phase::kServing);
@@ -90,6 +90,34 @@ TEST_CASE("threads: more than can run at once share the pool", "[engine]") {
     second.iterate(program, 5);
     CHECK(engine.lanes.at(1).phase() == Phase::kServing);
     CHECK(slabs.bytes == 2 * one);
+  });
+}
+
+TEST_CASE("threads: a slab that is refused is asked for more and more seldom", "[engine]") {
+  const Program program = program_of(1);
+  const bool another = GENERATE(false, true);
+  CAPTURE(another);
+  beside_one_at_work(program, [&](Engine& engine, Driver& second, std::uint64_t) {
+    SlabBooks& slabs = engine.lanes.shared().slabs;
+    slabs.most = 1;
+    second.iterate(program, 2000 / static_cast<std::uint32_t>(program.size()));
+    slabs.most = 2;
+    const Lane& lane = engine.lanes.at(1);
+    // A thread that comes after has not been refused anything.
+    if (another) {
+      second.free_due(UINT64_MAX);
+      engine.thread_ended();
+      in_thread([&] {
+        Driver third(engine, 1ULL << 41);
+        CHECK(testing::iterations_until_serving(third, program, lane) == 1);
+        third.free_due(UINT64_MAX);
+        engine.thread_ended();
+      });
+      return;
+    }
+    const std::uint32_t iterations = testing::iterations_until_serving(second, program, lane);
+    CHECK(iterations > 1);
+    CHECK(iterations <= tuning::kMaxSlabWait / program.size() + 1);
   });
 }
 

@@ -183,7 +183,7 @@ TEST_CASE("threads: who has no lane takes over that of a thread at rest", "[engi
   calls += (2 * own.engine.lanes.possible() + 4 * kLate) * program.size();
   CHECK(large_calls(own.engine) == calls);
   CHECK(own.engine.lanes.valid());
-  CHECK(own.engine.lanes.shared().pool.live_bytes() == 0);
+  CHECK(own.engine.lanes.shared().pool.held().live_bytes() == 0);
 }
 
 TEST_CASE("threads: who comes back to a lane that was taken over finds another", "[engine]") {

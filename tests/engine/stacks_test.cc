@@ -64,8 +64,9 @@ void in_thread_of(std::size_t left, std::function<void()> function) {
   SmallThread small{left, std::move(function)};
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  const auto least = static_cast<std::size_t>(PTHREAD_STACK_MIN);
-  REQUIRE(pthread_attr_setstacksize(&attributes, std::max(left, least)) == 0);
+  // Thread-local variables lie in a thread's stack, 60 KiB of them where BLAS is OpenBLAS.
+  constexpr std::size_t kThreadLocal = 256 * 1024;
+  REQUIRE(pthread_attr_setstacksize(&attributes, left + kThreadLocal) == 0);
   pthread_t thread;
   REQUIRE(pthread_create(&thread, &attributes, SmallThread::run, &small) == 0);
   pthread_join(thread, nullptr);

@@ -97,7 +97,7 @@ TEST_CASE("threads: a lane is used again when its thread has ended", "[engine]")
     }
     CHECK(driver.wrong == 0);
   });
-  CHECK(own.engine.lanes.shared().pool.live_bytes() == 0);
+  CHECK(own.engine.lanes.shared().pool.held().live_bytes() == 0);
 }
 
 TEST_CASE("threads: more threads at work than lanes go to the next allocator", "[engine]") {
@@ -194,7 +194,7 @@ TEST_CASE("threads: blocks are freed by others while their owner is served", "[e
       served += own.engine.lanes.at(i).counters.planned_allocations.get();
     }
     CHECK(served > 0);
-    CHECK(own.engine.lanes.shared().pool.live_bytes() == 0);
+    CHECK(own.engine.lanes.shared().pool.held().live_bytes() == 0);
   });
   CHECK(wrong == 0);
 }

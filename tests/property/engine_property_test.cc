@@ -47,7 +47,7 @@ Sum sum_of(const Engine& engine) {
     sum.served += engine.lanes.at(i).counters.planned_allocations.get();
     sum.occupied += engine.lanes.at(i).counters.fallback_occupied.get();
   }
-  sum.live = engine.lanes.shared().pool.live_bytes();
+  sum.live = engine.lanes.shared().pool.held().live_bytes();
   return sum;
 }
 

@@ -38,6 +38,17 @@ struct PoolFixture {
   }
 };
 
+TEST_CASE_METHOD(PoolFixture,
+                 "pool: memory shows what is written, but of blocks that are to be zeros",
+                 "[serve]") {
+  const void* const plain = pool.allocate(kBlock, 16, 5).start;
+  const void* const zero = pool.allocate(kBlock, 16, 5, true).start;
+  CHECK(pool.writing_shows(plain));
+  CHECK_FALSE(pool.writing_shows(zero));
+  CHECK(pool.note(plain).owner() == 5);
+  CHECK(pool.note(zero).owner() == 5);
+}
+
 bool merges_here() {
   void* page = os::map(os::page_size());
   return page != nullptr && os::offer_for_merging(page, os::page_size());
@@ -61,7 +72,7 @@ TEST_CASE_METHOD(PoolFixture, "lasting: what lasts is offered, and nothing else"
   }
   CHECK(offer() == 0);
   mark();
-  CHECK(pool.owner(blocks[13]) == 14);
+  CHECK(pool.note(blocks[13]).owner() == 14);
   const std::uint64_t all = blocks.size();
   CHECK(offer() == all * kBlock);
   take();  // came later

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -67,6 +68,20 @@ TEST_CASE("touched: a huge page that is written in one place is not written", "[
   os::unmap(start, kBytes);
 }
 
+TEST_CASE("touched: zeros are written where memory shows it", "[serve]") {
+  auto* const start = static_cast<char*>(os::reserve(kMiB, os::page_size()));
+  REQUIRE(start != nullptr);
+  REQUIRE(os::commit(start, kMiB));
+  const bool shows = GENERATE(false, true);
+  Touched touched;
+  touched.look(start, kMiB, shows);
+  CHECK_FALSE(touched.mostly());
+  std::memset(start, 0, kMiB);
+  touched.look(start, kMiB, shows);
+  CHECK(touched.mostly() == shows);
+  os::unmap(start, kMiB);
+}
+
 TEST_CASE("touched: what the system does not tell is not written", "[serve]") {
   auto* const start = static_cast<char*>(os::reserve(kMiB, os::page_size()));
   REQUIRE(start != nullptr);
@@ -124,7 +139,11 @@ TEST_CASE_METHOD(HugeArena, "arena: tensors never used before come in huge pages
   *static_cast<char*>(early.start) = 1;
   CHECK(resident() == 16 * kMiB + os::page_size());  // hardly anything is alive
   CHECK(arena.free(early.start, true));
-  take(24 * kMiB, 64);
+  const Arena::Block most = arena.allocate(24 * kMiB, 64);  // may be a buffer for the worst case
+  *static_cast<char*>(most.start) = 1;
+  CHECK(resident() == 16 * kMiB + os::page_size());
+  CHECK(arena.huge_pages.end() == Granules{0});
+  std::memset(most.start, 1, 24 * kMiB);
   const std::uint64_t before = resident();
   CHECK(before == 40 * kMiB);
   const Arena::Block plain = arena.allocate(4 * kMiB, 32);
@@ -134,6 +153,8 @@ TEST_CASE_METHOD(HugeArena, "arena: tensors never used before come in huge pages
   *static_cast<char*>(tensor.start) = 1;
   CHECK(resident() - before ==
         os::page_size() + (huge_pages_to_be_had() ? os::kHugePage : os::page_size()));
+  const Granules end = space.granule_of(tensor.start) + granules_of(4 * kMiB);
+  CHECK(arena.huge_pages.end() == round_up(end, granules_in(os::kHugePage)));
 }
 
 TEST_CASE_METHOD(HugeArena, "arena: what is used again holds no more than before", "[serve]") {
