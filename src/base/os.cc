@@ -170,19 +170,19 @@ Nanos processor_nanoseconds() {
   return confined() ? Nanos{0} : read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-void* reserve(std::uint64_t bytes, std::uint64_t alignment) {
+void* reserve(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t apart) {
   KeepErrno keep;
   const std::uint64_t page = page_size();
-  const std::uint64_t all = bytes + alignment + 2 * page;
+  const std::uint64_t all = bytes + alignment + 2 * page + 2 * apart;
   if (all < bytes) {
     return nullptr;
   }
   void* got = map_without_access(all);
   if (got == MAP_FAILED) {
-    return nullptr;
+    return apart == 0 ? nullptr : reserve(bytes, alignment, 0);
   }
   const auto start = reinterpret_cast<std::uint64_t>(got);
-  const std::uint64_t aligned = round_up(start + page, alignment);
+  const std::uint64_t aligned = round_up(start + apart + page, alignment);
   if (aligned - page > start) {
     munmap(got, aligned - page - start);
   }

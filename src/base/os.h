@@ -42,8 +42,9 @@ Nanos processor_nanoseconds();
 // Reserves address space without memory behind it: neither readable nor counted as committed, nor
 // locked in a program that locks all it will have. A page before it and one behind stay so for
 // ever: who writes past a neighbour's end is stopped there. Answers nullptr where the system
-// refuses. `alignment` is a power of two.
-void* reserve(std::uint64_t bytes, std::uint64_t alignment);
+// refuses. `alignment` is a power of two. `apart`: so many bytes on either side are left to what is mapped later, where there
+// are as many.
+void* reserve(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t apart = 0);
 // Makes [start, start + bytes) of a reservation readable and writable, zero at first; `lock`: and
 // locks it. Page multiples.
 bool commit(void* start, std::uint64_t bytes, bool lock = false);

@@ -20,10 +20,11 @@ bool Region::reserve(Space* spaces, std::uint64_t count, std::uint64_t most, std
                      bool bare) {
   for (std::uint64_t space = most; space >= least; space /= 2) {
     const std::uint64_t record = record_bytes(space);
-    auto* base = static_cast<char*>(os::reserve(count * space, tuning::kMaxAlignment));
+    const std::uint64_t apart = count * space / tuning::kApartShare;
+    auto* base = static_cast<char*>(os::reserve(count * space, tuning::kMaxAlignment, apart));
     auto* records = base == nullptr
                         ? nullptr
-                        : static_cast<char*>(os::reserve(count * record, os::page_size()));
+                        : static_cast<char*>(os::reserve(count * record, os::page_size(), apart));
     if (records == nullptr) {
       if (base != nullptr) {
         os::unmap(base, count * space);

@@ -22,11 +22,11 @@ static void* leave_blocks(void* blocks) {
   return NULL;
 }
 
-// As many as have a slab at once: four for each processor.
+// As many as have a slab at once: two for each processor.
 static int slabs(int most) {
   cpu_set_t processors;
   CHECK(sched_getaffinity(0, sizeof processors, &processors) == 0);
-  const int count = 4 * CPU_COUNT(&processors);
+  const int count = 2 * CPU_COUNT(&processors);
   return count < most ? count : most;
 }
 
