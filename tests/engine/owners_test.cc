@@ -265,7 +265,7 @@ TEST_CASE("threads: a lane in the middle of a call is not taken over", "[engine]
     CHECK_FALSE(taken);
     lane.watch(later);
     driver.take(70'000);  // since it was looked at
-    CHECK_FALSE(lane.take_over(later + kSomeTurns));
+    CHECK_FALSE(lane.take_over(later + kSomeTurns + kSomeTurns));
     CHECK(lane.mine());
   });
 }
