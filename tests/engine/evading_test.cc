@@ -55,8 +55,11 @@ std::uint32_t crowded_iterations(Driver& driver, const Program& program, const L
 }
 
 TEST_CASE("engine: a loop whose blocks begin to live longer has a plan of that soon", "[engine]") {
-  drive([](Engine& engine, Driver& driver, const Lane& lane) {
-    const Program program = program_of(12, 10);
+  // The plan that is left would fit a long loop again while its successor is on trial.
+  const std::uint32_t calls = GENERATE(10U, 40U);
+  CAPTURE(calls);
+  drive([&](Engine& engine, Driver& driver, const Lane& lane) {
+    const Program program = program_of(12, calls);
     testing::iterations_until_serving(driver, program, lane);
     driver.iterate(program, 40);
     Program longer = program;
