@@ -172,7 +172,8 @@ Answer Hands::answer(const Request& request, const Action& action) {
               .best = &plan.best()};
     }
     case Ask::kOpenSlab:
-      if (refusals_.waits()) {
+      // What the slab has room for is no question of memory.
+      if (tracker_->wanted().height > slab.height() && refusals_.waits()) {
         return {};
       }
       if (const Answer answer = open_slab(tracker_->wanted()); answer.yes) {

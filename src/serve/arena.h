@@ -130,6 +130,7 @@ class Arena {
   // True if the page map and the books agree. Looks at all of it; no other thread may be at work.
   [[nodiscard]] bool valid() const;
 
+  // Which part of it comes in huge pages. The owner changes it, any thread asks for its end.
   HugePages huge_pages;
 
  private:

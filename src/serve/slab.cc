@@ -70,7 +70,7 @@ Slab::Raised Slab::raise(std::uint64_t height, bool whole, bool trial) {
   if (height <= this->height()) {
     return Raised::kEnough;
   }
-  // Known plans are tried again at each call, so being refused must cost little, and is said once.
+  // Known plans are tried again, so being refused must cost little, and is said once.
   const bool tallest = height > this->tallest();
   const std::uint64_t more = height - this->height();
   std::uint64_t owed = 0;
@@ -103,7 +103,7 @@ Slab::Raised Slab::raise(std::uint64_t height, bool whole, bool trial) {
 }
 
 // Under a limit the pool's unused memory may be all that is in a slab's way. Not time and again:
-// what is refused for good is asked for at each call.
+// what is refused for good is asked for again.
 bool Slab::make_room(std::uint64_t height) {
   return !refused_ && pool_->trim(height + tuning::kMaxGivenBack) != 0 && pool_->retreat() != 0;
 }
