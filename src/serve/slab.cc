@@ -11,11 +11,12 @@
 namespace memo {
 namespace {
 
-// Where the advice on huge pages ends in a slab of `height` bytes. By itself it covers whole huge
-// pages only, so that none is populated beyond the height; a slab's memory is committed in steps of
-// many huge pages, so that the last one is there to be had.
+// Where the advice on huge pages ends in a slab of `height` bytes. By itself it covers those that the
+// slab fills, or lacks little of: no more than that is populated beyond the height. A slab's memory is
+// committed in steps of many huge pages, so that the last one is there to be had.
 std::uint64_t huge_end(Choice choice, std::uint64_t height) {
-  return choice == Choice::kAuto ? round_down(height, os::kHugePage)
+  constexpr std::uint64_t kLacking = os::kHugePage / tuning::kLackingHuge;
+  return choice == Choice::kAuto ? round_down(height + kLacking, os::kHugePage)
                                  : round_up(height, os::kHugePage);
 }
 
@@ -160,7 +161,7 @@ void Slab::evade() {
   if (books_->verbose >= 2) {
     Line() << "lane " << number_ << ": the slab goes on above blocks that stay in it";
   }
-  purge_free(0, origin_ + std::max(height, huge_end(books_->huge_pages, height)));
+  purge_free(0, origin_ + memory_end(height));
   origin_ = above;
   sweeps_ = tuning::kMaxUnroll;
 }
@@ -172,7 +173,11 @@ void Slab::lower(std::uint64_t height) {
   }
   height_.store(height, std::memory_order_relaxed);
   books_->bytes.fetch_sub(before - height, std::memory_order_relaxed);
-  purge_free(origin_ + height, origin_ + std::max(before, huge_end(books_->huge_pages, before)));
+  purge_free(origin_ + height, origin_ + memory_end(before));
+}
+
+std::uint64_t Slab::memory_end(std::uint64_t height) const {
+  return std::max(height, huge_end(books_->huge_pages, height));
 }
 
 // Gives back the memory of [from, to) that no block uses; bytes from the slab's start, whole

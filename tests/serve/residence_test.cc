@@ -121,18 +121,6 @@ std::size_t mappings() {
   return static_cast<std::size_t>(std::count(all.begin(), all.end(), '\n'));
 }
 
-// True if memory under such advice comes in huge pages here.
-bool huge_pages_to_be_had() {
-  auto* start = static_cast<char*>(os::reserve(os::kHugePage, os::kHugePage));
-  REQUIRE(start != nullptr);
-  REQUIRE(os::commit(start, os::kHugePage));
-  os::advise_huge(start, os::kHugePage, true);
-  *start = 1;
-  const bool huge = testing::resident_bytes(start, os::kHugePage) == os::kHugePage;
-  munmap(start, os::kHugePage);
-  return huge;
-}
-
 TEST_CASE_METHOD(HugeArena, "arena: tensors never used before come in huge pages", "[serve]") {
   take(16 * kMiB, 64);
   const Arena::Block early = arena.allocate(4 * kMiB, 64);
@@ -152,7 +140,7 @@ TEST_CASE_METHOD(HugeArena, "arena: tensors never used before come in huge pages
   const Arena::Block tensor = arena.allocate(4 * kMiB, 64);
   *static_cast<char*>(tensor.start) = 1;
   CHECK(resident() - before ==
-        os::page_size() + (huge_pages_to_be_had() ? os::kHugePage : os::page_size()));
+        os::page_size() + (testing::huge_pages_to_be_had() ? os::kHugePage : os::page_size()));
   const Granules end = space.granule_of(tensor.start) + granules_of(4 * kMiB);
   CHECK(arena.huge_pages.end() == round_up(end, granules_in(os::kHugePage)));
 }
@@ -181,7 +169,7 @@ TEST_CASE_METHOD(HugeArena, "arena: a tensor is in huge pages again where memory
   CHECK(before == 40 * kMiB);
   char* const tensor = static_cast<char*>(arena.allocate(9 * kMiB, 64).start);
   *tensor = 1;
-  const std::uint64_t page = huge_pages_to_be_had() ? os::kHugePage : os::page_size();
+  const std::uint64_t page = testing::huge_pages_to_be_had() ? os::kHugePage : os::page_size();
   CHECK(resident() == before + page);
   tensor[9 * kMiB - 1] = 1;  // in a huge page that is not all the tensor's
   CHECK(resident() == before + page + os::page_size());

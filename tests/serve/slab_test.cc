@@ -105,6 +105,30 @@ std::uint64_t resident(const char* start) {  // bytes of 2 MiB
   return os::resident_bytes(start, kMiB) + os::resident_bytes(start + kMiB, kMiB);
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "slab: a last huge page that lacks little comes as a whole, and goes as one",
+                 "[serve]") {
+  books.huge_pages = Choice::kAuto;
+  const bool little = GENERATE(true, false);
+  const std::uint64_t height = 2 * os::kHugePage - (little ? kMiB / 8 : 3 * kMiB / 8);
+  REQUIRE(first.raise(height, true) == Slab::Raised::kTallest);
+  const char* const last = first.at(os::kHugePage);
+  *first.at(height - 1) = 'x';
+  CHECK(resident(last) ==
+        (little && testing::huge_pages_to_be_had() ? os::kHugePage : os::page_size()));
+  SECTION("with what is not used") {
+    first.give_back_unused();
+  }
+  SECTION("with a lower height") {
+    first.lower(kMiB);
+  }
+  SECTION("with a plan that goes on above") {
+    first.evade();
+  }
+  CHECK(resident(last) == 0);
+  CHECK(first.valid());
+}
+
 TEST_CASE_METHOD(Fixture, "slab: goes on above what stays in it", "[serve]") {
   REQUIRE(first.raise(2 * kMiB, false) == Slab::Raised::kTallest);
   first.populate(0);

@@ -88,4 +88,17 @@ inline std::uint64_t resident_bytes(const void* start, std::uint64_t bytes) {
   return count * page;
 }
 
+// True if memory under the advice for huge pages comes in them here.
+inline bool huge_pages_to_be_had() {
+  auto* start = static_cast<char*>(os::reserve(os::kHugePage, os::kHugePage));
+  if (start == nullptr || !os::commit(start, os::kHugePage)) {
+    return false;
+  }
+  os::advise_huge(start, os::kHugePage, true);
+  *start = 1;
+  const bool huge = resident_bytes(start, os::kHugePage) == os::kHugePage;
+  munmap(start, os::kHugePage);
+  return huge;
+}
+
 }  // namespace memo::testing
