@@ -25,7 +25,7 @@ bool LastingBlocks::mark(Granules& at) {
   }
   FreeRuns::Walk walk = walk_from(at);
   for (PageMap::Run block = next(walk); block.found(); block = next(walk)) {
-    pool_.space().owner(block.first).fetch_or(BlockNote::kLasts, std::memory_order_relaxed);
+    pool_.space().note(block.first).fetch_or(BlockNote::kLasts, std::memory_order_relaxed);
   }
   at = walk.at;
   return pool_.leave(walk.at < walk.to);

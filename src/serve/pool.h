@@ -39,7 +39,7 @@ class Pool {
     }
     const Arena::Block block = arena_.allocate(bytes, alignment);
     if (block.start != nullptr) {
-      space_->owner(space_->granule_of(block.start))
+      space_->note(space_->granule_of(block.start))
           .store(BlockNote(owner, zero).word(), std::memory_order_relaxed);
     }
     lock_.unlock();
@@ -61,7 +61,7 @@ class Pool {
   }
   // Of the block that starts at `start`.
   [[nodiscard]] BlockNote note(const void* start) const {
-    return BlockNote(space_->owner(space_->granule_of(start)).load(std::memory_order_relaxed));
+    return BlockNote(space_->note(space_->granule_of(start)).load(std::memory_order_relaxed));
   }
   // True if what has memory of the block that starts at `start` was written. One that was asked for as zeros may only be
   // read, and a huge page has memory beside what is written.

@@ -20,6 +20,12 @@ std::uint64_t huge_end(Choice choice, std::uint64_t height) {
                                  : round_up(height, os::kHugePage);
 }
 
+// Where the memory of such a slab may end, its last huge page with it, where `committed` bytes are to
+// be had from its start: less where committed memory is counted.
+std::uint64_t memory_end(Choice choice, std::uint64_t height, std::uint64_t committed) {
+  return std::max(height, std::min(huge_end(choice, height), committed));
+}
+
 }  // namespace
 
 void Slab::open(Space* space, SlabBooks* books, Pool* pool, std::uint32_t number) {
@@ -161,7 +167,7 @@ void Slab::evade() {
   if (books_->verbose >= 2) {
     Line() << "lane " << number_ << ": the slab goes on above blocks that stay in it";
   }
-  purge_free(0, origin_ + memory_end(height));
+  give_back_unused();
   origin_ = above;
   sweeps_ = tuning::kMaxUnroll;
 }
@@ -173,11 +179,13 @@ void Slab::lower(std::uint64_t height) {
   }
   height_.store(height, std::memory_order_relaxed);
   books_->bytes.fetch_sub(before - height, std::memory_order_relaxed);
-  purge_free(origin_ + height, origin_ + memory_end(before));
+  const std::uint64_t committed = space().committed_bytes() - origin_;
+  purge_free(origin_ + height, origin_ + memory_end(books_->huge_pages, before, committed));
 }
 
-std::uint64_t Slab::memory_end(std::uint64_t height) const {
-  return std::max(height, huge_end(books_->huge_pages, height));
+void Slab::give_back_unused() const {
+  const std::uint64_t committed = space().committed_bytes() - origin_;
+  purge_free(0, origin_ + memory_end(books_->huge_pages, height(), committed));
 }
 
 // Gives back the memory of [from, to) that no block uses; bytes from the slab's start, whole

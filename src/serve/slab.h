@@ -89,7 +89,7 @@ class Slab {
   // Gives the memory back that no block uses; false if there was none.
   bool purge();
   // The same, and its height is kept: the memory is to be had again when it is touched.
-  void give_back_unused() const { purge_free(0, origin_ + memory_end(height())); }
+  void give_back_unused() const;
   // The plan's places lie above all that were used until now, and what is free there goes back, in the
   // next iterations too; nothing changes where there are no addresses for it, or several memory nodes
   // (the slab is looked at from its start). A block that stays for good, such as an optimizer's
@@ -131,8 +131,6 @@ class Slab {
  private:
   bool reserve(std::uint64_t height, bool whole);
   bool make_room(std::uint64_t height);
-  // Where the memory of a slab of that height may end, its last huge page with it; bytes from its start.
-  [[nodiscard]] std::uint64_t memory_end(std::uint64_t height) const;
   void purge_free(std::uint64_t from, std::uint64_t to) const;
 
   std::atomic<Space*> space_{nullptr};

@@ -14,7 +14,7 @@ struct RecordLayout {
   std::uint64_t state;   // a byte for each granule
   std::uint64_t length;  // four
   std::uint64_t live;    // eight
-  std::uint64_t owner;   // two
+  std::uint64_t note;    // two
   std::uint64_t chunks;  // three words for 64 chunks
   std::uint64_t end;
 };
@@ -35,7 +35,7 @@ RecordLayout layout(std::uint64_t bytes) {
   at.state = place(granules.count());
   at.length = place(granules.count() * sizeof(std::uint32_t));
   at.live = place(granules.count() * sizeof(std::uint64_t));
-  at.owner = place(granules.count() * sizeof(std::uint16_t));
+  at.note = place(granules.count() * sizeof(std::uint16_t));
   at.chunks = place(chunk_bytes(granules));
   at.end = end;
   return at;
@@ -63,7 +63,7 @@ void Space::open(char* base, char* records, std::uint64_t bytes, bool bare) {
   pages = PageMap(reinterpret_cast<std::uint8_t*>(records + at.state),
                   reinterpret_cast<std::uint32_t*>(records + at.length));
   runs = FreeRuns(pages);
-  owners_ = reinterpret_cast<std::uint16_t*>(records + at.owner);
+  notes_ = reinterpret_cast<std::uint16_t*>(records + at.note);
   live = LiveTable(reinterpret_cast<std::uint64_t*>(records + at.live));
 }
 
@@ -117,7 +117,7 @@ bool Space::commit_until(std::uint64_t target, bool lock) {
   if (!commit_array(records_ + at.state, 1, from, to, lock) ||
       !commit_array(records_ + at.length, sizeof(std::uint32_t), from, to, lock) ||
       !commit_array(records_ + at.live, sizeof(std::uint64_t), from, to, lock) ||
-      !commit_array(records_ + at.owner, sizeof(std::uint16_t), from, to, lock) ||
+      !commit_array(records_ + at.note, sizeof(std::uint16_t), from, to, lock) ||
       (!bare_ && !os::commit(base_ + committed, target - committed, lock))) {
     return false;
   }

@@ -90,8 +90,8 @@ class Space {
   [[nodiscard]] bool plausible(const void* pointer) const;
 
   // A number of the user's for the block that starts at `granule`.
-  [[nodiscard]] std::atomic_ref<std::uint16_t> owner(Granules granule) const {
-    return std::atomic_ref(owners_[granule.count()]);
+  [[nodiscard]] std::atomic_ref<std::uint16_t> note(Granules granule) const {
+    return std::atomic_ref(notes_[granule.count()]);
   }
 
   PageMap pages;
@@ -106,7 +106,7 @@ class Space {
 
   char* base_ = nullptr;
   char* records_ = nullptr;
-  std::uint16_t* owners_ = nullptr;
+  std::uint16_t* notes_ = nullptr;
   std::uint64_t bytes_ = 0;
   std::atomic<std::uint64_t> committed_{0};
   const Space* first_neighbour_ = nullptr;
