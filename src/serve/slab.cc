@@ -15,15 +15,14 @@ namespace {
 // slab fills, or lacks little of: no more than that is populated beyond the height. A slab's memory is
 // committed in steps of many huge pages, so that the last one is there to be had.
 std::uint64_t huge_end(Choice choice, std::uint64_t height) {
-  constexpr std::uint64_t kLacking = os::kHugePage / tuning::kLackingHuge;
-  return choice == Choice::kAuto ? round_down(height + kLacking, os::kHugePage)
+  const std::uint64_t lacking = os::kHugePage / tuning::kLackingHuge;
+  return choice == Choice::kAuto ? round_down(height + lacking, os::kHugePage)
                                  : round_up(height, os::kHugePage);
 }
 
-// Where the memory of such a slab may end, its last huge page with it, where `committed` bytes are to
-// be had from its start: less where committed memory is counted.
-std::uint64_t memory_end(Choice choice, std::uint64_t height, std::uint64_t committed) {
-  return std::max(height, std::min(huge_end(choice, height), committed));
+// Where the memory of such a slab may end, its last huge page with it.
+std::uint64_t memory_end(Choice choice, std::uint64_t height) {
+  return std::max(height, huge_end(choice, height));
 }
 
 }  // namespace
@@ -179,19 +178,17 @@ void Slab::lower(std::uint64_t height) {
   }
   height_.store(height, std::memory_order_relaxed);
   books_->bytes.fetch_sub(before - height, std::memory_order_relaxed);
-  const std::uint64_t committed = space().committed_bytes() - origin_;
-  purge_free(origin_ + height, origin_ + memory_end(books_->huge_pages, before, committed));
+  purge_free(origin_ + height, origin_ + memory_end(books_->huge_pages, before));
 }
 
 void Slab::give_back_unused() const {
-  const std::uint64_t committed = space().committed_bytes() - origin_;
-  purge_free(0, origin_ + memory_end(books_->huge_pages, height(), committed));
+  purge_free(0, origin_ + memory_end(books_->huge_pages, height()));
 }
 
-// Gives back the memory of [from, to) that no block uses; bytes from the slab's start, whole
-// granules.
+// Gives back the memory of [from, to) that no block uses; bytes from the space's start, whole
+// granules. Where committed memory is counted, a last huge page may end behind it.
 void Slab::purge_free(std::uint64_t from, std::uint64_t to) const {
-  FreeRuns::Walk walk{granules_in(from), granules_in(to)};
+  FreeRuns::Walk walk{granules_in(from), granules_in(std::min(to, space().committed_bytes()))};
   for (FreeRuns::Run run = space().runs.next_free(walk); run.found();
        run = space().runs.next_free(walk)) {
     space().give_back(run.first, run.count);

@@ -92,7 +92,7 @@ inline std::uint64_t resident_bytes(const void* start, std::uint64_t bytes) {
 inline bool huge_pages_to_be_had() {
   auto* start = static_cast<char*>(os::reserve(os::kHugePage, os::kHugePage));
   if (start == nullptr || !os::commit(start, os::kHugePage)) {
-    return false;
+    std::abort();
   }
   os::advise_huge(start, os::kHugePage, true);
   *start = 1;
