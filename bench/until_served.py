@@ -169,6 +169,9 @@ def main(argv):
         if path is None:
             continue
         outcome = analyze(path)
+        if not outcome.planned:
+            print(f"left out: {name} (nothing in {path} marks its iterations)", file=sys.stderr)
+            continue
         rows.append(row(name, outcome))
         if arguments.each:
             print(name, *(f"{planned:.2f}/{held:.2f}" for planned, held in zip(outcome.planned, outcome.held)))

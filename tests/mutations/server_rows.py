@@ -53,7 +53,7 @@ SERVER_ROWS = (
      PRELOAD, "bare_children [default]"),
     ("a program gets its first thread for little", "preload/background_thread.cc",
      "(single_threaded != nullptr && !alone())", "true",
-     PRELOAD, "interrupted [default]"),
+     PRELOAD, "left_pool [default]"),
     ("a handler comes where glibc has its locks for a fork", "preload/lifecycle.cc",
      "  hold_signals();\n", "",
      PRELOAD, "interrupted_locks [default]"),

@@ -1,7 +1,8 @@
 // Blocks in no order, small and large, and then a pause, in a process that is never served from a
 // plan: what was kept for them is gone some seconds later, from the next allocator, too, and the thread
 // that saw to it has ended. Who goes on after the pause faults no more than at first. A child that is
-// forked in the midst sees to its own. Few calls are worth no thread.
+// forked in the midst sees to its own. Few calls are worth no thread, nor is a loop that keeps less than
+// 16 MiB in a process that has no thread but its first.
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -92,6 +93,22 @@ static void few_calls(void) {
   CHECK(count_threads() == 1);
 }
 
+// 12 MiB, of which each thread but the first would have another one.
+static void small_loop(void) {
+  enum { kInLoop = 3 };
+  for (unsigned round = 0; round < 40; ++round) {
+    void* blocks[kInLoop];
+    for (unsigned i = 0; i < kInLoop; ++i) {
+      blocks[i] = malloc(MIB(4));
+      CHECK(blocks[i] != NULL);
+      fill(blocks[i], MIB(4), round);
+    }
+    for (unsigned i = 0; i < kInLoop; ++i)
+      free(blocks[i]);
+  }
+  CHECK(count_threads() == 1);
+}
+
 int main(void) {
   // Without the library nothing is given back, and a served process gives its slabs back as well.
   const int kept = memomalloc_version && serving_expected() && on_glibc();
@@ -100,6 +117,11 @@ int main(void) {
   CHECK(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0);
   few_calls();
   printf("few calls ok\n");
+  if (kept) {
+    small_loop();
+    memomalloc_release();
+  }
+  printf("a small loop ok\n");
   const size_t before = resident();
   const long begin = faults();
   work(2000);
