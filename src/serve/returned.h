@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 
+#include "src/base/bits.h"
 #include "src/base/tuning.h"
 
 namespace memo {
@@ -13,13 +15,14 @@ namespace memo {
 class Returned {
  public:
   // A very large block (bytes, whole granules) is freed while nothing is known of its stream: true
-  // if it is the first of its size for some time. What comes twice may be a loop, and taking its
-  // memory anew each time costs more page faults than glibc's malloc, which raises its threshold in
-  // the same way.
+  // if it is the first of about its size for some time. What comes twice may be a loop, or an array that
+  // grows by being copied, and taking its memory anew each time costs more page faults than glibc's
+  // malloc, which raises its threshold in the same way.
   bool first(std::uint64_t bytes) {
+    const std::uint64_t size = round_down(bytes, std::bit_floor(bytes) / tuning::kReturnedParts);
     std::atomic<std::uint64_t>& slot =
-        sizes_[((bytes * 0x9E3779B97F4A7C15ULL) >> 32) % tuning::kReturnedSizes];
-    return slot.exchange(bytes, std::memory_order_relaxed) != bytes;
+        sizes_[((size * 0x9E3779B97F4A7C15ULL) >> 32) % tuning::kReturnedSizes];
+    return slot.exchange(size, std::memory_order_relaxed) != size;
   }
 
   // So many bytes of the blocks that are alive now are there twice: a plan on trial has memory for
