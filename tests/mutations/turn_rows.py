@@ -52,7 +52,7 @@ TURN_ROWS = (
      "owed - std::min(owed, bytes)", "owed",
      UNIT, "returned: what is owed is given back once"),
     ("very large blocks go back however often they come", "src/serve/returned.h",
-     "std::memory_order_relaxed) != bytes", "std::memory_order_relaxed) != 1",
+     "std::memory_order_relaxed) != size", "std::memory_order_relaxed) != 1",
      UNIT, "engine: a size that comes again is not given back at once"),
     ("each thread's start gives the pool back", "src/engine/hands_learn.cc",
      "if (tracker_->state().serving.own) {", "{",
