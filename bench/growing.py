@@ -87,6 +87,18 @@ def numpy_append():
     return step, drawn(40, 60, 80)
 
 
+def numpy_append_far():
+    """The same up to 64 MB: blocks that an allocator takes from the system one by one, each longer than all before."""
+    import numpy
+    piece = numpy.ones(40_000)
+
+    def step(length):
+        total = numpy.ones(50_000)
+        for _ in range(length):
+            total = numpy.append(total, piece)
+    return step, drawn(100, 150, 200)
+
+
 def pandas_concat():
     """A frame that grows by pandas.concat."""
     import numpy
@@ -129,8 +141,8 @@ def list_of_arrays():
     return step, drawn(40, 60, 80)
 
 
-PROGRAMS = (decode_fixed, decode_random, decode_any_length, decode_wide, torch_concatenate, numpy_append, pandas_concat,
-            list_of_numbers, bytes_in_chunks, list_of_arrays)
+PROGRAMS = (decode_fixed, decode_random, decode_any_length, decode_wide, torch_concatenate, numpy_append,
+            numpy_append_far, pandas_concat, list_of_numbers, bytes_in_chunks, list_of_arrays)
 BY_NAME = {program.__name__: program for program in PROGRAMS}
 SHARES = ("planned_bytes", "at_hand_bytes", "other_bytes")
 
