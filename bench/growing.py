@@ -75,28 +75,26 @@ def torch_concatenate():
     return step, drawn(64, 96, 128)
 
 
-def numpy_append():
-    """numpy.append in a loop: each result is a new, longer array."""
+def appended(numbers, *lengths):
+    """An array that grows by numpy.append, by so many numbers each time."""
     import numpy
-    piece = numpy.ones(5_000)
+    piece = numpy.ones(numbers)
 
     def step(length):
         total = numpy.ones(50_000)
         for _ in range(length):
             total = numpy.append(total, piece)
-    return step, drawn(40, 60, 80)
+    return step, drawn(*lengths)
+
+
+def numpy_append():
+    """numpy.append in a loop: each result is a new, longer array."""
+    return appended(5_000, 40, 60, 80)
 
 
 def numpy_append_far():
     """The same up to 64 MB: blocks that an allocator takes from the system one by one, each longer than all before."""
-    import numpy
-    piece = numpy.ones(40_000)
-
-    def step(length):
-        total = numpy.ones(50_000)
-        for _ in range(length):
-            total = numpy.append(total, piece)
-    return step, drawn(100, 150, 200)
+    return appended(40_000, 100, 150, 200)
 
 
 def pandas_concat():

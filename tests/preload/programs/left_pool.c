@@ -119,7 +119,7 @@ int main(void) {
   printf("few calls ok\n");
   if (kept) {
     small_loop();
-    memomalloc_release();
+    memomalloc_release();  // the next loop is to begin with nothing at hand, as without this one
   }
   printf("a small loop ok\n");
   const size_t before = resident();
