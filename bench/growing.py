@@ -130,6 +130,18 @@ def bytes_in_chunks():
     return step, drawn(100, 200, 300)
 
 
+def buffers_in_turns():
+    """Two bytearrays of 1 MiB that grow in turns, each in the other's way: realloc of blocks that are large from the first."""
+    chunk = b"x" * (1 << 20)
+
+    def step(length):
+        one, other = bytearray(1 << 20), bytearray(1 << 20)
+        for _ in range(length):
+            one += chunk
+            other += chunk
+    return step, drawn(100, 150, 200)
+
+
 def list_of_arrays():
     """Arrays of one size in a list, which is stacked at the end."""
     import numpy
@@ -140,7 +152,8 @@ def list_of_arrays():
 
 
 PROGRAMS = (decode_fixed, decode_random, decode_any_length, decode_wide, torch_concatenate, numpy_append,
-            numpy_append_far, pandas_concat, list_of_numbers, bytes_in_chunks, list_of_arrays)
+            numpy_append_far, pandas_concat, list_of_numbers, bytes_in_chunks, buffers_in_turns,
+            list_of_arrays)
 BY_NAME = {program.__name__: program for program in PROGRAMS}
 SHARES = ("planned_bytes", "at_hand_bytes", "other_bytes")
 

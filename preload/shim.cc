@@ -104,8 +104,8 @@ void* page_aligned(std::size_t size, Op op) {
   report_pointer(g_process.engine, function, pointer);
 }
 
-void free_owned(void* pointer, const char* function) {
-  if (!g_process.engine.free(pointer)) [[unlikely]] {
+void free_owned(void* pointer, const char* function, bool bare = false) {
+  if (!g_process.engine.free(pointer, bare)) [[unlikely]] {
     misused(function, pointer);
   }
 }
@@ -117,8 +117,8 @@ void* move_owned(void* pointer, std::size_t now, std::size_t size) {
     moved = malloc_next(size);
   }
   if (moved != nullptr) {
-    std::memcpy(moved, pointer, now < size ? now : size);
-    free_owned(pointer, "realloc");
+    const bool bare = g_process.engine.carry(pointer, moved, now < size ? now : size);
+    free_owned(pointer, "realloc", bare);
   }
   return moved;
 }

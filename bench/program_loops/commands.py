@@ -96,12 +96,11 @@ def server(_, folder):
 def clients(rounds, folder):
     """Values of 0.5 to 4 MB are lengthened and read, each in a key of its own that then goes."""
     path = folder / "socket"
-    for _ in range(1000):
-        if path.exists():
-            break
-        time.sleep(0.01)
     with socket.socket(socket.AF_UNIX) as line:
-        line.connect(str(path))
+        for _ in range(1000):
+            if line.connect_ex(str(path)) == 0:
+                break
+            time.sleep(0.01)
         replies = line.makefile("rb")
 
         def ask(*words):

@@ -65,6 +65,9 @@ void unlock(void* start, std::uint64_t bytes);
 // zero afterwards. False where the system refuses, as it does for pages that the program has
 // locked; then the contents stay.
 bool purge(void* start, std::uint64_t bytes);
+// Copies [from, from + bytes) to `to`, elsewhere, and purges each huge page's worth of it when that is copied: no more than that
+// is there twice. True if all of it was purged; else, as where pages are locked, some of it is as before.
+bool carry(void* to, void* from, std::uint64_t bytes);
 // Asks for huge pages; populates with memory in one call. Page multiples. False where not
 // supported.
 bool advise_huge(void* start, std::uint64_t bytes, bool huge);
@@ -89,6 +92,8 @@ std::uint64_t resident_bytes(const void* start, std::uint64_t bytes);
 // The same of 4 KiB each that hold anything but zeros: where a huge page was written in one place, or
 // read, all of it has memory. Multiples of 4 KiB.
 std::uint64_t written_bytes(const void* start, std::uint64_t bytes);
+// Of [start, start + bytes) less than a half has memory, as far as some pieces tell.
+bool is_bare(const void* start, std::uint64_t bytes);
 
 // Lets the kernel hold pages of [start, start + bytes) once that other processes, or this one, have
 // equal: it looks for them where same-page merging is switched on (/sys/kernel/mm/ksm/run). They come

@@ -57,6 +57,20 @@ bool purge(void* start, std::uint64_t bytes) {
   return true;
 }
 
+bool carry(void* to, void* from, std::uint64_t bytes) {
+  auto* const source = static_cast<char*>(from);
+  bool taken = true;
+  for (std::uint64_t at = 0; at < bytes;) {
+    // To the end of a huge page, which goes as a whole.
+    const std::uint64_t into = reinterpret_cast<std::uint64_t>(source + at) % kHugePage;
+    const std::uint64_t part = std::min(bytes - at, kHugePage - into);
+    std::memcpy(static_cast<char*>(to) + at, source + at, part);
+    taken = taken && purge(source + at, part);
+    at += part;
+  }
+  return taken;
+}
+
 bool advise_huge(void* start, std::uint64_t bytes, bool huge) {
   KeepErrno keep;
   return madvise(start, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) == 0;
@@ -141,6 +155,18 @@ std::uint64_t resident_bytes(const void* start, std::uint64_t bytes) {
   const auto without =
       std::count_if(pages, pages + count, [](unsigned char page) { return (page & 1) == 0; });
   return bytes - static_cast<std::uint64_t>(without) * page_size();
+}
+
+bool is_bare(const void* start, std::uint64_t bytes) {
+  const std::uint64_t step = std::max(bytes / tuning::kBareLooks, tuning::kMaxLooked);
+  std::uint64_t looked_at = 0;
+  std::uint64_t resident = 0;
+  for (std::uint64_t at = 0; at < bytes; at += step) {
+    const std::uint64_t part = std::min(bytes - at, tuning::kMaxLooked);
+    looked_at += part;
+    resident += resident_bytes(static_cast<const char*>(start) + at, part);
+  }
+  return 2 * resident < looked_at;
 }
 
 }  // namespace memo::os

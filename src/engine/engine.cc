@@ -1,7 +1,10 @@
 #include "src/engine/engine.h"
 
+#include <cstring>
+
 #include "src/base/os.h"
 #include "src/base/tuning.h"
+#include "src/serve/carrying.h"
 
 namespace memo {
 
@@ -44,7 +47,7 @@ void* Engine::allocate_with_care(const Request& request) {
   return lane->allocate(request);
 }
 
-bool Engine::free(void* pointer) {
+bool Engine::free(void* pointer, bool bare) {
   Space* space = lanes.space_of(pointer);
   if (space == nullptr) {
     return false;
@@ -61,7 +64,7 @@ bool Engine::free(void* pointer) {
   }
   const std::uint64_t bytes = size(pointer);
   return bytes != 0 &&
-         lanes.at(lanes.shared().pool.note(pointer).owner()).free_pooled(pointer, bytes, by);
+         lanes.at(lanes.shared().pool.note(pointer).owner()).free_pooled(pointer, bytes, by, bare);
 }
 
 std::uint64_t Engine::size(const void* pointer) const {
@@ -84,6 +87,16 @@ bool Engine::resize(void* pointer, std::uint64_t bytes) {
     note_left_larger();
   }
   return stays;
+}
+
+bool Engine::carry(void* from, void* to, std::uint64_t bytes) {
+  const Space* space = lanes.space_of(from);
+  if (bytes >= tuning::kMinCarried && bytes == size(from) && lanes.is_pool(*space) &&
+      t_state.inside == 0 && space == lanes.space_of(to)) {
+    return Carrying::carry(lanes.shared().pool, from, to, bytes);
+  }
+  std::memcpy(to, from, bytes);
+  return false;
 }
 
 void Engine::note_foreign_growth(std::uint64_t bytes) {

@@ -38,12 +38,16 @@ class Engine {
   void* allocate(const Request& request);
   // True if the pointer lies in the engine's region; free, size and resize take such pointers only.
   [[nodiscard]] bool owns(const void* pointer) const { return lanes.region.owns(pointer); }
-  // Releases the block; false if none starts at `pointer`. Any thread.
-  bool free(void* pointer);
+  // Releases the block; false if none starts at `pointer`. `bare`: carry() says so. Any thread.
+  bool free(void* pointer, bool bare = false);
   // Usable bytes of the block, 0 if none starts at `pointer`.
   [[nodiscard]] std::uint64_t size(const void* pointer) const;
   // Changes the size in place where that is possible without waste.
   bool resize(void* pointer, std::uint64_t bytes);
+
+  // Copies the first `bytes` of the block at `from` to the one at `to`, which is fresh, the engine's or not. True if `from` has no
+  // memory any more: it is to be freed as a bare one.
+  bool carry(void* from, void* to, std::uint64_t bytes);
 
   // What lies at the pointer, for messages: the block in use that it points into, or the freed one
   // that started there.

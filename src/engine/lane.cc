@@ -214,7 +214,7 @@ bool Lane::note_foreign_growth(std::uint64_t bytes) {
   return with_lane([&] { tracker_.grown(bytes); });
 }
 
-bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_lane) {
+bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_lane, bool bare) {
   Pool& pool = hands_.shared().pool;
   Space& space = pool.space();
   if (hands_.log.ready()) {
@@ -222,17 +222,17 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
                              space.granule_of(start), freeing_lane);
   }
   hands_.live.fetch_sub(bytes, std::memory_order_relaxed);
-  if (tracker_.searching()) {
+  if (tracker_.searching() && !bare) {
     hands_.touched.look(start, bytes, pool.writing_shows(start));
   }
   // While nothing is known the next layer's output may take the place of a large block: of a network's first iteration
   // 581 of 1,482 page faults were one such tensor's. A program of a few calls may make no other.
   const std::uint64_t calls = counters.pooled_allocations.get();
   const bool paid = pool.returned.pays(bytes);
-  const bool spare = !paid && bytes >= tuning::kReturnedAtOnce && tracker_.knows_nothing() &&
-                     pool.returned.first(bytes);
+  const bool spare = !bare && !paid && bytes >= tuning::kReturnedAtOnce &&
+                     tracker_.knows_nothing() && pool.returned.first(bytes);
   const bool waits = spare && calls >= tuning::kKeptCalls;
-  const bool freed = pool.free(start, paid || (spare && !waits), waits ? bytes : 0);
+  const bool freed = pool.free(start, bare || paid || (spare && !waits), waits ? bytes : 0);
   if (t_state.inside == 0) {
     keep(hands_.shared(), calls);
   }

@@ -116,15 +116,14 @@ class Arena {
   // Gives up the committed memory behind the last block, which trim() has given back; bytes. Owner
   // only.
   std::uint64_t retreat();
-  // How much more than the peak may be kept, as the part 1 / divisor of what comes and goes (the
-  // peak less the least alive in the window, or of a `loop` since the peak last grew); 0: nothing.
-  void allow_slack(std::uint64_t divisor, bool loop = false) { held_.allow_slack(divisor, loop); }
   // Lets the peak follow what was alive since the last two calls: the past is forgotten, and up to
   // `bytes` of its memory given back; how much. Owner only.
   std::uint64_t age(std::uint64_t bytes = kAll);
 
   // Its figures, which any thread may read.
   [[nodiscard]] const Holding& held() const { return held_; }
+  // The same, for its owner, who may tell them more.
+  [[nodiscard]] Holding& books() { return held_; }
   // Steps that all walks have taken so far. Owner only.
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
   // True if the page map and the books agree. Looks at all of it; no other thread may be at work.

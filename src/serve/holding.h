@@ -22,6 +22,7 @@ class Holding {
     window_peak_ = std::max(window_peak_, live);
     const Granules peak = peak_.load(std::memory_order_relaxed);
     least_since_peak_ = live > peak ? live : std::min(least_since_peak_, before);
+    peak_before_ = live > peak ? peak : Granules::max();
     peak_ = std::max(peak, live);
   }
   // `count` were freed, and kept `dirty` granules' memory. Any thread.
@@ -29,13 +30,27 @@ class Holding {
     dirty_.fetch_add(dirty.count(), std::memory_order_relaxed);
     live_.fetch_sub(count.count(), std::memory_order_relaxed);
   }
+  // The block taken last has raised the peak.
+  [[nodiscard]] bool raised() const {
+    return peak_before_.load(std::memory_order_relaxed) != Granules::max();
+  }
+  // Of those in use `count`, which are about to be freed, have lost their memory to that block: the peak need not be raised by
+  // both.
+  void carried(Granules count) {
+    if (raised()) {
+      const Granules now = live();
+      peak_ = std::max(peak_before_.load(std::memory_order_relaxed), now - std::min(now, count));
+      window_peak_ = std::min(window_peak_, peak_.load(std::memory_order_relaxed));
+    }
+  }
   // The memory of `count` free ones went back to the system.
   void give_back(Granules count) {
     dirty_.fetch_sub(count.count(), std::memory_order_relaxed);
     purged_.fetch_add(count.count(), std::memory_order_relaxed);
   }
 
-  // How much more than the peak may be kept: Arena::allow_slack(). `loop`: only where nothing is, of what comes and goes since
+  // How much more than the peak may be kept, as the part 1 / divisor of what comes and goes (the peak less the least alive in the
+  // window); 0: nothing. `loop`: only where nothing is allowed so far, of what comes and goes since
   // the peak last grew: a loop's weights, which come before it, do not.
   void allow_slack(std::uint64_t divisor, bool loop = false) {
     std::uint64_t none = 0;
@@ -93,8 +108,10 @@ class Holding {
   // Granules, as plain numbers: no atomic adds to a type of ours.
   std::atomic<std::uint64_t> live_{0};
   std::atomic<std::uint64_t> dirty_{0};
-  std::atomic<std::uint64_t> purged_{0};        // given back so far
-  std::atomic<Granules> peak_;                  // most alive at once in this and the last window
+  std::atomic<std::uint64_t> purged_{0};  // given back so far
+  std::atomic<Granules> peak_;            // most alive at once in this and the last window
+  std::atomic<Granules> peak_before_{
+      Granules::max()};                         // before the last allocation, if that has raised it
   Granules window_peak_;                        // and in this window alone
   Granules least_{Granules::max()};             // least alive before an allocation, as the peak
   Granules window_least_{Granules::max()};      // and in this window alone

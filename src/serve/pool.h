@@ -89,7 +89,9 @@ class Pool {
   }
   // Gives up the committed memory behind the last block, which trim() has given back; bytes.
   std::uint64_t retreat() { return enter() ? leave(arena_.retreat()) : 0; }
-  void allow_slack(std::uint64_t divisor, bool loop = false) { arena_.allow_slack(divisor, loop); }
+  void allow_slack(std::uint64_t divisor, bool loop = false) {
+    arena_.books().allow_slack(divisor, loop);
+  }
   // The arena's figures, which any thread may read.
   [[nodiscard]] const Holding& held() const { return arena_.held(); }
   // As the arena's. A pool that was given up has no books to agree.
@@ -107,6 +109,7 @@ class Pool {
 
  private:
   friend class LastingBlocks;
+  friend class Carrying;
   [[nodiscard]] bool enter() const { return !torn_ && lock_.lock_within(Lock::Patience::kCall); }
   template <typename Result>
   Result leave(Result result) const {

@@ -24,7 +24,7 @@ TIMEOUT_EMULATED = 600  # seconds
 NOT_HERE = 77  # the exit code of a program that says what this machine or allocator lacks for it
 
 # Programs that read the kernel's own count of pages, which larger pages that are only pretended do not change.
-COUNT_PAGES = ("huge_pages", "large_past", "limits", "left_pool", "locked_blocks", "locked_memory", "steady_faults",
+COUNT_PAGES = ("grown", "huge_pages", "large_past", "limits", "left_pool", "locked_blocks", "locked_memory", "steady_faults",
                "thread_exit")
 # Programs whose stacks, threads or moments are hard on who unwinds: the others learn nothing from it.
 UNWOUND = ("bare_frames", "cancellation", "cross_thread", "descriptors_left", "descriptors_reused", "errno_kept",
