@@ -183,11 +183,6 @@ Answer Hands::answer(const Request& request, const Action& action) {
       refusals_.refused(tuning::kMaxSlabWait);
       return {};
     case Ask::kImproved:
-      // What was alive as serving began has been replaced.
-      if (const std::uint64_t count = serving.plan->made->count;
-          serving.placed > count && serving.placed <= 2 * count) {
-        shared_->pool.returned.owe(0);
-      }
       return {.best = &end_iteration()};
     case Ask::kLearn:
       return learn();
@@ -207,6 +202,10 @@ Answer Hands::answer(const Request& request, const Action& action) {
 }
 
 const Plan& Hands::end_iteration() {
+  // A whole iteration after the slab was opened what was alive then has been replaced.
+  if (owing_ends_ != 0 && --owing_ends_ == 0) [[unlikely]] {
+    shared_->pool.returned.owe(0);
+  }
   slab.turn.work(os::coarse_nanoseconds());
   slab.sweep();
   if (slab.writers.note_here(shared_->slabs.nodes)) [[unlikely]] {
@@ -283,6 +282,7 @@ Answer Hands::open_slab(const Schedule& schedule) {
   if (raised == Slab::Raised::kEnough) {
     return {.yes = true};
   }
+  owing_ends_ = 2;
   // What was lent is no new memory: the pool's is kept for the threads that come next.
   if (!trial && before == 0) {
     shared_->pool.returned.owe(owed_for(schedule, tracker_->state()));

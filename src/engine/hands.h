@@ -74,6 +74,8 @@ class Hands {
   std::uint32_t number_ = 0;
   Follower follower_;
   Backoff refusals_;  // of a slab
+  std::uint32_t owing_ends_ =
+      0;  // of iterations, until the pool owes nothing of what was alive as the slab was opened
   struct {
     std::uint32_t index = kNotRecorded;  // in the log
     Arena::Block block;                  // of the pool

@@ -204,6 +204,39 @@ TEST_CASE("engine: what is alive when a known plan begins is given back when it 
   });
 }
 
+TEST_CASE("engine: what is alive twice as a slab comes is owed for no more than two iterations",
+          "[engine]") {
+  testing::drive([](Engine& engine, Driver& driver, const Lane& lane) {
+    Program program = program_of(40);
+    for (testing::ProgramStep& call : program) {
+      call.lifetime = 5;
+    }
+    const auto owed = [&] { return engine.lanes.shared().pool.returned.owed(); };
+    testing::iterations_until_serving(driver, program, lane);
+    driver.iterate(program, 30);
+    REQUIRE(lane.tracker().state().serving.trial == 0);
+    CHECK(owed() == 0);
+    for (int times = 0; times < 3; ++times) {
+      engine.upkeep.give_back();
+      for (std::size_t i = 0; i < program.size() / 2; ++i) {
+        driver.step(program[i]);
+      }
+      CHECK(engine.lanes.shared().slabs.bytes == lane.tallest());
+      CHECK(owed() > 0);
+      for (std::size_t i = program.size() / 2; i < program.size(); ++i) {
+        driver.step(program[i]);
+      }
+      driver.iterate(program, 2);
+      CHECK(owed() == 0);
+    }
+    // So what the pool gives in each iteration is at hand in the next.
+    driver.release(driver.take(333'333));
+    const std::uint64_t at_hand = lane.counters.at_hand_bytes.get();
+    driver.release(driver.take(333'333));
+    CHECK(lane.counters.at_hand_bytes.get() > at_hand);
+  });
+}
+
 TEST_CASE("trial: a loop that the pool serves is not tried for much memory", "[engine]") {
   const bool large = GENERATE(false, true);
   INFO("a large result " << large);
