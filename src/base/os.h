@@ -92,7 +92,7 @@ std::uint64_t resident_bytes(const void* start, std::uint64_t bytes);
 // The same of 4 KiB each that hold anything but zeros: where a huge page was written in one place, or
 // read, all of it has memory. Multiples of 4 KiB.
 std::uint64_t written_bytes(const void* start, std::uint64_t bytes);
-// Of [start, start + bytes) less than a half has memory, as far as some pieces tell.
+// Of [start, start + bytes) less than a half is known to have memory, as far as some pieces tell.
 bool is_bare(const void* start, std::uint64_t bytes);
 
 // Lets the kernel hold pages of [start, start + bytes) once that other processes, or this one, have

@@ -92,7 +92,7 @@ bool Engine::resize(void* pointer, std::uint64_t bytes) {
 bool Engine::carry(void* from, void* to, std::uint64_t bytes) {
   const Space* space = lanes.space_of(from);
   if (bytes >= tuning::kMinCarried && bytes == size(from) && lanes.is_pool(*space) &&
-      t_state.inside == 0 && space == lanes.space_of(to)) {
+      space == lanes.space_of(to)) {
     return Carrying::carry(lanes.shared().pool, from, to, bytes);
   }
   std::memcpy(to, from, bytes);

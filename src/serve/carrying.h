@@ -16,16 +16,12 @@ class Carrying {
   // the loop needs the memory at another point, and would only have to get it again. True if `from` has none any more: it is to be
   // freed at once. Any thread.
   static bool carry(Pool& pool, void* from, void* to, std::uint64_t bytes) {
-    if (!pool.held().raised() || !os::is_bare(to, bytes)) {
+    if (!pool.held().raised() || !os::is_bare(to, bytes) || !pool.enter() ||
+        !pool.leave(pool.arena_.books().carried(granules_in(bytes)))) {
       std::memcpy(to, from, bytes);
       return false;
     }
-    const bool bare = os::carry(to, from, bytes);
-    if (bare && pool.enter()) {
-      pool.arena_.books().carried(granules_in(bytes));
-      pool.lock_.unlock();
-    }
-    return bare;
+    return os::carry(to, from, bytes);
   }
 };
 

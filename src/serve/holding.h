@@ -19,6 +19,7 @@ class Holding {
     dirty_.fetch_sub(dirty.count(), std::memory_order_relaxed);
     window_least_ = std::min(window_least_, before);
     least_ = std::min(least_, before);
+    window_before_ = window_peak_;
     window_peak_ = std::max(window_peak_, live);
     const Granules peak = peak_.load(std::memory_order_relaxed);
     least_since_peak_ = live > peak ? live : std::min(least_since_peak_, before);
@@ -34,14 +35,18 @@ class Holding {
   [[nodiscard]] bool raised() const {
     return peak_before_.load(std::memory_order_relaxed) != Granules::max();
   }
-  // Of those in use `count`, which are about to be freed, have lost their memory to that block: the peak need not be raised by
-  // both.
-  void carried(Granules count) {
-    if (raised()) {
-      const Granules now = live();
-      peak_ = std::max(peak_before_.load(std::memory_order_relaxed), now - std::min(now, count));
-      window_peak_ = std::min(window_peak_, peak_.load(std::memory_order_relaxed));
+  // Of those in use `count`, which are about to be freed, lose their memory to that block: if it has raised the peak, both together
+  // need not have; else false. What other threads take until the old one is freed counts on top of both.
+  bool carried(Granules count) {
+    if (!raised()) {
+      return false;
     }
+    const Granules without = live() - std::min(live(), count);
+    peak_ = std::min(peak_.load(std::memory_order_relaxed),
+                     std::max(peak_before_.load(std::memory_order_relaxed), without));
+    window_peak_ = std::min(window_peak_, std::max(window_before_, without));
+    peak_before_ = Granules::max();
+    return true;
   }
   // The memory of `count` free ones went back to the system.
   void give_back(Granules count) {
@@ -113,6 +118,7 @@ class Holding {
   std::atomic<Granules> peak_before_{
       Granules::max()};                         // before the last allocation, if that has raised it
   Granules window_peak_;                        // and in this window alone
+  Granules window_before_;                      // the same before the last allocation
   Granules least_{Granules::max()};             // least alive before an allocation, as the peak
   Granules window_least_{Granules::max()};      // and in this window alone
   Granules least_since_peak_{Granules::max()};  // least alive since the peak last grew

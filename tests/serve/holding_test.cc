@@ -47,28 +47,48 @@ TEST_CASE("holding: what a loop has had since before its peak does not come and 
   CHECK(held.excess() == (loop ? 150_g : 50_g));  // an eighth of 80, and of 880
 }
 
-TEST_CASE("holding: a block that was carried elsewhere raises no peak", "[serve]") {
+TEST_CASE("holding: a block that is carried elsewhere raises no peak", "[serve]") {
   Holding held;
   held.take(100_g, 0_g);
   held.take(150_g, 0_g);  // the first one is carried here
   CHECK(held.raised());
-  held.carried(100_g);
+  CHECK(held.carried(100_g));
   held.free(100_g, 0_g);
   CHECK(held.peak_bytes() == bytes_of(150_g));
   // What was the peak before stays one.
   held.take(20_g, 0_g);
-  CHECK(held.raised());
   held.free(20_g, 20_g);
   held.take(30_g, 20_g);
-  CHECK(held.raised());
-  held.carried(25_g);
+  CHECK(held.carried(25_g));
+  CHECK_FALSE(held.carried(25_g));  // once
   CHECK(held.peak_bytes() == bytes_of(170_g));
   // One that does not raise the peak takes nothing from it.
   held.free(30_g, 30_g);
   held.take(20_g, 20_g);
   CHECK_FALSE(held.raised());
-  held.carried(5_g);
+  CHECK_FALSE(held.carried(5_g));
   CHECK(held.peak_bytes() == bytes_of(170_g));
+}
+
+TEST_CASE("holding: a block that is carried elsewhere counts once in its window, too", "[serve]") {
+  Holding held;
+  held.take(1000_g, 0_g);
+  held.free(1000_g, 1000_g);
+  held.age();
+  held.age();
+  held.take(500_g, 500_g);
+  held.take(600_g, 500_g);
+  CHECK(held.carried(500_g));
+  held.free(500_g, 0_g);
+  CHECK(held.peak_bytes() == bytes_of(600_g));
+  held.age();
+  CHECK(held.peak_bytes() == bytes_of(600_g));
+  // What was forgotten in between does not come back.
+  held.take(700_g, 0_g);
+  held.free(600_g, 0_g);
+  held.forget();
+  CHECK(held.carried(10_g));
+  CHECK(held.peak_bytes() == bytes_of(690_g));
 }
 
 }  // namespace

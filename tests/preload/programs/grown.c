@@ -1,17 +1,9 @@
 // Two buffers that grow in turns by realloc, each in the other's way: none of them is ever there twice, as with the
 // system's malloc, whose largest blocks move without being copied. What they hold goes along, in a thread, in a
 // child, and where their memory is locked.
-#include <sys/resource.h>
-
-#include "support.h"
+#include "room.h"
 
 enum { kFirst = 1, kLast = 65 };  // MiB; each time by a quarter, and at least 1
-
-static size_t peak(void) {
-  struct rusage usage;
-  CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
-  return (size_t)usage.ru_maxrss * 1024;
-}
 
 static uint64_t word_of(size_t place, unsigned number) {
   return (place + 1) * 0x9E3779B97F4A7C15u + number;
@@ -56,10 +48,10 @@ int main(void) {
     CHECK(early != NULL);
     free(early);
   }
-  const size_t before = peak();
+  const long before = peak_kib();
   grow_in_turns(NULL);
   // Twice the larger one would be half as much again, as other allocators have it.
-  CHECK(memomalloc_version == NULL || peak() - before < MIB(2 * kLast) / 5 * 6);
+  CHECK(memomalloc_version == NULL || peak_kib() - before < 2 * kLast * 1024 / 5 * 6);
   pthread_t thread;
   CHECK(pthread_create(&thread, NULL, grow_in_turns, NULL) == 0);
   CHECK(pthread_join(thread, NULL) == 0);
