@@ -2,8 +2,8 @@
 """Which iterations are slow, and why: p99 over p50 beside others, and the cause of each iteration above 1.05 of its run's median.
 
 Runs are interleaved; each has --iterations after the first ten. Causes, the first of which that is true is counted:
-plan (the library's own counters moved: a call that the plan or the pool did not have, a plan made or left, memory given
-back), threads (the library's own used a quarter of what the iteration took longer), faults (more than ten page faults
+plan (the library's own counters moved, and not as in most iterations: a call that the plan did not have, a plan made or
+left, memory given back), threads (the library's own used a quarter of what the iteration took longer), faults (more than ten page faults
 more than usual), waited (a thread of the program waited for a processor for a quarter of it), host (the machine's
 processors were taken away), none: the same work with the same memory took longer, or the program slept. The first two
 are ours. Written to --output: tail.csv, an iteration a line.
@@ -55,11 +55,14 @@ class Iterations:
         self.records = records
         self.median, self.faults = (statistics.median(record[key] for record in records) for key in ("ms", "faults"))
         self.tail = measure.quantile([record["ms"] for record in records], 0.99) / self.median
+        # A block that the plan leaves out moves a counter in each iteration, slow or not.
+        moved = collections.Counter(tuple(sorted(record["counters"].items())) for record in records)
+        self.usual = dict(moved.most_common(1)[0][0])
         self.slow = [record for record in records if record["ms"] > SLOW * self.median]
 
     def cause(self, record):
         longer = record["ms"] - self.median
-        for name, true in (("plan", record["counters"]),
+        for name, true in (("plan", record["counters"] and record["counters"] != self.usual),
                            ("threads", record["library_ms"] >= SHARE * longer),
                            ("faults", record["faults"] > self.faults + FAULTS),
                            ("waited", record["waited_ms"] >= SHARE * longer),

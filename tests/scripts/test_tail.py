@@ -38,6 +38,12 @@ class Causes(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual({name: 1}, dict(run_of(record(14.0, **more)).causes()))
 
+    def test_what_moves_in_each_iteration_is_no_cause(self):
+        often = [record(counters={"fallback_allocations": 2}) for _ in range(40)]
+        found = tail.Iterations(often + [record(14.0, counters={"fallback_allocations": 2}), record(15.0),
+                                         record(16.0, counters={"fallback_allocations": 3})])
+        self.assertEqual({"plan": 1, "none": 2}, dict(found.causes()))
+
     def test_slow_is_above_the_median_by_a_twentieth(self):
         found = run_of(record(10.4), record(10.6), record(20.0))
         self.assertEqual([10.6, 20.0], [one["ms"] for one in found.slow])
