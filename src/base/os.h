@@ -67,7 +67,7 @@ void unlock(void* start, std::uint64_t bytes);
 bool purge(void* start, std::uint64_t bytes);
 // Copies [from, from + bytes) to `to`, elsewhere, and purges each huge page's worth of it when that is copied: no more than that
 // is there twice. True if all of it was purged; else, as where pages are locked, some of it is as before.
-bool carry(void* to, void* from, std::uint64_t bytes);
+bool carry(void* from, void* to, std::uint64_t bytes);
 // Asks for huge pages; populates with memory in one call. Page multiples. False where not
 // supported.
 bool advise_huge(void* start, std::uint64_t bytes, bool huge);

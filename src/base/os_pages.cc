@@ -57,7 +57,7 @@ bool purge(void* start, std::uint64_t bytes) {
   return true;
 }
 
-bool carry(void* to, void* from, std::uint64_t bytes) {
+bool carry(void* from, void* to, std::uint64_t bytes) {
   auto* const source = static_cast<char*>(from);
   bool taken = true;
   for (std::uint64_t at = 0; at < bytes;) {

@@ -228,11 +228,11 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   // While nothing is known the next layer's output may take the place of a large block: of a network's first iteration
   // 581 of 1,482 page faults were one such tensor's. A program of a few calls may make no other.
   const std::uint64_t calls = counters.pooled_allocations.get();
-  const bool paid = pool.returned.pays(bytes);
-  const bool spare = !bare && !paid && bytes >= tuning::kReturnedAtOnce &&
-                     tracker_.knows_nothing() && pool.returned.first(bytes);
+  const bool at_once = pool.returned.pays(bytes) || bare;
+  const bool spare = !at_once && bytes >= tuning::kReturnedAtOnce && tracker_.knows_nothing() &&
+                     pool.returned.first(bytes);
   const bool waits = spare && calls >= tuning::kKeptCalls;
-  const bool freed = pool.free(start, bare || paid || (spare && !waits), waits ? bytes : 0);
+  const bool freed = pool.free(start, at_once || (spare && !waits), waits ? bytes : 0);
   if (t_state.inside == 0) {
     keep(hands_.shared(), calls);
   }

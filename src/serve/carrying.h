@@ -21,7 +21,7 @@ class Carrying {
       std::memcpy(to, from, bytes);
       return false;
     }
-    return os::carry(to, from, bytes);
+    return os::carry(from, to, bytes);
   }
 };
 

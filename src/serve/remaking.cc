@@ -3,21 +3,8 @@
 #include <algorithm>
 
 #include "src/base/os.h"
-#include "src/base/tuning.h"
 
 namespace memo {
-namespace {
-
-// At least half of it has memory.
-bool mostly_resident(const char* start, std::uint64_t bytes) {
-  std::uint64_t resident = 0;
-  for (std::uint64_t at = 0; at < bytes; at += tuning::kMaxLooked) {
-    resident += os::resident_bytes(start + at, std::min(bytes - at, tuning::kMaxLooked));
-  }
-  return 2 * resident >= bytes;
-}
-
-}  // namespace
 
 Remaking::Remaking(const Residence& residence, NodeSet nodes, std::uint64_t height)
     : residence_(residence),
@@ -50,7 +37,7 @@ bool Remaking::take(const Slab& slab, std::uint64_t offset) {
       char* const start = space.address(first);
       const std::uint64_t bytes = bytes_of(count);
       if (*here == 0) {
-        const bool wanted = mostly_resident(start, bytes);
+        const bool wanted = !os::is_bare(start, bytes);
         space.give_back(first, count);
         std::fill(here, next, std::uint8_t{1});
         left_ -= count;

@@ -2,28 +2,18 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 
 #include "src/base/os.h"
+#include "tests/support/spaces.h"
 
 namespace memo {
 namespace {
 
+using testing::holds;
+
 constexpr std::uint64_t kBytes = 5 << 20;
-
-bool holds(const char* start, std::uint64_t bytes, char byte) {
-  return *start == byte && std::memcmp(start, start + 1, bytes - 1) == 0;
-}
-
-std::uint64_t resident(const char* start, std::uint64_t bytes) {
-  std::uint64_t sum = 0;
-  for (std::uint64_t at = 0; at < bytes; at += 1 << 20) {
-    sum += os::resident_bytes(start + at, std::min<std::uint64_t>(bytes - at, 1 << 20));
-  }
-  return sum;
-}
 
 // Two places of kBytes in memory of the test's own, the first one written.
 struct Places {
@@ -40,9 +30,9 @@ struct Places {
 
 TEST_CASE("carrying: the old place has no memory afterwards") {
   const Places places;
-  CHECK(os::carry(places.to, places.from, kBytes));
+  CHECK(os::carry(places.from, places.to, kBytes));
   CHECK(holds(places.to, kBytes, 7));
-  CHECK(resident(places.from, kBytes) == 0);
+  CHECK(testing::resident_bytes(places.from, kBytes) == 0);
   CHECK(holds(places.from, kBytes, 0));
   CHECK(holds(places.from + kBytes, kBytes, 7));
 }
@@ -53,9 +43,9 @@ TEST_CASE("carrying: what is locked is copied, and stays") {
   if (syscall(SYS_mlock, places.from + (3 << 20), os::page_size()) != 0) {
     return;  // the limit is spent
   }
-  CHECK_FALSE(os::carry(places.to, places.from, kBytes));
+  CHECK_FALSE(os::carry(places.from, places.to, kBytes));
   CHECK(holds(places.to, kBytes, 7));
-  CHECK(resident(places.from + (3 << 20), os::page_size()) == os::page_size());
+  CHECK(testing::resident_bytes(places.from + (3 << 20), os::page_size()) == os::page_size());
 }
 
 TEST_CASE("carrying: a place is bare if less than half of it has memory") {

@@ -8,6 +8,7 @@
 namespace memo {
 namespace {
 
+using testing::holds;
 using testing::OwnEngine;
 
 constexpr std::uint64_t kBlock = 12 << 20;
@@ -16,10 +17,6 @@ char* take(Engine& engine, std::uint64_t bytes) {
   auto* start = static_cast<char*>(engine.allocate({bytes, 16, Op::k_malloc, false}));
   REQUIRE(start != nullptr);
   return start;
-}
-
-bool holds(const char* start, std::uint64_t bytes, char byte) {
-  return *start == byte && std::memcmp(start, start + 1, bytes - 1) == 0;
 }
 
 TEST_CASE("engine: a block that grows elsewhere is not there twice", "[engine]") {

@@ -39,7 +39,7 @@ NODE_ROWS = (
      "for (PageMap::Run free{granules_in(offset), top - granules_in(offset)}; free.found();",
      UNIT, "remaking: what is in use stays, and comes when it is free"),
     ("what was never written gets memory", "src/serve/remaking.cc",
-     "return 2 * resident >= bytes;", "return bytes != 0;",
+     "const bool wanted = !os::is_bare(start, bytes);", "const bool wanted = true;",
      UNIT, "remaking: what had no memory gets none"),
     ("a slab that got lower gets its memory back", "src/serve/remaking.cc",
      "if (slab.height() < bytes_of(granules_)) {", "if (slab.height() == 1) {",

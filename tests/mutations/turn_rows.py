@@ -46,7 +46,7 @@ TURN_ROWS = (
      "  origin_ = sweeps_ = 0;\n  const std::uint64_t height = height_.exchange", "  const std::uint64_t height = height_.exchange",
      UNIT, "slab: a child that finds one half given back has its places within its memory"),
     ("what a plan replaces stays in the pool", "src/engine/lane.cc",
-     "const bool paid = pool.returned.pays(bytes);", "const bool paid = false;",
+     "const bool at_once = pool.returned.pays(bytes) || bare;", "const bool at_once = bare;",
      UNIT, "trial: what is alive when it begins is given back when it is freed"),
     ("the pool owes for ever", "src/serve/returned.h",
      "owed - std::min(owed, bytes)", "owed",

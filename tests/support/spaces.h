@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "src/base/os.h"
@@ -86,6 +87,11 @@ inline std::uint64_t resident_bytes(const void* start, std::uint64_t bytes) {
     count += one & 1U;
   }
   return count * page;
+}
+
+// True if each of the bytes, at least one, is `byte`.
+inline bool holds(const char* start, std::uint64_t bytes, char byte) {
+  return *start == byte && std::memcmp(start, start + 1, bytes - 1) == 0;
 }
 
 // True if memory under the advice for huge pages comes in them here.
