@@ -230,8 +230,9 @@ class UserMode(unittest.TestCase):
                 program.write_text(f"#!/bin/sh\ncd {below}\necho $* > arguments\n{kernel}\n")
                 program.chmod(0o755)
             printed = io.StringIO()
+            path = f"{folder}:/usr/bin:/bin" if kernel is not None else folder  # this machine's own kernel is not meant
             with mock.patch.object(user_mode, "BELOW", below), mock.patch.object(user_mode, "MAPPINGS", mappings), \
-                    mock.patch.dict("os.environ", {"PATH": f"{folder}:/usr/bin:/bin"}), \
+                    mock.patch.dict("os.environ", {"PATH": path}), \
                     contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
                 try:
                     code = user_mode.main(["--memory", "512", *command])
