@@ -45,6 +45,7 @@ def parse(argv):
     parser.add_argument("--turns", type=int, default=0, metavar="N",
                         help="processes that take N turns each; an allocator beside itself is --allocators "
                              "memomalloc --peer again=build/libmemomalloc.so")
+    turns.add_seed(parser)
     parser.add_argument("--list", action="store_true", help="the workloads and allocators")
     parser.add_argument("--no-micro", action="store_true", help="leave the cost of single calls out")
     runner.add_options(parser)
@@ -81,23 +82,23 @@ def machine(arguments, chosen):
              f"- project at {first_line(['git', '-C', str(ROOT), 'describe', '--always', '--dirty'])}",
              f"- load average at the start {os.getloadavg()[0]:.2f}; "
              f"{arguments.repetitions} repetitions"
-             + (f" of {arguments.turns} turns" if arguments.turns else "")]
+             + (f" of {arguments.turns} turns" if arguments.turns else "") + f", orders of seed {arguments.seed}"]
     for allocator in chosen:
         settings = " ".join(f"{name}={value}" for name, value in allocator.settings)
         lines.append(f"- {allocator.name}: {allocators.version(allocator)}{', ' + settings if settings else ''}")
     return lines
 
 
-def shuffled(repetitions, workloads, chosen):
+def shuffled(repetitions, workloads, chosen, seed):
     """(repetition, workload, allocator) of each run, in an order of allocators that is shuffled anew."""
-    for repetition, workload, group in turns.groups(repetitions, workloads, chosen):
+    for repetition, workload, group in turns.groups(repetitions, workloads, chosen, seed):
         for allocator in group:
             yield repetition, workload, allocator
 
 
 def interleaved(arguments, workloads, chosen):
     """Figures of each run, None of one that failed."""
-    for repetition, workload, allocator in shuffled(arguments.repetitions, workloads, chosen):
+    for repetition, workload, allocator in shuffled(arguments.repetitions, workloads, chosen, arguments.seed):
         figures = runner.run(workload, allocator, arguments, workload.quick if arguments.quick else None)
         yield figures and figures | {"repetition": repetition}
 
@@ -105,7 +106,7 @@ def interleaved(arguments, workloads, chosen):
 def taking_turns(arguments, workloads, chosen):
     """The same of runs that take turns."""
     speed = turns.Speed()
-    for repetition, workload, group in turns.groups(arguments.repetitions, workloads, chosen):
+    for repetition, workload, group in turns.groups(arguments.repetitions, workloads, chosen, arguments.seed):
         for figures in turns.measure(workload, group, arguments, speed):
             yield figures and figures | {"repetition": repetition}
 

@@ -23,6 +23,7 @@ import children  # noqa: F401 (makes scripts/ importable, which has measure)
 import measure
 import runner
 import summary
+import turns
 from run import GROUPS, shuffled
 from runner import table
 
@@ -44,6 +45,7 @@ def parse(argv):
                         metavar="NAME=LIBRARY[,VARIABLE=VALUE...]", help="as in run.py")
     parser.add_argument("--repetitions", type=int, default=2, help="(%(default)s)")
     parser.add_argument("--iterations", type=int, default=60, help="that count, at least (%(default)s)")
+    turns.add_seed(parser)
     runner.add_options(parser)
     return parser.parse_args(argv)
 
@@ -100,7 +102,7 @@ def measure_all(arguments, workloads, chosen):
     with (arguments.output / "tail.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["workload", "allocator", "run", "iteration", "over_median", "cause", *FIGURES, "counters"])
-        for number, workload, allocator in shuffled(arguments.repetitions, workloads, chosen):
+        for number, workload, allocator in shuffled(arguments.repetitions, workloads, chosen, arguments.seed):
             one = run(workload, allocator, arguments)
             failed += one is None
             if one:
@@ -148,6 +150,7 @@ def main(argv=None):
     workloads = [table.BY_NAME[name] for name in arguments.workloads if runner.can_run(table.BY_NAME[name], arguments)]
     arguments.output.mkdir(parents=True, exist_ok=True)
     found, failed = measure_all(arguments, workloads, chosen)
+    print(f"Runs in orders of seed {arguments.seed}.\n")
     print("\n".join(summary.rows_table(HEADINGS, [row(name, cells) for name, cells in found.items()
                                                   if allocators.OURS in cells])))
     return 1 if failed else 0

@@ -117,9 +117,20 @@ def measure(workload, group, arguments, speed):
         return [taker.finish() for taker in takers]
 
 
-def groups(repetitions, workloads, chosen):
-    """(repetition, workload, group): each time all allocators, in an order of its own."""
-    dice = random.Random(0)
+def add_seed(parser):
+    """The option that draws the orders of groups(): anew each time, so that no place is always the same allocator's."""
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 16),
+                        help="of the orders in which allocators come (drawn, and told with the figures)")
+
+
+def groups(repetitions, workloads, chosen, seed):
+    """(repetition, workload, group): each time all allocators, drawn with `seed` in an order that the next groups turn
+    on by a place each, so that every allocator has every place equally often."""
+    dice, number = random.Random(seed), 0
     for repetition in range(repetitions):
         for workload in workloads:
-            yield repetition, workload, dice.sample(chosen, len(chosen))
+            place = number % len(chosen)
+            if place == 0:
+                order = dice.sample(chosen, len(chosen))
+            yield repetition, workload, order[place:] + order[:place]
+            number += 1

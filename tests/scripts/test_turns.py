@@ -84,13 +84,22 @@ class Groups(unittest.TestCase):
             self.assertEqual(before, os.sched_getaffinity(0))
         self.assertFalse(runner.table.BY_NAME["serve_two_threads"].single)
 
-    def test_each_group_has_all_in_an_order_of_its_own(self):
+    def orders(self, seed, repetitions=8, workloads="vw"):
         names = ["x", "ours", "y"]
-        found = list(turns.groups(8, ["v", "w"], [other(name) for name in names]))
-        self.assertEqual([(number, name) for number in range(8) for name in "vw"], [one[:2] for one in found])
+        found = list(turns.groups(repetitions, list(workloads), [other(name) for name in names], seed))
+        self.assertEqual([(number, name) for number in range(repetitions) for name in workloads], [one[:2] for one in found])
         orders = [tuple(one.name for one in group) for _, _, group in found]
         self.assertEqual({tuple(sorted(names))}, {tuple(sorted(order)) for order in orders})
-        self.assertLess(2, len(set(orders)))
+        return orders
+
+    def test_each_group_has_all_and_each_has_every_place_equally_often(self):
+        orders = self.orders(1, repetitions=9)
+        self.assertEqual({6}, {[order[place] for order in orders].count(name) for place in range(3) for name in orders[0]})
+
+    def test_another_seed_has_other_orders(self):
+        drawn = {tuple(self.orders(seed)) for seed in range(20)}
+        self.assertLess(10, len(drawn))
+        self.assertEqual(self.orders(3), self.orders(3))
 
     def test_without_ours_there_is_no_group(self):
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
