@@ -193,6 +193,11 @@ $(B)/bench/%: $(O)/bench/%.o $(lib_obj) $(call obj,$(solver_src))
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(cold_libs) -lbenchmark -o $@
 
+# Nothing that the library is built of: a trial for run.py --peer.
+$(B)/bench/shifted.so: bench/peers/shifted.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu2x -O2 -Wall -Wextra -Wconversion -Wshadow -Werror -fno-builtin -fPIC -shared $< -o $@ -ldl
+
 # Stand-ins for torch's objects, which a program holds: one libc10 goes through malloc, one has an allocator of its own.
 $(B)/fakes/libc10-%.so: tests/preload/fakes/c10.cc
 	@mkdir -p $(@D)
