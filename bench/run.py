@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compares allocators on real workloads: interleaved runs, medians of paired ratios with intervals.
 
-Each repetition runs each workload once under each allocator, in an order shuffled anew. With --turns all
-allocators' processes of a workload are alive at once and take turns of a few iterations, which shows differences of 1 %
-on a machine whose speed drifts by ten times as much. Written to --output: raw.csv (a row a run), summary.md (machine,
+Each repetition runs each workload once under each allocator, in an order shuffled anew. With --turns this library's process and
+one of each other allocator take turns of a few iterations, which shows differences of 1 % on a machine whose speed
+drifts by ten times as much. Written to --output: raw.csv (a row a run), summary.md (machine,
 settings, tables), plot.svg if matplotlib is installed. Exit code 1 if an output differs between allocators or a run fails.
 """
 
@@ -106,16 +106,17 @@ def interleaved(arguments, workloads, chosen):
 def taking_turns(arguments, workloads, chosen):
     """The same of runs that take turns."""
     speed = turns.Speed()
-    for repetition, workload, group in turns.groups(arguments.repetitions, workloads, chosen, arguments.seed):
-        for figures in turns.measure(workload, group, arguments, speed):
-            yield figures and figures | {"repetition": repetition}
+    for number, workload, pair in turns.pairs(arguments.repetitions, workloads, chosen, allocators.OURS, arguments.seed):
+        for figures in turns.measure(workload, pair, arguments, speed):
+            yield figures and figures | {"repetition": number}
 
 
 def measure_all(arguments, workloads, chosen):
     """All runs, each written to raw.csv as it ends; returns (rows, number of failed runs). Ctrl-C ends them."""
     arguments.output.mkdir(parents=True, exist_ok=True)
     rows, failed = [], 0
-    progress = runner.Progress(arguments.repetitions * len(workloads) * len(chosen))
+    each = 2 * (len(chosen) - 1) if arguments.turns else len(chosen)
+    progress = runner.Progress(arguments.repetitions * len(workloads) * each)
     with (arguments.output / "raw.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, runner.COLUMNS, extrasaction="ignore", restval="")
         writer.writeheader()

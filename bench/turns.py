@@ -1,10 +1,12 @@
-"""Allocators' processes of one workload, which take turns: what drifts with the machine meets all of them.
+"""Two allocators' processes of one workload, which take turns: what drifts with the machine meets both of them.
 
-All are started together, learn one after the other, rest, and then do a few iterations each, in an order that each turn
-reverses: abc, cba, abc, ... A turn's figure is the median of its iterations but the first; a group's ratio of two, the
-median over their turns (summary.py). Another group has other addresses and pages, whose luck stays for a process' life:
-so it is groups that are counted, and not turns. Where the workload has one thread, all processes are held on one
-processor. Before and after each turn a fixed loop tells how fast the machine is at that moment.
+Both are started together and do a few iterations each in turns, abab...: first some that do not count, while an allocator
+learns. A turn's figure is the median of its iterations but the first; a pair's ratio, the median over their turns
+(summary.py). Another pair has other addresses and pages, whose luck stays for a process' life: so it is pairs that are
+counted, and not turns. They are two, and not more, since a program that works does not stop for long: a process that waited for
+several others for more than four seconds would have left its loop, for this library, and have its memory taken anew in each
+turn. Where the workload has one thread, both processes are held on one processor. Before and after each turn that counts a
+fixed loop tells how fast the machine is at that moment.
 """
 
 import contextlib
@@ -18,9 +20,10 @@ import time
 
 import runner
 
-LEARNING = 10  # iterations at least before the turns
-SHORT = 3  # iterations of a turn at least: the first does not count
-SETTLING = 4  # seconds of rest before the turns: what an allocator does after a while in the background is done by then
+LEARNING = 10  # iterations at least before those that count
+SETTLING_SHARE = 4  # and such a part of the workload's usual iterations: what an allocator does in the background goes on meanwhile
+SHORT, SHORTEST = 3, 2  # iterations of a turn at least, of which the first does not count; and of a slow workload
+SLOW = 20  # who does no more iterations usually takes up to a second for each: the other process is not to wait for four
 TURN_SHARE = 40  # a turn is so small a part of the workload's usual iterations: some 0.2 s
 
 
@@ -102,18 +105,17 @@ def held(workload):
         os.sched_setaffinity(0, before)
 
 
-def measure(workload, group, arguments, speed):
-    """The figures of each allocator of a group, None for one that failed."""
-    first = max(LEARNING, workload.quick // 2)
-    length = max(SHORT, workload.iterations // TURN_SHARE)
+def measure(workload, pair, arguments, speed):
+    """The figures of each allocator of the pair, None for one that failed."""
+    length = max(SHORT if workload.iterations > SLOW else SHORTEST, workload.iterations // TURN_SHARE)
+    learning = -(-max(LEARNING, workload.quick // 2, workload.iterations // SETTLING_SHARE) // length)  # turns
     with held(workload):
-        takers = [Taker(workload, allocator, arguments, first, length, arguments.turns) for allocator in group]
+        takers = [Taker(workload, allocator, arguments, learning * length, length, arguments.turns) for allocator in pair]
         going = all(taker.wait() for taker in takers)  # imported, and the network made
-        going = going and all(taker.turn() for taker in takers)
-        time.sleep(SETTLING if going else 0)
-        for turn in range(arguments.turns):
-            order = takers if turn % 2 == 0 else takers[::-1]
-            going = going and all(taker.timed_turn(speed) for taker in order)
+        for _ in range(learning):
+            going = going and all(taker.turn() for taker in takers)
+        for _ in range(arguments.turns):
+            going = going and all(taker.timed_turn(speed) for taker in takers)
         return [taker.finish() for taker in takers]
 
 
@@ -134,3 +136,14 @@ def groups(repetitions, workloads, chosen, seed):
                 order = dice.sample(chosen, len(chosen))
             yield repetition, workload, order[place:] + order[:place]
             number += 1
+
+
+def pairs(repetitions, workloads, chosen, ours, seed):
+    """(number, workload, pair): in each repetition `ours` with each of the others, one as often before as behind it. Each
+    pair of a workload has a number of its own."""
+    mine = next(one for one in chosen if one.name == ours)
+    others = [one for one in chosen if one is not mine]
+    drawn = [groups(repetitions, workloads, [mine, other], f"{seed} {other.name}") for other in others]
+    for together in zip(*drawn):
+        for index, (repetition, workload, pair) in enumerate(together):
+            yield repetition * len(others) + index, workload, pair

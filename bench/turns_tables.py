@@ -85,11 +85,11 @@ def fastest_table(results, ours):
 
 
 def legend(arguments):
-    ends = ("In brackets its 95 % confidence interval (sign test over the groups)."
+    ends = ("In brackets its 95 % confidence interval (sign test over the pairs)."
             if arguments.repetitions >= summary.SURE_FROM else
-            f"In parentheses the range of the groups, which is no confidence interval ({summary.SURE_FROM} are needed).")
-    return (f"Processes that take turns, all allocators in a group, {arguments.repetitions} groups a row, {arguments.turns} "
-            f"turns each; the estimate is the median over the groups of the median over their turns. {ends}")
+            f"In parentheses the range of the pairs, which is no confidence interval ({summary.SURE_FROM} are needed).")
+    return (f"Pairs of processes that take turns, {arguments.repetitions} for each row and other allocator, {arguments.turns} "
+            f"turns each; the estimate is the median over the pairs of the median over their turns. {ends}")
 
 
 def page(rows, order, ours, arguments):

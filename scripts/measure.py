@@ -123,8 +123,8 @@ def marker():
 class Gate:
     """Lets another process do its turns between this one's: bench/turns.py starts both.
 
-    The variable MEASURE_TURNS says from which iteration on turns are taken, how many iterations each has, and the
-    descriptors on which one byte asks for a turn and one grants it.
+    The variable MEASURE_TURNS says from which iteration on turns count (a whole number of turns), how many iterations each has,
+    and the descriptors on which one byte asks for a turn and one grants it.
     """
 
     def __init__(self, text):
@@ -136,8 +136,8 @@ class Gate:
         return Gate(text) if text else None
 
     def wait(self, index):
-        """Before an iteration: waits where a turn begins, and at first."""
-        if index == 0 or (index >= self.first and (index - self.first) % self.length == 0):
+        """Before an iteration: waits where a turn begins."""
+        if index % self.length == 0:
             os.write(self.asked, b".")
             os.read(self.granted, 1)
 
@@ -147,7 +147,7 @@ class Gate:
         os.read(self.granted, 1)
 
     def medians(self, values):
-        """Of each whole turn, without its first iteration, which finds the other process' data in the caches."""
+        """Of each whole turn that counts, without its first iteration, which finds the other process' data in the caches."""
         starts = range(self.first, len(values) - self.length + 1, self.length)
         return [round(statistics.median(values[start + 1:start + self.length]), 4) for start in starts]
 

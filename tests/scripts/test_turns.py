@@ -44,31 +44,29 @@ def other(name, **settings):
     return allocators.Allocator(name, "", "", (("NAME", name), *settings.items()))
 
 
-class Groups(unittest.TestCase):
-    def measure(self, group, count=4):
+class Pairs(unittest.TestCase):
+    def measure(self, pair, count=4, iterations=60):
         """(figures of each, who made each iteration)."""
         with tempfile.TemporaryDirectory() as folder:
             program, log = pathlib.Path(folder, "program.py"), pathlib.Path(folder, "log")
             program.write_text(textwrap.dedent(PROGRAM))
-            workload = runner.table.Workload("w", str(program), f"{runner.ROOT}/scripts {log}", 120, 30)
+            workload = runner.table.Workload("w", str(program), f"{runner.ROOT}/scripts {log}", iterations, 10)
             arguments = argparse.Namespace(turns=count, timeout=60, python_torch=sys.executable, python_jax=None)
-            with contextlib.redirect_stderr(io.StringIO()), unittest.mock.patch.object(turns, "SETTLING", 0):
-                figures = turns.measure(workload, group, arguments, turns.Speed())
+            with contextlib.redirect_stderr(io.StringIO()):
+                figures = turns.measure(workload, pair, arguments, turns.Speed())
             return figures, log.read_text().split()
 
-    def test_all_of_a_group_take_turns(self):
-        figures, log = self.measure([other("a"), other("b"), other("c")], count=2)
-        self.assertEqual("aaabbbccc cccbbbaaa".replace(" ", ""), "".join(log[45:-3]))
-        self.assertEqual(["a", "b", "c"], [one["allocator"] for one in figures])
-
-    def test_both_learn_and_then_take_turns_in_changing_order(self):
+    def test_both_take_turns_of_which_the_first_do_not_count(self):
         figures, log = self.measure([other("a"), other("b")])
-        self.assertEqual(["a"] * 15 + ["b"] * 15, log[:30])
-        self.assertEqual("aaabbb bbbaaa aaabbb bbbaaa".replace(" ", ""), "".join(log[30:-2]))
+        self.assertEqual("aaabbb" * (5 + 4), "".join(log[:-2]))  # a quarter of 60 iterations is five turns
         self.assertEqual(["end"] * 2, log[-2:])  # neither tidies up in the other's turn
+        self.assertEqual(["a", "b"], [one["allocator"] for one in figures])
         for one in figures:
             self.assertEqual([4] * 3, [len(one[name]) for name in ("turns_ms", "turns_cpu_ms", "turns_speed_ms")])
             self.assertEqual(27, one["iterations"])
+
+    def test_turns_of_a_slow_workload_are_shorter(self):
+        self.assertEqual("aabb" * (5 + 2), "".join(self.measure([other("a"), other("b")], 2, iterations=20)[1][:-2]))
 
     def test_who_fails_is_told_and_the_other_ends(self):
         for at in (0, 3, 20):
@@ -101,7 +99,15 @@ class Groups(unittest.TestCase):
         self.assertLess(10, len(drawn))
         self.assertEqual(self.orders(3), self.orders(3))
 
-    def test_without_ours_there_is_no_group(self):
+    def test_ours_is_paired_with_each_other_and_begins_as_often_as_not(self):
+        found = list(turns.pairs(4, ["v", "w"], [other(name) for name in ("x", "ours", "y", "z")], "ours", 5))
+        self.assertEqual(list(range(12)), [number for number, workload, _ in found if workload == "v"])
+        self.assertEqual(24, len(found))
+        for name in "xyz":
+            pairs = [[one.name for one in pair] for _, _, pair in found if any(one.name == name for one in pair)]
+            self.assertEqual([["ours", name]] * 4 + [[name, "ours"]] * 4, sorted(pairs, key=lambda pair: pair[0] != "ours"))
+
+    def test_without_ours_there_is_no_pair(self):
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
             self.assertEqual(2, run.main(["--turns", "4", "--workloads", "quick", "--allocators", "glibc"]))
 
