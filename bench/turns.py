@@ -11,6 +11,7 @@ fixed loop tells how fast the machine is at that moment.
 
 import contextlib
 import hashlib
+import itertools
 import mmap
 import os
 import random
@@ -128,14 +129,12 @@ def add_seed(parser):
 def groups(repetitions, workloads, chosen, seed):
     """(repetition, workload, group): each time all allocators, drawn with `seed` in an order that the next groups turn
     on by a place each, so that every allocator has every place equally often."""
-    dice, number = random.Random(seed), 0
-    for repetition in range(repetitions):
-        for workload in workloads:
-            place = number % len(chosen)
-            if place == 0:
-                order = dice.sample(chosen, len(chosen))
-            yield repetition, workload, order[place:] + order[:place]
-            number += 1
+    dice = random.Random(seed)
+    for number, (repetition, workload) in enumerate(itertools.product(range(repetitions), workloads)):
+        place = number % len(chosen)
+        if place == 0:
+            order = dice.sample(chosen, len(chosen))
+        yield repetition, workload, order[place:] + order[:place]
 
 
 def pairs(repetitions, workloads, chosen, ours, seed):

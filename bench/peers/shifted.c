@@ -74,6 +74,11 @@ static Header* header(void* pointer) {
   return found->mark == kMark ? found : NULL;
 }
 
+// What is neither small nor too much for any allocator is shifted.
+static int is_large(size_t bytes) {
+  return bytes >= kLarge && bytes <= PTRDIFF_MAX;
+}
+
 // A multiple of 64 bytes, at least 64 and less than a page.
 static size_t offset(void) {
   static uint64_t count;
@@ -98,8 +103,7 @@ void* malloc(size_t bytes) {
   if (!known()) {
     return early(bytes);
   }
-  return bytes >= kLarge && bytes <= PTRDIFF_MAX ? shifted(g_next.malloc(bytes + kPage + kLine))
-                                                 : g_next.malloc(bytes);
+  return is_large(bytes) ? shifted(g_next.malloc(bytes + kPage + kLine)) : g_next.malloc(bytes);
 }
 
 void* calloc(size_t count, size_t each) {
@@ -111,8 +115,8 @@ void* calloc(size_t count, size_t each) {
   if (!known()) {
     return early(bytes);
   }
-  return bytes >= kLarge && bytes <= PTRDIFF_MAX ? shifted(g_next.calloc(1, bytes + kPage + kLine))
-                                                 : g_next.calloc(count, each);
+  return is_large(bytes) ? shifted(g_next.calloc(1, bytes + kPage + kLine))
+                         : g_next.calloc(count, each);
 }
 
 void free(void* pointer) {
@@ -158,7 +162,7 @@ int posix_memalign(void** block, size_t alignment, size_t bytes) {
   if (!known()) {
     return ENOMEM;
   }
-  if (bytes < kLarge || bytes > PTRDIFF_MAX || alignment > kLine) {
+  if (!is_large(bytes) || alignment > kLine) {
     return g_next.posix_memalign(block, alignment, bytes);
   }
   void* got = malloc(bytes);
@@ -173,7 +177,7 @@ void* aligned_alloc(size_t alignment, size_t bytes) {
   if (!known()) {
     return NULL;
   }
-  return bytes >= kLarge && alignment <= kLine ? malloc(bytes)
+  return is_large(bytes) && alignment <= kLine ? malloc(bytes)
                                                : g_next.aligned_alloc(alignment, bytes);
 }
 

@@ -11,7 +11,6 @@ import sys
 import tempfile
 import textwrap
 import unittest
-import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 import allocators
