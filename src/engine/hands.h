@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "src/base/backoff.h"
 #include "src/engine/shared.h"
+#include "src/engine/slab_wait.h"
 #include "src/engine/stream_log.h"
 #include "src/engine/tracker.h"
 #include "src/serve/slab.h"
@@ -73,7 +73,7 @@ class Hands {
   Tracker* tracker_ = nullptr;
   std::uint32_t number_ = 0;
   Follower follower_;
-  Backoff refusals_;  // of a slab
+  SlabWait slab_wait_;
   std::uint32_t owing_ends_ =
       0;  // of iterations, until the pool owes nothing of what was alive as the slab was opened
   struct {

@@ -22,7 +22,7 @@ bool Hands::prepare_to_learn() {
 
 void Hands::forget() {
   follower_ = Follower();
-  refusals_.restart();
+  slab_wait_.restart();
   log.forget_marks();
   stack = {};
   if (!shared_->keep_trace) {
@@ -167,6 +167,7 @@ StoredPlan* Hands::make_plan(LearnDoor& door, Period* period) {
   const double seconds = plan->plan_seconds;
   StoredPlan* stored = shared_->store.add(guard, std::move(plan), period->length, Maker::kProcess);
   if (stored != nullptr) {
+    stored->sparse = !touched.mostly();
     told.seconds += seconds;
   }
   return stored;

@@ -83,7 +83,7 @@ Action noted(const TrackerState& s, TapeEntry entry) {
 void begin(TrackerState& s) {
   s.left_count = 0;
   s.at_hand = AtHand();
-  s.search.added = false;
+  s.search.added = s.search.known = false;
 }
 
 }  // namespace
@@ -210,7 +210,7 @@ Action go_on(TrackerState& s, const Answer& answer) {
     case Ask::kPrepare:
       return prepared(s, answer);
     case Ask::kOpenSlab:
-      return answer.yes ? opened(s) : refused(s);
+      return answer.yes ? opened(s) : refused(s, answer);
     case Ask::kImproved:
       return improved(s, *answer.best);
     case Ask::kLearn:

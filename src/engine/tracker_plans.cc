@@ -166,7 +166,9 @@ Action opened(TrackerState& s) {
   return finish(s, Ask::kDone);
 }
 
-Action refused(TrackerState& s) {
+// Who has to share the pool needs no plan of its own for a loop that has one.
+Action refused(TrackerState& s, const Answer& answer) {
+  s.search.known = answer.busy;
   move(s, Event::kRefused);
   return go_on_without(s, s.at_hand.why);
 }

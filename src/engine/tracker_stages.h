@@ -39,7 +39,7 @@ Action found(TrackerState& s, const Answer& answer);
 Action prepared(TrackerState& s, const Answer& answer);
 Action guessed(TrackerState& s, const Answer& answer);
 Action opened(TrackerState& s);
-Action refused(TrackerState& s);
+Action refused(TrackerState& s, const Answer& answer);
 Action change_shape(TrackerState& s, const Shapes::Start& start, AtHand::Why why);
 // Most calls are not the plan's: it is left, and judged.
 void lose(TrackerState& s);

@@ -114,7 +114,8 @@ struct Answer {
   // kGive: bytes of the block that had no memory, and those of them that the pool has had before.
   std::uint64_t lacks = 0;
   std::uint64_t again = 0;
-  bool busy = false;     // kGive: there is no block since others are at the pool
+  // kGive: there is no block since others are at the pool; kOpenSlab: no slab since enough others are at work.
+  bool busy = false;
   bool strange = false;  // kFollow, kGuess: no iteration of the fixed plan has come in this process
   StoredPlan* plan = nullptr;     // kFollow, kGuess, kLearn: acquired for the tracker
   const Plan* best = nullptr;     // the same, kPrepare and kImproved: what to serve it from
@@ -136,11 +137,12 @@ struct Search {
   std::uint32_t calm = 0;            // calls since it last had to get what it had had before
   bool added = false;                // the call at hand is in `sizes` already,
   bool worth_a_look = false;         // which says so since
-  std::uint32_t restarts = 0;        // of a full log
-  std::uint32_t symbolic = 0;        // parametric plans made
-  std::uint32_t trials_lost = 0;     // plans that were tried and wrong
-  std::uint32_t lost_shift = 0;      // calls of the latest of those
-  std::uint64_t lost_bytes = 0;      // of the slabs of all of those
+  bool known = false;             // a plan fits the call at hand, and no slab is to be had for any
+  std::uint32_t restarts = 0;     // of a full log
+  std::uint32_t symbolic = 0;     // parametric plans made
+  std::uint32_t trials_lost = 0;  // plans that were tried and wrong
+  std::uint32_t lost_shift = 0;   // calls of the latest of those
+  std::uint64_t lost_bytes = 0;   // of the slabs of all of those
   // In how many copies a loop must have come to be tried; 0: none is.
   [[nodiscard]] std::uint32_t trial_copies() const {
     if (trials_lost >= tuning::kMaxTrialsLost) {

@@ -1,8 +1,10 @@
 // Threads that take turns: slabs at rest are lent to those that work, and threads follow what
 // others have learned.
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <thread>
 
+#include "src/base/bits.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 #include "src/engine/engine.h"
@@ -82,14 +84,74 @@ TEST_CASE("threads: more than can run at once share the pool", "[engine]") {
     SlabBooks& slabs = engine.lanes.shared().slabs;
     CHECK(slabs.most == tuning::kSlabsPerProcessor * os::processors());
     slabs.most = 1;
-    second.iterate(program, 5);
+    second.iterate(program, 10);
     CHECK(engine.lanes.at(1).phase() != Phase::kServing);
-    CHECK(engine.lanes.at(1).counters.pooled_allocations.get() == 5 * program.size());
+    CHECK(engine.lanes.at(1).counters.pooled_allocations.get() == 10 * program.size());
+    CHECK(engine.lanes.at(1).counters.plans.get() == 0);  // the loop has one
     CHECK(slabs.bytes == one);
     slabs.most = 2;
     second.iterate(program, 5);
     CHECK(engine.lanes.at(1).phase() == Phase::kServing);
     CHECK(slabs.bytes == 2 * one);
+  });
+}
+
+TEST_CASE("threads: a pool that many share keeps a quarter more than its peak", "[engine]") {
+  const Program program = program_of(1);
+  const bool shares = GENERATE(false, true);
+  CAPTURE(shares);
+  beside_one_at_work(program, [&](Engine& engine, Driver& second, std::uint64_t) {
+    engine.lanes.shared().slabs.most = shares ? 1 : 2;
+    second.iterate(program, 5);
+    const Holding& pool = engine.lanes.shared().pool.held();
+    const std::uint64_t before = pool.purged_bytes();
+    constexpr std::uint64_t kSmall = 1U << 20;
+    constexpr std::uint32_t kBlocks = 16;
+    std::vector<Block> blocks;
+    for (std::uint32_t i = 0; i < kBlocks; ++i) {
+      blocks.push_back(second.take(kSmall));
+    }
+    for (std::uint32_t i = 0; i < kBlocks; i += 2) {
+      second.release(blocks[i]);
+      blocks[i] = second.take(2 * kSmall);  // fits none of the gaps
+    }
+    const std::uint64_t gaps = kBlocks / 2 * kSmall;
+    const std::uint64_t peak = kBlocks / 2 * 3 * kSmall;
+    CHECK(pool.purged_bytes() - before == (shares ? gaps - peak / 4 : gaps));
+    std::for_each(blocks.begin(), blocks.end(), [&](const Block& block) { second.release(block); });
+  });
+}
+
+// Iterations that write a word of each block.
+void walk_sparsely(Engine& engine, const Program& program, std::uint32_t times) {
+  for (std::uint32_t i = 0; i < times; ++i) {
+    for (const auto& step : program) {
+      void* block = engine.allocate({step.size, 64});
+      std::memset(block, 1, 8);
+      CHECK(engine.free(block));
+    }
+  }
+}
+
+TEST_CASE("threads: a slab for blocks that another thread wrote in part is not made ready",
+          "[engine]") {
+  OwnEngine own;
+  const Program program = program_of(1);
+  in_thread([&] {
+    walk_sparsely(own.engine, program, 20);
+    REQUIRE(own.engine.lanes.at(0).phase() == Phase::kServing);
+    void* kept = own.engine.allocate({program[0].size, 64});
+    in_thread([&] {
+      walk_sparsely(own.engine, program, 5);
+      Lane& lane = own.engine.lanes.at(1);
+      REQUIRE(lane.phase() == Phase::kServing);
+      REQUIRE(lane.give_back());
+      void* block = own.engine.allocate({program[0].size, 64});
+      CHECK(lane.slab_height() != 0);
+      CHECK(os::resident_bytes(block, round_up(program[0].size, os::page_size())) == 0);
+      CHECK(own.engine.free(block));
+    });
+    CHECK(own.engine.free(kept));
   });
 }
 

@@ -55,7 +55,7 @@ FOLLOW_ROWS = (
     ("of plans that fit alike a high one is taken", "src/engine/plan_store.cc",
      "plan.best()->height < found.best()->height", "plan.best()->height > found.best()->height",
      UNIT, "follower: of plans that fit alike the command's own is taken, else the lower"),
-    ("what is alive beside a plan that comes late is kept", "src/engine/hands.cc",
+    ("what is alive beside a plan that comes late is kept", "src/engine/hands_slab.cc",
      "begins ? position.count() : 0", "begins ? 0U : 0U",
      UNIT, "engine: a stored plan whose blocks live for another time is left within its first iteration"),
     ("a plan that is shorter is followed from the last one's step", "src/follow/placer.h",
