@@ -122,12 +122,12 @@ TEST_CASE("threads: a pool that many share keeps a quarter more than its peak", 
   });
 }
 
-// Iterations that write a word of each block.
-void walk_sparsely(Engine& engine, const Program& program, std::uint32_t times) {
+// Iterations that write so many bytes of each block.
+void walk(Engine& engine, const Program& program, std::uint32_t times, std::uint64_t written) {
   for (std::uint32_t i = 0; i < times; ++i) {
     for (const auto& step : program) {
       void* block = engine.allocate({step.size, 64});
-      std::memset(block, 1, 8);
+      std::memset(block, 1, std::min(step.size, written));
       CHECK(engine.free(block));
     }
   }
@@ -138,11 +138,12 @@ TEST_CASE("threads: a slab for blocks that another thread wrote in part is not m
   OwnEngine own;
   const Program program = program_of(1);
   in_thread([&] {
-    walk_sparsely(own.engine, program, 20);
+    walk(own.engine, program, 20, 8);
     REQUIRE(own.engine.lanes.at(0).phase() == Phase::kServing);
     void* kept = own.engine.allocate({program[0].size, 64});
     in_thread([&] {
-      walk_sparsely(own.engine, program, 5);
+      walk(own.engine, program, 1, UINT64_MAX);  // by its own blocks it knows nothing of that
+      walk(own.engine, program, 4, 8);
       Lane& lane = own.engine.lanes.at(1);
       REQUIRE(lane.phase() == Phase::kServing);
       REQUIRE(lane.give_back());
