@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #include "src/base/bits.h"
 #include "src/base/os.h"
@@ -118,7 +119,9 @@ TEST_CASE("threads: a pool that many share keeps a quarter more than its peak", 
     const std::uint64_t gaps = kBlocks / 2 * kSmall;
     const std::uint64_t peak = kBlocks / 2 * 3 * kSmall;
     CHECK(pool.purged_bytes() - before == (shares ? gaps - peak / 4 : gaps));
-    std::for_each(blocks.begin(), blocks.end(), [&](const Block& block) { second.release(block); });
+    for (const Block& block : blocks) {
+      second.release(block);
+    }
   });
 }
 
