@@ -1,5 +1,7 @@
-// When a lane that was refused a slab asks for one again, and why it has none. Hot; its owner's alone.
+// When a lane that was refused a slab asks for one again, and why it has none. Hot; its owner's, but for shares().
 #pragma once
+
+#include <atomic>
 
 #include "src/base/backoff.h"
 #include "src/base/tuning.h"
@@ -15,21 +17,26 @@ class SlabWait {
   Answer ask(bool at_once, Open&& open) {
     if (at_once || !refusals_.waits()) {
       const Answer answer = open();
-      shares_ = answer.busy;
+      shares_.store(answer.busy, std::memory_order_relaxed);
       if (answer.yes) {
         refusals_.restart();
         return answer;
       }
       refusals_.refused(tuning::kMaxSlabWait);
     }
-    return {.busy = shares_};
+    return {.busy = shares()};
   }
   // Another thread's lane.
-  void restart() { refusals_.restart(); }
+  void restart() {
+    refusals_.restart();
+    shares_.store(false, std::memory_order_relaxed);
+  }
+  // It was refused since as many others as can run are at work. Any thread.
+  [[nodiscard]] bool shares() const { return shares_.load(std::memory_order_relaxed); }
 
  private:
   Backoff refusals_;
-  bool shares_ = false;  // it was refused since as many others as can run are at work
+  std::atomic<bool> shares_{false};
 };
 
 }  // namespace memo

@@ -40,6 +40,8 @@ class Touched {
     return looked_at == 0 ? before_.load(std::memory_order_relaxed)
                           : 2 * written_.load(std::memory_order_relaxed) >= looked_at;
   }
+  // Blocks that were freed since then.
+  [[nodiscard]] std::uint32_t seen() const { return seen_.load(std::memory_order_relaxed); }
   // Another loop is learned.
   void restart() {
     before_ = mostly();

@@ -85,7 +85,10 @@ TEST_CASE("threads: more than can run at once share the pool", "[engine]") {
     SlabBooks& slabs = engine.lanes.shared().slabs;
     CHECK(slabs.most == tuning::kSlabsPerProcessor * os::processors());
     slabs.most = 1;
-    second.iterate(program, 10);
+    second.iterate(program, 1);
+    const std::uint32_t seen = engine.lanes.at(1).touched().seen();
+    second.iterate(program, 9);
+    CHECK(engine.lanes.at(1).touched().seen() == seen);  // at its blocks: others have
     CHECK(engine.lanes.at(1).phase() != Phase::kServing);
     CHECK(engine.lanes.at(1).counters.pooled_allocations.get() == 10 * program.size());
     CHECK(engine.lanes.at(1).counters.plans.get() == 0);  // the loop has one
