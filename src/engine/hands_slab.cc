@@ -37,6 +37,10 @@ Answer Hands::open_slab(const Schedule& schedule) {
   // A worker thread may only ever walk a part of another's plan (the packing buffers of a
   // convolution, 74 KB of 34 MB), and a program may write only a part of its blocks: they have
   // memory for what they touch.
+  const StoredPlan& served = *tracker_->state().serving.plan;
+  if (served.sparse.load(std::memory_order_relaxed)) {
+    touched.follow_sparse();
+  }
   slab.turn.work(os::coarse_nanoseconds());
   if (slab.height() == 0 && !shared_->keep_trace && !shared_->timeless) {
     const std::uint32_t others = borrow_slab(*shared_, slab, number_, schedule.height);
@@ -44,14 +48,12 @@ Answer Hands::open_slab(const Schedule& schedule) {
       return {.busy = true};
     }
   }
-  const StoredPlan& served = *tracker_->state().serving.plan;
   const bool trial = tracker_->state().serving.trial != 0;
   slab.space().user.set(number_, shared_->keep_trace || trial);
   const std::uint64_t before = slab.height();
   const bool scarce =
       schedule.height > before && shared_->pool.headroom().scarce(schedule.height - before);
-  const bool written = touched.mostly() && !served.sparse.load(std::memory_order_relaxed);
-  const bool whole = written && schedule.dense() && !scarce;
+  const bool whole = touched.mostly() && schedule.dense() && !scarce;
   const Slab::Raised raised = slab.raise(schedule.height, whole, trial);
   if (raised == Slab::Raised::kRefused) {
     return {};

@@ -42,6 +42,12 @@ class Touched {
   }
   // Blocks that were freed since then.
   [[nodiscard]] std::uint32_t seen() const { return seen_.load(std::memory_order_relaxed); }
+  // The loop is known: another thread has seen that its blocks are written in part.
+  void follow_sparse() {
+    before_ = false;
+    looked_at_ = 0;
+    written_ = 0;
+  }
   // Another loop is learned.
   void restart() {
     before_ = mostly();

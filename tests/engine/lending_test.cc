@@ -162,6 +162,28 @@ TEST_CASE("threads: a slab for blocks that another thread wrote in part is not m
   });
 }
 
+TEST_CASE(
+    "threads: a block for zeros that another thread wrote in part costs nothing in a shared pool",
+    "[engine]") {
+  const bool sparse = GENERATE(true, false);
+  const Program program = program_of(1);
+  OwnEngine own;
+  in_thread([&] {
+    walk(own.engine, program, 20, sparse ? 8 : UINT64_MAX);
+    REQUIRE(own.engine.lanes.at(0).phase() == Phase::kServing);
+    own.engine.lanes.shared().slabs.most = 1;
+    in_thread([&, kept = own.engine.allocate({program[0].size, 64})] {
+      walk(own.engine, program, 4, UINT64_MAX);  // what the pool has is dirty
+      REQUIRE(own.engine.lanes.at(1).phase() != Phase::kServing);
+      const std::uint64_t bytes = round_down(program[0].size, os::page_size());
+      void* block = own.engine.allocate({bytes, 64, Op::k_calloc, true});
+      CHECK(os::resident_bytes(block, bytes) == (sparse ? 0 : bytes));
+      CHECK(own.engine.free(block));
+      CHECK(own.engine.free(kept));
+    });
+  });
+}
+
 TEST_CASE("threads: a slab that is refused is asked for more and more seldom", "[engine]") {
   const Program program = program_of(1);
   const bool another = GENERATE(false, true);
