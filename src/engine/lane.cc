@@ -80,7 +80,8 @@ std::uint32_t borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std
   if (lent && shared.verbose >= 2) {
     Line() << "lane " << at_work << ": slab of " << slab.height() << " bytes lent by lane " << best;
   }
-  return others;
+  // A thread that is just ending has left its lane, and not yet its slab: to take a new one would be one too many.
+  return others + (lent || shared.lanes[best].worked(now) ? 0U : 1U);
 }
 
 void give_up_spare(Shared& shared, std::uint64_t left) {
