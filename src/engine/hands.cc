@@ -153,7 +153,7 @@ Answer Hands::answer(const Request& request, const Action& action) {
       // What the slab has room for is no question of memory.
       const Schedule& wanted = tracker_->wanted();
       const Answer opened =
-          slab_wait.ask(wanted.height <= slab.height(), [&] { return open_slab(wanted); });
+          slab_wait_.ask(wanted.height <= slab.height(), [&] { return open_slab(wanted); });
       if (opened.busy) {
         // Blocks of many threads come in no order: within its peak the pool would give pieces back and take them again. In a
         // wave of 64 threads numpy had 16 page faults a step instead of 12, at the same peak.

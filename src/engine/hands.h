@@ -47,7 +47,6 @@ class Hands {
   void forget();
 
   Slab slab;
-  SlabWait slab_wait;
   StreamLog log;
   Touched touched;  // how much of the stream's blocks is written
   StackBounds stack;
@@ -74,6 +73,7 @@ class Hands {
   Tracker* tracker_ = nullptr;
   std::uint32_t number_ = 0;
   Follower follower_;
+  SlabWait slab_wait_;
   std::uint32_t owing_ends_ =
       0;  // of iterations, until the pool owes nothing of what was alive as the slab was opened
   struct {

@@ -22,7 +22,7 @@ bool Hands::prepare_to_learn() {
 
 void Hands::forget() {
   follower_ = Follower();
-  slab_wait.restart();
+  slab_wait_.restart();
   log.forget_marks();
   stack = {};
   if (!shared_->keep_trace) {

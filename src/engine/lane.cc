@@ -222,7 +222,7 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   hands_.live.fetch_sub(bytes, std::memory_order_relaxed);
   // Who shares the pool follows what others have learned, of their blocks too. A look reads a file and asks for pages, 10 us while
   // the program may hold a lock: of 64 threads of numpy each made 40, and the steps of more of them met.
-  if (tracker_.searching() && !bare && !hands_.slab_wait.shares()) {
+  if (tracker_.searching() && !bare) {
     hands_.touched.look(start, bytes, pool.writing_shows(start));
   }
   // While nothing is known the next layer's output may take the place of a large block: of a network's first iteration

@@ -1,7 +1,5 @@
-// When a lane that was refused a slab asks for one again, and why it has none. Hot; its owner's, but for shares().
+// When a lane that was refused a slab asks for one again, and why it has none. Hot; its owner's alone.
 #pragma once
-
-#include <atomic>
 
 #include "src/base/backoff.h"
 #include "src/base/tuning.h"
@@ -17,26 +15,21 @@ class SlabWait {
   Answer ask(bool at_once, Open&& open) {
     if (at_once || !refusals_.waits()) {
       const Answer answer = open();
-      shares_.store(answer.busy, std::memory_order_relaxed);
+      shares_ = answer.busy;
       if (answer.yes) {
         refusals_.restart();
         return answer;
       }
       refusals_.refused(tuning::kMaxSlabWait);
     }
-    return {.busy = shares()};
+    return {.busy = shares_};
   }
   // Another thread's lane.
-  void restart() {
-    refusals_.restart();
-    shares_.store(false, std::memory_order_relaxed);
-  }
-  // It was refused since as many others as can run are at work. Any thread.
-  [[nodiscard]] bool shares() const { return shares_.load(std::memory_order_relaxed); }
+  void restart() { refusals_.restart(); }
 
  private:
   Backoff refusals_;
-  std::atomic<bool> shares_{false};
+  bool shares_ = false;  // it was refused since as many others as can run are at work
 };
 
 }  // namespace memo

@@ -83,7 +83,8 @@ Action noted(const TrackerState& s, TapeEntry entry) {
 void begin(TrackerState& s) {
   s.left_count = 0;
   s.at_hand = AtHand();
-  s.search.added = s.search.known = false;
+  s.search.added = false;
+  s.search.known.store(false, std::memory_order_relaxed);
 }
 
 }  // namespace

@@ -52,10 +52,11 @@ class Tracker {
   [[nodiscard]] Action not_placed(const Call& call, const Step& step, Miss miss);
 
   [[nodiscard]] Phase phase() const { return state_.phase.load(std::memory_order_acquire); }
-  // A period is being looked for. Any thread.
+  // A period is being looked for; not where the latest call fits a plan, and others have all slabs. Any thread.
   [[nodiscard]] bool searching() const {
     const Phase now = phase();
-    return now == Phase::kLearning || now == Phase::kPooling;
+    return (now == Phase::kLearning || now == Phase::kPooling) &&
+           !state_.search.known.load(std::memory_order_relaxed);
   }
   // Nothing is known of the stream yet, not even that it goes in a loop. Any thread.
   [[nodiscard]] bool knows_nothing() const {

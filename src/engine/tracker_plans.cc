@@ -168,7 +168,7 @@ Action opened(TrackerState& s) {
 
 // Who has to share the pool needs no plan of its own for a loop that has one.
 Action refused(TrackerState& s, const Answer& answer) {
-  s.search.known = answer.busy;
+  s.search.known.store(answer.busy, std::memory_order_relaxed);
   move(s, Event::kRefused);
   return go_on_without(s, s.at_hand.why);
 }

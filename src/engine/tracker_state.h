@@ -137,7 +137,8 @@ struct Search {
   std::uint32_t calm = 0;            // calls since it last had to get what it had had before
   bool added = false;                // the call at hand is in `sizes` already,
   bool worth_a_look = false;         // which says so since
-  bool known = false;             // a plan fits the call at hand, and no slab is to be had for any
+  // A plan fits the call at hand, and no slab is to be had for any; read by whoever frees.
+  std::atomic<bool> known{false};
   std::uint32_t restarts = 0;     // of a full log
   std::uint32_t symbolic = 0;     // parametric plans made
   std::uint32_t trials_lost = 0;  // plans that were tried and wrong

@@ -63,6 +63,9 @@ TEST_CASE("threads: more than can run at once share the pool", "[engine]") {
     CHECK(engine.lanes.at(1).counters.pooled_allocations.get() == 10 * program.size());
     CHECK(engine.lanes.at(1).counters.plans.get() == 0);  // the loop has one
     CHECK(slabs.bytes == one);
+    const Program other = program_of(2);
+    second.iterate(other, 2);
+    CHECK(engine.lanes.at(1).touched().seen() > seen);  // nobody knows of these
     slabs.most = 2;
     second.iterate(program, 5);
     CHECK(engine.lanes.at(1).phase() == Phase::kServing);
