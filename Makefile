@@ -193,6 +193,11 @@ $(B)/bench/%: $(O)/bench/%.o $(lib_obj) $(call obj,$(solver_src))
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(cold_libs) -lbenchmark -o $@
 
+# Needs the C library alone, so that it runs on machines with other packages: scripts/hardware/cores.sh.
+$(B)/bench/contended: bench/contended.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu2x -O2 -Wall -Wextra -Wconversion -Wshadow -Werror -fno-builtin -pthread $< -o $@
+
 # Nothing that the library is built of: a trial for run.py --peer.
 $(B)/bench/shifted.so: bench/peers/shifted.c
 	@mkdir -p $(@D)
