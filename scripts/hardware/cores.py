@@ -45,8 +45,8 @@ CHOICES = (("glibc", "glibc", ""), ("tcmalloc", "tcmalloc_tuned", "libtcmalloc_m
 BASE = "glibc"
 SHAPES = {"mobilenet_v2": (4, 224), "resnet50": (2, 224), "bert": (1, 64), "train_resnet18": (4, 128)}  # batch, size
 PATTERNS = ("slab", "pool", "cross", "small")
-CONTENDED_THREADS = (1, 2, 4, 8, 16, 32, 64)
-CONTENDED_SECONDS = 0.08
+CONTENDED_THREADS = (1, 2, 4, 8, 16, 64)
+CONTENDED_SECONDS = 0.15
 LEARNING = 12  # steps in each row that do not count
 SHORTEST, LONGEST = 3, 20  # steps of a turn
 TURN_SECONDS = 0.25
@@ -359,7 +359,7 @@ class Measuring:
             for cell in cells:
                 for name in order:
                     turns[cell][name].append(None if (cell, name) in failed else self.contend(cell, name, failed))
-                if time.monotonic() > end and number:
+                if self.clock.left() < TURN_LIMIT / 6 or (time.monotonic() > end and number):
                     break
             if time.monotonic() > end or number + 1 >= self.arguments.turns:
                 break
@@ -372,7 +372,7 @@ class Measuring:
         threads, pattern = cell
         try:
             done = subprocess.run([CONTENDED, pattern, str(threads), str(CONTENDED_SECONDS)], capture_output=True, text=True,
-                                  env=self.found[name].environment(os.environ), timeout=max(min(self.clock.left(), 10), 0.01))
+                                  env=self.found[name].environment(os.environ), timeout=TURN_LIMIT / 6)
             if done.returncode:
                 raise Failed(f"ended with code {done.returncode}: {done.stderr.strip()[-200:]}")
             if "cannot be preloaded" in done.stderr:
@@ -469,7 +469,7 @@ def plan(arguments):
     networks, kinds = arguments.networks.split(","), arguments.kinds.split(",")
     served = "resnet50" if "resnet50" in networks else networks[0]
     cores = (arguments.processes,)
-    rows = [Group("contended", "", arguments.contended, 40),
+    rows = [Group("contended", "", arguments.contended, 44),
             Group("threads", "mobilenet_v2", arguments.threads, 48), Group("threads", "resnet50", arguments.threads, 48),
             Group("server", served, cores, 24), Group("processes", "mobilenet_v2", cores, 36),
             Group("threads", "bert", arguments.threads, 44), Group("threads", "train_resnet18", arguments.threads, 40),
