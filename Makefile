@@ -54,7 +54,7 @@ cli_src := $(wildcard src/cli/*.cc src/cli/*/*.cc)
 test_src := $(wildcard tests/support/*.cc tests/*/*_test.cc)
 # Of the commands, what unit tests call; tests/cli runs the others as they are built.
 tested_cli_src := $(patsubst %,src/cli/%.cc,base/process $(addprefix trace/,heap_map pickled rehearsal snapshot snapshot_views trace_reader unpickle) \
-                   run/elf_file run/loader plan/cache_model report/report_assets compare/comparison compare/comparison_page)
+                   run/elf_file run/loader report/report_assets compare/comparison compare/comparison_page)
 # Sources without a second thread, which ThreadSanitizer has nothing to say of; the other sanitizers run them.
 unit_test_src := $(wildcard tests/*/*_test.cc)
 single_threaded := $(filter-out $(shell grep -l 'std::thread' $(unit_test_src)),$(unit_test_src)) scheduler/% planner/solver/% \
@@ -97,7 +97,7 @@ bench_programs := $(patsubst bench/%.cc,$(B)/bench/%,$(bench_src))
 
 cold_libs := -lz $(if $(HAVE_CBC),-lCbcSolver -lCbc -lCgl -lOsiClp -lClpSolver -lClp -lOsi -lCoinUtils)
 
-.PHONY: all lib cli dsa programs fuzzers demo check test bench stress soak fuzz mutations cross cross-torch vm vm-nodes asan ubsan tsan lint format install uninstall deb clean help
+.PHONY: all lib cli dsa programs fuzzers demo check test bench stress soak fuzz mutations cross cross-torch vm asan ubsan tsan lint format install uninstall deb clean help
 .DELETE_ON_ERROR:
 
 all: lib cli dsa ## build/libmemomalloc.so, build/memomalloc and build/libmemomalloc-dsa.so
@@ -217,14 +217,11 @@ $(B)/programs/c10_functions: $(fakes)
 $(B)/pages.so: tests/preload/pages.c
 	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -fPIC -shared $< -o $@ -ldl
 
-$(B)/nodes.so: tests/preload/nodes.c
-	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -fPIC -shared $< -o $@ -ldl
-
 # Its stubs are written for one processor; -z initfirst: before the constructor of the library.
 $(B)/refuse.so: tests/refusal/refuse.c
 	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -mgeneral-regs-only -fPIC -shared -Wl,-z,initfirst $< -o $@
 
-programs: $(preload_programs) $(B)/pages.so $(B)/nodes.so $(if $(filter x86_64-%,$(shell $(CC) -dumpmachine)),$(B)/refuse.so)
+programs: $(preload_programs) $(B)/pages.so $(if $(filter x86_64-%,$(shell $(CC) -dumpmachine)),$(B)/refuse.so)
 demo: all ## the demonstration of scripts/demo.sh, without installing anything
 	./scripts/demo.sh --no-install
 check: ## everything that CI runs, without installing anything
@@ -253,8 +250,6 @@ cross-torch: ## aarch64: small networks of torch under qemu, without the library
 	python3 scripts/experiments/torch_aarch64.py
 vm: lib programs ## Debian's kernels in QEMU: conformance tests on each; CELL=
 	python3 tests/vm/run.py --only '$(CELL)'
-vm-nodes: lib ## guests of two and four memory nodes in QEMU: where the pages lie
-	python3 tests/vm/nodes.py
 lint: ## layers, tables, format, clang-tidy
 	python3 scripts/gates/check_layers.py
 	python3 scripts/gates/check_design.py

@@ -6,12 +6,9 @@
 #include <cerrno>
 
 #include "preload/background_task.h"
-#include "preload/huge_pages.h"
-#include "preload/nodes.h"
 #include "preload/process.h"
 #include "preload/reports.h"
 #include "preload/status.h"
-#include "preload/weights.h"
 #include "src/base/backoff.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
@@ -32,8 +29,6 @@ void look_again(const RecursionGuard&) {
 constinit std::atomic<bool> running{false};
 constinit BackgroundTask searching{search};
 constinit BackgroundTask looking{look_again};
-constinit BackgroundTask placing{bring_to_nodes};
-constinit BackgroundTask gathering{gather_huge_pages};
 constinit Backoff starts;
 // The C library's own note; none before glibc 2.32.
 constinit const char* single_threaded = nullptr;
@@ -46,13 +41,6 @@ void look_for_room(std::uint32_t turn) {
     return;
   }
   looking.start();
-}
-
-// Where the machine has several memory nodes. In a thread of its own, since it opens files and may bind itself.
-void look_at_nodes() {
-  if (nodes_matter()) {
-    placing.start();
-  }
 }
 
 // The background thread is not there: its start is tried again after a while, each time twice as long.
@@ -92,8 +80,8 @@ class Rest {
 // Something but memory is still to be done, or will be.
 bool is_needed() {
   const Engine& engine = g_process.engine;
-  return ((engine.lanes.shared().reports || nodes_matter()) && anyone_serves()) ||
-         engine.plans.wants_search() || searching.runs();
+  return (engine.lanes.shared().reports && anyone_serves()) || engine.plans.wants_search() ||
+         searching.runs();
 }
 
 // Who keeps much from now on starts the next background thread. False if somebody kept much just before, and found this one.
@@ -118,11 +106,6 @@ void* keep(void*) {
     }
     if (g_process.engine.plans.wants_search()) {
       searching.start();
-    }
-    keep_weights();
-    look_at_nodes();
-    if (gathering_is_due()) {
-      gathering.start();
     }
     keep_status_page();
     begin_due_reports(os::nanoseconds());
@@ -172,8 +155,6 @@ void forget_background_thread() {
   running = false;
   searching.forget();
   looking.forget();
-  placing.forget();
-  gathering.forget();
   starts.restart();
 }
 

@@ -1,12 +1,11 @@
 // What the dynamic linker sees: each entry point in a line or two, the fast paths in full. Hot.
 //
-// Below the threshold malloc is one comparison and a jump, free one range check, one of the alignment, and a jump.
+// Below the threshold malloc is one comparison and a jump, free one range check and a jump.
 // MEMO_NAME lets tests build the same functions under a prefix and link them.
 #include <cstddef>
 #include <cstdint>
 
 #include "memomalloc/memomalloc.h"
-#include "preload/aligned.h"
 #include "preload/c10.h"
 #include "preload/lifecycle.h"
 #include "preload/numpy.h"
@@ -35,7 +34,7 @@ MEMO_EXPORT void* MEMO_NAME(malloc)(std::size_t size) noexcept {
 MEMO_EXPORT void MEMO_NAME(free)(void* pointer) noexcept {
   if (reinterpret_cast<std::uint64_t>(pointer) <
       __atomic_load_n(&g_process.lowest, __ATOMIC_RELAXED)) [[likely]] {
-    return memo::may_be_kept(pointer) ? memo::free_aligned(pointer) : g_process.next.free(pointer);
+    return g_process.next.free(pointer);
   }
   return shim::free(pointer);
 }

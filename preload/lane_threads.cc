@@ -20,14 +20,10 @@ void set_thread(std::uint32_t number) {
   }
 }
 
-bool is_asked_for() {
-  return g_process.options.STATUS != 0 || g_process.engine.lanes.shared().slabs.nodes.several;
-}
-
 }  // namespace
 
 void note_lane_thread() {
-  if (is_asked_for() && !os::confined()) {
+  if (g_process.options.STATUS != 0 && !os::confined()) {
     // glibc has gettid() from 2.30 on; wheels are for 2.28.
     set_thread(static_cast<std::uint32_t>(syscall(SYS_gettid)));
   }

@@ -1,5 +1,5 @@
-// Which thread owns each lane, as the system numbers threads: for who looks from outside, and for who
-// asks where the thread runs. Any thread; noted where somebody wants to know.
+// Which thread owns each lane, as the system numbers threads, for the status page. Any thread; noted only where there is
+// such a page.
 #pragma once
 
 #include <cstdint>

@@ -6,12 +6,9 @@
 #include <sys/auxv.h>
 #include <cerrno>
 
-#include "preload/aligned.h"
 #include "preload/background_thread.h"
 #include "preload/front.h"
-#include "preload/huge_pages.h"
 #include "preload/lane_threads.h"
-#include "preload/nodes.h"
 #include "preload/observe.h"
 #include "preload/plans.h"
 #include "preload/process.h"
@@ -23,11 +20,9 @@
 #include "preload/store.h"
 #include "preload/thread_end.h"
 #include "preload/trim.h"
-#include "preload/weights.h"
 #include "src/base/descriptors.h"
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
-#include "src/base/nodes.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 #include "src/io/export.h"
@@ -65,7 +60,6 @@ void phase_changed(const RecursionGuard& guard) {
 }
 
 void thread_ends(void*) {
-  leave_aligned();
   leave_lane_thread();
   g_process.engine.thread_ended();
 }
@@ -88,14 +82,11 @@ void after_fork_in_parent() {
 // In a child that no handler of fork() has told of, too.
 void forked() {
   forget_background_thread();
-  forget_gathering();
-  forget_nodes();
   forget_lane_threads();
   forget_reports();
   forget_status_page();
   forget_statistics();
   forget_observed();
-  forget_weights();
   fork_plans();
   fork_store();
   fork_reporter();
@@ -146,9 +137,7 @@ void forked_bare() {
       process.early = tuning::kEarlyCalls;  // a trace leaves no large call out
     }
     prepare_background_thread();
-    os::find_processor_note();
     load_unwinder(!process.options.TRACE_FILE.empty());
-    keep_aligned();
     prepare_thread_end(thread_ends);
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     process.engine.configure(process.options, {.trim_next = process.observes ? nullptr : trim_next,
@@ -196,7 +185,6 @@ std::size_t stats_json(char* buffer, std::size_t size) {
 
 void release() {
   const RecursionGuard guard;
-  give_aligned_back();
   if (g_process.engine.lanes.opened()) {
     g_process.engine.upkeep.give_back();
     trim_next();

@@ -8,23 +8,16 @@
 extern "C" {
 // jemalloc
 std::size_t sallocx(const void* pointer, int flags) noexcept;
-std::size_t nallocx(std::size_t size, int flags) noexcept;
-void* rallocx(void* pointer, std::size_t size, int flags) noexcept;
-std::size_t xallocx(void* pointer, std::size_t size, std::size_t extra, int flags) noexcept;
 void dallocx(void* pointer, int flags) noexcept;
 void sdallocx(void* pointer, std::size_t size, int flags) noexcept;
 // several
 std::size_t malloc_size(const void* pointer) noexcept;
-std::size_t malloc_good_size(std::size_t size) noexcept;
 void cfree(void* pointer) noexcept;
-void* reallocf(void* pointer, std::size_t size) noexcept;
 // tcmalloc
 void tc_free(void* pointer) noexcept;
 void tc_cfree(void* pointer) noexcept;
 void tc_free_sized(void* pointer, std::size_t size) noexcept;
-void* tc_realloc(void* pointer, std::size_t size) noexcept;
 std::size_t tc_malloc_size(void* pointer) noexcept;
-std::size_t tc_nallocx(std::size_t size, int flags) noexcept;
 // NOLINTNEXTLINE(readability-identifier-naming): not our name
 std::size_t MallocExtension_GetAllocatedSize(const void* pointer) noexcept;
 // mimalloc
@@ -36,15 +29,4 @@ void mi_free_size_aligned(void* pointer, std::size_t size, std::size_t alignment
 std::size_t mi_usable_size(const void* pointer) noexcept;
 std::size_t mi_malloc_size(const void* pointer) noexcept;
 std::size_t mi_malloc_usable_size(const void* pointer) noexcept;
-std::size_t mi_good_size(std::size_t size) noexcept;
-std::size_t mi_malloc_good_size(std::size_t size) noexcept;
-void* mi_realloc(void* pointer, std::size_t size) noexcept;
-void* mi_reallocf(void* pointer, std::size_t size) noexcept;
-void* mi_reallocn(void* pointer, std::size_t count, std::size_t size) noexcept;
-void* mi_reallocarray(void* pointer, std::size_t count, std::size_t size) noexcept;
-void* mi_rezalloc(void* pointer, std::size_t size) noexcept;
-void* mi_recalloc(void* pointer, std::size_t count, std::size_t size) noexcept;
-void* mi_realloc_aligned(void* pointer, std::size_t size, std::size_t alignment) noexcept;
-void* mi_rezalloc_aligned(void* pointer, std::size_t size, std::size_t alignment) noexcept;
-void* mi_expand(void* pointer, std::size_t size) noexcept;
 }

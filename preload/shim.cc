@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "preload/aligned.h"
 #include "preload/observe.h"
 #include "preload/process.h"
 #include "preload/taking_over.h"
@@ -75,18 +74,8 @@ void* malloc_next(std::size_t size) {
   return own != nullptr ? own : ask_next(size, [=] { return g_process.next.malloc(size); });
 }
 
-// `call()` asks the next allocator for a block of this alignment, of which some are kept.
-template <typename Call>
-void* aligned_next(std::size_t alignment, std::size_t size, Call&& call) {
-  void* block = take_aligned(alignment, size);
-  if (block == nullptr) {
-    block = ask_next(size, call);
-    got_aligned(block, alignment, size);
-  }
-  return block;
-}
 void* memalign_next(std::size_t alignment, std::size_t size) {
-  return aligned_next(alignment, size, [=] { return g_process.next.memalign(alignment, size); });
+  return ask_next(size, [=] { return g_process.next.memalign(alignment, size); });
 }
 
 // valloc and pvalloc are built from memalign, because not every allocator has them, and another's
@@ -207,9 +196,7 @@ void free(void* pointer) {
   if (g_process.engine.owns(pointer)) {
     free_owned(pointer, "free");
   } else if (have_next()) {
-    g_process.observes     ? observe_free(pointer)
-    : may_be_kept(pointer) ? free_aligned(pointer)
-                           : g_process.next.free(pointer);
+    g_process.observes ? observe_free(pointer) : g_process.next.free(pointer);
   }
 }
 
@@ -264,15 +251,9 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
                     ? large_aligned(alignment, size, Op::k_posix_memalign)
                     : nullptr;
   if (block == nullptr) {
-    block = take_aligned(alignment, size);
-  }
-  if (block == nullptr) {
     int error = g_process.next.posix_memalign(result, alignment, size);
     if (error == ENOMEM && g_process.engine.upkeep.relieve(size)) [[unlikely]] {
       error = g_process.next.posix_memalign(result, alignment, size);
-    }
-    if (error == 0) {
-      got_aligned(*result, alignment, size);
     }
     return error;
   }
@@ -289,9 +270,9 @@ void* aligned_alloc(std::size_t alignment, std::size_t size, const void* caller)
   void* block = g_process.next.operators.contains(caller)
                     ? nullptr
                     : large_aligned(alignment, size, Op::k_aligned_alloc);
-  return block != nullptr ? block : aligned_next(alignment, size, [=] {
-    return g_process.next.aligned_alloc(alignment, size);
-  });
+  return block != nullptr
+             ? block
+             : ask_next(size, [=] { return g_process.next.aligned_alloc(alignment, size); });
 }
 
 void* memalign(std::size_t alignment, std::size_t size) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include "preload/nodes.h"
 #include "preload/process.h"
 #include "preload/shadows.h"
 #include "src/base/os.h"
@@ -74,7 +73,6 @@ void take(Snapshot& now, Peak peak) {
   const std::uint64_t first_touches = now.slab_bytes / os::page_size();
   now.observed_faults -= std::min(now.observed_faults, first_touches);
   now.threads = engine.lanes.count();
-  now.nodes = node_figures();
   now.peak_bytes = peak == Peak::kNow ? os::peak_memory() : peak_of_late();
   now.phase = g_process.options.DISABLE != 0 ? "disabled" : name_of(best);
 }

@@ -12,7 +12,6 @@
 #include "preload/process.h"
 #include "preload/reporter.h"
 #include "preload/statistics.h"
-#include "preload/weights.h"
 #include "src/base/file_map.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
@@ -98,7 +97,6 @@ void describe_memory(StatusBody& body) {
   const Pool& pool = engine.lanes.shared().pool;
   body.pool_used_bytes = pool.held().live_bytes();
   body.pool_at_hand_bytes = pool.held().dirty_bytes();
-  body.offered_bytes = shared_weights();
   body.pool = {reinterpret_cast<std::uint64_t>(pool.space().base()), pool.space().bytes()};
   body.slabs = {body.pool.start + body.pool.bytes, engine.lanes.count() * body.pool.bytes};
 }

@@ -1,6 +1,5 @@
 #include "preload/trim.h"
 
-#include "preload/aligned.h"
 #include "preload/process.h"
 #include "preload/shim.h"
 #include "src/base/interrupts.h"
@@ -28,7 +27,6 @@ void trim_next() {
 int shim::malloc_trim(std::size_t pad) {
   const bool ours = g_process.engine.lanes.opened() && g_process.engine.upkeep.trim();
   find_next_allocator();
-  give_aligned_back();
   const bool theirs = g_process.next.malloc_trim != nullptr && trim_uninterrupted(pad) != 0;
   return theirs || ours ? 1 : 0;
 }

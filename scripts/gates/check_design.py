@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
 """Fails when the tree grows away from its design.
 
-Checked: the graph of includes and of Python imports has no circle, and no arrow from a lower folder back up; no
-class of the hot layers has more than 15 fields or 20 functions; no file has more than 350 lines; no two places of
-src, planner, scheduler and preload share six lines of code; each threshold of src/base/tuning*.def names a test that there
-is, and each mutation a text that its file has once. What does not meet a limit yet stands in scripts/gates/design_exceptions.txt with its figure: a fault that grows, and
-an exception that is larger than the fault or not needed any more, fail as well. `--write` puts today's figures
-there. Prints a line for each fault; exit code 1 if there is any.
+Checked: the graph of includes and of Python imports has no circle, and no arrow from a lower folder back up; no two
+places of src, planner, scheduler and preload share six lines of code; each threshold of src/base/tuning*.def names a
+test that there is, and each mutation a text that its file has once. Prints a line for each fault; exit code 1 if there
+is any.
 """
 
 import argparse
@@ -21,8 +19,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / folder) for fo
 import check_layers  # noqa: E402
 import gen_tables  # noqa: E402
 
-MAX_LINES, MAX_FIELDS, MAX_FUNCTIONS, MAX_SHARED = 350, 15, 20, 5
-HOT = ("src/base/", "src/trace/", "src/serve/", "src/follow/", "src/memory/", "src/engine/", "src/learn/", "preload/")
+MAX_SHARED = 5  # lines
 REPEATS = ("src/", "planner/", "scheduler/", "preload/")
 # Python folders, the lowest first; a file may import those of its own and of lower ones.
 PYTHON = ("python", "scripts", "scripts/tables", "scripts/packages", "scripts/gates", "scripts/experiments", "bench", "tests")
@@ -142,82 +139,6 @@ def graph_faults(root, files):
                 yield f"upward {name} {target}", 1
 
 
-# Classes.
-
-def bare(lines):
-    """C++ without comments, strings and preprocessor lines."""
-    text = "\n".join(lines)
-    text = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", "", text, flags=re.MULTILINE)
-    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'', " ", text, flags=re.DOTALL)
-
-
-CLASS = re.compile(r"\b(?:class|struct)\s+(?:alignas\([^)]*\)\s*)?(?:\[\[[^\]]*\]\]\s*)?(\w+)[^;{}()=]*\{")
-NO_MEMBER = re.compile(r"^(?:using|friend|static_assert|enum|struct|class|union|typedef|template\s*<[^>]*>\s*(?:struct|class|friend))\b")
-
-
-def members(body):
-    """The statements of a class' body: (text before its own braces)."""
-    depth, start, statement = 0, 0, ""
-    for at, letter in enumerate(body):
-        if letter == "{":
-            if depth == 0:
-                statement += body[start:at]
-            depth += 1
-        elif letter == "}":
-            depth -= 1
-            start = at + 1
-            # A function's body ends its statement; a field's initialiser is followed by a semicolon.
-            if depth == 0 and not re.match(r"\s*[;,]", body[at + 1:]):
-                yield statement
-                statement = ""
-        elif letter == ";" and depth == 0:
-            yield statement + body[start:at]
-            statement, start = "", at + 1
-
-
-def without_nested(text, inner=r"<[^<>]*>|\([^()]*\)"):
-    """The text without what stands in brackets, however deep."""
-    while re.search(inner, text):
-        text = re.sub(inner, "", text)
-    return text
-
-
-def is_function(statement):
-    plain = without_nested(re.sub(r"\[\[[^\]]*\]\]|\balignas\([^)]*\)", "", statement), r"<[^<>]*>")
-    before = re.split(r"(?<![=!<>])=(?!=)", plain)[0] if "operator" not in plain else plain
-    return "(" in before and not re.search(r"\(\s*(?:\w+::)*\*", before)
-
-
-def classes(lines):
-    """(name, fields, functions) of each class; static constants, and what a .def file adds, are no fields."""
-    text = bare(lines)
-    for match in CLASS.finditer(text):
-        depth, at = 1, match.end()
-        while depth and at < len(text):
-            depth += {"{": 1, "}": -1}.get(text[at], 0)
-            at += 1
-        fields = functions = 0
-        for statement in members(text[match.end():at - 1]):
-            statement = re.sub(r"^(?:\s*(?:public|private|protected)\s*:)+", "", statement).strip()
-            if not statement or NO_MEMBER.match(statement):
-                continue
-            if is_function(statement):
-                functions += not re.search(r"=\s*(?:delete|default)$", statement)
-            elif not re.match(r"(?:inline |static |constexpr )*static\b", statement):
-                fields += 1 + without_nested(statement).count(",")
-        yield match[1], fields, functions
-
-
-def class_faults(files):
-    for name, lines in files.items():
-        if name.startswith(HOT) and name.endswith((".h", ".cc")):
-            for title, fields, functions in classes(lines):
-                if fields > MAX_FIELDS:
-                    yield f"fields {name} {title}", fields
-                if functions > MAX_FUNCTIONS:
-                    yield f"functions {name} {title}", functions
-
-
 # Repeats.
 
 def code_lines(lines):
@@ -252,13 +173,7 @@ def repeat_faults(files):
     return longest.items()
 
 
-# Files and thresholds.
-
-def length_faults(files):
-    for name, lines in files.items():
-        if len(lines) > MAX_LINES:
-            yield f"lines {name}", len(lines)
-
+# Thresholds and mutations.
 
 def threshold_faults(files):
     text = "\n".join(line for name in sorted(files) if name.startswith("src/base/tuning") and name.endswith(".def")
@@ -294,56 +209,17 @@ def faults(root):
     """{fault: its figure}."""
     files = tracked(root)
     found = {}
-    for part in (graph_faults(root, files), class_faults(files), length_faults(files), repeat_faults(files),
-                 threshold_faults(files), mutation_faults(files)):
+    for part in (graph_faults(root, files), repeat_faults(files), threshold_faults(files), mutation_faults(files)):
         found.update(part)
     return found
-
-
-def read_exceptions(path):
-    """{fault: the figure that is let pass}, from lines `FIGURE FAULT`."""
-    allowed = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
-        if line.strip() and not line.startswith("#"):
-            figure, _, fault = line.partition(" ")
-            allowed[fault.strip()] = int(figure)
-    return allowed
-
-
-def compare(found, allowed):
-    """What is wrong, as lines: faults that are new or have grown, exceptions that are too large."""
-    for fault, figure in sorted(found.items()):
-        if fault not in allowed and figure:
-            yield f"{fault}: {figure}"
-        elif figure > allowed.get(fault, 0):
-            yield f"{fault}: {figure}, and {allowed[fault]} before"
-    for fault, figure in sorted(allowed.items()):
-        if found.get(fault, 0) < figure:
-            yield f"{fault}: {found.get(fault, 'no fault')} now; the exception of {figure} is to be lowered (--write)"
-
-
-HEADER = """# Where the tree does not meet the limits of scripts/gates/check_design.py yet: FIGURE FAULT. Figures only fall.
-# fields, functions: of a class; lines: of a file; repeat: lines of code that two files share; circle, upward:
-# includes and imports.
-"""
 
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", default=pathlib.Path(__file__).resolve().parents[2], type=pathlib.Path)
-    parser.add_argument("--write", action="store_true", help="lower the exceptions; new faults stay faults")
-    parser.add_argument("--all", action="store_true", help="with --write: let new faults pass as well")
-    arguments = parser.parse_args(argv)
-    path = arguments.root / "scripts/gates/design_exceptions.txt"
-    found, allowed = faults(arguments.root), read_exceptions(path)
-    if arguments.write:
-        kept = {fault: figure if arguments.all else min(figure, allowed[fault]) for fault, figure in found.items()
-                if arguments.all or fault in allowed}
-        path.write_text(HEADER + "".join(f"{figure} {fault}\n" for fault, figure in sorted(kept.items())), encoding="utf-8")
-        allowed = kept
-    wrong = list(compare(found, allowed))
-    print("\n".join(wrong) if wrong else f"design: in order but for {len(allowed)} exceptions")
-    return 1 if wrong else 0
+    found = sorted(f"{fault}: {figure}" for fault, figure in faults(parser.parse_args(argv).root).items())
+    print("\n".join(found) if found else "design: no fault")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

@@ -66,9 +66,7 @@ if [ "${2:-}" = wheel ]; then
   make_here programs
   RUN="$(emulator) -L $ROOT"
   TESTED=build/manylinux-$PROCESSOR/tested
-  for part in programs nodes.so; do
-    ln -sfn "../../$PROCESSOR/$part" "$TESTED/$part"
-  done
+  ln -sfn "../../$PROCESSOR/programs" "$TESTED/programs"
   export SLOWER=${SLOWER:-4}  # than a usual machine; programs that end themselves where they hang wait so much longer
   python3 tests/preload/run.py --build "$TESTED" --emulator "$RUN" --jobs "$(nproc)" || failed=1
   python3 scripts/packages/wheel_planner.py --emulator "$RUN" "$TESTED/memomalloc" || failed=1

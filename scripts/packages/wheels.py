@@ -150,7 +150,7 @@ def test(processor):
     if native:
         run("make", "-s", f"-j{os.cpu_count() or 1}", "programs")
     passed = True
-    for name in ("programs", "pages.so", "nodes.so", "refuse.so") if native else ():
+    for name in ("programs", "pages.so", "refuse.so") if native else ():
         (folder / name).symlink_to(BUILD / name)
     for command in commands:
         say(*command)

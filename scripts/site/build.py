@@ -24,7 +24,6 @@ PAGES = {
     "Start": [("Start", "README.md"), ("Installing", "docs/install.md"), ("Using it", "docs/using.md"),
               ("Notebooks and scripts", "docs/notebooks.md")],
     "In production": [("Servers", "docs/servers.md"), ("Containers", "docs/containers.md"), ("Fleets", "docs/fleets.md"),
-                      ("Memory nodes", "docs/nodes.md"),
                       ("Frameworks", "docs/frameworks.md"), ("torch.compile", "docs/torch.md"),
                       ("GPU snapshots", "docs/gpu.md")],
     "Look up": [("Commands", "docs/commands.md"), ("Variables", "docs/options.md"),

@@ -28,7 +28,7 @@ def option_default(row):
     kind, default, unit = row[0], re.sub(r"^.*::k", "", row[2]), row[3]
     if kind == "Size":
         return human_size(default)
-    if kind in ("Choice", "Trust", "Share", "Numa"):
+    if kind in ("Choice", "Trust", "Numa"):
         return default.lower()
     return f"{default} {unit}" if unit in ("ms", "s") else default or "unset"
 

@@ -10,7 +10,6 @@
 
 namespace memo {
 
-class KeptBlocks;
 class Lane;
 
 struct ThreadState {
@@ -23,7 +22,6 @@ struct ThreadState {
   // Frame of the innermost dl_iterate_phdr that was called, see in_loader().
   std::uint64_t walk = 0;
   std::uint64_t held_signals = 0;  // the program's mask, as the kernel has it; see hold_signals()
-  KeptBlocks* kept = nullptr;      // small aligned blocks, see preload/aligned.h
   Nanos ask_at;  // there was no lane for the thread: when it asks again, by the coarse clock
 };
 static_assert(sizeof(ThreadState) <= 48);

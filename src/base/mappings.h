@@ -14,7 +14,6 @@ struct Mapping {
   std::uint64_t start = 0;  // address
   std::uint64_t bytes = 0;
   bool has_access = false;
-  bool is_heap = false;  // of brk(2); there are several where rights or advice differ within it
 };
 
 // A line of the process' maps, "start-end access ... name"; false where it is none.
@@ -32,7 +31,6 @@ inline bool parse(std::string_view line, Mapping& mapping) {
   }
   mapping.bytes = end - mapping.start;
   mapping.has_access = !std::string_view(space + 1, stop).starts_with("---");
-  mapping.is_heap = line.ends_with("[heap]");
   return true;
 }
 

@@ -92,12 +92,8 @@ struct Parse {
     value = text == "group" ? memo::Trust::kGroup : memo::Trust::kOwner;
     return text == "group" || text == "owner";
   }
-  static bool Share(std::string_view text, memo::Share& value) {
-    value = text == "weights" ? memo::Share::kWeights : memo::Share::kNothing;
-    return text == "weights" || text == "nothing";
-  }
   static bool Numa(std::string_view text, memo::Numa& value) {
-    constexpr std::string_view kNames[] = {"auto", "local", "interleave", "off"};
+    constexpr std::string_view kNames[] = {"local", "interleave", "off"};
     const auto* const found = std::find(std::begin(kNames), std::end(kNames), text);
     value = static_cast<memo::Numa>(found - kNames);
     return found != std::end(kNames);

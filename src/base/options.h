@@ -4,16 +4,14 @@
 #include <cstdint>
 #include <string_view>
 
+#include "src/base/os.h"
+
 namespace memo {
 
 enum class Choice : std::uint8_t { kAuto, kAlways, kNever };
 // Whose files are believed: the user's and root's, or also those of the user's groups.
 enum class Trust : std::uint8_t { kOwner, kGroup };
-// What the kernel may hold once for processes that have it equal.
-enum class Share : std::uint8_t { kNothing, kWeights };
-
-// On which memory nodes memory is to lie.
-enum class Numa : std::uint8_t { kAuto, kLocal, kInterleave, kOff };
+using Numa = os::Numa;
 
 namespace option {
 
@@ -35,7 +33,6 @@ using Flag = std::uint64_t;
 using Path = Text;
 using Choice = memo::Choice;
 using Trust = memo::Trust;
-using Share = memo::Share;
 using Numa = memo::Numa;
 
 }  // namespace option

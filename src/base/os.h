@@ -72,16 +72,11 @@ bool carry(void* from, void* to, std::uint64_t bytes);
 // supported.
 bool advise_huge(void* start, std::uint64_t bytes, bool huge);
 bool populate(void* start, std::uint64_t bytes);
-// Brings what [start, start + kHugePage) holds into one huge page, `start` a multiple of that: some 0.3 ms, in which who
-// touches it waits, and who maps memory or has a page fault. What had no memory there gets it. kNoMemory: no huge page is to be had,
-// though the kernel has looked for one; kRefused: the range is not to have any (MADV_NOHUGEPAGE), or is none. Nothing has
-// changed then.
-enum class Collapse { kDone, kNoMemory, kRefused };
-Collapse collapse(void* start);
-// Linux 6.1 and later can.
-bool can_collapse();
-// The calling thread is told on which memory nodes its memory is to lie (set_mempolicy(2), numactl).
-bool places_memory();
+// On which memory nodes memory is to lie; kOff: as the process is set.
+enum class Numa : std::uint8_t { kLocal, kInterleave, kOff };
+// Says on which memory nodes [start, start + bytes) is to lie from now on, whatever holds for the thread or the
+// process. Page multiples. A refusal changes nothing, and a confined thread does not ask.
+void place_on_nodes(void* start, std::uint64_t bytes, Numa where);
 // Makes [start, start + bytes) read as zeros without any memory for what has none: where purge() is
 // refused. What has no page is not even read, where the system tells. Multiples of 4 KiB.
 void clear_written(void* start, std::uint64_t bytes);
@@ -94,11 +89,6 @@ std::uint64_t resident_bytes(const void* start, std::uint64_t bytes);
 std::uint64_t written_bytes(const void* start, std::uint64_t bytes);
 // Of [start, start + bytes) less than a half is known to have memory, as far as some pieces tell.
 bool is_bare(const void* start, std::uint64_t bytes);
-
-// Lets the kernel hold pages of [start, start + bytes) once that other processes, or this one, have
-// equal: it looks for them where same-page merging is switched on (/sys/kernel/mm/ksm/run). They come
-// in small pages from now on. False where the kernel has no such merging. Page multiples.
-bool offer_for_merging(void* start, std::uint64_t bytes);
 
 // Zeroed memory for our own records, between two pages that nobody can read or write; nullptr where
 // the system refuses.

@@ -15,10 +15,6 @@
 #define MADV_POPULATE_WRITE 23  // Linux 5.14; older kernels answer EINVAL
 #endif
 
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25  // Linux 6.1; older kernels answer EINVAL
-#endif
-
 namespace memo::os {
 namespace {
 
@@ -76,37 +72,27 @@ bool advise_huge(void* start, std::uint64_t bytes, bool huge) {
   return madvise(start, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) == 0;
 }
 
-bool offer_for_merging(void* start, std::uint64_t bytes) {
-  KeepErrno keep;
-  // Without huge pages on the machine there is nothing to be split, and the second call may say so.
-  return madvise(start, bytes, MADV_MERGEABLE) == 0 &&
-         (madvise(start, bytes, MADV_NOHUGEPAGE) == 0 || errno == EINVAL);
-}
-
 bool populate(void* start, std::uint64_t bytes) {
   KeepErrno keep;
   return madvise(start, bytes, MADV_POPULATE_WRITE) == 0;
 }
 
-Collapse collapse(void* start) {
+void place_on_nodes(void* start, std::uint64_t bytes, Numa where) {
+  constexpr unsigned long kInterleave = 3;       // MPOL_INTERLEAVE
+  constexpr unsigned long kLocal = 4;            // MPOL_LOCAL
+  constexpr unsigned long kAllowed = 1UL << 2U;  // MPOL_F_MEMS_ALLOWED
+  constexpr std::size_t kWord = 8 * sizeof(unsigned long);
+  constexpr std::size_t kMaxNodes = 1024;  // of Linux
   KeepErrno keep;
-  if (madvise(start, kHugePage, MADV_COLLAPSE) == 0) {
-    return Collapse::kDone;
+  if (where == Numa::kOff || confined()) {
+    return;
   }
-  // EBUSY: the control group has no room for it (madvise(2)).
-  return errno == ENOMEM || errno == EBUSY ? Collapse::kNoMemory : Collapse::kRefused;
-}
-
-// No byte is asked for: whether the advice is known is looked at first.
-bool can_collapse() {
-  KeepErrno keep;
-  return madvise(nullptr, 0, MADV_COLLAPSE) == 0;
-}
-
-bool places_memory() {
-  KeepErrno keep;
-  int mode = 0;  // MPOL_DEFAULT
-  return syscall(SYS_get_mempolicy, &mode, nullptr, 0UL, nullptr, 0UL) == 0 && mode != 0;
+  unsigned long nodes[kMaxNodes / kWord] = {};
+  const bool all = where == Numa::kInterleave;
+  if (!all || syscall(SYS_get_mempolicy, nullptr, nodes, kMaxNodes, nullptr, kAllowed) == 0) {
+    syscall(SYS_mbind, start, bytes, all ? kInterleave : kLocal, all ? nodes : nullptr,
+            all ? kMaxNodes : 0, 0U);
+  }
 }
 
 void clear_written(void* start, std::uint64_t bytes) {

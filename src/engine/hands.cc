@@ -187,9 +187,6 @@ const Plan& Hands::end_iteration() {
   }
   slab.turn.work(os::coarse_nanoseconds());
   slab.sweep();
-  if (slab.writers.note_here(shared_->slabs.nodes)) [[unlikely]] {
-    tracker_->tally().counters().node_changes.add();
-  }
   return tracker_->state().serving.plan->best();
 }
 

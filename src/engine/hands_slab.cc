@@ -78,7 +78,7 @@ Answer Hands::open_slab(const Schedule& schedule) {
     host.trim_next();
   }
   if (!trial && tracker_->state().walks_whole && whole &&
-      served.walked.load(std::memory_order_relaxed) && !slab.writers.apart()) {
+      served.walked.load(std::memory_order_relaxed)) {
     slab.populate(before);
   }
   if (host.keep != nullptr && (shared_->reports || shared_->keeps_much())) {

@@ -8,7 +8,6 @@
 
 #include "src/base/bits.h"
 #include "src/base/interrupts.h"
-#include "src/base/nodes.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 
@@ -59,6 +58,9 @@ bool Lanes::open() {
     os::unmap(memory, own);
     return false;
   }
+  for (std::uint64_t i = 0; i <= possible_; ++i) {
+    region.at(i).place_on(options_->NUMA);
+  }
   shared_ = new (memory) Shared;
   share();
   mark.open();
@@ -81,11 +83,8 @@ void Lanes::share() {
   shared_->keep_sites = shared_->keep_trace || !options_->PLAN_FILE.empty();
   shared_->passed_on = &passed_on;
   shared_->host = host_;
-  shared_->slabs.nodes.several = options_->NUMA != Numa::kOff && options_->OBSERVE == 0 &&
-                                 !os::confined() && os::several_nodes();
   shared_->reports = !options_->STATS_FILE.empty() || !options_->PLAN_FILE.empty() ||
-                     !options_->PLANS.empty() || options_->STATUS != 0 ||
-                     options_->SHARE != Share::kNothing;
+                     !options_->PLANS.empty() || options_->STATUS != 0;
 }
 
 Lane* Lanes::find() {

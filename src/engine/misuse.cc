@@ -87,15 +87,6 @@ bool Engine::may_have_size(const void* pointer, std::uint64_t bytes) const {
   return bytes <= now && bytes >= now / 2;
 }
 
-void report_kept(const char* function, const void* pointer, std::uint64_t usable) {
-  {
-    Line line(Line::Kind::kLastWords);
-    begin(line, function, "freed pointer", pointer);
-    line << ": it is a block of " << usable << " bytes, which is free already; " << kWhere;
-  }
-  std::abort();
-}
-
 void report_pointer(const Engine& engine, const char* function, const void* pointer) {
   const Place place = engine.find(pointer);
   {

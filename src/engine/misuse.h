@@ -17,7 +17,4 @@ namespace memo {
                               std::uint64_t said);
 [[noreturn]] void report_alignment(const Engine& engine, const char* function, const void* pointer,
                                    std::uint64_t said);
-// The same for a small block of the next allocator, of `usable` bytes, that is kept for the thread and freed again.
-[[noreturn]] void report_kept(const char* function, const void* pointer, std::uint64_t usable);
-
 }  // namespace memo

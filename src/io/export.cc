@@ -52,19 +52,6 @@ constexpr bool is_plain(char letter) {
   return letter >= ' ' && letter <= '~' && letter != '"' && letter != '\\';
 }
 
-void add_nodes(Text& text, const NodeFigures& figures) {
-  text.add(",\"node_bytes\":[");
-  for (std::uint32_t node = 0, told = 0; node < kMaxNodes; ++node) {
-    if ((figures.nodes & only(node)) != 0) {
-      text.add("%s{\"node\":%u,\"slabs\":%llu,\"pool\":%llu,\"weights\":%llu}",
-               told++ == 0 ? "" : ",", node, static_cast<Number>(figures.slabs.on[node]),
-               static_cast<Number>(figures.pool.on[node]),
-               static_cast<Number>(figures.weights.on[node]));
-    }
-  }
-  text.add("]");
-}
-
 }  // namespace
 
 std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size) {
@@ -110,9 +97,6 @@ std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size
     text.add(",\"observed\":{\"page_faults\":%llu,\"peak_bytes\":%llu}",
              static_cast<Number>(snapshot.observed_faults),
              static_cast<Number>(snapshot.held_peak_bytes));
-  }
-  if (snapshot.nodes != nullptr) {
-    add_nodes(text, *snapshot.nodes);
   }
   text.add("}\n");
   return text.length();

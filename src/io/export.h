@@ -9,7 +9,6 @@
 
 #include "src/base/counters.h"
 #include "src/base/guard.h"
-#include "src/io/node_maps.h"
 #include "src/trace/recorder.h"
 
 namespace memo {
@@ -32,8 +31,6 @@ struct Snapshot {
   std::uint64_t observed_faults = 0;  // that serving would have avoided, as measured
   std::uint64_t held_peak_bytes = 0;  // most that the program held at once in large blocks
   std::uint32_t threads = 0;          // lanes that were ever taken
-  // On a machine of several memory nodes, once somebody has looked.
-  const NodeFigures* nodes = nullptr;
 
   // Page faults that the blocks served can have spared at most: one for each of their 4 KiB.
   [[nodiscard]] std::uint64_t faults_avoided() const {

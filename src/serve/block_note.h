@@ -9,9 +9,6 @@ namespace memo {
 
 class BlockNote {
  public:
-  // In the word: the block was there when weights were marked, and is no iteration's.
-  static constexpr std::uint16_t kLasts = 1U << 15U;
-
   // For lane `owner`; it is to hold zeros if `zero`.
   BlockNote(std::uint16_t owner, bool zero)
       : word_(static_cast<std::uint16_t>(owner | (zero ? kZero : 0U))) {}
@@ -20,10 +17,9 @@ class BlockNote {
 
   [[nodiscard]] std::uint16_t owner() const { return word_ & kOwner; }
   [[nodiscard]] bool zero() const { return (word_ & kZero) != 0; }
-  [[nodiscard]] bool lasts() const { return (word_ & kLasts) != 0; }
 
  private:
-  static constexpr std::uint16_t kZero = 1U << 14U;
+  static constexpr std::uint16_t kZero = 1U << 15U;
   static constexpr std::uint16_t kOwner = kZero - 1;
   static_assert(tuning::kMaxLanes <= kOwner);
 

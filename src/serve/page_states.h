@@ -58,14 +58,6 @@ class PageStates {
         [&](std::uint8_t* byte) { note(__atomic_load_n(byte, __ATOMIC_ACQUIRE) * kEveryByte); },
         [&](Word* word) { note(__atomic_load_n(word, __ATOMIC_ACQUIRE)); });
   }
-  // True if all granules of [first, first + count) are in use, each looked at in its turn.
-  [[nodiscard]] bool all_used(Granules first, Granules count) const {
-    bool used = true;
-    each(first, count, [&](std::uint64_t bits) {
-      used = used && (bits & kEveryByte * kUsed) == kEveryByte * kUsed;
-    });
-    return used;
-  }
   // How many granules are dirty. Where nobody makes one dirty or clean meanwhile.
   [[nodiscard]] Granules count_dirty(Granules first, Granules count) const {
     std::uint64_t dirty = 0;

@@ -108,7 +108,6 @@ class Pool {
   }
 
  private:
-  friend class LastingBlocks;
   friend class Carrying;
   [[nodiscard]] bool enter() const { return !torn_ && lock_.lock_within(Lock::Patience::kCall); }
   template <typename Result>

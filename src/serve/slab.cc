@@ -160,7 +160,7 @@ bool Slab::purge() {
 void Slab::evade() {
   const std::uint64_t height = this->height();
   const std::uint64_t above = round_up(origin_ + tallest(), os::kHugePage);
-  if (books_->nodes.several || !space().commit(above + height)) {
+  if (!space().commit(above + height)) {
     return;
   }
   if (books_->verbose >= 2) {

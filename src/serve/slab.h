@@ -19,7 +19,6 @@
 #include "src/serve/pool.h"
 #include "src/serve/recent_peak.h"
 #include "src/serve/space.h"
-#include "src/serve/writers.h"
 
 namespace memo {
 
@@ -51,7 +50,6 @@ struct SlabBooks {
   std::uint32_t most = UINT32_MAX;      // slabs for those that work at once
   Choice huge_pages = Choice::kAuto;
   std::uint64_t verbose = 0;
-  NodesKnown nodes;
 };
 
 // Tells who is at work from who rests. Any thread.
@@ -91,8 +89,7 @@ class Slab {
   // The same, and its height is kept: the memory is to be had again when it is touched.
   void give_back_unused() const;
   // The plan's places lie above all that were used until now, and what is free there goes back, in the
-  // next iterations too; nothing changes where there are no addresses for it, or several memory nodes
-  // (the slab is looked at from its start). A block that stays for good, such as an optimizer's
+  // next iterations too; nothing changes where there are no addresses for it. A block that stays for good, such as an optimizer's
   // state that was made between calls that the plan has, is then in no call's way.
   void evade();
   // At the end of an iteration.
@@ -112,8 +109,6 @@ class Slab {
   void mend(Space* space);
   // When its lane last took it, or went through its plan.
   Turn turn;
-  // Where its lane's thread is, who writes in it besides; noted at the end of each iteration.
-  Whereabouts writers;
   // A refusal is forgotten: the next one is said again.
   void forget_refusal() { refused_ = false; }
 

@@ -121,6 +121,9 @@ bool Space::commit_until(std::uint64_t target, bool lock) {
       (!bare_ && !os::commit(base_ + committed, target - committed, lock))) {
     return false;
   }
+  if (!bare_) {
+    os::place_on_nodes(base_ + committed, target - committed, nodes_);
+  }
   committed_.store(target, std::memory_order_release);
   return true;
 }

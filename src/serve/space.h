@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "src/base/granule.h"
+#include "src/base/os.h"
 #include "src/serve/free_runs.h"
 #include "src/serve/page_map.h"
 #include "src/trace/live_table.h"
@@ -54,6 +55,8 @@ class Space {
   // process.
   void be_sparing() { sparing_ = true; }
   [[nodiscard]] bool sparing() const { return sparing_; }
+  // On which memory nodes what is committed from now on lies.
+  void place_on(os::Numa nodes) { nodes_ = nodes; }
 
   // Makes [0, bytes) usable; false where the limit or the system refuses. One granule more than
   // asked is always readable, since kernels read up to 128 bytes past the end of a tensor by design
@@ -111,6 +114,7 @@ class Space {
   std::atomic<std::uint64_t> committed_{0};
   const Space* first_neighbour_ = nullptr;
   std::uint64_t neighbours_ = 0;
+  os::Numa nodes_ = os::Numa::kOff;
   bool sparing_ = false;
   bool bare_ = false;
 };

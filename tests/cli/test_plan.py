@@ -76,22 +76,11 @@ class Plan(unittest.TestCase):
             ("plan", self.folder),
             ("plan", problem, "--planner", "none"),
             ("plan", problem, "--seconds", "x"),
-            ("plan", problem, "--cache", "0"),
-            ("plan", problem, "--cache", "-1"),
-            ("plan", problem, "--cache", "1K", "--compare"),
             ("plan", problem, "--output", self.folder / "no" / "plan.csv"),
         ):
             result = memomalloc(*words)
             self.assertEqual(2, result.returncode, words)
             self.assertIn("memomalloc ", result.stderr)
-
-    def test_a_cache_that_holds_all_misses_nothing(self):
-        problem = self.write("id,lower,upper,size\na,0,3,4096\nb,1,2,8192\nc,4,6,4096\n")
-        known = {"bytes": 1 << 20, "touched": 2 * 16384, "missed": 0, "missed_by_first_fit": 0}
-        self.assertEqual(known, json_of(memomalloc("plan", problem, "--cache", "1M", "--json"))["cache"])
-        said = memomalloc("plan", problem, "--cache", "4K").stdout
-        self.assertIn("a cache of 4.00 KiB would miss", said)
-        self.assertNotIn("cache", json_of(memomalloc("plan", problem, "--json")))
 
     def test_svg_has_a_rectangle_for_each_buffer(self):
         picture = self.folder / "map.svg"

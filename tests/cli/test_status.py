@@ -261,9 +261,7 @@ print(json.dumps({sample.name + "/" + sample.labels.get("pid", ""): sample.value
             self.assertNotEqual(screens[0], screens[1])
 
     def test_bad_usage(self):
-        for words in (["status", "--listen", "example.org:80"], ["status", "--listen", "70000"],
-                      ["status", "--listen", "::1:80"], ["status", "--listen", "1.2.3.4:5", "--watch"],
-                      ["status", "12", "--all"], ["status", "x"], ["status", "--openmetrics", "--watch"]):
+        for words in (["status", "12", "--all"], ["status", "x"], ["status", "--openmetrics", "--watch"]):
             answer = memomalloc(*words)
             self.assertEqual((2, ""), (answer.returncode, answer.stdout), words)
 

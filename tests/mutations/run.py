@@ -25,7 +25,6 @@ from follow_rows import FOLLOW_ROWS
 from hider_rows import HIDER_ROWS
 from limit_rows import LIMIT_ROWS
 from kinds import PRELOAD, SCRIPT, UNIT
-from node_rows import NODE_ROWS
 from server_rows import SERVER_ROWS
 from status_rows import STATUS_ROWS
 from store_rows import STORE_ROWS
@@ -46,7 +45,6 @@ MUTATIONS = (
     *HIDER_ROWS,
     *STORE_ROWS,
     *TURN_ROWS,
-    *NODE_ROWS,
     ("a withdrawn plan counts as visible", "src/engine/plan_store.cc",
      "  if (state == State::kVisible) {\n    visible_count_.fetch_sub(1, std::memory_order_relaxed);\n  }\n  state = State::kWithdrawn;",
      "  state = State::kWithdrawn;",
@@ -249,7 +247,7 @@ def copy_tree(target):
         if (ROOT / name).exists():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, target / name)
-    for name in ("release", "libmemomalloc.so", "memomalloc", "programs", "pages.so", "nodes.so", "unit_tests"):
+    for name in ("release", "libmemomalloc.so", "memomalloc", "programs", "pages.so", "unit_tests"):
         source = ROOT / "build" / name
         if source.is_dir():
             shutil.copytree(source, target / "build" / name)

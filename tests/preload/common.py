@@ -43,7 +43,6 @@ class Mode:
     ours: bool = True  # our library is loaded, in front of `next`
     next: str = "glibc"
     pages: int = 0  # bytes; not 0: pages.so answers for a kernel with pages of this size
-    nodes: bool = False  # nodes.so answers for a machine of two memory nodes
     settings: tuple = ()  # of (variable, value)
     serving: bool = True  # programs insist on blocks from the slab
 
@@ -65,8 +64,6 @@ def modes(peers):
         Mode("threshold-4K", settings=(("MEMOMALLOC_THRESHOLD", "4K"),), serving=False),
         Mode("pages of 16 KiB", pages=16 << 10),
         Mode("pages of 64 KiB", pages=64 << 10),
-        # Slabs and weights are moved while the programs run.
-        Mode("two nodes", nodes=True, settings=(("MEMOMALLOC_NUMA", "interleave"),)),
     ] + [
         mode
         for peer in peers
@@ -114,7 +111,6 @@ class Context:
         """The variables for `mode`, over a clean environment."""
         chain = ([str(self.library)] if mode.ours else []) + (
             [str(self.build / "pages.so")] if mode.pages else []) + (
-            [str(self.build / "nodes.so")] if mode.nodes else []) + (
             [find_peer(mode.next)] if mode.next in PEERS else [])
         clean = {k: v for k, v in os.environ.items()
                  if k != "LD_PRELOAD" and not k.startswith(("MEMOMALLOC_", "MALLOC_"))}
@@ -126,8 +122,6 @@ class Context:
             clean["LD_PRELOAD"] = ":".join(chain)
         if mode.pages:
             clean["PAGE_BYTES"] = str(mode.pages)
-        if mode.nodes:
-            clean["NODES"] = "0-1"
         if mode.serving:
             clean["EXPECT_SERVING"] = "1"
         clean.update(mode.settings)

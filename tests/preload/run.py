@@ -24,7 +24,7 @@ TIMEOUT_EMULATED = 600  # seconds
 NOT_HERE = 77  # the exit code of a program that says what this machine or allocator lacks for it
 
 # Programs that read the kernel's own count of pages, which larger pages that are only pretended do not change.
-COUNT_PAGES = ("grown", "huge_pages", "large_past", "limits", "left_pool", "locked_blocks", "locked_memory", "steady_faults",
+COUNT_PAGES = ("grown", "large_past", "limits", "left_pool", "locked_blocks", "locked_memory", "steady_faults",
                "thread_exit")
 # Programs whose stacks, threads or moments are hard on who unwinds: the others learn nothing from it.
 UNWOUND = ("bare_frames", "cancellation", "cross_thread", "descriptors_left", "descriptors_reused", "errno_kept",
@@ -36,7 +36,7 @@ NOT_OBSERVED = ("limited_data", "interrupted_locks")
 # Programs that start this machine's own tools, fill or count what the emulator has itself, or ask the kernel for what
 # the emulator does not pass on. The emulator answers each opening of a file below /proc/self by a file that it writes,
 # and is ended itself where no file may grow.
-NOT_EMULATED = ("huge_pages", "spawning", "limits", "limited", "limited_data", "unread_output", "locked_blocks",
+NOT_EMULATED = ("spawning", "limits", "limited", "limited_data", "unread_output", "locked_blocks",
                 "locked_memory", "refused_thread", "refused_background_thread", "name_spaces", "real_time",
                 "left_out_of_cores", "bare_children", "confined", "descriptors_left", "left_pool")
 # Modes that tell much the same of a program: where it is to be run less often, the seed names one of each row for it.

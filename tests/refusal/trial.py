@@ -104,13 +104,7 @@ class Runner:
             for name, value in VARIANTS[case.variant])
         mode = common.Mode(case.variant, settings=settings, serving=False)
         chain = f"{self.context.library}:{self.context.build / 'refuse.so'}"
-        if case.variant.startswith("nodes"):
-            chain += f":{self.context.build / 'nodes.so'}"
         extra = {"LD_PRELOAD": chain, "REFUSE_NAMES": ":".join(self.names), "REFUSE_TABLE": f"{temp}/table"}
-        if case.variant.startswith("nodes"):
-            extra["NODES"] = "0-1"
-        if case.variant == "nodes refused":
-            extra["NODES_REFUSE"] = "1"
         if rules:
             extra["REFUSE"] = ",".join(str(rule) for rule in rules)
         return mode, extra

@@ -12,7 +12,6 @@
 #include "src/cli/base/command.h"
 #include "src/cli/base/files.h"
 #include "src/cli/base/ticker.h"
-#include "src/cli/plan/cache_model.h"
 #include "src/cli/plan/plan_table.h"
 #include "src/cli/trace/heap_map.h"
 
@@ -38,7 +37,6 @@ struct PlanRequest : TableRequest {
   std::string check;
   std::string model;
   dsa::Options options;
-  dsa::Bytes cache = 0;  // 0: not asked for
   bool json = false;
   bool compare = false;
 };
@@ -187,30 +185,6 @@ void print(const Table& table, const dsa::Planner& planner, const dsa::Outcome& 
               outcome.seconds);
 }
 
-// The modelled misses of a plan, and of first fit's beside it.
-nlohmann::ordered_json misses(const PlanRequest& request, const Table& table,
-                              const dsa::Plan& plan) {
-  const CacheUse use = model_cache(table.problem, plan, request.cache);
-  nlohmann::ordered_json result{
-      {"bytes", request.cache}, {"touched", use.touched}, {"missed", use.missed}};
-  const dsa::Outcome first_fit = dsa::find_planner("first-fit")->run(table.problem, {});
-  if (first_fit.plan) {
-    result["missed_by_first_fit"] =
-        model_cache(table.problem, *first_fit.plan, request.cache).missed;
-  }
-  return result;
-}
-
-void print_misses(const nlohmann::ordered_json& cache) {
-  const auto text = [&](const char* name) { return human_bytes(cache.value(name, dsa::Bytes{0})); };
-  std::printf("a cache of %s would miss %s of the %s that one pass of a loop touches",
-              text("bytes").c_str(), text("missed").c_str(), text("touched").c_str());
-  if (cache.contains("missed_by_first_fit")) {
-    std::printf(", and with first fit's plan %s", text("missed_by_first_fit").c_str());
-  }
-  std::printf(" (a model)\n");
-}
-
 int plan_one(const CLI::App& app, const PlanRequest& request, const Table& table) {
   const dsa::Planner* planner = dsa::find_planner(request.planner);
   if (planner == nullptr) {
@@ -218,12 +192,8 @@ int plan_one(const CLI::App& app, const PlanRequest& request, const Table& table
         app, "there is no planner '" + request.planner + "'; `memomalloc planners` lists them");
   }
   const dsa::Outcome outcome = run(*planner, table, request.options);
-  nlohmann::ordered_json row = as_json(*planner, table, outcome);
-  if (outcome.plan && request.cache > 0) {
-    row["cache"] = misses(request, table, *outcome.plan);
-  }
   if (request.json) {
-    std::printf("%s\n", row.dump().c_str());
+    std::printf("%s\n", as_json(*planner, table, outcome).dump().c_str());
   }
   if (!outcome.plan) {
     return no_plan(app, outcome.reason);
@@ -243,9 +213,6 @@ int plan_one(const CLI::App& app, const PlanRequest& request, const Table& table
   }
   if (!request.quiet) {
     print(table, *planner, outcome);
-    if (request.cache > 0) {
-      print_misses(row["cache"]);
-    }
   }
   return kDone;
 }
@@ -286,24 +253,15 @@ int plan(int argc, char** argv) {
       app.add_option("--write-model", request.model,
                      "plan nothing: write the problem as a mixed-integer program, to .lp or .mps")
           ->type_name("FILE");
-  auto* cache =
-      app.add_option(
-             "--cache", request.cache,
-             "estimate what a cache of this size would miss, with this plan and with first fit's")
-          ->transform(bytes())
-          ->type_name("SIZE");
   app.add_flag("--json", request.json, "print the result as JSON");
   app.add_flag("--compare", request.compare, "print a row for each planner")
       ->excludes(against)
       ->excludes(model);
   for (const char* alone : {"--check", "--write-model", "--compare"}) {
-    app.get_option(alone)->excludes(output)->excludes(svg)->excludes(cache);
+    app.get_option(alone)->excludes(output)->excludes(svg);
   }
   if (auto code = parse(app, argc, argv)) {
     return *code;
-  }
-  if (*cache && request.cache <= 0) {
-    return complain(app, "--cache: a cache has at least one byte");
   }
   request.quiet = request.json || request.output == "-" || request.svg == "-";
   if (*limit) {

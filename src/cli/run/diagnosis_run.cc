@@ -85,40 +85,6 @@ Finding examine_serving(const json& statistics) {
   return {Level::kGood, "serving", share, ""};
 }
 
-// Where the memory lies, on a machine of several memory nodes.
-void add_nodes(const json& statistics, std::vector<Finding>& findings) {
-  const auto nodes = statistics.find("node_bytes");
-  if (nodes == statistics.end() || !nodes->is_array()) {
-    return;
-  }
-  std::string text;
-  for (const json& row : *nodes) {
-    text += (text.empty() ? "node " : "; node ") + std::to_string(number_in(row, "node")) +
-            ": slabs " + mebibytes(number_in(row, "slabs")) + ", pool " +
-            mebibytes(number_in(row, "pool")) + ", weights among it " +
-            mebibytes(number_in(row, "weights"));
-  }
-  findings.push_back({Level::kGood, "nodes", text, ""});
-  constexpr std::int64_t kSeldom = 16;  // of the iterations, one part in
-  const std::int64_t changes = number_in(statistics, "node_changes");
-  const std::int64_t iterations = number_in(statistics, "iterations");
-  if (changes * kSeldom > iterations) {
-    findings.push_back(
-        {Level::kNote, "nodes",
-         "threads roam: after " + std::to_string(changes) + " of " + std::to_string(iterations) +
-             " iterations one was on another node",
-         "bind the program (`numactl --cpunodebind=0`, `taskset`, OMP_PROC_BIND=true), "
-         "or one process to each node"});
-  }
-  if (number_in(statistics, "node_refused") > 0) {
-    findings.push_back(
-        {Level::kNote, "nodes",
-         "the system does not let pages be moved between nodes, as containers do",
-         "nothing: slabs are made ready anew where they are used, weights stay; the right "
-         "CAP_SYS_NICE lets both be moved"});
-  }
-}
-
 void add_hidden(const std::set<std::string>& mapped, std::vector<Finding>& findings) {
   std::set<std::string_view> told;  // one finding, however many files a hider has
   for (const std::string& path : mapped) {
@@ -216,7 +182,6 @@ std::vector<Finding> examine_run(const std::vector<ProcessRow>& rows,
   findings.push_back(examine_learning(judged.statistics, judged.calls));
   if (findings.back().level != Level::kFault) {
     findings.push_back(examine_serving(judged.statistics));
-    add_nodes(judged.statistics, findings);
   }
   if (rows.size() > 1) {
     for (std::size_t i = first; i < findings.size(); ++i) {

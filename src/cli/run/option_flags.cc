@@ -39,12 +39,8 @@ std::string show(Choice value, std::string_view /*type*/) {
 std::string show(Trust value, std::string_view /*type*/) {
   return value == Trust::kGroup ? "group" : "owner";
 }
-std::string show(Share value, std::string_view /*type*/) {
-  return value == Share::kWeights ? "weights" : "nothing";
-}
-
 std::string show(Numa value, std::string_view /*type*/) {
-  constexpr const char* kNames[] = {"auto", "local", "interleave", "off"};
+  constexpr const char* kNames[] = {"local", "interleave", "off"};
   return kNames[static_cast<std::size_t>(value)];
 }
 
@@ -111,9 +107,8 @@ const OptionKind& kind_of(std::string_view type) {
       {"Number", "NUMBER", {[](std::string& text) { return check_number(text, ""); }, ""}},
       {"Choice", "auto|always|never", CLI::IsMember({"auto", "always", "never"}).description("")},
       {"Trust", "owner|group", CLI::IsMember({"owner", "group"}).description("")},
-      {"Share", "nothing|weights", CLI::IsMember({"nothing", "weights"}).description("")},
-      {"Numa", "auto|local|interleave|off",
-       CLI::IsMember({"auto", "local", "interleave", "off"}).description("")},
+      {"Numa", "local|interleave|off",
+       CLI::IsMember({"local", "interleave", "off"}).description("")},
       {"Path", "FILE", {[](std::string& text) { return check_text(text); }, ""}},
       {"Text", "TEXT", {[](std::string& text) { return check_text(text); }, ""}},
   };

@@ -11,7 +11,6 @@
 
 #include "src/cli/base/arguments.h"
 #include "src/cli/base/command.h"
-#include "src/cli/status/metrics_server.h"
 #include "src/cli/status/status_pages.h"
 #include "src/cli/status/status_text.h"
 
@@ -96,7 +95,6 @@ int watch(const StatusRequest& wishes) {
 int status(int argc, char** argv) {
   StatusRequest wishes;
   pid_t pid = 0;
-  std::string address;
   CLI::App app(
       "Shows what the library does in running processes: a line for each, or all about one.\n"
       "Start them with `memomalloc run --status -- COMMAND`, or with MEMOMALLOC_STATUS=1; others\n"
@@ -112,26 +110,12 @@ int status(int argc, char** argv) {
   CLI::Option* metrics =
       app.add_flag("--openmetrics", wishes.metrics,
                    "as text for Prometheus, for example for node_exporter's textfile collector");
-  app.add_option("--listen", address,
-                 "answer Prometheus at http://ADDRESS:PORT/metrics, until Ctrl-C; without ADDRESS, "
-                 "this machine "
-                 "alone is answered")
-      ->type_name("[ADDRESS:]PORT")
-      ->excludes(repeated);
   metrics->excludes(repeated);
   if (auto code = parse(app, argc, argv)) {
     return *code;
   }
   if (one->count() != 0) {
     wishes.pid = pid;
-  }
-  if (!address.empty()) {
-    Address where;
-    if (!parse_address(address, where)) {
-      return complain(app, "'" + address + "' is no PORT, IPV4:PORT or [IPV6]:PORT");
-    }
-    wishes.metrics = true;
-    return serve_metrics(where, [&wishes] { return show(look(wishes), wishes); });
   }
   if (wishes.watch) {
     return watch(wishes);

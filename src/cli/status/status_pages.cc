@@ -192,13 +192,6 @@ json plans_of(const StatusBody& body) {
   return plans;
 }
 
-// Of the process, what the kernel holds once for several; none where it does not tell.
-std::optional<std::uint64_t> merged_bytes(const ProcessPage& page) {
-  std::uint64_t pages = 0;
-  std::ifstream file("/proc/" + std::to_string(page.body.pid) + "/ksm_merging_pages");
-  return !page.ended && file >> pages ? std::optional(pages * os::page_size()) : std::nullopt;
-}
-
 void add_counters(const StatusBody& body, json& all) {
   std::size_t i = 0;
   json reasons = json::object();
@@ -292,12 +285,6 @@ json as_json(const ProcessPage& page, const std::optional<Residency>& residency)
   all["page_faults_avoided"] =
       (all["planned_bytes"].get<std::uint64_t>() + all["at_hand_bytes"].get<std::uint64_t>()) /
       4096;
-  if (body.offered_bytes != 0) {
-    all["offered_bytes"] = body.offered_bytes;
-    if (const auto merged = merged_bytes(page)) {
-      all["merged_bytes"] = *merged;
-    }
-  }
   if (body.observes != 0) {
     all["observed"] = {{"page_faults", body.observed_faults}, {"peak_bytes", body.held_peak_bytes}};
   }

@@ -250,13 +250,6 @@ std::string status_details(const json& process) {
             slabs_huge_share(process) + "\n";
   }
   text += "peak        " + mebibytes(number_in(process, "peak_bytes")) + " of the whole process\n";
-  if (const std::int64_t offered = number_in(process, "offered_bytes"); offered != 0) {
-    text += "weights     " + mebibytes(offered) + " offered for merging";
-    if (process.contains("merged_bytes")) {
-      text += ", " + mebibytes(number_in(process, "merged_bytes")) + " of the process merged";
-    }
-    text += "\n";
-  }
   return text + "threads and their slabs\n" + lanes_table(process) + "plans\n" +
          plans_table(process);
 }

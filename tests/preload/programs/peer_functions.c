@@ -9,7 +9,6 @@
 
 typedef void free_function(void*);
 typedef size_t size_function(const void*);
-typedef void* realloc_function(void*, size_t);
 
 static void* find(const char* name) {
   return dlsym(RTLD_DEFAULT, name);
@@ -28,11 +27,6 @@ static void free_by(const char* name, void* block) {
   free_function* function = (free_function*)find(name);
   function != NULL ? function(block) : free(block);
 }
-static void* realloc_by(const char* name, void* block, size_t size) {
-  realloc_function* function = (realloc_function*)find(name);
-  return function != NULL ? function(block, size) : realloc(block, size);
-}
-
 static const size_t sizes[] = {100, 5000, 100000, 300001, 1 << 20, (3 << 20) + 5};
 enum { kSizes = sizeof sizes / sizeof *sizes };
 
@@ -96,50 +90,7 @@ static void freed_with_size(void) {
   }
 }
 
-static void resized(void) {
-  static const char* const names[] = {"tc_realloc", "mi_realloc", "mi_reallocf", "reallocf"};
-  for (unsigned n = 0; n < sizeof names / sizeof *names; ++n)
-    for (unsigned i = 0; i < kSizes; ++i) {
-      const size_t size = sizes[i];
-      void* block = realloc_by(names[n], made(size, i), size * 3);
-      CHECK(block != NULL && filled(block, size, i));
-      fill(block, size * 3, i);
-      block = realloc_by(names[n], block, size / 2 + 1);
-      CHECK(block != NULL && filled(block, size / 2 + 1, i));
-      free(block);
-    }
-}
-
-static void resized_by_jemalloc(void) {
-  void* (*rallocx)(void*, size_t, int) = (void* (*)(void*, size_t, int))find("rallocx");
-  size_t (*xallocx)(void*, size_t, size_t, int) =
-      (size_t (*)(void*, size_t, size_t, int))find("xallocx");
-  size_t (*nallocx)(size_t, int) = (size_t (*)(size_t, int))find("nallocx");
-  if (rallocx == NULL || xallocx == NULL || nallocx == NULL)
-    return;
-  enum { kZero = 0x40, kAligned64K = 16 };
-  for (unsigned i = 0; i < kSizes; ++i) {
-    const size_t size = sizes[i];
-    CHECK(nallocx(size, 0) >= size && nallocx(size, 0) < size + size / 2 + 4096);
-    char* block = (char*)made(size, i);
-    const size_t before = malloc_usable_size(block);
-    memset(block + size, 0x77, before - size);
-    block = (char*)rallocx(block, size * 2, kZero);
-    CHECK(block != NULL && filled(block, size, i));
-    const size_t after = malloc_usable_size(block);
-    CHECK(after >= size * 2 && all_zero(block + before, after - before));
-    block = (char*)rallocx(block, size * 2 + 1, kAligned64K);
-    CHECK(block != NULL && (uintptr_t)block % KIB(64) == 0 && filled(block, size, i));
-    const size_t now = malloc_usable_size(block);
-    const size_t told = xallocx(block, now + 1, KIB(64), 0);
-    CHECK(told >= now && told == malloc_usable_size(block) && filled(block, size, i));
-    fill(block, told, 9);
-    CHECK(xallocx(block, size, 0, 0) >= size);
-    free(block);
-  }
-}
-
-// A place of the slab is asked for its size, made smaller and larger, and freed by each.
+// A place of the slab is asked for its size, and freed by each.
 static void* of_a_slab(void* nothing) {
   static const char* const names[] = {"tc_free", "mi_free", "cfree"};
   void* blocks[kStepCount];
@@ -149,16 +100,9 @@ static void* of_a_slab(void* nothing) {
     for (unsigned i = 0; i < kStepCount; ++i) {
       check_size(blocks[i], step_size(i), size_by("malloc_size", blocks[i]));
       check_size(blocks[i], step_size(i), size_by("mi_usable_size", blocks[i]));
-      if (i % 3 == 1) {
-        blocks[i] = realloc_by("mi_realloc", blocks[i], step_size(i) * 4);
-        CHECK(blocks[i] != NULL);
-      } else if (i % 3 == 2) {
-        blocks[i] = realloc_by("tc_realloc", blocks[i], step_size(i) / 5);
-        CHECK(blocks[i] != NULL && filled(blocks[i], step_size(i) / 5, i));
-      }
     }
     for (unsigned i = 0; i < kStepCount; ++i) {
-      CHECK(i % 3 == 2 || filled(blocks[i], step_size(i), i));
+      CHECK(filled(blocks[i], step_size(i), i));
       free_by(names[n], blocks[i]);
     }
     learn_steps();
@@ -167,11 +111,10 @@ static void* of_a_slab(void* nothing) {
 }
 
 static void found_only_with_their_allocator(void) {
-  static const char* const rows[][2] = {
-      {"jemalloc", "sallocx"},        {"jemalloc", "sdallocx"},   {"jemalloc", "dallocx"},
-      {"jemalloc", "rallocx"},        {"jemalloc", "xallocx"},    {"tcmalloc", "tc_free"},
-      {"tcmalloc", "tc_malloc_size"}, {"tcmalloc", "tc_realloc"}, {"mimalloc", "mi_free"},
-      {"mimalloc", "mi_usable_size"}, {"mimalloc", "mi_realloc"}, {"mimalloc", "mi_expand"}};
+  static const char* const rows[][2] = {{"jemalloc", "sallocx"},        {"jemalloc", "sdallocx"},
+                                        {"jemalloc", "dallocx"},        {"tcmalloc", "tc_free"},
+                                        {"tcmalloc", "tc_malloc_size"}, {"mimalloc", "mi_free"},
+                                        {"mimalloc", "mi_usable_size"}};
   const char* next = getenv("NEXT_ALLOCATOR");
   for (unsigned i = 0; i < sizeof rows / sizeof *rows; ++i)
     CHECK((find(rows[i][1]) != NULL) == (next != NULL && strcmp(next, rows[i][0]) == 0));
@@ -186,10 +129,8 @@ int main(void) {
     sizes_told();
     freed();
     freed_with_size();
-    resized();
-    resized_by_jemalloc();
   }
-  puts("sizes, frees and resizes ok");
+  puts("sizes and frees ok");
   pthread_t thread;  // sequences are learned per thread
   CHECK(pthread_create(&thread, NULL, of_a_slab, NULL) == 0);
   CHECK(pthread_join(thread, NULL) == 0);
