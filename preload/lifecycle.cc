@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "preload/aligned.h"
+#include "preload/background_task.h"
 #include "preload/background_thread.h"
 #include "preload/front.h"
 #include "preload/huge_pages.h"
@@ -68,10 +69,12 @@ void thread_ends(void*) {
   leave_aligned();
   leave_lane_thread();
   g_process.engine.thread_ended();
+  end_own_threads_with_last();
 }
 
 void thread_begins() {
   tell_at_thread_end();
+  let_own_threads_live();
   note_lane_thread();
 }
 
@@ -87,6 +90,7 @@ void after_fork_in_parent() {
 }
 // In a child that no handler of fork() has told of, too.
 void forked() {
+  tell_at_thread_end();
   forget_background_thread();
   forget_gathering();
   forget_nodes();
@@ -150,6 +154,7 @@ void forked_bare() {
     load_unwinder(!process.options.TRACE_FILE.empty());
     keep_aligned();
     prepare_thread_end(thread_ends);
+    tell_at_thread_end();  // the first thread, whatever it allocates: the process may go on without it
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     process.engine.configure(process.options, {.trim_next = process.observes ? nullptr : trim_next,
                                                .new_thread = thread_begins,
