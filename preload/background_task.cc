@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <climits>
 #include <csignal>
@@ -16,7 +17,6 @@
 #include "src/base/keep_errno.h"
 #include "src/base/os.h"
 #include "src/base/proc_file.h"
-#include "src/base/system_call.h"
 #include "src/base/tuning.h"
 
 namespace memo {
@@ -33,12 +33,11 @@ constinit std::atomic<std::uint32_t> news{0};       // who sleeps looks where th
 constinit sigset_t programs_mask = {};  // of the thread that has started the first of them
 
 pid_t kernel_thread() {
-  return static_cast<pid_t>(os::system_call(SYS_gettid));
+  return static_cast<pid_t>(syscall(SYS_gettid));
 }
 
 bool lives(pid_t number) {
-  const auto process = static_cast<pid_t>(os::system_call(SYS_getpid));
-  return number != 0 && os::system_call(SYS_tgkill, process, number, 0) == 0;
+  return number != 0 && syscall(SYS_tgkill, getpid(), number, 0) == 0;
 }
 
 void forget_dead() {
@@ -57,7 +56,7 @@ bool is_own(pid_t number) {
 
 void wake_own_threads() {
   news.fetch_add(1);
-  os::system_call(SYS_futex, &news, FUTEX_WAKE_PRIVATE, INT_MAX);
+  syscall(SYS_futex, &news, FUTEX_WAKE_PRIVATE, INT_MAX);
 }
 
 // The state letter of the process' first thread, "Z" once it has ended and others go on; 0: not told.
@@ -79,16 +78,15 @@ bool all_are_own(pid_t also) {
     char name[1];
   };
   alignas(Entry) char entries[1024];
-  const long folder = os::system_call(SYS_openat, AT_FDCWD, "/proc/self/task",
-                                      O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  const int folder = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) {
     return false;
   }
   forget_dead();
-  const auto first = static_cast<pid_t>(os::system_call(SYS_getpid));
+  const auto first = getpid();
   bool all = true;
   long count = 0;
-  while (all && (count = os::system_call(SYS_getdents64, folder, entries, sizeof entries)) > 0) {
+  while (all && (count = syscall(SYS_getdents64, folder, entries, sizeof entries)) > 0) {
     for (long at = 0; at < count && all;) {
       const auto& entry = *reinterpret_cast<const Entry*>(entries + at);
       pid_t number = 0;
@@ -97,7 +95,7 @@ bool all_are_own(pid_t also) {
       at += entry.length;
     }
   }
-  os::system_call(SYS_close, folder);
+  close(folder);
   return all && count == 0;
 }
 
@@ -175,8 +173,8 @@ bool sleep_own_thread(Nanos time) {
   }
   const timespec limit{static_cast<std::time_t>(time / os::kSecond),
                        static_cast<long>((time % os::kSecond).count())};
-  const long answer = os::system_call(SYS_futex, &news, FUTEX_WAIT_PRIVATE, seen, &limit);
-  return answer == 0 || answer == -ETIMEDOUT || answer == -EINTR || answer == -EAGAIN;
+  return syscall(SYS_futex, &news, FUTEX_WAIT_PRIVATE, seen, &limit) == 0 || errno == ETIMEDOUT ||
+         errno == EINTR || errno == EAGAIN;
 }
 
 bool first_thread_has_left() {
@@ -199,7 +197,7 @@ bool program_is_gone() {
 void end_own_threads_with_last() {
   const os::KeepErrno keep;
   const pid_t me = kernel_thread();
-  first_has_left = first_has_left || me == os::system_call(SYS_getpid);
+  first_has_left = first_has_left || me == getpid();
   if (!first_has_left || count_of_own == 0 || os::confined()) {
     return;
   }

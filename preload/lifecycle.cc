@@ -22,6 +22,7 @@
 #include "preload/statistics.h"
 #include "preload/status.h"
 #include "preload/store.h"
+#include "preload/system_names.h"
 #include "preload/thread_end.h"
 #include "preload/trim.h"
 #include "preload/weights.h"
@@ -118,10 +119,11 @@ void forked_bare() {
 [[gnu::constructor]] void start() {
   const RecursionGuard guard;
   Process& process = g_process;
+  shim::find_next_allocator();  // before there is a second thread
+  find_system_names();
   note_start_of_reports();
   os::note_stderr();
   os::start();
-  shim::find_next_allocator();  // before there is a second thread
   Front front = Front::kNobody;
 #ifndef MEMO_NAME  // under other names nothing is exported
   hide_missing_peers(process.next);
@@ -129,7 +131,7 @@ void forked_bare() {
 #endif
   // In secure mode (setuid) the environment is an attacker's: the defaults hold.
   if (getauxval(AT_SECURE) == 0) {
-    read_options(environ, process.options);
+    read_options(__environ, process.options);
   }
   const bool meant = front != Front::kCopy && runs_in(process.options.EXE.view());
   const bool wanted = process.options.DISABLE == 0 && meant && front == Front::kNobody;

@@ -3,8 +3,10 @@
 
 #include <link.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <threads.h>
 #include <unistd.h>
 #include <cstddef>
 #include <cstdint>

@@ -2,6 +2,8 @@
 // between the engine's memory and the next allocator's. Hot.
 #pragma once
 
+#include <pthread.h>
+#include <threads.h>
 #include <cstddef>
 #include <cstdint>
 

@@ -1,9 +1,11 @@
 // What is done where a thread ends. Hot.
+//
+// It takes one of the C library's 1,024 keys of threads, until the program wants that one as well (hooks.def).
 #pragma once
 
 namespace memo {
 
-// Once, at start: `end` is called where a thread ends that has told, by that thread.
+// Once, at start, with the next allocator known: `end` is called where a thread ends that has told, by that thread.
 void prepare_thread_end(void (*end)(void*));
 // The calling thread keeps something that must not outlive it.
 void tell_at_thread_end();

@@ -1,5 +1,6 @@
-// Refuses the library's system calls: loaded behind libmemomalloc.so, it turns the entries of the
-// library's own global offset table to stubs, before any constructor runs. A stub counts the
+// Refuses the library's system calls: loaded behind libmemomalloc.so, it turns the functions that
+// the library has for them, and the entries of its own global offset table, to stubs, before any
+// constructor runs. A stub counts the
 // occasions of each place (the function, and the return address inside the library), and either
 // jumps on to the function or answers as the function would where the kernel says no. Calls of the
 // C library and of the program itself do not come this way. run.py tells it what to do:
@@ -10,6 +11,7 @@
 //                 offset in hex, or 0 for any
 // Hot, since malloc runs through it: no allocation, no lock.
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
@@ -19,6 +21,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "tests/support/turn_names.h"
 
 #ifndef __x86_64__
 #error "the stubs are written for x86-64"
@@ -303,6 +307,16 @@ static void turn(const struct link_map* library, const ElfW(Rela) * rows, size_t
   }
 }
 
+// Those of the library's own functions; the C library's does what is not refused.
+static void turn_own(const char* name, uintptr_t at, void* data) {
+  const int number = number_of(data, name, strlen(name));
+  if (number < 0)
+    return;
+  refuse_targets[number] = (uintptr_t)dlsym(RTLD_NEXT, name);
+  if (refuse_targets[number] == 0 || !turn_code(at, refuse_stubs + 16 * (size_t)number))
+    say_and_end("refuse: the code cannot be turned\n");
+}
+
 // The library's place in memory, from its program headers.
 static void find_bounds(const struct link_map* library) {
   base = library->l_addr;
@@ -321,9 +335,7 @@ __attribute__((constructor)) static void start(int count, char** arguments, char
   (void)arguments;
   const char* names = variable(environment, "REFUSE_NAMES");
   const char* path = variable(environment, "REFUSE_TABLE");
-  const struct link_map* library = _r_debug.r_map;
-  while (library != NULL && strstr(library->l_name, "/libmemomalloc.so") == NULL)
-    library = library->l_next;
+  const struct link_map* library = find_library();
   if (names == NULL || path == NULL || library == NULL)
     return;
   const int file = open(path, O_RDWR | O_CLOEXEC);
@@ -346,4 +358,5 @@ __attribute__((constructor)) static void start(int count, char** arguments, char
                                   names};
   turn(library, (const void*)rows[DT_RELA], rows[DT_RELASZ], &symbols);
   turn(library, (const void*)rows[DT_JMPREL], rows[DT_PLTRELSZ], &symbols);
+  each_function(library, turn_own, (void*)names);
 }
