@@ -1,40 +1,31 @@
 // The C library's names that this library uses and ISO C leaves to programs, defined for this library alone: hidden, so
 // that its own calls come here, and neither the program's `read` nor a plugin's. Hot: no allocation.
 //
-// What is a system call is made by its instruction; it is no place where a thread is cancelled. The rest is the C
-// library's own function, looked up behind the program (RTLD_NEXT) where the library starts.
-// scripts/gates/check_names.py sees that no name is left out.
-#include "preload/system_names.h"
+// What is a system call is made by its instruction; it is no place where a thread is cancelled. For the rest see
+// forwarded_names.cc. scripts/gates/check_names.py sees that no name is left out.
 
 // Under other names, linked into a test, the library uses the C library's functions as they are.
 #ifndef MEMO_NAME
 
-#include <dirent.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/mman.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
-#include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdarg>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 
 #include "src/base/system_call.h"
@@ -57,32 +48,6 @@ Result told(long answer) {
   return static_cast<Result>(answer);
 }
 
-// Looked up once; nullptr where the C library has it not.
-template <typename Function>
-class Next {
- public:
-  constexpr explicit Next(const char* name) : name_(name) {}
-  Function* find() {
-    Function* found = at_.load(std::memory_order_acquire);
-    if (found == nullptr) {
-      found = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name_));
-      at_.store(found, std::memory_order_release);
-    }
-    return found;
-  }
-  // Without a look-up, whose locks the caller may be under.
-  Function* known() const { return at_.load(std::memory_order_acquire); }
-
- private:
-  const char* name_;
-  std::atomic<Function*> at_{nullptr};
-};
-
-#define FORWARDED(name) constinit Next<decltype(::name)> next_##name(#name);
-#include "preload/system_names.def"
-
-constinit Next<decltype(::clock_gettime)> next_clock("clock_gettime");
-
 // The C library's own signals, which it keeps out of every set: a thread that blocks them holds up setuid().
 constexpr std::uint64_t kSignalsOfLibc = 3ULL << 31U;
 
@@ -97,16 +62,6 @@ std::uint64_t bit_of(int signal) {
 constexpr std::size_t kKernelSet = 8;  // bytes of the kernel's set of signals
 
 }  // namespace
-
-namespace memo {
-
-void find_system_names() {
-#define FORWARDED(name) next_##name.find();
-#include "preload/system_names.def"
-  next_clock.find();
-}
-
-}  // namespace memo
 
 extern "C" {
 
@@ -313,13 +268,6 @@ long syscall(long number, ...) noexcept {
   return told<long>(
       system_call(number, words[0], words[1], words[2], words[3], words[4], words[5]));
 }
-// By the kernel's page that is mapped for it (vDSO), which the C library knows.
-int clock_gettime(clockid_t clock, timespec* time) noexcept {
-  if (auto* const next = next_clock.known(); next != nullptr) {
-    return next(clock, time);
-  }
-  return told(system_call(SYS_clock_gettime, clock, time));
-}
 // _SC_PAGESIZE alone: the kernel takes no address that is not a page's.
 long sysconf(int name) noexcept {
   long size = name == _SC_PAGESIZE ? 4096 : -1;
@@ -369,91 +317,7 @@ char* gettext(const char* text) noexcept {
   return const_cast<char*>(text);
 }
 
-// The C library's own
-
-void* dlopen(const char* file, int mode) noexcept {
-  return next_dlopen.find()(file, mode);
-}
-int dlclose(void* handle) noexcept {
-  return next_dlclose.find()(handle);
-}
-int dladdr(const void* code, Dl_info* info) noexcept {
-  return next_dladdr.find()(code, info);
-}
-int dladdr1(const void* code, Dl_info* info, void** more, int flags) noexcept {
-  return next_dladdr1.find()(code, info, more, flags);
-}
-unsigned long getauxval(unsigned long type) noexcept {
-  return next_getauxval.find()(type);
-}
-char* secure_getenv(const char* name) noexcept {
-  return next_secure_getenv.find()(name);
-}
-DIR* opendir(const char* path) {
-  return next_opendir.find()(path);
-}
-dirent* readdir(DIR* folder) {
-  return next_readdir.find()(folder);
-}
-int closedir(DIR* folder) {
-  return next_closedir.find()(folder);
-}
-int statvfs(const char* path, struct statvfs* status) noexcept {
-  return next_statvfs.find()(path, status);
-}
-pthread_t pthread_self() noexcept {
-  return next_pthread_self.find()();
-}
-int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
-                   void* argument) noexcept {
-  return next_pthread_create.find()(thread, attributes, body, argument);
-}
-int pthread_getattr_np(pthread_t thread, pthread_attr_t* attributes) noexcept {
-  return next_pthread_getattr_np.find()(thread, attributes);
-}
-int pthread_attr_init(pthread_attr_t* attributes) noexcept {
-  return next_pthread_attr_init.find()(attributes);
-}
-int pthread_attr_destroy(pthread_attr_t* attributes) noexcept {
-  return next_pthread_attr_destroy.find()(attributes);
-}
-int pthread_attr_getstack(const pthread_attr_t* attributes, void** start, size_t* bytes) noexcept {
-  return next_pthread_attr_getstack.find()(attributes, start, bytes);
-}
-int pthread_attr_setdetachstate(pthread_attr_t* attributes, int state) noexcept {
-  return next_pthread_attr_setdetachstate.find()(attributes, state);
-}
-int pthread_attr_setstacksize(pthread_attr_t* attributes, size_t bytes) noexcept {
-  return next_pthread_attr_setstacksize.find()(attributes, bytes);
-}
-int pthread_key_delete(pthread_key_t key) noexcept {
-  return next_pthread_key_delete.find()(key);
-}
-int pthread_setspecific(pthread_key_t key, const void* value) noexcept {
-  return next_pthread_setspecific.find()(key, value);
-}
-int pthread_setcancelstate(int state, int* before) {
-  return next_pthread_setcancelstate.find()(state, before);
-}
-int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-  return next_pthread_mutex_lock.find()(mutex);
-}
-int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
-  return next_pthread_mutex_unlock.find()(mutex);
-}
-int pthread_once(pthread_once_t* once, void (*function)()) {
-  return next_pthread_once.find()(once, function);
-}
-
 }  // extern "C"
 // NOLINTEND(readability-identifier-naming,readability-inconsistent-declaration-parameter-name,cert-dcl37-c)
-
-#else
-
-namespace memo {
-
-void find_system_names() {}
-
-}  // namespace memo
 
 #endif

@@ -283,8 +283,7 @@ static void read_rules(const char* text, const char* names) {
 
 struct symbols {
   const ElfW(Sym) * all;
-  const char* strings;
-  const char* wanted;  // names separated by colons
+  const char *strings, *wanted;  // the second one: names separated by colons
 };
 
 static void turn(const struct link_map* library, const ElfW(Rela) * rows, size_t bytes,
@@ -317,22 +316,10 @@ static void turn_own(const char* name, uintptr_t at, void* data) {
     say_and_end("refuse: the code cannot be turned\n");
 }
 
-// The library's place in memory, from its program headers.
-static void find_bounds(const struct link_map* library) {
-  base = library->l_addr;
-  const ElfW(Ehdr)* header = (const ElfW(Ehdr)*)base;
-  const ElfW(Phdr)* part = (const ElfW(Phdr)*)(base + header->e_phoff);
-  for (int i = 0; i < header->e_phnum; ++i) {
-    if (part[i].p_type == PT_LOAD && base + part[i].p_vaddr + part[i].p_memsz > end)
-      end = base + part[i].p_vaddr + part[i].p_memsz;
-  }
-}
-
 // Before all other constructors (-z initfirst); the environment comes as an argument, since the C
 // library's own constructor has not run either.
 __attribute__((constructor)) static void start(int count, char** arguments, char** environment) {
-  (void)count;
-  (void)arguments;
+  (void)count, (void)arguments;
   const char* names = variable(environment, "REFUSE_NAMES");
   const char* path = variable(environment, "REFUSE_TABLE");
   const struct link_map* library = find_library();
@@ -348,7 +335,8 @@ __attribute__((constructor)) static void start(int count, char** arguments, char
   const char* wish = variable(environment, "REFUSE");
   if (wish != NULL)
     read_rules(wish, names);
-  find_bounds(library);
+  base = library->l_addr;
+  end = end_of(library);
   uintptr_t rows[DT_NUM] = {0};
   for (const ElfW(Dyn)* row = library->l_ld; row->d_tag != DT_NULL; ++row) {
     if (row->d_tag > 0 && row->d_tag < DT_NUM)

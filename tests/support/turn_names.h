@@ -20,6 +20,19 @@ static inline const struct link_map* find_library(void) {
   return library;
 }
 
+// Where it ends in memory, by its program headers; it begins at l_addr.
+static inline uintptr_t end_of(const struct link_map* library) {
+  const uintptr_t base = library->l_addr;
+  const ElfW(Ehdr)* header = (const ElfW(Ehdr)*)base;
+  const ElfW(Phdr)* part = (const ElfW(Phdr)*)(base + header->e_phoff);
+  uintptr_t end = 0;
+  for (int i = 0; i < header->e_phnum; ++i) {
+    if (part[i].p_type == PT_LOAD && base + part[i].p_vaddr + part[i].p_memsz > end)
+      end = base + part[i].p_vaddr + part[i].p_memsz;
+  }
+  return end;
+}
+
 // False where the code cannot be written.
 static inline int turn_code(uintptr_t at, const void* to) {
 #if defined(__x86_64__)
