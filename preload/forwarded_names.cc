@@ -83,9 +83,6 @@ int clock_gettime(clockid_t clock, timespec* time) noexcept {
   errno = answer < 0 ? static_cast<int>(-answer) : errno;
   return answer < 0 ? -1 : 0;
 }
-void* dlopen(const char* file, int mode) noexcept {
-  return next_dlopen.find()(file, mode);
-}
 int dlclose(void* handle) noexcept {
   return next_dlclose.find()(handle);
 }

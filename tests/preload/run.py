@@ -39,8 +39,8 @@ NOT_OBSERVED = ("limited_data", "interrupted_locks")
 NOT_EMULATED = ("huge_pages", "spawning", "limits", "limited", "limited_data", "unread_output", "locked_blocks",
                 "locked_memory", "refused_thread", "refused_background_thread", "name_spaces", "real_time",
                 "left_out_of_cores", "bare_children", "confined", "descriptors_left", "left_pool")
-# A program with functions of its own by the names that all others but the library ask for.
-ALONE = ("own_names",)
+# A program with functions of its own by the names that all others but the library ask for, and one that asks glibc.
+ALONE = ("own_names", "told_blocks")
 # Modes that tell much the same of a program: where it is to be run less often, the seed names one of each row for it.
 ALIKE = (("pages of 16 KiB", "pages of 64 KiB"), tuple(f"on {peer}" for peer in common.PEERS))
 FURTHER = (binary_checks, neighbour_checks, file_checks, plan_file_checks, worker_checks, real_programs)
