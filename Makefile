@@ -214,12 +214,12 @@ $(B)/programs/c10_functions: private KIND := -DFAKES='"$(B)/fakes"'
 $(B)/programs/c10_functions: $(fakes)
 .SECONDARY: $(fakes)
 
-$(B)/pages.so: tests/preload/pages.c
-	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -fPIC -shared $< -o $@ -ldl
+$(B)/pages.so: tests/preload/pages.c tests/support/turn_names.h
+	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -fPIC -I. -shared $< -o $@ -ldl
 
 # Its stubs are written for one processor; -z initfirst: before the constructor of the library.
-$(B)/refuse.so: tests/refusal/refuse.c
-	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -mgeneral-regs-only -fPIC -shared -Wl,-z,initfirst $< -o $@
+$(B)/refuse.so: tests/refusal/refuse.c tests/support/turn_names.h
+	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -mgeneral-regs-only -fPIC -I. -shared -Wl,-z,initfirst $< -o $@
 
 programs: $(preload_programs) $(B)/pages.so $(if $(filter x86_64-%,$(shell $(CC) -dumpmachine)),$(B)/refuse.so)
 demo: all ## the demonstration of scripts/demo.sh, without installing anything

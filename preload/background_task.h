@@ -1,21 +1,47 @@
 // Threads of the library's own, which nobody waits for. Cold.
+//
+// glibc runs exit() on the thread that ends last, be it one of these: each keeps the program's table of descriptors, and
+// does what opens files apart (src/base/apart.h). They end at once where the last thread of the program's does.
 #pragma once
 
+#include <sys/types.h>
 #include <atomic>
 
 #include "src/base/guard.h"
+#include "src/base/units.h"
 
 namespace memo {
 
 // Starts a thread with the stack of a planner, in which all signals are blocked: the program's handlers never run on it.
-// It begins by leave_descriptors(). False if the system refuses it, or the program has taken system calls from itself, where a new thread could be its end.
-bool start_thread(void* (*body)(void*), void* argument);
+// `body` gets the argument. False if the system refuses it. The caller has asked os::confined() before: there a new thread
+// could be the program's end.
+bool start_thread(void (*body)(void*), void* argument);
 
-// First in each thread of the library's own: what it opens, for a moment or longer, takes no number that the program
-// expects next, and is in no child that is forked meanwhile.
-void leave_descriptors();
+// The calling thread of the kernel is the library's: what start_thread() starts says so by itself, what it does apart does
+// not.
+void note_own_thread();
 
-// Work that a thread of its own does each time, one at a time.
+// True once the threads of the library's own are to end, since no other thread is left, or is about to end.
+const std::atomic<bool>& own_threads_end();
+
+// A thread of the library's own sleeps, or until there is something to look at: false where the system refuses it.
+bool sleep_own_thread(Nanos time);
+
+// The program's first thread has ended, and the process goes on: who looks for the program's end looks often.
+bool first_thread_has_left();
+
+// Whether none but the library's own threads are left; then they are to end. Opens files: for what is run apart.
+bool program_is_gone();
+
+// By a thread that ends: where it is the program's last one, the library's own end before.
+void end_own_threads_with_last();
+// The program goes on with another thread.
+void let_own_threads_live();
+
+// In a forked child, where they do not exist.
+void forget_own_threads();
+
+// Work that a thread of its own does each time, one at a time, apart.
 class BackgroundTask {
  public:
   constexpr explicit BackgroundTask(void (*work)(const RecursionGuard&)) : work_(work) {}
@@ -27,7 +53,7 @@ class BackgroundTask {
   void forget() { running_ = false; }
 
  private:
-  static void* run(void* self);
+  static void run(void* self);
 
   void (*work_)(const RecursionGuard&);
   std::atomic<bool> running_{false};

@@ -3,13 +3,14 @@
 #include <dlfcn.h>
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 
 #include "preload/background_task.h"
 #include "preload/process.h"
 #include "preload/reports.h"
 #include "preload/status.h"
+#include "src/base/apart.h"
 #include "src/base/backoff.h"
+#include "src/base/keep_errno.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 
@@ -19,7 +20,7 @@ namespace {
 // One search. It gives the processor up to whoever wants it, and an ordinary user's thread cannot
 // take that back: the background thread, who holds locks, must not search itself.
 void search(const RecursionGuard& guard) {
-  g_process.engine.plans.search(guard);
+  g_process.engine.plans.search(guard, &own_threads_end());
 }
 
 void look_again(const RecursionGuard&) {
@@ -90,28 +91,59 @@ bool may_end() {
   return !g_process.engine.lanes.shared().keeps_much() || running.exchange(true);
 }
 
-// Ends where nothing is left to be done until calls come, and where the system does not let it rest: it would take a
-// processor for itself.
-void* keep(void*) {
-  leave_descriptors();
-  const RecursionGuard guard;  // for the thread's whole life: its allocations are the library's own
-  Rest rest;
+// One life of the background thread.
+struct Life {
+  os::Apart apart;
   std::uint32_t turn = 0;
+  Rest rest;
+  bool refused = false;  // the system does not let it rest: it would take a processor for itself
+};
+
+// By the thread itself, which has the program's descriptors, as what it starts has.
+void start_tasks(void* argument) {
+  look_for_room(static_cast<const Life*>(argument)->turn);
+  if (g_process.engine.plans.wants_search()) {
+    searching.start();
+  }
+  begin_due_reports(os::nanoseconds());
+}
+
+// A second, or less: true once the program is gone.
+bool pass_a_second(Life& life) {
+  const Nanos end = os::nanoseconds() + os::kSecond;
   do {
-    look_for_room(++turn);
-    // The call that has asked for this thread may be a free of many: not at once.
-    if (turn != 1 && rest.reached(g_process.engine.upkeep.tick(os::nanoseconds())) &&
-        !is_needed() && may_end()) {
-      return nullptr;
+    const Nanos step = first_thread_has_left() ? tuning::kLastLook : os::kSecond;
+    life.refused = !sleep_own_thread(step);
+    if (program_is_gone()) {
+      return true;
     }
-    if (g_process.engine.plans.wants_search()) {
-      searching.start();
+  } while (!life.refused && os::nanoseconds() < end);
+  return false;
+}
+
+// Ends where nothing is left to be done until calls come.
+void live(void* argument) {
+  auto& life = *static_cast<Life*>(argument);
+  note_own_thread();
+  const RecursionGuard guard;  // for the whole life: its allocations are the library's own
+  do {
+    ++life.turn;
+    // The call that has asked for this thread may be a free of many: not at once.
+    if (life.turn != 1 && life.rest.reached(g_process.engine.upkeep.tick(os::nanoseconds())) &&
+        !is_needed() && may_end()) {
+      return;
     }
     keep_status_page();
-    begin_due_reports(os::nanoseconds());
-  } while (os::rest(os::kSecond));
+    if (!os::confined()) {
+      life.apart.step_back(start_tasks, &life);
+    }
+  } while (!pass_a_second(life) && !life.refused);
   lose_background_thread();
-  return nullptr;
+}
+
+void keep(void*) {
+  Life life;
+  life.apart.run(live, &life);
 }
 
 // The first thread of all is worth less than one more.
@@ -140,11 +172,11 @@ void start_background_thread(const RecursionGuard&) {
       !is_worth_it() || starts.waits() || running.exchange(true)) {
     return;
   }
-  const int saved = errno;
-  if (!start_thread(keep, nullptr)) {
+  const os::KeepErrno keep_errno;
+  // First of all: what follows may be calls that the program has taken from itself.
+  if (os::confined() || !start_thread(keep, nullptr)) {
     lose_background_thread();
   }
-  errno = saved;
 }
 
 bool background_thread_runs() {
@@ -152,6 +184,7 @@ bool background_thread_runs() {
 }
 
 void forget_background_thread() {
+  forget_own_threads();
   running = false;
   searching.forget();
   looking.forget();

@@ -27,10 +27,12 @@ link_map* object_of(const void* code) {
 class Scope {
  public:
   // Keeps the object loaded: what is found in its scope is remembered.
-  explicit Scope(const link_map* object)
-      : local_(object != nullptr && object->l_name[0] != '\0'
-                   ? dlopen(object->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE)
-                   : nullptr) {}
+  explicit Scope(const link_map* object) {
+    const auto open = reinterpret_cast<decltype(&::dlopen)>(dlsym(RTLD_NEXT, "dlopen"));
+    if (object != nullptr && object->l_name[0] != '\0' && open != nullptr) {
+      local_ = open(object->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    }
+  }
 
   template <typename Symbol>
   [[nodiscard]] Symbol find(const char* name) const {
@@ -42,7 +44,7 @@ class Scope {
   }
 
  private:
-  void* local_;  // its reference is never given back
+  void* local_ = nullptr;  // its reference is never given back
 };
 
 // True if an object refers to one of posix_memalign and memalign. What is not defined stands

@@ -2,6 +2,7 @@
 //
 // Below the threshold malloc is one comparison and a jump, free one range check and a jump.
 // MEMO_NAME lets tests build the same functions under a prefix and link them.
+#include <dlfcn.h>
 #include <cstddef>
 #include <cstdint>
 
@@ -41,6 +42,14 @@ MEMO_EXPORT void MEMO_NAME(free)(void* pointer) noexcept {
 
 MEMO_EXPORT void* MEMO_NAME(aligned_alloc)(std::size_t alignment, std::size_t size) noexcept {
   return shim::aligned_alloc(alignment, size, __builtin_return_address(0));
+}
+
+// The last call must stay a jump: the C library looks for $ORIGIN and RUNPATH by who has called.
+MEMO_EXPORT void* MEMO_NAME(dlopen)(const char* file, int mode) noexcept {
+  if ((mode & RTLD_DEEPBIND) != 0 || g_process.next.dlopen == nullptr) [[unlikely]] {
+    shim::note_deep_binding(file);
+  }
+  return g_process.next.dlopen(file, mode);
 }
 
 #define ENTRY(name, kind, result, parameters, arguments) \

@@ -66,7 +66,8 @@ bool names_are_ours(const Extent& own) {
 
 // For who asks it by its handle: what he gets here he frees here.
 bool loaded_late() {
-  void* program = dlopen(nullptr, RTLD_LAZY);
+  void* program =
+      g_process.next.dlopen != nullptr ? g_process.next.dlopen(nullptr, RTLD_LAZY) : nullptr;
   const bool found = program == nullptr || dlsym(program, "memomalloc_version") != nullptr;
   if (program != nullptr) {
     dlclose(program);

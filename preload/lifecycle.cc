@@ -6,6 +6,7 @@
 #include <sys/auxv.h>
 #include <cerrno>
 
+#include "preload/background_task.h"
 #include "preload/background_thread.h"
 #include "preload/front.h"
 #include "preload/lane_threads.h"
@@ -18,6 +19,7 @@
 #include "preload/statistics.h"
 #include "preload/status.h"
 #include "preload/store.h"
+#include "preload/system_names.h"
 #include "preload/thread_end.h"
 #include "preload/trim.h"
 #include "src/base/descriptors.h"
@@ -62,10 +64,12 @@ void phase_changed(const RecursionGuard& guard) {
 void thread_ends(void*) {
   leave_lane_thread();
   g_process.engine.thread_ended();
+  end_own_threads_with_last();
 }
 
 void thread_begins() {
   tell_at_thread_end();
+  let_own_threads_live();
   note_lane_thread();
 }
 
@@ -81,6 +85,7 @@ void after_fork_in_parent() {
 }
 // In a child that no handler of fork() has told of, too.
 void forked() {
+  tell_at_thread_end();
   forget_background_thread();
   forget_lane_threads();
   forget_reports();
@@ -105,10 +110,11 @@ void forked_bare() {
 [[gnu::constructor]] void start() {
   const RecursionGuard guard;
   Process& process = g_process;
+  shim::find_next_allocator();  // before there is a second thread
+  find_system_names();
   note_start_of_reports();
   os::note_stderr();
   os::start();
-  shim::find_next_allocator();  // before there is a second thread
   Front front = Front::kNobody;
 #ifndef MEMO_NAME  // under other names nothing is exported
   hide_missing_peers(process.next);
@@ -116,7 +122,7 @@ void forked_bare() {
 #endif
   // In secure mode (setuid) the environment is an attacker's: the defaults hold.
   if (getauxval(AT_SECURE) == 0) {
-    read_options(environ, process.options);
+    read_options(__environ, process.options);
   }
   const bool meant = front != Front::kCopy && runs_in(process.options.EXE.view());
   const bool wanted = process.options.DISABLE == 0 && meant && front == Front::kNobody;
@@ -139,6 +145,7 @@ void forked_bare() {
     prepare_background_thread();
     load_unwinder(!process.options.TRACE_FILE.empty());
     prepare_thread_end(thread_ends);
+    tell_at_thread_end();  // the first thread, whatever it allocates: the process may go on without it
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     process.engine.configure(process.options, {.trim_next = process.observes ? nullptr : trim_next,
                                                .new_thread = thread_begins,

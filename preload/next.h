@@ -1,15 +1,29 @@
 // The next allocator: whatever follows this library in the link chain. Hot.
 #pragma once
 
+#include <dlfcn.h>
 #include <link.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <threads.h>
 #include <unistd.h>
 #include <cstddef>
 #include <cstdint>
 
 #include "preload/peer_functions.h"
+
+// glibc has it from 2.33 on.
+#if !__GLIBC_PREREQ(2, 33)
+struct mallinfo2 {
+  std::size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
+};
+extern "C" struct mallinfo2 mallinfo2() noexcept;
+#endif
+
+// mallinfo() is, and is still called.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace memo {
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "preload/next.h"
 #include "src/engine/engine.h"
 
 namespace memo::shim {
@@ -18,6 +19,9 @@ void* large_aligned(std::uint64_t alignment, std::uint64_t size, Op op);
 // our blocks they are checked.
 #define ENTRY(name, kind, result, parameters, arguments) result name parameters;
 #include "preload/hooks.def"
+
+// An object is loaded that looks for functions in itself and what it needs before it looks in this library.
+void note_deep_binding(const char* file);
 
 // Looks the next allocator up, unless that is done or under way.
 void find_next_allocator();

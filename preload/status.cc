@@ -17,6 +17,9 @@
 #include "src/base/os.h"
 #include "src/io/status_page.h"
 
+// glibc's own, which no program may define.
+extern "C" char* __progname;  // NOLINT(readability-identifier-naming)
+
 namespace memo {
 namespace {
 
@@ -48,7 +51,7 @@ void describe_process(StatusBody& body) {
   body.space = number_space(getpid());
   body.opened_at = opened_at.count();
   put(body.version, MEMO_VERSION);
-  put(body.process, program_invocation_short_name);
+  put(body.process, __progname);
 }
 
 void describe_lanes(StatusBody& body) {

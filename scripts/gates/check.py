@@ -79,7 +79,7 @@ def steps():
     units = ["make", JOBS, "build/unit_tests", "WERROR=1"]
     table = [
         ("layers", [[python, "scripts/gates/check_layers.py"], [python, "scripts/gates/check_design.py"]], 60),
-        ("build", [build], 900),
+        ("build", [build, [python, "scripts/gates/check_names.py"]], 900),
         ("docs", [build, [python, "scripts/gates/check_documents.py"],
                   [python, "scripts/tables/gen_man.py", "--markdown", "build/check/commands.md"],
                   ["cmp", "build/check/commands.md", "docs/commands.md"]], 960),

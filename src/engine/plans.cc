@@ -29,13 +29,13 @@ bool Plans::wants_search() const {
          lanes_.shared().store.has_unsearched();
 }
 
-void Plans::search(const RecursionGuard& guard) {
+void Plans::search(const RecursionGuard& guard, const std::atomic<bool>* stop) {
   StoredPlan* plan = wants_search() ? lanes_.shared().store.take_unsearched() : nullptr;
   if (plan == nullptr) {
     return;
   }
   os::yield_to_others();
-  plan->improve(improve(guard, *plan->made, static_cast<double>(tuning::kMaxSearchSeconds)));
+  plan->improve(improve(guard, *plan->made, static_cast<double>(tuning::kMaxSearchSeconds), stop));
   release(*plan);
 }
 

@@ -2,6 +2,7 @@
 // lower ones. The lanes use the store itself (src/engine/plan_store.h). Cold.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "src/base/os.h"
@@ -41,9 +42,9 @@ class Plans {
   void release(StoredPlan& plan) { lanes_.shared().store.release(&plan); }
 
   // Looks for a lower plan than one that was made in the time allowed on a caller's path; takes
-  // seconds. The lanes put it in between two iterations. Any thread that may take so long; needs
+  // seconds, or until `*stop`. The lanes put it in between two iterations. Any thread that may take so long; needs
   // the stack of a planner.
-  void search(const RecursionGuard& guard);
+  void search(const RecursionGuard& guard, const std::atomic<bool>* stop = nullptr);
   // True if search() would find something to do.
   [[nodiscard]] bool wants_search() const;
 

@@ -12,6 +12,9 @@
 #include "src/io/replace_file.h"
 #include "src/io/trace_csv.h"
 
+// glibc's own, which no program may define.
+extern "C" char* __progname;  // NOLINT(readability-identifier-naming)
+
 namespace memo {
 namespace {
 
@@ -59,7 +62,7 @@ std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size
   Text text(buffer, size);
   text.add("{\"version\":\"%s\",\"pid\":%d,\"parent_pid\":%d,\"process\":\"", MEMO_VERSION,
            static_cast<int>(getpid()), static_cast<int>(getppid()));
-  for (const char* name = program_invocation_short_name; *name != '\0'; ++name) {
+  for (const char* name = __progname; *name != '\0'; ++name) {
     text.add("%c", is_plain(*name) ? *name : '?');
   }
   text.add("\",\"phase\":\"%s\",\"peak_bytes\":%llu,\"page_faults_avoided\":%llu", snapshot.phase,
@@ -110,7 +113,7 @@ bool write_stats_file(const RecursionGuard&, const char* path, const Snapshot& s
 
 void print_stats(const Snapshot& snapshot) {
   Line() << "pid " << static_cast<std::uint64_t>(getpid());
-  Line() << "program " << program_invocation_short_name;
+  Line() << "program " << __progname;
   Line() << "phase " << snapshot.phase;
   Line() << "slab_bytes " << snapshot.slab_bytes;
   Line() << "lower_bound_bytes " << snapshot.lower_bound_bytes;

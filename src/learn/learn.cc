@@ -181,10 +181,11 @@ bool known_lifetimes(const Schedule& schedule) {
   });
 }
 
-Plan search_lower(const Schedule& schedule, double seconds) {
+Plan search_lower(const Schedule& schedule, double seconds, const std::atomic<bool>* stop) {
   const dsa::Problem problem = problem_of({schedule.steps, schedule.count});
   dsa::Options limits;
   limits.seconds = seconds;
+  limits.stop = stop;
   const dsa::Outcome outcome = dsa::plan(problem, limits);
   if (!outcome.plan || whole_granules(outcome.plan->height) >= schedule.height ||
       !dsa::validate(problem, *outcome.plan)) {
@@ -241,9 +242,11 @@ Plan restore(const RecursionGuard&, const Schedule& example) noexcept {
   }
 }
 
-Plan improve(const RecursionGuard&, const Schedule& schedule, double seconds) noexcept {
+Plan improve(const RecursionGuard&, const Schedule& schedule, double seconds,
+             const std::atomic<bool>* stop) noexcept {
   try {
-    return !schedule.lowest && known_lifetimes(schedule) ? search_lower(schedule, seconds) : Plan();
+    return !schedule.lowest && known_lifetimes(schedule) ? search_lower(schedule, seconds, stop)
+                                                         : Plan();
   } catch (...) {
     return {};  // no memory for the search: the plan at hand stays
   }

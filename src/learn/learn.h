@@ -3,6 +3,7 @@
 // own allocations do not come back to the engine. Never throws.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -43,8 +44,9 @@ Plan learn_symbolic(const RecursionGuard&, std::span<const Allocation> stream,
 // which step lies on which, height and bound are made anew. Empty if it is refused, or no memory.
 Plan restore(const RecursionGuard&, const Schedule& example) noexcept;
 
-// The same steps placed lower than in `schedule` after a search of at most `seconds`, or an empty
+// The same steps placed lower than in `schedule` after a search of at most `seconds`, or until `*stop`, or an empty
 // plan: it is at the bound, none was found, a lifetime is unknown, the plan is parametric, no memory.
-Plan improve(const RecursionGuard&, const Schedule& schedule, double seconds) noexcept;
+Plan improve(const RecursionGuard&, const Schedule& schedule, double seconds,
+             const std::atomic<bool>* stop = nullptr) noexcept;
 
 }  // namespace memo

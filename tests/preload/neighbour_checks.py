@@ -161,8 +161,23 @@ def check(function, context):
         function(Workshop(context, folder))
 
 
+def plugins_and_what_lies_beside_them(workshop):
+    """A plugin finds what its $ORIGIN names, though dlopen() goes through the library; one that is bound deep, whose free()
+    is not the library's, is told of in one line, and in the statistics."""
+    built = workshop.build("opener.c", "-DPLUGIN", "-shared", "-fPIC", "-Wl,-rpath,$ORIGIN")
+    plugin = shutil.copy(built, workshop.folder / "plugin.so")
+    shutil.copy(built, workshop.folder / "libbeside.so")
+    program = workshop.program("opener.c")
+    workshop.expect_as_alone([program, plugin], [workshop.library])
+    result = workshop.run([program, plugin, "deep"], [workshop.library], MEMOMALLOC_STATS="1")
+    expect(result.code == 0 and result.out == b"found\nfound\n", f"{result}")
+    expect(result.err.count(b"RTLD_DEEPBIND: its malloc") == 1 and b"deep_bound 2\n" in result.err, f"{result}")
+    quiet = workshop.run([program, plugin, "deep"], [workshop.library], MEMOMALLOC_DISABLE="1")
+    expect(quiet.err == b"", f"{quiet}")
+
+
 def checks(context):
-    functions = (allocators_of_the_programs_own, allocators_preloaded_before, libraries_between, second_copies,
+    functions = (plugins_and_what_lies_beside_them, allocators_of_the_programs_own, allocators_preloaded_before, libraries_between, second_copies,
                  blocks_of_no_bytes, trims_whom_realloc_is_of, next_allocators_that_tell_no_size, small_aligned_blocks)
     return [(f"neighbours: {function.__name__.replace('_', ' ')}", lambda function=function: check(function, context))
             for function in functions]

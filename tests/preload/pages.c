@@ -1,6 +1,6 @@
 // A kernel with larger pages, as far as the library can see it: loaded behind the library, it
-// answers for the system calls on memory and refuses what a kernel with pages of PAGE_BYTES would
-// refuse. The C library's own memory is not touched, because its calls do not come this way.
+// answers for the library's and the program's system calls on memory and refuses what a kernel with
+// pages of PAGE_BYTES would refuse. The C library's own memory is not touched, because its calls do not come this way.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "tests/support/turn_names.h"
 
 static size_t page_bytes(void) {
   static size_t bytes;
@@ -121,4 +123,24 @@ void* pvalloc(size_t bytes) {
     return NULL;
   }
   return memalign(page_bytes(), whole(bytes));
+}
+
+static void turn(const char* name, uintptr_t at, void* data) {
+  static const struct {
+    const char* name;
+    void* to;
+  } kTurned[] = {{"sysconf", sysconf},   {"mmap", mmap},       {"munmap", munmap},
+                 {"mprotect", mprotect}, {"madvise", madvise}, {"mincore", mincore}};
+  (void)data;
+  for (size_t i = 0; i < sizeof kTurned / sizeof kTurned[0]; ++i) {
+    if (strcmp(name, kTurned[i].name) == 0 && !turn_code(at, kTurned[i].to))
+      abort();
+  }
+}
+
+// Before the library's own constructor.
+__attribute__((constructor)) static void start(void) {
+  const struct link_map* library = find_library();
+  if (library != NULL)
+    each_function(library, turn, NULL);
 }

@@ -39,6 +39,8 @@ NOT_OBSERVED = ("limited_data", "interrupted_locks")
 NOT_EMULATED = ("spawning", "limits", "limited", "limited_data", "unread_output", "locked_blocks",
                 "locked_memory", "refused_thread", "refused_background_thread", "name_spaces", "real_time",
                 "left_out_of_cores", "bare_children", "confined", "descriptors_left", "left_pool")
+# A program with functions of its own by the names that all others but the library ask for, and one that asks glibc.
+ALONE = ("own_names", "told_blocks")
 # Modes that tell much the same of a program: where it is to be run less often, the seed names one of each row for it.
 ALIKE = (("pages of 16 KiB", "pages of 64 KiB"), tuple(f"on {peer}" for peer in common.PEERS))
 FURTHER = (binary_checks, neighbour_checks, file_checks, plan_file_checks, worker_checks, real_programs)
@@ -96,6 +98,8 @@ def absent_peer(peer):
 
 def applies(context, mode, program):
     if mode.name == "call stacks" and program not in UNWOUND or mode.name == "observed" and program in NOT_OBSERVED:
+        return False
+    if program in ALONE and (mode.next != "glibc" or mode.pages or mode.nodes):
         return False
     if context.emulator:  # the peers are this machine's, and so is the size of a page
         return mode.next == "glibc" and not mode.pages and program not in NOT_EMULATED

@@ -100,6 +100,7 @@ REFUSED = {
     "pthread_create": _row(CODE, "EAGAIN EINVAL EPERM", filtered=False),
     "pthread_getattr_np": _row(CODE, "ENOMEM EMFILE ENFILE EACCES ENOENT", filtered=False),
     "pthread_key_create": _row(CODE, "EAGAIN ENOMEM", filtered=False),
+    "pthread_key_delete": _row(CODE, "EINVAL", filtered=False),
     "pthread_setspecific": _row(CODE, "EINVAL ENOMEM", filtered=False),
     "__register_atfork": _row(CODE, "ENOMEM", filtered=False),
     "getrusage": _row(MINUS, "EINVAL"),
@@ -126,6 +127,7 @@ BY_NUMBER = {
     202: ("futex", _row(MINUS, "EAGAIN EDEADLK EINTR EINVAL ENFILE ENOMEM ESRCH ETIMEDOUT")),
     203: ("sched_setaffinity", _SCHEDULER), 204: ("sched_getaffinity", _SCHEDULER), 228: ("clock_gettime", _CLOCK),
     230: ("clock_nanosleep", _row(MINUS, "EINTR EINVAL ENOTSUP")),
+    217: ("getdents64", _row(MINUS, "EBADF EINVAL ENOENT ENOTDIR")), 234: ("tgkill", _row(MINUS, "EAGAIN EINVAL EPERM ESRCH")),
     237: ("mbind", _row(MINUS, "EINVAL EIO ENOMEM")), 238: ("set_mempolicy", _row(MINUS, "EINVAL ENOMEM")),
     239: ("get_mempolicy", _row(MINUS, "EINVAL")), 309: ("getcpu", _row(MINUS, "")),
     279: ("move_pages", _row(MINUS, "E2BIG EACCES EINVAL ENODEV ENOENT ENOMEM EPERM ESRCH")),
@@ -147,7 +149,7 @@ NEVER_REFUSED = set("""
     free memchr memcmp memcpy memmove memset mempcpy bcmp memrchr strchr strrchr strcmp strncmp strlen strnlen strstr
     strcpy strncpy strtol strtoul strtoull strerror strerror_r snprintf sprintf vsnprintf gettext qsort bsearch
     expf exp log log2 pow llround lround sqrt ceil floor fmod
-    pthread_self pthread_equal pthread_once pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock
+    pthread_self pthread_equal tss_create mallinfo mallinfo2 pthread_once pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock
     pthread_attr_init pthread_attr_destroy pthread_attr_getstack pthread_attr_setdetachstate pthread_attr_setstacksize
     pthread_attr_setguardsize pthread_setcancelstate pthread_getspecific pthread_detach pthread_setname_np
     __pthread_key_create sigfillset sigemptyset sigaddset sigdelset sigismember

@@ -1,5 +1,5 @@
 """The places of the library that make a system call, as its machine code has them: every call of a function that
-calls.py knows, by the instruction. A function that it does not know, or a way out that cannot be turned, is an
+calls.py knows, imported or the library's own of that name, by the instruction. A function that it does not know, or a way out that cannot be turned, is an
 error."""
 
 import dataclasses
@@ -11,6 +11,10 @@ import calls
 # What refuse.c turns, and what needs no turning: addresses of our own, and thread-local storage.
 TURNED = {"R_X86_64_JUMP_SLO", "R_X86_64_JUMP_SLOT", "R_X86_64_GLOB_DAT", "R_X86_64_64"}
 OWN = {"R_X86_64_RELATIVE", "R_X86_64_DTPMOD64", "R_X86_64_TPOFF64", "R_X86_64_DTPOFF64"}
+
+
+# Makes a second task of the kernel, and waits for it, by instructions alone: errno is the other task's as well.
+APART = "os::Apart::"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,13 +68,19 @@ def imports(library):
     return {name for name in names if not name.startswith("_ZN3dsa")}  # our own, weak, for the solver
 
 
+def own_names(library):
+    """The C library's names that the library has for itself (preload/system_names.cc)."""
+    rows = [line.split() for line in output("nm", "--defined-only", str(library)).splitlines()]
+    return {row[2] for row in rows if row[1] == "t"} & (calls.REFUSED.keys() | {"syscall"})
+
+
 def turned(library):
     """The imported or exported functions that are to be turned. Raises Unknown."""
     known = calls.REFUSED.keys() | calls.NEVER_REFUSED | {"syscall"}
     unknown = sorted(imports(library) - known)
     if unknown:
         raise Unknown(f"the library imports {', '.join(unknown)}: say in tests/refusal/calls.py how each is refused")
-    names = set()
+    names = own_names(library)
     for line in output("readelf", "-rW", str(library)).splitlines():
         words = line.split()
         if len(words) < 3 or not words[2].startswith("R_"):
@@ -85,12 +95,13 @@ def turned(library):
 def places(library, names):
     """The places in the library's code that call one of `names`. Raises Unknown where a system call is made without
     a function."""
-    found, inside, last, argument = [], "", None, None
+    found, inside, last, argument, own = [], "", None, None, False
     for line in output("objdump", "-dC", "--no-show-raw-insn", "-j", ".text", str(library)).splitlines():
         heading = re.match(r"[0-9a-f]+ <(.*)>:$", line)
         if heading:
             inside, argument = short(heading[1]), None
             own = "memo::" in heading[1] or "dsa::" in heading[1]
+            hidden = heading[1] in calls.REFUSED.keys() | calls.NEVER_REFUSED | {"syscall"} or inside.startswith(APART)
             continue
         match = re.match(r"\s*([0-9a-f]+):\s+(\S+)\s*(.*)$", line)
         if not match:
@@ -102,10 +113,12 @@ def places(library, names):
         number = re.fullmatch(r"\$0x([0-9a-f]+),%[er]di", rest)
         if number or re.search(r"%[er]?di$", rest):
             argument = int(number[1], 16) if number else 0 if word == "xor" else None
+        if hidden:
+            continue
         if word in ("syscall", "sysenter") or (word == "int" and "0x80" in rest):
             raise Unknown(f"{inside} has the instruction {word} at {offset:x}")
         target = re.search(r"<([^@>]+)(?:@[^>]*)?>$", rest)
-        if not target or target[1] not in names or not ("@" in rest):
+        if not target or target[1] not in names:
             continue
         if word == "call":
             last = (target[1], inside, argument)

@@ -1,5 +1,6 @@
-// Refuses the library's system calls: loaded behind libmemomalloc.so, it turns the entries of the
-// library's own global offset table to stubs, before any constructor runs. A stub counts the
+// Refuses the library's system calls: loaded behind libmemomalloc.so, it turns the functions that
+// the library has for them, and the entries of its own global offset table, to stubs, before any
+// constructor runs. A stub counts the
 // occasions of each place (the function, and the return address inside the library), and either
 // jumps on to the function or answers as the function would where the kernel says no. Calls of the
 // C library and of the program itself do not come this way. run.py tells it what to do:
@@ -10,6 +11,7 @@
 //                 offset in hex, or 0 for any
 // Hot, since malloc runs through it: no allocation, no lock.
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
@@ -19,6 +21,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "tests/support/turn_names.h"
 
 #ifndef __x86_64__
 #error "the stubs are written for x86-64"
@@ -279,8 +283,7 @@ static void read_rules(const char* text, const char* names) {
 
 struct symbols {
   const ElfW(Sym) * all;
-  const char* strings;
-  const char* wanted;  // names separated by colons
+  const char *strings, *wanted;  // the second one: names separated by colons
 };
 
 static void turn(const struct link_map* library, const ElfW(Rela) * rows, size_t bytes,
@@ -303,27 +306,23 @@ static void turn(const struct link_map* library, const ElfW(Rela) * rows, size_t
   }
 }
 
-// The library's place in memory, from its program headers.
-static void find_bounds(const struct link_map* library) {
-  base = library->l_addr;
-  const ElfW(Ehdr)* header = (const ElfW(Ehdr)*)base;
-  const ElfW(Phdr)* part = (const ElfW(Phdr)*)(base + header->e_phoff);
-  for (int i = 0; i < header->e_phnum; ++i) {
-    if (part[i].p_type == PT_LOAD && base + part[i].p_vaddr + part[i].p_memsz > end)
-      end = base + part[i].p_vaddr + part[i].p_memsz;
-  }
+// Those of the library's own functions; the C library's does what is not refused.
+static void turn_own(const char* name, uintptr_t at, void* data) {
+  const int number = number_of(data, name, strlen(name));
+  if (number < 0)
+    return;
+  refuse_targets[number] = (uintptr_t)dlsym(RTLD_NEXT, name);
+  if (refuse_targets[number] == 0 || !turn_code(at, refuse_stubs + 16 * (size_t)number))
+    say_and_end("refuse: the code cannot be turned\n");
 }
 
 // Before all other constructors (-z initfirst); the environment comes as an argument, since the C
 // library's own constructor has not run either.
 __attribute__((constructor)) static void start(int count, char** arguments, char** environment) {
-  (void)count;
-  (void)arguments;
+  (void)count, (void)arguments;
   const char* names = variable(environment, "REFUSE_NAMES");
   const char* path = variable(environment, "REFUSE_TABLE");
-  const struct link_map* library = _r_debug.r_map;
-  while (library != NULL && strstr(library->l_name, "/libmemomalloc.so") == NULL)
-    library = library->l_next;
+  const struct link_map* library = find_library();
   if (names == NULL || path == NULL || library == NULL)
     return;
   const int file = open(path, O_RDWR | O_CLOEXEC);
@@ -336,7 +335,8 @@ __attribute__((constructor)) static void start(int count, char** arguments, char
   const char* wish = variable(environment, "REFUSE");
   if (wish != NULL)
     read_rules(wish, names);
-  find_bounds(library);
+  base = library->l_addr;
+  end = end_of(library);
   uintptr_t rows[DT_NUM] = {0};
   for (const ElfW(Dyn)* row = library->l_ld; row->d_tag != DT_NULL; ++row) {
     if (row->d_tag > 0 && row->d_tag < DT_NUM)
@@ -346,4 +346,5 @@ __attribute__((constructor)) static void start(int count, char** arguments, char
                                   names};
   turn(library, (const void*)rows[DT_RELA], rows[DT_RELASZ], &symbols);
   turn(library, (const void*)rows[DT_JMPREL], rows[DT_PLTRELSZ], &symbols);
+  each_function(library, turn_own, (void*)names);
 }

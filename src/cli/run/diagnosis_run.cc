@@ -97,6 +97,21 @@ void add_hidden(const std::set<std::string>& mapped, std::vector<Finding>& findi
   }
 }
 
+void add_deep_bound(const std::vector<ProcessRow>& rows, std::vector<Finding>& findings) {
+  std::int64_t objects = 0;
+  for (const ProcessRow& row : rows) {
+    objects += number_in(row.statistics, "deep_bound");
+  }
+  if (objects > 0) {
+    findings.push_back(
+        {Level::kNote, "hidden",
+         std::to_string(objects) +
+             " objects are loaded with RTLD_DEEPBIND: their malloc and free are the C "
+             "library's, and the program ends where they free a block that was served",
+         "load them without that flag; or MEMOMALLOC_DISABLE=1 for this program"});
+  }
+}
+
 // The process by which the command is judged: of those that do the work the busiest that is served;
 // if those that are not have most of the bytes, the busiest of them.
 const ProcessRow& judged_by(const std::vector<ProcessRow>& rows) {
@@ -155,6 +170,7 @@ std::vector<Finding> examine_run(const std::vector<ProcessRow>& rows,
                                  const std::set<std::string>& mapped) {
   std::vector<Finding> findings;
   add_hidden(mapped, findings);
+  add_deep_bound(rows, findings);
   const ProcessRow sum = sum_of(rows);
   if (sum.calls == 0) {
     const bool was_mapped = std::any_of(mapped.begin(), mapped.end(), [](const std::string& path) {

@@ -1,0 +1,35 @@
+// Keys of threads: the one that the library has taken (thread_end.h) is the program's where it wants all. Cold.
+#include <pthread.h>
+#include <threads.h>
+#include <cerrno>
+
+#include "preload/process.h"
+#include "preload/shim.h"
+#include "preload/thread_end.h"
+
+namespace memo {
+namespace {
+
+// The C library has so many keys for all: the last one is the program's, and ends are not told any more.
+template <typename Create>
+int with_another_key(Create create, int full) {
+  const int answer = create();
+  return answer == full && give_up_thread_end() ? create() : answer;
+}
+
+}  // namespace
+
+int shim::pthread_key_create(pthread_key_t* key, void (*end)(void*)) {
+  find_next_allocator();
+  const auto next = g_process.next.pthread_key_create;
+  return next == nullptr ? ENOSYS : with_another_key([=] { return next(key, end); }, EAGAIN);
+}
+
+int shim::tss_create(tss_t* key, tss_dtor_t end) {
+  find_next_allocator();
+  const auto next = g_process.next.tss_create;
+  return next == nullptr ? thrd_error
+                         : with_another_key([=] { return next(key, end); }, thrd_error);
+}
+
+}  // namespace memo
