@@ -193,8 +193,8 @@ $(B)/bench/%: $(O)/bench/%.o $(lib_obj) $(call obj,$(solver_src))
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(cold_libs) -lbenchmark -o $@
 
-# Needs the C library alone, so that it runs on machines with other packages: scripts/hardware/cores.sh.
-$(B)/bench/contended: bench/contended.c
+# They need the C library alone, so that they run on machines with other packages: scripts/hardware/cores.sh.
+$(B)/bench/contended $(B)/bench/small_blocks: $(B)/bench/%: bench/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu2x -O2 -Wall -Wextra -Wconversion -Wshadow -Werror -fno-builtin -pthread $< -o $@
 

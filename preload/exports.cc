@@ -1,6 +1,6 @@
 // What the dynamic linker sees: each entry point in a line or two, the fast paths in full. Hot.
 //
-// Below the threshold malloc is one comparison and a jump, free one range check and a jump.
+// Below the threshold malloc is one comparison and a jump; free of a block that is not ours, a range check or two and a jump.
 // MEMO_NAME lets tests build the same functions under a prefix and link them.
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,25 @@
 #pragma GCC diagnostic ignored "-Wmissing-attributes"
 
 using memo::g_process;
+using memo::Process;
 namespace shim = memo::shim;
+
+namespace {
+
+// True if the block is the next allocator's for certain; nullptr is. Blocks of threads' own heaps, and of allocators that
+// map their memory, lie above the border too. `fast_below` is 0 while the next allocator is sought, and for an observer,
+// which sees each free.
+inline bool is_next(const void* pointer) {
+  const Process& process = g_process;
+  if (reinterpret_cast<std::uint64_t>(pointer) < __atomic_load_n(&process.lowest, __ATOMIC_RELAXED))
+      [[likely]] {
+    return true;
+  }
+  return process.fast_below != 0 && !process.engine.owns(pointer) &&
+         !process.bootstrap.owns(pointer);
+}
+
+}  // namespace
 
 MEMO_EXPORT void* MEMO_NAME(malloc)(std::size_t size) noexcept {
   if (size < g_process.fast_below) [[likely]] {
@@ -32,11 +50,25 @@ MEMO_EXPORT void* MEMO_NAME(malloc)(std::size_t size) noexcept {
 }
 
 MEMO_EXPORT void MEMO_NAME(free)(void* pointer) noexcept {
-  if (reinterpret_cast<std::uint64_t>(pointer) <
-      __atomic_load_n(&g_process.lowest, __ATOMIC_RELAXED)) [[likely]] {
+  if (is_next(pointer)) [[likely]] {
     return g_process.next.free(pointer);
   }
   return shim::free(pointer);
+}
+
+MEMO_EXPORT void* MEMO_NAME(calloc)(std::size_t count, std::size_t size) noexcept {
+  std::size_t bytes = 0;
+  if (!__builtin_mul_overflow(count, size, &bytes) && bytes < g_process.fast_below) [[likely]] {
+    return g_process.next.calloc(count, size);
+  }
+  return shim::calloc(count, size);
+}
+
+MEMO_EXPORT void* MEMO_NAME(realloc)(void* pointer, std::size_t size) noexcept {
+  if (size < g_process.fast_below && is_next(pointer)) [[likely]] {
+    return g_process.next.realloc(pointer, size);
+  }
+  return shim::realloc(pointer, size);
 }
 
 MEMO_EXPORT void* MEMO_NAME(aligned_alloc)(std::size_t alignment, std::size_t size) noexcept {
