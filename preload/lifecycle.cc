@@ -10,6 +10,7 @@
 #include "preload/front.h"
 #include "preload/lane_threads.h"
 #include "preload/observe.h"
+#include "preload/operators.h"
 #include "preload/plans.h"
 #include "preload/process.h"
 #include "preload/reporter.h"
@@ -111,6 +112,7 @@ void forked_bare() {
   shim::find_next_allocator();  // before there is a second thread
   Front front = Front::kNobody;
 #ifndef MEMO_NAME  // under other names nothing is exported
+  open_operators();
   hide_missing_peers(process.next);
   front = who_is_in_front();
 #endif
