@@ -4,6 +4,7 @@ MODE ?= release
 B := $(if $(filter release,$(MODE)),build,build/$(MODE))
 O := build/$(MODE)/obj
 Q := $(if $(V),,@)
+comma := ,
 CXX ?= g++
 CC ?= gcc
 VERSION := $(shell cat VERSION)
@@ -110,6 +111,9 @@ flags_now := $(CXX) $(filter-out $(WARN),$(COMMON)) $(HOT) $(HAVE_CBC)
 $(shell mkdir -p $(O); printf '%s' '$(subst ','\'',$(flags_now))' | cmp -s - $(O)/.flags || printf '%s' '$(subst ','\'',$(flags_now))' > $(O)/.flags)
 
 $(hot_obj): KIND := $(HOT)
+# The shared object's own operators new and delete, which are not those that it shows.
+$(call obj,preload/own_operators.cc): KIND :=
+own_operators := $(patsubst %,-Wl$(comma)--wrap=%,$(shell sed -n -E 's/^HOOK\((_Z[A-Za-z0-9_]*), Operator\)/\1/p' preload/hooks.def))
 # The commands are cold.
 $(call obj,$(cli_src)): KIND := $(if $(filter release manylinux-%,$(MODE)),-O2)
 # Tests are compiled for longer than they run: what the address sanitizer adds is twice as much when optimised, and Catch2's
@@ -146,7 +150,7 @@ $(B)/libmemomalloc.so: $(so_obj) $(O)/exports.map
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CXX) -shared -Wl,-soname,libmemomalloc.so.1 -Wl,--version-script=$(O)/exports.map -Wl,-z,defs -Wl,-z,now \
 	    -Wl,-z,relro $(link_gnu) -Wl,-z,max-page-size=65536 -Wl,-z,nodelete -Wl,--gc-sections -static-libstdc++ -static-libgcc -pthread $(flags_$(MODE)) \
-	    $(so_obj) -o $@
+	    $(own_operators) $(so_obj) -o $@
 
 # The planner alone, for C and Python.
 dsa_obj := $(call obj,$(planner_src) $(wildcard planner/interface/*.cc))
@@ -193,8 +197,8 @@ $(B)/bench/%: $(O)/bench/%.o $(lib_obj) $(call obj,$(solver_src))
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(cold_libs) -lbenchmark -o $@
 
-# Needs the C library alone, so that it runs on machines with other packages: scripts/hardware/cores.sh.
-$(B)/bench/contended: bench/contended.c
+# They need the C library alone, so that they run on machines with other packages: scripts/hardware/cores.sh.
+$(B)/bench/contended $(B)/bench/small_blocks: $(B)/bench/%: bench/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu2x -O2 -Wall -Wextra -Wconversion -Wshadow -Werror -fno-builtin -pthread $< -o $@
 

@@ -31,7 +31,10 @@ class Bootstrap {
     std::memcpy(&size, static_cast<const char*>(block) - sizeof size, sizeof size);
     return size;
   }
-  [[nodiscard]] std::uint64_t base() const { return reinterpret_cast<std::uint64_t>(memory_); }
+  // Lowest address of a block; UINT64_MAX if there is none.
+  [[nodiscard]] std::uint64_t lowest() const {
+    return used_ == 0 ? UINT64_MAX : reinterpret_cast<std::uint64_t>(memory_);
+  }
 
  private:
   alignas(16) char memory_[32 * 1024] = {};

@@ -1,6 +1,6 @@
 // What the dynamic linker sees: each entry point in a line or two, the fast paths in full. Hot.
 //
-// Below the threshold malloc is one comparison and a jump, free one range check and a jump.
+// Below the threshold malloc is one comparison and a jump; free of a block that is not ours, a range check or two and a jump.
 // MEMO_NAME lets tests build the same functions under a prefix and link them.
 #include <dlfcn.h>
 #include <cstddef>
@@ -10,8 +10,10 @@
 #include "preload/c10.h"
 #include "preload/lifecycle.h"
 #include "preload/numpy.h"
+#include "preload/operators.h"
 #include "preload/process.h"
 #include "preload/shim.h"
+#include "preload/taking_over.h"
 
 #ifndef MEMO_NAME
 #define MEMO_NAME(name) name
@@ -33,11 +35,25 @@ MEMO_EXPORT void* MEMO_NAME(malloc)(std::size_t size) noexcept {
 }
 
 MEMO_EXPORT void MEMO_NAME(free)(void* pointer) noexcept {
-  if (reinterpret_cast<std::uint64_t>(pointer) <
-      __atomic_load_n(&g_process.lowest, __ATOMIC_RELAXED)) [[likely]] {
+  if (shim::is_next(pointer)) [[likely]] {
     return g_process.next.free(pointer);
   }
   return shim::free(pointer);
+}
+
+MEMO_EXPORT void* MEMO_NAME(calloc)(std::size_t count, std::size_t size) noexcept {
+  std::size_t bytes = 0;
+  if (!__builtin_mul_overflow(count, size, &bytes) && bytes < g_process.fast_below) [[likely]] {
+    return g_process.next.calloc(count, size);
+  }
+  return shim::calloc(count, size);
+}
+
+MEMO_EXPORT void* MEMO_NAME(realloc)(void* pointer, std::size_t size) noexcept {
+  if (size < g_process.fast_below && shim::is_next(pointer)) [[likely]] {
+    return g_process.next.realloc(pointer, size);
+  }
+  return shim::realloc(pointer, size);
 }
 
 MEMO_EXPORT void* MEMO_NAME(aligned_alloc)(std::size_t alignment, std::size_t size) noexcept {
@@ -67,6 +83,78 @@ MEMO_EXPORT void* MEMO_NAME(_ZN3c109alloc_cpuEm)(std::size_t size) {
 
 MEMO_EXPORT void MEMO_NAME(_ZN3c108free_cpuEPv)(void* pointer) {
   memo::c10_free(pointer, __builtin_return_address(0));
+}
+
+// C++'s operators new and delete.
+MEMO_EXPORT void* MEMO_NAME(_Znwm)(std::size_t size) {
+  return memo::g_operators._Znwm(size);
+}
+MEMO_EXPORT void* MEMO_NAME(_Znam)(std::size_t size) {
+  return memo::g_operators._Znam(size);
+}
+MEMO_EXPORT void* MEMO_NAME(_ZnwmRKSt9nothrow_t)(std::size_t size, const std::nothrow_t& tag) {
+  return memo::g_operators._ZnwmRKSt9nothrow_t(size, tag);
+}
+MEMO_EXPORT void* MEMO_NAME(_ZnamRKSt9nothrow_t)(std::size_t size, const std::nothrow_t& tag) {
+  return memo::g_operators._ZnamRKSt9nothrow_t(size, tag);
+}
+MEMO_EXPORT void* MEMO_NAME(_ZnwmSt11align_val_t)(std::size_t size, std::align_val_t alignment) {
+  return memo::g_operators._ZnwmSt11align_val_t(size, alignment);
+}
+MEMO_EXPORT void* MEMO_NAME(_ZnamSt11align_val_t)(std::size_t size, std::align_val_t alignment) {
+  return memo::g_operators._ZnamSt11align_val_t(size, alignment);
+}
+MEMO_EXPORT void* MEMO_NAME(_ZnwmSt11align_val_tRKSt9nothrow_t)(std::size_t size,
+                                                                std::align_val_t alignment,
+                                                                const std::nothrow_t& tag) {
+  return memo::g_operators._ZnwmSt11align_val_tRKSt9nothrow_t(size, alignment, tag);
+}
+MEMO_EXPORT void* MEMO_NAME(_ZnamSt11align_val_tRKSt9nothrow_t)(std::size_t size,
+                                                                std::align_val_t alignment,
+                                                                const std::nothrow_t& tag) {
+  return memo::g_operators._ZnamSt11align_val_tRKSt9nothrow_t(size, alignment, tag);
+}
+MEMO_EXPORT void MEMO_NAME(_ZdlPv)(void* pointer) {
+  return memo::g_operators._ZdlPv(pointer);
+}
+MEMO_EXPORT void MEMO_NAME(_ZdaPv)(void* pointer) {
+  return memo::g_operators._ZdaPv(pointer);
+}
+MEMO_EXPORT void MEMO_NAME(_ZdlPvm)(void* pointer, std::size_t size) {
+  return memo::g_operators._ZdlPvm(pointer, size);
+}
+MEMO_EXPORT void MEMO_NAME(_ZdaPvm)(void* pointer, std::size_t size) {
+  return memo::g_operators._ZdaPvm(pointer, size);
+}
+MEMO_EXPORT void MEMO_NAME(_ZdlPvRKSt9nothrow_t)(void* pointer, const std::nothrow_t& tag) {
+  return memo::g_operators._ZdlPvRKSt9nothrow_t(pointer, tag);
+}
+MEMO_EXPORT void MEMO_NAME(_ZdaPvRKSt9nothrow_t)(void* pointer, const std::nothrow_t& tag) {
+  return memo::g_operators._ZdaPvRKSt9nothrow_t(pointer, tag);
+}
+MEMO_EXPORT void MEMO_NAME(_ZdlPvSt11align_val_t)(void* pointer, std::align_val_t alignment) {
+  return memo::g_operators._ZdlPvSt11align_val_t(pointer, alignment);
+}
+MEMO_EXPORT void MEMO_NAME(_ZdaPvSt11align_val_t)(void* pointer, std::align_val_t alignment) {
+  return memo::g_operators._ZdaPvSt11align_val_t(pointer, alignment);
+}
+MEMO_EXPORT void MEMO_NAME(_ZdlPvmSt11align_val_t)(void* pointer, std::size_t size,
+                                                   std::align_val_t alignment) {
+  return memo::g_operators._ZdlPvmSt11align_val_t(pointer, size, alignment);
+}
+MEMO_EXPORT void MEMO_NAME(_ZdaPvmSt11align_val_t)(void* pointer, std::size_t size,
+                                                   std::align_val_t alignment) {
+  return memo::g_operators._ZdaPvmSt11align_val_t(pointer, size, alignment);
+}
+MEMO_EXPORT void MEMO_NAME(_ZdlPvSt11align_val_tRKSt9nothrow_t)(void* pointer,
+                                                                std::align_val_t alignment,
+                                                                const std::nothrow_t& tag) {
+  return memo::g_operators._ZdlPvSt11align_val_tRKSt9nothrow_t(pointer, alignment, tag);
+}
+MEMO_EXPORT void MEMO_NAME(_ZdaPvSt11align_val_tRKSt9nothrow_t)(void* pointer,
+                                                                std::align_val_t alignment,
+                                                                const std::nothrow_t& tag) {
+  return memo::g_operators._ZdaPvSt11align_val_tRKSt9nothrow_t(pointer, alignment, tag);
 }
 // NOLINTEND(readability-identifier-naming,bugprone-reserved-identifier)
 

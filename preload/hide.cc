@@ -83,10 +83,13 @@ bool is_missing(const Next& next, const char* name) {
 #define MEMO_MISSING_Optional(row)
 #define MEMO_MISSING_Own(row)
 #define MEMO_MISSING_Scoped(row)
-#define MEMO_MISSING_Peer(row)                                                     \
-  if (name[0] == #row[0] && next.row == nullptr && std::strcmp(name, #row) == 0) { \
-    return true;                                                                   \
+#define MEMO_HIDE(row, condition)                                          \
+  if (name[0] == #row[0] && (condition) && std::strcmp(name, #row) == 0) { \
+    return true;                                                           \
   }
+#define MEMO_MISSING_Peer(row) MEMO_HIDE(row, next.row == nullptr)
+#define MEMO_MISSING_Operator(row) \
+  MEMO_HIDE(row, !next.is_own_operator(reinterpret_cast<const void*>(next.row)))
 #define HOOK(row, kind) MEMO_MISSING_##kind(row)
 #include "preload/hooks.def"
 #undef MEMO_MISSING_Required
@@ -94,6 +97,8 @@ bool is_missing(const Next& next, const char* name) {
 #undef MEMO_MISSING_Own
 #undef MEMO_MISSING_Scoped
 #undef MEMO_MISSING_Peer
+#undef MEMO_MISSING_Operator
+#undef MEMO_HIDE
   return false;
 }
 

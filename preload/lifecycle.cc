@@ -11,6 +11,7 @@
 #include "preload/front.h"
 #include "preload/lane_threads.h"
 #include "preload/observe.h"
+#include "preload/operators.h"
 #include "preload/plans.h"
 #include "preload/process.h"
 #include "preload/reporter.h"
@@ -117,6 +118,7 @@ void forked_bare() {
   os::start();
   Front front = Front::kNobody;
 #ifndef MEMO_NAME  // under other names nothing is exported
+  open_operators();
   hide_missing_peers(process.next);
   front = who_is_in_front();
 #endif

@@ -31,6 +31,7 @@ void find_functions(Next& next) {
 #define MEMO_FIND_Peer(name) MEMO_FIND(name, peers, Optional)
 #define MEMO_FIND_Own(name)
 #define MEMO_FIND_Scoped(name)
+#define MEMO_FIND_Operator(name)
 #define HOOK(name, kind) MEMO_FIND_##kind(name)
 #include "preload/hooks.def"
 #undef MEMO_FIND_Required
@@ -38,6 +39,7 @@ void find_functions(Next& next) {
 #undef MEMO_FIND_Peer
 #undef MEMO_FIND_Own
 #undef MEMO_FIND_Scoped
+#undef MEMO_FIND_Operator
 #undef MEMO_FIND
 }
 

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "preload/operator_functions.h"
 #include "preload/peer_functions.h"
 
 // glibc has it from 2.33 on.
@@ -38,13 +39,14 @@ struct Extent {
 };
 
 // The functions that hooks.def names, found by dlsym(RTLD_NEXT); of an Optional or Peer one that is
-// missing, nullptr.
+// missing, nullptr. The operators are looked up apart (preload/operators.h).
 struct Next {
 #define MEMO_NEXT_Required(name) decltype(&::name) name = nullptr;
 #define MEMO_NEXT_Optional(name) MEMO_NEXT_Required(name)
 #define MEMO_NEXT_Peer(name) MEMO_NEXT_Required(name)
 #define MEMO_NEXT_Own(name)
 #define MEMO_NEXT_Scoped(name)
+#define MEMO_NEXT_Operator(name) MEMO_NEXT_Required(name)
 #define HOOK(name, kind) MEMO_NEXT_##kind(name)
 #include "preload/hooks.def"
 #undef MEMO_NEXT_Required
@@ -52,6 +54,7 @@ struct Next {
 #undef MEMO_NEXT_Peer
 #undef MEMO_NEXT_Own
 #undef MEMO_NEXT_Scoped
+#undef MEMO_NEXT_Operator
 
   bool of_libc = false;      // the C library's own malloc is next
   bool peers_known = false;  // the Peer functions were looked for
@@ -60,6 +63,12 @@ struct Next {
   // counts calls and passes them on.
   Extent object;
   [[nodiscard]] bool contains(const void* code) const { return object.contains(code); }
+  // True of an operator of the allocator's own, which may take malloc's blocks and give them to free: malloc and free are in
+  // the same object. Those of a wrapper may lead elsewhere.
+  [[nodiscard]] bool is_own_operator(const void* code) const {
+    return !of_libc && contains(code) && contains(reinterpret_cast<const void*>(malloc)) &&
+           contains(reinterpret_cast<const void*>(free));
+  }
   // Of the allocator whose operator new asks aligned_alloc, and whose operator delete takes only its own blocks, as
   // jemalloc's: what its code asks for must be its own. None where these operators are the C++ library's.
   Extent operators;

@@ -177,7 +177,7 @@ void open_fast_paths() {
   Process& process = g_process;
   // An observer sees each free.
   const std::uint64_t region = process.observes ? 0 : process.engine.lanes.region.base();
-  const std::uint64_t bootstrap = process.bootstrap.base();
+  const std::uint64_t bootstrap = process.bootstrap.lowest();
   __atomic_store_n(&process.lowest, region < bootstrap ? region : bootstrap, __ATOMIC_RELEASE);
 }
 

@@ -17,6 +17,19 @@ inline bool is_large(std::uint64_t size) {
   return size >= g_process.threshold && g_process.threshold != 0 && size <= kMaxBytes;
 }
 
+// True if the block is the next allocator's for certain; nullptr is. Blocks of threads' own heaps, and of allocators that
+// map their memory, lie above the border too. `fast_below` is 0 while the next allocator is sought, and for an observer,
+// which sees each free.
+inline bool is_next(const void* pointer) {
+  const Process& process = g_process;
+  if (reinterpret_cast<std::uint64_t>(pointer) < __atomic_load_n(&process.lowest, __ATOMIC_RELAXED))
+      [[likely]] {
+    return true;
+  }
+  return process.fast_below != 0 && !process.engine.owns(pointer) &&
+         !process.bootstrap.owns(pointer);
+}
+
 // The call for `bytes` is among a process' first large ones, which are passed on. A very large one
 // counts as several.
 inline bool is_early(std::uint64_t bytes) {

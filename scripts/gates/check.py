@@ -93,7 +93,7 @@ def steps():
         ("torch", [build, [python, "scripts/gates/smoke_torch.py"]], 1500),
         ("stress", [["tests/stress/stress.sh", "none", "10", "4"]], 300),
         ("valgrind", [["tests/stress/valgrind.sh"]], 300),
-        ("bench", [["make", JOBS, *benches, "build/bench/contended", "all", "WERROR=1"],
+        ("bench", [["make", JOBS, *benches, "build/bench/contended", "build/bench/small_blocks", "all", "WERROR=1"],
                    ["scripts/hardware/cores.sh", "--seconds", "120", "--threads", "1,2", "--processes", "2", "--contended", "2",
                     "--networks", "mobilenet_v2", "--size", "32", "--allocators", "glibc,memomalloc", "--turns", "1",
                     "build/check/cores"]], 720),

@@ -12,37 +12,31 @@ scripts/hardware/prepare.sh, on the machine where the library is built, lays tog
 """
 
 import argparse
-import csv
 import dataclasses
 import datetime
-import hashlib
 import itertools
 import json
 import math
 import os
 import pathlib
-import platform
 import random
-import select
 import signal
-import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from cores_results import CARRIED, ROOT, Results, commit, machine, versions
+from cores_teams import Failed, Team
+
 sys.path.insert(0, str(ROOT / "bench"))
 
 import allocators
 
-CARRIED = ROOT / "build/hardware"
 CONTENDED = ROOT / "build/bench/contended"
 # name, the row of bench/allocators.py whose settings it has, the file that is carried
 CHOICES = (("glibc", "glibc", ""), ("tcmalloc", "tcmalloc_tuned", "libtcmalloc_minimal.so.4"),
            ("jemalloc", "jemalloc_tuned", "libjemalloc.so.2"), ("mimalloc", "mimalloc", "libmimalloc.so.3"),
            ("memomalloc", "memomalloc", ""))
-BASE = "glibc"
 SHAPES = {"mobilenet_v2": (4, 224), "resnet50": (2, 224), "bert": (1, 64), "train_resnet18": (4, 128)}  # batch, size
 PATTERNS = ("slab", "pool", "cross", "small")
 CONTENDED_THREADS = (1, 2, 4, 8, 16, 64)
@@ -54,12 +48,6 @@ LEAST_TURNS = 2  # that count
 SHARE_LEFT = 0.02  # of the time, to end in
 START_SECONDS, TURN_LIMIT = 90, 30  # that processes may take
 OVER = 10  # seconds over its time, after which the kernel ends this program
-COLUMNS = ("kind network batch size threads processes allocator turn step_ms first_ms steps faults user_ms system_ms "
-           "rss_mib anon_mib peak_mib planned_share at_hand_share pairs_per_second").split()
-
-
-class Failed(Exception):
-    """A process that ended, answered wrongly, or took too long."""
 
 
 class Clock:
@@ -101,106 +89,6 @@ def chosen(names):
     return found, missing
 
 
-class Worker:
-    """A process of cores_worker.py, and its lines."""
-
-    def __init__(self, allocator, group, count, number):
-        batch, size = group.shape
-        words = [sys.executable, str(pathlib.Path(__file__).with_name("cores_worker.py")), "--network", group.network, "--batch", str(batch),
-                 "--size", str(size), "--library", allocator.library() or ""]
-        environment = allocator.environment(os.environ) | {"CUDA_VISIBLE_DEVICES": ""}
-        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-            environment.pop(name, None)
-            if group.kind != "threads":
-                environment[name] = "1"
-        if group.kind == "server":
-            words += ["--servers", str(count)]
-        if group.kind == "processes":
-            processors = sorted(os.sched_getaffinity(0))
-            words += ["--processor", str(processors[number % len(processors)])]
-        self.rest, self.said = b"", tempfile.TemporaryFile()
-        self.process = subprocess.Popen(words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said)
-
-    def ended(self):
-        """How it ended, with the last line that it said."""
-        code = self.process.wait(TURN_LIMIT)
-        self.said.seek(0)
-        lines = self.said.read().decode(errors="replace").strip().splitlines() or [""]
-        return Failed(f"ended with code {code}: {lines[-1][:200]}")
-
-    def ask(self, command):
-        try:
-            self.process.stdin.write(json.dumps(command).encode() + b"\n")
-            self.process.stdin.flush()
-        except OSError as error:
-            raise self.ended() from error
-
-    def answer(self, seconds):
-        end = time.monotonic() + seconds
-        while b"\n" not in self.rest:
-            ready, _, _ = select.select([self.process.stdout], [], [], max(end - time.monotonic(), 0))
-            if not ready:
-                raise Failed("took too long")
-            part = os.read(self.process.stdout.fileno(), 1 << 16)
-            if not part:
-                raise self.ended()
-            self.rest += part
-        line, self.rest = self.rest.split(b"\n", 1)
-        figures = json.loads(line)
-        if "error" in figures:
-            raise Failed(figures["error"])
-        return figures
-
-    def stop(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
-        self.said.close()
-
-
-class Team:
-    """The processes of one allocator: one, or one for each core."""
-
-    def __init__(self, allocator, group, count):
-        self.name = allocator.name
-        self.members = [Worker(allocator, group, count, number)
-                        for number in range(count if group.kind == "processes" else 1)]
-
-    def ready(self, seconds):
-        end = time.monotonic() + seconds
-        for member in self.members:
-            member.answer(end - time.monotonic())
-
-    def turn(self, command, seconds):
-        """Figures of a turn: times and counts of one process in the middle, memory of all together."""
-        end = time.monotonic() + seconds
-        for member in self.members:
-            member.ask(command)
-        answers = [member.answer(end - time.monotonic()) for member in self.members]
-
-        def middle(values):
-            return round(statistics.median(values), 4)
-
-        def total(name):
-            return sum(answer[name] for answer in answers)
-
-        large = total("large_bytes")
-        return {"steps": command["steps"], "first_ms": middle(answer["ms"][0] for answer in answers),
-                "step_ms": middle(statistics.median(answer["ms"][1:] or answer["ms"]) for answer in answers),
-                "faults": middle(answer["faults"] for answer in answers),
-                "user_ms": middle(answer["user_ms"] for answer in answers),
-                "system_ms": middle(answer["system_ms"] for answer in answers),
-                "rss_mib": round(total("rss_kib") / 1024, 1), "anon_mib": round(total("anon_kib") / 1024, 1),
-                "peak_mib": round(total("peak_kib") / 1024, 1),
-                "planned_share": round(total("planned_bytes") / large, 4) if large else "",
-                "at_hand_share": round(total("at_hand_bytes") / large, 4) if large else ""}
-
-    def stop(self):
-        for member in self.members:
-            member.stop()
-
-
 def rounds(names, seed):
     """Orders of the names, without an end: each has each place equally often."""
     dice = random.Random(seed)
@@ -208,78 +96,6 @@ def rounds(names, seed):
         order = dice.sample(names, len(names))
         for place in range(len(order)):
             yield order[place:] + order[:place]
-
-
-def spread(values):
-    """Median, quartiles, least and most."""
-    values = sorted(values)
-    quarters = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
-    return {"median": round(quarters[1], 4), "lower": round(quarters[0], 4), "upper": round(quarters[2], 4),
-            "least": values[0], "most": values[-1], "turns": len(values)}
-
-
-def summary(turns, key="step_ms"):
-    """{allocator: figures} of a row's turns, {allocator: [figures or None of each round]}."""
-    result = {}
-    for name, each in turns.items():
-        there = [one for one in each if one is not None]
-        if not there:
-            continue
-        figures = {key: spread([one[key] for one in there])}
-        for column in ("faults", "user_ms", "system_ms", "planned_share", "at_hand_share"):
-            values = [one[column] for one in there if one.get(column, "") != ""]
-            if values:
-                figures[column] = round(statistics.median(values), 4)
-        figures["rss_mib"], figures["anon_mib"] = there[-1]["rss_mib"], there[-1].get("anon_mib")
-        figures["peak_mib"] = max(one["peak_mib"] for one in there)
-        ratios = [one[key] / base[key] for one, base in zip(each, turns.get(BASE, ())) if one and base and base[key]]
-        if ratios:
-            figures["ratio"] = spread([round(ratio, 4) for ratio in ratios])
-        result[name] = figures
-    return result
-
-
-class Results:
-    """What is written: after each row, so that a run that is cut short leaves what it has."""
-
-    def __init__(self, folder, head, began):
-        folder.mkdir(parents=True, exist_ok=True)
-        self.head = head | {"rows": [], "failures": [], "left_out": []}
-        self.began = began
-        self.json, self.csv = (folder / f"{head['date']}.{ending}" for ending in ("json", "csv"))
-        with self.csv.open("w", newline="", encoding="utf-8") as file:
-            csv.DictWriter(file, COLUMNS).writeheader()
-        self.write()
-
-    def write(self):
-        new = self.json.with_suffix(".new")
-        new.write_text(json.dumps(self.head, indent=1) + "\n", encoding="utf-8")
-        new.replace(self.json)
-
-    def fail(self, row, allocator, error):
-        self.head["failures"].append({"row": row, "allocator": allocator, "error": str(error)})
-        print(f"failed: {row}, {allocator}: {error}", flush=True)
-        self.write()
-
-    def leave_out(self, row):
-        self.head["left_out"].append(row)
-        print(f"left out, no time: {row}", flush=True)
-        self.write()
-
-    def row(self, about, turns, key="step_ms"):
-        with self.csv.open("a", newline="", encoding="utf-8") as file:
-            table = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
-            for name, each in turns.items():
-                table.writerows(about | {"allocator": name, "turn": number} | one for number, one in enumerate(each) if one)
-        figures = summary(turns, key)
-        self.head["rows"].append(about | {"after_seconds": round(time.monotonic() - self.began, 1), "figures": figures})
-        self.write()
-        told = "  ".join(f"{name} {one[key]['median']:.5g}{self.ratio(one)}" for name, one in figures.items())
-        print(f"{' '.join(str(about[word]) for word in ('kind', 'network', 'threads', 'processes'))}: {told}", flush=True)
-
-    @staticmethod
-    def ratio(one):
-        return f" ({one['ratio']['median']:.3f})" if "ratio" in one else ""
 
 
 class Measuring:
@@ -309,7 +125,8 @@ class Measuring:
                     turns[name].append(figures)
             counted += counts
             learned += steps
-            if not teams or not self.clock.left() or counted >= self.arguments.turns or (counted >= LEAST_TURNS and time.monotonic() > end):
+            late = counted >= LEAST_TURNS and time.monotonic() > end
+            if not teams or not self.clock.left() or counted >= self.arguments.turns or late:
                 break
             if not counts and longest:
                 steps = max(SHORTEST, min(LONGEST, int(TURN_SECONDS * 1e3 / longest)))
@@ -389,61 +206,6 @@ class Measuring:
                 "peak_mib": round(figures["peak_kib"] / 1024, 1)}
 
 
-def text_of(path):
-    try:
-        return pathlib.Path(path).read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
-
-
-def machine():
-    cpus = [line.split(":", 1)[1].strip() for line in text_of("/proc/cpuinfo").splitlines() if line.startswith("model name")]
-    memory = next((line.split()[1] for line in text_of("/proc/meminfo").splitlines() if line.startswith("MemTotal")), "0")
-    try:
-        topology = subprocess.run(["lscpu"], capture_output=True, text=True, timeout=10).stdout.splitlines()
-    except (OSError, subprocess.TimeoutExpired):
-        topology = []
-    kept = ("Thread(s) per core", "Core(s) per socket", "Socket(s)", "NUMA node(s)", "L2", "L3", "Hypervisor")
-    return {"processor": cpus[0] if cpus else platform.processor(), "processors": len(os.sched_getaffinity(0)),
-            "memory_gib": round(int(memory) / 2**20, 1), "kernel": platform.release(), "libc": " ".join(platform.libc_ver()),
-            "system": next((line.split("=", 1)[1].strip('"') for line in text_of("/etc/os-release").splitlines()
-                            if line.startswith("PRETTY_NAME=")), ""),
-            "huge_pages": text_of("/sys/kernel/mm/transparent_hugepage/enabled"),
-            "load": os.getloadavg()[0],
-            "topology": [" ".join(line.split()) for line in topology if line.startswith(kept)]}
-
-
-def versions(found):
-    """Of Python's packages and of the shared objects; torch is imported once, and is in the file cache from then on."""
-    code = ("import importlib.metadata as m, json, torch\n"
-            "there = {d.metadata['Name']: d.version for d in m.distributions()}\n"
-            "print(json.dumps({n: there.get(n) for n in ('torch', 'torchvision', 'transformers', 'numpy')} |"
-            " {'parallel': torch.__config__.parallel_info()}))")
-    try:
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=90,
-                              env=dict(os.environ) | {"CUDA_VISIBLE_DEVICES": ""})
-        packages = json.loads(done.stdout) if done.returncode == 0 else {"error": done.stderr.strip()[-300:]}
-    except (ValueError, subprocess.TimeoutExpired) as error:
-        packages = {"error": str(error)}
-    objects = {}
-    for name, allocator in found.items():
-        path = allocator.library()
-        objects[name] = {"settings": dict(allocator.settings)} | (
-            {"file": pathlib.Path(path).name, "sha256": hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()} if path else {})
-    return {"python": platform.python_version(), "packages": packages, "allocators": objects,
-            "carried": text_of(CARRIED / "versions").splitlines()}
-
-
-def commit():
-    try:
-        done = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True)
-        if done.returncode == 0:
-            return done.stdout.strip()
-    except OSError:
-        pass
-    return next((line.split(" ", 1)[1] for line in text_of(CARRIED / "versions").splitlines() if line.startswith("commit ")), "")
-
-
 def numbers(text):
     return tuple(int(one) for one in text.split(","))
 
@@ -494,7 +256,8 @@ def main(argv=None):
         "date": began.strftime("%Y-%m-%d-%H%M"), "commit": commit(), "machine": machine(), "versions": versions(found),
         "command": f"scripts/hardware/cores.sh {' '.join(sys.argv[1:] if argv is None else argv)}".strip(),
         "seconds": arguments.seconds, "seed": arguments.seed,
-        "repetitions": f"{LEAST_TURNS} to {arguments.turns} rounds of turns a row, after {LEARNING} steps that do not count"}, clock.began)
+        "repetitions": f"{LEAST_TURNS} to {arguments.turns} rounds of turns a row, after {LEARNING} steps that do not count",
+    }, clock.began)
     for name, why in missing.items():
         results.fail("all", name, why)
     measuring, groups = Measuring(arguments, found, results, clock), plan(arguments)
@@ -509,8 +272,8 @@ def main(argv=None):
             results.fail(group.name(), "all", repr(error))
     results.head["took_seconds"] = round((datetime.datetime.now(datetime.timezone.utc) - began).total_seconds(), 1)
     results.write()
-    print(f"{len(results.head['rows'])} rows, {len(results.head['failures'])} failures, {len(results.head['left_out'])} left out, "
-          f"{results.head['took_seconds']} s: {results.json} {results.csv}")
+    print(", ".join(f"{len(results.head[what])} {what.replace('_', ' ')}" for what in ("rows", "failures", "left_out")) +
+          f", {results.head['took_seconds']} s: {results.json} {results.csv}")
     return 1 if results.head["failures"] else 0
 
 

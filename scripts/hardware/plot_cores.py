@@ -22,12 +22,13 @@ BASE = "glibc"
 
 
 def read(path):
-    with refusal.plainly(f"scripts/hardware/cores.sh {path.parent} writes it"):
+    writer = f"scripts/hardware/cores.sh {path.parent}"
+    with refusal.plainly(f"{writer} writes it"):
         try:
             result = json.loads(path.read_text(encoding="utf-8"))
             result["rows"][0]["figures"]
         except (ValueError, KeyError, IndexError, TypeError):
-            refusal.refuse(f"{path}: this is no run of cores.sh, or one without rows", f"scripts/hardware/cores.sh {path.parent} writes it")
+            refusal.refuse(f"{path}: this is no run of cores.sh, or one without rows", f"{writer} writes it")
     return result
 
 
@@ -71,10 +72,10 @@ def over_counts(axis, counts, title):
 
 def draw(groups, path):
     """Two panels for each group of several counts: the ratio to glibc, and memory (a micro-benchmark's: pairs alone)."""
-    pyplot = plotting.pyplot()
     shown = [(key, lines) for key, lines in groups.items() if any(len(points) > 1 for points in lines.values())]
     if not shown:
         return False
+    pyplot = plotting.pyplot()
     figure, axes = pyplot.subplots(len(shown), 2, figsize=(8, 2.2 * len(shown)), squeeze=False)
     for (left, right), ((kind, network), lines) in zip(axes, shown):
         counts = sorted({count for points in lines.values() for count in points})
@@ -154,7 +155,8 @@ def geometric_means(groups):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=pathlib.Path, metavar="DATE.json")
-    parser.add_argument("-o", "--output", type=pathlib.Path, help="the figure; the ending tells its format (DATE.svg beside the run)")
+    parser.add_argument("-o", "--output", type=pathlib.Path,
+                        help="the figure; the ending tells its format (DATE.svg beside the run)")
     arguments = parser.parse_args()
     result = read(arguments.run)
     groups = series(result["rows"])
