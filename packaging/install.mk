@@ -8,11 +8,13 @@ DATADIR := $(PREFIX)/share
 REAL_NAME := libmemomalloc.so.$(VERSION)
 SONAME := libmemomalloc.so.1
 MAN := build/man
+# Python's start hook.
+OPENING := sitecustomize.py _memomalloc_opening.py libtcmalloc-is-not-needed/README.txt
 
 installed := $(BINDIR)/memomalloc $(LIBDIR)/$(REAL_NAME) $(LIBDIR)/$(SONAME) $(LIBDIR)/libmemomalloc.so \
              $(INCLUDEDIR)/memomalloc/memomalloc.h $(LIBDIR)/pkgconfig/memomalloc.pc \
              $(DATADIR)/man/man1/memomalloc.1 $(DATADIR)/man/man7/libmemomalloc.7 \
-             $(DATADIR)/bash-completion/completions/memomalloc
+             $(DATADIR)/bash-completion/completions/memomalloc $(addprefix $(DATADIR)/memomalloc/opening/,$(OPENING))
 
 .PHONY: man docs wheel
 man: $(MAN)/memomalloc.1 ## memomalloc.1 and libmemomalloc.7 into build/man
@@ -30,6 +32,8 @@ install: all man ## into DESTDIR and PREFIX (/usr/local); LIBDIR= for a multiarc
 	install -D -m 644 $(MAN)/memomalloc.1 $(DESTDIR)$(DATADIR)/man/man1/memomalloc.1
 	install -D -m 644 $(MAN)/libmemomalloc.7 $(DESTDIR)$(DATADIR)/man/man7/libmemomalloc.7
 	install -D -m 644 packaging/completion/memomalloc $(DESTDIR)$(DATADIR)/bash-completion/completions/memomalloc
+	for file in $(OPENING); do \
+	    install -D -m 644 python/memomalloc/opening/$$file $(DESTDIR)$(DATADIR)/memomalloc/opening/$$file; done
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' packaging/memomalloc.pc.in \
 	    > $(DESTDIR)$(LIBDIR)/pkgconfig/memomalloc.pc
@@ -38,7 +42,9 @@ install: all man ## into DESTDIR and PREFIX (/usr/local); LIBDIR= for a multiarc
 
 uninstall: ## what install put there
 	rm -f $(addprefix $(DESTDIR),$(installed))
-	-rmdir $(DESTDIR)$(INCLUDEDIR)/memomalloc
+	-rm -rf $(DESTDIR)$(DATADIR)/memomalloc/opening/__pycache__
+	-rmdir $(DESTDIR)$(INCLUDEDIR)/memomalloc $(DESTDIR)$(DATADIR)/memomalloc/opening/* $(DESTDIR)$(DATADIR)/memomalloc/opening \
+	    $(DESTDIR)$(DATADIR)/memomalloc
 	$(if $(DESTDIR),,-@[ "$$(id -u)" != 0 ] || ldconfig)
 
 DEB := build/deb/memomalloc-$(VERSION)

@@ -1,5 +1,6 @@
 """memomalloc.enable(): the library for a program that is not started by `memomalloc run`."""
 
+import importlib.util
 import os
 import pathlib
 import sys
@@ -20,6 +21,17 @@ def settings(options):
     """MEMOMALLOC_ variables from keywords: threshold="4K" is MEMOMALLOC_THRESHOLD=4K, True is 1, False is 0."""
     return {f"MEMOMALLOC_{name.upper()}": str(int(value)) if isinstance(value, bool) else str(value)
             for name, value in options.items()}
+
+
+def opening():
+    """The start hook, which stands by itself beside this package's modules."""
+    name = "_memomalloc_opening"
+    if name not in sys.modules:
+        path = pathlib.Path(__file__).parent / "opening" / f"{name}.py"
+        spec = importlib.util.spec_from_file_location(name, path)
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
 
 
 def in_notebook():
@@ -45,6 +57,8 @@ def enable(library, loaded, restart, options):
     again = library in before.split(":")
     os.environ["LD_PRELOAD"] = preload_list(library, before)
     os.environ.update(settings(options))
+    os.environ.update(opening().variables(os.environ))
+    opening().install()
     if loaded or not restart:
         return loaded
     if in_notebook():

@@ -52,14 +52,14 @@ class Doctor(unittest.TestCase):
         process = memomalloc("doctor", "--", *command)
         self.assertEqual(0, process.returncode, process.stdout)
         lines = process.stdout.splitlines()
-        self.assertEqual("It is on, and serves this program.", lines[0])
+        self.assertRegex(lines[0], r"^It is on, and serves this program: 9\d % of [\d.]+ MiB in large blocks .* holds [\d.]+ MiB, at most")
         told = [line for line in lines if line.startswith("ok    process")]
         self.assertEqual(2, len(told), process.stdout)
         self.assertIn(" served (", told[0])
         self.assertRegex(told[1], "[5-9] more, with [0-9.]+ MiB together")
         self.assertLess(5, len(json_of(memomalloc("doctor", "--json", "--", *command))["processes"]))
         process = memomalloc("doctor", "--", sys.executable, "-c", "bytearray(200000)")
-        self.assertEqual("It is not on; each FAULT below says what to do.", process.stdout.splitlines()[0])
+        self.assertRegex(process.stdout.splitlines()[0], r"^It is on; the program ends too early to tell, after \d+ large")
 
     def hidden_by(self, name, source="", **variables):
         """What is said to hide allocations in a program that loads an object of this name."""
@@ -67,7 +67,8 @@ class Doctor(unittest.TestCase):
         (folder / "object.c").write_text(source or "int nothing;")
         subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / name, folder / "object.c"], check=True)
         load = f"ctypes.CDLL('{folder}/{name}')\nimport time\ntime.sleep(1)\n"
-        process = memomalloc("doctor", "--json", "--", sys.executable, "-c", "import ctypes\n" + load, environment=variables)
+        process = memomalloc("doctor", "--json", "--no-open", "--", sys.executable, "-c", "import ctypes\n" + load,
+                             environment=variables)
         return [row["what"] for row in json_of(process)["findings"] if row["question"] == "hidden"]
 
     def test_torch_with_an_allocator_inside(self):
@@ -98,7 +99,7 @@ class Doctor(unittest.TestCase):
     def test_too_few_iterations_are_told(self):
         code, found = self.diagnose(sys.executable, "-c", LOOP.format(rounds=1))
         self.assertEqual(1, code)
-        self.assertIn("more iterations", found["learning", "fault"]["advice"])
+        self.assertIn("more iterations", found["learning", "note"]["advice"])
 
     def test_a_program_without_large_blocks(self):
         code, found = self.diagnose(self.compile("int main(void) { return 0; }"))

@@ -55,14 +55,15 @@ class Run(unittest.TestCase):
             self.assertEqual(0, done.returncode, done.stderr)
             self.assertEqual(lines, done.stderr.count("tensors are left to it"), done.stderr)
 
-    def test_what_hides_allocations_is_opened_if_asked(self):
+    def test_what_hides_allocations_is_opened(self):
         script = "echo ${ARROW_DEFAULT_MEMORY_POOL-none}"
-        self.assertEqual("none\n", memomalloc("run", "--", "sh", "-c", script).stdout)
-        self.assertEqual("system\n", memomalloc("run", "--open", "--", "sh", "-c", script).stdout)
+        self.assertEqual("system\n", memomalloc("run", "--", "sh", "-c", script).stdout)
+        for closed in (["--no-open"], ["--open=-pyarrow"], ["--open", "mlx"]):
+            self.assertEqual("none\n", memomalloc("run", *closed, "--", "sh", "-c", script).stdout)
         own = {"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}
-        self.assertEqual("mimalloc\n", memomalloc("run", "--open", "--", "sh", "-c", script, environment=own).stdout)
+        self.assertEqual("mimalloc\n", memomalloc("run", "--", "sh", "-c", script, environment=own).stdout)
         script = "echo ${TF_ENABLE_ONEDNN_OPTS-none}"  # changes kernels
-        self.assertEqual("none\n", memomalloc("run", "--open", "--", "sh", "-c", script).stdout)
+        self.assertEqual("none\n", memomalloc("run", "--", "sh", "-c", script).stdout)
 
     def test_exit_code_is_the_commands(self):
         self.assertEqual(7, memomalloc("run", "--", "sh", "-c", "exit 7").returncode)

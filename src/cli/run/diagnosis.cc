@@ -30,7 +30,8 @@ bool runs_in_secure_mode(const std::string& path) {
 }
 
 // The first reason for which the loader would never map a preloaded library into the program.
-std::optional<Finding> obstacle(const Program& program, const std::optional<ElfFile>& elf) {
+std::optional<Finding> find_obstacle(const Program& program,
+                                     const std::optional<ElfFile>& elf) {
   const auto fault = [](std::string what, std::string advice) {
     return Finding{Level::kFault, "program", std::move(what), std::move(advice)};
   };
@@ -92,7 +93,7 @@ Program find_program(const std::string& word) {
 
 std::vector<Finding> examine_program(const Program& program, const std::string& library) {
   const std::optional<ElfFile> elf = read_elf(program.path);
-  if (const auto found = obstacle(program, elf)) {
+  if (const auto found = find_obstacle(program, elf)) {
     return {*found};
   }
   std::vector<Finding> findings;
@@ -122,6 +123,11 @@ std::vector<Finding> examine_program(const Program& program, const std::string& 
   return findings;
 }
 
+std::string obstacle(const std::string& program) {
+  const auto found = find_obstacle({program, ""}, read_elf(program));
+  return found ? found->what : "";
+}
+
 std::vector<Finding> examine_environment() {
   std::vector<Finding> findings;
   const char* disable = std::getenv("MEMOMALLOC_DISABLE");
@@ -149,6 +155,12 @@ std::vector<Finding> examine_environment() {
                               " is not used: " + std::string(doubt.substr(0, advice)),
                           std::string(doubt.substr(advice + 2))});
     }
+  }
+  const char* preload = std::getenv("LD_PRELOAD");
+  for (const std::string& missing : missing_in(preload != nullptr ? preload : "")) {
+    findings.push_back({Level::kNote, "environment",
+                        "LD_PRELOAD names " + missing + ", which is not there",
+                        "correct the path; the loader leaves such a library out"});
   }
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {

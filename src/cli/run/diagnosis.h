@@ -1,11 +1,15 @@
 // What `doctor` finds out about a command, as findings in the order of its questions. Cold.
 #pragma once
 
-#include <set>
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
+#include "src/cli/base/process.h"
 #include "src/cli/base/process_rows.h"
+#include "src/cli/run/hiders.h"
+#include "src/cli/run/mapped_files.h"
 
 namespace memo::cli {
 
@@ -14,7 +18,7 @@ enum class Level { kGood, kNote, kFault };
 struct Finding {
   Level level = Level::kGood;
   std::string question;  // library, program, environment, loaded, seen, process, learning,
-                         // serving, hidden
+                         // serving, hidden, opened
   std::string what;
   std::string advice;  // what to do next; empty for good findings
 };
@@ -30,11 +34,45 @@ Program find_program(const std::string& word);
 // Before the command runs: can the loader put `library` into `program` at all?
 std::vector<Finding> examine_program(const Program& program, const std::string& library);
 
-// MEMOMALLOC_ variables of this process that switch the library off.
+// Why the loader would never map a preloaded library into the program; empty if it would.
+std::string obstacle(const std::string& program);
+
+// What this process' environment does to the library: variables that switch it off, and other
+// libraries in LD_PRELOAD.
 std::vector<Finding> examine_environment();
 
-// After it ran: the processes that made large allocations, and the files that all had mapped.
-std::vector<Finding> examine_run(const std::vector<ProcessRow>& rows,
-                                 const std::set<std::string>& mapped);
+// One run of the command.
+struct Run {
+  std::vector<ProcessRow> rows;  // the processes that made large allocations
+  Watched watched;
+  std::vector<std::string> notes;  // of Python's start hook: "PID NAME: what"
+  Usage usage;
+};
+
+// What keeps memory of the program from the library, one for each way; what is open is left out.
+struct Hiding {
+  const Hider* hider;
+  std::string what;
+};
+std::vector<Hiding> what_hides(const Run& run);
+
+// Processes that hold much and are not served, and why, the greatest first.
+struct Unserved {
+  pid_t pid;
+  const WatchedProcess* process;
+  std::string why;
+};
+std::vector<Unserved> unserved(const Run& run);
+
+// After it ran.
+std::vector<Finding> examine_run(const Run& run);
+
+// The answer in one sentence, and whether it is yes: the library is on, and helps.
+struct Verdict {
+  std::string state;  // helps, little, hidden, short, elsewhere, crashed, off
+  std::string line;
+  [[nodiscard]] bool helps() const { return state == "helps"; }
+};
+Verdict judge(const Run& run);
 
 }  // namespace memo::cli

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <set>
+#include <string_view>
 
 #include "src/cli/run/diagnosis.h"
+#include "src/cli/run/elf_file.h"
 #include "src/cli/run/hiders.h"
 #include "src/cli/run/loader.h"
 
@@ -52,49 +55,90 @@ Finding examine_learning(const json& statistics, std::int64_t allocations) {
   }
   const std::string none =
       "nothing repeats in " + std::to_string(allocations) + " large allocations";
-  if (number_in(statistics, "at_hand_bytes") > 0 && number_in(statistics, "served_bytes") > 0) {
+  if (number_in(statistics, "at_hand_bytes") > 0) {
     return {Level::kNote, "learning", none + "; the pool serves them",
             "nothing, if the threads allocate in no fixed order; a loop of few calls needs more "
             "iterations"};
   }
-  return {Level::kFault, "learning", none,
+  return {Level::kNote, "learning", none,
           "run more iterations, at least 4 of one shape; to see what repeats: `memomalloc run "
           "--trace-file trace.csv -- COMMAND`, then `memomalloc analyze trace.csv`"};
 }
 
 Finding examine_serving(const json& statistics) {
-  const json since = statistics.value("since_serving", json::object());
-  const std::int64_t large_since = number_in(since, "large_bytes");
-  const std::int64_t served_since = number_in(since, "served_bytes");
-  if (served_since == 0) {
-    return {Level::kFault, "serving", "no block was served; fallbacks: " + reasons(statistics),
-            "run more iterations after the learning ones; a fallback `limit` asks for a greater "
-            "MEMOMALLOC_SLAB_LIMIT"};
-  }
   const std::int64_t large = number_in(statistics, "large_bytes");
   const std::int64_t planned = number_in(statistics, "planned_bytes");
   const std::int64_t at_hand = number_in(statistics, "at_hand_bytes");
-  const std::string share = percent(planned + at_hand, large) + " of all large bytes, " +
-                            percent(served_since, large_since) + " since serving began (" +
+  const std::string share = percent(planned + at_hand, large) + " of all large bytes (" +
                             percent(planned, large) + " from the plan's slab, " +
                             percent(at_hand, large) + " from the pool)";
-  if (served_since * 2 < large_since) {
+  if ((planned + at_hand) * 2 < large) {
     return {Level::kNote, "serving", "little: " + share + "; fallbacks: " + reasons(statistics),
-            "`size` and `order` mean changing shapes: `memomalloc report` shows them"};
+            "`size` and `order` mean changing shapes: `memomalloc report` shows them; a fallback "
+            "`limit` asks for a greater MEMOMALLOC_SLAB_LIMIT"};
   }
   return {Level::kGood, "serving", share, ""};
 }
 
-void add_hidden(const std::set<std::string>& mapped, std::vector<Finding>& findings) {
-  std::set<std::string_view> told;  // one finding, however many files a hider has
-  for (const std::string& path : mapped) {
-    for (const Hider& hider : kHiders) {
-      if (is_from(hider, path) && !is_open(hider) && told.insert(hider.what).second) {
-        const std::string name = std::filesystem::path(path).filename();
-        findings.push_back({Level::kNote, "hidden", name + ": " + hider.what, hider.advice});
-      }
+// What the start hook has told of an opening, without the process' number; one line for each.
+std::set<std::string> notes_of(const Run& run, const std::string& name) {
+  std::set<std::string> found;
+  for (const std::string& note : run.notes) {
+    const std::size_t space = note.find(' ');
+    if (space != std::string::npos && note.compare(space + 1, name.size() + 2, name + ": ") == 0) {
+      found.insert(note.substr(space + name.size() + 3));
     }
   }
+  return found;
+}
+
+// The program has asked for what the hook would have left out.
+bool is_asked_for(const std::string& note) {
+  return note.find("asks for") != std::string::npos;
+}
+
+void add_hidden(const Run& run, std::vector<Finding>& findings) {
+  for (const std::string& note : std::set<std::string>(run.notes.begin(), run.notes.end())) {
+    const std::string what = note.substr(note.find(' ') + 1);
+    const bool told = std::any_of(findings.begin(), findings.end(),
+                                  [&](const Finding& finding) { return finding.what == what; });
+    if (!told && !is_asked_for(what)) {
+      findings.push_back({Level::kGood, "opened", what, ""});
+    }
+  }
+  for (const Hiding& hiding : what_hides(run)) {
+    findings.push_back({Level::kNote, "hidden", hiding.what, hiding.hider->advice});
+  }
+}
+
+// Entries that stand before the library, and give blocks in its place.
+std::string allocator_in_front(const std::string& preload) {
+  for (const std::string& entry : preload_entries(preload)) {
+    if (std::filesystem::path(entry).filename().string().starts_with("libmemomalloc")) {
+      return "";
+    }
+    const std::string path = entry.find('/') != std::string::npos ? entry : find_by_soname(entry);
+    const auto elf = read_elf(path);
+    if (elf && elf->allocators.contains("malloc")) {
+      return entry;
+    }
+  }
+  return "";
+}
+
+std::string why_unserved(const WatchedProcess& process) {
+  if (process.libraries.empty()) {
+    const std::string why = obstacle(process.executable);
+    return !why.empty() ? why
+           : process.preload.find("libmemomalloc") == std::string::npos
+               ? "it was started without the library in LD_PRELOAD"
+               : "the loader refused the library";
+  }
+  const std::string front = allocator_in_front(process.preload);
+  if (!front.empty()) {
+    return front + " stands before the library in LD_PRELOAD, and gives the blocks in its place";
+  }
+  return process.libraries.size() > 1 ? "the library is loaded twice" : "";
 }
 
 void add_deep_bound(const std::vector<ProcessRow>& rows, std::vector<Finding>& findings) {
@@ -166,18 +210,73 @@ void add_processes(const std::vector<ProcessRow>& rows, std::int64_t all,
 
 }  // namespace
 
-std::vector<Finding> examine_run(const std::vector<ProcessRow>& rows,
-                                 const std::set<std::string>& mapped) {
+std::vector<Hiding> what_hides(const Run& run) {
+  std::vector<Hiding> found;
+  std::set<std::string_view> told;  // one, however many files it has
+  for (const std::string& path : run.watched.mapped) {
+    for (const Hider& hider : kHiders) {
+      if (!is_from(hider, path) || is_open(hider) || !told.insert(hider.what).second) {
+        continue;
+      }
+      const std::string name = std::filesystem::path(path).filename();
+      const std::set<std::string> notes =
+          hider.kind == Hider::kHook ? notes_of(run, hider.name) : std::set<std::string>{};
+      const auto asked = std::find_if(notes.begin(), notes.end(), is_asked_for);
+      if (notes.empty()) {
+        found.push_back({&hider, name + ": " + hider.what});
+      } else if (asked != notes.end()) {
+        found.push_back({&hider, name + ": " + *asked});
+      }
+    }
+  }
+  return found;
+}
+
+std::vector<Unserved> unserved(const Run& run) {
+  constexpr std::int64_t kMuch = 16 << 20;  // less is a shell's, or a small program's
+  std::vector<Unserved> found;
+  for (const auto& [pid, process] : run.watched.processes) {
+    const bool has_calls =
+        std::any_of(run.rows.begin(), run.rows.end(),
+                    [pid = pid](const ProcessRow& row) { return row.pid == pid; });
+    if (process.peak >= kMuch && !has_calls) {
+      if (std::string why = why_unserved(process); !why.empty()) {
+        found.push_back({pid, &process, std::move(why)});
+      }
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.process->peak > b.process->peak; });
+  return found;
+}
+
+std::vector<Finding> examine_run(const Run& run) {
+  const std::vector<ProcessRow>& rows = run.rows;
   std::vector<Finding> findings;
-  add_hidden(mapped, findings);
+  add_hidden(run, findings);
   add_deep_bound(rows, findings);
+  for (const Unserved& one : unserved(run)) {
+    findings.push_back(
+        {Level::kNote, "loaded",
+         "process " + std::to_string(one.pid) + " (" + one.process->name + "), with " +
+             mebibytes(one.process->peak) + ", is not served: " + one.why,
+         "have it started with LD_PRELOAD=" + find_own_library() + " first in its list"});
+  }
+  for (const auto& [pid, process] : run.watched.processes) {
+    if (process.libraries.size() > 1) {
+      findings.push_back({Level::kNote, "loaded",
+                          "process " + std::to_string(pid) + " has the library twice: " +
+                              *process.libraries.begin() + ", " + *process.libraries.rbegin(),
+                          "leave one out; the first in LD_PRELOAD serves"});
+    }
+  }
   const ProcessRow sum = sum_of(rows);
   if (sum.calls == 0) {
-    const bool was_mapped = std::any_of(mapped.begin(), mapped.end(), [](const std::string& path) {
-      return path.find("libmemomalloc.so") != std::string::npos;
-    });
+    const bool was_mapped =
+        std::any_of(run.watched.processes.begin(), run.watched.processes.end(),
+                    [](const auto& one) { return !one.second.libraries.empty(); });
     findings.push_back(
-        {Level::kFault, "seen",
+        {Level::kNote, "seen",
          was_mapped ? "the library was loaded, but saw few large allocations or none"
                     : "no process of the command made large allocations",
          "does the network run in this command? MEMOMALLOC_THRESHOLD=4K also serves smaller "
@@ -196,9 +295,8 @@ std::vector<Finding> examine_run(const std::vector<ProcessRow>& rows,
   const ProcessRow& judged = judged_by(rows);
   const std::size_t first = findings.size();
   findings.push_back(examine_learning(judged.statistics, judged.calls));
-  if (findings.back().level != Level::kFault) {
-    findings.push_back(examine_serving(judged.statistics));
-  }
+  findings.push_back(examine_serving(judged.statistics));
+  add_nodes(judged.statistics, findings);
   if (rows.size() > 1) {
     for (std::size_t i = first; i < findings.size(); ++i) {
       findings[i].what = "process " + std::to_string(judged.pid) + ": " + findings[i].what;

@@ -1,5 +1,5 @@
-// `memomalloc doctor`: is the library loaded into a command, does it see, learn and serve, and what
-// hides allocations from it? Runs the command to find out. Cold.
+// `memomalloc doctor`: does the library help a command, and if not, what is in the way? Runs the command
+// to find out. Cold.
 #include <signal.h>
 #include <unistd.h>
 
@@ -7,6 +7,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +20,7 @@
 #include "src/cli/run/diagnosis.h"
 #include "src/cli/run/loader.h"
 #include "src/cli/run/mapped_files.h"
+#include "src/cli/run/opening.h"
 
 namespace memo::cli {
 namespace {
@@ -28,34 +32,34 @@ const char* word_for(Level level) {
   return kNames[static_cast<std::size_t>(level)];
 }
 
-bool has_fault(const std::vector<Finding>& findings) {
-  return std::any_of(findings.begin(), findings.end(),
-                     [](const Finding& finding) { return finding.level == Level::kFault; });
+bool is_fault(const Finding& finding) {
+  return finding.level == Level::kFault;
 }
 
 void append(std::vector<Finding>& all, std::vector<Finding> more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
-// Runs the command with the library and appends what its run shows. The processes that made large
-// allocations.
-std::vector<ProcessRow> examine_by_running(const std::vector<std::string>& command,
-                                           const std::string& library,
-                                           std::vector<Finding>& findings) {
+std::vector<std::string> lines_of(const std::filesystem::path& path) {
+  std::vector<std::string> lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+// Runs the command to its end, with these variables besides. None: it could not be executed.
+std::optional<Run> run_watched(const std::vector<std::string>& command, Environment environment) {
   const TemporaryFolder folder;
-  const char* others = std::getenv("LD_PRELOAD");
-  const CommandLine line{
-      .words = command,
-      .environment = {{"LD_PRELOAD", preload_list(library, others != nullptr ? others : "")},
-                      {"MEMOMALLOC_STATS_FILE", folder.path() / "%p.json"}},
-      .output = STDERR_FILENO};
+  environment["MEMOMALLOC_STATS_FILE"] = folder.path() / "%p.json";
+  environment["_MEMOMALLOC_NOTES"] = folder.path() / "notes";
   const double started = monotonic_seconds();
   adopt_orphans();
-  const pid_t child = start(line);
+  const pid_t child =
+      start({.words = command, .environment = environment, .output = STDERR_FILENO});
   if (child < 0) {
-    findings.push_back({Level::kFault, "program", describe_refusal(command[0], errno),
-                        "then ask the doctor again"});
-    return {};
+    return std::nullopt;
   }
   // A terminal's interrupt goes to the command too; the diagnosis follows when the command has
   // ended. Set after the start, since a child inherits what is ignored.
@@ -63,20 +67,62 @@ std::vector<ProcessRow> examine_by_running(const std::vector<std::string>& comma
   signal(SIGINT, SIG_IGN);
   signal(SIGQUIT, SIG_IGN);
   signal(SIGTERM, [](int number) { kill(watched, number); });
-  const std::set<std::string> mapped = watch_mapped_files(child);
-  const Usage usage = wait_for_all(child, started);
-  if (usage.exit_code != 0) {
-    findings.push_back({Level::kNote, "program", "it ended with " + describe_exit(usage.exit_code),
-                        "see its messages above; does it end so without the library too?"});
-  }
-  const std::vector<ProcessRow> rows = process_rows(read_json_files(folder.path()));
-  append(findings, examine_run(rows, mapped));
-  return rows;
+  Run run;
+  run.watched = watch(child);
+  run.usage = wait_for_all(child, started);
+  run.rows = process_rows(read_json_files(folder.path()));
+  run.notes = lines_of(folder.path() / "notes");
+  return run;
 }
 
-void print(const std::vector<Finding>& findings) {
-  std::puts(has_fault(findings) ? "It is not on; each FAULT below says what to do.\n"
-                                : "It is on, and serves this program.\n");
+// What the command holds on its own, in words.
+std::string without_library(const std::vector<std::string>& command, const Run& with) {
+  const char* others = std::getenv("LD_PRELOAD");
+  const auto run = run_watched(
+      command, {{"LD_PRELOAD", others != nullptr ? std::optional<std::string>(others)
+                                                 : std::nullopt}});
+  return !run ? ""
+              : " Without the library it holds " + mebibytes(run->watched.held) + ", at most " +
+                    mebibytes(run->watched.peak) + ", and takes " +
+                    std::to_string(run->usage.minor_faults) + " page faults, not " +
+                    std::to_string(with.usage.minor_faults) + ".";
+}
+
+// Runs the command with the library, and appends what its run shows.
+Verdict examine_by_running(const std::vector<std::string>& command, const std::string& library,
+                           bool both, std::vector<Finding>& findings,
+                           std::vector<ProcessRow>& processes) {
+  const char* others = std::getenv("LD_PRELOAD");
+  const std::string preload = preload_list(library, others != nullptr ? others : "");
+  const char* choice = std::getenv("MEMOMALLOC_OPEN");
+  // This process has what is set, too: what is open is not told to be hidden.
+  const Environment opening = opening_environment(choice != nullptr ? choice : "", preload);
+  apply(opening);
+  const std::optional<Run> run = run_watched(command, {{"LD_PRELOAD", preload}});
+  if (!run) {
+    findings.push_back({Level::kFault, "program", describe_refusal(command[0], errno),
+                        "then ask the doctor again"});
+    return {"off", findings.back().what};
+  }
+  if (run->usage.exit_code != 0) {
+    findings.push_back({Level::kNote, "program",
+                        "it ended with " + describe_exit(run->usage.exit_code),
+                        "see its messages above; does it end so without the library too?"});
+  }
+  append(findings, examine_run(*run));
+  processes = run->rows;
+  Verdict verdict = judge(*run);
+  if (both) {
+    for (const auto& [name, value] : opening) {
+      unsetenv(name.c_str());
+    }
+    verdict.line += without_library(command, *run);
+  }
+  return verdict;
+}
+
+void print(const Verdict& verdict, const std::vector<Finding>& findings) {
+  std::printf("%s\n\n", verdict.line.c_str());
   const bool colour = isatty(STDOUT_FILENO) != 0;
   constexpr const char* kColours[] = {"\033[32m", "\033[33m", "\033[31m"};
   for (const Finding& finding : findings) {
@@ -90,7 +136,8 @@ void print(const std::vector<Finding>& findings) {
   }
 }
 
-void print_json(const std::vector<Finding>& findings, const std::vector<ProcessRow>& processes) {
+void print_json(const Verdict& verdict, const std::vector<Finding>& findings,
+                const std::vector<ProcessRow>& processes) {
   nlohmann::json rows = nlohmann::json::array();
   for (const Finding& finding : findings) {
     rows.push_back({{"level", finding.level == Level::kFault ? "fault" : word_for(finding.level)},
@@ -98,8 +145,10 @@ void print_json(const std::vector<Finding>& findings, const std::vector<ProcessR
                     {"what", finding.what},
                     {"advice", finding.advice}});
   }
-  const nlohmann::json answer = {
-      {"healthy", !has_fault(findings)}, {"findings", rows}, {"processes", as_json(processes)}};
+  const nlohmann::json answer = {{"healthy", verdict.helps()},
+                                 {"verdict", {{"state", verdict.state}, {"line", verdict.line}}},
+                                 {"findings", rows},
+                                 {"processes", as_json(processes)}};
   std::printf("%s\n", answer.dump(2).c_str());
 }
 
@@ -107,14 +156,19 @@ void print_json(const std::vector<Finding>& findings, const std::vector<ProcessR
 
 int doctor(int argc, char** argv) {
   bool json = false;
+  bool closed = false;
+  bool both = false;
   CLI::App app(
-      "Runs COMMAND with the library and tells whether it serves: memomalloc doctor -- python "
-      "infer.py\n"
-      "If it does not, each FAULT says what to do. Four things are looked at: is the library\n"
-      "loaded, does it see large allocations, has it learned, does it serve. Of a server, the\n"
-      "processes that do the work are judged; end it by any signal. COMMAND's stdout goes to\n"
-      "stderr. Exit code 0: it serves; 1: there is a fault.");
-  app.add_flag("--json", json, "the findings as JSON");
+      "Runs COMMAND with the library, as `memomalloc run` does, and tells whether that helps: "
+      "memomalloc doctor -- python infer.py\n"
+      "The first line is the answer: what part of the large blocks is served, and what the program\n"
+      "holds; or what is in the way. What was looked at follows, and each note says what to do. Of a\n"
+      "server, the processes that do the work are judged; end it by any signal. COMMAND's stdout\n"
+      "goes to stderr. Exit code 0: it helps; 1: it does not.");
+  app.add_flag("--json", json, "the answer and the findings as JSON");
+  app.add_flag("--both", both,
+               "run COMMAND a second time, without the library, and tell what it holds then");
+  app.add_flag("--no-open", closed, "leave memory pools of frameworks as they are");
   std::vector<std::string> command;
   if (auto code = parse_with_command(app, argc, argv, command)) {
     return *code;
@@ -126,6 +180,9 @@ int doctor(int argc, char** argv) {
         command[0].find('/') != std::string::npos && access(command[0].c_str(), X_OK) != 0;
     return complain(app, describe_refusal(command[0], refused ? errno : ENOENT));
   }
+  if (closed) {
+    setenv("MEMOMALLOC_OPEN", "none", 1);
+  }
   std::vector<Finding> findings;
   std::vector<ProcessRow> processes;
   const std::string library = find_own_library();
@@ -136,11 +193,13 @@ int doctor(int argc, char** argv) {
     append(findings, examine_environment());
     append(findings, examine_program(program, library));
   }
-  if (!has_fault(findings)) {
-    processes = examine_by_running(command, library, findings);
-  }
-  json ? print_json(findings, processes) : print(findings);
-  return has_fault(findings) ? kNo : kDone;
+  const auto fault = std::find_if(findings.begin(), findings.end(), is_fault);
+  const Verdict verdict =
+      fault != findings.end()
+          ? Verdict{"off", "It is not on: " + fault->what + ". " + fault->advice + "."}
+          : examine_by_running(command, library, both, findings, processes);
+  json ? print_json(verdict, findings, processes) : print(verdict, findings);
+  return verdict.helps() ? kDone : kNo;
 }
 
 }  // namespace memo::cli

@@ -6,29 +6,23 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "src/cli/run/elf_file.h"
 
 namespace memo::cli {
-namespace {
 
-struct Setting {
-  std::string name;
-  std::string value;
-};
-
-// Of a hider that has one.
 Setting setting_of(const Hider& hider) {
   const std::string text = hider.setting;
   const std::size_t equals = text.find('=');
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-}  // namespace
-
 bool is_from(const Hider& hider, const std::string& path) {
   const std::string name = std::filesystem::path(path).filename();
-  if (fnmatch(hider.file, name.c_str(), 0) != 0) {
+  const bool whole = std::string_view(hider.file).find('/') != std::string_view::npos;
+  if (fnmatch(hider.file, whole ? path.c_str() : name.c_str(), 0) != 0 ||
+      name.starts_with("libmemomalloc.so")) {
     return false;
   }
   if (*hider.defines == '\0') {
@@ -45,19 +39,6 @@ bool is_open(const Hider& hider) {
   const auto [name, value] = setting_of(hider);
   const char* set = std::getenv(name.c_str());
   return set != nullptr && value == set;
-}
-
-Environment opening_environment() {
-  Environment environment;
-  for (const Hider& hider : kHiders) {
-    if (hider.setter == Hider::kOpen) {
-      const auto [name, value] = setting_of(hider);
-      if (std::getenv(name.c_str()) == nullptr) {
-        environment[name] = value;
-      }
-    }
-  }
-  return environment;
 }
 
 }  // namespace memo::cli

@@ -45,18 +45,40 @@ std::string find_own_library() {
   return find_by_soname(kSoname);
 }
 
-std::string preload_list(const std::string& first, const std::string& rest) {
-  std::string list = first;
+std::vector<std::string> preload_entries(const std::string& list) {
+  std::vector<std::string> entries;
   std::string entry;
-  for (const char c : rest + ":") {
+  for (const char c : list + ":") {
     if (c != ':' && c != ' ') {
       entry += c;
-      continue;
+    } else if (!entry.empty()) {
+      entries.push_back(entry);
+      entry.clear();
     }
-    if (!entry.empty() && stem(entry) != stem(first)) {
+  }
+  return entries;
+}
+
+std::vector<std::string> missing_in(const std::string& list) {
+  std::vector<std::string> missing;
+  for (const std::string& entry : preload_entries(list)) {
+    const bool is_path = entry.find('/') != std::string::npos;
+    std::error_code failed;
+    // ld.so replaces $LIB and its like: such a path is not known here.
+    if (entry.find('$') == std::string::npos &&
+        (is_path ? !fs::exists(entry, failed) : find_by_soname(entry).empty())) {
+      missing.push_back(entry);
+    }
+  }
+  return missing;
+}
+
+std::string preload_list(const std::string& first, const std::string& rest) {
+  std::string list = first;
+  for (const std::string& entry : preload_entries(rest)) {
+    if (stem(entry) != stem(first)) {
       list += ":" + entry;
     }
-    entry.clear();
   }
   return list;
 }

@@ -23,6 +23,12 @@ std::string find_own_library();
 // entries of the same file name as `first`.
 std::string preload_list(const std::string& first, const std::string& rest);
 
+// The entries of an LD_PRELOAD value.
+std::vector<std::string> preload_entries(const std::string& list);
+
+// Those of them that the loader does not find.
+std::vector<std::string> missing_in(const std::string& list);
+
 // The path at which the loader finds `soname`, empty if it does not.
 std::string find_by_soname(const std::string& soname);
 

@@ -12,6 +12,7 @@
 #include "dsa/planner.h"
 #include "src/base/options.h"
 #include "src/cli/base/files.h"
+#include "src/cli/run/opening.h"
 
 namespace memo::cli {
 namespace {
@@ -156,6 +157,9 @@ OptionFlags::OptionFlags(CLI::App& app) {
         return store ? check_store(text) : check_path(text, plans);
       };
       option->check(CLI::Validator(check, ""));
+    }
+    if (name == "OPEN") {
+      option->check(CLI::Validator([](std::string& text) { return check_openings(text); }, ""));
     }
     if (name == "PLANNER") {
       option->check(CLI::Validator([](std::string& text) { return check_planner(text); }, ""));

@@ -6,9 +6,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,8 +21,8 @@
 #include "src/cli/base/process_rows.h"
 #include "src/cli/base/temporary.h"
 #include "src/cli/run/allocators.h"
-#include "src/cli/run/hiders.h"
 #include "src/cli/run/loader.h"
+#include "src/cli/run/opening.h"
 #include "src/cli/run/option_flags.h"
 
 namespace memo::cli {
@@ -48,9 +50,48 @@ int end_as(const Usage& usage) {
   return usage.exit_code;
 }
 
+// The file of each process, PID.json, to the path that the user has named. Without %p the one that ended
+// last stays, as it does without --summary.
+void copy_statistics(const std::filesystem::path& folder, const std::string& wanted) {
+  std::error_code failed;
+  std::vector<std::filesystem::directory_entry> files;
+  for (const auto& file : std::filesystem::directory_iterator(folder, failed)) {
+    files.push_back(file);
+  }
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
+    return a.last_write_time() < b.last_write_time();
+  });
+  char path[4096];
+  for (const auto& file : files) {
+    const std::string pid = file.path().stem();
+    std::string named;  // %p is the process' number, not ours
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const bool is_pid = wanted.compare(i, 2, "%p") == 0;
+      named += is_pid ? pid : wanted.substr(i, 1);
+      i += is_pid ? 1 : 0;
+    }
+    if (!expand_path(named.c_str(), path, sizeof path) ||
+        !std::filesystem::copy_file(file.path(), path,
+                                    std::filesystem::copy_options::overwrite_existing, failed)) {
+      std::fprintf(stderr, "memomalloc run: %s: the statistics were not written there\n",
+                   named.c_str());
+    }
+  }
+}
+
+// MEMOMALLOC_OPEN as the command gets it.
+std::string chosen_openings(const Environment& environment) {
+  if (const auto set = environment.find("MEMOMALLOC_OPEN"); set != environment.end()) {
+    return set->second.value_or("");
+  }
+  const char* set = std::getenv("MEMOMALLOC_OPEN");
+  return set != nullptr ? set : "";
+}
+
 // Runs the command to its end, with all that it leaves behind, and tells on stderr of its processes.
+// `wanted`: the file in which the user wants the statistics, or "".
 int run_and_tell(const CLI::App& app, const std::vector<std::string>& command,
-                 Environment environment) {
+                 Environment environment, const std::string& wanted) {
   Usage usage;
   {
     const TemporaryFolder folder;
@@ -75,6 +116,9 @@ int run_and_tell(const CLI::App& app, const std::vector<std::string>& command,
       sigaction(number, &pass_on, nullptr);
     }
     usage = wait_for_all(child, started);
+    if (!wanted.empty()) {
+      copy_statistics(folder.path(), wanted);
+    }
     std::fputs(as_table(process_rows(read_json_files(folder.path()))).c_str(), stderr);
   }
   return end_as(usage);
@@ -100,11 +144,9 @@ int run(int argc, char** argv) {
                  "serve: " +
                      next_allocator_words())
       ->type_name("NAME");
-  bool open = false;
-  app.add_flag(
-      "--open", open,
-      "make libraries that have an allocator of their own use malloc, where they have a setting "
-      "for it (ARROW_DEFAULT_MEMORY_POOL=system)");
+  bool closed = false;
+  app.add_flag("--no-open", closed,
+               "leave memory pools of frameworks as they are: as --open none");
   std::vector<std::string> command;
   if (auto code = parse_with_command(app, argc, argv, command)) {
     return *code;
@@ -125,19 +167,19 @@ int run(int argc, char** argv) {
     behind = allocator->empty() ? rest : preload_list(*allocator, rest);
   }
   Environment environment = flags.environment();
-  if (open) {
-    environment.merge(opening_environment());
+  if (closed) {
+    environment["MEMOMALLOC_OPEN"] = "none";
   }
-  environment["LD_PRELOAD"] = preload_list(library, behind);
+  const std::string preload = preload_list(library, behind);
+  environment.merge(opening_environment(chosen_openings(environment), preload));
+  environment["LD_PRELOAD"] = preload;
   if (summary) {
     const char* file = std::getenv("MEMOMALLOC_STATS_FILE");
-    if (environment.contains("MEMOMALLOC_STATS_FILE") || (file != nullptr && *file != '\0')) {
-      return complain(
-          app,
-          "--summary reads the statistics of all processes from a folder of its own; leave out "
-          "--stats-file and MEMOMALLOC_STATS_FILE");
-    }
-    return run_and_tell(app, command, environment);
+    const auto named = environment.find("MEMOMALLOC_STATS_FILE");
+    return run_and_tell(app, command, environment,
+                        named != environment.end() ? named->second.value_or("")
+                        : file != nullptr          ? file
+                                                   : "");
   }
   apply(environment);
   std::vector<char*> words;
