@@ -77,10 +77,11 @@ def complaints(path):
     with zipfile.ZipFile(path) as archive:
         there = {item.filename: item for item in archive.infolist()}
         info, data = (f"memomalloc-{match['version']}.{folder}" for folder in ("dist-info", "data"))
-        sources = sorted((ROOT / "python/memomalloc").glob("*.py"))
+        package = ROOT / "python/memomalloc"
+        sources = [path.relative_to(package) for path in sorted([*package.rglob("*.py"), *package.rglob("README.txt")])]
         wanted = [*BINARIES, *(f"{data}/data/{name}" for name in SHARED),
                   *(f"{info}/licenses/packaging/licenses/{name}.txt" for name in LICENSES),
-                  *(f"memomalloc/{source.name}" for source in sources), f"{info}/METADATA", f"{info}/WHEEL"]
+                  *(f"memomalloc/{source}" for source in sources), f"{info}/METADATA", f"{info}/WHEEL"]
         told += [f"{name} is missing" for name in wanted if name not in there]
         if f"{info}/WHEEL" in there:
             tag = f"Tag: py3-none-{match['platform']}"

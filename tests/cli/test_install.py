@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -13,7 +14,9 @@ from support import COMMAND, ROOT, memomalloc
 
 FILES = {"bin/memomalloc", "lib/libmemomalloc.so", "lib/libmemomalloc.so.1", "lib/pkgconfig/memomalloc.pc",
          "include/memomalloc/memomalloc.h", "share/man/man1/memomalloc.1", "share/man/man7/libmemomalloc.7",
-         "share/bash-completion/completions/memomalloc"}
+         "share/bash-completion/completions/memomalloc",
+         *(f"share/memomalloc/opening/{name}" for name in ("sitecustomize.py", "_memomalloc_opening.py",
+                                                           "libtcmalloc-is-not-needed/README.txt"))}
 HOST = """#include <memomalloc/memomalloc.h>
 #include <stdio.h>
 int main(void) { puts(memomalloc_version ? memomalloc_version() : "none"); }
@@ -53,6 +56,12 @@ class Install(unittest.TestCase):
         found = pathlib.Path(process.stdout.strip().split(":")[0])
         self.assertEqual(self.prefix / "lib/libmemomalloc.so.1", found)
         self.assertEqual("", process.stderr)
+
+    def test_the_command_finds_the_start_hook(self):
+        process = subprocess.run([self.prefix / "bin/memomalloc", "run", "--", sys.executable, "-c",
+                                  "import sys; print(sys.modules['_memomalloc_opening'].__file__)"],
+                                 capture_output=True, text=True, cwd="/", check=True)
+        self.assertEqual(str(self.prefix / "share/memomalloc/opening/_memomalloc_opening.py"), process.stdout.strip())
 
     def test_pkg_config(self):
         if shutil.which("pkg-config") is None:

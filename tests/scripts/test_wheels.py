@@ -38,7 +38,8 @@ class Wheels(unittest.TestCase):
         files = dict.fromkeys(wheel_checks.BINARIES, elf(**binary))
         files |= dict.fromkeys((f"memomalloc-0.1.0.data/data/{path}" for path in wheel_checks.SHARED), b"")
         files |= dict.fromkeys((f"{INFO}/licenses/packaging/licenses/{one}.txt" for one in wheel_checks.LICENSES), b"")
-        files |= {f"memomalloc/{path.name}": b"" for path in (ROOT / "python/memomalloc").glob("*.py")}
+        package = ROOT / "python/memomalloc"
+        files |= {f"memomalloc/{path.relative_to(package)}": b"" for path in (*package.rglob("*.py"), *package.rglob("README.txt"))}
         files[f"{INFO}/WHEEL"] = f"Wheel-Version: 1.0\nTag: py3-none-{tag}\n".encode()
         files[f"{INFO}/METADATA"] = f"Name: memomalloc\nVersion: {version}\n".encode()
         with zipfile.ZipFile(self.folder / name, "w") as archive:

@@ -30,8 +30,7 @@ bool runs_in_secure_mode(const std::string& path) {
 }
 
 // The first reason for which the loader would never map a preloaded library into the program.
-std::optional<Finding> find_obstacle(const Program& program,
-                                     const std::optional<ElfFile>& elf) {
+std::optional<Finding> find_obstacle(const Program& program, const std::optional<ElfFile>& elf) {
   const auto fault = [](std::string what, std::string advice) {
     return Finding{Level::kFault, "program", std::move(what), std::move(advice)};
   };

@@ -79,8 +79,8 @@ std::optional<Run> run_watched(const std::vector<std::string>& command, Environm
 std::string without_library(const std::vector<std::string>& command, const Run& with) {
   const char* others = std::getenv("LD_PRELOAD");
   const auto run = run_watched(
-      command, {{"LD_PRELOAD", others != nullptr ? std::optional<std::string>(others)
-                                                 : std::nullopt}});
+      command,
+      {{"LD_PRELOAD", others != nullptr ? std::optional<std::string>(others) : std::nullopt}});
   return !run ? ""
               : " Without the library it holds " + mebibytes(run->watched.held) + ", at most " +
                     mebibytes(run->watched.peak) + ", and takes " +
@@ -161,8 +161,10 @@ int doctor(int argc, char** argv) {
   CLI::App app(
       "Runs COMMAND with the library, as `memomalloc run` does, and tells whether that helps: "
       "memomalloc doctor -- python infer.py\n"
-      "The first line is the answer: what part of the large blocks is served, and what the program\n"
-      "holds; or what is in the way. What was looked at follows, and each note says what to do. Of a\n"
+      "The first line is the answer: what part of the large blocks is served, and what the "
+      "program\n"
+      "holds; or what is in the way. What was looked at follows, and each note says what to do. Of "
+      "a\n"
       "server, the processes that do the work are judged; end it by any signal. COMMAND's stdout\n"
       "goes to stderr. Exit code 0: it helps; 1: it does not.");
   app.add_flag("--json", json, "the answer and the findings as JSON");
@@ -196,7 +198,7 @@ int doctor(int argc, char** argv) {
   const auto fault = std::find_if(findings.begin(), findings.end(), is_fault);
   const Verdict verdict =
       fault != findings.end()
-          ? Verdict{"off", "It is not on: " + fault->what + ". " + fault->advice + "."}
+          ? Verdict{"off", "It is not on: " + fault->what + "; " + fault->advice + "."}
           : examine_by_running(command, library, both, findings, processes);
   json ? print_json(verdict, findings, processes) : print(verdict, findings);
   return verdict.helps() ? kDone : kNo;

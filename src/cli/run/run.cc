@@ -58,9 +58,8 @@ void copy_statistics(const std::filesystem::path& folder, const std::string& wan
   for (const auto& file : std::filesystem::directory_iterator(folder, failed)) {
     files.push_back(file);
   }
-  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
-    return a.last_write_time() < b.last_write_time();
-  });
+  std::sort(files.begin(), files.end(),
+            [](const auto& a, const auto& b) { return a.last_write_time() < b.last_write_time(); });
   char path[4096];
   for (const auto& file : files) {
     const std::string pid = file.path().stem();
@@ -145,8 +144,7 @@ int run(int argc, char** argv) {
                      next_allocator_words())
       ->type_name("NAME");
   bool closed = false;
-  app.add_flag("--no-open", closed,
-               "leave memory pools of frameworks as they are: as --open none");
+  app.add_flag("--no-open", closed, "leave memory pools of frameworks as they are: as --open none");
   std::vector<std::string> command;
   if (auto code = parse_with_command(app, argc, argv, command)) {
     return *code;

@@ -73,8 +73,8 @@ Verdict of_what_was_served(const Run& run) {
   const std::int64_t served = work.planned + work.at_hand;
   const std::string share = percent(served, work.large) + " of " + mebibytes(work.large) +
                             " in large blocks (" + percent(work.planned, work.large) +
-                            " by plan, " + percent(work.at_hand, work.large) +
-                            " from the pool)" + memory_of(run);
+                            " by plan, " + percent(work.at_hand, work.large) + " from the pool)" +
+                            memory_of(run);
   if (served * kPartToSay >= work.large && work.faults_avoided >= kFaultsToSay) {
     return {"helps", "It is on, and serves this program: " + share + "."};
   }
