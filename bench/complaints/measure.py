@@ -1,5 +1,6 @@
 """What each program of this folder tells: memory before and after its loop, ten seconds later, the peak, and time."""
 
+import ctypes
 import gc
 import json
 import os
@@ -13,17 +14,20 @@ WAIT = float(os.environ.get("COMPLAINT_WAIT", 10))  # seconds
 def family(pid):
     """The process and those that it has started."""
     found = [pid]
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += family(int(child))
+    try:
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += family(int(child))
+    except OSError:  # one that has just ended
+        pass
     return found
 
 
-def held():
+def held(pid=None):
     """MiB of the process and those that it has started, without what is mapped from files; what several processes have
     is divided among them."""
     total = 0
-    for pid in family(os.getpid()):
+    for pid in family(pid or os.getpid()):
         try:
             text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
         except OSError:
@@ -44,13 +48,30 @@ def processor_seconds():
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
+def faults():
+    """Page faults of this process and of those it has started and waited for."""
+    return sum(resource.getrusage(who).ru_minflt for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+def trim():
+    ctypes.CDLL(None).malloc_trim(0)
+
+
+def between():
+    """Between two requests: what people paste in there, if the run is to show what that does."""
+    if os.environ.get("COMPLAINT_TRIM"):
+        gc.collect()
+        trim()
+
+
 def run(loop):
-    """Runs loop(), which leaves nothing that it still needs, and prints a line of JSON."""
-    before, begin, processor = held(), time.perf_counter(), processor_seconds()
+    """Runs loop(), which leaves nothing that it still needs, and prints a line of JSON. `begin` and `end` are the times of
+    the loop by the clock of the machine, for who looks on from outside."""
+    before, begin, processor, faulted = held(), time.monotonic(), processor_seconds(), faults()
     loop()
-    seconds, spent = time.perf_counter() - begin, processor_seconds() - processor
+    end, spent, faulted = time.monotonic(), processor_seconds() - processor, faults() - faulted
     gc.collect()
     after = held()
     time.sleep(WAIT)
-    print(json.dumps({"before": before, "after": after, "later": held(), "peak": peak(), "seconds": seconds,
-                      "processor_seconds": spent}), flush=True)
+    print(json.dumps({"before": before, "after": after, "later": held(), "peak": peak(), "seconds": end - begin,
+                      "processor_seconds": spent, "faults": faulted, "begin": begin, "end": end}), flush=True)

@@ -1,108 +1,172 @@
 #!/usr/bin/env python3
-"""Public complaints about memory that grows or does not come back, each as a small program, under each allocator:
+"""Public complaints about memory that grows or does not come back (table.py), each as a small program: as it comes, with what
+people paste in, and by `memomalloc run`.
 
-    bench/complaints/run.py [--only TEXT] [--rounds 1] [--jobs 1] [--json FILE] [--table]
+    bench/complaints/run.py [--only TEXT] [--others jemalloc,tcmalloc,mimalloc] [--python PYTHON...] [--jobs 1]
 
-MiB after the loop and ten seconds later (of the program and what it has started), the peak, and seconds of the processor.
-A program whose library is not installed is named and left out; MEMO_PYTHON names the interpreter. `--table FILE.json`
-prints the table of docs/complaints.md of what was measured.
+MiB ten seconds after the loop (of the program and what it has started), in the mean while it runs, and at most; page faults and
+seconds of the processor of the loop. A complaint whose packages no interpreter has is named and left out. The figures go to
+results/complaints/DATE.csv and .json; with --only they are printed alone. `--table FILE.csv` prints the table of a file.
 """
 
 import argparse
 import concurrent.futures
+import csv
+import datetime
+import functools
 import json
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
+import threading
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent))
 import allocators  # noqa: E402
+import measure  # noqa: E402
+import table  # noqa: E402
 
-ROOT = HERE.parent.parent
-HELPERS = {"run", "measure", "encoder", "onnx_models", "models"}
-NAMES = ("glibc", "jemalloc", "tcmalloc", "mimalloc", "memomalloc")
-PYTHON = os.environ.get("MEMO_PYTHON", sys.executable)
-PATIENCE = 900  # seconds
-MEMORY, TIME = 1.10, 1.02  # that a row may be over the best of the others
-
-
-def run(program, name):
-    """One run: the figures, or the last line of what went wrong."""
-    one = next(one for one in allocators.ALLOCATORS if one.name == name)
-    if one.library() is None:
-        return f"{name} is not installed"
-    done = subprocess.run([PYTHON, str(HERE / f"{program}.py")], env=one.environment(os.environ), text=True,
-                          capture_output=True, timeout=PATIENCE, cwd=HERE)
-    lines = done.stdout.splitlines()
-    if done.returncode != 0 or not lines:
-        return (done.stderr.splitlines() or [f"exit code {done.returncode}"])[-1]
-    return json.loads(lines[-1])
+PATIENCE = 600  # seconds
+LOOK = 0.1  # seconds between two looks at the memory
+FIGURES = ("held", "during", "peak", "faults", "processor_seconds")
+COLUMNS = ("complaint", "program", "how", *FIGURES, "note")
 
 
-def measure(programs, rounds, jobs):
-    rows = {program: {} for program in programs}
-    tasks = [(program, name) for program in programs for _ in range(rounds) for name in NAMES]
-    with concurrent.futures.ThreadPoolExecutor(jobs) as threads:
-        for (program, name), result in zip(tasks, threads.map(lambda task: run(*task), tasks)):
-            if isinstance(result, str):
-                print(f"{program:28} {name:11} {result}", flush=True)
+@functools.cache
+def interpreter(pythons, packages):
+    """The first that has the packages; None if none has."""
+    probe = "import importlib.util as u, sys; sys.exit(any(u.find_spec(name) is None for name in sys.argv[1:]))"
+    for python in pythons:
+        if subprocess.run([python, "-c", probe, *packages], capture_output=True, check=False).returncode == 0:
+            return python
+    return None
+
+
+def watch(process, looks):
+    """(time, MiB) of the program and what it has started, until it ends."""
+    while process.poll() is None:
+        looks.append((time.monotonic(), measure.held(process.pid)))
+        time.sleep(LOOK)
+
+
+def measured(python, one, how):
+    """One run: the figures, or a note that says why there are none."""
+    name = one.paste if how == "pasted" and isinstance(one.paste, str) else how
+    base = allocators.BY_NAME["glibc" if name in ("pasted", "memomalloc") else name]
+    if base.library() is None:
+        return {"note": f"{name} is not installed"}
+    environment = base.environment(os.environ) | (one.paste if how == "pasted" and isinstance(one.paste, dict) else {})
+    words = [python, str(HERE / f"{one.program[0]}.py"), *one.program[1:]]
+    if how == "memomalloc":
+        words = [str(ROOT / "build/memomalloc"), "run", "--", *words]
+    looks = []
+    with subprocess.Popen(words, env=environment, text=True, cwd=HERE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        watcher = threading.Thread(target=watch, args=(process, looks))
+        watcher.start()
+        try:
+            said, errors = process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            return {"note": f"no end within {PATIENCE} seconds"}
+        finally:
+            watcher.join()
+    lines = said.splitlines()
+    if process.returncode != 0 or not lines:
+        return {"note": (errors.splitlines() or [f"exit code {process.returncode}"])[-1][:200]}
+    told = json.loads(lines[-1])
+    inside = [held for at, held in looks if told["begin"] <= at <= told["end"]] or [told["after"]]
+    return {"held": round(told["later"], 1), "during": round(sum(inside) / len(inside), 1),
+            "peak": round(max(held for _, held in looks), 1), "faults": told["faults"],
+            "processor_seconds": round(told["processor_seconds"], 2)}
+
+
+def measure_all(arguments):
+    pythons = tuple(arguments.python or [os.environ.get("MEMO_PYTHON", sys.executable)])
+    tasks = []
+    for one in table.ROWS:
+        if arguments.only in f"{one.report} {one.program[0]}":
+            python = interpreter(pythons, one.packages)
+            if python is None:
+                print(f"{one.report}: {', '.join(one.packages)} is not installed", flush=True)
                 continue
-            rows[program].setdefault(name, []).append(result)
-            print(f"{program:28} {name:11} before {result['before']:6.0f}, after {result['after']:6.0f}, ten seconds later "
-                  f"{result['later']:6.0f}, peak {result['peak']:6.0f} MiB; {result['processor_seconds']:6.1f} s",
-                  flush=True)
-    return {program: row for program, row in rows.items() if row}
+            for how in ("glibc", *(["pasted"] if one.paste else []), *filter(None, arguments.others.split(",")), "memomalloc"):
+                tasks.append((python, one, how))
+    rows, done = [], {}
+    lock = threading.Lock()
+
+    def figures(task):
+        """Complaints that share a program share its runs."""
+        python, one, how = task
+        key = one.program, str(one.paste) if how == "pasted" else how
+        with lock:
+            mine = key not in done
+            if mine:
+                done[key] = concurrent.futures.Future()
+        if mine:
+            done[key].set_result(measured(python, one, how))
+        return done[key].result()
+
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as threads:
+        for (_, one, how), result in zip(tasks, threads.map(figures, tasks)):
+            rows.append({"complaint": one.report, "program": " ".join(one.program), "how": how} | result)
+            print(" ".join(f"{rows[-1].get(name, '')}" for name in COLUMNS), flush=True)
+    return rows
 
 
-def median(runs, key):
-    return statistics.median(run[key] for run in runs)
+def cell(row):
+    if row is None or row.get("held") in (None, ""):
+        return "-"
+    return f"{float(row['held']):.0f} / {float(row['during']):.0f} / {float(row['peak']):.0f}, {float(row['faults']) / 1000:.0f}"
 
 
-def over_best(row, others, key):
-    """This library's median over that of the best of the others, and the least and largest of the rounds' ratios to it."""
-    best = min(others, key=lambda name: median(row[name], key))
-    each = [ours[key] / its[key] for ours, its in zip(row["memomalloc"], row[best])]
-    return median(row["memomalloc"], key) / median(row[best], key), min(each), max(each)
-
-
-def verdict(ratio, least, largest, most):
-    """With the rounds' range; bold where the median is above what was asked for."""
-    text = f"{ratio:.2f}" if least == largest else f"{ratio:.2f} ({least:.2f} to {largest:.2f})"
-    return f"**{text}**" if ratio > most else text
-
-
-def table(rows):
-    lines = ["| complaint | " + " | ".join(NAMES) + " | memory | time |", "|---|" + "---|" * (len(NAMES) + 2)]
-    for program, row in rows.items():
-        project, _, number = program.rpartition("_")
-        cells = [f"{median(row[name], 'later'):.0f} of {median(row[name], 'peak'):.0f} MiB, "
-                 f"{median(row[name], 'processor_seconds'):.1f} s" if name in row else "-" for name in NAMES]
-        others = [name for name in NAMES[:-1] if name in row]
-        verdicts = [verdict(*over_best(row, others, key), most)
-                    for key, most in (("later", MEMORY), ("processor_seconds", TIME))]
-        lines.append(f"| {project.replace('_', '-')}#{number} | " + " | ".join(cells + verdicts) + " |")
+def document(rows):
+    """MiB held, during, at most, and thousand faults."""
+    others = sorted({row["how"] for row in rows} - {"glibc", "pasted", "memomalloc"})
+    hows = ["glibc", "pasted", *others, "memomalloc"]
+    lines = ["| what people report | what they paste in | " + " | ".join(hows) + " |", "|---|---|" + "---|" * len(hows)]
+    for one in table.ROWS:
+        own = {row["how"]: row for row in rows if row["complaint"] == one.report}
+        if own:
+            lines.append(f"| {one.report}: {one.says} | {one.pasted or '-'} | " +
+                         " | ".join(cell(own.get(how)) for how in hows) + " |")
     return "\n".join(lines)
+
+
+def write(rows):
+    folder = ROOT / "results/complaints"
+    folder.mkdir(parents=True, exist_ok=True)
+    day = datetime.date.today().isoformat()
+    with open(folder / f"{day}.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    facts = {"date": day, "commit": commit.stdout.strip(), "units": {"held": "MiB", "during": "MiB", "peak": "MiB"},
+             "processors": os.cpu_count(), "glibc": os.confstr("CS_GNU_LIBC_VERSION"), "kernel": os.uname().release,
+             "command": "bench/complaints/run.py"}
+    (folder / f"{day}.json").write_text(json.dumps(facts | {"rows": rows}, indent=1) + "\n", encoding="utf-8")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="programs whose names hold this")
-    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--only", default="", help="complaints and programs whose names hold this")
+    parser.add_argument("--others", default="", help="more allocators, with commas between them")
+    parser.add_argument("--python", action="append", help="an interpreter; the first that has the packages is taken")
     parser.add_argument("--jobs", type=int, default=1, help="programs at a time; seconds of the processor bear it")
-    parser.add_argument("--json", type=pathlib.Path)
-    parser.add_argument("--table", type=pathlib.Path, metavar="FILE.json")
+    parser.add_argument("--table", type=pathlib.Path, metavar="FILE.csv")
     arguments = parser.parse_args()
     if arguments.table:
-        print(table(json.loads(arguments.table.read_text())))
+        with open(arguments.table, newline="", encoding="utf-8") as file:
+            print(document(list(csv.DictReader(file))))
         return
-    programs = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in HELPERS and arguments.only in path.stem)
-    rows = measure(programs, arguments.rounds, arguments.jobs)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(rows) + "\n")
-    print(table(rows))
+    rows = measure_all(arguments)
+    if not arguments.only:
+        write(rows)
+    print(document(rows))
 
 
 if __name__ == "__main__":
