@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Runtimes for processors, each by `memomalloc run` and nothing else, and the doctor's first line beside it:
+
+    bench/runtimes.py [--only TEXT] [--others jemalloc,tcmalloc,mimalloc] [--python PYTHON]
+
+The loops are those of runtime_loops.py; what a row has is told in complaints/run.py. A runtime that is not installed is named
+and left out. The figures go to results/runtimes/DATE.csv and .json; with --only they are printed alone.
+"""
+
+import argparse
+import concurrent.futures
+import csv
+import datetime
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+sys.path[:0] = [str(HERE / "complaints"), str(HERE)]
+import run as complaints  # noqa: E402
+import runtime_loops  # noqa: E402
+import table  # noqa: E402
+
+PACKAGES = {"onnxruntime": ("onnxruntime", "onnx"), "fastapi": ("fastapi", "uvicorn", "onnxruntime", "onnx"), "openvino": ("openvino", "onnx"),
+            "mnn": ("MNN",), "litert": ("ai_edge_litert", "flatbuffers"), "iree": ("iree.runtime", "iree.compiler"), "mlx": ("mlx.core",)}
+COLUMNS = ("runtime", "how", *complaints.FIGURES, "note")
+
+
+def doctor(python, name):
+    """The first line, and the exit code."""
+    done = subprocess.run([ROOT / "build/memomalloc", "doctor", "--json", "--", python, HERE / "runtime_loops.py", name],
+                          capture_output=True, text=True, timeout=complaints.PATIENCE, check=False,
+                          env=os.environ | {"COMPLAINT_WAIT": "0"})
+    try:
+        return json.loads(done.stdout)["verdict"]["line"], done.returncode
+    except ValueError:
+        return (done.stderr.splitlines() or ["nothing was said"])[-1], done.returncode
+
+
+def one_runtime(python, name, others):
+    if complaints.interpreter((python,), PACKAGES.get(name, (name,))) is None:
+        return name, [], "not installed", None
+    loop = table.Complaint(name, ("../runtime_loops", name), (), "")
+    rows = [{"runtime": name, "how": how} | complaints.measured(python, loop, how) for how in ("glibc", *others, "memomalloc")]
+    return name, rows, *doctor(python, name)
+
+
+def document(results, others):
+    hows = ("glibc", *others, "memomalloc")
+    lines = ["| runtime | " + " | ".join(hows) + " | the doctor's first line |", "|---|" + "---|" * (len(hows) + 1)]
+    for name, rows, line, _ in results:
+        own = {row["how"]: row for row in rows}
+        lines.append(f"| {name} | " + " | ".join(complaints.cell(own.get(how)) for how in hows) + f" | {line} |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="runtimes whose names hold this")
+    parser.add_argument("--others", default="", help="more allocators, with commas between them")
+    parser.add_argument("--python", default=sys.executable, help="the interpreter that has them (this one)")
+    parser.add_argument("--jobs", type=int, default=1, help="runtimes at a time")
+    arguments = parser.parse_args()
+    others = tuple(filter(None, arguments.others.split(",")))
+    names = [name for name in runtime_loops.LOOPS if arguments.only in name]
+    results = []
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as threads:
+        for result in threads.map(lambda name: one_runtime(arguments.python, name, others), names):
+            results.append(result)
+            print(document([result], others).splitlines()[-1], flush=True)
+    if not arguments.only:
+        folder = ROOT / "results/runtimes"
+        folder.mkdir(parents=True, exist_ok=True)
+        day = datetime.date.today().isoformat()
+        with open(folder / f"{day}.csv", "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(row for _, rows, _, _ in results for row in rows)
+        told = [{"runtime": name, "line": line, "exit_code": code} for name, _, line, code in results]
+        facts = {"date": day, "units": {"held": "MiB", "during": "MiB", "peak": "MiB"}, "processors": os.cpu_count(),
+                 "command": "bench/runtimes.py", "doctor": told}
+        (folder / f"{day}.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    print(document(results, others))
+
+
+if __name__ == "__main__":
+    main()
