@@ -13,6 +13,8 @@ TORCHVISION='0.28.*'
 # Tests compare what its checker and its shape inference say.
 ONNX=1.23.2
 
+LEFT_OUT=${MEMO_LEFT_OUT:-build/left_out} # scripts/gates/check.py reads it
+
 # A package's names in different releases have `|` between them: the first that is there counts. One that ends with `?`
 # is left out where the archives have none of its names, and the check then tells what it skips.
 # python3 makes the man pages of `make install`.
@@ -62,7 +64,7 @@ first_of() {
 }
 
 # While packages are installed no server is started: tests start their own, on ports of their own.
-POLICY=/usr/sbin/policy-rc.d
+POLICY=${MEMO_POLICY:-/usr/sbin/policy-rc.d} # where Debian looks for it
 deny_servers() {
   [ -e $POLICY ] && return 0
   # shellcheck disable=SC2016
@@ -120,8 +122,8 @@ install_packages() {
   done
   if [ ${#left_out[@]} != 0 ]; then
     echo "left out, since the archives of this system do not have them: ${left_out[*]}" >&2
-    mkdir -p build
-    printf '%s\n' "${left_out[@]}" >>build/left_out
+    mkdir -p "$(dirname "$LEFT_OUT")"
+    printf '%s\n' "${left_out[@]}" >>"$LEFT_OUT"
   fi
   [ ${#wanted[@]} != 0 ] || return 0
   deny_servers
@@ -187,7 +189,7 @@ install_python_check() {
 }
 
 refuse_musl
-rm -f build/left_out
+rm -f "$LEFT_OUT"
 case ${1:-demo} in
   build) install_packages $packages_build ;;
   demo)
