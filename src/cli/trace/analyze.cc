@@ -9,6 +9,7 @@
 #include "src/cli/base/arguments.h"
 #include "src/cli/base/command.h"
 #include "src/cli/base/files.h"
+#include "src/cli/base/loop_words.h"
 #include "src/cli/base/ticker.h"
 #include "src/cli/trace/rehearsal.h"
 
@@ -103,7 +104,8 @@ std::string without_period(const Analysis& analysis, const Period* changing) {
     return "repeats every " + std::to_string(analysis.unplanned) +
            " calls, but there was no plan in time; try a longer --plan-time, or another --planner";
   }
-  return "nothing repeats";
+  const std::string loop = loop_words(analysis.loop);
+  return loop.empty() ? "nothing repeats" : loop;
 }
 
 void print_table(const Analyses& analyses, const Changing& changes) {
