@@ -10,7 +10,7 @@ READER=${READER:-root}
 
 # The blocks as one script, which says which line it is at.
 blocks() {
-  echo 'PS4="== "; set -eux'
+  echo 'PS4="== "; set -eux; PATH=/usr/local/sbin:/usr/local/bin:$PATH'
   awk '/^```/{shell = !shell && /^```sh$/; next} shell' README.md
 }
 
