@@ -43,12 +43,14 @@ offered() {
 # The names between `|`. A test suite's package has its Python's version in its name.
 each_of() {
   local names=${1%\?}
-  [ "$names" != python3-testsuite ] || names="libpython$(python_version)-testsuite|libpython3-testsuite"
+  [ "$names" != python3-testsuite ] || names="libpython$(python_version)-testsuite"
   tr '|' '\n' <<<"$names"
 }
 
+# Of the Python that is there, or that will be.
 python_version() {
-  /usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || echo 3
+  /usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null ||
+    LC_ALL=C apt-cache policy python3 | sed -n 's/^  Candidate: \([0-9]*\.[0-9]*\).*/\1/p'
 }
 
 # first_of TEST NAMES: the first of the names that passes the test.
