@@ -10,6 +10,9 @@ CC ?= gcc
 VERSION := $(shell cat VERSION)
 PREFIX ?= /usr/local
 DESTDIR ?=
+# Catch2 is one header before its version 3, and headers with two libraries since.
+catch3 := $(if $(wildcard /usr/include/catch2/catch_all.hpp),-isystem tests/support/catch3)
+catch_libs := $(if $(catch3),-lCatch2Main -lCatch2)
 HAVE_CBC := $(shell test -e /usr/include/coin/Cbc_C_Interface.h && echo 1)
 
 flags_release := -O3 -DNDEBUG
@@ -119,7 +122,7 @@ $(call obj,$(cli_src)): KIND := $(if $(filter release manylinux-%,$(MODE)),-O2)
 # Tests are compiled for longer than they run: what the address sanitizer adds is twice as much when optimised, and Catch2's
 # header, read once beforehand, would be a third of it.
 unit_test_obj := $(call obj,$(filter-out tests/support/%,$(test_src)))
-$(unit_test_obj) $(O)/catch.h.gch: KIND := $(if $(filter release,$(MODE)),-O1) $(if $(filter asan ubsan,$(MODE)),-O0) $(if $(HAVE_CBC),-DMEMO_HAVE_CBC=1)
+$(unit_test_obj) $(O)/catch.h.gch: KIND := $(catch3) $(if $(filter release,$(MODE)),-O1) $(if $(filter asan ubsan,$(MODE)),-O0) $(if $(HAVE_CBC),-DMEMO_HAVE_CBC=1)
 $(unit_test_obj): KIND += -include $(O)/catch.h
 $(unit_test_obj): $(O)/catch.h.gch
 $(O)/catch.h.gch: $(O)/.flags
@@ -130,7 +133,7 @@ $(O)/catch.h.gch: $(O)/.flags
 $(catch_main): tests/main.cc
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CXX  $<")
-	$(Q)$(CXX) -std=c++20 -fPIC -c $< -o $@
+	$(Q)$(CXX) -std=c++20 -fPIC $(catch3) -c $< -o $@
 $(call obj,$(solver_src)): KIND := -isystem /usr/include/coin -DMEMO_HAVE_CBC=1
 $(O)/together/%.o: $(O)/together/%.cc $(O)/.flags
 	$(if $(V),,@echo "  CXX  $*/*.cc")
@@ -165,7 +168,7 @@ $(B)/memomalloc: $(cli_obj)
 
 $(B)/unit_tests: $(test_obj)
 	$(if $(V),,@echo "  LD   $@")
-	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(cold_libs) -o $@
+	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(catch_libs) $(cold_libs) -o $@
 
 # The same functions under names of their own, so that a sanitizer's malloc can be the next allocator.
 $(O)/prefixed/%.o: %.cc $(O)/.flags

@@ -61,12 +61,14 @@ deb: ## Debian packages into build/deb, checked by lintian where it is installed
 wheel: ## a wheel of the library, the command and the Python module into dist/
 	python3 -m pip wheel --no-deps -w dist .
 
-.PHONY: wheels test-wheels try-wheels try-deb site
+.PHONY: wheels test-wheels try-readme try-wheels try-deb site
 wheels: ## wheels for any Linux with glibc 2.28, x86-64 and AArch64, into dist/; checked by auditwheel
 	python3 scripts/packages/wheels.py build check
 test-wheels: ## conformance programs, a real network and the planner on what the wheels hold
 	python3 scripts/packages/wheels.py test
-try-wheels: ## as root: the first lines of README.md, with the wheel, in bare Debian 11, 12 and 13
+try-readme: ## as root: README.md's blocks in their order, in a fresh clone in bare Debian 12 and 13
+	scripts/packages/try_readme.sh
+try-wheels: ## as root: the wheel in bare Debian 11, 12 and 13
 	scripts/packages/try_wheel.sh
 try-deb: ## as root: the Debian packages, built and installed in bare Debian 12 and 13
 	scripts/packages/try_deb.sh

@@ -62,6 +62,9 @@ void take(Snapshot& now, Peak peak) {
     now.slab_bytes += lane.tallest();
     now.lower_bound_bytes += lane.bound();
     now.plan_seconds += lane.plan_seconds();
+    if (const Loop loop = lane.loop(); loop.run > now.loop.run) {
+      now.loop = loop;
+    }
     if (rank(lane.phase()) > rank(best)) {
       best = lane.phase();
     }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs scripts/infer.py with and without the library, in turns, and prints both side by side.
+"""Runs scripts/infer.py with and without the library, interleaved, and prints both side by side.
 
 Exit code 0: the outputs are equal; 1: they differ, or the library wrote no statistics; 2: bad usage
 or a run that failed.
@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts/pictures"))
@@ -36,6 +37,21 @@ def parse(argv):
     return parser.parse_args(argv)
 
 
+def run_with_clock(command, environment):
+    """The finished process with its output; a terminal is shown for how long it has been running."""
+    began, tells = time.monotonic(), sys.stderr.isatty()
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        while True:
+            try:
+                output = process.communicate(timeout=1 if tells else None)[0]
+                break
+            except subprocess.TimeoutExpired:
+                print(f"\r  {time.monotonic() - began:.0f} s", end="", file=sys.stderr, flush=True)
+    if tells:
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
+    return subprocess.CompletedProcess(command, process.returncode, output)
+
+
 def run(arguments, preload):
     """One run of infer.py; returns (its figures, the library's statistics or None)."""
     command = [sys.executable, str(ROOT / "scripts/infer.py"), "--json"]
@@ -48,7 +64,7 @@ def run(arguments, preload):
             rest = [os.environ["LD_PRELOAD"]] if os.environ.get("LD_PRELOAD") else []
             environment["LD_PRELOAD"] = ":".join([arguments.library, *rest])
             environment["MEMOMALLOC_STATS_FILE"] = str(stats)
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
+        done = run_with_clock(command, environment)
         if done.returncode != 0:
             print(f"demo.sh: infer.py failed with code {done.returncode}"
                   f"{' under the library' if preload else ''}; see its message above", file=sys.stderr)
@@ -116,7 +132,7 @@ def next_lines(arguments):
     else:
         command, make = os.path.relpath(command), "make && "
     rows = ((f"{make}{command} doctor", "is it on?"), (f"{command} run", "your program with it"),
-            (f"{command} compare", "what did it win?"))
+            (f"{command} compare", "what does it save?"))
     return ["next:", *(f"  {words + ' -- python YOUR.py':56} # {text}" for words, text in rows)]
 
 
@@ -147,7 +163,7 @@ def main(argv=None):
     else:
         print(f"{arguments.model}, batch {arguments.batch}, {arguments.size} pixels, "
               f"{arguments.threads} thread(s), torch {without[0]['torch']}; medians of "
-              f"{arguments.rounds} run(s) of {arguments.iterations} iterations each, in turns; "
+              f"{arguments.rounds} run(s) of {arguments.iterations} iterations each, interleaved; "
               "latency and faults of each run's second half")
         print("\n".join(table(without, with_library)))
         if stats:

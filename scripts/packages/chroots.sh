@@ -1,8 +1,10 @@
 # Bare Debians to try packages in, shared by the shell scripts that source it after common.sh. As root, with a network.
+# PACKAGES: what they hold beside the least.
 [ "$(id -u)" = 0 ] || die "only root can make a chroot"
 command -v debootstrap >/dev/null || die "apt-get install debootstrap"
 CACHE=${MEMO_CHROOTS:-$HOME/.cache/memomalloc}
 MIRROR=$(python3 -c 'import sys; sys.path.insert(0, "scripts/packages"); import debian_packages; print(debian_packages.find_mirror())')
+PACKAGES=${PACKAGES-python3,python3-pip,python3-venv}
 mkdir -p "$CACHE"
 ROOT='' MOUNTS=''
 
@@ -25,10 +27,10 @@ copy_network() {
 
 # make_root RELEASE: a fresh copy of that bare Debian, in ROOT; drop_root takes it away.
 make_root() {
-  local base=$CACHE/base-$1
+  local base=$CACHE/base${PACKAGES:+-python}-$1
   if [ ! -e "$base/done" ]; then
     rm -rf "$base"
-    debootstrap --variant=minbase --include=python3,python3-pip,python3-venv "$1" "$base" "$MIRROR" >"$CACHE/$1.log" || return 2
+    debootstrap --variant=minbase ${PACKAGES:+--include=$PACKAGES} "$1" "$base" "$MIRROR" >"$CACHE/$1.log" || return 2
     touch "$base/done"
   fi
   ROOT=$(mktemp -d "$CACHE/try-$1.XXXXXX")

@@ -44,17 +44,15 @@ class Help:
     """The parts of a command's --help."""
 
     def __init__(self, text):
-        head, _, rest = text.partition("\nUsage: ")
-        if not rest:
-            head, rest = "", text.partition("usage: ")[2]
+        self.usage, _, rest = text.removeprefix("usage: ").partition("\n\n")
+        head, _, rest = rest.partition("\n\n")
         # A line that ends with an example, or is one, is a sentence.
         head = re.sub(r"(?m)(?:^|(?<=: ))(memomalloc [a-z]+ .*)$", r"`\1`.", head)
         self.description = " ".join(head.split())
-        self.usage, _, rest = rest.partition("\n")
         self.options, self.footer = [], []
         section = None
         for line in rest.splitlines():
-            if re.match(r"^(Options|Positionals):$", line):
+            if re.match(r"^(Arguments|Options|Advanced):$", line):
                 section = self.options
             elif line.startswith("  ") and section is self.options:
                 self.add_option(line)
@@ -64,7 +62,7 @@ class Help:
 
     def add_option(self, line):
         name, _, text = line.strip().partition("  ")
-        if line.startswith("   "):  # the text of an option whose name is long
+        if line.startswith(20 * " "):  # the text of an option whose name is long
             name, text = "", line.strip()
         if name:
             self.options.append([name, text.strip()])
@@ -84,6 +82,12 @@ def commands():
     """(name, summary, Help) of each command."""
     rows = re.findall(r"^  ([a-z]+) +(.*)$", run("--help"), re.MULTILINE)
     return [(name, summary, Help(run(name, "--help"))) for name, summary in rows]
+
+
+def groups():
+    """(title, names of its commands) of each group."""
+    parts = re.findall(r"^([a-z ]+):\n((?:  [a-z]+ .*\n)+)", run("--help"), re.MULTILINE)
+    return [(title, re.findall(r"^  ([a-z]+)", text, re.MULTILINE)) for title, text in parts]
 
 
 def roff(text):
@@ -132,7 +136,9 @@ def library_page(version):
 
 def markdown(rows):
     text = ("# Commands\n\nMade from each command's `--help` by `make docs`. Exit codes: 0 done; 1 the answer "
-            "is no; 2 bad usage or input.\n")
+            "is no; 2 bad usage or input.\n\n| for | commands |\n|---|---|\n")
+    for group, names in groups():
+        text += f"| {group} | {', '.join(f'[{name}](#memomalloc-{name})' for name in names)} |\n"
     for name, summary, parts in rows:
         text += f"\n## memomalloc {name}\n\n{summary[0].upper() + summary[1:]}.\n\n"
         text += f"```\n{parts.usage}\n```\n\n{parts.description}\n\n| option | meaning |\n|---|---|\n"

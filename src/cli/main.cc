@@ -16,36 +16,45 @@
 #include "src/cli/base/process.h"
 
 namespace memo::cli {
+#define GROUP(title)
 #define COMMAND(name, function, summary) int function(int argc, char** argv);
 #include "src/cli/base/commands.def"
 #undef COMMAND
+#undef GROUP
 
 namespace {
 
-constexpr Command kCommands[] = {
+// A group's title is a row without a function.
+constexpr Command kRows[] = {
+#define GROUP(title) {title, nullptr, {}},
 #define COMMAND(name, function, summary) {name, function, summary},
 #include "src/cli/base/commands.def"
 #undef COMMAND
+#undef GROUP
 };
 
 void print_help(std::FILE* to) {
   std::fputs(
-      "usage: memomalloc COMMAND [options]\n\n"
-      "Less memory, and often less time, for programs that ask for the same large blocks again and "
-      "again.\n\n"
+      "usage: memomalloc COMMAND [OPTIONS]\n\n"
+      "A malloc replacement for CPU inference and training: it plans the large allocations that\n"
+      "repeat in every iteration.\n\n"
       "start with:\n"
-      "    memomalloc run -- python infer.py        your program with the library\n"
+      "    memomalloc run -- python infer.py        run a program with the library\n"
       "    memomalloc doctor -- python infer.py     is it on?\n"
-      "    memomalloc compare -- python infer.py    what did it win?\n\n"
-      "commands:\n",
+      "    memomalloc compare -- python infer.py    what does it save?\n",
       to);
-  for (const Command& command : kCommands) {
-    std::fprintf(to, "  %-10.*s %.*s\n", static_cast<int>(command.name.size()), command.name.data(),
-                 static_cast<int>(command.summary.size()), command.summary.data());
+  for (const Command& row : kRows) {
+    if (row.run == nullptr) {
+      std::fprintf(to, "\n%s:\n", std::string(row.name).c_str());
+    } else {
+      std::fprintf(to, "  %-10s %s\n", std::string(row.name).c_str(),
+                   std::string(row.summary).c_str());
+    }
   }
   std::fputs(
-      "\n`memomalloc COMMAND --help` lists a command's options. `memomalloc --version` prints the "
-      "version.\n",
+      "\noptions:\n"
+      "  -h, --help     show this help; `memomalloc COMMAND --help` shows that of a command\n"
+      "  -V, --version  print the version\n",
       to);
 }
 
@@ -61,14 +70,14 @@ void occupy_standard_streams() {
 
 // words[0] is the command's name.
 int run_command(int count, char** words) {
-  for (const Command& command : kCommands) {
-    if (command.name == words[0]) {
-      return command.run(count, words);
-    }
-  }
   std::vector<std::string> names;
-  for (const Command& command : kCommands) {
-    names.emplace_back(command.name);
+  for (const Command& row : kRows) {
+    if (row.run != nullptr && row.name == words[0]) {
+      return row.run(count, words);
+    }
+    if (row.run != nullptr) {
+      names.emplace_back(row.name);
+    }
   }
   std::fprintf(stderr, "memomalloc: there is no command '%s'%s`memomalloc --help` lists them\n",
                words[0], hint(words[0], names).c_str());
@@ -93,7 +102,7 @@ int main(int argc, char** argv) {
     print_help(stdout);
     return kDone;
   }
-  if (name == "--version") {
+  if (name == "--version" || name == "-V") {
     std::puts("memomalloc " MEMO_VERSION);
     return kDone;
   }

@@ -18,6 +18,8 @@ class LaneView {
   [[nodiscard]] Phase phase() const { return tracker_.phase(); }
   // Owner only, but for what says otherwise.
   [[nodiscard]] const Tracker& tracker() const { return tracker_; }
+  // Any thread.
+  [[nodiscard]] Loop loop() const { return tracker_.loop(); }
   [[nodiscard]] std::uint64_t slab_height() const { return hands_.slab.height(); }
   // No thread owns the lane, or it has neither taken memory nor gone through its plan lately. Any
   // thread; `now` of the monotonic clock.

@@ -62,6 +62,8 @@ class Tracker {
   [[nodiscard]] bool knows_nothing() const {
     return phase() == Phase::kLearning && !state_.search.looping.load(std::memory_order_relaxed);
   }
+  // The latest loop that was seen while nothing was served. Any thread.
+  [[nodiscard]] Loop loop() const { return state_.search.loop.load(std::memory_order_relaxed); }
   // The call stack of the next call is worth unwinding. Any thread.
   [[nodiscard]] bool wants_site() const {
     return state_.wants_site.load(std::memory_order_relaxed);

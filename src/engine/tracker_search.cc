@@ -32,6 +32,10 @@ Action look_at_size(TrackerState& s) {
     const bool before = s.search.looping.load(std::memory_order_relaxed);
     s.effects |= looping && !before ? kAllowLoopSlack : 0U;
     s.search.looping.store(looping, std::memory_order_relaxed);
+    if (looping) {
+      s.search.loop.store({s.search.sizes.shift(), s.search.sizes.matched()},
+                          std::memory_order_relaxed);
+    }
     if (worth_a_look && searching(s) && !s.search.known.load(std::memory_order_relaxed)) {
       return ask(s, Ask::kLearn);
     }

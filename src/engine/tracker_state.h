@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "src/base/loop.h"
 #include "src/engine/demand.h"
 #include "src/engine/plan_store.h"
 #include "src/engine/tally.h"
@@ -133,6 +134,7 @@ struct Search {
   Repeat sizes;
   Repeat sites;                      // of call sites, while sizes do not repeat
   std::atomic<bool> looping{false};  // as `sizes` says; read by whoever frees
+  std::atomic<Loop> loop{};          // the latest that was seen; for reports
   std::uint64_t got = 0;             // bytes that the pool had to get
   std::uint32_t calm = 0;            // calls since it last had to get what it had had before
   bool added = false;                // the call at hand is in `sizes` already,

@@ -96,6 +96,7 @@ std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size
 #include "src/base/counters.def"
 #undef COUNTER
   text.add("}");
+  text.add(",\"loop\":{\"calls\":%u,\"run\":%u}", snapshot.loop.length, snapshot.loop.run);
   if (snapshot.observes) {
     text.add(",\"observed\":{\"page_faults\":%llu,\"peak_bytes\":%llu}",
              static_cast<Number>(snapshot.observed_faults),

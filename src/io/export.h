@@ -9,6 +9,7 @@
 
 #include "src/base/counters.h"
 #include "src/base/guard.h"
+#include "src/base/loop.h"
 #include "src/trace/recorder.h"
 
 namespace memo {
@@ -31,6 +32,7 @@ struct Snapshot {
   std::uint64_t observed_faults = 0;  // that serving would have avoided, as measured
   std::uint64_t held_peak_bytes = 0;  // most that the program held at once in large blocks
   std::uint32_t threads = 0;          // lanes that were ever taken
+  Loop loop;                          // the longest run that a thread has seen of one
 
   // Page faults that the blocks served can have spared at most: one for each of their 4 KiB.
   [[nodiscard]] std::uint64_t faults_avoided() const {

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -110,8 +111,7 @@ void TraceWriter::write(const TraceRow& row) {
   char* at = line;
   char* const end = line + sizeof(line);
   const auto text = [&](std::string_view piece) {
-    std::memcpy(at, piece.data(), piece.size());
-    at += piece.size();
+    at = std::copy_n(piece.data(), std::min(piece.size(), static_cast<std::size_t>(end - at)), at);
   };
   const auto value = [&](std::uint64_t digits, int base = 10) {
     at = std::to_chars(at, end, digits, base).ptr;

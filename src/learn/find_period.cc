@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "src/base/loop.h"
 #include "src/base/tuning.h"
 #include "src/learn/lifetimes.h"
 
@@ -115,13 +116,6 @@ bool has_inner_loops(const Tokens& stream, const std::vector<std::uint32_t>& run
   return 3 * static_cast<std::size_t>(std::count(inside.begin(), inside.end(), true)) >= p;
 }
 
-// Calls that a loop at shift p must have run for to be believed against all signs.
-std::size_t convincing_run(std::size_t p) {
-  return std::min<std::size_t>(
-      tuning::kConvincingRun,
-      std::max(std::size_t{tuning::kConvincingRun} / 4, tuning::kManyCopies * p));
-}
-
 // kLeaves: blocks stay for good. kHolds: something is alive at every point of the loop;
 // kHoldsLittle: less than layers hand on.
 enum class Verdict { kNo, kLeaves, kHolds, kHoldsLittle, kGood };
@@ -206,8 +200,9 @@ std::size_t believed_run(Verdict verdict, std::size_t p) {
       return p < tuning::kFewCalls ? std::max(2 * p, std::size_t{tuning::kConvincingRun} / 4)
                                    : std::max<std::size_t>(2 * p, tuning::kMinMatchedCalls);
     case Verdict::kHoldsLittle:
-      return std::min(convincing_run(p),
-                      std::max(std::size_t{tuning::kConvincingRun} / 2, tuning::kSomeCopies * p));
+      return std::min<std::size_t>(
+          convincing_run(p),
+          std::max(std::size_t{tuning::kConvincingRun} / 2, tuning::kSomeCopies * p));
     default:
       return convincing_run(p);
   }

@@ -102,7 +102,7 @@ class Compare(unittest.TestCase):
         """On a phone and on a desktop each cell is in view, and names what it holds."""
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "page.html"
-            memomalloc("compare", "--runs", "1", "--warm-up", "0", "--allocators", "glibc,glibc-tuned,memomalloc-plan-file",
+            memomalloc("compare", "--runs", "1", "--warmup", "0", "--allocators", "glibc,glibc-tuned,memomalloc-plan-file",
                        "--html", path, "--", "true")
             for width in (390, 1280):
                 with Browser(width, 844) as browser:
@@ -121,7 +121,7 @@ class Compare(unittest.TestCase):
         self.assertEqual("", process.stdout)
 
     def test_a_row_that_fails_leaves_the_others(self):
-        process = memomalloc("compare", "--allocators", "glibc,memomalloc", "--runs", "2", "--warm-up", "0", "--", "sh",
+        process = memomalloc("compare", "--allocators", "glibc,memomalloc", "--runs", "2", "--warmup", "0", "--", "sh",
                              "-c", 'test -n "$LD_PRELOAD"')
         self.assertEqual(1, process.returncode)
         heading, glibc, ours = table_of(process.stdout)[:3]
@@ -135,7 +135,7 @@ class Compare(unittest.TestCase):
             program = ("import signal, sys, time\nsignal.signal(signal.SIGINT, signal.SIG_DFL)\n"
                        "with open(sys.argv[1], 'a') as count:\n    print(file=count)\n"
                        "len(open(sys.argv[1]).read()) < 4 or time.sleep(60)")
-            words = [COMMAND, "compare", "--allocators", "glibc", "--runs", "1000", "--warm-up", "0", "--csv", table, "--",
+            words = [COMMAND, "compare", "--allocators", "glibc", "--runs", "1000", "--warmup", "0", "--csv", table, "--",
                      sys.executable, "-I", "-S", "-c", program, path / "count"]
             process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                        start_new_session=True, env=os.environ | {"TMPDIR": folder},

@@ -1,6 +1,7 @@
 """`memomalloc doctor`: what it finds before and after running a command."""
 
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,24 @@ class Doctor(unittest.TestCase):
         self.assertEqual(0, code, found)
         for question in ("library", "program", "loaded", "seen", "learning", "serving"):
             self.assertIn((question, "ok"), found)
+
+    def test_a_short_loop_is_named_before_it_is_planned(self):
+        """Five results that live until the next iteration makes them again: planned once 400 calls have repeated."""
+        text = ("for number in range(%d):\n a = bytearray(8 << 20)\n b = bytearray(8 << 20)\n c = bytearray(1 << 20)\n"
+                " d = bytearray(8 << 20)\n e = bytearray(8 << 20)")
+        _, found = self.diagnose(sys.executable, "-c", text % 30)
+        what = found["learning", "note"]["what"]
+        told = re.fullmatch(r"a loop of 5 calls has repeated for (\d+) calls, and is planned after at most (\d+) more; "
+                            "until then the pool serves it", what)
+        self.assertIsNotNone(told, what)
+        self.assertEqual(400, int(told[1]) + int(told[2]))
+        self.assertTrue(135 <= int(told[1]) <= 150, what)
+        with tempfile.TemporaryDirectory() as folder:
+            trace = pathlib.Path(folder) / "trace.csv"
+            memomalloc("run", "--trace-file", trace, "--", sys.executable, "-c", text % 30)
+            self.assertRegex(memomalloc("analyze", trace).stdout, r"a loop of 5 calls has repeated for \d+ calls, and is planned")
+        _, found = self.diagnose(sys.executable, "-c", text % 120)
+        self.assertIn("plans: 1", found["learning", "ok"]["what"])
 
     def test_the_answer_comes_first_and_processes_that_matter_little_share_a_line(self):
         small = f"{sys.executable} -c 'bytearray(200000)'; " * 5

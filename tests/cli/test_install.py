@@ -120,7 +120,7 @@ class Install(unittest.TestCase):
         for command in commands:
             text = memomalloc(command, "--help").stdout
             with self.subTest(command):
-                options = re.findall(r"^  (?:-\w,)?(--[\w-]+)", text, re.MULTILINE)
+                options = re.findall(r"^  (?:-\w, |    )(--[\w-]+)", text, re.MULTILINE)
                 self.assertIn("--help", options)
                 dashes = ["--"] if "-- COMMAND" in text else []
                 self.assertEqual(sorted(options + dashes), sorted(self.complete(command, "-")))

@@ -178,8 +178,8 @@ class Misuse(unittest.TestCase):
         self.refused(1, "record more iterations", "analyze", "trace.csv", "--problem", "problem.csv")
 
     def test_schedule(self):
-        for words, advice in ((("missing.json",), "docs/graph-format.md"), (("data",), "scripts/export_graph.py"),
-                              (("cut.json",), "cut.json:1: this is not JSON: "), (("inner",), "docs/graph-format.md"),
+        for words, advice in ((("missing.json",), "docs/file-formats.md"), (("data",), "scripts/export_graph.py"),
+                              (("cut.json",), "cut.json:1: this is not JSON: "), (("inner",), "docs/file-formats.md"),
                               ((), "--help"), (("cut.json", "--strategy", "nobody"), "--strategies lists them"),
                               (("cut.json", "--planner", "nobody"), "memomalloc planners"),
                               (("cut.json", "--seconds", "nan"), "--help"),
@@ -247,7 +247,7 @@ class Misuse(unittest.TestCase):
         """No words of the library that reads command lines, nor its numbers of 300 digits."""
         self.refused(2, "options: there is no option '--foo'; `memomalloc options --help`", "options", "--foo")
         self.refused(2, "there is no option '--foo'; `memomalloc options --help`", "options", "word", "--foo=bar")
-        for command, what in (("analyze", "trace"), ("replay", "trace"), ("report", "files"), ("plan", "problem"),
+        for command, what in (("analyze", "TRACE"), ("replay", "TRACE"), ("report", "FILE"), ("plan", "PROBLEM"),
                               ("release", "PID"), ("plans", "ACTION")):
             self.refused(2, f"{command}: which {what}? `memomalloc {command} --help` lists the options", command)
         self.refused(2, "--exe: a value is missing; ", "run", "--exe")

@@ -58,11 +58,11 @@ class Command(Store):
         for age, name in enumerate(self.names()):
             os.utime(self.store / name, (1e9 - 86400 * age, 1e9 - 86400 * age))
         kept = self.names()[:2]
-        self.assertEqual(1, json_of(self.plans("prune", "--most", "2", "--json"))["plans"])
+        self.assertEqual(1, json_of(self.plans("prune", "--max-plans", "2", "--json"))["plans"])
         self.assertEqual(kept, self.names())
-        self.plans("prune", "--size", str((self.store / kept[0]).stat().st_size))
+        self.plans("prune", "--max-size", str((self.store / kept[0]).stat().st_size))
         self.assertEqual(kept[:1], self.names())
-        self.plans("prune", "--days", "1")
+        self.plans("prune", "--older-than", "1")
         self.assertEqual([], self.names())
 
     def test_refuses_what_it_cannot_read(self):
@@ -77,7 +77,7 @@ class Command(Store):
         archive.write_bytes(whole[:600] + b"!" + whole[601:])  # a plan is damaged, the archive is not
         self.assertIn("is left out", self.plans("import", archive, code=1, store=self.folder / "new").stderr)
         self.plans("list", code=2, store=self.folder / "nowhere")
-        for words in (("show",), ("list", "more"), ("list", "--most", "3"), ("burn",)):
+        for words in (("show",), ("list", "more"), ("list", "--max-plans", "3"), ("burn",)):
             self.plans(*words, code=2)
 
 

@@ -125,7 +125,7 @@ for _ in range(2):
             self.assertIn(f"{folder}/none/a: the statistics were not written", refused.stderr)
 
     def test_compare_lists_the_processes(self):
-        process = memomalloc("compare", "--allocators", "glibc,memomalloc", "--runs", "1", "--warm-up", "0", "--json",
+        process = memomalloc("compare", "--allocators", "glibc,memomalloc", "--runs", "1", "--warmup", "0", "--json",
                              "--processes", "--", *forking())
         self.assertEqual(0, process.returncode, process.stderr)
         rows = json_of(process)["processes"]

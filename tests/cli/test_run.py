@@ -92,6 +92,7 @@ class Run(unittest.TestCase):
                               (["run", "--next", "memomalloc", "--", "true"], "there is no such allocator here"),
                               (["run", "--hugepages", "maybe", "--", "true"], "auto"),
                               (["run", "--no-such", "--", "true"], "--help"),
+                              (["run", "--warmup", "1"], "there is no option '--warmup'"),
                               (["no-such"], "--help"),
                               ([], "usage:")):
             with self.subTest(words=words):
@@ -99,6 +100,29 @@ class Run(unittest.TestCase):
                 self.assertEqual(2, process.returncode)
                 self.assertIn(advice, process.stderr)
                 self.assertEqual("", process.stdout)
+
+    def test_help_is_of_one_form(self):
+        """Usage first, then what it does, arguments in capitals, options with their defaults, and the rare ones last."""
+        whole = memomalloc("--help").stdout
+        self.assertTrue(whole.startswith("usage: memomalloc COMMAND [OPTIONS]\n"))
+        titles = re.findall(r"^([a-z ]+):$", whole, re.MULTILINE)
+        self.assertEqual(["start with", "every day", "running processes", "saved plans", "offline tools", "options"], titles)
+        commands = re.findall(r"^  ([a-z]+) ", whole, re.MULTILINE)
+        self.assertEqual(["run", "doctor", "compare", "report"], commands[:4])
+        for command in commands:
+            with self.subTest(command):
+                text = memomalloc(command, "--help").stdout
+                usage, _, rest = text.partition("\n\n")
+                self.assertRegex(usage, rf"^usage: memomalloc {command} \[OPTIONS\]( \[?[A-Z]+(\.\.\.)?\]?)*( -- COMMAND\.\.\.)?$")
+                self.assertNotRegex(rest, r"(?i)usage:| in \[|=auto|^  -h,--help")
+                sections = re.findall(r"^(Arguments|Options|Advanced):$", text, re.MULTILINE)
+                self.assertEqual(sorted(sections, key=["Arguments", "Options", "Advanced"].index), sections)
+                self.assertTrue(all(len(line) <= 100 for line in rest.partition("Allocators and")[0].splitlines()))
+        self.assertRegex(memomalloc("compare", "--help").stdout, r"-r, --runs NUMBER .*\[default: 5\]")
+        options, rare = memomalloc("run", "--help").stdout.split("\nAdvanced:\n")
+        for name, part in (("--plans", options), ("--status", options), ("--threshold", rare), ("--strict", rare)):
+            self.assertIn(f"      {name}", part)
+        self.assertEqual(memomalloc("--version").stdout, memomalloc("-V").stdout)
 
 
 class Reports(unittest.TestCase):

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <memory>
+#include <functional>
 #include <sstream>
 
 #include "src/base/nearest_name.h"
@@ -46,68 +46,91 @@ std::string printable(std::string text) {
   return text;
 }
 
-// An option's help as a stranger reads it: what may follow it and its default, and a text that fits a
-// terminal; which options exclude which is said where it happens.
-class PlainHelp : public CLI::Formatter {
- public:
-  std::string make_option_opts(const CLI::Option* option) const override {
-    if (!option->get_option_text().empty()) {
-      return " " + option->get_option_text();
-    }
-    if (option->get_type_size() == 0) {
-      return "";
-    }
-    std::string text = option->get_type_name();
-    for (const std::string kind : {"UINT", "INT", "FLOAT"}) {
-      if (text.starts_with(kind + ":")) {
-        text.erase(0, kind.size() + 1);  // "INT:INT in [1 - 100]"
-      }
-      if (text.starts_with(kind)) {
-        text.replace(0, kind.size(), "NUMBER");
-      }
-    }
-    const std::string initial = option->get_default_str();
-    text += initial.empty() ? "" : "=" + initial;
-    text += option->get_expected_max() == CLI::detail::expected_max_vector_size ? " ..." : "";
-    return text.empty() ? "" : " " + text;
+// What may follow an option: "FILE", "SIZE". CLI11 adds what a check allows, which the text says.
+std::string value_of(const CLI::Option& option) {
+  if (option.get_type_size() == 0) {
+    return "";
   }
-  std::string make_option(const CLI::Option* option, bool is_positional) const override {
-    constexpr std::size_t kWidth = 100;
-    const std::string name =
-        "  " + make_option_name(option, is_positional) + make_option_opts(option);
-    std::string line = name;
-    if (name.size() >= get_column_width()) {
-      line += "\n";
-      line.append(get_column_width(), ' ');
-    } else {
-      line.append(get_column_width() - name.size(), ' ');
+  std::string text = option.get_type_name();
+  for (const std::string_view kind : {"UINT", "INT", "FLOAT"}) {
+    if (text.starts_with(kind)) {
+      text = "NUMBER";
     }
-    std::string text;
-    std::size_t column = get_column_width();
-    std::istringstream words(make_option_desc(option));
-    for (std::string word; words >> word; column += word.size() + 1) {
-      if (column + word.size() > kWidth) {
-        text += "\n" + std::string(get_column_width(), ' ');
-        column = get_column_width();
-      } else if (!text.empty()) {
-        text += " ";
-      }
-      text += word;
-    }
-    return line + text + "\n";
   }
-};
+  const bool many = option.get_expected_max() == CLI::detail::expected_max_vector_size;
+  return (text.empty() ? "" : " " + text) + (many ? ",..." : "");
+}
 
+// "-o, --output FILE", or a positional's name.
+std::string heading_of(const CLI::Option& option) {
+  if (option.get_positional()) {
+    return option.get_name(true);
+  }
+  std::string text;
+  for (const std::string& name : option.get_snames()) {
+    text += "-" + name + ", ";
+  }
+  return (text.empty() ? "    " : text) + "--" + option.get_lnames().front() + value_of(option);
+}
+
+// A text's words in lines that fit a terminal, the first beside the heading where there is room.
+std::string row(const std::string& heading, const std::string& text) {
+  constexpr std::size_t kText = 28;
+  constexpr std::size_t kWidth = 100;
+  std::string line = "  " + heading;
+  std::size_t column = line.size();
+  if (column + 2 > kText) {
+    line += '\n';
+    column = 0;
+  }
+  line.append(kText - column, ' ');
+  column = kText;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (column + word.size() > kWidth) {
+      line += '\n' + std::string(kText, ' ');
+      column = kText;
+    } else if (column != kText) {
+      line += ' ';
+    }
+    line += word;
+    column += word.size() + 1;
+  }
+  return line + '\n';
+}
+
+// The rows of a section of the help, with its title; "" if it has none.
+std::string section(const CLI::App& app, const std::string& title,
+                    const std::function<bool(const CLI::Option&)>& belongs) {
+  std::string text;
+  for (const CLI::Option* option : app.get_options()) {
+    if (belongs(*option)) {
+      const std::string initial = option->get_default_str();
+      text += row(heading_of(*option), option->get_description() +
+                                           (initial.empty() ? "" : " [default: " + initial + "]"));
+    }
+  }
+  return text.empty() ? "" : '\n' + title + ":\n" + text;
+}
+
+// How to call it; what it does; its arguments, its options, and those that few need.
 std::string help(const CLI::App& app) {
-  std::string text = app.help();
-  if (const std::size_t at = text.find("[OPTIONS]");
-      at != std::string::npos && app.get_prefix_command()) {
-    text.insert(at + 9, " -- COMMAND...");
+  const auto rare = [](const CLI::Option& option) { return option.get_group() == kAdvanced; };
+  std::string usage = "usage: memomalloc " + app.get_name() + " [OPTIONS]";
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional()) {
+      const std::string name =
+          option->get_name(true) + (option->get_expected_max() > 1 ? "..." : "");
+      usage += option->get_required() ? " " + name : " [" + name + "]";
+    }
   }
-  if (const std::size_t at = text.find("Usage: "); at != std::string::npos) {
-    text.insert(at + 7, "memomalloc ");
-  }
-  return text;
+  usage += app.get_prefix_command() ? " -- COMMAND..." : "";
+  return usage + "\n\n" + app.get_description() + "\n" +
+         section(app, "Arguments", [](const auto& option) { return option.get_positional(); }) +
+         section(app, "Options",
+                 [&](const auto& option) { return !option.get_positional() && !rare(option); }) +
+         section(app, "Advanced", rare) +
+         (app.get_footer().empty() ? "" : '\n' + app.get_footer() + '\n');
 }
 
 int no_such_option(const CLI::App& app, const std::string& word) {
@@ -197,8 +220,7 @@ CLI::Validator process_number() {
 
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   app.name(argv[0]);
-  app.formatter(std::make_shared<PlainHelp>());
-  app.set_help_flag("-h,--help", "shows this, and ends");
+  app.set_help_flag("-h,--help", "show this help");
   // The last counts, so that an alias may set one.
   for (CLI::Option* option : app.get_options()) {
     if (option->get_expected_max() == 1 && !option->get_positional()) {

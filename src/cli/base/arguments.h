@@ -10,6 +10,9 @@
 
 namespace memo::cli {
 
+// The group of the options that few need: the help has them last.
+inline constexpr const char* kAdvanced = "Advanced";
+
 // Parses argv[1 .. argc). An empty result means go on; else it is the exit code, and help or the
 // complaint has been printed.
 std::optional<int> parse(CLI::App& app, int argc, char** argv);
@@ -44,10 +47,10 @@ inline constexpr std::string_view kHowToState =
     "analyze TRACE --problem FILE` writes one from a trace";
 inline constexpr std::string_view kHowToSnapshot =
     "torch.cuda.memory._record_memory_history() and later _dump_snapshot(FILE) write one "
-    "(docs/gpu.md)";
+    "(the source's docs/gpu.md)";
 inline constexpr std::string_view kHowToExport =
     "a graph begins with {\"format\": \"memomalloc-graph\", \"version\": 1 "
-    "(docs/graph-format.md); scripts/export_graph.py writes one from torch or ONNX";
+    "(docs/file-formats.md); the source's scripts/export_graph.py writes one from torch or ONNX";
 
 // What --help says of an argument that names a trace.
 inline constexpr const char* kTracePath =

@@ -11,7 +11,7 @@ inline constexpr int kBadInput = 2;  // bad usage or input; said on stderr
 
 struct Command {
   std::string_view name;
-  int (*run)(int argc, char** argv);  // argv[0] is the command's name
+  int (*run)(int argc, char** argv);  // argv[0] is the command's name; null: a group's title
   std::string_view summary;           // one line for --help
 };
 

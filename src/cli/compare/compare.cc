@@ -200,20 +200,20 @@ int compare(int argc, char** argv) {
   CLI::App app(
       "Runs COMMAND under each allocator that is installed: memomalloc compare -- python infer.py\n"
       "Shows time, processor time, page faults and peak memory: the median of the runs, with the\n"
-      "least and the most. The allocators take turns. If COMMAND prints a line of JSON, its "
+      "least and the most. The runs are interleaved. If COMMAND prints a line of JSON, its "
       "numbers\n"
       "named p50..., p99... and first... become columns. Exit code 1 if a run failed.");
-  app.add_option("--allocators", wanted,
-                 "only these, by their names below, with commas between them")
-      ->delimiter(',');
-  app.add_option("--runs", comparison.runs, "measured runs of each")
+  app.add_option("--allocators", wanted, "only these, by their names below")
+      ->delimiter(',')
+      ->type_name("NAME");
+  app.add_option("-r,--runs", comparison.runs, "measured runs of each")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
-  app.add_option("--warm-up", comparison.warm_ups, "runs before the measured ones")
+  app.add_option("-w,--warmup", comparison.warm_ups, "runs before the measured ones")
       ->check(CLI::Range(0, 100))
       ->capture_default_str();
   app.add_option("--csv", csv_path,
-                 "write every run to this file; scripts/plot_compare.py draws it")
+                 "write every run to this file (the source's scripts/plot_compare.py draws it)")
       ->type_name("FILE");
   app.add_option("--html", page_path, "write the table with bars as a page that opens offline")
       ->type_name("FILE");

@@ -62,7 +62,7 @@ int replay(int argc, char** argv) {
       "each\n"
       "page of each block, and prints time, page faults and peak memory as one line of JSON:\n"
       "memomalloc compare -- memomalloc replay trace.csv");
-  app.add_option("trace", path, kTracePath)->required()->option_text(" ");
+  app.add_option("TRACE", path, kTracePath)->required();
   app.add_option("--iterations", iterations, "times to play the whole trace")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();

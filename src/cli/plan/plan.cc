@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kAbout =
     "Gives each buffer of a problem a place, so that all need as little memory as possible:\n"
-    "memomalloc plan problem.csv --output plan.csv\n"
+    "memomalloc plan problem.csv -o plan.csv\n"
     "A problem is CSV with the columns id,lower,upper,size. A buffer lives from step lower to\n"
     "just before step upper. Columns that may follow: alignment; gaps (a-b c-d: when the buffer\n"
     "is dead); offset (where it must lie). A snapshot of torch's GPU allocator is a problem, "
@@ -223,13 +223,12 @@ int plan(int argc, char** argv) {
   PlanRequest request;
   dsa::Bytes capacity = 0;
   CLI::App app(kAbout);
-  app.add_option("problem", request.problem, "the problem; -: standard input")
-      ->required()
-      ->option_text(" ");
+  app.add_option("PROBLEM", request.problem, "the problem; -: standard input")->required();
   app.add_option("--device", request.device,
                  "which one of a snapshot; default: that with most memory in use")
       ->type_name("NUMBER");
   app.add_option("--planner", request.planner, "a name from `memomalloc planners`")
+      ->type_name("NAME")
       ->capture_default_str();
   auto* limit =
       app.add_option("--capacity", capacity, "memory that the plan must fit in; takes K, M, G")
@@ -240,19 +239,22 @@ int plan(int argc, char** argv) {
       ->check(not_negative());
   app.add_option("--seed", request.options.seed, "for searches that draw at random")
       ->check(not_negative())
+      ->group(kAdvanced)
       ->capture_default_str();
-  auto* output = app.add_option("--output", request.output,
+  auto* output = app.add_option("-o,--output", request.output,
                                 "write the plan: the problem with an offset column")
                      ->type_name("FILE");
   auto* svg = app.add_option("--svg", request.svg, "draw the plan: time across, addresses up")
                   ->type_name("FILE");
   auto* against =
       app.add_option("--check", request.check, "plan nothing: tell whether this plan file is valid")
-          ->type_name("FILE");
+          ->type_name("FILE")
+          ->group(kAdvanced);
   auto* model =
       app.add_option("--write-model", request.model,
                      "plan nothing: write the problem as a mixed-integer program, to .lp or .mps")
-          ->type_name("FILE");
+          ->type_name("FILE")
+          ->group(kAdvanced);
   app.add_flag("--json", request.json, "print the result as JSON");
   app.add_flag("--compare", request.compare, "print a row for each planner")
       ->excludes(against)

@@ -256,30 +256,29 @@ int plans(int argc, char** argv) {
   PlansRequest wishes;
   CLI::App app(
       "Lists, checks and shares the plans that processes have saved: memomalloc plans list\n"
-      "They lie in a folder, the store, which MEMOMALLOC_PLANS names.");
+      "They lie in the folder that MEMOMALLOC_PLANS names.");
   app.add_option("ACTION", wishes.action, "one of those below")
       ->required()
-      ->type_name("")
       ->check(CLI::IsMember({"list", "show", "verify", "prune", "merge", "export", "import"})
                   .description(""));
-  app.add_option("WORD", wishes.words, "what the action needs: NAME, DIRECTORY or FILE")
-      ->option_text("...");
+  app.add_option("WORD", wishes.words, "what the action needs: NAME, DIRECTORY or FILE");
   std::string named;
   app.add_option("--plans", named,
-                 "the store; 1: the user's own, in the cache folder. Default: that of "
+                 "the folder; 1: the user's own, in the cache folder. Default: that of "
                  "MEMOMALLOC_PLANS, else the user's own")
       ->type_name("DIRECTORY|1");
   app.add_flag("--json", wishes.json, "as JSON");
   std::vector<CLI::Option*> limits = {
-      app.add_option("--size", wishes.limits.bytes, "prune: keep at most this much")
+      app.add_option("--max-size", wishes.limits.bytes, "prune: keep at most this much")
           ->type_name("SIZE")
           ->transform(bytes())
           ->default_str(std::to_string(wishes.limits.bytes >> 20U) + "M"),
-      app.add_option("--most", wishes.limits.plans, "prune: keep at most this many plans")
+      app.add_option("--max-plans", wishes.limits.plans, "prune: keep at most this many plans")
           ->type_name("NUMBER")
           ->capture_default_str(),
-      app.add_option("--days", wishes.days, "prune: remove what was not used for so many days")
-          ->type_name("NUMBER")
+      app.add_option("--older-than", wishes.days,
+                     "prune: remove what was not used for so many days")
+          ->type_name("DAYS")
           ->check(not_negative())};
   app.footer(
       "Actions:\n"
@@ -287,7 +286,7 @@ int plans(int argc, char** argv) {
       "  show NAME...            a plan with all its steps; the beginning of its name is enough\n"
       "  verify                  reads each file; exit code 1 if one cannot be used\n"
       "  prune                   removes what was used longest ago, and half-written files\n"
-      "  merge DIRECTORY...      adds the plans of other stores; of two for one loop the lower "
+      "  merge DIRECTORY...      adds the plans of other folders; of two for one loop the lower "
       "stays\n"
       "  export FILE [NAME...]   writes all plans, or those named, to an archive for tar; -: to "
       "stdout\n"

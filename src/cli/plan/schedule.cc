@@ -204,24 +204,27 @@ int schedule(int argc, char** argv) {
   Arguments arguments;
   CLI::App app(
       "Orders a graph's operators so that they need least memory, and plans for that order:\n"
-      "memomalloc schedule graph.json --output order.json\n"
-      "scripts/export_graph.py writes a graph from torch or ONNX; docs/graph-format.md has its "
-      "format.");
-  app.add_option("GRAPH", arguments.graph, "the graph, as JSON; -: standard input")
-      ->option_text(" ");
+      "memomalloc schedule graph.json -o order.json\n"
+      "The source's scripts/export_graph.py writes a graph from torch or ONNX, and its\n"
+      "docs/file-formats.md has the format.");
+  app.add_option("GRAPH", arguments.graph, "the graph, as JSON; -: standard input");
   app.add_option("-o,--output", arguments.output, "write the order and the offsets as JSON")
       ->type_name("FILE");
   app.add_option("--strategy", arguments.strategy, "how to search (see --strategies)")
+      ->type_name("NAME")
       ->capture_default_str();
   app.add_flag("--strategies", arguments.list, "list the strategies, and end");
   app.add_option("--planner", arguments.planner,
                  "how to place the tensors (see `memomalloc planners`)")
+      ->type_name("NAME")
+      ->group(kAdvanced)
       ->capture_default_str();
   app.add_option("--seconds", arguments.seconds, "most time for the order and its plan")
       ->check(not_negative())
       ->capture_default_str();
   app.add_option("--seed", arguments.seed, "seed of the strategies that draw at random")
       ->check(not_negative())
+      ->group(kAdvanced)
       ->capture_default_str();
   app.add_flag("--coalesce", arguments.coalesce,
                "let an element-wise operator overwrite an input that is needed no more");

@@ -160,11 +160,10 @@ Refusal read_inputs(const ReportRequest& request, Report& report, std::string& t
 
 void add_options(CLI::App& app, ReportRequest& request) {
   app.add_option(
-         "files", request.inputs,
+         "FILE", request.inputs,
          "a trace (TRACE.csv, TRACE.csv.gz; -: standard input), or a snapshot of torch's GPU "
          "allocator, or a planner's problem or plan; and, or instead, statistics (--stats-file)")
-      ->required()
-      ->option_text(" ");
+      ->required();
   app.add_option("-o,--output", request.output,
                  "where the page goes; replaces a page that is there")
       ->type_name("FILE")
@@ -172,16 +171,21 @@ void add_options(CLI::App& app, ReportRequest& request) {
   app.add_option("--threshold", request.threshold, "smallest block shown")
       ->transform(bytes())
       ->type_name("SIZE")
+      ->group(kAdvanced)
       ->default_str("64K");
   app.add_option("--planner", request.model.planner, "a name from `memomalloc planners`")
+      ->type_name("NAME")
+      ->group(kAdvanced)
       ->capture_default_str();
   app.add_option("--seconds", request.model.seconds, "most time to plan, for each thread")
       ->check(not_negative())
+      ->group(kAdvanced)
       ->capture_default_str();
   app.add_option(
          "--sites", request.sites,
          "names of the calls that allocate, lines of site,symbol; default: the trace's name "
          "and .sites, where there is such a file")
+      ->group(kAdvanced)
       ->type_name("FILE");
   app.add_option("--chrome-trace", request.chrome,
                  "also write the iteration for Chrome's and Perfetto's viewers")

@@ -140,6 +140,7 @@ std::string describe_allocators() {
       text += std::string(24, ' ') + row.settings + "\n";
     }
   }
+  text.pop_back();
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "src/cli/base/loop_words.h"
 #include "src/cli/run/diagnosis.h"
 #include "src/cli/run/elf_file.h"
 #include "src/cli/run/hiders.h"
@@ -52,6 +53,17 @@ Finding examine_learning(const json& statistics, std::int64_t allocations) {
                 mebibytes(number_in(statistics, "slab_bytes")) + ", least possible " +
                 mebibytes(number_in(statistics, "lower_bound_bytes")) + shapes,
             ""};
+  }
+  const json seen = statistics.value("loop", json::object());
+  const std::string loop =
+      loop_words({.length = static_cast<std::uint32_t>(number_in(seen, "calls")),
+                  .run = static_cast<std::uint32_t>(number_in(seen, "run"))});
+  if (!loop.empty() && number_in(statistics, "at_hand_bytes") > 0) {
+    return {Level::kNote, "learning", loop + "; until then the pool serves it",
+            "nothing; a plan of so few calls saves little beyond what the pool saves"};
+  }
+  if (!loop.empty()) {
+    return {Level::kFault, "learning", loop, "run more iterations"};
   }
   const std::string none =
       "nothing repeats in " + std::to_string(allocations) + " large allocations";

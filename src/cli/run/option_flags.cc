@@ -11,6 +11,7 @@
 
 #include "dsa/planner.h"
 #include "src/base/options.h"
+#include "src/cli/base/arguments.h"
 #include "src/cli/base/files.h"
 #include "src/cli/run/opening.h"
 
@@ -117,6 +118,26 @@ const OptionKind& kind_of(std::string_view type) {
                        [&](const OptionKind& kind) { return kind.type == type; });
 }
 
+// What may follow the option of a row.
+std::string value_name(const OptionRow& row, const OptionKind& kind) {
+  if (row.unit == "directory") {
+    return "DIRECTORY|1";
+  }
+  if (row.type != "Text" && row.type != "Number") {
+    return kind.shown;
+  }
+  std::string name(row.unit);
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
+  return name;
+}
+
+// The rows whose options come first in the help.
+bool is_common(std::string_view name) {
+  constexpr std::string_view kCommon[] = {"PLANS",  "TRACE_FILE", "STATS_FILE",
+                                          "STATUS", "VERBOSE",    "OBSERVE"};
+  return std::ranges::find(kCommon, name) != std::end(kCommon);
+}
+
 }  // namespace
 
 std::vector<OptionRow> option_rows() {
@@ -143,14 +164,15 @@ OptionFlags::OptionFlags(CLI::App& app) {
     const std::string help(row.help);
     if (row.type == "Flag") {
       // The table says what the value 1 does; a flag has no value.
-      app.add_flag(flag_of(name), set_[name], help.substr(help.starts_with("1: ") ? 3 : 0));
+      CLI::Option* flag =
+          app.add_flag(flag_of(name), set_[name], help.substr(help.starts_with("1: ") ? 3 : 0));
+      flag->group(is_common(name) ? flag->get_group() : kAdvanced);
       continue;
     }
     CLI::Option* option = app.add_option(flag_of(name), values_[name], help);
     const OptionKind& kind = kind_of(row.type);
-    option->type_name(row.unit == "ms"          ? "MS"
-                      : row.unit == "directory" ? "DIRECTORY|1"
-                                                : kind.shown);
+    option->type_name(value_name(row, kind))
+        ->group(is_common(name) ? option->get_group() : kAdvanced);
     option->check(kind.check)->default_str(row.initial);
     if (row.type == "Path") {
       const auto check = [plans = name == "PLAN_FILE", store = name == "PLANS"](std::string& text) {

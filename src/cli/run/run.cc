@@ -131,7 +131,7 @@ int run(int argc, char** argv) {
       "Its output and its exit code are COMMAND's; 126 if it cannot be executed, 127 if there is\n"
       "no such program. Libraries that LD_PRELOAD already names stay, after this one. Most "
       "options\n"
-      "set the MEMOMALLOC_ variable of the same name: --plan-file is MEMOMALLOC_PLAN_FILE.");
+      "set the MEMOMALLOC_ variable of the same name: --plans is MEMOMALLOC_PLANS.");
   OptionFlags flags(app);
   bool summary = false;
   app.add_flag(

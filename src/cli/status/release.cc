@@ -69,7 +69,7 @@ int release(int argc, char** argv) {
       "what it needs. It must have been started with `memomalloc run --status --`, and be "
       "serving:\n"
       "`memomalloc status` lists such processes. Exit code 1 if it does not answer.");
-  app.add_option("PID", pid, "the process")->required()->check(process_number())->type_name("");
+  app.add_option("PID", pid, "the process")->required()->check(process_number());
   if (auto code = parse(app, argc, argv)) {
     return *code;
   }

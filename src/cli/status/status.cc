@@ -101,7 +101,7 @@ int status(int argc, char** argv) {
       "are not shown. One that was killed is shown once more, as ended. Exit code 1 if there is "
       "none.");
   CLI::Option* one = app.add_option("PID", pid, "all about this process");
-  one->check(process_number())->type_name("");
+  one->check(process_number());
   app.add_flag("--all", wishes.all,
                "a line for each process, even if there is only one; root sees those of all users")
       ->excludes(one);

@@ -9,6 +9,7 @@
 #include "src/cli/base/arguments.h"
 #include "src/cli/base/command.h"
 #include "src/cli/base/files.h"
+#include "src/cli/base/loop_words.h"
 #include "src/cli/base/ticker.h"
 #include "src/cli/trace/rehearsal.h"
 
@@ -103,7 +104,8 @@ std::string without_period(const Analysis& analysis, const Period* changing) {
     return "repeats every " + std::to_string(analysis.unplanned) +
            " calls, but there was no plan in time; try a longer --plan-time, or another --planner";
   }
-  return "nothing repeats";
+  const std::string loop = loop_words(analysis.loop);
+  return loop.empty() ? "nothing repeats" : loop;
 }
 
 void print_table(const Analyses& analyses, const Changing& changes) {
@@ -187,23 +189,27 @@ int analyze(int argc, char** argv) {
       "Tells what the library would do with a recorded trace, a line for each thread: which calls\n"
       "repeat, how high the slab would be, and how much would be served.\n"
       "memomalloc run --trace-file trace.csv -- python infer.py; memomalloc analyze trace.csv");
-  app.add_option("trace", path, kTracePath)->required()->option_text(" ");
+  app.add_option("TRACE", path, kTracePath)->required();
   app.add_option("--threshold", how.threshold, "smallest block that is managed; takes K, M, G")
       ->transform(bytes())
-      ->type_name("BYTES")
+      ->type_name("SIZE")
       ->default_str("64K");
   app.add_option("--planner", how.planner, "a name from `memomalloc planners`")
       ->type_name("NAME")
+      ->group(kAdvanced)
       ->capture_default_str();
   app.add_option("--plan-time", how.plan_milliseconds, "most time for each plan")
       ->type_name("MS")
+      ->group(kAdvanced)
       ->capture_default_str();
   app.add_flag("--recorded", how.recorded,
-               "decide as a recording run does, which notes the call stack of every call");
+               "decide as a recording run does, which notes the call stack of every call")
+      ->group(kAdvanced);
   app.add_flag("--json", as_json, "as JSON, with the counters of each thread");
   app.add_option("--problem", problem_path,
                  "write the problem of the thread that is served most, for `memomalloc plan`")
-      ->type_name("OUT.csv");
+      ->type_name("FILE")
+      ->group(kAdvanced);
   app.footer(
       "Columns:\n"
       "  allocations    large blocks that the thread asked for\n"

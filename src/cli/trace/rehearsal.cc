@@ -221,6 +221,7 @@ class Stage {
       analysis.counters.add(lane.counters);
       analysis.served_bytes = lane.counters.planned_bytes.get();
       analysis.plans = lane.counters.plans.get();
+      analysis.loop = lane.loop();
       analysis.plan_seconds = lane.plan_seconds();
       analysis.repeats = analysis.period && (last == Phase::kServing || last == Phase::kReady);
       if (!analysis.period) {

@@ -47,6 +47,7 @@ struct Analysis {
   // Of the latest plan of fixed sizes that was no trial that failed, none if there was none; `first` counts from the stream's
   // start, and where another thread has learned the plan, from where this one took it up.
   std::optional<Period> period;
+  Loop loop;                       // the latest that was seen while nothing was served
   std::uint32_t unplanned = 0;     // length of the period that got no plan in time, 0 if none
   bool repeats = false;            // the stream's end still follows the period
   std::uint64_t locked_after = 0;  // allocations made when there was a plan first, 0 if never
