@@ -40,6 +40,19 @@ MEMO_EXPORT void MEMO_NAME(free)(void* pointer) noexcept {
   return shim::free(pointer);
 }
 
+// Refused memory, the next allocator is asked again the slow way.
+MEMO_EXPORT void* MEMO_NAME(realloc)(void* pointer, std::size_t size) noexcept {
+  const auto at = reinterpret_cast<std::uint64_t>(pointer);
+  if (size < g_process.fast_below && at != 0 &&
+      at < __atomic_load_n(&g_process.lowest, __ATOMIC_RELAXED)) [[likely]] {
+    void* const block = g_process.next.realloc(pointer, size);
+    if (block != nullptr || size == 0) [[likely]] {
+      return block;
+    }
+  }
+  return shim::realloc(pointer, size);
+}
+
 MEMO_EXPORT void* MEMO_NAME(aligned_alloc)(std::size_t alignment, std::size_t size) noexcept {
   return shim::aligned_alloc(alignment, size, __builtin_return_address(0));
 }
@@ -58,6 +71,10 @@ MEMO_EXPORT void* MEMO_NAME(dlopen)(const char* file, int mode) noexcept {
     return shim::name arguments;                         \
   }
 #include "preload/hooks.def"
+
+MEMO_EXPORT unsigned MEMO_NAME(la_version)(unsigned version) {
+  return memo::load_as_auditor(version);
+}
 
 // c10::alloc_cpu and c10::free_cpu of torch, as C++ names them. The first may throw.
 // NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier)

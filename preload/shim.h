@@ -12,6 +12,7 @@ namespace memo::shim {
 
 void* malloc(std::size_t size);
 void free(void* pointer);
+void* realloc(void* pointer, std::size_t size);
 void* aligned_alloc(std::size_t alignment, std::size_t size, const void* caller);
 // For the functions that take an alignment; nullptr: the next allocator's, which checks them, too.
 void* large_aligned(std::uint64_t alignment, std::uint64_t size, Op op);
