@@ -4,7 +4,10 @@
 
 #include <pthread.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <cerrno>
+#include <string_view>
 
 #include "preload/background_task.h"
 #include "preload/background_thread.h"
@@ -27,6 +30,7 @@
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
+#include "src/base/system_call.h"
 #include "src/base/tuning.h"
 #include "src/io/export.h"
 
@@ -108,7 +112,12 @@ void forked_bare() {
   forked();
 }
 
+constinit bool is_auditor = false;
+
 [[gnu::constructor]] void start() {
+  if (is_auditor) {
+    return;
+  }
   const RecursionGuard guard;
   Process& process = g_process;
   shim::find_next_allocator();  // before there is a second thread
@@ -177,6 +186,16 @@ void forked_bare() {
 }
 
 }  // namespace
+
+// Before the C library of the auditors' name space has started: by system calls alone.
+unsigned load_as_auditor(unsigned version) {
+  constexpr std::string_view kText =
+      "memomalloc: LD_AUDIT is for auditors of the dynamic linker, and this library is none: name "
+      "it in LD_PRELOAD\n";
+  is_auditor = true;
+  os::system_call(SYS_write, STDERR_FILENO, kText.data(), kText.size());
+  return version;
+}
 
 void exit_now(int code) {
   shim::find_next_allocator();

@@ -6,6 +6,10 @@
 
 namespace memo {
 
+// The dynamic linker takes the library for an auditor (LD_AUDIT), which it is not: it will do nothing. What an auditor of
+// `version` answers.
+unsigned load_as_auditor(unsigned version);
+
 // Writes the reports, then ends the process as _exit does.
 [[noreturn]] void exit_now(int code);
 

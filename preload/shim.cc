@@ -230,13 +230,16 @@ void* realloc(void* pointer, std::size_t size) {
   if (g_process.observes) {
     return observe_realloc(pointer, size, ask_engine);
   }
-  if (is_large(size) && is_step(pointer, size)) {
+  const std::size_t now = is_large(size) && g_process.next.knows_sizes()
+                              ? g_process.next.malloc_usable_size(pointer)
+                              : 0;
+  if (is_large(size) && is_step(now, size)) {
     void* block = ask_engine({.size = size});
     return block != nullptr ? move_next(pointer, block)
                             : ask_next(size, [=] { return g_process.next.realloc(pointer, size); });
   }
   void* block = ask_next(size, [=] { return g_process.next.realloc(pointer, size); });
-  if (block != nullptr && is_large(size)) {
+  if (block != nullptr && is_large(size) && size > now) {
     g_process.engine.note_foreign_growth(size);
   }
   return block;

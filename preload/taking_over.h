@@ -40,14 +40,10 @@ inline bool is_early(std::uint64_t bytes) {
   return before + calls <= tuning::kEarlyCalls;
 }
 
-// A small block of the next allocator is to become one of so many `bytes`, many times its size: that
-// is no block that grows, but one asked for in two steps, such as a text with room to come.
-inline bool is_step(void* pointer, std::size_t bytes) {
-  if (!g_process.next.knows_sizes()) {
-    return false;
-  }
-  const std::size_t now = g_process.next.malloc_usable_size(pointer);
-  return now < g_process.threshold && now <= bytes / tuning::kStepOfGrowth;
+// A small block of the next allocator, of `now` bytes (0: not known), is to become one of so many `bytes`, many times its
+// size: that is no block that grows, but one asked for in two steps, such as a text with room to come.
+inline bool is_step(std::size_t now, std::size_t bytes) {
+  return now != 0 && now < g_process.threshold && now <= bytes / tuning::kStepOfGrowth;
 }
 
 // Moves what is in a block of the next allocator to `block`, which is larger; that block.

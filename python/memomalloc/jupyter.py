@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 
@@ -28,6 +29,9 @@ def specification(library, display_name, options):
 
 
 def install(arguments, library):
+    if not re.fullmatch(r"[A-Za-z0-9._-]+", arguments.name) or set(arguments.name) == {"."}:
+        print(f"memomalloc jupyter: {arguments.name!r} is no kernel's name: letters, digits, '.', '_' and '-'", file=sys.stderr)
+        return 2
     folder = data_folder(arguments.sys_prefix) / "kernels" / arguments.name
     if arguments.action == "remove":
         if not (folder / "kernel.json").exists():

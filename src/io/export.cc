@@ -112,6 +112,10 @@ bool write_stats_file(const RecursionGuard&, const char* path, const Snapshot& s
   return replace_file(path, [&](int file) { return write_all(file, text, length); });
 }
 
+bool is_written_once(const char* path) {
+  return is_no_file(path);
+}
+
 void print_stats(const Snapshot& snapshot) {
   Line() << "pid " << static_cast<std::uint64_t>(getpid());
   Line() << "program " << __progname;

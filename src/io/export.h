@@ -48,6 +48,9 @@ std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size
 // of it. False, with errno, if that fails.
 bool write_stats_file(const RecursionGuard&, const char* path, const Snapshot& snapshot) noexcept;
 
+// True for a device or a pipe, where a second document would follow the first.
+bool is_written_once(const char* path);
+
 // Writes `name value` lines to stderr, each beginning with `memomalloc: `.
 void print_stats(const Snapshot& snapshot);
 

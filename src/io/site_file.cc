@@ -4,6 +4,7 @@
 
 #include <cxxabi.h>
 #include <dlfcn.h>
+#include <algorithm>
 
 #include <cinttypes>
 #include <cstdio>
@@ -73,7 +74,11 @@ std::string describe(const Site& site) {
       place = place_of(call, module);
     }
   }
-  return !symbols.empty() ? symbols : !place.empty() ? place : "?";
+  std::string text = !symbols.empty() ? symbols : !place.empty() ? place : "?";
+  // A file's name may have what ends a line.
+  std::ranges::replace_if(
+      text, [](char byte) { return static_cast<unsigned char>(byte) < ' '; }, '?');
+  return text;
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 """`memomalloc analyze`: what it finds in recorded traces, and what it says about bad ones."""
 
+import gzip
 import pathlib
+import resource
 import subprocess
 import tempfile
 import unittest
@@ -102,6 +104,21 @@ class Analyze(unittest.TestCase):
         lines = memomalloc("analyze", TRACES / "resnet18_two_threads.csv.gz").stdout.splitlines()
         self.assertEqual(3, len(lines))
         self.assertIn("101", lines[1])
+
+    def test_what_unpacks_to_much_more_is_not_read_to_its_end(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = pathlib.Path(folder) / "bomb.csv.gz"
+            for begin, reason in ((HEADER.encode() + b"7", "bomb.csv.gz:2: "), (b"\x80\x04", "200 times its size")):
+                with gzip.open(trace, "wb", compresslevel=1) as file:
+                    file.write(begin)
+                    for _ in range(320):
+                        file.write(bytes(1 << 20) if begin[0] == 0x80 else b"7" * (1 << 20))
+                before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+                process = memomalloc("analyze", trace)
+                self.assertEqual(2, process.returncode)
+                self.assertIn(reason, process.stderr)
+                if begin[0] != 0x80:
+                    self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, max(before, 100 << 10))
 
     def test_bad_input(self):
         trace = self.folder() / "bad.csv"

@@ -43,6 +43,13 @@ class Plan(unittest.TestCase):
         self.assertEqual(1, checked.returncode)
         self.assertIn("overlap", checked.stdout)
 
+    def test_a_capacity_beyond_all_memory_is_refused(self):
+        problem = self.write(PROBLEM)
+        for capacity in ("9223372036854775808", "18446744073709551615", "8589934592G", "-1"):
+            process = memomalloc("plan", problem, "--capacity", capacity)
+            self.assertEqual(2, process.returncode)
+            self.assertIn("below 2^63", process.stderr, capacity)
+
     def test_capacity(self):
         problem, output = self.write(PROBLEM), self.folder / "plan.csv"
         self.assertEqual(0, memomalloc("plan", problem, "--capacity", "6").returncode)

@@ -117,6 +117,14 @@ class Kernel(unittest.TestCase):
         self.assertEqual([], list((self.folder / "kernels").iterdir()))
         self.assertEqual(1, self.jupyter("remove", "--user").returncode)
 
+    def test_no_name_leads_out_of_the_kernels_folder(self):
+        outside = self.folder / "elsewhere"
+        outside.mkdir()
+        (outside / "kernel.json").write_text("{}")
+        for name in ("../elsewhere", "../../elsewhere", str(outside), "..", "a/../../elsewhere", ""):
+            self.assertEqual(2, self.jupyter("remove", "--user", "--name", name).returncode, name)
+        self.assertTrue((outside / "kernel.json").exists())
+
     def test_bad_usage(self):
         for words in (("install", "--user"), ("install", "--user", "--library", "nowhere.so"), ("shine",),
                       ("install", "--user", "--library", str(LIBRARY), "--set", "PATH=x")):

@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -123,6 +124,21 @@ class Run(unittest.TestCase):
         for name, part in (("--plans", options), ("--status", options), ("--threshold", rare), ("--strict", rare)):
             self.assertIn(f"      {name}", part)
         self.assertEqual(memomalloc("--version").stdout, memomalloc("-V").stdout)
+
+
+    def test_a_path_that_ld_preload_cannot_name_is_refused(self):
+        for name in ("a blank", "a:colon"):
+            with tempfile.TemporaryDirectory() as folder, self.subTest(name=name):
+                there = pathlib.Path(folder) / name
+                there.mkdir()
+                for file in (COMMAND, COMMAND.parent / "libmemomalloc.so"):
+                    shutil.copy(file, there)
+                process = subprocess.run([there / COMMAND.name, "run", "--", "echo", "ran"], capture_output=True, text=True)
+                self.assertEqual((2, ""), (process.returncode, process.stdout))
+                self.assertIn("a blank or a colon", process.stderr)
+                told = subprocess.run([there / COMMAND.name, "doctor", "--", "echo", "ran"], capture_output=True, text=True)
+                self.assertEqual(1, told.returncode)
+                self.assertIn("a blank or a colon", told.stdout)
 
 
 class Reports(unittest.TestCase):

@@ -28,7 +28,7 @@ ENGINE_ROWS = (
      "static_cast<std::uint32_t>(1 + more)", "1U + static_cast<std::uint32_t>(more / 100)",
      PRELOAD, "early [default]"),
     ("a text with room to come stays the C library's", "preload/shim.cc",
-     "is_large(size) && is_step(pointer, size)", "false && is_step(pointer, size)",
+     "is_large(size) && is_step(now, size)", "false && is_step(now, size)",
      PRELOAD, "resize [default]"),
     ("a slab stays where blocks are in its way", "src/engine/tracker_serve.cc",
      "    s.effects |= kEvade;\n", "",

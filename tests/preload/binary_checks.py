@@ -179,8 +179,50 @@ def constructors_that_wait_for_threads(context):
             expect(result.code == 0, f"{variable}: {result}")
 
 
+ODD_SOURCE = """
+#include <stdlib.h>
+__attribute__((noinline)) static int allocate(int depth) {
+  if (depth > 0)
+    return allocate(depth - 1) + 1;
+  void* volatile block = malloc(1 << 20);
+  free(block);
+  return block != NULL;
+}
+__attribute__((constructor)) static void begin(void) {
+  for (int i = 0; i < 40; ++i) {
+    if (allocate(64) != 65)
+      abort();
+  }
+}
+"""
+
+
+def modules_with_odd_names(context):
+    """Beside a trace each place has one line, whatever its module's name holds."""
+    with tempfile.TemporaryDirectory() as folder:
+        plugin = pathlib.Path(folder, "two\nlines.so")
+        subprocess.run(["gcc", "-x", "c", "-", "-O1", "-fno-optimize-sibling-calls", "-shared", "-fPIC", "-o", plugin], input=ODD_SOURCE.encode(), check=True,
+                       capture_output=True)
+        trace = f"{folder}/trace.csv"
+        result = context.run(["/usr/bin/python3", "-c", f"import ctypes; ctypes.CDLL({str(plugin)!r})"],
+                             common.Mode("odd", settings=(("MEMOMALLOC_TRACE_FILE", trace),), serving=False))
+        expect(result.code == 0, f"{result}")
+        lines = pathlib.Path(trace + ".sites").read_text().splitlines()
+        expect(any("two?lines.so" in line for line in lines), f"{lines}")
+        odd = [line for line in lines[1:] if not re.match(r"[0-9a-f]{16},.", line)]
+        expect(not odd, f"{odd}")
+
+
+def an_auditor_that_is_none(context):
+    """LD_AUDIT loads the library into a name space of its own, where it says in a line that it is no auditor."""
+    alone = context.run([context.programs / "sizes"], common.SYSTEM)
+    result = context.run([context.programs / "sizes"], common.SYSTEM, extra={"LD_AUDIT": str(context.library)})
+    expect((result.code, result.out) == (0, alone.out) and result.err.count(b"LD_PRELOAD\n") == 1, f"{result}")
+
+
 def checks(context):
     functions = (exported_names, no_leaked_symbols, needed_libraries, old_systems, hardened, thread_local_storage,
-                 startup_cost, nothing_on_the_heap, constructors_that_wait_for_threads)
+                 startup_cost, nothing_on_the_heap, constructors_that_wait_for_threads,
+                 modules_with_odd_names, an_auditor_that_is_none)
     return [(f"shared object: {function.__name__.replace('_', ' ')}",
              lambda function=function: function(context)) for function in functions]

@@ -291,6 +291,13 @@ def setuid_ignores_the_environment(context):
         expect(not report.exists(), "a setuid program wrote a file that its caller named")
 
 
+def a_device_gets_one_document(context):
+    """Statistics that go to a device or a pipe are written at the end alone: a second document would follow the first."""
+    mode = Mode("device", settings=(("MEMOMALLOC_STATS_FILE", "/dev/stdout"),), serving=False)
+    result = context.run([context.programs / "steady_faults"], mode)
+    expect(result.code == 0 and result.out.count(b'{"version"') == 1, f"{result}")
+
+
 def silent_children(context):
     """A pipeline of shells and tools under the preload prints what it prints without."""
     script = "for i in 1 2 3; do echo $i | cat | sort; done; ls / | wc -l; exec printf 'end\\n'"
@@ -303,6 +310,7 @@ def checks(context):
                  bad_settings_are_named_once, strict_stops_on_bad_settings, odd_but_valid_settings,
                  closed_streams_stay_silent, remarks_stay_out_of_a_daemons_files, a_full_tmp, strict_overcommit,
                  a_control_group,
+                 a_device_gets_one_document,
                  settings_of_the_c_library, loaded_late, setuid_ignores_the_environment, silent_children)
     return [(f"outside world: {function.__name__.replace('_', ' ')}",
              lambda function=function: function(context)) for function in functions]

@@ -13,8 +13,9 @@ TURNED = {"R_X86_64_JUMP_SLO", "R_X86_64_JUMP_SLOT", "R_X86_64_GLOB_DAT", "R_X86
 OWN = {"R_X86_64_RELATIVE", "R_X86_64_DTPMOD64", "R_X86_64_TPOFF64", "R_X86_64_DTPOFF64"}
 
 
-# Makes a second task of the kernel, and waits for it, by instructions alone: errno is the other task's as well.
-APART = "os::Apart::"
+# Makes a second task of the kernel, and waits for it, by instructions alone: errno is the other task's as well. And what runs
+# before there is a C library.
+APART = ("os::Apart::", "load_as_auditor")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -189,10 +189,11 @@ int refuse(const std::string& reason, std::string_view advice) {
 
 CLI::Validator bytes() {
   const auto convert = [](std::string& text) {
-    std::string complaint = "'" + text + "' is not a number of bytes (units: K, M, G)";
+    std::string complaint = "'" + text + "' is not a number of bytes below 2^63 (units: K, M, G)";
     try {  // CLI11's own message lists thirty units
       const bool good = !text.starts_with('-') && CLI::AsSizeValue(false)(text).empty();
-      return good ? "" : complaint;
+      std::uint64_t count = 0;  // planners count in signed numbers: a greater one would be none
+      return good && CLI::detail::lexical_cast(text, count) && count <= INT64_MAX ? "" : complaint;
     } catch (const CLI::ParseError&) {
       return complaint;
     }

@@ -190,6 +190,9 @@ int doctor(int argc, char** argv) {
   const std::string library = find_own_library();
   if (library.empty()) {
     findings.push_back({Level::kFault, "library", "not found", kLibraryMissing});
+  } else if (const std::string reason = why_not_preloaded(library); !reason.empty()) {
+    findings.push_back(
+        {Level::kFault, "library", "it cannot be loaded by `memomalloc run`", reason});
   } else {
     findings.push_back({Level::kGood, "library", library + ", version " MEMO_VERSION, ""});
     append(findings, examine_environment());

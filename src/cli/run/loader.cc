@@ -45,6 +45,15 @@ std::string find_own_library() {
   return find_by_soname(kSoname);
 }
 
+std::string why_not_preloaded(const std::string& library) {
+  return library.find_first_of(" :") == std::string::npos
+             ? ""
+             : "LD_PRELOAD cannot name '" + library +
+                   "', whose path has a blank or a colon, where its list is divided; install it "
+                   "elsewhere, or make a "
+                   "link to its folder that has neither, and call memomalloc there";
+}
+
 std::vector<std::string> preload_entries(const std::string& list) {
   std::vector<std::string> entries;
   std::string entry;

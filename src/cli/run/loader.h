@@ -19,6 +19,9 @@ inline constexpr const char* kLibraryMissing =
 // none.
 std::string find_own_library();
 
+// Why LD_PRELOAD cannot name a library with this path, and what to do; empty if it can.
+std::string why_not_preloaded(const std::string& library);
+
 // `first` before the entries of `rest`, which is an LD_PRELOAD value, possibly empty, and loses its
 // entries of the same file name as `first`.
 std::string preload_list(const std::string& first, const std::string& rest);

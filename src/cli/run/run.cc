@@ -153,6 +153,9 @@ int run(int argc, char** argv) {
   if (library.empty()) {
     return complain(app, kLibraryMissing);
   }
+  if (const std::string reason = why_not_preloaded(library); !reason.empty()) {
+    return complain(app, reason);
+  }
   const char* others = std::getenv("LD_PRELOAD");
   std::string behind = others != nullptr ? others : "";
   if (!next.empty()) {

@@ -19,11 +19,25 @@ struct CloseTrace {
 };
 using TraceFile = std::unique_ptr<gzFile_s, CloseTrace>;
 
+// Longer than any line of a trace.
+constexpr std::size_t kMaxLine = 1U << 16;
+
+// A file that unpacks to many times its size, more than any trace or snapshot that was recorded.
+constexpr z_off_t kMostUnpacked = z_off_t{256} << 20;  // bytes, below which nothing is too much
+constexpr z_off_t kMostGrowth = 200;
+constexpr std::uint64_t kLooksEach = 1024;  // lines
+constexpr const char* kBomb =
+    "it unpacks to more than 200 times its size; unpack it (gzip -d) to have it read all the same";
+bool grows_too_much(gzFile file) {
+  return gzdirect(file) == 0 && gztell(file) > kMostUnpacked &&
+         gztell(file) / kMostGrowth > gzoffset(file);
+}
+
 // The next line without its end; false at the end of the file.
 bool next_line(gzFile file, std::string& line) {
   line.clear();
   char piece[512];
-  while (gzgets(file, piece, sizeof(piece)) != nullptr) {
+  while (line.size() < kMaxLine && gzgets(file, piece, sizeof(piece)) != nullptr) {
     line += piece;
     if (line.back() == '\n') {
       line.pop_back();
@@ -133,6 +147,10 @@ std::optional<Snapshot> snapshot_of(gzFile file, const std::string& path, std::s
   int count = 0;
   while ((count = gzread(file, piece, sizeof piece)) > 0) {
     bytes.append(piece, static_cast<std::size_t>(count));
+    if (grows_too_much(file)) {
+      error = path + ":0: " + kBomb;
+      return std::nullopt;
+    }
   }
   if (count < 0) {
     error = path + ":0: the file is cut short or damaged";
@@ -183,6 +201,9 @@ std::string read_trace(const std::string& path,
   }
   while (next_line(file.get(), line)) {
     ++number;
+    if (number % kLooksEach == 0 && grows_too_much(file.get())) {
+      return error(kBomb);
+    }
     std::string_view reason;
     const std::optional<TraceRow> parsed = parse_trace_row(line, &reason);
     if (!parsed) {
