@@ -56,7 +56,25 @@ MEMO_EXPORT void* MEMO_NAME(realloc)(void* pointer, std::size_t size) noexcept {
   return shim::realloc(pointer, size);
 }
 
+MEMO_EXPORT int MEMO_NAME(posix_memalign)(void** result, std::size_t alignment,
+                                          std::size_t size) noexcept {
+  if (size < g_process.fast_below) [[likely]] {
+    return g_process.next.posix_memalign(result, alignment, size);
+  }
+  return shim::posix_memalign(result, alignment, size);
+}
+
+MEMO_EXPORT void* MEMO_NAME(memalign)(std::size_t alignment, std::size_t size) noexcept {
+  if (size < g_process.fast_below) [[likely]] {
+    return g_process.next.memalign(alignment, size);
+  }
+  return shim::memalign(alignment, size);
+}
+
 MEMO_EXPORT void* MEMO_NAME(aligned_alloc)(std::size_t alignment, std::size_t size) noexcept {
+  if (size < g_process.fast_below) [[likely]] {
+    return g_process.next.aligned_alloc(alignment, size);
+  }
   return shim::aligned_alloc(alignment, size, __builtin_return_address(0));
 }
 
@@ -66,6 +84,13 @@ MEMO_EXPORT void* MEMO_NAME(dlopen)(const char* file, int mode) noexcept {
     shim::note_deep_binding(file);
   }
   return g_process.next.dlopen(file, mode);
+}
+
+MEMO_EXPORT std::size_t MEMO_NAME(malloc_usable_size)(void* pointer) noexcept {
+  if (pointer != nullptr && shim::is_next(pointer)) [[likely]] {
+    return g_process.next.malloc_usable_size(pointer);
+  }
+  return shim::malloc_usable_size(pointer);
 }
 
 #define ENTRY(name, kind, result, parameters, arguments) \

@@ -14,6 +14,9 @@ void* malloc(std::size_t size);
 void free(void* pointer);
 void* calloc(std::size_t count, std::size_t size);
 void* realloc(void* pointer, std::size_t size);
+int posix_memalign(void** result, std::size_t alignment, std::size_t size);
+void* memalign(std::size_t alignment, std::size_t size);
+std::size_t malloc_usable_size(void* pointer);
 void* aligned_alloc(std::size_t alignment, std::size_t size, const void* caller);
 // For the functions that take an alignment; nullptr: the next allocator's, which checks them, too.
 void* large_aligned(std::uint64_t alignment, std::uint64_t size, Op op);

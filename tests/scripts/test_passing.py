@@ -12,7 +12,7 @@ import allocators
 import passing
 
 # pattern: calls of a round, and the most instructions that passing one of them on may cost
-MOST = {"pair": (2, 5), "calloc": (2, 7), "realloc": (6, 7), "handed": (2, 6)}
+MOST = {"pair": (2, 3), "calloc": (2, 5), "realloc": (6, 5.5), "memalign": (2, 3), "handed": (2, 4)}
 
 
 @unittest.skipUnless(shutil.which("valgrind"), "valgrind is not installed")
