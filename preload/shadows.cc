@@ -81,13 +81,7 @@ static_assert(kLookedOf == 1U << (64U - 61U));
 
 // Pages of the block that have memory.
 std::uint64_t resident_pages(std::uint64_t block, std::uint64_t bytes) {
-  std::uint64_t sum = 0;
-  const std::uint64_t part = tuning::kMaxLooked / 2;
-  for (std::uint64_t at = 0; at < bytes; at += part) {
-    sum +=
-        os::resident_bytes(reinterpret_cast<const void*>(block + at), std::min(part, bytes - at));
-  }
-  return sum / os::page_size();
+  return os::resident_bytes(reinterpret_cast<const void*>(block), bytes) / os::page_size();
 }
 
 void hold(std::uint64_t bytes) {

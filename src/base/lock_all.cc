@@ -82,7 +82,7 @@ bool lock_one_by_one(int flags, std::span<const Reserved> reserved, decltype(&::
     if (call(flags & ~MCL_CURRENT) != 0) {
       return false;
     }
-  } else if (locking(page_behind(reserved.front())).future) {
+  } else if (locking(page_behind(reserved.front())).future != Lock::kNo) {
     munlockall();  // as the call ends what an earlier one has said of the future
   }
   return lock_mapped((flags & MCL_ONFAULT) != 0 ? MLOCK_ONFAULT : 0, reserved);

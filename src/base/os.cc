@@ -194,13 +194,16 @@ void* reserve(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t apart)
   return reinterpret_cast<void*>(aligned);
 }
 
-bool commit(void* start, std::uint64_t bytes, bool lock) {
+bool commit(void* start, std::uint64_t bytes, Lock lock) {
   KeepErrno keep;
   if (mprotect(start, bytes, PROT_READ | PROT_WRITE) != 0) {
     return false;
   }
   leave_out_of_cores(start, bytes, false);
-  return !lock || mlock(start, bytes) == 0;
+  if (lock == Lock::kOnFault) {
+    return mlock2(start, bytes, MLOCK_ONFAULT) == 0;
+  }
+  return lock == Lock::kNo || mlock(start, bytes) == 0;
 }
 
 bool decommit(void* start, std::uint64_t bytes) {
@@ -219,9 +222,16 @@ bool decommit(void* start, std::uint64_t bytes) {
 Locking locking(const void* reserved) {
   KeepErrno keep;
   Locking found{.reserved = locked(const_cast<void*>(reserved))};
-  void* fresh = mmap(nullptr, page_size(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  // Refused as what would have to be locked is past the limit (mmap(2), EAGAIN).
-  found.future = fresh == MAP_FAILED ? errno == EAGAIN : locked(fresh);
+  void* fresh = mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (fresh == MAP_FAILED) {
+    // Refused as what would have to be locked is past the limit (mmap(2), EAGAIN).
+    found.future = errno == EAGAIN ? Lock::kAtOnce : Lock::kNo;
+  } else if (locked(fresh)) {
+    // MCL_ONFAULT leaves a new page without memory.
+    unsigned char there = 1;
+    const bool told = !confined() && mincore(fresh, page_size(), &there) == 0;
+    found.future = told && (there & 1) == 0 ? Lock::kOnFault : Lock::kAtOnce;
+  }
   if (fresh != MAP_FAILED) {
     munmap(fresh, page_size());
   }
@@ -325,6 +335,16 @@ std::uint64_t address_space_left() {
   }
   const std::uint64_t used = number_in(sizes.substr(0, sizes.find(' '))) * page_size();
   return used < limit ? limit - used : 0;
+}
+
+std::uint64_t process_bytes() {
+  KeepErrno keep;
+  std::string_view sizes;
+  if (confined()) {
+    return 0;
+  }
+  LineReader statm("/proc/self/statm");
+  return statm.next(sizes) ? number_in(sizes.substr(sizes.find(' ') + 1)) * page_size() : 0;
 }
 
 }  // namespace memo::os

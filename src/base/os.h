@@ -45,9 +45,10 @@ Nanos processor_nanoseconds();
 // refuses. `alignment` is a power of two. `apart`: so many bytes on either side are left to what is mapped later, where there
 // are as many.
 void* reserve(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t apart = 0);
-// Makes [start, start + bytes) of a reservation readable and writable, zero at first; `lock`: and
-// locks it. Page multiples.
-bool commit(void* start, std::uint64_t bytes, bool lock = false);
+// What a program that locks all it will have asks for: memory at once, or a lock on each page once that is touched.
+enum class Lock : std::uint8_t { kNo, kAtOnce, kOnFault };
+// Makes [start, start + bytes) of a reservation readable and writable, zero at first, and locks it as told. Page multiples.
+bool commit(void* start, std::uint64_t bytes, Lock lock = Lock::kNo);
 // The opposite: reserved again, its contents gone, and counted neither as data nor as committed.
 // False where the system refuses; what becomes of the range is not known then, and it is only good
 // for commit(). Page multiples.
@@ -55,7 +56,7 @@ bool decommit(void* start, std::uint64_t bytes);
 // Whether the program has locked its memory (mlockall): all that it will take, and the reservation
 // to which the page at `reserved`, not committed, belongs.
 struct Locking {
-  bool future = false;
+  Lock future = Lock::kNo;
   bool reserved = false;
 };
 Locking locking(const void* reserved);
@@ -66,7 +67,8 @@ void unlock(void* start, std::uint64_t bytes);
 // locked; then the contents stay.
 bool purge(void* start, std::uint64_t bytes);
 // Copies [from, from + bytes) to `to`, elsewhere, and purges each huge page's worth of it when that is copied: no more than that
-// is there twice. True if all of it was purged; else, as where pages are locked, some of it is as before.
+// is there twice, and what has no memory gets none. True if all of it was purged; else, as where pages are locked, some of it
+// is as before.
 bool carry(void* from, void* to, std::uint64_t bytes);
 // Asks for huge pages; populates with memory in one call. Page multiples. False where not
 // supported.
@@ -80,15 +82,19 @@ void place_on_nodes(void* start, std::uint64_t bytes, Numa where);
 // Makes [start, start + bytes) read as zeros without any memory for what has none: where purge() is
 // refused. What has no page is not even read, where the system tells. Multiples of 4 KiB.
 void clear_written(void* start, std::uint64_t bytes);
-// Of [start, start + bytes), at most kMaxLooked, the bytes that are known to have memory: none where
-// the system does not tell or the thread is confined. Pages at both ends that belong to others as
-// well count as if they had.
+// Of the whole pages inside [start, start + bytes) the bytes that are known to have memory (src/base/resident.h): none where
+// the system does not tell or the thread is confined.
 std::uint64_t resident_bytes(const void* start, std::uint64_t bytes);
-// The same of 4 KiB each that hold anything but zeros: where a huge page was written in one place, or
-// read, all of it has memory. Multiples of 4 KiB.
-std::uint64_t written_bytes(const void* start, std::uint64_t bytes);
-// Of [start, start + bytes) less than a half is known to have memory, as far as some pieces tell.
+// Less than a half of [start, start + bytes) is known to have memory.
 bool is_bare(const void* start, std::uint64_t bytes);
+// True if each page of [start, start + bytes) holds anything but zeros where it begins: whatever it comes in, it was written.
+// Asked of the kernel, so that it may be memory that nobody may read; false for a confined thread.
+bool is_written(const void* start, std::uint64_t bytes);
+// Copies [from, from + bytes) to `to`, elsewhere, where `to` gets no memory for what has none at `from`, and reads as zeros there.
+void copy_written(const void* from, void* to, std::uint64_t bytes);
+
+// Bytes of the process in memory; 0 where the system does not tell, or the thread is confined.
+std::uint64_t process_bytes();
 
 // Zeroed memory for our own records, between two pages that nobody can read or write; nullptr where
 // the system refuses.

@@ -1,6 +1,8 @@
 // What lies behind the addresses that os.cc reserves: memory, or none.
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -8,8 +10,9 @@
 
 #include "src/base/bits.h"
 #include "src/base/keep_errno.h"
+#include "src/base/no_cancellation.h"
 #include "src/base/os.h"
-#include "src/base/tuning.h"
+#include "src/base/resident.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // Linux 5.14; older kernels answer EINVAL
@@ -19,14 +22,6 @@ namespace memo::os {
 namespace {
 
 constexpr std::uint64_t kMinPage = 4096;  // of all processors that Linux runs on
-
-// Which pages of [start, start + bytes), page multiples of at most kMaxLooked and a page, have memory: bit 0 of a
-// byte for each. False where the system does not tell. A page that was only read counts, which the
-// kernel fills with the one page of zeros of all. One place for all who ask, so that they are told the
-// same.
-[[gnu::noinline]] bool tell_resident(void* start, std::uint64_t bytes, unsigned char* pages) {
-  return !confined() && mincore(start, bytes, pages) == 0;
-}
 
 bool is_zero(const char* page) {
   return *page == 0 && std::memcmp(page, page + 1, kMinPage - 1) == 0;
@@ -53,6 +48,88 @@ bool purge(void* start, std::uint64_t bytes) {
   return true;
 }
 
+namespace {
+
+// Which pages hold anything, in memory or swapped out (/proc/self/pagemap); those that are only mapped count. Unlike
+// mincore() it tells of what was swapped out, so that what it leaves out reads as zeros.
+// Source: the kernel's admin-guide/mm/pagemap.rst.
+class Written {
+ public:
+  static constexpr std::uint64_t kAtOnce = 64 * kMinPage;  // bytes
+
+  // Nothing is told where the system has no such file, or has larger pages; nor to a confined thread.
+  Written()
+      : file_(page_size() == kMinPage && !confined()
+                  ? open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)
+                  : -1) {}
+  ~Written() {
+    if (file_ >= 0) {
+      close(file_);
+    }
+  }
+  Written(const Written&) = delete;
+  Written& operator=(const Written&) = delete;
+
+  static constexpr std::uint64_t kEach = UINT64_MAX;
+  // A bit for each page from `page` on; each, where the system does not tell.
+  [[nodiscard]] std::uint64_t look(const char* page, std::uint64_t count) const {
+    std::uint64_t words[kAtOnce / kMinPage];
+    const auto at =
+        static_cast<off_t>(reinterpret_cast<std::uint64_t>(page) / kMinPage * sizeof words[0]);
+    const std::uint64_t bytes = count * sizeof words[0];
+    if (file_ < 0 || pread(file_, words, bytes, at) != static_cast<ssize_t>(bytes)) {
+      return kEach;
+    }
+    std::uint64_t found = 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      found |= (words[i] >> 62U) != 0 ? std::uint64_t{1} << i : 0;  // present, or in swap
+    }
+    return found;
+  }
+
+ private:
+  const NoCancellation whole_;
+  int file_;
+};
+
+// Of whole pages, at most kAtOnce.
+void copy_pages(const Written& written, const char* from, char* to, std::uint64_t bytes) {
+  const std::uint64_t count = bytes / kMinPage;
+  const std::uint64_t there = written.look(from, count);
+  const std::uint64_t all = Written::kEach >> (64 - count);
+  if ((there & all) == all) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  const bool bare = purge(to, bytes);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if ((there >> i & 1) != 0) {
+      std::memcpy(to + i * kMinPage, from + i * kMinPage, kMinPage);
+    } else if (!bare) {
+      std::memset(to + i * kMinPage, 0, kMinPage);
+    }
+  }
+}
+
+}  // namespace
+
+void copy_written(const void* from, void* to, std::uint64_t bytes) {
+  KeepErrno keep;
+  const auto* const source = static_cast<const char*>(from);
+  auto* const target = static_cast<char*>(to);
+  const Written written;
+  std::uint64_t at = 0;
+  if (reinterpret_cast<std::uint64_t>(from) % kMinPage == 0 &&
+      reinterpret_cast<std::uint64_t>(to) % kMinPage == 0) {
+    for (; at + kMinPage <= bytes;) {
+      const std::uint64_t part = std::min(Written::kAtOnce, (bytes - at) / kMinPage * kMinPage);
+      copy_pages(written, source + at, target + at, part);
+      at += part;
+    }
+  }
+  std::memcpy(target + at, source + at, bytes - at);
+}
+
 bool carry(void* from, void* to, std::uint64_t bytes) {
   auto* const source = static_cast<char*>(from);
   bool taken = true;
@@ -60,7 +137,7 @@ bool carry(void* from, void* to, std::uint64_t bytes) {
     // To the end of a huge page, which goes as a whole.
     const std::uint64_t into = reinterpret_cast<std::uint64_t>(source + at) % kHugePage;
     const std::uint64_t part = std::min(bytes - at, kHugePage - into);
-    std::memcpy(static_cast<char*>(to) + at, source + at, part);
+    copy_written(source + at, static_cast<char*>(to) + at, part);
     taken = taken && purge(source + at, part);
     at += part;
   }
@@ -96,63 +173,55 @@ void place_on_nodes(void* start, std::uint64_t bytes, Numa where) {
 }
 
 void clear_written(void* start, std::uint64_t bytes) {
-  KeepErrno keep;
-  unsigned char there[tuning::kMaxLooked / kMinPage];
-  for (std::uint64_t at = 0, part = 0; at < bytes; at += part) {
-    part = std::min(bytes - at, tuning::kMaxLooked);
-    char* const first = static_cast<char*>(start) + at;
-    const bool told = page_size() == kMinPage && tell_resident(first, part, there);
-    for (std::uint64_t i = 0; i < part / kMinPage; ++i) {
-      char* const page = first + i * kMinPage;
-      if ((!told || (there[i] & 1) != 0) && !is_zero(page)) {
-        std::memset(page, 0, kMinPage);
+  Residents memory(start, bytes);
+  for (Residents::Stretch stretch; memory.next(stretch);) {
+    for (std::uint64_t at = 0; stretch.there && at < stretch.bytes; at += kMinPage) {
+      if (!is_zero(stretch.start + at)) {
+        std::memset(stretch.start + at, 0, kMinPage);
       }
     }
   }
-}
-
-std::uint64_t written_bytes(const void* start, std::uint64_t bytes) {
-  KeepErrno keep;
-  const auto first = reinterpret_cast<std::uint64_t>(start);
-  const std::uint64_t from = round_down(first, page_size());
-  unsigned char there[tuning::kMaxLooked / kMinPage + 1];
-  if (!tell_resident(reinterpret_cast<void*>(from), round_up(first + bytes, page_size()) - from,
-                     there)) {
-    return 0;
+  if (!memory.told() || page_size() != kMinPage) {
+    std::memset(start, 0, bytes);
   }
-  std::uint64_t written = 0;
-  for (std::uint64_t at = first; at < first + bytes; at += kMinPage) {
-    const bool memory = (there[(at - from) / page_size()] & 1) != 0;
-    written += memory && !is_zero(reinterpret_cast<const char*>(at)) ? kMinPage : 0;
-  }
-  return written;
 }
 
 std::uint64_t resident_bytes(const void* start, std::uint64_t bytes) {
-  KeepErrno keep;
-  const auto first = reinterpret_cast<std::uint64_t>(start);
-  const std::uint64_t from = round_up(first, page_size());
-  const std::uint64_t to = std::max(from, round_down(first + bytes, page_size()));
-  unsigned char pages[tuning::kMaxLooked / kMinPage];
-  if (from < to && !tell_resident(reinterpret_cast<void*>(from), to - from, pages)) {
-    return 0;
+  Residents memory(start, bytes);
+  std::uint64_t sum = 0;
+  for (Residents::Stretch stretch; memory.next(stretch);) {
+    sum += stretch.there ? stretch.bytes : 0;
   }
-  const std::uint64_t count = (to - from) / page_size();
-  const auto without =
-      std::count_if(pages, pages + count, [](unsigned char page) { return (page & 1) == 0; });
-  return bytes - static_cast<std::uint64_t>(without) * page_size();
+  return memory.told() ? sum : 0;
+}
+
+bool is_written(const void* start, std::uint64_t bytes) {
+  constexpr std::size_t kAtOnce = 64;  // pages
+  KeepErrno keep;
+  if (confined()) {
+    return false;
+  }
+  char* at = const_cast<char*>(static_cast<const char*>(start));
+  char* const end = at + bytes;
+  while (at < end) {
+    std::uint64_t words[kAtOnce] = {};
+    iovec pages[kAtOnce];
+    std::size_t count = 0;
+    for (; count < kAtOnce && at < end; at += kMinPage) {
+      pages[count++] = {at, sizeof words[0]};
+    }
+    iovec here{words, count * sizeof words[0]};
+    if (process_vm_readv(getpid(), &here, 1, pages, count, 0) !=
+            static_cast<ssize_t>(here.iov_len) ||
+        std::any_of(words, words + count, [](std::uint64_t word) { return word == 0; })) {
+      return false;
+    }
+  }
+  return true;
 }
 
 bool is_bare(const void* start, std::uint64_t bytes) {
-  const std::uint64_t step = std::max(bytes / tuning::kBareLooks, tuning::kMaxLooked);
-  std::uint64_t looked_at = 0;
-  std::uint64_t resident = 0;
-  for (std::uint64_t at = 0; at < bytes; at += step) {
-    const std::uint64_t part = std::min(bytes - at, tuning::kMaxLooked);
-    looked_at += part;
-    resident += resident_bytes(static_cast<const char*>(start) + at, part);
-  }
-  return 2 * resident < looked_at;
+  return 2 * resident_bytes(start, bytes) < bytes;
 }
 
 }  // namespace memo::os

@@ -64,7 +64,7 @@ bool Engine::free(void* pointer, bool bare) {
   }
   const std::uint64_t bytes = size(pointer);
   return bytes != 0 &&
-         lanes.at(lanes.shared().pool.note(pointer).owner()).free_pooled(pointer, bytes, by, bare);
+         lanes.at(lanes.shared().pool.owner(pointer)).free_pooled(pointer, bytes, by, bare);
 }
 
 std::uint64_t Engine::size(const void* pointer) const {
@@ -79,7 +79,7 @@ bool Engine::resize(void* pointer, std::uint64_t bytes) {
   if (pooled && t_state.inside == 0) {
     Pool& pool = lanes.shared().pool;
     return pool.resize(pointer, bytes) &&
-           lanes.at(pool.note(pointer).owner()).resized(now, size(pointer));
+           lanes.at(pool.owner(pointer)).resized(now, size(pointer));
   }
   // A block of a slab stays where it is while at least half of it is used.
   const bool stays = bytes <= now && bytes >= now / 2;

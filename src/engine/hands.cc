@@ -11,6 +11,7 @@
 #include "src/base/tuning.h"
 #include "src/engine/fetch.h"
 #include "src/engine/miss.h"
+#include "src/serve/written.h"
 
 namespace memo {
 namespace {
@@ -36,10 +37,10 @@ std::uint32_t trial_of(const StoredPlan& plan) {
 }
 
 // Makes a block of calloc's zero, to the end of its granules: other allocators' functions that grow
-// a zeroed block (mi_rezalloc) clear what is behind the usable size. Where blocks are written in
-// part only, the rest is to cost nothing.
-void clear(const Touched& touched, void* start, std::uint64_t bytes) {
-  if (touched.mostly()) {
+// a zeroed block (mi_rezalloc) clear what is behind the usable size. What has no memory gets none:
+// of a large block of which only parts have any, those go. `whole`: it is known that it has.
+void clear(void* start, std::uint64_t bytes, bool whole) {
+  if (whole || bytes < tuning::kMinLooked || is_whole(bytes, os::resident_bytes(start, bytes))) {
     std::memset(start, 0, bytes);
   } else if (!os::purge(start, bytes)) {
     os::clear_written(start, bytes);
@@ -84,7 +85,7 @@ Call Hands::call_of(const Request& request, std::uint64_t site) const {
           .alignment_log2 = log2_floor(request.alignment),
           .site = site,
           .live = live.load(std::memory_order_relaxed),
-          .peak = shared_->pool.held().peak_bytes(),
+          .peak = shared_->pool.held().asked_peak_bytes(),
           .log_full = log.recorder.full(),
           .moved = request.op == Op::k_realloc};
 }
@@ -111,11 +112,12 @@ void* Hands::run(Action action, const Request& request) {
 
 Answer Hands::answer(const Request& request, const Action& action) {
   const Serving& serving = tracker_->state().serving;
+  const AtHand& at_hand = tracker_->state().at_hand;
   switch (action.ask) {
     case Ask::kClaim: {
       const SlabPlace place = slab.claim(action.offset, request.size, request.alignment);
       call_.dirty = place.dirty;
-      const std::uint64_t earlier = tracker_->state().at_hand.earlier;
+      const std::uint64_t earlier = at_hand.earlier;
       return {.yes = earlier != kUnplanned && begins_at(slab, earlier),
               .miss = miss_of(place.answer)};
     }
@@ -162,7 +164,8 @@ Answer Hands::answer(const Request& request, const Action& action) {
       return opened;
     }
     case Ask::kImproved:
-      return {.best = &end_iteration()};
+      return {.best = at_hand.miss == Miss::kNone ? &end_iteration(at_hand.offset, request.size)
+                                                  : &end_iteration(0, 0)};
     case Ask::kLearn:
       return learn();
     case Ask::kLearnSites:
@@ -180,13 +183,16 @@ Answer Hands::answer(const Request& request, const Action& action) {
   return {};
 }
 
-const Plan& Hands::end_iteration() {
+const Plan& Hands::end_iteration(std::uint64_t offset, std::uint64_t bytes) {
   // A whole iteration after the slab was opened what was alive then has been replaced.
   if (owing_ends_ != 0 && --owing_ends_ == 0) [[unlikely]] {
     shared_->pool.returned.owe(0);
+    if (tracker_->state().serving.own && tracker_->state().serving.trial == 0) {
+      shared_->pool.trim(slab.height() + tuning::kMaxGivenBack);
+    }
   }
   slab.turn.work(os::coarse_nanoseconds());
-  slab.sweep();
+  slab.sweep(offset, bytes);
   return tracker_->state().serving.plan->best();
 }
 
@@ -197,9 +203,9 @@ Answer Hands::give(const Request& request) {
            << state.serving.placer.position().count() << ": " << reason_of(state.at_hand.miss).name;
   }
   const Pool& pool = shared_->pool;
-  const std::uint64_t peak = pool.held().peak_bytes();
+  const std::uint64_t peak = pool.held().asked_peak_bytes();
   call_.block = shared_->pool.allocate(request.size, request.alignment,
-                                       static_cast<std::uint16_t>(number_), request.zero);
+                                       static_cast<std::uint16_t>(number_));
   if (call_.block.start == nullptr) {
     return {.busy = call_.block.busy};
   }
@@ -221,9 +227,10 @@ Answer Hands::give(const Request& request) {
     give_up_idle(*shared_, number_);
   }
   // Any allocator has to get what a peak grows by; the rest the pool has had before.
-  const std::uint64_t grown = pool.held().peak_bytes() - std::min(pool.held().peak_bytes(), peak);
+  const std::uint64_t grown =
+      pool.held().asked_peak_bytes() - std::min(pool.held().asked_peak_bytes(), peak);
   return {.yes = true,
-          .at_hand = call_.block.resident,
+          .at_hand = call_.block.lacking == 0,
           .lacks = call_.block.lacking,
           .again = call_.block.lacking - std::min(call_.block.lacking, grown)};
 }
@@ -248,7 +255,7 @@ void* Hands::end(const Request& request, const Action& action) {
   Tally& tally = tracker_->tally();
   keep(*shared_, tally.counters().pooled_allocations.get(), tally.serves());
   if (request.zero && !call_.block.zero) {
-    clear(touched, call_.block.start, round_up(request.size, kGranule));
+    clear(call_.block.start, round_up(request.size, kGranule), false);
   }
   return call_.block.start;
 }
@@ -257,8 +264,11 @@ void* Hands::serve(const Request& request, std::uint64_t offset, bool dirty) {
   void* start = slab.at(offset);
   MEMO_DCHECK(offset + request.size <= slab.tallest());
   MEMO_DCHECK(reinterpret_cast<std::uint64_t>(start) % request.alignment == 0);
+  if (slab.attentive()) [[unlikely]] {
+    slab.attend(offset, request.size);
+  }
   if (request.zero && dirty) {
-    clear(touched, start, round_up(request.size, kGranule));
+    clear(start, round_up(request.size, kGranule), slab.whole());
   }
   // The place gets memory: under a limit the pool may hold as much since the slab's was given back.
   const Pool& pool = shared_->pool;

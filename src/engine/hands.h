@@ -11,7 +11,6 @@
 #include "src/engine/stream_log.h"
 #include "src/engine/tracker.h"
 #include "src/serve/slab.h"
-#include "src/serve/touched.h"
 #include "src/trace/signature.h"
 
 namespace memo {
@@ -35,8 +34,9 @@ class Hands {
   // Performs the action and those that follow from it. The call's block, or nullptr: the next
   // allocator's.
   void* run(Action action, const Request& request = {});
-  // Notes who is at work at the end of an iteration; what Ask::kImproved answers.
-  const Plan& end_iteration();
+  // Notes who is at work at the end of an iteration, whose next call has claimed [offset, offset + bytes); what Ask::kImproved
+  // answers.
+  const Plan& end_iteration(std::uint64_t offset, std::uint64_t bytes);
   // A call gets the place that it has claimed.
   void* serve(const Request& request, std::uint64_t offset, bool dirty);
   // Memory for learning; false where the system refuses it.
@@ -48,7 +48,6 @@ class Hands {
 
   Slab slab;
   StreamLog log;
-  Touched touched;  // how much of the stream's blocks is written
   StackBounds stack;
   std::atomic<std::uint64_t> live{0};   // bytes of the pool's blocks of this lane, whole granules
   std::atomic<std::uint64_t> bound{0};  // greatest of the plans served from, bytes

@@ -52,9 +52,6 @@ void Hands::perform(const Request& request, const Action& action) {
   if ((effects & kMark) != 0) {
     log.mark();
   }
-  if ((effects & kRestartTouched) != 0) {
-    touched.restart();
-  }
   if ((effects & kAllowSlack) != 0) {
     shared_->pool.allow_slack(tuning::kPoolSlack);
   }
@@ -167,7 +164,6 @@ StoredPlan* Hands::make_plan(LearnDoor& door, Period* period) {
   const double seconds = plan->plan_seconds;
   StoredPlan* stored = shared_->store.add(guard, std::move(plan), period->length, Maker::kProcess);
   if (stored != nullptr) {
-    stored->sparse = !touched.mostly();
     told.seconds += seconds;
   }
   return stored;

@@ -34,13 +34,7 @@ std::uint64_t owed_for(const Schedule& schedule, const TrackerState& state) {
 }  // namespace
 
 Answer Hands::open_slab(const Schedule& schedule) {
-  // A worker thread may only ever walk a part of another's plan (the packing buffers of a
-  // convolution, 74 KB of 34 MB), and a program may write only a part of its blocks: they have
-  // memory for what they touch.
   const StoredPlan& served = *tracker_->state().serving.plan;
-  if (served.sparse.load(std::memory_order_relaxed)) {
-    touched.follow_sparse();
-  }
   slab.turn.work(os::coarse_nanoseconds());
   if (slab.height() == 0 && !shared_->keep_trace && !shared_->timeless) {
     const std::uint32_t others = borrow_slab(*shared_, slab, number_, schedule.height);
@@ -51,10 +45,7 @@ Answer Hands::open_slab(const Schedule& schedule) {
   const bool trial = tracker_->state().serving.trial != 0;
   slab.space().user.set(number_, shared_->keep_trace || trial);
   const std::uint64_t before = slab.height();
-  const bool scarce =
-      schedule.height > before && shared_->pool.headroom().scarce(schedule.height - before);
-  const bool whole = touched.mostly() && schedule.dense() && !scarce;
-  const Slab::Raised raised = slab.raise(schedule.height, whole, trial);
+  const Slab::Raised raised = slab.raise(schedule.height, trial);
   if (raised == Slab::Raised::kRefused) {
     return {};
   }
@@ -63,6 +54,9 @@ Answer Hands::open_slab(const Schedule& schedule) {
   }
   told.opened_for.store(served.generation, std::memory_order_relaxed);
   if (raised == Slab::Raised::kEnough) {
+    if (schedule.symbolic != nullptr) {
+      slab.sweep();  // each of its iterations asks
+    }
     return {.yes = true};
   }
   owing_ends_ = 2;
@@ -76,10 +70,6 @@ Answer Hands::open_slab(const Schedule& schedule) {
   if (!trial && raised == Slab::Raised::kTallest && host.trim_next != nullptr) {
     const RecursionGuard guard;
     host.trim_next();
-  }
-  if (!trial && tracker_->state().walks_whole && whole &&
-      served.walked.load(std::memory_order_relaxed)) {
-    slab.populate(before);
   }
   if (host.keep != nullptr && (shared_->reports || shared_->keeps_much())) {
     const RecursionGuard guard;

@@ -183,7 +183,7 @@ void* Lane::glide(const Request& request, const Step& step) {
                       request);
   }
   if (tracker_.placed(request.size)) {
-    hands_.run(tracker_.iterated(hands_.end_iteration()));
+    hands_.run(tracker_.iterated(hands_.end_iteration(step.offset, request.size)));
   }
   return hands_.serve(request, step.offset, place.dirty);
 }
@@ -220,11 +220,6 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
                              space.granule_of(start), freeing_lane);
   }
   hands_.live.fetch_sub(bytes, std::memory_order_relaxed);
-  // Who shares the pool follows what others have learned, of their blocks too. A look reads a file and asks for pages, 10 us while
-  // the program may hold a lock: of 64 threads of numpy each made 40, and the steps of more of them met.
-  if (tracker_.searching() && !bare) {
-    hands_.touched.look(start, bytes, pool.writing_shows(start));
-  }
   // While nothing is known the next layer's output may take the place of a large block: of a network's first iteration
   // 581 of 1,482 page faults were one such tensor's. A program of a few calls may make no other.
   const std::uint64_t calls = counters.pooled_allocations.get();

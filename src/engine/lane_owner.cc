@@ -60,7 +60,6 @@ bool LaneOwner::take() {
     hands_.run(tracker_.happened(Event::kAbandoned));
     hands_.forget();
     hands_.slab.forget_refusal();
-    hands_.touched.restart();
     if (hands_.log.ready()) {
       tracker_.begin_histories(&hands_.log.sizes, &hands_.log.sites);
     }

@@ -45,7 +45,6 @@ class LaneView {
   }
   // True if the phase, the plan and the slab agree. No other thread may be at work.
   [[nodiscard]] bool valid() const;
-  [[nodiscard]] const Touched& touched() const { return hands_.touched; }
   [[nodiscard]] const Recorder& recorder() const { return hands_.log.recorder; }
   // Greatest height that the slab has had, bytes, and the greatest bound of the plans served from
   // it.

@@ -72,7 +72,7 @@ Place Engine::find(const void* pointer) const {
   const char* start = space.address(run.first);
   const bool pooled = lanes.is_pool(space);
   return {start, bytes_of(run.count), in_use, !pooled,
-          pooled ? lanes.shared().pool.note(start).owner() : space.user.lane()};
+          pooled ? lanes.shared().pool.owner(start) : space.user.lane()};
 }
 
 bool Engine::may_have_size(const void* pointer, std::uint64_t bytes) const {

@@ -46,7 +46,6 @@ StoredPlan* PlanStore::add(const RecursionGuard&, Plan plan, std::uint32_t itera
   stored->searched = false;
   stored->completing = false;
   stored->walked = maker == Maker::kProcess;
-  stored->sparse = false;
   stored->maker = maker;
   stored->iteration = iteration;
   return publish(stored) ? stored : nullptr;

@@ -30,8 +30,6 @@ struct StoredPlan {
   // Every call of it has come in order in this process, or it was made of this process' calls. What
   // a file only claims is not given memory before it is used.
   std::atomic<bool> walked{false};
-  // The lane that has made it saw less than half of its blocks' memory written.
-  std::atomic<bool> sparse{false};
   // No two plans that a store has held have the same; 0: none. A place in a plan is kept together
   // with it, since a slot, and the schedule's address, come to belong to others.
   std::uint64_t generation = 0;

@@ -48,7 +48,6 @@ enum Effect : std::uint32_t {
   kRestartLog = 1U << 0,       // forget the calls noted so far
   kNote = 1U << 1,             // note the call in the log
   kMark = 1U << 2,             // note a told iteration there
-  kRestartTouched = 1U << 3,   // another loop is learned
   kAllowSlack = 1U << 4,       // the pool may keep more than its peak
   kWithdraw = 1U << 5,         // nobody follows the plan that is left any more
   kRestartFollower = 1U << 6,  // known plans are followed from here on

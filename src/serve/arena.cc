@@ -4,9 +4,15 @@
 
 #include "src/base/granule.h"
 #include "src/base/os.h"
+#include "src/base/resident.h"
 #include "src/base/tuning.h"
 
 namespace memo {
+namespace {
+
+constexpr Granules kHugePage = granules_in(os::kHugePage);
+
+}  // namespace
 
 void Arena::open(Space* space, bool huge) {
   space_ = space;
@@ -53,6 +59,10 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
     part_with_spare();
   }
   FreeRuns::Run run = find(count, step);
+  const bool covers =
+      run.found() ? count >= kHugePage : round_up(top_, kHugePage) < top_ + count;
+  const bool huge = covers && alignment >= tuning::kTensorAlignment &&
+                    held_.live_bytes() >= tuning::kWorthHugePages && huge_pages.ready(*space_);
   PageMap::Claim claim;
   if (run.found()) {
     claim = pages.claim(run.first, count);
@@ -71,31 +81,53 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
     }
     runs.note_claimed(run.first, count);
   }
-  account(claim, count);
+  const Granules expected = account(space_->address(run.first), claim, count);
   if (spare_.any()) {
     part_with_spare();
   }
-  const bool huge = alignment >= tuning::kTensorAlignment &&
-                    held_.live_bytes() >= tuning::kWorthHugePages + bytes_of(count);
   if (run.end() > top_) {
-    if (huge) {
-      huge_pages.advise(*space_, top_, run.end());
+    if (const Granules end = huge ? huge_pages.wanted(top_, run.end()) : top_; end > top_) {
+      huge_pages.advise(*space_, top_, end);
     }
     newest_ = run.first;
     top_ = run.end();
   } else if (huge && count - claim.dirty >= granules_in(os::kHugePage)) {
-    huge_pages.restore(*space_, run.first, run.end());
+    huge_pages.restore(*space_, run.first, huge_pages.wanted(run.first, run.end()));
   }
   lowest_free_.take(run.first, run.end());
   return {.start = space_->address(run.first),
           .zero = claim.dirty == Granules{0},
           .resident = claim.dirty == count,
-          .lacking = bytes_of(count - claim.dirty)};
+          .lacking = bytes_of(expected - std::min(expected, claim.dirty))};
 }
 
-// Enters a claim into the books, and gives old memory back where the total would pass the peak.
-void Arena::account(const PageMap::Claim& claim, Granules count) {
-  held_.take(count, claim.dirty);
+// Enters the claim of a block into the books, and gives old memory back where the total would pass the peak: first what
+// a block has of it that will not write it. How much of the block is expected to be written.
+Granules Arena::account(void* start, PageMap::Claim& claim, Granules count) {
+  Granules written = count;
+  if (count >= Shares::kLeast) {
+    const bool fresh = claim.dirty == Granules{0};
+    const Granules known = shares_.expected(count);
+    const Granules first = space_->granule_of(start);
+    Expected expected(count, std::max(known, claim.dirty), fresh);
+    const Granules spared = count - expected.of(count);
+    written = known;
+    held_.take(count, claim.dirty, spared);
+    if (claim.dirty > known && held_.excess() != Granules{0} && os::purge(start, bytes_of(count))) {
+      huge_pages.take_out(*space_, first, count);
+      claim.dirty = Granules{0};
+      expected = Expected(count, known, true);
+      held_.spare((count - expected.of(count) - spared).count());
+    }
+    expectation(first).store(expected.word(), std::memory_order_relaxed);
+  } else {
+    held_.take(count, claim.dirty);
+  }
+  give_excess_back(count);
+  return written;
+}
+
+void Arena::give_excess_back(Granules count) {
   const Granules excess = held_.excess();
   if (excess != Granules{0} && !refusals_.waits()) {
     purge_some(std::min(excess, count + granules_in(tuning::kMaxAhead)), count);
@@ -137,9 +169,18 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
     return true;
   }
   if (count < now) {
-    const Granules given = pages.shrink(first, std::max(count, Granules{1}));
-    held_.free(given, given);
-    lowest_free_.lower(first + count);
+    const Granules left = std::max(count, Granules{1});
+    char* const tail = space_->address(first + left);
+    const bool clean =
+        now - left >= Shares::kLeast && os::purge(tail, bytes_of(now - left));
+    if (clean) {
+      huge_pages.take_out(*space_, first + left, now - left);
+      held_.overestimated(now - left - std::min(now - left, spared(first, now)));
+    }
+    forget_spared(first, now);
+    const Granules given = pages.shrink(first, left, clean);
+    held_.free(given, clean ? Granules{0} : given);
+    lowest_free_.lower(first + left);
     return true;
   }
   if (first + count >= granules_in(space_->bytes()) || !space_->commit(bytes_of(first + count))) {
@@ -151,24 +192,71 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
   }
   space_->runs.note_claimed(first + now, count - now);
   top_ = std::max(top_, first + count);
-  account(claim, count - now);
+  forget_spared(first, now);
+  expectation(first).store(Expected(count, count, false).word(), std::memory_order_relaxed);
+  held_.take(count - now, claim.dirty);
+  give_excess_back(count - now);
   return true;
 }
 
-bool Arena::free(void* start, bool at_once) {
+// A block of `count` granules changes its size: it counts as written.
+void Arena::forget_spared(Granules first, Granules count) {
+  held_.spare(0 - spared(first, count).count());
+  if (count >= Shares::kLeast) {
+    expectation(first).store(Expected(count, count, false).word(), std::memory_order_relaxed);
+  }
+}
+
+// Of a block in use that is about to be freed what has no memory is marked so; granules of it. Short gaps count as there.
+Granules Arena::spare_unwritten(Granules first, Granules length) {
+  constexpr Granules kLeastGap{16};
+  os::Residents memory(space_->address(first), bytes_of(length));
+  Granules there;
+  Granules given;
+  std::uint64_t gaps = 0;
+  for (os::Residents::Stretch stretch; memory.next(stretch);) {
+    there += stretch.there ? granules_of(stretch.bytes) : Granules{0};
+    if (stretch.there || gaps == tuning::kMaxRanges) {
+      continue;
+    }
+    const Granules from = std::max(space_->granule_of(stretch.start), first + Granules{1});
+    const Granules to = space_->granule_of(stretch.start + stretch.bytes);
+    // What was swapped out is not there, and no zeros.
+    if (from + kLeastGap <= to && os::purge(space_->address(from), bytes_of(to - from))) {
+      space_->pages.mark_given(from, to - from);
+      given += to - from;
+      ++gaps;
+    }
+  }
+  if (memory.told()) {
+    const Expected expected(expectation(first).load(std::memory_order_relaxed));
+    const Granules before = expected.of(length);
+    shares_.note(length, there, expected.fresh());
+    held_.overestimated(before - std::min(before, std::max(there, shares_.expected(length))));
+  }
+  return given;
+}
+
+bool Arena::free(void* start, Keep keep) {
+  using Left = PageMap::Left;
   const Granules first = space_->granule_of(start);
   // While the block is still in use nobody else can have its granules, so the memory goes first.
   const Granules length = space_->pages.length(first);
-  const bool clean = at_once && os::purge(start, bytes_of(length));
+  const Granules spared = this->spared(first, length);
+  const bool clean = keep == Keep::kNone && os::purge(start, bytes_of(length));
+  Granules given = clean ? length : Granules{0};
   if (clean) {
     huge_pages.take_out(*space_, first, length);
+  } else if (keep == Keep::kWritten && length >= Shares::kLeast) {
+    given = spare_unwritten(first, length);
   }
   space_->runs.note_free(first, length, clean);
-  const Granules count = space_->pages.release(first, clean);
+  const Left left = clean ? Left::kNone : given != Granules{0} ? Left::kUnmarked : Left::kAll;
+  const Granules count = space_->pages.release(first, left);
   if (count == Granules{0}) {
     return false;
   }
-  held_.free(count, clean ? Granules{0} : count);
+  held_.free(count, count - given, spared);
   lowest_free_.lower(first);
   return true;
 }

@@ -25,6 +25,7 @@
 #include "src/base/tuning.h"
 #include "src/serve/holding.h"
 #include "src/serve/huge_pages.h"
+#include "src/serve/shares.h"
 #include "src/serve/space.h"
 
 namespace memo {
@@ -90,15 +91,19 @@ class Arena {
     bool zero = false;          // every byte is known to be zero
     bool resident = false;      // all of it has memory already: no page fault will follow
     bool busy = false;          // there is none because others were at the arena for long
-    std::uint64_t lacking = 0;  // bytes of it that have no memory yet
+    std::uint64_t lacking = 0;  // bytes of it that have no memory yet, and are expected to be written
   };
   // A block of `bytes` at a multiple of `alignment` (a power of two). One thread at a time.
   Block allocate(std::uint64_t bytes, std::uint64_t alignment);
   // Changes the size of the block at `start` in place, if there is room. One thread at a time.
   bool resize(void* start, std::uint64_t bytes);
-  // Releases the block that starts at `start`; false if none does. `at_once`: its memory goes back
-  // to the system, whatever the peak. Any thread.
-  bool free(void* start, bool at_once = false);
+  // Releases the block that starts at `start`; false if none does. Any thread.
+  enum class Keep : std::uint8_t {
+    kAll,      // its memory, as far as the peak allows
+    kWritten,  // of a large one that part which is there
+    kNone,     // it goes back to the system, whatever the peak
+  };
+  bool free(void* start, Keep keep = Keep::kAll);
 
   // The block of so many bytes that was just freed at `start` goes back with the next call, unless that takes its place;
   // false, and it stays, if another one waits. Any thread.
@@ -138,7 +143,19 @@ class Arena {
   Granules purge_some(Granules granules, Granules count);
   std::uint64_t purge_all(Granules granules);
   std::uint64_t shed(Granules granules, std::uint64_t bytes);
-  void account(const PageMap::Claim& claim, Granules count);
+  Granules account(void* start, PageMap::Claim& claim, Granules count);
+  void give_excess_back(Granules count);
+  void forget_spared(Granules first, Granules count);
+  Granules spare_unwritten(Granules first, Granules length);
+  [[nodiscard]] std::atomic_ref<std::uint16_t> expectation(Granules first) const {
+    return space_->note(first + Granules{1});
+  }
+  // Granules of the block that count as unwritten.
+  [[nodiscard]] Granules spared(Granules first, Granules count) const {
+    return count < Shares::kLeast
+               ? Granules{0}
+               : count - Expected(expectation(first).load(std::memory_order_relaxed)).of(count);
+  }
   void part_with_spare();
 
   Space* space_ = nullptr;
@@ -149,6 +166,7 @@ class Arena {
   std::uint64_t steps_ = 0;
   LowestFree lowest_free_;
   Holding held_;
+  Shares shares_;
   Backoff refusals_;  // of the system to take memory back
   Spare spare_;
 };

@@ -1,5 +1,8 @@
 // What an arena holds, in granules: in use, and free but with memory; and how much of it the peak of the recent past
 // lets it keep. Hot. Any thread frees and reads; the rest is the arena's owner's.
+//
+// The peak is of memory, not of what is asked for: of a block of which only a part is expected to be written, the rest is
+// spared.
 #pragma once
 
 #include <algorithm>
@@ -10,42 +13,88 @@
 
 namespace memo {
 
+// The most of something, in granules, in this window of time and the last; the owner notes, any thread reads the first.
+class PeakOf {
+ public:
+  [[nodiscard]] Granules get() const { return peak_.load(std::memory_order_relaxed); }
+  // The latest note has raised it.
+  [[nodiscard]] bool raised() const {
+    return before_.load(std::memory_order_relaxed) != Granules::max();
+  }
+  void note(Granules now) {
+    const Granules peak = get();
+    window_before_ = window_;
+    window_ = std::max(window_, now);
+    before_ = now > peak ? peak : Granules::max();
+    peak_ = std::max(peak, now);
+  }
+  // The latest note, which has raised it, is taken back: it is `now`.
+  void unnote(Granules now) {
+    peak_ = std::min(get(), std::max(before_.load(std::memory_order_relaxed), now));
+    window_ = std::min(window_, std::max(window_before_, now));
+    before_ = Granules::max();
+  }
+  // It was `less` too high, in this window and before.
+  void lower(Granules less, Granules now) {
+    peak_ = std::max(now, get() - std::min(get(), less));
+    window_ = std::max(now, window_ - std::min(window_, less));
+  }
+  // `less` of what was before this window is forgotten.
+  void forget(Granules less, Granules now) {
+    peak_ = std::max(now, get() - std::min(get(), less));
+    window_ = std::min(window_, get());
+  }
+  void forget(Granules now) { peak_ = window_ = now; }
+  void age(Granules now) {
+    peak_ = std::max(window_, now);
+    window_ = now;
+  }
+
+ private:
+  std::atomic<Granules> peak_;
+  std::atomic<Granules> before_{Granules::max()};  // before the latest note, if that has raised it
+  Granules window_;
+  Granules window_before_;
+};
+
 class Holding {
  public:
-  // `count` granules were taken, of which `dirty` had memory.
-  void take(Granules count, Granules dirty) {
-    const Granules before{live_.fetch_add(count.count(), std::memory_order_relaxed)};
-    const Granules live = before + count;
+  // `count` granules were taken, of which `dirty` had memory, and `spared` will have none.
+  void take(Granules count, Granules dirty, Granules spared = {}) {
+    const Granules before = in_memory();
+    live_.fetch_add(count.count(), std::memory_order_relaxed);
+    spared_.fetch_add(spared.count(), std::memory_order_relaxed);
+    const Granules live = before + count - spared;
+    correct(before);
     dirty_.fetch_sub(dirty.count(), std::memory_order_relaxed);
     window_least_ = std::min(window_least_, before);
     least_ = std::min(least_, before);
-    window_before_ = window_peak_;
-    window_peak_ = std::max(window_peak_, live);
-    const Granules peak = peak_.load(std::memory_order_relaxed);
-    least_since_peak_ = live > peak ? live : std::min(least_since_peak_, before);
-    peak_before_ = live > peak ? peak : Granules::max();
-    peak_ = std::max(peak, live);
+    least_since_peak_ = live > peak_.get() ? live : std::min(least_since_peak_, before);
+    peak_.note(live);
+    asked_.note(this->live());
   }
-  // `count` were freed, and kept `dirty` granules' memory. Any thread.
-  void free(Granules count, Granules dirty) {
+  // `count` were freed, of which `spared` were, and kept `dirty` granules' memory. Any thread.
+  void free(Granules count, Granules dirty, Granules spared = {}) {
     dirty_.fetch_add(dirty.count(), std::memory_order_relaxed);
     live_.fetch_sub(count.count(), std::memory_order_relaxed);
+    spared_.fetch_sub(spared.count(), std::memory_order_relaxed);
   }
+  // Of blocks in use so many more are spared, or as a negative number fewer.
+  void spare(std::uint64_t granules) { spared_.fetch_add(granules, std::memory_order_relaxed); }
+  // A block that is freed had so many fewer in memory than the peak counts for it. Any thread.
+  void overestimated(Granules count) { over_.fetch_add(count.count(), std::memory_order_relaxed); }
   // The block taken last has raised the peak.
-  [[nodiscard]] bool raised() const {
-    return peak_before_.load(std::memory_order_relaxed) != Granules::max();
-  }
+  [[nodiscard]] bool raised() const { return peak_.raised(); }
   // Of those in use `count`, which are about to be freed, lose their memory to that block: if it has raised the peak, both together
   // need not have; else false. What other threads take until the old one is freed counts on top of both.
   bool carried(Granules count) {
     if (!raised()) {
       return false;
     }
-    const Granules without = live() - std::min(live(), count);
-    peak_ = std::min(peak_.load(std::memory_order_relaxed),
-                     std::max(peak_before_.load(std::memory_order_relaxed), without));
-    window_peak_ = std::min(window_peak_, std::max(window_before_, without));
-    peak_before_ = Granules::max();
+    peak_.unnote(in_memory() - std::min(in_memory(), count));
+    if (asked_.raised()) {
+      asked_.unnote(live() - std::min(live(), count));
+    }
     return true;
   }
   // The memory of `count` free ones went back to the system.
@@ -69,42 +118,61 @@ class Holding {
   // What is held beyond what may be kept. What is free is never more than the peak.
   [[nodiscard]] Granules excess() const {
     const Granules free = dirty();
-    const Granules held = live() + free;
+    const Granules held = in_memory() + free;
     return std::max(held - std::min(held, most_kept()),
-                    free - std::min(free, peak_.load(std::memory_order_relaxed)));
+                    free - std::min(free, peak_.get()));
   }
   // The past peak is forgotten, or `less` of it.
-  void forget() { peak_ = window_peak_ = window_least_ = least_ = least_since_peak_ = live(); }
+  void forget() {
+    window_least_ = least_ = least_since_peak_ = in_memory();
+    peak_.forget(in_memory());
+    asked_.forget(live());
+  }
   void forget(Granules less) {
-    const Granules peak = peak_.load(std::memory_order_relaxed);
-    peak_ = std::max(live(), peak - std::min(peak, less));
-    window_peak_ = std::min(window_peak_, peak_.load(std::memory_order_relaxed));
+    peak_.forget(less, in_memory());
+    asked_.forget(less, live());
   }
   // The peak is this window's from now on, and another begins. What is held beyond what the old one
   // lets be kept.
   Granules age() {
-    const Granules now = live();
-    peak_ = std::max(window_peak_, now);
+    const Granules now = in_memory();
+    peak_.age(now);
     least_ = std::min(window_least_, now);
     const Granules more = excess();
-    window_peak_ = window_least_ = now;
+    asked_.age(live());
+    window_least_ = now;
     return more;
   }
 
   [[nodiscard]] Granules live() const { return Granules{live_.load(std::memory_order_relaxed)}; }
+  // Of what is in use.
+  [[nodiscard]] Granules in_memory() const {
+    const std::uint64_t live = live_.load(std::memory_order_relaxed);
+    const std::uint64_t spared = spared_.load(std::memory_order_relaxed);
+    return Granules{live - std::min(live, spared)};  // others free meanwhile
+  }
   [[nodiscard]] Granules dirty() const { return Granules{dirty_.load(std::memory_order_relaxed)}; }
   [[nodiscard]] std::uint64_t live_bytes() const { return bytes_of(live()); }
   [[nodiscard]] std::uint64_t dirty_bytes() const { return bytes_of(dirty()); }
   [[nodiscard]] std::uint64_t peak_bytes() const {
-    return bytes_of(peak_.load(std::memory_order_relaxed));
+    return bytes_of(peak_.get());
   }
+  // The most that was in use at once, as it was asked for.
+  [[nodiscard]] std::uint64_t asked_peak_bytes() const { return bytes_of(asked_.get()); }
   [[nodiscard]] std::uint64_t purged_bytes() const {
     return bytes_of(Granules{purged_.load(std::memory_order_relaxed)});
   }
 
  private:
+  void correct(Granules live) {
+    const Granules over{over_.load(std::memory_order_relaxed)};
+    if (over != Granules{0}) [[unlikely]] {
+      over_.fetch_sub(over.count(), std::memory_order_relaxed);
+      peak_.lower(over, live);
+    }
+  }
   [[nodiscard]] Granules most_kept() const {
-    const Granules peak = peak_.load(std::memory_order_relaxed);
+    const Granules peak = peak_.get();
     const std::uint64_t divisor = slack_divisor_.load(std::memory_order_relaxed);
     const Granules least = of_loop_ ? std::max(least_, least_since_peak_) : least_;
     return peak + (divisor == 0 || least >= peak ? Granules{0} : (peak - least) / divisor);
@@ -112,13 +180,12 @@ class Holding {
 
   // Granules, as plain numbers: no atomic adds to a type of ours.
   std::atomic<std::uint64_t> live_{0};
+  std::atomic<std::uint64_t> spared_{0};  // of those in use
+  std::atomic<std::uint64_t> over_{0};    // that the peak is too high
   std::atomic<std::uint64_t> dirty_{0};
   std::atomic<std::uint64_t> purged_{0};  // given back so far
-  std::atomic<Granules> peak_;            // most alive at once in this and the last window
-  std::atomic<Granules> peak_before_{
-      Granules::max()};                         // before the last allocation, if that has raised it
-  Granules window_peak_;                        // and in this window alone
-  Granules window_before_;                      // the same before the last allocation
+  PeakOf peak_;                          // most in memory at once, of what is in use
+  PeakOf asked_;                         // most in use at once
   Granules least_{Granules::max()};             // least alive before an allocation, as the peak
   Granules window_least_{Granules::max()};      // and in this window alone
   Granules least_since_peak_{Granules::max()};  // least alive since the peak last grew

@@ -1,5 +1,8 @@
 // Which part of an arena's space comes in huge pages: where these cost no memory, since a block is written whole.
 // Weights are read in each iteration, and cost fewer misses of the TLB there. Hot.
+//
+// Nobody knows what a new block will have of it, so that it is some MiB at its start, and the next block has to wait until
+// those are seen to be written (src/serve/written.h).
 #pragma once
 
 #include <algorithm>
@@ -19,6 +22,25 @@ class HugePages {
   [[nodiscard]] Granules end() const { return end_.load(std::memory_order_relaxed); }
   // Before the first block.
   void allow() { allowed_ = true; }
+  // A block may have some: what was advised last is written, or in use no more. Before the block is claimed. The arena's
+  // owner.
+  [[nodiscard]] bool ready(const Space& space) {
+    if (unproven_.found() &&
+        (!all_used(space.pages.states()) || proven(space))) {
+      unproven_ = {};
+    }
+    return allowed_ && !unproven_.found();
+  }
+  // Where those for a block up to `end`, new from `from` on, are to end; `from`: there are to be none. Where it is ready(). The
+  // arena's owner.
+  [[nodiscard]] Granules wanted(Granules from, Granules end) {
+    const Granules first = round_up(from, kHugePage);
+    const Granules to = std::min(end, round_down(from + kMost, kHugePage));
+    if (first < to) {
+      unproven_ = {first, to - first};
+    }
+    return std::max(from, to);
+  }
   // Asks for huge pages from the first one that nobody has used yet, where granules from `top` on were
   // never used, up to `end`, a block's. The arena's owner.
   void advise(const Space& space, Granules top, Granules end) {
@@ -75,6 +97,22 @@ class HugePages {
 
  private:
   static constexpr Granules kHugePage = granules_in(os::kHugePage);
+  static constexpr Granules kMost = granules_in(tuning::kMaxUnwritten);
+
+  [[nodiscard]] bool all_used(const PageStates& states) const {
+    constexpr std::uint64_t kUsed = PageStates::kEveryByte * PageStates::kUsed;
+    bool used = true;
+    states.each(unproven_.first, unproven_.count,
+                [&](std::uint64_t bits) { used = used && (bits & kUsed) == kUsed; });
+    return used;
+  }
+  [[nodiscard]] bool proven(const Space& space) const {
+    const void* const start = space.address(unproven_.first);
+    const std::uint64_t bytes = bytes_of(unproven_.count);
+    return os::resident_bytes(start, bytes) == bytes && os::is_written(start, bytes);
+  }
+
+  FreeRuns::Run unproven_;
 
   bool allowed_ = false;
   std::atomic<Granules> end_;  // no granule from here on is in a huge page

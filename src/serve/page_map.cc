@@ -33,13 +33,21 @@ PageMap::Claim PageMap::claim(Granules first, Granules count) {
   return claim;
 }
 
-Granules PageMap::release(Granules first, bool clean) {
+Granules PageMap::release(Granules first, Left left) {
   if (!states_.replace(first, kUsed | kStart | kDirty, kUsed | kDirty)) {
     return Granules{0};
   }
   const Granules count = noted(first);
-  states_.fill(first, count, clean ? 0 : kDirty);
+  if (left == Left::kUnmarked) {
+    states_.keep(first, count, kDirty);
+  } else {
+    states_.fill(first, count, left == Left::kNone ? 0 : kDirty);
+  }
   return count;
+}
+
+void PageMap::mark_given(Granules first, Granules count) {
+  states_.fill(first, count, kUsed);
 }
 
 PageMap::Claim PageMap::extend(Granules first, Granules count) {
@@ -52,10 +60,10 @@ PageMap::Claim PageMap::extend(Granules first, Granules count) {
   return claim;
 }
 
-Granules PageMap::shrink(Granules first, Granules count) {
+Granules PageMap::shrink(Granules first, Granules count, bool clean) {
   const Granules now = noted(first);
   note(first, count);
-  states_.fill(first + count, now - count, kDirty);
+  states_.fill(first + count, now - count, clean ? 0 : kDirty);
   return now - count;
 }
 

@@ -36,14 +36,18 @@ class PageMap {
 
   // Gives back the block that starts at `first`; its length in granules, or 0 if none starts there
   // (a pointer into the middle, or a second free), in which case nothing changes.
-  // `clean`: the caller has given the block's memory back, so that it reads as zero.
-  Granules release(Granules first, bool clean = false);
+  // `left`: what of its memory is there still.
+  enum class Left : std::uint8_t { kAll, kNone, kUnmarked };
+  Granules release(Granules first, Left left = Left::kAll);
+  // Of a block in use, whose release is to leave kUnmarked memory: the caller has given these granules' back, so that
+  // they read as zero. Not the block's first.
+  void mark_given(Granules first, Granules count);
 
   // Makes the block at `first` longer in place, if the granules behind it are free.
   Claim extend(Granules first, Granules count);
   // Makes the block at `first` shorter: gives back the granules from first + count on, and tells
-  // how many.
-  Granules shrink(Granules first, Granules count);
+  // how many. `clean`: the caller has given their memory back, so that they read as zero.
+  Granules shrink(Granules first, Granules count, bool clean = false);
 
   // Marks free granules of [first, first + count) as clean: their memory was given back and reads
   // as zero.

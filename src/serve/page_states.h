@@ -38,6 +38,19 @@ class PageStates {
         first, count, [&](std::uint8_t* byte) { __atomic_store_n(byte, value, __ATOMIC_RELEASE); },
         [&](Word* word) { __atomic_store_n(word, kEveryByte * value, __ATOMIC_RELEASE); });
   }
+  // Keeps of each state the bits in `mask`. Nobody else changes them meanwhile.
+  void keep(Granules first, Granules count, std::uint8_t mask) {
+    sweep(
+        first, count,
+        [&](std::uint8_t* byte) {
+          const std::uint8_t now = __atomic_load_n(byte, __ATOMIC_RELAXED) & mask;
+          __atomic_store_n(byte, now, __ATOMIC_RELEASE);
+        },
+        [&](Word* word) {
+          const std::uint64_t now = __atomic_load_n(word, __ATOMIC_RELAXED) & (kEveryByte * mask);
+          __atomic_store_n(word, now, __ATOMIC_RELEASE);
+        });
+  }
   // The states of eight granules, of which `first`, a multiple of eight, is the lowest byte.
   [[nodiscard]] std::uint64_t eight(Granules first) const {
     if (kWordAtATime) {

@@ -12,7 +12,6 @@
 #include "src/base/lock.h"
 #include "src/base/tuning.h"
 #include "src/serve/arena.h"
-#include "src/serve/block_note.h"
 #include "src/serve/headroom.h"
 #include "src/serve/returned.h"
 
@@ -30,17 +29,15 @@ class Pool {
   // What a control group leaves for the pool and for the slabs.
   [[nodiscard]] const Headroom& headroom() const { return headroom_; }
 
-  // A block for lane `owner`; none where there is no memory, or others hold the lock for long. `zero`: the
-  // caller sees to it that it holds zeros. Any thread.
-  Arena::Block allocate(std::uint64_t bytes, std::uint64_t alignment, std::uint16_t owner,
-                        bool zero = false) {
+  // A block for lane `owner`; none where there is no memory, or others hold the lock for long. Any thread.
+  Arena::Block allocate(std::uint64_t bytes, std::uint64_t alignment, std::uint16_t owner) {
     if (!enter()) {
       return {.busy = true};
     }
     const Arena::Block block = arena_.allocate(bytes, alignment);
     if (block.start != nullptr) {
       space_->note(space_->granule_of(block.start))
-          .store(BlockNote(owner, zero).word(), std::memory_order_relaxed);
+          .store(owner, std::memory_order_relaxed);
     }
     lock_.unlock();
     return block;
@@ -50,23 +47,22 @@ class Pool {
   }
   // What goes back to the system when it is freed.
   Returned returned;
+  // A recorded program is played again, whose blocks nobody writes: all of them count as written, and nobody looks.
+  void take_as_written() { looks_ = false; }
+  [[nodiscard]] bool looks() const { return looks_; }
   // Releases the block that starts at `start`; false if none does. `spare`: its bytes, if it is worth keeping for the next
   // one alone. Takes no lock. Any thread.
   bool free(void* start, bool at_once, std::uint64_t spare = 0) {
-    const bool freed = torn_ || arena_.free(start, at_once);
+    const Arena::Keep left = looks_ ? Arena::Keep::kWritten : Arena::Keep::kAll;
+    const bool freed = torn_ || arena_.free(start, at_once ? Arena::Keep::kNone : left);
     if (freed && !torn_ && spare != 0) {
       arena_.spare(start, spare);
     }
     return freed;
   }
-  // Of the block that starts at `start`.
-  [[nodiscard]] BlockNote note(const void* start) const {
-    return BlockNote(space_->note(space_->granule_of(start)).load(std::memory_order_relaxed));
-  }
-  // True if what has memory of the block that starts at `start` was written. One that was asked for as zeros may only be
-  // read, and a huge page has memory beside what is written.
-  [[nodiscard]] bool writing_shows(const void* start) const {
-    return !note(start).zero() && space_->granule_of(start) >= arena_.huge_pages.end();
+  // The lane of the block that starts at `start`.
+  [[nodiscard]] std::uint16_t owner(const void* start) const {
+    return space_->note(space_->granule_of(start)).load(std::memory_order_relaxed);
   }
 
   // As the arena's; bytes given back. For callers of malloc, who tell how much.
@@ -121,6 +117,7 @@ class Pool {
   Headroom headroom_;
   mutable Lock lock_;
   bool torn_ = false;
+  bool looks_ = true;
 };
 
 }  // namespace memo

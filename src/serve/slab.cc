@@ -6,14 +6,16 @@
 #include "src/base/bits.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
+#include "src/base/resident.h"
 #include "src/base/tuning.h"
+#include "src/serve/written.h"
 
 namespace memo {
 namespace {
 
 // Where the advice on huge pages ends in a slab of `height` bytes. By itself it covers those that the
-// slab fills, or lacks little of: no more than that is populated beyond the height. A slab's memory is
-// committed in steps of many huge pages, so that the last one is there to be had.
+// slab fills, or lacks little of. A slab's memory is committed in steps of many huge pages, so that the
+// last one is there to be had.
 std::uint64_t huge_end(Choice choice, std::uint64_t height) {
   const std::uint64_t lacking = os::kHugePage / tuning::kLackingHuge;
   return choice == Choice::kAuto ? round_down(height + lacking, os::kHugePage)
@@ -45,6 +47,16 @@ bool Slab::lend(Slab& to, std::uint32_t stores) {
   if (height == 0 || origin_ != 0 || to.height() != 0 || !is_empty(mine)) {
     return false;
   }
+  // What was seen of the memory goes with it.
+  to.ends_to_look_ = ends_to_look_;
+  to.attends_ = attends_;
+  to.along_ = along_;
+  to.whole_ = whole_;
+  to.watched_ = watched_;
+  to.written_ = written_;
+  to.process_had_ = process_had_;
+  to.gathered_ = gathered_;
+  gathered_ = 0;
   std::uint32_t made = 0;
   const auto store = [&](auto& what, auto value) {
     if (made < stores) {
@@ -65,6 +77,10 @@ bool Slab::lend(Slab& to, std::uint32_t stores) {
 
 void Slab::mend(Space* space) {
   space_.store(space, std::memory_order_relaxed);
+  origin_ = 0;
+  gathered_ = round_down(space->committed_bytes(), os::kHugePage);
+  forget_huge(0);
+  forget_look();
   height_.store(0, std::memory_order_relaxed);
   origin_ = sweeps_ = 0;
   tallest_.store(space->committed_bytes(), std::memory_order_relaxed);
@@ -72,7 +88,7 @@ void Slab::mend(Space* space) {
   purge_free(0, space->committed_bytes());
 }
 
-Slab::Raised Slab::raise(std::uint64_t height, bool whole, bool trial) {
+Slab::Raised Slab::raise(std::uint64_t height, bool trial) {
   if (height <= this->height()) {
     return Raised::kEnough;
   }
@@ -82,11 +98,11 @@ Slab::Raised Slab::raise(std::uint64_t height, bool whole, bool trial) {
   std::uint64_t owed = 0;
   if (trial) {
     const Holding& held = pool_->held();
-    const std::uint64_t left = held.peak_bytes() - std::min(held.peak_bytes(), more);
+    const std::uint64_t left =
+        held.asked_peak_bytes() - std::min(held.asked_peak_bytes(), more);
     owed = held.live_bytes() - std::min(held.live_bytes(), left);
   }
-  // Huge pages half used would come on top of what is alive twice.
-  if (!reserve(height, whole && owed <= tuning::kTrialBytes)) {
+  if (!reserve(height)) {
     if (books_->verbose >= 1 && !refused_) {
       Line()
           << "no memory for a slab of " << height
@@ -96,6 +112,8 @@ Slab::Raised Slab::raise(std::uint64_t height, bool whole, bool trial) {
     return Raised::kRefused;
   }
   refused_ = false;
+  forget_look();
+  ends_to_look_ = pool_->looks() ? kEndsToLook : 0;
   if (trial) {
     pool_->returned.owe(owed);
     pool_->trim(more, more);
@@ -114,7 +132,7 @@ bool Slab::make_room(std::uint64_t height) {
   return !refused_ && pool_->trim(height + tuning::kMaxGivenBack) != 0 && pool_->retreat() != 0;
 }
 
-bool Slab::reserve(std::uint64_t height, bool whole) {
+bool Slab::reserve(std::uint64_t height) {
   const std::uint64_t more = height - this->height();
   const std::uint64_t end = origin_ + height;
   if (books_->bytes.fetch_add(more, std::memory_order_relaxed) + more > books_->limit ||
@@ -122,9 +140,8 @@ bool Slab::reserve(std::uint64_t height, bool whole) {
     books_->bytes.fetch_sub(more, std::memory_order_relaxed);
     return false;
   }
-  const std::uint64_t advised = huge_end(books_->huge_pages, height);
-  if (advised > 0) {
-    os::advise_huge(at(0), advised, books_->huge_pages != Choice::kNever && whole);
+  if (books_->huge_pages == Choice::kNever) {
+    os::advise_huge(at(0), round_up(height, os::kHugePage), false);
   }
   height_.store(height, std::memory_order_relaxed);
   tallest_.store(std::max(tallest(), height), std::memory_order_relaxed);
@@ -134,14 +151,141 @@ bool Slab::reserve(std::uint64_t height, bool whole) {
   return true;
 }
 
-void Slab::populate(std::uint64_t from) const {
-  const std::uint64_t there = round_down(from, os::page_size());
-  os::populate(at(there), round_up(height(), os::page_size()) - there);
+// The memory of the slab's height.
+std::uint64_t Slab::there() const {
+  return os::resident_bytes(at(0), height());
+}
+
+// After a whole iteration: what it has written is known. Where that changes from one to the next, the union of all would
+// be held in the end.
+void Slab::look(PageMap::Run claimed) {
+  if (ends_to_look_ != 0) {
+    if (--ends_to_look_ != 0) {
+      return;
+    }
+    attends_ = Attends::kNothing;
+    written_ = there();
+    along_ = 0;
+    whole_ = is_whole(height(), written_);
+    watched_ = height() - std::min(height(), written_) > may_lack(written_);
+    if (books_->huge_pages != Choice::kNever && !pool_->headroom().is_short()) {
+      gather(at(0), at(huge_end(books_->huge_pages, height())), claimed);
+      attends_ = Attends::kGathers;
+    }
+  } else {
+    attends_ = Attends::kNothing;
+    if (os::process_bytes() <= process_had_ + tuning::kMaxUnwritten / 4) {
+      return;
+    }
+    if (there() > written_ + along_ + tuning::kMaxUnwritten / 2) {
+      give_back_unused();
+      attends_ = Attends::kRenews;
+      ends_to_look_ = kEndsToLook;
+      attend(bytes_of(claimed.first) - origin_, bytes_of(claimed.count));
+    }
+  }
+  process_had_ = watched_ ? os::process_bytes() : 0;
+}
+
+void Slab::attend(std::uint64_t offset, std::uint64_t bytes) {
+  if (bytes == 0) {
+    return;
+  }
+  if (attends_ == Attends::kRenews) {
+    os::purge(at(offset), bytes);
+    return;
+  }
+  const std::uint64_t end = std::min(offset + bytes, huge_end(books_->huge_pages, height()));
+  const std::uint64_t from = round_up(offset, os::kHugePage);
+  if (from < end) {
+    gather(at(from), at(round_down(end, os::kHugePage)),
+           {granules_in(origin_ + offset), granules_of(bytes)});
+  }
+}
+
+// Makes huge pages of what was written as a whole between two borders of them and is free now, or claimed just now. In all of
+// them no more than may_lack() allows may not be there.
+void Slab::gather(char* from, char* to, PageMap::Run claimed) {
+  if (from >= to || reinterpret_cast<std::uint64_t>(from) % os::kHugePage != 0) {
+    return;
+  }
+  char* first = nullptr;  // of those that lie side by side
+  std::uint64_t run = 0;
+  const auto note = [&](char* unit, std::uint64_t has) {
+    const Granules granule = space().granule_of(unit);
+    const std::uint64_t lacks = os::kHugePage - has;
+    const std::atomic_ref<std::uint16_t> made = space().note(granule);
+    if (made.load(std::memory_order_relaxed) == 0 && along_ + lacks <= may_lack(written_) &&
+        lacks <= os::kHugePage / tuning::kLackingHuge &&
+        is_free(granule, granule + granules_in(os::kHugePage), claimed)) {
+      along_ += lacks;
+      made.store(1, std::memory_order_relaxed);
+      gathered_ =
+          std::max(gathered_, static_cast<std::uint64_t>(unit - at(0)) + os::kHugePage);
+      first = run == 0 ? unit : first;
+      run += os::kHugePage;
+    } else if (run != 0) {
+      make_huge(first, run);
+      run = 0;
+    }
+  };
+  char* unit = from;
+  os::Residents memory(from, static_cast<std::uint64_t>(to - from));
+  std::uint64_t has = 0;
+  for (os::Residents::Stretch stretch; memory.next(stretch);) {
+    while (stretch.bytes != 0) {
+      const std::uint64_t part = std::min(
+          stretch.bytes, os::kHugePage - static_cast<std::uint64_t>(stretch.start - unit));
+      has += stretch.there ? part : 0;
+      stretch.start += part;
+      stretch.bytes -= part;
+      if (stretch.start == unit + os::kHugePage) {
+        note(unit, has);
+        unit = stretch.start;
+        has = 0;
+      }
+    }
+  }
+  if (run != 0) {
+    make_huge(first, run);
+  }
+}
+
+// Of [first, end) nothing is in use, `but` for what no one has written yet.
+bool Slab::is_free(Granules first, Granules end, PageMap::Run but) const {
+  const auto free = [&](Granules from, Granules to) {
+    return from >= to || space().pages.look(from, to - from).granted;
+  };
+  return free(first, std::min(end, but.first)) && free(std::max(first, but.end()), end);
+}
+
+bool Slab::make_huge(char* from, std::uint64_t bytes) {
+  return os::purge(from, bytes) && os::advise_huge(from, bytes, true) && os::populate(from, bytes);
+}
+
+// What comes from `from` bytes on is another plan's, of which nothing is known.
+void Slab::forget_huge(std::uint64_t from) {
+  from = round_up(from, os::kHugePage);
+  if (gathered_ > from) {
+    os::advise_huge(at(from), gathered_ - from, false);
+    for (; gathered_ > from; gathered_ -= os::kHugePage) {
+      space().note(space().granule_of(at(gathered_ - os::kHugePage)))
+          .store(0, std::memory_order_relaxed);
+    }
+  }
+}
+
+void Slab::forget_look() {
+  attends_ = Attends::kNothing;
+  ends_to_look_ = 0;
+  whole_ = watched_ = false;
 }
 
 // First of all the places are at the slab's start: a child that is forked meanwhile by another thread may give a slab of no
 // height memory anew.
 bool Slab::purge() {
+  forget_huge(0);
+  forget_look();
   origin_ = sweeps_ = 0;
   const std::uint64_t height = height_.exchange(0, std::memory_order_release);
   if (height == 0) {
@@ -167,6 +311,9 @@ void Slab::evade() {
     Line() << "lane " << number_ << ": the slab goes on above blocks that stay in it";
   }
   give_back_unused();
+  forget_huge(0);
+  forget_look();
+  ends_to_look_ = kEndsToLook;
   origin_ = above;
   sweeps_ = tuning::kMaxUnroll;
 }
@@ -179,6 +326,7 @@ void Slab::lower(std::uint64_t height) {
   height_.store(height, std::memory_order_relaxed);
   books_->bytes.fetch_sub(before - height, std::memory_order_relaxed);
   purge_free(origin_ + height, origin_ + memory_end(books_->huge_pages, before));
+  forget_huge(height);
 }
 
 void Slab::give_back_unused() const {

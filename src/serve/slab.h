@@ -6,6 +6,10 @@
 // A slab belongs to a lane for as long as that works: where it rests and no block is in use, its
 // memory is lent to the next lane that needs some.
 //
+// Its memory comes in small pages, where the program writes. After a whole iteration the slab is looked at: what was
+// written as a whole comes in huge pages from then on (src/serve/written.h), and where only parts are written, those must
+// stay the same, else what is free is given back.
+//
 // Its owner alone claims and changes the height; any thread releases. Checked by valid().
 #pragma once
 
@@ -76,12 +80,9 @@ class Slab {
 
   enum class Raised : std::uint8_t { kRefused, kEnough, kTaller, kTallest };
   // Takes addresses, and a part of the limit, for `height` bytes; memory comes when it is touched.
-  // What learning left in the pool is given back first, so that the two never add up. `whole`: all
-  // of it will be written, and may come in huge pages. `trial`: the pool loses no more than the slab
-  // gets. kEnough: it had as much. kTallest: it has never been so tall.
-  Raised raise(std::uint64_t height, bool whole, bool trial = false);
-  // Gives memory to what lies between `from` bytes and the height, ahead of its use.
-  void populate(std::uint64_t from) const;
+  // What learning left in the pool is given back first, so that the two never add up. `trial`: the pool
+  // loses no more than the slab gets. kEnough: it had as much. kTallest: it has never been so tall.
+  Raised raise(std::uint64_t height, bool trial = false);
   // No more than `height` bytes are needed from now on.
   void lower(std::uint64_t height);
   // Gives the memory back that no block uses; false if there was none.
@@ -92,13 +93,22 @@ class Slab {
   // next iterations too; nothing changes where there are no addresses for it. A block that stays for good, such as an optimizer's
   // state that was made between calls that the plan has, is then in no call's way.
   void evade();
-  // At the end of an iteration.
-  void sweep() {
+  // At the end of an iteration, which the next one's first call tells: it has claimed [offset, offset + bytes), and nobody has
+  // written there yet.
+  void sweep(std::uint64_t offset = 0, std::uint64_t bytes = 0) {
     if (sweeps_ != 0) [[unlikely]] {
       --sweeps_;
       purge_free(0, origin_);
     }
+    if (ends_to_look_ != 0 || watched_ || attends_ != Attends::kNothing) [[unlikely]] {
+      look({granules_in(origin_ + offset), granules_of(bytes)});
+    }
   }
+  // The same of any call while attentive() is true.
+  [[nodiscard]] bool attentive() const { return attends_ != Attends::kNothing; }
+  void attend(std::uint64_t offset, std::uint64_t bytes);
+  // All of the slab was written when it was looked at last.
+  [[nodiscard]] bool whole() const { return whole_; }
   // Gives the memory, and the addresses that it lies at, to a slab without memory, whose addresses
   // come back in exchange; false if a block is in use here. The owners of both, and nobody else,
   // are at work. Only the first `stores` are made, as a child finds it that is made meanwhile.
@@ -124,9 +134,17 @@ class Slab {
   [[nodiscard]] bool valid() const;
 
  private:
-  bool reserve(std::uint64_t height, bool whole);
+  bool reserve(std::uint64_t height);
   bool make_room(std::uint64_t height);
   void purge_free(std::uint64_t from, std::uint64_t to) const;
+  void look(PageMap::Run claimed);
+  void gather(char* from, char* to, PageMap::Run claimed);
+  [[nodiscard]] bool is_free(Granules first, Granules end, PageMap::Run but) const;
+  bool make_huge(char* from, std::uint64_t bytes);
+  void forget_huge(std::uint64_t from);
+  void forget_look();
+  [[nodiscard]] std::uint64_t there() const;
+  static constexpr std::uint32_t kEndsToLook = 2;
 
   std::atomic<Space*> space_{nullptr};
   SlabBooks* books_ = nullptr;
@@ -136,6 +154,17 @@ class Slab {
   std::atomic<std::uint64_t> tallest_{0};
   std::uint64_t origin_ = 0;  // bytes before the plan's places; 0 where there is no height
   std::uint32_t sweeps_ = 0;  // ends of iterations that are still to give back what is free there
+  // Ends of iterations until the slab is looked at: the first may be of a part of one.
+  std::uint32_t ends_to_look_ = 0;
+  // What is done with places that are claimed, since others were in use when the slab was looked at.
+  enum class Attends : std::uint8_t { kNothing, kGathers, kRenews };
+  Attends attends_ = Attends::kNothing;
+  bool whole_ = false;           // by the last look all of it is written
+  bool watched_ = false;         // it is not, and what is written may be another part each time
+  std::uint64_t written_ = 0;    // bytes that had memory then
+  std::uint64_t gathered_ = 0;   // bytes from at(0) on that may be in huge pages
+  std::uint64_t along_ = 0;      // bytes that have memory with those, and were not written
+  std::uint64_t process_had_ = 0;  // bytes of memory, then
   bool refused_ = false;      // there was no memory for the height asked for last
 };
 

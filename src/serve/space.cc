@@ -42,7 +42,7 @@ RecordLayout layout(std::uint64_t bytes) {
 }
 
 // Commits the records of the granules [from, to).
-bool commit_array(char* array, std::uint64_t each, Granules from, Granules to, bool lock) {
+bool commit_array(char* array, std::uint64_t each, Granules from, Granules to, os::Lock lock) {
   const std::uint64_t start = round_down(from.count() * each, os::page_size());
   const std::uint64_t end = round_up(to.count() * each, os::page_size());
   return os::commit(array + start, end - start, lock);
@@ -96,8 +96,8 @@ bool Space::commit(std::uint64_t bytes) {
     unlock();
   }
   // What a program has locked has memory at once, so it is no more than what is asked for.
-  const bool sparing = sparing_ || locking.future || locking.reserved;
-  return (!sparing && commit_until(std::min(ample, bytes_), false)) ||
+  const bool sparing = sparing_ || locking.future != os::Lock::kNo || locking.reserved;
+  return (!sparing && commit_until(std::min(ample, bytes_), os::Lock::kNo)) ||
          commit_until(std::min(least, bytes_), locking.future);
 }
 
@@ -109,7 +109,7 @@ void Space::unlock() const {
 }
 
 // Commits all up to `target`, whole pages; `lock`: in memory from now on.
-bool Space::commit_until(std::uint64_t target, bool lock) {
+bool Space::commit_until(std::uint64_t target, os::Lock lock) {
   const std::uint64_t committed = committed_.load(std::memory_order_relaxed);
   const RecordLayout at = layout(bytes_);
   const Granules from = granules_in(committed);

@@ -103,7 +103,7 @@ class Space {
   SpaceUser user;
 
  private:
-  bool commit_until(std::uint64_t target, bool lock);
+  bool commit_until(std::uint64_t target, os::Lock lock);
   bool purge(Granules first, Granules count);
   void unlock() const;
 

@@ -101,6 +101,7 @@ class Player {
     void* pointer = engine_.allocate({size, alignment, Op::k_malloc, false});
     if (pointer != nullptr) {
       *static_cast<char*>(pointer) = 1;
+      engine_.lanes.shared().pool.take_as_written();
       const Place place = engine_.find(pointer);
       const auto offset = static_cast<std::uint64_t>(static_cast<char*>(pointer) -
                                                      engine_.lanes.at(0).slab_space().base());

@@ -38,6 +38,7 @@ TEST_CASE("engine: what a decoder's cache asks for is planned or at hand", "[eng
         void* block = own.engine.allocate(
             {asked.size, std::uint64_t{1} << asked.alignment_log2, Op::k_malloc, false});
         REQUIRE(block != nullptr);
+        own.engine.lanes.shared().pool.take_as_written();
         alive[event.allocation] = block;
         live += bytes;
         peak = std::max(peak, live);

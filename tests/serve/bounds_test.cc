@@ -41,7 +41,7 @@ struct Large {
   }
   void give(char* block, bool at_once = false) {
     const std::uint64_t before = arena.steps();
-    REQUIRE(arena.free(block, at_once));
+    REQUIRE(arena.free(block, at_once ? Arena::Keep::kNone : Arena::Keep::kAll));
     REQUIRE(arena.steps() == before);
   }
 };

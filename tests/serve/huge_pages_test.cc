@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "src/base/os.h"
-#include "src/serve/touched.h"
 #include "tests/support/arenas.h"
 #include "tests/support/process.h"
 #include "tests/support/skip.h"
@@ -24,97 +23,6 @@ struct HugeArena : ArenaFixture {
   HugeArena() : ArenaFixture(true) {}
 };
 
-TEST_CASE_METHOD(ArenaFixture, "touched: blocks that are written in part tell of themselves",
-                 "[serve]") {
-  Touched touched;
-  CHECK(touched.mostly());
-  for (int i = 0; i < 4; ++i) {
-    const Arena::Block sparse = arena.allocate(8 * kMiB, 16);
-    *static_cast<char*>(sparse.start) = 1;
-    touched.look(sparse.start, 8 * kMiB);
-    CHECK_FALSE(touched.mostly());
-  }
-  for (int i = 0; i < 4; ++i) {
-    const std::uint64_t bytes = 8 * kMiB + 100 * static_cast<std::uint64_t>(i);
-    touched.look(take(bytes), bytes);
-  }
-  CHECK(touched.mostly());
-  touched.restart();
-  CHECK(touched.mostly());
-  const Arena::Block sparse = arena.allocate(65'536, 16);
-  *static_cast<char*>(sparse.start) = 1;
-  touched.look(sparse.start, 65'536);
-  CHECK_FALSE(touched.mostly());
-  // A loop that has freed nothing yet writes as the one before: calloc's blocks are not filled.
-  touched.restart();
-  touched.restart();
-  CHECK_FALSE(touched.mostly());
-  touched.look(take(kMiB), kMiB);
-  CHECK(touched.mostly());
-}
-
-TEST_CASE("touched: a huge page that is written in one place is not written", "[serve]") {
-  constexpr std::uint64_t kBytes = 4 * os::kHugePage;
-  auto* const start = static_cast<char*>(os::reserve(kBytes, os::kHugePage));
-  REQUIRE(start != nullptr);
-  REQUIRE(os::commit(start, kBytes));
-  os::advise_huge(start, kBytes, true);
-  for (std::uint64_t at = 0; at < kBytes; at += os::kHugePage) {
-    start[at] = 1;
-  }
-  Touched touched;
-  touched.look(start, kBytes);
-  CHECK_FALSE(touched.mostly());
-  os::unmap(start, kBytes);
-}
-
-TEST_CASE("touched: zeros are written where memory shows it", "[serve]") {
-  auto* const start = static_cast<char*>(os::reserve(kMiB, os::page_size()));
-  REQUIRE(start != nullptr);
-  REQUIRE(os::commit(start, kMiB));
-  const bool shows = GENERATE(false, true);
-  Touched touched;
-  touched.look(start, kMiB, shows);
-  CHECK_FALSE(touched.mostly());
-  std::memset(start, 0, kMiB);
-  touched.look(start, kMiB, shows);
-  CHECK(touched.mostly() == shows);
-  os::unmap(start, kMiB);
-}
-
-TEST_CASE("touched: what the system does not tell is not written", "[serve]") {
-  auto* const start = static_cast<char*>(os::reserve(kMiB, os::page_size()));
-  REQUIRE(start != nullptr);
-  os::unmap(start, kMiB);  // mincore() answers ENOMEM
-  Touched touched;
-  touched.look(start, kMiB);
-  CHECK_FALSE(touched.mostly());
-}
-
-TEST_CASE_METHOD(ArenaFixture,
-                 "touched: the first dozens of blocks are looked at, then some up to hundreds",
-                 "[serve]") {
-  const char* const written = take(kGranule);
-  const void* const empty = arena.allocate(kMiB, 16).start;
-  // Whether the block after so many is looked at, one that tells more than all others.
-  const auto looked_at = [&](int number) {
-    Touched touched;
-    for (int i = 0; i < number; ++i) {
-      touched.look(written, kGranule);
-    }
-    touched.look(empty, kMiB);
-    return !touched.mostly();
-  };
-  CHECK(looked_at(50));
-  int some = 0;
-  for (int number = 70; number < 100; ++number) {
-    some += looked_at(number) ? 1 : 0;
-  }
-  CHECK(some >= 4);
-  CHECK(some <= 6);
-  CHECK_FALSE(looked_at(560));
-}
-
 // Ranges of addresses that the kernel keeps apart.
 std::size_t mappings() {
   const std::string all = testing::read_file("/proc/self/maps");
@@ -126,7 +34,7 @@ TEST_CASE_METHOD(HugeArena, "arena: tensors never used before come in huge pages
   const Arena::Block early = arena.allocate(4 * kMiB, 64);
   *static_cast<char*>(early.start) = 1;
   CHECK(resident() == 16 * kMiB + os::page_size());  // hardly anything is alive
-  CHECK(arena.free(early.start, true));
+  CHECK(arena.free(early.start, Arena::Keep::kNone));
   const Arena::Block most = arena.allocate(24 * kMiB, 64);  // may be a buffer for the worst case
   *static_cast<char*>(most.start) = 1;
   CHECK(resident() == 16 * kMiB + os::page_size());
@@ -147,8 +55,8 @@ TEST_CASE_METHOD(HugeArena, "arena: tensors never used before come in huge pages
 
 TEST_CASE_METHOD(HugeArena, "arena: what is used again holds no more than before", "[serve]") {
   take(40 * kMiB, 64);
-  const bool at_once = GENERATE(false, true);
-  CHECK(arena.free(take(8 * kMiB, 64), at_once));
+  const auto keep = GENERATE(Arena::Keep::kAll, Arena::Keep::kNone);
+  CHECK(arena.free(take(8 * kMiB, 64), keep));
   arena.trim();
   CHECK(resident() == 40 * kMiB);
   // Neither a block that may be written in part only, nor one that covers no huge page.
@@ -162,8 +70,8 @@ TEST_CASE_METHOD(HugeArena, "arena: what is used again holds no more than before
 TEST_CASE_METHOD(HugeArena, "arena: a tensor is in huge pages again where memory was given back",
                  "[serve]") {
   take(40 * kMiB, 64);
-  const bool at_once = GENERATE(false, true);
-  CHECK(arena.free(take(12 * kMiB, 64), at_once));
+  const auto keep = GENERATE(Arena::Keep::kAll, Arena::Keep::kNone);
+  CHECK(arena.free(take(12 * kMiB, 64), keep));
   arena.trim();
   const std::uint64_t before = resident();
   CHECK(before == 40 * kMiB);
@@ -173,7 +81,7 @@ TEST_CASE_METHOD(HugeArena, "arena: a tensor is in huge pages again where memory
   CHECK(resident() == before + page);
   tensor[9 * kMiB - 1] = 1;  // in a huge page that is not all the tensor's
   CHECK(resident() == before + page + os::page_size());
-  CHECK(arena.free(tensor, true));
+  CHECK(arena.free(tensor, Arena::Keep::kNone));
   CHECK(resident() == before);
 }
 
@@ -187,7 +95,7 @@ TEST_CASE_METHOD(HugeArena, "arena: memory given back in many pieces splits few 
   }
   for (int round = 0; round < 40; ++round) {
     for (std::size_t i = 0; i < blocks.size(); i += 2) {
-      CHECK(arena.free(blocks[i], true));
+      CHECK(arena.free(blocks[i], Arena::Keep::kNone));
       blocks[i] = take(2 * kMiB, 64);
     }
   }
@@ -222,7 +130,7 @@ TEST_CASE_METHOD(HugeArena, "arena: a piece that goes hundreds of times costs hu
   }
   const auto exchange = [&](int times) {
     for (int i = 0; i < times; ++i) {
-      REQUIRE(arena.free(piece, true));
+      REQUIRE(arena.free(piece, Arena::Keep::kNone));
       piece = take(4 * kMiB, 64);
     }
   };

@@ -36,18 +36,18 @@ struct WideFixture : Fixture {
 
 TEST_CASE_METHOD(Fixture, "slab: all slabs have one limit, and a refusal costs nothing of it",
                  "[serve]") {
-  CHECK(first.raise(6 * kMiB, false) == Slab::Raised::kTallest);
-  CHECK(second.raise(3 * kMiB, false) == Slab::Raised::kRefused);
+  CHECK(first.raise(6 * kMiB) == Slab::Raised::kTallest);
+  CHECK(second.raise(3 * kMiB) == Slab::Raised::kRefused);
   CHECK(books.bytes == 6 * kMiB);
   CHECK(second.height() == 0);
-  CHECK(first.raise(5 * kMiB, false) == Slab::Raised::kEnough);
+  CHECK(first.raise(5 * kMiB) == Slab::Raised::kEnough);
   first.lower(5 * kMiB);
-  CHECK(second.raise(3 * kMiB, false) == Slab::Raised::kTallest);
+  CHECK(second.raise(3 * kMiB) == Slab::Raised::kTallest);
   CHECK(books.bytes == 8 * kMiB);
   CHECK(first.purge());
   CHECK_FALSE(first.purge());
   CHECK(books.bytes == 3 * kMiB);
-  CHECK(first.raise(4 * kMiB, false) == Slab::Raised::kTaller);
+  CHECK(first.raise(4 * kMiB) == Slab::Raised::kTaller);
   CHECK(first.tallest() == 6 * kMiB);
   CHECK(first.valid());
   CHECK(second.valid());
@@ -58,11 +58,11 @@ TEST_CASE_METHOD(Fixture, "slab: no height is so great that it seems to be there
                  "[serve]") {
   books.limit = UINT64_MAX;
   for (std::uint64_t height = bytes_of(Granules{1}); height != 0; height *= 2) {
-    CHECK(first.raise(0 - height, false) == Slab::Raised::kRefused);
+    CHECK(first.raise(0 - height) == Slab::Raised::kRefused);
   }
   CHECK(books.bytes == 0);
-  CHECK(first.raise(6 * kMiB, false) == Slab::Raised::kTallest);
-  CHECK(second.raise(0 - bytes_of(Granules{1}), false) == Slab::Raised::kRefused);
+  CHECK(first.raise(6 * kMiB) == Slab::Raised::kTallest);
+  CHECK(second.raise(0 - bytes_of(Granules{1})) == Slab::Raised::kRefused);
   CHECK(books.bytes == 6 * kMiB);
 }
 
@@ -82,8 +82,8 @@ TEST_CASE("turn: who has gone on within some seconds counts as one at work", "[s
 }
 
 TEST_CASE_METHOD(Fixture, "slab: what is in use keeps its bytes while the rest goes", "[serve]") {
-  REQUIRE(first.raise(4 * kMiB, false) == Slab::Raised::kTallest);
-  first.populate(0);
+  REQUIRE(first.raise(4 * kMiB) == Slab::Raised::kTallest);
+  std::memset(first.at(0), 1, first.height());
   CHECK(os::resident_bytes(first.at(0), kMiB) == kMiB);
   const std::uint64_t offset = 2 * kMiB;
   REQUIRE(first.claim(offset, kMiB / 2, 64).answer == SlabPlace::Answer::kGranted);
@@ -111,11 +111,15 @@ TEST_CASE_METHOD(Fixture,
   books.huge_pages = Choice::kAuto;
   const bool little = GENERATE(true, false);
   const std::uint64_t height = 2 * os::kHugePage - (little ? 3 * kMiB / 16 : 3 * kMiB / 8);
-  REQUIRE(first.raise(height, true) == Slab::Raised::kTallest);
+  REQUIRE(first.raise(height) == Slab::Raised::kTallest);
   const char* const last = first.at(os::kHugePage);
   *first.at(height - 1) = 'x';
-  CHECK(resident(last) ==
-        (little && testing::huge_pages_to_be_had() ? os::kHugePage : os::page_size()));
+  CHECK(resident(last) == os::page_size());
+  std::memset(first.at(0), 1, height);
+  first.sweep();
+  CHECK(resident(last) == height - os::kHugePage);
+  first.sweep();
+  CHECK(resident(last) == (little ? os::kHugePage : height - os::kHugePage));
   SECTION("with what is not used") {
     first.give_back_unused();
   }
@@ -130,8 +134,8 @@ TEST_CASE_METHOD(Fixture,
 }
 
 TEST_CASE_METHOD(Fixture, "slab: goes on above what stays in it", "[serve]") {
-  REQUIRE(first.raise(2 * kMiB, false) == Slab::Raised::kTallest);
-  first.populate(0);
+  REQUIRE(first.raise(2 * kMiB) == Slab::Raised::kTallest);
+  std::memset(first.at(0), 1, first.height());
   for (const std::uint64_t offset : {std::uint64_t{0}, kMiB}) {
     REQUIRE(first.claim(offset, kMiB / 2, 64).answer == SlabPlace::Answer::kGranted);
   }
@@ -156,33 +160,33 @@ TEST_CASE_METHOD(Fixture, "slab: goes on above what stays in it", "[serve]") {
   CHECK(resident(above) == 0);
   CHECK(*old == 'x');
   CHECK(first.space().pages.release(0_g) != 0_g);
-  CHECK(first.raise(2 * kMiB, false) == Slab::Raised::kTaller);
+  CHECK(first.raise(2 * kMiB) == Slab::Raised::kTaller);
   first.evade();
   CHECK_FALSE(first.lend(second));
   CHECK(first.purge());
-  CHECK(first.raise(2 * kMiB, false) == Slab::Raised::kTaller);
+  CHECK(first.raise(2 * kMiB) == Slab::Raised::kTaller);
   CHECK(first.lend(second));
   // It has the other's place now, where less has books.
-  CHECK(first.raise(kMiB, false) != Slab::Raised::kRefused);
+  CHECK(first.raise(kMiB) != Slab::Raised::kRefused);
   CHECK(first.purge());
 }
 
 TEST_CASE_METHOD(WideFixture,
                  "slab: after an exchange no more is given back than the other place has",
                  "[serve]") {
-  REQUIRE(first.raise(64 * kMiB, false) == Slab::Raised::kTallest);
+  REQUIRE(first.raise(64 * kMiB) == Slab::Raised::kTallest);
   first.evade();
   CHECK(first.purge());
-  CHECK(first.raise(2 * kMiB, false) != Slab::Raised::kRefused);
+  CHECK(first.raise(2 * kMiB) != Slab::Raised::kRefused);
   REQUIRE(first.lend(second));
-  REQUIRE(first.raise(kMiB, false) != Slab::Raised::kRefused);
+  REQUIRE(first.raise(kMiB) != Slab::Raised::kRefused);
   CHECK(first.purge());
 }
 
 // Who looks for a slab to borrow has looked, too, but without its owner's lock.
 TEST_CASE_METHOD(Fixture, "slab: one with a block in it is not lent, whoever has looked before",
                  "[serve]") {
-  REQUIRE(first.raise(2 * kMiB, false) == Slab::Raised::kTallest);
+  REQUIRE(first.raise(2 * kMiB) == Slab::Raised::kTallest);
   REQUIRE(first.claim(kMiB, kMiB / 2, 64).answer == SlabPlace::Answer::kGranted);
   CHECK_FALSE(first.lend(second));
   CHECK(first.height() == 2 * kMiB);
@@ -198,9 +202,9 @@ TEST_CASE_METHOD(WideFixture,
                  "[serve]") {
   const bool lent = GENERATE(false, true);
   constexpr Granules kAll = granules_in(64 * kMiB);
-  REQUIRE(first.raise(bytes_of(kAll), false) == Slab::Raised::kTallest);
+  REQUIRE(first.raise(bytes_of(kAll)) == Slab::Raised::kTallest);
   first.evade();
-  first.populate(0);
+  std::memset(first.at(0), 1, first.height());
   const auto each_other = [&](auto&& function) {
     for (Granules at; at < kAll; at += Granules{2}) {
       function(bytes_of(at));
@@ -211,13 +215,13 @@ TEST_CASE_METHOD(WideFixture,
   const Granules origin = first.space().granule_of(first.at(0));
   each_other(
       [&](std::uint64_t offset) { first.space().pages.release(origin + granules_in(offset)); });
-  REQUIRE(second.raise(8 * kMiB, false) == Slab::Raised::kTallest);
+  REQUIRE(second.raise(8 * kMiB) == Slab::Raised::kTallest);
   std::thread other([&] { first.purge(); });
   while (first.height() != 0) {
   }
   const int status = testing::status_of_child([&] {
     const bool has_memory =
-        lent ? second.lend(first) : first.raise(8 * kMiB, false) != Slab::Raised::kRefused;
+        lent ? second.lend(first) : first.raise(8 * kMiB) != Slab::Raised::kRefused;
     const bool placed = first.claim(0, kMiB, 64).answer == SlabPlace::Answer::kGranted;
     std::memset(first.at(0), 1, placed ? kMiB : 0);
     return has_memory && placed && first.at(0) == first.space().base() ? 7 : 1;
@@ -230,7 +234,7 @@ TEST_CASE_METHOD(WideFixture, "slab: what was half lent is mended to two slabs w
                  "[serve]") {
   const std::uint32_t stores = GENERATE(range(1U, Slab::kStores));
   INFO(stores << " stores were seen");
-  REQUIRE(first.raise(8 * kMiB, false) == Slab::Raised::kTallest);
+  REQUIRE(first.raise(8 * kMiB) == Slab::Raised::kTallest);
   REQUIRE(first.lend(second, stores));
   REQUIRE(&first.space() == &second.space());
   Space* const free =
@@ -246,7 +250,7 @@ TEST_CASE_METHOD(WideFixture, "slab: what was half lent is mended to two slabs w
 }
 
 TEST_CASE_METHOD(Fixture, "slab: without addresses for it nothing goes on above", "[serve]") {
-  REQUIRE(first.raise(8 * kMiB, false) == Slab::Raised::kTallest);
+  REQUIRE(first.raise(8 * kMiB) == Slab::Raised::kTallest);
   char* const old = first.at(0);
   for (int i = 0; i < 20; ++i) {
     first.evade();
@@ -265,8 +269,9 @@ TEST_CASE_METHOD(Fixture, "slab: a call that takes one gives back its height and
   slab.open(&second_space.space, &books, &full, 2);
   const Arena::Block block = full.allocate(400 * kMiB, 64, 0);
   REQUIRE(block.start != nullptr);
+  std::memset(block.start, 1, 128 * kMiB);
   full.free(block.start, false);
-  REQUIRE(slab.raise(4 * kMiB, false) == Slab::Raised::kTallest);
+  REQUIRE(slab.raise(4 * kMiB) == Slab::Raised::kTallest);
   CHECK(full.held().purged_bytes() >= 50 * kMiB);
   CHECK(full.held().purged_bytes() <= 100 * kMiB);
 }
@@ -277,7 +282,7 @@ TEST_CASE_METHOD(Fixture, "slab: what the pool does not use goes before a slab c
   std::memset(block.start, 1, 8 * kMiB);
   pool.free(block.start, false);
   CHECK(os::resident_bytes(block.start, kMiB) == kMiB);
-  REQUIRE(first.raise(4 * kMiB, false) == Slab::Raised::kTallest);
+  REQUIRE(first.raise(4 * kMiB) == Slab::Raised::kTallest);
   CHECK(pool.space().committed_bytes() < 8 * kMiB);
 }
 

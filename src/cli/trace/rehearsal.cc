@@ -177,6 +177,7 @@ class Stage {
       return false;
     }
     shared_->pool.open(&pool_.space, false);
+    shared_->pool.take_as_written();
     return true;
   }
   bool enter(const Stream& stream, Analysis& analysis) {

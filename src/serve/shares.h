@@ -1,0 +1,62 @@
+// How much of the blocks of each size is written, as looks at all of them have shown when they were freed. Hot; any
+// thread. A wrong answer costs page faults, or keeps memory up to a block's size.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "src/base/granule.h"
+#include "src/base/tuning.h"
+
+namespace memo {
+
+// What the pool expects of one of its blocks, in the second of the words that its space has for the block's granules.
+class Expected {
+ public:
+  // Of a block of `count` granules so many; `fresh`: none of it had memory before.
+  Expected(Granules count, Granules written, bool fresh)
+      : word_(static_cast<std::uint16_t>(
+            (std::min(written.count(), count.count()) * kAll + count.count() - 1) / count.count() |
+            (fresh ? kFresh : 0U))) {}
+  explicit Expected(std::uint16_t word) : word_(word) {}
+  [[nodiscard]] std::uint16_t word() const { return word_; }
+  [[nodiscard]] bool fresh() const { return (word_ & kFresh) != 0; }
+  [[nodiscard]] Granules of(Granules count) const {
+    return Granules{(count.count() * (word_ & kAll) + kAll - 1) / kAll};
+  }
+
+ private:
+  static constexpr std::uint64_t kAll = (1U << 15U) - 1;
+  static constexpr std::uint16_t kFresh = 1U << 15U;
+  std::uint16_t word_;
+};
+
+class Shares {
+ public:
+  // Blocks of fewer granules are taken to be written.
+  static constexpr Granules kLeast = granules_in(tuning::kMinLooked);
+
+  // Of a block of `count` granules those that will be written: all of them, unless others were not.
+  [[nodiscard]] Granules expected(Granules count) const {
+    const std::uint64_t word = slot(count).load(std::memory_order_relaxed);
+    return word >> 32U == count.count() ? Granules{word & UINT32_MAX} : count;
+  }
+  // Of such a block, about to be freed, `there` have memory. Where it is not `fresh`, earlier blocks may have written some of them.
+  void note(Granules count, Granules there, bool fresh) {
+    const Granules least = fresh ? there : std::min(there, expected(count));
+    slot(count).store(count.count() << 32U | least.count(), std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr std::uint32_t kSlots = 256;
+  [[nodiscard]] const std::atomic<std::uint64_t>& slot(Granules count) const {
+    return slots_[((count.count() * 0x9E3779B97F4A7C15ULL) >> 32U) % kSlots];
+  }
+  [[nodiscard]] std::atomic<std::uint64_t>& slot(Granules count) {
+    return slots_[((count.count() * 0x9E3779B97F4A7C15ULL) >> 32U) % kSlots];
+  }
+  std::atomic<std::uint64_t> slots_[kSlots] = {};
+};
+
+}  // namespace memo
