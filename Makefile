@@ -91,7 +91,9 @@ lib_src := $(hot_src) $(cold_src) $(planner_src) $(scheduler_src)
 lib_obj := $(call obj,$(lib_src))
 cli_obj := $(call obj,$(cli_src) $(solver_src)) $(lib_obj)
 catch_main := $(if $(filter release debug asan ubsan tsan,$(MODE)),build,$(B))/tests/main.o
-test_obj := $(catch_main) $(call obj,$(filter-out $(left_out),$(test_src) $(tested_cli_src) $(solver_src) $(lib_src)))
+# The GPU's memory without torch's door, over a driver that is none.
+gpu_tested_src := $(filter-out src/gpu/exports.cc src/gpu/torch_errors.cc,$(gpu_src)) tests/gpu/fake_driver.cc tests/gpu/replay.cc
+test_obj := $(catch_main) $(call obj,$(filter-out $(left_out),$(test_src) $(gpu_tested_src) $(tested_cli_src) $(solver_src) $(lib_src)))
 stress_obj := $(so_obj:$(O)/preload/%=$(O)/prefixed/preload/%) $(O)/prefixed/tests/preload/programs/random_programs.o
 preload_programs := $(patsubst tests/preload/programs/%,$(B)/programs/%,$(basename $(preload_program_src)))
 bench_programs := $(patsubst bench/%.cc,$(B)/bench/%,$(bench_src))
@@ -198,9 +200,7 @@ $(B)/%_fuzz: $(O)/tests/fuzz/%_fuzz.o $(fuzz_obj)
 	$(Q)$(CXX) $(flags_$(MODE)) -fsanitize=fuzzer $(FUZZ) -pthread $^ -lz -o $@
 fuzzers: $(patsubst tests/fuzz/%.cc,$(B)/%,$(fuzz_src))
 
-# What the GPU's tests and their bench run on: everything but torch's door, over a driver that is none.
-gpu_test_obj = $(call obj,$(filter-out src/gpu/exports.cc src/gpu/torch_errors.cc,$(gpu_src)) tests/gpu/fake_driver.cc tests/gpu/replay.cc)
-$(B)/bench/gpu_streams: $(gpu_test_obj)
+$(B)/bench/gpu_streams: $(call obj,$(gpu_tested_src))
 $(B)/bench/%: $(O)/bench/%.o $(lib_obj) $(call obj,$(solver_src))
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(cold_libs) -lbenchmark -o $@

@@ -74,6 +74,16 @@ bool World::disturbed(Address lower, Address upper, Stream stream) {
       return true;
     }
   }
+  return inhabited(lower, upper);
+}
+
+bool World::unfinished(Address lower, Address upper) {
+  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+    return use.lower < upper && lower < use.upper && !done(use.stream, use.ticket);
+  });
+}
+
+bool World::inhabited(Address lower, Address upper) const {
   const auto next = blocks.lower_bound(lower);
   return (next != blocks.end() && next->first < upper) ||
          (next != blocks.begin() && std::prev(next)->second > lower);
@@ -250,11 +260,8 @@ FAKE cuMemMap(Address address, std::size_t bytes, std::size_t, std::uint64_t han
 }
 FAKE cuMemUnmap(Address address, std::size_t bytes) {
   ENTER;
-  if (w.disturbed(address, address + bytes, nullptr) ||
-      std::any_of(w.uses.begin(), w.uses.end(), [&](const fake::Use& use) {
-        return use.stream == nullptr && use.lower < address + bytes && address < use.upper &&
-               !w.done(use.stream, use.ticket);
-      })) {
+  if (w.unfinished(address, address + bytes) ||
+      (!w.asleep && w.inhabited(address, address + bytes))) {
     w.faults.push_back("cuMemUnmap under a block that is alive or unfinished work");
   }
   for (Address at = address; at < address + bytes;) {

@@ -49,11 +49,14 @@ class World {
   void freed(Address lower, std::vector<Use> uses);
   // Unfinished work on [lower, upper) of another stream than `stream`; a block alive there.
   [[nodiscard]] bool disturbed(Address lower, Address upper, Stream stream);
+  [[nodiscard]] bool unfinished(Address lower, Address upper);
+  [[nodiscard]] bool inhabited(Address lower, Address upper) const;
   [[nodiscard]] bool mapped(Address lower, Address upper) const;
 
   // The n-th call from now on that could fail, fails; 0: none. With `ever`, all from there on.
   std::uint64_t refuse_at = 0;
   bool refuse_ever = false;
+  bool asleep = false;  // blocks that are alive may lose their memory
   std::uint64_t occasions = 0;
   bool refused();
 

@@ -177,11 +177,16 @@ using memo::gpu::Handle;
 #undef DRIVER
 }
 
-Outcome run(const std::vector<Row>& rows, const Options& options) {
+memo::gpu::Driver fake_driver() {
   memo::gpu::Driver driver;
 #define DRIVER(name, symbol, parameters) driver.name = symbol;
 #include "src/gpu/driver.def"
 #undef DRIVER
+  return driver;
+}
+
+Outcome run(const std::vector<Row>& rows, const Options& options) {
+  const memo::gpu::Driver driver = fake_driver();
   fake::world().restart(options.memory, false);
   Run run(driver, options);
   for (const Row& row : rows) {

@@ -39,6 +39,9 @@ struct Outcome {
   std::vector<std::string> faults;  // at most ten
 };
 
+// The driver's table over tests/gpu/fake_driver.h.
+memo::gpu::Driver fake_driver();
+
 Outcome run(const std::vector<Row>& rows, const Options& options);
 
 }  // namespace replay
