@@ -50,6 +50,7 @@ HOT := -fno-exceptions -fno-rtti -fasynchronous-unwind-tables -ftls-model=initia
 
 hot_src := $(wildcard src/base/*.cc src/trace/*.cc src/follow/*.cc src/serve/*.cc src/engine/*.cc)
 cold_src := $(wildcard src/learn/*.cc src/io/*.cc)
+gpu_src := $(wildcard src/gpu/*.cc)
 planner_src := $(wildcard planner/*.cc)
 solver_src := $(if $(HAVE_CBC),$(wildcard planner/solver/*.cc scheduler/solver/*.cc))
 scheduler_src := $(wildcard scheduler/*.cc)
@@ -94,19 +95,22 @@ lib_src := $(hot_src) $(cold_src) $(planner_src) $(scheduler_src)
 lib_obj := $(call obj,$(lib_src))
 cli_obj := $(call obj,$(cli_src) $(solver_src)) $(lib_obj)
 catch_main := $(if $(filter release debug asan ubsan tsan,$(MODE)),build,$(B))/tests/main.o
-test_obj := $(catch_main) $(call obj,$(filter-out $(left_out),$(test_src) $(tested_cli_src) $(solver_src) $(lib_src)))
+# The GPU's memory without torch's door, over a driver that is none.
+gpu_tested_src := $(filter-out src/gpu/exports.cc src/gpu/torch_errors.cc,$(gpu_src)) tests/gpu/fake_driver.cc tests/gpu/replay.cc
+test_obj := $(catch_main) $(call obj,$(filter-out $(left_out),$(test_src) $(gpu_tested_src) $(tested_cli_src) $(solver_src) $(lib_src)))
 stress_obj := $(so_obj:$(O)/preload/%=$(O)/prefixed/preload/%) $(O)/prefixed/tests/preload/programs/random_programs.o
 preload_programs := $(patsubst tests/preload/programs/%,$(B)/programs/%,$(basename $(preload_program_src)))
 bench_programs := $(patsubst bench/%.cc,$(B)/bench/%,$(bench_src))
 
 cold_libs := -lz $(if $(HAVE_CBC),-lCbcSolver -lCbc -lCgl -lOsiClp -lClpSolver -lClp -lOsi -lCoinUtils)
 
-.PHONY: all lib cli dsa programs fuzzers demo check test bench stress soak fuzz mutations cross cross-torch vm asan ubsan tsan lint format install uninstall deb clean help
+.PHONY: all lib cli dsa cuda programs fuzzers demo check test bench stress soak fuzz mutations cross cross-torch vm asan ubsan tsan lint format install uninstall deb clean help
 .DELETE_ON_ERROR:
 
-all: lib cli dsa ## build/libmemomalloc.so, build/memomalloc and build/libmemomalloc-dsa.so
+all: lib cli dsa cuda ## build/libmemomalloc.so, -cuda.so and -dsa.so, and build/memomalloc
 lib: $(B)/libmemomalloc.so
 dsa: $(B)/libmemomalloc-dsa.so
+cuda: $(B)/libmemomalloc-cuda.so
 cli: $(B)/memomalloc
 
 # A change of flags rebuilds everything of its mode; warnings do not change what is built.
@@ -155,6 +159,13 @@ $(B)/libmemomalloc.so: $(so_obj) $(O)/exports.map
 	    -Wl,-z,relro $(link_gnu) -Wl,-z,max-page-size=65536 -Wl,-z,nodelete -Wl,--gc-sections -static-libstdc++ -static-libgcc -pthread $(flags_$(MODE)) \
 	    $(own_operators) $(so_obj) -o $@
 
+# The memory of GPUs, for torch: the engine's learning, without its memory and its hooks.
+cuda_obj := $(call obj,$(gpu_src) $(hot_src) $(cold_src) $(planner_src))
+$(B)/libmemomalloc-cuda.so: $(cuda_obj)
+	$(if $(V),,@echo "  LD   $@")
+	$(Q)$(CXX) -shared -Wl,-soname,libmemomalloc-cuda.so.1 -Wl,-z,defs -Wl,-z,now -Wl,-z,relro $(link_gnu) -Wl,--gc-sections \
+	    -static-libstdc++ -static-libgcc -pthread $(flags_$(MODE)) $(cuda_obj) -ldl -o $@
+
 # The planner alone, for C and Python.
 dsa_obj := $(call obj,$(planner_src) $(wildcard planner/interface/*.cc))
 $(B)/libmemomalloc-dsa.so: $(dsa_obj) planner/interface/dsa.map
@@ -196,6 +207,7 @@ $(B)/%_fuzz: $(O)/tests/fuzz/%_fuzz.o $(fuzz_obj)
 	$(Q)$(CXX) $(flags_$(MODE)) -fsanitize=fuzzer $(FUZZ) -pthread $^ -lz -o $@
 fuzzers: $(patsubst tests/fuzz/%.cc,$(B)/%,$(fuzz_src))
 
+$(B)/bench/gpu_streams: $(call obj,$(gpu_tested_src))
 $(B)/bench/%: $(O)/bench/%.o $(lib_obj) $(call obj,$(solver_src))
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(cold_libs) -lbenchmark -o $@

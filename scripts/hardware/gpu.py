@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Measures planned GPU memory on a machine with a GPU: scripts/hardware/gpu.sh calls it.
+
+For each workload one process with torch's own allocator, one with expandable segments and one with the library take
+turns on the GPU: memory reserved and alive at the peak, time of a step, losses compared to the bit. Then the largest
+batch within a quarter of the memory, and what else a program may do. Parts come in order of their worth and stop when
+the time is up; a failure of one leaves the others' figures. Writes DATE.json and DATE.csv.
+"""
+
+import argparse
+import csv
+import datetime
+import json
+import os
+import pathlib
+import platform
+import queue
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from typing import Any, Optional
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+ALLOCATORS = ("native", "expandable", "memomalloc")
+
+
+class Process:
+    """A child that answers within a time, or is given up."""
+
+    def __init__(self, allocator: str, arguments: argparse.Namespace) -> None:
+        self.allocator = allocator
+        self.child = subprocess.Popen(
+            [sys.executable, str(HERE / "gpu_child.py"), allocator, str(arguments.library),
+             "tiny" if arguments.tiny else "usual"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.answers: queue.Queue[Optional[str]] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.child.stdout is not None
+        for line in self.child.stdout:
+            self.answers.put(line)
+        self.answers.put(None)
+
+    def ask(self, *words: Any) -> None:
+        try:
+            assert self.child.stdin is not None
+            self.child.stdin.write(json.dumps(words) + "\n")
+            self.child.stdin.flush()
+        except OSError:
+            pass  # it has ended, which answer() tells
+
+    def answer(self, until: float) -> dict[str, Any]:
+        try:
+            line = self.answers.get(timeout=max(0.1, until - time.monotonic()))
+        except queue.Empty:
+            self.end()
+            return {"error": "no answer in time"}
+        if line is None:
+            return {"error": f"the process ended with code {self.child.wait()}"}
+        return dict(json.loads(line))
+
+    def end(self) -> None:
+        if self.child.poll() is None:
+            self.child.kill()
+        self.child.wait()
+
+
+class Measurement:
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.arguments = arguments
+        self.end = time.monotonic() + arguments.seconds
+        self.result: dict[str, Any] = {"command": " ".join(sys.argv), "date": datetime.date.today().isoformat(),
+                                       "commit": arguments.commit, "machine": machine(), "parts": {}, "left_out": []}
+        self.rows: list[dict[str, Any]] = []
+
+    def part(self, name: str, least: float, function: Any, *given: Any) -> None:
+        """Runs the part if `least` seconds are left, and writes what there is by then."""
+        if self.end - time.monotonic() < least:
+            self.result["left_out"].append(name)
+        else:
+            print(f"{name} ({self.end - time.monotonic():.0f} s left)", file=sys.stderr, flush=True)
+            try:
+                self.result["parts"][name] = function(*given)
+            except Exception as error:  # the other parts' figures are worth having
+                self.result["parts"][name] = {"error": f"{type(error).__name__}: {error}"}
+        self.write()
+
+    def write(self) -> None:
+        folder = self.arguments.output
+        folder.mkdir(parents=True, exist_ok=True)
+        stem = folder / self.result["date"]
+        stem.with_suffix(".json").write_text(json.dumps(self.result, indent=1) + "\n")
+        with stem.with_suffix(".csv").open("w", newline="") as file:
+            names = ["part", "allocator", "figure", "value", "unit"]
+            writer = csv.DictWriter(file, names, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(self.rows)
+
+    def row(self, part: str, allocator: str, figure: str, value: Any, unit: str) -> None:
+        self.rows.append({"part": part, "allocator": allocator, "figure": figure, "value": value, "unit": unit})
+
+    def all_of(self, processes: list[Process], *words: Any) -> dict[str, dict[str, Any]]:
+        for process in processes:
+            process.ask(*words)
+        return {process.allocator: process.answer(self.end) for process in processes}
+
+    def workload(self, name: str, rounds: int, allocators: tuple[str, ...] = ALLOCATORS) -> dict[str, Any]:
+        processes = [Process(allocator, self.arguments) for allocator in allocators]
+        try:
+            return self._workload(name, rounds, processes)
+        finally:
+            for process in processes:
+                process.end()
+
+    def _workload(self, name: str, rounds: int, processes: list[Process]) -> dict[str, Any]:
+        found: dict[str, Any] = {"make": self.all_of(processes, "make", name, 0)}
+        # One after the other: what each needs at most must not wait for the others' kernels.
+        first = {}
+        for process in processes:
+            process.ask("steps", self.arguments.first)
+            first[process.allocator] = process.answer(self.end)
+        found["first"] = first
+        losses = {allocator: answer.get("losses") for allocator, answer in first.items()}
+        native = losses.get("native")
+        found["losses_equal"] = {allocator: value == native for allocator, value in losses.items()}
+        alive = [process for process in processes if "error" not in first[process.allocator]]
+        usual = statistics.median(first[alive[0].allocator]["seconds"][1:]) if alive else 1.0
+        count = max(2, min(50, int(self.arguments.turn / usual)))
+        turns: dict[str, list[float]] = {process.allocator: [] for process in alive}
+        for number in range(rounds):
+            for process in alive[number % len(alive):] + alive[:number % len(alive)]:
+                process.ask("run", count)
+                turns[process.allocator].append(process.answer(self.end).get("step", float("nan")))
+        found["turns"], found["steps_a_turn"] = turns, count
+        found["memory"] = self.all_of(processes, "memory")
+        for allocator, values in turns.items():
+            memory = found["memory"][allocator]
+            self.row(name, allocator, "step", statistics.median(values), "s")
+            self.row(name, allocator, "step over native", statistics.median(
+                [one / other for one, other in zip(values, turns.get("native", values))]), "")
+            for figure in ("reserved", "requested"):
+                self.row(name, allocator, f"{figure} at the peak", memory.get(figure), "bytes")
+            if memory.get("requested"):
+                self.row(name, allocator, "reserved over requested", memory["reserved"] / memory["requested"], "")
+            self.row(name, allocator, "losses equal to native's", int(found["losses_equal"][allocator]), "")
+        return found
+
+    def largest(self, name: str, first: int, grain: int) -> dict[str, Any]:
+        processes = [Process(allocator, self.arguments) for allocator in ALLOCATORS]
+        try:
+            found = self.all_of(processes, "largest", name, 0.25, first, grain)
+        finally:
+            for process in processes:
+                process.end()
+        for allocator, answer in found.items():
+            self.row(name, allocator, "largest batch in a quarter of the memory", answer.get("batch"), "")
+        return found
+
+    def smoke(self) -> dict[str, Any]:
+        processes = [Process(allocator, self.arguments) for allocator in ("native", "memomalloc")]
+        try:
+            return self.all_of(processes, "smoke")
+        finally:
+            for process in processes:
+                process.end()
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+    facts: dict[str, Any] = {"kernel": platform.release(), "python": platform.python_version(),
+                             "cores": os.cpu_count(), "libc": " ".join(platform.libc_ver())}
+    query = subprocess.run(["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
+                           capture_output=True, text=True, check=False) if pathlib.Path("/usr/bin/nvidia-smi").exists() or \
+        any((pathlib.Path(folder) / "nvidia-smi").exists() for folder in os.environ.get("PATH", "").split(":")) else None
+    facts["gpu"] = query.stdout.strip() if query is not None else ""
+    import importlib.metadata
+
+    for package in ("torch", "torchvision", "transformers"):
+        try:
+            facts[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            facts[package] = None
+    return facts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "results/gpu", metavar="FOLDER",
+                        help="[default: results/gpu]")
+    parser.add_argument("--library", type=pathlib.Path, default=ROOT / "build/libmemomalloc-cuda.so", metavar="FILE",
+                        help="[default: build/libmemomalloc-cuda.so]")
+    parser.add_argument("--seconds", type=float, default=390, help="for all parts [default: 390]")
+    parser.add_argument("--turn", type=float, default=0.8, help="seconds of one turn [default: 0.8]")
+    parser.add_argument("--first", type=int, default=8, help="steps before the turns [default: 8]")
+    parser.add_argument("--rounds", type=int, default=6, help="turns of each [default: 6]")
+    parser.add_argument("--only", default="", metavar="PARTS", help="parts by name, with commas between")
+    parser.add_argument("--tiny", action="store_true", help="small networks, to try the script itself")
+    parser.add_argument("--commit", default="", help="noted with the figures")
+    arguments = parser.parse_args()
+    measurement = Measurement(arguments)
+    rounds = arguments.rounds
+    parts = [("smoke", 20, measurement.smoke, ())]
+    parts += [(name, 40, measurement.workload, (name, rounds))
+              for name in ("transformer", "transformer-mixed", "experts", "resnet50", "generate")]
+    parts += [("largest transformer", 40, measurement.largest, ("transformer", 16, 1)),
+              ("largest resnet50", 40, measurement.largest, ("resnet50", 288, 8)),
+              ("compiled", 60, measurement.workload, ("compiled", 3, ("native", "memomalloc")))]
+    only = [name for name in arguments.only.split(",") if name]
+    for name, least, function, given in parts:
+        if not only or name in only:
+            measurement.part(name, least, function, *given)
+    print(json.dumps({"left_out": measurement.result["left_out"], "rows": len(measurement.rows)}))
+
+
+if __name__ == "__main__":
+    main()

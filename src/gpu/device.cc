@@ -1,0 +1,683 @@
+// See device.h. Cold.
+#include "src/gpu/device.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+#include <utility>
+
+#include "src/base/bits.h"
+#include "src/base/check.h"
+
+namespace memo::gpu {
+namespace {
+
+// Addresses cost nothing but page tables of what is mapped.
+constexpr std::uint64_t kMostAddresses = std::uint64_t{64} << 40;
+constexpr std::uint64_t kLeastAddresses = std::uint64_t{1} << 40;
+constexpr std::uint64_t kSmallZone = std::uint64_t{64} << 30;
+// A zone of large blocks has addresses for so many times the device's memory.
+constexpr std::uint64_t kSpan = 4;
+
+// Reserved memory may exceed the peak of what tensors need by so much before idle chunks are moved.
+constexpr std::uint64_t kSlack = std::uint64_t{64} << 20;
+constexpr std::uint64_t kSlackShare = 128;
+// Time for moving them, each of which takes tens of microseconds: a start, and a share of what has
+// passed. Beyond it new memory is made, as an allocator would that cannot move any.
+constexpr std::chrono::milliseconds kMovingStart{500};
+constexpr int kMovingShare = 100;
+
+std::uint64_t whole(std::uint64_t bytes) { return round_up(bytes, kBorder); }
+
+std::string human(std::uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, bytes >= (std::uint64_t{1} << 30) ? "%.2f GiB" : "%.2f MiB",
+                static_cast<double>(bytes) /
+                    (bytes >= (std::uint64_t{1} << 30) ? 1024.0 * 1024 * 1024 : 1024.0 * 1024));
+  return text;
+}
+
+}  // namespace
+
+Device::Zones::Zones(Device& device, Stream stream)
+    : clock(device.driver_, stream),
+      small(device.physical_, clock, device.carve(kSmallZone), kSmallZone, kSmallChunk),
+      large(device.physical_, clock, device.carve(device.span()), device.span(),
+            device.settings_.chunk) {}
+
+Device::Lane::Lane(Device& device, Stream stream)
+    : zones(device, stream),
+      slab(device.physical_, zones.clock, device.carve(device.span()), device.span(),
+           device.settings_.chunk),
+      learner(device.plans_) {}
+
+Device::Device(const Driver& driver, int number, int device_count, const Settings& settings)
+    : driver_(driver), number_(number), settings_(settings), physical_(driver, number, device_count) {
+  started_ = std::chrono::steady_clock::now();
+  driver_.retain_context(&context_, number);
+  const Scope scope(driver_, context_);
+  for (std::uint64_t bytes = kMostAddresses; bytes >= kLeastAddresses; bytes /= 2) {
+    if (driver_.reserve(&next_, bytes, settings_.chunk, 0, 0) == kSuccess) {
+      end_ = next_ + bytes;
+      break;
+    }
+  }
+}
+
+std::uint64_t Device::span() const {
+  return round_up(kSpan * physical_.total(), settings_.chunk);
+}
+
+// Zones are for ever: a stream's are used again when the stream is. 0 where addresses are used up;
+// such a zone refuses every mapping, and its calls end as without memory.
+Address Device::carve(std::uint64_t bytes) {
+  const Address from = round_up(next_, settings_.chunk);
+  if (from > end_ || bytes > end_ - from) {
+    return 0;
+  }
+  next_ = from + bytes;
+  return from;
+}
+
+Device::Lane& Device::lane_of(Stream stream) {
+  std::unique_ptr<Lane>& lane = lanes_[stream];
+  if (lane == nullptr) {
+    lane = std::make_unique<Lane>(*this, stream);
+  }
+  return *lane;
+}
+
+Device::Zones* Device::graph_zones(Stream stream) {
+  for (const auto& graph : graphs_) {
+    if (graph->active && graph->takes(stream)) {
+      std::unique_ptr<Zones>& zones = graph->zones[stream];
+      if (zones == nullptr) {
+        zones = std::make_unique<Zones>(*this, stream);
+        zones->small.pinned = zones->large.pinned = true;
+      }
+      return zones.get();
+    }
+  }
+  return nullptr;
+}
+
+Device::Result Device::allocate(std::uint64_t bytes, Stream stream) {
+  if (bytes == 0) {
+    return {};
+  }
+  const std::lock_guard guard(lock_);
+  const Scope scope(driver_, context_);
+  if (sleeping_ && !wake_up()) {
+    return {0, "the device sleeps, and there is too little memory to wake it", true};
+  }
+  poll();
+  Block block;
+  block.asked = bytes;
+  block.bytes = whole(bytes);
+  block.large = block.bytes >= kLarge;
+  // Before a place is looked for: what is needed decides whether memory is moved or made.
+  const std::uint64_t needed = needed_;
+  needed_ = std::max(needed_, figures_.active_bytes.all.current + block.bytes);
+  bool placed = false;
+  if (block.bytes >= bytes && block.bytes <= physical_.total()) {
+    if (Zones* graph = graph_zones(stream)) {
+      placed = place(block.large ? graph->large : graph->small, block);
+    } else {
+      Lane& lane = lane_of(stream);
+      placed = (block.large && settings_.plan && plan(lane, block)) ||
+               place(block.large ? lane.zones.large : lane.zones.small, block);
+    }
+  }
+  if (!placed) {
+    needed_ = needed;
+    ++figures_.refusals;
+    return {0, no_memory(bytes), true};
+  }
+  figures_.allocation.add(block.large, 1);
+  figures_.allocated_bytes.add(block.large, block.bytes);
+  figures_.requested_bytes.add(block.large, bytes);
+  figures_.active.add(block.large, 1);
+  figures_.active_bytes.add(block.large, block.bytes);
+  const Address address = block.zone->base() + block.offset;
+  const bool fresh = blocks_.emplace(address, std::move(block)).second;
+  MEMO_CHECK(fresh);
+  return {address, "", true};
+}
+
+// The place that the stream's plan has for the call, if it has one and that is free. The slab gets
+// its memory in the first iteration that it serves, as the pool's becomes free: to have both at once
+// would need more than the program does. From then on no call of the driver is made here.
+bool Device::plan(Lane& lane, Block& block) {
+  const Learner::Answer answer = lane.learner.next(block.asked);
+  if (answer.opened) {
+    ++figures_.waits;
+    lane.zones.clock.wait();  // what the pool has free may be moved
+  }
+  const bool serving = lane.learner.serving() != nullptr;
+  lane.slab.pinned = serving;
+  block.learner = &lane.learner;
+  block.number = lane.learner.latest();
+  if (lane.learner.wrapped()) {
+    lane.zones.clock.tick();
+  }
+  if (answer.step == nullptr) {
+    figures_.misses += serving;
+    return false;
+  }
+  if (!claim(lane.slab, answer.step->offset, block.bytes)) {
+    ++figures_.occupied;
+    lane.learner.occupied(block.asked);
+    return false;
+  }
+  block.zone = &lane.slab;
+  block.offset = answer.step->offset;
+  figures_.planned.add(block.bytes);
+  return true;
+}
+
+bool Device::claim(Zone& slab, std::uint64_t offset, std::uint64_t bytes) {
+  if (slab.claim(offset, bytes)) {
+    return true;
+  }
+  if (!slab.claim_bare(offset, bytes)) {
+    return false;
+  }
+  if (!commit(slab, offset, bytes, true)) {
+    slab.release(offset, bytes);
+    return false;
+  }
+  return true;
+}
+
+bool Device::place(Zone& zone, Block& block) {
+  block.zone = &zone;
+  if (const auto found = zone.allocate(block.bytes)) {
+    block.offset = *found;
+    if (block.large) {
+      figures_.reused.add(block.bytes);
+    }
+    return true;
+  }
+  const auto found = zone.allocate_bare(block.bytes);
+  if (!found) {
+    return false;
+  }
+  if (!commit(zone, *found, block.bytes, false)) {
+    zone.release(*found, block.bytes);
+    return false;
+  }
+  block.offset = *found;
+  if (block.large) {
+    figures_.other.add(block.bytes);
+  }
+  return true;
+}
+
+bool Device::time_to_move() const {
+  return moving_ < kMovingStart + (std::chrono::steady_clock::now() - started_) / kMovingShare;
+}
+
+// `thrifty`: rather idle chunks than new ones, whatever time that takes.
+bool Device::commit(Zone& zone, std::uint64_t offset, std::uint64_t bytes, bool thrifty) {
+  if (zone.base() == 0) {
+    return false;
+  }
+  const Time from = std::chrono::steady_clock::now();
+  const bool done = fill(zone, offset, bytes, thrifty);
+  moving_ += thrifty ? std::chrono::nanoseconds{0} : std::chrono::steady_clock::now() - from;
+  return done;
+}
+
+bool Device::fill(Zone& zone, std::uint64_t offset, std::uint64_t bytes, bool thrifty) {
+  const std::vector<std::uint32_t> missing = zone.missing(offset, bytes);
+  for (std::size_t i = 0; i < missing.size();) {
+    std::vector<Handle> handles;
+    bool refused = false;
+    std::size_t end = i;
+    for (; end < missing.size() && missing[end] == missing[i] + (end - i); ++end) {
+      const Handle handle = obtain(zone.chunk_bytes(), thrifty);
+      if (handle == 0) {
+        refused = true;
+        break;
+      }
+      handles.push_back(handle);
+    }
+    if (handles.empty() || !zone.fill(missing[i], handles)) {
+      for (const Handle handle : handles) {
+        physical_.give(handle, zone.chunk_bytes());
+      }
+      return false;
+    }
+    if (refused) {
+      return false;
+    }
+    i = end;
+  }
+  return true;
+}
+
+Handle Device::obtain(std::uint64_t chunk_bytes, bool thrifty) {
+  if (physical_.has_spare(chunk_bytes)) {
+    return physical_.take(chunk_bytes);
+  }
+  if (settings_.steal && (thrifty || time_to_move()) &&
+      physical_.reserved() + chunk_bytes > needed_ + std::max(kSlack, needed_ / kSlackShare)) {
+    if (const Handle handle = steal(chunk_bytes)) {
+      return handle;
+    }
+  }
+  if (const Handle handle = physical_.take(chunk_bytes)) {
+    return handle;
+  }
+  if (const Handle handle = steal(chunk_bytes)) {
+    return handle;
+  }
+  // There is no memory: what streams have used, then what plans keep, then chunks of other sizes.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (attempt == 1) {
+      close_slabs();
+    }
+    ++figures_.waits;
+    wait_all();
+    poll();
+    if (const Handle handle = steal(chunk_bytes)) {
+      return handle;
+    }
+    drop_idle();
+    if (const Handle handle = physical_.take(chunk_bytes)) {
+      return handle;
+    }
+  }
+  return 0;
+}
+
+Handle Device::steal(std::uint64_t chunk_bytes) {
+  Handle handle = 0;
+  each_zone([&](Zone& zone) {
+    if (handle == 0 && zone.chunk_bytes() == chunk_bytes) {
+      handle = zone.take_idle();
+    }
+  });
+  figures_.stolen += handle != 0;
+  return handle;
+}
+
+// Slabs first: what no plan needs any more is worth least.
+template <typename Visit>
+void Device::each_zone(Visit visit) {
+  for (auto& [stream, lane] : lanes_) {
+    visit(lane->slab);
+  }
+  for (auto& [stream, lane] : lanes_) {
+    visit(lane->zones.large);
+    visit(lane->zones.small);
+  }
+  for (auto& graph : graphs_) {
+    for (auto& [stream, zones] : graph->zones) {
+      visit(zones->large);
+      visit(zones->small);
+    }
+  }
+}
+
+template <typename Visit>
+void Device::each_clock(Visit visit) {
+  for (auto& [stream, lane] : lanes_) {
+    visit(lane->zones.clock);
+  }
+  for (auto& graph : graphs_) {
+    for (auto& [stream, zones] : graph->zones) {
+      visit(zones->clock);
+    }
+  }
+}
+
+// Blocks that lie in the slabs stay where they are.
+void Device::close_slabs() {
+  for (auto& [stream, lane] : lanes_) {
+    if (lane->learner.serving() != nullptr) {
+      lane->learner.refuse();
+    }
+    lane->slab.pinned = false;
+  }
+}
+
+void Device::drop_idle() {
+  each_zone([&](Zone& zone) {
+    while (const Handle handle = zone.take_idle()) {
+      physical_.give(handle, zone.chunk_bytes());
+    }
+  });
+  physical_.drop_spare();
+}
+
+bool Device::wait_all() {
+  bool all = true;
+  each_clock([&](Clock& clock) { all = clock.wait() && all; });
+  return all;
+}
+
+bool Device::free(Address address) {
+  const std::lock_guard guard(lock_);
+  const auto found = blocks_.find(address);
+  if (found == blocks_.end()) {
+    return false;
+  }
+  Block block = std::move(found->second);
+  blocks_.erase(found);
+  figures_.allocation.remove(block.large, 1);
+  figures_.allocated_bytes.remove(block.large, block.bytes);
+  figures_.requested_bytes.remove(block.large, block.asked);
+  const Scope scope(driver_, context_);
+  if (block.used_on.empty()) {
+    finish(block);
+  } else {
+    pending_.push_back({std::move(block), {}, false});
+    mark(pending_.back());
+  }
+  poll();
+  return true;
+}
+
+void Device::finish(const Block& block) {
+  block.zone->release(block.offset, block.bytes);
+  if (block.learner != nullptr) {
+    block.learner->freed(block.number);
+  }
+  figures_.active.remove(block.large, 1);
+  figures_.active_bytes.remove(block.large, block.bytes);
+}
+
+void Device::record_stream(Address address, Stream stream) {
+  const std::lock_guard guard(lock_);
+  const auto found = blocks_.find(address);
+  if (found == blocks_.end() || found->second.zone->clock().stream() == stream) {
+    return;
+  }
+  std::vector<Stream>& streams = found->second.used_on;
+  if (std::find(streams.begin(), streams.end(), stream) == streams.end()) {
+    streams.push_back(stream);
+  }
+}
+
+std::uint64_t Device::size_of(Address address) {
+  const std::lock_guard guard(lock_);
+  const auto found = blocks_.find(address);
+  return found == blocks_.end() ? 0 : found->second.asked;
+}
+
+// Records an event on each stream that uses the block. Not while one of these is captured: the event
+// would belong to the graph, and never pass.
+bool Device::mark(Pending& pending) {
+  for (const Stream stream : pending.block.used_on) {
+    int capturing = 0;
+    if (driver_.is_capturing(stream, &capturing) == kSuccess && capturing != 0) {
+      return false;
+    }
+  }
+  for (const Stream stream : pending.block.used_on) {
+    Event event = nullptr;
+    if (!spare_events_.empty()) {
+      event = spare_events_.back();
+      spare_events_.pop_back();
+    } else if (driver_.create_event(&event, kWithoutTiming) != kSuccess) {
+      event = nullptr;
+    }
+    if (event != nullptr && driver_.record_event(event, stream) == kSuccess) {
+      pending.events.push_back(event);
+    } else {  // another device's stream, or one that is gone
+      driver_.synchronize_stream(stream);
+      if (event != nullptr) {
+        spare_events_.push_back(event);
+      }
+    }
+  }
+  pending.marked = true;
+  return true;
+}
+
+bool Device::passed(Pending& pending) {
+  if (!pending.marked && !mark(pending)) {
+    return false;
+  }
+  while (!pending.events.empty()) {
+    if (driver_.query_event(pending.events.back()) == kNotReady) {
+      return false;
+    }
+    spare_events_.push_back(pending.events.back());
+    pending.events.pop_back();
+  }
+  return true;
+}
+
+// In order, and some at a time: an event that has not passed stops the look, as in torch.
+void Device::poll() {
+  while (!pending_.empty() && passed(pending_.front())) {
+    finish(pending_.front().block);
+    pending_.pop_front();
+  }
+}
+
+void Device::begin_pool(PoolId id, std::function<bool(Stream)> takes) {
+  const std::lock_guard guard(lock_);
+  for (auto& graph : graphs_) {
+    if (graph->id == id && graph->begun > 0) {
+      ++graph->begun;
+      graph->active = true;
+      graph->takes = std::move(takes);
+      return;
+    }
+  }
+  auto graph = std::make_unique<Graph>();
+  graph->id = id;
+  graph->begun = 1;
+  graph->active = true;
+  graph->takes = std::move(takes);
+  graphs_.push_back(std::move(graph));
+}
+
+void Device::end_pool(PoolId id) {
+  const std::lock_guard guard(lock_);
+  for (auto& graph : graphs_) {
+    if (graph->id == id) {
+      graph->active = false;
+      graph->takes = nullptr;
+    }
+  }
+}
+
+void Device::release_pool(PoolId id) {
+  const std::lock_guard guard(lock_);
+  for (auto& graph : graphs_) {
+    if (graph->id == id && graph->begun > 0 && --graph->begun == 0) {
+      for (auto& [stream, zones] : graph->zones) {
+        zones->small.pinned = zones->large.pinned = false;
+      }
+    }
+  }
+}
+
+void Device::give_back() {
+  const std::lock_guard guard(lock_);
+  const Scope scope(driver_, context_);
+  close_slabs();
+  wait_all();
+  poll();
+  drop_idle();
+}
+
+bool Device::sleep(bool keep) {
+  const std::lock_guard guard(lock_);
+  const Scope scope(driver_, context_);
+  if (sleeping_) {
+    return true;
+  }
+  if (!wait_all() || driver_.synchronize_context() != kSuccess) {
+    return false;
+  }
+  poll();
+  close_slabs();
+  drop_idle();
+  bool enough = true;
+  each_zone([&](Zone& zone) {
+    for (std::uint32_t chunk = 0; chunk < zone.chunk_count() && enough; ++chunk) {
+      if (!zone.in_use(chunk) || !zone.missing(chunk * zone.chunk_bytes(), 1).empty()) {
+        continue;
+      }
+      Asleep one{&zone, chunk, nullptr};
+      if (keep) {
+        one.contents.reset(new (std::nothrow) char[zone.chunk_bytes()]);
+        enough = one.contents != nullptr &&
+                 driver_.copy_to_host(one.contents.get(),
+                                      zone.base() + chunk * zone.chunk_bytes(),
+                                      zone.chunk_bytes()) == kSuccess;
+      }
+      asleep_.push_back(std::move(one));
+    }
+  });
+  if (!enough) {
+    asleep_.clear();
+    return false;
+  }
+  each_zone([&](Zone& zone) {
+    zone.take_all([&](std::uint32_t, Handle handle) { physical_.give(handle, zone.chunk_bytes()); });
+  });
+  physical_.drop_spare();
+  sleeping_ = true;
+  return true;
+}
+
+bool Device::wake() {
+  const std::lock_guard guard(lock_);
+  const Scope scope(driver_, context_);
+  return wake_up();
+}
+
+bool Device::wake_up() {
+  while (!asleep_.empty()) {
+    Asleep& one = asleep_.back();
+    const std::uint64_t bytes = one.zone->chunk_bytes();
+    if (one.zone->missing(one.chunk * bytes, 1).empty()) {
+      asleep_.pop_back();
+      continue;
+    }
+    const Handle handle = physical_.take(bytes);
+    if (handle == 0 || !one.zone->fill(one.chunk, {handle})) {
+      if (handle != 0) {
+        physical_.give(handle, bytes);
+      }
+      return false;
+    }
+    if (one.contents != nullptr) {
+      driver_.copy_to_device(one.zone->base() + one.chunk * bytes, one.contents.get(), bytes);
+    }
+    asleep_.pop_back();
+  }
+  sleeping_ = false;
+  return true;
+}
+
+void Device::limit(double fraction) {
+  const std::lock_guard guard(lock_);
+  physical_.limit(fraction >= 1 ? UINT64_MAX
+                                : static_cast<std::uint64_t>(
+                                      fraction * static_cast<double>(physical_.total())));
+}
+
+void Device::reset_peaks() {
+  const std::lock_guard guard(lock_);
+  for (Pools* pools : {&figures_.allocation, &figures_.allocated_bytes, &figures_.requested_bytes,
+                       &figures_.active, &figures_.active_bytes}) {
+    pools->reset_peak();
+  }
+  physical_.reset_peak();
+}
+
+std::string Device::no_memory(std::uint64_t bytes) {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  driver_.memory_info(&free, &total);
+  std::string text = "CUDA out of memory. Tried to allocate " + human(bytes) + ". GPU " +
+                     std::to_string(number_) + " has a total capacity of " + human(total) +
+                     " of which " + human(free) + " is free. This process has " +
+                     human(physical_.reserved()) + " reserved by memomalloc, of which " +
+                     human(figures_.allocated_bytes.all.current) + " is alive in tensors (" +
+                     human(figures_.requested_bytes.all.current) + " requested)";
+  if (physical_.limit() != UINT64_MAX) {
+    text += "; " + human(physical_.limit()) + " allowed";
+  }
+  if (physical_.error() != kSuccess && physical_.error() != kOutOfMemory) {
+    text += "; the driver says " + driver_.name_of(physical_.error());
+  }
+  return text + ".";
+}
+
+std::string Device::statistics() {
+  const std::lock_guard guard(lock_);
+  std::string text = "{";
+  const auto number = [&](const std::string& name, std::uint64_t value) {
+    text += (text.size() == 1 ? "\"" : ",\"") + name + "\":" + std::to_string(value);
+  };
+  const auto figure = [&](const std::string& name, const Figure& one) {
+    number(name + ".current", one.current);
+    number(name + ".peak", one.peak);
+    number(name + ".allocated", one.allocated);
+    number(name + ".freed", one.freed);
+  };
+  const auto pools = [&](const std::string& name, const Pools& all) {
+    figure(name + ".all", all.all);
+    figure(name + ".small_pool", all.small);
+    figure(name + ".large_pool", all.large);
+  };
+  pools("allocation", figures_.allocation);
+  pools("allocated_bytes", figures_.allocated_bytes);
+  pools("requested_bytes", figures_.requested_bytes);
+  pools("active", figures_.active);
+  pools("active_bytes", figures_.active_bytes);
+  number("reserved_bytes.all.current", physical_.reserved());
+  number("reserved_bytes.all.peak", physical_.peak());
+  number("num_ooms", figures_.refusals);
+  for (const auto& [name, share] : {std::pair{"planned", figures_.planned},
+                                    {"reused", figures_.reused}, {"other", figures_.other}}) {
+    number(std::string(name) + "_allocations", share.calls);
+    number(std::string(name) + "_bytes", share.bytes);
+  }
+  number("misses", figures_.misses);
+  number("occupied", figures_.occupied);
+  number("moved_chunks", figures_.stolen);
+  number("waits", figures_.waits);
+  number("moving_microseconds", static_cast<std::uint64_t>(moving_.count() / 1000));
+  number("driver_calls", physical_.calls());
+  number("total_bytes", physical_.total());
+  number("plans", plans_.all.size());
+  number("plans_made", plans_.made);
+  number("plan_microseconds", static_cast<std::uint64_t>(plans_.seconds * 1e6));
+  std::uint64_t height = 0;
+  std::uint64_t bound = 0;
+  for (const auto& plan : plans_.all) {
+    if ((*plan)->height > height) {
+      height = (*plan)->height;
+      bound = (*plan)->lower_bound;
+    }
+  }
+  number("plan_bytes", height);
+  number("lower_bound_bytes", bound);
+  std::uint64_t iterations = 0;
+  const char* phase = "learning";
+  for (const auto& [stream, lane] : lanes_) {
+    iterations += lane->learner.iterations();
+    phase = lane->learner.serving() != nullptr ? lane->learner.phase() : phase;
+  }
+  number("iterations", iterations);
+  number("streams", lanes_.size());
+  return text + ",\"asleep\":" + (sleeping_ ? "true" : "false") + ",\"phase\":\"" + phase + "\"}";
+}
+
+bool Device::valid() {
+  const std::lock_guard guard(lock_);
+  bool all = true;
+  each_zone([&](Zone& zone) { all = all && zone.valid(); });
+  return all;
+}
+
+}  // namespace memo::gpu

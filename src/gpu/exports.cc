@@ -1,0 +1,293 @@
+// What leaves libmemomalloc-cuda.so: torch's pluggable allocator, and what python/memomalloc/cuda.py
+// asks. Cold; any thread.
+//
+// Nothing below may throw but malloc, whose caller expects torch's exceptions.
+#include <pthread.h>
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "src/base/message.h"
+#include "src/gpu/device.h"
+#include "src/gpu/torch_errors.h"
+
+#define MEMO_CUDA __attribute__((visibility("default")))
+
+namespace memo::gpu {
+namespace {
+
+constexpr int kMostDevices = 64;
+
+// Never destroyed: tensors are freed until the very end of the process.
+struct Library {
+  Driver driver;
+  std::string problem;  // why there is no driver; empty: there is one
+  int device_count = 0;
+  std::mutex lock;
+  std::array<std::atomic<Device*>, kMostDevices> devices{};
+};
+std::atomic<bool> g_forked{false};
+
+std::uint64_t number_of(const char* name, std::uint64_t usual) {
+  const char* text = std::getenv(name);
+  return text == nullptr || *text == '\0' ? usual : std::strtoull(text, nullptr, 10);
+}
+
+Library& library() {
+  static Library* const one = [] {
+    auto* made = new Library;
+    made->problem = made->driver.load();
+    if (made->problem.empty()) {
+      made->driver.device_count(&made->device_count);
+    }
+    pthread_atfork(nullptr, nullptr, [] { g_forked.store(true); });
+    return made;
+  }();
+  return *one;
+}
+
+Settings settings() {
+  Settings result;
+  const std::uint64_t chunk = number_of("MEMOMALLOC_CUDA_CHUNK_MIB", result.chunk >> 20) << 20;
+  if (chunk != 0 && chunk % kSmallChunk == 0) {
+    result.chunk = chunk;
+  }
+  result.plan = number_of("MEMOMALLOC_CUDA_PLAN", 1) != 0;
+  return result;
+}
+
+Device* device(int number) {
+  Library& all = library();
+  if (number < 0 || number >= kMostDevices || number >= all.device_count) {
+    return nullptr;
+  }
+  auto& place = all.devices[static_cast<std::size_t>(number)];
+  Device* found = place.load(std::memory_order_acquire);
+  if (found == nullptr) {
+    const std::lock_guard guard(all.lock);
+    found = place.load(std::memory_order_acquire);
+    if (found == nullptr) {
+      found = new Device(all.driver, number, all.device_count, settings());
+      place.store(found, std::memory_order_release);
+    }
+  }
+  return found;
+}
+
+// The device that has the block; null: none has.
+Device* owner_of(Address address) {
+  for (auto& place : library().devices) {
+    Device* one = place.load(std::memory_order_acquire);
+    if (one != nullptr && one->size_of(address) != 0) {
+      return one;
+    }
+  }
+  return nullptr;
+}
+
+template <typename Visit>
+void each_device(int number, Visit visit) {
+  for (int i = 0; i < kMostDevices; ++i) {
+    Device* one = library().devices[static_cast<std::size_t>(i)].load(std::memory_order_acquire);
+    if (one != nullptr && (number < 0 || number == i)) {
+      visit(*one);
+    }
+  }
+}
+
+Device::Result allocate(std::int64_t size, int number, Stream stream) {
+  if (!library().problem.empty()) {
+    return {0, library().problem, false};
+  }
+  if (g_forked.load(std::memory_order_relaxed)) {
+    int count = 0;
+    const int error = library().driver.device_count(&count);
+    return {0, "CUDA error in a forked process: " + library().driver.name_of(error), false};
+  }
+  Device* one = device(number);
+  if (one == nullptr || size < 0) {
+    return {0,
+            one == nullptr ? "there is no CUDA device " + std::to_string(number)
+                           : "the size of a CUDA block is negative",
+            false};
+  }
+  try {
+    return one->allocate(static_cast<std::uint64_t>(size), stream);
+  } catch (const std::bad_alloc&) {
+    return {0, "the host has no memory for the books of the CUDA allocator", true};
+  }
+}
+
+// A function object of libstdc++'s, as torch passes it, whichever C++ library this is built with.
+class ForeignFilter {
+ public:
+  struct Layout {
+    void* storage[2];
+    bool (*manage)(void* to, const void* from, int operation);
+    bool (*invoke)(const void* storage, Stream* stream);
+  };
+  explicit ForeignFilter(const Layout& given) : layout_{{nullptr, nullptr}, nullptr, given.invoke} {
+    if (given.manage != nullptr) {
+      given.manage(layout_.storage, given.storage, kClone);
+      layout_.manage = given.manage;
+    }
+  }
+  ~ForeignFilter() {
+    if (layout_.manage != nullptr) {
+      layout_.manage(layout_.storage, layout_.storage, kDestroy);
+    }
+  }
+  ForeignFilter(const ForeignFilter&) = delete;
+  ForeignFilter& operator=(const ForeignFilter&) = delete;
+  bool operator()(Stream stream) const {
+    return layout_.manage == nullptr || layout_.invoke(layout_.storage, &stream);
+  }
+
+ private:
+  static constexpr int kClone = 2;
+  static constexpr int kDestroy = 3;
+  Layout layout_;
+};
+
+[[noreturn]] void misuse(const char* what, const void* pointer) {
+  (Line(Line::Kind::kLastWords) << "cuda: " << what << " ").hex(
+      reinterpret_cast<std::uint64_t>(pointer));
+  std::abort();
+}
+
+}  // namespace
+}  // namespace memo::gpu
+
+using memo::gpu::Address;
+using memo::gpu::Device;
+using memo::gpu::PoolId;
+
+extern "C" {
+
+MEMO_CUDA void* memomalloc_cuda_malloc(ssize_t size, int device, void* stream) {
+  static thread_local char error[1024];
+  void* result = nullptr;
+  bool memory = false;
+  {
+    const Device::Result done = memo::gpu::allocate(size, device, stream);
+    result = reinterpret_cast<void*>(done.address);
+    memory = done.memory;
+    std::snprintf(error, sizeof error, "%s", done.error.c_str());
+  }
+  if (error[0] != '\0') {
+    // Nothing with a destructor is alive here.
+    memo::gpu::throw_as_torch(error, memory);
+    memo::Line() << "cuda: " << error;  // no torch: the caller sees a null pointer
+  }
+  return result;
+}
+
+MEMO_CUDA void memomalloc_cuda_free(void* pointer, ssize_t /*size*/, int device, void* /*stream*/) {
+  if (pointer == nullptr || memo::gpu::g_forked.load(std::memory_order_relaxed)) {
+    return;
+  }
+  const auto address = reinterpret_cast<Address>(pointer);
+  Device* one = memo::gpu::device(device);
+  if (one == nullptr || !one->free(address)) {
+    memo::gpu::misuse(memo::gpu::owner_of(address) != nullptr
+                          ? "free on the wrong device of"
+                          : "free of what is not alive (a second free, or not from here):",
+                      pointer);
+  }
+}
+
+MEMO_CUDA void memomalloc_cuda_record_stream(void* pointer, void* stream) {
+  const auto address = reinterpret_cast<Address>(pointer);
+  if (Device* one = memo::gpu::owner_of(address)) {
+    one->record_stream(address, stream);
+  }
+}
+
+MEMO_CUDA void* memomalloc_cuda_base_alloc(void* pointer, std::size_t* size) {
+  Device* one = memo::gpu::owner_of(reinterpret_cast<Address>(pointer));
+  if (size != nullptr) {
+    *size = one != nullptr ? one->size_of(reinterpret_cast<Address>(pointer)) : 0;
+  }
+  return pointer;
+}
+
+MEMO_CUDA void memomalloc_cuda_init(int /*device_count*/) {}
+
+MEMO_CUDA void memomalloc_cuda_reset() {
+  memo::gpu::each_device(-1, [](Device& one) { one.give_back(); });
+}
+
+MEMO_CUDA void memomalloc_cuda_memory_fraction(double fraction, int device) {
+  if (Device* one = memo::gpu::device(device)) {
+    one->limit(fraction);
+  }
+}
+
+// torch passes its MempoolId_t, two 64-bit numbers, in two registers, and the filter by reference.
+MEMO_CUDA void memomalloc_cuda_begin_pool(int device, PoolId id,
+                                          memo::gpu::ForeignFilter::Layout* takes) {
+  if (Device* one = memo::gpu::device(device)) {
+    const auto filter = std::make_shared<memo::gpu::ForeignFilter>(*takes);
+    one->begin_pool(id, [filter](void* stream) { return (*filter)(stream); });
+  }
+}
+
+MEMO_CUDA void memomalloc_cuda_end_pool(int device, PoolId id) {
+  if (Device* one = memo::gpu::device(device)) {
+    one->end_pool(id);
+  }
+}
+
+MEMO_CUDA void memomalloc_cuda_release_pool(int device, PoolId id) {
+  if (Device* one = memo::gpu::device(device)) {
+    one->release_pool(id);
+  }
+}
+
+// Why nothing can be served, for people; "" where all is well. The text stays.
+MEMO_CUDA const char* memomalloc_cuda_problem() { return memo::gpu::library().problem.c_str(); }
+
+// The device's figures as JSON: the length of the text, of which as much as fits is written.
+MEMO_CUDA std::size_t memomalloc_cuda_stats_json(int device, char* buffer, std::size_t size) {
+  Device* one = memo::gpu::device(device);
+  const std::string text = one != nullptr ? one->statistics() : "{}";
+  if (size != 0) {
+    const std::size_t written = text.size() < size ? text.size() : size - 1;
+    std::memcpy(buffer, text.data(), written);
+    buffer[written] = '\0';
+  }
+  return text.size();
+}
+
+MEMO_CUDA void memomalloc_cuda_reset_peaks(int device) {
+  if (Device* one = memo::gpu::device(device)) {
+    one->reset_peaks();
+  }
+}
+
+// All devices' where `device` is negative.
+MEMO_CUDA void memomalloc_cuda_release(int device) {
+  memo::gpu::each_device(device, [](Device& one) { one.give_back(); });
+}
+
+MEMO_CUDA int memomalloc_cuda_sleep(int device, int keep) {
+  bool all = true;
+  memo::gpu::each_device(device, [&](Device& one) { all = one.sleep(keep != 0) && all; });
+  return all ? 0 : -1;
+}
+
+MEMO_CUDA int memomalloc_cuda_wake(int device) {
+  bool all = true;
+  memo::gpu::each_device(device, [&](Device& one) { all = one.wake() && all; });
+  return all ? 0 : -1;
+}
+
+}  // extern "C"

@@ -1,0 +1,94 @@
+// See physical.h. Cold.
+#include "src/gpu/physical.h"
+
+#include <algorithm>
+
+namespace memo::gpu {
+
+Physical::Physical(const Driver& driver, int device, int device_count) : driver_(driver) {
+  properties_.location.id = device;
+  int rdma = 0;
+  if (driver.device_attribute(&rdma, kHasDirectRdma, device) == kSuccess && rdma != 0) {
+    properties_.direct_rdma = 1;  // network cards may register the memory, as torch's own
+  }
+  rights_.push_back({.location = {.id = device}});
+  for (int peer = 0; peer < device_count; ++peer) {
+    int can = 0;
+    if (peer != device && driver.can_access_peer(&can, peer, device) == kSuccess && can != 0) {
+      rights_.push_back({.location = {.id = peer}});
+    }
+  }
+  std::size_t bytes = 0;
+  if (driver.granularity(&bytes, &properties_, 0) == kSuccess && bytes != 0) {
+    granularity_ = bytes;
+  }
+  if (driver.total_memory(&bytes, device) == kSuccess) {
+    total_ = bytes;
+  }
+}
+
+Handle Physical::take(std::uint64_t bytes) {
+  std::vector<Handle>& kept = spare_[bytes];
+  if (!kept.empty()) {
+    const Handle handle = kept.back();
+    kept.pop_back();
+    return handle;
+  }
+  error_ = kSuccess;
+  if (bytes > limit_ || reserved_ > limit_ - bytes) {
+    return 0;
+  }
+  Handle handle = 0;
+  ++calls_;
+  error_ = driver_.create(&handle, bytes, &properties_, 0);
+  if (error_ != kSuccess) {
+    return 0;
+  }
+  reserved_ += bytes;
+  peak_ = std::max(peak_, reserved_);
+  return handle;
+}
+
+bool Physical::has_spare(std::uint64_t bytes) const {
+  const auto found = spare_.find(bytes);
+  return found != spare_.end() && !found->second.empty();
+}
+
+void Physical::drop_spare() {
+  for (auto& [bytes, handles] : spare_) {
+    for (const Handle handle : handles) {
+      driver_.release(handle);
+      reserved_ -= bytes;
+      ++calls_;
+    }
+    handles.clear();
+  }
+}
+
+bool Physical::map(Address address, std::uint64_t bytes, const std::vector<Handle>& handles) {
+  std::uint64_t mapped = 0;
+  error_ = kSuccess;
+  for (const Handle handle : handles) {
+    ++calls_;
+    error_ = driver_.map(address + mapped, bytes, 0, handle, 0);
+    if (error_ != kSuccess) {
+      break;
+    }
+    mapped += bytes;
+  }
+  if (error_ == kSuccess) {
+    ++calls_;
+    error_ = driver_.set_access(address, mapped, rights_.data(), rights_.size());
+  }
+  if (error_ != kSuccess && mapped != 0) {
+    driver_.unmap(address, mapped);
+  }
+  return error_ == kSuccess;
+}
+
+void Physical::unmap(Address address, std::uint64_t bytes) {
+  ++calls_;
+  driver_.unmap(address, bytes);
+}
+
+}  // namespace memo::gpu

@@ -1,0 +1,368 @@
+// See fake_driver.h.
+#include "tests/gpu/fake_driver.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+namespace fake {
+namespace {
+std::recursive_mutex g_lock;
+constexpr int kOutOfMemory = 2;
+constexpr int kInvalid = 1;
+constexpr int kNotInitialized = 3;
+constexpr int kNotReady = 600;
+constexpr int kCaptureUnsupported = 900;
+}  // namespace
+
+World& world() {
+  static auto* one = [] {
+    auto* made = new World;
+    const char* mib = std::getenv("FAKE_CUDA_MIB");
+    made->restart((mib != nullptr ? std::strtoull(mib, nullptr, 10) : 1024) << 20,
+                  std::getenv("FAKE_CUDA_REAL") != nullptr);
+    if (const char* at = std::getenv("FAKE_CUDA_REFUSE")) {
+      made->refuse_at = std::strtoull(at, nullptr, 10);
+    }
+    made->refuse_ever = std::getenv("FAKE_CUDA_REFUSE_EVER") != nullptr;
+    return made;
+  }();
+  return *one;
+}
+
+void World::restart(std::uint64_t bytes, bool is_real) {
+  if (file >= 0) {
+    close(file);
+  }
+  *this = World();
+  memory = bytes;
+  real = is_real;
+  process = getpid();
+  if (real) {
+    file = memfd_create("device memory", MFD_CLOEXEC);
+  }
+}
+
+bool World::refused() {
+  ++occasions;
+  return refuse_at != 0 && (refuse_ever ? occasions >= refuse_at : occasions == refuse_at);
+}
+
+void World::progress(std::mt19937_64& random) {
+  for (auto& [stream, queue] : queues) {
+    if (random() % 4 == 0 && queue.done < queue.issued) {
+      queue.done += random() % (queue.issued - queue.done) + 1;
+    }
+  }
+  std::erase_if(uses, [&](const Use& use) { return done(use.stream, use.ticket); });
+}
+
+void World::freed(Address lower, std::vector<Use> work) {
+  blocks.erase(lower);
+  uses.insert(uses.end(), work.begin(), work.end());
+}
+
+bool World::disturbed(Address lower, Address upper, Stream stream) {
+  for (const Use& use : uses) {
+    if (use.stream != stream && use.lower < upper && lower < use.upper &&
+        !done(use.stream, use.ticket)) {
+      return true;
+    }
+  }
+  return inhabited(lower, upper);
+}
+
+bool World::unfinished(Address lower, Address upper) {
+  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+    return use.lower < upper && lower < use.upper && !done(use.stream, use.ticket);
+  });
+}
+
+bool World::inhabited(Address lower, Address upper) const {
+  const auto next = blocks.lower_bound(lower);
+  return (next != blocks.end() && next->first < upper) ||
+         (next != blocks.begin() && std::prev(next)->second > lower);
+}
+
+bool World::mapped(Address lower, Address upper) const {
+  while (lower < upper) {
+    const auto after = mappings.upper_bound(lower);
+    if (after == mappings.begin() || std::prev(after)->second.upper <= lower ||
+        !std::prev(after)->second.accessible) {
+      return false;
+    }
+    lower = std::prev(after)->second.upper;
+  }
+  return true;
+}
+
+}  // namespace fake
+
+#define FAKE extern "C" __attribute__((visibility("default"))) int
+using fake::Address;
+using fake::Stream;
+using fake::world;
+
+// Each call is serialized, counted, and fails in a forked child as the driver's own does.
+#define ENTER                                                        \
+  const std::lock_guard<std::recursive_mutex> guard(fake::g_lock);   \
+  fake::World& w = world();                                          \
+  ++w.calls;                                                         \
+  if (getpid() != w.process) {                                       \
+    return fake::kNotInitialized;                                    \
+  }
+#define MAY_REFUSE(error) \
+  if (w.refused()) {      \
+    return error;         \
+  }
+
+FAKE cuInit(unsigned) {
+  ENTER;
+  return 0;
+}
+FAKE cuDeviceGetCount(int* count) {
+  ENTER;
+  *count = 2;
+  return 0;
+}
+FAKE cuDeviceGet(int* device, int number) {
+  ENTER;
+  *device = number;
+  return 0;
+}
+FAKE cuDeviceGetAttribute(int* value, int, int) {
+  ENTER;
+  *value = 1;
+  return 0;
+}
+FAKE cuDeviceTotalMem_v2(std::size_t* bytes, int) {
+  ENTER;
+  *bytes = w.memory;
+  return 0;
+}
+FAKE cuDeviceCanAccessPeer(int* can, int, int) {
+  ENTER;
+  *can = 0;
+  return 0;
+}
+FAKE cuDevicePrimaryCtxRetain(void** context, int device) {
+  ENTER;
+  *context = reinterpret_cast<void*>(std::intptr_t{device} + 1);
+  return 0;
+}
+FAKE cuCtxPushCurrent_v2(void*) {
+  ENTER;
+  return 0;
+}
+FAKE cuCtxPopCurrent_v2(void** context) {
+  ENTER;
+  *context = nullptr;
+  return 0;
+}
+FAKE cuCtxSynchronize() {
+  ENTER;
+  for (auto& [stream, queue] : w.queues) {
+    queue.done = queue.issued;
+  }
+  w.uses.clear();
+  return 0;
+}
+FAKE cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
+  ENTER;
+  *free = w.memory - w.used;
+  *total = w.memory;
+  return 0;
+}
+FAKE cuMemGetAllocationGranularity(std::size_t* bytes, const void*, int) {
+  ENTER;
+  *bytes = std::size_t{2} << 20;
+  return 0;
+}
+FAKE cuMemAddressReserve(Address* address, std::size_t bytes, std::size_t alignment, Address,
+                         std::uint64_t) {
+  ENTER;
+  MAY_REFUSE(fake::kOutOfMemory);
+  if (w.real) {
+    // Aligned by hand: the driver's alignment is its own.
+    const std::size_t room = bytes + alignment;
+    void* got = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (got == MAP_FAILED) {
+      return fake::kOutOfMemory;
+    }
+    *address = (reinterpret_cast<Address>(got) + alignment - 1) / alignment * alignment;
+    return 0;
+  }
+  *address = w.next_address;
+  w.next_address += bytes;
+  return 0;
+}
+FAKE cuMemAddressFree(Address, std::size_t) {
+  ENTER;
+  return 0;
+}
+FAKE cuMemCreate(std::uint64_t* handle, std::size_t bytes, const void*, std::uint64_t) {
+  ENTER;
+  MAY_REFUSE(fake::kOutOfMemory);
+  if (w.used + bytes > w.memory) {
+    return fake::kOutOfMemory;
+  }
+  if (bytes % (std::size_t{2} << 20) != 0) {
+    w.faults.push_back("cuMemCreate of no whole chunk");
+    return fake::kInvalid;
+  }
+  w.used += bytes;
+  *handle = w.next_handle++;
+  if (w.real && ftruncate(w.file, static_cast<off_t>(w.file_end + bytes)) != 0) {
+    return fake::kOutOfMemory;
+  }
+  w.handles[*handle] = {bytes, w.file_end, false};
+  w.file_end += bytes;
+  return 0;
+}
+FAKE cuMemRelease(std::uint64_t handle) {
+  ENTER;
+  const auto found = w.handles.find(handle);
+  if (found == w.handles.end() || found->second.mapped) {
+    w.faults.push_back("cuMemRelease of what is mapped or is not there");
+    return fake::kInvalid;
+  }
+  w.used -= found->second.bytes;
+  if (w.real) {
+    (void)fallocate(w.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+              static_cast<off_t>(found->second.place), static_cast<off_t>(found->second.bytes));
+  }
+  w.handles.erase(found);
+  return 0;
+}
+FAKE cuMemMap(Address address, std::size_t bytes, std::size_t, std::uint64_t handle, std::uint64_t) {
+  ENTER;
+  MAY_REFUSE(fake::kOutOfMemory);
+  const auto found = w.handles.find(handle);
+  const auto next = w.mappings.lower_bound(address);
+  if (found == w.handles.end() || found->second.mapped || found->second.bytes != bytes ||
+      (next != w.mappings.end() && next->first < address + bytes) ||
+      (next != w.mappings.begin() && std::prev(next)->second.upper > address)) {
+    w.faults.push_back("cuMemMap twice, or of no handle");
+    return fake::kInvalid;
+  }
+  if (w.real) {
+    mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, w.file,
+         static_cast<off_t>(found->second.place));
+  }
+  found->second.mapped = true;
+  w.mappings[address] = {address + bytes, handle, false};
+  return 0;
+}
+FAKE cuMemUnmap(Address address, std::size_t bytes) {
+  ENTER;
+  if (w.unfinished(address, address + bytes) ||
+      (!w.asleep && w.inhabited(address, address + bytes))) {
+    w.faults.push_back("cuMemUnmap under a block that is alive or unfinished work");
+  }
+  for (Address at = address; at < address + bytes;) {
+    const auto found = w.mappings.find(at);
+    if (found == w.mappings.end()) {
+      w.faults.push_back("cuMemUnmap of what is not mapped");
+      return fake::kInvalid;
+    }
+    at = found->second.upper;
+    w.handles[found->second.handle].mapped = false;
+    w.mappings.erase(found);
+  }
+  if (w.real) {
+    mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  }
+  return 0;
+}
+FAKE cuMemSetAccess(Address address, std::size_t bytes, const void*, std::size_t) {
+  ENTER;
+  MAY_REFUSE(fake::kOutOfMemory);
+  for (auto at = w.mappings.find(address); at != w.mappings.end() && at->first < address + bytes;
+       ++at) {
+    at->second.accessible = true;
+  }
+  if (w.real) {
+    mprotect(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE);
+  }
+  return 0;
+}
+FAKE cuMemcpyDtoH_v2(void* to, Address from, std::size_t bytes) {
+  ENTER;
+  MAY_REFUSE(fake::kInvalid);
+  if (w.real) {
+    std::memcpy(to, reinterpret_cast<void*>(from), bytes);
+  }
+  return 0;
+}
+FAKE cuMemcpyHtoD_v2(Address to, const void* from, std::size_t bytes) {
+  ENTER;
+  if (w.real) {
+    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  }
+  return 0;
+}
+FAKE cuEventCreate(void** event, unsigned) {
+  ENTER;
+  MAY_REFUSE(fake::kOutOfMemory);
+  *event = reinterpret_cast<void*>(w.next_event++);
+  w.events[*event] = {nullptr, 0};
+  return 0;
+}
+FAKE cuEventDestroy_v2(void* event) {
+  ENTER;
+  w.events.erase(event);
+  return 0;
+}
+FAKE cuEventRecord(void* event, Stream stream) {
+  ENTER;
+  MAY_REFUSE(fake::kInvalid);
+  if (w.queues[stream].capturing) {
+    w.faults.push_back("cuEventRecord into a graph");
+  }
+  w.events[event] = {stream, w.queues[stream].issued};
+  return 0;
+}
+FAKE cuEventQuery(void* event) {
+  ENTER;
+  const auto& [stream, ticket] = w.events[event];
+  return w.done(stream, ticket) ? 0 : fake::kNotReady;
+}
+FAKE cuEventSynchronize(void* event) {
+  ENTER;
+  const auto& [stream, ticket] = w.events[event];
+  w.queues[stream].done = std::max(w.queues[stream].done, ticket);
+  return 0;
+}
+FAKE cuStreamSynchronize(Stream stream) {
+  ENTER;
+  if (w.queues[stream].capturing) {
+    w.faults.push_back("cuStreamSynchronize of a stream that is captured");
+    return fake::kCaptureUnsupported;
+  }
+  w.finish(stream);
+  return 0;
+}
+FAKE cuStreamIsCapturing(Stream stream, int* state) {
+  ENTER;
+  *state = w.queues[stream].capturing ? 1 : 0;
+  return 0;
+}
+FAKE cuThreadExchangeStreamCaptureMode(int* mode) {
+  ENTER;
+  static thread_local int now = 0;
+  std::swap(now, *mode);
+  return 0;
+}
+FAKE cuGetErrorName(int error, const char** name) {
+  *name = error == fake::kOutOfMemory      ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : error == fake::kNotInitialized ? "CUDA_ERROR_NOT_INITIALIZED"
+          : error == fake::kInvalid        ? "CUDA_ERROR_INVALID_VALUE"
+                                           : "CUDA_ERROR_UNKNOWN";
+  return 0;
+}

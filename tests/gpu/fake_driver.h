@@ -1,0 +1,96 @@
+// A CUDA driver without a GPU: streams are queues whose work is done when the test says so, events
+// pass late, and any call can be refused. Linked into the unit tests, and built as a libcuda.so.1
+// whose memory is a file's, for the real shared object.
+//
+// It watches: memory may not be unmapped while a block in it is alive, or work on it unfinished.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace fake {
+
+using Address = std::uint64_t;
+using Stream = void*;
+
+struct Queue {
+  std::uint64_t issued = 0;  // pieces of work
+  std::uint64_t done = 0;
+  bool capturing = false;
+};
+
+// Work on [lower, upper) that is the piece `ticket` of a stream.
+struct Use {
+  Address lower;
+  Address upper;
+  Stream stream;
+  std::uint64_t ticket;
+};
+
+class World {
+ public:
+  // Everything is as after a start. `real`: memory can be written, and what is not mapped cannot.
+  void restart(std::uint64_t memory, bool real);
+
+  // One more piece of work on the stream.
+  std::uint64_t issue(Stream stream) { return ++queues[stream].issued; }
+  // Some streams get on, by some of their work.
+  void progress(std::mt19937_64& random);
+  void finish(Stream stream) { queues[stream].done = queues[stream].issued; }
+  [[nodiscard]] bool done(Stream stream, std::uint64_t ticket) {
+    return queues[stream].done >= ticket;
+  }
+  // A block that is alive; one that was freed is used until the work of `uses` is done.
+  void alive(Address lower, Address upper) { blocks[lower] = upper; }
+  void freed(Address lower, std::vector<Use> uses);
+  // Unfinished work on [lower, upper) of another stream than `stream`; a block alive there.
+  [[nodiscard]] bool disturbed(Address lower, Address upper, Stream stream);
+  [[nodiscard]] bool unfinished(Address lower, Address upper);
+  [[nodiscard]] bool inhabited(Address lower, Address upper) const;
+  [[nodiscard]] bool mapped(Address lower, Address upper) const;
+
+  // The n-th call from now on that could fail, fails; 0: none. With `ever`, all from there on.
+  std::uint64_t refuse_at = 0;
+  bool refuse_ever = false;
+  bool asleep = false;  // blocks that are alive may lose their memory
+  std::uint64_t occasions = 0;
+  bool refused();
+
+  std::map<Stream, Queue> queues;
+  std::map<Address, Address> blocks;
+  std::vector<Use> uses;
+  std::vector<std::string> faults;  // what must never happen
+
+  struct Mapping {
+    Address upper;
+    std::uint64_t handle;
+    bool accessible;
+  };
+  struct Memory {
+    std::uint64_t bytes;
+    std::uint64_t place;  // in the file
+    bool mapped;
+  };
+  std::map<Address, Mapping> mappings;
+  std::map<std::uint64_t, Memory> handles;
+  std::map<void*, std::pair<Stream, std::uint64_t>> events;
+  std::uint64_t memory = 0;
+  std::uint64_t used = 0;
+  std::uint64_t calls = 0;
+  bool real = false;
+  int file = -1;
+  std::uint64_t file_end = 0;
+  std::uint64_t next_handle = 1;
+  std::uint64_t next_event = 1;
+  Address next_address = Address{1} << 45;
+  int error_when_forked = 0;
+  int process = 0;
+};
+
+World& world();
+
+}  // namespace fake

@@ -1,0 +1,406 @@
+// The GPU's memory over a driver that is none: recorded streams with late work (an oracle watches),
+// and what a program may do.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "src/gpu/device.h"
+#include "src/gpu/intervals.h"
+#include "tests/gpu/fake_driver.h"
+#include "tests/gpu/replay.h"
+
+using memo::gpu::Address;
+using memo::gpu::Device;
+using memo::gpu::Driver;
+using memo::gpu::Intervals;
+using memo::gpu::PoolId;
+using memo::gpu::Settings;
+using memo::gpu::Stream;
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1U << 20;
+
+Stream stream(std::uint64_t number) { return reinterpret_cast<Stream>(number * 16); }
+
+std::uint64_t figure(Device& device, const std::string& name) {
+  const std::string text = device.statistics();
+  const auto at = text.find('"' + name + "\":");
+  REQUIRE(at != std::string::npos);
+  return std::strtoull(text.c_str() + at + name.size() + 3, nullptr, 10);
+}
+
+// A device of `mib` MiB, and blocks that the fake driver watches.
+struct Bench {
+  explicit Bench(std::uint64_t mib, const Settings& settings = {}) {
+    fake::world().restart(mib * kMiB, false);
+    driver = replay::fake_driver();
+    device = std::make_unique<Device>(driver, 0, 1, settings);
+  }
+  ~Bench() {
+    CHECK(device->valid());
+    CHECK(fake::world().faults == std::vector<std::string>());
+  }
+  Address take(std::uint64_t bytes, Stream on = nullptr) {
+    const auto result = device->allocate(bytes, on);
+    CAPTURE(result.error);
+    REQUIRE(result.error.empty());
+    CHECK(!fake::world().disturbed(result.address, result.address + bytes, on));
+    CHECK(fake::world().mapped(result.address, result.address + bytes));
+    fake::world().alive(result.address, result.address + bytes);
+    sizes[result.address] = bytes;
+    return result.address;
+  }
+  // Frees the block; its work on the streams is not done yet.
+  void free(Address address, const std::vector<Stream>& used_on) {
+    std::vector<fake::Use> uses;
+    for (const Stream on : used_on) {
+      uses.push_back({address, address + sizes[address], on, fake::world().issue(on)});
+    }
+    fake::world().freed(address, uses);
+    CHECK(device->free(address));
+  }
+  Driver driver;
+  std::unique_ptr<Device> device;
+  std::map<Address, std::uint64_t> sizes;
+};
+
+const char* const kStreams[] = {"transformer", "transformer-mixed", "experts", "resnet50",
+                                "generate"};
+
+std::vector<replay::Row> rows_of(const std::string& name) {
+  auto rows = replay::read("tests/gpu/streams/" + name + ".csv.gz");
+  REQUIRE(rows.size() > 1000);
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("gpu: intervals are what a set of units is", "[gpu]") {
+  const auto seed = static_cast<std::uint32_t>(std::random_device()());
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  constexpr std::uint64_t kUnits = 60;
+  Intervals intervals;
+  std::array<bool, kUnits> model{};
+  for (int turn = 0; turn < 3000; ++turn) {
+    const std::uint64_t lower = random() % kUnits;
+    const std::uint64_t upper = lower + 1 + random() % (kUnits - lower);
+    const auto from = model.begin() + static_cast<std::ptrdiff_t>(lower);
+    const auto to = model.begin() + static_cast<std::ptrdiff_t>(upper);
+    const bool all = std::all_of(from, to, [](bool in) { return in; });
+    REQUIRE(intervals.contains(lower, upper) == all);
+    if (random() % 3 == 0) {
+      intervals.remove_any(lower, upper, [&](std::uint64_t a, std::uint64_t b) {
+        for (; a < b; ++a) {
+          REQUIRE(model[a]);
+          model[a] = false;
+        }
+      });
+      REQUIRE(std::none_of(from, to, [](bool in) { return in; }));
+    } else if (std::none_of(from, to, [](bool in) { return in; })) {
+      intervals.add(lower, upper);
+      std::fill(from, to, true);
+    } else if (all) {
+      intervals.remove(lower, upper);
+      std::fill(from, to, false);
+    }
+    std::uint64_t best = UINT64_MAX;
+    const std::uint64_t wanted = 1 + random() % 10;
+    for (std::uint64_t i = 0; i < kUnits; ++i) {
+      std::uint64_t run = 0;
+      while (i + run < kUnits && model[i + run]) {
+        ++run;
+      }
+      if (run >= wanted) {
+        best = std::min(best, run);
+      }
+      i += run;
+    }
+    const auto found = intervals.best_fit(wanted);
+    REQUIRE(found.has_value() == (best != UINT64_MAX));
+    if (found) {
+      REQUIRE(found->bytes() == best);
+    }
+  }
+}
+
+TEST_CASE("gpu: recorded streams with late work never share memory", "[gpu][replay]") {
+  const auto first = static_cast<std::uint64_t>(std::random_device()());
+  for (const std::string name : kStreams) {
+    const auto rows = rows_of(name);
+    for (const std::uint64_t seed : {std::uint64_t{1}, first, first + 1}) {
+      for (const std::uint64_t chunk : {2U, 4U, 16U}) {
+        replay::Options options;
+        options.seed = seed;
+        options.settings.chunk = chunk * kMiB;
+        const auto outcome = replay::run(rows, options);
+        CAPTURE(name, seed, chunk);
+        CHECK(outcome.faults == std::vector<std::string>());
+        CHECK(outcome.refused == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("gpu: recorded streams in too little memory are refused, and nothing is lost",
+          "[gpu][replay]") {
+  for (const std::string name : {"transformer", "experts"}) {
+    const auto rows = rows_of(name);
+    for (const double share : {0.5, 0.9, 1.005}) {
+      replay::Options options;
+      const auto whole = replay::run(rows, options);
+      options.memory = static_cast<std::uint64_t>(share * static_cast<double>(whole.alive)) /
+                       (2 * kMiB) * (2 * kMiB);
+      const auto outcome = replay::run(rows, options);
+      CAPTURE(name, share);
+      CHECK(outcome.faults == std::vector<std::string>());
+      CHECK(outcome.reserved <= options.memory);
+      if (share < 1) {
+        CHECK(outcome.refused > 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("gpu: what is reserved stays near what is alive", "[gpu][replay]") {
+  // The bounds of docs/gpu.md. Best fit with expanding memory has 1.06 of the first two and 1.08 of
+  // the last; torch's own allocator 1.14, 1.35, 1.08, 1.22 and 1.10, as recorded.
+  const std::map<std::string, double> most = {{"transformer", 1.02},
+                                              {"transformer-mixed", 1.03},
+                                              {"experts", 1.03},
+                                              {"resnet50", 1.02},
+                                              {"generate", 1.05}};
+  for (const auto& [name, bound] : most) {
+    const auto outcome = replay::run(rows_of(name), {});
+    CAPTURE(name, outcome.alive, outcome.reserved);
+    CHECK(static_cast<double>(outcome.reserved) <= bound * static_cast<double>(outcome.alive));
+  }
+}
+
+TEST_CASE("gpu: a loop is planned, and then makes no call of the driver that maps", "[gpu]") {
+  Bench bench(4096);
+  const std::uint64_t sizes[] = {3 * kMiB,  17 * kMiB, 5 * kMiB, 64 * kMiB,
+                                 2 * kMiB,  9 * kMiB,  33 * kMiB, 6 * kMiB};
+  std::uint64_t calls = 0;
+  std::uint64_t misses = 0;
+  for (int iteration = 0; iteration < 40; ++iteration) {
+    if (iteration == 30) {
+      calls = figure(*bench.device, "driver_calls");
+      misses = figure(*bench.device, "misses");
+      CHECK(bench.device->statistics().find("\"phase\":\"serving\"") != std::string::npos);
+    }
+    std::vector<Address> alive;
+    for (const std::uint64_t size : sizes) {
+      alive.push_back(bench.take(size));
+      if (alive.size() == 3) {
+        bench.free(alive.front(), {nullptr});
+        alive.erase(alive.begin());
+      }
+    }
+    for (const Address address : alive) {
+      bench.free(address, {nullptr});
+    }
+    fake::world().finish(nullptr);
+  }
+  CHECK(figure(*bench.device, "driver_calls") == calls);
+  CHECK(figure(*bench.device, "misses") == misses);
+  CHECK(figure(*bench.device, "plan_bytes") == figure(*bench.device, "lower_bound_bytes"));
+  CHECK(figure(*bench.device, "planned_allocations") >= 25 * std::size(sizes));
+  CHECK(figure(*bench.device, "reserved_bytes.all.peak") <=
+        figure(*bench.device, "requested_bytes.all.peak") + (64 + 4) * kMiB);
+}
+
+TEST_CASE("gpu: a block that another stream uses is not handed out before that is done", "[gpu]") {
+  Bench bench(256);
+  const Address first = bench.take(8 * kMiB, stream(1));
+  bench.device->record_stream(first, stream(2));
+  bench.free(first, {stream(1), stream(2)});
+  fake::world().finish(stream(1));
+  CHECK(bench.take(8 * kMiB, stream(1)) != first);
+  fake::world().finish(stream(2));
+  CHECK(bench.take(8 * kMiB, stream(1)) == first);
+}
+
+TEST_CASE("gpu: memory is taken from another stream only when its work is done", "[gpu]") {
+  Bench bench(64);
+  const Address first = bench.take(60 * kMiB, stream(1));
+  bench.free(first, {stream(1)});
+  // There is no other memory: the call waits for the stream, and gets it.
+  CHECK(bench.take(60 * kMiB, stream(2)) != first);
+  CHECK(fake::world().done(stream(1), 1));
+}
+
+TEST_CASE("gpu: no memory is an error that says what there is, and the next call goes on", "[gpu]") {
+  Bench bench(64);
+  const Address kept = bench.take(40 * kMiB);
+  const auto refused = bench.device->allocate(40 * kMiB, nullptr);
+  CHECK(refused.memory);
+  CHECK(refused.error.find("Tried to allocate 40.00 MiB") != std::string::npos);
+  CHECK(refused.error.find("40.00 MiB is alive in tensors") != std::string::npos);
+  CHECK(bench.device->allocate(UINT64_MAX - 5, nullptr).memory);
+  CHECK(figure(*bench.device, "num_ooms") == 2);
+  bench.free(kept, {nullptr});
+  bench.take(60 * kMiB);
+}
+
+TEST_CASE("gpu: a fraction of the memory is a limit", "[gpu]") {
+  Bench bench(128);
+  bench.device->limit(0.5);
+  bench.take(48 * kMiB);
+  CHECK(!bench.device->allocate(32 * kMiB, nullptr).error.empty());
+  bench.device->limit(1.0);
+  bench.take(32 * kMiB);
+}
+
+TEST_CASE("gpu: a graph's memory stays its own until the pool is released", "[gpu]") {
+  Bench bench(256);
+  const PoolId id{7, 0};
+  bench.device->begin_pool(id, [](Stream on) { return on == stream(3); });
+  fake::world().queues[stream(3)].capturing = true;
+  const Address first = bench.take(16 * kMiB, stream(3));
+  bench.free(first, {});
+  const Address again = bench.take(16 * kMiB, stream(3));
+  CHECK(again == first);  // within the graph it is used again
+  bench.free(again, {});
+  fake::world().queues[stream(3)].capturing = false;
+  bench.device->end_pool(id);
+  // The graph may be replayed: nobody else gets its memory, not even where there is no other.
+  bench.device->give_back();
+  std::vector<Address> others;
+  for (;;) {
+    const auto other = bench.device->allocate(16 * kMiB, stream(3));
+    if (!other.error.empty()) {
+      break;
+    }
+    CHECK((other.address + 16 * kMiB <= first || other.address >= first + 16 * kMiB));
+    others.push_back(other.address);
+  }
+  CHECK(others.size() == 15);
+  CHECK(fake::world().mapped(first, first + 16 * kMiB));
+  bench.device->release_pool(id);
+  CHECK(bench.device->allocate(16 * kMiB, stream(3)).error.empty());
+}
+
+TEST_CASE("gpu: while a stream is captured no event becomes a part of the graph", "[gpu]") {
+  Bench bench(512);
+  const Address before = bench.take(8 * kMiB, stream(1));
+  bench.device->record_stream(before, stream(2));
+  fake::world().queues[stream(2)].capturing = true;
+  bench.free(before, {stream(1), stream(2)});
+  for (int i = 0; i < 100; ++i) {
+    bench.free(bench.take(2 * kMiB, stream(2)), {stream(2)});
+  }
+  fake::world().queues[stream(2)].capturing = false;
+  fake::world().finish(stream(1));
+  fake::world().finish(stream(2));
+  CHECK(bench.take(8 * kMiB, stream(1)) == before);
+}
+
+TEST_CASE("gpu: release returns what no tensor needs, and the plan is served again", "[gpu]") {
+  Bench bench(1024);
+  const auto iteration = [&] {
+    std::vector<Address> alive;
+    for (std::uint64_t size = 10; size < 18; ++size) {
+      alive.push_back(bench.take(size * kMiB));
+      if (size == 13) {
+        bench.free(alive.front(), {nullptr});
+        alive.erase(alive.begin());
+      }
+    }
+    for (const Address address : alive) {
+      bench.free(address, {nullptr});
+    }
+    fake::world().finish(nullptr);
+  };
+  for (int i = 0; i < 60; ++i) {
+    iteration();
+  }
+  CHECK(bench.device->statistics().find("\"phase\":\"serving\"") != std::string::npos);
+  const Address kept = bench.take(50 * kMiB);
+  bench.device->give_back();
+  CHECK(figure(*bench.device, "reserved_bytes.all.current") <= 56 * kMiB);
+  for (int i = 0; i < 60; ++i) {
+    iteration();
+  }
+  CHECK(bench.device->statistics().find("\"phase\":\"serving\"") != std::string::npos);
+  CHECK(figure(*bench.device, "plans_made") == 1);
+  bench.free(kept, {nullptr});
+}
+
+TEST_CASE("gpu: asleep nothing is held, and addresses stay", "[gpu]") {
+  Bench bench(256);
+  const Address large = bench.take(20 * kMiB);
+  const Address small = bench.take(4096);
+  fake::world().asleep = true;
+  REQUIRE(bench.device->sleep(true));
+  CHECK(fake::world().used == 0);
+  REQUIRE(bench.device->wake());
+  CHECK(fake::world().mapped(large, large + 20 * kMiB));
+  CHECK(fake::world().mapped(small, small + 4096));
+  REQUIRE(bench.device->sleep(false));
+  bench.take(8 * kMiB);  // a call wakes it
+  CHECK(fake::world().mapped(large, large + 20 * kMiB));
+  fake::world().queues[nullptr].capturing = true;
+  CHECK_FALSE(bench.device->sleep(true));
+  fake::world().queues[nullptr].capturing = false;
+}
+
+TEST_CASE("gpu: whichever call of the driver is refused, books and blocks stay right", "[gpu]") {
+  // What a first run without refusals asks for; then each occasion is refused once, and from it on.
+  for (const bool ever : {false, true}) {
+    std::uint64_t occasions = UINT64_MAX;
+    for (std::uint64_t at = 0; at <= occasions; at += at < 40 ? 1 : 7) {
+      fake::world().restart(96 * kMiB, false);
+      const Driver driver = replay::fake_driver();
+      fake::world().refuse_at = at;
+      fake::world().refuse_ever = ever;
+      Device device(driver, 0, 1, {});
+      std::mt19937 random(5);
+      std::vector<std::pair<Address, std::uint64_t>> alive;
+      for (int call = 0; call < 120; ++call) {
+        const std::uint64_t bytes = call % 3 == 0 ? 4096 : (1 + random() % 12) * kMiB;
+        const Stream on = stream(random() % 2);
+        const auto result = device.allocate(bytes, on);
+        if (result.error.empty()) {
+          CHECK_FALSE(fake::world().disturbed(result.address, result.address + bytes, on));
+          CHECK(fake::world().mapped(result.address, result.address + bytes));
+          fake::world().alive(result.address, result.address + bytes);
+          alive.emplace_back(result.address, bytes);
+        }
+        while (alive.size() > 4) {
+          fake::world().freed(alive.front().first, {});
+          CHECK(device.free(alive.front().first));
+          alive.erase(alive.begin());
+        }
+        if (call == 60) {
+          fake::world().asleep = true;
+          device.sleep(true);
+          device.wake();
+          fake::world().asleep = false;
+        }
+      }
+      CAPTURE(at, ever);
+      CHECK(device.valid());
+      CHECK(fake::world().faults == std::vector<std::string>());
+      if (at == 0) {
+        occasions = fake::world().occasions;
+        CHECK(alive.size() == 4);
+      }
+    }
+  }
+}
+
+TEST_CASE("gpu: a second free and an unknown address are told", "[gpu]") {
+  Bench bench(64);
+  const Address one = bench.take(kMiB);
+  bench.free(one, {nullptr});
+  CHECK_FALSE(bench.device->free(one));
+  CHECK_FALSE(bench.device->free(one + 512));
+  CHECK(bench.device->allocate(0, nullptr).address == 0);
+}
