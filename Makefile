@@ -233,6 +233,14 @@ $(B)/programs/c10_functions: private KIND := -DFAKES='"$(B)/fakes"'
 $(B)/programs/c10_functions: $(fakes)
 .SECONDARY: $(fakes)
 
+# The CUDA driver that is none, and what calls the library as torch does.
+$(B)/fakes/libcuda.so.1: tests/gpu/fake_driver.cc tests/gpu/fake_driver.h
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++20 -O1 -g -Wall -Wextra -fPIC -shared -I. -Wl,-soname,$(@F) $< -o $@
+$(B)/fakes/door: tests/gpu/door.cc
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++20 -O1 -g -Wall -Wextra -pthread $< -o $@ -ldl
+
 $(B)/pages.so: tests/preload/pages.c tests/support/turn_names.h
 	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -fPIC -I. -shared $< -o $@ -ldl
 
@@ -240,7 +248,7 @@ $(B)/pages.so: tests/preload/pages.c tests/support/turn_names.h
 $(B)/refuse.so: tests/refusal/refuse.c tests/support/turn_names.h
 	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -mgeneral-regs-only -fPIC -I. -shared -Wl,-z,initfirst $< -o $@
 
-programs: $(preload_programs) $(B)/pages.so $(if $(filter x86_64-%,$(shell $(CC) -dumpmachine)),$(B)/refuse.so)
+programs: $(preload_programs) $(B)/fakes/libcuda.so.1 $(B)/fakes/door $(B)/pages.so $(if $(filter x86_64-%,$(shell $(CC) -dumpmachine)),$(B)/refuse.so)
 demo: all ## the demonstration of scripts/demo.sh, without installing anything
 	./scripts/demo.sh --no-install
 check: ## everything that CI runs, without installing anything

@@ -1,0 +1,168 @@
+// What a program does with libmemomalloc-cuda.so, called as torch calls it, over a driver that is
+// none: `door LIBRARY WHAT`. Prints one line; tests/cli/test_cuda.py reads it.
+#include <dlfcn.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+void* g_library = nullptr;
+
+template <typename Function>
+Function find(const char* name) {
+  void* found = dlsym(g_library, name);
+  if (found == nullptr) {
+    std::printf("no %s\n", name);
+    std::exit(3);
+  }
+  return reinterpret_cast<Function>(found);
+}
+
+void* take(ssize_t size, int device = 0, std::uint64_t stream = 0) {
+  static const auto function = find<void* (*)(ssize_t, int, void*)>("memomalloc_cuda_malloc");
+  return function(size, device, reinterpret_cast<void*>(stream));
+}
+void give(void* pointer, ssize_t size = 0, int device = 0) {
+  static const auto function = find<void (*)(void*, ssize_t, int, void*)>("memomalloc_cuda_free");
+  function(pointer, size, device, nullptr);
+}
+std::string statistics() {
+  char text[16384];
+  find<std::size_t (*)(int, char*, std::size_t)>("memomalloc_cuda_stats_json")(0, text, sizeof text);
+  return text;
+}
+
+// A loop of blocks, each filled with its number: what is read later is what was written.
+int loop(int iterations) {
+  std::mt19937 random(7);
+  for (int i = 0; i < iterations; ++i) {
+    std::vector<std::pair<unsigned char*, std::size_t>> alive;
+    for (int k = 0; k < 10; ++k) {
+      const std::size_t bytes = (std::size_t{1} << 20) * static_cast<std::size_t>(1 + k * 7 % 5);
+      auto* block = static_cast<unsigned char*>(take(static_cast<ssize_t>(bytes)));
+      if (block == nullptr) {
+        std::puts("no memory");
+        return 1;
+      }
+      std::memset(block, k + i % 100, bytes);
+      alive.emplace_back(block, bytes);
+      if (alive.size() > 3) {
+        auto [first, size] = alive.front();
+        for (std::size_t at = 0; at < size; at += 4096) {
+          if (first[at] != k - 3 + i % 100) {
+            std::puts("overwritten");
+            return 1;
+          }
+        }
+        give(first, static_cast<ssize_t>(size));
+        alive.erase(alive.begin());
+      }
+    }
+    for (auto [block, size] : alive) {
+      give(block, static_cast<ssize_t>(size));
+    }
+  }
+  std::puts(statistics().c_str());
+  return 0;
+}
+
+int threads() {
+  bool right = true;
+  std::vector<std::thread> all;
+  for (std::uint64_t number = 1; number <= 4; ++number) {
+    all.emplace_back([number, &right] {
+      for (int i = 0; i < 300; ++i) {
+        const auto bytes = static_cast<ssize_t>((number + static_cast<std::uint64_t>(i) % 5) << 19);
+        auto* block = static_cast<unsigned char*>(take(bytes, 0, number * 16));
+        if (block == nullptr) {
+          right = false;
+          return;
+        }
+        std::memset(block, static_cast<int>(number), static_cast<std::size_t>(bytes));
+        right = right && block[bytes / 2] == number;
+        give(block, bytes);
+      }
+    });
+  }
+  for (auto& one : all) {
+    one.join();
+  }
+  std::puts(right ? "right" : "wrong");
+  return right ? 0 : 1;
+}
+
+int asleep() {
+  auto* block = static_cast<unsigned char*>(take(5 << 20));
+  std::memset(block, 77, 5 << 20);
+  const int slept = find<int (*)(int, int)>("memomalloc_cuda_sleep")(-1, 1);
+  const bool empty = statistics().find("\"reserved_bytes.all.current\":0,") != std::string::npos;
+  const int woke = find<int (*)(int)>("memomalloc_cuda_wake")(-1);
+  const bool kept = block[0] == 77 && block[(5 << 20) - 1] == 77;
+  std::printf("%d %d %d %d\n", slept, empty, woke, kept);
+  return 0;
+}
+
+int forked() {
+  give(take(1 << 20));
+  const pid_t child = fork();
+  if (child == 0) {
+    _exit(take(1 << 20) == nullptr ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  void* after = take(1 << 20);
+  std::printf("child %d, parent %s\n", WEXITSTATUS(status), after != nullptr ? "goes on" : "broken");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    return 2;
+  }
+  g_library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+  if (g_library == nullptr) {
+    std::puts(dlerror());
+    return 3;
+  }
+  const std::string what = argv[2];
+  if (what == "loop") {
+    return loop(60);
+  }
+  if (what == "threads") {
+    return threads();
+  }
+  if (what == "asleep") {
+    return asleep();
+  }
+  if (what == "forked") {
+    return forked();
+  }
+  void* one = take(4 << 20);
+  if (what == "twice") {
+    give(one);
+    give(one);
+  } else if (what == "unknown") {
+    give(static_cast<char*>(one) + 512);
+  } else if (what == "device") {
+    give(one, 4 << 20, 1);
+  } else if (what == "refused") {
+    void* none = take(ssize_t{1} << 42);
+    void* again = take(4 << 20);
+    std::printf("%s %s\n", none == nullptr ? "null" : "block", again == nullptr ? "null" : "block");
+  } else if (what == "nothing") {
+    std::printf("%s\n", one == nullptr ? "null" : "block");
+  }
+  return 0;
+}
