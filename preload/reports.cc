@@ -16,6 +16,7 @@
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
+#include "src/base/own_stack.h"
 #include "src/base/tuning.h"
 
 namespace memo {
@@ -184,11 +185,9 @@ void report_serving(const RecursionGuard& guard) {
   write_stats(false, guard);
 }
 
-void report() {
-  if (reported || !is_reporter()) {
-    return;
-  }
-  reported = true;
+namespace {
+
+void write_last_reports() {
   end_reports();
   close_status_page();
   const os::NoCancellation whole;
@@ -210,6 +209,20 @@ void report() {
     print_exit_lines();
   }
   errno = saved;
+}
+
+}  // namespace
+
+// The first thread's stack may be small (ulimit -s).
+void report() {
+  if (reported || !is_reporter()) {
+    return;
+  }
+  reported = true;
+  const NoInterrupts whole;
+  if (!os::run_on_own_stack([] { write_last_reports(); })) {
+    write_last_reports();
+  }
 }
 
 void forget_reports() {

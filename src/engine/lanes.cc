@@ -9,6 +9,7 @@
 #include "src/base/bits.h"
 #include "src/base/interrupts.h"
 #include "src/base/os.h"
+#include "src/base/own_stack.h"
 #include "src/base/tuning.h"
 
 namespace memo {
@@ -96,7 +97,8 @@ Lane* Lanes::find() {
     return nullptr;
   }
   const NoInterrupts whole;
-  return adopt();
+  Lane* lane = nullptr;
+  return os::run_on_own_stack([&] { lane = adopt(); }) ? lane : adopt();
 }
 
 Lane* Lanes::adopt() {
@@ -107,10 +109,9 @@ Lane* Lanes::adopt() {
     thread.ask_at = os::coarse_nanoseconds() + tuning::kAskForLane;
     return nullptr;
   }
-  const StackBounds stack = find_stack_bounds();
-  lane->follow_thread(stack);
+  lane->follow_thread(find_stack_bounds());
   thread.lane = lane;
-  if (host_.opened != nullptr && stack.room() >= tuning::kLoadStack && !told_.exchange(true)) {
+  if (host_.opened != nullptr && !told_.exchange(true)) {
     host_.opened(guard);
   }
   if (host_.new_thread != nullptr) {

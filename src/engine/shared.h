@@ -6,7 +6,9 @@
 
 #include "src/base/counters.h"
 #include "src/base/guard.h"
+#include "src/base/interrupts.h"
 #include "src/base/options.h"
+#include "src/base/own_stack.h"
 #include "src/engine/plan_store.h"
 #include "src/engine/tracker_state.h"
 #include "src/serve/pool.h"
@@ -54,6 +56,15 @@ struct PoolTimes {
 };
 
 struct Shared {
+  // A lane's phase has changed, or it is time to tell again.
+  void tell_host() const {
+    if (host.phase_changed != nullptr) {
+      const NoInterrupts whole;
+      const RecursionGuard guard;
+      os::run_on_own_stack([&] { host.phase_changed(guard); });
+    }
+  }
+
   PlanStore store;
   Pool pool;
   SlabBooks slabs;
