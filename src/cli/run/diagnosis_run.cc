@@ -63,7 +63,7 @@ Finding examine_learning(const json& statistics, std::int64_t allocations) {
             "nothing; a plan of so few calls saves little beyond what the pool saves"};
   }
   if (!loop.empty()) {
-    return {Level::kFault, "learning", loop, "run more iterations"};
+    return {Level::kNote, "learning", loop, "run more iterations"};
   }
   const std::string none =
       "nothing repeats in " + std::to_string(allocations) + " large allocations";
