@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "preload/background_task.h"
-#include "preload/plans.h"
 #include "preload/process.h"
 #include "preload/reporter.h"
 #include "preload/statistics.h"
@@ -127,7 +126,7 @@ void print_exit_lines() {
 }
 
 bool reports_are_due(Nanos now) {
-  return plans_changed() || store_lacks_plans() || lacks_status_page() ||
+  return store_lacks_plans() || lacks_status_page() ||
          (wants_stats_file() && now - stats_written_at.load() >= tuning::kStatsPeriod &&
           large_calls() != calls_written);
 }
@@ -139,7 +138,6 @@ void write_due(const RecursionGuard& guard) {
   if (wants_stats_file()) {
     write_stats(false, guard);
   }
-  save_plan_file(guard);
   save_to_store(guard, false);
   open_status_page(guard);
 }
@@ -195,7 +193,6 @@ void report() {
     write_stats(true, guard);
   }
   write_trace_file(guard);
-  save_plan_file(guard);
   save_to_store(guard, true);
   if (options.STATS != 0) {
     Snapshot now;

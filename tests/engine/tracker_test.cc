@@ -48,7 +48,7 @@ class World {
                  0};
     add(schedule_of(steps_[0], &symbolic_));
     tracker.open(
-        {.counters = &counters, .slab_room = 1 << 28, .keeps_trace = trace, .keeps_sites = false});
+        {.counters = &counters, .slab_room = 1 << 28, .keeps_trace = trace});
   }
 
   // One event, and all that follows from it.

@@ -73,7 +73,7 @@ Answer of_statistics(const json& statistics) {
   }
   if ((planned + at_hand) * 100 >= all * kWell) {
     return {what,
-            "Keep it: `memomalloc run --plan-file FILE -- COMMAND` also serves the next start from "
+            "Keep it: `memomalloc run --plans DIRECTORY -- COMMAND` also serves the next start from "
             "its first iterations on."};
   }
   const std::string reason = main_reason(statistics);

@@ -1,4 +1,4 @@
-// The rows of src/base/options.def as command line options: MEMOMALLOC_PLAN_FILE is --plan-file.
+// The rows of src/base/options.def as command line options: MEMOMALLOC_STATS_FILE is --stats-file.
 // Cold.
 #pragma once
 
@@ -22,7 +22,7 @@ struct OptionRow {
 // Every row of options.def, in its order.
 std::vector<OptionRow> option_rows();
 
-// "--plan-file" for PLAN_FILE.
+// "--stats-file" for STATS_FILE.
 std::string flag_of(std::string_view name);
 
 // Adds an option for each row to an app; after parsing, tells the variables to set.

@@ -54,7 +54,7 @@ int options(int argc, char** argv) {
   std::puts(
       "\nPaths expand %p (process id) and %h (host name). `memomalloc run` takes each as an "
       "option:\n"
-      "MEMOMALLOC_PLAN_FILE=x is --plan-file x.");
+      "MEMOMALLOC_STATS_FILE=x is --stats-file x.");
   return kDone;
 }
 

@@ -88,7 +88,7 @@ int run(int argc, char** argv) {
       "Its output and its exit code are COMMAND's; 126 if it cannot be executed, 127 if there is\n"
       "no such program. Libraries that LD_PRELOAD already names stay, after this one. Most "
       "options\n"
-      "set the MEMOMALLOC_ variable of the same name: --plan-file is MEMOMALLOC_PLAN_FILE.");
+      "set the MEMOMALLOC_ variable of the same name: --stats-file is MEMOMALLOC_STATS_FILE.");
   OptionFlags flags(app);
   bool summary = false;
   app.add_flag(
