@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "preload/background_task.h"
-#include "preload/plans.h"
 #include "preload/process.h"
 #include "preload/reporter.h"
 #include "preload/statistics.h"
@@ -132,7 +131,7 @@ void print_exit_lines() {
 }
 
 bool reports_are_due(Nanos now) {
-  return plans_changed() || store_lacks_plans() || lacks_status_page() ||
+  return store_lacks_plans() || lacks_status_page() ||
          (wants_stats_file() && now - stats_written_at.load() >= tuning::kStatsPeriod &&
           large_calls() != calls_written);
 }
@@ -144,7 +143,6 @@ void write_due(const RecursionGuard& guard) {
   if (wants_stats_file()) {
     write_stats(false, guard);
   }
-  save_plan_file(guard);
   save_to_store(guard, false);
   open_status_page(guard);
 }
@@ -198,7 +196,6 @@ void write_last_reports() {
     write_stats(true, guard);
   }
   write_trace_file(guard);
-  save_plan_file(guard);
   save_to_store(guard, true);
   if (options.STATS != 0) {
     Snapshot now;

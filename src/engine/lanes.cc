@@ -81,11 +81,10 @@ void Lanes::share() {
   shared_->slabs.huge_pages = options_->HUGEPAGES;
   shared_->slabs.verbose = options_->VERBOSE;
   shared_->keep_trace = !options_->TRACE_FILE.empty();
-  shared_->keep_sites = shared_->keep_trace || !options_->PLAN_FILE.empty();
   shared_->passed_on = &passed_on;
   shared_->host = host_;
-  shared_->reports = !options_->STATS_FILE.empty() || !options_->PLAN_FILE.empty() ||
-                     !options_->PLANS.empty() || options_->STATUS != 0;
+  shared_->reports =
+      !options_->STATS_FILE.empty() || !options_->PLANS.empty() || options_->STATUS != 0;
 }
 
 Lane* Lanes::find() {

@@ -75,11 +75,10 @@ struct Shared {
   std::uint64_t verbose = 0;
   bool timeless = false;  // a recorded stream: how long ago something was says nothing
   bool keep_trace = false;
-  bool keep_sites = false;  // a trace or a plan file wants the call stacks of all calls
   const Options* options = nullptr;
   Lane* lanes = nullptr;      // all of them, of which lane_count were ever taken
   Lanes* registry = nullptr;  // who knows which are to be had
-  // Reports or the weights' sharing: whoever serves asks for the background thread, however little memory there is.
+  // A lane that serves asks for the background thread, however little memory there is.
   bool reports = false;
 
   // So much is free in the pool and in slabs that somebody should give it back when the loop is left. Any thread.

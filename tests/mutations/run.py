@@ -102,7 +102,7 @@ MUTATIONS = (
     ("a damaged plan file is believed", "src/io/plan_records.cc",
      "header.checksum != XXH3_64bits(rest.data(), rest.size())", "header.checksum == 1",
      UNIT, "plan file: with any bit flipped, nothing false is taken"),
-    ("whoever wrote a plan file is not looked at", "src/io/plan_file.cc",
+    ("whoever wrote a plan file is not looked at", "src/io/plan_bytes.cc",
      "if (const std::string_view doubts = doubt(status, trust); !doubts.empty()) {",
      "if (const std::string_view doubts = doubt(status, trust); doubts.size() == 1) {",
      UNIT, "plan file: what others may have written is refused"),

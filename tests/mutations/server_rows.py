@@ -136,18 +136,4 @@ SERVER_ROWS = (
     ("a lane rests whose slab was not given back", "src/engine/upkeep.cc",
      "quiet && lanes_.shared().slabs.bytes.load(std::memory_order_relaxed) == 0", "quiet",
      UNIT, "engine: rests no sooner than a lane that is at work has given its slab back"),
-    ("a worker's plans take the place of another's", "preload/plans.cc",
-     "saved_file != FileMark::of(path)", "false",
-     PRELOAD, "workers: workers share"),
-    ("a worker takes the plans that lie beside its own for its own", "preload/plans.cc",
-     "return merge_plans(guard, path, held.plans(), g_process.options.PLAN_TRUST);",
-     "const bool put = merge_plans(guard, path, held.plans(), g_process.options.PLAN_TRUST);\n"
-     "    saved_file = FileMark::of(path);\n    return put;",
-     PRELOAD, "workers: a worker keeps"),
-    ("plans that were only read are saved", "preload/plans.cc",
-     "held.count() != 0 && held.mark() != saved_mark", "held.count() != 0",
-     PRELOAD, "workers: workers share"),
-    ("a file that cannot be written is told of each time", "preload/plans.cc",
-     "    complained_of_saving = true;\n", "",
-     PRELOAD, "workers: reports that cannot"),
 )

@@ -172,7 +172,7 @@ def constructors_that_wait_for_threads(context):
         plugin = source.with_suffix(".so")
         source.write_text(PLUGIN_SOURCE)
         subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", plugin], check=True, capture_output=True)
-        for variable in ("MEMOMALLOC_PLAN_FILE", "MEMOMALLOC_TRACE_FILE"):
+        for variable in ("MEMOMALLOC_PLANS", "MEMOMALLOC_TRACE_FILE"):
             mode = common.Mode("plugin", settings=((variable, f"{folder}/out"),), serving=False)
             result = context.run(["/usr/bin/python3", "-c", f"import ctypes; ctypes.CDLL('{plugin}')"], mode,
                                  timeout=30)

@@ -1,16 +1,12 @@
-#include "src/io/plan_file.h"
+#include "src/io/plan_bytes.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
-#include <cerrno>
 #include <vector>
 
 #include "src/base/tuning.h"
-#include "src/io/plan_bytes.h"
-#include "src/io/plan_records.h"
-#include "src/io/replace_file.h"
 
 namespace memo {
 namespace {
@@ -99,56 +95,6 @@ std::string_view read_plan_bytes(const char* path, Trust trust, std::vector<char
   }
   bytes.resize(static_cast<std::size_t>(status.st_size));
   return read_whole(file.number, bytes) ? std::string_view() : kUnreadable;
-}
-
-bool save_plans(const RecursionGuard&, const char* path,
-                std::span<const SavedPlan> plans) noexcept {
-  try {
-    const std::vector<char> bytes = format_plans(plans, tuning::kMaxPlanBytes);
-    return replace_file(path,
-                        [&](int file) { return write_all(file, bytes.data(), bytes.size()); });
-  } catch (...) {
-    errno = ENOMEM;
-    return false;
-  }
-}
-
-bool is_foreign(const char* path) noexcept {
-  const OpenFile file(path);
-  if (file.irregular) {
-    return true;
-  }
-  char head[kPlanMagic.size()];
-  const ssize_t count = file.number < 0 ? 0 : read(file.number, head, sizeof head);
-  return count > 0 &&
-         !kPlanMagic.starts_with(std::string_view(head, static_cast<std::size_t>(count)));
-}
-
-std::string_view doubt_about(const char* path, Trust trust) noexcept {
-  try {
-    struct stat status{};
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode) ? doubt(status, trust)
-                                                               : std::string_view();
-  } catch (...) {
-    return "there is not enough memory to look at it";
-  }
-}
-
-std::uint32_t load_plans(const RecursionGuard&, const char* path, std::uint64_t most_height,
-                         std::span<LoadedPlan> plans, std::string_view* problem,
-                         Trust trust) noexcept {
-  *problem = {};
-  try {
-    std::vector<char> bytes;
-    if (access(path, F_OK) != 0) {
-      return 0;
-    }
-    *problem = read_plan_bytes(path, trust, bytes);
-    return problem->empty() ? parse_plans(bytes, most_height, plans, problem) : 0;
-  } catch (...) {
-    *problem = "there is not enough memory for it";
-    return 0;
-  }
 }
 
 }  // namespace memo

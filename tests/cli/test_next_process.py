@@ -1,5 +1,5 @@
-"""Plan files from one process to the next: what was learned is served at once, also where sizes change, and
-processes that load and save one file at the same time leave it whole."""
+"""Plans from one process to the next: what was learned is served at once, also where sizes change, and processes that
+load and save plans at the same time leave whole files."""
 
 import json
 import os
@@ -31,14 +31,14 @@ needs_call_stacks = unittest.skipUnless(platform.machine() in ("x86_64", "aarch6
                                         f"stacks are not unwound on {platform.machine()}")
 
 
-class PlanFile(unittest.TestCase):
+class NextProcess(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        self.plan = self.folder / "plan"
+        self.plans = self.folder / "plans"
 
     def run_with_plan(self, program):
-        """The statistics of a process that loads and saves the plan file."""
-        process = memomalloc("run", "--plan-file", self.plan, "--stats-file", self.folder / "stats.json", "--",
+        """The statistics of a process that loads and saves plans."""
+        process = memomalloc("run", "--plans", self.plans, "--stats-file", self.folder / "stats.json", "--",
                              sys.executable, "-c", program)
         self.assertEqual((0, "", ""), (process.returncode, process.stdout, process.stderr))
         return json.loads((self.folder / "stats.json").read_text())
@@ -77,13 +77,13 @@ class PlanFile(unittest.TestCase):
 
     @needs_call_stacks
     def test_a_symbolic_plan_is_told(self):
-        command = ("doctor", "--", "env", f"MEMOMALLOC_PLAN_FILE={self.plan}", sys.executable, "-c")
+        command = ("doctor", "--", "env", f"MEMOMALLOC_PLANS={self.plans}", sys.executable, "-c")
         first = memomalloc(*command, CHANGING.format(seed=1, rounds=300)).stdout
         self.assertRegex(first, r"changing shapes: \d+ calls, planned for \d+ shapes")
-        self.assertIn("of them from the plan file", memomalloc(*command, CHANGING.format(seed=2, rounds=50)).stdout)
+        self.assertIn("of them from the store of plans", memomalloc(*command, CHANGING.format(seed=2, rounds=50)).stdout)
 
-    def test_processes_at_once_leave_a_whole_file(self):
-        environment = os.environ | {"MEMOMALLOC_PLAN_FILE": str(self.plan)}
+    def test_processes_at_once_leave_whole_files(self):
+        environment = os.environ | {"MEMOMALLOC_PLANS": str(self.plans)}
         for _ in range(3):
             running = [subprocess.Popen([COMMAND, "run", "--", sys.executable, "-c", program.format(seed=i, rounds=300)],
                                         env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -91,7 +91,7 @@ class PlanFile(unittest.TestCase):
             for process in running:
                 self.assertEqual(("", None), process.communicate(timeout=100))
                 self.assertEqual(0, process.returncode)
-            self.assertEqual([self.plan], list(self.folder.iterdir()))  # no temporary file is left
+            self.assertEqual({".plan"}, {path.suffix for path in self.plans.iterdir()})  # no temporary file is left
             self.assertGreater(self.run_with_plan(FIXED.format(rounds=2))["plans_loaded"], 0)
             (self.folder / "stats.json").unlink()
 
