@@ -59,7 +59,7 @@ SETTINGS = {
     "theme": {"name": "material", "font": False, "features": ["navigation.sections", "navigation.top", "search.highlight",
                                                               "content.code.copy", "toc.follow"],
               "palette": PALETTE},
-    "plugins": ["search", "offline"],
+    "plugins": ["search", "offline"], "extra_css": ["site.css"],
     "validation": {"links": {"not_found": "warn", "anchors": "warn", "absolute_links": "warn"}},
     "markdown_extensions": ["tables", "admonition", {"toc": {"permalink": True}}, "pymdownx.superfences",
                             {"pymdownx.highlight": {"use_pygments": True}}],
@@ -93,6 +93,7 @@ def copy():
         # A list or table needs an empty line before it here, which GitHub does not ask for.
         text = re.sub(r"(?m)^([^\n|#>`*-][^\n]*:)\n(- )", r"\1\n\n\2", text)
         (source / page).write_text(text, encoding="utf-8")
+    shutil.copy2(ROOT / "scripts/site/site.css", source / "site.css")
     for folder in FILES:
         shutil.copytree(ROOT / folder, source / folder)
 

@@ -28,10 +28,27 @@ GROUPS = {
 }
 
 
+WIDE = "---\nhide: [toc]\n---\n\n"  # no list of headings beside a wide table
+
+
+def folded(row):
+    """The row with its ends in the cells of their values: 0.97 (0.89–1.06)."""
+    found = {}
+    for column, value in row.items():
+        name, _, end = column.rpartition("_")
+        if end in ("low", "high") and (name in row or f"{name}_ms" in row):
+            continue
+        ends = [row.get(f"{stem}_{end}", "") for stem in (column, column.removesuffix("_ms")) for end in ("low", "high")]
+        ends = [each for each in ends if each][:2]
+        found[column] = f"{value}\u00a0({'–'.join(ends)})" if value and len(ends) == 2 else value
+    return found
+
+
 def page(name):
     rows, how = results.newest(name)
+    rows = [folded(row) for row in rows]
     parts = [f"# {how['title']}"] + ([how["about"]] if how.get("about") else []) + ["\n".join(results.markdown(rows)), results.source(how)]
-    return "\n\n".join(parts) + "\n"
+    return WIDE + "\n\n".join(parts) + "\n"
 
 
 def note_title(text):
@@ -57,9 +74,9 @@ def index(notes):
 def targets_page():
     rows = [targets.judge(target) for target in targets.read()]
     missed = sum(row["met"] == "no" for row in rows)
-    shown = [{"met": "yes" if row["met"] == "yes" else "**no**", "asked": row["asked"], "limit": row["limit"], "measured": row["measured"],
-              "worst_rows": row["worst"], "result": f"[{row['result']}]({row['result']}.md)"} for row in rows]
-    return ("# Targets\n\n" f"**{len(rows) - missed} of {len(rows)} targets are met; the others say by how much they are missed.**\n\n"
+    shown = [{"asked": row["asked"], "met": "yes" if row["met"] == "yes" else "**no**",
+              "measured": f"[{row['measured']}]({row['result']}.md), asked {row['limit']}", "worst_rows": row["worst"]} for row in rows]
+    return (WIDE + "# Targets\n\n" f"**{len(rows) - missed} of {len(rows)} targets are met; the others say by how much they are missed.**\n\n"
             "Limits are goals, not promises. They are `results/targets.toml`; `scripts/targets.py` judges them by the newest results.\n\n"
             + "\n".join(results.markdown(shown)) + "\n")
 
@@ -73,10 +90,10 @@ def lists():
     skips = results.markdown([{"step": f"`{step}`", "test: reason": f"`{text}`", "why it may be skipped": why}
                               for step, text, why in check.read_allowed()])
     return {
-        "thresholds.md": "# Thresholds\n\nThe constants of `src/base/tuning*.def`, with their reasons and the tests that notice a change. They are "
+        "thresholds.md": WIDE + "# Thresholds\n\nThe constants of `src/base/tuning*.def`, with their reasons and the tests that notice a change. They are "
                          f"no settings.\n\n{thresholds}\n\n## Phases of a lane\n\nFrom `src/engine/tracker.def`.\n\n{transitions}\n",
-        "promises.md": "# Where each promise is tested\n\nFrom `tests/promises.csv`.\n\n" + "\n".join(promises) + "\n",
-        "skips.md": "# What tests may skip\n\nFrom `tests/allowed_skips.txt`: on a machine that the check has set up, any other skip is a failure."
+        "promises.md": WIDE + "# Where each promise is tested\n\nFrom `tests/promises.csv`.\n\n" + "\n".join(promises) + "\n",
+        "skips.md": WIDE + "# What tests may skip\n\nFrom `tests/allowed_skips.txt`: on a machine that the check has set up, any other skip is a failure."
                     "\n\n" + "\n".join(skips) + "\n",
     }
 

@@ -117,9 +117,14 @@ class Pages(unittest.TestCase):
             self.assertIn(f"({name}.md)", found["results/index.md"], name)
             rows, how = results.newest(name)
             text = found[f"results/{name}.md"]
-            self.assertTrue(text.startswith(f"# {how['title']}\n"), name)
+            self.assertIn(f"\n# {how['title']}\n", text, name)
             self.assertEqual(len(rows) + 2, sum(line.startswith("|") for line in text.splitlines()), name)
         self.assertEqual(set(), {name for group in result_pages.GROUPS.values() for name in group} - set(results.names()))
+
+
+    def test_ends_are_folded_into_their_values(self):
+        row = {"time": "0.97", "time_low": "0.89", "time_high": "1.06", "wait_ms": "5", "wait_low": "4", "wait_high": "6", "x_low": "1"}
+        self.assertEqual({"time": "0.97\u00a0(0.89–1.06)", "wait_ms": "5\u00a0(4–6)", "x_low": "1"}, result_pages.folded(row))
 
 
 class Interfaces(unittest.TestCase):
