@@ -1,15 +1,15 @@
-"""MemoMalloc from inside a Python program that runs under it.
+"""MemoMalloc from inside a Python program that runs with it.
 
     memomalloc run -- python infer.py
 
-works without this module. A program may use it to tell where iterations begin, to read the
-statistics, and to give memory back:
+works without this module. A program may use it to mark where iterations begin, to read the
+statistics, and to release memory:
 
     import memomalloc
     for batch in batches:
         memomalloc.iteration()  # or `with memomalloc.iteration():` around what belongs to it
         network(batch)
-    print(memomalloc.stats()["served_bytes"])
+    print(memomalloc.stats()["planned_bytes"])
 
 Every function works without the library too: it then does nothing, and stats() is None.
 """
@@ -57,7 +57,7 @@ def _loaded_path():
 
 
 def environment(library=None, **options):
-    """The variables under which another process runs under the library: a dictionary of texts.
+    """The variables with which another process runs with the library: a dictionary of texts.
 
     For what starts processes that do not inherit this one's environment, or should not:
 
@@ -65,8 +65,7 @@ def environment(library=None, **options):
         subprocess.run(command, env=os.environ | memomalloc.environment(status=True))
 
     An option is a MEMOMALLOC_ variable's name in small letters; True and False are 1 and 0. Variables that are
-    set in this process hold unless an option says otherwise, and other libraries of its LD_PRELOAD stay. PYTHONPATH has
-    the start hook that makes memory pools of frameworks visible, unless open="none". `library`
+    set in this process hold unless an option says otherwise, and other libraries of its LD_PRELOAD stay. `library`
     is the library's path: by itself the one in this process, else the package's, else the installed one.
     """
     library = os.fspath(library or _loaded_path() or library_path() or "libmemomalloc.so.1")
@@ -74,8 +73,7 @@ def environment(library=None, **options):
     from memomalloc import start
 
     preload = start.preload_list(library, os.environ.get("LD_PRELOAD", ""))
-    variables |= start.settings(options) | {"LD_PRELOAD": preload}
-    return variables | start.opening().variables({**os.environ, **variables})
+    return variables | start.settings(options) | {"LD_PRELOAD": preload}
 
 
 def loaded():
@@ -92,7 +90,7 @@ def iteration():
     """An iteration of this thread begins here. Optional: iterations are found without it.
 
     A plain call, `with memomalloc.iteration():` and `@memomalloc.iteration()` before a function all
-    tell it; the iteration ends where the next begins.
+    mark it; the iteration ends where the next begins.
     """
     return _Iteration()
 
@@ -127,7 +125,7 @@ def stats():
 
 
 def release():
-    """Gives the slabs back to the system; they are taken again when next needed."""
+    """Releases slabs and free memory to the system; they are taken again when next needed."""
     if loaded():
         _release()
 
@@ -135,11 +133,10 @@ def release():
 def enable(*, restart=False, library=None, **options):
     """Lets every program that this one starts from now on run with the library; True if this one does already.
 
-    For workers that a program spawns, and for scripts: `restart` starts this program anew, with the same words, if
-    it runs without the library. Call it first then, since what was done before is done again. Options are settings:
-    enable(threshold="4K") sets MEMOMALLOC_THRESHOLD. Memory pools of frameworks that are imported later become visible,
-    as with `memomalloc run`; open="none" leaves them. `library`: another than the one in this package. RuntimeError
-    where there is no library, or where a notebook's kernel would have to start anew.
+    For workers that a program spawns, and for scripts: `restart` restarts this program, with the same arguments,
+    if it runs without the library. Call it first then, since what was done before is done again. Options are settings:
+    enable(threshold="4K") sets MEMOMALLOC_THRESHOLD. `library`: another than the one in this package. RuntimeError
+    if there is no library, or in a notebook, whose kernel would have to restart.
     """
     from memomalloc.start import enable as by_environment
 
@@ -147,7 +144,7 @@ def enable(*, restart=False, library=None, **options):
 
 
 def report():
-    """What the library has done in this process until now; in a notebook it draws itself, else print it."""
+    """What the library has done in this process so far; a notebook draws it, elsewhere print it."""
     from memomalloc.summary import Report
 
     return Report(stats())

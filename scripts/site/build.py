@@ -37,7 +37,8 @@ PAGES = {
     "Look up": [("Commands", "docs/commands.md"), ("Variables", "docs/variables.md"), ("Statistics", "docs/statistics.md"),
                 ("Python interface", "docs/python-api.md"), ("C interface", "docs/c-api.md"),
                 ("File formats", "docs/file-formats.md")],
-    "Contribute": [("Contributing", "CONTRIBUTING.md"), ("Architecture", "src/README.md"), ("Learning", "src/learn/README.md"),
+    "Contribute": [("Contributing", "CONTRIBUTING.md"), ("Architecture", "src/README.md"), ("The preloaded library", "preload/README.md"),
+                   ("Learning", "src/learn/README.md"),
                    ("The planner", "planner/README.md"), ("The scheduler", "scheduler/README.md"), ("Testing", "tests/README.md"),
                    ("Fault injection", "tests/refusal/README.md"), ("Measuring", "bench/README.md"),
                    ("Other allocators", "bench/peers/README.md"), ("Changes", "CHANGELOG.md")],
@@ -81,6 +82,15 @@ def without_dead_links(text, page, known):
     return LINK.sub(replace, text)
 
 
+def without_diagrams(text):
+    """A diagram of states in Mermaid's language, which needs a script from the network, becomes a table."""
+    def replace(match):
+        edges = re.findall(r"^ *(\S+) --> (\w+): (.*)$", match[0], re.MULTILINE)
+        return "\n".join(["| from | to | on |", "| --- | --- | --- |", *(f"| {start} | {end} | {on} |" for start, end, on in edges)])
+
+    return re.sub(r"^```mermaid\n.*?^```", replace, text, flags=re.DOTALL | re.MULTILINE)
+
+
 def copy():
     """The pages and pictures below WORK/source."""
     source, made = WORK / "source", result_pages.pages()
@@ -89,7 +99,7 @@ def copy():
     for page in (*pages(), *made):
         (source / page).parent.mkdir(parents=True, exist_ok=True)
         text = made[page] if page in made else (ROOT / page).read_text(encoding="utf-8")
-        text = without_dead_links(text, page, known)
+        text = without_diagrams(without_dead_links(text, page, known))
         # A list or table needs an empty line before it here, which GitHub does not ask for.
         text = re.sub(r"(?m)^([^\n|#>`*-][^\n]*:)\n(- )", r"\1\n\n\2", text)
         (source / page).write_text(text, encoding="utf-8")
