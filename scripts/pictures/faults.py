@@ -51,7 +51,7 @@ def draw(data, path):
         for x, y in points:
             picture.circle(x, y, 3, kind)
     x, y = place(len(theirs) - 1, theirs[-1])
-    picture.text(x, y - 14, f"glibc: {theirs[-1]:,}", "theirs strong", "end")
+    picture.text(x, y + 26, f"glibc: {theirs[-1]:,}", "theirs strong", "end")
     x, y = place(len(ours) - 1, ours[-1])
     picture.text(x, y - 12, f"with the library: {min(steady)} to {max(steady)}" if min(steady) < max(steady)
                  else f"with the library: {max(steady)}", "ours strong", "end")
