@@ -99,7 +99,7 @@ def absent_peer(peer):
 def applies(context, mode, program):
     if mode.name == "call stacks" and program not in UNWOUND or mode.name == "observed" and program in NOT_OBSERVED:
         return False
-    if program in ALONE and (mode.next != "glibc" or mode.pages or mode.nodes):
+    if program in ALONE and (mode.next != "glibc" or mode.pages):
         return False
     if context.emulator:  # the peers are this machine's, and so is the size of a page
         return mode.next == "glibc" and not mode.pages and program not in NOT_EMULATED
