@@ -65,7 +65,8 @@ def environment(library=None, **options):
         subprocess.run(command, env=os.environ | memomalloc.environment(status=True))
 
     An option is a MEMOMALLOC_ variable's name in small letters; True and False are 1 and 0. Variables that are
-    set in this process hold unless an option says otherwise, and other libraries of its LD_PRELOAD stay. `library`
+    set in this process hold unless an option says otherwise, and other libraries of its LD_PRELOAD stay. PYTHONPATH has
+    the start hook that makes memory pools of frameworks visible, unless open="none". `library`
     is the library's path: by itself the one in this process, else the package's, else the installed one.
     """
     library = os.fspath(library or _loaded_path() or library_path() or "libmemomalloc.so.1")
@@ -73,7 +74,8 @@ def environment(library=None, **options):
     from memomalloc import start
 
     preload = start.preload_list(library, os.environ.get("LD_PRELOAD", ""))
-    return variables | start.settings(options) | {"LD_PRELOAD": preload}
+    variables |= start.settings(options) | {"LD_PRELOAD": preload}
+    return variables | start.opening().variables({**os.environ, **variables})
 
 
 def loaded():
@@ -133,9 +135,10 @@ def release():
 def enable(*, restart=False, library=None, **options):
     """Lets every program that this one starts from now on run with the library; True if this one does already.
 
-    For workers that a program spawns, and for scripts: `restart` restarts this program, with the same arguments,
-    if it runs without the library. Call it first then, since what was done before is done again. Options are settings:
-    enable(threshold="4K") sets MEMOMALLOC_THRESHOLD. `library`: another than the one in this package. RuntimeError
+    For workers that a program spawns, and for scripts: `restart` restarts this program, with its arguments, if
+    it runs without the library. Call it first then, since what was done before is done again. Options are settings:
+    enable(threshold="4K") sets MEMOMALLOC_THRESHOLD. Memory pools of frameworks that are imported later become visible,
+    as with `memomalloc run`; open="none" leaves them. `library`: another than the one in this package. RuntimeError
     if there is no library, or in a notebook, whose kernel would have to restart.
     """
     from memomalloc.start import enable as by_environment

@@ -135,15 +135,10 @@ def library_page(version):
 
 
 def markdown(rows):
-<<<<<<< HEAD
-    text = ("# Commands\n\nMade from each command's `--help` by `make docs`. Exit codes: 0 done; 1 the answer "
-            "is no; 2 bad usage or input.\n\n| for | commands |\n|---|---|\n")
+    text = ("# Commands\n\n**`memomalloc COMMAND --help` prints the same text; exit codes are 0 done, 1 the answer is no, 2 bad usage "
+            "or input.**\n\nMade from each command's `--help` by `make docs`.\n\n| for | commands |\n|---|---|\n")
     for group, names in groups():
         text += f"| {group} | {', '.join(f'[{name}](#memomalloc-{name})' for name in names)} |\n"
-=======
-    text = ("# Commands\n\n**`memomalloc COMMAND --help` prints the same text; exit codes are 0 done, 1 the answer is no, 2 bad usage "
-            "or input.**\n\nMade from each command's `--help` by `make docs`.\n")
->>>>>>> b067ce4 (Move evidence from the pages into results/, and hold pages by task to a budget)
     for name, summary, parts in rows:
         text += f"\n## memomalloc {name}\n\n{summary[0].upper() + summary[1:]}.\n\n"
         text += f"```\n{parts.usage}\n```\n\n{parts.description}\n\n| option | meaning |\n|---|---|\n"

@@ -20,6 +20,8 @@ import printed
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "results"
 KEPT = ("title", "about")  # what a new run takes over from the last one
+# Of results that programs on other machines write in a form of their own, what is not there is so.
+DEFAULTS = {"command": "-", "commit": "unknown", "date": "-", "machine": "-", "kernel": "-", "versions": {}, "repetitions": 1}
 NEEDED = ("title", "command", "commit", "date", "machine", "kernel", "versions", "repetitions")
 
 
@@ -47,7 +49,8 @@ def newest(name, folder=FOLDER):
         raise LookupError(f"there are no results of {name}")
     with files[-1].open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    return rows, json.loads(files[-1].with_suffix(".json").read_text(encoding="utf-8"))
+    how = json.loads(files[-1].with_suffix(".json").read_text(encoding="utf-8"))
+    return rows, {"title": name, **DEFAULTS, **how}
 
 
 def store(name, command, rows, *, repetitions=1, versions=None, folder=FOLDER, **more):
