@@ -113,8 +113,6 @@ PROGRAMS = Table(("text program",), "numbers faults system_ms processor_s peak_m
 TABLES = {
     "untuned": Table(WORKLOADS), "suite": Table(WORKLOADS), "untuned_means": Table(EACH), "suite_means": Table(EACH),
     "tail": Table(TAIL), "tail_untuned": Table(TAIL), "until_served": Table(UNTIL), "until_served_random": Table(UNTIL),
-    "huge_pages": Table(("text workload", "numbers slabs_mib", "numbers slabs_huge_percent", "numbers pool_mib",
-                         "numbers pool_huge_percent", "numbers peak_over_without")),
     "shapes": Table(("text allocator", "numbers before_mib", "numbers second_quarter_mib", "numbers last_quarter_mib",
                      "numbers peak_mib", "numbers faults")),
     "growing": Table(("text program",), "numbers faults faults_late peak_mib", ("numbers planned_percent reused_percent",)),
