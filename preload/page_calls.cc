@@ -16,9 +16,9 @@
 namespace memo::shim {
 namespace {
 
-constexpr int kGuardInstall = 102;                     // MADV_GUARD_INSTALL, Linux 6.13
-constexpr unsigned long kRegister = 0xC020AA00;        // UFFDIO_REGISTER
-constexpr int kUsual = PROT_READ | PROT_WRITE;         // what a block has
+constexpr int kGuardInstall = 102;               // MADV_GUARD_INSTALL, Linux 6.13
+constexpr unsigned long kRegister = 0xC020AA00;  // UFFDIO_REGISTER
+constexpr int kUsual = PROT_READ | PROT_WRITE;   // what a block has
 
 void note(const void* start, std::size_t bytes) {
   g_process.engine.note_altered(start, bytes);

@@ -232,7 +232,8 @@ bool decommit(void* start, std::uint64_t bytes) {
 Locking locking(const void* reserved) {
   KeepErrno keep;
   Locking found{.reserved = locked(const_cast<void*>(reserved))};
-  void* fresh = mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* fresh =
+      mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (fresh == MAP_FAILED) {
     // Refused as what would have to be locked is past the limit (mmap(2), EAGAIN).
     found.future = errno == EAGAIN ? Lock::kAtOnce : Lock::kNo;

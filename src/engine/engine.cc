@@ -96,15 +96,14 @@ bool Engine::free(void* pointer, bool bare) {
     }
     const bool clean = altered || (is_left(lanes.at(space->user.lane()).phase(), bytes) &&
                                    os::purge(pointer, bytes));
-    return space->pages.release(space->granule_of(pointer), clean ? PageMap::Left::kNone
-                                                                  : PageMap::Left::kAll) !=
-           Granules{0};
+    return space->pages.release(space->granule_of(pointer),
+                                clean ? PageMap::Left::kNone : PageMap::Left::kAll) != Granules{0};
   }
   if (!lanes.mark.here()) [[unlikely]] {
     forks.notice();
   }
-  return bytes != 0 &&
-         lanes.at(lanes.shared().pool.owner(pointer)).free_pooled(pointer, bytes, by, bare || altered);
+  return bytes != 0 && lanes.at(lanes.shared().pool.owner(pointer))
+                           .free_pooled(pointer, bytes, by, bare || altered);
 }
 
 std::uint64_t Engine::size(const void* pointer) const {
@@ -121,8 +120,7 @@ bool Engine::resize(void* pointer, std::uint64_t bytes) {
   const bool pooled = space != nullptr && lanes.is_pool(*space);
   if (pooled && t_state.inside == 0) {
     Pool& pool = lanes.shared().pool;
-    return pool.resize(pointer, bytes) &&
-           lanes.at(pool.owner(pointer)).resized(now, size(pointer));
+    return pool.resize(pointer, bytes) && lanes.at(pool.owner(pointer)).resized(now, size(pointer));
   }
   // A block of a slab stays where it is while at least half of it is used.
   const bool stays = bytes <= now && bytes >= now / 2;

@@ -119,7 +119,8 @@ bool PageMap::valid(Granules granules, Sums* sums) const {
       continue;
     }
     const Granules count = noted(at);
-    if ((bits & ~kAltered) != (kUsed | kStart | kDirty) || count == Granules{0} || count > granules - at) {
+    if ((bits & ~kAltered) != (kUsed | kStart | kDirty) || count == Granules{0} ||
+        count > granules - at) {
       return false;
     }
     for (Granules i = at + Granules{1}; i < at + count; ++i) {
