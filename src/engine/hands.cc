@@ -205,8 +205,8 @@ Answer Hands::give(const Request& request) {
   }
   const Pool& pool = shared_->pool;
   const std::uint64_t peak = pool.held().asked_peak_bytes();
-  call_.block = shared_->pool.allocate(request.size, request.alignment,
-                                       static_cast<std::uint16_t>(number_));
+  call_.block =
+      shared_->pool.allocate(request.size, request.alignment, static_cast<std::uint16_t>(number_));
   if (call_.block.start == nullptr) {
     return {.busy = call_.block.busy};
   }

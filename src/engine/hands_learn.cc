@@ -62,6 +62,11 @@ void Hands::perform(const Request& request, const Action& action) {
   if ((effects & (kWithdraw | kRestartFollower | kPartOnly | kTrust | kDistrust | kRelease)) != 0) {
     judge_left(effects);
   }
+  // What a plan that was wrong has written lies elsewhere in the next one's slab.
+  if (const Phase phase = tracker_->phase();
+      (effects & kRelease) != 0 && (phase == Phase::kLearning || phase == Phase::kPooling)) {
+    slab.give_back_unused();
+  }
   if ((effects & kWalked) != 0) {
     tracker_->state().serving.plan->walked.store(true, std::memory_order_relaxed);
   }
@@ -121,6 +126,7 @@ void Hands::start() {
     }
     log.forget_marks();
     shared_->pool.allow_slack(0);
+    owing_ends_ = 2;
   }
   shared_->tell_host();
 }
