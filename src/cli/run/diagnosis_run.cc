@@ -296,7 +296,6 @@ std::vector<Finding> examine_run(const Run& run) {
   const std::size_t first = findings.size();
   findings.push_back(examine_learning(judged.statistics, judged.calls));
   findings.push_back(examine_serving(judged.statistics));
-  add_nodes(judged.statistics, findings);
   if (rows.size() > 1) {
     for (std::size_t i = first; i < findings.size(); ++i) {
       findings[i].what = "process " + std::to_string(judged.pid) + ": " + findings[i].what;
