@@ -68,7 +68,8 @@ extern "C" {
 // Memory. Three names are what the library shows as well (page_calls.cc): the linker gives this object's own calls these
 // instead (--wrap).
 
-void* __wrap_mmap(void* start, size_t bytes, int access, int flags, int file, off_t offset) noexcept {
+void* __wrap_mmap(void* start, size_t bytes, int access, int flags, int file,
+                  off_t offset) noexcept {
   return reinterpret_cast<void*>(
       told<long>(system_call(SYS_mmap, start, bytes, access, flags, file, offset)));
 }

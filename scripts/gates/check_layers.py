@@ -25,6 +25,8 @@ LAYERS = {
                           "include")),
     "src/io": (False, ("src/base", "src/trace", "src/follow/plan.h", "src/follow/plan_name.h", "src/follow/steps.h")),
     "src/engine": (True, ("src/base", "src/trace", "src/follow", "src/serve", "src/learn/learn.h")),
+    # GPU memory: the engine's learning over memory of its own.
+    "src/gpu": (False, ("src/base", "src/trace/event.h", "src/follow", "src/learn/learn.h")),
     "src/cli": (False, ("src/cli/base",)),
     "src/cli/base": (False, ("src/base/loop.h", "src/base/nearest_name.h", "src/io/replace_file.h")),
     "src/cli/trace": (False, ("src/cli/base", "src/base", "src/engine/lane.h", "src/engine/tracker.h", "src/learn",
