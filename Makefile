@@ -118,9 +118,9 @@ flags_now := $(CXX) $(filter-out $(WARN),$(COMMON)) $(HOT) $(HAVE_CBC)
 $(shell mkdir -p $(O); printf '%s' '$(subst ','\'',$(flags_now))' | cmp -s - $(O)/.flags || printf '%s' '$(subst ','\'',$(flags_now))' > $(O)/.flags)
 
 $(hot_obj): KIND := $(HOT)
-# The shared object's own operators new and delete, which are not those that it shows.
+# What the shared object calls itself is not what it shows: operators new and delete, and calls that change pages.
 $(call obj,preload/own_operators.cc): KIND :=
-own_operators := $(patsubst %,-Wl$(comma)--wrap=%,$(shell sed -n -E 's/^HOOK\((_Z[A-Za-z0-9_]*), Operator\)/\1/p' preload/hooks.def))
+own_names := $(patsubst %,-Wl$(comma)--wrap=%,mmap mprotect madvise $(shell sed -n -E 's/^HOOK\((_Z[A-Za-z0-9_]*), Operator\)/\1/p' preload/hooks.def))
 # The commands are cold.
 $(call obj,$(cli_src)): KIND := $(if $(filter release manylinux-%,$(MODE)),-O2)
 # Tests are compiled for longer than they run: what the address sanitizer adds is twice as much when optimised, and Catch2's
@@ -157,7 +157,7 @@ $(B)/libmemomalloc.so: $(so_obj) $(O)/exports.map
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CXX) -shared -Wl,-soname,libmemomalloc.so.1 -Wl,--version-script=$(O)/exports.map -Wl,-z,defs -Wl,-z,now \
 	    -Wl,-z,relro $(link_gnu) -Wl,-z,max-page-size=65536 -Wl,-z,nodelete -Wl,--gc-sections -static-libstdc++ -static-libgcc -pthread $(flags_$(MODE)) \
-	    $(own_operators) $(so_obj) -o $@
+	    $(own_names) $(so_obj) -o $@
 
 # The memory of GPUs, for torch: the engine's learning, without its memory and its hooks.
 cuda_obj := $(call obj,$(gpu_src) $(hot_src) $(cold_src) $(planner_src))

@@ -1,7 +1,7 @@
 """Programs in processes of their own, one allocator each: what the tables of counts share.
 
 Importing it makes scripts/ and scripts/tables importable, too: loaded_library tells a program the statistics of the library
-it runs under, measured writes into documents.
+it runs under, results.py writes into results/.
 """
 
 import json

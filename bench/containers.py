@@ -35,7 +35,6 @@ def variants(chosen, folder):
     for allocator in chosen:
         yield allocator.name, allocator, {}
         if allocator.name == allocators.OURS:
-            yield "with a plan file", allocator, {"MEMOMALLOC_PLAN_FILE": f"{folder}/plans"}
             yield "with a store", allocator, {"MEMOMALLOC_PLANS": f"{folder}/store"}
 
 

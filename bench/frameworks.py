@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the library sees of each framework, and what it gains: the table of docs/frameworks.md.
+"""What the library sees of each framework, and what it gains.
 
 Each row is a workload run in turn with glibc alone and with the library before it. Large bytes are
 those that the framework asks of malloc in blocks of 64 KiB and more: what a pool of the framework's

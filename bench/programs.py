@@ -20,13 +20,12 @@ import tempfile
 import allocators
 import children
 import loaded_library
-import measured
+import results as kept
 from program_loops import arrays, commands, libraries, networks
 
 ROUNDS = 20
 FIGURES = ("faults", "system", "processor", "peak")
 SHARES = ("planned_bytes", "at_hand_bytes", "other_bytes")
-DOCUMENT = "docs/programs.md"
 HUGE_PAGES = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
 LOOPS = {loop.__name__: loop for module in (arrays, networks, libraries) for loop in module.LOOPS}
 COMMANDS = {command.name: command for command in commands.COMMANDS}
@@ -143,9 +142,9 @@ def row(name, results):
 
 
 def table():
-    """The part of DOCUMENT for this machine's huge pages: programs mean another thing where all memory comes in them."""
+    """The result for this machine's huge pages: programs mean another thing where all memory comes in them."""
     always = HUGE_PAGES.exists() and "[always]" in HUGE_PAGES.read_text(encoding="utf-8")
-    return "programs-huge-pages-always" if always else "programs"
+    return "programs_huge_pages_always" if always else "programs"
 
 
 def parse(argv):
@@ -155,7 +154,7 @@ def parse(argv):
     parser.add_argument("--repetitions", type=int, default=1, help="of each, whose medians are told (%(default)s)")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="iterations of each (%(default)s)")
     parser.add_argument("--each", action="store_true", help="print the faults of each iteration, too, where it is known")
-    parser.add_argument("--write", action="store_true", help=f"put the table into {DOCUMENT}")
+    parser.add_argument("--write", action="store_true", help="keep the table in results/")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     return parser.parse_args(argv)
 
@@ -192,7 +191,7 @@ def main(argv):
     if arguments.write:
         command = shlex.join(["bench/programs.py", *(word for word in argv if word not in ("--write", "--python-torch")
                                                      and not word.startswith("/"))])
-        measured.replace(DOCUMENT, {table(): [measured.stamp(command), "", *lines]})
+        kept.keep(table(), command, lines, repetitions=arguments.repetitions)
     return 0
 
 

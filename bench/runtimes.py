@@ -4,13 +4,11 @@
     bench/runtimes.py [--only TEXT] [--others jemalloc,tcmalloc,mimalloc] [--python PYTHON]
 
 The loops are those of runtime_loops.py; what a row has is told in complaints/run.py. A runtime that is not installed is named
-and left out. The figures go to results/runtimes/DATE.csv and .json; with --only they are printed alone.
+and left out. The figures go to results/runtimes; with --only they are printed alone.
 """
 
 import argparse
 import concurrent.futures
-import csv
-import datetime
 import json
 import os
 import pathlib
@@ -19,7 +17,8 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
-sys.path[:0] = [str(HERE / "complaints"), str(HERE)]
+sys.path[:0] = [str(HERE / "complaints"), str(HERE), str(ROOT / "scripts/tables")]
+import results  # noqa: E402
 import run as complaints  # noqa: E402
 import runtime_loops  # noqa: E402
 import table  # noqa: E402
@@ -66,24 +65,17 @@ def main():
     arguments = parser.parse_args()
     others = tuple(filter(None, arguments.others.split(",")))
     names = [name for name in runtime_loops.LOOPS if arguments.only in name]
-    results = []
+    found = []
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as threads:
         for result in threads.map(lambda name: one_runtime(arguments.python, name, others), names):
-            results.append(result)
+            found.append(result)
             print(document([result], others).splitlines()[-1], flush=True)
     if not arguments.only:
-        folder = ROOT / "results/runtimes"
-        folder.mkdir(parents=True, exist_ok=True)
-        day = datetime.date.today().isoformat()
-        with open(folder / f"{day}.csv", "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows(row for _, rows, _, _ in results for row in rows)
-        told = [{"runtime": name, "line": line, "exit_code": code} for name, _, line, code in results]
-        facts = {"date": day, "units": {"held": "MiB", "during": "MiB", "peak": "MiB"}, "processors": os.cpu_count(),
-                 "command": "bench/runtimes.py", "doctor": told}
-        (folder / f"{day}.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    print(document(results, others))
+        told = [{"runtime": name, "line": line, "exit_code": code} for name, _, line, code in found]
+        results.store("runtimes", "bench/runtimes.py", [row for _, rows, _, _ in found for row in rows], doctor=told,
+                      title="Runtimes for processors by memomalloc run, and the doctor's first line",
+                      about="RSS in MiB ten seconds after the loop (held), in the mean while it runs, and at most.")
+    print(document(found, others))
 
 
 if __name__ == "__main__":

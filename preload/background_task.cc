@@ -150,7 +150,7 @@ bool start_thread(void (*body)(void*), void* argument) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, 2 * tuning::kPlanStack);
+  pthread_attr_setstacksize(&attributes, tuning::kOwnStack);
   pthread_t thread;
   const bool started = pthread_create(&thread, &attributes, begin, nullptr) == 0;
   pthread_attr_destroy(&attributes);

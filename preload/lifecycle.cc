@@ -15,7 +15,6 @@
 #include "preload/lane_threads.h"
 #include "preload/observe.h"
 #include "preload/operators.h"
-#include "preload/plans.h"
 #include "preload/process.h"
 #include "preload/reporter.h"
 #include "preload/reports.h"
@@ -52,7 +51,6 @@ void opened(const RecursionGuard& guard) {
   // Where it is observed, the next allocator is left as it is, and needs no slab made ready.
   if (!g_process.observes) {
     show_large_block();
-    load_plan_file(guard);
     open_store(guard);
   }
   open_status_page(guard);
@@ -97,7 +95,6 @@ void forked() {
   forget_status_page();
   forget_statistics();
   forget_observed();
-  fork_plans();
   fork_store();
   fork_reporter();
 }

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
+#include <cstring>
 
 #include "preload/process.h"
 #include "src/base/message.h"
@@ -38,8 +39,7 @@ unsigned long long of_all_lanes(Counter Counters::* counter) {
 bool become_reporter() {
   const Options& options = g_process.options;
   if (options.STATS == 0 && options.VERBOSE == 0 && options.STATS_FILE.empty() &&
-      options.TRACE_FILE.empty() && options.PLAN_FILE.empty() && options.PLANS.empty() &&
-      options.STATUS == 0) {
+      options.TRACE_FILE.empty() && options.PLANS.empty() && options.STATUS == 0) {
     return false;
   }
   number = getpid();
@@ -81,6 +81,11 @@ unsigned long long large_calls() {
 
 unsigned long long served_iterations() {
   return of_all_lanes(&Counters::iterations);
+}
+
+void complain(const char* what, const char* path, const char* variable) {
+  Line() << "cannot write the " << what << " to '" << path << "': " << std::strerror(errno)
+         << "; set MEMOMALLOC_" << variable << " to another path";
 }
 
 }  // namespace memo

@@ -28,4 +28,8 @@ unsigned long long large_calls();
 // Iterations that all lanes have served so far.
 unsigned long long served_iterations();
 
+// Says on stderr that `what` could not be written to `path`, for errno's reason, and that
+// MEMOMALLOC_`variable` names another place.
+void complain(const char* what, const char* path, const char* variable);
+
 }  // namespace memo

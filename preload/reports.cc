@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "preload/background_task.h"
-#include "preload/plans.h"
 #include "preload/process.h"
 #include "preload/reporter.h"
 #include "preload/statistics.h"
@@ -16,6 +15,7 @@
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
+#include "src/base/own_stack.h"
 #include "src/base/tuning.h"
 
 namespace memo {
@@ -131,7 +131,7 @@ void print_exit_lines() {
 }
 
 bool reports_are_due(Nanos now) {
-  return plans_changed() || store_lacks_plans() || lacks_status_page() ||
+  return store_lacks_plans() || lacks_status_page() ||
          (wants_stats_file() && now - stats_written_at.load() >= tuning::kStatsPeriod &&
           large_calls() != calls_written);
 }
@@ -143,7 +143,6 @@ void write_due(const RecursionGuard& guard) {
   if (wants_stats_file()) {
     write_stats(false, guard);
   }
-  save_plan_file(guard);
   save_to_store(guard, false);
   open_status_page(guard);
 }
@@ -184,11 +183,9 @@ void report_serving(const RecursionGuard& guard) {
   write_stats(false, guard);
 }
 
-void report() {
-  if (reported || !is_reporter()) {
-    return;
-  }
-  reported = true;
+namespace {
+
+void write_last_reports() {
   end_reports();
   close_status_page();
   const os::NoCancellation whole;
@@ -199,7 +196,6 @@ void report() {
     write_stats(true, guard);
   }
   write_trace_file(guard);
-  save_plan_file(guard);
   save_to_store(guard, true);
   if (options.STATS != 0) {
     Snapshot now;
@@ -210,6 +206,20 @@ void report() {
     print_exit_lines();
   }
   errno = saved;
+}
+
+}  // namespace
+
+// The first thread's stack may be small (ulimit -s).
+void report() {
+  if (reported || !is_reporter()) {
+    return;
+  }
+  reported = true;
+  const NoInterrupts whole;
+  if (!os::run_on_own_stack([] { write_last_reports(); })) {
+    write_last_reports();
+  }
 }
 
 void forget_reports() {

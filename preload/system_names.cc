@@ -65,16 +65,18 @@ constexpr std::size_t kKernelSet = 8;  // bytes of the kernel's set of signals
 
 extern "C" {
 
-// Memory
+// Memory. Three names are what the library shows as well (page_calls.cc): the linker gives this object's own calls these
+// instead (--wrap).
 
-void* mmap(void* start, size_t bytes, int access, int flags, int file, off_t offset) noexcept {
+void* __wrap_mmap(void* start, size_t bytes, int access, int flags, int file,
+                  off_t offset) noexcept {
   return reinterpret_cast<void*>(
       told<long>(system_call(SYS_mmap, start, bytes, access, flags, file, offset)));
 }
 int munmap(void* start, size_t bytes) noexcept {
   return told(system_call(SYS_munmap, start, bytes));
 }
-int mprotect(void* start, size_t bytes, int access) noexcept {
+int __wrap_mprotect(void* start, size_t bytes, int access) noexcept {
   return told(system_call(SYS_mprotect, start, bytes, access));
 }
 void* mremap(void* start, size_t bytes, size_t to, int flags, ...) noexcept {
@@ -85,7 +87,7 @@ void* mremap(void* start, size_t bytes, size_t to, int flags, ...) noexcept {
   return reinterpret_cast<void*>(
       told<long>(system_call(SYS_mremap, start, bytes, to, flags, place)));
 }
-int madvise(void* start, size_t bytes, int advice) noexcept {
+int __wrap_madvise(void* start, size_t bytes, int advice) noexcept {
   return told(system_call(SYS_madvise, start, bytes, advice));
 }
 int mincore(void* start, size_t bytes, unsigned char* pages) noexcept {

@@ -1,6 +1,6 @@
 """What a network's tensors would take from the allocators that OLLA and Occamy compare themselves with.
 
-Both are models, played on a graph file (docs/graph-format.md) in its own order.
+Both are models, played on a graph file (docs/file-formats.md) in its own order.
 """
 import bisect
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks an order file against its graph (docs/graph-format.md) and shares no code with the scheduler.
+"""Checks an order file against its graph (docs/file-formats.md) and shares no code with the scheduler.
 
     check_order.py graph.json order.json     exit code 0: the order can be run and is what it says; 1: it is not
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the computation graph of a network as JSON (docs/graph-format.md).
+"""Writes the computation graph of a network as JSON (docs/file-formats.md).
 
     export_graph.py resnet18 -o resnet18.json                 inference, from torch.export
     export_graph.py resnet18 --train --batch 32 -o step.json  a training step, from AOTAutograd

@@ -9,7 +9,7 @@
                                                       and compares the slab with the prediction
 
 Random numbers, in-place operators, views and side effects keep their order: the graph handed to
-`memomalloc schedule` holds edges for them (docs/graph-format.md).
+`memomalloc schedule` holds edges for them (docs/file-formats.md).
 """
 import argparse
 import hashlib

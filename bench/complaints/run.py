@@ -6,13 +6,12 @@ people paste in, and by `memomalloc run`.
 
 MiB ten seconds after the loop (of the program and what it has started), in the mean while it runs, and at most; page faults and
 seconds of the processor of the loop. A complaint whose packages no interpreter has is named and left out. The figures go to
-results/complaints/DATE.csv and .json; with --only they are printed alone. `--table FILE.csv` prints the table of a file.
+results/complaints_and_fixes; with --only they are printed alone. `--table FILE.csv` prints the table of a file.
 """
 
 import argparse
 import concurrent.futures
 import csv
-import datetime
 import functools
 import json
 import os
@@ -24,9 +23,10 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE.parent), str(ROOT / "scripts/tables")]
 import allocators  # noqa: E402
 import measure  # noqa: E402
+import results  # noqa: E402
 import table  # noqa: E402
 
 PATIENCE = 600  # seconds
@@ -137,18 +137,10 @@ def document(rows):
 
 
 def write(rows):
-    folder = ROOT / "results/complaints"
-    folder.mkdir(parents=True, exist_ok=True)
-    day = datetime.date.today().isoformat()
-    with open(folder / f"{day}.csv", "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(rows)
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    facts = {"date": day, "commit": commit.stdout.strip(), "units": {"held": "MiB", "during": "MiB", "peak": "MiB"},
-             "processors": os.cpu_count(), "glibc": os.confstr("CS_GNU_LIBC_VERSION"), "kernel": os.uname().release,
-             "command": "bench/complaints/run.py"}
-    (folder / f"{day}.json").write_text(json.dumps(facts | {"rows": rows}, indent=1) + "\n", encoding="utf-8")
+    results.store("complaints_and_fixes", "bench/complaints/run.py", rows, title="Reports of growing memory: by default, with what "
+                  "people paste in, and with the library", versions={"glibc": os.confstr("CS_GNU_LIBC_VERSION").split()[-1]},
+                  about="RSS in MiB ten seconds after the loop (held), in the mean while it runs, and at most; of the program and what "
+                  "it has started. Page faults and processor time of the loop.")
 
 
 def main():

@@ -1,5 +1,5 @@
 // A computation graph as the scheduler sees it: operators, the tensors they read and make, and
-// their sizes. Pure value types; the file format is told in docs/graph-format.md. Cold.
+// their sizes. Pure value types; docs/file-formats.md has the file format. Cold.
 //
 //   x --> [conv] --> a --> [relu] --> b --> [add] --> y
 //                    |                        ^

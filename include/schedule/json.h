@@ -1,4 +1,4 @@
-// Reads graphs and writes orders (docs/graph-format.md). Cold; no output of its own.
+// Reads graphs and writes orders (docs/file-formats.md). Cold; no output of its own.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ struct GraphError {
 
 // The graph, or the first error: malformed JSON, missing fields, duplicate names,
 // missing or negative sizes, tensors that nobody makes or nobody uses, cycles, an order that cannot
-// be run. Source: docs/graph-format.md.
+// be run. Source: docs/file-formats.md.
 std::optional<Graph> read_graph(std::string_view text, GraphError& error);
 
 // The order by node names, the peaks and, where a plan is given, an offset for each planned tensor.

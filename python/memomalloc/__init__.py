@@ -1,15 +1,15 @@
-"""MemoMalloc from inside a Python program that runs under it.
+"""MemoMalloc from inside a Python program that runs with it.
 
     memomalloc run -- python infer.py
 
-works without this module. A program may use it to tell where iterations begin, to read the
-statistics, and to give memory back:
+works without this module. A program may use it to mark where iterations begin, to read the
+statistics, and to release memory:
 
     import memomalloc
     for batch in batches:
         memomalloc.iteration()  # or `with memomalloc.iteration():` around what belongs to it
         network(batch)
-    print(memomalloc.stats()["served_bytes"])
+    print(memomalloc.stats()["planned_bytes"])
 
 Every function works without the library too: it then does nothing, and stats() is None.
 """
@@ -57,7 +57,7 @@ def _loaded_path():
 
 
 def environment(library=None, **options):
-    """The variables under which another process runs under the library: a dictionary of texts.
+    """The variables with which another process runs with the library: a dictionary of texts.
 
     For what starts processes that do not inherit this one's environment, or should not:
 
@@ -92,7 +92,7 @@ def iteration():
     """An iteration of this thread begins here. Optional: iterations are found without it.
 
     A plain call, `with memomalloc.iteration():` and `@memomalloc.iteration()` before a function all
-    tell it; the iteration ends where the next begins.
+    mark it; the iteration ends where the next begins.
     """
     return _Iteration()
 
@@ -127,7 +127,7 @@ def stats():
 
 
 def release():
-    """Gives the slabs back to the system; they are taken again when next needed."""
+    """Releases slabs and free memory to the system; they are taken again when next needed."""
     if loaded():
         _release()
 
@@ -135,11 +135,11 @@ def release():
 def enable(*, restart=False, library=None, **options):
     """Lets every program that this one starts from now on run with the library; True if this one does already.
 
-    For workers that a program spawns, and for scripts: `restart` starts this program anew, with the same words, if
+    For workers that a program spawns, and for scripts: `restart` restarts this program, with its arguments, if
     it runs without the library. Call it first then, since what was done before is done again. Options are settings:
     enable(threshold="4K") sets MEMOMALLOC_THRESHOLD. Memory pools of frameworks that are imported later become visible,
     as with `memomalloc run`; open="none" leaves them. `library`: another than the one in this package. RuntimeError
-    where there is no library, or where a notebook's kernel would have to start anew.
+    if there is no library, or in a notebook, whose kernel would have to restart.
     """
     from memomalloc.start import enable as by_environment
 
@@ -147,7 +147,7 @@ def enable(*, restart=False, library=None, **options):
 
 
 def report():
-    """What the library has done in this process until now; in a notebook it draws itself, else print it."""
+    """What the library has done in this process so far; a notebook draws it, elsewhere print it."""
     from memomalloc.summary import Report
 
     return Report(stats())

@@ -1,6 +1,6 @@
 """Graphs of torch.fx for the scheduler: what each node makes, reads and must follow.
 
-`describe` writes a graph as docs/graph-format.md tells. What must keep its place is held by control
+`describe` writes a graph as docs/file-formats.md says. What must keep its place is held by control
 edges: writers of a storage and its readers, random numbers, effects, collective operations, and on both
 sides of a fence: a node of which nothing is known.
 """

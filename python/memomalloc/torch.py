@@ -6,7 +6,7 @@
 
 The operators are torch's own, one after the other, as backend "aot_eager" runs them; only their order
 differs, so results are equal to the bit. What a new order could change keeps its place: views of what is
-written, in-place operators, random numbers, effects (memomalloc/graph.py). docs/torch.md tells more.
+written, in-place operators, random numbers, effects (memomalloc/graph.py). docs/torch-compile.md has more.
 
 `reports()` has the peak that each graph was predicted to have before and after. MEMOMALLOC_VERBOSE=1
 prints them.

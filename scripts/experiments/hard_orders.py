@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Where finding an order is hard: the exact strategies beside each other, random graphs, and long runs.
 
-Prints the tables of scheduler/hard_graphs.md but that of large_graphs.py; with --write it puts them there. Seconds are wall
+Prints a table for each part; with --write it keeps them in results/. Seconds are wall
 time. `exact`, `small` and `random` take about a minute each, `longest` five.
 """
 
@@ -14,8 +14,8 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/tables"))
 
 import large_graphs
-import measured
-from schedule_tables import HARD, graph_file, markdown_table, run_tool
+import results as kept
+from schedule_tables import graph_file, markdown_table, run_tool
 
 EXACT = ("downsets", "olla", "olla-joint")
 SEEDS = range(1, 5)
@@ -94,14 +94,14 @@ PARTS = {"exact": exact, "small": small, "random": random_graphs, "longest": lon
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=list(PARTS), default=list(PARTS), help=f"(all of {', '.join(PARTS)})")
-    parser.add_argument("--write", action="store_true", help="put the tables into scheduler/hard_graphs.md")
+    parser.add_argument("--write", action="store_true", help="keep the tables in results/")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.parts:
-            lines = [measured.stamp(f"scripts/experiments/hard_orders.py {name}"), "", *PARTS[name](folder)]
+            lines = PARTS[name](folder)
             print("\n".join(lines), flush=True)
             if arguments.write:
-                measured.replace(HARD, {name: lines})
+                kept.keep(f"hard_{name}", f"scripts/experiments/hard_orders.py {name}", lines)
 
 
 if __name__ == "__main__":

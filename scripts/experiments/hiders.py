@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What `memomalloc doctor` says of libraries with an allocator of their own (src/cli/run/hiders.def), before and after the
-setting that shows their memory: the table of docs/frameworks.md. Each library is a small loop, run by an interpreter that
+setting that shows their memory. Each library is a small loop, run by an interpreter that
 has it; what is not installed is a row that says so."""
 
 import argparse
@@ -14,7 +14,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts/tables"))
-import measured
+import results as kept
 
 COMMAND = ROOT / "build/memomalloc"
 LOOPS = {
@@ -115,7 +115,7 @@ def main():
                         help="an interpreter of CPython 3.13 or later with numpy 2.5 or later; without it numpy has no row")
     parser.add_argument("--only", default="", help="libraries whose name contains this text")
     parser.add_argument("--limit", type=int, default=600, help="seconds for each loop (%(default)s)")
-    parser.add_argument("--document", action="store_true", help="put the table into docs/frameworks.md")
+    parser.add_argument("--write", action="store_true", help="keep the table in results/")
     arguments = parser.parse_args()
     lines = ["| library | loop | named by `doctor` | large calls seen; % of their bytes from plan and pool | setting | with it |",
              "| --- " * 6 + "|"]
@@ -125,8 +125,8 @@ def main():
             lines.append(row(python, library, *rest, arguments.limit))
             print(lines[-1], flush=True)
     print("\n".join(lines))
-    if arguments.document:
-        measured.replace("docs/frameworks.md", {"hiders": [measured.stamp("scripts/experiments/hiders.py"), "", *lines]})
+    if arguments.write:
+        kept.keep("hiders", "scripts/experiments/hiders.py", lines)
     return 1 if any("failed" in line for line in lines) else 0
 
 

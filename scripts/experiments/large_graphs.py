@@ -2,7 +2,7 @@
 """Makes graphs of up to 10^5 operators and more, and measures `memomalloc schedule` on them.
 
     large_graphs.py cells --nodes 100000 -o cells.json    one graph, by family, size and seed
-    large_graphs.py --readme                              each family under several time limits
+    large_graphs.py --write                               each family under several time limits
 
 Real networks end at about 10^4 operators; what lies beyond is shown with graphs of the shapes that networks,
 task graphs and expression trees have. Their own orders are those that a framework would take.
@@ -16,9 +16,9 @@ from random import Random
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / folder) for folder in ("scripts", "scripts/tables")]
 
-import measured
+import results as kept
 from graph_writer import GraphWriter
-from schedule_tables import HARD, markdown_table, run_tool
+from schedule_tables import markdown_table, run_tool
 
 
 class Maker:
@@ -144,7 +144,7 @@ def main(argv=None):
     parser.add_argument("--nodes", type=int, default=100000, help="operators, about (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of sizes and wiring (%(default)s)")
     parser.add_argument("--limits", default="0.1,1,10", help="seconds to schedule, for the table (%(default)s)")
-    parser.add_argument("--readme", action="store_true", help="write the table into scheduler/hard_graphs.md")
+    parser.add_argument("--write", action="store_true", help="keep the table in results/")
     parser.add_argument("-o", "--output", help="file of the graph (standard output)")
     arguments = parser.parse_args(argv)
     if arguments.family:
@@ -154,10 +154,9 @@ def main(argv=None):
         return
     limits = [float(limit) for limit in arguments.limits.split(",")]
     lines = markdown_table(HEADINGS, table_rows(arguments.nodes, limits, arguments.seed))
-    if arguments.readme:
-        measured.replace(HARD, {"large": lines})
-    else:
-        print("\n".join(lines))
+    print("\n".join(lines))
+    if arguments.write:
+        kept.keep("large_graphs", "scripts/experiments/large_graphs.py", lines)
 
 
 if __name__ == "__main__":

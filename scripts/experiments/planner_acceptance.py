@@ -21,8 +21,8 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/tables"))
 
-import measured
-from measured import ROOT
+import results as kept
+from results import ROOT
 
 INSTANCES = ROOT / "tests/golden/instances"
 COMMAND = ROOT / "build/memomalloc"
@@ -204,7 +204,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20, help="for D and J (%(default)s)")
     parser.add_argument("--seeds", type=int, default=10, help="of S_1 and of perfect packings (%(default)s)")
-    parser.add_argument("--write", action="store_true", help="put both tables into planner/README.md")
+    parser.add_argument("--write", action="store_true", help="keep both tables in results/")
     arguments = parser.parse_args()
     for program in (COMMAND, GENERATOR):
         if not program.exists():
@@ -224,8 +224,9 @@ def main():
         million(table, pathlib.Path(folder))
         others = unasked(pathlib.Path(folder), arguments.seeds)
     if arguments.write:
-        line = measured.stamp(f"scripts/experiments/planner_acceptance.py --seconds {arguments.seconds:g} --seeds {arguments.seeds}")
-        measured.replace("planner/README.md", {"asked": [line, "", *table.lines], "unasked": others.lines})
+        command = f"scripts/experiments/planner_acceptance.py --seconds {arguments.seconds:g} --seeds {arguments.seeds}"
+        for name, found in (("planner_asked", table), ("planner_unasked", others)):
+            kept.keep(name, command, found.lines)
     return int(table.failed > 0)
 
 

@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts/tables"), str(pathlib.Path(__file__).resolve().parent)]
 
 import aarch64_python
-import measured
+import results as kept
 
 CASES = ROOT / "scripts/experiments/torch_cases.py"
 NAMES = ("training step", "transformer", "forked children", "DataLoader", "mobilenet_v2", "resnet18")
@@ -85,7 +85,7 @@ def main():
     parser.add_argument("--only", default="", help="cases whose name contains this text")
     parser.add_argument("--limit", type=int, default=600, help="seconds for each process (%(default)s)")
     parser.add_argument("--keep", action="store_true", help="do not run again what ran to its end before")
-    parser.add_argument("--document", action="store_true", help="put the table into docs/frameworks.md")
+    parser.add_argument("--write", action="store_true", help="keep the table in results/")
     arguments = parser.parse_args()
     kind = "native" if arguments.native else "aarch64"
     library = arguments.library or ROOT / ("build" if arguments.native else "build/aarch64") / "libmemomalloc.so"
@@ -103,10 +103,10 @@ def main():
                 remembered.write_text(json.dumps(known))
     lines, failed = table(results)
     print("\n".join(lines))
-    if arguments.document:
+    if arguments.write:
         option = " --native" if arguments.native else ""
         command = f"scripts/experiments/torch_aarch64.py{option} --iterations {arguments.iterations}"
-        measured.replace("docs/frameworks.md", {f"torch-{kind}": [measured.stamp(command), "", *lines]})
+        kept.keep(f"torch_{kind}", command, lines)
     print(f"{len(results) - failed} passed, {failed} failed")
     return 1 if failed or not results else 0
 

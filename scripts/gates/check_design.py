@@ -22,7 +22,7 @@ import gen_tables  # noqa: E402
 MAX_SHARED = 5  # lines
 REPEATS = ("src/", "planner/", "scheduler/", "preload/")
 # Python folders, the lowest first; a file may import those of its own and of lower ones.
-PYTHON = ("python", "scripts", "scripts/tables", "scripts/packages", "scripts/gates", "scripts/experiments", "bench", "tests")
+PYTHON = ("python", "scripts", "scripts/tables", "scripts/packages", "scripts/gates", "scripts/site", "scripts/experiments", "bench", "scripts/hardware", "tests")
 NOT_OURS = ("tests/golden/",)  # data
 TEXT = (".h", ".cc", ".c", ".def", ".py", ".sh", ".mk", ".js", ".css", ".html", ".md")
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Holds the documents to the tree: counts and lists that they give, and names that they use.
 
-What stands between `<!-- tree:NAME -->` and `<!-- /tree -->` is counted or listed here. Without options
-every document that disagrees is named, exit code 1; --write puts the tree's values in. Names that are no
-more (a variable, a path, a test in quotes) are told either way, with file and line.
+What stands between `<!-- tree:NAME -->` and `<!-- /tree -->` is counted here. Without options every document that
+disagrees is named, exit code 1; --write puts the tree's values in. Names that are no more (a variable, a path, a test in
+quotes) are named either way, with file and line. So is what makes a page hard to read (readable.py). The last line has the
+pages' figures.
 """
 
 import argparse
@@ -18,8 +19,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts/gates"), str(ROOT / "scripts/tables")]
 
-import check  # noqa: E402
 import gen_tables  # noqa: E402
+import readable  # noqa: E402
 
 
 @functools.cache
@@ -65,20 +66,6 @@ def mutations():
             for row in rows]
 
 
-def mutations_by_test():
-    """(what is broken, its test in code font) for each test, in the order of its first row."""
-    broken = {}
-    for what, test, _ in mutations():
-        broken.setdefault(test, []).append(what)
-    return [("; ".join(whats), f"`{test}`") for test, whats in broken.items()]
-
-
-def table(headings, rows):
-    """A Markdown table's text."""
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-
 def words(path, name):
     """How many words a constant of a Python file has: a tuple's elements, or a text's."""
     value = module_of(path)[name]
@@ -99,9 +86,6 @@ VALUES = {
     "fuzzers": lambda: len(list(ROOT.glob("tests/fuzz/*_fuzz.cc"))),
     "CPython's modules": lambda: words("tests/preload/real_programs.py", "PYTHON_TESTS_LONG"),
     "numpy's modules": lambda: words("tests/preload/real_programs.py", "NUMPY_TESTS"),
-    "table of mutations": lambda: table(("broken", "noticed by"), mutations_by_test()),
-    "table of skips": lambda: table(("step", "test: reason", "why it may be skipped"),
-                                    [(f"`{step}`", f"`{text}`", why) for step, text, why in check.read_allowed()]),
 }
 
 MARKED = re.compile(r"(<!-- tree:([^>]*?) -->)(.*?)(<!-- /tree -->)", re.DOTALL)
@@ -165,10 +149,18 @@ def names_in(path, text, folders, settings, tests):
 
 
 def documents():
-    """Every Markdown file that belongs to the project."""
+    """Every Markdown file that belongs to the project, but the notes on what was tried."""
     listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"], cwd=ROOT,
                             capture_output=True, text=True, check=True).stdout.split()
-    return [ROOT / name for name in listed if (ROOT / name).exists()]
+    return [ROOT / name for name in dict.fromkeys(listed) if (ROOT / name).exists() and not name.startswith("results/")]
+
+
+def notes():
+    """The notes of results/ on what was tried and left."""
+    return sorted((ROOT / "results/notes").glob("*.md"))
+
+
+PROMISES = ROOT / "tests/promises.csv"
 
 
 def main(argv=None):
@@ -177,7 +169,9 @@ def main(argv=None):
     write = parser.parse_args(argv).write
     folders = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"build"}
     settings, tests, wrong = variables(), unit_tests(), 0
-    for path in documents():
+    pages = documents()
+    figures = readable.Figures()
+    for path in pages:
         text = path.read_text(encoding="utf-8")
         new, told = fill(text)
         if write and new != text:
@@ -186,10 +180,18 @@ def main(argv=None):
         # What is generated names what its source names.
         written = MARKED.sub(lambda match: "\n" * match[0].count("\n"), new)
         told += names_in(path, written, folders, settings, tests)
+        told += readable.faults(path.relative_to(ROOT).as_posix(), new, figures)
         for sentence in told:
             print(f"{path.relative_to(ROOT)}:{'' if sentence[0].isdigit() else ' '}{sentence}")
         wrong += len(told)
-    return 1 if wrong else 0
+    rest = [f"{path.relative_to(ROOT)}: {sentence}" for path in notes()
+            for sentence in readable.note_faults(path.name, path.read_text(encoding="utf-8"))]
+    if PROMISES in (ROOT / "tests").iterdir():
+        rest += [f"{PROMISES.relative_to(ROOT)}:{sentence}"
+                 for sentence in names_in(PROMISES, PROMISES.read_text(encoding="utf-8"), folders, settings, tests)]
+    rest += figures.over() if pages and pages[0].is_relative_to(ROOT) and len(pages) > 5 else []
+    print(*rest, figures, sep="\n")
+    return 1 if wrong or rest else 0
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@ copy_network() {
   cp /etc/resolv.conf /etc/hosts "$root/etc/"
   mkdir -p "$root/etc/ssl/certs" "$root/root/.config"
   cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+  # A package that makes that file again takes the machine's own ones from here.
+  mkdir -p "$root/usr/local/share/ca-certificates"
+  [ ! -d /usr/local/share/ca-certificates ] || cp -r /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/"
   [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$root/etc/"
   [ ! -e ~/.config/pip ] || cp -r ~/.config/pip "$root/root/.config/"
   for folder in $({ python3 -m pip config list; env | grep ^PIP_; } 2>/dev/null | grep -oE '(file://)?/[A-Za-z0-9_./-]+' |

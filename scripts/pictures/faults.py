@@ -25,8 +25,8 @@ def measure(build, root):
 def draw(data, path):
     theirs, ours = data["glibc"]["faults"], data["memomalloc"]["faults"]
     planned = data["memomalloc"]["planned_bytes"]
-    begins = next(index for index, value in enumerate(planned) if value > 0)
-    steady = ours[begins + 1:]
+    begins = max(index for index, value in enumerate(planned) if value < 0.9 * max(planned)) + 1  # a plan serves all from here on
+    steady = ours[begins:]
     picture = svg.Picture(TOP + HEIGHT + 76, f"Page faults of each iteration of {data['network']}",
                           f"glibc: {theirs[-1]} in the last iteration; with the library {ours[-1]}.")
     picture.text(12, 24, f"Page faults of each iteration, {data['network']}", "head")
@@ -51,10 +51,10 @@ def draw(data, path):
         for x, y in points:
             picture.circle(x, y, 3, kind)
     x, y = place(len(theirs) - 1, theirs[-1])
-    picture.text(x, y - 14, f"glibc: {theirs[-1]:,}", "theirs strong", "end")
+    picture.text(x, y + 26, f"glibc: {theirs[-1]:,}", "theirs strong", "end")
     x, y = place(len(ours) - 1, ours[-1])
     picture.text(x, y - 12, f"with the library: {min(steady)} to {max(steady)}" if min(steady) < max(steady)
                  else f"with the library: {max(steady)}", "ours strong", "end")
     picture.text((LEFT + RIGHT) / 2, TOP + HEIGHT + 36, "iteration", "small", "middle")
-    picture.text(12, TOP + HEIGHT + 60, "A page fault: the kernel hands out and clears 4 KiB anew.", "small")
+    picture.text(12, TOP + HEIGHT + 60, "A page fault: the kernel finds and clears 4 KiB.", "small")
     picture.save(path)

@@ -2,13 +2,14 @@
 """The documents as a site: mkdocs-material with search, working offline, into build/site/html.
 
 The pages of PAGES are copied as they lie in the tree, so that their links hold; a link to a file that is no page
-becomes its text. The generator ends with an error for a page or a picture that is not there; afterwards every link of every
+becomes its text. Those of results/ are made here, of its CSV files, its notes and the tree's lists. The generator ends with an error for a page or a picture that is not there; afterwards every link of every
 page is followed, to the heading. Exit code 0: built; 1: a link leads nowhere; 2: bad usage.
 """
 
 import argparse
 import html.parser
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -17,26 +18,32 @@ import sys
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import result_pages  # noqa: E402
+
 WORK = ROOT / "build/site"
 PACKAGES = ("mkdocs-material==9.*", "mkdocs==1.6.*")
 # Heading of a group -> (title, page) in the order of the menu.
 PAGES = {
-    "Start": [("Start", "README.md"), ("Installing", "docs/install.md"), ("Using it", "docs/using.md"),
-              ("Notebooks and scripts", "docs/notebooks.md")],
-    "In production": [("Servers", "docs/servers.md"), ("Containers", "docs/containers.md"), ("Fleets", "docs/fleets.md"),
-                      ("Frameworks", "docs/frameworks.md"), ("torch.compile", "docs/torch.md"),
-                      ("GPU snapshots", "docs/gpu.md")],
-    "Look up": [("Commands", "docs/commands.md"), ("Variables", "docs/options.md"),
-                ("Thresholds", "docs/tuning.md"), ("Graphs", "docs/graph-format.md")],
-    "How it works": [("How it works", "docs/how-it-works.md"), ("The planner", "planner/README.md"),
-                     ("The scheduler", "scheduler/README.md"), ("Hard graphs", "scheduler/hard_graphs.md"),
-                     ("The papers", "docs/papers.md"),
-                     ("The layers", "src/README.md")],
-    "Evidence": [("Benchmarks", "docs/benchmarks.md"), ("Programs", "docs/programs.md"), ("Complaints", "docs/complaints.md"), ("Every row", "bench/README.md"),
-                 ("What is tested", "docs/tested.md"), ("Reliability", "docs/reliability.md"),
-                 ("Broken copies", "docs/mutations.md"),
-                 ("Tests", "tests/README.md")],
-    "Project": [("Contributing", "CONTRIBUTING.md"), ("Changes", "CHANGELOG.md"), ("Security", "SECURITY.md")],
+    "Start": [("MemoMalloc", "README.md"), ("Get started", "docs/get-started.md"), ("Frameworks", "docs/frameworks.md"),
+              ("Jupyter and scripts", "docs/jupyter.md"), ("Troubleshooting", "docs/troubleshooting.md")],
+    "Tasks": [("Servers", "docs/servers.md"), ("Containers", "docs/containers.md"), ("Share plans", "docs/share-plans.md"),
+              ("NUMA", "docs/numa.md"), ("Inspect memory", "docs/inspect-memory.md"), ("GPU", "docs/gpu.md"),
+              ("torch.compile", "docs/torch-compile.md")],
+    "Understand": [("How it works", "docs/how-it-works.md"), ("Performance", "docs/performance.md"),
+                   ("Limitations", "docs/limitations.md"), ("Security", "SECURITY.md"), ("Glossary", "docs/glossary.md"),
+                   ("Papers", "docs/papers.md")],
+    "Look up": [("Commands", "docs/commands.md"), ("Variables", "docs/variables.md"), ("Statistics", "docs/statistics.md"),
+                ("Python interface", "docs/python-api.md"), ("C interface", "docs/c-api.md"),
+                ("File formats", "docs/file-formats.md")],
+    "Contribute": [("Contributing", "CONTRIBUTING.md"), ("Architecture", "src/README.md"), ("The preloaded library", "preload/README.md"),
+                   ("Learning", "src/learn/README.md"),
+                   ("The planner", "planner/README.md"), ("The scheduler", "scheduler/README.md"), ("Testing", "tests/README.md"),
+                   ("Fault injection", "tests/refusal/README.md"), ("Measuring", "bench/README.md"),
+                   ("Other allocators", "bench/peers/README.md"), ("Changes", "CHANGELOG.md")],
+    "Results": [("Results", "results/index.md"), ("Targets", "results/targets.md"), ("Thresholds", "results/thresholds.md"),
+                ("Where each promise is tested", "results/promises.md"), ("What tests may skip", "results/skips.md")],
 }
 FILES = ("docs/pictures",)  # what pages show besides
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:|#)([^)#\s]+)(#[^)]*)?\)")
@@ -53,7 +60,7 @@ SETTINGS = {
     "theme": {"name": "material", "font": False, "features": ["navigation.sections", "navigation.top", "search.highlight",
                                                               "content.code.copy", "toc.follow"],
               "palette": PALETTE},
-    "plugins": ["search", "offline"],
+    "plugins": ["search", "offline"], "extra_css": ["site.css"],
     "validation": {"links": {"not_found": "warn", "anchors": "warn", "absolute_links": "warn"}},
     "markdown_extensions": ["tables", "admonition", {"toc": {"permalink": True}}, "pymdownx.superfences",
                             {"pymdownx.highlight": {"use_pygments": True}}],
@@ -61,7 +68,8 @@ SETTINGS = {
 
 
 def pages():
-    return [page for group in PAGES.values() for _, page in group]
+    """The pages of the menu that lie in the tree."""
+    return [page for group in PAGES.values() for _, page in group if not page.startswith(result_pages.FOLDER)]
 
 
 def without_dead_links(text, page, known):
@@ -74,16 +82,28 @@ def without_dead_links(text, page, known):
     return LINK.sub(replace, text)
 
 
+def without_diagrams(text):
+    """A diagram of states in Mermaid's language, which needs a script from the network, becomes a table."""
+    def replace(match):
+        edges = re.findall(r"^ *(\S+) --> (\w+): (.*)$", match[0], re.MULTILINE)
+        return "\n".join(["| from | to | on |", "| --- | --- | --- |", *(f"| {start} | {end} | {on} |" for start, end, on in edges)])
+
+    return re.sub(r"^```mermaid\n.*?^```", replace, text, flags=re.DOTALL | re.MULTILINE)
+
+
 def copy():
     """The pages and pictures below WORK/source."""
-    source, known = WORK / "source", set(pages())
+    source, made = WORK / "source", result_pages.pages()
+    known = {*pages(), *made}
     shutil.rmtree(source, ignore_errors=True)
-    for page in pages():
+    for page in (*pages(), *made):
         (source / page).parent.mkdir(parents=True, exist_ok=True)
-        text = without_dead_links((ROOT / page).read_text(encoding="utf-8"), page, known)
+        text = made[page] if page in made else (ROOT / page).read_text(encoding="utf-8")
+        text = without_diagrams(without_dead_links(text, page, known))
         # A list or table needs an empty line before it here, which GitHub does not ask for.
         text = re.sub(r"(?m)^([^\n|#>`*-][^\n]*:)\n(- )", r"\1\n\n\2", text)
         (source / page).write_text(text, encoding="utf-8")
+    shutil.copy2(ROOT / "scripts/site/site.css", source / "site.css")
     for folder in FILES:
         shutil.copytree(ROOT / folder, source / folder)
 
@@ -161,7 +181,8 @@ def main(argv=None):
     menu = [{group: [{title: page} for title, page in rows]} for group, rows in PAGES.items()]
     (WORK / "mkdocs.yml").write_text(json.dumps({**SETTINGS, "nav": menu}))  # JSON is YAML
     shutil.rmtree(WORK / "html", ignore_errors=True)
-    if subprocess.run([generator(), "-m", "mkdocs", "build", "--quiet"], cwd=WORK).returncode:
+    if subprocess.run([generator(), "-m", "mkdocs", "build", "--quiet"], cwd=WORK,
+                      env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}).returncode:
         return 1
     own_worker(WORK / "html")
     told = [*dead_links(WORK / "html"), *loaded_from_network(WORK / "html")]

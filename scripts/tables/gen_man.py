@@ -135,8 +135,8 @@ def library_page(version):
 
 
 def markdown(rows):
-    text = ("# Commands\n\nMade from each command's `--help` by `make docs`. Exit codes: 0 done; 1 the answer "
-            "is no; 2 bad usage or input.\n\n| for | commands |\n|---|---|\n")
+    text = ("# Commands\n\n**`memomalloc COMMAND --help` prints the same text; exit codes are 0 done, 1 the answer is no, 2 bad usage "
+            "or input.**\n\nMade from each command's `--help` by `make docs`.\n\n| for | commands |\n|---|---|\n")
     for group, names in groups():
         text += f"| {group} | {', '.join(f'[{name}](#memomalloc-{name})' for name in names)} |\n"
     for name, summary, parts in rows:

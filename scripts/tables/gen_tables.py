@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the tables of the documents from the .def files, which are their only source.
+"""Writes the generated parts of the documents: from the .def files, docstrings, headers and results/.
 
 A document holds `<!-- table:NAME -->` and, below it, `<!-- /table -->`; what stands between is
 replaced by table NAME. `--check` changes nothing and exits with 1 when a document is stale.
@@ -9,6 +9,9 @@ import argparse
 import pathlib
 import re
 import sys
+
+import compared
+import gen_api
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -90,11 +93,37 @@ def drawing():
             *(f"  {start} --> {to}: {', '.join(events)}" for (start, to), events in edges.items()), "```"]
 
 
+def first_sentence(path):
+    """Of the comment that begins a file, without its remarks on threads."""
+    words = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("//"):
+            break
+        words += line[2:].split()
+        if words[-1].endswith("."):
+            break
+    text = " ".join(words)
+    return re.sub(r"\s*\b(?:Hot|Cold)\b[^.]*\.$", "", re.split(r"(?<=[a-z)])\. ", text)[0].rstrip(".") + ".")
+
+
+def preload_files():
+    """The files of preload/: what each header, or a source without one, says of itself."""
+    folder = ROOT / "preload"
+    found = {path.stem: path for path in sorted(folder.glob("*.cc"))} | {path.stem: path for path in sorted(folder.glob("*.h"))}
+    return ["| file | what it is |", "| --- | --- |",
+            *(f"| `{path.name}` | {first_sentence(path).replace('|', chr(92) + '|')} |" for _, path in sorted(found.items()))]
+
+
 TABLES = {
+    "preload": preload_files,
     "transitions": Table("src/engine/tracker.def", ("TRANSITION",), ("phase", "event", "condition", "next phase", "besides", "when"),
                          (lambda row: phase(row[0]), lambda row: words(row[1]), condition, lambda row: phase(row[3]),
                           effects, lambda row: row[5])),
     "phases": drawing,
+    "compared": compared.table,
+    "python_api": gen_api.python_api,
+    "c_api": gen_api.c_api,
+    "process": Table("src/io/status_page.def", ("PROCESS",), ("field", "meaning"), (lambda row: f"`{row[0]}`", lambda row: row[1])),
     "options": Table("src/base/options.def", ("OPTION",), ("variable", "default", "meaning"),
                      (option_name, option_default, lambda row: row[4])),
     "counters": Table("src/base/counters.def", ("COUNTER",), ("counter", "unit", "meaning"),
@@ -179,7 +208,7 @@ def fill(text, document):
 
 
 def documents():
-    for pattern in ("*.md", "docs/**/*.md", "planner/*.md", "src/**/*.md", "preload/*.md"):
+    for pattern in ("*.md", "docs/**/*.md", "planner/*.md", "scheduler/*.md", "src/**/*.md", "preload/*.md"):
         yield from sorted(ROOT.glob(pattern))
 
 

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""The table of planner/README.md: height over the lower bound of every planner on twelve instances.
+"""Height over the lower bound of every planner on twelve instances.
 
 Runs build/bench/planner_quality, one row for each planner of the registry (mip where the solver is linked), and
-prints the Markdown; with --write it replaces the part `measured:planners` of planner/README.md.
-Takes about two minutes; pinned to one core.
+prints the Markdown; with --write it is kept in results/planners. Takes about two minutes; pinned to one core.
 """
 
 import argparse
@@ -13,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from measured import ROOT, replace, stamp
+from results import ROOT, keep
 
 GENERATOR = ROOT / "build/bench/planner_quality"
 INSTANCES = [*(f"minimalloc/{name}.1048576" for name in "ADGJK"),
@@ -51,15 +50,15 @@ def markdown(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=1, help="most time for each planner (%(default)s)")
-    parser.add_argument("--write", action="store_true", help="put it into planner/README.md")
+    parser.add_argument("--write", action="store_true", help="keep it in results/")
     arguments = parser.parse_args()
     if not GENERATOR.exists():
         parser.error("build/bench/planner_quality is not built; run `make build/bench/planner_quality`")
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    lines = [stamp(f"scripts/tables/planner_table.py --seconds {arguments.seconds:g}"), "", *markdown(measure(arguments.seconds))]
+    lines = markdown(measure(arguments.seconds))
     print("\n".join(lines))
     if arguments.write:
-        replace("planner/README.md", {"planners": lines})
+        keep("planners", f"scripts/tables/planner_table.py --seconds {arguments.seconds:g}", lines)
     return 0
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Measures `memomalloc schedule` on real networks and prints the tables of scheduler/README.md.
+"""Measures `memomalloc schedule` on real networks and prints its tables.
 
-    schedule_tables.py --readme    networks of each family, inference and training, batch 1 and 32
+    schedule_tables.py --write     networks of each family, inference and training, batch 1 and 32
     schedule_tables.py --all       every torchvision classification and segmentation network
     schedule_tables.py --quick     four small graphs, about a minute
 
@@ -24,13 +24,11 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 
 import check_order
-import measured
+import results as kept
 import networks
 from caching_allocator import MIB, caching_reserved, everything_at_once
 from reorder import find_tool
 
-README = "scheduler/README.md"
-HARD = "scheduler/hard_graphs.md"  # of other scripts
 FAMILIES = ("alexnet", "vgg16", "resnet18", "resnet50", "wide_resnet50_2", "resnext50_32x4d", "regnet_y_400mf",
             "densenet121", "googlenet", "inception_v3", "squeezenet1_0", "mobilenet_v2", "mobilenet_v3_large",
             "mnasnet1_0", "shufflenet_v2_x1_0", "efficientnet_b0", "convnext_tiny", "vit_b_16", "swin_t", "maxvit_t",
@@ -99,6 +97,19 @@ def cells(row):
             f"{float(row['seconds']):.2f}")
 
 
+def kept_row(row):
+    """A row of results/schedule."""
+    mib = {name: float(row[name] or "nan") / MIB for name in COLUMNS[4:15] if name != "found_by"}
+    return {"network": row["network"], "mode": row["mode"], "batch": row["batch"], "nodes": row["nodes"],
+            "resident_mib": f"{mib['resident']:.1f}", "torch_peak_mib": f"{mib['torch_peak']:.1f}",
+            "peak_mib": f"{mib['peak']:.1f}", "bound_mib": f"{mib['lower_bound']:.1f}",
+            "proved": "yes" if int(row["optimal"]) else "no",
+            "saved_percent": f"{100 * (1 - mib['peak'] / mib['torch_peak']):.1f}",
+            "overwriting_peak_mib": f"{mib['coalesced_peak']:.1f}", "height_over_peak": f"{mib['height'] / mib['peak']:.3f}",
+            "caching_fragmentation_percent": f"{100 * (1 - mib['torch_peak'] / mib['caching_reserved']):.1f}",
+            "seconds": f"{float(row['seconds']):.2f}"}
+
+
 def mean(values):
     values = list(values)
     return sum(values) / len(values) if values else math.nan
@@ -130,7 +141,7 @@ def summary(rows):
 
 
 def sections(rows):
-    """Section of the README -> its lines."""
+    """Title of each table -> its lines."""
     tables = {mode: markdown_table(HEADINGS, [cells(r) for r in rows if r["mode"] == mode])
               for mode in ("inference", "training")}
     for (network, train, batch), reason in IMPOSSIBLE.items():
@@ -181,7 +192,7 @@ def main(argv=None):
     parser.add_argument("--csv", default=os.path.join("build", "schedule_tables.csv"), help="results (%(default)s)")
     parser.add_argument("--resume", action="store_true", help="take the rows that --csv has, and measure the others")
     parser.add_argument("--graphs", help="folder for the exported graphs; those there are not exported again")
-    parser.add_argument("--readme", action="store_true", help="write the tables into scheduler/README.md")
+    parser.add_argument("--write", action="store_true", help="keep rows and averages in results/")
     arguments = parser.parse_args(argv)
     names = networks.known() if arguments.all else FAMILIES
     jobs = QUICK if arguments.quick else [(name, train, batch) for name in names
@@ -197,10 +208,11 @@ def main(argv=None):
         os.makedirs(folder, exist_ok=True)
         rows, failed = measure_all(jobs, arguments, folder)
     found = sections(rows)
-    if arguments.readme and not failed:
-        measured.replace(README, found)
-    else:
-        print("\n\n".join("\n".join(lines) for lines in found.values()))
+    print("\n\n".join("\n".join(lines) for lines in found.values()))
+    if arguments.write and not failed:
+        command = f"scripts/tables/schedule_tables.py --seconds {arguments.seconds:g}"
+        kept.store("schedule", command, [kept_row(row) for row in rows])
+        kept.keep("schedule_means", command, found["averages"])
     for sentence in failed:
         print(f"schedule_tables.py: no row for {sentence}", file=sys.stderr)
     return 1 if failed else 0

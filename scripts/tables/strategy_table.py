@@ -14,8 +14,8 @@ import pathlib
 import subprocess
 import sys
 
-import measured
-from measured import ROOT
+import results as kept
+from results import ROOT
 
 DEFAULT = "portfolio"
 DRAWN = (DEFAULT, "first-fit")
@@ -32,7 +32,7 @@ def main():
     parser.add_argument("traces", nargs="*", type=pathlib.Path)
     parser.add_argument("--seconds", type=float, default=1, help="most time for each planner (%(default)s)")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/strategies", metavar="FOLDER")
-    parser.add_argument("--write", action="store_true", help="put the table into planner/README.md")
+    parser.add_argument("--write", action="store_true", help="keep the table in results/")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     traces = arguments.traces or sorted((ROOT / "tests/golden/traces").glob("*.csv.gz"))
@@ -70,7 +70,7 @@ def main():
         lines.append(f"| `{planner}` | " + " | ".join(cells) + " |")
     print("\n".join(lines))
     if arguments.write:
-        measured.replace("planner/README.md", {"traces": [measured.stamp("scripts/tables/strategy_table.py"), "", *lines]})
+        kept.keep("strategies", "scripts/tables/strategy_table.py", lines)
     return int(any(rows[DEFAULT]["height"] > CLOSE * rows[DEFAULT]["lower_bound"] for rows in columns.values()))
 
 

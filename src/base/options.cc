@@ -120,6 +120,9 @@ Answer read_one(std::string_view name, std::string_view text, Options& options) 
 
 // Empty if no variable's name is like it.
 std::string_view meant(std::string_view name) {
+  if (name == "PLAN_FILE") {  // of earlier versions; a folder has taken its place
+    return "PLANS";
+  }
   NearestName nearest(name);
 #define OPTION(type, row, initial, unit, help) nearest.offer(#row);
 #include "src/base/options.def"

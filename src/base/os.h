@@ -70,6 +70,9 @@ bool purge(void* start, std::uint64_t bytes);
 // is there twice, and what has no memory gets none. True if all of it was purged; else, as where pages are locked, some of it
 // is as before.
 bool carry(void* from, void* to, std::uint64_t bytes);
+// The whole pages inside [start, start + bytes) are new ones, as commit() makes them, whatever they were. False where the
+// system refuses; what becomes of them is not known then.
+bool renew(void* start, std::uint64_t bytes);
 // Asks for huge pages; populates with memory in one call. Page multiples. False where not
 // supported.
 bool advise_huge(void* start, std::uint64_t bytes, bool huge);

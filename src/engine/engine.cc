@@ -1,5 +1,6 @@
 #include "src/engine/engine.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "src/base/os.h"
@@ -47,24 +48,62 @@ void* Engine::allocate_with_care(const Request& request) {
   return lane->allocate(request);
 }
 
+void Engine::note_altered(const void* start, std::uint64_t bytes) {
+  if (!lanes.opened() || bytes == 0) {
+    return;
+  }
+  const auto from = reinterpret_cast<std::uint64_t>(start);
+  const std::uint64_t to = from + std::min(bytes, UINT64_MAX - from);
+  for (std::uint32_t i = 0; i <= lanes.count(); ++i) {
+    Space& space = lanes.region.at(i);
+    const auto base = reinterpret_cast<std::uint64_t>(space.base());
+    const std::uint64_t first = std::max(from, base);
+    const std::uint64_t end = std::min(to, base + space.committed_bytes());
+    if (first < end) {
+      space.pages.mark_altered(granules_in(first - base), granules_of(end - base));
+    }
+  }
+}
+
+namespace {
+
+// The block's pages are new ones. Where the system has none, it stays in use for good.
+bool renew(const Space& space, void* pointer) {
+  return os::renew(pointer, bytes_of(space.pages.length(space.granule_of(pointer))));
+}
+
+// A large block of a slab whose lane has left its plan: the next one's places are others.
+bool is_left(Phase phase, std::uint64_t bytes) {
+  return bytes >= tuning::kMinLooked && (phase == Phase::kLearning || phase == Phase::kPooling);
+}
+
+}  // namespace
+
 bool Engine::free(void* pointer, bool bare) {
   Space* space = lanes.space_of(pointer);
   if (space == nullptr) {
     return false;
   }
+  const bool altered = space->pages.altered(space->granule_of(pointer));
+  if (altered && !renew(*space, pointer)) [[unlikely]] {
+    return true;
+  }
+  const std::uint64_t bytes = bytes_of(space->pages.length(space->granule_of(pointer)));
   const std::uint32_t by = lanes.number_of(t_state.lane);
   if (!lanes.is_pool(*space)) {
     if (space->user.notes()) [[unlikely]] {
       lanes.at(space->user.lane()).note_death(*space, pointer, by);
     }
-    return space->pages.release(space->granule_of(pointer)) != Granules{0};
+    const bool clean = altered || (is_left(lanes.at(space->user.lane()).phase(), bytes) &&
+                                   os::purge(pointer, bytes));
+    return space->pages.release(space->granule_of(pointer),
+                                clean ? PageMap::Left::kNone : PageMap::Left::kAll) != Granules{0};
   }
   if (!lanes.mark.here()) [[unlikely]] {
     forks.notice();
   }
-  const std::uint64_t bytes = size(pointer);
-  return bytes != 0 &&
-         lanes.at(lanes.shared().pool.owner(pointer)).free_pooled(pointer, bytes, by, bare);
+  return bytes != 0 && lanes.at(lanes.shared().pool.owner(pointer))
+                           .free_pooled(pointer, bytes, by, bare || altered);
 }
 
 std::uint64_t Engine::size(const void* pointer) const {
@@ -75,11 +114,13 @@ std::uint64_t Engine::size(const void* pointer) const {
 bool Engine::resize(void* pointer, std::uint64_t bytes) {
   const std::uint64_t now = size(pointer);
   const Space* space = lanes.space_of(pointer);
+  if (space != nullptr && space->pages.altered(space->granule_of(pointer))) [[unlikely]] {
+    return false;  // what is cut off would be another's
+  }
   const bool pooled = space != nullptr && lanes.is_pool(*space);
   if (pooled && t_state.inside == 0) {
     Pool& pool = lanes.shared().pool;
-    return pool.resize(pointer, bytes) &&
-           lanes.at(pool.owner(pointer)).resized(now, size(pointer));
+    return pool.resize(pointer, bytes) && lanes.at(pool.owner(pointer)).resized(now, size(pointer));
   }
   // A block of a slab stays where it is while at least half of it is used.
   const bool stays = bytes <= now && bytes >= now / 2;
@@ -95,7 +136,11 @@ bool Engine::carry(void* from, void* to, std::uint64_t bytes) {
       space == lanes.space_of(to)) {
     return Carrying::carry(lanes.shared().pool, from, to, bytes);
   }
-  std::memcpy(to, from, bytes);
+  if (bytes >= tuning::kMinLooked && lanes.space_of(to) != nullptr) {
+    os::copy_written(from, to, bytes);
+  } else {
+    std::memcpy(to, from, bytes);
+  }
   return false;
 }
 

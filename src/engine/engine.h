@@ -49,6 +49,10 @@ class Engine {
   // memory any more: it is to be freed as a bare one.
   bool carry(void* from, void* to, std::uint64_t bytes);
 
+  // The program changes what the pages of [start, start + bytes) are: protection, mapping, advice. Blocks of ours in it get new
+  // ones when they are freed. Any thread.
+  void note_altered(const void* start, std::uint64_t bytes);
+
   // What lies at the pointer, for messages: the block in use that it points into, or the freed one
   // that started there.
   [[nodiscard]] Place find(const void* pointer) const;

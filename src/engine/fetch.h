@@ -11,6 +11,6 @@ namespace memo {
 
 // For a call of a lane that no plan places, the latest of `window`: the host adds the plans that
 // have it, and now and then looks whether there are new ones.
-void fetch_plans(const EngineHost& host, const CallWindow& window, const StackBounds& stack);
+void fetch_plans(const EngineHost& host, const CallWindow& window);
 
 }  // namespace memo

@@ -6,8 +6,10 @@
 
 #include "src/base/bits.h"
 #include "src/base/check.h"
+#include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
+#include "src/base/own_stack.h"
 #include "src/base/tuning.h"
 #include "src/engine/fetch.h"
 #include "src/engine/miss.h"
@@ -47,7 +49,7 @@ void clear(void* start, std::uint64_t bytes, bool whole) {
   }
 }
 
-void age(Shared& shared, const StackBounds& stack) {
+void age(Shared& shared) {
   const Nanos now = os::coarse_nanoseconds();
   Nanos before = shared.times.aged_at.load(std::memory_order_relaxed);
   if (now - before > tuning::kAgeNanoseconds &&
@@ -56,11 +58,9 @@ void age(Shared& shared, const StackBounds& stack) {
   }
   // Who learns for long has no background thread that would tell of it.
   Nanos told = shared.times.told_at.load(std::memory_order_relaxed);
-  if (shared.host.phase_changed != nullptr && now - told > tuning::kStatsPeriod &&
-      stack.room() >= tuning::kReportStack &&
+  if (now - told > tuning::kStatsPeriod &&
       shared.times.told_at.compare_exchange_strong(told, now) && told != Nanos{0}) {
-    const RecursionGuard guard;
-    shared.host.phase_changed(guard);
+    shared.tell_host();
   }
 }
 
@@ -126,7 +126,7 @@ Answer Hands::answer(const Request& request, const Action& action) {
     case Ask::kFollow: {
       follower_.hear(request.size, log2_floor(request.alignment));
       if (shared_->host.outside != nullptr) {
-        fetch_plans(shared_->host, follower_.window(), stack);
+        fetch_plans(shared_->host, follower_.window());
       }
       const bool trial = serving.tries_own();
       using Has = Follower::Has;
@@ -145,11 +145,12 @@ Answer Hands::answer(const Request& request, const Action& action) {
       return plan_found(shared_->store.take_beginning(*serving.plan->made,
                                                       serving.placer.position(), request.size));
     case Ask::kPrepare: {
+      const NoInterrupts whole;
       const RecursionGuard guard;
       StoredPlan& plan = *serving.plan;
-      return {.yes = stack.room() >= tuning::kLoadStack && shared_->store.complete(guard, plan) &&
-                     tracker_->make_room(*plan.best()->symbolic),
-              .best = &plan.best()};
+      bool complete = false;
+      os::run_on_own_stack([&] { complete = shared_->store.complete(guard, plan); });
+      return {.yes = complete && tracker_->make_room(*plan.best()->symbolic), .best = &plan.best()};
     }
     case Ask::kOpenSlab: {
       // What the slab has room for is no question of memory.
@@ -204,8 +205,8 @@ Answer Hands::give(const Request& request) {
   }
   const Pool& pool = shared_->pool;
   const std::uint64_t peak = pool.held().asked_peak_bytes();
-  call_.block = shared_->pool.allocate(request.size, request.alignment,
-                                       static_cast<std::uint16_t>(number_));
+  call_.block =
+      shared_->pool.allocate(request.size, request.alignment, static_cast<std::uint16_t>(number_));
   if (call_.block.start == nullptr) {
     return {.busy = call_.block.busy};
   }
@@ -218,7 +219,7 @@ Answer Hands::give(const Request& request) {
   }
   Counters& counters = tracker_->tally().counters();
   if ((counters.pooled_allocations.get() + 1) % tuning::kPoolWindow == 0 && !shared_->timeless) {
-    age(*shared_, stack);
+    age(*shared_);
   }
   if (!call_.block.resident && pool.headroom().lacks(request.size, pool.held().live_bytes()))
       [[unlikely]] {

@@ -6,6 +6,7 @@
 #include "src/base/bits.h"
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
+#include "src/base/own_stack.h"
 #include "src/base/tuning.h"
 #include "src/engine/hands.h"
 #include "src/engine/miss.h"
@@ -60,6 +61,11 @@ void Hands::perform(const Request& request, const Action& action) {
   }
   if ((effects & (kWithdraw | kRestartFollower | kPartOnly | kTrust | kDistrust | kRelease)) != 0) {
     judge_left(effects);
+  }
+  // What a plan that was wrong has written lies elsewhere in the next one's slab.
+  if (const Phase phase = tracker_->phase();
+      (effects & kRelease) != 0 && (phase == Phase::kLearning || phase == Phase::kPooling)) {
+    slab.give_back_unused();
   }
   if ((effects & kWalked) != 0) {
     tracker_->state().serving.plan->walked.store(true, std::memory_order_relaxed);
@@ -120,11 +126,9 @@ void Hands::start() {
     }
     log.forget_marks();
     shared_->pool.allow_slack(0);
+    owing_ends_ = 2;
   }
-  if (shared_->host.phase_changed != nullptr && stack.room() >= tuning::kReportStack) {
-    const RecursionGuard guard;
-    shared_->host.phase_changed(guard);
-  }
+  shared_->tell_host();
 }
 
 void Hands::tell(std::uint32_t effects) const {
@@ -140,9 +144,6 @@ void Hands::tell(std::uint32_t effects) const {
 // A plan by one of the doors to src/learn, with the lane as its user; nullptr if there is none, or
 // no room for one.
 StoredPlan* Hands::make_plan(LearnDoor& door, Period* period) {
-  if (stack.room() < tuning::kPlanStack) {
-    return nullptr;
-  }
   LearnOptions options;
   options.planner = shared_->options->PLANNER.value;
   options.plan_milliseconds = static_cast<std::uint32_t>(shared_->options->PLAN_TIME);
@@ -157,8 +158,9 @@ StoredPlan* Hands::make_plan(LearnDoor& door, Period* period) {
   options.marks = log.marks();
   const NoInterrupts whole;
   const RecursionGuard guard;
-  Plan plan = door(guard, log.recorder.log(), options, period);
-  if (!plan) {
+  Plan plan;
+  if (!os::run_on_own_stack([&] { plan = door(guard, log.recorder.log(), options, period); }) ||
+      !plan) {
     return nullptr;
   }
   const double seconds = plan->plan_seconds;

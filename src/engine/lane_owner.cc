@@ -10,7 +10,6 @@ void LaneOwner::open(Shared* shared, std::uint32_t number, Space* slab) {
   tracker_.open({.counters = &counters,
                  .slab_room = slab->bytes(),
                  .keeps_trace = shared->keep_trace,
-                 .keeps_sites = shared->keep_sites,
                  .tape = shared->host.tape});
 }
 

@@ -9,6 +9,7 @@
 #include "src/base/bits.h"
 #include "src/base/interrupts.h"
 #include "src/base/os.h"
+#include "src/base/own_stack.h"
 #include "src/base/tuning.h"
 
 namespace memo {
@@ -80,11 +81,10 @@ void Lanes::share() {
   shared_->slabs.huge_pages = options_->HUGEPAGES;
   shared_->slabs.verbose = options_->VERBOSE;
   shared_->keep_trace = !options_->TRACE_FILE.empty();
-  shared_->keep_sites = shared_->keep_trace || !options_->PLAN_FILE.empty();
   shared_->passed_on = &passed_on;
   shared_->host = host_;
-  shared_->reports = !options_->STATS_FILE.empty() || !options_->PLAN_FILE.empty() ||
-                     !options_->PLANS.empty() || options_->STATUS != 0;
+  shared_->reports =
+      !options_->STATS_FILE.empty() || !options_->PLANS.empty() || options_->STATUS != 0;
 }
 
 Lane* Lanes::find() {
@@ -96,7 +96,8 @@ Lane* Lanes::find() {
     return nullptr;
   }
   const NoInterrupts whole;
-  return adopt();
+  Lane* lane = nullptr;
+  return os::run_on_own_stack([&] { lane = adopt(); }) ? lane : adopt();
 }
 
 Lane* Lanes::adopt() {
@@ -107,10 +108,9 @@ Lane* Lanes::adopt() {
     thread.ask_at = os::coarse_nanoseconds() + tuning::kAskForLane;
     return nullptr;
   }
-  const StackBounds stack = find_stack_bounds();
-  lane->follow_thread(stack);
+  lane->follow_thread(find_stack_bounds());
   thread.lane = lane;
-  if (host_.opened != nullptr && stack.room() >= tuning::kLoadStack && !told_.exchange(true)) {
+  if (host_.opened != nullptr && !told_.exchange(true)) {
     host_.opened(guard);
   }
   if (host_.new_thread != nullptr) {

@@ -6,7 +6,9 @@
 
 #include "src/base/counters.h"
 #include "src/base/guard.h"
+#include "src/base/interrupts.h"
 #include "src/base/options.h"
+#include "src/base/own_stack.h"
 #include "src/engine/plan_store.h"
 #include "src/engine/tracker_state.h"
 #include "src/serve/pool.h"
@@ -54,6 +56,15 @@ struct PoolTimes {
 };
 
 struct Shared {
+  // A lane's phase has changed, or it is time to tell again.
+  void tell_host() const {
+    if (host.phase_changed != nullptr) {
+      const NoInterrupts whole;
+      const RecursionGuard guard;
+      os::run_on_own_stack([&] { host.phase_changed(guard); });
+    }
+  }
+
   PlanStore store;
   Pool pool;
   SlabBooks slabs;
@@ -64,11 +75,10 @@ struct Shared {
   std::uint64_t verbose = 0;
   bool timeless = false;  // a recorded stream: how long ago something was says nothing
   bool keep_trace = false;
-  bool keep_sites = false;  // a trace or a plan file wants the call stacks of all calls
   const Options* options = nullptr;
   Lane* lanes = nullptr;      // all of them, of which lane_count were ever taken
   Lanes* registry = nullptr;  // who knows which are to be had
-  // Reports or the weights' sharing: whoever serves asks for the background thread, however little memory there is.
+  // A lane that serves asks for the background thread, however little memory there is.
   bool reports = false;
 
   // So much is free in the pool and in slabs that somebody should give it back when the loop is left. Any thread.

@@ -62,7 +62,7 @@ void forget(TrackerState& s) {
 bool wants_site(const TrackerState& s) {
   const Phase now = s.phase.load(std::memory_order_relaxed);
   return (now == Phase::kPooling && s.search.demand.wants_sites()) ||
-         (s.terms.keeps_sites && now != Phase::kIdle);
+         (s.terms.keeps_trace && now != Phase::kIdle);
 }
 
 // Only the size of the next call matters.

@@ -27,7 +27,9 @@ constexpr std::uint64_t kSlackShare = 128;
 constexpr std::chrono::milliseconds kMovingStart{500};
 constexpr int kMovingShare = 100;
 
-std::uint64_t whole(std::uint64_t bytes) { return round_up(bytes, kBorder); }
+std::uint64_t whole(std::uint64_t bytes) {
+  return round_up(bytes, kBorder);
+}
 
 std::string human(std::uint64_t bytes) {
   char text[32];
@@ -52,7 +54,10 @@ Device::Lane::Lane(Device& device, Stream stream)
       learner(device.plans_) {}
 
 Device::Device(const Driver& driver, int number, int device_count, const Settings& settings)
-    : driver_(driver), number_(number), settings_(settings), physical_(driver, number, device_count) {
+    : driver_(driver),
+      number_(number),
+      settings_(settings),
+      physical_(driver, number, device_count) {
   started_ = std::chrono::steady_clock::now();
   driver_.retain_context(&context_, number);
   const Scope scope(driver_, context_);
@@ -528,8 +533,7 @@ bool Device::sleep(bool keep) {
       if (keep) {
         one.contents.reset(new (std::nothrow) char[zone.chunk_bytes()]);
         enough = one.contents != nullptr &&
-                 driver_.copy_to_host(one.contents.get(),
-                                      zone.base() + chunk * zone.chunk_bytes(),
+                 driver_.copy_to_host(one.contents.get(), zone.base() + chunk * zone.chunk_bytes(),
                                       zone.chunk_bytes()) == kSuccess;
       }
       asleep_.push_back(std::move(one));
@@ -540,7 +544,8 @@ bool Device::sleep(bool keep) {
     return false;
   }
   each_zone([&](Zone& zone) {
-    zone.take_all([&](std::uint32_t, Handle handle) { physical_.give(handle, zone.chunk_bytes()); });
+    zone.take_all(
+        [&](std::uint32_t, Handle handle) { physical_.give(handle, zone.chunk_bytes()); });
   });
   physical_.drop_spare();
   sleeping_ = true;
@@ -638,7 +643,8 @@ std::string Device::statistics() {
   number("reserved_bytes.all.peak", physical_.peak());
   number("num_ooms", figures_.refusals);
   for (const auto& [name, share] : {std::pair{"planned", figures_.planned},
-                                    {"reused", figures_.reused}, {"other", figures_.other}}) {
+                                    {"reused", figures_.reused},
+                                    {"other", figures_.other}}) {
     number(std::string(name) + "_allocations", share.calls);
     number(std::string(name) + "_bytes", share.bytes);
   }

@@ -33,14 +33,14 @@
 
 namespace memo::gpu {
 
-inline constexpr std::uint64_t kBorder = 512;                  // bytes: every tensor begins on one
+inline constexpr std::uint64_t kBorder = 512;  // bytes: every tensor begins on one
 inline constexpr std::uint64_t kLarge = std::uint64_t{1} << 20;  // smaller ones are not planned
 inline constexpr std::uint64_t kSmallChunk = std::uint64_t{2} << 20;
 
 struct Settings {
   std::uint64_t chunk = std::uint64_t{4} << 20;  // of large blocks; a multiple of kSmallChunk
-  bool plan = true;                               // false: the pool alone
-  bool steal = true;                              // idle chunks move before new ones are made
+  bool plan = true;                              // false: the pool alone
+  bool steal = true;                             // idle chunks move before new ones are made
 };
 
 // Which pool of a graph; torch's MempoolId_t.
@@ -130,7 +130,8 @@ class Device {
   struct Asleep {
     Zone* zone;
     std::uint32_t chunk;
-    std::unique_ptr<char[]> contents;  // null: there was no block in it, or they were not to be kept
+    std::unique_ptr<char[]>
+        contents;  // null: there was no block in it, or they were not to be kept
   };
 
   Address carve(std::uint64_t bytes);
@@ -177,7 +178,7 @@ class Device {
   bool sleeping_ = false;
   Time started_;
   std::chrono::nanoseconds moving_{0};  // spent in commit()
-  std::uint64_t needed_ = 0;  // bytes: the most that were in use at once, for ever
+  std::uint64_t needed_ = 0;            // bytes: the most that were in use at once, for ever
   Figures figures_;
 };
 

@@ -10,10 +10,10 @@ std::string Driver::load() {
   if (library == nullptr) {
     return "there is no CUDA driver (libcuda.so.1)";
   }
-#define DRIVER(name, symbol, parameters)                         \
+#define DRIVER(name, symbol, parameters)                            \
   name = reinterpret_cast<decltype(name)>(dlsym(library, #symbol)); \
-  if (name == nullptr) {                                         \
-    return "the CUDA driver is too old: it has no " #symbol;     \
+  if (name == nullptr) {                                            \
+    return "the CUDA driver is too old: it has no " #symbol;        \
   }
 #include "src/gpu/driver.def"
 #undef DRIVER

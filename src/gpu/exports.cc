@@ -158,8 +158,8 @@ class ForeignFilter {
 };
 
 [[noreturn]] void misuse(const char* what, const void* pointer) {
-  (Line(Line::Kind::kLastWords) << "cuda: " << what << " ").hex(
-      reinterpret_cast<std::uint64_t>(pointer));
+  (Line(Line::Kind::kLastWords) << "cuda: " << what << " ")
+      .hex(reinterpret_cast<std::uint64_t>(pointer));
   std::abort();
 }
 
@@ -253,7 +253,9 @@ MEMO_CUDA void memomalloc_cuda_release_pool(int device, PoolId id) {
 }
 
 // Why nothing can be served, for people; "" where all is well. The text stays.
-MEMO_CUDA const char* memomalloc_cuda_problem() { return memo::gpu::library().problem.c_str(); }
+MEMO_CUDA const char* memomalloc_cuda_problem() {
+  return memo::gpu::library().problem.c_str();
+}
 
 // The device's figures as JSON: the length of the text, of which as much as fits is written.
 MEMO_CUDA std::size_t memomalloc_cuda_stats_json(int device, char* buffer, std::size_t size) {

@@ -27,8 +27,8 @@ namespace memo::gpu {
 struct Plans {
   static constexpr std::size_t kMost = 32;
   std::vector<std::unique_ptr<Plan>> all;
-  std::uint64_t made = 0;     // by this process
-  double seconds = 0;         // spent on making them
+  std::uint64_t made = 0;            // by this process
+  double seconds = 0;                // spent on making them
   std::uint32_t milliseconds = 100;  // most for one
   std::string planner = "portfolio";
 };
@@ -85,11 +85,11 @@ class Learner {
   Recent recent_;
   std::vector<Cursor> cursors_;  // one for each of plans_.all
   const Plan* plan_ = nullptr;
-  Cursor cursor_;    // waiting
-  StepIndex quiet_;  // waiting: the step before which the fewest bytes are alive
-  Placer placer_;    // serving
-  std::uint64_t served_ = 0;   // calls of this plan in a row of service
-  std::uint64_t misses_ = 0;   // calls that were no step, since serving began
+  Cursor cursor_;             // waiting
+  StepIndex quiet_;           // waiting: the step before which the fewest bytes are alive
+  Placer placer_;             // serving
+  std::uint64_t served_ = 0;  // calls of this plan in a row of service
+  std::uint64_t misses_ = 0;  // calls that were no step, since serving began
   std::uint64_t iterations_ = 0;
 };
 

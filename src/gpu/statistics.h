@@ -61,9 +61,9 @@ struct Figures {
   Pools requested_bytes;  // of these, as asked for
   Pools active;           // blocks that tensors have or other streams still use
   Pools active_bytes;
-  Share planned;  // placed where the plan says
-  Share reused;   // from memory that the pool held
-  Share other;    // for which memory was mapped
+  Share planned;               // placed where the plan says
+  Share reused;                // from memory that the pool held
+  Share other;                 // for which memory was mapped
   std::uint64_t misses = 0;    // calls of a served plan that were none of its steps
   std::uint64_t occupied = 0;  // a step's place was not free
   std::uint64_t stolen = 0;    // chunks moved from one place to another

@@ -55,12 +55,14 @@ bool find(Names& names, bool memory) {
       reinterpret_cast<decltype(names.allocate)>(dlsym(library, "__cxa_allocate_exception"));
   names.free = reinterpret_cast<decltype(names.free)>(dlsym(library, "__cxa_free_exception"));
   names.raise = reinterpret_cast<decltype(names.raise)>(dlsym(library, "__cxa_throw"));
-  names.construct = reinterpret_cast<decltype(names.construct)>(dlsym(
-      core, "_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcE"
+  names.construct = reinterpret_cast<decltype(names.construct)>(
+      dlsym(core,
+            "_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcE"
             "SaIcEEE"));
   if (names.construct == nullptr) {
-    names.construct = reinterpret_cast<decltype(names.construct)>(dlsym(
-        core, "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcE"
+    names.construct = reinterpret_cast<decltype(names.construct)>(
+        dlsym(core,
+              "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcE"
               "SaIcEEE"));
   }
   names.type = symbol(core, cuda, memory ? "_ZTIN3c1016OutOfMemoryErrorE" : "_ZTIN3c105ErrorE");
@@ -71,8 +73,8 @@ bool find(Names& names, bool memory) {
   }
   names.table += 2;  // behind the offset and the type: the destructor comes first
   names.destroy = reinterpret_cast<decltype(names.destroy)>(names.table[0]);
-  return names.allocate != nullptr && names.free != nullptr && names.raise != nullptr && names.construct != nullptr &&
-         names.destroy != nullptr && names.type != nullptr;
+  return names.allocate != nullptr && names.free != nullptr && names.raise != nullptr &&
+         names.construct != nullptr && names.destroy != nullptr && names.type != nullptr;
 }
 
 }  // namespace

@@ -173,10 +173,12 @@ bool Zone::valid() const {
     std::uint64_t free = 0;
     std::uint64_t ready = 0;
     const std::uint64_t upper = lower + chunk_bytes_;
-    free_.each_within(lower, upper, [&](std::uint64_t from, std::uint64_t to) { free += to - from; });
+    free_.each_within(lower, upper,
+                      [&](std::uint64_t from, std::uint64_t to) { free += to - from; });
     ready_.each_within(lower, upper,
                        [&](std::uint64_t from, std::uint64_t to) { ready += to - from; });
-    if (ready != (has_memory ? free : 0) || (chunks_[chunk].blocks == 0) != (free == chunk_bytes_)) {
+    if (ready != (has_memory ? free : 0) ||
+        (chunks_[chunk].blocks == 0) != (free == chunk_bytes_)) {
       return false;
     }
   }

@@ -1,4 +1,12 @@
-// A plan file as bytes, if it may be believed: what plan files and the store have in common. Cold.
+// A plan's file as bytes, if it may be believed. Cold.
+//
+//   magic "MEMOPLAN" | version | library version | checksum of the rest | plans: header, steps, and
+//   of a symbolic plan, rules ... | trailer
+//
+// A file is taken or refused as a whole. What it says is only a guess to the cursor, which verifies
+// each size, and to the page map, which no offset can deceive: a wrong plan costs fallbacks, never
+// memory. It is read inside one of the program's calls, so its size is bounded, and all that is
+// done with it is one pass.
 #pragma once
 
 #include <sys/stat.h>
@@ -14,7 +22,8 @@ namespace memo {
 // move. May throw for want of memory.
 std::string_view read_plan_bytes(const char* path, Trust trust, std::vector<char>& bytes);
 
-// As doubt_about() of plan_file.h, of what was looked at already.
+// Why what was looked at is not believed, whatever is in it, and what to do: others than `trust`
+// allows may have written it. Empty if it may be used.
 std::string_view doubt(const struct stat& status, Trust trust);
 
 }  // namespace memo

@@ -48,8 +48,9 @@ inline constexpr std::uint32_t kOldestPlanVersion = 2;
 std::vector<char> format_plans(std::span<const SavedPlan> plans, std::uint64_t most,
                                std::span<const char> trailer = {});
 
-// The plans of the whole file, as load_plans() has it. May throw for want of memory, and then gives
-// none.
+// The plans of the whole file, of at most `most_height` bytes each, and how many; none where it is
+// damaged, foreign or of another version, and *problem says why. A parametric plan is one that
+// memo::restore() still has to accept. May throw for want of memory.
 std::uint32_t parse_plans(std::span<const char> bytes, std::uint64_t most_height,
                           std::span<LoadedPlan> plans, std::string_view* problem);
 

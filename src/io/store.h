@@ -15,7 +15,7 @@
 #include "src/base/guard.h"
 #include "src/base/options.h"
 #include "src/base/tuning.h"
-#include "src/io/plan_file.h"
+#include "src/io/saved_plan.h"
 #include "src/io/shared_file.h"
 #include "src/io/store_name.h"
 

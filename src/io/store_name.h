@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "src/follow/plan_name.h"
-#include "src/io/plan_file.h"
+#include "src/io/saved_plan.h"
 
 namespace memo {
 

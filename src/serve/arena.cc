@@ -59,8 +59,7 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
     part_with_spare();
   }
   FreeRuns::Run run = find(count, step);
-  const bool covers =
-      run.found() ? count >= kHugePage : round_up(top_, kHugePage) < top_ + count;
+  const bool covers = run.found() ? count >= kHugePage : round_up(top_, kHugePage) < top_ + count;
   const bool huge = covers && alignment >= tuning::kTensorAlignment &&
                     held_.live_bytes() >= tuning::kWorthHugePages && huge_pages.ready(*space_);
   PageMap::Claim claim;
@@ -171,8 +170,7 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
   if (count < now) {
     const Granules left = std::max(count, Granules{1});
     char* const tail = space_->address(first + left);
-    const bool clean =
-        now - left >= Shares::kLeast && os::purge(tail, bytes_of(now - left));
+    const bool clean = now - left >= Shares::kLeast && os::purge(tail, bytes_of(now - left));
     if (clean) {
       huge_pages.take_out(*space_, first + left, now - left);
       held_.overestimated(now - left - std::min(now - left, spared(first, now)));

@@ -87,11 +87,12 @@ class Arena {
   void open(Space* space, bool huge = false);
 
   struct Block {
-    void* start = nullptr;      // nullptr: no memory
-    bool zero = false;          // every byte is known to be zero
-    bool resident = false;      // all of it has memory already: no page fault will follow
-    bool busy = false;          // there is none because others were at the arena for long
-    std::uint64_t lacking = 0;  // bytes of it that have no memory yet, and are expected to be written
+    void* start = nullptr;  // nullptr: no memory
+    bool zero = false;      // every byte is known to be zero
+    bool resident = false;  // all of it has memory already: no page fault will follow
+    bool busy = false;      // there is none because others were at the arena for long
+    std::uint64_t lacking =
+        0;  // bytes of it that have no memory yet, and are expected to be written
   };
   // A block of `bytes` at a multiple of `alignment` (a power of two). One thread at a time.
   Block allocate(std::uint64_t bytes, std::uint64_t alignment);

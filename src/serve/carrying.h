@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
 #include "src/base/os.h"
 #include "src/serve/pool.h"
@@ -18,7 +17,7 @@ class Carrying {
   static bool carry(Pool& pool, void* from, void* to, std::uint64_t bytes) {
     if (!pool.held().raised() || !os::is_bare(to, bytes) || !pool.enter() ||
         !pool.leave(pool.arena_.books().carried(granules_in(bytes)))) {
-      std::memcpy(to, from, bytes);
+      os::copy_written(from, to, bytes);
       return false;
     }
     return os::carry(from, to, bytes);

@@ -119,8 +119,7 @@ class Holding {
   [[nodiscard]] Granules excess() const {
     const Granules free = dirty();
     const Granules held = in_memory() + free;
-    return std::max(held - std::min(held, most_kept()),
-                    free - std::min(free, peak_.get()));
+    return std::max(held - std::min(held, most_kept()), free - std::min(free, peak_.get()));
   }
   // The past peak is forgotten, or `less` of it.
   void forget() {
@@ -154,9 +153,7 @@ class Holding {
   [[nodiscard]] Granules dirty() const { return Granules{dirty_.load(std::memory_order_relaxed)}; }
   [[nodiscard]] std::uint64_t live_bytes() const { return bytes_of(live()); }
   [[nodiscard]] std::uint64_t dirty_bytes() const { return bytes_of(dirty()); }
-  [[nodiscard]] std::uint64_t peak_bytes() const {
-    return bytes_of(peak_.get());
-  }
+  [[nodiscard]] std::uint64_t peak_bytes() const { return bytes_of(peak_.get()); }
   // The most that was in use at once, as it was asked for.
   [[nodiscard]] std::uint64_t asked_peak_bytes() const { return bytes_of(asked_.get()); }
   [[nodiscard]] std::uint64_t purged_bytes() const {
@@ -183,9 +180,9 @@ class Holding {
   std::atomic<std::uint64_t> spared_{0};  // of those in use
   std::atomic<std::uint64_t> over_{0};    // that the peak is too high
   std::atomic<std::uint64_t> dirty_{0};
-  std::atomic<std::uint64_t> purged_{0};  // given back so far
-  PeakOf peak_;                          // most in memory at once, of what is in use
-  PeakOf asked_;                         // most in use at once
+  std::atomic<std::uint64_t> purged_{0};        // given back so far
+  PeakOf peak_;                                 // most in memory at once, of what is in use
+  PeakOf asked_;                                // most in use at once
   Granules least_{Granules::max()};             // least alive before an allocation, as the peak
   Granules window_least_{Granules::max()};      // and in this window alone
   Granules least_since_peak_{Granules::max()};  // least alive since the peak last grew

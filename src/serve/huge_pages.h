@@ -25,8 +25,7 @@ class HugePages {
   // A block may have some: what was advised last is written, or in use no more. Before the block is claimed. The arena's
   // owner.
   [[nodiscard]] bool ready(const Space& space) {
-    if (unproven_.found() &&
-        (!all_used(space.pages.states()) || proven(space))) {
+    if (unproven_.found() && (!all_used(space.pages.states()) || proven(space))) {
       unproven_ = {};
     }
     return allowed_ && !unproven_.found();

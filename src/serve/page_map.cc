@@ -34,7 +34,9 @@ PageMap::Claim PageMap::claim(Granules first, Granules count) {
 }
 
 Granules PageMap::release(Granules first, Left left) {
-  if (!states_.replace(first, kUsed | kStart | kDirty, kUsed | kDirty)) {
+  constexpr std::uint8_t kBlock = kUsed | kStart | kDirty;
+  if (!states_.replace(first, kBlock, kUsed | kDirty) &&
+      !states_.replace(first, kBlock | kAltered, kUsed | kDirty)) {
     return Granules{0};
   }
   const Granules count = noted(first);
@@ -44,6 +46,18 @@ Granules PageMap::release(Granules first, Left left) {
     states_.fill(first, count, left == Left::kNone ? 0 : kDirty);
   }
   return count;
+}
+
+void PageMap::mark_altered(Granules from, Granules to) {
+  constexpr std::uint8_t kBlock = kUsed | kStart | kDirty;
+  const Run block = block_at(from);
+  for (Granules at = block.found() ? block.first : from; at < to;) {
+    const std::uint8_t bits = states_.at(at);
+    if ((bits & kStart) != 0) {
+      states_.replace(at, kBlock, kBlock | kAltered);  // unless another thread frees it
+    }
+    at = past(at, bits);
+  }
 }
 
 void PageMap::mark_given(Granules first, Granules count) {
@@ -105,7 +119,8 @@ bool PageMap::valid(Granules granules, Sums* sums) const {
       continue;
     }
     const Granules count = noted(at);
-    if (bits != (kUsed | kStart | kDirty) || count == Granules{0} || count > granules - at) {
+    if ((bits & ~kAltered) != (kUsed | kStart | kDirty) || count == Granules{0} ||
+        count > granules - at) {
       return false;
     }
     for (Granules i = at + Granules{1}; i < at + count; ++i) {

@@ -39,6 +39,12 @@ class PageMap {
   // `left`: what of its memory is there still.
   enum class Left : std::uint8_t { kAll, kNone, kUnmarked };
   Granules release(Granules first, Left left = Left::kAll);
+  // The program changes what the pages of [from, to) are, such as their protection: the blocks in use there are altered()
+  // until their release. Any thread.
+  void mark_altered(Granules from, Granules to);
+  [[nodiscard]] bool altered(Granules first) const {
+    return (states_.at(first) & PageStates::kAltered) != 0;
+  }
   // Of a block in use, whose release is to leave kUnmarked memory: the caller has given these granules' back, so that
   // they read as zero. Not the block's first.
   void mark_given(Granules first, Granules count);
@@ -89,6 +95,7 @@ class PageMap {
   static constexpr std::uint8_t kUsed = PageStates::kUsed;
   static constexpr std::uint8_t kStart = PageStates::kStart;
   static constexpr std::uint8_t kDirty = PageStates::kDirty;
+  static constexpr std::uint8_t kAltered = PageStates::kAltered;
 
   // Of the block that starts there, or did last.
   [[nodiscard]] Granules noted(Granules first) const { return Granules{length_[first.count()]}; }

@@ -13,6 +13,8 @@ class PageStates {
   static constexpr std::uint8_t kUsed = 1;
   static constexpr std::uint8_t kStart = 2;
   static constexpr std::uint8_t kDirty = 4;
+  // Of a block's first granule: the program has changed what its pages are.
+  static constexpr std::uint8_t kAltered = 8;
   // Granules whose states are read at a time, and a word's bytes that are each 1.
   static constexpr Granules kWord{8};
   static constexpr std::uint64_t kEveryByte = 0x0101010101010101ULL;

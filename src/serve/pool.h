@@ -36,8 +36,7 @@ class Pool {
     }
     const Arena::Block block = arena_.allocate(bytes, alignment);
     if (block.start != nullptr) {
-      space_->note(space_->granule_of(block.start))
-          .store(owner, std::memory_order_relaxed);
+      space_->note(space_->granule_of(block.start)).store(owner, std::memory_order_relaxed);
     }
     lock_.unlock();
     return block;

@@ -98,8 +98,7 @@ Slab::Raised Slab::raise(std::uint64_t height, bool trial) {
   std::uint64_t owed = 0;
   if (trial) {
     const Holding& held = pool_->held();
-    const std::uint64_t left =
-        held.asked_peak_bytes() - std::min(held.asked_peak_bytes(), more);
+    const std::uint64_t left = held.asked_peak_bytes() - std::min(held.asked_peak_bytes(), more);
     owed = held.live_bytes() - std::min(held.live_bytes(), left);
   }
   if (!reserve(height)) {
@@ -173,14 +172,13 @@ void Slab::look(PageMap::Run claimed) {
       attends_ = Attends::kGathers;
     }
   } else {
-    attends_ = Attends::kNothing;
+    attends_ = attends_ == Attends::kRenews ? attends_ : Attends::kNothing;
     if (os::process_bytes() <= process_had_ + tuning::kMaxUnwritten / 4) {
       return;
     }
     if (there() > written_ + along_ + tuning::kMaxUnwritten / 2) {
       give_back_unused();
-      attends_ = Attends::kRenews;
-      ends_to_look_ = kEndsToLook;
+      attends_ = Attends::kRenews;  // from now on
       attend(bytes_of(claimed.first) - origin_, bytes_of(claimed.count));
     }
   }
@@ -192,7 +190,9 @@ void Slab::attend(std::uint64_t offset, std::uint64_t bytes) {
     return;
   }
   if (attends_ == Attends::kRenews) {
-    os::purge(at(offset), bytes);
+    if (bytes >= tuning::kMinLooked && !is_whole(bytes, os::resident_bytes(at(offset), bytes))) {
+      os::purge(at(offset), bytes);
+    }
     return;
   }
   const std::uint64_t end = std::min(offset + bytes, huge_end(books_->huge_pages, height()));
@@ -220,8 +220,7 @@ void Slab::gather(char* from, char* to, PageMap::Run claimed) {
         is_free(granule, granule + granules_in(os::kHugePage), claimed)) {
       along_ += lacks;
       made.store(1, std::memory_order_relaxed);
-      gathered_ =
-          std::max(gathered_, static_cast<std::uint64_t>(unit - at(0)) + os::kHugePage);
+      gathered_ = std::max(gathered_, static_cast<std::uint64_t>(unit - at(0)) + os::kHugePage);
       first = run == 0 ? unit : first;
       run += os::kHugePage;
     } else if (run != 0) {
@@ -234,8 +233,8 @@ void Slab::gather(char* from, char* to, PageMap::Run claimed) {
   std::uint64_t has = 0;
   for (os::Residents::Stretch stretch; memory.next(stretch);) {
     while (stretch.bytes != 0) {
-      const std::uint64_t part = std::min(
-          stretch.bytes, os::kHugePage - static_cast<std::uint64_t>(stretch.start - unit));
+      const std::uint64_t part =
+          std::min(stretch.bytes, os::kHugePage - static_cast<std::uint64_t>(stretch.start - unit));
       has += stretch.there ? part : 0;
       stretch.start += part;
       stretch.bytes -= part;
@@ -269,7 +268,8 @@ void Slab::forget_huge(std::uint64_t from) {
   if (gathered_ > from) {
     os::advise_huge(at(from), gathered_ - from, false);
     for (; gathered_ > from; gathered_ -= os::kHugePage) {
-      space().note(space().granule_of(at(gathered_ - os::kHugePage)))
+      space()
+          .note(space().granule_of(at(gathered_ - os::kHugePage)))
           .store(0, std::memory_order_relaxed);
     }
   }

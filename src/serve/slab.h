@@ -159,13 +159,13 @@ class Slab {
   // What is done with places that are claimed, since others were in use when the slab was looked at.
   enum class Attends : std::uint8_t { kNothing, kGathers, kRenews };
   Attends attends_ = Attends::kNothing;
-  bool whole_ = false;           // by the last look all of it is written
-  bool watched_ = false;         // it is not, and what is written may be another part each time
-  std::uint64_t written_ = 0;    // bytes that had memory then
-  std::uint64_t gathered_ = 0;   // bytes from at(0) on that may be in huge pages
-  std::uint64_t along_ = 0;      // bytes that have memory with those, and were not written
+  bool whole_ = false;             // by the last look all of it is written
+  bool watched_ = false;           // it is not, and what is written may be another part each time
+  std::uint64_t written_ = 0;      // bytes that had memory then
+  std::uint64_t gathered_ = 0;     // bytes from at(0) on that may be in huge pages
+  std::uint64_t along_ = 0;        // bytes that have memory with those, and were not written
   std::uint64_t process_had_ = 0;  // bytes of memory, then
-  bool refused_ = false;      // there was no memory for the height asked for last
+  bool refused_ = false;           // there was no memory for the height asked for last
 };
 
 }  // namespace memo

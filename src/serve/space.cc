@@ -76,7 +76,7 @@ void Space::know_free_chunks() {
 
 bool Space::commit(std::uint64_t bytes) {
   const std::uint64_t committed = committed_.load(std::memory_order_relaxed);
-  // First of all: whatever a plan file claims, what follows does not overflow.
+  // First of all: whatever a stored plan claims, what follows does not overflow.
   if (bytes >= bytes_) {
     return false;
   }

@@ -29,7 +29,7 @@ struct FrameState {
 // code_location() for the lock.
 //
 // Source: measured against libunwind 1.6.2 (unw_backtrace), _Unwind_Backtrace and libunwind with
-// accessors of our own, see docs/reliability.md.
+// accessors of our own, see results/notes/0029-call-stacks.md.
 int walk_stack(const StackBounds& stack, const FrameState& innermost, const void** frames,
                std::uint64_t* places, int most);
 

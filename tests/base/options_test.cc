@@ -40,7 +40,7 @@ TEST_CASE("options: defaults without an environment, and in silence", "[base]") 
   CHECK(options.SLAB_LIMIT == 0);
   CHECK(options.PLANNER.view() == "portfolio");
   CHECK(options.PLAN_TIME == 20);
-  CHECK(options.PLAN_FILE.empty());
+  CHECK(options.PLANS.empty());
   CHECK(options.HUGEPAGES == Choice::kAuto);
   CHECK(options.STRICT == 0);
 }
@@ -51,7 +51,7 @@ TEST_CASE("options: every type is read", "[base]") {
       read({"MEMOMALLOC_THRESHOLD=4K", "MEMOMALLOC_PLAN_TIME=750", "MEMOMALLOC_STATS=1",
             "MEMOMALLOC_PLANNER=greedy-by-size", "MEMOMALLOC_STATS_FILE=/tmp/%p=%h.json",
             "MEMOMALLOC_HUGEPAGES=never", "MEMOMALLOC_EXE=python3:infer", "PATH=/bin",
-            "MEMOMALLOC=1", "MEMOMALLOC_DISABLE", "MEMOMALLO_STATS=2", "MEMOMALLOC_PLAN_FILE="},
+            "MEMOMALLOC=1", "MEMOMALLOC_DISABLE", "MEMOMALLO_STATS=2", "MEMOMALLOC_PLANS="},
            &said);
   CHECK(said.empty());
   CHECK(options.THRESHOLD == 4096);
@@ -65,6 +65,17 @@ TEST_CASE("options: every type is read", "[base]") {
   CHECK(read({"MEMOMALLOC_HUGEPAGES=always"}).HUGEPAGES == Choice::kAlways);
   CHECK(read({"MEMOMALLOC_HUGEPAGES=always", "MEMOMALLOC_HUGEPAGES=auto"}).HUGEPAGES ==
         Choice::kAuto);
+}
+
+TEST_CASE("options: a variable that is gone is told with the one that has its place", "[base]") {
+  std::string said;
+  read({"MEMOMALLOC_PLAN_FILE=plans"}, &said);
+  CHECK(said.find("unknown variable MEMOMALLOC_PLAN_FILE") != std::string::npos);
+  CHECK(said.find("did you mean MEMOMALLOC_PLANS?") != std::string::npos);
+  read({"MEMOMALLOC_SHARE=weights"}, &said);
+  CHECK(said.find("unknown variable MEMOMALLOC_SHARE") != std::string::npos);
+  CHECK(read({"MEMOMALLOC_NUMA=auto"}, &said).NUMA == Numa::kOff);
+  CHECK(said.find("bad value of MEMOMALLOC_NUMA") != std::string::npos);
 }
 
 TEST_CASE("options: sizes take K, M and G", "[base]") {

@@ -54,8 +54,8 @@ class Compare(unittest.TestCase):
         self.assertEqual(0, glibc["reported"]["preload"]["max"])
         self.assertEqual(1, ours["reported"]["preload"]["min"])
 
-    def test_a_plan_file_serves_from_the_start(self):
-        process = memomalloc("compare", "--json", "--runs", "2", "--allocators", "memomalloc,memomalloc-plan-file",
+    def test_plans_of_an_earlier_run_serve_from_the_start(self):
+        process = memomalloc("compare", "--json", "--runs", "2", "--allocators", "memomalloc,memomalloc-plans",
                              "--", sys.executable, "-c", SERVED, environment={"PYTHONPATH": str(ROOT / "python")})
         self.assertEqual(0, process.returncode, process.stderr)
         without, with_file = (row["reported"] for row in json_of(process)["allocators"])
@@ -102,7 +102,7 @@ class Compare(unittest.TestCase):
         """On a phone and on a desktop each cell is in view, and names what it holds."""
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "page.html"
-            memomalloc("compare", "--runs", "1", "--warmup", "0", "--allocators", "glibc,glibc-tuned,memomalloc-plan-file",
+            memomalloc("compare", "--runs", "1", "--warmup", "0", "--allocators", "glibc,glibc-tuned,memomalloc-plans",
                        "--html", path, "--", "true")
             for width in (390, 1280):
                 with Browser(width, 844) as browser:

@@ -149,7 +149,7 @@ class Documentation(unittest.TestCase):
         self.assertEqual(0, process.returncode, process.stderr)
 
     def test_the_order_of_the_example_graph_is_what_schedule_prints(self):
-        graph, order = re.findall(r"```json\n(.*?)```", (ROOT / "docs/graph-format.md").read_text(), re.DOTALL)
+        graph, order = re.findall(r"```json\n(.*?)```", (ROOT / "docs/file-formats.md").read_text(), re.DOTALL)
         process = subprocess.run([COMMAND, "schedule", "-", "-o", "-"], input=graph, capture_output=True, text=True)
         self.assertEqual(json.loads(order), json.loads(process.stdout), process.stderr)
 

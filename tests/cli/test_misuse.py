@@ -67,13 +67,10 @@ class Misuse(unittest.TestCase):
         self.refused(2, "it may have 511", "run", "--exe", "x" * 600, "--", "true")
 
     def test_outputs_are_checked_before_the_program_runs(self):
-        for option in ("--trace-file", "--stats-file", "--plan-file"):
+        for option in ("--trace-file", "--stats-file"):
             self.refused(2, "mkdir -p no", "run", option, "no/such", "--", "touch", "ran")
             self.refused(2, "name a file in it", "run", option, "inner", "--", "touch", "ran")
-        (self.folder / "plans").write_text("")
-        (self.folder / "plans").chmod(0o444)
-        for option, value in (("--plan-file", "plans"), ("--trace-file", "no/%p")):
-            self.assertEqual(0, memomalloc("run", option, value, "--", "true", cwd=self.folder).returncode)
+        self.assertEqual(0, memomalloc("run", "--trace-file", "no/%p", "--", "true", cwd=self.folder).returncode)
 
     def test_replay(self):
         for words, advice in ((("missing.csv",), "memomalloc run --trace-file"), (("empty.csv",), "memomalloc run --trace-file"),
@@ -190,11 +187,8 @@ class Misuse(unittest.TestCase):
     def test_planners(self):
         self.refused(2, "memomalloc planners --help", "planners", "surplus")
 
-    def test_a_file_that_is_no_plan_file_is_told_and_left(self):
+    def test_a_trace_that_cannot_be_written_is_told(self):
         calls = "blocks = [bytearray(100000) for _ in range(100)]"
-        self.refused_by_the_library("and is left as it is: it is no plan file; set MEMOMALLOC_PLAN_FILE",
-                                    "--plan-file", "data", "--", sys.executable, "-c",
-                                    "for _ in range(200): a = bytearray(100000); b = bytearray(300000)")
         self.refused_by_the_library("set MEMOMALLOC_TRACE_FILE to another path",
                                     "--trace-file", "no/%p.csv", "--", sys.executable, "-c", calls)
 

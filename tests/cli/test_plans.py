@@ -12,7 +12,7 @@ import unittest
 
 from stored_plans import LOOP, loop, needs_mounts, needs_root, NOBODY, PYTHON, Store
 from support import COMMAND, json_of, memomalloc, readable_by_all
-from test_plan_file import CHANGING, needs_call_stacks
+from test_next_process import CHANGING, needs_call_stacks
 
 
 class Sharing(Store):

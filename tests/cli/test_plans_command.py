@@ -46,11 +46,6 @@ class Command(Store):
         self.assertEqual(self.names()[:1], self.names(self.folder / "one"))
         self.plans("merge", self.store, other, store=self.folder / "one")
         self.assertEqual(self.names(), self.names(self.folder / "one"))
-        plan_file = self.folder / "plan-file"
-        process = memomalloc("run", "--plan-file", plan_file, "--", *PYTHON, loop(0, 200))
-        self.assertEqual(0, process.returncode, process.stderr)
-        self.plans("import", plan_file, store=self.folder / "imported")
-        self.assertIn(self.names(self.folder / "imported")[0], self.names())
 
     def test_keeps_what_was_used_last(self):
         for kind in range(3):

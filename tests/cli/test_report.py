@@ -46,7 +46,7 @@ class Files(ReportCase):
 
     def test_answers_before_it_details(self):
         cases = {
-            "well": (STATISTICS | {"planned_bytes": 5 << 20, "at_hand_bytes": 0}, "100 % of 5.0 MiB", "--plan-file"),
+            "well": (STATISTICS | {"planned_bytes": 5 << 20, "at_hand_bytes": 0}, "100 % of 5.0 MiB", "--plans"),
             "badly": (STATISTICS | {"planned_bytes": 1 << 20, "at_hand_bytes": 1 << 20}, "40 % of 5.0 MiB",
                       "Most of the rest: size"),
             "by the pool alone": (STATISTICS | {"planned_bytes": 0, "at_hand_bytes": 5 << 20}, "100 % of 5.0 MiB",

@@ -24,9 +24,9 @@ class Run(unittest.TestCase):
         self.assertEqual(["libm.so.6"], rest)
 
     def test_options_become_variables(self):
-        process = memomalloc("run", "--threshold", "1M", "--plan-file", "a b", "--stats", "--", "env")
+        process = memomalloc("run", "--threshold", "1M", "--plans", "a b", "--stats", "--", "env")
         self.assertIn("MEMOMALLOC_THRESHOLD=1M\n", process.stdout)
-        self.assertIn("MEMOMALLOC_PLAN_FILE=a b\n", process.stdout)
+        self.assertIn("MEMOMALLOC_PLANS=a b\n", process.stdout)
         self.assertIn("MEMOMALLOC_STATS=1\n", process.stdout)
         self.assertNotIn("MEMOMALLOC_VERBOSE", process.stdout)
 

@@ -47,8 +47,7 @@ class World {
     symbolic_ = {rules_.data(), 12, supports_.data(), static_cast<std::uint32_t>(supports_.size()),
                  0};
     add(schedule_of(steps_[0], &symbolic_));
-    tracker.open(
-        {.counters = &counters, .slab_room = 1 << 28, .keeps_trace = trace, .keeps_sites = false});
+    tracker.open({.counters = &counters, .slab_room = 1 << 28, .keeps_trace = trace});
   }
 
   // One event, and all that follows from it.

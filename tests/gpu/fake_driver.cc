@@ -109,12 +109,12 @@ using fake::Stream;
 using fake::world;
 
 // Each call is serialized, counted, and fails in a forked child as the driver's own does.
-#define ENTER                                                        \
-  const std::lock_guard<std::recursive_mutex> guard(fake::g_lock);   \
-  fake::World& w = world();                                          \
-  ++w.calls;                                                         \
-  if (getpid() != w.process) {                                       \
-    return fake::kNotInitialized;                                    \
+#define ENTER                                                      \
+  const std::lock_guard<std::recursive_mutex> guard(fake::g_lock); \
+  fake::World& w = world();                                        \
+  ++w.calls;                                                       \
+  if (getpid() != w.process) {                                     \
+    return fake::kNotInitialized;                                  \
   }
 #define MAY_REFUSE(error) \
   if (w.refused()) {      \
@@ -234,12 +234,14 @@ FAKE cuMemRelease(std::uint64_t handle) {
   w.used -= found->second.bytes;
   if (w.real) {
     (void)fallocate(w.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-              static_cast<off_t>(found->second.place), static_cast<off_t>(found->second.bytes));
+                    static_cast<off_t>(found->second.place),
+                    static_cast<off_t>(found->second.bytes));
   }
   w.handles.erase(found);
   return 0;
 }
-FAKE cuMemMap(Address address, std::size_t bytes, std::size_t, std::uint64_t handle, std::uint64_t) {
+FAKE cuMemMap(Address address, std::size_t bytes, std::size_t, std::uint64_t handle,
+              std::uint64_t) {
   ENTER;
   MAY_REFUSE(fake::kOutOfMemory);
   const auto found = w.handles.find(handle);

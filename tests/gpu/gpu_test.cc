@@ -26,7 +26,9 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1U << 20;
 
-Stream stream(std::uint64_t number) { return reinterpret_cast<Stream>(number * 16); }
+Stream stream(std::uint64_t number) {
+  return reinterpret_cast<Stream>(number * 16);
+}
 
 std::uint64_t figure(Device& device, const std::string& name) {
   const std::string text = device.statistics();
@@ -185,8 +187,8 @@ TEST_CASE("gpu: what is reserved stays near what is alive", "[gpu][replay]") {
 
 TEST_CASE("gpu: a loop is planned, and then makes no call of the driver that maps", "[gpu]") {
   Bench bench(4096);
-  const std::uint64_t sizes[] = {3 * kMiB,  17 * kMiB, 5 * kMiB, 64 * kMiB,
-                                 2 * kMiB,  9 * kMiB,  33 * kMiB, 6 * kMiB};
+  const std::uint64_t sizes[] = {3 * kMiB, 17 * kMiB, 5 * kMiB,  64 * kMiB,
+                                 2 * kMiB, 9 * kMiB,  33 * kMiB, 6 * kMiB};
   std::uint64_t calls = 0;
   std::uint64_t misses = 0;
   for (int iteration = 0; iteration < 40; ++iteration) {
@@ -236,7 +238,8 @@ TEST_CASE("gpu: memory is taken from another stream only when its work is done",
   CHECK(fake::world().done(stream(1), 1));
 }
 
-TEST_CASE("gpu: no memory is an error that says what there is, and the next call goes on", "[gpu]") {
+TEST_CASE("gpu: no memory is an error that says what there is, and the next call goes on",
+          "[gpu]") {
   Bench bench(64);
   const Address kept = bench.take(40 * kMiB);
   const auto refused = bench.device->allocate(40 * kMiB, nullptr);

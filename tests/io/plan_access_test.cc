@@ -9,13 +9,15 @@
 #include <vector>
 
 #include "src/base/tuning.h"
-#include "src/io/plan_file.h"
+#include "tests/support/plan_files.h"
 #include "tests/support/process.h"
 
 namespace memo {
 namespace {
 
+using testing::load_plans;
 using testing::read_file;
+using testing::save_plans;
 using testing::TempFolder;
 
 constexpr std::uint64_t kNoLimit = UINT64_MAX;
@@ -25,12 +27,11 @@ class Fixture {
  protected:
   Fixture() {
     umask(022);
-    REQUIRE(save_plans(guard_, path_.c_str(), saved_));
+    REQUIRE(save_plans(path_, saved_));
   }
 
   TempFolder folder_;
   std::string path_ = folder_.file("plans");
-  RecursionGuard guard_;
   std::vector<Step> steps_ = std::vector<Step>(5, Step{.size = 70'000, .offset = 0});
   Schedule schedule_{steps_.data(), 5, 200 * kGranule, 1000, 0};
   SavedPlan saved_[2] = {{&schedule_, 5}, {&schedule_, 4}};
@@ -38,12 +39,13 @@ class Fixture {
 
 // What is said of the whole file where it is believed as `trust` says; "" if it is used.
 std::string said(const std::string& path, Trust trust, std::uint32_t plans_there = 2) {
-  const RecursionGuard guard;
   LoadedPlan plans[4];
   std::string_view problem;
-  const std::uint32_t count = load_plans(guard, path.c_str(), kNoLimit, plans, &problem, trust);
+  const std::uint32_t count = load_plans(path, kNoLimit, plans, &problem, trust);
   CHECK(count == (problem.empty() ? plans_there : 0));
-  CHECK((plans_there == 0 || problem == doubt_about(path.c_str(), trust)));
+  struct stat status{};
+  REQUIRE(stat(path.c_str(), &status) == 0);
+  CHECK((plans_there == 0 || problem == doubt(status, trust)));
   return std::string(problem);
 }
 
@@ -102,14 +104,14 @@ TEST_CASE_METHOD(Fixture, "plan file: a file that is replaced keeps who may read
   CHECK((status().st_mode & 0777) == 0644);  // a new one, as the umask says
   for (const mode_t mode : {0600U, 0640U, 0664U, 0400U, 0644U}) {
     REQUIRE(chmod(path_.c_str(), mode) == 0);
-    CHECK(save_plans(guard_, path_.c_str(), saved_));
+    CHECK(save_plans(path_, saved_));
     CHECK((status().st_mode & 0777) == mode);
   }
   if (geteuid() == 0) {
     constexpr uid_t kSomebody = 12'345;
     REQUIRE(chmod(path_.c_str(), 0660) == 0);
     REQUIRE(chown(path_.c_str(), kSomebody, kSomebody + 1) == 0);
-    CHECK(save_plans(guard_, path_.c_str(), saved_));
+    CHECK(save_plans(path_, saved_));
     CHECK(status().st_uid == kSomebody);
     CHECK(status().st_gid == kSomebody + 1);
     CHECK((status().st_mode & 0777) == 0660);
@@ -120,7 +122,7 @@ TEST_CASE_METHOD(Fixture, "plan file: a file that is replaced keeps who may read
   REQUIRE(chmod(other.c_str(), 0600) == 0);
   REQUIRE(unlink(path_.c_str()) == 0);
   REQUIRE(symlink(other.c_str(), path_.c_str()) == 0);
-  CHECK(save_plans(guard_, path_.c_str(), saved_));
+  CHECK(save_plans(path_, saved_));
   CHECK(S_ISREG(status().st_mode));
   CHECK((status().st_mode & 0777) == 0644);
 }
@@ -129,7 +131,7 @@ TEST_CASE_METHOD(Fixture, "plan file: its size is bounded, in reading and in wri
   std::vector<Step> many(70'000, Step{.size = 65'536, .offset = 0});
   const Schedule large{many.data(), static_cast<std::uint32_t>(many.size()), 16 * kGranule, 1, 0};
   const SavedPlan plans[] = {{&large, large.count}, saved_[0], {&large, large.count}, saved_[1]};
-  REQUIRE(save_plans(guard_, path_.c_str(), plans));
+  REQUIRE(save_plans(path_, plans));
   const std::string full = read_file(path_);
   CHECK(full.size() > tuning::kMaxPlanBytes / 2);
   CHECK(full.size() <= tuning::kMaxPlanBytes);  // the second large one has no room

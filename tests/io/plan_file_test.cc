@@ -1,6 +1,5 @@
 // Plan files: what is saved is loaded, and what is cut, flipped, foreign or newer is refused whole,
 // with the reason.
-#include "src/io/plan_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,6 +15,7 @@
 #include "src/follow/layout.h"
 #include "src/follow/plan.h"
 #include "src/learn/learn.h"
+#include "tests/support/plan_files.h"
 #include "tests/support/process.h"
 
 #define XXH_INLINE_ALL
@@ -24,7 +24,9 @@
 namespace memo {
 namespace {
 
+using testing::load_plans;
 using testing::read_file;
+using testing::save_plans;
 using testing::TempFolder;
 
 constexpr std::uint64_t kAnySlab = UINT64_MAX;
@@ -56,7 +58,7 @@ class FileFixture {
     }
     symbolic_ = {rules_.data(), static_cast<std::uint32_t>(rules_.size()), nullptr, 0, 65'536};
     schedules_[1].symbolic = &symbolic_;
-    REQUIRE(save_plans(guard_, path_.c_str(), saved_));
+    REQUIRE(save_plans(path_, saved_));
     good_ = read_file(path_);
   }
 
@@ -70,7 +72,7 @@ class FileFixture {
     std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
     loaded.plans.resize(room);
     std::string_view problem;
-    loaded.plans.resize(load_plans(guard_, path_.c_str(), most_height, loaded.plans, &problem));
+    loaded.plans.resize(load_plans(path_, most_height, loaded.plans, &problem));
     loaded.problem = problem;
   }
   // What is said of `bytes`, of which no plan may be taken.
@@ -87,9 +89,9 @@ class FileFixture {
     return bytes;
   }
 
+  RecursionGuard guard_;
   TempFolder folder_;
   std::string path_ = folder_.file("plans");
-  RecursionGuard guard_;
   std::vector<Step> steps_[2];
   std::vector<SymbolicStep> rules_;
   SymbolicPlan symbolic_;
@@ -198,15 +200,11 @@ TEST_CASE_METHOD(FileFixture, "plan file: rules without measure are not laid out
   CHECK_FALSE(layout.lay_out(700'000, 1ULL << 40));
 }
 
-TEST_CASE_METHOD(FileFixture, "plan file: no file is no problem, and room is kept to", "[io]") {
+TEST_CASE_METHOD(FileFixture, "plan file: room is kept to", "[io]") {
   Loaded loaded;
   load(good_, loaded, kAnySlab, 1);
   CHECK(loaded.problem.empty());
   CHECK(loaded.plans.size() == 1);
-  std::string_view problem = "none yet";
-  LoadedPlan plans[2];
-  CHECK(load_plans(guard_, folder_.file("none").c_str(), kAnySlab, plans, &problem) == 0);
-  CHECK(problem.empty());
 }
 
 TEST_CASE_METHOD(FileFixture, "plan file: cut anywhere, it is refused", "[io]") {
@@ -252,29 +250,14 @@ TEST_CASE_METHOD(FileFixture, "plan file: newer, foreign and extended files are 
   CHECK(refusal(good_ + good_) == "it is damaged");
 }
 
-TEST_CASE_METHOD(FileFixture, "plan file: only another kind of file is foreign", "[io]") {
-  CHECK_FALSE(is_foreign("no/such/file"));
-  const auto foreign = [&](const std::string& bytes) {
-    std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
-    return is_foreign(path_.c_str());
-  };
-  for (const std::string& bytes : {std::string(), good_, good_.substr(0, 3), good_.substr(0, 50)}) {
-    CHECK_FALSE(foreign(bytes));
-  }
-  for (const char* bytes : {"#", "id,lower,upper,size\n", "MEMOPLOT"}) {
-    CHECK(foreign(bytes));
-  }
-}
-
 TEST_CASE_METHOD(FileFixture, "plan file: what a pipe holds stays there", "[io]") {
   unlink(path_.c_str());
   REQUIRE(mkfifo(path_.c_str(), 0600) == 0);
   const int pipe = open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
   REQUIRE(write(pipe, "id,lower", 8) == 8);
-  CHECK(is_foreign(path_.c_str()));
   LoadedPlan plans[1];
   std::string_view problem;
-  CHECK(load_plans(RecursionGuard(), path_.c_str(), UINT64_MAX, plans, &problem) == 0);
+  CHECK(load_plans(path_, UINT64_MAX, plans, &problem) == 0);
   CHECK_FALSE(problem.empty());
   char text[9] = "";
   CHECK(read(pipe, text, 8) == 8);
@@ -314,7 +297,7 @@ TEST_CASE_METHOD(FileFixture, "plan file: plans that make no sense are refused",
 
 TEST_CASE_METHOD(FileFixture, "plan file: what cannot be written is said", "[io]") {
   errno = 0;
-  CHECK_FALSE(save_plans(guard_, folder_.file("no/such/folder").c_str(), saved_));
+  CHECK_FALSE(save_plans(folder_.file("no/such/folder"), saved_));
   CHECK(errno == ENOENT);
   CHECK(folder_.entries() == 1);
 }
@@ -323,7 +306,7 @@ TEST_CASE_METHOD(FileFixture,
                  "plan file: what a process of this number left half-written is no hindrance",
                  "[io]") {
   std::ofstream(path_ + "." + std::to_string(getpid()) + ".tmp") << "half";
-  CHECK(save_plans(guard_, path_.c_str(), saved_));
+  CHECK(save_plans(path_, saved_));
   CHECK(folder_.entries() == 2);
 }
 

@@ -21,7 +21,7 @@ STORE_ROWS = (
     ("each plan waits for the folder", "preload/store.cc",
      "    if (!turn) {\n      maker", "    {\n      turn.reset();\n      maker",
      SCRIPT, "test_plans.py test_a_folder_that_a_stopped_writer"),
-    ("a pipe is read to see whether it holds plans", "src/io/plan_file.cc",
+    ("a pipe is read to see whether it holds plans", "src/io/plan_bytes.cc",
      "!S_ISREG(status.st_mode);", "S_ISDIR(status.st_mode);",
      UNIT, "plan file: what a pipe holds stays there"),
     ("what was used last goes first", "src/io/store.cc",

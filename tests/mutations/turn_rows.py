@@ -143,7 +143,7 @@ TURN_ROWS = (
      UNIT, "threads: a thread follows what others have learned from its third call on"),
     ("a loop is tried while a known plan may fit", "src/engine/hands_learn.cc",
      "may_follow ? 0 :", "!may_follow && may_follow ? 0 :",
-     SCRIPT, "test_plan_file.py shapes_that_no_process_has_seen"),
+     SCRIPT, "test_next_process.py shapes_that_no_process_has_seen"),
     ("a thread that was refused a lane asks no more", "src/engine/lanes.cc",
      "thread.ask_at = os::coarse_nanoseconds() + tuning::kAskForLane;", "thread.left = true;",
      UNIT, "threads: who was refused a lane has one when others have ended"),

@@ -172,7 +172,7 @@ def constructors_that_wait_for_threads(context):
         plugin = source.with_suffix(".so")
         source.write_text(PLUGIN_SOURCE)
         subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", plugin], check=True, capture_output=True)
-        for variable in ("MEMOMALLOC_PLAN_FILE", "MEMOMALLOC_TRACE_FILE"):
+        for variable in ("MEMOMALLOC_PLANS", "MEMOMALLOC_TRACE_FILE"):
             mode = common.Mode("plugin", settings=((variable, f"{folder}/out"),), serving=False)
             result = context.run(["/usr/bin/python3", "-c", f"import ctypes; ctypes.CDLL('{plugin}')"], mode,
                                  timeout=30)
@@ -220,9 +220,23 @@ def an_auditor_that_is_none(context):
     expect((result.code, result.out) == (0, alone.out) and result.err.count(b"LD_PRELOAD\n") == 1, f"{result}")
 
 
+def traces_with_a_small_stack(context):
+    """A trace is written at the end, on a stack of the library's own: the program's may have 32 KiB."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder, "few")
+        source = b"#include <stdlib.h>\nint main(void) { for (int i = 0; i < 9; ++i) free(malloc(1 << 20)); }\n"
+        subprocess.run(["gcc", "-fno-builtin", "-x", "c", "-", "-o", program], input=source, check=True, capture_output=True)
+        for name in ("TRACE_FILE", "STATS_FILE"):
+            mode = common.Mode("small", settings=((f"MEMOMALLOC_{name}", f"{folder}/out"),), serving=False)
+            result = context.run(["sh", "-c", f"ulimit -s 32 && exec env -i LD_PRELOAD=$LD_PRELOAD "
+                                  f"MEMOMALLOC_{name}={folder}/out {program}"], mode)
+            expect(result.code == 0 and pathlib.Path(folder, "out").exists(), f"{name}: {result}")
+            pathlib.Path(folder, "out").unlink()
+
+
 def checks(context):
     functions = (exported_names, no_leaked_symbols, needed_libraries, old_systems, hardened, thread_local_storage,
                  startup_cost, nothing_on_the_heap, constructors_that_wait_for_threads,
-                 modules_with_odd_names, an_auditor_that_is_none)
+                 modules_with_odd_names, traces_with_a_small_stack, an_auditor_that_is_none)
     return [(f"shared object: {function.__name__.replace('_', ' ')}",
              lambda function=function: function(context)) for function in functions]

@@ -16,7 +16,6 @@ import common
 import file_checks
 import neighbour_checks
 import perform
-import plan_file_checks
 import real_programs
 import worker_checks
 
@@ -43,7 +42,7 @@ NOT_EMULATED = ("spawning", "limits", "limited", "limited_data", "unread_output"
 ALONE = ("own_names", "told_blocks")
 # Modes that tell much the same of a program: where it is to be run less often, the seed names one of each row for it.
 ALIKE = (("pages of 16 KiB", "pages of 64 KiB"), tuple(f"on {peer}" for peer in common.PEERS))
-FURTHER = (binary_checks, neighbour_checks, file_checks, plan_file_checks, worker_checks, real_programs)
+FURTHER = (binary_checks, neighbour_checks, file_checks, worker_checks, real_programs)
 
 
 class Programs:
@@ -99,7 +98,7 @@ def absent_peer(peer):
 def applies(context, mode, program):
     if mode.name == "call stacks" and program not in UNWOUND or mode.name == "observed" and program in NOT_OBSERVED:
         return False
-    if program in ALONE and (mode.next != "glibc" or mode.pages or mode.nodes):
+    if program in ALONE and (mode.next != "glibc" or mode.pages):
         return False
     if context.emulator:  # the peers are this machine's, and so is the size of a page
         return mode.next == "glibc" and not mode.pages and program not in NOT_EMULATED

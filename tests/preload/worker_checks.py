@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import signal
-import struct
 import subprocess
 import tempfile
 import time
@@ -36,12 +35,6 @@ def reports_in(folder, suffix):
             if path.name.partition(".")[0].isdigit()}
 
 
-def plans_in(path):
-    """How many plans a plan file holds: magic, version, plans."""
-    data = path.read_bytes()
-    return struct.unpack("<8sII", data[:16])[2] if len(data) >= 16 else 0
-
-
 def forked_children_report_for_themselves(context):
     """Every report is asked for. The process that was started writes them, and so do the children that it forks and
     that make large allocations, whether they end by exit or by _exit; each line of a child names it. A child that does
@@ -69,7 +62,7 @@ refused()
         mode = with_settings(("MEMOMALLOC_STATS", "1"), ("MEMOMALLOC_VERBOSE", "1"),
                              ("MEMOMALLOC_STATS_FILE", f"{folder}/%p.json"),
                              ("MEMOMALLOC_TRACE_FILE", f"{folder}/%p.csv"),
-                             ("MEMOMALLOC_PLAN_FILE", f"{folder}/%p.plan"))
+                             ("MEMOMALLOC_PLANS", f"{folder}/%p.plan"))
         result = context.run(["/usr/bin/python3", "-c", script], mode)
         expect(result.code == 0, f"{result}")
         workers = {int(line) for line in result.out.split()}
@@ -181,7 +174,7 @@ def nothing_waits_for_the_end(context):
     thread, and no slab."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        settings = (("MEMOMALLOC_STATS_FILE", f"{folder}/%p.json"), ("MEMOMALLOC_PLAN_FILE", f"{folder}/%p.plan"))
+        settings = (("MEMOMALLOC_STATS_FILE", f"{folder}/%p.json"), ("MEMOMALLOC_PLANS", f"{folder}/%p.plan"))
         with Server(context, settings) as server:
             threads = threads_of(server.process)  # later one would have ended
             files = [folder / f"{pid}.json" for pid in server.workers]
@@ -192,7 +185,7 @@ def nothing_waits_for_the_end(context):
             for path, count in zip(files, counts):
                 wait_for(lambda path=path, count=count: served(path) > count, f"a newer {path.name}")
             for pid in server.workers:
-                wait_for(lambda pid=pid: (folder / f"{pid}.plan").exists(), f"{pid}.plan")
+                wait_for(lambda pid=pid: list((folder / f"{pid}.plan").glob("*.plan")), f"{pid}.plan")
             for _ in range(200):
                 for pid in server.workers:
                     for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
@@ -211,60 +204,10 @@ def nothing_waits_for_the_end(context):
         expect(not (folder / f"{server.process.pid}.plan").exists(), "a process without plans has saved some")
 
 
-def workers_share_a_plan_file(context):
-    """Workers that learn different loops at once: the file comes to hold the plans of each. A process that has only
-    read plans does not write them again, over what workers have learned meanwhile."""
-    script = WORK + """
-children = [forked(lambda shift=shift: work(range(100000 + shift, 1000000, 70000), 60)) for shift in range(0, 60000, 10000)]
-print(len(children))
-for child in children:
-    os.waitpid(child, 0)
-"""
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "plan"
-        mode = with_settings(("MEMOMALLOC_PLAN_FILE", str(path)))
-        result = context.run(["/usr/bin/python3", "-c", script], mode)
-        expect(result.code == 0 and not result.err, f"{result}")
-        expect(plans_in(path) == int(result.out), f"{plans_in(path)} plans of {int(result.out)} workers")
-        before = path.stat()
-        result = context.run(["/usr/bin/python3", "-c", WORK + f"work({LOOP}, 60)"], mode)
-        expect(result.code == 0 and not result.err, f"{result}")
-        now = path.stat()
-        expect((now.st_ino, now.st_mtime_ns) == (before.st_ino, before.st_mtime_ns), "plans that were only read have been written again")
-
-
-def a_worker_keeps_the_plans_of_others_twice(context):
-    """A worker that has put its plans beside another's learns a further loop: the file comes to hold all of them."""
-    script = WORK + f"""
-path = os.environ["MEMOMALLOC_PLAN_FILE"]
-def wait_for(plans):
-    end = time.monotonic() + {PATIENCE}
-    while time.monotonic() < end and (not os.path.exists(path) or there() < plans):
-        time.sleep(0.01)
-def there():
-    with open(path, "rb") as file:
-        return int.from_bytes(file.read(16)[12:], "little")
-def one():
-    wait_for(1)
-    work({LOOP}, 60)
-def other():
-    for shift, plans in (10000, 2), (20000, 3), (30000, 4):
-        work(range(100000 + shift, 1000000, 70000), 600)
-        wait_for(plans)
-for child in forked(one), forked(other):
-    os.waitpid(child, 0)
-"""
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "plan"
-        result = context.run(["/usr/bin/python3", "-c", script], with_settings(("MEMOMALLOC_PLAN_FILE", str(path))))
-        expect(result.code == 0 and not result.err, f"{result}")
-        expect(plans_in(path) == 4, f"{plans_in(path)} plans of 4 loops")
-
-
 def reports_that_cannot_be_written_are_told_of_once(context):
     """While it serves and at its end a worker tries to write into a folder that is not there: a line each, however
     many loops it learns."""
-    settings = (("MEMOMALLOC_STATS_FILE", "/no/such/folder/%p.json"), ("MEMOMALLOC_PLAN_FILE", "/no/such/folder/plan"))
+    settings = (("MEMOMALLOC_STATS_FILE", "/no/such/folder/%p.json"), ("MEMOMALLOC_PLANS", "/proc/no/such/folder"))
     script = WORK + f"""
 def serve():
     for shift in 0, 10000, 20000:
@@ -304,7 +247,7 @@ def mappings_have_names(context):
 
 def checks(context):
     functions = (mappings_have_names, forked_children_report_for_themselves, a_child_keeps_its_parents_file, what_serves_nothing_tells_all_of_it, nothing_waits_for_the_end,
-                 workers_share_a_plan_file, a_worker_keeps_the_plans_of_others_twice,
+                 
                  reports_that_cannot_be_written_are_told_of_once)
     return [(f"workers: {function.__name__.replace('_', ' ')}", lambda function=function: function(context))
             for function in functions]

@@ -120,6 +120,7 @@ REFUSED = {
 BY_NUMBER = {
     0: ("read", _READ), 1: ("write", _WRITE), 3: ("close", REFUSED["close"]), 9: ("mmap", REFUSED["mmap"]),
     10: ("mprotect", REFUSED["mprotect"]), 11: ("munmap", REFUSED["munmap"]),
+    16: ("ioctl", _row(MINUS, "EBADF EINVAL ENOTTY")), 329: ("pkey_mprotect", REFUSED["mprotect"]),
     14: ("rt_sigprocmask", _row(MINUS, "EINVAL")),
     24: ("sched_yield", _row(MINUS, "")), 28: ("madvise", REFUSED["madvise"]), 35: ("nanosleep", REFUSED["nanosleep"]),
     39: ("getpid", _row(MINUS, "")), 128: ("rt_sigtimedwait", _row(MINUS, "EAGAIN EINTR EINVAL")),

@@ -7,15 +7,15 @@ import resource
 # A limit says no for ever; what says "again" (a signal, a full pipe) does so for a while: this many occasions more.
 EVENTS = 63
 
-FILES = (("STATS_FILE", "{temp}/stats.%h.json"), ("PLAN_FILE", "{temp}/plans"), ("TRACE_FILE", "{temp}/trace.csv"))
+FILES = (("STATS_FILE", "{temp}/stats.%h.json"), ("PLANS", "{temp}/plans"), ("TRACE_FILE", "{temp}/trace.csv"))
 VARIANTS = {  # MEMOMALLOC_ variables of each
     "default": (),
     "4K": (("THRESHOLD", "4K"),),
     "stacks": (("TRACE_FILE", "/dev/null"),),
     "files": FILES,
-    "plans": (("PLAN_FILE", "{temp}/learned"), ("STATS_FILE", "{temp}/stats.json"), ("EXE", "{program}")),
+    "plans": (("PLANS", "{temp}/learned"), ("STATS_FILE", "{temp}/stats.json"), ("EXE", "{program}")),
     "spoken": (("VERBOSE", "3"), ("STATS", "1")),
-    "devices": (("STATS_FILE", "/dev/null"), ("PLAN_FILE", "/dev/null"), ("TRACE_FILE", "/dev/null")),
+    "devices": (("STATS_FILE", "/dev/null"), ("PLANS", "/dev/null"), ("TRACE_FILE", "/dev/null")),
     "768 MiB": (),  # of addresses
     "interleaved": (("NUMA", "interleave"),),
     "search": (("PLAN_TIME", "0"),),  # a lower plan is looked for by a thread of the library's own

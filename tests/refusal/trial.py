@@ -55,7 +55,7 @@ class Runner:
         self.names = names
         self.lock = threading.Lock()
         self.references = {}
-        self.learned = None  # a plan file of the loops
+        self.learned = {}  # plans of the loops: {name: bytes}
 
     def command(self, case):
         return [str(self.context.programs / case.words[0]), *case.words[1:]]
@@ -114,10 +114,12 @@ class Runner:
             with open(f"{temp}/table", "wb") as table:
                 table.truncate(TABLE_BYTES)
             if case.variant == "plans" and self.learned:
-                pathlib.Path(temp, "learned").write_bytes(self.learned)
+                pathlib.Path(temp, "learned").mkdir()
+                for name, text in self.learned.items():
+                    pathlib.Path(temp, "learned", name).write_bytes(text)
             result, stacks = self.start(case, *self.environment(case, temp, rules), temp, around)
             if case.variant == "files" and not rules and not around and case.words == LOOPS:
-                self.learned = pathlib.Path(temp, "plans").read_bytes()
+                self.learned = {path.name: path.read_bytes() for path in pathlib.Path(temp, "plans").iterdir()}
             return Outcome(result, read_table(f"{temp}/table", self.names), counters(temp), stacks)
 
     def same(self, case, result, around=()):

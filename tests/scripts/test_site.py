@@ -42,6 +42,10 @@ class Site(unittest.TestCase):
         self.assertEqual("[a](../README.md#x) b ![c](pictures/memory.svg) [d](https://example.org) [e](#f)",
                          build.without_dead_links(text, "docs/using.md", {"README.md"}))
 
+    def test_diagrams_become_tables(self):
+        text = "a\n\n```mermaid\nstateDiagram-v2\n  [*] --> idle\n  idle --> pooling: taken, lost\n```\n\nb"
+        self.assertEqual("a\n\n| from | to | on |\n| --- | --- | --- |\n| idle | pooling | taken, lost |\n\nb", build.without_diagrams(text))
+
     def test_colours_follow_the_system_when_it_changes(self):
         # The entry that the generator takes first is kept by the browser: one of a fixed scheme would stay for ever.
         first, *others = build.SETTINGS["theme"]["palette"]

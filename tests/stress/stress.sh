@@ -50,9 +50,9 @@ while [ "$(date +%s)" -lt "$end" ]; do
     threshold=${kilobytes}K
     [ "$(date +%s)" -lt "$end" ] || break
     seed=$((seed + 1))
-    rm -f "$folder/plans"
+    rm -rf "$folder/plans"
     for from in "new plans" "the plans of the run before"; do
-      if ! MEMOMALLOC_THRESHOLD=$threshold MEMOMALLOC_PLAN_FILE=$folder/plans MEMOMALLOC_PLAN_TIME=0 \
+      if ! MEMOMALLOC_THRESHOLD=$threshold MEMOMALLOC_PLANS=$folder/plans MEMOMALLOC_PLAN_TIME=0 \
         TELL_COUNTERS=1 LD_PRELOAD=$preload timeout 600 "$program" "$seed" "$operations" "$threads" $((kilobytes * 256)) >"$report" 2>&1; then
         echo "stress.sh: failed with seed $seed, threshold $threshold, from $from:" >&2
         tail -60 "$report" >&2

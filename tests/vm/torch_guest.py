@@ -15,7 +15,7 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(ROOT / "tests/preload"), str(ROOT / "scripts/experiments"), str(ROOT / "scripts/tables")]
 import aarch64_python
 import image
-import measured
+import results as kept
 import run
 
 MIB = 3072
@@ -75,7 +75,7 @@ def table(console):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="training", help="cases whose name contains this text (%(default)s)")
-    parser.add_argument("--document", action="store_true", help="put the table into docs/frameworks.md")
+    parser.add_argument("--write", action="store_true", help="keep the table in results/")
     parser.add_argument("--iterations", type=int, default=12, help="of each case (%(default)s)")
     parser.add_argument("--limit", type=int, default=7200, help="seconds for the guest (%(default)s)")
     arguments = parser.parse_args()
@@ -91,9 +91,9 @@ def main():
         console, arguments.limit)
     lines, good = table(told)
     print("\n".join(lines) + f"\n{time.monotonic() - started:.0f} s")
-    if arguments.document:
+    if arguments.write:
         command = f"tests/vm/torch_guest.py --only '{arguments.only}'"
-        measured.replace("docs/frameworks.md", {"torch-guest": [measured.stamp(command), "", *lines]})
+        kept.keep("torch_guest", command, lines)
     return 0 if good else 1
 
 

@@ -82,7 +82,7 @@ class Runner {
                      .output = output_.descriptor(),
                      .errors = errors_.descriptor()};
     if (allocator.name == kOwnPlannedName) {
-      line.environment["MEMOMALLOC_PLAN_FILE"] = folder_.path() / "plan";
+      line.environment["MEMOMALLOC_PLANS"] = folder_.path() / "plans";
     }
     for (const auto& [name, value] : more) {
       line.environment[name] = value;
@@ -123,7 +123,7 @@ int measure(Comparison& comparison) {
   for (int round = -comparison.warm_ups; round < comparison.runs; ++round) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       Contestant& contestant = all[(i + static_cast<std::size_t>(std::max(round, 0))) % all.size()];
-      // Only the plan file needs a run of its own before the measured ones; the file cache needs
+      // Only the row with plans needs a run of its own before the measured ones; the file cache needs
       // one.
       if (round < 0 && i > 0 && contestant.allocator.name != kOwnPlannedName) {
         continue;

@@ -290,7 +290,7 @@ int plans(int argc, char** argv) {
       "stays\n"
       "  export FILE [NAME...]   writes all plans, or those named, to an archive for tar; -: to "
       "stdout\n"
-      "  import FILE...          adds the plans of such archives, and of --plan-file");
+      "  import FILE...          adds the plans of such archives");
   if (auto code = parse(app, argc, argv)) {
     return *code;
   }

@@ -75,34 +75,6 @@ void take_archive(const std::string& path, const std::vector<TarFile>& files,
   }
 }
 
-// The plans of a plan file, which does not say by which first calls those for changing shapes are
-// found.
-bool take_plan_file(const std::string& path, const std::string& text, std::vector<Named>& plans,
-                    Added& added) {
-  LoadedPlan loaded[tuning::kMaxPlans];
-  std::string_view problem;
-  const std::uint32_t count = parse_plans(as_bytes(text), kAnyHeight, loaded, &problem);
-  if (!problem.empty()) {
-    refuse(path + ":0: " + std::string(problem), kWhatTo);
-    return false;
-  }
-  for (std::uint32_t i = 0; i < count; ++i) {
-    Named plan;
-    plan.name = name_of({loaded[i].plan.get(), loaded[i].iteration}, {});
-    if (plan.name.keys[0] == 0) {
-      tell(path,
-           "a plan for changing shapes is found by the first calls of the process that made "
-           "it, which a plan file does not tell");
-      ++added.refused;
-      continue;
-    }
-    plan.stored.plan = std::move(loaded[i]);
-    plan.stored.record = describe_maker();
-    plans.push_back(std::move(plan));
-  }
-  return true;
-}
-
 }  // namespace
 
 int merge_plans(const std::string& folder, const std::vector<std::string>& others, Added& added) {
@@ -138,14 +110,10 @@ int import_plans(const std::string& folder, const std::vector<std::string>& path
     if (!text) {
       return refuse(error, kWhatTo);
     }
-    if (text->starts_with(kPlanMagic)) {
-      if (!take_plan_file(path, *text, plans, added)) {
-        return kBadInput;
-      }
-    } else if (const auto files = read_tar(*text)) {
+    if (const auto files = read_tar(*text)) {
       take_archive(path, *files, plans, added);
     } else {
-      return refuse(path + ":0: it is neither a whole archive of plans nor a plan file", kWhatTo);
+      return refuse(path + ":0: it is no whole archive of plans", kWhatTo);
     }
   }
   return put_all(folder, plans, added);

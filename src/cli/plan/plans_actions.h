@@ -18,7 +18,7 @@ struct Added {
 
 // The plans of the other stores, too.
 int merge_plans(const std::string& folder, const std::vector<std::string>& others, Added& added);
-// The plans of archives, and of plan files.
+// The plans of archives.
 int import_plans(const std::string& folder, const std::vector<std::string>& paths, Added& added);
 // An archive of the plans whose names begin so, or of all.
 int export_plans(const std::string& folder, const std::string& path,

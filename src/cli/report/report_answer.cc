@@ -72,9 +72,10 @@ Answer of_statistics(const json& statistics) {
     return {what, "No plan was needed, so there is nothing to set: the pool had the memory."};
   }
   if ((planned + at_hand) * 100 >= all * kWell) {
-    return {what,
-            "Keep it: `memomalloc run --plan-file FILE -- COMMAND` also serves the next start from "
-            "its first iterations on."};
+    return {
+        what,
+        "Keep it: `memomalloc run --plans DIRECTORY -- COMMAND` also serves the next start from "
+        "its first iterations on."};
   }
   const std::string reason = main_reason(statistics);
   return {what, (reason.empty() ? "" : "Most of the rest: " + reason + " (see below). ") +

@@ -24,7 +24,7 @@ constexpr Row kRows[] = {
 #include "src/cli/run/allocators.def"
 #undef PEER
     {kOwnName, kSoname, "", "as it comes"},
-    {kOwnPlannedName, kSoname, "", "MEMOMALLOC_PLAN_FILE of an earlier run"},
+    {kOwnPlannedName, kSoname, "", "MEMOMALLOC_PLANS of an earlier run"},
 };
 
 // The first that is installed. With tcmalloc behind ours three of four networks at batch 4 were faster than with the C

@@ -18,8 +18,8 @@ struct Allocator {
 };
 
 inline constexpr const char* kOwnName = "memomalloc";
-// Our own with a plan file that an earlier run, not measured, has written.
-inline constexpr const char* kOwnPlannedName = "memomalloc-plan-file";
+// Our own with the plans that an earlier run, not measured, has saved.
+inline constexpr const char* kOwnPlannedName = "memomalloc-plans";
 
 // Every row whose library is installed, in the order of the table, our own last.
 std::vector<Allocator> installed_allocators();

@@ -18,7 +18,7 @@
 #include "src/cli/base/process.h"
 #include "src/cli/run/elf_file.h"
 #include "src/cli/run/loader.h"
-#include "src/io/plan_file.h"
+#include "src/io/store.h"
 
 namespace memo::cli {
 namespace {
@@ -140,19 +140,22 @@ std::vector<Finding> examine_environment() {
                         "MEMOMALLOC_EXE=" + std::string(names) + " leaves other executables out",
                         "the name to list is that of the file, such as python3.11"});
   }
-  if (const char* plans = std::getenv("MEMOMALLOC_PLAN_FILE"); plans != nullptr) {
+  if (const char* plans = std::getenv("MEMOMALLOC_PLANS"); plans != nullptr) {
     const char* trust = std::getenv("MEMOMALLOC_PLAN_TRUST");
     const bool group = trust != nullptr && std::string_view(trust) == "group";
     char path[4096];
-    const std::string_view doubt = expand_path(plans, path, sizeof path)
-                                       ? doubt_about(path, group ? Trust::kGroup : Trust::kOwner)
-                                       : std::string_view();
+    const std::string_view doubt =
+        expand_path(plans, path, sizeof path)
+            ? doubt_about_store(path, group ? Trust::kGroup : Trust::kOwner)
+            : std::string_view();
     const std::size_t advice = doubt.find("; ");
     if (!doubt.empty()) {
       findings.push_back({Level::kNote, "environment",
-                          "the plan file " + std::string(path) +
-                              " is not used: " + std::string(doubt.substr(0, advice)),
-                          std::string(doubt.substr(advice + 2))});
+                          "the plans in " + std::string(path) +
+                              " are not used: " + std::string(doubt.substr(0, advice)),
+                          advice == std::string_view::npos
+                              ? "name a directory"
+                              : std::string(doubt.substr(advice + 2))});
     }
   }
   const char* preload = std::getenv("LD_PRELOAD");

@@ -43,7 +43,7 @@ Finding examine_learning(const json& statistics, std::int64_t allocations) {
   if (plans + loaded > 0) {
     const std::int64_t calls = number_in(statistics, "symbolic_calls");
     const std::string from_file =
-        loaded > 0 ? ", " + std::to_string(loaded) + " of them from the plan file" : "";
+        loaded > 0 ? ", " + std::to_string(loaded) + " of them from the store of plans" : "";
     const std::string shapes =
         calls > 0 ? "; changing shapes: " + std::to_string(calls) + " calls, planned for " +
                         std::to_string(number_in(statistics, "shapes")) + " shapes"
@@ -63,7 +63,7 @@ Finding examine_learning(const json& statistics, std::int64_t allocations) {
             "nothing; a plan of so few calls saves little beyond what the pool saves"};
   }
   if (!loop.empty()) {
-    return {Level::kFault, "learning", loop, "run more iterations"};
+    return {Level::kNote, "learning", loop, "run more iterations"};
   }
   const std::string none =
       "nothing repeats in " + std::to_string(allocations) + " large allocations";
@@ -308,7 +308,6 @@ std::vector<Finding> examine_run(const Run& run) {
   const std::size_t first = findings.size();
   findings.push_back(examine_learning(judged.statistics, judged.calls));
   findings.push_back(examine_serving(judged.statistics));
-  add_nodes(judged.statistics, findings);
   if (rows.size() > 1) {
     for (std::size_t i = first; i < findings.size(); ++i) {
       findings[i].what = "process " + std::to_string(judged.pid) + ": " + findings[i].what;

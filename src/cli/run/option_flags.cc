@@ -72,14 +72,9 @@ std::string check_text(const std::string& text) {
                    std::to_string(kMaxLength);
 }
 
-// Before the program runs for hours, its outputs are checked. A path with %p or %h is not known
-// yet, and a plan file may be there to be read only.
-std::string check_path(const std::string& path, bool may_be_read_only) {
-  if (path.find('%') != std::string::npos || (may_be_read_only && access(path.c_str(), R_OK) == 0 &&
-                                              !std::filesystem::is_directory(path))) {
-    return "";
-  }
-  return unwritable(path);
+// Before the program runs for hours, its outputs are checked. A path with %p or %h is not known yet.
+std::string check_path(const std::string& path) {
+  return path.find('%') != std::string::npos ? "" : unwritable(path);
 }
 
 // A store may be one to read only, and is made where it is not there.
@@ -175,8 +170,8 @@ OptionFlags::OptionFlags(CLI::App& app) {
         ->group(is_common(name) ? option->get_group() : kAdvanced);
     option->check(kind.check)->default_str(row.initial);
     if (row.type == "Path") {
-      const auto check = [plans = name == "PLAN_FILE", store = name == "PLANS"](std::string& text) {
-        return store ? check_store(text) : check_path(text, plans);
+      const auto check = [store = name == "PLANS"](std::string& text) {
+        return store ? check_store(text) : check_path(text);
       };
       option->check(CLI::Validator(check, ""));
     }

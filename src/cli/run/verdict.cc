@@ -75,11 +75,13 @@ Verdict of_what_was_served(const Run& run) {
                             " in large blocks (" + percent(work.planned, work.large) +
                             " by plan, " + percent(work.at_hand, work.large) + " from the pool)" +
                             memory_of(run);
-  if (served * kPartToSay >= work.large && work.faults_avoided >= kFaultsToSay) {
-    return {"helps", "It is on, and serves this program: " + share + "."};
-  }
   const std::vector<Hiding> hidden = what_hides(run);
-  if (const Hiding* one = reason(hidden)) {
+  const Hiding* one = reason(hidden);
+  if (served * kPartToSay >= work.large && work.faults_avoided >= kFaultsToSay) {
+    return {"helps", "It is on, and serves this program: " + share + "." +
+                         (one != nullptr ? " Not seen: " + one->what + "." : "")};
+  }
+  if (one != nullptr) {
     const bool is_pool = one->hider->kind == Hider::kPool;
     return {is_pool ? "little" : "hidden",
             std::string("It is on, and sees little: ") + one->what +

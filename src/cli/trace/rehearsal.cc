@@ -170,7 +170,7 @@ class Stage {
     planner[how.planner.copy(planner, sizeof options_.PLANNER.value - 1)] = '\0';
     shared_->options = &options_;
     shared_->timeless = true;
-    shared_->keep_trace = shared_->keep_sites = how.recorded;
+    shared_->keep_trace = how.recorded;
   }
   bool open() {
     if (!pool_.open(room_)) {

@@ -1,10 +1,14 @@
-// A planner that is wrong in everything: plan files whose steps lie anywhere in the slab, over each
-// other and at alignments that they do not have, with a checksum that says they are whole. The page
+// A planner that is wrong in everything: stored plans whose steps lie anywhere in the slab, over each
+// other, with a checksum that says they are whole. The page
 // map alone must keep every block's contents its own. The program starts itself: first to have a
 // plan written, then to be served from the falsified ones.
 #include <malloc.h>
 #include <sys/stat.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,9 +19,9 @@
 
 namespace {
 
-// The layout of src/io/plan_file.cc: a header of 40 bytes with the checksum at its end, and then
-// for each plan a header of 32 bytes (height first, number of steps at 16) and steps of 32 (offset
-// at 8, the logarithm of the alignment at 24).
+// The layout of src/io/plan_records.cc: a header of 40 bytes with the checksum at its end, and then
+// the plan, a header of 32 bytes (height first, number of steps at 16) and steps of 32 (offset at 8).
+// Sizes and alignments are in the file's name as well, which keeps to what it says.
 constexpr std::size_t kFileHeader = 40, kChecksum = 32, kPlanHeader = 32, kStep = 32;
 constexpr std::uint64_t kPage = 4096;
 
@@ -34,38 +38,29 @@ std::uint64_t next_random() {
 }
 
 std::size_t falsify(std::vector<char>& bytes) {
-  std::size_t changed = 0;
-  for (std::size_t plan = kFileHeader; plan < bytes.size();) {
-    const auto height = at<std::uint64_t>(bytes, plan);
-    const auto count = at<std::uint32_t>(bytes, plan + 16);
-    for (std::size_t step = plan + kPlanHeader; step < plan + kPlanHeader + count * kStep;
-         step += kStep, ++changed) {
-      const auto size = at<std::uint64_t>(bytes, step);
-      if (size <= height) {
-        at<std::uint64_t>(bytes, step + 8) = next_random() % ((height - size) / kPage + 1) * kPage;
-      }
-      at<std::uint64_t>(bytes, step + 24) = next_random() % 30;
-    }
-    plan += kPlanHeader + count * kStep;
+  const auto height = at<std::uint64_t>(bytes, kFileHeader);
+  const auto count = at<std::uint32_t>(bytes, kFileHeader + 16);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::size_t step = kFileHeader + kPlanHeader + i * kStep;
+    const auto size = at<std::uint64_t>(bytes, step);
+    if (size <= height)
+      at<std::uint64_t>(bytes, step + 8) = next_random() % ((height - size) / kPage + 1) * kPage;
   }
   at<std::uint64_t>(bytes, kChecksum) =
       XXH3_64bits(bytes.data() + kFileHeader, bytes.size() - kFileHeader);
-  return changed;
+  return count;
 }
 
-std::vector<char> load(const char* path) {
-  std::vector<char> bytes;
-  if (FILE* file = fopen(path, "rb")) {
-    for (int c = getc(file); c != EOF; c = getc(file))
-      bytes.push_back(static_cast<char>(c));
-    fclose(file);
+using Plans = std::map<std::string, std::vector<char>>;  // by the file's path
+
+Plans load(const std::string& folder) {
+  Plans plans;
+  std::error_code missing;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, missing)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    plans[entry.path()].assign(std::istreambuf_iterator<char>(file), {});
   }
-  return bytes;
-}
-
-void save(const char* path, const std::vector<char>& bytes) {
-  FILE* file = fopen(path, "wb");
-  CHECK(file && fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() && fclose(file) == 0);
+  return plans;
 }
 
 // Overlapping lifetimes and one strict alignment; every block is filled and compared.
@@ -89,7 +84,7 @@ void iterate() {
 }
 
 void start_child(const std::string& plans) {
-  setenv("MEMOMALLOC_PLAN_FILE", plans.c_str(), 1);
+  setenv("MEMOMALLOC_PLANS", plans.c_str(), 1);
   CHECK(run_again("child", nullptr, nullptr) == 0);
 }
 
@@ -104,20 +99,22 @@ int main(int argc, char**) {
       CHECK(counter("planned_allocations") > 0);
     return 0;
   }
-  const std::string plans = "/tmp/hostile_plans." + std::to_string(getpid());
-  start_child(plans);
-  const std::vector<char> good = load(plans.c_str());
+  const std::string folder = "/tmp/hostile_plans." + std::to_string(getpid());
+  start_child(folder);
+  const Plans good = load(folder);
   if (serving_expected())
-    CHECK(good.size() > kFileHeader);
+    CHECK(!good.empty());
   for (unsigned i = 0; i < repeated(25, 5); ++i) {
-    if (!good.empty()) {
-      std::vector<char> bytes = good;
-      CHECK(falsify(bytes) >= kStepCount);
-      save(plans.c_str(), bytes);
+    std::size_t changed = 0;
+    for (auto [path, bytes] : good) {
+      changed += falsify(bytes);
+      std::ofstream(path, std::ios::binary)
+          .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     }
-    start_child(plans);
+    CHECK(good.empty() || changed >= kStepCount);
+    start_child(folder);
   }
-  unlink(plans.c_str());
+  std::filesystem::remove_all(folder);
   printf("hostile plans ok\n");
   return 0;
 }

@@ -1,18 +1,15 @@
-// A plan file of a loop that needs 1500 MiB, or all that a slab may have on a small machine, under a
-// program that needs four: whether no call of the program fits it, or the first eight do, the program
-// needs no more memory than without the file. The program starts itself, without a file and with
-// each.
+// A stored plan of a loop that needs 1500 MiB, or all that a slab may have on a small machine, under a
+// program that needs four and whose calls it fits but for the tall one: the program needs no more
+// memory than without the plan. The program starts itself: to have the plan made, and then without
+// plans and with it.
 #include <errno.h>
 #include <time.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
-#include <vector>
 
 #include "support.h"
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 namespace {
 
@@ -27,40 +24,6 @@ constexpr long kByChance = 4 << 10;  // KiB, by which two runs differ, and for t
 
 std::uint64_t block_size(unsigned i) {
   return KIB(100) + i * KIB(8);
-}
-
-// The layout of src/io/plan_records.cc, for one plan of `kMatching` small steps and a tall one.
-std::vector<char> plan_file(std::uint64_t first_size) {
-  const std::uint64_t none = 0;
-  std::vector<char> rest;
-  const auto append = [&rest](const auto& value) {
-    const char* bytes = reinterpret_cast<const char*>(&value);
-    rest.insert(rest.end(), bytes, bytes + sizeof value);
-  };
-  append(tall());  // height
-  append(tall());  // bound
-  append(kMatching + 1);
-  append(kMatching + 1);
-  append(none);
-  for (unsigned i = 0; i < kMatching; ++i) {
-    append(first_size + i * KIB(8));
-    append(i * std::uint64_t{KIB(160)});
-    append(none);
-    append(none);
-  }
-  append(tall());
-  append(none);
-  append(none);
-  append(none);
-  std::vector<char> file(40);
-  const std::uint32_t version = 2, plans = 1;
-  const std::uint64_t checksum = XXH3_64bits(rest.data(), rest.size());
-  memcpy(file.data(), "MEMOPLAN", 8);
-  memcpy(file.data() + 8, &version, sizeof version);
-  memcpy(file.data() + 12, &plans, sizeof plans);
-  memcpy(file.data() + 32, &checksum, sizeof checksum);
-  file.insert(file.end(), rest.begin(), rest.end());
-  return file;
 }
 
 // KiB that the matching calls may come to hold: they lie in one huge page, which is larger where
@@ -92,8 +55,9 @@ void pause_for(long milliseconds) {
   }
 }
 
-void child(const char* answer) {
-  for (unsigned round = 0; round < 30; ++round) {
+// `with_tall`: each iteration also takes a tall block, of which nothing is written.
+void child(const char* answer, bool with_tall) {
+  for (unsigned round = 0; round < (with_tall ? 60 : 30); ++round) {
     for (unsigned i = 0; i < kMatching; ++i) {
       void* block = malloc(block_size(i));
       CHECK(block);
@@ -101,6 +65,9 @@ void child(const char* answer) {
       CHECK(filled(block, block_size(i), i));
       free(block);
     }
+    void* untouched = with_tall ? malloc(tall()) : nullptr;
+    CHECK((untouched != nullptr) == with_tall);
+    free(untouched);
     if (round == 3)
       pause_for(1500);  // whoever makes memory ready in the background has done it by then
   }
@@ -108,20 +75,12 @@ void child(const char* answer) {
   CHECK(file && fprintf(file, "%ld\n", peak()) > 0 && fclose(file) == 0);
 }
 
-// The peak of a run with these bytes as its plan file; without any if they are empty.
-long run_with(const std::string& folder, const std::vector<char>& bytes) {
-  const std::string plans = folder + "/plans", answer = folder + "/answer";
-  unsetenv("MEMOMALLOC_PLAN_FILE");
-  if (!bytes.empty()) {
-    FILE* file = fopen(plans.c_str(), "wb");
-    CHECK(file && fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size());
-    CHECK(fclose(file) == 0 && setenv("MEMOMALLOC_PLAN_FILE", plans.c_str(), 1) == 0);
-  }
-  CHECK(run_again("child", answer.c_str(), nullptr) == 0);
+// The peak of a run of the child of that name; KiB.
+long run_of(const char* kind, const std::string& answer) {
+  CHECK(run_again(kind, answer.c_str(), nullptr) == 0);
   long result = -1;
   FILE* file = fopen(answer.c_str(), "r");
   CHECK(file && fscanf(file, "%ld", &result) == 1 && fclose(file) == 0 && result > 0);
-  unlink(plans.c_str());
   unlink(answer.c_str());
   return result;
 }
@@ -130,19 +89,23 @@ long run_with(const std::string& folder, const std::vector<char>& bytes) {
 
 int main(int argc, char** argv) {
   if (argc == 3) {
-    child(argv[2]);
+    child(argv[2], strcmp(argv[1], "tall") == 0);
     return 0;
   }
   char folder[] = "/tmp/tall_plan.XXXXXX";
   CHECK(mkdtemp(folder));
-  const long without = run_with(folder, {});
-  for (const std::uint64_t first : {std::uint64_t{KIB(200) + 8}, block_size(0)}) {
-    const long with = run_with(folder, plan_file(first));
-    if (with > without + allowance())
-      dprintf(STDERR_FILENO, "peak of %ld KiB, without the file %ld\n", with, without);
-    CHECK(with <= without + allowance());
-  }
-  rmdir(folder);
+  const std::string plans = std::string(folder) + "/plans",
+                    answer = std::string(folder) + "/answer";
+  const long without = run_of("small", answer);
+  CHECK(setenv("MEMOMALLOC_PLANS", plans.c_str(), 1) == 0);
+  run_of("tall", answer);
+  if (serving_expected())
+    CHECK(std::filesystem::exists(plans) && !std::filesystem::is_empty(plans));
+  const long with = run_of("small", answer);
+  if (with > without + allowance())
+    dprintf(STDERR_FILENO, "peak of %ld KiB, without the plan %ld\n", with, without);
+  CHECK(with <= without + allowance());
+  std::filesystem::remove_all(folder);
   printf("tall plan ok\n");
   return 0;
 }

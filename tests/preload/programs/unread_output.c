@@ -53,10 +53,10 @@ int main(int count, char** words) {
   if (count > 1)
     return child(words[1]);
   setenv("MEMOMALLOC_STATS_FILE", "/tmp/unread_output.%p.json", 1);
-  setenv("MEMOMALLOC_PLAN_FILE", "/tmp/unread_output.%p.plan", 1);
+  setenv("MEMOMALLOC_PLANS", "/tmp/unread_output.%p.plans", 1);
   run("no files");
   unsetenv("MEMOMALLOC_STATS_FILE");
-  unsetenv("MEMOMALLOC_PLAN_FILE");
+  unsetenv("MEMOMALLOC_PLANS");
   setenv("MEMOMALLOC_VERBOSE", "3", 1);
   setenv("MEMOMALLOC_STATS", "1", 1);
   setenv("MEMOMALLOC_NO_SUCH", "a line is said of this", 1);

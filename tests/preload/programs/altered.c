@@ -1,0 +1,173 @@
+// What a program does to its blocks' pages ends with their free: protection, fixed mappings, advice that stays. The next
+// block of the size is as a new one, whoever frees. free() bears a block that nobody may read.
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+
+#include "support.h"
+
+enum { kRounds = 12 };
+static size_t page_size;
+
+static void* aligned(size_t bytes) {
+  void* block = NULL;
+  CHECK(posix_memalign(&block, page_size, bytes) == 0);
+  return block;
+}
+
+// The block may be read and written, is anonymous, and a child has it as it is.
+static void is_fresh(void* block, size_t bytes) {
+  memset(block, 5, bytes);
+  CHECK(((char*)block)[0] == 5 && ((char*)block)[bytes - 1] == 5);
+}
+
+static const size_t kSizes[] = {KIB(128), MIB(1), MIB(9), MIB(33)};
+
+// From 32 MiB on glibc maps each block by itself. Of smaller ones its heap keeps what was done to it.
+static size_t first_size(void) {
+  return serving_expected() ? 0 : 3;
+}
+
+// Rounds of blocks of all sizes, of which each is changed and freed.
+static void in_rounds(void (*change)(char* block, size_t bytes)) {
+  for (int round = 0; round < kRounds; ++round)
+    for (size_t i = first_size(); i < sizeof kSizes / sizeof kSizes[0]; ++i) {
+      char* block = aligned(kSizes[i]);
+      is_fresh(block, kSizes[i]);
+      change(block, kSizes[i]);
+      free(block);
+    }
+}
+
+static void guard_page(char* block, size_t bytes) {
+  (void)bytes;
+  CHECK(mprotect(block, page_size, PROT_NONE) == 0);
+}
+static void read_only(char* block, size_t bytes) {
+  CHECK(mprotect(block, bytes, PROT_READ) == 0);
+}
+static void unreadable(char* block, size_t bytes) {
+  CHECK(mprotect(block, bytes, PROT_NONE) == 0);
+}
+static void page_in_the_middle(char* block, size_t bytes) {
+  CHECK(mprotect(block + bytes / 2 / page_size * page_size, page_size, PROT_NONE) == 0);
+}
+static void executable(char* block, size_t bytes) {
+  CHECK(mprotect(block, bytes, PROT_READ | PROT_WRITE | PROT_EXEC) == 0);
+}
+
+// Bytes of the next blocks must not come into the file.
+static int file = -1;
+static void of_a_file(char* block, size_t bytes) {
+  CHECK(bytes >= 2 * page_size);
+  CHECK(mmap(block, page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == block);
+  memcpy(block, "kept", 4);
+}
+
+static void not_in_children(char* block, size_t bytes) {
+  CHECK(madvise(block, bytes, MADV_DONTFORK) == 0);
+}
+
+static int is_executable(const void* at) {
+  FILE* maps = fopen("/proc/self/maps", "r");
+  char line[512];
+  int found = 0;
+  CHECK(maps != NULL);
+  while (fgets(line, sizeof line, maps) != NULL) {
+    unsigned long from, to;
+    char access[5];
+    if (sscanf(line, "%lx-%lx %4s", &from, &to, access) == 3 && from <= (uintptr_t)at &&
+        (uintptr_t)at < to)
+      found = access[2] == 'x';
+  }
+  fclose(maps);
+  return found;
+}
+
+static void ends_with_free(void) {
+  in_rounds(guard_page);
+  in_rounds(read_only);
+  in_rounds(unreadable);
+  in_rounds(page_in_the_middle);
+  in_rounds(executable);
+  char* block = aligned(MIB(33));
+  is_fresh(block, MIB(33));
+  CHECK(!is_executable(block));
+  free(block);
+}
+
+static void keeps_files(void) {
+  char name[] = "/tmp/memomalloc-altered-XXXXXX";
+  char text[4];
+  file = mkstemp(name);
+  CHECK(file >= 0 && unlink(name) == 0 && ftruncate(file, (off_t)page_size) == 0);
+  in_rounds(of_a_file);
+  for (size_t i = first_size(); i < sizeof kSizes / sizeof kSizes[0]; ++i) {
+    char* block = aligned(kSizes[i]);
+    memset(block, 9, kSizes[i]);
+    free(block);
+  }
+  CHECK(pread(file, text, sizeof text, 0) == sizeof text && memcmp(text, "kept", 4) == 0);
+  close(file);
+}
+
+static void comes_into_children(void) {
+  in_rounds(not_in_children);
+  char* block = aligned(MIB(33));
+  is_fresh(block, MIB(33));
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0)
+    _exit(block[0] == 5 && block[MIB(33) - 1] == 5 ? 0 : 1);
+  ends_well_within(child, 20);
+  free(block);
+}
+
+// The next writer would wait for a handler of page faults that nobody is any more.
+static void is_nobodys_fault(void) {
+  const int fd =
+      (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | 1 /* of user space alone */);
+  struct uffdio_api api = {.api = UFFD_API};
+  if (fd < 0 || ioctl(fd, UFFDIO_API, &api) != 0)
+    return;  // not here
+  for (size_t i = first_size(); i < sizeof kSizes / sizeof kSizes[0]; ++i) {
+    char* block = aligned(kSizes[i]);
+    struct uffdio_register range = {.range = {(uintptr_t)block, kSizes[i]},
+                                    .mode = UFFDIO_REGISTER_MODE_MISSING};
+    CHECK(ioctl(fd, UFFDIO_REGISTER, &range) == 0);
+    free(block);
+    block = aligned(kSizes[i]);
+    is_fresh(block, kSizes[i]);
+    free(block);
+  }
+  close(fd);
+}
+
+static const struct {
+  const char* name;
+  void (*run)(void);
+} kCases[] = {{"ends_with_free", ends_with_free},
+              {"keeps_files", keeps_files},
+              {"comes_into_children", comes_into_children},
+              {"is_nobodys_fault", is_nobodys_fault}};
+
+int main(int count, char** words) {
+  end_after(200);
+  page_size = (size_t)sysconf(_SC_PAGESIZE);
+  if (count == 2) {
+    for (size_t i = 0; i < sizeof kCases / sizeof kCases[0]; ++i)
+      if (strcmp(words[1], kCases[i].name) == 0) {
+        kCases[i].run();
+        return 0;
+      }
+    return 2;
+  }
+  for (size_t i = 0; i < sizeof kCases / sizeof kCases[0]; ++i) {
+    const int status = run_again(kCases[i].name, NULL, NULL);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+      return 1;
+    printf("%s ok\n", kCases[i].name);
+  }
+  return 0;
+}

@@ -1,0 +1,156 @@
+"""What was measured is kept and read, targets are judged, and what is there is of the form that is promised."""
+
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / folder) for folder in ("scripts", "scripts/tables", "scripts/site")]
+import gen_api
+import printed
+import result_pages
+import results
+import targets
+
+
+class Printed(unittest.TestCase):
+    def test_cells_become_columns(self):
+        lines = ["text", "| workload | a | b |", "| --- | --- | --- |", "| **x** | 1,234, 5 ms | 0.97 (0.90 to 1.10) other |"]
+        printed.TABLES["test"] = printed.Table(("text workload", "numbers faults ms", "estimate time name"))
+        self.addCleanup(printed.TABLES.pop, "test")
+        self.assertEqual([{"workload": "x", "faults": "1234", "ms": "5", "time": "0.97", "time_low": "0.90", "time_high": "1.10",
+                           "name": "other"}], printed.rows("test", lines))
+
+    def test_an_allocator_a_column_becomes_rows(self):
+        lines = ["| program | glibc | memomalloc | all | half |", "| --- | --- | --- | --- | --- |",
+                 "| p | 20, 8 ms, 0.1 s, 36 MiB | 1, **9 ms**, 0.2 s, **37 MiB** | 0 + 95 + 5 | - |"]
+        plain, ours = printed.rows("programs", lines)
+        self.assertEqual(("glibc", "20", ""), (plain["allocator"], plain["faults"], plain["planned_percent"]))
+        self.assertEqual(("memomalloc", "9", "95", "system peak"),
+                         (ours["allocator"], ours["system_ms"], ours["reused_percent"], ours["worse_than_glibc"]))
+
+    def test_another_table_is_refused(self):
+        for lines in ([], ["| a | b |", "| --- | --- |", "| 1 | 2 |"]):
+            with self.assertRaises(printed.Unreadable):
+                printed.rows("tail", lines)
+        with self.assertRaises(printed.Unreadable):
+            printed.cell_values("numbers a", "1 and 2")
+
+
+class Kept(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def test_what_is_stored_is_read(self):
+        rows = [{"name": "a, b", "value": "1"}, {"name": "c", "value": "2"}]
+        path = results.store("some", "bench/some.py", rows, repetitions=3, folder=self.folder, title="Some", about="what it is")
+        self.assertEqual(path.read_text().splitlines()[1], '"a, b",1')
+        results.store("some", "bench/some.py --again", rows[:1], folder=self.folder)
+        found, how = results.newest("some", self.folder)
+        self.assertEqual((rows[:1], "Some", "what it is", "bench/some.py --again"), (found, how["title"], how["about"], how["command"]))
+        self.assertEqual(set(), set(results.NEEDED) - set(how))
+        self.assertEqual(["some"], results.names(self.folder))
+        with self.assertRaises(LookupError):
+            results.newest("none", self.folder)
+
+    def test_the_newest_day_counts(self):
+        for day in ("2026-01-31", "2026-02-01"):
+            (self.folder / "n").mkdir(exist_ok=True)
+            (self.folder / "n" / f"{day}.csv").write_text(f"day\n{day}\n")
+            (self.folder / "n" / f"{day}.json").write_text("{}")
+        rows, how = results.newest("n", self.folder)
+        self.assertEqual(([{"day": "2026-02-01"}], "n", "unknown"), (rows, how["title"], how["commit"]))
+
+    def test_all_that_is_there_is_complete(self):
+        elsewhere = {"cores", "gpu"}  # written on machines of their own
+        for path in sorted((ROOT / "results").glob("*/*.csv")):
+            if path.parent.name in elsewhere:
+                continue
+            how = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+            self.assertEqual(set(), set(results.NEEDED) - set(how), path)
+            self.assertEqual(path.stem, how["date"], path)
+            rows, _ = results.newest(path.parent.name)
+            self.assertGreater(len(rows), 0, path)
+            self.assertNotIn(None, {key for row in rows for key in row}, path)
+
+
+class Targets(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        rows = [{"row": "a", "who": "ours", "value": 1.2, "bound": 1.0, "met": "no yes"},
+                {"row": "b", "who": "ours", "value": 0.8, "bound": 1.0, "met": "yes"},
+                {"row": "a", "who": "other", "value": 1.0, "bound": "", "met": ""}]
+        results.store("some", "x", rows, folder=self.folder)
+
+    def judge(self, formula, limit="<= 1", **more):
+        target = {"asked": "x", "result": "some", "formula": formula, "limit": limit, "where": {"who": "ours"}} | more
+        return targets.judge(target, self.folder)
+
+    def test_formulas(self):
+        for formula, measured in (("max(value)", "1.2"), ("min(value)", "0.8"), ("mean(value)", "1"), ("sum(value)", "2"),
+                                  ("geomean(value)", "0.9798"), ("max(value / bound)", "1.2"), ("count(met = no)", "1")):
+            self.assertEqual(measured, self.judge(formula)["measured"], formula)
+
+    def test_what_is_missed_is_named(self):
+        found = self.judge("max(value)")
+        self.assertEqual(("no", "1 of 2 rows", "a 1.2"), (found["met"], found["rows_that_meet_it"], found["worst"]))
+        self.assertEqual("yes", self.judge("max(value)", "<= 1.2")["met"])
+        self.assertEqual("no", self.judge("min(value)", ">= 0.9")["met"])
+
+    def test_over_another_row(self):
+        self.assertEqual("1.2", self.judge("max(value)", over={"who": "other"})["measured"])
+
+    def test_what_is_not_there_is_refused(self):
+        for change in ({"result": "none"}, {"formula": "max(nothing)"}, {"formula": "most(value)"}, {"where": {"who": "nobody"}},
+                       {"where": {"nothing": "x"}}):
+            with self.assertRaises(targets.Unknown, msg=change):
+                self.judge(**({"formula": "max(value)"} | change))
+
+    def test_the_targets_of_the_tree_can_be_judged(self):
+        judged = [targets.judge(target) for target in targets.read()]
+        self.assertGreater(len(judged), 20)
+        self.assertEqual({"yes", "no"}, {row["met"] for row in judged})
+
+
+class Pages(unittest.TestCase):
+    def test_each_result_has_a_page_that_the_list_links(self):
+        found = result_pages.pages()
+        for name in results.names():
+            self.assertIn(f"({name}.md)", found["results/index.md"], name)
+            rows, how = results.newest(name)
+            text = found[f"results/{name}.md"]
+            self.assertIn(f"\n# {how['title']}\n", text, name)
+            self.assertEqual(len(rows) + 2, sum(line.startswith("|") for line in text.splitlines()), name)
+        self.assertEqual(set(), {name for group in result_pages.GROUPS.values() for name in group} - set(results.names()))
+
+
+    def test_ends_are_folded_into_their_values(self):
+        row = {"time": "0.97", "time_low": "0.89", "time_high": "1.06", "wait_ms": "5", "wait_low": "4", "wait_high": "6", "x_low": "1"}
+        self.assertEqual({"time": "0.97\u00a0(0.89–1.06)", "wait_ms": "5\u00a0(4–6)", "x_low": "1"}, result_pages.folded(row))
+
+
+class Interfaces(unittest.TestCase):
+    def test_python(self):
+        text = "\n".join(gen_api.python_api())
+        for name in ("memomalloc.enable", "memomalloc.stats", "memomalloc.dsa.plan", "memomalloc.torch.backend"):
+            self.assertIn(f"### {name}\n", text)
+        self.assertIn("`reorder(module, example_inputs, seconds=10.0)`", text)
+        self.assertNotIn("_SECONDS", text)
+
+    def test_docstrings_become_lists_and_code(self):
+        lines = gen_api.prose("What.\n\na, b: first\n    and more\nc: second\n\n    code(a)\n    code(b)\n\nEnd.")
+        self.assertEqual(["What.", "", "- `a, b`: first", "  and more", "- `c`: second", "", "    code(a)", "    code(b)", "", "End."],
+                         lines)
+
+    def test_c(self):
+        text = "\n".join(gen_api.c_api())
+        for line in ("size_t memomalloc_stats_json(char* buffer, size_t size);", "const char* memomalloc_version(void);"):
+            self.assertIn(line, text)
+        for word in ("__attribute__", "#include", "extern", "NOLINT"):
+            self.assertNotIn(word, text)
+
+
+if __name__ == "__main__":
+    unittest.main()
