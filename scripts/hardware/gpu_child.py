@@ -29,6 +29,7 @@ def start(allocator: str, library: str) -> Any:
             raise RuntimeError("memomalloc.cuda.enable() did nothing")
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.backends.cuda.enable_cudnn_sdp(False)  # its backward pass is not deterministic
     return torch
 
 
