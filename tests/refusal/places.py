@@ -69,10 +69,15 @@ def imports(library):
     return {name for name in names if not name.startswith("_ZN3dsa")}  # our own, weak, for the solver
 
 
+def plain(name):
+    """The name of a function that the linker has put in another's place (--wrap) is that one's."""
+    return name.removeprefix("__wrap_")
+
+
 def own_names(library):
     """The C library's names that the library has for itself (preload/system_names.cc)."""
     rows = [line.split() for line in output("nm", "--defined-only", str(library)).splitlines()]
-    return {row[2] for row in rows if row[1] == "t"} & (calls.REFUSED.keys() | {"syscall"})
+    return {plain(row[2]) for row in rows if row[1] == "t"} & (calls.REFUSED.keys() | {"syscall"})
 
 
 def turned(library):
@@ -102,7 +107,7 @@ def places(library, names):
         if heading:
             inside, argument = short(heading[1]), None
             own = "memo::" in heading[1] or "dsa::" in heading[1]
-            hidden = heading[1] in calls.REFUSED.keys() | calls.NEVER_REFUSED | {"syscall"} or inside.startswith(APART)
+            hidden = plain(heading[1]) in calls.REFUSED.keys() | calls.NEVER_REFUSED | {"syscall"} or inside.startswith(APART)
             continue
         match = re.match(r"\s*([0-9a-f]+):\s+(\S+)\s*(.*)$", line)
         if not match:
@@ -119,10 +124,10 @@ def places(library, names):
         if word in ("syscall", "sysenter") or (word == "int" and "0x80" in rest):
             raise Unknown(f"{inside} has the instruction {word} at {offset:x}")
         target = re.search(r"<([^@>]+)(?:@[^>]*)?>$", rest)
-        if not target or target[1] not in names:
+        if not target or plain(target[1]) not in names:
             continue
         if word == "call":
-            last = (target[1], inside, argument)
+            last = (plain(target[1]), inside, argument)
         elif word.startswith("j"):
-            found.append(Place(target[1], offset, inside, argument, True, own))
+            found.append(Place(plain(target[1]), offset, inside, argument, True, own))
     return found

@@ -46,7 +46,7 @@ class Refusal(unittest.TestCase):
     def build(self, name, source, *flags):
         path = self.folder / name
         path.with_suffix(".c").write_text(source)
-        subprocess.run(["gcc", "-O1", "-g", "-fPIC", *flags, str(path.with_suffix(".c")), "-o", str(path)]
+        subprocess.run(["gcc", "-O1", "-g", "-fPIC", f"-I{ROOT}", *flags, str(path.with_suffix(".c")), "-o", str(path)]
                        + (["-L", str(self.folder), "-lmemomalloc"] if "-shared" not in flags else []), check=True)
         return path
 

@@ -52,7 +52,8 @@ static inline int turn_code(uintptr_t at, const void* to) {
   return 1;
 }
 
-// Calls visit(name, address, data) for each function that the library does not export.
+// Calls visit(name, address, data) for each function that the library does not export; one that the linker has put in
+// another's place (--wrap) by that one's name.
 static inline void each_function(const struct link_map* library,
                                  void (*visit)(const char* name, uintptr_t at, void* data),
                                  void* data) {
@@ -74,7 +75,9 @@ static inline void each_function(const struct link_map* library,
     const ElfW(Sym)* end = symbol + sections[i].sh_size / sizeof *symbol;
     for (; symbol < end; ++symbol) {
       if (symbol->st_info == ELF64_ST_INFO(STB_LOCAL, STT_FUNC) && symbol->st_shndx != SHN_UNDEF)
-        visit(names + symbol->st_name, library->l_addr + symbol->st_value, data);
+        visit(
+            names + symbol->st_name + (strncmp(names + symbol->st_name, "__wrap_", 7) == 0 ? 7 : 0),
+            library->l_addr + symbol->st_value, data);
     }
   }
   munmap((void*)all, (size_t)status.st_size);
