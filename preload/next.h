@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <threads.h>
 #include <unistd.h>
 #include <cstddef>
 #include <cstdint>

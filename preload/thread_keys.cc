@@ -1,6 +1,5 @@
 // Keys of threads: the one that the library has taken (thread_end.h) is the program's where it wants all. Cold.
 #include <pthread.h>
-#include <threads.h>
 #include <cerrno>
 
 #include "preload/process.h"
@@ -25,7 +24,8 @@ int shim::pthread_key_create(pthread_key_t* key, void (*end)(void*)) {
   return next == nullptr ? ENOSYS : with_another_key([=] { return next(key, end); }, EAGAIN);
 }
 
-int shim::tss_create(tss_t* key, tss_dtor_t end) {
+// ISO C's form of the same; <threads.h> declares it without saying that it throws nothing.
+int shim::tss_create(unsigned* key, void (*end)(void*)) {
   find_next_allocator();
   const auto next = g_process.next.tss_create;
   return next == nullptr ? thrd_error

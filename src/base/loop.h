@@ -14,7 +14,7 @@ struct Loop {
 };
 
 // Calls that a loop of that length must have run for to be believed against all signs.
-constexpr std::uint32_t convincing_run(std::uint64_t length) {
+inline std::uint32_t convincing_run(std::uint64_t length) {
   const std::uint64_t most = tuning::kConvincingRun;
   return static_cast<std::uint32_t>(
       std::min(most, std::max<std::uint64_t>(most / 4, tuning::kManyCopies * length)));
@@ -22,7 +22,7 @@ constexpr std::uint32_t convincing_run(std::uint64_t length) {
 
 // Calls after which such a loop has a plan at the latest, if its blocks live alike: a run is looked at again when it
 // has grown by a share.
-constexpr std::uint32_t most_until_planned(std::uint64_t length) {
+inline std::uint32_t most_until_planned(std::uint64_t length) {
   return convincing_run(length) / tuning::kNextLookShare * (tuning::kNextLookShare + 1);
 }
 

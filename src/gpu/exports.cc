@@ -42,7 +42,7 @@ std::uint64_t number_of(const char* name, std::uint64_t usual) {
 }
 
 Library& library() {
-  static Library* const one = [] {
+  static Library* const kLibrary = [] {
     auto* made = new Library;
     made->problem = made->driver.load();
     if (made->problem.empty()) {
@@ -51,7 +51,7 @@ Library& library() {
     pthread_atfork(nullptr, nullptr, [] { g_forked.store(true); });
     return made;
   }();
-  return *one;
+  return *kLibrary;
 }
 
 Settings settings() {
@@ -130,11 +130,11 @@ Device::Result allocate(std::int64_t size, int number, Stream stream) {
 class ForeignFilter {
  public:
   struct Layout {
-    void* storage[2];
+    std::uintptr_t storage[2];
     bool (*manage)(void* to, const void* from, int operation);
     bool (*invoke)(const void* storage, Stream* stream);
   };
-  explicit ForeignFilter(const Layout& given) : layout_{{nullptr, nullptr}, nullptr, given.invoke} {
+  explicit ForeignFilter(const Layout& given) : layout_{{0, 0}, nullptr, given.invoke} {
     if (given.manage != nullptr) {
       given.manage(layout_.storage, given.storage, kClone);
       layout_.manage = given.manage;

@@ -111,7 +111,8 @@ void TraceWriter::write(const TraceRow& row) {
   char* at = line;
   char* const end = line + sizeof(line);
   const auto text = [&](std::string_view piece) {
-    at = std::copy_n(piece.data(), std::min(piece.size(), static_cast<std::size_t>(end - at)), at);
+    const std::string_view fits = piece.substr(0, static_cast<std::size_t>(end - at));
+    at = std::copy(fits.begin(), fits.end(), at);
   };
   const auto value = [&](std::uint64_t digits, int base = 10) {
     at = std::to_chars(at, end, digits, base).ptr;

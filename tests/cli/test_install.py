@@ -133,7 +133,7 @@ class Install(unittest.TestCase):
         self.assertIn("verify", actions)
         self.assertEqual(sorted(actions), sorted(self.complete("plans", "")))
         self.assertEqual(["prune"], self.complete("plans", "pr"))
-        self.assertEqual(["replay", "report"], self.complete("rep"))
+        self.assertEqual(["report", "replay"], self.complete("rep"))
         self.assertEqual(["always", "auto"], sorted(self.complete("run", "--hugepages", "a")))
         self.assertEqual(["always", "auto", "never"], sorted(self.complete("run", "--hugepages", "=")))
         self.assertEqual(["never"], self.complete("run", "--hugepages", "=", "n"))

@@ -38,7 +38,8 @@ void give(void* pointer, ssize_t size = 0, int device = 0) {
 }
 std::string statistics() {
   char text[16384];
-  find<std::size_t (*)(int, char*, std::size_t)>("memomalloc_cuda_stats_json")(0, text, sizeof text);
+  find<std::size_t (*)(int, char*, std::size_t)>("memomalloc_cuda_stats_json")(0, text,
+                                                                               sizeof text);
   return text;
 }
 
@@ -121,7 +122,8 @@ int forked() {
   int status = 0;
   waitpid(child, &status, 0);
   void* after = take(1 << 20);
-  std::printf("child %d, parent %s\n", WEXITSTATUS(status), after != nullptr ? "goes on" : "broken");
+  std::printf("child %d, parent %s\n", WEXITSTATUS(status),
+              after != nullptr ? "goes on" : "broken");
   return 0;
 }
 

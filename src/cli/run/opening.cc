@@ -66,11 +66,11 @@ std::string check_openings(const std::string& choice) {
     const std::string name = word[0] == '-' ? word.substr(1) : word;
     if (word != "all" && word != "none" &&
         std::find(std::begin(kOpenings), std::end(kOpenings), name) == std::end(kOpenings)) {
-      std::string names;
+      std::string text = "there is no opening '" + name + "'; it takes all, none";
       for (const std::string_view one : kOpenings) {
-        names += ", " + std::string(one);
+        text.append(", ").append(one);
       }
-      return "there is no opening '" + name + "'; it takes all, none" + names;
+      return text;
     }
   }
   return "";
