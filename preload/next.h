@@ -25,6 +25,9 @@ extern "C" struct mallinfo2 mallinfo2() noexcept;
 // mallinfo() is, and is still called.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
+// ISO C's; <threads.h> declares it without saying that it throws nothing.
+extern "C" int tss_create(unsigned* key, void (*end)(void*)) noexcept;
+
 namespace memo {
 
 // The addresses of an object of the process, [start, end); none where both are 0.

@@ -9,6 +9,8 @@
 namespace memo {
 namespace {
 
+constexpr int kThreadError = 2;  // thrd_error
+
 // The C library has so many keys for all: the last one is the program's, and ends are not told any more.
 template <typename Create>
 int with_another_key(Create create, int full) {
@@ -24,12 +26,11 @@ int shim::pthread_key_create(pthread_key_t* key, void (*end)(void*)) {
   return next == nullptr ? ENOSYS : with_another_key([=] { return next(key, end); }, EAGAIN);
 }
 
-// ISO C's form of the same; <threads.h> declares it without saying that it throws nothing.
 int shim::tss_create(unsigned* key, void (*end)(void*)) {
   find_next_allocator();
   const auto next = g_process.next.tss_create;
-  return next == nullptr ? thrd_error
-                         : with_another_key([=] { return next(key, end); }, thrd_error);
+  return next == nullptr ? kThreadError
+                         : with_another_key([=] { return next(key, end); }, kThreadError);
 }
 
 }  // namespace memo
