@@ -16,7 +16,7 @@ from setuptools.command.build_py import build_py
 
 ROOT = pathlib.Path(__file__).resolve().parent
 PARTS = {"libmemomalloc.so": "lib/libmemomalloc.so.1", "memomalloc": "bin/memomalloc",
-         "libmemomalloc-dsa.so": "lib/libmemomalloc-dsa.so.1"}
+         "libmemomalloc-dsa.so": "lib/libmemomalloc-dsa.so.1", "libmemomalloc-cuda.so": "lib/libmemomalloc-cuda.so.1"}
 # A mode of its own, without CBC: a wheel cannot ask for a system's packages.
 MAKE = ["make", f"-j{os.cpu_count() or 1}", "MODE=wheel", "HAVE_CBC=", "all"]
 BUILT = os.environ.get("MEMO_BUILT")

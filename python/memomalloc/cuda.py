@@ -43,9 +43,12 @@ def _say(text: str) -> None:
 
 
 def _path(library: Optional[str]) -> Optional[str]:
-    """The shared object: the one given, named by MEMOMALLOC_CUDA_LIBRARY, of the package, or beside the installed one."""
-    package = pathlib.Path(__file__).parent / "lib/libmemomalloc-cuda.so.1"
-    candidates = [library, os.environ.get("MEMOMALLOC_CUDA_LIBRARY"), package]
+    """The shared object: the one given, the package's, or the one beside the library that is loaded."""
+    from memomalloc import _loaded_path
+
+    candidates = [library, pathlib.Path(__file__).parent / "lib/libmemomalloc-cuda.so.1"]
+    if _loaded_path():
+        candidates.append(pathlib.Path(str(_loaded_path())).parent / "libmemomalloc-cuda.so")
     return next((str(path) for path in candidates if path and os.path.exists(path)), None)
 
 

@@ -204,7 +204,7 @@ def main() -> None:
     rounds = arguments.rounds
     parts = [("smoke", 20, measurement.smoke, ())]
     parts += [(name, 40, measurement.workload, (name, rounds))
-              for name in ("transformer", "transformer-mixed", "experts", "resnet50", "generate")]
+              for name in ("transformer-mixed", "transformer", "resnet50", "experts", "generate")]
     parts += [("largest transformer", 40, measurement.largest, ("transformer", 16, 1)),
               ("largest resnet50", 40, measurement.largest, ("resnet50", 288, 8)),
               ("compiled", 60, measurement.workload, ("compiled", 3, ("native", "memomalloc")))]

@@ -9,7 +9,8 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MOST_BYTES = 8 << 20
-BINARIES = ("memomalloc/lib/libmemomalloc.so.1", "memomalloc/lib/libmemomalloc-dsa.so.1", "memomalloc/bin/memomalloc")
+BINARIES = ("memomalloc/lib/libmemomalloc.so.1", "memomalloc/lib/libmemomalloc-dsa.so.1", "memomalloc/lib/libmemomalloc-cuda.so.1",
+            "memomalloc/bin/memomalloc")
 SHARED = ("share/man/man1/memomalloc.1", "share/man/man7/libmemomalloc.7",
           "share/bash-completion/completions/memomalloc")
 LICENSES = ("CLI11", "LLVM", "Zig", "nlohmann-json", "xxHash", "zlib")  # of what is compiled in

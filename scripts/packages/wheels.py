@@ -28,7 +28,7 @@ GLIBC = "2.28"  # of 2018: Debian 10, Ubuntu 20.04, RHEL 8
 DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
 # Headers without a library; the same for every processor.
 HEADERS = ("CLI", "nlohmann", "xxhash.h")
-PARTS = ("libmemomalloc.so", "memomalloc", "libmemomalloc-dsa.so")
+PARTS = ("libmemomalloc.so", "memomalloc", "libmemomalloc-dsa.so", "libmemomalloc-cuda.so")
 
 
 def say(*words):

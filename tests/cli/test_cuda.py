@@ -91,5 +91,19 @@ class WithoutAGpu(unittest.TestCase):
         self.assertIn("torch sees no GPU here; nothing is changed", done.stderr)
 
 
+    def test_run_enables_it_when_torch_is_imported(self):
+        for more in ((), ("--no-open",), ("--observe",)):
+            with self.subTest(more):
+                done = subprocess.run([BUILD / "memomalloc", "run", "--cuda", *more, "--", sys.executable, "-c", "import torch; print(1)"],
+                                      capture_output=True, text=True, check=False, timeout=120)
+                if "No module named 'torch'" in done.stderr:
+                    self.skipTest("no torch")
+                self.assertEqual(done.stdout, "1\n", done.stderr)
+                self.assertIn("cuda: torch sees no GPU here; nothing is changed", done.stderr)
+        done = subprocess.run([BUILD / "memomalloc", "run", "--", sys.executable, "-c", "import torch; print(1)"],
+                              capture_output=True, text=True, check=False, timeout=120)
+        self.assertNotIn("cuda", done.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -16,10 +16,12 @@ _NOTES = "_MEMOMALLOC_NOTES"  # a file of `memomalloc doctor`, which tells in pl
 
 
 def wanted(name, choice=None):
-    """True if MEMOMALLOC_OPEN has this opening."""
+    """True if MEMOMALLOC_OPEN has this opening; planned GPU memory is asked for by MEMOMALLOC_CUDA."""
+    if name == "cuda":
+        return os.environ.get("MEMOMALLOC_CUDA") == "1"
     words = [word.strip() for word in (os.environ.get("MEMOMALLOC_OPEN", "") if choice is None else choice).split(",")]
     chosen = [word for word in words if word and word != "all" and not word.startswith("-")]
-    return "-" + name not in words and (not chosen or name in chosen)
+    return "none" not in words and "-" + name not in words and (not chosen or name in chosen)
 
 
 def _library():
@@ -135,6 +137,17 @@ def _vllm(_):
             return
 
 
+def _cuda(_):
+    parent = os.path.dirname(os.path.dirname(_HERE))
+    sys.path.append(parent)  # at the end: a memomalloc that the program has comes first
+    try:
+        from memomalloc import cuda
+
+        cuda.enable(observe=os.environ.get("MEMOMALLOC_OBSERVE") == "1")
+    finally:
+        sys.path.remove(parent)
+
+
 # Module, opening, what is done before its code runs, and after.
 _ACTIONS = {
     "onnxruntime.capi._pybind_state": ("onnxruntime", None, _onnxruntime),
@@ -143,6 +156,7 @@ _ACTIONS = {
     "pyarrow": ("pyarrow", _pyarrow, None),
     "openvino": ("openvino", _openvino, None),
     "vllm": ("vllm", _vllm, None),
+    "torch": ("cuda", None, _cuda),
 }
 
 
@@ -191,7 +205,7 @@ class _Finder:
 
 def install():
     """Once for a process."""
-    if "none" in os.environ.get("MEMOMALLOC_OPEN", "").split(",") or any(isinstance(one, _Finder) for one in sys.meta_path):
+    if any(isinstance(one, _Finder) for one in sys.meta_path):
         return
     sys.meta_path.insert(0, _Finder())
     for name, (opening, before, after) in _ACTIONS.items():

@@ -76,7 +76,7 @@ std::string check_openings(const std::string& choice) {
   return "";
 }
 
-Environment opening_environment(const std::string& choice, const std::string& preload) {
+Environment opening_environment(const std::string& choice, const std::string& preload, bool cuda) {
   Environment environment;
   const auto add = [&](const std::string& name, const std::string& value) {
     if (std::getenv(name.c_str()) == nullptr) {
@@ -92,8 +92,8 @@ Environment opening_environment(const std::string& choice, const std::string& pr
   if (preload.find(':') != std::string::npos && opens(choice, "openvino")) {
     add("TBB_ENABLE_SANITIZERS", "1");
   }
-  const bool any = std::any_of(std::begin(kOpenings), std::end(kOpenings),
-                               [&](std::string_view name) { return opens(choice, name); });
+  const bool any = cuda || std::any_of(std::begin(kOpenings), std::end(kOpenings),
+                                       [&](auto name) { return opens(choice, name); });
   if (const std::string folder = any ? hook_folder() : ""; !folder.empty()) {
     const char* set = std::getenv("PYTHONPATH");
     const std::string rest = set != nullptr ? set : "";

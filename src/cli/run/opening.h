@@ -17,6 +17,8 @@ std::string check_openings(const std::string& choice);
 
 // The variables that the command gets, but for those that this process' environment has.
 // `preload`: the value of LD_PRELOAD that it gets.
-Environment opening_environment(const std::string& choice, const std::string& preload);
+// `cuda`: planned GPU memory, which comes by the start hook, was asked for.
+Environment opening_environment(const std::string& choice, const std::string& preload,
+                                bool cuda = false);
 
 }  // namespace memo::cli
