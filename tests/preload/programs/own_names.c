@@ -13,32 +13,85 @@ static const char* last;
     ++calls;                           \
     last = #name;                      \
     return -1;                         \
-  }
-OWN(access)
-OWN(clock_gettime)
-OWN(close)
-OWN(closedir) OWN(dladdr) OWN(dlclose) OWN(dlopen) OWN(fchmod) OWN(fchown) OWN(fcntl) OWN(flock)
-    OWN(fstat) OWN(futex) OWN(getauxval) OWN(getdents64) OWN(getegid) OWN(geteuid) OWN(getgroups)
-        OWN(gethostname) OWN(getpid) OWN(getppid) OWN(getrlimit) OWN(getrusage) OWN(gettext)
-            OWN(gettid) OWN(lseek) OWN(lstat) OWN(madvise) OWN(mincore) OWN(mkdir) OWN(mlock)
-                OWN(mlock2) OWN(mmap) OWN(mprotect) OWN(mremap) OWN(munlock) OWN(munlockall)
-                    OWN(munmap) OWN(open) OWN(openat) OWN(opendir) OWN(poll) OWN(prctl) OWN(pread)
-                        OWN(process_vm_readv) OWN(pthread_attr_init) OWN(pthread_create)
-                            OWN(pthread_getattr_np) OWN(pthread_mutex_lock) OWN(pthread_self)
-                                OWN(pthread_setcancelstate) OWN(pthread_setspecific)
-                                    OWN(pthread_sigmask) OWN(read) OWN(readdir) OWN(readlink)
-                                        OWN(sched_getcpu) OWN(sched_setscheduler) OWN(secure_getenv)
-                                            OWN(setpriority) OWN(sigaddset) OWN(sigemptyset)
-                                                OWN(sigfillset) OWN(sigismember) OWN(sigpending)
-                                                    OWN(stat) OWN(statvfs) OWN(syscall) OWN(sysconf)
-                                                        OWN(sysinfo) OWN(uname) OWN(unlink)
-                                                            OWN(unlinkat) OWN(utimensat) OWN(write)
+  }                                    \
+  struct ends_with_a_semicolon
+OWN(access);
+OWN(clock_gettime);
+OWN(close);
+OWN(closedir);
+OWN(dladdr);
+OWN(dlclose);
+OWN(dlopen);
+OWN(fchmod);
+OWN(fchown);
+OWN(fcntl);
+OWN(flock);
+OWN(fstat);
+OWN(futex);
+OWN(getauxval);
+OWN(getdents64);
+OWN(getegid);
+OWN(geteuid);
+OWN(getgroups);
+OWN(gethostname);
+OWN(getpid);
+OWN(getppid);
+OWN(getrlimit);
+OWN(getrusage);
+OWN(gettext);
+OWN(gettid);
+OWN(lseek);
+OWN(lstat);
+OWN(madvise);
+OWN(mincore);
+OWN(mkdir);
+OWN(mlock);
+OWN(mlock2);
+OWN(mmap);
+OWN(mprotect);
+OWN(mremap);
+OWN(munlock);
+OWN(munlockall);
+OWN(munmap);
+OWN(open);
+OWN(openat);
+OWN(opendir);
+OWN(poll);
+OWN(prctl);
+OWN(pread);
+OWN(process_vm_readv);
+OWN(pthread_attr_init);
+OWN(pthread_create);
+OWN(pthread_getattr_np);
+OWN(pthread_mutex_lock);
+OWN(pthread_self);
+OWN(pthread_setcancelstate);
+OWN(pthread_setspecific);
+OWN(pthread_sigmask);
+OWN(read);
+OWN(readdir);
+OWN(readlink);
+OWN(sched_getcpu);
+OWN(sched_setscheduler);
+OWN(secure_getenv);
+OWN(setpriority);
+OWN(sigaddset);
+OWN(sigemptyset);
+OWN(sigfillset);
+OWN(sigismember);
+OWN(sigpending);
+OWN(stat);
+OWN(statvfs);
+OWN(syscall);
+OWN(sysconf);
+OWN(sysinfo);
+OWN(uname);
+OWN(unlink);
+OWN(unlinkat);
+OWN(utimensat);
+OWN(write);
 
-                                                                enum {
-                                                                  kBlocks = 8,
-                                                                  kRounds = 60,
-                                                                  kBytes = 6 << 20
-                                                                };
+enum { kBlocks = 8, kRounds = 60, kBytes = 6 << 20 };
 
 int main(void) {
   for (unsigned round = 0; round < kRounds; ++round) {
