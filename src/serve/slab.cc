@@ -196,8 +196,8 @@ void Slab::attend(std::uint64_t offset, std::uint64_t bytes) {
     return;
   }
   // A huge page of which several blocks have parts comes with the one that finds all others free.
-  const std::uint64_t end = std::min(round_up(offset + bytes, os::kHugePage),
-                                     huge_end(books_->huge_pages, height()));
+  const std::uint64_t end =
+      std::min(round_up(offset + bytes, os::kHugePage), huge_end(books_->huge_pages, height()));
   gather(at(round_down(offset, os::kHugePage)), at(end),
          {granules_in(origin_ + offset), granules_of(bytes)});
 }
