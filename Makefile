@@ -241,8 +241,9 @@ $(B)/fakes/door: tests/gpu/door.cc
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++20 -O1 -g -Wall -Wextra -pthread $< -o $@ -ldl
 
+# -Bsymbolic: its mmap is its own, and not the one that the library before it shows.
 $(B)/pages.so: tests/preload/pages.c tests/support/turn_names.h
-	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -fPIC -I. -shared $< -o $@ -ldl
+	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -fPIC -I. -shared -Wl,-Bsymbolic $< -o $@ -ldl
 
 # Its stubs are written for one processor; -z initfirst: before the constructor of the library.
 $(B)/refuse.so: tests/refusal/refuse.c tests/support/turn_names.h

@@ -100,6 +100,10 @@ MEMO_EXPORT std::size_t MEMO_NAME(malloc_usable_size)(void* pointer) noexcept {
   }
 #include "preload/hooks.def"
 
+MEMO_EXPORT unsigned MEMO_NAME(la_version)(unsigned version) {
+  return memo::load_as_auditor(version);
+}
+
 // c10::alloc_cpu and c10::free_cpu of torch, as C++ names them. The first may throw.
 // NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier)
 MEMO_EXPORT void* MEMO_NAME(_ZN3c109alloc_cpuEm)(std::size_t size) {

@@ -195,12 +195,11 @@ void Slab::attend(std::uint64_t offset, std::uint64_t bytes) {
     }
     return;
   }
-  const std::uint64_t end = std::min(offset + bytes, huge_end(books_->huge_pages, height()));
-  const std::uint64_t from = round_up(offset, os::kHugePage);
-  if (from < end) {
-    gather(at(from), at(round_down(end, os::kHugePage)),
-           {granules_in(origin_ + offset), granules_of(bytes)});
-  }
+  // A huge page of which several blocks have parts comes with the one that finds all others free.
+  const std::uint64_t end =
+      std::min(round_up(offset + bytes, os::kHugePage), huge_end(books_->huge_pages, height()));
+  gather(at(round_down(offset, os::kHugePage)), at(end),
+         {granules_in(origin_ + offset), granules_of(bytes)});
 }
 
 // Makes huge pages of what was written as a whole between two borders of them and is free now, or claimed just now. In all of
@@ -213,14 +212,18 @@ void Slab::gather(char* from, char* to, PageMap::Run claimed) {
   std::uint64_t run = 0;
   const auto note = [&](char* unit, std::uint64_t has) {
     const Granules granule = space().granule_of(unit);
-    const std::uint64_t lacks = os::kHugePage - has;
+    // With MEMOMALLOC_HUGEPAGES=always what lies above the slab lacks nothing.
+    const std::uint64_t end = static_cast<std::uint64_t>(unit - at(0)) + os::kHugePage;
+    const std::uint64_t above =
+        books_->huge_pages == Choice::kAlways ? end - std::min(end, height()) : 0;
+    const std::uint64_t lacks = os::kHugePage - std::min(os::kHugePage, has + above);
     const std::atomic_ref<std::uint16_t> made = space().note(granule);
     if (made.load(std::memory_order_relaxed) == 0 && along_ + lacks <= may_lack(written_) &&
         lacks <= os::kHugePage / tuning::kLackingHuge &&
         is_free(granule, granule + granules_in(os::kHugePage), claimed)) {
       along_ += lacks;
       made.store(1, std::memory_order_relaxed);
-      gathered_ = std::max(gathered_, static_cast<std::uint64_t>(unit - at(0)) + os::kHugePage);
+      gathered_ = std::max(gathered_, end);
       first = run == 0 ? unit : first;
       run += os::kHugePage;
     } else if (run != 0) {

@@ -137,27 +137,6 @@ def next_allocators_that_tell_no_size(shop):
     shop.expect_as_alone([shop.program("steps.c")], [shop.library, shop.preloaded("sizeless.c")])
 
 
-def small_aligned_blocks(shop):
-    """The C library is asked for some, and not again for each; where it is to fill what is freed, and where another
-    allocator is next or nothing is served, all calls are passed on."""
-    program, counter = shop.program("aligned_calls.c", "-DPROGRAM"), shop.preloaded("aligned_calls.c")
-
-    def calls(*chain, **settings):
-        result = shop.run([program], [*chain, counter], **settings)
-        expect(result.code == 0, str(result))
-        return int(result.out.split()[0])
-
-    expect(calls() == 3000, "alone")
-    came = calls(shop.library)
-    expect(came <= 10, came)
-    for settings in ({"MALLOC_PERTURB_": "7"}, {"GLIBC_TUNABLES": "glibc.malloc.perturb=7"}, {"MEMOMALLOC_DISABLE": "1"},
-                     {"MEMOMALLOC_OBSERVE": "1"}):
-        expect(calls(shop.library, **settings) == 3000, settings)
-    for peer in peers():
-        result = shop.run([program], [shop.library, counter, peer])
-        expect(result.out == b"3000 calls\n", f"{peer}: {result}")
-
-
 def check(function, context):
     with tempfile.TemporaryDirectory() as folder:
         function(Workshop(context, folder))
@@ -180,6 +159,6 @@ def plugins_and_what_lies_beside_them(workshop):
 
 def checks(context):
     functions = (plugins_and_what_lies_beside_them, allocators_of_the_programs_own, allocators_preloaded_before, libraries_between, second_copies,
-                 blocks_of_no_bytes, trims_whom_realloc_is_of, next_allocators_that_tell_no_size, small_aligned_blocks)
+                 blocks_of_no_bytes, trims_whom_realloc_is_of, next_allocators_that_tell_no_size)
     return [(f"neighbours: {function.__name__.replace('_', ' ')}", lambda function=function: check(function, context))
             for function in functions]

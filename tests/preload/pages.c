@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -80,6 +81,30 @@ int munmap(void* address, size_t bytes) {
   return refused(address) ? -1 : (int)syscall(SYS_munmap, address, whole(bytes));
 }
 
+// What moves comes to an aligned place, which is taken first.
+void* mremap(void* address, size_t bytes, size_t to, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  void* place = (flags & MREMAP_FIXED) != 0 ? va_arg(rest, void*) : NULL;
+  va_end(rest);
+  if (refused(address) || refused(place))
+    return MAP_FAILED;
+  const int taken = place == NULL && (flags & MREMAP_MAYMOVE) != 0;
+  if (taken) {
+    place = mmap(NULL, to, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (place == MAP_FAILED)
+      return MAP_FAILED;
+    flags |= MREMAP_FIXED;
+  }
+  void* got = (void*)syscall(SYS_mremap, address, whole(bytes), whole(to), flags, place);
+  if (got == MAP_FAILED && taken) {
+    const int reason = errno;
+    syscall(SYS_munmap, place, whole(to));
+    errno = reason;
+  }
+  return got;
+}
+
 int mprotect(void* address, size_t bytes, int protection) {
   return refused(address) ? -1 : (int)syscall(SYS_mprotect, address, whole(bytes), protection);
 }
@@ -88,25 +113,42 @@ int madvise(void* address, size_t bytes, int advice) {
   return refused(address) ? -1 : (int)syscall(SYS_madvise, address, whole(bytes), advice);
 }
 
-// One byte for each of the larger pages. One of them counts as mapped if a part of it is, since not
-// everything here lies as it would there.
+// What the kernel tells of small pages, from `first` on: 3 where one is in memory, 1 where none is, 0 where nothing is mapped.
+// Few calls, since a handler of a signal may look while the next signal is on its way.
+static void look(char* first, size_t count, unsigned char* found) {
+  if (syscall(SYS_mincore, first, count * 4096, found) == 0) {
+    for (size_t i = 0; i < count; ++i)
+      found[i] = (found[i] & 1) != 0 ? 3 : 1;
+  } else if (count == 1) {
+    found[0] = 0;
+  } else {
+    look(first, count / 2, found);
+    look(first + count / 2 * 4096, count - count / 2, found + count / 2);
+  }
+}
+
+// One byte for each of the larger pages. One of them is there, or mapped, if a part of it is: where a
+// part is written the kernel would have it all.
 int mincore(void* address, size_t bytes, unsigned char* resident) {
+  enum { kAtOnce = 256 };
+  unsigned char found[kAtOnce];
+  const size_t pages = (bytes + page_bytes() - 1) / page_bytes();
+  const size_t each = page_bytes() / 4096;
+  const size_t most = kAtOnce / each;
   if (refused(address))
     return -1;
-  for (size_t page = 0; page * page_bytes() < bytes; ++page) {
-    int mapped = 0;
-    resident[page] = 1;
-    for (size_t at = 0; at < page_bytes(); at += 4096) {
-      unsigned char one = 0;
-      if (syscall(SYS_mincore, (char*)address + page * page_bytes() + at, (size_t)4096, &one) ==
-          0) {
-        mapped = 1;
-        resident[page] &= one;
+  for (size_t first = 0; first < pages; first += most) {
+    const size_t count = pages - first < most ? pages - first : most;
+    look((char*)address + first * page_bytes(), count * each, found);
+    for (size_t page = 0; page < count; ++page) {
+      int mapped = 0;
+      for (size_t i = 0; i < each; ++i)
+        mapped |= found[page * each + i];
+      resident[first + page] = mapped == 3;
+      if (!mapped) {
+        errno = ENOMEM;
+        return -1;
       }
-    }
-    if (!mapped) {
-      errno = ENOMEM;
-      return -1;
     }
   }
   return 0;
@@ -129,8 +171,9 @@ static void turn(const char* name, uintptr_t at, void* data) {
   static const struct {
     const char* name;
     void* to;
-  } kTurned[] = {{"sysconf", sysconf},   {"mmap", mmap},       {"munmap", munmap},
-                 {"mprotect", mprotect}, {"madvise", madvise}, {"mincore", mincore}};
+  } kTurned[] = {{"sysconf", sysconf}, {"mmap", mmap},         {"munmap", munmap},
+                 {"mremap", mremap},   {"mprotect", mprotect}, {"madvise", madvise},
+                 {"mincore", mincore}};
   (void)data;
   for (size_t i = 0; i < sizeof kTurned / sizeof kTurned[0]; ++i) {
     if (strcmp(name, kTurned[i].name) == 0 && !turn_code(at, kTurned[i].to))

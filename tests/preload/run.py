@@ -24,7 +24,7 @@ NOT_HERE = 77  # the exit code of a program that says what this machine or alloc
 
 # Programs that read the kernel's own count of pages, which larger pages that are only pretended do not change.
 COUNT_PAGES = ("grown", "large_past", "limits", "left_pool", "locked_blocks", "locked_memory", "steady_faults",
-               "thread_exit", "unwritten")
+               "thread_exit", "unwritten", "written_pages")
 # Programs whose stacks, threads or moments are hard on who unwinds: the others learn nothing from it.
 UNWOUND = ("bare_frames", "cancellation", "cross_thread", "descriptors_left", "descriptors_reused", "errno_kept",
            "first_call", "first_race", "fork_handlers", "interrupted", "interrupted_locks", "lifecycle", "loading",

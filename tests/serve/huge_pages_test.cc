@@ -123,7 +123,7 @@ TEST_CASE_METHOD(HugeArena, "arena: a piece that goes hundreds of times costs hu
                  "[serve]") {
   take(41 * kMiB, 64);
   char* piece = take(4 * kMiB, 64);  // covers one huge page, and two in part
-  const char* const other = take(20 * kMiB, 64) + 10 * kMiB;
+  const char* const other = take(20 * kMiB, 64) + 2 * kMiB;
   if (!asks_for_huge_pages(other)) {
     testing::skip("huge pages, or a kernel that tells of them");
     return;

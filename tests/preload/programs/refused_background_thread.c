@@ -9,16 +9,16 @@
 
 enum { kBlocks = 100, kNobody = 65534 };
 
-// More than 64 MiB at once, which are worth a thread that gives them back.
+// More than 64 MiB at once that are written, which are worth a thread that gives them back.
 static void take_and_free(void) {
   static void* blocks[kBlocks];
   for (unsigned i = 0; i < kBlocks; ++i) {
     blocks[i] = malloc(MIB(1));
     CHECK(blocks[i] != NULL);
-    fill(blocks[i], 4096, i);
+    fill(blocks[i], MIB(1), i);
   }
   for (unsigned i = 0; i < kBlocks; ++i) {
-    CHECK(filled(blocks[i], 4096, i));
+    CHECK(filled(blocks[i], MIB(1), i));
     free(blocks[i]);
   }
 }

@@ -1,6 +1,10 @@
 // Random programs beside a model that follows the pages that they write: a page has memory or has none, by what the program
 // has done. Blocks that are written in part, shrink, grow, are aligned, zeroed, in loops and once. At each iteration's end the
-// process holds no more than the model at its peak, or than an iteration of the loop has written, and the bound. A failure prints its seed; SEED in the environment repeats it.
+// process holds no more than the model at its peak, or than an iteration of the loop has written, and the bound. A failure
+// prints its seed; SEED in the environment repeats it.
+//
+// The model has the kernel's pages of 4 KiB. It does not run where larger ones are pretended: the library gives back larger
+// pages alone, so that it may keep a whole one for each page of the model, and the kernel's count tells nothing of these.
 #include <fcntl.h>
 #include <time.h>
 
