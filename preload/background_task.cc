@@ -110,10 +110,22 @@ struct Start {
 // Starts are rare, and each is over before the next: the thread takes it, and says so.
 constinit Start next_start = {};
 constinit std::atomic<bool> start_taken{true};
+// Tasks of threads that have taken their start, and that have not said yet whose they are.
+constinit std::atomic<std::uint32_t> tasks_to_come{0};
+
+void note_own_thread() {
+  for (std::atomic<pid_t>& one : own) {
+    pid_t free = 0;
+    if (one.compare_exchange_strong(free, kernel_thread())) {
+      return;
+    }
+  }
+}
 
 void* begin(void*) {
   note_own_thread();
   const Start mine = next_start;
+  ++tasks_to_come;
   start_taken = true;
   mine.body(mine.argument);
   --count_of_own;
@@ -125,13 +137,9 @@ void* begin(void*) {
 
 }  // namespace
 
-void note_own_thread() {
-  for (std::atomic<pid_t>& one : own) {
-    pid_t free = 0;
-    if (one.compare_exchange_strong(free, kernel_thread())) {
-      return;
-    }
-  }
+void note_own_task() {
+  note_own_thread();
+  --tasks_to_come;
 }
 
 bool start_thread(void (*body)(void*), void* argument) {
@@ -202,7 +210,8 @@ void end_own_threads_with_last() {
     return;
   }
   // One that has just been started is not known yet.
-  for (int i = 0; i < tuning::kReportPatience && !start_taken && os::rest(); ++i) {
+  for (int i = 0; i < tuning::kReportPatience && (!start_taken || tasks_to_come != 0) && os::rest();
+       ++i) {
   }
   bool last = all_are_own(me);
   for (int i = 0; i < kMoments && !last && os::rest(); ++i) {
@@ -230,6 +239,7 @@ void forget_own_threads() {
     one = 0;
   }
   count_of_own = 0;
+  tasks_to_come = 0;
   start_taken = true;
   ending = first_has_left = false;
 }
@@ -237,7 +247,7 @@ void forget_own_threads() {
 void BackgroundTask::run(void* self) {
   os::Apart().run(
       [](void* task) {
-        note_own_thread();
+        note_own_task();
         const RecursionGuard guard;
         static_cast<BackgroundTask*>(task)->work_(guard);
       },

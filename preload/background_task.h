@@ -17,9 +17,9 @@ namespace memo {
 // could be the program's end.
 bool start_thread(void (*body)(void*), void* argument);
 
-// The calling thread of the kernel is the library's: what start_thread() starts says so by itself, what it does apart does
-// not.
-void note_own_thread();
+// The calling task of the kernel is the library's: what start_thread() starts says so by itself, and then does one thing
+// apart (os::Apart), which says so first of all.
+void note_own_task();
 
 // True once the threads of the library's own are to end, since no other thread is left, or is about to end.
 const std::atomic<bool>& own_threads_end();

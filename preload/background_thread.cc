@@ -124,7 +124,7 @@ bool pass_a_second(Life& life) {
 // Ends where nothing is left to be done until calls come.
 void live(void* argument) {
   auto& life = *static_cast<Life*>(argument);
-  note_own_thread();
+  note_own_task();
   const RecursionGuard guard;  // for the whole life: its allocations are the library's own
   do {
     ++life.turn;
