@@ -36,11 +36,6 @@ struct Library {
 };
 std::atomic<bool> g_forked{false};
 
-std::uint64_t number_of(const char* name, std::uint64_t usual) {
-  const char* text = std::getenv(name);
-  return text == nullptr || *text == '\0' ? usual : std::strtoull(text, nullptr, 10);
-}
-
 Library& library() {
   static Library* const kLibrary = [] {
     auto* made = new Library;
@@ -54,16 +49,6 @@ Library& library() {
   return *kLibrary;
 }
 
-Settings settings() {
-  Settings result;
-  const std::uint64_t chunk = number_of("MEMOMALLOC_CUDA_CHUNK_MIB", result.chunk >> 20) << 20;
-  if (chunk != 0 && chunk % kSmallChunk == 0) {
-    result.chunk = chunk;
-  }
-  result.plan = number_of("MEMOMALLOC_CUDA_PLAN", 1) != 0;
-  return result;
-}
-
 Device* device(int number) {
   Library& all = library();
   if (number < 0 || number >= kMostDevices || number >= all.device_count) {
@@ -75,7 +60,7 @@ Device* device(int number) {
     const std::lock_guard guard(all.lock);
     found = place.load(std::memory_order_acquire);
     if (found == nullptr) {
-      found = new Device(all.driver, number, all.device_count, settings());
+      found = new Device(all.driver, number, all.device_count, Settings{});
       place.store(found, std::memory_order_release);
     }
   }
