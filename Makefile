@@ -245,9 +245,10 @@ $(B)/fakes/door: tests/gpu/door.cc
 $(B)/pages.so: tests/preload/pages.c tests/support/turn_names.h
 	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -fPIC -I. -shared -Wl,-Bsymbolic $< -o $@ -ldl
 
-# Its stubs are written for one processor; -z initfirst: before the constructor of the library.
+# Its stubs are written for one processor; -z initfirst: before the constructor of the library; -z now: binding a function at
+# its first call takes more of a small stack than there is.
 $(B)/refuse.so: tests/refusal/refuse.c tests/support/turn_names.h
-	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -mgeneral-regs-only -fPIC -I. -shared -Wl,-z,initfirst $< -o $@
+	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -mgeneral-regs-only -fPIC -I. -shared -Wl,-z,initfirst -Wl,-z,now $< -o $@
 
 programs: $(preload_programs) $(B)/fakes/libcuda.so.1 $(B)/fakes/door $(B)/pages.so $(if $(filter x86_64-%,$(shell $(CC) -dumpmachine)),$(B)/refuse.so)
 demo: all ## the demonstration of scripts/demo.sh, without installing anything

@@ -24,7 +24,7 @@ NOT_HERE = 77  # the exit code of a program that says what this machine or alloc
 
 # Programs that read the kernel's own count of pages, which larger pages that are only pretended do not change.
 COUNT_PAGES = ("grown", "large_past", "limits", "left_pool", "locked_blocks", "locked_memory", "steady_faults",
-               "thread_exit", "unwritten", "written_pages")
+               "thread_exit", "unwritten")
 # Programs whose stacks, threads or moments are hard on who unwinds: the others learn nothing from it.
 UNWOUND = ("bare_frames", "cancellation", "cross_thread", "descriptors_left", "descriptors_reused", "errno_kept",
            "first_call", "first_race", "fork_handlers", "interrupted", "interrupted_locks", "lifecycle", "loading",
@@ -38,8 +38,9 @@ NOT_OBSERVED = ("limited_data", "interrupted_locks")
 NOT_EMULATED = ("spawning", "limits", "limited", "limited_data", "unread_output", "locked_blocks",
                 "locked_memory", "refused_thread", "refused_background_thread", "name_spaces", "real_time",
                 "left_out_of_cores", "bare_children", "confined", "descriptors_left", "left_pool")
-# A program with functions of its own by the names that all others but the library ask for, and one that asks glibc.
-ALONE = ("own_names", "told_blocks")
+# A program with functions of its own by the names that all others but the library ask for, one that asks glibc, and one
+# whose model has no memory of another allocator.
+ALONE = ("own_names", "told_blocks", "written_pages")
 # Modes that tell much the same of a program: where it is to be run less often, the seed names one of each row for it.
 ALIKE = (("pages of 16 KiB", "pages of 64 KiB"), tuple(f"on {peer}" for peer in common.PEERS))
 FURTHER = (binary_checks, neighbour_checks, file_checks, worker_checks, real_programs)
