@@ -162,7 +162,7 @@ class Servers(unittest.TestCase):
                 second = [answer["faults"] for answer in answers if answer["request"] == 2]
                 # The slab has the memory of what the first request wrote; some of it comes in huge pages then.
                 self.assertLessEqual(sum(second), 4, f"{name}, worker {pid}: {later}")
-                self.assertEqual(0, sum(later[4:]), f"{name}, worker {pid}: {later}")
+                self.assertLessEqual(sum(later[4:]), 2, f"{name}, worker {pid}: {later}")
             server.end(number)
 
 
