@@ -159,7 +159,7 @@ int doctor(int argc, char** argv) {
   bool closed = false;
   bool both = false;
   CLI::App app(
-      "Runs COMMAND as `memomalloc run` does, and tells whether that helps: "
+      "Runs COMMAND with the library, and tells whether that helps: "
       "memomalloc doctor -- python infer.py\n"
       "The first line is the answer: what part of the large blocks is served, and what the "
       "program\n"
