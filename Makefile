@@ -234,7 +234,7 @@ $(B)/programs/c10_functions: $(fakes)
 .SECONDARY: $(fakes)
 
 # The CUDA driver that is none, and what calls the library as torch does.
-$(B)/fakes/libcuda.so.1: tests/gpu/fake_driver.cc tests/gpu/fake_driver.h
+$(B)/fakes/libcuda.so.1: tests/gpu/fake_driver.cc tests/gpu/fake_driver.h src/gpu/driver.h
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++20 -O1 -g -Wall -Wextra -fPIC -shared -I. -Wl,-soname,$(@F) $< -o $@
 $(B)/fakes/door: tests/gpu/door.cc

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "src/gpu/driver.h"
+
 namespace fake {
 namespace {
 std::recursive_mutex g_lock;
@@ -178,7 +180,8 @@ FAKE cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   *total = w.memory;
   return 0;
 }
-FAKE cuMemGetAllocationGranularity(std::size_t* bytes, const void*, int) {
+FAKE cuMemGetAllocationGranularity(std::size_t* bytes, const memo::gpu::AllocationProperties*,
+                                   int) {
   ENTER;
   *bytes = std::size_t{2} << 20;
   return 0;
@@ -205,7 +208,8 @@ FAKE cuMemAddressFree(Address, std::size_t) {
   ENTER;
   return 0;
 }
-FAKE cuMemCreate(std::uint64_t* handle, std::size_t bytes, const void*, std::uint64_t) {
+FAKE cuMemCreate(std::uint64_t* handle, std::size_t bytes, const memo::gpu::AllocationProperties*,
+                 std::uint64_t) {
   ENTER;
   MAY_REFUSE(fake::kOutOfMemory);
   if (w.used + bytes > w.memory) {
@@ -282,7 +286,8 @@ FAKE cuMemUnmap(Address address, std::size_t bytes) {
   }
   return 0;
 }
-FAKE cuMemSetAccess(Address address, std::size_t bytes, const void*, std::size_t) {
+FAKE cuMemSetAccess(Address address, std::size_t bytes, const memo::gpu::AccessRight*,
+                    std::size_t) {
   ENTER;
   MAY_REFUSE(fake::kOutOfMemory);
   for (auto at = w.mappings.find(address); at != w.mappings.end() && at->first < address + bytes;
