@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kMostAddresses = std::uint64_t{64} << 40;
 constexpr std::uint64_t kLeastAddresses = std::uint64_t{1} << 40;
 constexpr std::uint64_t kSmallZone = std::uint64_t{64} << 30;
-// A zone of large blocks has addresses for so many times the device's memory.
+// A zone of large blocks has this many times the addresses that the device has memory.
 constexpr std::uint64_t kSpan = 4;
 
 // Reserved memory may exceed the peak of what tensors need by so much before idle chunks are moved.

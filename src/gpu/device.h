@@ -3,14 +3,14 @@
 // asks some thousand times a second.
 //
 //   a call of at least kLarge -> the learner knows its step? -> claim the step's place in the slab
-//                                else, or if that is taken   -> the pool: smallest free place with memory
-//                                none                        -> the free place that needs fewest chunks
+//                           else, or that is taken -> the pool: smallest free place with memory
+//                           none                   -> the free place that needs fewest chunks
 //   chunks come from: what is mapped nowhere; idle chunks elsewhere, once the peak of what tensors
 //                     need is held and while that costs little time; the driver; idle chunks at any
 //                     cost; after waiting for the streams
 //
 // Source: zones and chunks that move between them follow GMLake (ASPLOS 2024) in that physical memory
-// is stitched under new addresses instead of being copied; the plan is MemoMalloc's (thesis, section 3).
+// is mapped at new addresses instead of being copied; the plan is MemoMalloc's (thesis, section 3).
 #pragma once
 
 #include <atomic>
@@ -75,7 +75,7 @@ class Device {
   void end_pool(PoolId id);
   void release_pool(PoolId id);
 
-  // Returns to the driver what no tensor needs. Plans stay; slabs are taken anew when calls fit.
+  // Returns to the driver what no tensor needs. Plans stay, and are served again when calls fit.
   void give_back();
   // Takes away the memory of all blocks, their addresses stay; `keep`: their contents are copied to
   // the host. False, and nothing has changed, where a stream is captured or the host has no memory.

@@ -1,5 +1,5 @@
 // A set of disjoint, non-adjacent half-open intervals [lower, upper) of offsets, with the smallest
-// one that fits at hand. Every operation is O(log n). Cold.
+// one that fits found directly. Every operation is O(log n). Cold.
 #pragma once
 
 #include <cstdint>

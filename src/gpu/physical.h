@@ -15,7 +15,7 @@ class Physical {
   // Of the device with this number; all of `device_count` devices that can reach it may.
   Physical(const Driver& driver, int device, int device_count);
 
-  // A handle of `bytes`, a multiple of granularity(): one at hand, or a new one. 0 where the limit
+  // A handle of `bytes`, a multiple of granularity(): a spare one, or a new one. 0 where the limit
   // or the driver refuses.
   Handle take(std::uint64_t bytes);
   // Takes back a handle that is mapped nowhere; it is kept for take().
