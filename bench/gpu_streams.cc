@@ -13,12 +13,7 @@ double gib(std::uint64_t bytes) {
 }
 
 std::string field(const std::string& json, const std::string& name) {
-  const auto at = json.find('"' + name + "\":");
-  if (at == std::string::npos) {
-    return "";
-  }
-  const auto from = at + name.size() + 3;
-  return json.substr(from, json.find_first_of(",}", from) - from);
+  return std::to_string(replay::number_in(json, name));
 }
 
 }  // namespace

@@ -10,11 +10,13 @@ the time is up; a failure of one leaves the others' figures. Writes DATE.json an
 import argparse
 import csv
 import datetime
+import importlib.metadata
 import json
 import os
 import pathlib
 import platform
 import queue
+import shutil
 import statistics
 import subprocess
 import sys
@@ -172,12 +174,9 @@ def machine() -> dict[str, Any]:
     """What the figures were measured on."""
     facts: dict[str, Any] = {"kernel": platform.release(), "python": platform.python_version(),
                              "cores": os.cpu_count(), "libc": " ".join(platform.libc_ver())}
-    query = subprocess.run(["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
-                           capture_output=True, text=True, check=False) if pathlib.Path("/usr/bin/nvidia-smi").exists() or \
-        any((pathlib.Path(folder) / "nvidia-smi").exists() for folder in os.environ.get("PATH", "").split(":")) else None
-    facts["gpu"] = query.stdout.strip() if query is not None else ""
-    import importlib.metadata
-
+    facts["gpu"] = subprocess.run(
+        ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"], capture_output=True,
+        text=True, check=False).stdout.strip() if shutil.which("nvidia-smi") else ""
     for package in ("torch", "torchvision", "transformers"):
         try:
             facts[package] = importlib.metadata.version(package)

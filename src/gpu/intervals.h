@@ -93,7 +93,6 @@ class Intervals {
       visit(at->first > lower ? at->first : lower, at->second < upper ? at->second : upper);
     }
   }
-  [[nodiscard]] bool empty() const { return by_lower_.empty(); }
 
  private:
   using ByLower = std::map<std::uint64_t, std::uint64_t>;

@@ -24,7 +24,6 @@ void Zone::occupy(std::uint64_t offset, std::uint64_t bytes) {
   for (std::uint64_t chunk = offset / chunk_bytes_; chunk <= last; ++chunk) {
     ++chunks_[chunk].blocks;
   }
-  used_ += bytes;
 }
 
 bool Zone::claim(std::uint64_t offset, std::uint64_t bytes) {
@@ -101,7 +100,6 @@ void Zone::release(std::uint64_t offset, std::uint64_t bytes) {
     }
   }
   free_.add(offset, offset + bytes);
-  used_ -= bytes;
   clock_.freed();
 }
 

@@ -54,8 +54,6 @@ class Zone {
 
   [[nodiscard]] Address base() const { return base_; }
   [[nodiscard]] std::uint64_t chunk_bytes() const { return chunk_bytes_; }
-  [[nodiscard]] std::uint64_t committed() const { return committed_; }  // bytes
-  [[nodiscard]] std::uint64_t used() const { return used_; }            // bytes, in blocks
   [[nodiscard]] std::uint64_t chunk_count() const { return chunks_.size(); }
   [[nodiscard]] bool in_use(std::uint32_t chunk) const { return chunks_[chunk].blocks != 0; }
   [[nodiscard]] Clock& clock() { return clock_; }
@@ -81,7 +79,6 @@ class Zone {
   std::uint64_t bytes_;
   std::uint64_t chunk_bytes_;
   std::uint64_t committed_ = 0;
-  std::uint64_t used_ = 0;
   std::vector<Chunk> chunks_;  // up to the last one that ever had a block or memory
   Intervals free_;
   Intervals ready_;

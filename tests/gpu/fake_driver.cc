@@ -204,10 +204,6 @@ FAKE cuMemAddressReserve(Address* address, std::size_t bytes, std::size_t alignm
   w.next_address += bytes;
   return 0;
 }
-FAKE cuMemAddressFree(Address, std::size_t) {
-  ENTER;
-  return 0;
-}
 FAKE cuMemCreate(std::uint64_t* handle, std::size_t bytes, const memo::gpu::AllocationProperties*,
                  std::uint64_t) {
   ENTER;
@@ -339,12 +335,6 @@ FAKE cuEventQuery(void* event) {
   ENTER;
   const auto& [stream, ticket] = w.events[event];
   return w.done(stream, ticket) ? 0 : fake::kNotReady;
-}
-FAKE cuEventSynchronize(void* event) {
-  ENTER;
-  const auto& [stream, ticket] = w.events[event];
-  w.queues[stream].done = std::max(w.queues[stream].done, ticket);
-  return 0;
 }
 FAKE cuStreamSynchronize(Stream stream) {
   ENTER;

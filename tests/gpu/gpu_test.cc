@@ -32,9 +32,8 @@ Stream stream(std::uint64_t number) {
 
 std::uint64_t figure(Device& device, const std::string& name) {
   const std::string text = device.statistics();
-  const auto at = text.find('"' + name + "\":");
-  REQUIRE(at != std::string::npos);
-  return std::strtoull(text.c_str() + at + name.size() + 3, nullptr, 10);
+  REQUIRE(text.find('"' + name + "\":") != std::string::npos);
+  return replay::number_in(text, name);
 }
 
 // A device of `mib` MiB, and blocks that the fake driver watches.

@@ -29,15 +29,16 @@ struct Options {
 };
 
 struct Outcome {
-  std::uint64_t alive = 0;         // most bytes asked for and alive at once
-  std::uint64_t reserved = 0;      // most bytes that the device held at once
-  std::uint64_t served_alive = 0;  // the same once a plan is served
-  std::uint64_t served_reserved = 0;
-  std::uint64_t refused = 0;  // calls that got no memory
-  std::uint64_t moved = 0;    // chunks
+  std::uint64_t alive = 0;     // most bytes asked for and alive at once
+  std::uint64_t reserved = 0;  // most bytes that the device held at once
+  std::uint64_t refused = 0;   // calls that got no memory
+  std::uint64_t moved = 0;     // chunks
   std::string statistics;
   std::vector<std::string> faults;  // at most ten
 };
+
+// The figure `name` of a device's statistics; 0: there is none.
+std::uint64_t number_in(const std::string& json, const std::string& name);
 
 // The driver's table over tests/gpu/fake_driver.h.
 memo::gpu::Driver fake_driver();

@@ -16,12 +16,11 @@ import sys
 def rows_of(snapshot):
     trace = max(snapshot["device_traces"], key=len)
     device = snapshot["device_traces"].index(trace)
-    rows, number, alive, streams = [], {}, {}, {0: 0}
+    rows, alive, streams = [], {}, {0: 0}
     for event in trace:
         action, address = event["action"], event["addr"]
         stream = streams.setdefault(event.get("stream", 0), len(streams))
         if action == "alloc":
-            number[address] = len(number), len(rows)
             alive[address] = len(rows)
             rows.append(["a", None, event["size"], stream])
         elif action == "free_requested":
@@ -30,7 +29,6 @@ def rows_of(snapshot):
     for row in rows:
         if row[0] == "f" and isinstance(row[1], tuple):
             before[row[1][1]] = row[1][2:]
-    born = {number[address][1] for address in alive if address in number}
     for segment in snapshot["segments"]:
         if segment["device"] != device:
             continue
@@ -40,7 +38,6 @@ def rows_of(snapshot):
             if block["state"] == "active_allocated" and address not in alive:
                 before[address] = block.get("requested_size", block["size"]), streams.setdefault(segment["stream"], 0)
             address += block["size"]
-    del born
     result, names = [], {}
     for address in sorted(before):
         names["before", address] = len(result)
