@@ -25,7 +25,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TRACES = sorted((ROOT / "tests/golden/traces").glob("*.csv.gz"))
-NEVER = 1_000_000_000  # calls, of which no stream has so many
+NEVER = 1_000_000_000  # more calls than any stream has
 
 
 @dataclasses.dataclass(frozen=True)

@@ -144,30 +144,13 @@ static void is_nobodys_fault(void) {
   close(fd);
 }
 
-static const struct {
-  const char* name;
-  void (*run)(void);
-} kCases[] = {{"ends_with_free", ends_with_free},
-              {"keeps_files", keeps_files},
-              {"comes_into_children", comes_into_children},
-              {"is_nobodys_fault", is_nobodys_fault}};
+static const struct part kParts[] = {{"ends_with_free", ends_with_free},
+                                     {"keeps_files", keeps_files},
+                                     {"comes_into_children", comes_into_children},
+                                     {"is_nobodys_fault", is_nobodys_fault}};
 
 int main(int count, char** words) {
   end_after(200);
   page_size = (size_t)sysconf(_SC_PAGESIZE);
-  if (count == 2) {
-    for (size_t i = 0; i < sizeof kCases / sizeof kCases[0]; ++i)
-      if (strcmp(words[1], kCases[i].name) == 0) {
-        kCases[i].run();
-        return 0;
-      }
-    return 2;
-  }
-  for (size_t i = 0; i < sizeof kCases / sizeof kCases[0]; ++i) {
-    const int status = run_again(kCases[i].name, NULL, NULL);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-      return 1;
-    printf("%s ok\n", kCases[i].name);
-  }
-  return 0;
+  return run_parts(count, words, kParts, sizeof kParts / sizeof kParts[0]);
 }

@@ -190,6 +190,30 @@ static inline int run_again(const char* first, const char* second, const char* t
   return status;
 }
 
+// A part of a program that runs in a process of its own, named by the only argument.
+struct part {
+  const char* name;
+  void (*run)(void);
+};
+
+// What main() returns: runs the part that `words` name, or each one in a process of its own, and
+// says which went well.
+static inline int run_parts(int count, char** words, const struct part* parts, size_t number) {
+  for (size_t i = 0; i < number; ++i) {
+    if (count == 2 && strcmp(words[1], parts[i].name) == 0) {
+      parts[i].run();
+      return 0;
+    }
+    if (count == 2)
+      continue;
+    const int status = run_again(parts[i].name, NULL, NULL);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+      return 1;
+    printf("%s ok\n", parts[i].name);
+  }
+  return count == 2 ? 2 : 0;
+}
+
 // One case of a program. It is repeated as an iteration of its own thread would be: the first
 // repetitions are recorded, the last must take at least `served` of their blocks from the slab.
 struct test_case {

@@ -243,10 +243,7 @@ static void locked_on_fault(void) {
   holds("VmRSS:", 4 * kPage);
 }
 
-static const struct {
-  const char* name;
-  void (*run)(void);
-} kCases[] = {
+static const struct part kParts[] = {
     {"first_part", first_part},
     {"columns", columns},
     {"short_columns", short_columns},
@@ -264,20 +261,6 @@ static const struct {
 
 int main(int count, char** words) {
   end_after(200);
-  if (count == 2) {
-    for (size_t i = 0; i < sizeof kCases / sizeof kCases[0]; ++i)
-      if (strcmp(words[1], kCases[i].name) == 0) {
-        before = status_kib("VmRSS:");
-        kCases[i].run();
-        return 0;
-      }
-    return 2;
-  }
-  for (size_t i = 0; i < sizeof kCases / sizeof kCases[0]; ++i) {
-    const int status = run_again(kCases[i].name, NULL, NULL);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-      return 1;
-    printf("%s ok\n", kCases[i].name);
-  }
-  return 0;
+  before = status_kib("VmRSS:");
+  return run_parts(count, words, kParts, sizeof kParts / sizeof kParts[0]);
 }
