@@ -227,7 +227,7 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   const bool spare = !at_once && bytes >= tuning::kReturnedAtOnce && tracker_.knows_nothing() &&
                      pool.returned.first(bytes);
   const bool waits = spare && calls >= tuning::kKeptCalls;
-  const bool freed = pool.free(start, at_once || (spare && !waits), waits ? bytes : 0);
+  const bool freed = pool.free(start, at_once || (spare && !waits), waits);
   if (t_state.inside == 0) {
     keep(hands_.shared(), calls);
   }

@@ -49,15 +49,11 @@ class Pool {
   // A recorded program is played again, whose blocks nobody writes: all of them count as written, and nobody looks.
   void take_as_written() { looks_ = false; }
   [[nodiscard]] bool looks() const { return looks_; }
-  // Releases the block that starts at `start`; false if none does. `spare`: its bytes, if it is worth keeping for the next
-  // one alone. Takes no lock. Any thread.
-  bool free(void* start, bool at_once, std::uint64_t spare = 0) {
+  // Releases the block that starts at `start`; false if none does. `spare`: it is worth keeping for the next one
+  // alone. Takes no lock. Any thread.
+  bool free(void* start, bool at_once, bool spare = false) {
     const Arena::Keep left = looks_ ? Arena::Keep::kWritten : Arena::Keep::kAll;
-    const bool freed = torn_ || arena_.free(start, at_once ? Arena::Keep::kNone : left);
-    if (freed && !torn_ && spare != 0) {
-      arena_.spare(start, spare);
-    }
-    return freed;
+    return torn_ || arena_.free(start, at_once ? Arena::Keep::kNone : left, spare);
   }
   // The lane of the block that starts at `start`.
   [[nodiscard]] std::uint16_t owner(const void* start) const {
@@ -90,7 +86,7 @@ class Pool {
   // The arena's figures, which any thread may read.
   [[nodiscard]] const Holding& held() const { return arena_.held(); }
   // As the arena's. A pool that was given up has no books to agree.
-  [[nodiscard]] bool valid() const { return torn_ || arena_.valid(); }
+  [[nodiscard]] bool valid() { return torn_ || arena_.valid(); }
   [[nodiscard]] Space& space() const { return *space_; }
 
   // Around fork(): the child must find the books whole.

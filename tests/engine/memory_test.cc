@@ -100,7 +100,7 @@ TEST_CASE("engine: a place that was claimed is served where the plan is lost in 
                        testing::hostile(random, testing::sizes_of(second), 2 * options.SLAB_LIMIT),
                        static_cast<std::uint32_t>(second.size()));
     }
-    const FreeRuns& runs = lane.slab_space().runs;
+    const PageMap& pages = lane.slab_space().pages;
     const Granules granules = granules_in(lane.tallest());
     driver.release(driver.take(333'333));  // from here on the other plan is followed, too
     std::size_t calls = 0;
@@ -110,7 +110,7 @@ TEST_CASE("engine: a place that was claimed is served where the plan is lost in 
       CHECK(lane.counters.planned_allocations.get() == before + 1);
     }
     REQUIRE(lane.phase() == Phase::kPooling);
-    CHECK(runs.next_free(Granules{0}, granules).count == granules);
+    CHECK(pages.next_free(Granules{0}, granules).count == granules);
   });
 }
 

@@ -26,7 +26,7 @@ struct ArenaFixture {
   // Bytes from the space's start to the end of its last block.
   [[nodiscard]] std::uint64_t end_of_blocks() const {
     return bytes_of(
-        space.runs.tail(FreeRuns::Tail::kClean, 0_g, granules_in(space.committed_bytes())));
+        space.pages.tail(PageMap::Tail::kClean, 0_g, granules_in(space.committed_bytes())));
   }
   [[nodiscard]] std::uint64_t resident() const { return resident_bytes(space.base(), 128 << 20); }
 };
