@@ -54,7 +54,7 @@ void Engine::note_altered(const void* start, std::uint64_t bytes) {
   }
   const auto from = reinterpret_cast<std::uint64_t>(start);
   const std::uint64_t to = from + std::min(bytes, UINT64_MAX - from);
-  for (std::uint32_t i = 0; i <= lanes.count(); ++i) {
+  for (std::uint32_t i = 0; i < lanes.spaces(); ++i) {
     Space& space = lanes.region.at(i);
     const auto base = reinterpret_cast<std::uint64_t>(space.base());
     const std::uint64_t first = std::max(from, base);

@@ -13,14 +13,14 @@ void Forks::before() {
   std::uint32_t taken = lanes_.registry().lock_within(kForFork) ? kRegistry : 0;
   if (lanes_.opened()) {
     taken |= lanes_.shared().store.lock().lock_within(kForFork) ? kStore : 0;
-    taken |= lanes_.shared().pool.lock().lock_within(kForFork) ? kPool : 0;
+    taken |= lanes_.shared().pool.lock_all(kForFork) ? kPool : 0;
   }
   thread.forks = (thread.forks << kForkBits) | taken;
 }
 
 void Forks::release(std::uint32_t taken) {
   if ((taken & kPool) != 0) {
-    lanes_.shared().pool.lock().unlock();
+    lanes_.shared().pool.unlock_all();
   }
   if ((taken & kStore) != 0) {
     lanes_.shared().store.lock().unlock();
@@ -67,7 +67,7 @@ void Forks::live_on(bool interrupted) {
     return;
   }
   Shared& shared = lanes_.shared();
-  mend_slabs(shared, &lanes_.region.at(1));
+  mend_slabs(shared, &lanes_.slab_space(0));
   const Lane* mine = my_lane();
   for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
     Lane& lane = lanes_.at(i);
@@ -81,9 +81,7 @@ void Forks::live_on(bool interrupted) {
     count_slabs(shared);
   }
   shared.store.after_fork(interrupted);
-  if (shared.pool.lock().held_by_another()) {
-    shared.pool.give_up();
-  }
+  shared.pool.after_fork();
   shared.pool.trim();
 }
 

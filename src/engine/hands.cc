@@ -213,7 +213,7 @@ Answer Hands::give(const Request& request) {
   MEMO_DCHECK(reinterpret_cast<std::uint64_t>(call_.block.start) % request.alignment == 0);
   live.fetch_add(round_up(request.size, kGranule), std::memory_order_relaxed);
   if (call_.index < log.recorder.count()) {
-    Space& space = shared_->pool.space();
+    Space& space = shared_->pool.space_of(call_.block.start);
     log.recorder.bind(call_.index, reinterpret_cast<std::uint64_t>(call_.block.start), space.live,
                       space.granule_of(call_.block.start));
   }

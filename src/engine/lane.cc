@@ -214,7 +214,7 @@ bool Lane::note_foreign_growth(std::uint64_t bytes) {
 
 bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_lane, bool bare) {
   Pool& pool = hands_.shared().pool;
-  Space& space = pool.space();
+  Space& space = pool.space_of(start);
   if (hands_.log.ready()) {
     hands_.log.recorder.free(reinterpret_cast<std::uint64_t>(start), space.live,
                              space.granule_of(start), freeing_lane);
@@ -247,12 +247,12 @@ bool Lane::lend(Slab& slab) {
     return false;
   }
   // fork() waits for the pool's lock; a child of a bare system call mends what it finds.
-  Lock& whole = hands_.shared().pool.lock();
-  if (!whole.lock_within(Lock::Patience::kCall)) {
+  Pool& pool = hands_.shared().pool;
+  if (!pool.lock_all(Lock::Patience::kCall)) {
     return false;
   }
   const bool lent = hands_.slab.lend(slab);
-  whole.unlock();
+  pool.unlock_all();
   if (lent) {
     lease_.tell(Lease::kGivenBack);
   }

@@ -15,17 +15,18 @@
 namespace memo {
 namespace {
 
-// Reserves the region, at most so many bytes: a space for the pool and one for each lane's slab, each
-// as large as physical memory where address space allows. Where it does not, there are fewer lanes
+// Reserves the region, at most so many bytes: a space for each of the pool's arenas, `pools`, and one for each lane's slab,
+// each as large as physical memory where address space allows. Where it does not, there are fewer lanes
 // first. How many, or 0.
-std::uint64_t reserve(Region& region, Space* spaces, std::uint64_t lanes, std::uint64_t most,
-                      bool bare) {
+std::uint64_t reserve(Region& region, Space* spaces, std::uint64_t pools, std::uint64_t lanes,
+                      std::uint64_t most, bool bare) {
   for (;; lanes /= 2) {
     const std::uint64_t space =
         std::min(std::bit_ceil(os::physical_memory()),
-                 std::bit_floor(std::max<std::uint64_t>(most / (lanes + 1), 1)));
+                 std::bit_floor(std::max<std::uint64_t>(most / (lanes + pools), 1)));
     const bool few = lanes <= tuning::kFewLanes;
-    if (region.reserve(spaces, lanes + 1, space, few ? tuning::kMinSpace : space, bare)) {
+    if (region.reserve(spaces, pools, lanes + pools, space, few ? tuning::kMinSpace : space,
+                       bare)) {
       return lanes;
     }
     if (few) {
@@ -46,23 +47,32 @@ bool Lanes::open() {
   const bool limited = left != UINT64_MAX;
   const std::uint64_t lanes = limited ? 2 : tuning::kMaxLanes;
   const std::uint64_t most = limited ? left / tuning::kShareUnderLimit : tuning::kMaxReserved;
-  const std::uint64_t own = round_up(
-      sizeof(Shared) + lanes * sizeof(Lane) + (lanes + 1) * sizeof(Space) + 64, os::page_size());
+  const std::uint64_t pools = limited ? 1 : Pool::useful_parts();
+  const std::uint64_t own =
+      round_up(sizeof(Shared) + pools * sizeof(Pool::Part) + lanes * sizeof(Lane) +
+                   (lanes + pools) * sizeof(Space) + 2 * 64,
+               os::page_size());
   auto* memory = static_cast<char*>(os::map(own));
   if (memory == nullptr) {
     return false;
   }
-  lanes_ = reinterpret_cast<Lane*>(memory + round_up(sizeof(Shared), 64));
+  auto* parts = reinterpret_cast<Pool::Part*>(memory + round_up(sizeof(Shared), 64));
+  lanes_ = reinterpret_cast<Lane*>(parts + pools);
   possible_ = static_cast<std::uint32_t>(reserve(region, reinterpret_cast<Space*>(lanes_ + lanes),
-                                                 lanes, most, options_->OBSERVE != 0));
+                                                 pools, lanes, most, options_->OBSERVE != 0));
   if (possible_ == 0) {
     os::unmap(memory, own);
     return false;
   }
-  for (std::uint64_t i = 0; i <= possible_; ++i) {
+  pools_ = static_cast<std::uint32_t>(pools);
+  for (std::uint64_t i = 0; i < pools_ + possible_; ++i) {
     region.at(i).place_on(options_->NUMA);
   }
   shared_ = new (memory) Shared;
+  for (std::uint64_t i = 0; i < pools; ++i) {
+    new (parts + i) Pool::Part;
+  }
+  shared_->pool.open({parts, pools}, &region.at(0), options_->HUGEPAGES != Choice::kNever);
   share();
   mark.open();
   region.publish();
@@ -70,7 +80,6 @@ bool Lanes::open() {
 }
 
 void Lanes::share() {
-  shared_->pool.open(&region.at(kPoolSpace), options_->HUGEPAGES != Choice::kNever);
   const std::uint64_t memory = std::min(os::physical_memory(), shared_->pool.headroom().limit());
   shared_->slabs.limit = options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : memory / 2;
   shared_->slabs.most = tuning::kSlabsPerProcessor * os::processors();
@@ -138,7 +147,7 @@ Lane* Lanes::take() {
     return take_over(now);
   }
   Lane* lane = new (lanes_ + used) Lane;
-  lane->open(shared_, used, &region.at(kPoolSpace + 1 + used));
+  lane->open(shared_, used, &slab_space(used));
   lane->take();
   shared_->lane_count.store(used + 1, std::memory_order_release);
   return lane;
@@ -176,7 +185,7 @@ void Lanes::forget_missing_thread() {
 
 std::uint64_t Lanes::committed_bytes() const {
   std::uint64_t sum = 0;
-  for (std::uint32_t i = 0; i <= count(); ++i) {
+  for (std::uint32_t i = 0; i < spaces(); ++i) {
     sum += region.at(i).committed_bytes();
   }
   return sum;

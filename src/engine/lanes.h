@@ -40,10 +40,14 @@ class Lanes {
   // The space in which a block may start at the pointer, which is in the region; or nullptr.
   [[nodiscard]] Space* space_of(const void* pointer) const {
     const std::uint32_t number = region.number_of(pointer);
-    return number <= count() && region.at(number).plausible(pointer) ? &region.at(number) : nullptr;
+    return number < pools_ + count() && region.at(number).plausible(pointer) ? &region.at(number)
+                                                                             : nullptr;
   }
-  // True of the pool's space; the others are slabs'.
-  [[nodiscard]] bool is_pool(const Space& space) const { return &space == &region.at(kPoolSpace); }
+  // True of the spaces of the pool's arenas; the others are slabs'.
+  [[nodiscard]] bool is_pool(const Space& space) const { return &space < &region.at(pools_); }
+  [[nodiscard]] Space& slab_space(std::uint32_t lane) const { return region.at(pools_ + lane); }
+  // The spaces in which there may be blocks. Any thread.
+  [[nodiscard]] std::uint32_t spaces() const { return opened() ? pools_ + count() : 0; }
   // Of all spaces.
   [[nodiscard]] std::uint64_t committed_bytes() const;
 
@@ -61,8 +65,6 @@ class Lanes {
   Counters passed_on;  // large calls that no lane takes and the next allocator gets, of all threads
 
  private:
-  static constexpr std::uint32_t kPoolSpace = 0;  // behind it a lane's slab each
-
   Lane* adopt();
   Lane* take();
   Lane* take_over(Nanos now);
@@ -72,6 +74,8 @@ class Lanes {
   Lane* lanes_ = nullptr;
   Shared* shared_ = nullptr;
   std::uint32_t possible_ = 0;
+  std::uint32_t pools_ =
+      0;  // spaces of the pool's arenas, the first; behind them a lane's slab each
   std::atomic<bool> told_{false};  // the host knows that there are lanes
   bool torn_ = false;              // a child, in which a thread that does not exist was at open()
   const Options* options_ = nullptr;

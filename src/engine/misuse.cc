@@ -56,7 +56,7 @@ void tell_of_place(Line& line, const Place& place, const void* pointer) {
 
 Place Engine::find(const void* pointer) const {
   const std::uint32_t number = lanes.region.number_of(pointer);
-  if (number > lanes.count()) {
+  if (number >= lanes.spaces()) {
     return {};
   }
   const Space& space = lanes.region.at(number);

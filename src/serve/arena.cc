@@ -16,8 +16,9 @@ constexpr Granules kHugePage = granules_in(os::kHugePage);
 
 }  // namespace
 
-void Arena::open(Space* space, bool huge) {
+void Arena::open(Space* space, ArenaBooks* books, bool huge) {
   space_ = space;
+  books_ = books;
   space_->index(free_);
   if (huge) {
     huge_pages.allow();
@@ -25,11 +26,12 @@ void Arena::open(Space* space, bool huge) {
 }
 
 // Where there is memory; where there is some; where nothing lies; where nothing ever lay.
-FreeIndex::Place Arena::find(Granules count, Granules step) const {
+FreeIndex::Place Arena::find(Granules count, Granules step, From from) const {
   FreeIndex::Place place = free_.fit(FreeIndex::Kind::kDirty, count, step);
-  if (!place.found()) {
-    place = free_.overlap(count, step, top_);
+  if (place.found() || from == From::kMemory) {
+    return place;
   }
+  place = free_.overlap(count, step, top_);
   if (!place.found()) {
     place = free_.fit(FreeIndex::Kind::kClean, count, step);
   }
@@ -52,7 +54,7 @@ std::optional<FreeIndex::Place> Arena::place_in_spare(Granules count, Granules s
   return suits ? std::optional(FreeIndex::Place{spare.first}) : std::nullopt;
 }
 
-Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
+Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From from) {
   const Granules count = granules_of(bytes);
   const Granules step = std::max(granules_in(alignment), Granules{1});
   if (count >= granules_in(space_->bytes())) {
@@ -60,11 +62,15 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
   }
   free_.enter(tuning::kMaxEntered);
   const auto spare = spare_.any() ? place_in_spare(count, step) : std::nullopt;
-  const FreeIndex::Place place = spare ? *spare : find(count, step);
+  const FreeIndex::Place place = spare ? *spare : find(count, step, from);
+  if (from == From::kMemory && !spare && !place.found()) {
+    return {};
+  }
   const Granules end = place.start + count;
   const bool covers = end <= top_ ? count >= kHugePage : round_up(top_, kHugePage) < end;
   const bool huge = covers && alignment >= tuning::kTensorAlignment &&
-                    held_.live_bytes() >= tuning::kWorthHugePages && huge_pages.ready(*space_);
+                    books_->held.live_bytes() >= tuning::kWorthHugePages &&
+                    huge_pages.ready(*space_);
   if (end > top_ && !space_->commit(bytes_of(end))) {
     return {};
   }
@@ -98,28 +104,29 @@ Granules Arena::account(void* start, PageMap::Claim& claim, Granules count) {
   Granules written = count;
   if (count >= Shares::kLeast) {
     const bool fresh = claim.dirty == Granules{0};
-    const Granules known = shares_.expected(count);
+    const Granules known = books_->shares.expected(count);
     const Granules first = space_->granule_of(start);
     Expected expected(count, std::max(known, claim.dirty), fresh);
     const Granules spared = count - expected.of(count);
     written = known;
-    held_.take(count, claim.dirty, spared);
-    if (claim.dirty > known && held_.excess() != Granules{0} && os::purge(start, bytes_of(count))) {
+    books_->held.take(count, claim.dirty, spared);
+    if (claim.dirty > known && books_->held.excess() != Granules{0} &&
+        os::purge(start, bytes_of(count))) {
       huge_pages.take_out(*space_, first, count);
       claim.dirty = Granules{0};
       expected = Expected(count, known, true);
-      held_.spare((count - expected.of(count) - spared).count());
+      books_->held.spare((count - expected.of(count) - spared).count());
     }
     expectation(first).store(expected.word(), std::memory_order_relaxed);
   } else {
-    held_.take(count, claim.dirty);
+    books_->held.take(count, claim.dirty);
   }
   give_excess_back(count);
   return written;
 }
 
 void Arena::give_excess_back(Granules count) {
-  const Granules excess = held_.excess();
+  const Granules excess = books_->held.excess();
   if (excess != Granules{0} && !refusals_.waits()) {
     purge(std::min(excess, count + granules_in(tuning::kMaxAhead)),
           count.count() + tuning::kMaxRanges);
@@ -132,7 +139,7 @@ Granules Arena::give_back(PageMap::Run run) {
   const Granules given = space_->give_back(run.first, run.count);
   if (given != Granules{0}) {
     huge_pages.take_out(*space_, run.first, run.count);
-    held_.give_back(given);
+    books_->held.give_back(given);
   }
   free_.add(run.first, run.count);
   return given;
@@ -189,11 +196,11 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
     const bool clean = now - left >= Shares::kLeast && os::purge(tail, bytes_of(now - left));
     if (clean) {
       huge_pages.take_out(*space_, first + left, now - left);
-      held_.overestimated(now - left - std::min(now - left, spared(first, now)));
+      books_->held.overestimated(now - left - std::min(now - left, spared(first, now)));
     }
     forget_spared(first, now);
     const Granules given = pages.shrink(first, left, clean);
-    held_.free(given, clean ? Granules{0} : given);
+    books_->held.free(given, clean ? Granules{0} : given);
     free_.add(first + left, given);
     return true;
   }
@@ -214,14 +221,14 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
   top_ = std::max(top_, end);
   forget_spared(first, now);
   expectation(first).store(Expected(count, count, false).word(), std::memory_order_relaxed);
-  held_.take(count - now, claim.dirty);
+  books_->held.take(count - now, claim.dirty);
   give_excess_back(count - now);
   return true;
 }
 
 // A block of `count` granules changes its size: it counts as written.
 void Arena::forget_spared(Granules first, Granules count) {
-  held_.spare(0 - spared(first, count).count());
+  books_->held.spare(0 - spared(first, count).count());
   if (count >= Shares::kLeast) {
     expectation(first).store(Expected(count, count, false).word(), std::memory_order_relaxed);
   }
@@ -251,8 +258,9 @@ Granules Arena::spare_unwritten(Granules first, Granules length) {
   if (memory.told()) {
     const Expected expected(expectation(first).load(std::memory_order_relaxed));
     const Granules before = expected.of(length);
-    shares_.note(length, there, expected.fresh());
-    held_.overestimated(before - std::min(before, std::max(there, shares_.expected(length))));
+    books_->shares.note(length, there, expected.fresh());
+    books_->held.overestimated(before -
+                               std::min(before, std::max(there, books_->shares.expected(length))));
   }
   return given;
 }
@@ -275,31 +283,14 @@ bool Arena::free(void* start, Keep keep, bool spare) {
   if (count == Granules{0}) {
     return false;
   }
-  held_.free(count, count - given, spared);
+  books_->held.free(count, count - given, spared);
   if (!spare || !spare_.offer(first, count)) {
     free_.defer(first);
   }
   return true;
 }
 
-std::uint64_t Arena::trim(std::uint64_t bytes, std::uint64_t less) {
-  if (less != kAll) {
-    held_.forget(granules_of(less));
-    return shed(held_.excess(), bytes);
-  }
-  held_.forget();
-  return shed(held_.dirty(), bytes);
-}
-
-std::uint64_t Arena::age(std::uint64_t bytes) {
-  return shed(held_.age(), bytes);
-}
-
-std::uint64_t Arena::settle(std::uint64_t bytes) {
-  return shed(std::min(held_.excess(), granules_in(bytes)), kAll);
-}
-
-// Gives so many granules back, in some ranges for a caller who says how many `bytes`; bytes.
+// In some ranges for a caller who says how many `bytes`.
 std::uint64_t Arena::shed(Granules granules, std::uint64_t bytes) {
   if (bytes == kAll) {
     enter_all();
@@ -321,11 +312,9 @@ std::uint64_t Arena::retreat() {
   return space_->retreat(end);
 }
 
-bool Arena::valid() {
+bool Arena::valid(PageMap::Sums& sums) {
   enter_all();
-  PageMap::Sums sums;
-  return space_->pages.valid(top_, &sums) && free_.valid(top_) && sums.used == held_.live() &&
-         sums.dirty == held_.dirty();
+  return space_->pages.valid(top_, &sums) && free_.valid(top_);
 }
 
 }  // namespace memo

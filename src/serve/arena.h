@@ -1,5 +1,5 @@
 // The page arena: serves large blocks that no plan places, in exact pages. Hot. One thread at a
-// time allocates (src/serve/pool.h sees to it); any thread frees.
+// time allocates (src/serve/pool.h sees to it, and has several arenas); any thread frees.
 //
 // It keeps the memory of freed blocks, up to the peak that was alive at once in the recent past,
 // and gives back what is more: a program whose peak repeats has no page faults, and never holds
@@ -10,8 +10,8 @@
 // What a call costs follows from its own bytes, however many blocks there are: allocate() and resize() enter at most
 // kMaxEntered freed blocks into the index of free runs, look at some hundred of its runs (src/serve/free_index.h), and give
 // back at most 4 MiB more than the block's bytes, in at most 64 ranges more than its granules, and the one block that was
-// freed as spare. free() touches its block's granules only. trim() and age() are bounded in the same way by the bytes that
-// they are told, or do all of it, as settle() does, on a thread that has the time. Checked by valid().
+// freed as spare. free() touches its block's granules only. shed() is bounded in the same way by the bytes that it is told,
+// or does all of it, on a thread that has the time. Checked by valid().
 #pragma once
 
 #include <atomic>
@@ -52,10 +52,16 @@ class Spare {
   std::atomic<std::uint64_t> at_{0};  // first granule and number of them
 };
 
+// What arenas know together.
+struct ArenaBooks {
+  Holding held;
+  Shares shares;
+};
+
 class Arena {
  public:
-  // `huge`: blocks that nobody has used before may come in them (src/serve/huge_pages.h).
-  void open(Space* space, bool huge = false);
+  // `books` outlive this. `huge`: blocks that nobody has used before may come in huge pages (src/serve/huge_pages.h).
+  void open(Space* space, ArenaBooks* books, bool huge = false);
 
   struct Block {
     void* start = nullptr;  // nullptr: no memory
@@ -65,8 +71,10 @@ class Arena {
     std::uint64_t lacking =
         0;  // bytes of it that have no memory yet, and are expected to be written
   };
-  // A block of `bytes` at a multiple of `alignment` (a power of two). One thread at a time.
-  Block allocate(std::uint64_t bytes, std::uint64_t alignment);
+  // A block of `bytes` at a multiple of `alignment` (a power of two). `from`: only where there is memory for it, or anywhere.
+  // One thread at a time.
+  enum class From : std::uint8_t { kAnywhere, kMemory };
+  Block allocate(std::uint64_t bytes, std::uint64_t alignment, From from = From::kAnywhere);
   // Changes the size of the block at `start` in place, if there is room. One thread at a time.
   bool resize(void* start, std::uint64_t bytes);
   // Releases the block that starts at `start`; false if none does. Any thread.
@@ -79,38 +87,26 @@ class Arena {
   bool free(void* start, Keep keep = Keep::kAll, bool spare = false);
 
   static constexpr std::uint64_t kAll = UINT64_MAX;
-  // Forgets the past peak, or `less` bytes of it, and gives back memory that no block uses and the
-  // rest of the peak does not keep, up to `bytes` of it; the bytes given back. Owner only.
-  std::uint64_t trim(std::uint64_t bytes = kAll, std::uint64_t less = kAll);
-  // Gives back what trim(), age() and calls left to be given back, up to `bytes`, however long the
-  // walk to it. Owner only.
-  std::uint64_t settle(std::uint64_t bytes = kAll);
-  // Gives up the committed memory behind the last block, which trim() has given back; bytes. Owner
+  // Gives back so many free granules' memory, up to `bytes` of it; bytes. Owner only.
+  std::uint64_t shed(Granules granules, std::uint64_t bytes = kAll);
+  // Gives up the committed memory behind the last block, which shed() has given back; bytes. Owner
   // only.
   std::uint64_t retreat();
-  // Lets the peak follow what was alive since the last two calls: the past is forgotten, and up to
-  // `bytes` of its memory given back; how much. Owner only.
-  std::uint64_t age(std::uint64_t bytes = kAll);
-
-  // Its figures, which any thread may read.
-  [[nodiscard]] const Holding& held() const { return held_; }
-  // The same, for its owner, who may tell them more.
-  [[nodiscard]] Holding& books() { return held_; }
   // Free runs that all calls have looked at so far. Owner only.
   [[nodiscard]] std::uint64_t looks() const { return free_.looks(); }
-  // True if page map, index and books agree. Looks at all of it; no other thread may be at work.
-  [[nodiscard]] bool valid();
+  // True if page map and index agree. Looks at all of it, and tells how much is used and dirty; no other thread may be at
+  // work.
+  [[nodiscard]] bool valid(PageMap::Sums& sums);
 
   // Which part of it comes in huge pages. The owner changes it, any thread asks for its end.
   HugePages huge_pages;
 
  private:
-  FreeIndex::Place find(Granules count, Granules step) const;
+  FreeIndex::Place find(Granules count, Granules step, From from) const;
   std::optional<FreeIndex::Place> place_in_spare(Granules count, Granules step);
   void enter_all();
   Granules give_back(PageMap::Run run);
   Granules purge(Granules granules, std::uint64_t ranges);
-  std::uint64_t shed(Granules granules, std::uint64_t bytes);
   Granules account(void* start, PageMap::Claim& claim, Granules count);
   void give_excess_back(Granules count);
   void forget_spared(Granules first, Granules count);
@@ -128,8 +124,7 @@ class Arena {
   Space* space_ = nullptr;
   Granules top_;  // granules from here on were never used
   FreeIndex free_;
-  Holding held_;
-  Shares shares_;
+  ArenaBooks* books_ = nullptr;
   Backoff refusals_;  // of the system to take memory back
   Spare spare_;
 };

@@ -238,7 +238,7 @@ TEST_CASE("engine: what a program does before its loop is no part of the search"
     CHECK(lane.phase() == Phase::kPooling);
     const Pool& pool = engine.lanes.shared().pool;
     // The last of the huge pages may hold less than it has room for.
-    CHECK(testing::resident_bytes(pool.space().base(), 2 * pool.held().peak_bytes()) <=
+    CHECK(testing::resident_bytes(pool.spaces().front().base(), 2 * pool.held().peak_bytes()) <=
           pool.held().peak_bytes() + os::kHugePage);
   });
 }

@@ -24,7 +24,7 @@ std::uint64_t bound(std::uint64_t bytes) {
 // An arena of as many addresses as a large machine's; blocks are not touched.
 struct Large {
   OwnSpace own{64 * kGiB};
-  Arena arena;
+  testing::OwnArena arena;
   std::uint64_t most = 0;  // looks of a call
   Large() { arena.open(&own.space); }
 
@@ -155,7 +155,7 @@ TEST_CASE("arena: among gaps that are too short few are looked at", "[serve]") {
 
 TEST_CASE("arena: a trim for a caller gives back what it is told, and the rest later", "[serve]") {
   testing::ArenaFixture fixture;
-  Arena& arena = fixture.arena;
+  testing::OwnArena& arena = fixture.arena;
   char* const block = fixture.take(100 * kMiB);
   REQUIRE(arena.free(block));
   CHECK(arena.trim(16 * kMiB) == 16 * kMiB);

@@ -109,7 +109,7 @@ TEST_CASE("space: a program that locks its memory locks what it uses, not what i
       return 0;
     }
     OwnSpace own(16ULL << 30);
-    Arena arena;
+    testing::OwnArena arena;
     arena.open(&own.space);
     if (!before && syscall(SYS_mlockall, how) != 0) {
       return 0;

@@ -48,7 +48,8 @@ class OwnEngine {
   // the next region.
   void unmap(char* start, std::uint64_t each) {
     const std::uint64_t page = os::page_size();
-    munmap(start - page, (engine.lanes.possible() + 1) * each + 2 * page);
+    const std::uint64_t pools = engine.lanes.shared().pool.spaces().size();
+    munmap(start - page, (engine.lanes.possible() + pools) * each + 2 * page);
   }
 
   Options options_;

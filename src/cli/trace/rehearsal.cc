@@ -176,7 +176,7 @@ class Stage {
     if (!pool_.open(room_)) {
       return false;
     }
-    shared_->pool.open(&pool_.space, false);
+    shared_->pool.open({&part_, 1}, &pool_.space, false);
     shared_->pool.take_as_written();
     return true;
   }
@@ -275,6 +275,7 @@ class Stage {
   Options options_;
   Counters passed_on_;
   Addresses pool_;
+  Pool::Part part_;
   std::vector<std::unique_ptr<Actor>> actors_;
 };
 
