@@ -57,7 +57,7 @@ std::optional<FreeIndex::Place> Arena::place_in_spare(Granules count, Granules s
 Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From from) {
   const Granules count = granules_of(bytes);
   const Granules step = std::max(granules_in(alignment), Granules{1});
-  if (count >= granules_in(space_->bytes())) {
+  if (count >= granules_in(space_->bytes()) || !free_.has_room()) {
     return {};
   }
   free_.enter(tuning::kMaxEntered);

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "src/base/check.h"
+#include "src/base/os.h"
 
 namespace memo {
 namespace {
@@ -75,8 +76,10 @@ void FreeIndex::insert(std::uint32_t first, std::uint32_t count, bool dirty) {
   std::uint32_t node = unused_;
   if (node != 0) {
     unused_ = nodes_[node].next;
-  } else {
+  } else if (used_ + 1 < room_ || grow()) {
     node = ++used_;
+  } else {
+    return;
   }
   Lists& lists = lists_[dirty ? 1 : 0];
   const unsigned list = list_of(count);
@@ -113,6 +116,15 @@ void FreeIndex::remove(std::uint32_t node) {
   unused_ = node;
 }
 
+bool FreeIndex::grow() {
+  if (room_ == most_ ||
+      !os::commit(reinterpret_cast<char*>(nodes_ + room_), kStep * sizeof(Node))) {
+    return false;
+  }
+  room_ += kStep;
+  return true;
+}
+
 void FreeIndex::merge(std::uint32_t first, std::uint32_t count, bool dirty) {
   if (const std::uint32_t left = ending(first); left != 0 && (nodes_[left].dirty != 0) == dirty) {
     first = nodes_[left].first;
@@ -147,7 +159,7 @@ void FreeIndex::defer(Granules first) {
 }
 
 void FreeIndex::enter(std::uint64_t most) {
-  for (; most != 0; --most) {
+  for (; most != 0 && has_room(); --most) {
     if (taken_ == 0) {
       if (deferred_.load(std::memory_order_relaxed) == 0) {
         return;

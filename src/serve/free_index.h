@@ -32,17 +32,26 @@ class FreeIndex {
   // For each granule a tag, and a node at most.
   using Tag = std::uint32_t;
 
-  // Zeroed arrays, which outlive this, with an element for each granule up to any `top`, and one more. Once, before any
-  // other call.
-  void open(const PageMap& pages, Tag* tags, Node* nodes) {
+  static constexpr std::uint32_t kSpare = 512;  // nodes that has_room() looks for
+  static constexpr std::uint32_t kStep = 4096;  // nodes that get memory at once
+  static constexpr std::uint64_t node_bytes(Granules granules) {
+    return round_up(granules.count() + kSpare, kStep) * sizeof(Node);
+  }
+  // Zeroed arrays for so many granules, which outlive this: of tags one for each, usable up to any `top`, and one more; of
+  // nodes node_bytes(), reserved, from a page's start on. Once, before any other call.
+  void open(const PageMap& pages, Granules granules, Tag* tags, Node* nodes) {
     pages_ = pages;
     tags_ = tags;
     nodes_ = nodes;
+    most_ = static_cast<std::uint32_t>(node_bytes(granules) / sizeof(Node));
   }
+
+  // There is memory for some hundred runs more, or the system gives it. A run for which there is none is given out no more.
+  [[nodiscard]] bool has_room() { return used_ + kSpare <= room_ || grow(); }
 
   // The block that began at `first` was released. Any thread.
   void defer(Granules first);
-  // Enters up to `most` of the blocks that were deferred.
+  // Enters up to `most` of the blocks that were deferred, as long as it has room.
   void enter(std::uint64_t most);
   // Granules that are free, whatever their memory. Merges them with the runs beside them.
   void add(Granules first, Granules count);
@@ -122,11 +131,14 @@ class FreeIndex {
   void insert(std::uint32_t first, std::uint32_t count, bool dirty);
   void merge(std::uint32_t first, std::uint32_t count, bool dirty);
   void remove(std::uint32_t node);
+  bool grow();
 
   PageMap pages_;
   Tag* tags_ = nullptr;
   Node* nodes_ = nullptr;
   std::uint32_t used_ = 0;    // nodes ever
+  std::uint32_t room_ = 0;    // nodes that have memory
+  std::uint32_t most_ = 0;    // nodes that can have
   std::uint32_t unused_ = 0;  // the first of those that are no runs now
   std::uint32_t taken_ =
       0;  // of the deferred blocks those that are to be entered first; first granule + 1

@@ -16,7 +16,7 @@ struct RecordLayout {
   std::uint64_t live;    // eight
   std::uint64_t note;    // two
   std::uint64_t tag;     // four, and
-  std::uint64_t node;    // sixteen, of an index
+  std::uint64_t node;    // sixteen, of an index, which makes them usable itself
   std::uint64_t end;
 };
 
@@ -34,7 +34,7 @@ RecordLayout layout(std::uint64_t bytes) {
   at.live = place(granules.count() * sizeof(std::uint64_t));
   at.note = place(granules.count() * sizeof(std::uint16_t));
   at.tag = place(granules.count() * sizeof(FreeIndex::Tag));
-  at.node = place(granules.count() * sizeof(FreeIndex::Node));
+  at.node = place(FreeIndex::node_bytes(granules));
   at.end = end;
   return at;
 }
@@ -67,7 +67,7 @@ void Space::open(char* base, char* records, std::uint64_t bytes, bool bare) {
 void Space::index(FreeIndex& index) {
   const RecordLayout at = layout(bytes_);
   indexed_ = true;
-  index.open(pages, reinterpret_cast<FreeIndex::Tag*>(records_ + at.tag),
+  index.open(pages, granules_in(bytes_), reinterpret_cast<FreeIndex::Tag*>(records_ + at.tag),
              reinterpret_cast<FreeIndex::Node*>(records_ + at.node));
 }
 
@@ -116,7 +116,6 @@ bool Space::commit_until(std::uint64_t target, os::Lock lock) {
       !commit_array(records_ + at.live, sizeof(std::uint64_t), from, to, lock) ||
       !commit_array(records_ + at.note, sizeof(std::uint16_t), from, to, lock) ||
       (indexed_ && !commit_array(records_ + at.tag, sizeof(FreeIndex::Tag), from, to, lock)) ||
-      (indexed_ && !commit_array(records_ + at.node, sizeof(FreeIndex::Node), from, to, lock)) ||
       (!bare_ && !os::commit(base_ + committed, target - committed, lock))) {
     return false;
   }

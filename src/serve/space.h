@@ -79,7 +79,7 @@ class Space {
   // while another thread may claim them.
   Granules give_back(Granules first, Granules count);
 
-  // Opens an index of the free runs, whose tables are usable as far as the space's. Before the first block.
+  // Opens an index of the free runs. Before the first block.
   void index(FreeIndex& index);
 
   [[nodiscard]] char* base() const { return base_; }

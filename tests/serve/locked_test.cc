@@ -270,6 +270,7 @@ TEST_CASE("space: each of its records lies between pages that cannot be touched"
   OwnSpace own(kBytes);
   FreeIndex index;
   own.space.index(index);
+  REQUIRE(index.has_room());
   REQUIRE(own.space.commit(kBytes - kGranule));
   const std::uint64_t page = os::page_size();
   const std::uint64_t bytes = Space::record_bytes(kBytes);

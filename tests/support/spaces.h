@@ -28,16 +28,21 @@ class BareMap {
       : states_(granules.count() / 8 + 1),
         lengths_(granules.count()),
         tags_(granules.count() + 1),
-        nodes_(granules.count() + 1),
+        nodes_bytes_(FreeIndex::node_bytes(granules)),
+        nodes_(os::reserve(nodes_bytes_, os::page_size())),
         map(reinterpret_cast<std::uint8_t*>(states_.data()), lengths_.data()) {
-    index.open(map, tags_.data(), nodes_.data());
+    index.open(map, granules, tags_.data(), static_cast<FreeIndex::Node*>(nodes_));
   }
+  ~BareMap() { os::unmap(nodes_, nodes_bytes_); }
+  BareMap(const BareMap&) = delete;
+  BareMap& operator=(const BareMap&) = delete;
 
  private:
   std::vector<std::uint64_t> states_;  // words, for their alignment
   std::vector<std::uint32_t> lengths_;
   std::vector<FreeIndex::Tag> tags_;
-  std::vector<FreeIndex::Node> nodes_;
+  std::uint64_t nodes_bytes_;
+  void* nodes_;
 
  public:
   PageMap map;
