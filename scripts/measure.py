@@ -115,7 +115,7 @@ def shares(end, start=None):
 
 
 def marker():
-    """What begins an iteration in the library's trace, where MEASURE_MARKS asks for it; else nothing is told."""
+    """What begins an iteration in the library's trace, where MEASURE_MARKS asks for it; else nothing is printed."""
     tell = library_function("memomalloc_iteration") if os.environ.get("MEASURE_MARKS") else None
     return tell or (lambda: None)
 

@@ -43,7 +43,7 @@ Finding examine_learning(const json& statistics, std::int64_t allocations) {
   if (plans + loaded > 0) {
     const std::int64_t calls = number_in(statistics, "symbolic_calls");
     const std::string from_file =
-        loaded > 0 ? ", " + std::to_string(loaded) + " of them from the store of plans" : "";
+        loaded > 0 ? ", " + std::to_string(loaded) + " of them from the plan cache" : "";
     const std::string shapes =
         calls > 0 ? "; changing shapes: " + std::to_string(calls) + " calls, planned for " +
                         std::to_string(number_in(statistics, "shapes")) + " shapes"
