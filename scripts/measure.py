@@ -76,7 +76,7 @@ def rss_kib():
 def peak_rss_kib():
     """Highest resident memory of this program, KiB.
 
-    VmHWM starts anew at exec; ru_maxrss would inherit the peak of whoever started the process.
+    VmHWM starts again at exec; ru_maxrss would inherit the peak of whoever started the process.
     """
     try:
         with open("/proc/self/status", encoding="ascii") as file:
