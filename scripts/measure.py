@@ -240,7 +240,7 @@ def print_text(figures):
     print(f"faults per iteration {figures['faults_per_iteration']:.1f}"
           f" ({figures['faults_per_iteration_steady']:.1f} in the second half)")
     print(f"peak RSS             {figures['peak_rss_kib'] / 1024:.1f} MiB")
-    if "planned_share" in figures:
+    if figures.get("large_bytes_per_iteration"):  # none where the library is switched off
         for when, start in (("whole run", ""), ("second half", "steady_")):
             planned, at_hand = (100 * figures[f"{start}{kind}_share"] for kind in ("planned", "at_hand"))
             print(f"large bytes, {when}: {planned:.2f} % from the plan's slab, {at_hand:.2f} % at hand in the "
