@@ -16,14 +16,14 @@ namespace memo {
 struct Process {
   // Read by every malloc and free, so together in one cache line, which nothing writes after
   // start-up but once, where a limit is seen. Sizes below `fast_below` and pointers below `lowest`
-  // go straight to the underlying allocator; the initial zeros send every call the slow way, where it is
+  // go straight to the next allocator; the initial zeros send every call the slow way, where it is
   // looked up.
   alignas(64) std::uint64_t fast_below = 0;
   std::uint64_t lowest = 0;
   Next next;
 
   alignas(64) Engine engine;
-  Catalogue catalogue;  // of the plan cache
+  Catalogue catalogue;  // of the store of plans
   // Of an allocator that stands before this library and takes what is freed; else none (front.h).
   decltype(&::realloc) front_realloc = nullptr;
   decltype(&::free) front_free = nullptr;

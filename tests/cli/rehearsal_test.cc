@@ -105,7 +105,7 @@ TEST_CASE("rehearsal: what the pool has at hand is told of as such", "[cli]") {
   const Analysis& analysis = analyses.at(0);
   CHECK_FALSE(analysis.period);
   CHECK_FALSE(analysis.repeats);
-  CHECK(analysis.served_bytes < analysis.bytes / 10);  // layers, speculatively
+  CHECK(analysis.served_bytes < analysis.bytes / 10);  // layers on trial
   CHECK(analysis.counters.at_hand_bytes.get() > analysis.bytes / 2);
   CHECK(analysis.phases.back().phase == Phase::kPooling);
   CHECK(find_changing_shapes(streams.at(0).allocations));
@@ -136,7 +136,7 @@ TEST_CASE("rehearsal: iterations of changing shape are served where call sites a
   CHECK((analysis.phases.back().phase == Phase::kServing) == known);
 }
 
-TEST_CASE("rehearsal: a program that changes is learned again", "[cli]") {
+TEST_CASE("rehearsal: a program that changes is learned anew", "[cli]") {
   Random random(21);
   const auto one = test::some_network(random, 8, 10);
   const auto two = test::some_network(random, 5, 12);

@@ -32,8 +32,7 @@ TEST_CASE("engine: nothing is set up before the first allocation", "[engine]") {
   own.engine.upkeep.tick(Nanos{1});
 }
 
-TEST_CASE("engine: learns a stream, waits for a point of least memory, and serves it whole",
-          "[engine]") {
+TEST_CASE("engine: learns a stream, waits for a quiet point, and serves it whole", "[engine]") {
   drive([](Engine& engine, Driver& driver, const Lane& lane) {
     const Program program = program_of(1);
     std::set<Phase> phases;
@@ -266,8 +265,7 @@ TEST_CASE("engine: the library's own calls and impossible ones pass by", "[engin
 Engine* g_interrupted = nullptr;
 void* g_answer = &g_interrupted;
 
-TEST_CASE("engine: a signal handler inside an allocation gets the underlying allocator",
-          "[engine]") {
+TEST_CASE("engine: a signal handler inside an allocation gets the next allocator", "[engine]") {
   // The host's hooks run in the middle of an allocation, as a signal handler may.
   Engine::Host host;
   host.phase_changed = [](const RecursionGuard&) {

@@ -128,9 +128,8 @@ TEST_CASE("tracker: a slab goes above the blocks that stay in it", "[engine]") {
   CHECK(evaded(6, 50) == 1);  // blocks of each iteration may stay
 }
 
-TEST_CASE(
-    "tracker: a plan begins at a point of least memory, or when it has waited for an iteration",
-    "[engine]") {
+TEST_CASE("tracker: a plan begins at a quiet point, or when it has waited for an iteration",
+          "[engine]") {
   const bool quiet = GENERATE(true, false);
   Served other;  // for its sizes and its plan
   Counters counters;

@@ -57,9 +57,9 @@ TEST_CASE("engine: gives the slab back on request, and serves again", "[engine]"
   });
 }
 
-std::uint32_t trims = 0;  // of the underlying allocator
+std::uint32_t trims = 0;  // of the next allocator
 
-TEST_CASE("engine: the underlying allocator is trimmed for a new slab, not for one that comes back",
+TEST_CASE("engine: the next allocator is trimmed for a new slab, not for one that comes back",
           "[engine]") {
   OwnEngine own({}, {.trim_next = [] { ++trims; }});
   trims = 0;
@@ -310,7 +310,7 @@ TEST_CASE("engine: each call is planned, at hand or other", "[engine]") {
   });
 }
 
-TEST_CASE("engine: a recorder that is full begins again, and says so", "[engine]") {
+TEST_CASE("engine: a recorder that is full begins anew, and says so", "[engine]") {
   drive([](Engine& engine, Driver& driver, const Lane& lane) {
     Random random(16);
     for (int i = 0; i < 70'000; ++i) {

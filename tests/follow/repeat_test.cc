@@ -134,7 +134,7 @@ TEST_CASE_METHOD(Fixture, "repeat: periods beyond the history are not seen", "[f
   CHECK(repeat.shift() == 0);
 }
 
-TEST_CASE("repeat: where memory is refused it begins again in what it has", "[follow]") {
+TEST_CASE("repeat: where memory is refused it begins anew in what it has", "[follow]") {
   constexpr std::uint32_t kGranted = 1024;
   testing::History granted{kGranted};
   Repeat repeat;

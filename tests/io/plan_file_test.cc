@@ -138,7 +138,7 @@ TEST_CASE_METHOD(FileFixture, "plan file: what is saved is loaded", "[io]") {
   }
 }
 
-TEST_CASE_METHOD(FileFixture, "plan file: a symbolic plan is made again from what was loaded",
+TEST_CASE_METHOD(FileFixture, "plan file: a symbolic plan is made anew from what was loaded",
                  "[io]") {
   Loaded loaded;
   load(good_, loaded);

@@ -27,7 +27,7 @@ FIRST_ROWS = (
     ("blocks of a wheel's plan may overlap", "scripts/packages/wheel_planner.py",
      "if start < other[3] and other[2] < end:", "if False:",
      SCRIPT, "test_wheels.py test_plans_are_judged"),
-    ("a script that starts itself again loses its words", "python/memomalloc/start.py",
+    ("a script that starts itself anew loses its words", "python/memomalloc/start.py",
      "os.execv(sys.executable, own_command())", "os.execv(sys.executable, own_command()[:3])",
      SCRIPT, "test_python_start.py test_a_program_starts_itself_anew_once"),
     ("a preload that was there is lost", "python/memomalloc/start.py",

@@ -46,7 +46,7 @@ FOLLOW_ROWS = (
     ("who has outlived a plan must convince for long", "src/engine/tracker_plans.cc",
      "outlived ? std::min(again, uneven)", "outlived ? uneven",
      UNIT, "engine: a loop whose blocks begin to live longer has a plan of that soon"),
-    ("a plan that was outlived takes the place of a speculative one", "src/engine/plan_store.cc",
+    ("a plan that was outlived takes the place of one on trial", "src/engine/plan_store.cc",
      "distrusted && has == Has::kTrial", "false && has == Has::kTrial",
      UNIT, "engine: a loop whose blocks begin to live longer has a plan of that soon"),
     ("of plans that fit alike any is taken", "src/engine/plan_store.cc",

@@ -1,4 +1,4 @@
-"""Rows of run.py on limits: of cgroups, and of locked memory."""
+"""Rows of run.py on limits: of control groups, and of locked memory."""
 
 from kinds import PRELOAD, UNIT
 
@@ -24,9 +24,9 @@ LIMIT_ROWS = (
     ("what is freed unwritten is still waited for", "src/serve/headroom.h",
      "std::min(promised - std::min(promised, written), alive)", "promised - std::min(promised, written)",
      UNIT, "headroom: what was taken and is not yet written counts"),
-    ("a loop's slab is held while a cgroup's limit is near", "src/engine/hands.cc",
+    ("a loop's slab is held while a control group's limit is near", "src/engine/hands.cc",
      "    slab.give_back_unused();\n", "",
-     PRELOAD, "outside world: a cgroup"),
+     PRELOAD, "outside world: a control group"),
     ("a program that locks all of its memory locks what is reserved", "src/base/lock_all.cc",
      "  if (known && (flags & MCL_CURRENT) != 0", "  if (false && (flags & MCL_CURRENT) != 0",
      UNIT, "os: a program that locks all of its memory locks nothing that is only reserved"),

@@ -40,7 +40,7 @@ STATUS_ROWS = (
     ("the library's memory lies among the program's", "preload/observe.cc",
      "return t_state.inside != 0 ? own_memory::allocate(size) : nullptr;", "return size == 0 ? own_memory::allocate(size) : nullptr;",
      SCRIPT, "test_observe.py test_tells_what"),
-    ("who observes shows the underlying allocator a block", "preload/lifecycle.cc",
+    ("who observes shows the next allocator a block", "preload/lifecycle.cc",
      "if (!g_process.observes) {", "if (g_process.next.free != nullptr) {",
      SCRIPT, "test_observe.py test_tells_what"),
     ("a thread is served by a plan that is not told of", "src/io/status_page.cc",

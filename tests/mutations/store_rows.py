@@ -1,4 +1,4 @@
-"""Rows of run.py on the plan cache: what is found, what stays, what is not believed."""
+"""Rows of run.py on the store of plans: what is found, what stays, what is not believed."""
 
 from kinds import SCRIPT, UNIT
 

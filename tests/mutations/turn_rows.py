@@ -1,4 +1,4 @@
-"""Rows of mutations (run.py): loops served speculatively, slabs that threads lend each other, and lanes that are taken over."""
+"""Rows of mutations (run.py): loops served on trial, slabs that threads lend each other, and lanes that are taken over."""
 
 from kinds import SCRIPT, UNIT
 
@@ -9,10 +9,10 @@ TURN_ROWS = (
     ("a trial never ends", "src/engine/tracker_serve.cc",
      "    s.serving.trial = 0;\n    s.search.trials_lost = s.serving.own ? 0 : s.search.trials_lost;\n", "",
      UNIT, "trial: a plan that keeps its promise is believed, and serves on"),
-    ("calls of a speculative plan are not noted", "src/engine/tracker.cc",
+    ("calls on trial are not noted", "src/engine/tracker.cc",
      "        note(s);\n        s.search.added = true;\n", "        s.search.added = true;\n",
      UNIT, "golden: recorded programs are served as they were"),
-    ("a speculative plan may miss a third of its calls", "src/engine/tracker_serve.cc",
+    ("a plan on trial may miss a third of its calls", "src/engine/tracker_serve.cc",
      "if (is_serving(s) && s.serving.tries_own() && s", "if (is_serving(s) && s.serving.trial == 1 && s",
      UNIT, "trial: a part of an iteration costs no evidence"),
     ("a short loop's plan of another thread is believed at once", "src/engine/hands.cc",
@@ -21,7 +21,7 @@ TURN_ROWS = (
     ("a trial goes over to a known part of its loop", "src/engine/plan_store.cc",
      "has == Has::kTrial && shows_no_more(plan, *serving);", "has == Has::kTrial && shows_no_more(*serving, *serving) && false;",
      UNIT, "trial: a part that another thread has a plan of costs no evidence"),
-    ("a short speculative loop goes over to a long one that has it in it", "src/engine/hands.cc",
+    ("a short loop on trial goes over to a long one that has it in it", "src/engine/hands.cc",
      "trial ? serving.placed + tuning::kTrialCalls : 0", "trial ? 0 * serving.placed : 0",
      UNIT, "trial: a short loop does not go over to a long one that has it in it"),
     ("weights count as what comes and goes of a loop", "src/serve/holding.h",

@@ -48,7 +48,7 @@ function fillStatistics(statistics, meanings) {
   const large = statistics.large_bytes;
   const shares = [["planned in a slab", "planned", "the place that a plan has laid out"],
                   ["at hand in the pool", "at_hand", "memory that the pool held already: no page fault follows"],
-                  ["neither", "other", "the pool had to grow, or the underlying allocator gave the memory"]];
+                  ["neither", "other", "the pool had to grow, or the next allocator gave the memory"]];
   fillTable(byId("shares"), ["all large allocations of all threads", "allocations", "bytes", "share of bytes", "meaning"],
     "planned_bytes" in statistics ? shares.map(([label, name, meaning]) => ({cells: [label,
       count(statistics[`${name}_allocations`]), bytes(statistics[`${name}_bytes`]),
