@@ -97,7 +97,8 @@ apt() {
 # One name of each, as a list for a person.
 one_of_each() {
   local names
-  for names in "$@"; do first_of offered "$names" || each_of "$names" | head -1; done | tr '\n' ' '
+  # shellcheck disable=SC2046
+  echo $(for names in "$@"; do first_of offered "$names" || each_of "$names" | head -1; done)
 }
 
 install_packages() {
