@@ -77,9 +77,9 @@ bool renew(void* start, std::uint64_t bytes);
 // supported.
 bool advise_huge(void* start, std::uint64_t bytes, bool huge);
 bool populate(void* start, std::uint64_t bytes);
-// On which NUMA nodes memory is to lie; kOff: as the process is set.
+// On which memory nodes memory is to lie; kOff: as the process is set.
 enum class Numa : std::uint8_t { kLocal, kInterleave, kOff };
-// Says on which NUMA nodes [start, start + bytes) is to lie from now on, whatever holds for the thread or the
+// Says on which memory nodes [start, start + bytes) is to lie from now on, whatever holds for the thread or the
 // process. Page multiples. A refusal changes nothing, and a confined thread does not ask.
 void place_on_nodes(void* start, std::uint64_t bytes, Numa where);
 // Makes [start, start + bytes) read as zeros without any memory for what has none: where purge() is
@@ -104,7 +104,7 @@ std::uint64_t process_bytes();
 void* map(std::uint64_t bytes);
 
 // From now on the calling thread leaves the processor to whoever wants it, but for a share of one
-// part in 70 (SCHED_IDLE: a fifth of that): it may hold a lock of the underlying allocator, and must come
+// part in 70 (SCHED_IDLE: a fifth of that): it may hold a lock of the next allocator, and must come
 // to let it go. A real-time thread becomes an ordinary one, since nice means nothing there. Best effort:
 // a sandbox may refuse it. There is no way back for ordinary users.
 void yield_to_others();
@@ -125,7 +125,7 @@ bool wipe_on_fork(void* start, std::uint64_t bytes);
 void unmap(void* start, std::uint64_t bytes);
 
 // Whether the system counts for all processes what they may write, used or not: strict overcommit. A
-// forked child counts again. Opens, reads and closes a file; for a confined thread the answer is
+// forked child counts anew. Opens, reads and closes a file; for a confined thread the answer is
 // false.
 bool counts_commitments();
 // The same, or RLIMIT_DATA does for this process.

@@ -33,7 +33,7 @@ class Catalogue {
     std::uint64_t none = 0;
     beginning_.compare_exchange_strong(none, key, std::memory_order_relaxed);
   }
-  // In a forked child, which begins again.
+  // In a forked child, which begins anew.
   void forget_beginning() { beginning_ = 0; }
 
   // What follows is for one thread at a time.

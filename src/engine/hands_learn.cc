@@ -110,11 +110,11 @@ void Hands::judge_left(std::uint32_t effects) {
   }
 }
 
-// Serving begins, or a speculative plan is believed. While it is not, the log goes on, and the pool
+// Serving begins, or a plan on trial is believed. While it is not, the log goes on, and the pool
 // keeps what it has beyond the slab's height.
 void Hands::start() {
   const bool trial = tracker_->state().serving.trial != 0;
-  // The deaths of its blocks are wanted while it is speculative, and after it, until the next one.
+  // The deaths of its blocks are wanted while it is on trial, and after it, until the next one.
   slab.space().user.set(number_, shared_->keep_trace || trial);
   if (!trial) {
     // Who has taken up a plan of others leaves the pool to the threads that come next: each has its first calls from it.

@@ -50,7 +50,7 @@ class LaneOwner : public LaneView {
   // Looks whether the lane's calls have stopped. Under the registry's lock.
   void watch(Nanos now) { watched_.look(counters.large_allocations.get(), now); }
   // As take(), from an owner that rests: without a call since watch() last looked, and not in the
-  // middle of one. What the stream has taught stays in the plan cache, blocks stay in the slab.
+  // middle of one. What the stream has taught stays in the store of plans, blocks stay in the slab.
   bool take_over(Nanos now);
   // Its owner has rested for long enough. What a lane at learning has noted would be lost: it is left
   // for longer, and taken over after all others.
@@ -66,7 +66,7 @@ class LaneOwner : public LaneView {
   void leave();
   [[nodiscard]] bool mine() const { return lease_.mine(); }
 
-  // In a forked child, where only the forking thread lives on: no plan, no slab, learning again.
+  // In a forked child, where only the forking thread lives on: no plan, no slab, learning anew.
   // False, and it is done at the next call, if the fork has interrupted the lane at work.
   bool after_fork();
   // In a forked child: the lane's owner does not exist any more. Its blocks stay where they are.

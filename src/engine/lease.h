@@ -16,7 +16,7 @@ class Lease {
  public:
   enum Word : std::uint64_t {
     kGivenBack = 1,  // the slab's memory was given back since the last call
-    kForked = 2,     // a fork has interrupted the lane: it is to start again
+    kForked = 2,     // a fork has interrupted the lane: it is to start anew
   };
 
   // The calling thread has the lane, and there is nothing to be told.

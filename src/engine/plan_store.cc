@@ -25,7 +25,7 @@ bool is_likelier(const StoredPlan& plan, const StoredPlan& found, const StoredPl
   return a != b ? a > b : plan.best()->height < found.best()->height;
 }
 
-// True if what `plan` says of the stream the speculative one says as well: a shorter loop is a part of its
+// True if what `plan` says of the stream the one on trial says as well: a shorter loop is a part of its
 // iteration, and one as short has the same few blocks. To go over to it would cost what is noted.
 bool shows_no_more(const StoredPlan& plan, const StoredPlan& tried) {
   return plan.made->symbolic == nullptr &&

@@ -28,7 +28,7 @@ class Catalogue;
 
 // What the engine asks of its host; each may be null.
 struct EngineHost {
-  void (*trim_next)() = nullptr;  // give back what the underlying allocator keeps
+  void (*trim_next)() = nullptr;  // give back what the next allocator keeps
   // The calling thread has a lane, its first or another one: call thread_ended() at its end.
   void (*new_thread)() = nullptr;
   // Or much may have been counted since: for the statistics.
@@ -95,7 +95,7 @@ struct Shared {
 // kept, or where there are reports of a lane that `serves`. Any thread that is not inside the library.
 void keep(const Shared& shared, std::uint64_t calls, bool serves = false);
 
-// Under a cgroup's limit: what all lanes but number `at_work`, the pool and the underlying allocator
+// Under a control group's limit: what all lanes but number `at_work`, the pool and the next allocator
 // hold and do not use goes back to the system. Who is in the middle of an iteration keeps its slab's height: a slab that had to
 // be taken again would be ready as a whole, beside what the pool serves meanwhile.
 void give_up_idle(Shared& shared, std::uint32_t at_work);
@@ -103,7 +103,7 @@ void give_up_idle(Shared& shared, std::uint32_t at_work);
 // Gives the slab, which has no memory, that of a lane in which no block is in use, of one at rest if
 // there is one: the least of at least `height` bytes, or else the most. Of threads that wait for a
 // processor only those in the middle of an iteration keep theirs. `at_work` is the slab's lane. How many other lanes have
-// worked recently that have a slab.
+// worked of late that have a slab.
 std::uint32_t borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_t height);
 // In a forked child: a thread that does not exist may have been lending a slab, and two lanes have the
 // same addresses. `spaces`: of the slabs, one for each lane.
@@ -113,7 +113,7 @@ void count_slabs(Shared& shared);
 // A lane for the calling thread, whose own was taken over; nullptr if there is none.
 Lane* find_another(const Shared& shared);
 // A thread has ended, and has left a slab of `left` bytes; or a second has passed. Of the slabs without
-// an owner those go back to the system that are more, with the others, than threads had at once recently.
+// an owner those go back to the system that are more, with the others, than threads had at once of late.
 void give_up_spare(Shared& shared, std::uint64_t left);
 
 }  // namespace memo

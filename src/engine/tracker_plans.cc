@@ -224,7 +224,7 @@ bool lose_trial(TrackerState& s) {
   if (!own) {
     return false;
   }
-  // Blocks that are resized move in a slab where they did not in the pool, at each trial again.
+  // Blocks that are resized move in a slab where they did not in the pool, at each trial anew.
   s.search.trials_lost = s.at_hand.call.moved ? tuning::kMaxTrialsLost : s.search.trials_lost + 1;
   s.search.lost_shift = s.serving.plan->iteration;
   s.search.lost_bytes += (*s.serving.best)->height;

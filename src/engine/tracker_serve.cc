@@ -66,7 +66,7 @@ Action step(TrackerState& s) {
 
 Action claimed(TrackerState& s, Miss miss) {
   s.at_hand.miss = miss;
-  // A plan that is known fits better than a speculative one.
+  // A plan that is known fits better than one on trial.
   if (!s.at_hand.again && (!s.at_hand.matched || s.serving.following || s.serving.tries_own())) {
     return ask(s, Ask::kFollow);
   }
@@ -132,7 +132,7 @@ Action settle(TrackerState& s) {
   }
   if (is_serving(s) && s.serving.tries_own() && s.at_hand.miss != Miss::kLeftOut &&
       s.serving.plan->iteration < tuning::kLongLoop) {
-    // Layers are most of a network's calls: a speculative plan that misses one is a part's.
+    // Layers are most of a network's calls: a plan on trial that misses one is a part's.
     lose(s);
     return give(s);
   }

@@ -43,7 +43,7 @@ Action refused(TrackerState& s, const Answer& answer);
 Action change_shape(TrackerState& s, const Shapes::Start& start, AtHand::Why why);
 // Most calls are not the plan's: it is left, and judged.
 void lose(TrackerState& s);
-// If the plan was speculative, that is over. True if it was one of this stream: the next one must show more.
+// If the plan was on trial, that is over. True if it was one of this stream: the next one must show more.
 bool lose_trial(TrackerState& s);
 
 // Serving: tracker_serve.cc.

@@ -81,7 +81,7 @@ enum class Ask : std::uint8_t {
   kMemory,      // memory to learn
   kServe,       // the call gets the place claimed
   kDone,        // the call gets what the pool gave; or the event was no call
-  kPass,        // the call is the underlying allocator's
+  kPass,        // the call is the next allocator's
 };
 constexpr bool ends(Ask ask) {
   return ask >= Ask::kServe;
@@ -124,7 +124,7 @@ struct Answer {
   std::uint64_t quiet_level = 0;  // kLearn: live bytes at which to begin
   std::uint32_t length = 0;       // kLearn, kLearnSites: calls of the period, 0 if none
   std::uint32_t begins = 0;       // kLearn: calls noted before the period
-  std::uint32_t trial = 0;        // kLearn, kFollow: calls that the plan is to serve speculatively
+  std::uint32_t trial = 0;        // kLearn, kFollow: calls that the plan is to serve on trial
 };
 
 // Learning and Pooling: whether the stream repeats.
@@ -153,7 +153,7 @@ struct Search {
     const std::uint32_t shifts = sizes.shifts_to_try();
     return sizes.shift() == lost_shift ? shifts << trials_lost : shifts;
   }
-  // How tall a slab may be that is taken speculatively. If the pool had to get memory for the loop's latest
+  // How tall a slab may be that is taken on trial. If the pool had to get memory for the loop's latest
   // copy, as tall as all that it has got; less what trials have cost that were lost: a slab, and as much
   // that the pool had given for it. So all of them together never cost more than the pool has.
   [[nodiscard]] std::uint64_t trial_bytes() const {

@@ -162,7 +162,7 @@ class Arena {
   Space* space_ = nullptr;
   Granules top_;        // granules from here on were never used
   Granules newest_;     // where the block lies that was taken from there last
-  Granules far_;        // where a search that is too long for one walk goes on; 0: again
+  Granules far_;        // where a search that is too long for one walk goes on; 0: anew
   Granules far_purge_;  // and the last purge
   std::uint64_t steps_ = 0;
   LowestFree lowest_free_;

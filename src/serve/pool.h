@@ -2,7 +2,7 @@
 //
 // One pool and not one a thread: what a thread has freed serves the next that asks, so the peak is
 // the process' own. Only learning, pooling and fallbacks come here, so its lock is seldom wanted
-// twice; a caller waits for a moment and then goes to the underlying allocator, and frees take no lock at
+// twice; a caller waits for a moment and then goes to the next allocator, and frees take no lock at
 // all. Source: PRMalloc, 2.1 (a pool of tensor memory shared by the threads of a data-flow graph).
 #pragma once
 
@@ -26,7 +26,7 @@ class Pool {
     headroom_.open();
   }
 
-  // What a cgroup leaves for the pool and for the slabs.
+  // What a control group leaves for the pool and for the slabs.
   [[nodiscard]] const Headroom& headroom() const { return headroom_; }
 
   // A block for lane `owner`; none where there is no memory, or others hold the lock for long. Any thread.

@@ -12,7 +12,7 @@ namespace memo {
 
 class RecentPeak {
  public:
-  // It is `value` now, by a clock that does not go back. The most in recent time, this included. Of threads
+  // It is `value` now, by a clock that does not go back. The most of late, this among it. Of threads
   // that come at the same moment one's value may be missed.
   std::uint64_t note(std::uint64_t value, Nanos now) {
     Nanos begun = begun_.load(std::memory_order_relaxed);

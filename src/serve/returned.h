@@ -16,7 +16,7 @@ class Returned {
  public:
   // A very large block (bytes, whole granules) is freed while nothing is known of its stream: true
   // if it is the first of about its size for some time. What comes twice may be a loop, or an array that
-  // grows by being copied, and taking its memory again each time costs more page faults than glibc's
+  // grows by being copied, and taking its memory anew each time costs more page faults than glibc's
   // malloc, which raises its threshold in the same way.
   bool first(std::uint64_t bytes) {
     const std::uint64_t size = round_down(bytes, std::bit_floor(bytes) / tuning::kReturnedParts);
@@ -25,7 +25,7 @@ class Returned {
     return slot.exchange(size, std::memory_order_relaxed) != size;
   }
 
-  // So many bytes of the blocks that are alive now are there twice: a speculative plan has memory for
+  // So many bytes of the blocks that are alive now are there twice: a plan on trial has memory for
   // those that replace them.
   void owe(std::uint64_t bytes) { owed_.store(bytes, std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t owed() const { return owed_.load(std::memory_order_relaxed); }

@@ -285,7 +285,7 @@ void Slab::forget_look() {
 }
 
 // First of all the places are at the slab's start: a child that is forked meanwhile by another thread may give a slab of no
-// height memory again.
+// height memory anew.
 bool Slab::purge() {
   forget_huge(0);
   forget_look();

@@ -55,7 +55,7 @@ class Space {
   // process.
   void be_sparing() { sparing_ = true; }
   [[nodiscard]] bool sparing() const { return sparing_; }
-  // On which NUMA nodes what is committed from now on lies.
+  // On which memory nodes what is committed from now on lies.
   void place_on(os::Numa nodes) { nodes_ = nodes; }
 
   // Makes [0, bytes) usable; false where the limit or the system refuses. One granule more than

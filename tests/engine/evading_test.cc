@@ -55,7 +55,7 @@ std::uint32_t crowded_iterations(Driver& driver, const Program& program, const L
 }
 
 TEST_CASE("engine: a loop whose blocks begin to live longer has a plan of that soon", "[engine]") {
-  // The plan that is left would fit a long loop again while its successor is speculative.
+  // The plan that is left would fit a long loop again while its successor is on trial.
   const std::uint32_t calls = GENERATE(10U, 40U);
   CAPTURE(calls);
   drive([&](Engine& engine, Driver& driver, const Lane& lane) {

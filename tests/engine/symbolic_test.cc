@@ -145,7 +145,7 @@ TEST_CASE("engine: a saved symbolic plan is made whole once calls have matched i
     const auto look = [&] {
       plan = nullptr;
       store.for_each([&](const StoredPlan& one, std::uint32_t) {
-        plan = one.made->symbolic != nullptr ? &one : plan;  // and no speculative plan
+        plan = one.made->symbolic != nullptr ? &one : plan;  // and no plan on trial
       });
       return plan != nullptr;
     };

@@ -1,4 +1,4 @@
-// Speculative plans: loops that are served from their fourth copy on, before they have run for long
+// Plans on trial: loops that are served from their fourth copy on, before they have run for long
 // enough to be believed, and what it costs where they were parts of an iteration.
 #include <catch2/catch.hpp>
 
@@ -135,7 +135,7 @@ TEST_CASE("trial: a part that another thread has a plan of costs no evidence", "
   });
 }
 
-// The other way round: the thread that does nothing else is speculative when the whole has a plan.
+// The other way round: the thread that does nothing else is on trial when the whole has a plan.
 TEST_CASE("trial: a short loop does not go over to a long one that has it in it", "[engine]") {
   testing::drive([&](Engine& engine, Driver& driver, const Lane& lane) {
     driver.iterate({kPiece}, 40);

@@ -1,4 +1,4 @@
-// On which NUMA nodes a space's memory lies: what the kernel says of it.
+// On which memory nodes a space's memory lies: what the kernel says of it.
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <catch2/catch.hpp>
@@ -30,7 +30,7 @@ TEST_CASE("space: what is committed lies on the nodes that are asked for", "[ser
     own.space.place_on(row.where);
     REQUIRE(own.space.commit(kMiB));
     if (policy_at(own.space.base()) == kRefused) {
-      return testing::skip("a kernel that knows NUMA nodes");
+      return testing::skip("a kernel that knows memory nodes");
     }
     CHECK(policy_at(own.space.base()) == row.policy);
     // The next part, and what was given up and is committed again.
