@@ -37,7 +37,7 @@ inline bool in_loader() {
   return reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)) < t_state.walk;
 }
 
-// While one lives, every allocation of this thread goes to the next allocator. Passed to functions
+// While one lives, every allocation of this thread goes to the underlying allocator. Passed to functions
 // that allocate (the cold parts) as a proof that it is held.
 class RecursionGuard {
  public:

@@ -190,7 +190,7 @@ Answer Hands::learn() {
   if (shared_->verbose >= 1) {
     Line() << "lane " << number_ << ": period of " << period.length << " allocations after "
            << count << ", slab of " << schedule.height << " bytes, bound " << schedule.lower_bound
-           << (period.trial != 0 ? ", on trial" : "");
+           << (period.trial != 0 ? ", speculative" : "");
   }
   return {.yes = true,
           .plan = plan,
