@@ -35,7 +35,7 @@ constinit timespec own_written =
 // Terminals and pipes lose nothing, and are written by many.
 bool another_wrote(const char* path, const Snapshot& now) {
   struct stat written{};
-  return now.served_allocations == 0 && stat(path, &written) == 0 && S_ISREG(written.st_mode) &&
+  return now.faults_avoided() == 0 && stat(path, &written) == 0 && S_ISREG(written.st_mode) &&
          (written.st_mtim.tv_sec != own_written.tv_sec ||
           written.st_mtim.tv_nsec != own_written.tv_nsec) &&
          (written.st_mtim.tv_sec > started.tv_sec ||
@@ -118,8 +118,8 @@ void print_exit_lines() {
   };
   Line() << "exit: " << now.phase << ", " << c.iterations.get() << " iterations, of " << large
          << " large bytes " << share(c.planned_bytes) << " % planned in a slab, "
-         << share(c.at_hand_bytes) << " % at hand in the pool, " << share(c.other_bytes)
-         << " % neither, slab " << now.slab_bytes << " of bound " << now.lower_bound_bytes
+         << share(c.at_hand_bytes) << " % reused from the pool, " << share(c.other_bytes)
+         << " % other, slab " << now.slab_bytes << " of bound " << now.lower_bound_bytes
          << " bytes, " << now.faults_avoided() << " page faults avoided at most";
   if (c.symbolic_calls.get() != 0) {
     Line() << "plan for changing shapes: " << c.symbolic_calls.get() << " calls, laid out "

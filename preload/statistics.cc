@@ -56,9 +56,9 @@ void take(Snapshot& now, Peak peak) {
     const Lane& lane = engine.lanes.at(i);
     now.counters.add(lane.counters);
     const Served served = lane.served();
-    now.served_allocations += served.allocations;
-    now.served_bytes += served.bytes;
     now.since_large_bytes += served.large_bytes;
+    now.since_planned_bytes += served.planned_bytes;
+    now.since_at_hand_bytes += served.at_hand_bytes;
     now.slab_bytes += lane.tallest();
     now.lower_bound_bytes += lane.bound();
     now.plan_seconds += lane.plan_seconds();

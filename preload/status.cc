@@ -99,7 +99,7 @@ void describe_memory(StatusBody& body) {
   const Engine& engine = g_process.engine;
   const Pool& pool = engine.lanes.shared().pool;
   body.pool_used_bytes = pool.held().live_bytes();
-  body.pool_at_hand_bytes = pool.held().dirty_bytes();
+  body.pool_free_bytes = pool.held().dirty_bytes();
   const std::span<const Space> spaces = pool.spaces();
   const std::uint64_t each = spaces.front().bytes();
   body.pool = {reinterpret_cast<std::uint64_t>(spaces.front().base()), spaces.size() * each};
@@ -137,9 +137,9 @@ void describe(StatusBody& body) {
   body.peak_bytes = now.peak_bytes;
   body.slab_bytes = now.slab_bytes;
   body.lower_bound_bytes = now.lower_bound_bytes;
-  body.served_allocations = now.served_allocations;
-  body.served_bytes = now.served_bytes;
   body.since_large_bytes = now.since_large_bytes;
+  body.since_planned_bytes = now.since_planned_bytes;
+  body.since_at_hand_bytes = now.since_at_hand_bytes;
   body.observes = now.observes ? 1 : 0;
   body.observed_faults = now.observed_faults;
   body.held_peak_bytes = now.held_peak_bytes;

@@ -72,17 +72,16 @@ std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size
            static_cast<Number>(snapshot.slab_bytes),
            static_cast<Number>(snapshot.lower_bound_bytes), snapshot.plan_seconds,
            snapshot.threads);
-  text.add(",\"served_allocations\":%llu,\"served_bytes\":%llu,\"since_large_bytes\":%llu",
-           static_cast<Number>(snapshot.served_allocations),
-           static_cast<Number>(snapshot.served_bytes),
-           static_cast<Number>(snapshot.since_large_bytes));
 #define COUNTER(name, unit, help) \
   text.add(",\"%s\":%llu", #name, static_cast<Number>(c.name.get()));
 #include "src/base/counters.def"
 #undef COUNTER
-  text.add(",\"since_serving\":{\"large_bytes\":%llu,\"served_bytes\":%llu},\"fallback\":{",
-           static_cast<Number>(snapshot.since_large_bytes),
-           static_cast<Number>(snapshot.served_bytes));
+  text.add(
+      ",\"since_serving\":{\"large_bytes\":%llu,\"planned_bytes\":%llu,\"at_hand_bytes\":%llu},"
+      "\"fallback\":{",
+      static_cast<Number>(snapshot.since_large_bytes),
+      static_cast<Number>(snapshot.since_planned_bytes),
+      static_cast<Number>(snapshot.since_at_hand_bytes));
   bool first = true;
   const auto add_reason = [&](std::string_view counter, std::uint64_t calls) {
     if (is_reason(counter)) {
@@ -124,9 +123,9 @@ void print_stats(const Snapshot& snapshot) {
   Line() << "lower_bound_bytes " << snapshot.lower_bound_bytes;
   Line() << "plan_microseconds " << static_cast<std::uint64_t>(snapshot.plan_seconds * 1e6);
   Line() << "threads " << snapshot.threads;
-  Line() << "served_allocations " << snapshot.served_allocations;
-  Line() << "served_bytes " << snapshot.served_bytes;
   Line() << "since_large_bytes " << snapshot.since_large_bytes;
+  Line() << "since_planned_bytes " << snapshot.since_planned_bytes;
+  Line() << "since_at_hand_bytes " << snapshot.since_at_hand_bytes;
   if (snapshot.observes) {
     Line() << "observed_page_faults " << snapshot.observed_faults;
     Line() << "observed_peak_bytes " << snapshot.held_peak_bytes;

@@ -18,16 +18,16 @@ namespace memo {
 struct Snapshot {
   Counters counters;
   const char* phase = "idle";
-  // Planned or at hand, from the first plan of a lane on, or before it from the first block that
-  // the pool had at hand while pooling; and all large bytes meanwhile. Not over the whole run.
-  std::uint64_t served_allocations = 0;
-  std::uint64_t served_bytes = 0;
+  // Counted from the first plan of a lane on, or before it from the first block that the pool gave
+  // again while pooling.
   std::uint64_t since_large_bytes = 0;
+  std::uint64_t since_planned_bytes = 0;
+  std::uint64_t since_at_hand_bytes = 0;
   std::uint64_t slab_bytes = 0;         // greatest height of the slabs, summed over lanes
   std::uint64_t lower_bound_bytes = 0;  // the bound of the plans served from them
   double plan_seconds = 0;
   std::uint64_t peak_bytes = 0;  // greatest resident size that the process has had
-  // Nothing is served, and what is counted as served would have been.
+  // Nothing is served, and what is counted as planned would have been.
   bool observes = false;
   std::uint64_t observed_faults = 0;  // that serving would have avoided, as measured
   std::uint64_t held_peak_bytes = 0;  // most that the program held at once in large blocks

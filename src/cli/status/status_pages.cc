@@ -276,9 +276,11 @@ json as_json(const ProcessPage& page, const std::optional<Residency>& residency)
       {"plan_seconds", body.plan_seconds},
       {"threads", body.threads},
       {"since_serving",
-       {{"large_bytes", body.since_large_bytes}, {"served_bytes", body.served_bytes}}},
+       {{"large_bytes", body.since_large_bytes},
+        {"planned_bytes", body.since_planned_bytes},
+        {"at_hand_bytes", body.since_at_hand_bytes}}},
       {"now", shares_of(body.now)},
-      {"pool", {{"used_bytes", body.pool_used_bytes}, {"at_hand_bytes", body.pool_at_hand_bytes}}},
+      {"pool", {{"used_bytes", body.pool_used_bytes}, {"free_bytes", body.pool_free_bytes}}},
       {"lanes", lanes_of(body)},
       {"stored_plans", plans_of(body)}};
   add_counters(body, all);
