@@ -3,7 +3,7 @@
 
 Checked: the graph of includes and of Python imports has no circle, and no arrow from a lower folder back up; no two
 places of src, planner, scheduler and preload share six lines of code; each threshold of src/base/tuning*.def names a
-test that there is, and each mutation a text that its file has once. Prints a line for each fault; exit code 1 if there
+test that there is. Prints a line for each fault; exit code 1 if there
 is any.
 """
 
@@ -173,7 +173,7 @@ def repeat_faults(files):
     return longest.items()
 
 
-# Thresholds and mutations.
+# Thresholds.
 
 def threshold_faults(files):
     text = "\n".join(line for name in sorted(files) if name.startswith("src/base/tuning") and name.endswith(".def")
@@ -189,27 +189,11 @@ def threshold_faults(files):
             yield f"threshold {row[1]} names no test", 1
 
 
-def mutation_faults(files):
-    """Rows of mutations whose text the file does not have, or has more than once: they would break nothing, or
-    something else."""
-    for source in sorted(name for name in files if name.startswith("tests/mutations/") and name.endswith(".py")):
-        for node in ast.parse("\n".join(files[source])).body:
-            named = getattr(node.targets[0], "id", "") if isinstance(node, ast.Assign) else ""
-            if named == "MUTATIONS" or named.endswith("_ROWS"):
-                for row in node.value.elts:
-                    if isinstance(row, ast.Starred):  # another file's rows
-                        continue
-                    name, path, old = (ast.literal_eval(value) for value in row.elts[:3])
-                    times = "\n".join(files.get(path, ())).count(old)
-                    if times != 1:
-                        yield f"mutation {name!r}: {path} has its text {times} times", 1
-
-
 def faults(root):
     """{fault: its figure}."""
     files = tracked(root)
     found = {}
-    for part in (graph_faults(root, files), repeat_faults(files), threshold_faults(files), mutation_faults(files)):
+    for part in (graph_faults(root, files), repeat_faults(files), threshold_faults(files)):
         found.update(part)
     return found
 
