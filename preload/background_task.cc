@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "preload/process.h"
 #include "src/base/apart.h"
 #include "src/base/keep_errno.h"
 #include "src/base/os.h"
@@ -22,15 +23,7 @@
 namespace memo {
 namespace {
 
-// The kernel's numbers of the library's own threads and of what they do apart, each until it is seen to be nobody's: what
-// has ended here is still about to end there. 0: free. There are fewer.
-constinit std::atomic<pid_t> own[32] = {};
-constinit std::atomic<std::uint32_t> count_of_own{
-    0};  // threads that are started and have not yet ended
-constinit std::atomic<bool> ending{false};
-constinit std::atomic<bool> first_has_left{false};  // the program's first thread
-constinit std::atomic<std::uint32_t> news{0};       // who sleeps looks where this changes
-constinit sigset_t programs_mask = {};  // of the thread that has started the first of them
+constexpr state::OwnThreads& kept = g_process.own_threads;
 
 pid_t kernel_thread() {
   return static_cast<pid_t>(syscall(SYS_gettid));
@@ -41,7 +34,7 @@ bool lives(pid_t number) {
 }
 
 void forget_dead() {
-  for (std::atomic<pid_t>& one : own) {
+  for (std::atomic<pid_t>& one : kept.numbers) {
     pid_t number = one;
     if (number != 0 && !lives(number)) {
       one.compare_exchange_strong(number, 0);
@@ -50,13 +43,13 @@ void forget_dead() {
 }
 
 bool is_own(pid_t number) {
-  return std::any_of(std::begin(own), std::end(own),
+  return std::any_of(std::begin(kept.numbers), std::end(kept.numbers),
                      [number](const std::atomic<pid_t>& one) { return one == number; });
 }
 
 void wake_own_threads() {
-  news.fetch_add(1);
-  syscall(SYS_futex, &news, FUTEX_WAKE_PRIVATE, INT_MAX);
+  kept.news.fetch_add(1);
+  syscall(SYS_futex, &kept.news, FUTEX_WAKE_PRIVATE, INT_MAX);
 }
 
 // The state letter of the process' first thread, "Z" once it has ended and others go on; 0: not told.
@@ -102,19 +95,8 @@ bool all_are_own(pid_t also) {
 constexpr int kMoments =
     3;  // of a millisecond, in which a task of the kernel comes to say whose it is
 
-struct Start {
-  void (*body)(void*);
-  void* argument;
-};
-
-// Starts are rare, and each is over before the next: the thread takes it, and says so.
-constinit Start next_start = {};
-constinit std::atomic<bool> start_taken{true};
-// Tasks of threads that have taken their start, and that have not said yet whose they are.
-constinit std::atomic<std::uint32_t> tasks_to_come{0};
-
 void note_own_thread() {
-  for (std::atomic<pid_t>& one : own) {
+  for (std::atomic<pid_t>& one : kept.numbers) {
     pid_t free = 0;
     if (one.compare_exchange_strong(free, kernel_thread())) {
       return;
@@ -124,36 +106,48 @@ void note_own_thread() {
 
 void* begin(void*) {
   note_own_thread();
-  const Start mine = next_start;
-  ++tasks_to_come;
-  start_taken = true;
-  mine.body(mine.argument);
-  --count_of_own;
-  if (ending) {  // exit() may come now, and the program's signals as they would on its own last thread
-    pthread_sigmask(SIG_SETMASK, &programs_mask, nullptr);
+  void (*const body)(void*) = kept.next_body;
+  void* const argument = kept.next_argument;
+  ++kept.tasks_to_come;
+  kept.starting = false;
+  body(argument);
+  --kept.count;
+  if (kept.ending) {  // exit() may come now, and the program's signals as they would on its own last thread
+    pthread_sigmask(SIG_SETMASK, &kept.programs_mask, nullptr);
   }
   return nullptr;
+}
+
+void do_task(void* task) {
+  os::Apart().run(
+      [](void* apart) {
+        note_own_task();
+        const RecursionGuard guard;
+        static_cast<state::Task*>(apart)->work(guard);
+      },
+      task);
+  static_cast<state::Task*>(task)->running = false;
 }
 
 }  // namespace
 
 void note_own_task() {
   note_own_thread();
-  --tasks_to_come;
+  --kept.tasks_to_come;
 }
 
 bool start_thread(void (*body)(void*), void* argument) {
-  bool free = true;
-  if (ending || !start_taken.compare_exchange_strong(free, false)) {
+  if (kept.ending || kept.starting.exchange(true)) {
     return false;
   }
-  next_start = {body, argument};
+  kept.next_body = body;
+  kept.next_argument = argument;
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  if (count_of_own++ == 0) {
-    programs_mask = before;
+  if (kept.count++ == 0) {
+    kept.programs_mask = before;
   }
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
@@ -164,53 +158,54 @@ bool start_thread(void (*body)(void*), void* argument) {
   pthread_attr_destroy(&attributes);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (!started) {
-    --count_of_own;
-    start_taken = true;
+    --kept.count;
+    kept.starting = false;
   }
   return started;
 }
 
 const std::atomic<bool>& own_threads_end() {
-  return ending;
+  return kept.ending;
 }
 
 bool sleep_own_thread(Nanos time) {
-  const std::uint32_t seen = news;
-  if (ending) {
+  const std::uint32_t seen = kept.news;
+  if (kept.ending) {
     return true;
   }
   const timespec limit{static_cast<std::time_t>(time / os::kSecond),
                        static_cast<long>((time % os::kSecond).count())};
-  return syscall(SYS_futex, &news, FUTEX_WAIT_PRIVATE, seen, &limit) == 0 || errno == ETIMEDOUT ||
-         errno == EINTR || errno == EAGAIN;
+  return syscall(SYS_futex, &kept.news, FUTEX_WAIT_PRIVATE, seen, &limit) == 0 ||
+         errno == ETIMEDOUT || errno == EINTR || errno == EAGAIN;
 }
 
 bool first_thread_has_left() {
-  return first_has_left;
+  return kept.first_has_left;
 }
 
 bool program_is_gone() {
   if (os::confined()) {
-    return ending;
+    return kept.ending;
   }
   forget_dead();
   const char first = state_of_first();
   if ((first == 'Z' || first == 'X') && all_are_own(0)) {
-    ending = true;
+    kept.ending = true;
     wake_own_threads();
   }
-  return ending;
+  return kept.ending;
 }
 
 void end_own_threads_with_last() {
   const os::KeepErrno keep;
   const pid_t me = kernel_thread();
-  first_has_left = first_has_left || me == getpid();
-  if (!first_has_left || count_of_own == 0 || os::confined()) {
+  kept.first_has_left = kept.first_has_left || me == getpid();
+  if (!kept.first_has_left || kept.count == 0 || os::confined()) {
     return;
   }
   // One that has just been started is not known yet.
-  for (int i = 0; i < tuning::kReportPatience && (!start_taken || tasks_to_come != 0) && os::rest();
+  for (int i = 0;
+       i < tuning::kReportPatience && (kept.starting || kept.tasks_to_come != 0) && os::rest();
        ++i) {
   }
   bool last = all_are_own(me);
@@ -221,43 +216,26 @@ void end_own_threads_with_last() {
     wake_own_threads();  // from now on they look often
     return;
   }
-  ending = true;
+  kept.ending = true;
   wake_own_threads();
-  pid_t theirs[std::size(own)];
-  std::copy(std::begin(own), std::end(own), theirs);
+  pid_t theirs[std::size(kept.numbers)];
+  std::copy(std::begin(kept.numbers), std::end(kept.numbers), theirs);
   for (int i = 0; i < tuning::kReportPatience && std::ranges::any_of(theirs, lives) && os::rest();
        ++i) {
   }
 }
 
 void let_own_threads_live() {
-  ending = false;
+  kept.ending = false;
 }
 
-void forget_own_threads() {
-  for (std::atomic<pid_t>& one : own) {
-    one = 0;
+void start_task(state::Task& task, void (*work)(const RecursionGuard&)) {
+  if (task.running.exchange(true)) {
+    return;
   }
-  count_of_own = 0;
-  tasks_to_come = 0;
-  start_taken = true;
-  ending = first_has_left = false;
-}
-
-void BackgroundTask::run(void* self) {
-  os::Apart().run(
-      [](void* task) {
-        note_own_task();
-        const RecursionGuard guard;
-        static_cast<BackgroundTask*>(task)->work_(guard);
-      },
-      self);
-  static_cast<BackgroundTask*>(self)->running_ = false;
-}
-
-void BackgroundTask::start() {
-  if (!running_.exchange(true) && !start_thread(run, this)) {
-    running_ = false;
+  task.work = work;
+  if (!start_thread(do_task, &task)) {
+    task.running = false;
   }
 }
 

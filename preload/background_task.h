@@ -4,9 +4,9 @@
 // does what opens files apart (src/base/apart.h). They end at once where the last thread of the program's does.
 #pragma once
 
-#include <sys/types.h>
 #include <atomic>
 
+#include "preload/state.h"
 #include "src/base/guard.h"
 #include "src/base/units.h"
 
@@ -38,25 +38,8 @@ void end_own_threads_with_last();
 // The program goes on with another thread.
 void let_own_threads_live();
 
-// In a forked child, where they do not exist.
-void forget_own_threads();
-
-// Work that a thread of its own does each time, one at a time, apart.
-class BackgroundTask {
- public:
-  constexpr explicit BackgroundTask(void (*work)(const RecursionGuard&)) : work_(work) {}
-
-  // Begins, unless it is being done, or no thread may be started. Any thread.
-  void start();
-  [[nodiscard]] bool runs() const { return running_; }
-  // In a forked child, where its thread does not exist.
-  void forget() { running_ = false; }
-
- private:
-  static void run(void* self);
-
-  void (*work_)(const RecursionGuard&);
-  std::atomic<bool> running_{false};
-};
+// Begins what a thread of its own does, one at a time and apart, unless it is being done, or no thread may be started. Any
+// thread.
+void start_task(state::Task& task, void (*work)(const RecursionGuard&));
 
 }  // namespace memo

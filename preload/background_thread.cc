@@ -27,12 +27,7 @@ void look_again(const RecursionGuard&) {
   g_process.engine.lanes.shared().pool.headroom().look_again();
 }
 
-constinit std::atomic<bool> running{false};
-constinit BackgroundTask searching{search};
-constinit BackgroundTask looking{look_again};
-constinit Backoff starts;
-// The C library's own note; none before glibc 2.32.
-constinit const char* single_threaded = nullptr;
+constexpr state::Background& kept = g_process.background;
 
 // What a control group leaves: each time where it has a limit, and now and then where it had none.
 void look_for_room(std::uint32_t turn) {
@@ -41,13 +36,13 @@ void look_for_room(std::uint32_t turn) {
        turn % tuning::kTurnsALook != 0)) {
     return;
   }
-  looking.start();
+  start_task(kept.looking, look_again);
 }
 
 // The background thread is not there: its start is tried again after a while, each time twice as long.
 void lose_background_thread() {
-  starts.refused(tuning::kMaxOccasions);
-  running = false;
+  kept.starts.refused(tuning::kMaxOccasions);
+  kept.running = false;
 }
 
 // Notices that the program rests: its loops are left, and it hardly uses a processor. Then what the next allocator keeps
@@ -82,13 +77,13 @@ class Rest {
 bool is_needed() {
   const Engine& engine = g_process.engine;
   return (engine.lanes.shared().reports && anyone_serves()) || engine.plans.wants_search() ||
-         searching.runs();
+         kept.searching.running;
 }
 
 // Who keeps much from now on starts the next background thread. False if somebody kept much just before, and found this one.
 bool may_end() {
-  running = false;
-  return !g_process.engine.lanes.shared().keeps_much() || running.exchange(true);
+  kept.running = false;
+  return !g_process.engine.lanes.shared().keeps_much() || kept.running.exchange(true);
 }
 
 // One life of the background thread.
@@ -103,7 +98,7 @@ struct Life {
 void start_tasks(void* argument) {
   look_for_room(static_cast<const Life*>(argument)->turn);
   if (g_process.engine.plans.wants_search()) {
-    searching.start();
+    start_task(kept.searching, search);
   }
   begin_due_reports(os::nanoseconds());
 }
@@ -149,7 +144,7 @@ void keep(void*) {
 // The first thread of all is worth less than one more.
 bool is_worth_it() {
   const Shared& shared = g_process.engine.lanes.shared();
-  return (single_threaded != nullptr && !alone()) || shared.reports ||
+  return (kept.single_threaded != nullptr && !alone()) || shared.reports ||
          std::max(shared.pool.held().dirty_bytes(), shared.slabs.bytes.load()) >=
              tuning::kKeptAlone;
 }
@@ -157,19 +152,19 @@ bool is_worth_it() {
 }  // namespace
 
 void prepare_background_thread() {
-  single_threaded = static_cast<const char*>(dlsym(RTLD_DEFAULT, "__libc_single_threaded"));
+  kept.single_threaded = static_cast<const char*>(dlsym(RTLD_DEFAULT, "__libc_single_threaded"));
 }
 
 // Before glibc 2.32 nobody tells.
 bool alone() {
-  return single_threaded != nullptr && *single_threaded != 0;
+  return kept.single_threaded != nullptr && *kept.single_threaded != 0;
 }
 
 void start_background_thread(const RecursionGuard&) {
   // Creating a thread takes another of the dynamic linker's locks: not in a callback under the
   // first. A later start of serving will do.
-  if (running.load(std::memory_order_relaxed) || in_loader() || g_process.bare_child ||
-      !is_worth_it() || starts.waits() || running.exchange(true)) {
+  if (kept.running.load(std::memory_order_relaxed) || in_loader() || g_process.bare_child ||
+      !is_worth_it() || kept.starts.waits() || kept.running.exchange(true)) {
     return;
   }
   const os::KeepErrno keep_errno;
@@ -180,15 +175,7 @@ void start_background_thread(const RecursionGuard&) {
 }
 
 bool background_thread_runs() {
-  return running;
-}
-
-void forget_background_thread() {
-  forget_own_threads();
-  running = false;
-  searching.forget();
-  looking.forget();
-  starts.restart();
+  return kept.running;
 }
 
 }  // namespace memo

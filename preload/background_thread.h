@@ -22,7 +22,4 @@ void start_background_thread(const RecursionGuard&);
 
 bool background_thread_runs();
 
-// In a forked child, where the background thread does not exist.
-void forget_background_thread();
-
 }  // namespace memo

@@ -26,15 +26,19 @@ struct Place {
 };
 constexpr std::size_t kPlaces = 16;
 
-constinit Place places[kPlaces] = {};
-constinit std::atomic<bool> taken[kPlaces] = {};
+// Apart from the one global: it is the C++ runtime's.
+struct Places {
+  Place all[kPlaces] = {};
+  std::atomic<bool> taken[kPlaces] = {};
+};
+constinit Places places;
 
 // Zeroed; the process ends if there is none, as the standard asks.
 void* allocate(std::size_t bytes) noexcept {
   void* found = nullptr;
   for (std::size_t i = 0; bytes <= sizeof(Place) && found == nullptr && i < kPlaces; ++i) {
-    if (!taken[i].exchange(true, std::memory_order_acquire)) {
-      found = &places[i];
+    if (!places.taken[i].exchange(true, std::memory_order_acquire)) {
+      found = &places.all[i];
     }
   }
   if (found == nullptr) {
@@ -49,9 +53,9 @@ void* allocate(std::size_t bytes) noexcept {
 
 void release(void* start) noexcept {
   const auto offset =
-      reinterpret_cast<std::uintptr_t>(start) - reinterpret_cast<std::uintptr_t>(places);
-  if (offset < sizeof places) {
-    taken[offset / sizeof(Place)].store(false, std::memory_order_release);
+      reinterpret_cast<std::uintptr_t>(start) - reinterpret_cast<std::uintptr_t>(places.all);
+  if (offset < sizeof places.all) {
+    places.taken[offset / sizeof(Place)].store(false, std::memory_order_release);
   } else {
     std::free(start);
   }

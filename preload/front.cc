@@ -9,22 +9,19 @@
 namespace memo {
 namespace {
 
-constinit decltype(&::free) next_free = nullptr;
-constinit decltype(&::realloc) next_realloc = nullptr;
-constinit std::atomic<void*> probe{nullptr};
-constinit std::atomic<bool> came{false};  // the probe's block, to be freed or resized
+constexpr state::Preceding& kept = g_process.preceding;
 
 void note_free(void* pointer) noexcept {
-  came = came || pointer == probe;
-  next_free(pointer);
+  kept.came = kept.came || pointer == kept.probe;
+  kept.next_free(pointer);
 }
 
 // Who is behind this library is not asked for the block of the probe: another than its maker may be.
 void* note_realloc(void* pointer, std::size_t size) noexcept {
-  if (pointer != probe || pointer == nullptr) {
-    return next_realloc(pointer, size);
+  if (pointer != kept.probe || pointer == nullptr) {
+    return kept.next_realloc(pointer, size);
   }
-  came = true;
+  kept.came = true;
   return pointer;
 }
 
@@ -43,19 +40,19 @@ Function as_everybody(const char* name, Function) {
 // their calls are passed on.
 bool what_is_freed_comes_here() {
   Next& next = g_process.next;
-  next_free = next.free;
-  next_realloc = next.realloc;
+  kept.next_free = next.free;
+  kept.next_realloc = next.realloc;
   put(next.free, &note_free);
   put(next.realloc, &note_realloc);
   constexpr std::size_t kSmall = 24;
-  probe = as_everybody("malloc", &::malloc)(kSmall);
-  came = false;
-  probe = as_everybody("realloc", &::realloc)(probe, kSmall);
-  const bool resized = came.exchange(false);  // or freed, by a realloc that copies
-  as_everybody("free", &::free)(probe);
-  put(next.free, next_free);
-  put(next.realloc, next_realloc);
-  return resized && came;
+  kept.probe = as_everybody("malloc", &::malloc)(kSmall);
+  kept.came = false;
+  kept.probe = as_everybody("realloc", &::realloc)(kept.probe, kSmall);
+  const bool resized = kept.came.exchange(false);  // or freed, by a realloc that copies
+  as_everybody("free", &::free)(kept.probe);
+  put(next.free, kept.next_free);
+  put(next.realloc, kept.next_realloc);
+  return resized && kept.came;
 }
 
 // An address outside need not be another's function: a program at a fixed address has one of its own for each
@@ -85,8 +82,8 @@ Front who_is_in_front() {
   if (names_are_ours(own) || loaded_late() || what_is_freed_comes_here()) {
     return Front::kNobody;
   }
-  g_process.front_realloc = as_everybody("realloc", &::realloc);
-  g_process.front_free = as_everybody("free", &::free);
+  kept.realloc = as_everybody("realloc", &::realloc);
+  kept.free = as_everybody("free", &::free);
   return Front::kAllocator;
 }
 

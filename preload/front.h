@@ -11,7 +11,7 @@ enum class Front {
 
 // Looks once, at start, when the next allocator is known and no block of ours is out. Where malloc's names are not
 // bound to this library, it asks for a small block as any object of the process does, and sees whether it is asked to
-// resize and to free it. Sets g_process.front_realloc and front_free. Takes a lock of the dynamic linker.
+// resize and to free it. Sets g_process.preceding.realloc and front_free. Takes a lock of the dynamic linker.
 Front who_is_in_front();
 
 }  // namespace memo

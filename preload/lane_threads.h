@@ -11,7 +11,5 @@ void note_lane_thread();
 void leave_lane_thread();
 // The number of the lane's thread; 0: none, or nobody has asked for it.
 std::uint32_t thread_of_lane(std::uint32_t lane);
-// In a forked child, whose only thread is the calling one.
-void forget_lane_threads();
 
 }  // namespace memo

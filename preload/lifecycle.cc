@@ -88,15 +88,9 @@ void after_fork_in_parent() {
 }
 // In a child that no handler of fork() has told of, too.
 void forked() {
-  tell_at_thread_end();
-  forget_background_thread();
-  forget_lane_threads();
-  forget_reports();
-  forget_status_page();
-  forget_statistics();
-  forget_observed();
-  fork_store();
-  fork_reporter();
+#define FEATURE(name, State) g_process.name.forked();
+#include "preload/features.def"
+#undef FEATURE
 }
 void after_fork_in_child() {
   g_process.engine.forks.after_in_child();
@@ -109,10 +103,8 @@ void forked_bare() {
   forked();
 }
 
-constinit bool is_auditor = false;
-
 [[gnu::constructor]] void start() {
-  if (is_auditor) {
+  if (g_process.is_auditor) {
     return;
   }
   const RecursionGuard guard;
@@ -189,7 +181,7 @@ unsigned load_as_auditor(unsigned version) {
   constexpr std::string_view kText =
       "memomalloc: LD_AUDIT is for auditors of the dynamic linker, and this library is none: name "
       "it in LD_PRELOAD\n";
-  is_auditor = true;
+  g_process.is_auditor = true;
   os::system_call(SYS_write, STDERR_FILENO, kText.data(), kText.size());
   return version;
 }

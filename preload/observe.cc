@@ -78,11 +78,6 @@ bool start_observing() {
   return open_shadows();
 }
 
-void forget_observed() {
-  own_memory::forget_owner();
-  forget_shadows();
-}
-
 void* observe_own(std::size_t size) {
   return t_state.inside != 0 ? own_memory::allocate(size) : nullptr;
 }

@@ -13,9 +13,6 @@ namespace memo {
 // Takes the memory for it; false where the system refuses it. Once, before the first call.
 bool start_observing();
 
-// In a forked child: what the parent has seen is the parent's.
-void forget_observed();
-
 // A block for the library itself; nullptr: the call is the program's, or there is no memory.
 void* observe_own(std::size_t size);
 

@@ -13,7 +13,5 @@ void* allocate(std::size_t bytes);
 bool owns(const void* pointer);
 std::size_t size(const void* block);
 void free(void* block);
-// In a forked child, where a thread that does not exist may have the lock.
-void forget_owner();
 
 }  // namespace memo::own_memory

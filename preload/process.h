@@ -7,6 +7,7 @@
 #include "preload/bootstrap.h"
 #include "preload/c10_callers.h"
 #include "preload/next.h"
+#include "preload/state.h"
 #include "src/base/options.h"
 #include "src/engine/catalogue.h"
 #include "src/engine/engine.h"
@@ -24,9 +25,6 @@ struct Process {
 
   alignas(64) Engine engine;
   Catalogue catalogue;  // of the store of plans
-  // Of an allocator that stands before this library and takes what is freed; else none (front.h).
-  decltype(&::realloc) front_realloc = nullptr;
-  decltype(&::free) front_free = nullptr;
   Options options;
   Bootstrap bootstrap;
   C10Callers c10;
@@ -38,6 +36,12 @@ struct Process {
   // A child that fork() has not told of: the C library's locks may be those of threads that it does not
   // have. Nothing that a call does besides may wait for them: no trim, no thread.
   bool bare_child = false;
+  bool is_auditor =
+      false;  // the dynamic linker has loaded the library as an auditor, which it is not
+
+#define FEATURE(name, State) state::State name;
+#include "preload/features.def"
+#undef FEATURE
 };
 
 // Hidden also where it is only declared: the fast paths then address its fields without a look at

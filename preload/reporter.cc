@@ -11,10 +11,7 @@
 namespace memo {
 namespace {
 
-// The reporter's number, and the file behind its name space of such numbers; 0: not known. A forked
-// child may be in another one, and does not ask: its first act may be to give system calls up.
-constinit pid_t number = 0;
-constinit ino_t space_of_number = 0;
+constexpr state::Reporter& kept = g_process.reporter;
 
 // 0 where the system does not tell.
 ino_t own_number_space() {
@@ -42,12 +39,12 @@ bool become_reporter() {
       options.TRACE_FILE.empty() && options.PLANS.empty() && options.STATUS == 0) {
     return false;
   }
-  number = getpid();
-  space_of_number = own_number_space();
+  kept.number = getpid();
+  kept.space_of_number = own_number_space();
   return true;
 }
 
-void fork_reporter() {
+void state::Reporter::forked() {
   if (number != 0) {
     number = getpid();
     space_of_number = 0;
@@ -56,18 +53,19 @@ void fork_reporter() {
 }
 
 bool is_reporter() {
-  if (number == 0) {
+  if (kept.number == 0) {
     return false;  // without a system call: a filter may kill the process for one
   }
   const Engine& engine = g_process.engine;
-  if (!engine.forks.here() || getpid() != number || (engine.forks.forked() && large_calls() == 0)) {
+  if (!engine.forks.here() || getpid() != kept.number ||
+      (engine.forks.forked() && large_calls() == 0)) {
     return false;
   }
-  if (space_of_number == 0) {
+  if (kept.space_of_number == 0) {
     return true;
   }
   const ino_t space = own_number_space();
-  return space == space_of_number || space == 0;
+  return space == kept.space_of_number || space == 0;
 }
 
 bool is_forked_child() {

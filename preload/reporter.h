@@ -8,10 +8,6 @@ namespace memo {
 // known.
 bool become_reporter();
 
-// In a forked child, as soon as it is noticed: the child is a process of its own from now on, and
-// says in each message which. Only sets numbers.
-void fork_reporter();
-
 // True if the calling process may write reports: the one that was started, and a forked child that
 // has made large allocations, which a child that is about to exec has not. False after vfork, where
 // the child runs in its parent's memory until it execs or exits, in a child that was made without

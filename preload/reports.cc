@@ -21,14 +21,7 @@
 namespace memo {
 namespace {
 
-constinit bool reported = false;
-constinit std::atomic<bool> ended{false};  // the process writes its last reports
-constinit bool complained_of_stats = false;
-constinit timespec started = {};
-constinit std::atomic<Nanos> stats_written_at{Nanos{0}};
-constinit std::atomic<std::uint64_t> calls_written{0};  // large calls that the file tells of
-constinit timespec own_written =
-    {};  // when this process wrote its statistics last, as the file tells
+constexpr state::Reports& kept = g_process.reports;
 
 // True if the file at `path` was written while this process ran, and this process has served
 // nothing: a shell or a timer around the program must not put its own report over the program's.
@@ -36,10 +29,11 @@ constinit timespec own_written =
 bool another_wrote(const char* path, const Snapshot& now) {
   struct stat written{};
   return now.faults_avoided() == 0 && stat(path, &written) == 0 && S_ISREG(written.st_mode) &&
-         (written.st_mtim.tv_sec != own_written.tv_sec ||
-          written.st_mtim.tv_nsec != own_written.tv_nsec) &&
-         (written.st_mtim.tv_sec > started.tv_sec ||
-          (written.st_mtim.tv_sec == started.tv_sec && written.st_mtim.tv_nsec > started.tv_nsec));
+         (written.st_mtim.tv_sec != kept.own_written.tv_sec ||
+          written.st_mtim.tv_nsec != kept.own_written.tv_nsec) &&
+         (written.st_mtim.tv_sec > kept.started.tv_sec ||
+          (written.st_mtim.tv_sec == kept.started.tv_sec &&
+           written.st_mtim.tv_nsec > kept.started.tv_nsec));
 }
 
 // A forked child writes statistics only where it has a file of its own: its parent's stays.
@@ -54,7 +48,7 @@ void write_stats(bool last, const RecursionGuard& guard) {
   char path[4096];
   const bool fits = expand_path(file.view(), path, sizeof path);
   if (fits && !last && is_written_once(path)) {
-    calls_written.store(calls, std::memory_order_relaxed);
+    kept.calls_written.store(calls, std::memory_order_relaxed);
     return;
   }
   errno = ENAMETOOLONG;
@@ -63,14 +57,14 @@ void write_stats(bool last, const RecursionGuard& guard) {
   if (fits && another_wrote(path, now)) {
     return;
   }
-  calls_written.store(calls, std::memory_order_relaxed);
-  stats_written_at.store(os::nanoseconds(), std::memory_order_relaxed);
+  kept.calls_written.store(calls, std::memory_order_relaxed);
+  kept.written_at.store(os::nanoseconds(), std::memory_order_relaxed);
   const bool done = fits && write_stats_file(guard, path, now);
   if (struct stat written{}; done && stat(path, &written) == 0) {
-    own_written = written.st_mtim;
+    kept.own_written = written.st_mtim;
   }
-  if (!done && !complained_of_stats && (last || fits)) {
-    complained_of_stats = true;
+  if (!done && !kept.complained && (last || fits)) {
+    kept.complained = true;
     complain("statistics", fits ? path : file.value, "STATS_FILE");
   }
 }
@@ -132,12 +126,12 @@ void print_exit_lines() {
 
 bool reports_are_due(Nanos now) {
   return store_lacks_plans() || lacks_status_page() ||
-         (wants_stats_file() && now - stats_written_at.load() >= tuning::kStatsPeriod &&
-          large_calls() != calls_written);
+         (wants_stats_file() && now - kept.written_at.load() >= tuning::kStatsPeriod &&
+          large_calls() != kept.calls_written);
 }
 
 void write_due(const RecursionGuard& guard) {
-  if (ended) {
+  if (kept.ended) {
     return;
   }
   if (wants_stats_file()) {
@@ -147,25 +141,23 @@ void write_due(const RecursionGuard& guard) {
   open_status_page(guard);
 }
 
-constinit BackgroundTask writing{write_due};
-
 // No report is begun any more, and one that is being written has been, or is given up: before the
 // process writes its last ones.
 void end_reports() {
-  ended = true;
-  for (int i = 0; writing.runs() && i < tuning::kReportPatience && os::rest(); ++i) {
+  kept.ended = true;
+  for (int i = 0; kept.writing.running && i < tuning::kReportPatience && os::rest(); ++i) {
   }
 }
 
 }  // namespace
 
 void note_start_of_reports() {
-  clock_gettime(CLOCK_REALTIME_COARSE, &started);
+  clock_gettime(CLOCK_REALTIME_COARSE, &kept.started);
 }
 
 void begin_due_reports(Nanos now) {
   if (reports_are_due(now)) {
-    writing.start();
+    start_task(kept.writing, write_due);
   }
 }
 
@@ -212,21 +204,14 @@ void write_last_reports() {
 
 // The first thread's stack may be small (ulimit -s).
 void report() {
-  if (reported || !is_reporter()) {
+  if (kept.reported || !is_reporter()) {
     return;
   }
-  reported = true;
+  kept.reported = true;
   const NoInterrupts whole;
   if (!os::run_on_own_stack([] { write_last_reports(); })) {
     write_last_reports();
   }
-}
-
-void forget_reports() {
-  reported = complained_of_stats = ended = false;
-  writing.forget();
-  stats_written_at = Nanos{0};
-  calls_written = 0;
 }
 
 }  // namespace memo

@@ -22,7 +22,5 @@ void report_serving(const RecursionGuard& guard);
 
 // The last reports, of a process that is a reporter (preload/reporter.h). Once.
 void report();
-// In a forked child, which will write its own.
-void forget_reports();
 
 }  // namespace memo

@@ -4,21 +4,25 @@
 #include <atomic>
 #include <utility>
 
+#include "preload/process.h"
 #include "src/base/lock.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 
 namespace memo {
-namespace {
 
 // A block that is alive. A table of open addressing: from the slot of its hash to the next empty one.
-struct Row {
+struct state::ObservedBlocks::Row {
   std::uint64_t block = 0;  // 0: empty
   std::uint64_t shadow = 0;
   std::uint64_t bytes = 0;
   std::uint64_t weight = 0;  // of the look at it; 0: it was not looked at
   std::uint64_t pages = 0;   // that had memory when it was given out
 };
+
+namespace {
+
+using Row = state::ObservedBlocks::Row;
 
 // Ten times as many as the largest network measured has alive.
 constexpr std::uint64_t kRows = 1U << 15U;
@@ -28,13 +32,7 @@ constexpr std::uint64_t kMaxRows = kRows / 4 * 3;
 constexpr std::uint64_t kLookedInFull = 1024;
 constexpr std::uint64_t kLookedOf = 8;
 
-constinit Row* rows = nullptr;
-constinit std::uint64_t used = 0;
-constinit Lock table;
-constinit std::atomic<std::uint64_t> calls{0};
-constinit std::atomic<std::uint64_t> won{0};   // page faults
-constinit std::atomic<std::uint64_t> held{0};  // bytes
-constinit std::atomic<std::uint64_t> peak{0};
+constexpr state::ObservedBlocks& kept = g_process.observed;
 
 std::uint64_t slot_of(std::uint64_t block) {
   return (block >> 4U) * 0x9e3779b97f4a7c15U >> 49U;
@@ -48,7 +46,7 @@ std::uint64_t next(std::uint64_t slot) {
 // The block's slot, or the empty one where it would be.
 std::uint64_t find(std::uint64_t block) {
   std::uint64_t slot = slot_of(block);
-  while (rows[slot].block != 0 && rows[slot].block != block) {
+  while (kept.rows[slot].block != 0 && kept.rows[slot].block != block) {
     slot = next(slot);
   }
   return slot;
@@ -56,20 +54,20 @@ std::uint64_t find(std::uint64_t block) {
 
 // Empties the slot, and moves those behind it up that would not be found any more.
 void erase(std::uint64_t slot) {
-  --used;
-  for (std::uint64_t at = next(slot); rows[at].block != 0; at = next(at)) {
-    const std::uint64_t home = slot_of(rows[at].block);
+  --kept.used;
+  for (std::uint64_t at = next(slot); kept.rows[at].block != 0; at = next(at)) {
+    const std::uint64_t home = slot_of(kept.rows[at].block);
     if ((at - home) % kRows >= (at - slot) % kRows) {
-      rows[slot] = rows[at];
+      kept.rows[slot] = kept.rows[at];
       slot = at;
     }
   }
-  rows[slot] = {};
+  kept.rows[slot] = {};
 }
 
 // How many blocks the next one stands for that would have been served; 0: it is not looked at.
 std::uint64_t weigh() {
-  const std::uint64_t number = calls.fetch_add(1, std::memory_order_relaxed);
+  const std::uint64_t number = kept.calls.fetch_add(1, std::memory_order_relaxed);
   if (number < kLookedInFull) {
     return 1;
   }
@@ -85,27 +83,21 @@ std::uint64_t resident_pages(std::uint64_t block, std::uint64_t bytes) {
 }
 
 void hold(std::uint64_t bytes) {
-  const std::uint64_t now = held.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  for (std::uint64_t most = peak.load(std::memory_order_relaxed);
-       now > most && !peak.compare_exchange_weak(most, now, std::memory_order_relaxed);) {
+  const std::uint64_t now = kept.held.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  for (std::uint64_t most = kept.peak.load(std::memory_order_relaxed);
+       now > most && !kept.peak.compare_exchange_weak(most, now, std::memory_order_relaxed);) {
   }
 }
 
 }  // namespace
 
 bool open_shadows() {
-  rows = static_cast<Row*>(os::map(kRows * sizeof(Row)));
-  return rows != nullptr;
+  kept.rows = static_cast<Row*>(os::map(kRows * sizeof(Row)));
+  return kept.rows != nullptr;
 }
 
 Observed observed() {
-  return {won.load(std::memory_order_relaxed), peak.load(std::memory_order_relaxed)};
-}
-
-void forget_shadows() {
-  table.forget_owner();
-  won = 0;
-  peak = held.load();
+  return {kept.spared.load(std::memory_order_relaxed), kept.peak.load(std::memory_order_relaxed)};
 }
 
 void* add_shadow(void* block, std::uint64_t bytes, void* shadow, bool served) {
@@ -114,13 +106,13 @@ void* add_shadow(void* block, std::uint64_t bytes, void* shadow, bool served) {
   if (row.weight != 0) {
     row.pages = resident_pages(row.block, bytes);
   }
-  const WaitLock locked(table);
-  if (!locked || used == kMaxRows) {
+  const WaitLock locked(kept.table);
+  if (!locked || kept.used == kMaxRows) {
     return shadow;
   }
-  Row& place = rows[find(row.block)];
+  Row& place = kept.rows[find(row.block)];
   const Row stale = std::exchange(place, row);
-  used += stale.block == 0 ? 1 : 0;
+  kept.used += stale.block == 0 ? 1 : 0;
   hold(bytes - stale.bytes);
   return reinterpret_cast<void*>(stale.shadow);
 }
@@ -128,21 +120,22 @@ void* add_shadow(void* block, std::uint64_t bytes, void* shadow, bool served) {
 void* take_shadow(void* block) {
   Row row;
   {
-    const WaitLock locked(table);
+    const WaitLock locked(kept.table);
     if (!locked) {
       return nullptr;
     }
     const std::uint64_t slot = find(reinterpret_cast<std::uint64_t>(block));
-    row = rows[slot];
+    row = kept.rows[slot];
     if (row.block == 0) {
       return nullptr;
     }
     erase(slot);
   }
-  held.fetch_sub(row.bytes, std::memory_order_relaxed);
+  kept.held.fetch_sub(row.bytes, std::memory_order_relaxed);
   if (row.weight != 0) {
     const std::uint64_t now = resident_pages(row.block, row.bytes);
-    won.fetch_add(now > row.pages ? (now - row.pages) * row.weight : 0, std::memory_order_relaxed);
+    kept.spared.fetch_add(now > row.pages ? (now - row.pages) * row.weight : 0,
+                          std::memory_order_relaxed);
   }
   return reinterpret_cast<void*>(row.shadow);
 }

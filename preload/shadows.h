@@ -16,8 +16,6 @@ struct Observed {
 // Takes the memory for the table; false where the system refuses it. Once, before the first block.
 bool open_shadows();
 Observed observed();
-// In a forked child: what the parent has seen is the parent's.
-void forget_shadows();
 
 // A large block of the next allocator, of `bytes`, has been given out; `shadow` is the engine's for
 // the same call, or nullptr. `served`: the shadow would have had memory at once. The shadow of a

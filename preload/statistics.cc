@@ -2,7 +2,6 @@
 
 #include <sys/resource.h>
 #include <algorithm>
-#include <atomic>
 
 #include "preload/process.h"
 #include "preload/shadows.h"
@@ -27,23 +26,20 @@ int rank(Phase phase) {
   return 0;
 }
 
-// Telling it opens a file. getrusage() tells where it has grown at once, but not below what whoever
-// started the process has had.
-constinit std::atomic<std::uint64_t> told_peak{0};  // bytes
-constinit std::atomic<Nanos> told_peak_at{Nanos{0}};
-constinit std::atomic<long> most_then{0};  // KiB, by getrusage()
-
+// Asking for it opens a file. getrusage() tells where it has grown at once, but not below what the process had that has
+// started this one.
 std::uint64_t peak_of_late() {
+  state::Statistics& kept = g_process.statistics;
   constexpr Nanos kPeriod = 10 * os::kSecond;
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
   const Nanos now = os::nanoseconds();
-  if (most_then.exchange(used.ru_maxrss, std::memory_order_relaxed) != used.ru_maxrss ||
-      now - told_peak_at.load(std::memory_order_relaxed) >= kPeriod) {
-    told_peak_at.store(now, std::memory_order_relaxed);
-    told_peak.store(os::peak_memory(), std::memory_order_relaxed);
+  if (kept.most_then.exchange(used.ru_maxrss, std::memory_order_relaxed) != used.ru_maxrss ||
+      now - kept.peak_at.load(std::memory_order_relaxed) >= kPeriod) {
+    kept.peak_at.store(now, std::memory_order_relaxed);
+    kept.peak.store(os::peak_memory(), std::memory_order_relaxed);
   }
-  return told_peak.load(std::memory_order_relaxed);
+  return kept.peak.load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -78,10 +74,6 @@ void take(Snapshot& now, Peak peak) {
   now.threads = engine.lanes.count();
   now.peak_bytes = peak == Peak::kNow ? os::peak_memory() : peak_of_late();
   now.phase = g_process.options.DISABLE != 0 ? "disabled" : name_of(best);
-}
-
-void forget_statistics() {
-  told_peak_at = Nanos{0};
 }
 
 }  // namespace memo

@@ -25,16 +25,7 @@ namespace {
 
 constexpr Nanos kWindow = 5 * os::kSecond;  // "now" is between one and two of them long
 
-constinit char runtime_folder[512] = "";
-constinit char page_path[512] = "";  // of the page that there is
-constinit std::atomic<StatusFile*> page{nullptr};
-constinit std::atomic<bool> given_up{false};
-constinit std::atomic<bool> busy{false};  // a thread is at what stands below
-constinit StatusFile draft;
-constinit Nanos opened_at;
-constinit std::uint64_t last_word = 0;
-// What was counted some seconds ago, the older one first; when, as nanoseconds.
-constinit StatusShares samples[2];
+constexpr state::Status& kept = g_process.status;
 
 template <std::size_t kRoom>
 void put(char (&field)[kRoom], std::string_view text) {
@@ -49,7 +40,7 @@ void describe_process(StatusBody& body) {
   body.pid = static_cast<std::uint64_t>(getpid());
   body.start = start_of(getpid());
   body.space = number_space(getpid());
-  body.opened_at = opened_at.count();
+  body.opened_at = kept.opened_at.count();
   put(body.version, MEMO_VERSION);
   put(body.process, __progname);
 }
@@ -112,17 +103,17 @@ void describe_now(StatusBody& body, const Snapshot& all) {
   total.nanoseconds = os::nanoseconds().count();
 #define SHARES(name, help) total.name = all.counters.name.get();
 #include "src/io/status_page.def"
-  if (samples[0].nanoseconds == 0) {
-    samples[0] = samples[1] = total;
-    samples[0].nanoseconds = samples[1].nanoseconds = opened_at.count();
+  if (kept.samples[0].nanoseconds == 0) {
+    kept.samples[0] = kept.samples[1] = total;
+    kept.samples[0].nanoseconds = kept.samples[1].nanoseconds = kept.opened_at.count();
   }
-  const StatusShares& before = samples[0];
+  const StatusShares& before = kept.samples[0];
   body.now.nanoseconds = total.nanoseconds - before.nanoseconds;
 #define SHARES(name, help) body.now.name = total.name - before.name;
 #include "src/io/status_page.def"
-  if (Nanos{total.nanoseconds - samples[1].nanoseconds} >= kWindow) {
-    samples[0] = samples[1];
-    samples[1] = total;
+  if (Nanos{total.nanoseconds - kept.samples[1].nanoseconds} >= kWindow) {
+    kept.samples[0] = kept.samples[1];
+    kept.samples[1] = total;
   }
 }
 
@@ -131,7 +122,7 @@ void describe(StatusBody& body) {
   take(now, Peak::kOfLate);
   body.parent_pid = static_cast<std::uint64_t>(getppid());
   body.written_at = os::nanoseconds().count();
-  body.answered = last_word;
+  body.answered = kept.last_word;
   put(body.phase, now.phase);
   body.threads = now.threads;
   body.peak_bytes = now.peak_bytes;
@@ -156,11 +147,11 @@ void describe(StatusBody& body) {
 
 // The thread that has `busy` ends with this.
 void leave() {
-  busy.store(false, std::memory_order_release);
+  kept.busy.store(false, std::memory_order_release);
 }
 
 void give_up(const char* why) {
-  given_up = true;
+  kept.given_up = true;
   Line()
       << "no page of statistics: " << why
       << "; MEMOMALLOC_STATUS needs XDG_RUNTIME_DIR, or /tmp, where the user may have a folder of "
@@ -173,7 +164,7 @@ StatusFile* make_in(const char* path, const char* name) {
   if (folder < 0) {
     return nullptr;
   }
-  StatusFile* made = make_page(folder, name, draft);
+  StatusFile* made = make_page(folder, name, kept.draft);
   const int reason = errno;
   close(folder);
   errno = reason;
@@ -182,16 +173,16 @@ StatusFile* make_in(const char* path, const char* name) {
 
 StatusFile* make() {
   char name[kStatusNameRoom];
-  const StatusBody& body = draft.page.body;
+  const StatusBody& body = kept.draft.page.body;
   format_name({body.pid, body.start, body.space}, name);
-  for (const char* runtime : {static_cast<const char*>(runtime_folder), ""}) {
-    if (!status_folder(runtime, geteuid(), page_path, sizeof page_path - sizeof name)) {
+  for (const char* runtime : {static_cast<const char*>(kept.runtime_folder), ""}) {
+    if (!status_folder(runtime, geteuid(), kept.path, sizeof kept.path - sizeof name)) {
       continue;
     }
-    StatusFile* made = make_in(page_path, name);
+    StatusFile* made = make_in(kept.path, name);
     if (made != nullptr) {
-      std::strcat(page_path, "/");
-      std::strcat(page_path, name);
+      std::strcat(kept.path, "/");
+      std::strcat(kept.path, name);
       return made;
     }
   }
@@ -200,11 +191,11 @@ StatusFile* make() {
 
 // Writes the draft into the page. One that has lost its memory is no more looked at.
 void publish(StatusFile* file) {
-  describe(draft.page.body);
-  seal_page(draft.page);
-  if (!os::copy_mapped(&file->page, &draft.page, sizeof draft.page)) {
-    page = nullptr;
-    unlink(page_path);
+  describe(kept.draft.page.body);
+  seal_page(kept.draft.page);
+  if (!os::copy_mapped(&file->page, &kept.draft.page, sizeof kept.draft.page)) {
+    kept.page = nullptr;
+    unlink(kept.path);
     give_up("the system does not let it be written");
   }
 }
@@ -214,71 +205,65 @@ void publish(StatusFile* file) {
 void note_status_folder() {
   const char* folder = secure_getenv("XDG_RUNTIME_DIR");
   const std::string_view name = folder != nullptr ? folder : "";
-  if (name.size() < sizeof runtime_folder) {
-    name.copy(runtime_folder, name.size());
+  if (name.size() < sizeof kept.runtime_folder) {
+    name.copy(kept.runtime_folder, name.size());
   }
 }
 
 bool lacks_status_page() {
-  return g_process.options.STATUS != 0 && page == nullptr && !given_up;
+  return g_process.options.STATUS != 0 && kept.page == nullptr && !kept.given_up;
 }
 
 void open_status_page(const RecursionGuard&) {
   if (!lacks_status_page() || !is_reporter() || g_process.engine.lanes.count() == 0 ||
-      os::confined() || busy.exchange(true, std::memory_order_acquire)) {
+      os::confined() || kept.busy.exchange(true, std::memory_order_acquire)) {
     return;
   }
   const os::NoCancellation whole;
   const int saved = errno;
-  opened_at = os::nanoseconds();
-  describe_process(draft.page.body);
-  describe(draft.page.body);
-  seal_page(draft.page);
+  kept.opened_at = os::nanoseconds();
+  describe_process(kept.draft.page.body);
+  describe(kept.draft.page.body);
+  seal_page(kept.draft.page);
   StatusFile* made = make();
   if (made == nullptr) {
     give_up(std::strerror(errno));
   }
-  page = made;
+  kept.page = made;
   errno = saved;
   leave();
 }
 
 void write_status_page() {
-  if (page == nullptr || os::confined() || busy.exchange(true, std::memory_order_acquire)) {
+  if (kept.page == nullptr || os::confined() ||
+      kept.busy.exchange(true, std::memory_order_acquire)) {
     return;
   }
-  if (StatusFile* file = page; file != nullptr && is_reporter()) {
+  if (StatusFile* file = kept.page; file != nullptr && is_reporter()) {
     publish(file);
   }
   leave();
 }
 
 void keep_status_page() {
-  StatusFile* file = page;
+  StatusFile* file = kept.page;
   std::uint64_t word = 0;
   if (file != nullptr && !os::confined() && os::copy_mapped(&word, &file->release, sizeof word) &&
-      word != last_word) {
+      word != kept.last_word) {
     g_process.engine.upkeep.give_back();
     if (!g_process.observes) {
       g_process.engine.lanes.shared().host.trim_next();
     }
-    last_word = word;
+    kept.last_word = word;
   }
   write_status_page();
 }
 
 void close_status_page() {
-  given_up = true;
-  if (page.exchange(nullptr) != nullptr) {
-    unlink(page_path);
+  kept.given_up = true;
+  if (kept.page.exchange(nullptr) != nullptr) {
+    unlink(kept.path);
   }
-}
-
-void forget_status_page() {
-  page = nullptr;
-  given_up = busy = false;
-  last_word = 0;
-  samples[0] = {};
 }
 
 }  // namespace memo

@@ -25,7 +25,5 @@ void keep_status_page();
 
 // The process ends: takes the page away.
 void close_status_page();
-// In a forked child: its parent's page is not mapped any more.
-void forget_status_page();
 
 }  // namespace memo

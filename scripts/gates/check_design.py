@@ -3,7 +3,8 @@
 
 Checked: the graph of includes and of Python imports has no circle, and no arrow from a lower folder back up; no two
 places of src, planner, scheduler and preload share six lines of code; each threshold of src/base/tuning*.def names a
-test that there is. Prints a line for each fault; exit code 1 if there
+test that there is; what is global in preload is a member of the one
+object there, reset in a forked child by the rows of preload/features.def. Prints a line for each fault; exit code 1 if there
 is any.
 """
 
@@ -20,6 +21,7 @@ import check_layers  # noqa: E402
 import gen_tables  # noqa: E402
 
 MAX_SHARED = 5  # lines
+MAX_GLOBALS = 3  # of preload: the one object, and two that cannot be in it
 REPEATS = ("src/", "planner/", "scheduler/", "preload/")
 # Python folders, the lowest first; a file may import those of its own and of lower ones.
 PYTHON = ("python", "scripts", "scripts/tables", "scripts/packages", "scripts/gates", "scripts/site", "scripts/experiments", "bench", "scripts/hardware", "tests")
@@ -173,6 +175,26 @@ def repeat_faults(files):
     return longest.items()
 
 
+# Global state.
+
+VARIABLE = re.compile(r"^\s*(?:constinit|thread_local|static(?! (?:const|constexpr|inline|void|bool)\b)[^()]*[=;{])")
+
+
+def state_faults(files):
+    """The variables of preload that are apart from the one global, where there are more than two: the first calls of the
+    operators, and the C++ runtime's places. Each struct of state.h that a forked child resets has its row."""
+    found = [f"{name}:{number}" for name, lines in sorted(files.items()) if name.startswith("preload/")
+             for number, line in enumerate(lines, 1) if VARIABLE.match(line)]
+    if len(found) > MAX_GLOBALS:
+        yield f"variables of preload that are no member of g_process: {' '.join(found)}", len(found)
+    rows = set(re.findall(r"^FEATURE\(\w+, (\w+)\)", "\n".join(files.get("preload/features.def", ())), re.MULTILINE))
+    state = "\n".join(files.get("preload/state.h", ()))
+    for struct in re.split(r"^struct (?=\w+ {)", state, flags=re.MULTILINE)[1:]:
+        name = re.match(r"\w+", struct)[0]
+        if "void forked()" in struct and name not in rows:
+            yield f"state::{name} has no row in preload/features.def", 1
+
+
 # Thresholds.
 
 def threshold_faults(files):
@@ -193,7 +215,7 @@ def faults(root):
     """{fault: its figure}."""
     files = tracked(root)
     found = {}
-    for part in (graph_faults(root, files), repeat_faults(files), threshold_faults(files)):
+    for part in (graph_faults(root, files), repeat_faults(files), state_faults(files), threshold_faults(files)):
         found.update(part)
     return found
 
