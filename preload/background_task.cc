@@ -204,8 +204,7 @@ void end_own_threads_with_last() {
     return;
   }
   // One that has just been started is not known yet.
-  for (int i = 0;
-       i < tuning::kReportPatience && (kept.starting || kept.tasks_to_come != 0) && os::rest();
+  for (int i = 0; i < last_moments() && (kept.starting || kept.tasks_to_come != 0) && os::rest();
        ++i) {
   }
   bool last = all_are_own(me);
@@ -220,8 +219,7 @@ void end_own_threads_with_last() {
   wake_own_threads();
   pid_t theirs[std::size(kept.numbers)];
   std::copy(std::begin(kept.numbers), std::end(kept.numbers), theirs);
-  for (int i = 0; i < tuning::kReportPatience && std::ranges::any_of(theirs, lives) && os::rest();
-       ++i) {
+  for (int i = 0; i < last_moments() && std::ranges::any_of(theirs, lives) && os::rest(); ++i) {
   }
 }
 

@@ -8,6 +8,8 @@
 
 #include "preload/state.h"
 #include "src/base/guard.h"
+#include "src/base/os.h"
+#include "src/base/tuning.h"
 #include "src/base/units.h"
 
 namespace memo {
@@ -26,6 +28,11 @@ const std::atomic<bool>& own_threads_end();
 
 // A thread of the library's own sleeps, or until there is something to look at: false where the system refuses it.
 bool sleep_own_thread(Nanos time);
+
+// Milliseconds that the end of the process waits for what threads of the library's own are just doing.
+inline int last_moments() {
+  return static_cast<int>(tuning::kForkPatience / os::kMillisecond);
+}
 
 // The program's first thread has ended, and the process goes on: who looks for the program's end looks often.
 bool first_thread_has_left();

@@ -41,7 +41,7 @@ void look_for_room(std::uint32_t turn) {
 
 // The background thread is not there: its start is tried again after a while, each time twice as long.
 void lose_background_thread() {
-  kept.starts.refused(tuning::kMaxOccasions);
+  kept.starts.refused(tuning::kMaxWait);
   kept.running = false;
 }
 
@@ -145,8 +145,7 @@ void keep(void*) {
 bool is_worth_it() {
   const Shared& shared = g_process.engine.lanes.shared();
   return (kept.single_threaded != nullptr && !alone()) || shared.reports ||
-         std::max(shared.pool.held().dirty_bytes(), shared.slabs.bytes.load()) >=
-             tuning::kKeptAlone;
+         std::max(shared.pool.held().dirty_bytes(), shared.slabs.bytes.load()) >= 2 * tuning::kKept;
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ void print_exit_lines() {
 
 bool reports_are_due(Nanos now) {
   return store_lacks_plans() || lacks_status_page() ||
-         (wants_stats_file() && now - kept.written_at.load() >= tuning::kStatsPeriod &&
+         (wants_stats_file() && now - kept.written_at.load() >= tuning::kFilePeriod &&
           large_calls() != kept.calls_written);
 }
 
@@ -145,7 +145,7 @@ void write_due(const RecursionGuard& guard) {
 // process writes its last ones.
 void end_reports() {
   kept.ended = true;
-  for (int i = 0; kept.writing.running && i < tuning::kReportPatience && os::rest(); ++i) {
+  for (int i = 0; kept.writing.running && i < last_moments() && os::rest(); ++i) {
   }
 }
 

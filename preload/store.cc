@@ -251,7 +251,7 @@ void open_store(const RecursionGuard& guard) {
 
 void fetch_stored(const RecursionGuard& guard, std::uint64_t key, bool look) {
   const Nanos now = os::coarse_nanoseconds();
-  look = look && now - kept.looked_at.load() >= tuning::kStoreLook;
+  look = look && now - kept.looked_at.load() >= tuning::kFilePeriod;
   char folder[4096];
   if ((!look && !g_process.catalogue.has(key)) || !store_folder(folder) || os::confined()) {
     return;

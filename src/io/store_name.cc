@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint64_t kNameVersion = 2;  // of what the names of streams are made of
 constexpr std::size_t kDigits = 16;
 constexpr std::string_view kEnding = ".plan";
-constexpr std::size_t kNameLength = (kDigits + 1) * (1 + tuning::kPlanKeys) - 1 + kEnding.size();
+constexpr std::size_t kNameLength = (kDigits + 1) * (1 + kPlanKeys) - 1 + kEnding.size();
 static_assert(kNameLength < kStoredNameRoom);
 
 bool parse_digits(std::string_view text, std::uint64_t& value) {
@@ -83,7 +83,7 @@ std::uint64_t stream_of(const SavedPlan& plan) {
 
 std::uint64_t key_at(const Schedule& schedule, std::uint64_t step) {
   CallWindow window;
-  for (std::uint32_t i = 0; i < tuning::kKeyCalls; ++i) {
+  for (std::uint32_t i = 0; i < kKeyCalls; ++i) {
     const Step& call = schedule.steps[(step + i) % schedule.count];
     window.add(call.size, call.alignment_log2);
   }
@@ -162,7 +162,7 @@ void describe_command(StoreRecord& record) {
 }  // namespace
 
 void write_name(const PlanName& name, char (&text)[kStoredNameRoom]) {
-  static_assert(tuning::kPlanKeys == 4);
+  static_assert(kPlanKeys == 4);
   std::snprintf(
       text, sizeof text, "%016llx-%016llx-%016llx-%016llx-%016llx%.*s",
       static_cast<unsigned long long>(name.stream), static_cast<unsigned long long>(name.keys[0]),
@@ -176,7 +176,7 @@ bool parse_name(std::string_view text, PlanName& name) {
       !parse_digits(text.substr(0, kDigits), name.stream)) {
     return false;
   }
-  for (std::size_t i = 0; i < tuning::kPlanKeys; ++i) {
+  for (std::size_t i = 0; i < kPlanKeys; ++i) {
     const std::size_t at = (i + 1) * (kDigits + 1);
     if (text[at - 1] != '-' || !parse_digits(text.substr(at, kDigits), name.keys[i])) {
       return false;
@@ -196,8 +196,8 @@ PlanName name_of(const SavedPlan& plan, const Origin& origin) noexcept {
   name.keys[0] = origin.beginning;
   name.keys[1] = origin.program;
   if (schedule.symbolic == nullptr) {
-    for (std::uint32_t i = 0; i < tuning::kPlanKeys; ++i) {
-      name.keys[i] = key_at(schedule, std::uint64_t{schedule.count} * i / tuning::kPlanKeys);
+    for (std::uint32_t i = 0; i < kPlanKeys; ++i) {
+      name.keys[i] = key_at(schedule, std::uint64_t{schedule.count} * i / kPlanKeys);
     }
   }
   return name;

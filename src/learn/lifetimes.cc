@@ -139,7 +139,7 @@ PlanInput plan_input(std::span<const Allocation> stream, const Period& period) {
   const auto cycle = stream.subspan(period.first, period.length);
   std::uint32_t longest = 1;
   for (std::size_t i = 0; i < lives.size(); ++i) {
-    if (cycle[i].size > tuning::kMaxBlock || cycle[i].alignment_log2 > 46) {
+    if (cycle[i].size > kMaxBlock || cycle[i].alignment_log2 > 46) {
       lives[i].steps = 0;
     }
     longest = std::max(longest, lives[i].steps);

@@ -14,7 +14,7 @@ std::atomic<std::uint64_t> clock_of_all_lanes{1};
 bool Recorder::prepare(std::uint32_t capacity, bool stamped) {
   stamped_ = stamped;
   if (log_.reserve(capacity) && addresses_.reserve(capacity) && live_.reserve(capacity) &&
-      (!stamped || (stamps_.reserve(capacity) && marks_.reserve(tuning::kMaxTraceMarks))) &&
+      (!stamped || (stamps_.reserve(capacity) && marks_.reserve(tuning::kMaxLog / 16))) &&
       grow(1)) {
     capacity_ = room_ = capacity;
     return true;

@@ -288,7 +288,7 @@ std::uint64_t room_for(const Streams& streams) {
     for (const StreamEvent& event : stream.events) {
       const Allocation& allocation = stream.allocations[event.allocation];
       const std::uint64_t bytes = std::max<std::uint64_t>(
-          bytes_of(granules_of(std::min(allocation.size, tuning::kMaxBlock))),
+          bytes_of(granules_of(std::min(allocation.size, kMaxBlock))),
           std::uint64_t{1} << std::min<int>(allocation.alignment_log2, 26));
       live = event.is_free ? live - bytes : live + bytes;
       most = std::max(most, live);
