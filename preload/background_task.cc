@@ -15,6 +15,7 @@
 
 #include "preload/process.h"
 #include "src/base/apart.h"
+#include "src/base/check.h"
 #include "src/base/keep_errno.h"
 #include "src/base/os.h"
 #include "src/base/proc_file.h"
@@ -52,7 +53,8 @@ void wake_own_threads() {
   syscall(SYS_futex, &kept.news, FUTEX_WAKE_PRIVATE, INT_MAX);
 }
 
-// The state letter of the process' first thread, "Z" once it has ended and others go on; 0: not told.
+// The state letter of the process' first thread, "Z" once it has ended and others go on; 0: not
+// told.
 char state_of_first() {
   os::LinesOf<96> file("/proc/self/stat");  // the name, at most 16 bytes, is in parentheses
   std::string_view line;
@@ -60,8 +62,8 @@ char state_of_first() {
   return end != line.npos && end + 2 < line.size() ? line[end + 2] : '\0';
 }
 
-// Whether all threads of the process are known, `also` one of them; the first does not count. False where the system does
-// not tell.
+// Whether all threads of the process are known, `also` one of them; the first does not count. False
+// where the system does not tell.
 bool all_are_own(pid_t also) {
   struct Entry {
     std::uint64_t inode;
@@ -92,8 +94,7 @@ bool all_are_own(pid_t also) {
   return all && count == 0;
 }
 
-constexpr int kMoments =
-    3;  // of a millisecond, in which a task of the kernel comes to say whose it is
+constexpr int kMoments = 3;  // of a millisecond, in which a new task notes itself
 
 void note_own_thread() {
   for (std::atomic<pid_t>& one : kept.numbers) {
@@ -111,8 +112,10 @@ void* begin(void*) {
   ++kept.tasks_to_come;
   kept.starting = false;
   body(argument);
+  MEMO_DCHECK(kept.count != 0);
   --kept.count;
-  if (kept.ending) {  // exit() may come now, and the program's signals as they would on its own last thread
+  // exit() may come now, and the program's signals as they would on its own last thread.
+  if (kept.ending) {
     pthread_sigmask(SIG_SETMASK, &kept.programs_mask, nullptr);
   }
   return nullptr;
@@ -133,6 +136,7 @@ void do_task(void* task) {
 
 void note_own_task() {
   note_own_thread();
+  MEMO_DCHECK(kept.tasks_to_come != 0);
   --kept.tasks_to_come;
 }
 

@@ -1,7 +1,8 @@
 // Threads of the library's own, which nobody waits for. Cold.
 //
-// glibc runs exit() on the thread that ends last, be it one of these: each keeps the program's table of descriptors, and
-// does what opens files apart (src/base/apart.h). They end at once where the last thread of the program's does.
+// glibc runs exit() on the thread that ends last, be it one of these: each keeps the program's
+// table of descriptors, and does what opens files apart (src/base/apart.h). They end at once where
+// the last thread of the program's does.
 #pragma once
 
 #include <atomic>
@@ -14,30 +15,35 @@
 
 namespace memo {
 
-// Starts a thread with the stack of a planner, in which all signals are blocked: the program's handlers never run on it.
-// `body` gets the argument. False if the system refuses it. The caller has asked os::confined() before: there a new thread
-// could be the program's end.
+// Starts a thread with the stack of a planner, in which all signals are blocked: the program's
+// handlers never run on it. `body` gets the argument. False if the system refuses it. The caller
+// has asked os::confined() before: there a new thread could be the program's end.
 bool start_thread(void (*body)(void*), void* argument);
 
-// The calling task of the kernel is the library's: what start_thread() starts says so by itself, and then does one thing
-// apart (os::Apart), which says so first of all.
+// The calling task of the kernel is the library's: what start_thread() starts says so by itself,
+// and then does one thing apart (os::Apart), which says so first of all.
 void note_own_task();
 
-// True once the threads of the library's own are to end, since no other thread is left, or is about to end.
+// True once the threads of the library's own are to end, since no other thread is left, or is about
+// to end.
 const std::atomic<bool>& own_threads_end();
 
-// A thread of the library's own sleeps, or until there is something to look at: false where the system refuses it.
+// A thread of the library's own sleeps, or until there is something to look at: false where the
+// system refuses it.
 bool sleep_own_thread(Nanos time);
 
-// Milliseconds that the end of the process waits for what threads of the library's own are just doing.
+// Milliseconds that the end of the process waits for what threads of the library's own are just
+// doing.
 inline int last_moments() {
   return static_cast<int>(tuning::kForkPatience / os::kMillisecond);
 }
 
-// The program's first thread has ended, and the process goes on: who looks for the program's end looks often.
+// The program's first thread has ended, and the process goes on: its end is looked for often from
+// then on.
 bool first_thread_has_left();
 
-// Whether none but the library's own threads are left; then they are to end. Opens files: for what is run apart.
+// Whether none but the library's own threads are left; then they are to end. Opens files: for what
+// is run apart.
 bool program_is_gone();
 
 // By a thread that ends: where it is the program's last one, the library's own end before.
@@ -45,8 +51,8 @@ void end_own_threads_with_last();
 // The program goes on with another thread.
 void let_own_threads_live();
 
-// Begins what a thread of its own does, one at a time and apart, unless it is being done, or no thread may be started. Any
-// thread.
+// Begins what a thread of its own does, one at a time and apart, unless it is being done, or no
+// thread may be started. Any thread.
 void start_task(state::Task& task, void (*work)(const RecursionGuard&));
 
 }  // namespace memo

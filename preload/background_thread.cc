@@ -17,8 +17,8 @@
 namespace memo {
 namespace {
 
-// One search. It gives the processor up to whoever wants it, and an ordinary user's thread cannot
-// take that back: the background thread, who holds locks, must not search itself.
+// One search, at the lowest priority, which an ordinary user's thread cannot raise again. So the
+// background thread, which takes locks, must not search itself.
 void search(const RecursionGuard& guard) {
   g_process.engine.plans.search(guard, &own_threads_end());
 }
@@ -39,14 +39,16 @@ void look_for_room(std::uint32_t turn) {
   start_task(kept.looking, look_again);
 }
 
-// The background thread is not there: its start is tried again after a while, each time twice as long.
+// The background thread is not there: its start is tried again after a while, each time twice as
+// long.
 void lose_background_thread() {
   kept.starts.refused(tuning::kMaxWait);
   kept.running = false;
 }
 
-// Notices that the program rests: its loops are left, and it hardly uses a processor. Then what the next allocator keeps
-// goes back as well, once in each rest: that takes its locks, and what is used again is faulted again.
+// Notices that the program rests: its loops are left, and it hardly uses a processor. Then what the
+// next allocator keeps goes back as well, once in each rest: that takes its locks, and what is used
+// again is faulted again.
 class Rest {
  public:
   // After each tick, and its answer. True once everything has been given back.
@@ -80,7 +82,8 @@ bool is_needed() {
          kept.searching.running;
 }
 
-// Who keeps much from now on starts the next background thread. False if somebody kept much just before, and found this one.
+// From now on a lane that keeps much memory starts the next background thread. False if one did
+// just before, and found this one running.
 bool may_end() {
   kept.running = false;
   return !g_process.engine.lanes.shared().keeps_much() || kept.running.exchange(true);
@@ -141,7 +144,7 @@ void keep(void*) {
   life.apart.run(live, &life);
 }
 
-// The first thread of all is worth less than one more.
+// The program's first extra thread needs more memory to be worth it.
 bool is_worth_it() {
   const Shared& shared = g_process.engine.lanes.shared();
   return (kept.single_threaded != nullptr && !alone()) || shared.reports ||
@@ -154,7 +157,7 @@ void prepare_background_thread() {
   kept.single_threaded = static_cast<const char*>(dlsym(RTLD_DEFAULT, "__libc_single_threaded"));
 }
 
-// Before glibc 2.32 nobody tells.
+// Before glibc 2.32 it is not known.
 bool alone() {
   return kept.single_threaded != nullptr && *kept.single_threaded != 0;
 }

@@ -6,12 +6,16 @@
 #include <cstdint>
 #include <cstring>
 
+#include "src/base/bits.h"
+#include "src/base/check.h"
+
 namespace memo {
 
 class Bootstrap {
  public:
   // Zeroed memory, or nullptr when the arena is used up; `alignment` is a power of two up to 4096.
   void* allocate(std::size_t size, std::size_t alignment = 16) {
+    MEMO_DCHECK(is_power_of_two(alignment) && alignment <= 4096);
     const auto base = reinterpret_cast<std::uintptr_t>(memory_);
     const std::uintptr_t start =
         (base + used_ + sizeof(std::size_t) + alignment - 1) & ~(alignment - 1);

@@ -39,7 +39,7 @@ void* c10_alloc(std::size_t size, const void* caller) {
     void* block = nullptr;
     return size != 0 && shim::posix_memalign(&block, kTensorAlignment, size) == 0 ? block : nullptr;
   }
-  // Who observes serves nothing, and sees malloc's blocks alone.
+  // Observing serves nothing, and sees malloc's blocks alone.
   if (may_serve(c10) && !g_process.observes) {
     void* block = shim::large_aligned(kTensorAlignment, size, Op::k_posix_memalign);
     if (block != nullptr) {

@@ -1,5 +1,6 @@
-// Objects that are loaded with RTLD_DEEPBIND: they get malloc and free of the C library, which they need themselves, and
-// not of this one. A block of ours that they free ends the program; nobody else can tell. Cold.
+// Objects that are loaded with RTLD_DEEPBIND: they get malloc and free of the C library, which they
+// need themselves, and not of this one. A block of ours that they free ends the program; nobody
+// else can tell. Cold.
 #include <dlfcn.h>
 
 #include "preload/process.h"

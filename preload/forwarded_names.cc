@@ -1,6 +1,6 @@
-// The C library's names that this library uses, ISO C leaves to programs, and are more than a system call: hidden ones, as
-// those of system_names.cc. Each is the C library's own function, looked up behind the program (RTLD_NEXT) where the
-// library starts. Hot: no allocation.
+// The C library's names that this library uses, ISO C leaves to programs, and are more than a
+// system call: hidden ones, as those of system_names.cc. Each is the C library's own function,
+// looked up behind the program (RTLD_NEXT) where the library starts. Hot: no allocation.
 #include "preload/system_names.h"
 
 // Under other names, linked into a test, the library uses the C library's functions as they are.

@@ -1,10 +1,10 @@
 // Takes names out of this library's own symbol table at start. Cold.
 //
-// What the library exports is found by whoever asks for it, by dlsym or by a weak reference, so
-// that a program would believe to run on an allocator that is not there. A symbol without a value
-// is no definition to the dynamic linker. The table is in a page of the file that only this process
-// has changed. References of objects that were loaded with the program are bound before any code of
-// ours runs: they reach functions that work without the allocator (preload/peers.cc).
+// A program that looks for an exported name, by dlsym or a weak reference, would believe to run on
+// an allocator that is not there. A symbol without a value is no definition to the dynamic linker.
+// The table is in a page of the file that only this process has changed. References of objects that
+// were loaded with the program are bound before any code of ours runs: they reach functions that
+// work without the allocator (preload/peers.cc).
 #include <elf.h>
 #include <link.h>
 #include <sys/mman.h>

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "preload/process.h"
+#include "src/base/check.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 
@@ -31,6 +32,7 @@ void leave_lane_thread() {
 }
 
 std::uint32_t thread_of_lane(std::uint32_t lane) {
+  MEMO_DCHECK(lane < tuning::kMaxLanes);
   return g_process.lane_threads.numbers[lane].load(std::memory_order_relaxed);
 }
 

@@ -1,5 +1,5 @@
-// Which thread owns each lane, as the system numbers threads, for the status page. Any thread; noted only where there is
-// such a page.
+// Which thread owns each lane, as the system numbers threads, for the status page. Any thread;
+// noted only where there is such a page.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include "src/base/check.h"
 #include "src/base/message.h"
 
 namespace memo {
@@ -93,18 +94,20 @@ void find_peers(Next& next) {
 }
 
 void find_next(Next& next) {
-  // Another copy of this library that stands before this one may ask for it while names are looked up in vain.
+  // Another copy of this library that stands before this one may ask for it while names are looked
+  // up in vain.
   next.dl_iterate_phdr = find<decltype(next.dl_iterate_phdr)>("dl_iterate_phdr", Kind::kRequired);
   Next found;
   find_functions<false>(found);
   found.object = extent_of(reinterpret_cast<const void*>(found.realloc), found.dl_iterate_phdr);
-  // The C library has none of these, and each look-up in vain costs thousands of instructions. It is
-  // told by what no allocator has, as one may have an _exit.
+  // The C library has none of these, and each look-up in vain costs thousands of instructions. It
+  // is told by what no allocator has, as one may have an _exit.
   found.of_libc = found.contains(dlsym(RTLD_NEXT, "gnu_get_libc_version"));
   if (!found.of_libc) {
     find_peers(found);
     found.operators = find_operators(found);
   }
+  MEMO_DCHECK(found.malloc != nullptr && found.free != nullptr);
   const auto first = found.malloc;
   found.malloc = nullptr;
   next = found;

@@ -61,27 +61,28 @@ struct Next {
   bool of_libc = false;      // the C library's own malloc is next
   bool peers_known = false;  // the Peer functions were looked for
 
-  // Of the object that the next realloc is in, which has to know every block: malloc and free may be a library's that
-  // counts calls and passes them on.
+  // Of the object that the next realloc is in, which has to know every block: malloc and free may
+  // be a library's that counts calls and passes them on.
   Extent object;
   [[nodiscard]] bool contains(const void* code) const { return object.contains(code); }
-  // True of an operator of the allocator's own, which may take malloc's blocks and give them to free: malloc and free are in
-  // the same object. Those of a wrapper may lead elsewhere.
+  // True of an operator of the allocator's own, which may take malloc's blocks and give them to
+  // free: malloc and free are in the same object. Those of a wrapper may lead elsewhere.
   [[nodiscard]] bool is_own_operator(const void* code) const {
     return !of_libc && contains(code) && contains(reinterpret_cast<const void*>(malloc)) &&
            contains(reinterpret_cast<const void*>(free));
   }
-  // Of the allocator whose operator new asks aligned_alloc, and whose operator delete takes only its own blocks, as
-  // jemalloc's: what its code asks for must be its own. None where these operators are the C++ library's.
+  // Of the allocator whose operator new asks aligned_alloc, and whose operator delete takes only
+  // its own blocks, as jemalloc's: what its code asks for must be its own. None where these
+  // operators are the C++ library's.
   Extent operators;
-  // True if malloc_trim is the next allocator's. glibc's stands behind any other as well, has nothing there to give
-  // back, and sets itself up at its first call: two threads at once end the process, the second in bins that are not
-  // there yet (glibc 2.36; 2 of 400 runs of `forking` on tcmalloc).
+  // True if malloc_trim is the next allocator's. glibc's stands behind any other as well, has
+  // nothing there to give back, and sets itself up at its first call: two threads at once end the
+  // process, the second in bins that are not there yet (glibc 2.36).
   [[nodiscard]] bool trims() const {
     return malloc_trim != nullptr && contains(reinterpret_cast<const void*>(malloc_trim));
   }
-  // True if malloc_usable_size is the next allocator's: of one that has none, another's answers for blocks that it does
-  // not know, and reads in front of them.
+  // True if malloc_usable_size is the next allocator's: of one that has none, another's answers for
+  // blocks that it does not know, and reads in front of them.
   [[nodiscard]] bool knows_sizes() const {
     return contains(reinterpret_cast<const void*>(malloc_usable_size));
   }

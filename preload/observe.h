@@ -1,7 +1,8 @@
 // MEMOMALLOC_OBSERVE: everything is learned and planned, and nothing is served. Each large block is
-// the next allocator's; the engine gives a shadow of it, an address that nobody touches, and is told
-// when the block is freed. It learns, plans and counts by the shadows as it would by blocks. What
-// would have been won is measured (preload/shadows.h). Hot, where it is asked for.
+// the next allocator's. The engine gives a stand-in for it, an address that nobody touches, and is
+// told when the block is freed: it learns, plans and counts by stand-ins as it would by blocks.
+// What serving would have saved is measured (preload/observed_blocks.h). Hot, where it is asked
+// for.
 #pragma once
 
 #include <cstddef>

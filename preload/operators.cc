@@ -3,8 +3,8 @@
 #include <dlfcn.h>
 
 #include "preload/process.h"
+#include "preload/routing.h"
 #include "preload/shim.h"
-#include "preload/taking_over.h"
 #include "src/base/message.h"
 
 namespace memo {
@@ -23,8 +23,8 @@ void* take(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) 
   return shim::memalign(static_cast<std::size_t>(alignment), size);
 }
 
-// An operator before that of the next allocator, `kNext` in the table. Where there is no memory, it is the latter that has to
-// ask the new_handler, and may throw.
+// An operator before that of the next allocator, `kNext` in the table. Where there is no memory, it
+// is the latter that has to ask the new_handler, and may throw.
 template <auto kNext, typename Function>
 struct Ours;
 

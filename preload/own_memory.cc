@@ -7,6 +7,7 @@
 
 #include "preload/process.h"
 #include "src/base/bits.h"
+#include "src/base/check.h"
 #include "src/base/lock.h"
 #include "src/base/os.h"
 
@@ -117,6 +118,7 @@ bool owns(const void* pointer) {
 }
 
 std::size_t size(const void* block) {
+  MEMO_DCHECK(owns(block) && pages_of(block) != 0);
   return pages_of(block) * kPage - kHeader;
 }
 
@@ -125,6 +127,7 @@ void free(void* block) {
   const WaitLock held(kept.lock);
   if (held) {
     Chunk* chunk = chunk_of(block);
+    MEMO_DCHECK(chunk != nullptr && pages_of(block) != 0);
     const auto start =
         reinterpret_cast<std::uint64_t>(block) - reinterpret_cast<std::uint64_t>(chunk);
     mark(*chunk, start / kPage, pages_of(block), false);

@@ -33,8 +33,8 @@ struct Process {
   std::uint64_t threshold = 0;  // bytes of the smallest block that is watched
   bool observes = false;        // nothing is served (observe.h)
   bool looking = false;         // find_next is at work on this, the only, thread
-  // A child that fork() has not told of: the C library's locks may be those of threads that it does not
-  // have. Nothing that a call does besides may wait for them: no trim, no thread.
+  // A child that fork() has not told of: the C library's locks may be those of threads that it does
+  // not have. Nothing that a call does besides may wait for them: no trim, no thread.
   bool bare_child = false;
   bool is_auditor =
       false;  // the dynamic linker has loaded the library as an auditor, which it is not

@@ -1,5 +1,5 @@
-// Which processes report: the one that was started, and each forked child that does work of its own.
-// Cold.
+// Which processes report: the one that was started, and each forked child that does work of its
+// own. Cold.
 #pragma once
 
 namespace memo {

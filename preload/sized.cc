@@ -1,7 +1,7 @@
 // Functions that are built on realloc and free. Hot.
 //
-// An allocator that stands before this library may have none of them: its blocks come here, and go to its realloc and
-// free.
+// An allocator that stands before this library may have none of them: its blocks come here, and go
+// to its realloc and free.
 #include <cerrno>
 #include <cstdint>
 

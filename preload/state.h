@@ -1,6 +1,6 @@
-// What the features of this folder keep: a struct for each, a member of the one global object, and a row of features.def.
-// forked() makes it a forked child's own: its parent's threads do not exist there, nor do its files. What a feature keeps
-// for good has an empty one. Hot.
+// What the features of this folder keep: a struct for each, a member of the one global object, and
+// a row of features.def. forked() makes it a forked child's own: its parent's threads do not exist
+// there, nor do its files. What a feature keeps for good has an empty one. Hot.
 #pragma once
 
 #include <pthread.h>
@@ -29,8 +29,8 @@ struct Task {
 };
 
 struct OwnThreads {
-  // The kernel's numbers of the library's own threads and of what they do apart, each until it is seen to be nobody's: what
-  // has ended here is still about to end there. 0: free. There are fewer.
+  // The kernel's numbers of the library's own threads and of what they do apart, each until it is
+  // seen to be nobody's: what has ended here is still about to end there. 0: free. There are fewer.
   std::atomic<pid_t> numbers[32] = {};
   std::atomic<std::uint32_t> count{0};  // threads that are started and have not yet ended
   std::atomic<bool> ending{false};
@@ -170,12 +170,14 @@ struct Store {
 };
 
 struct Reporter {
-  // The reporter's number, and the file behind its name space of such numbers; 0: not known. A forked child may be in
-  // another one, and does not ask: its first act may be to give system calls up.
+  // The reporter's number, and the file behind its name space of such numbers; 0: not known. A
+  // forked child may be in another one, and does not ask: its first act may be to give system calls
+  // up.
   pid_t number = 0;
   ino_t space_of_number = 0;
 
-  // As soon as the child is noticed: it is a process of its own from now on, and says in each message which.
+  // As soon as the child is noticed: it is a process of its own from now on, and says in each
+  // message which.
   void forked();
 };
 

@@ -3,8 +3,8 @@
 #include <sys/resource.h>
 #include <algorithm>
 
+#include "preload/observed_blocks.h"
 #include "preload/process.h"
-#include "preload/shadows.h"
 #include "src/base/os.h"
 #include "src/base/peak_memory.h"
 
@@ -26,8 +26,8 @@ int rank(Phase phase) {
   return 0;
 }
 
-// Asking for it opens a file. getrusage() tells where it has grown at once, but not below what the process had that has
-// started this one.
+// Asking for it opens a file. getrusage() tells where it has grown at once, but not below what the
+// process had that has started this one.
 std::uint64_t peak_of_late() {
   state::Statistics& kept = g_process.statistics;
   constexpr Nanos kPeriod = 10 * os::kSecond;

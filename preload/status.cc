@@ -12,6 +12,7 @@
 #include "preload/process.h"
 #include "preload/reporter.h"
 #include "preload/statistics.h"
+#include "src/base/check.h"
 #include "src/base/file_map.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
@@ -147,6 +148,7 @@ void describe(StatusBody& body) {
 
 // The thread that has `busy` ends with this.
 void leave() {
+  MEMO_DCHECK(kept.busy);
   kept.busy.store(false, std::memory_order_release);
 }
 
@@ -191,6 +193,7 @@ StatusFile* make() {
 
 // Writes the draft into the page. One that has lost its memory is no more looked at.
 void publish(StatusFile* file) {
+  MEMO_DCHECK(kept.busy);
   describe(kept.draft.page.body);
   seal_page(kept.draft.page);
   if (!os::copy_mapped(&file->page, &kept.draft.page, sizeof kept.draft.page)) {

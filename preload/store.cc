@@ -11,6 +11,7 @@
 
 #include "preload/process.h"
 #include "preload/reporter.h"
+#include "src/base/check.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
@@ -35,6 +36,7 @@ class HeldPlans {
   HeldPlans() {
     g_process.engine.plans.for_each([&](StoredPlan& plan) {
       mark_ += mark_of(plan);
+      MEMO_DCHECK(count_ < tuning::kMaxPlans);
       plans_[count_] = &plan;
       saved_[count_++] = {plan.best().get(), plan.iteration};
     });
@@ -68,7 +70,9 @@ bool store_folder(char (&path)[4096]) {
 }
 
 std::uint32_t slot_of(const StoredPlan& plan) {
-  return g_process.engine.lanes.shared().store.slot_of(&plan);
+  const std::uint32_t slot = g_process.engine.lanes.shared().store.slot_of(&plan);
+  MEMO_DCHECK(slot < tuning::kMaxPlans);
+  return slot;
 }
 
 void note_name(void* /*context*/, const PlanName& name) {
@@ -120,7 +124,7 @@ void note_known(const StoredPlan& plan, const PlanName& name) {
   kept.streams[slot_of(plan)] = name.stream;
 }
 
-// A plan from the store whose slot has another's plan now may be fetched again, unless it was wrong.
+// Lets a plan be fetched again whose slot another plan has taken, unless it was wrong.
 void return_pushed_out() {
   for (Fetched& plan : kept.fetched) {
     if (plan.plan != nullptr && kept.streams[slot_of(*plan.plan)] != plan.name.stream &&

@@ -1,8 +1,9 @@
-// The C library's names that this library uses and ISO C leaves to programs, defined for this library alone: hidden, so
-// that its own calls come here, and neither the program's `read` nor a plugin's. Hot: no allocation.
+// The C library's names that this library uses and ISO C leaves to programs, defined for this
+// library alone: hidden, so that its own calls come here, and neither the program's `read` nor a
+// plugin's. Hot: no allocation.
 //
-// What is a system call is made by its instruction; it is no place where a thread is cancelled. For the rest see
-// forwarded_names.cc. scripts/gates/check_names.py sees that no name is left out.
+// What is a system call is made by its instruction; it is no place where a thread is cancelled. For
+// the rest see forwarded_names.cc. scripts/gates/check_names.py sees that no name is left out.
 
 // Under other names, linked into a test, the library uses the C library's functions as they are.
 #ifndef MEMO_NAME
@@ -48,7 +49,8 @@ Result told(long answer) {
   return static_cast<Result>(answer);
 }
 
-// The C library's own signals, which it keeps out of every set: a thread that blocks them holds up setuid().
+// The C library's own signals, which it keeps out of every set: a thread that blocks them holds up
+// setuid().
 constexpr std::uint64_t kSignalsOfLibc = 3ULL << 31U;
 
 std::uint64_t& bits_of(sigset_t* set) {
@@ -65,8 +67,8 @@ constexpr std::size_t kKernelSet = 8;  // bytes of the kernel's set of signals
 
 extern "C" {
 
-// Memory. Three names are what the library shows as well (page_calls.cc): the linker gives this object's own calls these
-// instead (--wrap).
+// Memory. Three names are what the library shows as well (page_calls.cc): the linker gives this
+// object's own calls these instead (--wrap).
 
 void* __wrap_mmap(void* start, size_t bytes, int access, int flags, int file,
                   off_t offset) noexcept {

@@ -4,7 +4,7 @@
 Checked: the graph of includes and of Python imports has no circle, and no arrow from a lower folder back up; no two
 places of src, planner, scheduler and preload share six lines of code; each threshold of src/base/tuning*.def names a
 test that there is; what is global in preload is a member of the one
-object there, reset in a forked child by the rows of preload/features.def. Prints a line for each fault; exit code 1 if there
+object there, reset in a forked child by the rows of preload/features.def; comments have at most 100 columns. Prints a line for each fault; exit code 1 if there
 is any.
 """
 
@@ -195,6 +195,20 @@ def state_faults(files):
             yield f"state::{name} has no row in preload/features.def", 1
 
 
+# Comments.
+
+WIDE = 100  # columns; clang-format keeps the code to them
+NARROW = ("preload/", "src/base/", "src/trace/", "src/io/", "src/learn/", "src/cli/", "planner/", "scheduler/", "include/")
+
+
+def comment_faults(files):
+    for name, lines in sorted(files.items()):
+        if name.startswith(NARROW) and name.endswith((".h", ".cc", ".c", ".def")):
+            for number, line in enumerate(lines, 1):
+                if len(line) > WIDE and re.match(r"\s*(?://(?! NOLINT)|\*|/\*)", line):
+                    yield f"{name}:{number}: a comment of {len(line)} columns", len(line)
+
+
 # Thresholds.
 
 def threshold_faults(files):
@@ -215,7 +229,7 @@ def faults(root):
     """{fault: its figure}."""
     files = tracked(root)
     found = {}
-    for part in (graph_faults(root, files), repeat_faults(files), state_faults(files), threshold_faults(files)):
+    for part in (graph_faults(root, files), repeat_faults(files), state_faults(files), comment_faults(files), threshold_faults(files)):
         found.update(part)
     return found
 

@@ -24,7 +24,8 @@ class NoInterrupts {
   bool changed_;
 };
 
-// As NoInterrupts, from one call to the other, which may come in the child that the thread has become. They nest.
+// As NoInterrupts, from one call to the other, which may come in the child that the thread has
+// become. They nest.
 void hold_signals();
 void release_signals();
 

@@ -14,6 +14,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "src/base/check.h"
 #include "src/follow/steps.h"
 #include "src/io/plan_records.h"
 
@@ -63,6 +64,7 @@ std::size_t least_rotation(const std::vector<std::uint64_t>& words) {
 // begins.
 std::uint64_t stream_of(const SavedPlan& plan) {
   const Schedule& schedule = *plan.schedule;
+  MEMO_DCHECK(schedule.count != 0);
   const bool parametric = schedule.symbolic != nullptr;
   std::vector<std::uint64_t> words(schedule.count);
   for (std::uint32_t i = 0; i < schedule.count; ++i) {
@@ -82,6 +84,7 @@ std::uint64_t stream_of(const SavedPlan& plan) {
 }
 
 std::uint64_t key_at(const Schedule& schedule, std::uint64_t step) {
+  MEMO_DCHECK(step < schedule.count);
   CallWindow window;
   for (std::uint32_t i = 0; i < kKeyCalls; ++i) {
     const Step& call = schedule.steps[(step + i) % schedule.count];
@@ -133,8 +136,8 @@ std::uint32_t hash(std::string_view text, std::uint64_t seed) {
   return static_cast<std::uint32_t>(XXH3_64bits_withSeed(text.data(), text.size(), seed));
 }
 
-// The program; behind options, the file that it is given or the module that an interpreter is to run;
-// and what else it is told.
+// The program; behind options, the file that it is given or the module that an interpreter is to
+// run; and its other arguments.
 void describe_command(StoreRecord& record) {
   CommandLine line;
   const char* const program = line.next();

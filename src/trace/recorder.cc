@@ -1,5 +1,6 @@
 #include "src/trace/recorder.h"
 
+#include "src/base/check.h"
 #include "src/base/tuning.h"
 
 namespace memo {
@@ -60,6 +61,7 @@ void Recorder::mark() {
 }
 
 void Recorder::bind(std::uint32_t index, std::uint64_t address, LiveTable& table, Granules slot) {
+  MEMO_DCHECK(index < count());
   std::atomic_ref(addresses_.data()[index]).store(address, std::memory_order_relaxed);
   table.insert(slot, TaggedPointer(address, static_cast<std::uint16_t>(index % kIds)));
 }

@@ -60,6 +60,12 @@ class State(unittest.TestCase):
         self.assertEqual(["state::Kept has no row in preload/features.def"], self.found([], ()))
 
 
+class Comments(unittest.TestCase):
+    def test_width(self):
+        for line, faults in (("// " + "x" * 97, 0), ("  // " + "x" * 96, 1), ("// NOLINTBEGIN(" + "x" * 99, 0), ('  f("' + "x" * 99, 0)):
+            self.assertEqual(faults, len(list(check_design.comment_faults({"preload/a.cc": [line]}))), line)
+
+
 class Rows(unittest.TestCase):
     def test_a_threshold_names_a_test(self):
         row = 'TUNING(int, kFit, 8, "calls", "why", "{}")'

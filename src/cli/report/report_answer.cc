@@ -10,7 +10,8 @@ namespace {
 
 using nlohmann::json;
 
-// Of what was asked for, percent that was planned or reused; from there on a program is served well.
+// Of what was asked for, percent that was planned or reused; from there on a program is served
+// well.
 constexpr std::int64_t kWell = 90;
 
 std::string grouped(std::uint64_t number) {

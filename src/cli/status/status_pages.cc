@@ -92,7 +92,7 @@ std::string_view copy_page(int file, StatusPage& page) {
   return problem;
 }
 
-// True where it can be told here that the process of this name is there no more.
+// True where this process can see that the one of this name has ended.
 bool has_ended(const StatusName& name) {
   return name.space == number_space(getpid()) && name.space != 0 &&
          start_of(static_cast<pid_t>(name.pid)) != name.start;

@@ -1,4 +1,4 @@
-#include "preload/front.h"
+#include "preload/preceding.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ void note_free(void* pointer) noexcept {
   kept.next_free(pointer);
 }
 
-// Who is behind this library is not asked for the block of the probe: another than its maker may be.
+// The next allocator must not get the probe's block: it may not be the one that made it.
 void* note_realloc(void* pointer, std::size_t size) noexcept {
   if (pointer != kept.probe || pointer == nullptr) {
     return kept.next_realloc(pointer, size);
@@ -30,14 +30,15 @@ void put(Function& place, Function function) {
   __atomic_store_n(&place, function, __ATOMIC_RELEASE);
 }
 
-// By the name that the dynamic linker binds for everybody: a call by its own name may be known to the compiler.
+// By the name that the dynamic linker binds for everybody: a call by its own name may be known to
+// the compiler.
 template <typename Function>
 Function as_everybody(const char* name, Function) {
   return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
 }
 
-// By a small block, which everybody's malloc gives. Threads that constructors have started may call meanwhile:
-// their calls are passed on.
+// By a small block, which everybody's malloc gives. Threads that constructors have started may call
+// meanwhile: their calls are passed on.
 bool what_is_freed_comes_here() {
   Next& next = g_process.next;
   kept.next_free = next.free;
@@ -55,13 +56,13 @@ bool what_is_freed_comes_here() {
   return resized && kept.came;
 }
 
-// An address outside need not be another's function: a program at a fixed address has one of its own for each
-// function whose address it takes.
+// An address outside need not be another's function: a program at a fixed address has one of its
+// own for each function whose address it takes.
 bool names_are_ours(const Extent& own) {
   return own.contains(dlsym(RTLD_DEFAULT, "free")) && own.contains(dlsym(RTLD_DEFAULT, "realloc"));
 }
 
-// For who asks it by its handle: what he gets here he frees here.
+// Loaded by dlopen: a block that is asked for by the handle is freed by it.
 bool loaded_late() {
   void* program =
       g_process.next.dlopen != nullptr ? g_process.next.dlopen(nullptr, RTLD_LAZY) : nullptr;
@@ -74,17 +75,17 @@ bool loaded_late() {
 
 }  // namespace
 
-Front who_is_in_front() {
+Before find_preceding() {
   const Extent own = extent_of(&g_process, g_process.next.dl_iterate_phdr);
   if (!own.contains(dlsym(RTLD_DEFAULT, "memomalloc_version"))) {
-    return Front::kCopy;
+    return Before::kCopy;
   }
   if (names_are_ours(own) || loaded_late() || what_is_freed_comes_here()) {
-    return Front::kNobody;
+    return Before::kNothing;
   }
   kept.realloc = as_everybody("realloc", &::realloc);
   kept.free = as_everybody("free", &::free);
-  return Front::kAllocator;
+  return Before::kAllocator;
 }
 
 }  // namespace memo

@@ -1,20 +1,22 @@
-#include "preload/shadows.h"
+#include "preload/observed_blocks.h"
 
 #include <algorithm>
 #include <atomic>
 #include <utility>
 
 #include "preload/process.h"
+#include "src/base/check.h"
 #include "src/base/lock.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 
 namespace memo {
 
-// A block that is alive. A table of open addressing: from the slot of its hash to the next empty one.
+// A block that is alive. A table of open addressing: from the slot of its hash to the next empty
+// one.
 struct state::ObservedBlocks::Row {
   std::uint64_t block = 0;  // 0: empty
-  std::uint64_t shadow = 0;
+  std::uint64_t stand_in = 0;
   std::uint64_t bytes = 0;
   std::uint64_t weight = 0;  // of the look at it; 0: it was not looked at
   std::uint64_t pages = 0;   // that had memory when it was given out
@@ -24,11 +26,11 @@ namespace {
 
 using Row = state::ObservedBlocks::Row;
 
-// Ten times as many as the largest network measured has alive.
+// Many more than a program has large blocks alive: beyond that, blocks are not counted.
 constexpr std::uint64_t kRows = 1U << 15U;
 constexpr std::uint64_t kMaxRows = kRows / 4 * 3;
-// So many blocks are looked at, 14 us each; later one of so many, by chance: an iteration must not
-// have its own always or never among them.
+// Each of the first blocks is looked at; later one of eight, by chance, since a look is a system
+// call. Not every eighth: an iteration must not have the same block looked at each time.
 constexpr std::uint64_t kLookedInFull = 1024;
 constexpr std::uint64_t kLookedOf = 8;
 
@@ -54,6 +56,7 @@ std::uint64_t find(std::uint64_t block) {
 
 // Empties the slot, and moves those behind it up that would not be found any more.
 void erase(std::uint64_t slot) {
+  MEMO_DCHECK(kept.used != 0);
   --kept.used;
   for (std::uint64_t at = next(slot); kept.rows[at].block != 0; at = next(at)) {
     const std::uint64_t home = slot_of(kept.rows[at].block);
@@ -91,7 +94,7 @@ void hold(std::uint64_t bytes) {
 
 }  // namespace
 
-bool open_shadows() {
+bool open_observed_blocks() {
   kept.rows = static_cast<Row*>(os::map(kRows * sizeof(Row)));
   return kept.rows != nullptr;
 }
@@ -100,24 +103,25 @@ Observed observed() {
   return {kept.spared.load(std::memory_order_relaxed), kept.peak.load(std::memory_order_relaxed)};
 }
 
-void* add_shadow(void* block, std::uint64_t bytes, void* shadow, bool served) {
-  Row row{reinterpret_cast<std::uint64_t>(block), reinterpret_cast<std::uint64_t>(shadow), bytes,
+void* add_observed_block(void* block, std::uint64_t bytes, void* stand_in, bool served) {
+  Row row{reinterpret_cast<std::uint64_t>(block), reinterpret_cast<std::uint64_t>(stand_in), bytes,
           served ? weigh() : 0, 0};
   if (row.weight != 0) {
     row.pages = resident_pages(row.block, bytes);
   }
   const WaitLock locked(kept.table);
   if (!locked || kept.used == kMaxRows) {
-    return shadow;
+    return stand_in;
   }
   Row& place = kept.rows[find(row.block)];
   const Row stale = std::exchange(place, row);
   kept.used += stale.block == 0 ? 1 : 0;
+  MEMO_DCHECK(kept.used <= kMaxRows);
   hold(bytes - stale.bytes);
-  return reinterpret_cast<void*>(stale.shadow);
+  return reinterpret_cast<void*>(stale.stand_in);
 }
 
-void* take_shadow(void* block) {
+void* take_observed_block(void* block) {
   Row row;
   {
     const WaitLock locked(kept.table);
@@ -137,7 +141,7 @@ void* take_shadow(void* block) {
     kept.spared.fetch_add(now > row.pages ? (now - row.pages) * row.weight : 0,
                           std::memory_order_relaxed);
   }
-  return reinterpret_cast<void*>(row.shadow);
+  return reinterpret_cast<void*>(row.stand_in);
 }
 
 }  // namespace memo
