@@ -79,26 +79,14 @@ bool in_one_segment(std::uint64_t start, std::uint64_t end) {
 }
 
 bool is_missing(const Next& next, const char* name) {
-#define MEMO_MISSING_Required(row)
-#define MEMO_MISSING_Optional(row)
-#define MEMO_MISSING_Own(row)
-#define MEMO_MISSING_Scoped(row)
-#define MEMO_HIDE(row, condition)                                          \
+#define HIDE(row, condition)                                               \
   if (name[0] == #row[0] && (condition) && std::strcmp(name, #row) == 0) { \
     return true;                                                           \
   }
-#define MEMO_MISSING_Peer(row) MEMO_HIDE(row, next.row == nullptr)
-#define MEMO_MISSING_Operator(row) \
-  MEMO_HIDE(row, !next.is_own_operator(reinterpret_cast<const void*>(next.row)))
-#define HOOK(row, kind) MEMO_MISSING_##kind(row)
+#define HOOK_Peer(row) HIDE(row, next.row == nullptr)
+#define HOOK_Operator(row) HIDE(row, !next.is_own_operator(reinterpret_cast<const void*>(next.row)))
 #include "preload/hooks.def"
-#undef MEMO_MISSING_Required
-#undef MEMO_MISSING_Optional
-#undef MEMO_MISSING_Own
-#undef MEMO_MISSING_Scoped
-#undef MEMO_MISSING_Peer
-#undef MEMO_MISSING_Operator
-#undef MEMO_HIDE
+#undef HIDE
   return false;
 }
 

@@ -43,20 +43,11 @@ struct Extent {
 // The functions that hooks.def names, found by dlsym(RTLD_NEXT); of an Optional or Peer one that is
 // missing, nullptr. The operators are looked up apart (preload/operators.h).
 struct Next {
-#define MEMO_NEXT_Required(name) decltype(&::name) name = nullptr;
-#define MEMO_NEXT_Optional(name) MEMO_NEXT_Required(name)
-#define MEMO_NEXT_Peer(name) MEMO_NEXT_Required(name)
-#define MEMO_NEXT_Own(name)
-#define MEMO_NEXT_Scoped(name)
-#define MEMO_NEXT_Operator(name) MEMO_NEXT_Required(name)
-#define HOOK(name, kind) MEMO_NEXT_##kind(name)
+#define HOOK_Required(name) decltype(&::name) name = nullptr;
+#define HOOK_Optional(name) HOOK_Required(name)
+#define HOOK_Peer(name) HOOK_Required(name)
+#define HOOK_Operator(name) HOOK_Required(name)
 #include "preload/hooks.def"
-#undef MEMO_NEXT_Required
-#undef MEMO_NEXT_Optional
-#undef MEMO_NEXT_Peer
-#undef MEMO_NEXT_Own
-#undef MEMO_NEXT_Scoped
-#undef MEMO_NEXT_Operator
 
   bool of_libc = false;      // the C library's own malloc is next
   bool peers_known = false;  // the Peer functions were looked for

@@ -13,15 +13,8 @@
 namespace memo {
 
 struct Operators {
-#define MEMO_OPERATOR_Required(name)
-#define MEMO_OPERATOR_Optional(name)
-#define MEMO_OPERATOR_Peer(name)
-#define MEMO_OPERATOR_Own(name)
-#define MEMO_OPERATOR_Scoped(name)
-#define MEMO_OPERATOR_Operator(name) decltype(&::name) name;
-#define HOOK(name, kind) MEMO_OPERATOR_##kind(name)
+#define HOOK_Operator(name) decltype(&::name) name;
 #include "preload/hooks.def"
-#undef MEMO_OPERATOR_Operator
 };
 
 [[gnu::visibility("hidden")]] extern constinit Operators g_operators;

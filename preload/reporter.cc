@@ -22,15 +22,6 @@ ino_t own_number_space() {
   return told ? space.st_ino : 0;
 }
 
-unsigned long long of_all_lanes(Counter Counters::* counter) {
-  const Engine& engine = g_process.engine;
-  unsigned long long sum = 0;
-  for (std::uint32_t i = 0; i < engine.lanes.count(); ++i) {
-    sum += (engine.lanes.at(i).counters.*counter).get();
-  }
-  return sum;
-}
-
 }  // namespace
 
 bool become_reporter() {
@@ -73,12 +64,12 @@ bool is_forked_child() {
 }
 
 unsigned long long large_calls() {
-  return g_process.engine.lanes.passed_on.large_allocations.get() +
-         of_all_lanes(&Counters::large_allocations);
-}
-
-unsigned long long served_iterations() {
-  return of_all_lanes(&Counters::iterations);
+  const Lanes& lanes = g_process.engine.lanes;
+  unsigned long long sum = lanes.passed_on.large_allocations.get();
+  for (std::uint32_t i = 0; i < lanes.count(); ++i) {
+    sum += lanes.at(i).counters.large_allocations.get();
+  }
+  return sum;
 }
 
 void complain(const char* what, const char* path, const char* variable) {

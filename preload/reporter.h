@@ -21,8 +21,6 @@ bool is_forked_child();
 
 // Large allocations of this process, of all threads.
 unsigned long long large_calls();
-// Iterations that all lanes have served so far.
-unsigned long long served_iterations();
 
 // Says on stderr that `what` could not be written to `path`, for errno's reason, and that
 // MEMOMALLOC_`variable` names another place.

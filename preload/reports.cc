@@ -99,7 +99,7 @@ void write_trace_file(const RecursionGuard& guard) {
 void print_exit_lines() {
   Snapshot now;
   take(now);
-  if (now.observes) {
+  if (now.observes != 0) {
     Line() << "observed, nothing was served: slabs of " << now.slab_bytes
            << " bytes would have spared " << now.observed_faults
            << " page faults; the program held " << now.held_peak_bytes

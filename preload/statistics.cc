@@ -65,13 +65,18 @@ void take(Snapshot& now, Peak peak) {
       best = lane.phase();
     }
   }
-  now.observes = g_process.observes;
+  now.observes = g_process.observes ? 1 : 0;
   now.observed_faults = observed().page_faults;
   now.held_peak_bytes = observed().peak_bytes;
   // A slab would have had one for each of its own pages.
   const std::uint64_t first_touches = now.slab_bytes / os::page_size();
   now.observed_faults -= std::min(now.observed_faults, first_touches);
   now.threads = engine.lanes.count();
+  if (engine.lanes.opened()) {
+    const Holding& held = engine.lanes.shared().pool.held();
+    now.pool_used_bytes = held.live_bytes();
+    now.pool_free_bytes = held.dirty_bytes();
+  }
   now.peak_bytes = peak == Peak::kNow ? os::peak_memory() : peak_of_late();
   now.phase = g_process.options.DISABLE != 0 ? "disabled" : name_of(best);
 }

@@ -90,8 +90,6 @@ void describe_plans(StatusBody& body) {
 void describe_memory(StatusBody& body) {
   const Engine& engine = g_process.engine;
   const Pool& pool = engine.lanes.shared().pool;
-  body.pool_used_bytes = pool.held().live_bytes();
-  body.pool_free_bytes = pool.held().dirty_bytes();
   const std::span<const Space> spaces = pool.spaces();
   const std::uint64_t each = spaces.front().bytes();
   body.pool = {reinterpret_cast<std::uint64_t>(spaces.front().base()), spaces.size() * each};
@@ -125,16 +123,8 @@ void describe(StatusBody& body) {
   body.written_at = os::nanoseconds().count();
   body.answered = kept.last_word;
   put(body.phase, now.phase);
-  body.threads = now.threads;
-  body.peak_bytes = now.peak_bytes;
-  body.slab_bytes = now.slab_bytes;
-  body.lower_bound_bytes = now.lower_bound_bytes;
-  body.since_large_bytes = now.since_large_bytes;
-  body.since_planned_bytes = now.since_planned_bytes;
-  body.since_at_hand_bytes = now.since_at_hand_bytes;
-  body.observes = now.observes ? 1 : 0;
-  body.observed_faults = now.observed_faults;
-  body.held_peak_bytes = now.held_peak_bytes;
+#define PROCESS(name, help) body.name = now.name;
+#include "src/io/status_page.def"
   body.plan_seconds = now.plan_seconds;
   std::size_t i = 0;
 #define COUNTER(name, unit, help) body.counters[i++] = now.counters.name.get();
