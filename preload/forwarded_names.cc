@@ -59,7 +59,7 @@ Function* find(Name name, const char* text) {
 namespace memo {
 
 void find_system_names() {
-#define FORWARDED(name) NEXT(name);
+#define FORWARDED(name, result, parameters, arguments) NEXT(name);
 #include "preload/system_names.def"
   NEXT(clock_gettime);
 }
@@ -79,76 +79,11 @@ int clock_gettime(clockid_t clock, timespec* time) noexcept {
   errno = answer < 0 ? static_cast<int>(-answer) : errno;
   return answer < 0 ? -1 : 0;
 }
-int dlclose(void* handle) noexcept {
-  return NEXT(dlclose)(handle);
-}
-int dladdr(const void* code, Dl_info* info) noexcept {
-  return NEXT(dladdr)(code, info);
-}
-int dladdr1(const void* code, Dl_info* info, void** more, int flags) noexcept {
-  return NEXT(dladdr1)(code, info, more, flags);
-}
-unsigned long getauxval(unsigned long type) noexcept {
-  return NEXT(getauxval)(type);
-}
-char* secure_getenv(const char* name) noexcept {
-  return NEXT(secure_getenv)(name);
-}
-DIR* opendir(const char* path) {
-  return NEXT(opendir)(path);
-}
-dirent* readdir(DIR* folder) {
-  return NEXT(readdir)(folder);
-}
-int closedir(DIR* folder) {
-  return NEXT(closedir)(folder);
-}
-int statvfs(const char* path, struct statvfs* status) noexcept {
-  return NEXT(statvfs)(path, status);
-}
-pthread_t pthread_self() noexcept {
-  return NEXT(pthread_self)();
-}
-int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
-                   void* argument) noexcept {
-  return NEXT(pthread_create)(thread, attributes, body, argument);
-}
-int pthread_getattr_np(pthread_t thread, pthread_attr_t* attributes) noexcept {
-  return NEXT(pthread_getattr_np)(thread, attributes);
-}
-int pthread_attr_init(pthread_attr_t* attributes) noexcept {
-  return NEXT(pthread_attr_init)(attributes);
-}
-int pthread_attr_destroy(pthread_attr_t* attributes) noexcept {
-  return NEXT(pthread_attr_destroy)(attributes);
-}
-int pthread_attr_getstack(const pthread_attr_t* attributes, void** start, size_t* bytes) noexcept {
-  return NEXT(pthread_attr_getstack)(attributes, start, bytes);
-}
-int pthread_attr_setdetachstate(pthread_attr_t* attributes, int state) noexcept {
-  return NEXT(pthread_attr_setdetachstate)(attributes, state);
-}
-int pthread_attr_setstacksize(pthread_attr_t* attributes, size_t bytes) noexcept {
-  return NEXT(pthread_attr_setstacksize)(attributes, bytes);
-}
-int pthread_key_delete(pthread_key_t key) noexcept {
-  return NEXT(pthread_key_delete)(key);
-}
-int pthread_setspecific(pthread_key_t key, const void* value) noexcept {
-  return NEXT(pthread_setspecific)(key, value);
-}
-int pthread_setcancelstate(int state, int* before) {
-  return NEXT(pthread_setcancelstate)(state, before);
-}
-int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-  return NEXT(pthread_mutex_lock)(mutex);
-}
-int pthread_mutex_unlock(pthread_mutex_t* mutex) noexcept {
-  return NEXT(pthread_mutex_unlock)(mutex);
-}
-int pthread_once(pthread_once_t* once, void (*function)()) {
-  return NEXT(pthread_once)(once, function);
-}
+#define FORWARDED(name, result, parameters, arguments) \
+  result name parameters {                             \
+    return NEXT(name) arguments;                       \
+  }
+#include "preload/system_names.def"
 
 }  // extern "C"
 #undef NEXT

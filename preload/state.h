@@ -204,7 +204,7 @@ struct Preceding {
 // The C library's own functions of system_names.def, by its rows.
 struct SystemNames {
   enum class Name {
-#define FORWARDED(name) k_##name,
+#define FORWARDED(name, result, parameters, arguments) k_##name,
 #include "preload/system_names.def"
     k_clock_gettime,
     kCount,
