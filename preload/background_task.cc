@@ -24,8 +24,6 @@
 namespace memo {
 namespace {
 
-constexpr state::OwnThreads& kept = g_process.own_threads;
-
 pid_t kernel_thread() {
   return static_cast<pid_t>(syscall(SYS_gettid));
 }
@@ -35,7 +33,7 @@ bool lives(pid_t number) {
 }
 
 void forget_dead() {
-  for (std::atomic<pid_t>& one : kept.numbers) {
+  for (std::atomic<pid_t>& one : g_process.own_threads.numbers) {
     pid_t number = one;
     if (number != 0 && !lives(number)) {
       one.compare_exchange_strong(number, 0);
@@ -44,13 +42,14 @@ void forget_dead() {
 }
 
 bool is_own(pid_t number) {
-  return std::any_of(std::begin(kept.numbers), std::end(kept.numbers),
+  return std::any_of(std::begin(g_process.own_threads.numbers),
+                     std::end(g_process.own_threads.numbers),
                      [number](const std::atomic<pid_t>& one) { return one == number; });
 }
 
 void wake_own_threads() {
-  kept.news.fetch_add(1);
-  syscall(SYS_futex, &kept.news, FUTEX_WAKE_PRIVATE, INT_MAX);
+  g_process.own_threads.news.fetch_add(1);
+  syscall(SYS_futex, &g_process.own_threads.news, FUTEX_WAKE_PRIVATE, INT_MAX);
 }
 
 // The state letter of the process' first thread, "Z" once it has ended and others go on; 0: not
@@ -97,7 +96,7 @@ bool all_are_own(pid_t also) {
 constexpr int kMoments = 3;  // of a millisecond, in which a new task notes itself
 
 void note_own_thread() {
-  for (std::atomic<pid_t>& one : kept.numbers) {
+  for (std::atomic<pid_t>& one : g_process.own_threads.numbers) {
     pid_t free = 0;
     if (one.compare_exchange_strong(free, kernel_thread())) {
       return;
@@ -107,16 +106,16 @@ void note_own_thread() {
 
 void* begin(void*) {
   note_own_thread();
-  void (*const body)(void*) = kept.next_body;
-  void* const argument = kept.next_argument;
-  ++kept.tasks_to_come;
-  kept.starting = false;
+  void (*const body)(void*) = g_process.own_threads.next_body;
+  void* const argument = g_process.own_threads.next_argument;
+  ++g_process.own_threads.tasks_to_come;
+  g_process.own_threads.starting = false;
   body(argument);
-  MEMO_DCHECK(kept.count != 0);
-  --kept.count;
+  MEMO_DCHECK(g_process.own_threads.count != 0);
+  --g_process.own_threads.count;
   // exit() may come now, and the program's signals as they would on its own last thread.
-  if (kept.ending) {
-    pthread_sigmask(SIG_SETMASK, &kept.programs_mask, nullptr);
+  if (g_process.own_threads.ending) {
+    pthread_sigmask(SIG_SETMASK, &g_process.own_threads.programs_mask, nullptr);
   }
   return nullptr;
 }
@@ -136,22 +135,22 @@ void do_task(void* task) {
 
 void note_own_task() {
   note_own_thread();
-  MEMO_DCHECK(kept.tasks_to_come != 0);
-  --kept.tasks_to_come;
+  MEMO_DCHECK(g_process.own_threads.tasks_to_come != 0);
+  --g_process.own_threads.tasks_to_come;
 }
 
 bool start_thread(void (*body)(void*), void* argument) {
-  if (kept.ending || kept.starting.exchange(true)) {
+  if (g_process.own_threads.ending || g_process.own_threads.starting.exchange(true)) {
     return false;
   }
-  kept.next_body = body;
-  kept.next_argument = argument;
+  g_process.own_threads.next_body = body;
+  g_process.own_threads.next_argument = argument;
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  if (kept.count++ == 0) {
-    kept.programs_mask = before;
+  if (g_process.own_threads.count++ == 0) {
+    g_process.own_threads.programs_mask = before;
   }
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
@@ -162,53 +161,55 @@ bool start_thread(void (*body)(void*), void* argument) {
   pthread_attr_destroy(&attributes);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (!started) {
-    --kept.count;
-    kept.starting = false;
+    --g_process.own_threads.count;
+    g_process.own_threads.starting = false;
   }
   return started;
 }
 
 const std::atomic<bool>& own_threads_end() {
-  return kept.ending;
+  return g_process.own_threads.ending;
 }
 
 bool sleep_own_thread(Nanos time) {
-  const std::uint32_t seen = kept.news;
-  if (kept.ending) {
+  const std::uint32_t seen = g_process.own_threads.news;
+  if (g_process.own_threads.ending) {
     return true;
   }
   const timespec limit{static_cast<std::time_t>(time / os::kSecond),
                        static_cast<long>((time % os::kSecond).count())};
-  return syscall(SYS_futex, &kept.news, FUTEX_WAIT_PRIVATE, seen, &limit) == 0 ||
+  return syscall(SYS_futex, &g_process.own_threads.news, FUTEX_WAIT_PRIVATE, seen, &limit) == 0 ||
          errno == ETIMEDOUT || errno == EINTR || errno == EAGAIN;
 }
 
 bool first_thread_has_left() {
-  return kept.first_has_left;
+  return g_process.own_threads.first_has_left;
 }
 
 bool program_is_gone() {
   if (os::confined()) {
-    return kept.ending;
+    return g_process.own_threads.ending;
   }
   forget_dead();
   const char first = state_of_first();
   if ((first == 'Z' || first == 'X') && all_are_own(0)) {
-    kept.ending = true;
+    g_process.own_threads.ending = true;
     wake_own_threads();
   }
-  return kept.ending;
+  return g_process.own_threads.ending;
 }
 
 void end_own_threads_with_last() {
   const os::KeepErrno keep;
   const pid_t me = kernel_thread();
-  kept.first_has_left = kept.first_has_left || me == getpid();
-  if (!kept.first_has_left || kept.count == 0 || os::confined()) {
+  g_process.own_threads.first_has_left = g_process.own_threads.first_has_left || me == getpid();
+  if (!g_process.own_threads.first_has_left || g_process.own_threads.count == 0 || os::confined()) {
     return;
   }
   // One that has just been started is not known yet.
-  for (int i = 0; i < last_moments() && (kept.starting || kept.tasks_to_come != 0) && os::rest();
+  for (int i = 0;
+       i < last_moments() &&
+       (g_process.own_threads.starting || g_process.own_threads.tasks_to_come != 0) && os::rest();
        ++i) {
   }
   bool last = all_are_own(me);
@@ -219,16 +220,17 @@ void end_own_threads_with_last() {
     wake_own_threads();  // from now on they look often
     return;
   }
-  kept.ending = true;
+  g_process.own_threads.ending = true;
   wake_own_threads();
-  pid_t theirs[std::size(kept.numbers)];
-  std::copy(std::begin(kept.numbers), std::end(kept.numbers), theirs);
+  pid_t theirs[std::size(g_process.own_threads.numbers)];
+  std::copy(std::begin(g_process.own_threads.numbers), std::end(g_process.own_threads.numbers),
+            theirs);
   for (int i = 0; i < last_moments() && std::ranges::any_of(theirs, lives) && os::rest(); ++i) {
   }
 }
 
 void let_own_threads_live() {
-  kept.ending = false;
+  g_process.own_threads.ending = false;
 }
 
 void start_task(state::Task& task, void (*work)(const RecursionGuard&)) {

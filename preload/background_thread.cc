@@ -27,8 +27,6 @@ void look_again(const RecursionGuard&) {
   g_process.engine.lanes.shared().pool.headroom().look_again();
 }
 
-constexpr state::Background& kept = g_process.background;
-
 // What a control group leaves: each time where it has a limit, and now and then where it had none.
 void look_for_room(std::uint32_t turn) {
   if (!g_process.engine.lanes.opened() ||
@@ -36,14 +34,14 @@ void look_for_room(std::uint32_t turn) {
        turn % tuning::kTurnsALook != 0)) {
     return;
   }
-  start_task(kept.looking, look_again);
+  start_task(g_process.background.looking, look_again);
 }
 
 // The background thread is not there: its start is tried again after a while, each time twice as
 // long.
 void lose_background_thread() {
-  kept.starts.refused(tuning::kMaxWait);
-  kept.running = false;
+  g_process.background.starts.refused(tuning::kMaxWait);
+  g_process.background.running = false;
 }
 
 // Notices that the program rests: its loops are left, and it hardly uses a processor. Then what the
@@ -79,14 +77,15 @@ class Rest {
 bool is_needed() {
   const Engine& engine = g_process.engine;
   return (engine.lanes.shared().reports && anyone_serves()) || engine.plans.wants_search() ||
-         kept.searching.running;
+         g_process.background.searching.running;
 }
 
 // From now on a lane that keeps much memory starts the next background thread. False if one did
 // just before, and found this one running.
 bool may_end() {
-  kept.running = false;
-  return !g_process.engine.lanes.shared().keeps_much() || kept.running.exchange(true);
+  g_process.background.running = false;
+  return !g_process.engine.lanes.shared().keeps_much() ||
+         g_process.background.running.exchange(true);
 }
 
 // One life of the background thread.
@@ -101,7 +100,7 @@ struct Life {
 void start_tasks(void* argument) {
   look_for_room(static_cast<const Life*>(argument)->turn);
   if (g_process.engine.plans.wants_search()) {
-    start_task(kept.searching, search);
+    start_task(g_process.background.searching, search);
   }
   begin_due_reports(os::nanoseconds());
 }
@@ -147,26 +146,29 @@ void keep(void*) {
 // The program's first extra thread needs more memory to be worth it.
 bool is_worth_it() {
   const Shared& shared = g_process.engine.lanes.shared();
-  return (kept.single_threaded != nullptr && !alone()) || shared.reports ||
+  return (g_process.background.single_threaded != nullptr && !alone()) || shared.reports ||
          std::max(shared.pool.held().dirty_bytes(), shared.slabs.bytes.load()) >= 2 * tuning::kKept;
 }
 
 }  // namespace
 
 void prepare_background_thread() {
-  kept.single_threaded = static_cast<const char*>(dlsym(RTLD_DEFAULT, "__libc_single_threaded"));
+  g_process.background.single_threaded =
+      static_cast<const char*>(dlsym(RTLD_DEFAULT, "__libc_single_threaded"));
 }
 
 // Before glibc 2.32 it is not known.
 bool alone() {
-  return kept.single_threaded != nullptr && *kept.single_threaded != 0;
+  return g_process.background.single_threaded != nullptr &&
+         *g_process.background.single_threaded != 0;
 }
 
 void start_background_thread(const RecursionGuard&) {
   // Creating a thread takes another of the dynamic linker's locks: not in a callback under the
   // first. A later start of serving will do.
-  if (kept.running.load(std::memory_order_relaxed) || in_loader() || g_process.bare_child ||
-      !is_worth_it() || kept.starts.waits() || kept.running.exchange(true)) {
+  if (g_process.background.running.load(std::memory_order_relaxed) || in_loader() ||
+      g_process.bare_child || !is_worth_it() || g_process.background.starts.waits() ||
+      g_process.background.running.exchange(true)) {
     return;
   }
   const os::KeepErrno keep_errno;
@@ -177,7 +179,7 @@ void start_background_thread(const RecursionGuard&) {
 }
 
 bool background_thread_runs() {
-  return kept.running;
+  return g_process.background.running;
 }
 
 }  // namespace memo

@@ -61,7 +61,7 @@ namespace memo {
 void find_system_names() {
 #define FORWARDED(name, result, parameters, arguments) NEXT(name);
 #include "preload/system_names.def"
-  NEXT(clock_gettime);
+  find<decltype(::clock_gettime)>(Name::kClock, "clock_gettime");
 }
 
 }  // namespace memo
@@ -71,7 +71,7 @@ extern "C" {
 // By the kernel's page that is mapped for it (vDSO), which the C library knows.
 int clock_gettime(clockid_t clock, timespec* time) noexcept {
   // Without a look-up, whose locks the caller may be under.
-  void* const next = place_of(Name::k_clock_gettime).load(std::memory_order_acquire);
+  void* const next = place_of(Name::kClock).load(std::memory_order_acquire);
   if (next != nullptr) {
     return reinterpret_cast<decltype(::clock_gettime)*>(next)(clock, time);
   }

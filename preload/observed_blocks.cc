@@ -34,8 +34,6 @@ constexpr std::uint64_t kMaxRows = kRows / 4 * 3;
 constexpr std::uint64_t kLookedInFull = 1024;
 constexpr std::uint64_t kLookedOf = 8;
 
-constexpr state::ObservedBlocks& kept = g_process.observed;
-
 std::uint64_t slot_of(std::uint64_t block) {
   return (block >> 4U) * 0x9e3779b97f4a7c15U >> 49U;
 }
@@ -48,7 +46,7 @@ std::uint64_t next(std::uint64_t slot) {
 // The block's slot, or the empty one where it would be.
 std::uint64_t find(std::uint64_t block) {
   std::uint64_t slot = slot_of(block);
-  while (kept.rows[slot].block != 0 && kept.rows[slot].block != block) {
+  while (g_process.observed.rows[slot].block != 0 && g_process.observed.rows[slot].block != block) {
     slot = next(slot);
   }
   return slot;
@@ -56,21 +54,21 @@ std::uint64_t find(std::uint64_t block) {
 
 // Empties the slot, and moves those behind it up that would not be found any more.
 void erase(std::uint64_t slot) {
-  MEMO_DCHECK(kept.used != 0);
-  --kept.used;
-  for (std::uint64_t at = next(slot); kept.rows[at].block != 0; at = next(at)) {
-    const std::uint64_t home = slot_of(kept.rows[at].block);
+  MEMO_DCHECK(g_process.observed.used != 0);
+  --g_process.observed.used;
+  for (std::uint64_t at = next(slot); g_process.observed.rows[at].block != 0; at = next(at)) {
+    const std::uint64_t home = slot_of(g_process.observed.rows[at].block);
     if ((at - home) % kRows >= (at - slot) % kRows) {
-      kept.rows[slot] = kept.rows[at];
+      g_process.observed.rows[slot] = g_process.observed.rows[at];
       slot = at;
     }
   }
-  kept.rows[slot] = {};
+  g_process.observed.rows[slot] = {};
 }
 
 // How many blocks the next one stands for that would have been served; 0: it is not looked at.
 std::uint64_t weigh() {
-  const std::uint64_t number = kept.calls.fetch_add(1, std::memory_order_relaxed);
+  const std::uint64_t number = g_process.observed.calls.fetch_add(1, std::memory_order_relaxed);
   if (number < kLookedInFull) {
     return 1;
   }
@@ -86,21 +84,24 @@ std::uint64_t resident_pages(std::uint64_t block, std::uint64_t bytes) {
 }
 
 void hold(std::uint64_t bytes) {
-  const std::uint64_t now = kept.held.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  for (std::uint64_t most = kept.peak.load(std::memory_order_relaxed);
-       now > most && !kept.peak.compare_exchange_weak(most, now, std::memory_order_relaxed);) {
+  const std::uint64_t now =
+      g_process.observed.held.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  for (std::uint64_t most = g_process.observed.peak.load(std::memory_order_relaxed);
+       now > most &&
+       !g_process.observed.peak.compare_exchange_weak(most, now, std::memory_order_relaxed);) {
   }
 }
 
 }  // namespace
 
 bool open_observed_blocks() {
-  kept.rows = static_cast<Row*>(os::map(kRows * sizeof(Row)));
-  return kept.rows != nullptr;
+  g_process.observed.rows = static_cast<Row*>(os::map(kRows * sizeof(Row)));
+  return g_process.observed.rows != nullptr;
 }
 
 Observed observed() {
-  return {kept.spared.load(std::memory_order_relaxed), kept.peak.load(std::memory_order_relaxed)};
+  return {g_process.observed.spared.load(std::memory_order_relaxed),
+          g_process.observed.peak.load(std::memory_order_relaxed)};
 }
 
 void* add_observed_block(void* block, std::uint64_t bytes, void* stand_in, bool served) {
@@ -109,14 +110,14 @@ void* add_observed_block(void* block, std::uint64_t bytes, void* stand_in, bool 
   if (row.weight != 0) {
     row.pages = resident_pages(row.block, bytes);
   }
-  const WaitLock locked(kept.table);
-  if (!locked || kept.used == kMaxRows) {
+  const WaitLock locked(g_process.observed.table);
+  if (!locked || g_process.observed.used == kMaxRows) {
     return stand_in;
   }
-  Row& place = kept.rows[find(row.block)];
+  Row& place = g_process.observed.rows[find(row.block)];
   const Row stale = std::exchange(place, row);
-  kept.used += stale.block == 0 ? 1 : 0;
-  MEMO_DCHECK(kept.used <= kMaxRows);
+  g_process.observed.used += stale.block == 0 ? 1 : 0;
+  MEMO_DCHECK(g_process.observed.used <= kMaxRows);
   hold(bytes - stale.bytes);
   return reinterpret_cast<void*>(stale.stand_in);
 }
@@ -124,22 +125,22 @@ void* add_observed_block(void* block, std::uint64_t bytes, void* stand_in, bool 
 void* take_observed_block(void* block) {
   Row row;
   {
-    const WaitLock locked(kept.table);
+    const WaitLock locked(g_process.observed.table);
     if (!locked) {
       return nullptr;
     }
     const std::uint64_t slot = find(reinterpret_cast<std::uint64_t>(block));
-    row = kept.rows[slot];
+    row = g_process.observed.rows[slot];
     if (row.block == 0) {
       return nullptr;
     }
     erase(slot);
   }
-  kept.held.fetch_sub(row.bytes, std::memory_order_relaxed);
+  g_process.observed.held.fetch_sub(row.bytes, std::memory_order_relaxed);
   if (row.weight != 0) {
     const std::uint64_t now = resident_pages(row.block, row.bytes);
-    kept.spared.fetch_add(now > row.pages ? (now - row.pages) * row.weight : 0,
-                          std::memory_order_relaxed);
+    g_process.observed.spared.fetch_add(now > row.pages ? (now - row.pages) * row.weight : 0,
+                                        std::memory_order_relaxed);
   }
   return reinterpret_cast<void*>(row.stand_in);
 }

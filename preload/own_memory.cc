@@ -32,8 +32,6 @@ using Chunk = state::OwnMemory::Chunk;
 static_assert(sizeof(Chunk) == kPage);
 constexpr std::uint64_t kMaxPages = sizeof(Chunk::used) * 8;
 
-constexpr state::OwnMemory& kept = g_process.own_memory;
-
 constexpr std::uint64_t kHeader = 64;          // bytes before a block, which hold its pages
 constexpr std::uint64_t kChunk = 2ULL << 20U;  // bytes, if nobody asks for more
 
@@ -68,14 +66,14 @@ Chunk* add_chunk(std::uint64_t count) {
   }
   auto* chunk = new (memory) Chunk;
   chunk->pages = pages;
-  chunk->next = kept.chunks.load(std::memory_order_relaxed);
-  kept.chunks.store(chunk, std::memory_order_release);
+  chunk->next = g_process.own_memory.chunks.load(std::memory_order_relaxed);
+  g_process.own_memory.chunks.store(chunk, std::memory_order_release);
   return chunk;
 }
 
 Chunk* chunk_of(const void* pointer) {
   const auto at = reinterpret_cast<std::uint64_t>(pointer);
-  Chunk* chunk = kept.chunks.load(std::memory_order_acquire);
+  Chunk* chunk = g_process.own_memory.chunks.load(std::memory_order_acquire);
   while (chunk != nullptr && at - reinterpret_cast<std::uint64_t>(chunk) >= chunk->pages * kPage) {
     chunk = chunk->next;
   }
@@ -90,12 +88,12 @@ std::uint64_t& pages_of(const void* block) {
 }  // namespace
 
 void* allocate(std::size_t bytes) {
-  const WaitLock held(kept.lock);
+  const WaitLock held(g_process.own_memory.lock);
   if (!held || bytes > kMaxPages * kPage - kHeader) {
     return nullptr;
   }
   const std::uint64_t count = round_up(bytes + kHeader, kPage) / kPage;
-  Chunk* chunk = kept.chunks.load(std::memory_order_relaxed);
+  Chunk* chunk = g_process.own_memory.chunks.load(std::memory_order_relaxed);
   std::uint64_t first = 0;
   while (chunk != nullptr && (first = find(*chunk, count)) == 0) {
     chunk = chunk->next;
@@ -124,7 +122,7 @@ std::size_t size(const void* block) {
 
 // Where others have the lock for long, the block stays.
 void free(void* block) {
-  const WaitLock held(kept.lock);
+  const WaitLock held(g_process.own_memory.lock);
   if (held) {
     Chunk* chunk = chunk_of(block);
     MEMO_DCHECK(chunk != nullptr && pages_of(block) != 0);

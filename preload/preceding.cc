@@ -9,19 +9,17 @@
 namespace memo {
 namespace {
 
-constexpr state::Preceding& kept = g_process.preceding;
-
 void note_free(void* pointer) noexcept {
-  kept.came = kept.came || pointer == kept.probe;
-  kept.next_free(pointer);
+  g_process.preceding.came = g_process.preceding.came || pointer == g_process.preceding.probe;
+  g_process.preceding.next_free(pointer);
 }
 
 // The next allocator must not get the probe's block: it may not be the one that made it.
 void* note_realloc(void* pointer, std::size_t size) noexcept {
-  if (pointer != kept.probe || pointer == nullptr) {
-    return kept.next_realloc(pointer, size);
+  if (pointer != g_process.preceding.probe || pointer == nullptr) {
+    return g_process.preceding.next_realloc(pointer, size);
   }
-  kept.came = true;
+  g_process.preceding.came = true;
   return pointer;
 }
 
@@ -41,19 +39,21 @@ Function as_everybody(const char* name, Function) {
 // meanwhile: their calls are passed on.
 bool what_is_freed_comes_here() {
   Next& next = g_process.next;
-  kept.next_free = next.free;
-  kept.next_realloc = next.realloc;
+  g_process.preceding.next_free = next.free;
+  g_process.preceding.next_realloc = next.realloc;
   put(next.free, &note_free);
   put(next.realloc, &note_realloc);
   constexpr std::size_t kSmall = 24;
-  kept.probe = as_everybody("malloc", &::malloc)(kSmall);
-  kept.came = false;
-  kept.probe = as_everybody("realloc", &::realloc)(kept.probe, kSmall);
-  const bool resized = kept.came.exchange(false);  // or freed, by a realloc that copies
-  as_everybody("free", &::free)(kept.probe);
-  put(next.free, kept.next_free);
-  put(next.realloc, kept.next_realloc);
-  return resized && kept.came;
+  g_process.preceding.probe = as_everybody("malloc", &::malloc)(kSmall);
+  g_process.preceding.came = false;
+  g_process.preceding.probe =
+      as_everybody("realloc", &::realloc)(g_process.preceding.probe, kSmall);
+  const bool resized =
+      g_process.preceding.came.exchange(false);  // or freed, by a realloc that copies
+  as_everybody("free", &::free)(g_process.preceding.probe);
+  put(next.free, g_process.preceding.next_free);
+  put(next.realloc, g_process.preceding.next_realloc);
+  return resized && g_process.preceding.came;
 }
 
 // An address outside need not be another's function: a program at a fixed address has one of its
@@ -83,8 +83,8 @@ Before find_preceding() {
   if (names_are_ours(own) || loaded_late() || what_is_freed_comes_here()) {
     return Before::kNothing;
   }
-  kept.realloc = as_everybody("realloc", &::realloc);
-  kept.free = as_everybody("free", &::free);
+  g_process.preceding.realloc = as_everybody("realloc", &::realloc);
+  g_process.preceding.free = as_everybody("free", &::free);
   return Before::kAllocator;
 }
 

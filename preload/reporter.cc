@@ -11,8 +11,6 @@
 namespace memo {
 namespace {
 
-constexpr state::Reporter& kept = g_process.reporter;
-
 // 0 where the system does not tell.
 ino_t own_number_space() {
   struct stat space{};
@@ -30,8 +28,8 @@ bool become_reporter() {
       options.TRACE_FILE.empty() && options.PLANS.empty() && options.STATUS == 0) {
     return false;
   }
-  kept.number = getpid();
-  kept.space_of_number = own_number_space();
+  g_process.reporter.number = getpid();
+  g_process.reporter.space_of_number = own_number_space();
   return true;
 }
 
@@ -44,19 +42,19 @@ void state::Reporter::forked() {
 }
 
 bool is_reporter() {
-  if (kept.number == 0) {
+  if (g_process.reporter.number == 0) {
     return false;  // without a system call: a filter may kill the process for one
   }
   const Engine& engine = g_process.engine;
-  if (!engine.forks.here() || getpid() != kept.number ||
+  if (!engine.forks.here() || getpid() != g_process.reporter.number ||
       (engine.forks.forked() && large_calls() == 0)) {
     return false;
   }
-  if (kept.space_of_number == 0) {
+  if (g_process.reporter.space_of_number == 0) {
     return true;
   }
   const ino_t space = own_number_space();
-  return space == kept.space_of_number || space == 0;
+  return space == g_process.reporter.space_of_number || space == 0;
 }
 
 bool is_forked_child() {

@@ -21,19 +21,17 @@
 namespace memo {
 namespace {
 
-constexpr state::Reports& kept = g_process.reports;
-
 // True if the file at `path` was written while this process ran, and this process has served
 // nothing: a shell or a timer around the program must not put its own report over the program's.
 // Terminals and pipes lose nothing, and are written by many.
 bool another_wrote(const char* path, const Snapshot& now) {
   struct stat written{};
   return now.faults_avoided() == 0 && stat(path, &written) == 0 && S_ISREG(written.st_mode) &&
-         (written.st_mtim.tv_sec != kept.own_written.tv_sec ||
-          written.st_mtim.tv_nsec != kept.own_written.tv_nsec) &&
-         (written.st_mtim.tv_sec > kept.started.tv_sec ||
-          (written.st_mtim.tv_sec == kept.started.tv_sec &&
-           written.st_mtim.tv_nsec > kept.started.tv_nsec));
+         (written.st_mtim.tv_sec != g_process.reports.own_written.tv_sec ||
+          written.st_mtim.tv_nsec != g_process.reports.own_written.tv_nsec) &&
+         (written.st_mtim.tv_sec > g_process.reports.started.tv_sec ||
+          (written.st_mtim.tv_sec == g_process.reports.started.tv_sec &&
+           written.st_mtim.tv_nsec > g_process.reports.started.tv_nsec));
 }
 
 // A forked child writes statistics only where it has a file of its own: its parent's stays.
@@ -48,7 +46,7 @@ void write_stats(bool last, const RecursionGuard& guard) {
   char path[4096];
   const bool fits = expand_path(file.view(), path, sizeof path);
   if (fits && !last && is_written_once(path)) {
-    kept.calls_written.store(calls, std::memory_order_relaxed);
+    g_process.reports.calls_written.store(calls, std::memory_order_relaxed);
     return;
   }
   errno = ENAMETOOLONG;
@@ -57,14 +55,14 @@ void write_stats(bool last, const RecursionGuard& guard) {
   if (fits && another_wrote(path, now)) {
     return;
   }
-  kept.calls_written.store(calls, std::memory_order_relaxed);
-  kept.written_at.store(os::nanoseconds(), std::memory_order_relaxed);
+  g_process.reports.calls_written.store(calls, std::memory_order_relaxed);
+  g_process.reports.written_at.store(os::nanoseconds(), std::memory_order_relaxed);
   const bool done = fits && write_stats_file(guard, path, now);
   if (struct stat written{}; done && stat(path, &written) == 0) {
-    kept.own_written = written.st_mtim;
+    g_process.reports.own_written = written.st_mtim;
   }
-  if (!done && !kept.complained && (last || fits)) {
-    kept.complained = true;
+  if (!done && !g_process.reports.complained && (last || fits)) {
+    g_process.reports.complained = true;
     complain("statistics", fits ? path : file.value, "STATS_FILE");
   }
 }
@@ -126,12 +124,12 @@ void print_exit_lines() {
 
 bool reports_are_due(Nanos now) {
   return store_lacks_plans() || lacks_status_page() ||
-         (wants_stats_file() && now - kept.written_at.load() >= tuning::kFilePeriod &&
-          large_calls() != kept.calls_written);
+         (wants_stats_file() && now - g_process.reports.written_at.load() >= tuning::kFilePeriod &&
+          large_calls() != g_process.reports.calls_written);
 }
 
 void write_due(const RecursionGuard& guard) {
-  if (kept.ended) {
+  if (g_process.reports.ended) {
     return;
   }
   if (wants_stats_file()) {
@@ -144,20 +142,20 @@ void write_due(const RecursionGuard& guard) {
 // No report is begun any more, and one that is being written has been, or is given up: before the
 // process writes its last ones.
 void end_reports() {
-  kept.ended = true;
-  for (int i = 0; kept.writing.running && i < last_moments() && os::rest(); ++i) {
+  g_process.reports.ended = true;
+  for (int i = 0; g_process.reports.writing.running && i < last_moments() && os::rest(); ++i) {
   }
 }
 
 }  // namespace
 
 void note_start_of_reports() {
-  clock_gettime(CLOCK_REALTIME_COARSE, &kept.started);
+  clock_gettime(CLOCK_REALTIME_COARSE, &g_process.reports.started);
 }
 
 void begin_due_reports(Nanos now) {
   if (reports_are_due(now)) {
-    start_task(kept.writing, write_due);
+    start_task(g_process.reports.writing, write_due);
   }
 }
 
@@ -204,10 +202,10 @@ void write_last_reports() {
 
 // The first thread's stack may be small (ulimit -s).
 void report() {
-  if (kept.reported || !is_reporter()) {
+  if (g_process.reports.reported || !is_reporter()) {
     return;
   }
-  kept.reported = true;
+  g_process.reports.reported = true;
   const NoInterrupts whole;
   if (!os::run_on_own_stack([] { write_last_reports(); })) {
     write_last_reports();

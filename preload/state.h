@@ -206,7 +206,7 @@ struct SystemNames {
   enum class Name {
 #define FORWARDED(name, result, parameters, arguments) k_##name,
 #include "preload/system_names.def"
-    k_clock_gettime,
+    kClock,
     kCount,
   };
   std::atomic<void*> functions[static_cast<int>(Name::kCount)] = {};

@@ -26,8 +26,6 @@ namespace {
 
 constexpr Nanos kWindow = 5 * os::kSecond;  // "now" is between one and two of them long
 
-constexpr state::Status& kept = g_process.status;
-
 template <std::size_t kRoom>
 void put(char (&field)[kRoom], std::string_view text) {
   std::memset(field, 0, kRoom);
@@ -41,7 +39,7 @@ void describe_process(StatusBody& body) {
   body.pid = static_cast<std::uint64_t>(getpid());
   body.start = start_of(getpid());
   body.space = number_space(getpid());
-  body.opened_at = kept.opened_at.count();
+  body.opened_at = g_process.status.opened_at.count();
   put(body.version, MEMO_VERSION);
   put(body.process, __progname);
 }
@@ -102,17 +100,18 @@ void describe_now(StatusBody& body, const Snapshot& all) {
   total.nanoseconds = os::nanoseconds().count();
 #define SHARES(name, help) total.name = all.counters.name.get();
 #include "src/io/status_page.def"
-  if (kept.samples[0].nanoseconds == 0) {
-    kept.samples[0] = kept.samples[1] = total;
-    kept.samples[0].nanoseconds = kept.samples[1].nanoseconds = kept.opened_at.count();
+  if (g_process.status.samples[0].nanoseconds == 0) {
+    g_process.status.samples[0] = g_process.status.samples[1] = total;
+    g_process.status.samples[0].nanoseconds = g_process.status.samples[1].nanoseconds =
+        g_process.status.opened_at.count();
   }
-  const StatusShares& before = kept.samples[0];
+  const StatusShares& before = g_process.status.samples[0];
   body.now.nanoseconds = total.nanoseconds - before.nanoseconds;
 #define SHARES(name, help) body.now.name = total.name - before.name;
 #include "src/io/status_page.def"
-  if (Nanos{total.nanoseconds - kept.samples[1].nanoseconds} >= kWindow) {
-    kept.samples[0] = kept.samples[1];
-    kept.samples[1] = total;
+  if (Nanos{total.nanoseconds - g_process.status.samples[1].nanoseconds} >= kWindow) {
+    g_process.status.samples[0] = g_process.status.samples[1];
+    g_process.status.samples[1] = total;
   }
 }
 
@@ -121,7 +120,7 @@ void describe(StatusBody& body) {
   take(now, Peak::kOfLate);
   body.parent_pid = static_cast<std::uint64_t>(getppid());
   body.written_at = os::nanoseconds().count();
-  body.answered = kept.last_word;
+  body.answered = g_process.status.last_word;
   put(body.phase, now.phase);
 #define PROCESS(name, help) body.name = now.name;
 #include "src/io/status_page.def"
@@ -138,12 +137,12 @@ void describe(StatusBody& body) {
 
 // The thread that has `busy` ends with this.
 void leave() {
-  MEMO_DCHECK(kept.busy);
-  kept.busy.store(false, std::memory_order_release);
+  MEMO_DCHECK(g_process.status.busy);
+  g_process.status.busy.store(false, std::memory_order_release);
 }
 
 void give_up(const char* why) {
-  kept.given_up = true;
+  g_process.status.given_up = true;
   Line()
       << "no page of statistics: " << why
       << "; MEMOMALLOC_STATUS needs XDG_RUNTIME_DIR, or /tmp, where the user may have a folder of "
@@ -156,7 +155,7 @@ StatusFile* make_in(const char* path, const char* name) {
   if (folder < 0) {
     return nullptr;
   }
-  StatusFile* made = make_page(folder, name, kept.draft);
+  StatusFile* made = make_page(folder, name, g_process.status.draft);
   const int reason = errno;
   close(folder);
   errno = reason;
@@ -165,16 +164,17 @@ StatusFile* make_in(const char* path, const char* name) {
 
 StatusFile* make() {
   char name[kStatusNameRoom];
-  const StatusBody& body = kept.draft.page.body;
+  const StatusBody& body = g_process.status.draft.page.body;
   format_name({body.pid, body.start, body.space}, name);
-  for (const char* runtime : {static_cast<const char*>(kept.runtime_folder), ""}) {
-    if (!status_folder(runtime, geteuid(), kept.path, sizeof kept.path - sizeof name)) {
+  for (const char* runtime : {static_cast<const char*>(g_process.status.runtime_folder), ""}) {
+    if (!status_folder(runtime, geteuid(), g_process.status.path,
+                       sizeof g_process.status.path - sizeof name)) {
       continue;
     }
-    StatusFile* made = make_in(kept.path, name);
+    StatusFile* made = make_in(g_process.status.path, name);
     if (made != nullptr) {
-      std::strcat(kept.path, "/");
-      std::strcat(kept.path, name);
+      std::strcat(g_process.status.path, "/");
+      std::strcat(g_process.status.path, name);
       return made;
     }
   }
@@ -183,12 +183,13 @@ StatusFile* make() {
 
 // Writes the draft into the page. One that has lost its memory is no more looked at.
 void publish(StatusFile* file) {
-  MEMO_DCHECK(kept.busy);
-  describe(kept.draft.page.body);
-  seal_page(kept.draft.page);
-  if (!os::copy_mapped(&file->page, &kept.draft.page, sizeof kept.draft.page)) {
-    kept.page = nullptr;
-    unlink(kept.path);
+  MEMO_DCHECK(g_process.status.busy);
+  describe(g_process.status.draft.page.body);
+  seal_page(g_process.status.draft.page);
+  if (!os::copy_mapped(&file->page, &g_process.status.draft.page,
+                       sizeof g_process.status.draft.page)) {
+    g_process.status.page = nullptr;
+    unlink(g_process.status.path);
     give_up("the system does not let it be written");
   }
 }
@@ -198,64 +199,65 @@ void publish(StatusFile* file) {
 void note_status_folder() {
   const char* folder = secure_getenv("XDG_RUNTIME_DIR");
   const std::string_view name = folder != nullptr ? folder : "";
-  if (name.size() < sizeof kept.runtime_folder) {
-    name.copy(kept.runtime_folder, name.size());
+  if (name.size() < sizeof g_process.status.runtime_folder) {
+    name.copy(g_process.status.runtime_folder, name.size());
   }
 }
 
 bool lacks_status_page() {
-  return g_process.options.STATUS != 0 && kept.page == nullptr && !kept.given_up;
+  return g_process.options.STATUS != 0 && g_process.status.page == nullptr &&
+         !g_process.status.given_up;
 }
 
 void open_status_page(const RecursionGuard&) {
   if (!lacks_status_page() || !is_reporter() || g_process.engine.lanes.count() == 0 ||
-      os::confined() || kept.busy.exchange(true, std::memory_order_acquire)) {
+      os::confined() || g_process.status.busy.exchange(true, std::memory_order_acquire)) {
     return;
   }
   const os::NoCancellation whole;
   const int saved = errno;
-  kept.opened_at = os::nanoseconds();
-  describe_process(kept.draft.page.body);
-  describe(kept.draft.page.body);
-  seal_page(kept.draft.page);
+  g_process.status.opened_at = os::nanoseconds();
+  describe_process(g_process.status.draft.page.body);
+  describe(g_process.status.draft.page.body);
+  seal_page(g_process.status.draft.page);
   StatusFile* made = make();
   if (made == nullptr) {
     give_up(std::strerror(errno));
   }
-  kept.page = made;
+  g_process.status.page = made;
   errno = saved;
   leave();
 }
 
 void write_status_page() {
-  if (kept.page == nullptr || os::confined() ||
-      kept.busy.exchange(true, std::memory_order_acquire)) {
+  if (g_process.status.page == nullptr || os::confined() ||
+      g_process.status.busy.exchange(true, std::memory_order_acquire)) {
     return;
   }
-  if (StatusFile* file = kept.page; file != nullptr && is_reporter()) {
+  if (StatusFile* file = g_process.status.page; file != nullptr && is_reporter()) {
     publish(file);
   }
   leave();
 }
 
 void keep_status_page() {
-  StatusFile* file = kept.page;
+  StatusFile* file = g_process.status.page;
   std::uint64_t word = 0;
   if (file != nullptr && !os::confined() && os::copy_mapped(&word, &file->release, sizeof word) &&
-      word != kept.last_word) {
+      word != g_process.status.last_word) {
     g_process.engine.upkeep.give_back();
     if (!g_process.observes) {
       g_process.engine.lanes.shared().host.trim_next();
     }
-    kept.last_word = word;
+    g_process.status.last_word = word;
   }
   write_status_page();
 }
 
 void close_status_page() {
-  kept.given_up = true;
-  if (kept.page.exchange(nullptr) != nullptr) {
-    unlink(kept.path);
+  g_process.status.given_up = true;
+  if (g_process.status.page.exchange(nullptr) != nullptr) {
+    unlink(g_process.status.path);
   }
 }
 
