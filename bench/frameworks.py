@@ -91,7 +91,7 @@ def main(argv=None):
             if row[3] in wanted and runner.can_run(table.BY_NAME[row[3]], arguments)]
     print("\n".join(summary.rows_table(
         ["framework", "what is visible", "what to do", "large bytes an iteration",
-         "% of them in the second half from plan, at hand in the pool", "% of the whole run from both",
+         "% of them in the second half planned, reused from the pool", "% of the whole run from both",
          "page faults an iteration, without and with", "processor time", "peak memory"], [])))
     failed, progress = 0, runner.Progress(len(rows))
     with (arguments.output / "frameworks.csv").open("w", newline="") as file:

@@ -159,7 +159,7 @@ SHARES = ("planned_bytes", "at_hand_bytes", "other_bytes")
 
 
 def shares(before, now):
-    """Of the large bytes between two looks, the shares from a plan, from memory at hand, and from neither."""
+    """Of the large bytes between two looks, the shares from a plan, reused, and other."""
     if now is None:
         return None
     large = sum(now[name] - before[name] for name in SHARES)
@@ -208,7 +208,7 @@ def main(argv):
         return 0
     chosen = children.chosen(arguments)
     print("| program | " + " | ".join(f"{a.name}: faults again, late, peak MiB" for a in chosen) +
-          " | plan + at hand, %: all, last half |")
+          " | planned + reused, %: all, last half |")
     print("| --- " * (len(chosen) + 2) + "|")
     for name in arguments.programs.split(","):
         results = {allocator.name: children.run(__file__, ["--child", name, "--passes", arguments.passes], allocator, arguments)

@@ -4,8 +4,8 @@
 Each program runs its iterations under each allocator in a process of its own. Counted are the page faults, the system
 time and the processor time of all iterations together, and the peak of resident memory. A program of Python counts by
 itself, after its imports; of another one what it costs to start it for no iterations is subtracted (the peak is that of
-the process). Under this library the shares of the large bytes are told: from a plan, from memory that the pool had at
-hand, from neither; of all iterations and of their second half. Faults, peaks and shares hold on a busy machine, too.
+the process). Under this library the shares of the large bytes are told: planned, reused from the pool,
+other; of all iterations and of their second half. Faults, peaks and shares hold on a busy machine, too.
 """
 
 import argparse
@@ -169,7 +169,7 @@ def main(argv):
     if unknown:
         raise SystemExit(f"programs.py: no program is named {', '.join(unknown)}; there are {', '.join([*LOOPS, *COMMANDS])}")
     chosen = children.chosen(arguments)
-    told = ["plan + at hand + neither, %", "second half"] if any(a.name == allocators.OURS for a in chosen) else []
+    told = ["planned + reused + other, %", "second half"] if any(a.name == allocators.OURS for a in chosen) else []
     lines, left_out = [], []
 
     def say(line):

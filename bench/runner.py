@@ -65,7 +65,7 @@ def slab(stats):
 
 
 def held(figures, when="steady_"):
-    """The share of large bytes that came from a plan's slab or from memory at hand in the pool, in the
+    """The share of large bytes that came from a plan's slab or from memory reused from the pool, in the
     second half of a run, or with `when` empty in the whole of it."""
     return figures[f"{when}planned_share"] + figures[f"{when}at_hand_share"]
 

@@ -170,7 +170,7 @@ def full_table(results):
                          ", ".join(f"{100 * share:.1f}" for share in shares)])
     return rows_table(["workload", "allocator", "p50 ms", "p99 ms", "first ms", "faults/iteration",
                        "system ms", "peak MiB", "steady MiB over before",
-                       "% of large bytes from plan, at hand: whole run; second half"], rows)
+                       "% of large bytes planned, reused: whole run; second half"], rows)
 
 
 AGAINST = ("workload", "time, ms", "over the fastest other", "the same were all equal: middle, 95 %", "over glibc",

@@ -151,7 +151,7 @@ def main(argv):
     if arguments.child:
         run(arguments)
         return 0
-    print("| job, shape, threads, at once | allocator | faults a step | peak, MiB | end | later | planned or at hand | slabs, MiB |")
+    print("| job, shape, threads, at once | allocator | faults a step | peak, MiB | end | later | planned or reused | slabs, MiB |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for job, shape, threads, width in ROWS:
         if not f"{job}-{shape}-{threads}".startswith(arguments.rows):

@@ -2,7 +2,7 @@
 """After how many iterations a program is served, and what it costs where belief was wrong: counted from traces.
 
 `memomalloc analyze` runs the engine on each trace. An iteration is served if at least 95 % of its large bytes come from
-a plan, or from a plan or memory that the pool had at hand, which costs no page fault either. Told is how many iterations
+a plan, or from a plan or reused from the pool, which costs no page fault either. Told is how many iterations
 came before the first from which on all are. Programs are recorded first (--record), with the iterations' marks, which
 the engine is not told when it is counted; random ones are drawn again, with their seeds.
 """

@@ -1,4 +1,5 @@
-// Can a problem be packed within a capacity? Many tree searches of different weights, by turns. Cold.
+// Can a problem be packed within a capacity? Many tree searches of different weights, by turns.
+// Cold.
 #pragma once
 
 #include <memory>

@@ -4,8 +4,8 @@
 // a placed item or given up as waste. A state is *dead* when some section's remaining items cannot
 // fit between the height and the capacity any more.
 //
-// An item with gaps is an entry for each of its parts. Where one is placed the others are pinned, as fixed items are
-// from the start; a pinned entry is placed when the skyline reaches it (pins.h).
+// An item with gaps is an entry for each of its parts. Where one is placed the others are pinned,
+// as fixed items are from the start; a pinned entry is placed when the skyline reaches it (pins.h).
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,8 @@ class PartialPacking {
   Offset ceiling(const Span& span) const { return pins_.ceiling(span); }
   // The entry that is pinned there, or -1.
   std::int32_t pinned_at(Section s, Offset offset) const { return pins_.waiting_at(s, offset); }
-  // Do items have parts that only pins hold together? What is decided in one range of time may then come to matter in
-  // another.
+  // Do items have parts that only pins hold together? What is decided in one range of time may then
+  // come to matter in another.
   bool linked() const { return linked_; }
 
   // Takes everything back, for another capacity.

@@ -1,8 +1,9 @@
-// Where parts of items must lie that the skyline has not reached yet: all of a fixed item, and what follows a gap in
-// an item of which another part is placed. Cold; for TreeSearch.
+// Where parts of items must lie that the skyline has not reached yet: all of a fixed item, and what
+// follows a gap in an item of which another part is placed. Cold; for TreeSearch.
 //
-// A pinned part lies above the skyline until it is reached, and what is placed below it must end at its bottom: the
-// lowest pin of a section is that section's ceiling. Pins are taken back in the opposite order.
+// A pinned part lies above the skyline until it is reached, and what is placed below it must end at
+// its bottom: the lowest pin of a section is that section's ceiling. Pins are taken back in the
+// opposite order.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The shape of a segment tree over the sections: which nodes cover a span, and which lie above a section. Cold.
+// The shape of a segment tree over the sections: which nodes cover a span, and which lie above a
+// section. Cold.
 //
 // What a user keeps at each node is its own business. Node 1 is the root, the children of node x
 // are 2x and 2x + 1, and the sections are the leaves, the last nodes of all.

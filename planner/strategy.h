@@ -16,8 +16,8 @@ namespace dsa {
 
 using Offsets = std::vector<Offset>;  // by item
 
-// The time that only goes on. Where it is refused, by a library in front of the C library's, it is 0
-// in every thread; std::chrono::steady_clock is then whatever lies on the stack.
+// The time that only goes on. Where it is refused, by a library in front of the C library's, it is
+// 0 in every thread; std::chrono::steady_clock is then whatever lies on the stack.
 struct Clock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
@@ -68,8 +68,8 @@ class Budget {
            now < start_ || seconds_since(start_, now) >= seconds_;
   }
   // True once all budgets together have seen `now` and no other again, kStillLooks times: the clock
-  // stands, and no time would ever be over. A look comes after some microseconds of work, within which
-  // a clock moves.
+  // stands, and no time would ever be over. A look comes after some microseconds of work, within
+  // which a clock moves.
   static constexpr std::uint32_t kStillLooks = 1U << 12U;
   static bool stands_still(Clock::time_point now) {
     static constinit std::atomic<Clock::rep> seen{0};

@@ -173,8 +173,8 @@ TreeSearch::Look TreeSearch::look_at_minimum(const Span& range, const Span& segm
   return Look::kFocus;
 }
 
-// The skyline has reached a pinned entry. All of it lies in the segment: beside a local minimum the skyline is higher,
-// and would have passed it.
+// The skyline has reached a pinned entry. All of it lies in the segment: beside a local minimum the
+// skyline is higher, and would have passed it.
 bool TreeSearch::place_pinned(const Span& segment, Offset height) {
   for (Section s = segment.lower; s < segment.upper; ++s) {
     if (const std::int32_t i = packing_.pinned_at(s, height); i >= 0) {

@@ -8,9 +8,10 @@
 // crosses any more, time falls apart into ranges that are solved one by one: a failure in one never
 // changes the choices in another.
 //
-// Parts of an item with gaps, and fixed items, are pinned above the skyline until it reaches them (partial_packing.h).
-// Then ranges depend on each other, and a section may be given up too far for an item whose other part has not been
-// placed yet: packings are missed, and nothing is ever proved impossible but at the start.
+// Parts of an item with gaps, and fixed items, are pinned above the skyline until it reaches them
+// (partial_packing.h). Then ranges depend on each other, and a section may be given up too far for
+// an item whose other part has not been placed yet: packings are missed, and nothing is ever proved
+// impossible but at the start.
 //
 // Failures teach: the items left over where a state died gain weight and are tried earlier next
 // time, and the section is decided earlier, so restarts differ. Source: Joslin & Clements, "Squeaky

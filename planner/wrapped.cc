@@ -9,11 +9,11 @@
 namespace dsa {
 namespace {
 
-// Of the time that is left, for each question. On ten problems of 1,000 buffers a third for the first leaves time for
-// a second where that was not enough.
+// Of the time that is left, for each question: the first leaves time for a second.
 constexpr double kFirstShare = 0.3;
 constexpr double kGrowth = 1.5;
-// Where the arc ends, as shares of the period: a short one is soon packed, a long one leaves more freedom.
+// Where the arc ends, as shares of the period: a short one is soon packed, a long one leaves more
+// freedom.
 constexpr double kEnds[] = {0.5, 0.25, 0.75};
 // The end is moved to where the least is alive, within this share of the period on either side.
 constexpr double kNearby = 0.05;

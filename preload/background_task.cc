@@ -13,7 +13,9 @@
 #include <cstring>
 #include <string_view>
 
+#include "preload/process.h"
 #include "src/base/apart.h"
+#include "src/base/check.h"
 #include "src/base/keep_errno.h"
 #include "src/base/os.h"
 #include "src/base/proc_file.h"
@@ -21,16 +23,6 @@
 
 namespace memo {
 namespace {
-
-// The kernel's numbers of the library's own threads and of what they do apart, each until it is seen to be nobody's: what
-// has ended here is still about to end there. 0: free. There are fewer.
-constinit std::atomic<pid_t> own[32] = {};
-constinit std::atomic<std::uint32_t> count_of_own{
-    0};  // threads that are started and have not yet ended
-constinit std::atomic<bool> ending{false};
-constinit std::atomic<bool> first_has_left{false};  // the program's first thread
-constinit std::atomic<std::uint32_t> news{0};       // who sleeps looks where this changes
-constinit sigset_t programs_mask = {};  // of the thread that has started the first of them
 
 pid_t kernel_thread() {
   return static_cast<pid_t>(syscall(SYS_gettid));
@@ -41,7 +33,7 @@ bool lives(pid_t number) {
 }
 
 void forget_dead() {
-  for (std::atomic<pid_t>& one : own) {
+  for (std::atomic<pid_t>& one : g_process.own_threads.numbers) {
     pid_t number = one;
     if (number != 0 && !lives(number)) {
       one.compare_exchange_strong(number, 0);
@@ -50,16 +42,18 @@ void forget_dead() {
 }
 
 bool is_own(pid_t number) {
-  return std::any_of(std::begin(own), std::end(own),
+  return std::any_of(std::begin(g_process.own_threads.numbers),
+                     std::end(g_process.own_threads.numbers),
                      [number](const std::atomic<pid_t>& one) { return one == number; });
 }
 
 void wake_own_threads() {
-  news.fetch_add(1);
-  syscall(SYS_futex, &news, FUTEX_WAKE_PRIVATE, INT_MAX);
+  g_process.own_threads.news.fetch_add(1);
+  syscall(SYS_futex, &g_process.own_threads.news, FUTEX_WAKE_PRIVATE, INT_MAX);
 }
 
-// The state letter of the process' first thread, "Z" once it has ended and others go on; 0: not told.
+// The state letter of the process' first thread, "Z" once it has ended and others go on; 0: not
+// told.
 char state_of_first() {
   os::LinesOf<96> file("/proc/self/stat");  // the name, at most 16 bytes, is in parentheses
   std::string_view line;
@@ -67,8 +61,8 @@ char state_of_first() {
   return end != line.npos && end + 2 < line.size() ? line[end + 2] : '\0';
 }
 
-// Whether all threads of the process are known, `also` one of them; the first does not count. False where the system does
-// not tell.
+// Whether all threads of the process are known, `also` one of them; the first does not count. False
+// where the system does not tell.
 bool all_are_own(pid_t also) {
   struct Entry {
     std::uint64_t inode;
@@ -99,22 +93,10 @@ bool all_are_own(pid_t also) {
   return all && count == 0;
 }
 
-constexpr int kMoments =
-    3;  // of a millisecond, in which a task of the kernel comes to say whose it is
-
-struct Start {
-  void (*body)(void*);
-  void* argument;
-};
-
-// Starts are rare, and each is over before the next: the thread takes it, and says so.
-constinit Start next_start = {};
-constinit std::atomic<bool> start_taken{true};
-// Tasks of threads that have taken their start, and that have not said yet whose they are.
-constinit std::atomic<std::uint32_t> tasks_to_come{0};
+constexpr int kMoments = 3;  // of a millisecond, in which a new task notes itself
 
 void note_own_thread() {
-  for (std::atomic<pid_t>& one : own) {
+  for (std::atomic<pid_t>& one : g_process.own_threads.numbers) {
     pid_t free = 0;
     if (one.compare_exchange_strong(free, kernel_thread())) {
       return;
@@ -124,36 +106,51 @@ void note_own_thread() {
 
 void* begin(void*) {
   note_own_thread();
-  const Start mine = next_start;
-  ++tasks_to_come;
-  start_taken = true;
-  mine.body(mine.argument);
-  --count_of_own;
-  if (ending) {  // exit() may come now, and the program's signals as they would on its own last thread
-    pthread_sigmask(SIG_SETMASK, &programs_mask, nullptr);
+  void (*const body)(void*) = g_process.own_threads.next_body;
+  void* const argument = g_process.own_threads.next_argument;
+  ++g_process.own_threads.tasks_to_come;
+  g_process.own_threads.starting = false;
+  body(argument);
+  MEMO_DCHECK(g_process.own_threads.count != 0);
+  --g_process.own_threads.count;
+  // exit() may come now, and the program's signals as they would on its own last thread.
+  if (g_process.own_threads.ending) {
+    pthread_sigmask(SIG_SETMASK, &g_process.own_threads.programs_mask, nullptr);
   }
   return nullptr;
+}
+
+void do_task(void* task) {
+  os::Apart().run(
+      [](void* apart) {
+        note_own_task();
+        const RecursionGuard guard;
+        static_cast<state::Task*>(apart)->work(guard);
+      },
+      task);
+  static_cast<state::Task*>(task)->running = false;
 }
 
 }  // namespace
 
 void note_own_task() {
   note_own_thread();
-  --tasks_to_come;
+  MEMO_DCHECK(g_process.own_threads.tasks_to_come != 0);
+  --g_process.own_threads.tasks_to_come;
 }
 
 bool start_thread(void (*body)(void*), void* argument) {
-  bool free = true;
-  if (ending || !start_taken.compare_exchange_strong(free, false)) {
+  if (g_process.own_threads.ending || g_process.own_threads.starting.exchange(true)) {
     return false;
   }
-  next_start = {body, argument};
+  g_process.own_threads.next_body = body;
+  g_process.own_threads.next_argument = argument;
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  if (count_of_own++ == 0) {
-    programs_mask = before;
+  if (g_process.own_threads.count++ == 0) {
+    g_process.own_threads.programs_mask = before;
   }
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
@@ -164,53 +161,55 @@ bool start_thread(void (*body)(void*), void* argument) {
   pthread_attr_destroy(&attributes);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (!started) {
-    --count_of_own;
-    start_taken = true;
+    --g_process.own_threads.count;
+    g_process.own_threads.starting = false;
   }
   return started;
 }
 
 const std::atomic<bool>& own_threads_end() {
-  return ending;
+  return g_process.own_threads.ending;
 }
 
 bool sleep_own_thread(Nanos time) {
-  const std::uint32_t seen = news;
-  if (ending) {
+  const std::uint32_t seen = g_process.own_threads.news;
+  if (g_process.own_threads.ending) {
     return true;
   }
   const timespec limit{static_cast<std::time_t>(time / os::kSecond),
                        static_cast<long>((time % os::kSecond).count())};
-  return syscall(SYS_futex, &news, FUTEX_WAIT_PRIVATE, seen, &limit) == 0 || errno == ETIMEDOUT ||
-         errno == EINTR || errno == EAGAIN;
+  return syscall(SYS_futex, &g_process.own_threads.news, FUTEX_WAIT_PRIVATE, seen, &limit) == 0 ||
+         errno == ETIMEDOUT || errno == EINTR || errno == EAGAIN;
 }
 
 bool first_thread_has_left() {
-  return first_has_left;
+  return g_process.own_threads.first_has_left;
 }
 
 bool program_is_gone() {
   if (os::confined()) {
-    return ending;
+    return g_process.own_threads.ending;
   }
   forget_dead();
   const char first = state_of_first();
   if ((first == 'Z' || first == 'X') && all_are_own(0)) {
-    ending = true;
+    g_process.own_threads.ending = true;
     wake_own_threads();
   }
-  return ending;
+  return g_process.own_threads.ending;
 }
 
 void end_own_threads_with_last() {
   const os::KeepErrno keep;
   const pid_t me = kernel_thread();
-  first_has_left = first_has_left || me == getpid();
-  if (!first_has_left || count_of_own == 0 || os::confined()) {
+  g_process.own_threads.first_has_left = g_process.own_threads.first_has_left || me == getpid();
+  if (!g_process.own_threads.first_has_left || g_process.own_threads.count == 0 || os::confined()) {
     return;
   }
   // One that has just been started is not known yet.
-  for (int i = 0; i < tuning::kReportPatience && (!start_taken || tasks_to_come != 0) && os::rest();
+  for (int i = 0;
+       i < last_moments() &&
+       (g_process.own_threads.starting || g_process.own_threads.tasks_to_come != 0) && os::rest();
        ++i) {
   }
   bool last = all_are_own(me);
@@ -221,43 +220,26 @@ void end_own_threads_with_last() {
     wake_own_threads();  // from now on they look often
     return;
   }
-  ending = true;
+  g_process.own_threads.ending = true;
   wake_own_threads();
-  pid_t theirs[std::size(own)];
-  std::copy(std::begin(own), std::end(own), theirs);
-  for (int i = 0; i < tuning::kReportPatience && std::ranges::any_of(theirs, lives) && os::rest();
-       ++i) {
+  pid_t theirs[std::size(g_process.own_threads.numbers)];
+  std::copy(std::begin(g_process.own_threads.numbers), std::end(g_process.own_threads.numbers),
+            theirs);
+  for (int i = 0; i < last_moments() && std::ranges::any_of(theirs, lives) && os::rest(); ++i) {
   }
 }
 
 void let_own_threads_live() {
-  ending = false;
+  g_process.own_threads.ending = false;
 }
 
-void forget_own_threads() {
-  for (std::atomic<pid_t>& one : own) {
-    one = 0;
+void start_task(state::Task& task, void (*work)(const RecursionGuard&)) {
+  if (task.running.exchange(true)) {
+    return;
   }
-  count_of_own = 0;
-  tasks_to_come = 0;
-  start_taken = true;
-  ending = first_has_left = false;
-}
-
-void BackgroundTask::run(void* self) {
-  os::Apart().run(
-      [](void* task) {
-        note_own_task();
-        const RecursionGuard guard;
-        static_cast<BackgroundTask*>(task)->work_(guard);
-      },
-      self);
-  static_cast<BackgroundTask*>(self)->running_ = false;
-}
-
-void BackgroundTask::start() {
-  if (!running_.exchange(true) && !start_thread(run, this)) {
-    running_ = false;
+  task.work = work;
+  if (!start_thread(do_task, &task)) {
+    task.running = false;
   }
 }
 

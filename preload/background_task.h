@@ -1,36 +1,49 @@
 // Threads of the library's own, which nobody waits for. Cold.
 //
-// glibc runs exit() on the thread that ends last, be it one of these: each keeps the program's table of descriptors, and
-// does what opens files apart (src/base/apart.h). They end at once where the last thread of the program's does.
+// glibc runs exit() on the thread that ends last, be it one of these: each keeps the program's
+// table of descriptors, and does what opens files apart (src/base/apart.h). They end at once where
+// the last thread of the program's does.
 #pragma once
 
-#include <sys/types.h>
 #include <atomic>
 
+#include "preload/state.h"
 #include "src/base/guard.h"
+#include "src/base/os.h"
+#include "src/base/tuning.h"
 #include "src/base/units.h"
 
 namespace memo {
 
-// Starts a thread with the stack of a planner, in which all signals are blocked: the program's handlers never run on it.
-// `body` gets the argument. False if the system refuses it. The caller has asked os::confined() before: there a new thread
-// could be the program's end.
+// Starts a thread with the stack of a planner, in which all signals are blocked: the program's
+// handlers never run on it. `body` gets the argument. False if the system refuses it. The caller
+// has asked os::confined() before: there a new thread could be the program's end.
 bool start_thread(void (*body)(void*), void* argument);
 
-// The calling task of the kernel is the library's: what start_thread() starts says so by itself, and then does one thing
-// apart (os::Apart), which says so first of all.
+// The calling task of the kernel is the library's: what start_thread() starts says so by itself,
+// and then does one thing apart (os::Apart), which says so first of all.
 void note_own_task();
 
-// True once the threads of the library's own are to end, since no other thread is left, or is about to end.
+// True once the threads of the library's own are to end, since no other thread is left, or is about
+// to end.
 const std::atomic<bool>& own_threads_end();
 
-// A thread of the library's own sleeps, or until there is something to look at: false where the system refuses it.
+// A thread of the library's own sleeps, or until there is something to look at: false where the
+// system refuses it.
 bool sleep_own_thread(Nanos time);
 
-// The program's first thread has ended, and the process goes on: who looks for the program's end looks often.
+// Milliseconds that the end of the process waits for what threads of the library's own are just
+// doing.
+inline int last_moments() {
+  return static_cast<int>(tuning::kForkPatience / os::kMillisecond);
+}
+
+// The program's first thread has ended, and the process goes on: its end is looked for often from
+// then on.
 bool first_thread_has_left();
 
-// Whether none but the library's own threads are left; then they are to end. Opens files: for what is run apart.
+// Whether none but the library's own threads are left; then they are to end. Opens files: for what
+// is run apart.
 bool program_is_gone();
 
 // By a thread that ends: where it is the program's last one, the library's own end before.
@@ -38,25 +51,8 @@ void end_own_threads_with_last();
 // The program goes on with another thread.
 void let_own_threads_live();
 
-// In a forked child, where they do not exist.
-void forget_own_threads();
-
-// Work that a thread of its own does each time, one at a time, apart.
-class BackgroundTask {
- public:
-  constexpr explicit BackgroundTask(void (*work)(const RecursionGuard&)) : work_(work) {}
-
-  // Begins, unless it is being done, or no thread may be started. Any thread.
-  void start();
-  [[nodiscard]] bool runs() const { return running_; }
-  // In a forked child, where its thread does not exist.
-  void forget() { running_ = false; }
-
- private:
-  static void run(void* self);
-
-  void (*work_)(const RecursionGuard&);
-  std::atomic<bool> running_{false};
-};
+// Begins what a thread of its own does, one at a time and apart, unless it is being done, or no
+// thread may be started. Any thread.
+void start_task(state::Task& task, void (*work)(const RecursionGuard&));
 
 }  // namespace memo

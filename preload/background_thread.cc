@@ -17,8 +17,8 @@
 namespace memo {
 namespace {
 
-// One search. It gives the processor up to whoever wants it, and an ordinary user's thread cannot
-// take that back: the background thread, who holds locks, must not search itself.
+// One search, at the lowest priority, which an ordinary user's thread cannot raise again. So the
+// background thread, which takes locks, must not search itself.
 void search(const RecursionGuard& guard) {
   g_process.engine.plans.search(guard, &own_threads_end());
 }
@@ -27,13 +27,6 @@ void look_again(const RecursionGuard&) {
   g_process.engine.lanes.shared().pool.headroom().look_again();
 }
 
-constinit std::atomic<bool> running{false};
-constinit BackgroundTask searching{search};
-constinit BackgroundTask looking{look_again};
-constinit Backoff starts;
-// The C library's own note; none before glibc 2.32.
-constinit const char* single_threaded = nullptr;
-
 // What a cgroup leaves: each time where it has a limit, and now and then where it had none.
 void look_for_room(std::uint32_t turn) {
   if (!g_process.engine.lanes.opened() ||
@@ -41,17 +34,19 @@ void look_for_room(std::uint32_t turn) {
        turn % tuning::kTurnsALook != 0)) {
     return;
   }
-  looking.start();
+  start_task(g_process.background.looking, look_again);
 }
 
-// The background thread is not there: its start is tried again after a while, each time twice as long.
+// The background thread is not there: its start is tried again after a while, each time twice as
+// long.
 void lose_background_thread() {
-  starts.refused(tuning::kMaxOccasions);
-  running = false;
+  g_process.background.starts.refused(tuning::kMaxWait);
+  g_process.background.running = false;
 }
 
-// Notices that the program rests: its loops are left, and it hardly uses a processor. Then what the underlying allocator keeps
-// goes back as well, once in each rest: that takes its locks, and what is used again is faulted again.
+// Notices that the program rests: its loops are left, and it hardly uses a processor. Then what the
+// underlying allocator keeps goes back as well, once in each rest: that takes its locks, and what
+// is used again is faulted again.
 class Rest {
  public:
   // After each tick, and its answer. True once everything has been given back.
@@ -82,13 +77,15 @@ class Rest {
 bool is_needed() {
   const Engine& engine = g_process.engine;
   return (engine.lanes.shared().reports && anyone_serves()) || engine.plans.wants_search() ||
-         searching.runs();
+         g_process.background.searching.running;
 }
 
-// Who keeps much from now on starts the next background thread. False if somebody kept much just before, and found this one.
+// From now on a lane that keeps much memory starts the next background thread. False if one did
+// just before, and found this one running.
 bool may_end() {
-  running = false;
-  return !g_process.engine.lanes.shared().keeps_much() || running.exchange(true);
+  g_process.background.running = false;
+  return !g_process.engine.lanes.shared().keeps_much() ||
+         g_process.background.running.exchange(true);
 }
 
 // One life of the background thread.
@@ -103,7 +100,7 @@ struct Life {
 void start_tasks(void* argument) {
   look_for_room(static_cast<const Life*>(argument)->turn);
   if (g_process.engine.plans.wants_search()) {
-    searching.start();
+    start_task(g_process.background.searching, search);
   }
   begin_due_reports(os::nanoseconds());
 }
@@ -146,30 +143,32 @@ void keep(void*) {
   life.apart.run(live, &life);
 }
 
-// The first thread of all is worth less than one more.
+// The program's first extra thread needs more memory to be worth it.
 bool is_worth_it() {
   const Shared& shared = g_process.engine.lanes.shared();
-  return (single_threaded != nullptr && !alone()) || shared.reports ||
-         std::max(shared.pool.held().dirty_bytes(), shared.slabs.bytes.load()) >=
-             tuning::kKeptAlone;
+  return (g_process.background.single_threaded != nullptr && !alone()) || shared.reports ||
+         std::max(shared.pool.held().dirty_bytes(), shared.slabs.bytes.load()) >= 2 * tuning::kKept;
 }
 
 }  // namespace
 
 void prepare_background_thread() {
-  single_threaded = static_cast<const char*>(dlsym(RTLD_DEFAULT, "__libc_single_threaded"));
+  g_process.background.single_threaded =
+      static_cast<const char*>(dlsym(RTLD_DEFAULT, "__libc_single_threaded"));
 }
 
-// Before glibc 2.32 nobody tells.
+// Before glibc 2.32 it is not known.
 bool alone() {
-  return single_threaded != nullptr && *single_threaded != 0;
+  return g_process.background.single_threaded != nullptr &&
+         *g_process.background.single_threaded != 0;
 }
 
 void start_background_thread(const RecursionGuard&) {
   // Creating a thread takes another of the dynamic linker's locks: not in a callback under the
   // first. A later start of serving will do.
-  if (running.load(std::memory_order_relaxed) || in_loader() || g_process.bare_child ||
-      !is_worth_it() || starts.waits() || running.exchange(true)) {
+  if (g_process.background.running.load(std::memory_order_relaxed) || in_loader() ||
+      g_process.bare_child || !is_worth_it() || g_process.background.starts.waits() ||
+      g_process.background.running.exchange(true)) {
     return;
   }
   const os::KeepErrno keep_errno;
@@ -180,15 +179,7 @@ void start_background_thread(const RecursionGuard&) {
 }
 
 bool background_thread_runs() {
-  return running;
-}
-
-void forget_background_thread() {
-  forget_own_threads();
-  running = false;
-  searching.forget();
-  looking.forget();
-  starts.restart();
+  return g_process.background.running;
 }
 
 }  // namespace memo

@@ -1,10 +1,13 @@
-// Memory for the few allocations that dlsym makes while it is looking for the underlying allocator. Hot.
-// One thread only: the process has no other yet. Blocks are never reused.
+// Memory for the few allocations that dlsym makes while it is looking for the underlying allocator.
+// Hot. One thread only: the process has no other yet. Blocks are never reused.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+
+#include "src/base/bits.h"
+#include "src/base/check.h"
 
 namespace memo {
 
@@ -12,6 +15,7 @@ class Bootstrap {
  public:
   // Zeroed memory, or nullptr when the arena is used up; `alignment` is a power of two up to 4096.
   void* allocate(std::size_t size, std::size_t alignment = 16) {
+    MEMO_DCHECK(is_power_of_two(alignment) && alignment <= 4096);
     const auto base = reinterpret_cast<std::uintptr_t>(memory_);
     const std::uintptr_t start =
         (base + used_ + sizeof(std::size_t) + alignment - 1) & ~(alignment - 1);

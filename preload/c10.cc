@@ -1,7 +1,5 @@
 #include "preload/c10.h"
 
-#include <atomic>
-
 #include "preload/process.h"
 #include "preload/shim.h"
 #include "src/base/message.h"
@@ -13,10 +11,8 @@ namespace {
 // THP_MEM_ALLOC_ENABLE has it. Source: c10/core/alignment.h, c10/core/impl/alloc_cpu.cpp.
 constexpr std::uint64_t kTensorAlignment = 64;
 
-// Once in a process.
 void tell_left_alone(const char* path) {
-  static constinit std::atomic<bool> told{false};
-  if (g_process.options.VERBOSE >= 1 && !told.exchange(true)) {
+  if (g_process.options.VERBOSE >= 1 && !g_process.once.tensors_left_alone.exchange(true)) {
     Line() << path
            << ": tensors are left to it: it has other functions for them, or moves them to memory "
               "nodes";
@@ -43,7 +39,7 @@ void* c10_alloc(std::size_t size, const void* caller) {
     void* block = nullptr;
     return size != 0 && shim::posix_memalign(&block, kTensorAlignment, size) == 0 ? block : nullptr;
   }
-  // Who observes serves nothing, and sees malloc's blocks alone.
+  // Observing serves nothing, and sees malloc's blocks alone.
   if (may_serve(c10) && !g_process.observes) {
     void* block = shim::large_aligned(kTensorAlignment, size, Op::k_posix_memalign);
     if (block != nullptr) {

@@ -1,19 +1,13 @@
-// Objects that are loaded with RTLD_DEEPBIND: they get malloc and free of the C library, which they need themselves, and
-// not of this one. A block of ours that they free ends the program; nobody else can tell. Cold.
+// Objects that are loaded with RTLD_DEEPBIND: they get malloc and free of the C library, which they
+// need themselves, and not of this one. A block of ours that they free ends the program; nobody
+// else can tell. Cold.
 #include <dlfcn.h>
-#include <atomic>
 
 #include "preload/process.h"
 #include "preload/shim.h"
 #include "src/base/message.h"
 
 namespace memo {
-namespace {
-
-constinit std::atomic<bool> said{false};
-
-}  // namespace
-
 // The first call of all may come before the next functions are known.
 void shim::note_deep_binding(const char* file) {
   find_next_allocator();
@@ -22,7 +16,7 @@ void shim::note_deep_binding(const char* file) {
     return;
   }
   g_process.engine.lanes.passed_on.deep_bound.add_from_any();
-  if (!said.exchange(true)) {
+  if (!g_process.once.deep_binding.exchange(true)) {
     Line() << file
            << " is loaded with RTLD_DEEPBIND: its malloc and free are the C library's, and a block "
               "that this library has "

@@ -1,7 +1,8 @@
 // What the dynamic linker sees: each entry point in a line or two, the fast paths in full. Hot.
 //
-// Below the threshold malloc is one comparison and a jump; free of a block that is not ours, a range check or two and a jump.
-// MEMO_NAME lets tests build the same functions under a prefix and link them.
+// Below the threshold malloc is one comparison and a jump; free of a block that is not ours, a
+// range check or two and a jump. MEMO_NAME lets tests build the same functions under a prefix and
+// link them.
 #include <dlfcn.h>
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +13,8 @@
 #include "preload/numpy.h"
 #include "preload/operators.h"
 #include "preload/process.h"
+#include "preload/routing.h"
 #include "preload/shim.h"
-#include "preload/taking_over.h"
 
 #ifndef MEMO_NAME
 #define MEMO_NAME(name) name
@@ -78,7 +79,7 @@ MEMO_EXPORT void* MEMO_NAME(aligned_alloc)(std::size_t alignment, std::size_t si
   return shim::aligned_alloc(alignment, size, __builtin_return_address(0));
 }
 
-// The last call must stay a jump: the C library looks for $ORIGIN and RUNPATH by who has called.
+// The last call must stay a jump: the C library finds $ORIGIN and RUNPATH by its caller's address.
 MEMO_EXPORT void* MEMO_NAME(dlopen)(const char* file, int mode) noexcept {
   if ((mode & RTLD_DEEPBIND) != 0 || g_process.next.dlopen == nullptr) [[unlikely]] {
     shim::note_deep_binding(file);

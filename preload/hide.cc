@@ -1,10 +1,10 @@
 // Takes names out of this library's own symbol table at start. Cold.
 //
-// What the library exports is found by whoever asks for it, by dlsym or by a weak reference, so
-// that a program would believe to run on an allocator that is not there. A symbol without a value
-// is no definition to the dynamic linker. The table is in a page of the file that only this process
-// has changed. References of objects that were loaded with the program are bound before any code of
-// ours runs: they reach functions that work without the allocator (preload/peers.cc).
+// A program that looks for an exported name, by dlsym or a weak reference, would believe to run on
+// an allocator that is not there. A symbol without a value is no definition to the dynamic linker.
+// The table is in a page of the file that only this process has changed. References of objects that
+// were loaded with the program are bound before any code of ours runs: they reach functions that
+// work without the allocator (preload/peers.cc).
 #include <elf.h>
 #include <link.h>
 #include <sys/mman.h>
@@ -79,26 +79,14 @@ bool in_one_segment(std::uint64_t start, std::uint64_t end) {
 }
 
 bool is_missing(const Next& next, const char* name) {
-#define MEMO_MISSING_Required(row)
-#define MEMO_MISSING_Optional(row)
-#define MEMO_MISSING_Own(row)
-#define MEMO_MISSING_Scoped(row)
-#define MEMO_HIDE(row, condition)                                          \
+#define HIDE(row, condition)                                               \
   if (name[0] == #row[0] && (condition) && std::strcmp(name, #row) == 0) { \
     return true;                                                           \
   }
-#define MEMO_MISSING_Peer(row) MEMO_HIDE(row, next.row == nullptr)
-#define MEMO_MISSING_Operator(row) \
-  MEMO_HIDE(row, !next.is_own_operator(reinterpret_cast<const void*>(next.row)))
-#define HOOK(row, kind) MEMO_MISSING_##kind(row)
+#define HOOK_Peer(row) HIDE(row, next.row == nullptr)
+#define HOOK_Operator(row) HIDE(row, !next.is_own_operator(reinterpret_cast<const void*>(next.row)))
 #include "preload/hooks.def"
-#undef MEMO_MISSING_Required
-#undef MEMO_MISSING_Optional
-#undef MEMO_MISSING_Own
-#undef MEMO_MISSING_Scoped
-#undef MEMO_MISSING_Peer
-#undef MEMO_MISSING_Operator
-#undef MEMO_HIDE
+#undef HIDE
   return false;
 }
 

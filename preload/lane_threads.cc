@@ -2,21 +2,19 @@
 
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <atomic>
 
 #include "preload/process.h"
+#include "src/base/check.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 
 namespace memo {
 namespace {
 
-constinit std::atomic<std::uint32_t> threads[tuning::kMaxLanes] = {};
-
 void set_thread(std::uint32_t number) {
   if (const std::uint32_t lane = g_process.engine.lanes.number_of(my_lane());
       lane < tuning::kMaxLanes) {
-    threads[lane].store(number, std::memory_order_relaxed);
+    g_process.lane_threads.numbers[lane].store(number, std::memory_order_relaxed);
   }
 }
 
@@ -34,14 +32,16 @@ void leave_lane_thread() {
 }
 
 std::uint32_t thread_of_lane(std::uint32_t lane) {
-  return threads[lane].load(std::memory_order_relaxed);
+  MEMO_DCHECK(lane < tuning::kMaxLanes);
+  return g_process.lane_threads.numbers[lane].load(std::memory_order_relaxed);
 }
 
-void forget_lane_threads() {
-  for (std::atomic<std::uint32_t>& thread : threads) {
-    thread = 0;
+// The child's number is its only thread's, too.
+void state::LaneThreads::forked() {
+  for (std::atomic<std::uint32_t>& number : numbers) {
+    number = 0;
   }
-  set_thread(static_cast<std::uint32_t>(getpid()));  // which is its only thread's number, too
+  set_thread(static_cast<std::uint32_t>(getpid()));
 }
 
 }  // namespace memo

@@ -1,5 +1,5 @@
-// Which thread owns each lane, as the system numbers threads, for the status page. Any thread; noted only where there is
-// such a page.
+// Which thread owns each lane, as the system numbers threads, for the status page. Any thread;
+// noted only where there is such a page.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,5 @@ void note_lane_thread();
 void leave_lane_thread();
 // The number of the lane's thread; 0: none, or nobody has asked for it.
 std::uint32_t thread_of_lane(std::uint32_t lane);
-// In a forked child, whose only thread is the calling one.
-void forget_lane_threads();
 
 }  // namespace memo

@@ -11,10 +11,10 @@
 
 #include "preload/background_task.h"
 #include "preload/background_thread.h"
-#include "preload/front.h"
 #include "preload/lane_threads.h"
 #include "preload/observe.h"
 #include "preload/operators.h"
+#include "preload/preceding.h"
 #include "preload/process.h"
 #include "preload/reporter.h"
 #include "preload/reports.h"
@@ -76,8 +76,9 @@ void thread_begins() {
   note_lane_thread();
 }
 
-// In a process with threads, be it the library's, glibc has its allocator's locks from here on until the parent's and
-// the child's handlers: one of a signal that allocates in between would wait for its own thread.
+// In a process with threads, be it the library's, glibc has its allocator's locks from here on
+// until the parent's and the child's handlers: one of a signal that allocates in between would wait
+// for its own thread.
 void before_fork() {
   hold_signals();
   g_process.engine.before_fork();
@@ -86,17 +87,11 @@ void after_fork_in_parent() {
   g_process.engine.forks.after_in_parent();
   release_signals();
 }
-// In a child that no handler of fork() has told of, too.
+// Also in a child that was made without fork()'s handlers.
 void forked() {
-  tell_at_thread_end();
-  forget_background_thread();
-  forget_lane_threads();
-  forget_reports();
-  forget_status_page();
-  forget_statistics();
-  forget_observed();
-  fork_store();
-  fork_reporter();
+#define FEATURE(name, State) g_process.name.forked();
+#include "preload/features.def"
+#undef FEATURE
 }
 void after_fork_in_child() {
   g_process.engine.forks.after_in_child();
@@ -109,10 +104,8 @@ void forked_bare() {
   forked();
 }
 
-constinit bool is_auditor = false;
-
 [[gnu::constructor]] void start() {
-  if (is_auditor) {
+  if (g_process.is_auditor) {
     return;
   }
   const RecursionGuard guard;
@@ -122,19 +115,19 @@ constinit bool is_auditor = false;
   note_start_of_reports();
   os::note_stderr();
   os::start();
-  Front front = Front::kNobody;
+  Before before = Before::kNothing;
 #ifndef MEMO_NAME  // under other names nothing is exported
   open_operators();
   hide_missing_peers(process.next);
-  front = who_is_in_front();
+  before = find_preceding();
 #endif
   // In secure mode (setuid) the environment is an attacker's: the defaults hold.
   if (getauxval(AT_SECURE) == 0) {
     read_options(__environ, process.options);
   }
-  const bool meant = front != Front::kCopy && runs_in(process.options.EXE.view());
-  const bool wanted = process.options.DISABLE == 0 && meant && front == Front::kNobody;
-  // Who wants to observe is not served instead.
+  const bool meant = before != Before::kCopy && runs_in(process.options.EXE.view());
+  const bool wanted = process.options.DISABLE == 0 && meant && before == Before::kNothing;
+  // Where observing was asked for and fails, nothing is served.
   process.observes = wanted && process.options.OBSERVE != 0 && start_observing();
   const bool on = wanted && (process.observes || process.options.OBSERVE == 0);
   bool reports = false;
@@ -153,7 +146,8 @@ constinit bool is_auditor = false;
     prepare_background_thread();
     load_unwinder(!process.options.TRACE_FILE.empty());
     prepare_thread_end(thread_ends);
-    tell_at_thread_end();  // the first thread, whatever it allocates: the process may go on without it
+    // The first thread, also if it allocates nothing: the process may go on without it.
+    tell_at_thread_end();
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     process.engine.configure(process.options, {.trim_next = process.observes ? nullptr : trim_next,
                                                .new_thread = thread_begins,
@@ -171,7 +165,7 @@ constinit bool is_auditor = false;
   if (on && process.options.VERBOSE >= 1) {
     Line() << MEMO_VERSION << ": watching blocks of at least " << process.threshold << " bytes";
   }
-  if (front == Front::kAllocator && (reports || process.options.VERBOSE >= 1)) {
+  if (before == Before::kAllocator && (reports || process.options.VERBOSE >= 1)) {
     Line()
         << "nothing is served: another allocator stands before this library, and frees what malloc "
            "gives; preload this library before it (the executable's own cannot be served)";
@@ -189,7 +183,7 @@ unsigned load_as_auditor(unsigned version) {
   constexpr std::string_view kText =
       "memomalloc: LD_AUDIT is for auditors of the dynamic linker, and this library is none: name "
       "it in LD_PRELOAD\n";
-  is_auditor = true;
+  g_process.is_auditor = true;
   os::system_call(SYS_write, STDERR_FILENO, kText.data(), kText.size());
   return version;
 }

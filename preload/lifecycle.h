@@ -6,8 +6,8 @@
 
 namespace memo {
 
-// The dynamic linker takes the library for an auditor (LD_AUDIT), which it is not: it will do nothing. What an auditor of
-// `version` answers.
+// The dynamic linker takes the library for an auditor (LD_AUDIT), which it is not: it will do
+// nothing. What an auditor of `version` answers.
 unsigned load_as_auditor(unsigned version);
 
 // Writes the reports, then ends the process as _exit does.

@@ -16,9 +16,9 @@ bool is_c_librarys(const Process& process) {
 
 }  // namespace
 
-// Another library's mlockall, such as a sanitizer's, which locks nothing, knows itself what to do. What the
-// C library's is refused for, it is asked again after slabs and pool have given up what they do not
-// use: it counts against RLIMIT_MEMLOCK.
+// Another library's mlockall, such as a sanitizer's, which locks nothing, knows itself what to do.
+// What the C library's is refused for, it is asked again after slabs and pool have given up what
+// they do not use: it counts against RLIMIT_MEMLOCK.
 int mlockall(int flags) {
   Process& process = g_process;
   find_next_allocator();

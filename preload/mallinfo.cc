@@ -1,5 +1,5 @@
-// mallinfo() and mallinfo2(): blocks that this library serves are as the C library's mapped ones, each of which is
-// mapped alone. Cold; any thread.
+// mallinfo() and mallinfo2(): blocks that this library serves are as the C library's mapped ones,
+// each of which is mapped alone. Cold; any thread.
 #include <algorithm>
 #include <climits>
 

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include "src/base/check.h"
 #include "src/base/message.h"
 
 namespace memo {
@@ -19,28 +20,11 @@ Function find(const char* name, Kind kind) {
   return reinterpret_cast<Function>(symbol);
 }
 
-// Fills the fields of the Peer functions, or of all others.
-template <bool peers>
 void find_functions(Next& next) {
-#define MEMO_FIND(name, wanted, kind)                            \
-  if constexpr (wanted) {                                        \
-    next.name = find<decltype(next.name)>(#name, Kind::k##kind); \
-  }
-#define MEMO_FIND_Required(name) MEMO_FIND(name, !peers, Required)
-#define MEMO_FIND_Optional(name) MEMO_FIND(name, !peers, Optional)
-#define MEMO_FIND_Peer(name) MEMO_FIND(name, peers, Optional)
-#define MEMO_FIND_Own(name)
-#define MEMO_FIND_Scoped(name)
-#define MEMO_FIND_Operator(name)
-#define HOOK(name, kind) MEMO_FIND_##kind(name)
+#define FIND(name, kind) next.name = find<decltype(next.name)>(#name, Kind::kind);
+#define HOOK_Required(name) FIND(name, kRequired)
+#define HOOK_Optional(name) FIND(name, kOptional)
 #include "preload/hooks.def"
-#undef MEMO_FIND_Required
-#undef MEMO_FIND_Optional
-#undef MEMO_FIND_Peer
-#undef MEMO_FIND_Own
-#undef MEMO_FIND_Scoped
-#undef MEMO_FIND_Operator
-#undef MEMO_FIND
 }
 
 struct ModuleSearch {
@@ -88,23 +72,27 @@ void find_peers(Next& next) {
   if (__atomic_load_n(&next.peers_known, __ATOMIC_ACQUIRE)) {
     return;
   }
-  find_functions<true>(next);
+#define HOOK_Peer(name) FIND(name, kOptional)
+#include "preload/hooks.def"
+#undef FIND
   __atomic_store_n(&next.peers_known, true, __ATOMIC_RELEASE);
 }
 
 void find_next(Next& next) {
-  // Another copy of this library that stands before this one may ask for it while names are looked up in vain.
+  // Another copy of this library that stands before this one may ask for it while names are looked
+  // up in vain.
   next.dl_iterate_phdr = find<decltype(next.dl_iterate_phdr)>("dl_iterate_phdr", Kind::kRequired);
   Next found;
-  find_functions<false>(found);
+  find_functions(found);
   found.object = extent_of(reinterpret_cast<const void*>(found.realloc), found.dl_iterate_phdr);
-  // The C library has none of these, and each look-up in vain costs thousands of instructions. It is
-  // told by what no allocator has, as one may have an _exit.
+  // The C library has none of these, and each look-up in vain costs thousands of instructions. It
+  // is told by what no allocator has, as one may have an _exit.
   found.of_libc = found.contains(dlsym(RTLD_NEXT, "gnu_get_libc_version"));
   if (!found.of_libc) {
     find_peers(found);
     found.operators = find_operators(found);
   }
+  MEMO_DCHECK(found.malloc != nullptr && found.free != nullptr);
   const auto first = found.malloc;
   found.malloc = nullptr;
   next = found;

@@ -43,45 +43,37 @@ struct Extent {
 // The functions that hooks.def names, found by dlsym(RTLD_NEXT); of an Optional or Peer one that is
 // missing, nullptr. The operators are looked up apart (preload/operators.h).
 struct Next {
-#define MEMO_NEXT_Required(name) decltype(&::name) name = nullptr;
-#define MEMO_NEXT_Optional(name) MEMO_NEXT_Required(name)
-#define MEMO_NEXT_Peer(name) MEMO_NEXT_Required(name)
-#define MEMO_NEXT_Own(name)
-#define MEMO_NEXT_Scoped(name)
-#define MEMO_NEXT_Operator(name) MEMO_NEXT_Required(name)
-#define HOOK(name, kind) MEMO_NEXT_##kind(name)
+#define HOOK_Required(name) decltype(&::name) name = nullptr;
+#define HOOK_Optional(name) HOOK_Required(name)
+#define HOOK_Peer(name) HOOK_Required(name)
+#define HOOK_Operator(name) HOOK_Required(name)
 #include "preload/hooks.def"
-#undef MEMO_NEXT_Required
-#undef MEMO_NEXT_Optional
-#undef MEMO_NEXT_Peer
-#undef MEMO_NEXT_Own
-#undef MEMO_NEXT_Scoped
-#undef MEMO_NEXT_Operator
 
   bool of_libc = false;      // the C library's own malloc is next
   bool peers_known = false;  // the Peer functions were looked for
 
-  // Of the object that the next realloc is in, which has to know every block: malloc and free may be a library's that
-  // counts calls and passes them on.
+  // Of the object that the next realloc is in, which has to know every block: malloc and free may
+  // be a library's that counts calls and passes them on.
   Extent object;
   [[nodiscard]] bool contains(const void* code) const { return object.contains(code); }
-  // True of an operator of the allocator's own, which may take malloc's blocks and give them to free: malloc and free are in
-  // the same object. Those of a wrapper may lead elsewhere.
+  // True of an operator of the allocator's own, which may take malloc's blocks and give them to
+  // free: malloc and free are in the same object. Those of a wrapper may lead elsewhere.
   [[nodiscard]] bool is_own_operator(const void* code) const {
     return !of_libc && contains(code) && contains(reinterpret_cast<const void*>(malloc)) &&
            contains(reinterpret_cast<const void*>(free));
   }
-  // Of the allocator whose operator new asks aligned_alloc, and whose operator delete takes only its own blocks, as
-  // jemalloc's: what its code asks for must be its own. None where these operators are the C++ library's.
+  // Of the allocator whose operator new asks aligned_alloc, and whose operator delete takes only
+  // its own blocks, as jemalloc's: what its code asks for must be its own. None where these
+  // operators are the C++ library's.
   Extent operators;
-  // True if malloc_trim is the underlying allocator's. glibc's stands behind any other as well, has nothing there to give
-  // back, and sets itself up at its first call: two threads at once end the process, the second in bins that are not
-  // there yet (glibc 2.36; 2 of 400 runs of `forking` on tcmalloc).
+  // True if malloc_trim is the underlying allocator's. glibc's stands behind any other as well, has
+  // nothing there to give back, and sets itself up at its first call: two threads at once end the
+  // process, the second in bins that are not there yet (glibc 2.36).
   [[nodiscard]] bool trims() const {
     return malloc_trim != nullptr && contains(reinterpret_cast<const void*>(malloc_trim));
   }
-  // True if malloc_usable_size is the underlying allocator's: of one that has none, another's answers for blocks that it does
-  // not know, and reads in front of them.
+  // True if malloc_usable_size is the underlying allocator's: of one that has none, another's
+  // answers for blocks that it does not know, and reads in front of them.
   [[nodiscard]] bool knows_sizes() const {
     return contains(reinterpret_cast<const void*>(malloc_usable_size));
   }
@@ -97,8 +89,8 @@ void find_next(Next& next);
 Extent extent_of(const void* code, decltype(&::dl_iterate_phdr) walk);
 
 // Looks for the Peer functions of whatever follows in the link chain, unless that is done: at start
-// where the underlying allocator is not the C library's, else when one of ours is called. Then another
-// library may have a function of that name.
+// where the underlying allocator is not the C library's, else when one of ours is called. Then
+// another library may have a function of that name.
 void find_peers(Next& next);
 
 // Takes the Peer functions that the underlying allocator does not have out of this library's symbol

@@ -4,9 +4,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "preload/observed_blocks.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
-#include "preload/shadows.h"
 
 namespace memo {
 namespace {
@@ -27,9 +27,9 @@ void* plain(const Request& request) {
                                                : next.malloc(request.size);
 }
 
-void free_shadow(void* shadow) {
-  if (shadow != nullptr) {
-    g_process.engine.free(shadow);
+void free_stand_in(void* stand_in) {
+  if (stand_in != nullptr) {
+    g_process.engine.free(stand_in);
   }
 }
 
@@ -40,47 +40,43 @@ std::uint64_t calls_not_served() {
 }
 
 // The engine is asked as if the block were for it to give. Nothing clears what nobody touches.
-void shadow_block(void* block, Request request, AskEngine& ask) {
+void observe_block(void* block, Request request, AskEngine& ask) {
   const int saved = errno;
   request.zero = false;
   const std::uint64_t before = calls_not_served();
-  void* shadow = ask(request);
-  const bool served = shadow != nullptr && calls_not_served() == before;
-  free_shadow(add_shadow(block, request.size, shadow, served));
+  void* stand_in = ask(request);
+  const bool served = stand_in != nullptr && calls_not_served() == before;
+  free_stand_in(add_observed_block(block, request.size, stand_in, served));
   errno = saved;
 }
 
 // Asking for a block's size is quicker than looking for it.
 void* take(void* pointer) {
   const Next& next = g_process.next;
-  return !next.knows_sizes() || is_large(next.malloc_usable_size(pointer)) ? take_shadow(pointer)
-                                                                           : nullptr;
+  return !next.knows_sizes() || is_large(next.malloc_usable_size(pointer))
+             ? take_observed_block(pointer)
+             : nullptr;
 }
 
-// `block` of `size` bytes has come from one that had `shadow`, by realloc.
-void move_shadow(void* shadow, void* block, std::size_t size, AskEngine& ask) {
+// `block` of `size` bytes has come from one that had `stand_in`, by realloc.
+void move_stand_in(void* stand_in, void* block, std::size_t size, AskEngine& ask) {
   Engine& engine = g_process.engine;
   if (!is_large(size)) {
-    free_shadow(shadow);
-  } else if (shadow == nullptr) {
+    free_stand_in(stand_in);
+  } else if (stand_in == nullptr) {
     engine.note_foreign_growth(size);
-  } else if (engine.resize(shadow, size)) {
-    free_shadow(add_shadow(block, size, shadow, false));
+  } else if (engine.resize(stand_in, size)) {
+    free_stand_in(add_observed_block(block, size, stand_in, false));
   } else {
-    shadow_block(block, {.size = size, .op = Op::k_realloc}, ask);
-    free_shadow(shadow);
+    observe_block(block, {.size = size, .op = Op::k_realloc}, ask);
+    free_stand_in(stand_in);
   }
 }
 
 }  // namespace
 
 bool start_observing() {
-  return open_shadows();
-}
-
-void forget_observed() {
-  own_memory::forget_owner();
-  forget_shadows();
+  return open_observed_blocks();
 }
 
 void* observe_own(std::size_t size) {
@@ -93,7 +89,7 @@ void* observe_large(const Request& request, AskEngine& ask) {
   }
   void* block = plain(request);
   if (block != nullptr) {
-    shadow_block(block, request, ask);
+    observe_block(block, request, ask);
   }
   return block;
 }
@@ -108,7 +104,7 @@ void observe_free(void* pointer) {
     own_memory::free(pointer);
     return;
   }
-  free_shadow(take(pointer));
+  free_stand_in(take(pointer));
   g_process.next.free(pointer);
 }
 
@@ -122,15 +118,15 @@ void* observe_realloc(void* pointer, std::size_t size, AskEngine& ask) {
     }
     return moved;
   }
-  void* shadow = take(pointer);
+  void* stand_in = take(pointer);
   void* block = g_process.next.realloc(pointer, size);
   const int saved = errno;
   if (block != nullptr) {
-    move_shadow(shadow, block, size, ask);
+    move_stand_in(stand_in, block, size, ask);
   } else if (size == 0) {
-    free_shadow(shadow);
-  } else if (shadow != nullptr) {  // refused: the block stays where it is
-    free_shadow(add_shadow(pointer, before, shadow, false));
+    free_stand_in(stand_in);
+  } else if (stand_in != nullptr) {  // refused: the block stays where it is
+    free_stand_in(add_observed_block(pointer, before, stand_in, false));
   }
   errno = saved;
   return block;

@@ -1,7 +1,8 @@
 // MEMOMALLOC_OBSERVE: everything is learned and planned, and nothing is served. Each large block is
-// the underlying allocator's; the engine gives a shadow of it, an address that nobody touches, and is told
-// when the block is freed. It learns, plans and counts by the shadows as it would by blocks. What
-// would have been won is measured (preload/shadows.h). Hot, where it is asked for.
+// the underlying allocator's. The engine gives a stand-in for it, an address that nobody touches,
+// and is told when the block is freed: it learns, plans and counts by stand-ins as it would by
+// blocks. What serving would have saved is measured (preload/observed_blocks.h). Hot, where it is
+// asked for.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +14,14 @@ namespace memo {
 // Takes the memory for it; false where the system refuses it. Once, before the first call.
 bool start_observing();
 
-// In a forked child: what the parent has seen is the parent's.
-void forget_observed();
-
 // A block for the library itself; nullptr: the call is the program's, or there is no memory.
 void* observe_own(std::size_t size);
 
 // The engine's answer to a request; nullptr: the underlying allocator's.
 using AskEngine = void*(const Request& request);
 
-// A block of the underlying allocator for a large request of the program; nullptr where it has none.
+// A block of the underlying allocator for a large request of the program; nullptr where it has
+// none.
 void* observe_large(const Request& request, AskEngine& ask);
 // As malloc_usable_size: of a block of the underlying allocator, or of the library's own.
 std::size_t observe_size(void* pointer);

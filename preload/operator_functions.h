@@ -1,5 +1,6 @@
-// C++'s operators new and delete by the names that the dynamic linker knows (Itanium C++ ABI, 5.1.5), for hooks.def's rows of
-// kind Operator. Those that may throw pass on what the next one throws.
+// C++'s operators new and delete by the names that the dynamic linker knows (Itanium C++ ABI,
+// 5.1.5), for hooks.def's rows of kind Operator. Those that may throw pass on what the next one
+// throws.
 #pragma once
 
 #include <cstddef>

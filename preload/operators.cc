@@ -3,8 +3,8 @@
 #include <dlfcn.h>
 
 #include "preload/process.h"
+#include "preload/routing.h"
 #include "preload/shim.h"
-#include "preload/taking_over.h"
 #include "src/base/message.h"
 
 namespace memo {
@@ -23,8 +23,8 @@ void* take(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) 
   return shim::memalign(static_cast<std::size_t>(alignment), size);
 }
 
-// An operator before that of the underlying allocator, `kNext` in the table. Where there is no memory, it is the latter that has to
-// ask the new_handler, and may throw.
+// An operator before that of the underlying allocator, `kNext` in the table. Where there is no
+// memory, it is the latter that has to ask the new_handler, and may throw.
 template <auto kNext, typename Function>
 struct Ours;
 
@@ -81,26 +81,14 @@ struct First<kBound, kNext, kName, Result (*)(Parameters...)> {
   }
 };
 
-#define MEMO_NAMED_Required(name)
-#define MEMO_NAMED_Optional(name)
-#define MEMO_NAMED_Peer(name)
-#define MEMO_NAMED_Own(name)
-#define MEMO_NAMED_Scoped(name)
-#define MEMO_NAMED_Operator(name) constexpr char k##name[] = #name;
-#define HOOK(name, kind) MEMO_NAMED_##kind(name)
+#define HOOK_Operator(name) constexpr char k##name[] = #name;
 #include "preload/hooks.def"
 
 }  // namespace
 
 constinit Operators g_operators{
-#define MEMO_FIRST_Required(name)
-#define MEMO_FIRST_Optional(name)
-#define MEMO_FIRST_Peer(name)
-#define MEMO_FIRST_Own(name)
-#define MEMO_FIRST_Scoped(name)
-#define MEMO_FIRST_Operator(name) \
+#define HOOK_Operator(name) \
   .name = &First<&Operators::name, &Next::name, k##name, decltype(&::name)>::call,
-#define HOOK(name, kind) MEMO_FIRST_##kind(name)
 #include "preload/hooks.def"
 };
 
@@ -108,16 +96,10 @@ void open_operators() {
   if (g_process.next.of_libc) {
     return;
   }
-#define MEMO_OPEN_Required(name)
-#define MEMO_OPEN_Optional(name)
-#define MEMO_OPEN_Peer(name)
-#define MEMO_OPEN_Own(name)
-#define MEMO_OPEN_Scoped(name)
-#define MEMO_OPEN_Operator(name)                          \
+#define HOOK_Operator(name)                               \
   if (const auto next = find<decltype(&::name)>(#name)) { \
     bind<&Operators::name, &Next::name>(next);            \
   }
-#define HOOK(name, kind) MEMO_OPEN_##kind(name)
 #include "preload/hooks.def"
 }
 

@@ -5,28 +5,35 @@
 #include <cstdint>
 #include <new>
 
+#include "preload/process.h"
 #include "src/base/bits.h"
+#include "src/base/check.h"
 #include "src/base/lock.h"
 #include "src/base/os.h"
 
-namespace memo::own_memory {
+namespace memo {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kHeader = 64;          // bytes before a block, which hold its pages
-constexpr std::uint64_t kChunk = 2ULL << 20U;  // bytes, if nobody asks for more
+
+}  // namespace
 
 // The first page of a chunk.
-struct Chunk {
+struct state::OwnMemory::Chunk {
   Chunk* next = nullptr;
   std::uint64_t pages = 0;                    // this one included
   std::uint64_t used[(kPage - 16) / 8] = {};  // a bit for each page
 };
+
+namespace own_memory {
+namespace {
+
+using Chunk = state::OwnMemory::Chunk;
 static_assert(sizeof(Chunk) == kPage);
 constexpr std::uint64_t kMaxPages = sizeof(Chunk::used) * 8;
 
-constinit std::atomic<Chunk*> chunks{nullptr};
-constinit Lock lock;
+constexpr std::uint64_t kHeader = 64;          // bytes before a block, which hold its pages
+constexpr std::uint64_t kChunk = 2ULL << 20U;  // bytes, if nobody asks for more
 
 bool is_used(const Chunk& chunk, std::uint64_t page) {
   return (chunk.used[page / 64] >> (page % 64) & 1U) != 0;
@@ -59,14 +66,14 @@ Chunk* add_chunk(std::uint64_t count) {
   }
   auto* chunk = new (memory) Chunk;
   chunk->pages = pages;
-  chunk->next = chunks.load(std::memory_order_relaxed);
-  chunks.store(chunk, std::memory_order_release);
+  chunk->next = g_process.own_memory.chunks.load(std::memory_order_relaxed);
+  g_process.own_memory.chunks.store(chunk, std::memory_order_release);
   return chunk;
 }
 
 Chunk* chunk_of(const void* pointer) {
   const auto at = reinterpret_cast<std::uint64_t>(pointer);
-  Chunk* chunk = chunks.load(std::memory_order_acquire);
+  Chunk* chunk = g_process.own_memory.chunks.load(std::memory_order_acquire);
   while (chunk != nullptr && at - reinterpret_cast<std::uint64_t>(chunk) >= chunk->pages * kPage) {
     chunk = chunk->next;
   }
@@ -81,12 +88,12 @@ std::uint64_t& pages_of(const void* block) {
 }  // namespace
 
 void* allocate(std::size_t bytes) {
-  const WaitLock held(lock);
+  const WaitLock held(g_process.own_memory.lock);
   if (!held || bytes > kMaxPages * kPage - kHeader) {
     return nullptr;
   }
   const std::uint64_t count = round_up(bytes + kHeader, kPage) / kPage;
-  Chunk* chunk = chunks.load(std::memory_order_relaxed);
+  Chunk* chunk = g_process.own_memory.chunks.load(std::memory_order_relaxed);
   std::uint64_t first = 0;
   while (chunk != nullptr && (first = find(*chunk, count)) == 0) {
     chunk = chunk->next;
@@ -109,22 +116,21 @@ bool owns(const void* pointer) {
 }
 
 std::size_t size(const void* block) {
+  MEMO_DCHECK(owns(block) && pages_of(block) != 0);
   return pages_of(block) * kPage - kHeader;
 }
 
 // Where others have the lock for long, the block stays.
 void free(void* block) {
-  const WaitLock held(lock);
+  const WaitLock held(g_process.own_memory.lock);
   if (held) {
     Chunk* chunk = chunk_of(block);
+    MEMO_DCHECK(chunk != nullptr && pages_of(block) != 0);
     const auto start =
         reinterpret_cast<std::uint64_t>(block) - reinterpret_cast<std::uint64_t>(chunk);
     mark(*chunk, start / kPage, pages_of(block), false);
   }
 }
 
-void forget_owner() {
-  lock.forget_owner();
-}
-
-}  // namespace memo::own_memory
+}  // namespace own_memory
+}  // namespace memo

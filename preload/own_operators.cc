@@ -1,5 +1,6 @@
-// operator new and delete for the code of this shared object, which must not call the program's own: exports.cc has the names
-// for everybody, and the linker gives this object's references these instead (--wrap). Cold; may throw, here alone.
+// operator new and delete for the code of this shared object, which must not call the program's
+// own: exports.cc has the names for everybody, and the linker gives this object's references these
+// instead (--wrap). Cold; may throw, here alone.
 #include <cstdlib>
 
 #include "preload/operator_functions.h"

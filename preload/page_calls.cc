@@ -1,6 +1,7 @@
-// What a program does to the pages of its blocks, by the C library's functions, ends with their free: blocks of ours that
-// such a call touches are noted, and come in new pages. Cold but for its place: no memory of its own, any thread, also in a
-// signal handler. A call's answer is the C library's.
+// What a program does to the pages of its blocks, by the C library's functions, ends with their
+// free: blocks of ours that such a call touches are noted, and come in new pages. Cold but for its
+// place: no memory of its own, any thread, also in a signal handler. A call's answer is the C
+// library's.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>

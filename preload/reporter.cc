@@ -11,11 +11,6 @@
 namespace memo {
 namespace {
 
-// The reporter's number, and the file behind its name space of such numbers; 0: not known. A forked
-// child may be in another one, and does not ask: its first act may be to give system calls up.
-constinit pid_t number = 0;
-constinit ino_t space_of_number = 0;
-
 // 0 where the system does not tell.
 ino_t own_number_space() {
   struct stat space{};
@@ -23,15 +18,6 @@ ino_t own_number_space() {
   const bool told = stat("/proc/self/ns/pid", &space) == 0;
   errno = saved;
   return told ? space.st_ino : 0;
-}
-
-unsigned long long of_all_lanes(Counter Counters::* counter) {
-  const Engine& engine = g_process.engine;
-  unsigned long long sum = 0;
-  for (std::uint32_t i = 0; i < engine.lanes.count(); ++i) {
-    sum += (engine.lanes.at(i).counters.*counter).get();
-  }
-  return sum;
 }
 
 }  // namespace
@@ -42,12 +28,12 @@ bool become_reporter() {
       options.TRACE_FILE.empty() && options.PLANS.empty() && options.STATUS == 0) {
     return false;
   }
-  number = getpid();
-  space_of_number = own_number_space();
+  g_process.reporter.number = getpid();
+  g_process.reporter.space_of_number = own_number_space();
   return true;
 }
 
-void fork_reporter() {
+void state::Reporter::forked() {
   if (number != 0) {
     number = getpid();
     space_of_number = 0;
@@ -56,18 +42,19 @@ void fork_reporter() {
 }
 
 bool is_reporter() {
-  if (number == 0) {
+  if (g_process.reporter.number == 0) {
     return false;  // without a system call: a filter may kill the process for one
   }
   const Engine& engine = g_process.engine;
-  if (!engine.forks.here() || getpid() != number || (engine.forks.forked() && large_calls() == 0)) {
+  if (!engine.forks.here() || getpid() != g_process.reporter.number ||
+      (engine.forks.forked() && large_calls() == 0)) {
     return false;
   }
-  if (space_of_number == 0) {
+  if (g_process.reporter.space_of_number == 0) {
     return true;
   }
   const ino_t space = own_number_space();
-  return space == space_of_number || space == 0;
+  return space == g_process.reporter.space_of_number || space == 0;
 }
 
 bool is_forked_child() {
@@ -75,12 +62,12 @@ bool is_forked_child() {
 }
 
 unsigned long long large_calls() {
-  return g_process.engine.lanes.passed_on.large_allocations.get() +
-         of_all_lanes(&Counters::large_allocations);
-}
-
-unsigned long long served_iterations() {
-  return of_all_lanes(&Counters::iterations);
+  const Lanes& lanes = g_process.engine.lanes;
+  unsigned long long sum = lanes.passed_on.large_allocations.get();
+  for (std::uint32_t i = 0; i < lanes.count(); ++i) {
+    sum += lanes.at(i).counters.large_allocations.get();
+  }
+  return sum;
 }
 
 void complain(const char* what, const char* path, const char* variable) {

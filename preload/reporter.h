@@ -1,5 +1,5 @@
-// Which processes report: the one that was started, and each forked child that does work of its own.
-// Cold.
+// Which processes report: the one that was started, and each forked child that does work of its
+// own. Cold.
 #pragma once
 
 namespace memo {
@@ -7,10 +7,6 @@ namespace memo {
 // The calling process is one, if any report is asked for; whether it is. Once, when the options are
 // known.
 bool become_reporter();
-
-// In a forked child, as soon as it is noticed: the child is a process of its own from now on, and
-// says in each message which. Only sets numbers.
-void fork_reporter();
 
 // True if the calling process may write reports: the one that was started, and a forked child that
 // has made large allocations, which a child that is about to exec has not. False after vfork, where
@@ -25,8 +21,6 @@ bool is_forked_child();
 
 // Large allocations of this process, of all threads.
 unsigned long long large_calls();
-// Iterations that all lanes have served so far.
-unsigned long long served_iterations();
 
 // Says on stderr that `what` could not be written to `path`, for errno's reason, and that
 // MEMOMALLOC_`variable` names another place.

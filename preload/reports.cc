@@ -21,25 +21,17 @@
 namespace memo {
 namespace {
 
-constinit bool reported = false;
-constinit std::atomic<bool> ended{false};  // the process writes its last reports
-constinit bool complained_of_stats = false;
-constinit timespec started = {};
-constinit std::atomic<Nanos> stats_written_at{Nanos{0}};
-constinit std::atomic<std::uint64_t> calls_written{0};  // large calls that the file tells of
-constinit timespec own_written =
-    {};  // when this process wrote its statistics last, as the file tells
-
 // True if the file at `path` was written while this process ran, and this process has served
 // nothing: a shell or a timer around the program must not put its own report over the program's.
 // Terminals and pipes lose nothing, and are written by many.
 bool another_wrote(const char* path, const Snapshot& now) {
   struct stat written{};
-  return now.served_allocations == 0 && stat(path, &written) == 0 && S_ISREG(written.st_mode) &&
-         (written.st_mtim.tv_sec != own_written.tv_sec ||
-          written.st_mtim.tv_nsec != own_written.tv_nsec) &&
-         (written.st_mtim.tv_sec > started.tv_sec ||
-          (written.st_mtim.tv_sec == started.tv_sec && written.st_mtim.tv_nsec > started.tv_nsec));
+  return now.faults_avoided() == 0 && stat(path, &written) == 0 && S_ISREG(written.st_mode) &&
+         (written.st_mtim.tv_sec != g_process.reports.own_written.tv_sec ||
+          written.st_mtim.tv_nsec != g_process.reports.own_written.tv_nsec) &&
+         (written.st_mtim.tv_sec > g_process.reports.started.tv_sec ||
+          (written.st_mtim.tv_sec == g_process.reports.started.tv_sec &&
+           written.st_mtim.tv_nsec > g_process.reports.started.tv_nsec));
 }
 
 // A forked child writes statistics only where it has a file of its own: its parent's stays.
@@ -54,7 +46,7 @@ void write_stats(bool last, const RecursionGuard& guard) {
   char path[4096];
   const bool fits = expand_path(file.view(), path, sizeof path);
   if (fits && !last && is_written_once(path)) {
-    calls_written.store(calls, std::memory_order_relaxed);
+    g_process.reports.calls_written.store(calls, std::memory_order_relaxed);
     return;
   }
   errno = ENAMETOOLONG;
@@ -63,14 +55,14 @@ void write_stats(bool last, const RecursionGuard& guard) {
   if (fits && another_wrote(path, now)) {
     return;
   }
-  calls_written.store(calls, std::memory_order_relaxed);
-  stats_written_at.store(os::nanoseconds(), std::memory_order_relaxed);
+  g_process.reports.calls_written.store(calls, std::memory_order_relaxed);
+  g_process.reports.written_at.store(os::nanoseconds(), std::memory_order_relaxed);
   const bool done = fits && write_stats_file(guard, path, now);
   if (struct stat written{}; done && stat(path, &written) == 0) {
-    own_written = written.st_mtim;
+    g_process.reports.own_written = written.st_mtim;
   }
-  if (!done && !complained_of_stats && (last || fits)) {
-    complained_of_stats = true;
+  if (!done && !g_process.reports.complained && (last || fits)) {
+    g_process.reports.complained = true;
     complain("statistics", fits ? path : file.value, "STATS_FILE");
   }
 }
@@ -105,7 +97,7 @@ void write_trace_file(const RecursionGuard& guard) {
 void print_exit_lines() {
   Snapshot now;
   take(now);
-  if (now.observes) {
+  if (now.observes != 0) {
     Line() << "observed, nothing was served: slabs of " << now.slab_bytes
            << " bytes would have spared " << now.observed_faults
            << " page faults; the program held " << now.held_peak_bytes
@@ -118,8 +110,8 @@ void print_exit_lines() {
   };
   Line() << "exit: " << now.phase << ", " << c.iterations.get() << " iterations, of " << large
          << " large bytes " << share(c.planned_bytes) << " % planned in a slab, "
-         << share(c.at_hand_bytes) << " % at hand in the pool, " << share(c.other_bytes)
-         << " % neither, slab " << now.slab_bytes << " of bound " << now.lower_bound_bytes
+         << share(c.at_hand_bytes) << " % reused from the pool, " << share(c.other_bytes)
+         << " % other, slab " << now.slab_bytes << " of bound " << now.lower_bound_bytes
          << " bytes, " << now.faults_avoided() << " page faults avoided at most";
   if (c.symbolic_calls.get() != 0) {
     Line() << "plan for changing shapes: " << c.symbolic_calls.get() << " calls, laid out "
@@ -132,12 +124,12 @@ void print_exit_lines() {
 
 bool reports_are_due(Nanos now) {
   return store_lacks_plans() || lacks_status_page() ||
-         (wants_stats_file() && now - stats_written_at.load() >= tuning::kStatsPeriod &&
-          large_calls() != calls_written);
+         (wants_stats_file() && now - g_process.reports.written_at.load() >= tuning::kFilePeriod &&
+          large_calls() != g_process.reports.calls_written);
 }
 
 void write_due(const RecursionGuard& guard) {
-  if (ended) {
+  if (g_process.reports.ended) {
     return;
   }
   if (wants_stats_file()) {
@@ -147,25 +139,23 @@ void write_due(const RecursionGuard& guard) {
   open_status_page(guard);
 }
 
-constinit BackgroundTask writing{write_due};
-
 // No report is begun any more, and one that is being written has been, or is given up: before the
 // process writes its last ones.
 void end_reports() {
-  ended = true;
-  for (int i = 0; writing.runs() && i < tuning::kReportPatience && os::rest(); ++i) {
+  g_process.reports.ended = true;
+  for (int i = 0; g_process.reports.writing.running && i < last_moments() && os::rest(); ++i) {
   }
 }
 
 }  // namespace
 
 void note_start_of_reports() {
-  clock_gettime(CLOCK_REALTIME_COARSE, &started);
+  clock_gettime(CLOCK_REALTIME_COARSE, &g_process.reports.started);
 }
 
 void begin_due_reports(Nanos now) {
   if (reports_are_due(now)) {
-    writing.start();
+    start_task(g_process.reports.writing, write_due);
   }
 }
 
@@ -212,21 +202,14 @@ void write_last_reports() {
 
 // The first thread's stack may be small (ulimit -s).
 void report() {
-  if (reported || !is_reporter()) {
+  if (g_process.reports.reported || !is_reporter()) {
     return;
   }
-  reported = true;
+  g_process.reports.reported = true;
   const NoInterrupts whole;
   if (!os::run_on_own_stack([] { write_last_reports(); })) {
     write_last_reports();
   }
-}
-
-void forget_reports() {
-  reported = complained_of_stats = ended = false;
-  writing.forget();
-  stats_written_at = Nanos{0};
-  calls_written = 0;
 }
 
 }  // namespace memo

@@ -10,8 +10,8 @@ namespace memo {
 // Notes the time from which on a file counts as written while this process ran. Once.
 void note_start_of_reports();
 
-// Begins to write, in a thread of its own, statistics that have changed since they were written, some
-// seconds ago, and plans since they were saved. The background thread's.
+// Begins to write, in a thread of its own, statistics that have changed since they were written,
+// some seconds ago, and plans since they were saved. The background thread's.
 void begin_due_reports(Nanos now);
 
 // True if a lane serves.
@@ -22,7 +22,5 @@ void report_serving(const RecursionGuard& guard);
 
 // The last reports, of a process that is a reporter (preload/reporter.h). Once.
 void report();
-// In a forked child, which will write its own.
-void forget_reports();
 
 }  // namespace memo

@@ -6,7 +6,7 @@
 
 #include "preload/observe.h"
 #include "preload/process.h"
-#include "preload/taking_over.h"
+#include "preload/routing.h"
 #include "src/base/bits.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::uint64_t kDefaultAlignment = 16;  // of malloc on all 64-bit ABIs
 
-// True once the underlying allocator is known. False inside the look-up itself, when bootstrap has to
-// serve.
+// True once the underlying allocator is known. False inside the look-up itself, when bootstrap has
+// to serve.
 bool have_next() {
   Process& process = g_process;
   if (__atomic_load_n(&process.next.malloc, __ATOMIC_ACQUIRE) != nullptr) [[likely]] {
@@ -41,8 +41,8 @@ void* ask_engine(const Request& request) {
   const int saved = errno;
   void* block = process.engine.allocate(request);
   errno = saved;
-  // Whoever first returns a block below the fast path's border moves the border; a thread that
-  // opens the region may be slower than another that already takes a block from it.
+  // The first call that returns a block below the fast path's border moves the border: the thread
+  // that opens the region may be slower than another that already has a block of it.
   if (block != nullptr && reinterpret_cast<std::uint64_t>(block) <
                               __atomic_load_n(&g_process.lowest, __ATOMIC_ACQUIRE)) [[unlikely]] {
     open_fast_paths();
@@ -51,14 +51,15 @@ void* ask_engine(const Request& request) {
   return block;
 }
 
-// A block that the program may have: the engine's or, where nothing is served, the underlying allocator's.
+// A block that the program may have: the engine's or, where nothing is served, the next
+// allocator's.
 void* large(std::uint64_t size, std::uint64_t alignment, Op op, bool zero) {
   return g_process.observes ? observe_large({size, alignment, op, zero}, ask_engine)
                             : ask_engine({size, alignment, op, zero});
 }
 
-// What the underlying allocator answers to a request for `bytes`; where the system refuses it memory, once
-// more after slabs and pool have given up what they do not use.
+// What the underlying allocator answers to a request for `bytes`; where the system refuses it
+// memory, once more after slabs and pool have given up what they do not use.
 template <typename Call>
 void* ask_next(std::uint64_t bytes, Call&& call) {
   void* block = call();
@@ -112,7 +113,8 @@ void* move_owned(void* pointer, std::size_t now, std::size_t size) {
   return moved;
 }
 
-// What the underlying allocator makes of a block that is to have no bytes: some give one of the least size.
+// What the underlying allocator makes of a block that is to have no bytes: some give one of the
+// least size.
 void* realloc_to_nothing() {
   void* small = g_process.next.malloc(1);
   return small != nullptr ? g_process.next.realloc(small, 0) : nullptr;
@@ -214,7 +216,8 @@ void* calloc(std::size_t count, std::size_t size) {
 }
 
 void* realloc(void* pointer, std::size_t size) {
-  // Whose malloc is next may have left realloc to another: then that one's blocks come to it again.
+  // The next malloc's object may have no realloc of its own: realloc(nullptr) of another would give
+  // blocks that its free does not know.
   if (pointer == nullptr && (is_large(size) || g_process.observes || !have_next())) {
     return malloc(size);
   }

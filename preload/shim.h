@@ -18,22 +18,25 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t size);
 void* memalign(std::size_t alignment, std::size_t size);
 std::size_t malloc_usable_size(void* pointer);
 void* aligned_alloc(std::size_t alignment, std::size_t size, const void* caller);
-// For the functions that take an alignment; nullptr: the underlying allocator's, which checks them, too.
+// For the functions that take an alignment; nullptr: the underlying allocator's, which checks them,
+// too.
 void* large_aligned(std::uint64_t alignment, std::uint64_t size, Op op);
 // free_sized() and free_aligned_sized() free a block whose size, and alignment, the host tells: for
 // our blocks they are checked.
 #define ENTRY(name, kind, result, parameters, arguments) result name parameters;
 #include "preload/hooks.def"
 
-// An object is loaded that looks for functions in itself and what it needs before it looks in this library.
+// An object is loaded that looks for functions in itself and what it needs before it looks in this
+// library.
 void note_deep_binding(const char* file);
 
 // Looks the underlying allocator up, unless that is done or under way.
 void find_next_allocator();
 
-// Where the system counts what is committed, small calls go the slow way from now on: refused memory,
-// they ask again once slabs and pool have given up what they do not use. Looked at when the first
-// block is served and when a lane's phase changes; a limit that is set later is not seen before.
+// Where the system counts what is committed, small calls go the slow way from now on: refused
+// memory, they ask again once slabs and pool have given up what they do not use. Looked at when the
+// first block is served and when a lane's phase changes; a limit that is set later is not seen
+// before.
 void heed_limit();
 
 // Sets the fields of g_process that decide the fast paths, from the options and the engine's

@@ -1,7 +1,7 @@
 // Functions that are built on realloc and free. Hot.
 //
-// An allocator that stands before this library may have none of them: its blocks come here, and go to its realloc and
-// free.
+// An allocator that stands before this library may have none of them: its blocks come here, and go
+// to its realloc and free.
 #include <cerrno>
 #include <cstdint>
 
@@ -17,8 +17,8 @@ void* reallocarray(void* pointer, std::size_t count, std::size_t size) {
     errno = ENOMEM;
     return nullptr;
   }
-  return g_process.front_realloc != nullptr ? g_process.front_realloc(pointer, bytes)
-                                            : realloc(pointer, bytes);
+  return g_process.preceding.realloc != nullptr ? g_process.preceding.realloc(pointer, bytes)
+                                                : realloc(pointer, bytes);
 }
 
 // C++'s sized operator delete does not come here: libstdc++ and libc++ call free from it.
@@ -32,7 +32,7 @@ void free_sized(void* pointer, std::size_t size) {
       report_size(engine, "free_sized", pointer, size);
     }
   }
-  g_process.front_free != nullptr ? g_process.front_free(pointer) : free(pointer);
+  g_process.preceding.free != nullptr ? g_process.preceding.free(pointer) : free(pointer);
 }
 
 void free_aligned_sized(void* pointer, std::size_t alignment, std::size_t size) {

@@ -2,10 +2,9 @@
 
 #include <sys/resource.h>
 #include <algorithm>
-#include <atomic>
 
+#include "preload/observed_blocks.h"
 #include "preload/process.h"
-#include "preload/shadows.h"
 #include "src/base/os.h"
 #include "src/base/peak_memory.h"
 
@@ -27,23 +26,20 @@ int rank(Phase phase) {
   return 0;
 }
 
-// Telling it opens a file. getrusage() tells where it has grown at once, but not below what whoever
-// started the process has had.
-constinit std::atomic<std::uint64_t> told_peak{0};  // bytes
-constinit std::atomic<Nanos> told_peak_at{Nanos{0}};
-constinit std::atomic<long> most_then{0};  // KiB, by getrusage()
-
+// Asking for it opens a file. getrusage() tells where it has grown at once, but not below what the
+// process had that has started this one.
 std::uint64_t peak_of_late() {
+  state::Statistics& kept = g_process.statistics;
   constexpr Nanos kPeriod = 10 * os::kSecond;
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
   const Nanos now = os::nanoseconds();
-  if (most_then.exchange(used.ru_maxrss, std::memory_order_relaxed) != used.ru_maxrss ||
-      now - told_peak_at.load(std::memory_order_relaxed) >= kPeriod) {
-    told_peak_at.store(now, std::memory_order_relaxed);
-    told_peak.store(os::peak_memory(), std::memory_order_relaxed);
+  if (kept.most_then.exchange(used.ru_maxrss, std::memory_order_relaxed) != used.ru_maxrss ||
+      now - kept.peak_at.load(std::memory_order_relaxed) >= kPeriod) {
+    kept.peak_at.store(now, std::memory_order_relaxed);
+    kept.peak.store(os::peak_memory(), std::memory_order_relaxed);
   }
-  return told_peak.load(std::memory_order_relaxed);
+  return kept.peak.load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -56,9 +52,9 @@ void take(Snapshot& now, Peak peak) {
     const Lane& lane = engine.lanes.at(i);
     now.counters.add(lane.counters);
     const Served served = lane.served();
-    now.served_allocations += served.allocations;
-    now.served_bytes += served.bytes;
     now.since_large_bytes += served.large_bytes;
+    now.since_planned_bytes += served.planned_bytes;
+    now.since_at_hand_bytes += served.at_hand_bytes;
     now.slab_bytes += lane.tallest();
     now.lower_bound_bytes += lane.bound();
     now.plan_seconds += lane.plan_seconds();
@@ -69,19 +65,20 @@ void take(Snapshot& now, Peak peak) {
       best = lane.phase();
     }
   }
-  now.observes = g_process.observes;
+  now.observes = g_process.observes ? 1 : 0;
   now.observed_faults = observed().page_faults;
   now.held_peak_bytes = observed().peak_bytes;
   // A slab would have had one for each of its own pages.
   const std::uint64_t first_touches = now.slab_bytes / os::page_size();
   now.observed_faults -= std::min(now.observed_faults, first_touches);
   now.threads = engine.lanes.count();
+  if (engine.lanes.opened()) {
+    const Holding& held = engine.lanes.shared().pool.held();
+    now.pool_used_bytes = held.live_bytes();
+    now.pool_free_bytes = held.dirty_bytes();
+  }
   now.peak_bytes = peak == Peak::kNow ? os::peak_memory() : peak_of_late();
   now.phase = g_process.options.DISABLE != 0 ? "disabled" : name_of(best);
-}
-
-void forget_statistics() {
-  told_peak_at = Nanos{0};
 }
 
 }  // namespace memo

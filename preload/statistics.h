@@ -13,7 +13,4 @@ enum class Peak : std::uint8_t { kNow, kOfLate };
 // Adds the state of the process now to an empty snapshot. Any thread.
 void take(Snapshot& now, Peak peak = Peak::kNow);
 
-// In a forked child, whose peak is its own.
-void forget_statistics();
-
 }  // namespace memo

@@ -12,6 +12,7 @@
 #include "preload/process.h"
 #include "preload/reporter.h"
 #include "preload/statistics.h"
+#include "src/base/check.h"
 #include "src/base/file_map.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
@@ -24,17 +25,6 @@ namespace memo {
 namespace {
 
 constexpr Nanos kWindow = 5 * os::kSecond;  // "now" is between one and two of them long
-
-constinit char runtime_folder[512] = "";
-constinit char page_path[512] = "";  // of the page that there is
-constinit std::atomic<StatusFile*> page{nullptr};
-constinit std::atomic<bool> given_up{false};
-constinit std::atomic<bool> busy{false};  // a thread is at what stands below
-constinit StatusFile draft;
-constinit Nanos opened_at;
-constinit std::uint64_t last_word = 0;
-// What was counted some seconds ago, the older one first; when, as nanoseconds.
-constinit StatusShares samples[2];
 
 template <std::size_t kRoom>
 void put(char (&field)[kRoom], std::string_view text) {
@@ -49,7 +39,7 @@ void describe_process(StatusBody& body) {
   body.pid = static_cast<std::uint64_t>(getpid());
   body.start = start_of(getpid());
   body.space = number_space(getpid());
-  body.opened_at = opened_at.count();
+  body.opened_at = g_process.status.opened_at.count();
   put(body.version, MEMO_VERSION);
   put(body.process, __progname);
 }
@@ -98,8 +88,6 @@ void describe_plans(StatusBody& body) {
 void describe_memory(StatusBody& body) {
   const Engine& engine = g_process.engine;
   const Pool& pool = engine.lanes.shared().pool;
-  body.pool_used_bytes = pool.held().live_bytes();
-  body.pool_at_hand_bytes = pool.held().dirty_bytes();
   const std::span<const Space> spaces = pool.spaces();
   const std::uint64_t each = spaces.front().bytes();
   body.pool = {reinterpret_cast<std::uint64_t>(spaces.front().base()), spaces.size() * each};
@@ -112,17 +100,18 @@ void describe_now(StatusBody& body, const Snapshot& all) {
   total.nanoseconds = os::nanoseconds().count();
 #define SHARES(name, help) total.name = all.counters.name.get();
 #include "src/io/status_page.def"
-  if (samples[0].nanoseconds == 0) {
-    samples[0] = samples[1] = total;
-    samples[0].nanoseconds = samples[1].nanoseconds = opened_at.count();
+  if (g_process.status.samples[0].nanoseconds == 0) {
+    g_process.status.samples[0] = g_process.status.samples[1] = total;
+    g_process.status.samples[0].nanoseconds = g_process.status.samples[1].nanoseconds =
+        g_process.status.opened_at.count();
   }
-  const StatusShares& before = samples[0];
+  const StatusShares& before = g_process.status.samples[0];
   body.now.nanoseconds = total.nanoseconds - before.nanoseconds;
 #define SHARES(name, help) body.now.name = total.name - before.name;
 #include "src/io/status_page.def"
-  if (Nanos{total.nanoseconds - samples[1].nanoseconds} >= kWindow) {
-    samples[0] = samples[1];
-    samples[1] = total;
+  if (Nanos{total.nanoseconds - g_process.status.samples[1].nanoseconds} >= kWindow) {
+    g_process.status.samples[0] = g_process.status.samples[1];
+    g_process.status.samples[1] = total;
   }
 }
 
@@ -131,18 +120,10 @@ void describe(StatusBody& body) {
   take(now, Peak::kOfLate);
   body.parent_pid = static_cast<std::uint64_t>(getppid());
   body.written_at = os::nanoseconds().count();
-  body.answered = last_word;
+  body.answered = g_process.status.last_word;
   put(body.phase, now.phase);
-  body.threads = now.threads;
-  body.peak_bytes = now.peak_bytes;
-  body.slab_bytes = now.slab_bytes;
-  body.lower_bound_bytes = now.lower_bound_bytes;
-  body.served_allocations = now.served_allocations;
-  body.served_bytes = now.served_bytes;
-  body.since_large_bytes = now.since_large_bytes;
-  body.observes = now.observes ? 1 : 0;
-  body.observed_faults = now.observed_faults;
-  body.held_peak_bytes = now.held_peak_bytes;
+#define PROCESS(name, help) body.name = now.name;
+#include "src/io/status_page.def"
   body.plan_seconds = now.plan_seconds;
   std::size_t i = 0;
 #define COUNTER(name, unit, help) body.counters[i++] = now.counters.name.get();
@@ -156,11 +137,12 @@ void describe(StatusBody& body) {
 
 // The thread that has `busy` ends with this.
 void leave() {
-  busy.store(false, std::memory_order_release);
+  MEMO_DCHECK(g_process.status.busy);
+  g_process.status.busy.store(false, std::memory_order_release);
 }
 
 void give_up(const char* why) {
-  given_up = true;
+  g_process.status.given_up = true;
   Line()
       << "no page of statistics: " << why
       << "; MEMOMALLOC_STATUS needs XDG_RUNTIME_DIR, or /tmp, where the user may have a folder of "
@@ -173,7 +155,7 @@ StatusFile* make_in(const char* path, const char* name) {
   if (folder < 0) {
     return nullptr;
   }
-  StatusFile* made = make_page(folder, name, draft);
+  StatusFile* made = make_page(folder, name, g_process.status.draft);
   const int reason = errno;
   close(folder);
   errno = reason;
@@ -182,16 +164,17 @@ StatusFile* make_in(const char* path, const char* name) {
 
 StatusFile* make() {
   char name[kStatusNameRoom];
-  const StatusBody& body = draft.page.body;
+  const StatusBody& body = g_process.status.draft.page.body;
   format_name({body.pid, body.start, body.space}, name);
-  for (const char* runtime : {static_cast<const char*>(runtime_folder), ""}) {
-    if (!status_folder(runtime, geteuid(), page_path, sizeof page_path - sizeof name)) {
+  for (const char* runtime : {static_cast<const char*>(g_process.status.runtime_folder), ""}) {
+    if (!status_folder(runtime, geteuid(), g_process.status.path,
+                       sizeof g_process.status.path - sizeof name)) {
       continue;
     }
-    StatusFile* made = make_in(page_path, name);
+    StatusFile* made = make_in(g_process.status.path, name);
     if (made != nullptr) {
-      std::strcat(page_path, "/");
-      std::strcat(page_path, name);
+      std::strcat(g_process.status.path, "/");
+      std::strcat(g_process.status.path, name);
       return made;
     }
   }
@@ -200,11 +183,13 @@ StatusFile* make() {
 
 // Writes the draft into the page. One that has lost its memory is no more looked at.
 void publish(StatusFile* file) {
-  describe(draft.page.body);
-  seal_page(draft.page);
-  if (!os::copy_mapped(&file->page, &draft.page, sizeof draft.page)) {
-    page = nullptr;
-    unlink(page_path);
+  MEMO_DCHECK(g_process.status.busy);
+  describe(g_process.status.draft.page.body);
+  seal_page(g_process.status.draft.page);
+  if (!os::copy_mapped(&file->page, &g_process.status.draft.page,
+                       sizeof g_process.status.draft.page)) {
+    g_process.status.page = nullptr;
+    unlink(g_process.status.path);
     give_up("the system does not let it be written");
   }
 }
@@ -214,71 +199,66 @@ void publish(StatusFile* file) {
 void note_status_folder() {
   const char* folder = secure_getenv("XDG_RUNTIME_DIR");
   const std::string_view name = folder != nullptr ? folder : "";
-  if (name.size() < sizeof runtime_folder) {
-    name.copy(runtime_folder, name.size());
+  if (name.size() < sizeof g_process.status.runtime_folder) {
+    name.copy(g_process.status.runtime_folder, name.size());
   }
 }
 
 bool lacks_status_page() {
-  return g_process.options.STATUS != 0 && page == nullptr && !given_up;
+  return g_process.options.STATUS != 0 && g_process.status.page == nullptr &&
+         !g_process.status.given_up;
 }
 
 void open_status_page(const RecursionGuard&) {
   if (!lacks_status_page() || !is_reporter() || g_process.engine.lanes.count() == 0 ||
-      os::confined() || busy.exchange(true, std::memory_order_acquire)) {
+      os::confined() || g_process.status.busy.exchange(true, std::memory_order_acquire)) {
     return;
   }
   const os::NoCancellation whole;
   const int saved = errno;
-  opened_at = os::nanoseconds();
-  describe_process(draft.page.body);
-  describe(draft.page.body);
-  seal_page(draft.page);
+  g_process.status.opened_at = os::nanoseconds();
+  describe_process(g_process.status.draft.page.body);
+  describe(g_process.status.draft.page.body);
+  seal_page(g_process.status.draft.page);
   StatusFile* made = make();
   if (made == nullptr) {
     give_up(std::strerror(errno));
   }
-  page = made;
+  g_process.status.page = made;
   errno = saved;
   leave();
 }
 
 void write_status_page() {
-  if (page == nullptr || os::confined() || busy.exchange(true, std::memory_order_acquire)) {
+  if (g_process.status.page == nullptr || os::confined() ||
+      g_process.status.busy.exchange(true, std::memory_order_acquire)) {
     return;
   }
-  if (StatusFile* file = page; file != nullptr && is_reporter()) {
+  if (StatusFile* file = g_process.status.page; file != nullptr && is_reporter()) {
     publish(file);
   }
   leave();
 }
 
 void keep_status_page() {
-  StatusFile* file = page;
+  StatusFile* file = g_process.status.page;
   std::uint64_t word = 0;
   if (file != nullptr && !os::confined() && os::copy_mapped(&word, &file->release, sizeof word) &&
-      word != last_word) {
+      word != g_process.status.last_word) {
     g_process.engine.upkeep.give_back();
     if (!g_process.observes) {
       g_process.engine.lanes.shared().host.trim_next();
     }
-    last_word = word;
+    g_process.status.last_word = word;
   }
   write_status_page();
 }
 
 void close_status_page() {
-  given_up = true;
-  if (page.exchange(nullptr) != nullptr) {
-    unlink(page_path);
+  g_process.status.given_up = true;
+  if (g_process.status.page.exchange(nullptr) != nullptr) {
+    unlink(g_process.status.path);
   }
-}
-
-void forget_status_page() {
-  page = nullptr;
-  given_up = busy = false;
-  last_word = 0;
-  samples[0] = {};
 }
 
 }  // namespace memo

@@ -1,7 +1,7 @@
 // The page of statistics of MEMOMALLOC_STATUS (src/io/status_page.h): made once the process makes
-// large allocations, a forked child's once it serves; written every second by the background thread, and where
-// a lane changes its phase; gone at the process' end. What others ask for by its word is done within
-// two seconds. Cold.
+// large allocations, a forked child's once it serves; written every second by the background
+// thread, and where a lane changes its phase; gone at the process' end. What others ask for by its
+// word is done within two seconds. Cold.
 #pragma once
 
 #include "src/base/guard.h"
@@ -17,15 +17,13 @@ bool lacks_status_page();
 // Makes the page; says on stderr why not, once. Opens and closes a file.
 void open_status_page(const RecursionGuard& guard);
 
-// Writes the page again, if there is one. Any thread, with 4 KiB of stack; does nothing while another
-// is at it.
+// Writes the page again, if there is one. Any thread, with 4 KiB of stack; does nothing while
+// another is at it.
 void write_status_page();
 // The same, and gives memory back first where that was asked for. The background thread's.
 void keep_status_page();
 
 // The process ends: takes the page away.
 void close_status_page();
-// In a forked child: its parent's page is not mapped any more.
-void forget_status_page();
 
 }  // namespace memo

@@ -11,6 +11,7 @@
 
 #include "preload/process.h"
 #include "preload/reporter.h"
+#include "src/base/check.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
@@ -35,6 +36,7 @@ class HeldPlans {
   HeldPlans() {
     g_process.engine.plans.for_each([&](StoredPlan& plan) {
       mark_ += mark_of(plan);
+      MEMO_DCHECK(count_ < tuning::kMaxPlans);
       plans_[count_] = &plan;
       saved_[count_++] = {plan.best().get(), plan.iteration};
     });
@@ -58,26 +60,7 @@ class HeldPlans {
   std::uint64_t mark_ = kNoPlans;
 };
 
-// A plan that came from the store: where it is in the process, and who made it.
-struct Fetched {
-  const StoredPlan* plan = nullptr;
-  std::uint64_t generation = 0;
-  PlanName name;
-  Maker maker = Maker::kOther;
-};
-
-constinit Lock at_work;  // fetching and listing: one thread at a time
-constinit FileMark listed;
-constinit Nanos listed_at;  // since 1970
-constinit std::atomic<Nanos> looked_at{Nanos{0}};
-constinit Fetched fetched[tuning::kMaxPlans];
-constinit std::uint32_t fetched_count = 0;
-// By the slot: the plans that the store has, or could not be given.
-constinit std::atomic<std::uint64_t> known[tuning::kMaxPlans];
-constinit std::atomic<std::uint64_t> streams[tuning::kMaxPlans];  // of their names
-constinit std::atomic<bool> failed{false};
-constinit bool complained_of_store = false;
-constinit bool complained_of_file = false;
+using Fetched = state::Store::Fetched;
 
 // The folder, or false: there is none, or it is another's in what it holds.
 bool store_folder(char (&path)[4096]) {
@@ -86,7 +69,9 @@ bool store_folder(char (&path)[4096]) {
 }
 
 std::uint32_t slot_of(const StoredPlan& plan) {
-  return g_process.engine.lanes.shared().store.slot_of(&plan);
+  const std::uint32_t slot = g_process.engine.lanes.shared().store.slot_of(&plan);
+  MEMO_DCHECK(slot < tuning::kMaxPlans);
+  return slot;
 }
 
 void note_name(void* /*context*/, const PlanName& name) {
@@ -104,11 +89,12 @@ Nanos file_time() {
 // listed once more: its time may not tell of the next change.
 void list(const RecursionGuard& guard, const char* folder) {
   const FileMark mark = FileMark::of(folder);
-  if (mark == FileMark() || (mark == listed && mark.written + 2 * os::kSecond < listed_at)) {
+  if (mark == FileMark() || (mark == g_process.store.listed &&
+                             mark.written + 2 * os::kSecond < g_process.store.listed_at)) {
     return;
   }
-  listed = mark;
-  listed_at = file_time();
+  g_process.store.listed = mark;
+  g_process.store.listed_at = file_time();
   if (doubt_about_store(folder, g_process.options.PLAN_TRUST).empty()) {
     list_store(guard, folder, note_name, nullptr);
   }
@@ -124,7 +110,7 @@ Maker maker_of(const StoreRecord& record) {
 
 // The process has made, or fetched, a plan of the same stream.
 bool is_at_hand(const PlanName& name) {
-  for (const std::atomic<std::uint64_t>& stream : streams) {
+  for (const std::atomic<std::uint64_t>& stream : g_process.store.streams) {
     if (stream == name.stream) {
       return true;
     }
@@ -133,14 +119,14 @@ bool is_at_hand(const PlanName& name) {
 }
 
 void note_known(const StoredPlan& plan, const PlanName& name) {
-  known[slot_of(plan)] = mark_of(plan);
-  streams[slot_of(plan)] = name.stream;
+  g_process.store.known[slot_of(plan)] = mark_of(plan);
+  g_process.store.streams[slot_of(plan)] = name.stream;
 }
 
-// A plan from the store whose slot has another's plan now may be fetched again, unless it was wrong.
+// Lets a plan be fetched again whose slot another plan has taken, unless it was wrong.
 void return_pushed_out() {
-  for (Fetched& plan : fetched) {
-    if (plan.plan != nullptr && streams[slot_of(*plan.plan)] != plan.name.stream &&
+  for (Fetched& plan : g_process.store.fetched) {
+    if (plan.plan != nullptr && g_process.store.streams[slot_of(*plan.plan)] != plan.name.stream &&
         !PlanStore::was_withdrawn(*plan.plan, plan.generation)) {
       g_process.catalogue.put_back(plan.name);
       plan = {};
@@ -156,8 +142,8 @@ void fetch(const RecursionGuard& guard, const char* folder, const PlanName& name
   std::string_view problem;
   if (!load_stored(guard, folder, name, g_process.engine.lanes.shared().slabs.limit,
                    g_process.options.PLAN_TRUST, stored, &problem)) {
-    if (!problem.empty() && !complained_of_file) {
-      complained_of_file = true;
+    if (!problem.empty() && !g_process.store.complained_of_file) {
+      g_process.store.complained_of_file = true;
       char text[kStoredNameRoom];
       write_name(name, text);
       Line() << "the plan '" << text << "' in '" << folder << "' is not used: " << problem
@@ -173,7 +159,8 @@ void fetch(const RecursionGuard& guard, const char* folder, const PlanName& name
   }
   note_known(*plan, name);
   return_pushed_out();
-  fetched[fetched_count++ % tuning::kMaxPlans] = {plan, plan->generation, name, maker};
+  g_process.store.fetched[g_process.store.fetched_count++ % tuning::kMaxPlans] = {
+      plan, plan->generation, name, maker};
   note_use(folder, name);
   if (g_process.options.VERBOSE >= 1) {
     Line() << "a plan of " << plan->made->count << " calls, made by '" << stored.record.program
@@ -200,7 +187,7 @@ bool share_a_key(const PlanName& a, const PlanName& b) {
 // What this program had in the store and was found wrong by goes where its successor has come. With
 // other arguments a program is often another one.
 void remove_replaced(const char* folder, const PlanName& successor) {
-  for (const Fetched& plan : fetched) {
+  for (const Fetched& plan : g_process.store.fetched) {
     if (plan.maker != Maker::kOther && plan.plan != nullptr && plan.name != successor &&
         share_a_key(plan.name, successor) &&
         PlanStore::was_withdrawn(*plan.plan, plan.generation)) {
@@ -256,9 +243,9 @@ void open_store(const RecursionGuard& guard) {
     g_process.options.PLANS.value[0] = '\0';
     return;
   }
-  const TryLock held(at_work);
+  const TryLock held(g_process.store.at_work);
   if (held && g_process.catalogue.open()) {
-    looked_at = os::coarse_nanoseconds();
+    g_process.store.looked_at = os::coarse_nanoseconds();
     list(guard, folder);
     if (g_process.catalogue.count() != 0) {
       fetch_all(guard, folder, key_of_program(describe_maker()));
@@ -268,19 +255,19 @@ void open_store(const RecursionGuard& guard) {
 
 void fetch_stored(const RecursionGuard& guard, std::uint64_t key, bool look) {
   const Nanos now = os::coarse_nanoseconds();
-  look = look && now - looked_at.load() >= tuning::kStoreLook;
+  look = look && now - g_process.store.looked_at.load() >= tuning::kFilePeriod;
   char folder[4096];
   if ((!look && !g_process.catalogue.has(key)) || !store_folder(folder) || os::confined()) {
     return;
   }
-  const TryLock held(at_work);
+  const TryLock held(g_process.store.at_work);
   if (!held) {
     return;
   }
   const os::NoCancellation whole;
   const int saved = errno;
   if (look) {
-    looked_at = now;
+    g_process.store.looked_at = now;
     list(guard, folder);
     return_pushed_out();
   }
@@ -289,12 +276,12 @@ void fetch_stored(const RecursionGuard& guard, std::uint64_t key, bool look) {
 }
 
 bool store_lacks_plans() {
-  if (g_process.options.PLANS.empty() || failed) {
+  if (g_process.options.PLANS.empty() || g_process.store.failed) {
     return false;
   }
   const HeldPlans held;
   for (std::uint32_t i = 0; i < held.count(); ++i) {
-    if (known[slot_of(held.plan(i))] != mark_of(held.plan(i))) {
+    if (g_process.store.known[slot_of(held.plan(i))] != mark_of(held.plan(i))) {
       return true;
     }
   }
@@ -303,7 +290,7 @@ bool store_lacks_plans() {
 
 void save_to_store(const RecursionGuard& guard, bool last) {
   char folder[4096];
-  if (!store_folder(folder) || (failed && !last)) {
+  if (!store_folder(folder) || (g_process.store.failed && !last)) {
     return;
   }
   const HeldPlans held;
@@ -313,7 +300,7 @@ void save_to_store(const RecursionGuard& guard, bool last) {
   int reason = 0;
   for (std::uint32_t i = 0; i < held.count(); ++i) {
     const StoredPlan& plan = held.plan(i);
-    if (known[slot_of(plan)] == mark_of(plan)) {
+    if (g_process.store.known[slot_of(plan)] == mark_of(plan)) {
       continue;
     }
     if (!turn) {
@@ -329,19 +316,19 @@ void save_to_store(const RecursionGuard& guard, bool last) {
       reason = errno;
     }
   }
-  failed = failure;
+  g_process.store.failed = failure;
   if (turn && !failure) {
     prune_store(guard, folder,
                 {.plans = tuning::kMaxStoredPlans, .bytes = tuning::kMaxStoredBytes});
   }
-  if (failure && !complained_of_store) {
-    complained_of_store = true;
+  if (failure && !g_process.store.complained_of_store) {
+    g_process.store.complained_of_store = true;
     errno = reason;
     complain("plans", folder, "PLANS");
   }
 }
 
-void fork_store() {
+void state::Store::forked() {
   if (at_work.held_by_another()) {
     at_work.forget_owner();
   }

@@ -28,7 +28,4 @@ bool store_lacks_plans();
 // they cannot be, but not where the folder may only be read. One thread at a time.
 void save_to_store(const RecursionGuard& guard, bool last);
 
-// In a forked child.
-void fork_store();
-
 }  // namespace memo

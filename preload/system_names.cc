@@ -1,8 +1,9 @@
-// The C library's names that this library uses and ISO C leaves to programs, defined for this library alone: hidden, so
-// that its own calls come here, and neither the program's `read` nor a plugin's. Hot: no allocation.
+// The C library's names that this library uses and ISO C leaves to programs, defined for this
+// library alone: hidden, so that its own calls come here, and neither the program's `read` nor a
+// plugin's. Hot: no allocation.
 //
-// What is a system call is made by its instruction; it is no place where a thread is cancelled. For the rest see
-// forwarded_names.cc. scripts/gates/check_names.py sees that no name is left out.
+// What is a system call is made by its instruction; it is no place where a thread is cancelled. For
+// the rest see forwarded_names.cc. scripts/gates/check_names.py sees that no name is left out.
 
 // Under other names, linked into a test, the library uses the C library's functions as they are.
 #ifndef MEMO_NAME
@@ -48,7 +49,8 @@ Result told(long answer) {
   return static_cast<Result>(answer);
 }
 
-// The C library's own signals, which it keeps out of every set: a thread that blocks them holds up setuid().
+// The C library's own signals, which it keeps out of every set: a thread that blocks them holds up
+// setuid().
 constexpr std::uint64_t kSignalsOfLibc = 3ULL << 31U;
 
 std::uint64_t& bits_of(sigset_t* set) {
@@ -65,19 +67,19 @@ constexpr std::size_t kKernelSet = 8;  // bytes of the kernel's set of signals
 
 extern "C" {
 
-// Memory. Three names are what the library shows as well (page_calls.cc): the linker gives this object's own calls these
-// instead (--wrap).
+#define SYSTEM_CALL(result, name, parameters, ...) \
+  result name parameters {                         \
+    return told<result>(system_call(__VA_ARGS__)); \
+  }
+#include "preload/system_names.def"
+
+// Memory. Three names are what the library shows as well (page_calls.cc): the linker gives this
+// object's own calls these instead (--wrap).
 
 void* __wrap_mmap(void* start, size_t bytes, int access, int flags, int file,
                   off_t offset) noexcept {
   return reinterpret_cast<void*>(
       told<long>(system_call(SYS_mmap, start, bytes, access, flags, file, offset)));
-}
-int munmap(void* start, size_t bytes) noexcept {
-  return told(system_call(SYS_munmap, start, bytes));
-}
-int __wrap_mprotect(void* start, size_t bytes, int access) noexcept {
-  return told(system_call(SYS_mprotect, start, bytes, access));
 }
 void* mremap(void* start, size_t bytes, size_t to, int flags, ...) noexcept {
   va_list rest;
@@ -86,28 +88,6 @@ void* mremap(void* start, size_t bytes, size_t to, int flags, ...) noexcept {
   va_end(rest);
   return reinterpret_cast<void*>(
       told<long>(system_call(SYS_mremap, start, bytes, to, flags, place)));
-}
-int __wrap_madvise(void* start, size_t bytes, int advice) noexcept {
-  return told(system_call(SYS_madvise, start, bytes, advice));
-}
-int mincore(void* start, size_t bytes, unsigned char* pages) noexcept {
-  return told(system_call(SYS_mincore, start, bytes, pages));
-}
-int mlock(const void* start, size_t bytes) noexcept {
-  return told(system_call(SYS_mlock, start, bytes));
-}
-int mlock2(const void* start, size_t bytes, unsigned flags) noexcept {
-  return told(system_call(SYS_mlock2, start, bytes, flags));
-}
-int munlock(const void* start, size_t bytes) noexcept {
-  return told(system_call(SYS_munlock, start, bytes));
-}
-int munlockall() noexcept {
-  return told(system_call(SYS_munlockall));
-}
-ssize_t process_vm_readv(pid_t process, const iovec* to, unsigned long count, const iovec* from,
-                         unsigned long pieces, unsigned long flags) noexcept {
-  return told<ssize_t>(system_call(SYS_process_vm_readv, process, to, count, from, pieces, flags));
 }
 
 // Files
@@ -126,21 +106,6 @@ int openat(int folder, const char* path, int flags, ...) {
   va_end(rest);
   return told(system_call(SYS_openat, folder, path, flags, mode));
 }
-int close(int file) {
-  return told(system_call(SYS_close, file));
-}
-ssize_t read(int file, void* to, size_t bytes) {
-  return told<ssize_t>(system_call(SYS_read, file, to, bytes));
-}
-ssize_t pread(int file, void* to, size_t bytes, off_t offset) {
-  return told<ssize_t>(system_call(SYS_pread64, file, to, bytes, offset));
-}
-ssize_t write(int file, const void* from, size_t bytes) {
-  return told<ssize_t>(system_call(SYS_write, file, from, bytes));
-}
-off_t lseek(int file, off_t offset, int from) noexcept {
-  return told<off_t>(system_call(SYS_lseek, file, offset, from));
-}
 int fcntl(int file, int command, ...) {
   va_list rest;
   va_start(rest, command);
@@ -148,46 +113,10 @@ int fcntl(int file, int command, ...) {
   va_end(rest);
   return told(system_call(SYS_fcntl, file, command, argument));
 }
-int flock(int file, int operation) noexcept {
-  return told(system_call(SYS_flock, file, operation));
-}
 int poll(pollfd* files, nfds_t count, int milliseconds) {
   timespec limit{milliseconds / 1000, milliseconds % 1000 * 1'000'000L};
   return told(system_call(SYS_ppoll, files, count, milliseconds < 0 ? nullptr : &limit, nullptr,
                           kKernelSet));
-}
-int access(const char* path, int mode) noexcept {
-  return told(system_call(SYS_faccessat, AT_FDCWD, path, mode));
-}
-int stat(const char* path, struct stat* status) noexcept {
-  return told(system_call(SYS_newfstatat, AT_FDCWD, path, status, 0));
-}
-int lstat(const char* path, struct stat* status) noexcept {
-  return told(system_call(SYS_newfstatat, AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW));
-}
-int fstat(int file, struct stat* status) noexcept {
-  return told(system_call(SYS_fstat, file, status));
-}
-int fchmod(int file, mode_t mode) noexcept {
-  return told(system_call(SYS_fchmod, file, mode));
-}
-int fchown(int file, uid_t user, gid_t group) noexcept {
-  return told(system_call(SYS_fchown, file, user, group));
-}
-int mkdir(const char* path, mode_t mode) noexcept {
-  return told(system_call(SYS_mkdirat, AT_FDCWD, path, mode));
-}
-int unlink(const char* path) noexcept {
-  return told(system_call(SYS_unlinkat, AT_FDCWD, path, 0));
-}
-int unlinkat(int folder, const char* path, int flags) noexcept {
-  return told(system_call(SYS_unlinkat, folder, path, flags));
-}
-int utimensat(int folder, const char* path, const timespec times[2], int flags) noexcept {
-  return told(system_call(SYS_utimensat, folder, path, times, flags));
-}
-ssize_t readlink(const char* path, char* to, size_t bytes) noexcept {
-  return told<ssize_t>(system_call(SYS_readlinkat, AT_FDCWD, path, to, bytes));
 }
 
 // The process and the machine
@@ -204,12 +133,6 @@ uid_t geteuid() noexcept {
 gid_t getegid() noexcept {
   return static_cast<gid_t>(system_call(SYS_getegid));
 }
-int getgroups(int room, gid_t* groups) noexcept {
-  return told(system_call(SYS_getgroups, room, groups));
-}
-int uname(utsname* system) noexcept {
-  return told(system_call(SYS_uname, system));
-}
 int gethostname(char* name, size_t bytes) noexcept {
   utsname system;
   if (uname(&system) != 0) {
@@ -222,32 +145,6 @@ int gethostname(char* name, size_t bytes) noexcept {
     return -1;
   }
   return 0;
-}
-int sysinfo(struct sysinfo* info) noexcept {
-  return told(system_call(SYS_sysinfo, info));
-}
-int getrlimit(__rlimit_resource_t kind, rlimit* limit) noexcept {
-  return told(system_call(SYS_prlimit64, 0, kind, nullptr, limit));
-}
-int getrusage(__rusage_who_t who, rusage* used) noexcept {
-  return told(system_call(SYS_getrusage, who, used));
-}
-int setpriority(__priority_which_t which, id_t who, int value) noexcept {
-  return told(system_call(SYS_setpriority, which, who, value));
-}
-int sched_getscheduler(pid_t thread) noexcept {
-  return told(system_call(SYS_sched_getscheduler, thread));
-}
-int sched_setscheduler(pid_t thread, int policy, const sched_param* parameters) noexcept {
-  return told(system_call(SYS_sched_setscheduler, thread, policy, parameters));
-}
-int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t* processors) noexcept {
-  return told(system_call(SYS_sched_setaffinity, thread, bytes, processors));
-}
-int sched_getcpu() noexcept {
-  unsigned processor = 0;
-  return system_call(SYS_getcpu, &processor, nullptr, nullptr) == 0 ? static_cast<int>(processor)
-                                                                    : -1;
 }
 int prctl(int what, ...) noexcept {
   va_list rest;
@@ -300,9 +197,6 @@ int sigdelset(sigset_t* set, int signal) noexcept {
 }
 int sigismember(const sigset_t* set, int signal) noexcept {
   return (bits_of(const_cast<sigset_t*>(set)) & bit_of(signal)) != 0 ? 1 : 0;
-}
-int sigpending(sigset_t* set) noexcept {
-  return told(system_call(SYS_rt_sigpending, set, kKernelSet));
 }
 int pthread_sigmask(int how, const sigset_t* set, sigset_t* before) noexcept {
   std::uint64_t wanted = 0;

@@ -1,4 +1,5 @@
-// The C library's names that programs may define as well: this library's own calls do not come to the program's.
+// The C library's names that programs may define as well: this library's own calls do not come to
+// the program's.
 #pragma once
 
 namespace memo {

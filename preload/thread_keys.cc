@@ -1,4 +1,5 @@
-// Keys of threads: the one that the library has taken (thread_end.h) is the program's where it wants all. Cold.
+// Keys of threads: the one that the library has taken (thread_end.h) is the program's where it
+// wants all. Cold.
 #include <pthread.h>
 #include <cerrno>
 
@@ -11,7 +12,8 @@ namespace {
 
 constexpr int kThreadError = 2;  // thrd_error
 
-// The C library has so many keys for all: the last one is the program's, and ends are not told any more.
+// Where all keys of the C library are taken, ours is given to the program, and thread ends are not
+// noticed any more.
 template <typename Create>
 int with_another_key(Create create, int full) {
   const int answer = create();

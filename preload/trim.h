@@ -3,8 +3,8 @@
 
 namespace memo {
 
-// Takes all of the underlying allocator's locks, whether the process has threads or not, and goes through its whole heap.
-// Nothing where it has no malloc_trim.
+// Takes all of the underlying allocator's locks, whether the process has threads or not, and goes
+// through its whole heap. Nothing where it has no malloc_trim.
 void trim_next();
 
 }  // namespace memo

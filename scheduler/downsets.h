@@ -17,8 +17,8 @@ struct DownsetLimits {
 };
 
 // Improves the incumbent to the optimum, or as far as the limits permit; raises its bound on the
-// way. Answers whether the search came to its end, so that the incumbent is proved optimal, or, as its bound tells, no
-// order is below the ceiling.
+// way. Answers whether the search came to its end, so that the incumbent is proved optimal, or, as
+// its bound tells, no order is below the ceiling.
 bool search_downsets(const Problem& problem, Incumbent& incumbent, const DownsetLimits& limits,
                      std::string_view by);
 

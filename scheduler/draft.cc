@@ -1,5 +1,5 @@
-// Listens to the JSON parser. It keeps no positions, so the text's iterator tells how far it has read: when a string is
-// told of, that is the string's end.
+// Listens to the JSON parser. It keeps no positions, so the text's iterator tells how far it has
+// read: when a string is told of, that is the string's end.
 #include "scheduler/draft.h"
 
 #include <algorithm>

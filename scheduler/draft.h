@@ -1,5 +1,5 @@
-// A graph file as it stands in the text: names that nobody has looked up and values that nobody has judged, each tensor
-// and node with its line. Cold. What they mean is json.cc's business.
+// A graph file as it stands in the text: names that nobody has looked up and values that nobody has
+// judged, each tensor and node with its line. Cold. What they mean is json.cc's business.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Graphs from JSON and orders to JSON: what draft.cc has read gets its meaning here, and each fault its line.
+// Graphs from JSON and orders to JSON: what draft.cc has read gets its meaning here, and each fault
+// its line.
 #include "schedule/json.h"
 
 #include <algorithm>

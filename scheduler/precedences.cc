@@ -166,8 +166,9 @@ Precedences::Verdict Precedences::deduce(Bytes limit, const Deadline& deadline) 
   return Verdict::kOpen;
 }
 
-// Tries limits between the bound and the peak, each half way: what follows of one either refutes it, or leaves fewer
-// orders to be searched for one that keeps it. What could not be decided in its time counts as open.
+// Tries limits between the bound and the peak, each half way: what follows of one either refutes
+// it, or leaves fewer orders to be searched for one that keeps it. What could not be decided in its
+// time counts as open.
 void run_precedences(Search& search) {
   if (search.problem.nodes() > kMaxNodes) {
     return;

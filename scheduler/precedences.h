@@ -19,11 +19,12 @@ class Precedences {
     kOpen,     // such an order, if there is one, has all the precedences that have been added
     kLate,     // the time is up; the same holds of those added so far
   };
-  // Adds what follows of `limit`: if the least that is alive while node b runs exceeds it where a has run by then, then
-  // b must come first; and the same of what has not run. What is added makes other states dearer, so it goes round
-  // until nothing follows any more. A smaller limit may follow a larger one, not the reverse.
-  // Source: the idea is edge finding of disjunctive scheduling (Carlier and Pinson 1989) with a minimum cut as its
-  // bound; scheduler/README.md, precedences.
+  // Adds what follows of `limit`: if the least that is alive while node b runs exceeds it where a
+  // has run by then, then b must come first; and the same of what has not run. What is added makes
+  // other states dearer, so it goes round until nothing follows any more. A smaller limit may
+  // follow a larger one, not the reverse. Source: the idea is edge finding of disjunctive
+  // scheduling (Carlier and Pinson 1989) with a minimum cut as its bound; scheduler/README.md,
+  // precedences.
   Verdict deduce(Bytes limit, const Deadline& deadline);
 
   // With what was added.

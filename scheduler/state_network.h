@@ -20,16 +20,16 @@ struct CheapestState {
 // The source stands for what has surely run, the sink for what surely has not.
 class StateNetwork {
  public:
-  // Per node: `earlier` must run before `node`; `later` must not, `node` itself included. Both are closed under the
-  // problem's precedence.
+  // Per node: `earlier` must run before `node`; `later` must not, `node` itself included. Both are
+  // closed under the problem's precedence.
   StateNetwork(const Problem& problem, NodeId node, const std::vector<bool>& earlier,
                const std::vector<bool>& later);
 
   // The cheapest of them; none if the time is up before. Once.
   std::optional<CheapestState> solve(const Deadline& deadline);
 
-  // After solve(): the least that is alive while the node runs if the other one, which is neither earlier nor later,
-  // has run by then, or has not.
+  // After solve(): the least that is alive while the node runs if the other one, which is neither
+  // earlier nor later, has run by then, or has not.
   std::optional<Bytes> least_if(NodeId other, bool has_run, const Deadline& deadline);
 
  private:

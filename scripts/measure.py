@@ -102,7 +102,7 @@ def growth(levels):
 
 def shares(end, start=None):
     """Of the bytes of all large calls between two statistics (`start` None: since the process began),
-    the shares that came from a plan's slab and from memory at hand in the pool; zeros if there were none.
+    the shares that came from a plan's slab and from memory reused from the pool; zeros if there were none.
     """
     def bytes_of(name):
         if name not in end:
@@ -243,6 +243,6 @@ def print_text(figures):
     if figures.get("large_bytes_per_iteration"):  # none where the library is switched off
         for when, start in (("whole run", ""), ("second half", "steady_")):
             planned, at_hand = (100 * figures[f"{start}{kind}_share"] for kind in ("planned", "at_hand"))
-            print(f"large bytes, {when}: {planned:.2f} % from the plan's slab, {at_hand:.2f} % at hand in the "
-                  f"pool, {100 - planned - at_hand:.2f} % neither")
+            print(f"large bytes, {when}: {planned:.2f} % from the plan's slab, {at_hand:.2f} % reused from the "
+                  f"pool, {100 - planned - at_hand:.2f} % other")
     print(f"checksum             {figures['checksum'][:16]} (sum {figures['sum']:.6g})", flush=True)

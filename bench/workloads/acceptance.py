@@ -35,7 +35,7 @@ class Case:
 def held(least, when="in the second half"):
     def check(ours, peers):
         share = 100 * runner.held(ours)
-        return (f"of large bytes {when}, from plan or at hand in the pool: at least {least} %",
+        return (f"of large bytes {when}, planned or reused from the pool: at least {least} %",
                 f"{share:.2f} % ({100 * ours['steady_planned_share']:.2f} from the plan; whole run "
                 f"{100 * runner.held(ours, ''):.2f} %)", share >= least)
 

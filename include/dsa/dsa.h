@@ -1,4 +1,4 @@
-/* The planner for C, and for whatever calls C: offline dynamic storage allocation, see dsa/problem.h.
+/* The planner for C, and for all that calls C: offline dynamic storage allocation (dsa/problem.h).
  *
  * Arrays of 64-bit integers go in and come out; nothing is kept between calls, nothing is printed,
  * and no exception leaves. Any number of threads may call at once. Each array has `count` elements

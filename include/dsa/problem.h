@@ -1,5 +1,5 @@
-// The offline dynamic storage allocation problem: each buffer's place in time is given, its place in
-// memory is sought. Plain value types, which the planners, the validator and the engine share.
+// The offline dynamic storage allocation problem: each buffer's place in time is given, its place
+// in memory is sought. Plain value types, which the planners, the validator and the engine share.
 //
 // An example. Four buffers, by time and size:
 //
@@ -18,9 +18,9 @@
 //     0 +-+---+-------+---+-------+--->
 //         0   1       3   4       6  time
 //
-// Lifetimes are half-open: b is dead at 3, where c is born, so c may have b's bytes; d may have a's.
-// At times 1 and 2, a and b need 5 together, and so do a and c at 3: no plan is lower, and this one
-// is optimal.
+// Lifetimes are half-open: b is dead at 3, where c is born, so c may have b's bytes; d may have
+// a's. At times 1 and 2, a and b need 5 together, and so do a and c at 3: no plan is lower, and
+// this one is optimal.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ size_t memomalloc_stats_json(char* buffer, size_t size) __attribute__((weak));
 void memomalloc_release(void) __attribute__((weak));
 
 /* A handler for numpy's PyDataMem_SetHandler(), by which its arrays come from malloc; a constant of
- * numpy's type PyDataMem_Handler, version 1. For numpy on a CPython that has an allocator of its own
+ * numpy's type PyDataMem_Handler, version 1. For numpy on a CPython with an allocator of its own
  * for them; Python's memomalloc.numpy.use_malloc() sets it. */
 const void* memomalloc_numpy_handler(void) __attribute__((weak));
 

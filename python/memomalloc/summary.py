@@ -18,7 +18,7 @@ def advice(statistics):
     since = statistics["since_serving"]
     if since["large_bytes"] == 0:
         return "It still learns. Run some more iterations, then ask again; `memomalloc doctor` says more."
-    if since["served_bytes"] < 0.9 * since["large_bytes"]:
+    if since["planned_bytes"] + since["at_hand_bytes"] < 0.9 * since["large_bytes"]:
         return ("Part of the loop is not served: its sizes or its order change. `memomalloc run --trace-file trace.csv` "
                 "and `memomalloc report trace.csv` show where.")
     return "All is well. `memomalloc compare -- COMMAND` tells what it wins."

@@ -25,7 +25,7 @@ NAMES = ("training step", "transformer", "forked children", "DataLoader", "mobil
 LEAST_SHARE = 0.98
 # The emulator at times leaves a child waiting that is forked while there are threads, with the library as without it.
 TRIES = 3
-HEAD = ("| case | output | large calls | large bytes, MiB | % from plan, at hand in the pool | slab, over its bound, MiB | "
+HEAD = ("| case | output | large calls | large bytes, MiB | % from plan, reused from the pool | slab, over its bound, MiB | "
         "peak memory, without, with, MiB |", "| --- " * 7 + "|")
 
 

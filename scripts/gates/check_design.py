@@ -3,7 +3,8 @@
 
 Checked: the graph of includes and of Python imports has no circle, and no arrow from a lower folder back up; no two
 places of src, planner, scheduler and preload share six lines of code; each threshold of src/base/tuning*.def names a
-test that there is, and each mutation a text that its file has once. Prints a line for each fault; exit code 1 if there
+test that there is; what is global in preload is a member of the one
+object there, reset in a forked child by the rows of preload/features.def; comments have at most 100 columns. Prints a line for each fault; exit code 1 if there
 is any.
 """
 
@@ -20,6 +21,7 @@ import check_layers  # noqa: E402
 import gen_tables  # noqa: E402
 
 MAX_SHARED = 5  # lines
+MAX_GLOBALS = 3  # of preload: the one object, and two that cannot be in it
 REPEATS = ("src/", "planner/", "scheduler/", "preload/")
 # Python folders, the lowest first; a file may import those of its own and of lower ones.
 PYTHON = ("python", "scripts", "scripts/tables", "scripts/packages", "scripts/gates", "scripts/site", "scripts/experiments", "bench", "scripts/hardware", "tests")
@@ -173,7 +175,41 @@ def repeat_faults(files):
     return longest.items()
 
 
-# Thresholds and mutations.
+# Global state.
+
+VARIABLE = re.compile(r"^\s*(?:constinit|thread_local|static(?! (?:const|constexpr|inline|void|bool)\b)[^()]*[=;{])")
+
+
+def state_faults(files):
+    """The variables of preload that are apart from the one global, where there are more than two: the first calls of the
+    operators, and the C++ runtime's places. Each struct of state.h that a forked child resets has its row."""
+    found = [f"{name}:{number}" for name, lines in sorted(files.items()) if name.startswith("preload/")
+             for number, line in enumerate(lines, 1) if VARIABLE.match(line)]
+    if len(found) > MAX_GLOBALS:
+        yield f"variables of preload that are no member of g_process: {' '.join(found)}", len(found)
+    rows = set(re.findall(r"^FEATURE\(\w+, (\w+)\)", "\n".join(files.get("preload/features.def", ())), re.MULTILINE))
+    state = "\n".join(files.get("preload/state.h", ()))
+    for struct in re.split(r"^struct (?=\w+ {)", state, flags=re.MULTILINE)[1:]:
+        name = re.match(r"\w+", struct)[0]
+        if "void forked()" in struct and name not in rows:
+            yield f"state::{name} has no row in preload/features.def", 1
+
+
+# Comments.
+
+WIDE = 100  # columns; clang-format keeps the code to them
+NARROW = ("preload/", "src/base/", "src/trace/", "src/io/", "src/learn/", "src/cli/", "planner/", "scheduler/", "include/")
+
+
+def comment_faults(files):
+    for name, lines in sorted(files.items()):
+        if name.startswith(NARROW) and name.endswith((".h", ".cc", ".c", ".def")):
+            for number, line in enumerate(lines, 1):
+                if len(line) > WIDE and re.match(r"\s*(?://(?! NOLINT)|\*|/\*)", line):
+                    yield f"{name}:{number}: a comment of {len(line)} columns", len(line)
+
+
+# Thresholds.
 
 def threshold_faults(files):
     text = "\n".join(line for name in sorted(files) if name.startswith("src/base/tuning") and name.endswith(".def")
@@ -189,27 +225,11 @@ def threshold_faults(files):
             yield f"threshold {row[1]} names no test", 1
 
 
-def mutation_faults(files):
-    """Rows of mutations whose text the file does not have, or has more than once: they would break nothing, or
-    something else."""
-    for source in sorted(name for name in files if name.startswith("tests/mutations/") and name.endswith(".py")):
-        for node in ast.parse("\n".join(files[source])).body:
-            named = getattr(node.targets[0], "id", "") if isinstance(node, ast.Assign) else ""
-            if named == "MUTATIONS" or named.endswith("_ROWS"):
-                for row in node.value.elts:
-                    if isinstance(row, ast.Starred):  # another file's rows
-                        continue
-                    name, path, old = (ast.literal_eval(value) for value in row.elts[:3])
-                    times = "\n".join(files.get(path, ())).count(old)
-                    if times != 1:
-                        yield f"mutation {name!r}: {path} has its text {times} times", 1
-
-
 def faults(root):
     """{fault: its figure}."""
     files = tracked(root)
     found = {}
-    for part in (graph_faults(root, files), repeat_faults(files), threshold_faults(files), mutation_faults(files)):
+    for part in (graph_faults(root, files), repeat_faults(files), state_faults(files), comment_faults(files), threshold_faults(files)):
         found.update(part)
     return found
 

@@ -56,14 +56,8 @@ def unit_tests():
 def mutations():
     """(what is broken, the test that notices) of each row of the mutations."""
     constants = {"UNIT": "unit", "PRELOAD": "preload", "SCRIPT": "script"}
-    rows = []
-    for row in module_of("tests/mutations/run.py")["MUTATIONS"].elts:
-        if isinstance(row, ast.Starred):  # SOME_ROWS, of some_rows.py
-            rows += module_of(f"tests/mutations/{row.value.id.lower()}.py")[row.value.id].elts
-        else:
-            rows.append(row)
     return [(row.elts[0].value, row.elts[5].value, constants.get(getattr(row.elts[4], "id", ""), ""))
-            for row in rows]
+            for row in module_of("tests/mutations/rows.py")["ROWS"].elts]
 
 
 def words(path, name):

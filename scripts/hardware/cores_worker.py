@@ -94,7 +94,7 @@ def begin_row():
 
 
 def large_bytes():
-    """Of the library: (all, planned, at hand); zeros without it."""
+    """Of the library: (all, planned, reused); zeros without it."""
     stats = loaded_library.library_stats() or {}
     return [stats.get(name, 0) for name in ("large_bytes", "planned_bytes", "at_hand_bytes")]
 

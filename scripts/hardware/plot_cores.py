@@ -117,7 +117,7 @@ def tables(result, groups):
         yield ""
         names = ("at once", "allocator", "million pairs a second" if pairs else "step, ms", "over glibc's (quartiles)",
                  "page faults a pair" if pairs else "page faults a step", "system time, us" if pairs else "system time, ms",
-                 "resident, MiB", "peak, MiB", "planned", "at hand")
+                 "resident, MiB", "peak, MiB", "planned", "reused")
         yield "| " + " | ".join(names) + " |"
         yield "|" + " --- |" * len(names)
         for count in sorted({count for points in lines.values() for count in points}):

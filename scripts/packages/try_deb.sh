@@ -36,7 +36,7 @@ try_release() {
     apt-get update -qq
     apt-get install -y -qq --no-install-recommends ./libmemomalloc1_*.deb ./memomalloc_*.deb >/dev/null
     memomalloc doctor -- python3 infer.py
-    LD_PRELOAD=libmemomalloc.so.1 MEMOMALLOC_STATS=1 python3 infer.py 2>&1 | grep -q "served_bytes"
+    LD_PRELOAD=libmemomalloc.so.1 MEMOMALLOC_STATS=1 python3 infer.py 2>&1 | grep -q "planned_bytes"
     memomalloc planners | grep -q "^mip "
     dpkg -L memomalloc | grep -q bash-completion
     apt-get remove -y -qq memomalloc libmemomalloc1 >/dev/null

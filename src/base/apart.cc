@@ -16,11 +16,11 @@ namespace {
 constexpr long kFlags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
                         CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;
 
-// Until the word is no longer `value`. No errno, which the other task has as well. Where the kernel refuses to let it
-// sleep, it goes round.
+// Until the word is no longer `value`. No errno, which the other task has as well. Where the kernel
+// refuses to let it sleep, it goes round.
 void wait_while(std::atomic<std::uint32_t>& word, std::uint32_t value) {
   while (word.load(std::memory_order_acquire) == value) {
-    // Not private: by such a call the kernel wakes who waits for the end of a task.
+    // Not private: by such a call the kernel wakes a waiter at the end of a task.
     system_call(SYS_futex, &word, FUTEX_WAIT, value, nullptr);
   }
 }
@@ -38,7 +38,8 @@ void Apart::begin(void* self) {
   apart.work_(apart.argument_);
 }
 
-// The new task's number, or a negative errno. The task ends here, without a way back to the thread's frames.
+// The new task's number, or a negative errno. The task ends here, without a way back to the
+// thread's frames.
 [[gnu::noinline]] long Apart::start() {
   char* const here = static_cast<char*>(__builtin_frame_address(0));
   char* const stack =
@@ -101,8 +102,8 @@ void Apart::run(Work work, void* argument) {
   argument_ = argument;
   state_.store(kRunning, std::memory_order_relaxed);
   apart_ = true;
-// The thread sanitizer knows one table of descriptors a process: it would take two files of the same number in two
-// tables for one.
+// The thread sanitizer knows one table of descriptors a process: it would take two files of the
+// same number in two tables for one.
 #ifndef MEMO_TSAN
   if (start() > 0) {
     for (std::uint32_t state = kRunning; state != kGone;) {

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "src/base/check.h"
+
 namespace memo {
 
 class Backoff {
@@ -21,6 +23,7 @@ class Backoff {
   }
   // What was asked for was refused: at most `longest` occasions pass before it is tried again.
   void refused(std::uint32_t longest) {
+    MEMO_DCHECK(longest != 0);
     const std::uint32_t next = next_.load(std::memory_order_relaxed);
     left_.store(next, std::memory_order_relaxed);
     next_.store(std::min(2 * next, longest), std::memory_order_relaxed);

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "src/base/check.h"
+
 namespace memo {
 
 constexpr bool is_power_of_two(std::uint64_t x) {
@@ -12,14 +14,17 @@ constexpr bool is_power_of_two(std::uint64_t x) {
 
 // The least multiple of `unit` (a power of two) that is at least x. Requires x <= 2^64 - unit.
 constexpr std::uint64_t round_up(std::uint64_t x, std::uint64_t unit) {
+  MEMO_DCHECK(is_power_of_two(unit));
   return (x + unit - 1) & ~(unit - 1);
 }
 constexpr std::uint64_t round_down(std::uint64_t x, std::uint64_t unit) {
+  MEMO_DCHECK(is_power_of_two(unit));
   return x & ~(unit - 1);
 }
 
 // Floor of the binary logarithm; requires x >= 1.
 constexpr std::uint8_t log2_floor(std::uint64_t x) {
+  MEMO_DCHECK(x != 0);
   return static_cast<std::uint8_t>(63 - std::countl_zero(x));
 }
 

@@ -29,7 +29,7 @@ struct Counters {
 #include "src/base/counters.def"
 #undef COUNTER
 
-  // A large allocation of `bytes` that got neither planned memory nor memory at hand, for `reason`.
+  // A large allocation of `bytes` that is neither planned nor reused, for `reason`.
   // Any thread.
   [[gnu::cold, gnu::noinline]] void pass_on(std::uint64_t bytes, Counter Counters::* reason) {
     large_allocations.add_from_any();

@@ -51,7 +51,7 @@ int borrow_stderr() {
       return stream;
     }
   }
-  // Without waiting for who reads a pipe.
+  // Without waiting for a pipe's reader.
   return open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
@@ -91,7 +91,7 @@ void note_stderr() {
 void write_to_stderr(std::string_view text, bool last_words) {
   const KeepErrno keep;
   const NoCancellation whole;
-  // A filter of system calls may end who asks.
+  // A filter of system calls may end the process for this call.
   if (!noted.load(std::memory_order_acquire) || confined()) {
     write_once(STDERR_FILENO, text);
   } else {

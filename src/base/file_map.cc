@@ -20,7 +20,7 @@ void* map_file(int file, std::uint64_t bytes) {
   return got;
 }
 
-// The kernel copies, and tells of what it could not reach. Reading one's own memory is no tracing,
+// The kernel copies, and reports what it could not reach. Reading one's own memory is no tracing,
 // which Yama and missing rights would forbid.
 bool copy_mapped(void* to, const void* from, std::uint64_t bytes) {
   const int saved = errno;

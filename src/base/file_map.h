@@ -6,7 +6,7 @@
 
 namespace memo::os {
 
-// The file's first bytes, shared with whoever has it open, and in no child that is forked later;
+// The file's first bytes, shared with all that have it open, and in no child that is forked later;
 // nullptr where the system refuses. The descriptor may be closed. For copy_mapped() alone.
 void* map_file(int file, std::uint64_t bytes);
 

@@ -12,7 +12,7 @@ namespace memo {
 
 class ForkMark {
  public:
-  // Takes the page; false, and nobody is ever told to be a child, where the system refuses it.
+  // Takes the page; false where the system refuses it: then no child is ever noticed.
   // Once is enough, any thread.
   bool open();
   // False in a forked child, until renew().

@@ -10,6 +10,8 @@ namespace memo {
 
 // Blocks in a slab begin and end on granules; the page map has one byte for each.
 inline constexpr std::uint64_t kGranule = 4096;  // bytes
+// Above this no block is memory of any machine, and planning it would overflow. Bytes.
+inline constexpr std::uint64_t kMaxBlock = 1ULL << 46U;
 
 // Granules that a block of `bytes` takes.
 constexpr Granules granules_of(std::uint64_t bytes) {

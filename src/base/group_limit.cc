@@ -90,8 +90,8 @@ GroupLimit::Room room_in(std::string_view folder, const Names& names) {
   return {.limit = limit, .left = limit - std::min(limit, held)};
 }
 
-// Of "some avg10=12.34 avg60=...": the whole hundredths of the last ten seconds in which a task has waited. 0 where
-// there is no such line.
+// Of "some avg10=12.34 avg60=...": the whole hundredths of the last ten seconds in which a task has
+// waited. 0 where there is no such line.
 std::uint64_t waited(const char* file) {
   constexpr std::string_view kBefore = "some avg10=";
   os::LineReader lines(file);
@@ -103,7 +103,8 @@ std::uint64_t waited(const char* file) {
   return os::number_in(line.substr(0, line.find('.')));
 }
 
-// True if the line names a group that has the memory controller: "4:memory:/a" or, version 2, "0::/a".
+// True if the line names a group that has the memory controller: "4:memory:/a" or, version 2,
+// "0::/a".
 bool has_memory(std::string_view controllers) {
   constexpr std::string_view kMemory = "memory";
   while (!controllers.empty()) {

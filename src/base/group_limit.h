@@ -1,10 +1,12 @@
-// What cgroups leave the process of their memory: the least limit up the tree, of version 2 (memory.max,
-// memory.high) or of version 1 (memory.limit_in_bytes), and whether somebody has to wait for memory. Hot, but for rare
-// decisions: a look opens and reads four small files for each level of the tree.
+// What cgroups leave the process of their memory: the least limit up the tree, of version 2
+// (memory.max, memory.high) or of version 1 (memory.limit_in_bytes), and whether somebody has to
+// wait for memory. Hot, but for rare decisions: a look opens and reads four small files for each
+// level of the tree.
 //
-// A group refuses no memory, it ends a process that takes too much. So what is held and not used must be given back
-// before. The page cache is not counted: the kernel takes it back by itself.
-// Source: the kernel's admin-guide/cgroup-v2.rst, admin-guide/cgroup-v1/memory.rst and accounting/psi.rst.
+// A group refuses no memory, it ends a process that takes too much. So what is held and not used
+// must be given back before. The page cache is not counted: the kernel takes it back by itself.
+// Source: the kernel's admin-guide/cgroup-v2.rst, admin-guide/cgroup-v1/memory.rst and
+// accounting/psi.rst.
 #pragma once
 
 #include <cstddef>
@@ -26,14 +28,15 @@ class GroupLimit {
     std::uint64_t left = kNone;   // bytes, the least up the tree: limit - (used - page cache)
   };
 
-  // Finds the process' group. `groups` names it as /proc/PID/cgroup does; the groups' folders are below `folders`. A
-  // container may see its own group as the root, by a path that it does not have. A path that is too long for us (some
-  // 400 bytes) is as none.
+  // Finds the process' group. `groups` names it as /proc/PID/cgroup does; the groups' folders are
+  // below `folders`. A container may see its own group as the root, by a path that it does not
+  // have. A path that is too long for us (some 400 bytes) is as none.
   void find(const char* groups = kGroups, const char* folders = kFolders);
   // What is left now, all files read again. Any thread.
   [[nodiscard]] Room look() const;
-  // Tasks of the group waited for memory for kPressure of the last ten seconds; tasks of the machine, which `machine`
-  // tells of, where no group of version 2 has the memory. False where the kernel does not tell. Any thread.
+  // Tasks of the group waited for memory for kPressure of the last ten seconds; tasks of the
+  // machine, which `machine` tells of, where no group of version 2 has the memory. False where the
+  // kernel does not tell. Any thread.
   [[nodiscard]] bool pressed(const char* machine = kMachinesPressure) const;
 
  private:

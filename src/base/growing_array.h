@@ -1,12 +1,13 @@
-// An array in reserved addresses, whose memory is committed as it grows: under strict overcommit and
-// RLIMIT_DATA it counts as much as it holds. Hot. One thread grows it; who reads an element knows by
-// other means that it is there.
+// An array in reserved addresses, whose memory is committed as it grows: under strict overcommit
+// and RLIMIT_DATA it counts as much as it holds. Hot. One thread grows it; a reader knows by other
+// means that it is there.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 #include "src/base/bits.h"
+#include "src/base/check.h"
 #include "src/base/os.h"
 
 namespace memo {
@@ -14,8 +15,8 @@ namespace memo {
 template <typename Element>
 class GrowingArray {
  public:
-  // Reserves addresses for `capacity` elements, once; false where the system refuses. Once more in a child that was
-  // forked in the middle of it: what its parent's thread had is left then.
+  // Reserves addresses for `capacity` elements, once; false where the system refuses. Once more in
+  // a child that was forked in the middle of it: what its parent's thread had is left then.
   bool reserve(std::uint64_t capacity) {
     room_ = 0;
     elements_ = static_cast<Element*>(os::reserve(bytes(capacity), os::page_size()));
@@ -30,8 +31,8 @@ class GrowingArray {
     }
   }
 
-  // Makes the first `count` elements usable, zero at first, and others with them, so that growing one
-  // by one costs little. False beyond the capacity, or where the system refuses.
+  // Makes the first `count` elements usable, zero at first, and others with them, so that growing
+  // one by one costs little. False beyond the capacity, or where the system refuses.
   bool grow(std::uint64_t count) {
     if (count <= room_) {
       return true;
@@ -45,6 +46,7 @@ class GrowingArray {
       return false;
     }
     room_ = std::min(to / sizeof(Element), capacity_);
+    MEMO_DCHECK(count <= room_);
     return true;
   }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "src/base/check.h"
 #include "src/base/units.h"
 
 namespace memo {
@@ -13,7 +14,8 @@ namespace memo {
 class Lane;
 
 struct ThreadState {
-  // The lane that follows this thread's stream, if it has one, or another thread's by now: see my_lane().
+  // The lane that follows this thread's stream, if it has one, or another thread's by now: see
+  // my_lane().
   Lane* lane = nullptr;
   std::uint16_t inside = 0;      // > 0: allocations of this thread are the library's own
   std::uint8_t holds = 0;        // hold_signals() without release_signals()
@@ -37,12 +39,15 @@ inline bool in_loader() {
   return reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)) < t_state.walk;
 }
 
-// While one lives, every allocation of this thread goes to the underlying allocator. Passed to functions
-// that allocate (the cold parts) as a proof that it is held.
+// While one lives, every allocation of this thread goes to the underlying allocator. Passed to
+// functions that allocate (the cold parts) as a proof that it is held.
 class RecursionGuard {
  public:
   RecursionGuard() { ++t_state.inside; }
-  ~RecursionGuard() { --t_state.inside; }
+  ~RecursionGuard() {
+    MEMO_DCHECK(t_state.inside != 0);
+    --t_state.inside;
+  }
   RecursionGuard(const RecursionGuard&) = delete;
   RecursionGuard& operator=(const RecursionGuard&) = delete;
 };

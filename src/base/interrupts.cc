@@ -8,6 +8,7 @@
 #include <ctime>
 #include <initializer_list>
 
+#include "src/base/check.h"
 #include "src/base/guard.h"
 #include "src/base/os.h"
 
@@ -49,6 +50,7 @@ void hold_signals() {
     }
     std::memcpy(&thread.held_signals, &before, kKernelSet);
   }
+  MEMO_DCHECK(thread.holds != UINT8_MAX);
   ++thread.holds;
 }
 

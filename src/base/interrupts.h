@@ -1,9 +1,9 @@
 // Keeps signals away from the cold parts, and those of what is written from the program. Cold.
 //
-// Planning, reports and the underlying allocator's trim take locks of the C library, which the program's
-// own large calls never take: a handler that forks or allocates there would wait for the frame that
-// it has interrupted. One that jumps away would leave them half done. What the library writes may
-// fail, but must not signal the program: by default such a signal is its end.
+// Planning, reports and the underlying allocator's trim take locks of the C library, which the
+// program's own large calls never take: a handler that forks or allocates there would wait for the
+// frame that it has interrupted. One that jumps away would leave them half done. What the library
+// writes may fail, but must not signal the program: by default such a signal is its end.
 #pragma once
 
 #include <csignal>
@@ -24,7 +24,8 @@ class NoInterrupts {
   bool changed_;
 };
 
-// As NoInterrupts, from one call to the other, which may come in the child that the thread has become. They nest.
+// As NoInterrupts, from one call to the other, which may come in the child that the thread has
+// become. They nest.
 void hold_signals();
 void release_signals();
 

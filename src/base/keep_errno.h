@@ -1,4 +1,5 @@
-// free() keeps errno (POSIX.1-2024), and no caller of malloc expects a change where nothing has failed. Hot.
+// free() keeps errno (POSIX.1-2024), and no caller of malloc expects a change where nothing has
+// failed. Hot.
 #pragma once
 
 #include <cerrno>

@@ -60,7 +60,7 @@ bool Lock::lock_within(Patience patience) {
       return false;
     }
     const Nanos now = os::nanoseconds();
-    // Who takes it takes it without a flag: another has it now, or the same one again.
+    // A new owner has no flag: another has the lock now, or the same one again.
     if ((word & kWaited) == 0 || (word & ~kFlags) != last) {
       since = now;
     }
@@ -81,7 +81,7 @@ bool Lock::lock_within(Patience patience) {
   return true;
 }
 
-// Where the system refuses to let it sleep, the thread looks again after 50 us.
+// Where the system refuses to let it sleep, the thread looks again after a short while.
 void Lock::sleep(std::uint64_t word, Nanos time) {
   const timespec limit{0, static_cast<long>(time.count())};
   const int reason = futex(word_, FUTEX_WAIT_PRIVATE, static_cast<std::uint32_t>(word), &limit);

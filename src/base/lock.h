@@ -1,14 +1,15 @@
 // A lock that is never waited for in vain: it knows its owner, and every wait has an end. Hot.
 //
 // The owner may be interrupted anywhere, by a handler that allocates, forks, ends the thread or
-// jumps away. Who finds the lock held by its own thread fails at once; who finds it held by
-// another sleeps in the kernel, so that a thread of lower priority gets to run and lets go, and
-// gives up in the end. Nothing that waits in turn is called while one is held.
+// jumps away. A thread that already holds the lock fails at once. A thread that finds it held by
+// another sleeps in the kernel, so that an owner of lower priority gets to run, and gives up in the
+// end. Nothing that waits in turn is called while one is held.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
+#include "src/base/check.h"
 #include "src/base/guard.h"
 #include "src/base/units.h"
 
@@ -19,10 +20,10 @@ class Lock {
   // How long others are waited for. An owner that does not come back (a handler jumped out of it)
   // is waited for once of each kind: as long as it has the lock, later waits end at once.
   enum class Patience : std::uint8_t {
-    // For a call that can do without: 250 ms for each that has it in turn, 1.25 s in all. Who lost its
-    // processor in the middle gets it back when the others have had their turns.
+    // For a call that can do without. An owner that lost its processor gets it back when the others
+    // have had their turns.
     kCall,
-    kFork,  // 1 s for each, for what a forked child would lack for life, and for a process' last report
+    kFork,  // longer, for what a forked child would lack for life, and for a process' last report
   };
 
   bool try_lock() {
@@ -33,6 +34,7 @@ class Lock {
   // False if this thread has the lock already, or another for too long.
   bool lock_within(Patience patience);
   void unlock() {
+    MEMO_DCHECK(held_by_me());
     if ((word_.exchange(0, std::memory_order_release) & kWaited) != 0) {
       wake();
     }

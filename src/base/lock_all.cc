@@ -23,7 +23,7 @@ void* page_behind(const Reserved& range) {
   return reinterpret_cast<void*>(range.start + range.bytes);
 }
 
-// Whether Linux lets the process lock more than its limit, which no call tells: a part of what is
+// Whether Linux lets the process lock more than its limit, which no call answers: a part of what is
 // reserved, as large as the limit and more, is locked for a moment. Nothing there gets memory.
 bool exceeds_limit(std::uint64_t limit, const Reserved& reserved) {
   if (limit >= reserved.bytes - page_size()) {
@@ -32,7 +32,8 @@ bool exceeds_limit(std::uint64_t limit, const Reserved& reserved) {
   const std::uint64_t bytes = round_down(limit, page_size()) + page_size();
   // The end, that nobody commits before all that is in front.
   auto* start = reinterpret_cast<void*>(reserved.start + reserved.bytes - bytes);
-  // Before 5.18 the answer is "no memory" also where the pages are locked, since they have no access.
+  // Before 5.18 the answer is "no memory" also where the pages are locked, since they have no
+  // access.
   if (mlock2(start, bytes, MLOCK_ONFAULT) != 0 && !locking(start).reserved) {
     return false;
   }
@@ -52,8 +53,8 @@ bool may_lock(const Reserved& reserved) {
          (all <= limit.rlim_cur || exceeds_limit(limit.rlim_cur, reserved));
 }
 
-// What has no memory, or none that can be locked, is refused and passed over, as mlockall does. False
-// where the call as such is refused.
+// What has no memory, or none that can be locked, is refused and passed over, as mlockall does.
+// False where the call as such is refused.
 bool lock_mapping(const Mapping& mapping, unsigned how) {
   return mlock2(reinterpret_cast<void*>(mapping.start), mapping.bytes, how) == 0 ||
          (errno != EPERM && errno != ENOSYS);

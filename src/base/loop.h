@@ -1,4 +1,5 @@
-// A loop that a stream of large allocations is in, as reports name it, and how long one must have run. Hot.
+// A loop that a stream of large allocations is in, as reports name it, and how long one must have
+// run. Hot.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +21,8 @@ inline std::uint32_t convincing_run(std::uint64_t length) {
       std::min(most, std::max<std::uint64_t>(most / 4, tuning::kManyCopies * length)));
 }
 
-// Calls after which such a loop has a plan at the latest, if its blocks live alike: a run is looked at again when it
-// has grown by a share.
+// Calls after which such a loop has a plan at the latest, if its blocks live alike: a run is looked
+// at again when it has grown by a share.
 inline std::uint32_t most_until_planned(std::uint64_t length) {
   return convincing_run(length) / tuning::kNextLookShare * (tuning::kNextLookShare + 1);
 }

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <string_view>
 
+#include "src/base/check.h"
+
 namespace memo {
 
 // Builds one line of at most 511 bytes (longer text is cut) and writes it, with a line end, when it
-// goes out of scope. Keeps errno. Into a file that has taken the place of stderr go last words alone
-// (src/base/descriptors.h).
+// goes out of scope. Keeps errno. Into a file that has taken the place of stderr go last words
+// alone (src/base/descriptors.h).
 //   Line() << "no memory for a slab of " << bytes << " bytes";
 class Line {
  public:
@@ -31,11 +33,8 @@ class Line {
   std::size_t size_ = 0;
 };
 
-// From now on each line names the process that writes it, `memomalloc[123]: `: a forked child shares
-// its parent's stderr.
+// From now on each line names the process that writes it, `memomalloc[123]: `: a forked child
+// shares its parent's stderr.
 void say_process_in_lines();
-
-// A broken invariant: one line, then abort(). Never returns.
-[[noreturn]] void fail(std::string_view reason);
 
 }  // namespace memo

@@ -8,10 +8,11 @@
 
 namespace memo {
 
-// The least number of letters to put in, to leave out, to change, or to exchange with their neighbour
-// that makes one word the other; capitals count as small letters (optimal string alignment: none is
-// touched twice). Source: Damerau, "A technique for computer detection and correction of spelling
-// errors", 1964. Words longer than kMaxLetters are far from everything. O(letters^2).
+// The least number of letters to put in, to leave out, to change, or to exchange with their
+// neighbour that makes one word the other; capitals count as small letters (optimal string
+// alignment: none is touched twice). Source: Damerau, "A technique for computer detection and
+// correction of spelling errors", 1964. Words longer than kMaxLetters are far from everything.
+// O(letters^2).
 class NearestName {
  public:
   static constexpr std::size_t kMaxLetters = 40;
@@ -43,7 +44,7 @@ class NearestName {
 
   constexpr std::size_t edits_to(std::string_view name) const {
     const std::size_t longer = std::max(word_.size(), name.size());
-    // So many letters are to be put in or left out at least.
+    // At least the difference in length.
     const std::size_t least = longer - std::min(word_.size(), name.size());
     if (longer > kMaxLetters || least > most_edits()) {
       return SIZE_MAX;

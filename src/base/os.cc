@@ -61,10 +61,10 @@ bool locked(void* page) {
   return madvise(page, page_size(), MADV_DONTNEED) != 0 && errno == EINVAL;
 }
 
-// Addresses without access, not locked even where the program locks all it will have; MAP_FAILED where
-// the system refuses. There all would count against the limit, and before 5.18 Linux takes locked
-// addresses back page by page, minutes for terabytes: one page is unlocked, and grows (mremap()
-// keeps what a mapping is).
+// Addresses without access, not locked even where the program locks all it will have; MAP_FAILED
+// where the system refuses. There all would count against the limit, and before 5.18 Linux takes
+// locked addresses back page by page, minutes for terabytes: one page is unlocked, and grows
+// (mremap() keeps what a mapping is).
 void* map_without_access(std::uint64_t bytes) {
   const auto map = [](std::uint64_t size) {
     return mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -84,8 +84,8 @@ void* map_without_access(std::uint64_t bytes) {
   return map(bytes);
 }
 
-// Whether a debugger's core file holds these pages (gdb's gcore writes every page that is not left out, 34 GB of
-// reserved addresses; the kernel's own core files leave out what nobody touched). A refusal is harmless.
+// Whether a debugger's core file holds these pages: gdb's gcore writes every reserved page that is
+// not left out, while the kernel leaves out untouched ones. A refusal is harmless.
 void leave_out_of_cores(void* start, std::uint64_t bytes, bool leave_out) {
   madvise(start, bytes, leave_out ? MADV_DONTDUMP : MADV_DODUMP);
 }

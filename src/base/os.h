@@ -19,14 +19,14 @@ void start();
 
 // True where the calling thread may have lost system calls since start(): a filter (seccomp) was
 // added then, or the system does not tell any more. Such a thread calls only what malloc needs:
-// mmap, munmap, mprotect, madvise and futex. Opens, reads and closes a file: 5 us, for rare
+// mmap, munmap, mprotect, madvise and futex. Opens, reads and closes a file, for rare
 // decisions (a new thread, a look at what is resident). Any thread.
 [[nodiscard]] bool confined();
 
 std::uint64_t page_size();        // bytes; read from the system once
 std::uint64_t physical_memory();  // bytes; read from the system once
-// That the process may run on; where the system does not tell, as many as there are lanes. Read once, at the start: later a
-// thread pool may have tied its threads to one each.
+// That the process may run on; where the system does not tell, as many as there are lanes. Read
+// once, at the start: later a thread pool may have tied its threads to one each.
 std::uint32_t processors();
 inline constexpr Nanos kMillisecond{1'000'000};
 inline constexpr Nanos kSecond = 1000 * kMillisecond;
@@ -41,13 +41,15 @@ Nanos processor_nanoseconds();
 
 // Reserves address space without memory behind it: neither readable nor counted as committed, nor
 // locked in a program that locks all it will have. A page before it and one behind stay so for
-// ever: who writes past a neighbour's end is stopped there. Answers nullptr where the system
-// refuses. `alignment` is a power of two. `apart`: so many bytes on either side are left to what is mapped later, where there
-// are as many.
+// ever: a write past a neighbour's end is stopped there. Answers nullptr where the system refuses.
+// `alignment` is a power of two. `apart`: bytes on either side that are left to what is mapped
+// later, where there are as many.
 void* reserve(std::uint64_t bytes, std::uint64_t alignment, std::uint64_t apart = 0);
-// What a program that locks all it will have asks for: memory at once, or a lock on each page once that is touched.
+// What a program that locks all it will have asks for: memory at once, or a lock on each page once
+// that is touched.
 enum class Lock : std::uint8_t { kNo, kAtOnce, kOnFault };
-// Makes [start, start + bytes) of a reservation readable and writable, zero at first, and locks it as told. Page multiples.
+// Makes [start, start + bytes) of a reservation readable and writable, zero at first, and locks it
+// as asked. Page multiples.
 bool commit(void* start, std::uint64_t bytes, Lock lock = Lock::kNo);
 // The opposite: reserved again, its contents gone, and counted neither as data nor as committed.
 // False where the system refuses; what becomes of the range is not known then, and it is only good
@@ -66,12 +68,12 @@ void unlock(void* start, std::uint64_t bytes);
 // zero afterwards. False where the system refuses, as it does for pages that the program has
 // locked; then the contents stay.
 bool purge(void* start, std::uint64_t bytes);
-// Copies [from, from + bytes) to `to`, elsewhere, and purges each huge page's worth of it when that is copied: no more than that
-// is there twice, and what has no memory gets none. True if all of it was purged; else, as where pages are locked, some of it
-// is as before.
+// Copies [from, from + bytes) to `to`, elsewhere, and purges each huge page's worth of it when that
+// is copied: no more than that is there twice, and what has no memory gets none. True if all of it
+// was purged; else, as where pages are locked, some of it is as before.
 bool carry(void* from, void* to, std::uint64_t bytes);
-// The whole pages inside [start, start + bytes) are new ones, as commit() makes them, whatever they were. False where the
-// system refuses; what becomes of them is not known then.
+// The whole pages inside [start, start + bytes) are new ones, as commit() makes them, whatever they
+// were. False where the system refuses; what becomes of them is not known then.
 bool renew(void* start, std::uint64_t bytes);
 // Asks for huge pages; populates with memory in one call. Page multiples. False where not
 // supported.
@@ -79,21 +81,24 @@ bool advise_huge(void* start, std::uint64_t bytes, bool huge);
 bool populate(void* start, std::uint64_t bytes);
 // On which memory nodes memory is to lie; kOff: as the process is set.
 enum class Numa : std::uint8_t { kLocal, kInterleave, kOff };
-// Says on which memory nodes [start, start + bytes) is to lie from now on, whatever holds for the thread or the
-// process. Page multiples. A refusal changes nothing, and a confined thread does not ask.
+// Says on which memory nodes [start, start + bytes) is to lie from now on, whatever holds for the
+// thread or the process. Page multiples. A refusal changes nothing, and a confined thread does not
+// ask.
 void place_on_nodes(void* start, std::uint64_t bytes, Numa where);
 // Makes [start, start + bytes) read as zeros without any memory for what has none: where purge() is
-// refused. What has no page is not even read, where the system tells. Multiples of 4 KiB.
+// refused. What has no page is not read, where the system knows. Multiples of 4 KiB.
 void clear_written(void* start, std::uint64_t bytes);
-// Of the whole pages inside [start, start + bytes) the bytes that are known to have memory (src/base/resident.h): none where
-// the system does not tell or the thread is confined.
+// Of the whole pages inside [start, start + bytes) the bytes that are known to have memory
+// (src/base/resident.h): none where the system does not tell or the thread is confined.
 std::uint64_t resident_bytes(const void* start, std::uint64_t bytes);
 // Less than a half of [start, start + bytes) is known to have memory.
 bool is_bare(const void* start, std::uint64_t bytes);
-// True if each page of [start, start + bytes) holds anything but zeros where it begins: whatever it comes in, it was written.
-// Asked of the kernel, so that it may be memory that nobody may read; false for a confined thread.
+// True if each page of [start, start + bytes) holds anything but zeros where it begins: whatever it
+// comes in, it was written. Asked of the kernel, so that it may be memory that nobody may read;
+// false for a confined thread.
 bool is_written(const void* start, std::uint64_t bytes);
-// Copies [from, from + bytes) to `to`, elsewhere, where `to` gets no memory for what has none at `from`, and reads as zeros there.
+// Copies [from, from + bytes) to `to`, elsewhere, where `to` gets no memory for what has none at
+// `from`, and reads as zeros there.
 void copy_written(const void* from, void* to, std::uint64_t bytes);
 
 // Bytes of the process in memory; 0 where the system does not tell, or the thread is confined.
@@ -103,18 +108,18 @@ std::uint64_t process_bytes();
 // the system refuses.
 void* map(std::uint64_t bytes);
 
-// From now on the calling thread leaves the processor to whoever wants it, but for a share of one
-// part in 70 (SCHED_IDLE: a fifth of that): it may hold a lock of the next allocator, and must come
-// to let it go. A real-time thread becomes an ordinary one, since nice means nothing there. Best effort:
-// a sandbox may refuse it. There is no way back for ordinary users.
+// From now on the calling thread leaves the processor to others, but for a share of one part in 70
+// (SCHED_IDLE: a fifth of that): it may hold a lock of the underlying allocator, and must come to
+// let it go. A real-time thread becomes an ordinary one, since nice means nothing there. Best
+// effort: a sandbox may refuse it. There is no way back for ordinary users.
 void yield_to_others();
-// The calling thread sleeps, for a millisecond if not told otherwise; false where the system refuses
-// it: who waits for something would then go round without a pause.
+// The calling thread sleeps; false where the system refuses it: a waiting loop would then go round
+// without a pause.
 bool rest(Nanos time = kMillisecond);
 
-// Gives the pages of [start, start + bytes), the library's own, a name of at most 79 letters, as pmap
-// and /proc/PID/smaps show it: [anon:memomalloc slab]. Best effort: kernels without names (before 5.17, or
-// CONFIG_ANON_VMA_NAME) refuse it silently, and a confined thread does not ask.
+// Gives the pages of [start, start + bytes), the library's own, a name of at most 79 letters, as
+// pmap and /proc/PID/smaps show it: [anon:memomalloc slab]. Best effort: kernels without names
+// (before 5.17, or CONFIG_ANON_VMA_NAME) refuse it silently, and a confined thread does not ask.
 void name_mapping(const void* start, std::uint64_t bytes, const char* name);
 
 // Has the memory emptied in each forked child; false where the kernel does not know how (before
@@ -124,9 +129,9 @@ bool wipe_on_fork(void* start, std::uint64_t bytes);
 // Gives back what reserve() or map() gave.
 void unmap(void* start, std::uint64_t bytes);
 
-// Whether the system counts for all processes what they may write, used or not: strict overcommit. A
-// forked child counts anew. Opens, reads and closes a file; for a confined thread the answer is
-// false.
+// Whether the system counts for all processes what they may write, used or not: strict overcommit.
+// A forked child counts from nought. Opens, reads and closes a file; for a confined thread the
+// answer is false.
 bool counts_commitments();
 // The same, or RLIMIT_DATA does for this process.
 bool data_limited();

@@ -50,14 +50,14 @@ bool purge(void* start, std::uint64_t bytes) {
 
 namespace {
 
-// Which pages hold anything, in memory or swapped out (/proc/self/pagemap); those that are only mapped count. Unlike
-// mincore() it tells of what was swapped out, so that what it leaves out reads as zeros.
-// Source: the kernel's admin-guide/mm/pagemap.rst.
+// Which pages hold anything, in memory or swapped out (/proc/self/pagemap); those that are only
+// mapped count. Unlike mincore() it has what was swapped out, so that what it leaves out reads as
+// zeros. Source: the kernel's admin-guide/mm/pagemap.rst.
 class Written {
  public:
   static constexpr std::uint64_t kAtOnce = 64 * kMinPage;  // bytes
 
-  // Nothing is told where the system has no such file, or has larger pages; nor to a confined thread.
+  // Unknown where the system has no such file, or has larger pages, and to a confined thread.
   Written()
       : file_(page_size() == kMinPage && !confined()
                   ? open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)

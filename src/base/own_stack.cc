@@ -6,7 +6,7 @@
 namespace memo::os {
 namespace {
 
-// The frame pointer is kept, so that whoever unwinds finds the caller's frame by it.
+// The frame pointer is kept, so that unwinders find the caller's frame.
 [[maybe_unused, gnu::noinline]] void call_on(char* top, void (*work)(void*), void* argument) {
 #if defined(__x86_64__)
   asm volatile(

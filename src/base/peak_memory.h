@@ -1,4 +1,5 @@
-// The most memory that this process has had at once. Hot, but for rare decisions: opens and reads a file.
+// The most memory that this process has had at once. Hot, but for rare decisions: opens and reads a
+// file.
 #pragma once
 
 #include <sys/resource.h>
@@ -10,8 +11,8 @@
 
 namespace memo::os {
 
-// Bytes. getrusage() would tell of whoever started the process, too, if that one had more: only VmHWM begins again at exec.
-// It is what is told where there is no /proc, and to a confined thread.
+// Bytes. VmHWM, which begins again at exec. Without /proc, and in a confined thread, getrusage():
+// that one counts the peak of the process that started this one, too.
 inline std::uint64_t peak_memory() {
   if (!confined()) {
     LineReader status("/proc/self/status");

@@ -12,8 +12,8 @@
 
 namespace memo::os {
 
-// A file of /proc, read by its lines' first kMaxLine bytes in a small buffer: some threads have small
-// stacks, and the lines of a status can be long.
+// A file of /proc, read by its lines' first kMaxLine bytes in a small buffer: some threads have
+// small stacks, and the lines of a status can be long.
 template <std::size_t kMaxLine>
 class LinesOf {
  public:

@@ -1,6 +1,7 @@
-// Which part of some memory is there, as the kernel tells page by page (mincore(2)): nothing is read, so that it may be
-// asked of memory that nobody may touch. What was swapped out counts as not there, so that whoever takes a stretch for
-// zeros gives it back first. Hot, but for rare decisions: a look takes 10 us, and 3 us a MiB of what is there.
+// Which part of some memory is there, as the kernel tells page by page (mincore(2)): nothing is
+// read, so that it may be asked of memory that nobody may touch. What was swapped out counts as not
+// there: give a stretch back before taking it for zeros. Hot, but for rare decisions: a look costs
+// system calls.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +19,8 @@ class Residents {
     std::uint64_t bytes = 0;
     bool there = false;
   };
-  // The next stretch of pages that are alike; false behind the last one, or where the system does not tell, as it does
-  // not for a confined thread.
+  // The next stretch of pages that are alike; false behind the last one, or where the system does
+  // not tell, as it does not for a confined thread.
   bool next(Stretch& stretch);
   // So far it has told.
   [[nodiscard]] bool told() const { return told_; }

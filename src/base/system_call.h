@@ -1,5 +1,5 @@
-// A system call by its instruction: no name that a program may define, no errno, no place where a thread is
-// cancelled. Hot.
+// A system call by its instruction: no name that a program may define, no errno, no place where a
+// thread is cancelled. Hot.
 #pragma once
 
 #include <cerrno>

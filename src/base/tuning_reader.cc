@@ -1,5 +1,5 @@
-// The thresholds of debug builds, and the environment that sets them: see tuning.h. Runs once, before
-// main(). In other builds there is nothing here. Cold.
+// The thresholds of debug builds, and the environment that sets them: see tuning.h. Runs once,
+// before main(). In other builds there is nothing here. Cold.
 #include "src/base/tuning.h"
 
 #ifdef MEMO_DEBUG

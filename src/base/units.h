@@ -1,9 +1,10 @@
-// Numbers with a unit: granules, nanoseconds and steps are types of their own, so that none becomes another,
-// or a plain number, by itself. Hot, pure; a unit costs what its number costs.
+// Numbers with a unit: granules, nanoseconds and steps are types of their own, so that none becomes
+// another, or a plain number, by itself. Hot, pure; a unit costs what its number costs.
 //
-// A plain std::uint64_t is bytes where nothing else is said: malloc, mmap and memcpy take and give those, and a
-// type for them would be taken off and put on again at each call. What is not bytes is a unit, and so no two of
-// the four mix unseen. src/base/granule.h leads from bytes to granules and back.
+// A plain std::uint64_t is bytes where nothing else is said: malloc, mmap and memcpy take and give
+// those, and a type for them would be taken off and put on again at each call. What is not bytes is
+// a unit, and so no two of the four mix unseen. src/base/granule.h leads from bytes to granules and
+// back.
 //
 // A place is the number of what lies before it: the fourth granule of a space is Granules{3}.
 #pragma once

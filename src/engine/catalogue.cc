@@ -8,7 +8,7 @@
 namespace memo {
 
 bool Catalogue::open() {
-  constexpr std::uint64_t kPlans = tuning::kMaxCatalogue * sizeof(Outside);
+  constexpr std::uint64_t kPlans = kMaxCatalogue * sizeof(Outside);
   constexpr std::uint64_t kIndex = kSlots * sizeof(std::atomic<std::uint32_t>);
   if (opened()) {
     return true;
@@ -33,8 +33,8 @@ Catalogue::Outside* Catalogue::find(std::uint64_t key, std::uint64_t stream) con
     if (entry == 0) {
       return nullptr;
     }
-    Outside& plan = plans[(entry - 1) / tuning::kPlanKeys];
-    if (plan.name.keys[(entry - 1) % tuning::kPlanKeys] == key &&
+    Outside& plan = plans[(entry - 1) / kPlanKeys];
+    if (plan.name.keys[(entry - 1) % kPlanKeys] == key &&
         (stream != 0 ? plan.name.stream == stream : !plan.taken.load(std::memory_order_acquire))) {
       return &plan;
     }
@@ -42,14 +42,14 @@ Catalogue::Outside* Catalogue::find(std::uint64_t key, std::uint64_t stream) con
 }
 
 bool Catalogue::add(const PlanName& name) {
-  if (!opened() || count_ == tuning::kMaxCatalogue || name.keys[0] == 0 || name.stream == 0 ||
+  if (!opened() || count_ == kMaxCatalogue || name.keys[0] == 0 || name.stream == 0 ||
       find(name.keys[0], name.stream) != nullptr) {
     return false;
   }
   // Mapped memory is zeroed: a plan that nobody has taken.
   Outside& plan = plans_.load(std::memory_order_relaxed)[count_];
   plan.name = name;
-  for (std::uint32_t number = 0; number < tuning::kPlanKeys; ++number) {
+  for (std::uint32_t number = 0; number < kPlanKeys; ++number) {
     enter(count_, number);
   }
   ++count_;
@@ -72,7 +72,7 @@ void Catalogue::enter(std::uint32_t plan, std::uint32_t number) {
   while (slots_[slot].load(std::memory_order_relaxed) != 0) {
     slot = (slot + 1) % kSlots;
   }
-  slots_[slot].store(plan * tuning::kPlanKeys + number + 1, std::memory_order_release);
+  slots_[slot].store(plan * kPlanKeys + number + 1, std::memory_order_release);
   filter_[key / 64 % kFilterWords].fetch_or(std::uint64_t{1} << key % 64,
                                             std::memory_order_release);
 }

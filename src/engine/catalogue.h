@@ -7,12 +7,16 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 
 #include "src/base/lock.h"
 #include "src/follow/plan_name.h"
 
 namespace memo {
+
+// Plans of a store that a process knows of: more than a store keeps.
+inline constexpr std::uint32_t kMaxCatalogue = std::bit_ceil(tuning::kMaxStoredPlans);
 
 class Catalogue {
  public:
@@ -66,13 +70,13 @@ class Catalogue {
     PlanName name;
     std::atomic<bool> taken{false};
   };
-  static constexpr std::uint32_t kSlots = 2 * tuning::kMaxCatalogue * tuning::kPlanKeys;
+  static constexpr std::uint32_t kSlots = 2 * kMaxCatalogue * kPlanKeys;
   static_assert((kSlots & (kSlots - 1)) == 0);
   static constexpr std::uint32_t kFilterWords = 512;
   [[nodiscard]] Outside* find(std::uint64_t key, std::uint64_t stream) const;
   void enter(std::uint32_t plan, std::uint32_t number);
 
-  std::atomic<Outside*> plans_{nullptr};         // of tuning::kMaxCatalogue
+  std::atomic<Outside*> plans_{nullptr};         // of kMaxCatalogue
   std::atomic<std::uint32_t>* slots_ = nullptr;  // of kSlots
   std::uint32_t count_ = 0;
   std::atomic<std::uint64_t> beginning_{0};

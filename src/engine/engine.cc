@@ -9,7 +9,7 @@
 
 namespace memo {
 
-// What exceeds the machine's memory is refused by the next allocator too, and no allocation.
+// What exceeds the machine's memory is refused by the underlying allocator too, and no allocation.
 void* Engine::pass_on(std::uint64_t bytes, Counter Counters::* reason) {
   if (bytes <= tuning::kAnyMachine || bytes <= os::physical_memory()) {
     lanes.passed_on.pass_on(bytes, reason);

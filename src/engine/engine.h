@@ -1,7 +1,7 @@
 // The engine: what a request meets first. Hot. One constinit object per process
 // (preload/lifecycle.cc), or as many as a unit test likes.
 //
-// It answers nullptr for "not mine"; only its caller knows the next allocator.
+// It answers nullptr for "not mine"; only its caller knows the underlying allocator.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,7 @@ class Engine {
   // allocate().
   void configure(const Options& options, const Host& host) { lanes.configure(options, host); }
 
-  // A block for the request, or nullptr: the next allocator's. Any thread. Requires size >= 1.
+  // A block for the request, or nullptr: the underlying allocator's. Any thread. Requires size >= 1.
   void* allocate(const Request& request);
   // True if the pointer lies in the engine's region; free, size and resize take such pointers only.
   [[nodiscard]] bool owns(const void* pointer) const { return lanes.region.owns(pointer); }
@@ -65,9 +65,9 @@ class Engine {
 
   // The host begins an iteration on the calling thread.
   void iteration();
-  // A block of the next allocator has grown to `bytes`, which is large, by realloc.
+  // A block of the underlying allocator has grown to `bytes`, which is large, by realloc.
   void note_foreign_growth(std::uint64_t bytes);
-  // Counts a large call that no lane takes and the next allocator gets, and answers nullptr. Out of
+  // Counts a large call that no lane takes and the underlying allocator gets, and answers nullptr. Out of
   // line, for a fast path without a frame.
   [[gnu::cold, gnu::noinline]] void* pass_on(std::uint64_t bytes, Counter Counters::* reason);
 

@@ -5,7 +5,7 @@
 namespace memo {
 
 // Handlers of libraries that were loaded before this one run while the locks are held: what they
-// allocate is the next allocator's.
+// allocate is the underlying allocator's.
 void Forks::before() {
   constexpr auto kForFork = Lock::Patience::kFork;
   ThreadState& thread = t_state;

@@ -35,7 +35,7 @@ void give_up_idle(Shared& shared, std::uint32_t at_work) {
 void keep(const Shared& shared, std::uint64_t calls, bool serves) {
   // Who only observes keeps nothing; and a thread's own blocks, in the middle of the program's, would
   // keep glibc from giving back what it does by itself.
-  const bool much = shared.keeps_much() && calls >= tuning::kKeptCalls && !shared.options->OBSERVE;
+  const bool much = shared.keeps_much() && calls >= tuning::kEarlyCalls && !shared.options->OBSERVE;
   // A process that only gets its memory together, such as a server that is about to fork its
   // workers, has no thread of ours, reports or not: whoever forks is to have none.
   if ((much || (serves && shared.reports)) && shared.host.keep != nullptr) {
@@ -226,7 +226,7 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   const bool at_once = pool.returned.pays(bytes) || bare;
   const bool spare = !at_once && bytes >= tuning::kReturnedAtOnce && tracker_.knows_nothing() &&
                      pool.returned.first(bytes);
-  const bool waits = spare && calls >= tuning::kKeptCalls;
+  const bool waits = spare && calls >= tuning::kEarlyCalls;
   const bool freed = pool.free(start, at_once || (spare && !waits), waits);
   if (t_state.inside == 0) {
     keep(hands_.shared(), calls);

@@ -20,11 +20,11 @@ namespace memo {
 
 class Lane : public LaneOwner {
  public:
-  // A block for the request, or nullptr: the next allocator's. By the owner, or by a former one.
+  // A block for the request, or nullptr: the underlying allocator's. By the owner, or by a former one.
   void* allocate(const Request& request);
   // The same of a recorded stream, whose call stacks are known; 0: not.
   void* allocate(const Request& request, std::uint64_t site);
-  // Counts a block of the next allocator that realloc has made large; false, and it is not counted,
+  // Counts a block of the underlying allocator that realloc has made large; false, and it is not counted,
   // if the lane is another's or just at work.
   bool note_foreign_growth(std::uint64_t bytes);
   // The host begins an iteration of the owner's.

@@ -34,7 +34,7 @@ class LaneView {
   // In a forked child, before its lanes live on; and for what of it any thread may ask.
   [[nodiscard]] Slab& slab() { return hands_.slab; }
   // Runs function(slab) while nobody claims in it; false if the lane is just at work. For a moment:
-  // calls of the owner wait, and go to the next allocator after 250 ms. Any thread.
+  // calls of the owner wait, and go to the underlying allocator after 250 ms. Any thread.
   template <typename Function>
   bool with_slab(Function&& function) {
     const TryLock entered(entered_);

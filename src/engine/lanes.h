@@ -61,8 +61,9 @@ class Lanes {
   [[nodiscard]] bool valid() const;
 
   Region region;
-  ForkMark mark;       // that this process is the one that has the lanes
-  Counters passed_on;  // large calls that no lane takes and the next allocator gets, of all threads
+  ForkMark mark;  // that this process is the one that has the lanes
+  Counters
+      passed_on;  // large calls that no lane takes and the underlying allocator gets, of all threads
 
  private:
   Lane* adopt();

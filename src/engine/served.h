@@ -1,5 +1,5 @@
-// What was served, by a plan or from memory at hand, since a lane began to serve. Hot: written by
-// the lane's owner, read by anyone.
+// The bytes that were planned or reused since a lane began to serve. Hot: written by the lane's
+// owner, read by anyone.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@
 namespace memo {
 
 struct Served {
-  std::uint64_t allocations = 0;
-  std::uint64_t bytes = 0;
+  std::uint64_t planned_bytes = 0;
+  std::uint64_t at_hand_bytes = 0;
   std::uint64_t large_bytes = 0;  // asked for meanwhile, served or not
 };
 
@@ -20,8 +20,8 @@ class ServedSince {
   // What the counters say so far does not count.
   void begin(const Counters& counters) {
     const Served now = served(counters);
-    allocations_ = now.allocations;
-    bytes_ = now.bytes;
+    planned_bytes_ = now.planned_bytes;
+    at_hand_bytes_ = now.at_hand_bytes;
     large_bytes_ = now.large_bytes;
     begun_ = true;
   }
@@ -33,18 +33,17 @@ class ServedSince {
       return {};
     }
     const Served now = served(counters);
-    return {now.allocations - allocations_, now.bytes - bytes_, now.large_bytes - large_bytes_};
+    return {now.planned_bytes - planned_bytes_, now.at_hand_bytes - at_hand_bytes_,
+            now.large_bytes - large_bytes_};
   }
 
  private:
   static Served served(const Counters& counters) {
-    return {counters.planned_allocations.get() + counters.at_hand_allocations.get(),
-            counters.planned_bytes.get() + counters.at_hand_bytes.get(),
-            counters.large_bytes.get()};
+    return {counters.planned_bytes.get(), counters.at_hand_bytes.get(), counters.large_bytes.get()};
   }
   std::atomic<bool> begun_{false};
-  std::atomic<std::uint64_t> allocations_{0};
-  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> planned_bytes_{0};
+  std::atomic<std::uint64_t> at_hand_bytes_{0};
   std::atomic<std::uint64_t> large_bytes_{0};
 };
 

@@ -28,7 +28,7 @@ class Catalogue;
 
 // What the engine asks of its host; each may be null.
 struct EngineHost {
-  void (*trim_next)() = nullptr;  // give back what the next allocator keeps
+  void (*trim_next)() = nullptr;  // give back what the underlying allocator keeps
   // The calling thread has a lane, its first or another one: call thread_ended() at its end.
   void (*new_thread)() = nullptr;
   // Or much may have been counted since: for the statistics.
@@ -95,7 +95,7 @@ struct Shared {
 // kept, or where there are reports of a lane that `serves`. Any thread that is not inside the library.
 void keep(const Shared& shared, std::uint64_t calls, bool serves = false);
 
-// Under a control group's limit: what all lanes but number `at_work`, the pool and the next allocator
+// Under a cgroup's limit: what all lanes but number `at_work`, the pool and the underlying allocator
 // hold and do not use goes back to the system. Who is in the middle of an iteration keeps its slab's height: a slab that had to
 // be taken again would be ready as a whole, beside what the pool serves meanwhile.
 void give_up_idle(Shared& shared, std::uint32_t at_work);

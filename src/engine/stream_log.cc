@@ -10,7 +10,7 @@ bool StreamLog::prepare(bool trace) {
     return true;
   }
   if (!sizes.reserve(tuning::kMaxLog) || !sites.reserve(tuning::kMaxLog) || !sizes.grow(1) ||
-      !sites.grow(1) || !recorder.prepare(trace ? tuning::kMaxTrace : tuning::kMaxLog, trace)) {
+      !sites.grow(1) || !recorder.prepare(trace ? 16 * tuning::kMaxLog : tuning::kMaxLog, trace)) {
     sizes.release();
     sites.release();
     return false;

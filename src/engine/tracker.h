@@ -32,7 +32,7 @@ class Tracker {
   // What is no call and no answer: kTaken, kFollows, kWoken, kForked, kLeft, kOrphaned or
   // kAbandoned. Nothing follows where the phase has no row for it.
   Action happened(Event event);
-  // A block of the next allocator has grown to `bytes`.
+  // A block of the underlying allocator has grown to `bytes`.
   void grown(std::uint64_t bytes);
 
   // The same as called() and its answer for most calls of a plan that is served, while only the

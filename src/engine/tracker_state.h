@@ -81,7 +81,7 @@ enum class Ask : std::uint8_t {
   kMemory,      // memory to learn
   kServe,       // the call gets the place claimed
   kDone,        // the call gets what the pool gave; or the event was no call
-  kPass,        // the call is the next allocator's
+  kPass,        // the call is the underlying allocator's
 };
 constexpr bool ends(Ask ask) {
   return ask >= Ask::kServe;

@@ -18,7 +18,7 @@ class Upkeep {
   void give_back();
   // Gives unused memory outside the slabs back; true if there was some. Any thread.
   bool trim();
-  // The next allocator was refused memory for a block of `bytes`: gives up what slabs, pool and that
+  // The underlying allocator was refused memory for a block of `bytes`: gives up what slabs, pool and that
   // allocator hold and do not use, so that a limit on data, or on what may be committed, is met as
   // early as without this library. True if it is worth asking again. Costs milliseconds and the
   // faults of taking the memory again, so a program that is refused time and again is helped less

@@ -56,14 +56,13 @@ bool Repeat::add(std::uint64_t size, std::uint8_t alignment_log2) {
   }
   look_back();
   if (count_ >= tuning::kRepeatContext) {
-    latest_[context_ % tuning::kRepeatSlots] = count_;
+    latest_[context_ % kSlots] = count_;
   }
   return worth_a_look();
 }
 
 void Repeat::propose() {
-  const std::uint32_t earlier =
-      count_ >= tuning::kRepeatContext ? latest_[context_ % tuning::kRepeatSlots] : 0;
+  const std::uint32_t earlier = count_ >= tuning::kRepeatContext ? latest_[context_ % kSlots] : 0;
   if (earlier == 0 || count_ - earlier > mask_ - tuning::kRepeatContext) {
     return;
   }

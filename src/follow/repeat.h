@@ -34,7 +34,7 @@ class Repeat {
 
   // A schedule that was learned from this stream has served `run` calls and then lost its way. The
   // next one must show twice as much, unless the run was long enough to have been right.
-  // Source: DESIGN section 2, inner repeats: doubling halves the wrong locks at each attempt.
+  // Doubling halves the wrong locks at each attempt.
   void lock_broke(std::uint32_t run);
 
   std::uint32_t shift() const { return shift_; }      // calls; 0: no candidate
@@ -53,6 +53,9 @@ class Repeat {
   bool worth_a_look();
   std::uint32_t& token(std::uint32_t index) { return history_->data()[index & mask_]; }
 
+  // Of the table of contexts. A longer loop is seen at some of its calls, an iteration later.
+  static constexpr std::uint32_t kSlots = 1024;
+
   GrowingArray<std::uint32_t>* history_ = nullptr;
   std::uint32_t mask_ = 0;
   std::uint32_t count_ = 0;    // tokens so far
@@ -62,7 +65,7 @@ class Repeat {
   std::uint32_t next_look_ = 0;  // matched_ at which the next look is due
   std::uint32_t required_ = 0;
   // By context: count_ after its latest occurrence, 0 for none.
-  std::uint32_t latest_[tuning::kRepeatSlots] = {};
+  std::uint32_t latest_[kSlots] = {};
 };
 
 }  // namespace memo

@@ -47,9 +47,9 @@ class Shapes {
 
  private:
   Layout layout_;
-  Cursor other_;                                   // since a call did not match
-  std::uint64_t steps_ = tuning::kMaxLayoutSteps;  // that may be laid out now
-  std::uint64_t calls_ = 0;                        // when that was worked out
+  Cursor other_;                                      // since a call did not match
+  std::uint64_t steps_ = tuning::kMaxPlanBytes / 32;  // that may be laid out now
+  std::uint64_t calls_ = 0;                           // when that was worked out
 };
 
 }  // namespace memo

@@ -55,7 +55,7 @@ struct SizeRule {
   [[nodiscard]] std::uint64_t bytes(std::uint64_t first) const {
     const auto x = static_cast<double>(first);
     const double value = constant + (x - x0) * (slope + (x - x1) * curve);
-    if (!(value >= 0 && value < static_cast<double>(tuning::kMaxBlock))) {
+    if (!(value >= 0 && value < static_cast<double>(kMaxBlock))) {
       return 0;
     }
     const auto whole = static_cast<std::uint64_t>(value);

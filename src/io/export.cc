@@ -68,21 +68,20 @@ std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size
   text.add("\",\"phase\":\"%s\",\"peak_bytes\":%llu,\"page_faults_avoided\":%llu", snapshot.phase,
            static_cast<Number>(snapshot.peak_bytes),
            static_cast<Number>(snapshot.faults_avoided()));
-  text.add(",\"slab_bytes\":%llu,\"lower_bound_bytes\":%llu,\"plan_seconds\":%.6f,\"threads\":%u",
+  text.add(",\"slab_bytes\":%llu,\"lower_bound_bytes\":%llu,\"plan_seconds\":%.6f,\"threads\":%llu",
            static_cast<Number>(snapshot.slab_bytes),
            static_cast<Number>(snapshot.lower_bound_bytes), snapshot.plan_seconds,
-           snapshot.threads);
-  text.add(",\"served_allocations\":%llu,\"served_bytes\":%llu,\"since_large_bytes\":%llu",
-           static_cast<Number>(snapshot.served_allocations),
-           static_cast<Number>(snapshot.served_bytes),
-           static_cast<Number>(snapshot.since_large_bytes));
+           static_cast<Number>(snapshot.threads));
 #define COUNTER(name, unit, help) \
   text.add(",\"%s\":%llu", #name, static_cast<Number>(c.name.get()));
 #include "src/base/counters.def"
 #undef COUNTER
-  text.add(",\"since_serving\":{\"large_bytes\":%llu,\"served_bytes\":%llu},\"fallback\":{",
-           static_cast<Number>(snapshot.since_large_bytes),
-           static_cast<Number>(snapshot.served_bytes));
+  text.add(
+      ",\"since_serving\":{\"large_bytes\":%llu,\"planned_bytes\":%llu,\"at_hand_bytes\":%llu},"
+      "\"fallback\":{",
+      static_cast<Number>(snapshot.since_large_bytes),
+      static_cast<Number>(snapshot.since_planned_bytes),
+      static_cast<Number>(snapshot.since_at_hand_bytes));
   bool first = true;
   const auto add_reason = [&](std::string_view counter, std::uint64_t calls) {
     if (is_reason(counter)) {
@@ -97,7 +96,7 @@ std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size
 #undef COUNTER
   text.add("}");
   text.add(",\"loop\":{\"calls\":%u,\"run\":%u}", snapshot.loop.length, snapshot.loop.run);
-  if (snapshot.observes) {
+  if (snapshot.observes != 0) {
     text.add(",\"observed\":{\"page_faults\":%llu,\"peak_bytes\":%llu}",
              static_cast<Number>(snapshot.observed_faults),
              static_cast<Number>(snapshot.held_peak_bytes));
@@ -120,17 +119,9 @@ void print_stats(const Snapshot& snapshot) {
   Line() << "pid " << static_cast<std::uint64_t>(getpid());
   Line() << "program " << __progname;
   Line() << "phase " << snapshot.phase;
-  Line() << "slab_bytes " << snapshot.slab_bytes;
-  Line() << "lower_bound_bytes " << snapshot.lower_bound_bytes;
   Line() << "plan_microseconds " << static_cast<std::uint64_t>(snapshot.plan_seconds * 1e6);
-  Line() << "threads " << snapshot.threads;
-  Line() << "served_allocations " << snapshot.served_allocations;
-  Line() << "served_bytes " << snapshot.served_bytes;
-  Line() << "since_large_bytes " << snapshot.since_large_bytes;
-  if (snapshot.observes) {
-    Line() << "observed_page_faults " << snapshot.observed_faults;
-    Line() << "observed_peak_bytes " << snapshot.held_peak_bytes;
-  }
+#define PROCESS(name, help) Line() << #name " " << snapshot.name;
+#include "src/io/status_page.def"
 #define COUNTER(name, unit, help) Line() << #name " " << snapshot.counters.name.get();
 #include "src/base/counters.def"
 #undef COUNTER

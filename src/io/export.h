@@ -18,21 +18,11 @@ namespace memo {
 struct Snapshot {
   Counters counters;
   const char* phase = "idle";
-  // Planned or at hand, from the first plan of a lane on, or before it from the first block that
-  // the pool had at hand while pooling; and all large bytes meanwhile. Not over the whole run.
-  std::uint64_t served_allocations = 0;
-  std::uint64_t served_bytes = 0;
-  std::uint64_t since_large_bytes = 0;
-  std::uint64_t slab_bytes = 0;         // greatest height of the slabs, summed over lanes
-  std::uint64_t lower_bound_bytes = 0;  // the bound of the plans served from them
+  // The numbers of a page of statistics (src/io/status_page.def).
+#define PROCESS(name, help) std::uint64_t name = 0;
+#include "src/io/status_page.def"
   double plan_seconds = 0;
-  std::uint64_t peak_bytes = 0;  // greatest resident size that the process has had
-  // Nothing is served, and what is counted as served would have been.
-  bool observes = false;
-  std::uint64_t observed_faults = 0;  // that serving would have avoided, as measured
-  std::uint64_t held_peak_bytes = 0;  // most that the program held at once in large blocks
-  std::uint32_t threads = 0;          // lanes that were ever taken
-  Loop loop;                          // the longest run that a thread has seen of one
+  Loop loop;  // the longest run that a thread has seen of one
 
   // Page faults that the blocks served can have spared at most: one for each of their 4 KiB.
   [[nodiscard]] std::uint64_t faults_avoided() const {

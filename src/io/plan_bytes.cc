@@ -48,8 +48,8 @@ bool is_something_else(const char* path) {
   return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
-// Closed at the end, whatever is thrown. What is no regular file is not opened: what a pipe holds, such
-// as the program's own input, and who waits for its reader, are another's.
+// Closed at the end, whatever is thrown. What is no regular file is not opened: what a pipe holds,
+// such as the program's own input, and a pipe that waits for its reader, are another's.
 class OpenFile {
  public:
   explicit OpenFile(const char* path)

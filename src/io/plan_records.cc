@@ -1,5 +1,6 @@
 // See plan_records.h. Cold.
 #include "src/io/plan_records.h"
+#include "src/base/check.h"
 
 #include <algorithm>
 #include <cmath>
@@ -41,7 +42,7 @@ struct RuleRecord {
 };
 static_assert(sizeof(PlanHeader) == 32 && sizeof(StepRecord) == 32 && sizeof(RuleRecord) == 48);
 
-// A step that could be served; whether it is right, only serving tells.
+// A step that could be served; whether it is right shows in serving.
 bool sound(const StepRecord& step, std::uint64_t height) {
   if (step.size == 0 || step.alignment_log2 > 63) {
     return false;
@@ -169,6 +170,7 @@ bool is_other_version(std::span<const char> bytes) {
 void append_plan(std::vector<char>& bytes, const SavedPlan& plan) {
   const Schedule& schedule = *plan.schedule;
   const SymbolicPlan* symbolic = schedule.symbolic;
+  MEMO_DCHECK(symbolic == nullptr || symbolic->count == schedule.count);
   append(bytes, PlanHeader{schedule.height, schedule.lower_bound, schedule.count, plan.iteration,
                            symbolic != nullptr ? symbolic->least : 0});
   for (std::uint32_t i = 0; i < schedule.count; ++i) {
@@ -200,7 +202,7 @@ bool read_plan(Reader& reader, std::uint64_t most_height, LoadedPlan& plan) {
     return false;
   }
   const SymbolicPlan symbolic{.steps = rules.data(), .count = header.count, .least = header.least};
-  // Whoever made it has searched for a lower one.
+  // Its maker has searched for a lower one.
   plan = {Plan::copy_of({.steps = steps.data(),
                          .count = header.count,
                          .height = header.height,

@@ -64,7 +64,7 @@ bool write_in_place(const char* path, Write&& write_to) {
 }
 
 // Gives the new `file` what the regular file at `path`, which it is to replace, grants and to whom,
-// as far as the system allows. Whoever could not read or write the old one cannot the new one:
+// as far as the system allows. A user who could not read or write the old file cannot the new one:
 // rights of a group are not given to another, nor another owner's to everybody.
 inline void keep_access(int file, const char* path) {
   struct stat old{};
@@ -87,7 +87,7 @@ inline void keep_access(int file, const char* path) {
 // Runs write_to(file) on a new file beside `path`, then renames it to `path`. A symbolic link at
 // `path` is replaced, not followed; a device or a pipe is written to. A file that is there keeps
 // its mode, group and owner. A new one is readable as the umask says: what is written (sizes,
-// hashes, counts, names of functions) is meant to be shared, and who disagrees says so by the
+// hashes, counts, names of functions) is meant to be shared; a user restricts it by the
 // umask. False with errno, and nothing left behind, if any of that fails.
 template <typename Write>
 bool replace_file(const char* path, Write&& write_to) {

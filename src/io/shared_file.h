@@ -33,9 +33,9 @@ struct FileMark {
 };
 
 // While one lives, no other process that asks has the folder of `path`. The lock is the folder's
-// (flock), since the file itself is replaced, and goes with the process. Best effort: who cannot have it
-// within 2 s, or at all (a folder that may not be read, a file system without locks), goes
-// without, and may undo what another does at the same moment.
+// (flock), since the file itself is replaced, and goes with the process. Best effort: a process
+// that cannot have it within 2 s, or at all (a folder that may not be read, a file system without
+// locks), goes without, and may undo what another does at the same moment.
 class FolderLock {
  public:
   explicit FolderLock(const char* path) {

@@ -18,7 +18,7 @@
 namespace memo {
 namespace {
 
-constexpr int kShownFrames = 8;  // with fewer, different callers of torch's allocator look alike
+constexpr int kShownFrames = 8;  // with fewer, different callers of a tensor library look alike
 
 std::string_view file_name(const Dl_info& module) {
   const std::string_view path = module.dli_fname != nullptr ? module.dli_fname : "?";

@@ -1,13 +1,13 @@
-// The page of statistics: how a process that runs tells others of itself, a file of the user's that
-// is mapped into it. Its layout and its place, for the library that writes and the commands that
-// read. Cold; file descriptors only.
+// The page of statistics: how a running process shows its figures to others, a file of the user's
+// that is mapped into it. Its layout and its place, for the library that writes and the commands
+// that read. Cold; file descriptors only.
 //
 //   folder   $XDG_RUNTIME_DIR/memomalloc, else /tmp/memomalloc-UID: the user's own, for nobody else
 //   file     PID-START-SPACE.page, 0600: the same number is given to many processes
 //   content  StatusPage, written whole, then a word that a reader writes to ask for memory
 //
-// A page is written by one thread while others read it: who reads takes a copy, and believes it where
-// check_page() does.
+// A page is written by one thread while others read it: a reader takes a copy, and believes it
+// where check_page() does.
 #pragma once
 
 #include <sys/types.h>
@@ -22,7 +22,8 @@ namespace memo {
 constexpr std::uint32_t kLaneRows = 64;  // lanes beyond are counted, not shown
 constexpr std::uint32_t kPlanRows = 32;
 
-// Texts end with a zero; what the numbers are is told in the table. Times in ns of the monotonic clock, which all processes share.
+// Texts end with a zero; the table says what the numbers are. Times in ns of the monotonic clock,
+// which all processes share.
 struct StatusLane {
   char phase[16] = {};
 #define LANE(name, help) std::uint64_t name = 0;
@@ -80,12 +81,12 @@ struct StatusPage {
 
 struct StatusFile {
   StatusPage page;
-  // Whoever may write the file asks for memory back by a word that is new.
+  // A process that may write the file asks for memory back by a new word.
   alignas(64) std::uint64_t release = 0;
 };
 
-// The names and the order of the fields and the counters as one number: whoever has another number
-// would read another field's value.
+// The names and the order of the fields and the counters as one number: a reader with another
+// number would read another field's value.
 constexpr std::uint64_t kStatusLayout = [] {
   std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
   const auto add = [&hash](std::string_view text) {
@@ -112,11 +113,12 @@ void seal_page(StatusPage& page);
 // bounds, times and seconds that can be, texts of plain letters with an end. Else what is wrong.
 std::string_view check_page(const StatusPage& page);
 
-// The folder below `runtime` ($XDG_RUNTIME_DIR, an absolute path; or empty), else of user `owner` below /tmp, as a
-// path; false if it does not fit.
+// The folder below `runtime` ($XDG_RUNTIME_DIR, an absolute path; or empty), else of user `owner`
+// below /tmp, as a path; false if it does not fit.
 bool status_folder(std::string_view runtime, uid_t owner, char* path, std::size_t room);
 // Opens the folder; -1 with errno if it is not there, is not `owner`'s, or others may look into it
-// (EACCES). `make`: it is made where it is missing, inside a folder of the user's or one with the sticky bit.
+// (EACCES). `make`: it is made where it is missing, inside a folder of the user's or one with the
+// sticky bit.
 int open_status_folder(const char* path, uid_t owner, bool make);
 
 // When the process began, in ticks since the system did; 0 if there is no such process any more.
@@ -134,13 +136,13 @@ constexpr std::size_t kStatusNameRoom = 80;
 void format_name(const StatusName& name, char (&text)[kStatusNameRoom]);
 bool parse_name(std::string_view text, StatusName& name);
 
-// Makes the page, in place of an older one of the same name (of a program that has become another by
-// exec), and maps it; nullptr with errno, and nothing left behind, if that fails. It has blocks of
-// its own from the start: a file system that is full later refuses nobody.
+// Makes the page, in place of an older one of the same name (of a program that has become another
+// by exec), and maps it; nullptr with errno, and nothing left behind, if that fails. It has blocks
+// of its own from the start: a file system that is full later refuses nobody.
 StatusFile* make_page(int folder, const char* name, const StatusFile& content);
 
-// Opens a page to read it, or also to write its word; -1 with errno. Only a regular file of `owner`,
-// of the size of a page, that nobody else may write.
+// Opens a page to read it, or also to write its word; -1 with errno. Only a regular file of
+// `owner`, of the size of a page, that nobody else may write.
 int open_page(int folder, const char* name, uid_t owner, bool write);
 
 }  // namespace memo

@@ -139,7 +139,7 @@ std::vector<Aged> aged_plans(const char* folder, Pruned& pruned) {
     plan.bytes = static_cast<std::uint64_t>(status.st_size);
     if (!half) {
       plans.push_back(plan);
-    } else if (plan.used + tuning::kLeftOver * os::kSecond < now() && unlink(path.get()) == 0) {
+    } else if (plan.used + tuning::kStoreRest * os::kSecond < now() && unlink(path.get()) == 0) {
       ++pruned.left_over;
     }
   }
@@ -253,7 +253,7 @@ void note_use(const char* folder, const PlanName& name) noexcept {
   const StoredPath path(folder, name);
   struct stat status{};
   if (path && stat(path.get(), &status) == 0 &&
-      os::nanoseconds_of(status.st_mtim) + tuning::kUseNoted * os::kSecond < now()) {
+      os::nanoseconds_of(status.st_mtim) + tuning::kStoreRest * os::kSecond < now()) {
     utimensat(AT_FDCWD, path.get(), nullptr, 0);
   }
 }

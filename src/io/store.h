@@ -30,7 +30,8 @@ bool list_store(const RecursionGuard&, const char* folder,
 std::string_view doubt_about_store(const char* folder, Trust trust) noexcept;
 
 // Reads the plan of that name, of at most `most_height` bytes. False if it is not there any more,
-// or cannot be used, and *problem says why; what another version of the library wrote is no problem.
+// or cannot be used, and *problem says why; what another version of the library wrote is no
+// problem.
 bool load_stored(const RecursionGuard&, const char* folder, const PlanName& name,
                  std::uint64_t most_height, Trust trust, Stored& stored,
                  std::string_view* problem) noexcept;

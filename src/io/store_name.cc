@@ -14,6 +14,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "src/base/check.h"
 #include "src/follow/steps.h"
 #include "src/io/plan_records.h"
 
@@ -23,7 +24,7 @@ namespace {
 constexpr std::uint64_t kNameVersion = 2;  // of what the names of streams are made of
 constexpr std::size_t kDigits = 16;
 constexpr std::string_view kEnding = ".plan";
-constexpr std::size_t kNameLength = (kDigits + 1) * (1 + tuning::kPlanKeys) - 1 + kEnding.size();
+constexpr std::size_t kNameLength = (kDigits + 1) * (1 + kPlanKeys) - 1 + kEnding.size();
 static_assert(kNameLength < kStoredNameRoom);
 
 bool parse_digits(std::string_view text, std::uint64_t& value) {
@@ -63,6 +64,7 @@ std::size_t least_rotation(const std::vector<std::uint64_t>& words) {
 // begins.
 std::uint64_t stream_of(const SavedPlan& plan) {
   const Schedule& schedule = *plan.schedule;
+  MEMO_DCHECK(schedule.count != 0);
   const bool parametric = schedule.symbolic != nullptr;
   std::vector<std::uint64_t> words(schedule.count);
   for (std::uint32_t i = 0; i < schedule.count; ++i) {
@@ -82,8 +84,9 @@ std::uint64_t stream_of(const SavedPlan& plan) {
 }
 
 std::uint64_t key_at(const Schedule& schedule, std::uint64_t step) {
+  MEMO_DCHECK(step < schedule.count);
   CallWindow window;
-  for (std::uint32_t i = 0; i < tuning::kKeyCalls; ++i) {
+  for (std::uint32_t i = 0; i < kKeyCalls; ++i) {
     const Step& call = schedule.steps[(step + i) % schedule.count];
     window.add(call.size, call.alignment_log2);
   }
@@ -133,8 +136,8 @@ std::uint32_t hash(std::string_view text, std::uint64_t seed) {
   return static_cast<std::uint32_t>(XXH3_64bits_withSeed(text.data(), text.size(), seed));
 }
 
-// The program; behind options, the file that it is given or the module that an interpreter is to run;
-// and what else it is told.
+// The program; behind options, the file that it is given or the module that an interpreter is to
+// run; and its other arguments.
 void describe_command(StoreRecord& record) {
   CommandLine line;
   const char* const program = line.next();
@@ -162,7 +165,7 @@ void describe_command(StoreRecord& record) {
 }  // namespace
 
 void write_name(const PlanName& name, char (&text)[kStoredNameRoom]) {
-  static_assert(tuning::kPlanKeys == 4);
+  static_assert(kPlanKeys == 4);
   std::snprintf(
       text, sizeof text, "%016llx-%016llx-%016llx-%016llx-%016llx%.*s",
       static_cast<unsigned long long>(name.stream), static_cast<unsigned long long>(name.keys[0]),
@@ -176,7 +179,7 @@ bool parse_name(std::string_view text, PlanName& name) {
       !parse_digits(text.substr(0, kDigits), name.stream)) {
     return false;
   }
-  for (std::size_t i = 0; i < tuning::kPlanKeys; ++i) {
+  for (std::size_t i = 0; i < kPlanKeys; ++i) {
     const std::size_t at = (i + 1) * (kDigits + 1);
     if (text[at - 1] != '-' || !parse_digits(text.substr(at, kDigits), name.keys[i])) {
       return false;
@@ -196,8 +199,8 @@ PlanName name_of(const SavedPlan& plan, const Origin& origin) noexcept {
   name.keys[0] = origin.beginning;
   name.keys[1] = origin.program;
   if (schedule.symbolic == nullptr) {
-    for (std::uint32_t i = 0; i < tuning::kPlanKeys; ++i) {
-      name.keys[i] = key_at(schedule, std::uint64_t{schedule.count} * i / tuning::kPlanKeys);
+    for (std::uint32_t i = 0; i < kPlanKeys; ++i) {
+      name.keys[i] = key_at(schedule, std::uint64_t{schedule.count} * i / kPlanKeys);
     }
   }
   return name;

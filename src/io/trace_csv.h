@@ -1,5 +1,6 @@
 // Trace CSV: one row an event, header `op,thread,block,size,alignment,site`. The dialect's rows,
-// their parsing and their writing; files (plain or .gz) are read in src/cli/trace/trace_reader.h. Cold.
+// their parsing and their writing; files (plain or .gz) are read in src/cli/trace/trace_reader.h.
+// Cold.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ struct TraceRow {
   enum class Kind : std::uint8_t { kAllocate, kFree, kMark };
   Kind kind = Kind::kAllocate;
   Op op = Op::k_malloc;         // kAllocate: the entry point
-  std::uint32_t thread = 0;     // who allocates or frees; small numbers from 0 on
+  std::uint32_t thread = 0;     // that allocates or frees; small numbers from 0 on
   std::uint64_t block = 0;      // unique per allocation; the iteration's number for a mark
   std::uint64_t size = 0;       // bytes; kAllocate only
   std::uint64_t alignment = 1;  // bytes, a power of two; kAllocate only

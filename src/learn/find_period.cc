@@ -80,7 +80,7 @@ std::size_t longest_broken_run(const Tokens& stream, std::size_t shift, std::siz
 
 // Fewest calls that must have matched at shift p, whatever the blocks say.
 std::size_t least_run(const std::vector<std::uint32_t>& runs, std::size_t p) {
-  for (std::size_t part = 1; part < tuning::kFewCalls; ++part) {
+  for (std::size_t part = 1; part < tuning::kFew; ++part) {
     if (p % part == 0 && (p == part || runs[part] >= p)) {
       // Short itself, or a short loop taken several times.
       return std::max(2 * p, std::size_t{tuning::kConvincingRun} / 4);
@@ -184,7 +184,7 @@ std::optional<Period> find(std::span<const Allocation> stream, const Tokens& all
     const bool whole =
         verdict == Verdict::kGood ||
         (verdict == Verdict::kHoldsLittle &&
-         run >= std::max(std::size_t{tuning::kConvincingRun} / 2, tuning::kSomeCopies * p)) ||
+         run >= std::max(std::size_t{tuning::kConvincingRun} / 2, tuning::kFew * p)) ||
         (verdict != Verdict::kLeaves && has_inner_loops(all, runs, p));
     if (convincing || (whole && (!wary || run >= 2 * longest_broken_run(all, p, run)))) {
       return at_floor(stream, period);
@@ -197,12 +197,11 @@ std::optional<Period> find(std::span<const Allocation> stream, const Tokens& all
 std::size_t believed_run(Verdict verdict, std::size_t p) {
   switch (verdict) {
     case Verdict::kGood:
-      return p < tuning::kFewCalls ? std::max(2 * p, std::size_t{tuning::kConvincingRun} / 4)
-                                   : std::max<std::size_t>(2 * p, tuning::kMinMatchedCalls);
+      return p < tuning::kFew ? std::max(2 * p, std::size_t{tuning::kConvincingRun} / 4)
+                              : std::max<std::size_t>(2 * p, tuning::kMinMatchedCalls);
     case Verdict::kHoldsLittle:
       return std::min<std::size_t>(
-          convincing_run(p),
-          std::max(std::size_t{tuning::kConvincingRun} / 2, tuning::kSomeCopies * p));
+          convincing_run(p), std::max(std::size_t{tuning::kConvincingRun} / 2, tuning::kFew * p));
     default:
       return convincing_run(p);
   }

@@ -20,13 +20,13 @@ std::optional<Period> find_period(std::span<const Allocation> stream, std::uint3
 
 // A loop of `length` calls at the stream's end that has not run for long enough to be believed: it
 // may be a part of an iteration, or chance. Sizes, alignments and lifetimes are equal over at least
-// `copies` shifts and kTrialCalls and min_run calls, over twice what the same loop has run before it
-// broke, and no block stays for good. To be served speculatively. O(n).
+// `copies` shifts and kTrialCalls and min_run calls, over twice what the same loop has run before
+// it broke, and no block stays for good. To be served on trial. O(n).
 std::optional<Period> find_period_to_try(std::span<const Allocation> stream, std::uint32_t length,
                                          std::uint32_t copies, std::uint32_t min_run = 0);
 
-// As find_period() for iterations whose sizes change: calls are told by their sites and alignments. Calls
-// without a site are equal to each other only.
+// As find_period() for iterations whose sizes change: calls are equal by their sites and
+// alignments. Calls without a site are equal to each other only.
 std::optional<Period> find_period_of_sites(std::span<const Allocation> stream);
 
 // The same where the host has told where iterations begin: `marks`, ascending, are the numbers of

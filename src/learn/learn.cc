@@ -9,6 +9,7 @@
 
 #include "dsa/planner.h"
 #include "dsa/validate.h"
+#include "src/base/check.h"
 #include "src/base/granule.h"
 #include "src/base/message.h"
 #include "src/learn/find_period.h"
@@ -40,6 +41,7 @@ std::uint64_t whole_granules(dsa::Bytes height) {
 
 Plan make_plan(std::span<const Allocation> stream, const PlanInput& input, const dsa::Plan& plan,
                double seconds) {
+  MEMO_DCHECK(plan.offsets.size() == input.step_of.size());
   const std::uint32_t length = input.period.length;
   std::vector<Step> steps(std::size_t{length} * input.period.unroll);
   const std::size_t newest = (stream.size() - input.period.first) / length - 1;
@@ -50,7 +52,9 @@ Plan make_plan(std::span<const Allocation> stream, const PlanInput& input, const
                 input.lives[i % length].steps};
   }
   for (std::size_t i = 0; i < input.step_of.size(); ++i) {
-    steps[input.step_of[i]].offset = static_cast<std::uint64_t>(plan.offsets[i]);
+    Step& step = steps[input.step_of[i]];
+    step.offset = static_cast<std::uint64_t>(plan.offsets[i]);
+    MEMO_DCHECK(step.offset + step.size <= static_cast<std::uint64_t>(plan.height));
   }
   const std::uint64_t height = whole_granules(plan.height);
   return Plan::copy_of({.steps = steps.data(),
@@ -100,8 +104,9 @@ Plan plan_fixed(std::span<const Allocation> stream, const Period& period,
   return make_plan(stream, input, *plan, seconds);
 }
 
-// The parametric plan of `rules`, with `cycle` as its example, whose planned steps are the problem's
-// buffers and lie where `plan` says. Empty where nothing is planned or there is no memory.
+// The parametric plan of `rules`, with `cycle` as its example, whose planned steps are the
+// problem's buffers and lie where `plan` says. Empty where nothing is planned or there is no
+// memory.
 Plan make_parametric(std::span<const SymbolicStep> rules, std::uint64_t least,
                      std::vector<Step> cycle, const dsa::Problem& problem, const dsa::Plan& plan,
                      double seconds) {
@@ -115,6 +120,7 @@ Plan make_parametric(std::span<const SymbolicStep> rules, std::uint64_t least,
   if (step_of.empty()) {
     return {};
   }
+  MEMO_DCHECK(step_of.size() == plan.offsets.size());
   std::vector<Support> pairs = supports(problem, plan, step_of);
   pairs.reserve(1);  // none is not the same as not yet made: SymbolicPlan::complete()
   const SymbolicPlan symbolic{rules.data(), static_cast<std::uint32_t>(rules.size()), pairs.data(),
@@ -174,7 +180,7 @@ Plan restore_symbolic(const Schedule& example) {
              : Plan();
 }
 
-// True if every planned step tells how long it lives.
+// True if every planned step has a lifetime.
 bool known_lifetimes(const Schedule& schedule) {
   return std::all_of(schedule.steps, schedule.steps + schedule.count, [](const Step& step) {
     return step.offset == kUnplanned || step.lifetime != 0;

@@ -20,7 +20,7 @@ struct LearnOptions {
   std::string_view planner = "portfolio";  // a name from `memomalloc planners`; unknown: portfolio
   std::uint32_t plan_milliseconds = 20;    // most time for planning
   std::uint32_t min_run = 0;               // calls that must have repeated: Repeat::required()
-  // Where no period is sure: a loop of so many calls is tried from so many copies on; 0: none is.
+  // Where no period is sure: the least calls of a loop that is tried, and its copies; 0: none is.
   std::uint32_t trial_length = 0;
   std::uint32_t trial_copies = 0;
   bool only_trial = false;        // too few calls have matched for a period to be sure
@@ -39,13 +39,14 @@ Plan learn(const RecursionGuard&, std::span<const Allocation> stream, const Lear
 Plan learn_symbolic(const RecursionGuard&, std::span<const Allocation> stream,
                     const LearnOptions& options, Period* period = nullptr) noexcept;
 
-// The parametric plan that `example`, from a plan file, is an example of. Lifetimes and offsets
-// are believed only where no two steps alive at once overlap, sizes where the rules give them;
-// which step lies on which, height and bound are made again. Empty if it is refused, or no memory.
+// The parametric plan that `example`, from a plan file, is an example of. Lifetimes and offsets are
+// believed only where no two steps alive at once overlap, sizes where the rules give them; which
+// step lies on which, height and bound are computed again. Empty if it is refused, or no memory.
 Plan restore(const RecursionGuard&, const Schedule& example) noexcept;
 
-// The same steps placed lower than in `schedule` after a search of at most `seconds`, or until `*stop`, or an empty
-// plan: it is at the bound, none was found, a lifetime is unknown, the plan is parametric, no memory.
+// The same steps placed lower than in `schedule` after a search of at most `seconds`, or until
+// `*stop`, or an empty plan: it is at the bound, none was found, a lifetime is unknown, the plan is
+// parametric, no memory.
 Plan improve(const RecursionGuard&, const Schedule& schedule, double seconds,
              const std::atomic<bool>* stop = nullptr) noexcept;
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 
+#include "src/base/check.h"
 #include "src/base/granule.h"
 #include "src/base/tuning.h"
 #include "src/follow/steps.h"
@@ -98,6 +99,7 @@ dsa::Buffer buffer(const Block& block, dsa::Time birth, dsa::Time steps, dsa::Ti
     result.upper = death;
     return result;
   }
+  MEMO_DCHECK(birth < end);
   result.lower = 0;
   result.upper = end;
   if (death - end < birth) {
@@ -109,6 +111,7 @@ dsa::Buffer buffer(const Block& block, dsa::Time birth, dsa::Time steps, dsa::Ti
 }  // namespace
 
 std::vector<Lifetime> lifetimes(std::span<const Allocation> stream, const Period& period) {
+  MEMO_DCHECK(period.length != 0 && period.first + period.length <= stream.size());
   std::vector<Lifetime> lives;
   lives.reserve(period.length);
   for (std::size_t i = 0; i < period.length; ++i) {
@@ -139,7 +142,7 @@ PlanInput plan_input(std::span<const Allocation> stream, const Period& period) {
   const auto cycle = stream.subspan(period.first, period.length);
   std::uint32_t longest = 1;
   for (std::size_t i = 0; i < lives.size(); ++i) {
-    if (cycle[i].size > tuning::kMaxBlock || cycle[i].alignment_log2 > 46) {
+    if (cycle[i].size > kMaxBlock || cycle[i].alignment_log2 > 46) {
       lives[i].steps = 0;
     }
     longest = std::max(longest, lives[i].steps);
@@ -155,6 +158,7 @@ PlanInput plan_input(std::span<const Allocation> stream, const Period& period) {
     input.step_of.push_back(step);
     input.wrapping += step + life.steps > end ? 1 : 0;
   }
+  MEMO_DCHECK(input.step_of.size() == input.problem.buffers.size());
   input.lower_bound = peak(cycle, lives);
   return input;
 }

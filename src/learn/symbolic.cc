@@ -194,7 +194,7 @@ std::optional<SymbolicInput> symbolic_input(std::span<const Allocation> stream) 
 }
 
 // Neighbours suffice: two blocks with a third between them while all live are kept apart by it, and
-// whoever is between two blocks was a neighbour of each when the later of them was born.
+// a block between two others was a neighbour of each when the later of them was born.
 std::vector<Support> supports(const dsa::Problem& problem, const dsa::Plan& plan,
                               std::span<const std::uint32_t> step_of, std::uint64_t* looks) {
   std::vector<std::size_t> births(problem.buffers.size());
@@ -210,7 +210,7 @@ std::vector<Support> supports(const dsa::Problem& problem, const dsa::Plan& plan
   };
   std::vector<Pair> pairs;
   std::map<dsa::Offset, std::size_t> alive;
-  // Each buffer is put in and taken out once: whoever dies next is at the top of a heap.
+  // Each buffer is put in and taken out once: the next to die is at the top of a heap.
   std::uint64_t looked = 0;
   const auto upper = [&](std::size_t buffer) {
     ++looked;
@@ -236,7 +236,7 @@ std::vector<Support> supports(const dsa::Problem& problem, const dsa::Plan& plan
   if (looks != nullptr) {
     *looks = looked;
   }
-  // Whoever supports lies lower, so that by address every block comes after those it lies on.
+  // A supporting block lies lower: by address every block comes after those it lies on.
   std::stable_sort(pairs.begin(), pairs.end(), [&](const Pair& a, const Pair& b) {
     return plan.offsets[a.above] < plan.offsets[b.above];
   });

@@ -1,4 +1,4 @@
-// Whether there is room for more memory under the control groups' limit. Hot: without a limit one comparison; with one,
+// Whether there is room for more memory under the cgroups' limit. Hot: without a limit one comparison; with one,
 // files are read each time that a 64th of it was taken anew.
 #pragma once
 

@@ -32,7 +32,7 @@ class Pool {
   // first block.
   void open(std::span<Part> parts, Space* spaces, bool huge_pages);
 
-  // What a control group leaves for the pool and for the slabs.
+  // What a cgroup leaves for the pool and for the slabs.
   [[nodiscard]] const Headroom& headroom() const { return headroom_; }
 
   // A block for lane `owner`; none where there is no memory, or others hold the lock for long. Any thread.

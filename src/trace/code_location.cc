@@ -154,7 +154,7 @@ bool look_up_in_table(std::uint64_t return_address, CodeLocation& found) {
   return true;
 }
 
-// Not by dladdr: it waits for whoever loads a library, whose constructors may wait for us.
+// Not by dladdr: it waits for a thread that loads a library, whose constructors may wait for us.
 bool look_up_in_list(std::uint64_t return_address, CodeLocation& found) {
   Search search{return_address, found};
   return dl_iterate_phdr(visit, &search) != 0;

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "src/base/check.h"
 #include "src/base/units.h"
 
 namespace memo {
@@ -23,7 +24,9 @@ class TaggedPointer {
  public:
   TaggedPointer() = default;
   TaggedPointer(std::uint64_t address, std::uint16_t id)
-      : word_((address & kAddressBits) | (std::uint64_t{id} << 48)) {}
+      : word_((address & kAddressBits) | (std::uint64_t{id} << 48)) {
+    MEMO_DCHECK(address != 0 && address <= kAddressBits);
+  }
   explicit TaggedPointer(std::uint64_t word) : word_(word) {}
 
   [[nodiscard]] std::uint64_t word() const { return word_; }
@@ -43,6 +46,7 @@ class LiveTable {
   explicit LiveTable(std::uint64_t* words) : words_(words) {}
 
   void insert(Granules slot, TaggedPointer pointer) {
+    MEMO_DCHECK(words_ != nullptr);
     std::atomic_ref(words_[slot.count()]).store(pointer.word(), std::memory_order_release);
   }
 

@@ -1,5 +1,6 @@
 #include "src/trace/recorder.h"
 
+#include "src/base/check.h"
 #include "src/base/tuning.h"
 
 namespace memo {
@@ -14,7 +15,7 @@ std::atomic<std::uint64_t> clock_of_all_lanes{1};
 bool Recorder::prepare(std::uint32_t capacity, bool stamped) {
   stamped_ = stamped;
   if (log_.reserve(capacity) && addresses_.reserve(capacity) && live_.reserve(capacity) &&
-      (!stamped || (stamps_.reserve(capacity) && marks_.reserve(tuning::kMaxTraceMarks))) &&
+      (!stamped || (stamps_.reserve(capacity) && marks_.reserve(tuning::kMaxLog / 16))) &&
       grow(1)) {
     capacity_ = room_ = capacity;
     return true;
@@ -60,6 +61,7 @@ void Recorder::mark() {
 }
 
 void Recorder::bind(std::uint32_t index, std::uint64_t address, LiveTable& table, Granules slot) {
+  MEMO_DCHECK(index < count());
   std::atomic_ref(addresses_.data()[index]).store(address, std::memory_order_relaxed);
   table.insert(slot, TaggedPointer(address, static_cast<std::uint16_t>(index % kIds)));
 }

@@ -34,12 +34,14 @@ void note_stack_limit() {
 // where the C library looks: it ends behind the program's name. Of no use to another thread, whose
 // frames lie outside.
 StackBounds guess_main_stack() {
+  // What may lie above the highest word that is known, and the gap that the kernel keeps below.
+  const std::uint64_t margin = tuning::kUsualStack / 4;
   const std::uint64_t high = getauxval(AT_EXECFN) / sizeof(void*) * sizeof(void*);
   const std::uint64_t bytes = std::min(stack_limit, tuning::kUsualStack);
-  if (high < bytes || bytes <= tuning::kStackMargin) {
+  if (high < bytes || bytes <= margin) {
     return {};
   }
-  return {high - (bytes - tuning::kStackMargin), high};
+  return {high - (bytes - margin), high};
 }
 
 }  // namespace

@@ -8,6 +8,9 @@ namespace {
 
 constinit Site* table = nullptr;
 
+// Entries that one stack may take, behind its own: the table is never so full.
+constexpr std::uint32_t kProbes = 16;
+
 }  // namespace
 
 void open_site_log() {
@@ -18,7 +21,7 @@ void note_site(std::uint64_t signature, const void* const* frames, int count) {
   if (table == nullptr) {
     return;
   }
-  for (std::uint32_t probe = 0; probe < tuning::kSiteProbes; ++probe) {
+  for (std::uint32_t probe = 0; probe < kProbes; ++probe) {
     Site& entry = table[(signature + probe) % tuning::kMaxSites];
     std::uint64_t seen = __atomic_load_n(&entry.signature, __ATOMIC_RELAXED);
     if (seen == 0 && __atomic_compare_exchange_n(&entry.signature, &seen, signature, false,

@@ -1,4 +1,4 @@
-// Remembers the stack behind each signature, so that a trace's reader can be told names. Only kept
+// Remembers the stack behind each signature, so that a trace's reader can show names. Only kept
 // while a trace is asked for. Hot: a fixed table without locks; full, it forgets what is new.
 #pragma once
 

@@ -5,6 +5,9 @@
 namespace memo {
 namespace {
 
+// Rows kept while a program runs: compilers keep one, hand-written code two.
+constexpr int kMaxRows = 8;
+
 // What a program consists of (DW_CFA_*). The first three have a number in their low six bits.
 enum Op : std::uint8_t {
   kAdvance = 0x40,
@@ -155,7 +158,7 @@ class Program {
         code.uleb();
         return true;
       case kRemember:
-        if (kept_ == tuning::kMaxUnwindRows) {
+        if (kept_ == kMaxRows) {
           return false;
         }
         rows_[kept_++] = row;
@@ -222,7 +225,7 @@ class Program {
   const CommonPart& common_;
   std::uint64_t location_;
   std::uint64_t target_;
-  Row rows_[tuning::kMaxUnwindRows];
+  Row rows_[kMaxRows];
   int kept_ = 0;
 };
 

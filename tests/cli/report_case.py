@@ -11,8 +11,8 @@ from support import GOLDEN, memomalloc
 
 MOBILENET = GOLDEN / "traces/mobilenet_v2_b8.csv.gz"
 STATISTICS = {"version": "0.1.0", "pid": 7, "phase": "serving", "large_allocations": 1000, "large_bytes": 5 << 20,
-              "served_bytes": 4 << 20, "fallback": {"size": 12, "order": 3, "limit": 0},
-              "since_serving": {"large_bytes": 4 << 20, "served_bytes": 4 << 20}}
+              "planned_bytes": 4 << 20, "fallback": {"size": 12, "order": 3, "limit": 0},
+              "since_serving": {"large_bytes": 4 << 20, "planned_bytes": 4 << 20, "at_hand_bytes": 0}}
 
 
 def random_trace(blocks, seed):

@@ -61,7 +61,7 @@ class Compare(unittest.TestCase):
         without, with_file = (row["reported"] for row in json_of(process)["allocators"])
         self.assertEqual((1, 0), (without["plans"]["median"], with_file["plans"]["median"]))
         self.assertLess(with_file["learned_allocations"]["max"], without["learned_allocations"]["min"])
-        self.assertGreater(with_file["served_bytes"]["min"], without["served_bytes"]["max"])
+        self.assertGreater(with_file["planned_bytes"]["min"], without["planned_bytes"]["max"])
 
     def test_the_time_to_the_first_answer_is_a_column(self):
         process = memomalloc("compare", "--runs", "1", "--allocators", "glibc,memomalloc", "--", "echo",

@@ -52,7 +52,7 @@ class Module(unittest.TestCase):
         loaded, version, statistics = self.run_program()
         self.assertTrue(loaded)
         self.assertEqual((ROOT / "VERSION").read_text().strip(), version)
-        self.assertGreater(statistics["served_bytes"], 0)
+        self.assertGreater(statistics["planned_bytes"], 0)
         self.assertGreater(statistics["iterations"], 10)
 
     def test_environment(self):
@@ -94,7 +94,7 @@ print(json.dumps([variables, json.loads(told.stdout)]))
     def test_switched_off_it_still_answers(self):
         loaded, _, statistics = self.run_program("--disable")
         self.assertTrue(loaded)
-        self.assertEqual(0, statistics["served_bytes"])
+        self.assertEqual(0, statistics["planned_bytes"])
 
     def test_without_the_library_every_function_does_nothing(self):
         environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}

@@ -86,10 +86,10 @@ class Report(unittest.TestCase):
         self.assertIn("memomalloc run -- COMMAND", text)
 
     def test_advice_follows_from_what_was_counted(self):
-        counted = {"large_allocations": 9, "since_serving": {"large_bytes": 100, "served_bytes": 100}}
+        counted = {"large_allocations": 9, "since_serving": {"large_bytes": 100, "planned_bytes": 60, "at_hand_bytes": 40}}
         self.assertIn("All is well", summary.advice(counted))
-        self.assertIn("trace", summary.advice(counted | {"since_serving": {"large_bytes": 100, "served_bytes": 80}}))
-        self.assertIn("learns", summary.advice(counted | {"since_serving": {"large_bytes": 0, "served_bytes": 0}}))
+        self.assertIn("trace", summary.advice(counted | {"since_serving": {"large_bytes": 100, "planned_bytes": 60, "at_hand_bytes": 20}}))
+        self.assertIn("learns", summary.advice(counted | {"since_serving": {"large_bytes": 0, "planned_bytes": 0, "at_hand_bytes": 0}}))
         self.assertIn("Run your loop", summary.advice(counted | {"large_allocations": 0}))
 
     def test_shares_add_up(self):

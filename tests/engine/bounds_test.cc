@@ -67,7 +67,7 @@ TEST_CASE("engine: what a growing peak asks for was not had before", "[engine]")
 TEST_CASE("engine: a freed block of a dozen MiB waits for the next call, if that may come",
           "[engine]") {
   testing::drive([](Engine& engine, Driver& driver, const Lane& lane) {
-    for (std::uint64_t i = 0; i < tuning::kKeptCalls; ++i) {
+    for (std::uint64_t i = 0; i < tuning::kEarlyCalls; ++i) {
       driver.take(65'536 + (i << 12));
     }
     const std::uint64_t before = unused_bytes(engine);

@@ -27,20 +27,20 @@ TEST_CASE("call window: the key is of the last eight calls, sizes and alignments
   for (std::uint64_t i = 0; i < 20; ++i) {
     late.add(7'000'000 + i, 4);
   }
-  for (std::uint64_t i = 0; i < tuning::kKeyCalls; ++i) {
+  for (std::uint64_t i = 0; i < kKeyCalls; ++i) {
     CHECK_FALSE(early.full());
     early.add(70'000 * (i % 3 + 1), 6);
     late.add(70'000 * (i % 3 + 1), 6);
   }
   CHECK(early.full());
   CHECK(early.key() == late.key());
-  for (std::uint32_t i = 0; i < tuning::kKeyCalls; ++i) {
+  for (std::uint32_t i = 0; i < kKeyCalls; ++i) {
     CHECK(early.size(i) == 70'000 * (i % 3 + 1));
     CHECK(early.size(i) == late.size(i));
   }
   CallWindow swapped;
   CallWindow aligned;
-  for (std::uint64_t i = 0; i < tuning::kKeyCalls; ++i) {
+  for (std::uint64_t i = 0; i < kKeyCalls; ++i) {
     swapped.add(70'000 * (i % 3 + 1), i == 4 ? 12 : 6);
     aligned.add(70'000 * ((i < 2 ? 1 - i : i) % 3 + 1), 6);
   }
@@ -104,13 +104,13 @@ TEST_CASE("catalogue: a full one takes no more", "[engine]") {
   const auto catalogue = std::make_unique<Catalogue>();
   REQUIRE(catalogue->open());
   std::mt19937_64 random(3);
-  std::vector<PlanName> names(tuning::kMaxCatalogue);
+  std::vector<PlanName> names(kMaxCatalogue);
   for (PlanName& name : names) {
     name = {.stream = random() | 1U,
             .keys = {random() | 1U, random() | 1U, random() | 1U, random() | 1U}};
     REQUIRE(catalogue->add(name));
   }
-  CHECK(catalogue->count() == tuning::kMaxCatalogue);
+  CHECK(catalogue->count() == kMaxCatalogue);
   CHECK_FALSE(catalogue->add({.stream = 1, .keys = {2, 3, 4, 5}}));
   CHECK_FALSE(catalogue->has(2));
   for (std::size_t i = 0; i < names.size(); i += 100) {

@@ -39,7 +39,7 @@ TEST_CASE(
     Random random(15);
     // Few calls, however much they leave.
     std::vector<Block> few;
-    while (lane.counters.pooled_allocations.get() + 1 < tuning::kKeptCalls) {
+    while (lane.counters.pooled_allocations.get() + 1 < tuning::kEarlyCalls) {
       few.push_back(driver.take(1'000'000));
     }
     for (const Block& block : few) {

@@ -100,7 +100,7 @@ TEST_CASE("threads: a lane is used again when its thread has ended", "[engine]")
   CHECK(own.engine.lanes.shared().pool.held().live_bytes() == 0);
 }
 
-TEST_CASE("threads: more threads at work than lanes go to the next allocator", "[engine]") {
+TEST_CASE("threads: more threads at work than lanes go to the underlying allocator", "[engine]") {
   Options options;
   options.TRACE_FILE =
       "trace.csv";  // for which no lane is taken over, however long the others wait

@@ -76,7 +76,7 @@ TEST_CASE_METHOD(ShapesFixture, "shapes: an extra call begins no shape", "[follo
 }
 
 TEST_CASE_METHOD(ShapesFixture, "shapes: calls earn the steps that may be laid out", "[follow]") {
-  const auto kAll = static_cast<std::uint32_t>(tuning::kMaxLayoutSteps);
+  const auto kAll = static_cast<std::uint32_t>(tuning::kMaxPlanBytes / 32);
   REQUIRE(shapes.afford(kAll, 1000));
   CHECK_FALSE(shapes.afford(1, 1000));
   CHECK(shapes.afford(static_cast<std::uint32_t>(tuning::kLayoutStepsPerCall), 1001));

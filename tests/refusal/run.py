@@ -232,11 +232,15 @@ def jobs():
     return 2 * (os.cpu_count() or 1)
 
 
+def served_bytes(figures):
+    return figures.get("planned_bytes", 0) + figures.get("at_hand_bytes", 0)
+
+
 def loses(found, normal):
     """True if less was served than usual and no counter says why."""
-    if not found or not normal or normal.get("served_bytes", 0) == 0:
+    if not found or not normal or served_bytes(normal) == 0:
         return False
-    if found.get("served_bytes", 0) > normal["served_bytes"] * 3 // 4:
+    if served_bytes(found) > served_bytes(normal) * 3 // 4:
         return False
     causes = ("fallback_allocations", "recorder_full", "diverged", "released")
     more = any(found.get(name, 0) > normal.get(name, 0) for name in causes)

@@ -1,4 +1,4 @@
-"""check_design.py: circles, repeats and rows that name nothing are seen, and nothing else is."""
+"""check_design.py: circles, repeats, globals and rows that name nothing are seen, and nothing else is."""
 
 import pathlib
 import sys
@@ -41,6 +41,29 @@ class Repeats(unittest.TestCase):
         self.assertEqual({"repeat src/a.cc src/b.cc": 6}, self.found(spread, self.BODY))
         includes = [f'#include "src/{i}.h"' for i in range(9)]
         self.assertEqual({}, self.found(includes, includes))
+
+
+class State(unittest.TestCase):
+    STATE = ["struct Kept {", "  void forked() {}", "};"]
+
+    def found(self, lines, rows=("FEATURE(kept, Kept)",)):
+        return [fault for fault, _ in check_design.state_faults(
+            {"preload/a.cc": lines, "preload/state.h": self.STATE, "preload/features.def": list(rows)})]
+
+    def test_a_fourth_variable_is_one_too_many(self):
+        allowed = ["constinit Process g_process;", "constinit Operators g_operators{", "constinit Places places;"]
+        self.assertEqual([], self.found(allowed + ["static constexpr int kA = 1;", "static void f();"]))
+        for more in ("constinit bool said = false;", "  static int count = 0;", "thread_local int t = 0;"):
+            self.assertEqual(1, len(self.found(allowed + [more])), more)
+
+    def test_what_a_child_resets_has_a_row(self):
+        self.assertEqual(["state::Kept has no row in preload/features.def"], self.found([], ()))
+
+
+class Comments(unittest.TestCase):
+    def test_width(self):
+        for line, faults in (("// " + "x" * 97, 0), ("  // " + "x" * 96, 1), ("// NOLINTBEGIN(" + "x" * 99, 0), ('  f("' + "x" * 99, 0)):
+            self.assertEqual(faults, len(list(check_design.comment_faults({"preload/a.cc": [line]}))), line)
 
 
 class Rows(unittest.TestCase):

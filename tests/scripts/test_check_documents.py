@@ -25,7 +25,7 @@ class Values(unittest.TestCase):
                                capture_output=True, text=True).stdout.splitlines()
         self.assertEqual(len(lines), counted["unit tests"])
         mutations = subprocess.run(
-            [sys.executable, "-c", "import run; print(len(run.MUTATIONS))"], cwd=ROOT / "tests/mutations",
+            [sys.executable, "-c", "import rows; print(len(rows.ROWS))"], cwd=ROOT / "tests/mutations",
             capture_output=True, text=True).stdout
         self.assertEqual(int(mutations), counted["mutations"])
         self.assertGreater(counted["preload checks"], 9 * counted["programs"])

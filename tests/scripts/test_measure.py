@@ -75,7 +75,7 @@ class Measure(unittest.TestCase):
 
     def test_a_library_that_does_not_count_shares_is_refused(self):
         with self.assertRaisesRegex(LookupError, "does not count planned_bytes"):
-            measure.shares({"large_bytes": 1, "served_bytes": 1})
+            measure.shares({"large_bytes": 1, "at_hand_bytes": 1})
 
 
 if __name__ == "__main__":

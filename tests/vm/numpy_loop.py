@@ -27,7 +27,7 @@ def served():
     """Allocations that plans served in this process."""
     text = ctypes.create_string_buffer(16384)
     ctypes.CDLL(None).memomalloc_stats_json(text, ctypes.c_size_t(len(text)))
-    return json.loads(text.value)["served_allocations"]
+    return json.loads(text.value)["planned_allocations"]
 
 
 def main():

@@ -13,8 +13,8 @@
 namespace memo::cli {
 namespace {
 
-// The bytes of the character that begins at `at`, if it is one of UTF-8 or a line's end; 0: a terminal
-// is not to see it.
+// The bytes of the character that begins at `at`, if it is one of UTF-8 or a line's end; 0: a
+// terminal is not to see it.
 std::size_t character(const std::string& text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(at);

@@ -1,5 +1,5 @@
-// Command lines as every command reads them: CLI11 for the options, the exit codes of command.h, and
-// `-- command...` split off before any option is looked for. Cold.
+// Command lines as every command reads them: CLI11 for the options, the exit codes of command.h,
+// and `-- command...` split off before any option is looked for. Cold.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -29,7 +29,7 @@ std::optional<int> parse_with_command(CLI::App& app, int argc, char** argv,
 // tells of the names comes behind it.
 std::string hint(std::string_view word, const std::vector<std::string>& names);
 
-// Where the options are told: what ends a complaint.
+// Where the options are listed: what ends a complaint.
 std::string help_of(const CLI::App& app);
 
 // Prints "memomalloc NAME: what" to stderr, and returns kBadInput.

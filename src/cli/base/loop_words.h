@@ -8,8 +8,8 @@
 
 namespace memo::cli {
 
-// "a loop of 5 calls has repeated for 290 calls, and is planned after at most 110 more"; "" where no
-// loop was seen for at least two of its lengths.
+// "a loop of 5 calls has repeated for 290 calls, and is planned after at most 110 more"; "" where
+// no loop was seen for at least two of its lengths.
 inline std::string loop_words(const Loop& loop) {
   if (loop.length == 0 || loop.run < 2 * loop.length) {
     return "";

@@ -132,7 +132,7 @@ std::string as_table(const std::vector<ProcessRow>& rows) {
     return "no process made large allocations\n";
   }
   std::vector<std::vector<std::string>> table = {{"process", "name", "phase", "large calls",
-                                                  "large", "planned", "at hand", "neither",
+                                                  "large", "planned", "reused", "other",
                                                   "faults avoided", "slab", "peak"}};
   for (const ProcessRow& row : rows) {
     table.push_back(cells(row, std::to_string(row.pid)));

@@ -1,5 +1,5 @@
-// The processes of one command, by the statistics that each has left: who made large allocations,
-// who does the work, and what the library did for them. Cold.
+// The processes of one command, by the statistics that each has left: which made large allocations,
+// which does the work, and what the library did. Cold.
 #pragma once
 
 #include <cstdint>

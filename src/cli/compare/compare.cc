@@ -113,7 +113,7 @@ class Runner {
 };
 
 // Rounds begin with a different allocator each, so that none always follows the same one.
-// After Ctrl-C, which ends the run at hand too, what was measured before it is kept. Returns an
+// After Ctrl-C, which ends the current run too, what was measured before it is kept. Returns an
 // exit code.
 int measure(Comparison& comparison) {
   Runner runner(comparison);
@@ -123,8 +123,8 @@ int measure(Comparison& comparison) {
   for (int round = -comparison.warm_ups; round < comparison.runs; ++round) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       Contestant& contestant = all[(i + static_cast<std::size_t>(std::max(round, 0))) % all.size()];
-      // Only the row with plans needs a run of its own before the measured ones; the file cache needs
-      // one.
+      // Only the row with plans needs a run of its own before the measured ones; the file cache
+      // needs one.
       if (round < 0 && i > 0 && contestant.allocator.name != kOwnPlannedName) {
         continue;
       }

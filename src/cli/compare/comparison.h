@@ -40,8 +40,8 @@ Spread spread(std::vector<double> values);
 // is.
 std::map<std::string, double> last_json_numbers(const std::string& output);
 
-// What the runs say of our library against glibc, and what to do next; a sentence each. Both empty unless both have
-// runs that ended well.
+// What the runs say of our library against glibc, and what to do next; a sentence each. Both empty
+// unless both have runs that ended well.
 Answer answer_of(const std::vector<Contestant>& contestants,
                  const std::vector<std::string>& command);
 

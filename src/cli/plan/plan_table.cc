@@ -9,7 +9,7 @@
 namespace memo::cli {
 namespace {
 
-// The device that was asked for, or else the one with most alive; it and the others are told.
+// The device that was asked for, or else the one with most alive; it and the others are named.
 std::optional<Table> table_of(Snapshot snapshot, const TableRequest& request, std::string& error) {
   const SnapshotDevice* chosen = nullptr;
   for (const SnapshotDevice& device : snapshot.devices) {

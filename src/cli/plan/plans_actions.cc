@@ -58,7 +58,7 @@ std::vector<char> as_bytes(const std::string& text) {
   return {text.begin(), text.end()};
 }
 
-// The plans of an archive; what in it cannot be used is told of.
+// The plans of an archive; what cannot be used is named.
 void take_archive(const std::string& path, const std::vector<TarFile>& files,
                   std::vector<Named>& plans, Added& added) {
   for (const TarFile& file : files) {

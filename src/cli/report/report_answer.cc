@@ -10,7 +10,8 @@ namespace {
 
 using nlohmann::json;
 
-// Of what was asked for, percent that was planned or at hand; from there on a program is served well.
+// Of what was asked for, percent that was planned or reused; from there on a program is served
+// well.
 constexpr std::int64_t kWell = 90;
 
 std::string grouped(std::uint64_t number) {
@@ -49,9 +50,7 @@ std::string main_reason(const json& statistics) {
 
 Answer of_statistics(const json& statistics) {
   const std::int64_t all = number_in(statistics, "large_bytes");
-  const std::int64_t planned = statistics.contains("planned_bytes")
-                                   ? number_in(statistics, "planned_bytes")
-                                   : number_in(statistics, "served_bytes");
+  const std::int64_t planned = number_in(statistics, "planned_bytes");
   const std::int64_t at_hand = number_in(statistics, "at_hand_bytes");
   if (all == 0) {
     return {"The program made no large allocations, so there was nothing to serve.",
@@ -65,7 +64,7 @@ Answer of_statistics(const json& statistics) {
             "Serve it: `memomalloc run -- COMMAND`, without --observe."};
   }
   const std::string what =
-      percent(planned + at_hand, all) + " of " + mebibytes(all) + " came from memory at hand (" +
+      percent(planned + at_hand, all) + " of " + mebibytes(all) + " were planned or reused (" +
       percent(planned, all) + " by plan), which spared the program " +
       grouped(static_cast<std::uint64_t>((planned + at_hand) / 4096)) + " page faults at most.";
   if (planned == 0 && at_hand * 100 >= all * kWell) {

@@ -23,7 +23,7 @@ const char* label_of(Op op) {
   return kNames[static_cast<std::size_t>(op)];
 }
 
-// Columns instead of an object for each block: a fifth of the size at 50,000 blocks.
+// Columns instead of an object for each block: a fraction of the size.
 json columns(const std::vector<MapBlock>& blocks, std::map<std::uint64_t, std::size_t>& sites) {
   json data = {{"lower", json::array()}, {"upper", json::array()}, {"gapFrom", json::array()},
                {"gapTo", json::array()}, {"size", json::array()},  {"offset", json::array()},

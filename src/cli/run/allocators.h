@@ -33,9 +33,9 @@ Environment environment_of(const Allocator& allocator);
 // The same as words before a command in a shell: LD_PRELOAD=... NAME=VALUE...
 std::string shell_words(const Allocator& allocator);
 
-// The library that is to be the underlying allocator behind ours: `word` is glibc, the name of a row without settings, a
-// path (with a slash), or auto, the first installed of kBestNext. Empty: the C library's own. None: it is not
-// installed, or there is no such row.
+// The library that is to be the underlying allocator behind ours: `word` is glibc, the name of a
+// row without settings, a path (with a slash), or auto, the first installed of kBestNext. Empty:
+// the C library's own. None: it is not installed, or there is no such row.
 std::optional<std::string> next_allocator(const std::string& word);
 // What next_allocator() takes, for --help and messages.
 std::string next_allocator_words();

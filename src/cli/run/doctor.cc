@@ -1,5 +1,5 @@
-// `memomalloc doctor`: does the library help a command, and if not, what is in the way? Runs the command
-// to find out. Cold.
+// `memomalloc doctor`: does the library help a command, and if not, what is in the way? Runs the
+// command to find out. Cold.
 #include <signal.h>
 #include <unistd.h>
 
@@ -95,7 +95,7 @@ Verdict examine_by_running(const std::vector<std::string>& command, const std::s
   const char* others = std::getenv("LD_PRELOAD");
   const std::string preload = preload_list(library, others != nullptr ? others : "");
   const char* choice = std::getenv("MEMOMALLOC_OPEN");
-  // This process has what is set, too: what is open is not told to be hidden.
+  // This process has what is set, too: an open allocator is not reported as hidden.
   const Environment opening = opening_environment(choice != nullptr ? choice : "", preload);
   apply(opening);
   const std::optional<Run> run = run_watched(command, {{"LD_PRELOAD", preload}});

@@ -15,8 +15,8 @@ inline constexpr std::string_view kAllocatorFunctions[] = {
     "malloc",    "posix_memalign", "je_malloc", "_rjem_malloc", "mallocx",
     "mi_malloc", "tc_malloc",      "rpmalloc",  "sn_malloc",    "scalable_malloc"};
 
-// c10::alloc_cpu(unsigned long) and c10::free_cpu(void*), which the library stands in for where both
-// are there, and the flags that it reads (preload/c10.h).
+// c10::alloc_cpu(unsigned long) and c10::free_cpu(void*), which the library stands in for where
+// both are there, and the flags that it reads (preload/c10.h).
 inline constexpr std::string_view kTensorNames[] = {"_ZN3c109alloc_cpuEm", "_ZN3c108free_cpuEPv",
                                                     "FLAGS_caffe2_cpu_allocator_do_zero_fill",
                                                     "FLAGS_caffe2_cpu_allocator_do_junk_fill"};

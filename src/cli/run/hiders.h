@@ -12,7 +12,7 @@ struct Hider {
   const char* what;     // it hides
   const char* advice;   // what to do
   const char* setting;  // NAME=VALUE, or ""
-  // Who opens it: the user, `memomalloc run`, Python's start hook; kPool: nobody.
+  // What opens it: the user, `memomalloc run`, Python's start hook; kPool: nothing.
   enum Kind { kHand, kVariable, kHook, kPool } kind;
 };
 

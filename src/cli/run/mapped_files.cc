@@ -30,7 +30,7 @@ std::int64_t sum_of_rows(const fs::path& path, std::string_view one, std::string
   return kibibytes * 1024;
 }
 
-// A page that several processes share counts once in their sum, where the kernel tells.
+// A page that several processes share counts once in their sum, where the kernel knows.
 std::int64_t memory_of(const fs::path& folder) {
   const std::int64_t shared = sum_of_rows(folder / "smaps_rollup", "Pss_Anon:", "Pss_Shmem:");
   return shared > 0 ? shared : sum_of_rows(folder / "status", "RssAnon:", "RssShmem:");
@@ -85,7 +85,7 @@ std::int64_t look_at(pid_t process, Watched& watched) {
 Watched watch(pid_t child) {
   using std::chrono::milliseconds;
   Watched watched;
-  constexpr int kSeldom = 20;  // a look takes one part in so many of the time
+  constexpr int kSeldom = 20;  // a look takes at most one part in this of the time
   milliseconds pause{1};
   siginfo_t ended{};
   while (waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&

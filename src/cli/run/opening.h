@@ -1,5 +1,6 @@
-// Makes what frameworks keep in memory pools of their own visible to the library, where that changes
-// no result: variables for the command, and Python's start hook (python/memomalloc/opening). Cold.
+// Makes what frameworks keep in memory pools of their own visible to the library, where that
+// changes no result: variables for the command, and Python's start hook
+// (python/memomalloc/opening). Cold.
 #pragma once
 
 #include <string>

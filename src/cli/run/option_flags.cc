@@ -72,7 +72,8 @@ std::string check_text(const std::string& text) {
                    std::to_string(kMaxLength);
 }
 
-// Before the program runs for hours, its outputs are checked. A path with %p or %h is not known yet.
+// Before the program runs for hours, its outputs are checked. A path with %p or %h is not known
+// yet.
 std::string check_path(const std::string& path) {
   return path.find('%') != std::string::npos ? "" : unwritable(path);
 }

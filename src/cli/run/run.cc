@@ -1,7 +1,7 @@
 // `memomalloc run`: becomes the command, with the library preloaded and the variables set. Since
-// the process is replaced, signals and the exit code need no passing on. With --summary it stays, as
-// the command's parent, and passes them on. Cold.
-// A command that cannot be executed gives the codes that a shell, env and nohup give.
+// the process is replaced, signals and the exit code need no passing on. With --summary it stays,
+// as the command's parent, and passes them on. Cold. A command that cannot be executed gives the
+// codes that a shell, env and nohup give.
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -50,8 +50,8 @@ int end_as(const Usage& usage) {
   return usage.exit_code;
 }
 
-// The file of each process, PID.json, to the path that the user has named. Without %p the one that ended
-// last stays, as it does without --summary.
+// The file of each process, PID.json, to the path that the user has named. Without %p the one that
+// ended last stays, as it does without --summary.
 void copy_statistics(const std::filesystem::path& folder, const std::string& wanted) {
   std::error_code failed;
   std::vector<std::filesystem::directory_entry> files;
@@ -87,7 +87,7 @@ std::string chosen_openings(const Environment& environment) {
   return set != nullptr ? set : "";
 }
 
-// Runs the command to its end, with all that it leaves behind, and tells on stderr of its processes.
+// Runs the command to its end, with all that it leaves behind, and reports its processes on stderr.
 // `wanted`: the file in which the user wants the statistics, or "".
 int run_and_tell(const CLI::App& app, const std::vector<std::string>& command,
                  Environment environment, const std::string& wanted) {
@@ -101,8 +101,8 @@ int run_and_tell(const CLI::App& app, const std::vector<std::string>& command,
     if (child < 0) {
       return refused(app, command[0], errno);
     }
-    // Set after the start, since a child inherits what is ignored. A terminal's own signals go to the
-    // command, too, which has them from there; from elsewhere they come to this process alone.
+    // Set after the start, since a child inherits what is ignored. A terminal's own signals go to
+    // the command, too, which has them from there; from elsewhere they come to this process alone.
     followed = child;
     for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH}) {
       struct sigaction pass_on{};

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kFewCalls = 300;      // a program of so few has hardly begun
 constexpr std::int64_t kFaultsToSay = 1000;  // avoided: 4 MiB of pages
-constexpr std::int64_t kPartToSay = 5;       // of all large bytes, one in so many
+constexpr std::int64_t kPartToSay = 5;       // of all large bytes: one part in this
 
 bool is_crash(int signal) {
   return signal == SIGSEGV || signal == SIGABRT || signal == SIGBUS || signal == SIGILL ||

@@ -32,7 +32,7 @@ struct StatusRequest {
   bool metrics = false;
 };
 
-// The statistics of those asked for. What is not to be believed is told on stderr.
+// The statistics of those asked for. A page that is not believed is named on stderr.
 std::vector<nlohmann::json> look(const StatusRequest& wishes) {
   std::vector<std::string> problems;
   std::vector<nlohmann::json> processes;

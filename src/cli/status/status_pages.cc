@@ -92,7 +92,7 @@ std::string_view copy_page(int file, StatusPage& page) {
   return problem;
 }
 
-// True where it can be told here that the process of this name is there no more.
+// True where this process can see that the one of this name has ended.
 bool has_ended(const StatusName& name) {
   return name.space == number_space(getpid()) && name.space != 0 &&
          start_of(static_cast<pid_t>(name.pid)) != name.start;
@@ -276,9 +276,11 @@ json as_json(const ProcessPage& page, const std::optional<Residency>& residency)
       {"plan_seconds", body.plan_seconds},
       {"threads", body.threads},
       {"since_serving",
-       {{"large_bytes", body.since_large_bytes}, {"served_bytes", body.served_bytes}}},
+       {{"large_bytes", body.since_large_bytes},
+        {"planned_bytes", body.since_planned_bytes},
+        {"at_hand_bytes", body.since_at_hand_bytes}}},
       {"now", shares_of(body.now)},
-      {"pool", {{"used_bytes", body.pool_used_bytes}, {"at_hand_bytes", body.pool_at_hand_bytes}}},
+      {"pool", {{"used_bytes", body.pool_used_bytes}, {"free_bytes", body.pool_free_bytes}}},
       {"lanes", lanes_of(body)},
       {"stored_plans", plans_of(body)}};
   add_counters(body, all);

@@ -24,8 +24,8 @@ struct ProcessPage {
 };
 
 // The pages of this user's processes, of everybody's for root; of `pid` alone if it is given.
-// Sorted by pid. Pages of processes that have ended are taken away, and are among the answers this once.
-// `problems` gets a line for each that was not to be believed.
+// Sorted by pid. Pages of processes that have ended are taken away, and are among the answers this
+// once. `problems` gets a line for each that was not to be believed.
 std::vector<ProcessPage> read_pages(std::optional<pid_t> pid, std::vector<std::string>& problems);
 
 // What is behind the addresses of pool and slabs, as the system tells it.
@@ -35,12 +35,12 @@ struct Residency {
   std::int64_t slab_bytes = 0;       // of these, of slabs
   std::int64_t slab_huge_page_bytes = 0;
 };
-// None if the system does not tell (another user's process). The kernel walks all memory of the process,
-// which may wait for that to map more: a millisecond for each GiB in small pages.
+// None if the system does not tell (another user's process). The kernel walks all memory of the
+// process, which may wait for that to map more: a millisecond for each GiB in small pages.
 std::optional<Residency> residency_of(const ProcessPage& page);
 
-// The names of the statistics file, and more: now, lanes, stored_plans, pool, age_seconds, ended, and
-// resident_bytes, huge_page_bytes and the same of slabs alone where `residency` is known.
+// The names of the statistics file, and more: now, lanes, stored_plans, pool, age_seconds, ended,
+// and resident_bytes, huge_page_bytes and the same of slabs alone where `residency` is known.
 nlohmann::json as_json(const ProcessPage& page, const std::optional<Residency>& residency);
 
 }  // namespace memo::cli

@@ -26,15 +26,15 @@ std::string duration(double seconds) {
   return text;
 }
 
-// "95 % planned, 4 % at hand, 1 % neither, of 12.0 MiB".
+// "95 % planned, 4 % reused, 1 % other, of 12.0 MiB".
 std::string shares(const json& sums) {
   const std::int64_t all = number_in(sums, "large_bytes");
   if (all == 0) {
     return "no large allocations";
   }
   return percent(number_in(sums, "planned_bytes"), all) + " planned, " +
-         percent(number_in(sums, "at_hand_bytes"), all) + " at hand, " +
-         percent(number_in(sums, "other_bytes"), all) + " neither, of " + mebibytes(all);
+         percent(number_in(sums, "at_hand_bytes"), all) + " reused, " +
+         percent(number_in(sums, "other_bytes"), all) + " other, of " + mebibytes(all);
 }
 
 std::string huge_share(const json& process) {
@@ -75,7 +75,7 @@ std::vector<std::string> cells(const json& process) {
           percent(number_in(process, "other_bytes"), all),
           mebibytes(all),
           mebibytes(number_in(process, "slab_bytes")),
-          mebibytes(number_in(pool, "at_hand_bytes")),
+          mebibytes(number_in(pool, "free_bytes")),
           huge_share(process),
           mebibytes(number_in(process, "peak_bytes")),
           remark(process)};
@@ -95,7 +95,7 @@ void add(json& sum, const json& more) {
 
 std::string lanes_table(const json& process) {
   std::vector<std::vector<std::string>> table = {
-      {"  thread", "phase", "slab", "for plan", "iterations", "planned", "at hand", "large"}};
+      {"  thread", "phase", "slab", "for plan", "iterations", "planned", "reused", "large"}};
   const json lanes = process.value("lanes", json::array());
   for (const json& lane : lanes) {
     const std::int64_t thread = number_in(lane, "thread");
@@ -203,8 +203,8 @@ std::string phases(const std::vector<json>& processes) {
 
 std::string status_table(const std::vector<json>& processes) {
   std::vector<std::vector<std::string>> table = {{"process", "name", "phase", "served now",
-                                                  "planned", "at hand", "neither", "large", "slab",
-                                                  "pool at hand", "huge pages", "peak", ""}};
+                                                  "planned", "reused", "other", "large", "slab",
+                                                  "pool free", "huge pages", "peak", ""}};
   json sum = json::object();
   for (const json& process : processes) {
     table.push_back(cells(process));
@@ -243,7 +243,7 @@ std::string status_details(const json& process) {
   }
   text += "misses      " + misses(process) + "\n";
   text += "pool        " + mebibytes(number_in(pool, "used_bytes")) + " in use, " +
-          mebibytes(number_in(pool, "at_hand_bytes")) + " at hand\n";
+          mebibytes(number_in(pool, "free_bytes")) + " free\n";
   if (process.contains("resident_bytes")) {
     text += "memory      " + mebibytes(number_in(process, "resident_bytes")) +
             " in slabs and pool, " + huge_share(process) + " of it in huge pages" +
@@ -277,8 +277,8 @@ std::string status_metrics(const std::vector<json>& processes) {
                 field("lower_bound_bytes"));
   text += gauge(running, "pool_used_bytes", "of the pool, in blocks",
                 [](const json& process) { return process.at("pool").at("used_bytes"); });
-  text += gauge(running, "pool_at_hand_bytes", "of the pool, free with memory behind it",
-                [](const json& process) { return process.at("pool").at("at_hand_bytes"); });
+  text += gauge(running, "pool_free_bytes", "of the pool, free with memory behind it",
+                [](const json& process) { return process.at("pool").at("free_bytes"); });
   text +=
       gauge(running, "peak_bytes", "greatest resident size of the process", field("peak_bytes"));
   text += gauge(running, "threads", "threads that were ever followed", field("threads"));

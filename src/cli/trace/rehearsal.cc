@@ -32,7 +32,7 @@ struct Actor {
   std::uint64_t trial_height = 0;  // bytes of that plan's slab
 };
 
-// The plan at hand was a guess, and wrong: what is told is of those after it.
+// The current plan was a guess, and wrong: figures are of those after it.
 void forget_trial(Actor& actor) {
   Analysis& analysis = *actor.analysis;
   analysis.period.reset();
@@ -287,9 +287,9 @@ std::uint64_t room_for(const Streams& streams) {
     std::uint64_t most = 0;
     for (const StreamEvent& event : stream.events) {
       const Allocation& allocation = stream.allocations[event.allocation];
-      const std::uint64_t bytes = std::max<std::uint64_t>(
-          bytes_of(granules_of(std::min(allocation.size, tuning::kMaxBlock))),
-          std::uint64_t{1} << std::min<int>(allocation.alignment_log2, 26));
+      const std::uint64_t bytes =
+          std::max<std::uint64_t>(bytes_of(granules_of(std::min(allocation.size, kMaxBlock))),
+                                  std::uint64_t{1} << std::min<int>(allocation.alignment_log2, 26));
       live = event.is_free ? live - bytes : live + bytes;
       most = std::max(most, live);
     }

@@ -1,5 +1,5 @@
 // Runs a recorded trace through the engine's lanes, as the process itself would have done, but for
-// what no trace tells: how long something took, and what the kernel said. Nobody writes to the
+// what no trace holds: how long something took, and what the kernel answered. Nobody writes to the
 // blocks, so that they cost addresses and page maps only. Cold.
 #pragma once
 
@@ -44,22 +44,23 @@ struct Trials {
 struct Analysis {
   std::uint64_t allocations = 0;
   std::uint64_t bytes = 0;  // of all allocations
-  // Of the latest plan of fixed sizes that was no trial that failed, none if there was none; `first` counts from the stream's
-  // start, and where another thread has learned the plan, from where this one took it up.
+  // Of the latest plan of fixed sizes that was no trial that failed, none if there was none;
+  // `first` counts from the stream's start, and where another thread has learned the plan, from
+  // where this one took it up.
   std::optional<Period> period;
   Loop loop;                       // the latest that was seen while nothing was served
   std::uint32_t unplanned = 0;     // length of the period that got no plan in time, 0 if none
   bool repeats = false;            // the stream's end still follows the period
   std::uint64_t locked_after = 0;  // allocations made when there was a plan first, 0 if never
   std::uint64_t plans = 0;         // made by this thread, one after the other
-  std::uint64_t plan_changes = 0;  // times that another plan was taken up, whoever made it
+  std::uint64_t plan_changes = 0;  // times that another plan was taken up
   std::uint64_t lower_bound = 0;   // bytes: greatest load of the planned blocks, sizes as asked for
   std::uint64_t height = 0;        // bytes of slab
   std::uint32_t wrapping = 0;      // planned blocks whose lifetime wraps into the next iteration
   std::uint32_t left_out = 0;      // blocks of an iteration that the plan leaves to the pool
   std::uint64_t served_bytes = 0;  // placed in the slab
-  // From the first call on that a plan was served to, but for trials that failed, of which only what
-  // they served counts.
+  // From the first call on that a plan was served to, but for trials that failed, of which only
+  // what they served counts.
   std::uint64_t bytes_since_lock = 0;
   double plan_seconds = 0;  // of all plans
   dsa::Problem problem;     // of the period
@@ -79,8 +80,8 @@ struct Rehearsal {
   const std::atomic<bool>* stop = nullptr;  // may be set meanwhile: the rest is left out
 };
 
-// All threads together, in the trace's order. Told iterations are not told: the finder must do
-// without. False where there are not enough addresses.
+// All threads together, in the trace's order. Marked iterations are not passed on: the finder must
+// do without. False where there are not enough addresses.
 bool rehearse(const Streams& streams, const Rehearsal& how, Analyses& analyses);
 
 // What a program allocates after its loop hides what the loop repeats. These are the shares of the

@@ -75,8 +75,8 @@ class Reader {
     return data_.kind(value) == Kind::kDictionary || fail(value, "this is no dictionary");
   }
 
-  // A whole number of the dictionary; `missing` if it has none of this name, and an error if that is
-  // negative.
+  // A whole number of the dictionary; `missing` if it has none of this name, and an error if that
+  // is negative.
   std::int64_t number(Index dictionary, const char* name, std::int64_t missing = -1) {
     const auto value = data_.find(dictionary, name);
     if (!value && missing >= 0) {

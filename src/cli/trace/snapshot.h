@@ -62,8 +62,8 @@ std::optional<Snapshot> read_snapshot(std::string_view bytes, const std::string&
 // allocator gives them.
 dsa::CsvTable snapshot_problem(const SnapshotDevice& device);
 
-// The snapshot's allocations and frees as a trace's rows, a thread for each device, devices merged by
-// their times. Stops when `row` answers a reason, which is returned; "" if it never does.
+// The snapshot's allocations and frees as a trace's rows, a thread for each device, devices merged
+// by their times. Stops when `row` answers a reason, which is returned; "" if it never does.
 std::string snapshot_rows(const Snapshot& snapshot,
                           const std::function<std::string(const TraceRow&)>& row);
 

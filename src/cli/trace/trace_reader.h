@@ -33,7 +33,7 @@ struct StreamEvent {
 
 // What one thread asked for, allocations of at least the threshold only.
 struct Stream {
-  std::vector<Allocation> allocations;  // with their deaths, whoever freed them
+  std::vector<Allocation> allocations;  // with their deaths, in any thread
   std::vector<StreamEvent> events;      // in the trace's order
   std::vector<std::uint32_t> marks;     // number of allocations made before each mark
 };

@@ -320,7 +320,7 @@ class PickleReader {
     }
   }
 
-  // Nobody who walks the values may go round for ever.
+  // A walk over the values must not go round for ever.
   void refuse_circles() {
     if (const std::optional<Index> found = out_.circle()) {
       at_ = out_.byte(*found);

@@ -47,15 +47,15 @@ function fillStatistics(statistics, meanings) {
   if (!statistics) return;
   const large = statistics.large_bytes;
   const shares = [["planned in a slab", "planned", "the place that a plan has laid out"],
-                  ["at hand in the pool", "at_hand", "memory that the pool held already: no page fault follows"],
-                  ["neither", "other", "the pool had to grow, or the next allocator gave the memory"]];
+                  ["reused from the pool", "at_hand", "memory that the pool held already: no page fault follows"],
+                  ["other", "other", "the pool had to grow, or the underlying allocator gave the memory"]];
   fillTable(byId("shares"), ["all large allocations of all threads", "allocations", "bytes", "share of bytes", "meaning"],
     "planned_bytes" in statistics ? shares.map(([label, name, meaning]) => ({cells: [label,
       count(statistics[`${name}_allocations`]), bytes(statistics[`${name}_bytes`]),
       percent(statistics[`${name}_bytes`], large), meaning]})) : []);
   const fallback = Object.entries(statistics.fallback || {}).filter(([, calls]) => calls > 0)
     .sort((a, b) => b[1] - a[1]);
-  fillTable(byId("fallbacks"), ["not planned, or not at hand, because", "allocations", "share", "meaning"],
+  fillTable(byId("fallbacks"), ["not planned, or not reused, because", "allocations", "share", "meaning"],
     fallback.length ? fallback.map(([reason, calls]) => ({cells: [reason, count(calls),
       percent(calls, statistics.large_allocations), meanings.get(`fallback_${reason}`) || ""]}))
                     : [{cells: ["no fallbacks", "0", "-", ""]}]);
