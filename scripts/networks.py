@@ -7,6 +7,7 @@ import dataclasses
 from random import Random
 from unittest import mock
 
+import exported
 import infer
 import refusal
 import workspaces
@@ -207,7 +208,7 @@ def joint_step(torch, loss, inputs, name):
     from torch._functorch.aot_autograd import aot_export_module
 
     # Exported first: some networks branch on values, and only leave that out while being exported.
-    loss = torch.export.export(loss, inputs, strict=False).module(check_guards=False)
+    loss = exported.module(torch.export.export(loss, inputs, strict=False))
     module, signature = aot_export_module(loss, inputs, trace_joint=True, output_loss_index=0)
     graph = module.graph
     placeholders = [n for n in graph.nodes if n.op == "placeholder"]
@@ -272,8 +273,8 @@ def export(name, train=False, batch=1, size=None, fake=False):
         if fake:
             x = mode.from_tensor(x)
         if not train:
-            exported = torch.export.export(network.eval(), (x,), strict=False)
-            return Step(label, exported.module(check_guards=False), [x])
+            program = torch.export.export(network.eval(), (x,), strict=False)
+            return Step(label, exported.module(program), [x])
         loss = with_loss(torch, network.train(), target)
         return joint_step(torch, loss, (x, target_for(torch, x, target)), label)
 

@@ -60,7 +60,8 @@ class Install(unittest.TestCase):
     def test_the_command_finds_the_start_hook(self):
         process = subprocess.run([self.prefix / "bin/memomalloc", "run", "--", sys.executable, "-c",
                                   "import sys; print(sys.modules['_memomalloc_opening'].__file__)"],
-                                 capture_output=True, text=True, cwd="/", check=True)
+                                 capture_output=True, text=True, cwd="/", check=True,
+                                 env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"})
         self.assertEqual(str(self.prefix / "share/memomalloc/opening/_memomalloc_opening.py"), process.stdout.strip())
 
     def test_pkg_config(self):

@@ -10,6 +10,8 @@ import unittest
 
 from compile_support import ROOT, WithTorch, module_of, random_program, torch, wide
 
+from exported import module as without_guards
+
 if torch:
     import memomalloc.torch
     from memomalloc import graph
@@ -60,8 +62,8 @@ class ByHand(WithTorch):
 
     def test_nothing_moves_across_what_is_not_known(self):
         inputs = (torch.ones(3), torch.ones(3))
-        module = torch.export.export(module_of(lambda _, x, y: (x.sin(), y.cos(), x.tan(), x.exp())), inputs,
-                                     strict=False).module(check_guards=False)
+        program = torch.export.export(module_of(lambda _, x, y: (x.sin(), y.cos(), x.tan(), x.exp())), inputs, strict=False)
+        module = without_guards(program)
 
         def unknown(x):
             return x.cos()
@@ -86,8 +88,7 @@ class ByHand(WithTorch):
         self.same(state, module.state_dict())
 
     def test_a_graph_in_no_order_is_refused(self):
-        traced = torch.export.export(module_of(lambda _, x: (x + 1) * 2), (torch.ones(2),), strict=False).module(
-            check_guards=False)
+        traced = without_guards(torch.export.export(module_of(lambda _, x: (x + 1) * 2), (torch.ones(2),), strict=False))
         nodes = {node.name: node for node in traced.graph.nodes}
         nodes["mul"].append(nodes["add"])  # now it comes after its reader
         with self.assertRaisesRegex(RuntimeError, "add"):

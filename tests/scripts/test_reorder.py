@@ -6,6 +6,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
+import exported  # noqa: E402
+
 try:
     import torch
 except ImportError:
@@ -29,7 +31,7 @@ class ReorderTest(unittest.TestCase):
                 return (first + second).sum(), copy.relu()
 
         x = torch.arange(2048.0).reshape(32, 64)
-        module = torch.export.export(Effects(), (x,), strict=False).module(check_guards=False)
+        module = exported.module(torch.export.export(Effects(), (x,), strict=False))
         lean = reorder.reorder(module, [x], tool=str(TOOL))
         digests = []
         for graph in (module, lean):
@@ -78,8 +80,8 @@ class ReorderTest(unittest.TestCase):
                 torch.ops.aten._assert_async.msg((first >= 0).all(), "negative")
                 return first + torch.rand_like(x)
 
-        exported = torch.export.export(Checked(), (torch.ones(4),), strict=False)
-        writer = graph_writer.describe(exported.module(check_guards=False), [torch.ones(4)], "effects")
+        program = torch.export.export(Checked(), (torch.ones(4),), strict=False)
+        writer = graph_writer.describe(exported.module(program), [torch.ones(4)], "effects")
         after = {node["name"]: node.get("after", []) for node in writer.nodes}
         effects = [name for name in after if name.startswith(("rand_like", "_assert_async"))]
         self.assertEqual(len(effects), 3)
