@@ -29,7 +29,7 @@ Alive all_alive() {
   Alive alive;
   const Lanes& lanes = g_process.engine.lanes;
   if (lanes.opened() && !g_process.observes) {
-    for (std::uint32_t space = 0; space <= lanes.count(); ++space) {  // the pool's, and each lane's
+    for (std::uint32_t space = 0; space < lanes.spaces(); ++space) {  // the pool's, and each slab's
       add_alive(lanes.region.at(space), alive);
     }
   }

@@ -59,8 +59,6 @@ void take(Snapshot& now, Peak peak) {
     now.served_allocations += served.allocations;
     now.served_bytes += served.bytes;
     now.since_large_bytes += served.large_bytes;
-    now.slab_bytes += lane.tallest();
-    now.lower_bound_bytes += lane.bound();
     now.plan_seconds += lane.plan_seconds();
     if (const Loop loop = lane.loop(); loop.run > now.loop.run) {
       now.loop = loop;
@@ -68,6 +66,11 @@ void take(Snapshot& now, Peak peak) {
     if (rank(lane.phase()) > rank(best)) {
       best = lane.phase();
     }
+  }
+  for (std::uint32_t i = 1; i < engine.lanes.spaces(); ++i) {
+    const Slab& slab = engine.lanes.shared().slabs.at(i - 1);
+    now.slab_bytes += slab.tallest();
+    now.lower_bound_bytes += slab.bound();
   }
   now.observes = g_process.observes;
   now.observed_faults = observed().page_faults;

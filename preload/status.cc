@@ -63,8 +63,8 @@ void describe_lanes(StatusBody& body) {
     row.thread = thread_of_lane(i);
     put(row.phase, name_of(lane.phase()));
     row.slab_bytes = lane.slab_height();
-    row.tallest_slab_bytes = lane.tallest();
-    row.lower_bound_bytes = lane.bound();
+    row.tallest_slab_bytes = row.slab_bytes != 0 ? lane.slab().tallest() : 0;
+    row.lower_bound_bytes = row.slab_bytes != 0 ? lane.slab().bound() : 0;
     row.large_bytes = lane.counters.large_bytes.get();
     row.planned_bytes = lane.counters.planned_bytes.get();
     row.at_hand_bytes = lane.counters.at_hand_bytes.get();
@@ -101,7 +101,7 @@ void describe_memory(StatusBody& body) {
   body.pool_used_bytes = pool.held().live_bytes();
   body.pool_at_hand_bytes = pool.held().dirty_bytes();
   body.pool = {reinterpret_cast<std::uint64_t>(pool.space().base()), pool.space().bytes()};
-  body.slabs = {body.pool.start + body.pool.bytes, engine.lanes.count() * body.pool.bytes};
+  body.slabs = {body.pool.start + body.pool.bytes, (engine.lanes.spaces() - 1) * body.pool.bytes};
 }
 
 // What has come since the older sample.

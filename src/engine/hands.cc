@@ -72,12 +72,11 @@ bool begins_at(const Slab& slab, std::uint64_t offset) {
 
 }  // namespace
 
-void Hands::open(Shared* shared, std::uint32_t number, Space* space, Tracker* tracker) {
+void Hands::open(Shared* shared, std::uint32_t number, Tracker* tracker) {
   shared_ = shared;
   number_ = number;
   tracker_ = tracker;
-  slab.open(space, &shared->slabs, &shared->pool, number);
-  slab.space().user.set(number_, shared->keep_trace);
+  slab_ = &shared->slabs.at(0);
 }
 
 Call Hands::call_of(const Request& request, std::uint64_t site) const {
@@ -91,8 +90,28 @@ Call Hands::call_of(const Request& request, std::uint64_t site) const {
 }
 
 void Hands::purge() {
-  if (slab.purge()) {
+  if (holds_slab() && slab().purge()) {
     tracker_->tally().counters().released.add();
+  }
+}
+
+void Hands::let_slab_go() {
+  if (holds_slab()) {
+    slab().let_go(os::coarse_nanoseconds());
+  }
+  word_ = kNoWord;
+}
+
+void Hands::lose_slab() {
+  if (holds_slab()) {
+    slab().orphan();
+  }
+  word_ = kNoWord;
+}
+
+void Hands::wake_at_next_call() {
+  if (holds_slab()) {
+    slab().hold(SlabWord::held(number_, 0));
   }
 }
 
@@ -115,10 +134,10 @@ Answer Hands::answer(const Request& request, const Action& action) {
   const AtHand& at_hand = tracker_->state().at_hand;
   switch (action.ask) {
     case Ask::kClaim: {
-      const SlabPlace place = slab.claim(action.offset, request.size, request.alignment);
+      const SlabPlace place = slab().claim(action.offset, request.size, request.alignment);
       call_.dirty = place.dirty;
       const std::uint64_t earlier = at_hand.earlier;
-      return {.yes = earlier != kUnplanned && begins_at(slab, earlier),
+      return {.yes = earlier != kUnplanned && begins_at(slab(), earlier),
               .miss = miss_of(place.answer)};
     }
     case Ask::kGive:
@@ -153,13 +172,10 @@ Answer Hands::answer(const Request& request, const Action& action) {
       return {.yes = complete && tracker_->make_room(*plan.best()->symbolic), .best = &plan.best()};
     }
     case Ask::kOpenSlab: {
-      // What the slab has room for is no question of memory.
-      const Schedule& wanted = tracker_->wanted();
-      const Answer opened =
-          slab_wait_.ask(wanted.height <= slab.height(), [&] { return open_slab(wanted); });
+      const Answer opened = open_slab(tracker_->wanted());
       if (opened.busy) {
-        // Blocks of many threads come in no order: within its peak the pool would give pieces back and take them again. In a
-        // wave of 64 threads numpy had 16 page faults a step instead of 12, at the same peak.
+        // Blocks of many threads come in no order: within its peak the pool would give pieces back and
+        // take them again.
         shared_->pool.allow_slack(tuning::kPoolSlack);
       }
       return opened;
@@ -189,11 +205,11 @@ const Plan& Hands::end_iteration(std::uint64_t offset, std::uint64_t bytes) {
   if (owing_ends_ != 0 && --owing_ends_ == 0) [[unlikely]] {
     shared_->pool.returned.owe(0);
     if (tracker_->state().serving.own && tracker_->state().serving.trial == 0) {
-      shared_->pool.trim(slab.height() + tuning::kMaxGivenBack);
+      shared_->pool.trim(slab().height() + tuning::kMaxGivenBack);
     }
   }
-  slab.turn.work(os::coarse_nanoseconds());
-  slab.sweep(offset, bytes);
+  slab().use(os::coarse_nanoseconds());
+  slab().sweep(offset, bytes);
   return tracker_->state().serving.plan->best();
 }
 
@@ -224,7 +240,9 @@ Answer Hands::give(const Request& request) {
   if (!call_.block.resident && pool.headroom().lacks(request.size, pool.held().live_bytes()))
       [[unlikely]] {
     counters.room_made.add();
-    slab.give_back_unused();
+    if (holds_slab()) {
+      slab().give_back_unused();
+    }
     give_up_idle(*shared_, number_);
   }
   // Any allocator has to get what a peak grows by; the rest the pool has had before.
@@ -240,7 +258,7 @@ void* Hands::end(const Request& request, const Action& action) {
   if (action.ask == Ask::kServe) {
     void* start = serve(request, action.offset, call_.dirty);
     if (call_.index < log.recorder.count()) {
-      Space& space = slab.space();
+      Space& space = slab().space();
       log.recorder.bind(call_.index, reinterpret_cast<std::uint64_t>(start), space.live,
                         space.granule_of(start));
     }
@@ -262,18 +280,19 @@ void* Hands::end(const Request& request, const Action& action) {
 }
 
 void* Hands::serve(const Request& request, std::uint64_t offset, bool dirty) {
-  void* start = slab.at(offset);
-  MEMO_DCHECK(offset + request.size <= slab.tallest());
+  Slab& its = slab();
+  void* start = its.at(offset);
+  MEMO_DCHECK(offset + request.size <= its.tallest());
   MEMO_DCHECK(reinterpret_cast<std::uint64_t>(start) % request.alignment == 0);
-  if (slab.attentive()) [[unlikely]] {
-    slab.attend(offset, request.size);
+  if (its.attentive()) [[unlikely]] {
+    its.attend(offset, request.size);
   }
   if (request.zero && dirty) {
-    clear(start, round_up(request.size, kGranule), slab.whole());
+    clear(start, round_up(request.size, kGranule), its.whole());
   }
   // The place gets memory: under a limit the pool may hold as much since the slab's was given back.
   const Pool& pool = shared_->pool;
-  if (!dirty && pool.headroom().lacks(request.size, pool.held().live_bytes() + slab.height()))
+  if (!dirty && pool.headroom().lacks(request.size, pool.held().live_bytes() + its.height()))
       [[unlikely]] {
     tracker_->tally().counters().room_made.add();
     give_up_idle(*shared_, number_);

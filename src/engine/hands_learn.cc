@@ -23,7 +23,7 @@ bool Hands::prepare_to_learn() {
 
 void Hands::forget() {
   follower_ = Follower();
-  slab_wait_.restart();
+  slab_refusals_.restart();
   log.forget_marks();
   stack = {};
   if (!shared_->keep_trace) {
@@ -64,8 +64,9 @@ void Hands::perform(const Request& request, const Action& action) {
   }
   // What a plan that was wrong has written lies elsewhere in the next one's slab.
   if (const Phase phase = tracker_->phase();
-      (effects & kRelease) != 0 && (phase == Phase::kLearning || phase == Phase::kPooling)) {
-    slab.give_back_unused();
+      (effects & kRelease) != 0 && holds_slab() &&
+      (phase == Phase::kLearning || phase == Phase::kPooling)) {
+    slab().give_back_unused();
   }
   if ((effects & kWalked) != 0) {
     tracker_->state().serving.plan->walked.store(true, std::memory_order_relaxed);
@@ -74,10 +75,10 @@ void Hands::perform(const Request& request, const Action& action) {
     purge();
   }
   if ((effects & kLower) != 0) {
-    slab.lower(tracker_->wanted().height);
+    slab().lower(tracker_->wanted().height);
   }
   if ((effects & kEvade) != 0) {
-    slab.evade();
+    slab().evade();
     shared_->pool.trim(tuning::kMaxGivenBack);  // what it had to hold for blocks without a place
   }
   tell(effects);
@@ -115,11 +116,11 @@ void Hands::judge_left(std::uint32_t effects) {
 void Hands::start() {
   const bool trial = tracker_->state().serving.trial != 0;
   // The deaths of its blocks are wanted while it is on trial, and after it, until the next one.
-  slab.space().user.set(number_, shared_->keep_trace || trial);
+  slab().want_deaths(shared_->keep_trace || trial);
   if (!trial) {
     // Who has taken up a plan of others leaves the pool to the threads that come next: each has its first calls from it.
     if (tracker_->state().serving.own) {
-      shared_->pool.trim(slab.height() + tuning::kMaxGivenBack);
+      shared_->pool.trim(slab().height() + tuning::kMaxGivenBack);
     }
     if (!shared_->keep_trace) {
       log.recorder.restart();
@@ -166,7 +167,7 @@ StoredPlan* Hands::make_plan(LearnDoor& door, Period* period) {
   const double seconds = plan->plan_seconds;
   StoredPlan* stored = shared_->store.add(guard, std::move(plan), period->length, Maker::kProcess);
   if (stored != nullptr) {
-    told.seconds += seconds;
+    plan_seconds += seconds;
   }
   return stored;
 }

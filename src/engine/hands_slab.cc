@@ -33,29 +33,54 @@ std::uint64_t owed_for(const Schedule& schedule, const TrackerState& state) {
 
 }  // namespace
 
+bool Hands::take_slab(const SlabWish& wish, Nanos now) {
+  Slab* mine = shared_->slabs.take(wish, now, [&](Slab& slab, std::uint64_t word) {
+    return take_idle_slab(*shared_, slab, word, wish);
+  });
+  if (mine == nullptr) {
+    return false;
+  }
+  mine->use(now);
+  slab_.store(mine, std::memory_order_relaxed);
+  word_ = wish.word();
+  return true;
+}
+
+// What was refused is asked for again after 1, 2, 4, ... further calls.
 Answer Hands::open_slab(const Schedule& schedule) {
-  const StoredPlan& served = *tracker_->state().serving.plan;
-  slab.turn.work(os::coarse_nanoseconds());
-  if (slab.height() == 0 && !shared_->keep_trace && !shared_->timeless) {
-    const std::uint32_t others = borrow_slab(*shared_, slab, number_, schedule.height);
-    if (slab.height() == 0 && others >= shared_->slabs.most) {
-      return {.busy = true};
+  const bool has_room = holds_slab() && schedule.height <= slab().height();
+  if (has_room || !slab_refusals_.waits()) {
+    const Answer answer = ask_for_slab(schedule);
+    slabs_in_use_ = answer.busy;
+    if (answer.yes) {
+      slab_refusals_.restart();
+      return answer;
     }
+    slab_refusals_.refused(tuning::kMaxSlabWait);
+  }
+  return {.busy = slabs_in_use_};
+}
+
+Answer Hands::ask_for_slab(const Schedule& schedule) {
+  const StoredPlan& served = *tracker_->state().serving.plan;
+  if (!take_slab({number_, served.generation, schedule.height}, os::coarse_nanoseconds())) {
+    return {.busy = true};
   }
   const bool trial = tracker_->state().serving.trial != 0;
-  slab.space().user.set(number_, shared_->keep_trace || trial);
-  const std::uint64_t before = slab.height();
-  const Slab::Raised raised = slab.raise(schedule.height, trial);
+  Slab& its = slab();
+  its.want_deaths(shared_->keep_trace || trial);
+  const std::uint64_t before = its.height();
+  const Slab::Raised raised = its.raise(schedule.height, trial);
   if (raised == Slab::Raised::kRefused) {
+    if (its.height() == 0) {
+      let_slab_go();
+    }
     return {};
   }
-  if (schedule.lower_bound > bound.load(std::memory_order_relaxed)) {
-    bound.store(schedule.lower_bound, std::memory_order_relaxed);
-  }
-  told.opened_for.store(served.generation, std::memory_order_relaxed);
+  its.note_bound(schedule.lower_bound);
   if (raised == Slab::Raised::kEnough) {
     if (schedule.symbolic != nullptr) {
-      slab.sweep();  // each of its iterations asks
+      its.sweep();  // each of its iterations asks
     }
     return {.yes = true};
   }

@@ -184,6 +184,9 @@ Action enter(TrackerState& s) {
       }
       return begin_step(s);
     case Phase::kPooling:
+      if (s.terms.common) {
+        return give(s);
+      }
       if (!s.learns) {
         return ask(s, Ask::kMemory);
       }

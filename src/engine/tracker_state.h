@@ -240,6 +240,7 @@ struct TrackerTerms {
   Counters* counters = nullptr;  // what is counted; outlives the tracker
   std::uint64_t slab_room = 0;   // bytes of addresses that a slab may take
   bool keeps_trace = false;      // every call is noted, in whatever phase
+  bool common = false;           // calls of many threads: they have blocks of the pool
   Tape tape = nullptr;           // is told of each event, all of which then go the long way
 };
 

@@ -57,7 +57,7 @@ void record(const TrackerState& tracker, const TapeEntry& entry) {
 class Replay {
  public:
   explicit Replay(const Lane& lane) {
-    tracker_.open({.counters = &counters, .slab_room = lane.slab_space().bytes()});
+    tracker_.open({.counters = &counters, .slab_room = lane.slab().space().bytes()});
   }
   void play(const std::vector<TapeEntry>& entries) {
     for (const TapeEntry& entry : entries) {

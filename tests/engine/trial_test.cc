@@ -221,7 +221,7 @@ TEST_CASE("engine: what is alive twice as a slab comes is owed for no more than 
       for (std::size_t i = 0; i < program.size() / 2; ++i) {
         driver.step(program[i]);
       }
-      CHECK(engine.lanes.shared().slabs.bytes == lane.tallest());
+      CHECK(engine.lanes.shared().slabs.bytes == lane.slab().tallest());
       CHECK(owed() > 0);
       for (std::size_t i = program.size() / 2; i < program.size(); ++i) {
         driver.step(program[i]);

@@ -34,7 +34,7 @@ FOLLOW_ROWS = (
      "(gone_ >= tuning::kMaxOutlived &&", "(gone_ >= 100 * tuning::kMaxOutlived &&",
      UNIT, "engine: a stored plan whose blocks live for another time is left within its first iteration"),
     ("any block counts as gone", "src/engine/hands.cc",
-     "begins_at(slab, earlier),", "!begins_at(slab, earlier),",
+     "begins_at(slab(), earlier),", "!begins_at(slab(), earlier),",
      UNIT, "engine: a stored plan is kept by whom it was made for"),
     ("another process' plan is withdrawn at the first step of an optimizer", "src/engine/tracker_plans.cc",
      "serving.strange ? iteration / 2 : tuning::kTrialIterations * iteration",

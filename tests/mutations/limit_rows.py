@@ -25,7 +25,7 @@ LIMIT_ROWS = (
      "std::min(promised - std::min(promised, written), alive)", "promised - std::min(promised, written)",
      UNIT, "headroom: what was taken and is not yet written counts"),
     ("a loop's slab is held while a control group's limit is near", "src/engine/hands.cc",
-     "    slab.give_back_unused();\n", "",
+     "      slab().give_back_unused();\n    }\n    give_up_idle", "    }\n    give_up_idle",
      PRELOAD, "outside world: a control group"),
     ("a program that locks all of its memory locks what is reserved", "src/base/lock_all.cc",
      "  if (known && (flags & MCL_CURRENT) != 0", "  if (false && (flags & MCL_CURRENT) != 0",
