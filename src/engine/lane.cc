@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "src/base/bits.h"
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
@@ -35,6 +36,21 @@ void give_up_idle(Shared& shared, std::uint32_t at_work) {
   }
 }
 
+void age(Shared& shared) {
+  const Nanos now = os::coarse_nanoseconds();
+  Nanos before = shared.times.aged_at.load(std::memory_order_relaxed);
+  if (now - before > tuning::kAgeNanoseconds &&
+      shared.times.aged_at.compare_exchange_strong(before, now)) {
+    shared.pool.age(tuning::kMaxGivenBack);
+  }
+  // Who learns for long has no background thread that would tell of it.
+  Nanos told = shared.times.told_at.load(std::memory_order_relaxed);
+  if (now - told > tuning::kStatsPeriod &&
+      shared.times.told_at.compare_exchange_strong(told, now) && told != Nanos{0}) {
+    shared.tell_host();
+  }
+}
+
 bool take_idle_slab(const Shared& shared, Slab& slab, std::uint64_t word, const SlabWish& wish) {
   const std::uint32_t holder = SlabWord::lane(word);
   if (holder >= shared.lanes_taken() || shared.timeless || os::confined()) {
@@ -62,12 +78,13 @@ void keep(const Shared& shared, std::uint64_t calls, bool serves) {
 }
 
 void Lane::open(Shared* shared, std::uint32_t number, bool common) {
-  hands_.open(shared, number, &tracker_);
+  memory_.open(shared, number, &tracker_.tally());
+  knowledge_.open(shared, number, &tracker_);
   tracker_.open({.counters = &counters,
                  .slab_room = shared->slabs.at(0).space().bytes(),
                  .keeps_trace = shared->keep_trace,
-                 .common = common,
-                 .tape = shared->host.tape});
+                 .common = common},
+                &memory_, &knowledge_);
 }
 
 // What a thread that ended in the middle of a call was about is not whole, and is forgotten; the page
@@ -77,26 +94,24 @@ bool Lane::take() {
     return false;
   }
   if (torn_) {
-    hands_.run(tracker_.happened(Event::kAbandoned));
-    hands_.forget();
-    if (hands_.log.ready()) {
-      tracker_.begin_histories(&hands_.log.sizes, &hands_.log.sites);
-    }
-    hands_.purge();
+    tracker_.abandon();
+    memory_.forget();
+    knowledge_.forget();
+    knowledge_.restart_histories();
+    memory_.give_back(true);
     torn_ = false;
   }
   forked_ = false;
   taken_.store(true, std::memory_order_relaxed);
-  tracker_.happened(Event::kTaken);  // without a word: it is told when the lane follows its thread
   return true;
 }
 
-void Lane::follow_thread(const StackBounds& stack) {
-  hands_.stack = stack;
+void Lane::begin(const StackBounds& stack) {
+  stack_ = stack;
   if (!tracker_.state().terms.common) {
-    hands_.prepare_to_learn();
+    knowledge_.begin();
   }
-  hands_.run(tracker_.happened(Event::kFollows));
+  tracker_.happened(Event::kTaken);
   entered_.unlock_quietly();
 }
 
@@ -104,12 +119,14 @@ void Lane::leave() {
   if (entered_.held_by_me()) {
     // A handler has interrupted the lane at work and ends the thread: that call does not go on.
     torn_ = true;
-    hands_.lose_slab();
+    memory_.lose_slab();
     entered_.forget_owner();
   } else if (const WaitLock held(entered_, Lock::Patience::kFork); held) {
-    hands_.run(tracker_.happened(Event::kLeft));
-    hands_.let_slab_go();
-    hands_.forget();
+    tracker_.happened(Event::kLeft);
+    memory_.let_slab_go();
+    memory_.forget();
+    knowledge_.forget();
+    stack_ = {};
   } else {
     torn_ = true;
   }
@@ -126,11 +143,11 @@ bool Lane::after_fork() {
   forget_counts();
   if (entered_.held_by_me()) {
     forked_ = true;
-    hands_.wake_at_next_call();
+    memory_.wake_at_next_call();
     return false;
   }
   entered_.forget_owner();  // the background thread, who may have been at work on the lane
-  hands_.run(tracker_.happened(Event::kForked));
+  tracker_.happened(Event::kForked);
   return true;
 }
 
@@ -138,7 +155,7 @@ void Lane::orphan() {
   forget_counts();
   entered_.forget_owner();
   if (taken_.load(std::memory_order_relaxed)) {
-    tracker_.happened(Event::kAbandoned);
+    tracker_.abandon();
     torn_ = true;
     taken_.store(false, std::memory_order_relaxed);
   }
@@ -149,7 +166,7 @@ void* Lane::allocate(const Request& request) {
   std::uint64_t site = 0;
   if (tracker_.wants_site()) [[unlikely]] {
     StackBounds stack;
-    with_lane([&] { stack = hands_.stack; });
+    with_lane([&] { stack = stack_; });
     const RecursionGuard guard;
     site = stack_signature(stack);
   }
@@ -164,13 +181,13 @@ void* Lane::allocate(const Request& request, std::uint64_t site) {
 }
 
 void* Lane::enter(const Request& request, std::uint64_t site) {
-  if (!hands_.holds_slab()) [[unlikely]] {
+  if (!memory_.holds_slab()) [[unlikely]] {
     wake();
   }
   if (const Step* step = tracker_.next(request.size); step != nullptr) [[likely]] {
     return glide(request, *step);
   }
-  return hands_.run(tracker_.called(hands_.call_of(request, site)), request);
+  return end(request, tracker_.called(call_of(request, site)));
 }
 
 // Another thread gives memory back in the lane for some milliseconds: what glibc had to serve meanwhile
@@ -180,20 +197,46 @@ void* Lane::wait(const Request& request, std::uint64_t site) {
   if (const WaitLock entered(entered_); entered) {
     return enter(request, site);
   }
-  hands_.shared().passed_on->pass_on(request.size, &Counters::fallback_busy);
+  memory_.shared().passed_on->pass_on(request.size, &Counters::fallback_busy);
   return nullptr;
 }
 
 void* Lane::glide(const Request& request, const Step& step) {
-  const SlabPlace place = hands_.slab().claim(step.offset, request.size, request.alignment);
+  const SlabPlace place = memory_.slab().claim(step.offset, request.size, request.alignment);
   if (place.answer != SlabPlace::Answer::kGranted) [[unlikely]] {
-    return hands_.run(tracker_.not_placed(hands_.call_of(request, 0), step, miss_of(place.answer)),
-                      request);
+    return end(request, tracker_.not_placed(call_of(request, 0), step, miss_of(place.answer)));
   }
-  if (tracker_.placed(request.size)) {
-    hands_.run(tracker_.iterated(hands_.end_iteration(step.offset, request.size)));
+  tracker_.placed(step.offset, request.size);
+  return memory_.serve(request, step.offset, place.dirty);
+}
+
+void* Lane::end(const Request& request, const Outcome& outcome) {
+  void* start = nullptr;
+  switch (outcome.kind) {
+    case Outcome::Kind::kPlace:
+      start = memory_.serve(request, outcome.offset, outcome.dirty);
+      knowledge_.bind(start, &memory_.slab().space());
+      break;
+    case Outcome::Kind::kBlock:
+      start = outcome.given.start;
+      knowledge_.bind(start, &memory_.shared().pool.space());
+      memory_.serve(request, outcome.given);
+      break;
+    case Outcome::Kind::kNothing:
+      knowledge_.bind(nullptr, nullptr);
+      memory_.shared().passed_on->pass_on(request.size, &Counters::fallback_lane);
+      break;
   }
-  return hands_.serve(request, step.offset, place.dirty);
+  return start;
+}
+
+Call Lane::call_of(const Request& request, std::uint64_t site) const {
+  return {.size = request.size,
+          .alignment_log2 = log2_floor(request.alignment),
+          .op = request.op,
+          .site = site,
+          .live = memory_.live.load(std::memory_order_relaxed),
+          .peak = memory_.shared().pool.held().asked_peak_bytes()};
 }
 
 // A call of a lane that holds no slab by the word that it knows. While a plan is served, or after a fork
@@ -201,17 +244,17 @@ void* Lane::glide(const Request& request, const Step& step) {
 void Lane::wake() {
   if (forked_) {
     forked_ = false;
-    hands_.run(tracker_.happened(Event::kForked));
+    tracker_.happened(Event::kForked);
   }
   if (tracker_.phase() == Phase::kServing) {
-    hands_.run(tracker_.happened(Event::kWoken));
+    tracker_.happened(Event::kWoken);
   }
 }
 
 void Lane::iteration(const RecursionGuard&) {
   with_lane([&] {
-    hands_.log.recorder.mark();
-    hands_.run(tracker_.told(hands_.log.marks().size()));
+    knowledge_.log.recorder.mark();
+    tracker_.told(knowledge_.log.marks().size());
   });
 }
 
@@ -220,13 +263,13 @@ bool Lane::note_foreign_growth(std::uint64_t bytes) {
 }
 
 bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_lane, bool bare) {
-  Pool& pool = hands_.shared().pool;
+  Pool& pool = memory_.shared().pool;
   Space& space = pool.space();
-  if (hands_.log.ready()) {
-    hands_.log.recorder.free(reinterpret_cast<std::uint64_t>(start), space.live,
-                             space.granule_of(start), freeing_lane);
+  if (knowledge_.log.ready()) {
+    knowledge_.log.recorder.free(reinterpret_cast<std::uint64_t>(start), space.live,
+                                 space.granule_of(start), freeing_lane);
   }
-  hands_.live.fetch_sub(bytes, std::memory_order_relaxed);
+  memory_.live.fetch_sub(bytes, std::memory_order_relaxed);
   // While nothing is known the next layer's output may take the place of a large block: of a network's first iteration
   // 581 of 1,482 page faults were one such tensor's. A program of a few calls may make no other.
   const std::uint64_t calls = counters.pooled_allocations.get();
@@ -236,15 +279,15 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   const bool waits = spare && calls >= tuning::kKeptCalls;
   const bool freed = pool.free(start, at_once || (spare && !waits), waits ? bytes : 0);
   if (t_state.inside == 0) {
-    keep(hands_.shared(), calls);
+    keep(memory_.shared(), calls);
   }
   return freed;
 }
 
 void Lane::note_death(Space& space, void* start, std::uint32_t freeing_lane) {
-  if (hands_.log.ready()) {
-    hands_.log.recorder.free(reinterpret_cast<std::uint64_t>(start), space.live,
-                             space.granule_of(start), freeing_lane);
+  if (knowledge_.log.ready()) {
+    knowledge_.log.recorder.free(reinterpret_cast<std::uint64_t>(start), space.live,
+                                 space.granule_of(start), freeing_lane);
   }
 }
 
@@ -258,10 +301,10 @@ bool Lane::give_back() {
   if (!entered) {
     return false;
   }
-  if (hands_.holds_slab()) {
-    hands_.purge();
-    hands_.slab().space().retreat();  // what no block lies behind is the process' no more
-    hands_.let_slab_go();
+  if (memory_.holds_slab()) {
+    memory_.give_back(true);
+    memory_.slab().space().retreat();  // what no block lies behind is the process' no more
+    memory_.let_slab_go();
   }
   return true;
 }

@@ -1,7 +1,7 @@
 // A lane: what serves one thread's stream of large allocations. Hot.
 //
-// A lane asks its tracker (src/engine/tracker.h) what to do, and its hands (src/engine/hands.h) do
-// it. It is one thread's, from the thread's first large call to its end. Any thread frees. `entered_`
+// Its tracker (src/engine/tracker.h) decides, by what it knows (src/engine/stream_knowledge.h), what its
+// memory (src/engine/lane_memory.h) does. It is one thread's, from the thread's first large call to its end. Any thread frees. `entered_`
 // keeps out a signal handler's allocation in the middle of another, and other threads, which give
 // memory back or take an empty slab that was not used of late.
 #pragma once
@@ -12,9 +12,11 @@
 #include "src/base/counters.h"
 #include "src/base/guard.h"
 #include "src/base/lock.h"
-#include "src/engine/hands.h"
+#include "src/engine/lane_memory.h"
 #include "src/engine/shared.h"
+#include "src/engine/stream_knowledge.h"
 #include "src/engine/tracker.h"
+#include "src/trace/signature.h"
 
 namespace memo {
 
@@ -47,11 +49,11 @@ class Lane {
   // take turns, and get blocks of the pool.
   void open(Shared* shared, std::uint32_t number, bool common = false);
 
-  // The calling thread has the lane from now on, and is in the middle of a call of it until
-  // follow_thread(); false while another thread is at work on it.
+  // The calling thread has the lane from now on, and is in the middle of a call of it until begin();
+  // false while another thread is at work on it.
   bool take();
   // The lane learns from the calling thread, whose stack this is: takes the memory for it.
-  void follow_thread(const StackBounds& stack);
+  void begin(const StackBounds& stack);
   // The calling thread ends. Its blocks stay where they are.
   void leave();
   // In a forked child, where only the forking thread lives on: no plan, no slab, learning anew.
@@ -76,7 +78,7 @@ class Lane {
   void note_death(Space& space, void* start, std::uint32_t freeing_lane);
   // A block of the pool of this lane was changed in size, in place; bytes. Any thread. Always true.
   bool resized(std::uint64_t before, std::uint64_t after) {
-    hands_.live.fetch_add(after - before, std::memory_order_relaxed);
+    memory_.live.fetch_add(after - before, std::memory_order_relaxed);
     return true;
   }
 
@@ -96,32 +98,32 @@ class Lane {
   template <typename Function>
   bool with_slab(Function&& function) {
     const TryLock entered(entered_);
-    if (entered && hands_.holds_slab()) {
-      function(hands_.slab());
+    if (entered && memory_.holds_slab()) {
+      function(memory_.slab());
     }
     return static_cast<bool>(entered);
   }
 
   // What others see. By the lane's thread, but for what says otherwise.
   [[nodiscard]] const Tracker& tracker() const { return tracker_; }
-  [[nodiscard]] const Recorder& recorder() const { return hands_.log.recorder; }
+  [[nodiscard]] const Recorder& recorder() const { return knowledge_.log.recorder; }
   // Any thread.
   [[nodiscard]] Phase phase() const { return tracker_.phase(); }
   [[nodiscard]] Loop loop() const { return tracker_.loop(); }
   // The slab that the lane holds, or held last, or else any.
-  [[nodiscard]] Slab& slab() const { return hands_.slab(); }
+  [[nodiscard]] Slab& slab() const { return memory_.slab(); }
   // Bytes of the slab that it holds; 0 if it holds none. Any thread.
   [[nodiscard]] std::uint64_t slab_height() const {
     const std::uint64_t word = slab().word();
-    return !SlabWord::is_free(word) && SlabWord::lane(word) == hands_.number() ? slab().height()
-                                                                               : 0;
+    return !SlabWord::is_free(word) && SlabWord::lane(word) == memory_.number() ? slab().height()
+                                                                                : 0;
   }
   // The generation of the plan that the slab is for, while serving; 0: none. Any thread.
   [[nodiscard]] std::uint64_t plan() const {
     return phase() == Phase::kServing ? SlabWord::plan(slab().word()) : 0;
   }
   [[nodiscard]] double plan_seconds() const {
-    return hands_.plan_seconds.load(std::memory_order_relaxed);
+    return knowledge_.plan_seconds.load(std::memory_order_relaxed);
   }
   // From the first plan on, or before it from the first block that the pool had at hand while
   // pooling. Any thread.
@@ -148,13 +150,17 @@ class Lane {
   }
   void* enter(const Request& request, std::uint64_t site);
   void* glide(const Request& request, const Step& step);
+  void* end(const Request& request, const Outcome& outcome);
+  [[nodiscard]] Call call_of(const Request& request, std::uint64_t site) const;
   void* wait(const Request& request, std::uint64_t site);
   void wake();
   void forget_counts();
 
   Lock entered_;
   Tracker tracker_;
-  Hands hands_;
+  LaneMemory memory_;
+  StreamKnowledge knowledge_;
+  StackBounds stack_;
   Quiet quiet_;
   std::atomic<bool> taken_{false};  // by a thread, which may exist no more in a forked child
   bool torn_ =

@@ -116,7 +116,7 @@ Lane* Lanes::adopt() {
     thread.ask_at = os::coarse_nanoseconds() + tuning::kAskForLane;
     return common_.load(std::memory_order_acquire);
   }
-  lane->follow_thread(find_stack_bounds());
+  lane->begin(find_stack_bounds());
   thread.lane = lane;
   if (host_.opened != nullptr && !told_.exchange(true)) {
     host_.opened(guard);
@@ -149,7 +149,7 @@ Lane* Lanes::take() {
   if (common_.load(std::memory_order_relaxed) == nullptr) {
     Lane* lane = make(true);
     if (lane != nullptr && lane->take()) {
-      lane->follow_thread({});
+      lane->begin({});
       common_.store(lane, std::memory_order_release);
     }
   }
@@ -181,7 +181,7 @@ void Lanes::forget_threads(const Lane* mine) {
     Lane& lane = at(i);
     if (&lane == common_.load(std::memory_order_relaxed)) {
       lane.take();
-      lane.follow_thread({});
+      lane.begin({});
     } else if (&lane != mine) {
       lane.next_free = next_free_;
       next_free_ = i + 1;

@@ -10,7 +10,6 @@
 #include "src/base/options.h"
 #include "src/base/own_stack.h"
 #include "src/engine/plan_store.h"
-#include "src/engine/tracker_state.h"
 #include "src/serve/pool.h"
 #include "src/serve/slabs.h"
 #include "src/trace/event.h"
@@ -42,7 +41,6 @@ struct EngineHost {
   // There is memory that may have to be given back later, or there are reports: see to it that
   // tick() is called every second or so, until the engine rests. Told by calls and by frees.
   void (*keep)(const RecursionGuard&) = nullptr;
-  Tape tape = nullptr;         // is told what each lane's tracker decides, and of what: for tests
   void (*forked)() = nullptr;  // this is a child, and no handler of fork() has told so
 };
 
@@ -92,6 +90,9 @@ struct Shared {
 // The pool has served or freed a block for a lane that counts `calls` of its. Asks the host for the background thread where much is
 // kept, or where there are reports of a lane that `serves`. Any thread that is not inside the library.
 void keep(const Shared& shared, std::uint64_t calls, bool serves = false);
+
+// Gives back what the pool has not needed for long, and tells the host that time has passed; at most now and then.
+void age(Shared& shared);
 
 // Under a control group's limit: what all lanes but number `at_work`, the pool and the next allocator
 // hold and do not use goes back to the system. Who is in the middle of an iteration keeps its slab's height: a slab that had to

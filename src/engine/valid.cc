@@ -28,7 +28,7 @@ bool PlanStore::valid() const {
 
 // The slab has memory for what is served from.
 bool Lane::valid() const {
-  const bool has_memory = phase() != Phase::kServing || !hands_.holds_slab() ||
+  const bool has_memory = phase() != Phase::kServing || !memory_.holds_slab() ||
                           tracker_.wanted().height <= slab_height();
   return tracker_.valid() && has_memory;
 }

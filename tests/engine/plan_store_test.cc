@@ -1,4 +1,4 @@
-#include "src/engine/plan_store.h"
+#include "src/engine/follower.h"
 #include "src/base/tuning.h"
 
 #include <catch2/catch.hpp>

@@ -125,7 +125,7 @@ SERVER_ROWS = (
      "thread.holds != 0 && --thread.holds == 0", "thread.holds != 0 && (thread.holds = 0) == 0",
      UNIT, "interrupts: held from one call to another, the program's own mask kept"),
     ("frees tell nobody of what is kept", "src/engine/lane.cc",
-     "    keep(hands_.shared(), calls);\n", "",
+     "    keep(memory_.shared(), calls);\n", "",
      UNIT, "engine: what the pool keeps is told once it is much, and is a thread's own affair before"),
     ("few calls are worth a thread", "src/engine/lane.cc",
      "shared.keeps_much() && calls >= tuning::kKeptCalls", "shared.keeps_much() && calls != 0",

@@ -36,7 +36,7 @@ STORE_ROWS = (
     ("a full catalogue writes on", "src/engine/catalogue.cc",
      "count_ == tuning::kMaxCatalogue ||", "count_ == 2 * tuning::kMaxCatalogue ||",
      UNIT, "catalogue: a full one takes no more"),
-    ("a plan that comes late does not know the calls before", "src/engine/plan_store.cc",
+    ("a plan that comes late does not know the calls before", "src/engine/follower.cc",
      "      catch_up(place.cursor, plan);\n", "",
      UNIT, "follower: a plan that comes late fits at once if the last calls are its own"),
     ("plans that appear later are not seen", "src/engine/fetch.cc",
@@ -65,10 +65,10 @@ STORE_ROWS = (
      "  if (!options.PLANS.empty() && !doubt_about_store(options.PLANS.value, Trust::kOwner).empty()) {\n"
      "    Line() << \"it is no directory\";\n  }\n",
      SCRIPT, "test_plans.py test_who_makes_no_large"),
-    ("a stored plan that fits no more is kept for hundreds of calls", "src/engine/hands.cc",
-     "!plan->walked.load(std::memory_order_relaxed),", "false,",
+    ("a stored plan that fits no more is kept for hundreds of calls", "src/engine/stream_knowledge.cc",
+     "!plan->walked.load(std::memory_order_relaxed)}", "false}",
      UNIT, "engine: a stored plan that fits no more is left within some dozens of calls, with its memory"),
-    ("a stored plan that fits no more keeps its slab", "src/engine/tracker_plans.cc",
+    ("a stored plan that fits no more keeps its slab", "src/engine/tracker.cc",
      "convinced || tried || serving.strange ? kPurge", "convinced || tried ? kPurge",
      UNIT, "engine: a stored plan that fits no more is left within some dozens of calls, with its memory"),
 )

@@ -195,7 +195,7 @@ class Stage {
     actor->analysis = &analysis;
     actor->lane.open(shared_.get(), static_cast<std::uint32_t>(actors_.size()));
     actor->lane.take();
-    actor->lane.follow_thread(find_stack_bounds());
+    actor->lane.begin(find_stack_bounds());
     actors_.push_back(std::move(actor));
   }
   // The events of all threads, in the order of the trace.
