@@ -47,6 +47,8 @@ enum Verdict : std::uint32_t {
   kPart = 1U << 4,             // it was made of a part of the loop
 };
 
+enum class Evidence : std::uint8_t;  // src/engine/confidence.h
+
 class Knowledge {
  public:
   // There is memory to learn; asked seldom where it was refused.
@@ -75,10 +77,10 @@ class Knowledge {
   // The lane uses the plan no more.
   virtual void leave(StoredPlan& plan, std::uint32_t verdict) = 0;
 
-  // For messages: the phase has changed; a served plan was lost after so many calls; a call was not
-  // placed near the step.
+  // For messages: the phase has changed; a plan is left after so many placed calls; a call was not placed
+  // near the step.
   virtual void tell_phase(Phase phase) = 0;
-  virtual void tell_lost(std::uint64_t placed) = 0;
+  virtual void tell_lost(std::uint64_t placed, Evidence why) = 0;
   virtual void tell_miss(const Call& call, Miss miss, StepIndex near) = 0;
 
  protected:

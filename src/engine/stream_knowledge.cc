@@ -247,10 +247,10 @@ void StreamKnowledge::tell_phase(Phase phase) {
   }
 }
 
-void StreamKnowledge::tell_lost(std::uint64_t placed) {
+void StreamKnowledge::tell_lost(std::uint64_t placed, Evidence why) {
   if (shared_->verbose >= 1) {
     Line() << "lane " << number_ << ": the program has changed after " << placed
-           << " served allocations; learning again";
+           << " served allocations (" << text_of(why) << "); learning again";
   }
 }
 

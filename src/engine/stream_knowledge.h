@@ -36,7 +36,7 @@ class StreamKnowledge final : public Knowledge {
   const Plan* prepare(StoredPlan& plan) override;
   void leave(StoredPlan& plan, std::uint32_t verdict) override;
   void tell_phase(Phase phase) override;
-  void tell_lost(std::uint64_t placed) override;
+  void tell_lost(std::uint64_t placed, Evidence why) override;
   void tell_miss(const Call& call, Miss miss, StepIndex near) override;
 
   // As prepare(), at once: for a lane that a thread has just taken.

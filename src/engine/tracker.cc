@@ -13,7 +13,6 @@ constexpr std::uint32_t kRestartFollower = 1U << 17;  // known plans are followe
 constexpr std::uint32_t kRestartLog = 1U << 18;       // the calls noted so far are forgotten
 constexpr std::uint32_t kPurge = 1U << 19;            // the slab's memory goes
 constexpr std::uint32_t kStarted = 1U << 20;          // serving begins: what learning held goes
-constexpr std::uint32_t kTellLost = 1U << 21;         // the program has changed
 constexpr std::uint32_t kVerdicts = (1U << 16) - 1;
 
 enum class When : std::uint8_t { kAlways, kLearns, kCannot };
@@ -104,9 +103,6 @@ bool Tracker::move(Event event, std::uint32_t more, std::uint32_t but) {
   if (row->to != from && row->to != Phase::kReady) {
     knowledge_->tell_phase(row->to);  // a plan is told of by itself
   }
-  if ((effects & kTellLost) != 0) {
-    knowledge_->tell_lost(s.serving.placed);
-  }
   if ((effects & kStarted) != 0) {
     start();
   }
@@ -117,10 +113,10 @@ bool Tracker::move(Event event, std::uint32_t more, std::uint32_t but) {
 // call is noted any more. While a plan that was found waits for memory, every call has been.
 bool Tracker::leave_plan() {
   Serving& serving = state_.serving;
-  const bool forgets = serving.tries_own() || (serving.trial != 0 && is_serving());
-  serving.trial = 0;
+  Confidence& confidence = state_.confidence;
+  const bool forgets = confidence.tries_own() || (confidence.on_trial() && is_serving());
+  confidence.leave();
   serving.rounds = Rounds();
-  serving.first = FirstIteration();
   serving.plan = nullptr;
   serving.placer.stop();
   serving.shapes.close();
@@ -130,10 +126,10 @@ bool Tracker::leave_plan() {
 
 // Serving begins, or a plan on trial is believed. While it is not, the log goes on.
 void Tracker::start() {
-  if (state_.serving.trial == 0) {
+  if (!state_.confidence.on_trial()) {
     knowledge_->planned();
   }
-  memory_->begin_serving(state_.serving.trial != 0, state_.serving.own);
+  memory_->begin_serving(state_.confidence.on_trial(), state_.confidence.own());
 }
 
 bool Tracker::is_crowded() const {
@@ -144,7 +140,7 @@ bool Tracker::is_crowded() const {
 bool Tracker::may_glide() const {
   const TrackerState& s = state_;
   return is_serving() && s.serving.shapes.plan() == nullptr && !s.serving.following &&
-         s.serving.trial == 0 && s.serving.first.is_over() && !is_crowded() &&
+         !s.confidence.on_trial() && s.confidence.first.is_over() && !is_crowded() &&
          !(s.terms.keeps_trace && s.learns);
 }
 
@@ -180,7 +176,8 @@ void Tracker::abandon() {
   s.search.demand = Demand();
   s.search.looping.store(false, std::memory_order_relaxed);
   s.search.known.store(false, std::memory_order_relaxed);
-  s.search.restarts = s.search.symbolic = s.search.trials_lost = s.search.lost_shift = 0;
+  s.search.restarts = s.search.symbolic = 0;
+  s.confidence.forget();
   s.walks_whole = false;
   finish();
 }
@@ -227,13 +224,13 @@ Outcome Tracker::decide(const Call& call) {
       note(call, way);
       return wait_for_quiet(call, way);
     case Phase::kServing:
-      if (s.serving.trial != 0) {
+      if (s.confidence.on_trial()) {
         note(call, way);
         way.added = true;
         way.worth_a_look = s.search.sizes.add(call.size, call.alignment_log2);
-        if (way.worth_a_look && !s.serving.own &&
+        if (way.worth_a_look && !s.confidence.own() &&
             s.search.sizes.shift() > s.serving.plan->iteration) {
-          lose(call);  // it was a part of this stream's loop
+          lose(call, Evidence::kLongerLoop);
           return give(call, way);
         }
       } else if (s.terms.keeps_trace && s.learns) {
@@ -288,7 +285,8 @@ Outcome Tracker::wait_for_quiet(const Call& call, Way way) {
   TrackerState& s = state_;
   const Schedule& schedule = *s.serving.plan->made;
   if (!s.serving.cursor.expects(schedule, call.size)) {
-    lose_trial(call);
+    s.confidence.lose_trial(s.serving.plan->iteration, (*s.serving.best)->height,
+                            call.op == Op::k_realloc);
     move(Event::kMismatch);
     s.search.sizes.lock_broke(0);
     return give(call, way);
@@ -365,7 +363,7 @@ void Tracker::look_at_site(const Call& call, const Way& way) {
       s.search.symbolic >= tuning::kMaxSymbolic) {
     return;
   }
-  if (const std::uint32_t length = knowledge_->learn_sites(s.search.wanted()); length != 0) {
+  if (const std::uint32_t length = knowledge_->learn_sites(what_to_learn()); length != 0) {
     s.tally.counters().plans.add();
     s.tally.counters().symbolic_calls.add(length);
     ++s.search.symbolic;
@@ -375,17 +373,15 @@ void Tracker::look_at_site(const Call& call, const Way& way) {
 
 void Tracker::learn() {
   TrackerState& s = state_;
-  const Learned learned = knowledge_->learn(s.search.wanted());
+  const Learned learned = knowledge_->learn(what_to_learn());
   if (learned.plan == nullptr) {
     return;
   }
   s.tally.counters().plans.add();
   s.serving.plan = learned.plan;
-  s.serving.own = true;
-  s.serving.strange = false;
+  s.confidence.adopt(true, false, learned.trial);
   s.serving.best = &learned.plan->made;
   s.serving.cursor = Cursor(learned.position);
-  s.serving.trial = learned.trial;
   s.waiting = {learned.quiet_level, learned.length + kContext, learned.begins};
   s.walks_whole = true;
   move(Event::kPlanMade);
@@ -401,15 +397,15 @@ Outcome Tracker::serve(const Call& call, Way way) {
     memory_->evade();
     s.tally.counters().evaded.add();
   }
-  if (s.serving.first.differs()) {
-    lose(call);
+  if (s.confidence.first.differs()) {
+    lose(call, Evidence::kLivesOtherwise);
     return give(call, way);
   }
   if (const SymbolicPlan* plan = s.serving.shapes.plan(); plan != nullptr) {
     if (s.learns && s.search.sizes.add(call.size, 0) && s.search.sizes.shift() > plan->count) {
       // The sizes repeat after all, over more calls than the plan's: it was made of a part.
       s.search.symbolic = tuning::kMaxSymbolic;
-      lose(call, kPart);
+      lose(call, Evidence::kPartOfLoop);
       return give(call, way);
     }
     if (s.serving.shapes.begins_another(s.serving.placer.position(), call.size) &&
@@ -451,12 +447,12 @@ void Tracker::place(const Call& call, Placing& placing) {
   MEMO_DCHECK(step->offset + call.size <= serving.placer.schedule()->height || step->elastic);
   placing.offset = step->offset;
   const std::uint64_t earlier =
-      serving.first.alive_at(*serving.placer.schedule(), serving.placer.position());
+      state_.confidence.first.alive_at(*serving.placer.schedule(), serving.placer.position());
   const Claimed claimed = memory_->claim(call, step->offset);
   placing.miss = claimed.miss;
   placing.dirty = claimed.dirty;
   if (earlier != kUnplanned) {
-    serving.first.note_alive(memory_->in_use(earlier));
+    state_.confidence.first.note_alive(memory_->in_use(earlier));
   }
 }
 
@@ -465,7 +461,7 @@ void Tracker::place(const Call& call, Placing& placing) {
 Outcome Tracker::serve_placed(const Call& call, Way way, Placing placing) {
   Serving& serving = state_.serving;
   // A plan that is known fits better than one on trial.
-  if ((!placing.matched || serving.following || serving.tries_own()) &&
+  if ((!placing.matched || serving.following || state_.confidence.tries_own()) &&
       try_others(call, placing.matched) && !placing.matched) {
     place(call, placing);
   }
@@ -486,9 +482,7 @@ void Tracker::end_iteration(const Call& call, const Placing& placing) {
     s.tally.counters().iterations.add();
     return;
   }
-  if (s.serving.trial != 0 && s.serving.placed >= s.serving.trial) {
-    s.serving.trial = 0;
-    s.search.trials_lost = s.serving.own ? 0 : s.search.trials_lost;
+  if (s.confidence.ends_trial()) {
     start();
   }
   const bool placed = placing.miss == Miss::kNone;
@@ -506,13 +500,13 @@ void Tracker::iterated(std::uint64_t offset, std::uint64_t size) {
   s.tally.counters().iterations.add(schedule.count / serving.plan->iteration);
   if (!rounds.walked && serving.placer.walked_through()) {
     rounds.walked = true;
-    serving.strange = false;
+    s.confidence.note_walked();
     serving.plan->walked.store(true, std::memory_order_relaxed);
   }
   const bool many = rounds.occupied * tuning::kCrowdedShare > schedule.height;
   rounds.crowded = many ? rounds.crowded + 1 : 0;
   rounds.occupied = 0;
-  memory_->end_iteration(offset, size, serving.own && serving.trial == 0);
+  memory_->end_iteration(offset, size, s.confidence.own() && !s.confidence.on_trial());
   if (const Plan& best = serving.plan->best(); best.get() != &schedule) [[unlikely]] {
     serving.best = &best;
     serving.placer.start(best.get(), &best.index(), Cursor());
@@ -524,10 +518,10 @@ void Tracker::iterated(std::uint64_t offset, std::uint64_t size) {
 
 Outcome Tracker::settle(const Call& call, Way way, const Placing& placing) {
   TrackerState& s = state_;
-  s.serving.first.note(placing.miss);
+  s.confidence.first.note(placing.miss);
   if (placing.miss == Miss::kNone) {
     s.tally.planned(call.size);
-    ++s.serving.placed;
+    s.confidence.note_placed();
     return {.kind = Outcome::Kind::kPlace,
             .dirty = placing.dirty,
             .offset = placing.offset,
@@ -536,10 +530,10 @@ Outcome Tracker::settle(const Call& call, Way way, const Placing& placing) {
   if (!is_serving()) {
     return give(call, way);
   }
-  if (s.serving.tries_own() && placing.miss != Miss::kLeftOut &&
+  if (s.confidence.tries_own() && placing.miss != Miss::kLeftOut &&
       s.serving.plan->iteration < tuning::kLongLoop) {
     // Layers are most of a network's calls: a plan on trial that misses one is a part's.
-    lose(call);
+    lose(call, Evidence::kTrialMissed);
     return give(call, way);
   }
   way.missed = true;
@@ -549,9 +543,8 @@ Outcome Tracker::settle(const Call& call, Way way, const Placing& placing) {
     s.serving.rounds.occupied += call.size;
     s.serving.placer.note_in_the_way(call.size);
   }
-  const Health& health = s.serving.placer.health();
-  if (health.lost() || (s.serving.strange && health.misses_in_row() >= tuning::kMaxStrangeMisses)) {
-    lose(call);
+  if (const auto evidence = s.confidence.after_miss(s.serving.placer.health()); evidence) {
+    lose(call, *evidence);
   }
   return give(call, way);
 }
@@ -560,11 +553,11 @@ Outcome Tracker::settle(const Call& call, Way way, const Placing& placing) {
 
 Known Tracker::follow(const Call& call) {
   const Serving& serving = state_.serving;
-  const bool tries = serving.tries_own();
+  const bool tries = state_.confidence.tries_own();
   using Has = Follower::Has;
   const Has has = tries ? Has::kTrial : serving.plan != nullptr ? Has::kPlan : Has::kNothing;
   return knowledge_->follow(call, serving.plan, has,
-                            tries ? serving.placed + tuning::kTrialCalls : 0);
+                            tries ? state_.confidence.placed() + tuning::kTrialCalls : 0);
 }
 
 // Memory for what is to be served from; where there is none the plan is left. Who has to share the pool
@@ -582,7 +575,7 @@ bool Tracker::open() {
                                        .plan = *s.serving.plan,
                                        .position = position,
                                        .calls = std::min(calls, schedule.count),
-                                       .trial = s.serving.trial != 0});
+                                       .trial = s.confidence.on_trial()});
   if (opened != Opened::kOpened) {
     s.search.known.store(opened == Opened::kBusy, std::memory_order_relaxed);
     move(Event::kRefused);
@@ -597,7 +590,7 @@ bool Tracker::begin_from(const Call& call) {
   }
   begin_plan();
   move(Event::kOpened);
-  if (state_.serving.trial != 0) {
+  if (state_.confidence.on_trial()) {
     state_.search.sizes.add(call.size, call.alignment_log2);
   }
   return true;
@@ -609,8 +602,7 @@ void Tracker::begin_plan() {
   serving.placer.start(shaped ? serving.shapes.schedule() : serving.best->get(),
                        shaped ? serving.shapes.index() : &serving.best->index(),
                        Cursor(serving.cursor.position()));
-  serving.placed = 0;
-  serving.first = FirstIteration(serving.strange ? serving.placer.schedule()->count : 0);
+  state_.confidence.begin(serving.placer.schedule()->count);
 }
 
 // A known plan fits the call, and none is served. True if it is served from now on.
@@ -643,7 +635,7 @@ bool Tracker::try_others(const Call& call, bool matched) {
     knowledge_->leave(*known.plan, 0);  // it is used once
     return false;
   }
-  move(Event::kOtherPlan, serving.tries_own() ? kWithdrawn : 0U);
+  move(Event::kOtherPlan, state_.confidence.tries_own() ? kWithdrawn : 0U);
   adopt(known, 0);
   if (!prepare(known)) {
     move(Event::kUnusable);
@@ -681,10 +673,8 @@ bool Tracker::go_over(bool guessed) {
 void Tracker::adopt(const Known& known, std::uint32_t trial) {
   Serving& serving = state_.serving;
   MEMO_DCHECK(serving.plan == nullptr);
-  serving.trial = trial;
+  state_.confidence.adopt(false, known.strange, trial);
   serving.plan = known.plan;
-  serving.own = false;
-  serving.strange = known.strange;
   serving.best = known.best;
 }
 
@@ -739,53 +729,27 @@ bool Tracker::change_shape(const Shapes::Start& start) {
   return true;
 }
 
-// Most calls are not the plan's: it is left, and judged. A plan that hardly served was wrong; others are
-// kept, since programs come back. One that was outlived is right where it was made.
-void Tracker::lose(const Call& call, std::uint32_t verdict) {
-  TrackerState& s = state_;
-  const Serving& serving = s.serving;
-  const std::uint64_t served = serving.placed;
-  const bool convinced = served >= tuning::kConvincingRun;
-  const bool outlived = serving.first.differs() || serving.placer.health().outlived();
-  const bool unfit = outlived || serving.placer.health().unfit();
-  const bool tried = lose_trial(call);
-  s.tally.counters().diverged.add();
-  // What another process has made, and has come here for most of its first iteration, is right: an optimizer's first step
-  // makes its state, by calls that no later step has.
-  const std::uint64_t iteration = serving.plan->iteration;
-  const bool hardly =
-      served < (serving.strange ? iteration / 2 : tuning::kTrialIterations * iteration);
-  verdict |= tried || (hardly && !outlived) ? kWithdrawn : 0U;
-  verdict |= convinced && !unfit ? kTrusted : kDistrusted;
-  verdict |= unfit ? kDistrustedTwice : 0U;
-  // The slab goes now, or the next loop's learning would come on top of it.
-  verdict |= convinced || tried || serving.strange ? kPurge : 0U;
-  // A stream so uneven must convince; one whose blocks live longer goes on as before, and is to have their lifetimes
-  // soon: each plan that is outlived asks for twice as much. What was tried is no evidence against another loop, and
-  // another stream's plan is none against this one.
-  if (!tried && serving.own) {
-    const std::uint64_t uneven = tuning::kConvincingRun / 2;
-    const std::uint64_t again = std::max<std::uint64_t>(iteration, s.search.sizes.required());
-    const std::uint64_t run = outlived ? std::min(again, uneven) : unfit ? uneven : served;
-    s.search.sizes.lock_broke(static_cast<std::uint32_t>(std::min<std::uint64_t>(run, UINT32_MAX)));
-  }
-  move(Event::kLost, verdict, tried ? kRestartFollower : 0U);
+Wanted Tracker::what_to_learn() const {
+  const Search& search = state_.search;
+  const std::uint64_t got = search.calm < search.sizes.shift() ? search.got : 0;
+  return {search.sizes, state_.confidence.copies_to_try(search.sizes),
+          state_.confidence.bytes_to_try(got)};
 }
 
-// If the plan was on trial, that is over. True if it was one of this stream: the next one must show more.
-bool Tracker::lose_trial(const Call& call) {
+// The plan is left, and judged.
+void Tracker::lose(const Call& call, Evidence evidence) {
   TrackerState& s = state_;
-  const bool own = s.serving.tries_own();
-  s.serving.trial = 0;
-  if (!own) {
-    return false;
+  const Serving& serving = s.serving;
+  const Judgement judgement = s.confidence.judge(
+      evidence, serving.placer.health(), serving.plan->iteration, (*serving.best)->height,
+      s.search.sizes.required(), call.op == Op::k_realloc);
+  s.tally.counters().diverged.add();
+  if (judgement.run) {
+    s.search.sizes.lock_broke(*judgement.run);
   }
-  // Blocks that are resized move in a slab where they did not in the pool, at each trial anew.
-  s.search.trials_lost =
-      call.op == Op::k_realloc ? tuning::kMaxTrialsLost : s.search.trials_lost + 1;
-  s.search.lost_shift = s.serving.plan->iteration;
-  s.search.lost_bytes += (*s.serving.best)->height;
-  return true;
+  knowledge_->tell_lost(s.confidence.placed(), evidence);
+  move(Event::kLost, judgement.verdict | (judgement.gives_back ? kPurge : 0U),
+       judgement.tried ? kRestartFollower : 0U);
 }
 
 const Schedule& Tracker::wanted() const {
@@ -807,7 +771,7 @@ bool Tracker::valid() const {
                                  serving.placer.position() >= serving.placer.schedule()->end())) {
     return false;
   }
-  if (serving.trial != 0 && (!has_plan || !state_.learns || state_.glides)) {
+  if (state_.confidence.on_trial() && (!has_plan || !state_.learns || state_.glides)) {
     return false;
   }
   return (!serving.following || now == Phase::kServing) && state_.glides == may_glide();

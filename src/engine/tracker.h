@@ -6,18 +6,17 @@
 // valid().
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "src/base/loop.h"
+#include "src/engine/confidence.h"
 #include "src/engine/demand.h"
 #include "src/engine/knowledge.h"
 #include "src/engine/memory.h"
 #include "src/engine/phase.h"
 #include "src/engine/tally.h"
-#include "src/follow/first_iteration.h"
 #include "src/follow/placer.h"
 #include "src/follow/repeat.h"
 #include "src/follow/shapes.h"
@@ -35,27 +34,8 @@ struct Search {
   std::uint32_t calm = 0;            // calls since it last had to get what it had had before
   // A plan fits the call at hand, and no slab is to be had for any; read by whoever frees.
   std::atomic<bool> known{false};
-  std::uint32_t restarts = 0;     // of a full log
-  std::uint32_t symbolic = 0;     // parametric plans made
-  std::uint32_t trials_lost = 0;  // plans that were tried and wrong
-  std::uint32_t lost_shift = 0;   // calls of the latest of those
-  std::uint64_t lost_bytes = 0;   // of the slabs of all of those
-  // In how many copies a loop must have come to be tried; 0: none is.
-  [[nodiscard]] std::uint32_t trial_copies() const {
-    if (trials_lost >= tuning::kMaxTrialsLost) {
-      return 0;
-    }
-    const std::uint32_t shifts = sizes.shifts_to_try();
-    return sizes.shift() == lost_shift ? shifts << trials_lost : shifts;
-  }
-  // How tall a slab may be that is taken on trial. If the pool had to get memory for the loop's latest
-  // copy, as tall as all that it has got; less what trials have cost that were lost: a slab, and as much
-  // that the pool had given for it. So all of them together never cost more than the pool has.
-  [[nodiscard]] std::uint64_t trial_bytes() const {
-    const std::uint64_t most = std::max(tuning::kTrialBytes, calm < sizes.shift() ? got : 0);
-    return most - std::min(most, 2 * lost_bytes);
-  }
-  [[nodiscard]] Wanted wanted() const { return {sizes, trial_copies(), trial_bytes()}; }
+  std::uint32_t restarts = 0;  // of a full log
+  std::uint32_t symbolic = 0;  // parametric plans made
 };
 
 // Ready: a plan waits for the point at which least is alive, so that what learning left and the
@@ -80,19 +60,9 @@ struct Serving {
   const Plan* best = nullptr;  // what `plan` is served from
   Cursor cursor;               // where serving is to begin
   Placer placer;
-  Shapes shapes;             // of a parametric plan
-  std::uint64_t placed = 0;  // calls placed since the plan was taken up
-  bool following = false;    // a call did not match: other plans are followed as well
-  bool own = false;          // the plan was made of this stream, and not found in the store
-  bool strange = false;      // no iteration of the plan has come in this process yet
-  FirstIteration first;      // of a strange plan
+  Shapes shapes;           // of a parametric plan
+  bool following = false;  // a call did not match: other plans are followed as well
   Rounds rounds;
-  // Calls that the plan is to place before it is believed; 0: it is. Till then calls are noted as
-  // if there were no plan, so that a wrong one costs no evidence. One that was found is wrong for this
-  // stream alone.
-  std::uint32_t trial = 0;
-
-  [[nodiscard]] bool tries_own() const { return trial != 0 && own; }
 };
 
 // What holds for as long as a tracker lives.
@@ -115,6 +85,7 @@ struct TrackerState {
   Search search;
   Waiting waiting;
   Serving serving;
+  Confidence confidence;  // in the plan
 };
 
 // What a call gets: the slab's place, what the pool has given, or nothing; the next allocator's then.
@@ -153,7 +124,7 @@ class Tracker {
   }
   // ... and what follows when the slab had the place, which is to be done as called() would, or had not.
   void placed(std::uint64_t offset, std::uint64_t size) {
-    ++state_.serving.placed;
+    state_.confidence.note_placed();
     state_.tally.planned(size);
     if (state_.serving.placer.wrapped()) {
       iterated(offset, size);
@@ -244,8 +215,8 @@ class Tracker {
   bool prepare(const Known& known);
   bool lay_out(const Shapes::Start& start);
   bool change_shape(const Shapes::Start& start);
-  void lose(const Call& call, std::uint32_t verdict = 0);
-  bool lose_trial(const Call& call);
+  [[nodiscard]] Wanted what_to_learn() const;
+  void lose(const Call& call, Evidence evidence);
 
   TrackerState state_;
   Memory* memory_ = nullptr;

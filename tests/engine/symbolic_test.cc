@@ -33,7 +33,7 @@ bool unwinds() {
 std::uint32_t until_serving(Loop& loop, Random& random, const Lane& lane) {
   std::uint32_t count = 0;
   const auto served = [&] {
-    return lane.phase() == Phase::kServing && lane.tracker().state().serving.trial == 0;
+    return lane.phase() == Phase::kServing && !lane.tracker().state().confidence.on_trial();
   };
   for (; !served() && count < 200; ++count) {
     loop.iterate(30 + below(random, 300));

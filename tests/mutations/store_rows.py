@@ -68,7 +68,7 @@ STORE_ROWS = (
     ("a stored plan that fits no more is kept for hundreds of calls", "src/engine/stream_knowledge.cc",
      "!plan->walked.load(std::memory_order_relaxed)}", "false}",
      UNIT, "engine: a stored plan that fits no more is left within some dozens of calls, with its memory"),
-    ("a stored plan that fits no more keeps its slab", "src/engine/tracker.cc",
-     "convinced || tried || serving.strange ? kPurge", "convinced || tried ? kPurge",
+    ("a stored plan that fits no more keeps its slab", "src/engine/confidence.cc",
+     "convinced || judgement.tried || strange_;", "convinced || judgement.tried;",
      UNIT, "engine: a stored plan that fits no more is left within some dozens of calls, with its memory"),
 )

@@ -43,7 +43,7 @@ class FakeKnowledge : public Knowledge {
   const Plan* prepare(StoredPlan& plan) override { return &plan.best(); }
   void leave(StoredPlan& plan, std::uint32_t) override { --plan.users; }
   void tell_phase(Phase) override {}
-  void tell_lost(std::uint64_t) override {}
+  void tell_lost(std::uint64_t, Evidence) override {}
   void tell_miss(const Call&, Miss, StepIndex) override {}
 };
 

@@ -125,7 +125,7 @@ void look_at_iteration(Actor& actor, std::uint64_t size, std::uint64_t slab_fres
 void look_at_trial(Actor& actor) {
   Trials& trials = actor.analysis->trials;
   const Serving& serving = actor.lane.tracker().state().serving;
-  const bool tries = serving.trial != 0;
+  const bool tries = actor.lane.tracker().state().confidence.on_trial();
   if (actor.on_trial && serving.plan == nullptr) {
     ++trials.lost;
     trials.lost_bytes += actor.trial_height;
