@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "src/base/bits.h"
+#include "src/base/check.h"
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
@@ -101,6 +102,8 @@ bool Lane::take() {
     memory_.give_back(true);
     torn_ = false;
   }
+  MEMO_DCHECK(!taken_.load(std::memory_order_relaxed) && phase() == Phase::kIdle);
+  MEMO_DCHECK(!memory_.holds_slab());
   forked_ = false;
   taken_.store(true, std::memory_order_relaxed);
   return true;
@@ -202,6 +205,7 @@ void* Lane::wait(const Request& request, std::uint64_t site) {
 }
 
 void* Lane::glide(const Request& request, const Step& step) {
+  MEMO_DCHECK(step.offset + request.size <= memory_.slab().tallest());
   const SlabPlace place = memory_.slab().claim(step.offset, request.size, request.alignment);
   if (place.answer != SlabPlace::Answer::kGranted) [[unlikely]] {
     return end(request, tracker_.not_placed(call_of(request, 0), step, miss_of(place.answer)));
@@ -269,6 +273,7 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
     knowledge_.log.recorder.free(reinterpret_cast<std::uint64_t>(start), space.live,
                                  space.granule_of(start), freeing_lane);
   }
+  MEMO_DCHECK(memory_.live.load(std::memory_order_relaxed) >= bytes);
   memory_.live.fetch_sub(bytes, std::memory_order_relaxed);
   // While nothing is known the next layer's output may take the place of a large block: of a network's first iteration
   // 581 of 1,482 page faults were one such tensor's. A program of a few calls may make no other.

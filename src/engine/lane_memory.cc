@@ -103,7 +103,7 @@ void LaneMemory::allow_slack(bool loop) {
 // The slab.
 
 Claimed LaneMemory::claim(const Call& call, std::uint64_t offset) {
-  MEMO_DCHECK(holds_slab());
+  MEMO_DCHECK(may_claim());
   const SlabPlace place = slab().claim(offset, call.size, std::uint64_t{1} << call.alignment_log2);
   return {.miss = miss_of(place.answer), .dirty = place.dirty};
 }
@@ -147,7 +147,7 @@ void LaneMemory::end_iteration(std::uint64_t offset, std::uint64_t bytes, bool b
 
 // While a plan is on trial the pool keeps what it has beyond the slab's height.
 void LaneMemory::begin_serving(bool trial, bool own) {
-  MEMO_DCHECK(holds_slab());
+  MEMO_DCHECK(may_claim());
   // The deaths of its blocks are wanted while it is on trial, and after it, until the next one.
   slab().want_deaths(shared_->keep_trace || trial);
   if (!trial) {
@@ -162,12 +162,12 @@ void LaneMemory::begin_serving(bool trial, bool own) {
 }
 
 void LaneMemory::lower(std::uint64_t height) {
-  MEMO_DCHECK(holds_slab());
+  MEMO_DCHECK(may_claim());
   slab().lower(height);
 }
 
 void LaneMemory::evade() {
-  MEMO_DCHECK(holds_slab());
+  MEMO_DCHECK(may_claim());
   slab().evade();
   shared_->pool.trim(tuning::kMaxGivenBack);  // what it had to hold for blocks without a place
 }
@@ -213,7 +213,7 @@ bool LaneMemory::take_slab(const SlabWish& wish, Nanos now) {
   mine->use(now);
   slab_.store(mine, std::memory_order_relaxed);
   word_ = wish.word();
-  MEMO_DCHECK(holds_slab());
+  MEMO_DCHECK(may_claim());
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "src/base/bits.h"
+#include "src/base/check.h"
 #include "src/base/interrupts.h"
 #include "src/base/os.h"
 #include "src/base/own_stack.h"
@@ -170,6 +171,7 @@ Lane* Lanes::make(bool common) {
 void Lanes::put_back(Lane& lane) {
   // Where others have the registry for long the lane is nobody's for good.
   if (const WaitLock held(registry_, Lock::Patience::kFork); held) {
+    MEMO_DCHECK(number_of(&lane) + 1 != next_free_);
     lane.next_free = next_free_;
     next_free_ = number_of(&lane) + 1;
   }

@@ -391,6 +391,7 @@ void Tracker::learn() {
 
 Outcome Tracker::serve(const Call& call, Way way) {
   TrackerState& s = state_;
+  MEMO_DCHECK(is_serving() && s.serving.plan != nullptr && s.serving.placer.schedule() != nullptr);
   way.served = true;
   if (is_crowded()) {
     s.serving.rounds.evaded = true;
@@ -568,6 +569,7 @@ bool Tracker::open() {
   // Since the process began another plan may have been followed and been wrong: then all of the iteration
   // so far may be alive twice, else the calls that made the plan be believed.
   const StepIndex position = s.serving.cursor.position();
+  MEMO_DCHECK(s.serving.plan != nullptr && position < schedule.end());
   const std::uint64_t heard = s.tally.counters().large_allocations.get();
   const bool begins = !s.walks_whole && heard >= position.count();
   const std::uint32_t calls = std::max(tuning::kRepeatContext, begins ? position.count() : 0);
@@ -650,6 +652,7 @@ bool Tracker::try_others(const Call& call, bool matched) {
 bool Tracker::go_over_to_guess(const Call& call) {
   Serving& serving = state_.serving;
   const StepIndex position = serving.placer.position();
+  MEMO_DCHECK(serving.plan != nullptr && serving.plan->users != 0);
   const Known guess = knowledge_->guess(call, *serving.plan->made, position);
   if (guess.plan == nullptr) {
     return false;

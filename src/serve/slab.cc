@@ -56,6 +56,7 @@ void Slab::hold(std::uint64_t word) {
 
 void Slab::let_go(Nanos now) {
   MEMO_DCHECK(!is_free());
+  MEMO_DCHECK(SlabWord::lane(word()) != SlabWord::kNoLane || height() == 0);
   want_deaths(false);
   use(now);
   told_ = room_made_ = false;
@@ -129,6 +130,7 @@ bool Slab::reserve(std::uint64_t height) {
   if (books_->huge_pages == Choice::kNever) {
     os::advise_huge(at(0), round_up(height, os::kHugePage), false);
   }
+  MEMO_DCHECK(space().committed_bytes() >= end);
   height_.store(height, std::memory_order_relaxed);
   tallest_.store(std::max(tallest(), height), std::memory_order_relaxed);
   if (books_->verbose >= 2) {
@@ -323,6 +325,7 @@ void Slab::lower(std::uint64_t height) {
   if (before <= height) {
     return;
   }
+  MEMO_DCHECK(books_->bytes.load(std::memory_order_relaxed) >= before - height);
   height_.store(height, std::memory_order_relaxed);
   books_->bytes.fetch_sub(before - height, std::memory_order_relaxed);
   purge_free(origin_ + height, origin_ + memory_end(books_->huge_pages, before));
