@@ -17,25 +17,25 @@ enum class Run : std::uint8_t {
 };
 
 // What is made of a plan by its fault.
-struct Row {
+struct FaultRow {
   Fault fault;
   std::uint32_t failures;   // Verdict on it in any case
   bool may_convince;        // after a long run it is trusted all the same: programs come back
   bool withdrawn_if_short;  // with hardly a run it was wrong, and nobody is to follow it
   Run run;
 };
-constexpr Row kFaults[] = {
+constexpr FaultRow kFaults[] = {
     {Fault::kFailed, 0, true, true, Run::kServed},
     {Fault::kPart, kPart, true, true, Run::kServed},
     {Fault::kUnfit, kDistrustedTwice, false, true, Run::kUneven},
     {Fault::kOutlived, kDistrustedTwice, false, false, Run::kShortly},  // right where it was made
 };
 
-struct Told {
+struct EvidenceRow {
   Fault fault;
   std::string_view text;
 };
-constexpr Told kEvidence[] = {
+constexpr EvidenceRow kEvidence[] = {
 #define EVIDENCE(name, fault, text) {Fault::fault, text},
 #include "src/engine/confidence.def"
 #undef EVIDENCE
@@ -68,7 +68,7 @@ Judgement Confidence::judge(Evidence evidence, const Health& health, std::uint32
                                                           : fault;
   const std::uint32_t part = fault == Fault::kPart ? kPart : 0U;
   fault = std::max(fault, seen);
-  const Row& row = kFaults[static_cast<std::size_t>(fault)];
+  const FaultRow& row = kFaults[static_cast<std::size_t>(fault)];
   MEMO_DCHECK(row.fault == fault);
 
   Judgement judgement;
@@ -86,12 +86,12 @@ Judgement Confidence::judge(Evidence evidence, const Health& health, std::uint32
   // What was tried is no evidence against another loop, and another stream's plan is none against this
   // one's.
   if (!judgement.tried && own_) {
-    constexpr std::uint32_t kUneven = tuning::kConvincingRun / 2;
+    const std::uint32_t uneven = tuning::kConvincingRun / 2;
     const std::uint32_t again = std::max(iteration, required);
     const auto served = static_cast<std::uint32_t>(std::min<std::uint64_t>(placed_, UINT32_MAX));
     judgement.run = row.run == Run::kServed   ? served
-                    : row.run == Run::kUneven ? kUneven
-                                              : std::min(again, kUneven);
+                    : row.run == Run::kUneven ? uneven
+                                              : std::min(again, uneven);
   }
   return judgement;
 }

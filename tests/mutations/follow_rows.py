@@ -43,7 +43,7 @@ FOLLOW_ROWS = (
      "{Fault::kOutlived, kDistrustedTwice, false, false,", "{Fault::kOutlived, kDistrustedTwice, false, true,",
      UNIT, "engine: a stored plan whose blocks live for another time is left within its first iteration"),
     ("who has outlived a plan must convince for long", "src/engine/confidence.cc",
-     "std::min(again, kUneven);", "kUneven + 0 * again;",
+     "std::min(again, uneven);", "uneven + 0 * again;",
      UNIT, "engine: a loop whose blocks begin to live longer has a plan of that soon"),
     ("a plan that was outlived takes the place of one on trial", "src/engine/follower.cc",
      "distrusted && has == Has::kTrial", "false && has == Has::kTrial",
