@@ -84,7 +84,7 @@ together += src/cli/tested $(cli_groups)
 together := $(if $(APART),,$(foreach one,$(together),$(if $(in_$(one)),$(one))))
 $(foreach one,$(together),$(foreach file,$(in_$(one)),$(eval together_$(file) := $(one))))
 obj = $(sort $(foreach file,$(1),$(O)/$(if $(together_$(file)),together/$(together_$(file)),$(basename $(file))).o))
-# What includes the files of each, written anew where they are others now.
+# What includes the files of each, written again where they are others now.
 write_together = mkdir -p $(O)/together/$(dir $(1)); printf '\#include "%s"\n' $(in_$(1)) > $(O)/together/$(1).new; \
                  cmp -s $(O)/together/$(1).new $(O)/together/$(1).cc || mv $(O)/together/$(1).new $(O)/together/$(1).cc;
 $(shell $(foreach one,$(together),$(call write_together,$(one))))
@@ -181,7 +181,7 @@ $(B)/unit_tests: $(test_obj)
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(catch_libs) $(cold_libs) -o $@
 
-# The same functions under names of their own, so that a sanitizer's malloc can be the next allocator.
+# The same functions under names of their own, so that a sanitizer's malloc can be the underlying allocator.
 $(O)/prefixed/%.o: %.cc $(O)/.flags
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CXX  $< (prefixed)")

@@ -90,7 +90,7 @@ def child(arguments):
         del result
         give_back()
         level = status("VmRSS")
-        pathlib.Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins anew
+        pathlib.Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins again
         times = []
         for _ in range(arguments.iterations):
             began = time.perf_counter()

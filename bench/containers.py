@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The least limit of a control group in which a program still ends, for each allocator.
+"""The least limit of a cgroup in which a program still ends, for each allocator.
 
-A control group refuses no memory: it ends the process that is over its limit. For each program and allocator the peak of
+A cgroup refuses no memory: it ends the process that is over its limit. For each program and allocator the peak of
 a run without a limit is where the search begins; then the interval between a limit that ended the program and one that
 it lived in is halved, down to --step MiB. A limit is lived in if --times runs in a row end well. The library is tried by
-itself, with the file of plans that an earlier process has left, and with a store of plans. Prints a Markdown table.
+itself, with the file of plans that an earlier process has left, and with a plan cache. Prints a Markdown table.
 """
 
 import argparse

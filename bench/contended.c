@@ -1,13 +1,14 @@
 // Threads that allocate and free at the same time, on whatever allocator is loaded: pairs a second, page faults, memory.
 //
-//   contended PATTERN THREADS SECONDS
+//   contended PATTERN THREADS SECONDS [ALIVE]
 //
 //   pool   each thread replaces one of eight blocks of random sizes, 64 KiB to 1 MiB: no order that repeats
 //   slab   each thread repeats the same 24 blocks of 64 KiB to 1 MiB: an order that repeats exactly
 //   cross  as pool, but most blocks are freed by another thread
+//   alive  as pool, with ALIVE blocks in all, of each of which two pages are written
 //   small  blocks of 16 to 40 KiB, every fourth freed by another thread
 //
-// One byte of every page of a block is written. The first 60 % of the time, while allocators learn, are not counted. Prints one line of JSON.
+// Else one byte of every page of a block is written. The first 60 % of the time, while allocators learn, are not counted. Prints one line of JSON.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -30,6 +31,7 @@ struct Worker {
 static struct Worker workers[kMostThreads];
 static _Atomic(char*) exchanged[kMostThreads * kHeld];
 static unsigned threads;
+static unsigned alive_blocks;
 static atomic_bool over;
 
 static uint64_t draw(struct Worker* worker) {
@@ -40,12 +42,17 @@ static uint64_t draw(struct Worker* worker) {
   return worker->random = x;
 }
 
-static char* take(size_t bytes) {
+static char* get(size_t bytes) {
   char* block = malloc(bytes);
   if (block == NULL) {
     fputs("contended: no memory\n", stderr);
     exit(1);
   }
+  return block;
+}
+
+static char* take(size_t bytes) {
+  char* block = get(bytes);
   for (size_t at = 0; at < bytes; at += kPage) {
     ((volatile char*)block)[at] = 1;
   }
@@ -58,7 +65,7 @@ static size_t large(struct Worker* worker) {
   return base + (random >> 8) % base;
 }
 
-static void count(struct Worker* worker) {
+static void count_pair(struct Worker* worker) {
   atomic_store_explicit(&worker->pairs,
                         atomic_load_explicit(&worker->pairs, memory_order_relaxed) + 1,
                         memory_order_relaxed);
@@ -68,13 +75,13 @@ static void replace(struct Worker* worker, char** held, size_t bytes) {
   char** place = &held[draw(worker) % kHeld];
   free(*place);
   *place = take(bytes);
-  count(worker);
+  count_pair(worker);
 }
 
 static void hand_over(struct Worker* worker, size_t bytes) {
   char* block = take(bytes);
   free(atomic_exchange(&exchanged[draw(worker) % (threads * kHeld)], block));
-  count(worker);
+  count_pair(worker);
 }
 
 static void* pool(void* argument) {
@@ -89,6 +96,25 @@ static void* pool(void* argument) {
   return NULL;
 }
 
+static void* alive(void* argument) {
+  struct Worker* worker = argument;
+  const size_t count = alive_blocks / threads > 0 ? alive_blocks / threads : 1;
+  char** held = (char**)calloc(count, sizeof *held);
+  for (size_t i = 0; held != NULL && i < count; ++i) {
+    held[i] = get(large(worker));
+  }
+  while (held != NULL && !atomic_load_explicit(&over, memory_order_relaxed)) {
+    char** place = &held[draw(worker) % count];
+    const size_t bytes = large(worker);
+    free(*place);
+    *place = get(bytes);
+    ((volatile char*)*place)[0] = 1;
+    ((volatile char*)*place)[bytes / 2] = 1;
+    count_pair(worker);
+  }
+  return NULL;
+}
+
 static void* slab(void* argument) {
   struct Worker* worker = argument;
   char* held[kPeriod + kLag];
@@ -96,7 +122,7 @@ static void* slab(void* argument) {
     for (int i = 0; i < kPeriod + kLag; ++i) {
       if (i < kPeriod) {
         held[i] = take(((size_t)65536 << (i * 7 % 5)) - (size_t)i * kPage / 2 + kPage * 12);
-        count(worker);
+        count_pair(worker);
       }
       if (i >= kLag) {
         free(held[i - kLag]);
@@ -182,15 +208,18 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void* (*body)(void*);
-  } patterns[] = {{"pool", pool}, {"slab", slab}, {"cross", cross}, {"small", small}};
+  } patterns[] = {
+      {"pool", pool}, {"slab", slab}, {"cross", cross}, {"alive", alive}, {"small", small}};
   void* (*body)(void*) = NULL;
-  for (size_t i = 0; argc == 4 && i < sizeof patterns / sizeof *patterns; ++i) {
+  const int given = argc == 4 || argc == 5;
+  for (size_t i = 0; given && i < sizeof patterns / sizeof *patterns; ++i) {
     body = strcmp(argv[1], patterns[i].name) == 0 ? patterns[i].body : body;
   }
-  threads = argc == 4 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
-  const double seconds = argc == 4 ? strtod(argv[3], NULL) : 0;
+  threads = given ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
+  const double seconds = given ? strtod(argv[3], NULL) : 0;
+  alive_blocks = argc == 5 ? (unsigned)strtoul(argv[4], NULL, 10) : kHeld;
   if (body == NULL || threads < 1 || threads > kMostThreads || !(seconds > 0)) {
-    fputs("usage: contended pool|slab|cross|small THREADS SECONDS\n", stderr);
+    fputs("usage: contended pool|slab|cross|alive|small THREADS SECONDS [ALIVE]\n", stderr);
     return 2;
   }
   for (unsigned i = 0; i < threads; ++i) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long the first iteration of a process is in page faults, with glibc, and with the library and a store of plans.
+"""How long the first iteration of a process is in page faults, with glibc, and with the library and a plan cache.
 
 Linux' perf looks 8000 times a second of the processor's time at what a process does: in a page fault, there clearing
 memory, or in a call that gets or gives back memory. Runs take turns, after one that fills the store. Means over the runs,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The first, second and third iteration of a process: time, page faults and peak, with glibc, with tcmalloc, with the
-library, and with the library and a store of plans that earlier processes have filled.
+library, and with the library and a plan cache that earlier processes have filled.
 
 Runs take turns, --runs of each after one that is not counted and fills the store. Prints a row for each workload and way:
 medians of the counts, of the first iteration also the time with its range; --json writes all runs. Times on a busy

@@ -100,9 +100,9 @@ def judge(rows):
     served = found["pair_of/1048576", "ns"][1]
     start = found["start of /bin/true", "ms"]
     return [
-        ("malloc and free of 64 bytes at most 1.5 ns over the next allocator's",
+        ("malloc and free of 64 bytes at most 1.5 ns over the underlying allocator's",
          f"{small[1] - small[0]:.2f} ns", small[1] - small[0] <= 1.5),
-        ("malloc and free of 64 bytes at most 6 instructions over the next allocator's",
+        ("malloc and free of 64 bytes at most 6 instructions over the underlying allocator's",
          "not counted" if more is None else f"{more:.1f} instructions", more is not None and more <= 6),
         ("old form: either of these two", "", small[1] - small[0] <= 1.5 or (more is not None and more <= 6)),
         ("a served pair of 1 MiB at most 120 ns", f"{served:.0f} ns", served <= 120),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares allocators on real workloads: interleaved runs, medians of paired ratios with intervals.
 
-Each repetition runs each workload once under each allocator, in an order shuffled anew. With --turns this library's process and
+Each repetition runs each workload once under each allocator, in an order shuffled again. With --turns this library's process and
 one of each other allocator take turns of a few iterations, which shows differences of 1 % on a machine whose speed
 drifts by ten times as much. Written to --output: raw.csv (a row a run), summary.md (machine,
 settings, tables), plot.svg if matplotlib is installed. Exit code 1 if an output differs between allocators or a run fails.
@@ -90,7 +90,7 @@ def machine(arguments, chosen):
 
 
 def shuffled(repetitions, workloads, chosen, seed):
-    """(repetition, workload, allocator) of each run, in an order of allocators that is shuffled anew."""
+    """(repetition, workload, allocator) of each run, in an order of allocators that is shuffled again."""
     for repetition, workload, group in turns.groups(repetitions, workloads, chosen, seed):
         for allocator in group:
             yield repetition, workload, allocator

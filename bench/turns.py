@@ -4,7 +4,7 @@ Both are started together and do a few iterations each in turns, abab...: first 
 learns. A turn's figure is the median of its iterations but the first; a pair's ratio, the median over their turns
 (summary.py). Another pair has other addresses and pages, whose luck stays for a process' life: so it is pairs that are
 counted, and not turns. They are two, and not more, since a program that works does not stop for long: a process that waited for
-several others for more than four seconds would have left its loop, for this library, and have its memory taken anew in each
+several others for more than four seconds would have left its loop, for this library, and have its memory taken again in each
 turn. Where the workload has one thread, both processes are held on one processor. Before and after each turn that counts a
 fixed loop tells how fast the machine is at that moment.
 """
@@ -121,7 +121,7 @@ def measure(workload, pair, arguments, speed):
 
 
 def add_seed(parser):
-    """The option that draws the orders of groups(): anew each time, so that no place is always the same allocator's."""
+    """The option that draws the orders of groups(): again each time, so that no place is always the same allocator's."""
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 16),
                         help="of the orders in which allocators come (drawn, and told with the figures)")
 

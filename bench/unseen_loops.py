@@ -69,7 +69,7 @@ def adversaries():
 
 
 def teacher_and_student():
-    """Training beside an average of its own weights, which is made anew in each iteration."""
+    """Training beside an average of its own weights, which is made again in each iteration."""
     import torch
     torch.set_num_threads(1)
     student = torch.nn.Sequential(torch.nn.Linear(256, 512), torch.nn.ReLU(), torch.nn.Linear(512, 256))

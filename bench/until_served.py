@@ -4,7 +4,7 @@
 `memomalloc analyze` runs the engine on each trace. An iteration is served if at least 95 % of its large bytes come from
 a plan, or from a plan or memory that the pool had at hand, which costs no page fault either. Told is how many iterations
 came before the first from which on all are. Programs are recorded first (--record), with the iterations' marks, which
-the engine is not told when it is counted; random ones are drawn anew, with their seeds.
+the engine is not told when it is counted; random ones are drawn again, with their seeds.
 """
 
 import argparse
@@ -137,7 +137,7 @@ def row(name, outcome):
 
 
 HEADINGS = ("program", "iterations until a plan serves", "until plan or pool serve", "trials: begun, lost",
-            "slabs of lost trials, MiB", "touched first, MiB", "times learned anew", "calls that missed a plan")
+            "slabs of lost trials, MiB", "touched first, MiB", "times learned again", "calls that missed a plan")
 
 
 def kind_row(kind, seeds, folder):

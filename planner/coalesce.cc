@@ -247,7 +247,7 @@ class Joiner {
     part(block.second, parted);
   }
 
-  // Parts what lives inside the span, and joins it anew.
+  // Parts what lives inside the span, and joins it again.
   void retry(const Span& span) {
     std::vector<Index> old;
     for (Section s = span.lower; s < span.upper && old.size() < kMaxSeen; ++s) {

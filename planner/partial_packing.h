@@ -20,7 +20,7 @@ class PartialPacking {
  public:
   static constexpr Offset kWall = INT64_MAX;  // the height of a section that nothing needs any more
 
-  // Parts of items are numbered anew, by birth; equal ones are neighbours.
+  // Parts of items are numbered again, by birth; equal ones are neighbours.
   struct Entry {
     Section lower = 0;
     Section upper = 0;

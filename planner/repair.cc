@@ -140,7 +140,7 @@ class Repair {
     }
   }
 
-  // Packs the window anew, in the order of that power at first; keeps that if it is lower than
+  // Packs the window again, in the order of that power at first; keeps that if it is lower than
   // `height`, which it is now.
   void mend(const Span& window, Bytes height, double power) {
     choose(window);

@@ -6,7 +6,7 @@
 namespace dsa {
 
 // Lowers the highest place of the plan again and again until it is within the target, the budget is
-// spent or nothing helps: what lives in a window of time around it is packed anew by squeaky wheel,
+// spent or nothing helps: what lives in a window of time around it is packed again by squeaky wheel,
 // and what reaches beyond the window stays where it is. A window that does not get lower is tried
 // wider next. Never higher than `offsets`, which must be a plan.
 //

@@ -43,7 +43,7 @@ class TreeSearch {
 
   TreeSearch(const Model& model, Bytes capacity, const SearchWeights& weights, std::uint64_t seed);
 
-  // Starts anew, with the weights learnt so far, and takes at most so many steps.
+  // Starts again, with the weights learnt so far, and takes at most so many steps.
   Result run(std::uint64_t steps, const Budget& budget);
 
   // For another capacity from the next run on.

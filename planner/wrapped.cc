@@ -105,7 +105,7 @@ class Period {
                : static_cast<Section>(std::min_element(begin + lower, begin + upper) - begin);
   }
 
-  // Packs the sections before `end` anew, no higher than the rest.
+  // Packs the sections before `end` again, no higher than the rest.
   void close(Section end, double seconds) {
     std::vector<Part> parts;
     std::vector<Offset> fixed;

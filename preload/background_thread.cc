@@ -34,7 +34,7 @@ constinit Backoff starts;
 // The C library's own note; none before glibc 2.32.
 constinit const char* single_threaded = nullptr;
 
-// What a control group leaves: each time where it has a limit, and now and then where it had none.
+// What a cgroup leaves: each time where it has a limit, and now and then where it had none.
 void look_for_room(std::uint32_t turn) {
   if (!g_process.engine.lanes.opened() ||
       (g_process.engine.lanes.shared().pool.headroom().limit() == GroupLimit::kNone &&
@@ -50,7 +50,7 @@ void lose_background_thread() {
   running = false;
 }
 
-// Notices that the program rests: its loops are left, and it hardly uses a processor. Then what the next allocator keeps
+// Notices that the program rests: its loops are left, and it hardly uses a processor. Then what the underlying allocator keeps
 // goes back as well, once in each rest: that takes its locks, and what is used again is faulted again.
 class Rest {
  public:

@@ -1,5 +1,5 @@
 // The background thread: it looks every second whether a lane has left its loop, and then gives its
-// memory back, and what the next allocator keeps; and that starts others: to go on looking for lower
+// memory back, and what the underlying allocator keeps; and that starts others: to go on looking for lower
 // plans where a program's own thread had no time to, to write the reports that are due, to bring memory to its nodes, and
 // into huge pages. Cold. It exists where much memory may have to be given back, until it has
 // been, and for as long as the process serves where reports are asked for, or there are several nodes.

@@ -1,4 +1,4 @@
-// Memory for the few allocations that dlsym makes while it is looking for the next allocator. Hot.
+// Memory for the few allocations that dlsym makes while it is looking for the underlying allocator. Hot.
 // One thread only: the process has no other yet. Blocks are never reused.
 #pragma once
 

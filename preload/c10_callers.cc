@@ -89,7 +89,7 @@ C10 look_up(const void* caller) {
   if (!found.there() || library == nullptr || library->l_ld == _DYNAMIC) {
     found = {};
   } else if (found.alloc != nullptr && found.free != nullptr && !goes_through_malloc(*library)) {
-    // Blocks that c10 moves to the thread's memory node are left to it.
+    // Blocks that c10 moves to the thread's NUMA node are left to it.
     auto* const moves = scope.find<bool (*)()>(kMovesToNode);
     if (moves == nullptr || !moves()) {
       found.zero_fill = scope.find<const bool*>(kZeroFill);

@@ -31,7 +31,7 @@ struct C10 {
 // unloaded any more.
 class C10Callers {
  public:
-  // As many as are remembered: torch has four that call, and each further one is looked up anew.
+  // As many as are remembered: torch has four that call, and each further one is looked up again.
   static constexpr std::uint32_t kCallers = 16;
 
   // The c10 of the object that `code` is in; `walk` as in extent_of().

@@ -1,4 +1,4 @@
-// Whoever stands before this library in the link chain. Cold.
+// What stands before this library in the link chain. Cold.
 #pragma once
 
 namespace memo {
@@ -9,7 +9,7 @@ enum class Front {
   kCopy,  // another copy of this library, which serves
 };
 
-// Looks once, at start, when the next allocator is known and no block of ours is out. Where malloc's names are not
+// Looks once, at start, when the underlying allocator is known and no block of ours is out. Where malloc's names are not
 // bound to this library, it asks for a small block as any object of the process does, and sees whether it is asked to
 // resize and to free it. Sets g_process.front_realloc and front_free. Takes a lock of the dynamic linker.
 Front who_is_in_front();

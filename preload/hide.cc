@@ -117,7 +117,7 @@ void hide_missing_peers(const Next& next) {
     return;  // then they stay visible
   }
   for (std::uint32_t i = 0; i < symbols.count; ++i) {
-    ElfW(Sym)& symbol = symbols.table[i];
+    auto& symbol = symbols.table[i];
     if (symbol.st_shndx != SHN_UNDEF && is_missing(next, symbols.names + symbol.st_name)) {
       __atomic_store_n(&symbol.st_value, 0, __ATOMIC_RELAXED);
     }

@@ -48,7 +48,7 @@ void show_large_block() {
 }
 
 void opened(const RecursionGuard& guard) {
-  // Where it is observed, the next allocator is left as it is, and needs no slab made ready.
+  // Where it is observed, the underlying allocator is left as it is, and needs no slab made ready.
   if (!g_process.observes) {
     show_large_block();
     open_store(guard);

@@ -16,7 +16,7 @@ unsigned load_as_auditor(unsigned version);
 // The statistics as JSON; the length of the whole text, as snprintf counts.
 std::size_t stats_json(char* buffer, std::size_t size);
 
-// Gives all slabs and unused memory back, the next allocator's included.
+// Gives all slabs and unused memory back, the underlying allocator's included.
 void release();
 
 }  // namespace memo

@@ -29,7 +29,7 @@ Alive all_alive() {
   Alive alive;
   const Lanes& lanes = g_process.engine.lanes;
   if (lanes.opened() && !g_process.observes) {
-    for (std::uint32_t space = 0; space < lanes.spaces(); ++space) {  // the pool's, and each slab's
+    for (std::uint32_t space = 0; space < lanes.spaces(); ++space) {
       add_alive(lanes.region.at(space), alive);
     }
   }

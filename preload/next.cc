@@ -53,7 +53,7 @@ int find_object(dl_phdr_info* info, std::size_t, void* data) {
   auto& search = *static_cast<ModuleSearch*>(data);
   Extent object{UINT64_MAX, 0};
   for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = info->dlpi_phdr[i];
+    const auto& segment = info->dlpi_phdr[i];
     if (segment.p_type == PT_LOAD) {
       const std::uint64_t first = info->dlpi_addr + segment.p_vaddr;
       object.start = first < object.start ? first : object.start;

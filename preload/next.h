@@ -1,4 +1,4 @@
-// The next allocator: whatever follows this library in the link chain. Hot.
+// The underlying allocator: whatever follows this library in the link chain. Hot.
 #pragma once
 
 #include <dlfcn.h>
@@ -74,13 +74,13 @@ struct Next {
   // Of the allocator whose operator new asks aligned_alloc, and whose operator delete takes only its own blocks, as
   // jemalloc's: what its code asks for must be its own. None where these operators are the C++ library's.
   Extent operators;
-  // True if malloc_trim is the next allocator's. glibc's stands behind any other as well, has nothing there to give
+  // True if malloc_trim is the underlying allocator's. glibc's stands behind any other as well, has nothing there to give
   // back, and sets itself up at its first call: two threads at once end the process, the second in bins that are not
   // there yet (glibc 2.36; 2 of 400 runs of `forking` on tcmalloc).
   [[nodiscard]] bool trims() const {
     return malloc_trim != nullptr && contains(reinterpret_cast<const void*>(malloc_trim));
   }
-  // True if malloc_usable_size is the next allocator's: of one that has none, another's answers for blocks that it does
+  // True if malloc_usable_size is the underlying allocator's: of one that has none, another's answers for blocks that it does
   // not know, and reads in front of them.
   [[nodiscard]] bool knows_sizes() const {
     return contains(reinterpret_cast<const void*>(malloc_usable_size));
@@ -97,11 +97,11 @@ void find_next(Next& next);
 Extent extent_of(const void* code, decltype(&::dl_iterate_phdr) walk);
 
 // Looks for the Peer functions of whatever follows in the link chain, unless that is done: at start
-// where the next allocator is not the C library's, else when one of ours is called. Then another
+// where the underlying allocator is not the C library's, else when one of ours is called. Then another
 // library may have a function of that name.
 void find_peers(Next& next);
 
-// Takes the Peer functions that the next allocator does not have out of this library's symbol
+// Takes the Peer functions that the underlying allocator does not have out of this library's symbol
 // table: a program that looks whether it runs on jemalloc asks for them. Once, at start.
 void hide_missing_peers(const Next& next);
 

@@ -17,7 +17,7 @@ bool is_large(std::uint64_t size) {
   return size >= g_process.threshold;
 }
 
-// What the next allocator gives for the request.
+// What the underlying allocator gives for the request.
 void* plain(const Request& request) {
   const Next& next = g_process.next;
   if (request.zero) {

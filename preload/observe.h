@@ -1,5 +1,5 @@
 // MEMOMALLOC_OBSERVE: everything is learned and planned, and nothing is served. Each large block is
-// the next allocator's; the engine gives a shadow of it, an address that nobody touches, and is told
+// the underlying allocator's; the engine gives a shadow of it, an address that nobody touches, and is told
 // when the block is freed. It learns, plans and counts by the shadows as it would by blocks. What
 // would have been won is measured (preload/shadows.h). Hot, where it is asked for.
 #pragma once
@@ -19,16 +19,16 @@ void forget_observed();
 // A block for the library itself; nullptr: the call is the program's, or there is no memory.
 void* observe_own(std::size_t size);
 
-// The engine's answer to a request; nullptr: the next allocator's.
+// The engine's answer to a request; nullptr: the underlying allocator's.
 using AskEngine = void*(const Request& request);
 
-// A block of the next allocator for a large request of the program; nullptr where it has none.
+// A block of the underlying allocator for a large request of the program; nullptr where it has none.
 void* observe_large(const Request& request, AskEngine& ask);
-// As malloc_usable_size: of a block of the next allocator, or of the library's own.
+// As malloc_usable_size: of a block of the underlying allocator, or of the library's own.
 std::size_t observe_size(void* pointer);
-// Frees a block of the next allocator, of any size.
+// Frees a block of the underlying allocator, of any size.
 void observe_free(void* pointer);
-// The next allocator's realloc of a block of any size.
+// The underlying allocator's realloc of a block of any size.
 void* observe_realloc(void* pointer, std::size_t size, AskEngine& ask);
 
 }  // namespace memo

@@ -23,7 +23,7 @@ void* take(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) 
   return shim::memalign(static_cast<std::size_t>(alignment), size);
 }
 
-// An operator before that of the next allocator, `kNext` in the table. Where there is no memory, it is the latter that has to
+// An operator before that of the underlying allocator, `kNext` in the table. Where there is no memory, it is the latter that has to
 // ask the new_handler, and may throw.
 template <auto kNext, typename Function>
 struct Ours;

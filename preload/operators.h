@@ -1,4 +1,4 @@
-// C++'s operators new and delete, where the next allocator has its own: those do not go through malloc, so that large objects
+// C++'s operators new and delete, where the underlying allocator has its own: those do not go through malloc, so that large objects
 // would never be seen. Hot.
 //
 // An entry point is one jump to what stands here: at first a function that looks where it leads; then ours, which serves large
@@ -25,7 +25,7 @@ struct Operators {
 
 [[gnu::visibility("hidden")]] extern constinit Operators g_operators;
 
-// Once, at start, when the next allocator is known: where it has operators of its own, each leads to ours.
+// Once, at start, when the underlying allocator is known: where it has operators of its own, each leads to ours.
 void open_operators();
 
 }  // namespace memo

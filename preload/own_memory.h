@@ -1,5 +1,5 @@
-// Memory for the library itself where the next allocator is only observed: a plan that lies above
-// the program's blocks would keep that allocator from giving memory back, as it does alone. Blocks
+// Memory for the library itself where the underlying allocator is only observed: a plan that lies above
+// the program's blocks would keep that allocator from releasing memory, as it does alone. Blocks
 // of whole pages in chunks that are never given back. One lock, held for a look at a chunk; the
 // list of chunks is read without.
 #pragma once

@@ -2,7 +2,7 @@
 //
 // Programs that find jemalloc, tcmalloc or mimalloc in the process ask it for the size of malloc's
 // blocks, or free them by its functions, which know nothing of blocks of ours. A block of ours is
-// treated as the function's manual says; any other goes to the next allocator's function. Where that
+// treated as the function's manual says; any other goes to the underlying allocator's function. Where that
 // has none, names that were bound before preload/hide.cc took them away still work, on what each
 // allocator has: free and malloc_usable_size. Functions that resize a block are left alone.
 #include <cstddef>
@@ -33,7 +33,7 @@ std::size_t usable(const void* pointer) {
 
 }  // namespace
 
-// A function of the next allocator for blocks that are not ours, `otherwise` where it has none.
+// A function of the underlying allocator for blocks that are not ours, `otherwise` where it has none.
 #define MEMO_ASK(name, arguments, pointer, otherwise)        \
   if (!is_ours(pointer) && g_process.next.name != nullptr) { \
     return g_process.next.name arguments;                    \

@@ -98,7 +98,7 @@ void write_trace_file(const RecursionGuard& guard) {
     return;
   }
   if (!write_sites(guard, path)) {
-    complain("names of the stacks beside the trace", path, "TRACE_FILE");
+    complain("names of the stacks next to the trace", path, "TRACE_FILE");
   }
 }
 

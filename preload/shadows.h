@@ -1,4 +1,4 @@
-// The shadows of MEMOMALLOC_OBSERVE (preload/observe.h): which block of the next allocator has which,
+// The shadows of MEMOMALLOC_OBSERVE (preload/observe.h): which block of the underlying allocator has which,
 // and of some blocks the pages that got memory while the program had them. One lock, held for a look
 // into the table. No allocation.
 #pragma once
@@ -19,7 +19,7 @@ Observed observed();
 // In a forked child: what the parent has seen is the parent's.
 void forget_shadows();
 
-// A large block of the next allocator, of `bytes`, has been given out; `shadow` is the engine's for
+// A large block of the underlying allocator, of `bytes`, has been given out; `shadow` is the engine's for
 // the same call, or nullptr. `served`: the shadow would have had memory at once. The shadow of a
 // block that was at this address and whose end was not seen, which the caller gives back; or
 // nullptr. Any thread.

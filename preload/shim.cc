@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kDefaultAlignment = 16;  // of malloc on all 64-bit ABIs
 
-// True once the next allocator is known. False inside the look-up itself, when bootstrap has to
+// True once the underlying allocator is known. False inside the look-up itself, when bootstrap has to
 // serve.
 bool have_next() {
   Process& process = g_process;
@@ -51,13 +51,13 @@ void* ask_engine(const Request& request) {
   return block;
 }
 
-// A block that the program may have: the engine's or, where nothing is served, the next allocator's.
+// A block that the program may have: the engine's or, where nothing is served, the underlying allocator's.
 void* large(std::uint64_t size, std::uint64_t alignment, Op op, bool zero) {
   return g_process.observes ? observe_large({size, alignment, op, zero}, ask_engine)
                             : ask_engine({size, alignment, op, zero});
 }
 
-// What the next allocator answers to a request for `bytes`; where the system refuses it memory, once
+// What the underlying allocator answers to a request for `bytes`; where the system refuses it memory, once
 // more after slabs and pool have given up what they do not use.
 template <typename Call>
 void* ask_next(std::uint64_t bytes, Call&& call) {
@@ -79,7 +79,7 @@ void* memalign_next(std::size_t alignment, std::size_t size) {
 }
 
 // valloc and pvalloc are built from memalign, because not every allocator has them, and another's
-// would then be found: its blocks must not come to the next allocator's free.
+// would then be found: its blocks must not come to the underlying allocator's free.
 void* page_aligned(std::size_t size, Op op) {
   const std::uint64_t page = os::page_size();
   if (!have_next()) {
@@ -112,7 +112,7 @@ void* move_owned(void* pointer, std::size_t now, std::size_t size) {
   return moved;
 }
 
-// What the next allocator makes of a block that is to have no bytes: some give one of the least size.
+// What the underlying allocator makes of a block that is to have no bytes: some give one of the least size.
 void* realloc_to_nothing() {
   void* small = g_process.next.malloc(1);
   return small != nullptr ? g_process.next.realloc(small, 0) : nullptr;
@@ -265,7 +265,7 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
 }
 
 // jemalloc's operator new for over-aligned objects comes here, and its operator delete goes to
-// jemalloc's own insides: what the next allocator asks for by itself must be its own.
+// jemalloc's own insides: what the underlying allocator asks for by itself must be its own.
 void* aligned_alloc(std::size_t alignment, std::size_t size, const void* caller) {
   if (!have_next()) {
     return g_process.bootstrap.allocate(size, alignment);

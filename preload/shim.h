@@ -1,5 +1,5 @@
 // The semantics of each entry point: what to check, whom to ask, how a block crosses the borders
-// between the engine's memory and the next allocator's. Hot.
+// between the engine's memory and the underlying allocator's. Hot.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t size);
 void* memalign(std::size_t alignment, std::size_t size);
 std::size_t malloc_usable_size(void* pointer);
 void* aligned_alloc(std::size_t alignment, std::size_t size, const void* caller);
-// For the functions that take an alignment; nullptr: the next allocator's, which checks them, too.
+// For the functions that take an alignment; nullptr: the underlying allocator's, which checks them, too.
 void* large_aligned(std::uint64_t alignment, std::uint64_t size, Op op);
 // free_sized() and free_aligned_sized() free a block whose size, and alignment, the host tells: for
 // our blocks they are checked.
@@ -28,7 +28,7 @@ void* large_aligned(std::uint64_t alignment, std::uint64_t size, Op op);
 // An object is loaded that looks for functions in itself and what it needs before it looks in this library.
 void note_deep_binding(const char* file);
 
-// Looks the next allocator up, unless that is done or under way.
+// Looks the underlying allocator up, unless that is done or under way.
 void find_next_allocator();
 
 // Where the system counts what is committed, small calls go the slow way from now on: refused memory,

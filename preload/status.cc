@@ -100,8 +100,11 @@ void describe_memory(StatusBody& body) {
   const Pool& pool = engine.lanes.shared().pool;
   body.pool_used_bytes = pool.held().live_bytes();
   body.pool_at_hand_bytes = pool.held().dirty_bytes();
-  body.pool = {reinterpret_cast<std::uint64_t>(pool.space().base()), pool.space().bytes()};
-  body.slabs = {body.pool.start + body.pool.bytes, (engine.lanes.spaces() - 1) * body.pool.bytes};
+  const std::span<const Space> spaces = pool.spaces();
+  const std::uint64_t each = spaces.front().bytes();
+  body.pool = {reinterpret_cast<std::uint64_t>(spaces.front().base()), spaces.size() * each};
+  body.slabs = {body.pool.start + body.pool.bytes,
+                engine.lanes.shared().slabs.count() * each};
 }
 
 // What has come since the older sample.

@@ -17,7 +17,7 @@ bool lacks_status_page();
 // Makes the page; says on stderr why not, once. Opens and closes a file.
 void open_status_page(const RecursionGuard& guard);
 
-// Writes the page anew, if there is one. Any thread, with 4 KiB of stack; does nothing while another
+// Writes the page again, if there is one. Any thread, with 4 KiB of stack; does nothing while another
 // is at it.
 void write_status_page();
 // The same, and gives memory back first where that was asked for. The background thread's.

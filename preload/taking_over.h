@@ -1,4 +1,4 @@
-// When the engine takes over from the next allocator: of a process, and of a block. Hot.
+// When the engine takes over from the underlying allocator: of a process, and of a block. Hot.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ inline bool is_large(std::uint64_t size) {
   return size >= g_process.threshold && g_process.threshold != 0 && size <= kMaxBytes;
 }
 
-// True if the block is the next allocator's for certain; nullptr is. Blocks of threads' own heaps, and of allocators that
-// map their memory, lie above the border too. `fast_below` is 0 while the next allocator is sought, and for an observer,
+// True if the block is the underlying allocator's for certain; nullptr is. Blocks of threads' own heaps, and of allocators that
+// map their memory, lie above the border too. `fast_below` is 0 while the underlying allocator is sought, and for an observer,
 // which sees each free.
 inline bool is_next(const void* pointer) {
   const Process& process = g_process;
@@ -44,13 +44,13 @@ inline bool is_early(std::uint64_t bytes) {
   return before + calls <= tuning::kEarlyCalls;
 }
 
-// A small block of the next allocator, of `now` bytes (0: not known), is to become one of so many `bytes`, many times its
+// A small block of the underlying allocator, of `now` bytes (0: not known), is to become one of so many `bytes`, many times its
 // size: that is no block that grows, but one asked for in two steps, such as a text with room to come.
 inline bool is_step(std::size_t now, std::size_t bytes) {
   return now != 0 && now < g_process.threshold && now <= bytes / tuning::kStepOfGrowth;
 }
 
-// Moves what is in a block of the next allocator to `block`, which is larger; that block.
+// Moves what is in a block of the underlying allocator to `block`, which is larger; that block.
 inline void* move_next(void* pointer, void* block) {
   std::memcpy(block, pointer, g_process.next.malloc_usable_size(pointer));
   g_process.next.free(pointer);

@@ -5,7 +5,7 @@
 
 namespace memo {
 
-// Once, at start, with the next allocator known: `end` is called where a thread ends that has told, by that thread.
+// Once, at start, with the underlying allocator known: `end` is called where a thread ends that has told, by that thread.
 void prepare_thread_end(void (*end)(void*));
 // The calling thread keeps something that must not outlive it.
 void tell_at_thread_end();

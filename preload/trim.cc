@@ -8,7 +8,7 @@
 namespace memo {
 namespace {
 
-// Without interrupts: a large call of a handler in its middle may need the next allocator for a plan, and would wait
+// Without interrupts: a large call of a handler in its middle may need the underlying allocator for a plan, and would wait
 // for the locks that the frame below it has.
 int trim_uninterrupted(std::size_t pad) {
   const NoInterrupts quiet;

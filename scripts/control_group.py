@@ -1,4 +1,4 @@
-"""Programs under a limit on memory, as a container has one: in a control group of this machine, version 1 or 2."""
+"""Programs under a limit on memory, as a container has one: in a cgroup of this machine, version 1 or 2."""
 
 import contextlib
 import dataclasses
@@ -13,7 +13,7 @@ ENTER = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 
 
 class Unavailable(Exception):
-    """The machine or the rights do not allow control groups."""
+    """The machine or the rights do not allow cgroups."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,4 +52,4 @@ def limited(limit):
             return
         finally:
             folder.rmdir()
-    raise Unavailable("needs the right to make control groups")
+    raise Unavailable("needs the right to make cgroups")

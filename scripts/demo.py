@@ -117,7 +117,7 @@ def draw(without, with_library, title, path):
 
 
 def command_beside(python):
-    """The command that a wheel has put beside this interpreter, as the reader's shell finds it."""
+    """The command that a wheel has put next to this interpreter, as the reader's shell finds it."""
     command = python.parent / "memomalloc"
     if not command.exists() or shutil.which("memomalloc") == str(command):
         return "memomalloc"
@@ -137,7 +137,7 @@ def next_lines(arguments):
 
 
 def share_lines(with_library, stats):
-    """What the library counted: shares of the bytes of all large calls, medians over the runs; and its slab."""
+    """What the library counted: shares of the bytes of all large allocations, medians over the runs; and its slab."""
     lines = []
     for when, start in (("whole run", ""), ("second half", "steady_")):
         planned, at_hand = (100 * median(with_library, f"{start}{kind}_share") for kind in ("planned", "at_hand"))

@@ -22,7 +22,7 @@ packages_build="make g++ libxxhash-dev zlib1g-dev libcli11-dev nlohmann-json3-de
 packages_python="python3-venv"
 # What builds and judges; then what tests run beside or under the library, each of which would skip some test.
 packages_check="git libcatch2-dev|catch2 binutils libbenchmark-dev coinor-libcbc-dev?
-  clang-format-19|clang-format-20|clang-format-21? clang-tidy-19|clang-tidy-20|clang-tidy-21?
+  clang-format-19|clang-format-20|clang-format-21? clang-tidy-19?
   clang-19|clang? libclang-rt-19-dev|libclang-rt-dev? valgrind
   sqlite3 libjemalloc2 libtcmalloc-minimal4t64|libtcmalloc-minimal4 libmimalloc2.0|libmimalloc2?
   stress-ng redis-server redis-tools python3-testsuite? chromium? pkg-config man-db libunwind8 cpio"
@@ -97,7 +97,8 @@ apt() {
 # One name of each, as a list for a person.
 one_of_each() {
   local names
-  for names in "$@"; do first_of offered "$names" || each_of "$names" | head -1; done | tr '\n' ' '
+  # shellcheck disable=SC2046
+  echo $(for names in "$@"; do first_of offered "$names" || each_of "$names" | head -1; done)
 }
 
 install_packages() {

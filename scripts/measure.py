@@ -76,7 +76,7 @@ def rss_kib():
 def peak_rss_kib():
     """Highest resident memory of this program, KiB.
 
-    VmHWM starts anew at exec; ru_maxrss would inherit the peak of whoever started the process.
+    VmHWM starts again at exec; ru_maxrss would inherit the peak of whoever started the process.
     """
     try:
         with open("/proc/self/status", encoding="ascii") as file:
@@ -115,7 +115,7 @@ def shares(end, start=None):
 
 
 def marker():
-    """What begins an iteration in the library's trace, where MEASURE_MARKS asks for it; else nothing is told."""
+    """What begins an iteration in the library's trace, where MEASURE_MARKS asks for it; else nothing is printed."""
     tell = library_function("memomalloc_iteration") if os.environ.get("MEASURE_MARKS") else None
     return tell or (lambda: None)
 
@@ -240,7 +240,7 @@ def print_text(figures):
     print(f"faults per iteration {figures['faults_per_iteration']:.1f}"
           f" ({figures['faults_per_iteration_steady']:.1f} in the second half)")
     print(f"peak RSS             {figures['peak_rss_kib'] / 1024:.1f} MiB")
-    if "planned_share" in figures:
+    if figures.get("large_bytes_per_iteration"):  # none where the library is switched off
         for when, start in (("whole run", ""), ("second half", "steady_")):
             planned, at_hand = (100 * figures[f"{start}{kind}_share"] for kind in ("planned", "at_hand"))
             print(f"large bytes, {when}: {planned:.2f} % from the plan's slab, {at_hand:.2f} % at hand in the "

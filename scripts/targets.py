@@ -56,6 +56,11 @@ def chosen(target, rows, where):
     return rows
 
 
+def name_column(rows):
+    """The first column in which the rows differ: it tells them apart."""
+    return next((column for column in rows[0] if len({row[column] for row in rows}) > 1), next(iter(rows[0])))
+
+
 def judge(target, folder=results.FOLDER):
     """{asked, measured, met, rows}: the target's value, whether it is met, and by how many of its rows."""
     try:
@@ -74,7 +79,7 @@ def judge(target, folder=results.FOLDER):
     met = JUDGES[sign](measured, float(limit))
     bad = [(value, row) for value, row in found if function in ("max", "min") and not JUDGES[sign](value, float(limit))]
     bad.sort(key=lambda pair: pair[0], reverse=sign.startswith("<"))
-    worst = [f"{next(iter(row.values()))} {value:.4g}" for value, row in bad[:WORST]]
+    worst = [f"{row[name_column(rows)]} {value:.4g}" for value, row in bad[:WORST]] if len(found) > 1 else []
     more = [f"{len(bad) - WORST} more"] if len(bad) > WORST else []
     share = f"{len(found) - len(bad)} of {len(found)} rows" if function in ("max", "min") and len(found) > 1 else ""
     return {"asked": target["asked"], "limit": target["limit"], "measured": f"{measured:.4g}", "met": "yes" if met else "no",
@@ -103,7 +108,7 @@ def main(argv=None):
     else:
         for row in shown:
             details = "; ".join(filter(None, (row["rows_that_meet_it"], row["worst"])))
-            print(f"{'met   ' if row['met'] == 'yes' else 'MISSED'} {row['asked']}: {row['measured']} (asked {row['limit']})"
+            print(f"{'met   ' if row['met'] == 'yes' else 'MISSED'} {row['asked']}: {row['measured']} (asked {row['limit']}; {row['date']})"
                   + (f"; {details}" if details else ""))
     print(f"{len(judged) - missed} met, {missed} missed")
     return 1 if missed and arguments.strict else 0

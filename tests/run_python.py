@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the Python tests of a folder: run_python.py FOLDER [--part K/N] [options of unittest's discover]
+"""Runs the Python tests of a folder: run_python.py FOLDER [--share DIRECTORY] [options of unittest's discover]
 
 Prints a line `skipped: TEST: REASON` for each test that cannot run here, which unittest does not tell, and at
-the end which classes took longest. --part 1/2 runs every other class, 2/2 the rest. Exit code 1 if a test
-failed, 2 for bad usage."""
+the end which classes took longest. Several that share a directory run each class once among them, each the next that
+none has begun; the directory is made. Exit code 1 if a test failed, 2 for bad usage."""
 
-import re
+import os
 import sys
 import time
 import unittest
@@ -34,29 +34,47 @@ class Result(unittest.TextTestResult):
             self.stream.writeln(f"\nskipped: {whole.id()}: {reason}")
 
 
-class Loader(unittest.TestLoader):
-    """Finds a part of the classes: each `parts`-th from `part` on."""
+class Claimed(unittest.TestSuite):
+    """A class of tests, which is left out where another process has begun it."""
 
-    def __init__(self, part, parts):
+    def __init__(self, tests, directory):
+        super().__init__(tests)
+        self.directory = directory
+
+    def run(self, result, debug=False):
+        first = next(iter(self), None)
+        if first is None:
+            return result
+        try:
+            os.close(os.open(os.path.join(self.directory, first.id()), os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return result
+        return super().run(result, debug)
+
+
+class Loader(unittest.TestLoader):
+    """Finds the classes, which others may share that have the directory."""
+
+    def __init__(self, directory):
         super().__init__()
-        self.part, self.parts = part, parts
+        os.makedirs(directory, exist_ok=True)
+        self.directory = directory
 
     def discover(self, *arguments, **options):
         modules = super().discover(*arguments, **options)
         classes = [one for module in modules for one in (module if isinstance(module, unittest.TestSuite) else [module])]
-        return self.suiteClass(classes[self.part - 1::self.parts])
+        return self.suiteClass([Claimed(one if isinstance(one, unittest.TestSuite) else [one], self.directory) for one in classes])
 
 
 def main(folder, *options):
-    part, parts = 1, 1
-    if options and options[0] == "--part":
-        found = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", options[1]) if len(options) > 1 else None
-        if found is None or int(found[1]) > int(found[2]):
-            sys.stderr.write("run_python.py: --part K/N, K from 1 to N\n")
+    loader = unittest.defaultTestLoader
+    if options and options[0] == "--share":
+        if len(options) < 2:
+            sys.stderr.write("run_python.py: --share DIRECTORY\n")
             sys.exit(2)
-        part, parts, options = int(found[1]), int(found[2]), options[2:]
+        loader, options = Loader(options[1]), options[2:]
     ran = unittest.main(module=None, argv=[sys.argv[0], "discover", "-s", folder, *options], exit=False,
-                        testLoader=Loader(part, parts), testRunner=unittest.TextTestRunner(resultclass=Result))
+                        testLoader=loader, testRunner=unittest.TextTestRunner(resultclass=Result))
     slowest = sorted(Result.seconds.items(), key=lambda row: -row[1])[:SLOWEST]
     print("longest:", ", ".join(f"{name} {seconds:.0f} s" for name, seconds in slowest))
     sys.exit(0 if ran.result.wasSuccessful() else 1)

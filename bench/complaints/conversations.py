@@ -1,4 +1,4 @@
-"""A server of conversations on the loopback: long histories as JSON, joined and written anew for each request, from eight
+"""A server of conversations on the loopback: long histories as JSON, joined and written again for each request, from eight
 threads."""
 
 import concurrent.futures

@@ -1,4 +1,4 @@
-"""OpenVINO on the processor. Words: `shapes`, one network and pictures of all sizes; `compile`, the network compiled anew
+"""OpenVINO on the processor. Words: `shapes`, one network and pictures of all sizes; `compile`, the network compiled again
 each time, as a server does that changes models."""
 
 import random

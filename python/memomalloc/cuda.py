@@ -43,7 +43,7 @@ def _say(text: str) -> None:
 
 
 def _path(library: Optional[str]) -> Optional[str]:
-    """The shared object: the one given, the package's, or the one beside the library that is loaded."""
+    """The shared object: the one given, the package's, or the one next to the library that is loaded."""
     from memomalloc import _loaded_path
 
     candidates = [library, pathlib.Path(__file__).parent / "lib/libmemomalloc-cuda.so.1"]

@@ -24,7 +24,7 @@ def settings(options):
 
 
 def opening():
-    """The start hook, which stands by itself beside this package's modules."""
+    """The start hook, which stands by itself next to this package's modules."""
     name = "_memomalloc_opening"
     if name not in sys.modules:
         path = pathlib.Path(__file__).parent / "opening" / f"{name}.py"
@@ -35,7 +35,7 @@ def opening():
 
 
 def in_notebook():
-    """True in a kernel of Jupyter, whose front end would lose it if it started anew."""
+    """True in a kernel of Jupyter, whose front end would lose it if it started again."""
     return "ipykernel" in sys.modules
 
 
@@ -62,7 +62,7 @@ def enable(library, loaded, restart, options):
     if loaded or not restart:
         return loaded
     if in_notebook():
-        raise RuntimeError("memomalloc.enable: a notebook's kernel cannot start anew by itself; "
+        raise RuntimeError("memomalloc.enable: a notebook's kernel cannot restart by itself; "
                            "`python -m memomalloc jupyter install` adds a kernel that runs with the library")
     if again:  # it was started with the library, which the loader refused with a line on stderr
         return False

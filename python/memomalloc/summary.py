@@ -36,14 +36,14 @@ class Report:
         self.statistics = statistics
 
     def shares(self):
-        """(name, share of the bytes of all large calls, colour) of each kind; they add up to 1."""
+        """(name, share of the bytes of all large allocations, colour) of each kind; they add up to 1."""
         if not self.statistics or not self.statistics["large_bytes"]:
             return []
         large = self.statistics["large_bytes"]
         return [(name, self.statistics[f"{kind}_bytes"] / large, colour) for kind, name, colour in SHARES]
 
     def headline(self):
-        """What was served and won, in one sentence."""
+        """What was served and saved, in one sentence."""
         if self.statistics is None:
             return "MemoMalloc is not loaded."
         if not self.shares():

@@ -78,6 +78,7 @@ def steps():
     build = ["make", JOBS, "all", "WERROR=1"]
     programs = ["make", JOBS, "programs", "WERROR=1"]
     units = ["make", JOBS, "build/unit_tests", "WERROR=1"]
+    shared = str(LOGS / "cli.begun")
     table = [
         ("layers", [[python, "scripts/gates/check_layers.py"], [python, "scripts/gates/check_design.py"]], 60),
         ("build", [build, [python, "scripts/gates/check_names.py"]], 900),
@@ -89,8 +90,7 @@ def steps():
         # Each small program runs in eight modes or more: together they meet a chance often enough. `make soak` has all.
         ("preload", [build, programs, [python, "tests/preload/run.py", "--build", "build", "--fewer", "3"]], 1500),
         ("refusal", [build, programs, [python, "tests/refusal/run.py", "--build", "build", "--seconds", "30"]], 600),
-        ("cli", [build, tuple([python, "tests/run_python.py", "tests/cli", "--part", f"{part}/3"] for part in (1, 2, 3))],
-         1500),
+        ("cli", [build, ["rm", "-rf", shared], ([python, "tests/run_python.py", "tests/cli", "--share", shared],) * 3], 1500),
         ("torch", [build, [python, "scripts/gates/smoke_torch.py"]], 1500),
         ("stress", [["tests/stress/stress.sh", "none", "10", "4"]], 300),
         ("valgrind", [["tests/stress/valgrind.sh"]], 300),

@@ -20,7 +20,7 @@ ALLOWED = {
                     "ISO C's own function, which no program may define"),
     **dict.fromkeys("fputc fputs fwrite".split(), "ISO C's own; the C++ library's last words"),
     "stderr": "ISO C's own stream; the C++ library's last words",
-    "dlsym": "the only way to the next allocator; who defines it stands between all allocators and theirs",
+    "dlsym": "the only way to the underlying allocator; who defines it stands between all allocators and theirs",
 }
 
 

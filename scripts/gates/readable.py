@@ -9,7 +9,7 @@ import re
 
 MOST_LINES, MOST_WORDS = 2800, 17000  # of all pages; words that are written by hand
 SENTENCE, ANSWER, ROWS, NOTE_LINES = 35, 30, 12, 40
-# Pages that are made from the command's or the library's own texts: of them only figures and evidence are judged.
+# Pages that are made from the command's or the library's own texts: their form is not judged, their words are.
 MADE = ("docs/commands.md", "docs/variables.md", "docs/statistics.md", "docs/python-api.md", "docs/c-api.md")
 FREE_OF_ANSWER = ("README.md", "CHANGELOG.md")  # their first lines have a form of their own
 FOREIGN_COMMITS = ("tests/golden/README.md",)  # names other projects' commits, from which files came
@@ -154,7 +154,7 @@ def faults(name, text, figures):
             figures.hashes += kind == "hash"
             figures.dates += kind == "date"
             yield f"{number}: the {kind} {found} belongs to results/"
-    for number, word, instead in private_words(name, hand):
+    for number, word, instead in private_words(name, CODE.sub(blank, text)):
         figures.private += 1
         yield f"{number}: {word!r} is a private word; the field says: {instead}"
 

@@ -73,11 +73,13 @@ def pages():
 
 
 def without_dead_links(text, page, known):
-    """Links to what is no page become their text; a link to a page stays."""
+    """Links to what is no page become their text; a link to a page stays, and one to a folder of results is to its page."""
     def replace(match):
         target = (ROOT / page).parent.joinpath(match[2]).resolve()
-        inside = target.is_relative_to(ROOT) and str(target.relative_to(ROOT)) in known
-        return match[0] if inside else match[1]
+        name = str(target.relative_to(ROOT)) if target.is_relative_to(ROOT) else ""
+        if f"{name}.md" in known:
+            return f"[{match[1]}]({match[2]}.md)"
+        return match[0] if name in known else match[1]
 
     return LINK.sub(replace, text)
 

@@ -18,15 +18,15 @@ DESCRIPTION = """\
 A program that runs a neural network again and again asks malloc for the same large blocks in the
 same order. libmemomalloc, preloaded into it, learns that order in the first iterations, plans a
 place for each block, and serves all later iterations from one slab: no page faults, no
-fragmentation. A wrong guess costs a fallback to the next allocator, never a wrong answer."""
+fragmentation. A wrong guess costs a fallback to the underlying allocator, never a wrong answer."""
 
 LIBRARY_TEXT = """\
 Preload the library with
 .B memomalloc run \\-\\- COMMAND
 or with
 .BR LD_PRELOAD=libmemomalloc.so.1 .
-Allocations below the threshold, and all that it does not serve, go to the next allocator in the link
-order, the C library's or another preloaded one. Variables are read once, with
+Allocations below the threshold, and all that it does not serve, go to the underlying allocator: the
+next in the link order, the C library's or another preloaded one. Variables are read once, with
 .BR secure_getenv (3),
 when the first large block is asked for. Paths expand %p to the process id and %h to the host name.
 Nothing is ever written to standard output."""
@@ -36,7 +36,7 @@ API = (
     ("void memomalloc_iteration(void)",
      "an iteration begins here in this thread; optional, since boundaries are found without it"),
     ("memomalloc_stats_json(char *buffer, size_t size)", "the statistics as JSON"),
-    ("void memomalloc_release(void)", "gives the slabs back to the system"),
+    ("void memomalloc_release(void)", "releases the slabs to the system"),
 )
 
 

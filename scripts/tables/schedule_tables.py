@@ -200,7 +200,7 @@ def main(argv=None):
                                           for train in (False, True) if (name, train, batch) not in IMPOSSIBLE]
     if not arguments.resume and read_rows(arguments.csv):
         print(f"schedule_tables.py: {arguments.csv} has rows of an earlier run; --resume takes them, another --csv "
-              "measures anew", file=sys.stderr)
+              "measures again", file=sys.stderr)
         return 2
     os.makedirs(os.path.dirname(arguments.csv) or ".", exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:

@@ -1,4 +1,4 @@
-// What control groups leave the process of their memory: the least limit up the tree, of version 2 (memory.max,
+// What cgroups leave the process of their memory: the least limit up the tree, of version 2 (memory.max,
 // memory.high) or of version 1 (memory.limit_in_bytes), and whether somebody has to wait for memory. Hot, but for rare
 // decisions: a look opens and reads four small files for each level of the tree.
 //

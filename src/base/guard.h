@@ -15,10 +15,12 @@ class Lane;
 struct ThreadState {
   // The lane that follows this thread's stream, if it has one, or another thread's by now: see my_lane().
   Lane* lane = nullptr;
-  std::uint16_t inside = 0;  // > 0: allocations of this thread are the library's own
-  std::uint8_t holds = 0;    // hold_signals() without release_signals()
-  bool left = false;         // the thread is ending: pass everything on
-  std::uint32_t forks = 0;   // the locks taken for each fork() under way, see Engine::before_fork()
+  std::uint16_t inside = 0;      // > 0: allocations of this thread are the library's own
+  std::uint8_t holds = 0;        // hold_signals() without release_signals()
+  bool left = false;             // the thread is ending: pass everything on
+  std::uint8_t arena = 0;        // of the pool's arenas the one that the thread uses
+  std::uint8_t arena_waits = 0;  // how often it has found its lock held of late
+  std::uint32_t forks = 0;  // the locks taken for each fork() under way, see Engine::before_fork()
   // Frame of the innermost dl_iterate_phdr that was called, see in_loader().
   std::uint64_t walk = 0;
   std::uint64_t held_signals = 0;  // the program's mask, as the kernel has it; see hold_signals()
@@ -35,7 +37,7 @@ inline bool in_loader() {
   return reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)) < t_state.walk;
 }
 
-// While one lives, every allocation of this thread goes to the next allocator. Passed to functions
+// While one lives, every allocation of this thread goes to the underlying allocator. Passed to functions
 // that allocate (the cold parts) as a proof that it is held.
 class RecursionGuard {
  public:

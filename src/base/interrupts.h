@@ -1,6 +1,6 @@
 // Keeps signals away from the cold parts, and those of what is written from the program. Cold.
 //
-// Planning, reports and the next allocator's trim take locks of the C library, which the program's
+// Planning, reports and the underlying allocator's trim take locks of the C library, which the program's
 // own large calls never take: a handler that forks or allocates there would wait for the frame that
 // it has interrupted. One that jumps away would leave them half done. What the library writes may
 // fail, but must not signal the program: by default such a signal is its end.

@@ -10,7 +10,7 @@
 
 namespace memo::os {
 
-// Bytes. getrusage() would tell of whoever started the process, too, if that one had more: only VmHWM begins anew at exec.
+// Bytes. getrusage() would tell of whoever started the process, too, if that one had more: only VmHWM begins again at exec.
 // It is what is told where there is no /proc, and to a confined thread.
 inline std::uint64_t peak_memory() {
   if (!confined()) {

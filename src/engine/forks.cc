@@ -13,14 +13,14 @@ void Forks::before() {
   std::uint32_t taken = lanes_.registry().lock_within(kForFork) ? kRegistry : 0;
   if (lanes_.opened()) {
     taken |= lanes_.shared().store.lock().lock_within(kForFork) ? kStore : 0;
-    taken |= lanes_.shared().pool.lock().lock_within(kForFork) ? kPool : 0;
+    taken |= lanes_.shared().pool.lock_all(kForFork) ? kPool : 0;
   }
   thread.forks = (thread.forks << kForkBits) | taken;
 }
 
 void Forks::release(std::uint32_t taken) {
   if ((taken & kPool) != 0) {
-    lanes_.shared().pool.lock().unlock();
+    lanes_.shared().pool.unlock_all();
   }
   if ((taken & kStore) != 0) {
     lanes_.shared().store.lock().unlock();
@@ -82,9 +82,7 @@ void Forks::live_on(bool interrupted) {
     shared.slabs.count_bytes();
   }
   shared.store.after_fork(interrupted);
-  if (shared.pool.lock().held_by_another()) {
-    shared.pool.give_up();
-  }
+  shared.pool.after_fork();
   shared.pool.trim();
 }
 

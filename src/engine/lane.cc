@@ -223,7 +223,7 @@ void* Lane::end(const Request& request, const Outcome& outcome) {
       break;
     case Outcome::Kind::kBlock:
       start = outcome.given.start;
-      knowledge_.bind(start, &memory_.shared().pool.space());
+      knowledge_.bind(start, start != nullptr ? &memory_.shared().pool.space_of(start) : nullptr);
       memory_.serve(request, outcome.given);
       break;
     case Outcome::Kind::kNothing:
@@ -268,7 +268,7 @@ bool Lane::note_foreign_growth(std::uint64_t bytes) {
 
 bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_lane, bool bare) {
   Pool& pool = memory_.shared().pool;
-  Space& space = pool.space();
+  Space& space = pool.space_of(start);
   if (knowledge_.log.ready()) {
     knowledge_.log.recorder.free(reinterpret_cast<std::uint64_t>(start), space.live,
                                  space.granule_of(start), freeing_lane);
@@ -282,7 +282,7 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   const bool spare = !at_once && bytes >= tuning::kReturnedAtOnce && tracker_.knows_nothing() &&
                      pool.returned.first(bytes);
   const bool waits = spare && calls >= tuning::kKeptCalls;
-  const bool freed = pool.free(start, at_once || (spare && !waits), waits ? bytes : 0);
+  const bool freed = pool.free(start, at_once || (spare && !waits), waits);
   if (t_state.inside == 0) {
     keep(memory_.shared(), calls);
   }

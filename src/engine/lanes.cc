@@ -16,17 +16,18 @@
 namespace memo {
 namespace {
 
-// Reserves the region, at most `most` bytes: a space for the pool and one for each slab, each as large as
-// physical memory where address space allows. Where it does not, there are fewer slabs first. How many,
-// or 0.
-std::uint32_t reserve(Region& region, Space* spaces, std::uint32_t slabs, std::uint64_t most,
-                      bool bare) {
+// Reserves the region, at most `most` bytes: a space for each of the pool's arenas, `pools`, and one for each
+// slab, each as large as physical memory where address space allows. Where it does not, there are fewer
+// slabs first. How many, or 0.
+std::uint32_t reserve(Region& region, Space* spaces, std::uint32_t pools, std::uint32_t slabs,
+                      std::uint64_t most, bool bare) {
   for (;; slabs /= 2) {
     const std::uint64_t space =
         std::min(std::bit_ceil(os::physical_memory()),
-                 std::bit_floor(std::max<std::uint64_t>(most / (slabs + 1), 1)));
+                 std::bit_floor(std::max<std::uint64_t>(most / (slabs + pools), 1)));
     const bool few = slabs <= tuning::kFewSlabs;
-    if (region.reserve(spaces, slabs + 1, space, few ? tuning::kMinSpace : space, bare)) {
+    if (region.reserve(spaces, pools, slabs + pools, space, few ? tuning::kMinSpace : space,
+                       bare)) {
       return slabs;
     }
     if (few) {
@@ -49,29 +50,39 @@ bool Lanes::open() {
   const std::uint32_t slabs =
       limited ? tuning::kFewSlabs
               : std::min(tuning::kSlabsPerProcessor * os::processors(), tuning::kMaxSlabs);
-  const std::uint64_t own = round_up(
-      sizeof(Shared) + slabs * sizeof(Slab) + (slabs + 1) * sizeof(Space) + 128, os::page_size());
+  const std::uint32_t pools = limited ? 1 : static_cast<std::uint32_t>(Pool::useful_parts());
+  const std::uint64_t own =
+      round_up(sizeof(Shared) + pools * sizeof(Pool::Part) + slabs * sizeof(Slab) +
+                   (slabs + pools) * sizeof(Space) + 2 * 64,
+               os::page_size());
   auto* memory = static_cast<char*>(os::map(own));
   if (memory == nullptr) {
     return false;
   }
-  auto* slab_memory = reinterpret_cast<Slab*>(memory + round_up(sizeof(Shared), 64));
+  auto* parts = reinterpret_cast<Pool::Part*>(memory + round_up(sizeof(Shared), 64));
+  auto* slab_memory = reinterpret_cast<Slab*>(parts + pools);
   auto* spaces = reinterpret_cast<Space*>(slab_memory + slabs);
   possible_ = limited ? tuning::kFewLanes : tuning::kMaxLanes;
-  const std::uint32_t count =
-      lanes_.reserve(possible_) ? reserve(region, spaces, slabs, most, options_->OBSERVE != 0) : 0;
+  const std::uint32_t count = lanes_.reserve(possible_) ? reserve(region, spaces, pools, slabs,
+                                                                  most, options_->OBSERVE != 0)
+                                                        : 0;
   if (count == 0) {
     lanes_.release();
     possible_ = 0;
     os::unmap(memory, own);
     return false;
   }
-  for (std::uint32_t i = 0; i <= count; ++i) {
+  pools_ = pools;
+  for (std::uint32_t i = 0; i < pools + count; ++i) {
     region.at(i).place_on(options_->NUMA);
   }
   shared_ = new (memory) Shared;
+  for (std::uint32_t i = 0; i < pools; ++i) {
+    new (parts + i) Pool::Part;
+  }
+  shared_->pool.open({parts, pools}, &region.at(0), options_->HUGEPAGES != Choice::kNever);
   for (std::uint32_t i = 0; i < count; ++i) {
-    (new (slab_memory + i) Slab)->open(&region.at(i + 1), &shared_->slabs, &shared_->pool);
+    (new (slab_memory + i) Slab)->open(&region.at(pools + i), &shared_->slabs, &shared_->pool);
   }
   shared_->slabs.open(slab_memory, count);
   share();
@@ -81,7 +92,6 @@ bool Lanes::open() {
 }
 
 void Lanes::share() {
-  shared_->pool.open(&region.at(kPoolSpace), options_->HUGEPAGES != Choice::kNever);
   const std::uint64_t memory = std::min(os::physical_memory(), shared_->pool.headroom().limit());
   shared_->slabs.limit = options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : memory / 2;
   shared_->options = options_;

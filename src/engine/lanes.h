@@ -45,14 +45,16 @@ class Lanes {
     Space& space = region.at(region.number_of(pointer));
     return space.plausible(pointer) ? &space : nullptr;
   }
-  // True of the pool's space; the others are slabs'.
-  [[nodiscard]] bool is_pool(const Space& space) const { return &space == &region.at(kPoolSpace); }
+  // True of the spaces of the pool's arenas; the others are slabs'.
+  [[nodiscard]] bool is_pool(const Space& space) const { return &space < &region.at(pools_); }
   // The slab that the pointer, which is not the pool's, lies in.
   [[nodiscard]] Slab& slab_of(const void* pointer) const {
-    return shared_->slabs.at(region.number_of(pointer) - 1);
+    return shared_->slabs.at(region.number_of(pointer) - pools_);
   }
   // How many spaces there are: the pool's, and one of each slab.
-  [[nodiscard]] std::uint32_t spaces() const { return opened() ? shared_->slabs.count() + 1 : 0; }
+  [[nodiscard]] std::uint32_t spaces() const {
+    return opened() ? pools_ + shared_->slabs.count() : 0;
+  }
   // Of all spaces.
   [[nodiscard]] std::uint64_t committed_bytes() const;
 
@@ -72,8 +74,6 @@ class Lanes {
   Counters passed_on;  // large calls that no lane takes and the next allocator gets, of all threads
 
  private:
-  static constexpr std::uint32_t kPoolSpace = 0;  // behind it a slab each
-
   Lane* adopt();
   Lane* take();
   Lane* make(bool common);
@@ -84,6 +84,7 @@ class Lanes {
   std::uint32_t next_free_ = 0;  // number of a lane without a thread, plus one; 0: there is none
   Shared* shared_ = nullptr;
   std::uint32_t possible_ = 0;
+  std::uint32_t pools_ = 0;  // spaces of the pool's arenas, the first; behind them a slab each
   std::atomic<Lane*> common_{nullptr};
   std::atomic<bool> told_{false};  // the host knows that there are lanes
   bool torn_ = false;              // a child, in which a thread that does not exist was at open()

@@ -213,7 +213,7 @@ Learned StreamKnowledge::learn(const Wanted& wanted) {
   if (shared_->verbose >= 1) {
     Line() << "lane " << number_ << ": period of " << period.length << " allocations after "
            << count << ", slab of " << schedule.height << " bytes, bound " << schedule.lower_bound
-           << (period.trial != 0 ? ", on trial" : "");
+           << (period.trial != 0 ? ", speculative" : "");
   }
   return {.plan = plan,
           .position = StepIndex{(count - period.first) % schedule.count},

@@ -1,5 +1,5 @@
 // Plans as the bytes of a file, and back. Cold; no system call. What is read is checked for being
-// in bounds only; of a symbolic plan src/learn makes anew whatever would have to be right.
+// in bounds only; of a symbolic plan src/learn makes again whatever would have to be right.
 #pragma once
 
 #include <cstdint>

@@ -238,7 +238,7 @@ Plan restore(const RecursionGuard&, const Schedule& example) noexcept {
   try {
     return restore_symbolic(example);
   } catch (...) {
-    return {};  // no memory for it: the program learns anew
+    return {};  // no memory for it: the program learns again
   }
 }
 

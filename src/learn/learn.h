@@ -41,7 +41,7 @@ Plan learn_symbolic(const RecursionGuard&, std::span<const Allocation> stream,
 
 // The parametric plan that `example`, from a plan file, is an example of. Lifetimes and offsets
 // are believed only where no two steps alive at once overlap, sizes where the rules give them;
-// which step lies on which, height and bound are made anew. Empty if it is refused, or no memory.
+// which step lies on which, height and bound are made again. Empty if it is refused, or no memory.
 Plan restore(const RecursionGuard&, const Schedule& example) noexcept;
 
 // The same steps placed lower than in `schedule` after a search of at most `seconds`, or until `*stop`, or an empty

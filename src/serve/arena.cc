@@ -1,7 +1,9 @@
 #include "src/serve/arena.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "src/base/check.h"
 #include "src/base/granule.h"
 #include "src/base/os.h"
 #include "src/base/resident.h"
@@ -14,87 +16,83 @@ constexpr Granules kHugePage = granules_in(os::kHugePage);
 
 }  // namespace
 
-void Arena::open(Space* space, bool huge) {
+void Arena::open(Space* space, ArenaBooks* books, bool huge) {
   space_ = space;
-  space_->know_free_chunks();
+  books_ = books;
+  space_->index(free_);
   if (huge) {
     huge_pages.allow();
   }
 }
 
-// A free place for `count` granules below the top: near the lowest free granule; then where the
-// last far walk found one, or else stopped; then in what was taken from the top last.
-FreeRuns::Run Arena::find(Granules count, Granules step) {
-  const std::uint64_t most =
-      tuning::kMaxWalkSteps + tuning::kWalkStepsPerWord * (count / PageStates::kWord + 1);
-  const auto look = [&](FreeRuns::Walk& walk) {
-    const FreeRuns::Run run = space_->runs.best_fit(walk, count, step);
-    steps_ += most - walk.steps;
-    return run;
-  };
-  FreeRuns::Walk near{lowest_free_.get(), top_, most};
-  FreeRuns::Run run = look(near);
-  if (run.found() || near.at >= top_) {
-    return run;
+// Where there is memory; where there is some; where nothing lies; where nothing ever lay.
+FreeIndex::Place Arena::find(Granules count, Granules step, From from) const {
+  FreeIndex::Place place = free_.fit(FreeIndex::Kind::kDirty, count, step);
+  if (place.found() || from == From::kMemory) {
+    return place;
   }
-  FreeRuns::Walk far{std::max(near.at, far_), top_, most};
-  run = look(far);
-  if (!run.found()) {
-    far_ = far.at < top_ ? far.at : Granules{0};
-    FreeRuns::Walk last{newest_, top_, most};
-    run = look(last);
+  place = free_.overlap(count, step, top_);
+  if (!place.found()) {
+    place = free_.fit(FreeIndex::Kind::kClean, count, step);
   }
-  return run;
+  if (!place.found()) {
+    place = free_.below(top_);
+    place.start = round_up(place.start, step);
+  }
+  return place;
 }
 
-Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment) {
+// The spare block's, if the new one fills most of it: what is left goes back. Else all of it does.
+std::optional<FreeIndex::Place> Arena::place_in_spare(Granules count, Granules step) {
+  const PageMap::Run spare = spare_.take();
+  const bool suits =
+      count <= spare.count && spare.count <= 2 * count && spare.first % step == Granules{0};
+  const Granules kept = suits ? count : Granules{0};
+  if (kept < spare.count) {
+    give_back({spare.first + kept, spare.count - kept});
+  }
+  return suits ? std::optional(FreeIndex::Place{spare.first}) : std::nullopt;
+}
+
+Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From from) {
   const Granules count = granules_of(bytes);
   const Granules step = std::max(granules_in(alignment), Granules{1});
-  if (count >= granules_in(space_->bytes())) {
+  if (count >= granules_in(space_->bytes()) || !free_.has_room()) {
     return {};
   }
-  PageMap& pages = space_->pages;
-  const FreeRuns& runs = space_->runs;
-  if (spare_.any() && !spare_.suits(count)) {
-    part_with_spare();
+  free_.enter(tuning::kMaxEntered);
+  const auto spare = spare_.any() ? place_in_spare(count, step) : std::nullopt;
+  const FreeIndex::Place place = spare ? *spare : find(count, step, from);
+  if (from == From::kMemory && !spare && !place.found()) {
+    return {};
   }
-  FreeRuns::Run run = find(count, step);
-  const bool covers = run.found() ? count >= kHugePage : round_up(top_, kHugePage) < top_ + count;
+  const Granules end = place.start + count;
+  const bool covers = end <= top_ ? count >= kHugePage : round_up(top_, kHugePage) < end;
   const bool huge = covers && alignment >= tuning::kTensorAlignment &&
-                    held_.live_bytes() >= tuning::kWorthHugePages && huge_pages.ready(*space_);
-  PageMap::Claim claim;
-  if (run.found()) {
-    claim = pages.claim(run.first, count);
-    runs.note_claimed(run.first, count);
+                    books_->held.live_bytes() >= tuning::kWorthHugePages &&
+                    huge_pages.ready(*space_);
+  if (end > top_ && !space_->commit(bytes_of(end))) {
+    return {};
   }
+  PageMap::Claim claim = space_->pages.claim(place.start, count);
+  MEMO_DCHECK(claim.granted);
   if (!claim.granted) {
-    // What is free below the top is part of it: a block that grows by being copied moves on there.
-    run = {round_up(runs.tail(FreeRuns::Tail::kFree, top_ - std::min(top_, count), top_), step),
-           count};
-    if (!space_->commit(bytes_of(run.end()))) {
-      return {};
-    }
-    claim = pages.claim(run.first, count);
-    if (!claim.granted) {
-      return {};
-    }
-    runs.note_claimed(run.first, count);
+    return {};
   }
-  const Granules expected = account(space_->address(run.first), claim, count);
-  if (spare_.any()) {
-    part_with_spare();
+  free_.take(place, end);
+  if (place.start > top_) {
+    free_.add(top_, place.start - top_);
   }
-  if (run.end() > top_) {
-    if (const Granules end = huge ? huge_pages.wanted(top_, run.end()) : top_; end > top_) {
-      huge_pages.advise(*space_, top_, end);
+  const Granules top = std::exchange(top_, std::max(top_, end));
+  const Granules expected = account(space_->address(place.start), claim, count);
+  if (end > top) {
+    if (const Granules to = huge ? huge_pages.wanted(top, end) : top; to > top) {
+      huge_pages.advise(*space_, top, to);
     }
-    newest_ = run.first;
-    top_ = run.end();
   } else if (huge && count - claim.dirty >= granules_in(os::kHugePage)) {
-    huge_pages.restore(*space_, run.first, huge_pages.wanted(run.first, run.end()));
+    huge_pages.restore(*space_, place.start, huge_pages.wanted(place.start, end));
   }
-  lowest_free_.take(run.first, run.end());
-  return {.start = space_->address(run.first),
+  return {.start = space_->address(place.start),
           .zero = claim.dirty == Granules{0},
           .resident = claim.dirty == count,
           .lacking = bytes_of(expected - std::min(expected, claim.dirty))};
@@ -106,57 +104,82 @@ Granules Arena::account(void* start, PageMap::Claim& claim, Granules count) {
   Granules written = count;
   if (count >= Shares::kLeast) {
     const bool fresh = claim.dirty == Granules{0};
-    const Granules known = shares_.expected(count);
+    const Granules known = books_->shares.expected(count);
     const Granules first = space_->granule_of(start);
     Expected expected(count, std::max(known, claim.dirty), fresh);
     const Granules spared = count - expected.of(count);
     written = known;
-    held_.take(count, claim.dirty, spared);
-    if (claim.dirty > known && held_.excess() != Granules{0} && os::purge(start, bytes_of(count))) {
+    books_->held.take(count, claim.dirty, spared);
+    if (claim.dirty > known && books_->held.excess() != Granules{0} &&
+        os::purge(start, bytes_of(count))) {
       huge_pages.take_out(*space_, first, count);
       claim.dirty = Granules{0};
       expected = Expected(count, known, true);
-      held_.spare((count - expected.of(count) - spared).count());
+      books_->held.spare((count - expected.of(count) - spared).count());
     }
     expectation(first).store(expected.word(), std::memory_order_relaxed);
   } else {
-    held_.take(count, claim.dirty);
+    books_->held.take(count, claim.dirty);
   }
   give_excess_back(count);
   return written;
 }
 
 void Arena::give_excess_back(Granules count) {
-  const Granules excess = held_.excess();
+  const Granules excess = books_->held.excess();
   if (excess != Granules{0} && !refusals_.waits()) {
-    purge_some(std::min(excess, count + granules_in(tuning::kMaxAhead)), count);
+    purge(std::min(excess, count + granules_in(tuning::kMaxAhead)),
+          count.count() + tuning::kMaxRanges);
   }
 }
 
-// What the last block has left goes back, as far as nobody uses it.
-void Arena::part_with_spare() {
-  FreeRuns::Walk walk = spare_.walk();
-  purge(walk, walk.to - walk.at, UINT64_MAX);
-  spare_.clear();
+// Gives a free run back that is not in the index, and enters it; how much. What the system refuses to take, such as pages
+// that the program has locked, stays as it is.
+Granules Arena::give_back(PageMap::Run run) {
+  const Granules given = space_->give_back(run.first, run.count);
+  if (given != Granules{0}) {
+    huge_pages.take_out(*space_, run.first, run.count);
+    books_->held.give_back(given);
+  }
+  free_.add(run.first, run.count);
+  return given;
 }
 
-// Gives up to so many granules back, no further than a walk near the lowest free granule and one
-// where the last stopped, for a call about `count` granules; their number.
-Granules Arena::purge_some(Granules granules, Granules count) {
-  if (granules == Granules{0}) {
-    return granules;
+// Gives so many dirty granules back, in at most so many ranges; their number. Where the system takes none, calls ask again
+// more and more seldom.
+Granules Arena::purge(Granules granules, std::uint64_t ranges) {
+  Granules done;
+  bool refused = false;
+  FreeIndex::Dirty dirty(free_, std::max(granules, Granules{1}));
+  for (; done < granules && ranges != 0; --ranges) {
+    const PageMap::Run run = dirty.take();
+    if (!run.found()) {
+      break;
+    }
+    // What is left is at the low end, where a block would begin.
+    const Granules part = std::min(run.count, granules - done);
+    if (part < run.count) {
+      free_.add(run.first, run.count - part);
+    }
+    const Granules given = give_back({run.end() - part, part});
+    done += given;
+    refused = refused || given == Granules{0};
   }
-  const std::uint64_t ranges = count.count() + tuning::kMaxRanges;
-  const std::uint64_t most = tuning::kMaxWalkSteps + granules / PageStates::kWord;
-  FreeRuns::Walk near{lowest_free_.get(), top_, most};
-  const Granules done = purge(near, granules, ranges);
-  if (done >= granules || near.at >= top_) {
-    return done;
+  if (done != Granules{0}) {
+    refusals_.restart();
+  } else if (refused) {
+    refusals_.refused(tuning::kMaxWait);
   }
-  FreeRuns::Walk far{std::max(near.at, far_purge_), top_, most};
-  const Granules more = purge(far, granules - done, ranges);
-  far_purge_ = far.at < top_ ? far.at : Granules{0};
-  return done + more;
+  return done;
+}
+
+// All that is free is in the index.
+void Arena::enter_all() {
+  free_.enter(UINT64_MAX);
+  if (spare_.any()) {
+    const PageMap::Run spare = spare_.take();
+    free_.add(spare.first, spare.count);
+  }
 }
 
 bool Arena::resize(void* start, std::uint64_t bytes) {
@@ -173,33 +196,39 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
     const bool clean = now - left >= Shares::kLeast && os::purge(tail, bytes_of(now - left));
     if (clean) {
       huge_pages.take_out(*space_, first + left, now - left);
-      held_.overestimated(now - left - std::min(now - left, spared(first, now)));
+      books_->held.overestimated(now - left - std::min(now - left, spared(first, now)));
     }
     forget_spared(first, now);
     const Granules given = pages.shrink(first, left, clean);
-    held_.free(given, clean ? Granules{0} : given);
-    lowest_free_.lower(first + left);
+    books_->held.free(given, clean ? Granules{0} : given);
+    free_.add(first + left, given);
     return true;
   }
-  if (first + count >= granules_in(space_->bytes()) || !space_->commit(bytes_of(first + count))) {
+  free_.enter(tuning::kMaxEntered);
+  const Granules end = first + count;
+  const bool at_top = first + now == top_;
+  const FreeIndex::Place place =
+      at_top ? FreeIndex::Place{top_} : free_.behind(first + now, end, top_);
+  if ((!at_top && !place.found()) || end >= granules_in(space_->bytes()) ||
+      !space_->commit(bytes_of(end))) {
     return false;
   }
   const PageMap::Claim claim = pages.extend(first, count);
   if (!claim.granted) {
     return false;
   }
-  space_->runs.note_claimed(first + now, count - now);
-  top_ = std::max(top_, first + count);
+  free_.take(place, end);
+  top_ = std::max(top_, end);
   forget_spared(first, now);
   expectation(first).store(Expected(count, count, false).word(), std::memory_order_relaxed);
-  held_.take(count - now, claim.dirty);
+  books_->held.take(count - now, claim.dirty);
   give_excess_back(count - now);
   return true;
 }
 
 // A block of `count` granules changes its size: it counts as written.
 void Arena::forget_spared(Granules first, Granules count) {
-  held_.spare(0 - spared(first, count).count());
+  books_->held.spare(0 - spared(first, count).count());
   if (count >= Shares::kLeast) {
     expectation(first).store(Expected(count, count, false).word(), std::memory_order_relaxed);
   }
@@ -229,13 +258,14 @@ Granules Arena::spare_unwritten(Granules first, Granules length) {
   if (memory.told()) {
     const Expected expected(expectation(first).load(std::memory_order_relaxed));
     const Granules before = expected.of(length);
-    shares_.note(length, there, expected.fresh());
-    held_.overestimated(before - std::min(before, std::max(there, shares_.expected(length))));
+    books_->shares.note(length, there, expected.fresh());
+    books_->held.overestimated(before -
+                               std::min(before, std::max(there, books_->shares.expected(length))));
   }
   return given;
 }
 
-bool Arena::free(void* start, Keep keep) {
+bool Arena::free(void* start, Keep keep, bool spare) {
   using Left = PageMap::Left;
   const Granules first = space_->granule_of(start);
   // While the block is still in use nobody else can have its granules, so the memory goes first.
@@ -248,97 +278,43 @@ bool Arena::free(void* start, Keep keep) {
   } else if (keep == Keep::kWritten && length >= Shares::kLeast) {
     given = spare_unwritten(first, length);
   }
-  space_->runs.note_free(first, length, clean);
   const Left left = clean ? Left::kNone : given != Granules{0} ? Left::kUnmarked : Left::kAll;
   const Granules count = space_->pages.release(first, left);
   if (count == Granules{0}) {
     return false;
   }
-  held_.free(count, count - given, spared);
-  lowest_free_.lower(first);
+  books_->held.free(count, count - given, spared);
+  if (!spare || !spare_.offer(first, count)) {
+    free_.defer(first);
+  }
   return true;
 }
 
-// Gives dirty granules on the walk back, in at most so many ranges; their number. What the system
-// refuses to take, such as pages that the program has locked, stays as it is; where it takes none,
-// calls ask again more and more seldom.
-Granules Arena::purge(FreeRuns::Walk& walk, Granules granules, std::uint64_t ranges) {
-  const std::uint64_t before = walk.steps;
-  Granules done;
-  bool refused = false;
-  for (; done < granules && ranges != 0; --ranges) {
-    const FreeRuns::Run run = space_->runs.next_dirty(walk, granules - done);
-    if (!run.found()) {
-      break;
-    }
-    const Granules given = space_->give_back(run.first, run.count);
-    if (given != Granules{0}) {
-      huge_pages.take_out(*space_, run.first, run.count);
-    }
-    done += given;
-    refused = refused || given == Granules{0};
+// In some ranges for a caller who says how many `bytes`.
+std::uint64_t Arena::shed(Granules granules, std::uint64_t bytes) {
+  if (bytes == kAll) {
+    enter_all();
+    return bytes_of(purge(granules, UINT64_MAX));
   }
-  if (done != Granules{0}) {
-    refusals_.restart();
-  } else if (refused) {
-    refusals_.refused(tuning::kMaxWait);
-  }
-  steps_ += before - walk.steps;
-  held_.give_back(done);
-  return done;
-}
-
-std::uint64_t Arena::trim(std::uint64_t bytes, std::uint64_t less) {
-  if (less != kAll) {
-    held_.forget(granules_of(less));
-    return shed(held_.excess(), bytes);
-  }
-  held_.forget();
-  return shed(held_.dirty(), bytes);
-}
-
-std::uint64_t Arena::age(std::uint64_t bytes) {
-  return shed(held_.age(), bytes);
-}
-
-std::uint64_t Arena::settle(std::uint64_t bytes) {
-  return purge_all(std::min(held_.excess(), granules_in(bytes)));
+  free_.enter(tuning::kMaxEntered);
+  const Granules most = granules_in(bytes);
+  return bytes_of(purge(std::min(granules, most), most.count() + tuning::kMaxRanges));
 }
 
 std::uint64_t Arena::retreat() {
-  const Granules end = space_->runs.tail(FreeRuns::Tail::kClean, Granules{0}, top_);
-  space_->runs.note_claimed(end, top_ - end);
-  top_ = end;
-  newest_ = std::min(newest_, end);
-  far_ = far_purge_ = Granules{0};
-  lowest_free_.lower(end);
+  enter_all();
+  const Granules end = space_->pages.tail(PageMap::Tail::kClean, Granules{0}, top_);
+  if (end < top_) {
+    free_.take(free_.behind(end, top_, top_), top_);
+    top_ = end;
+  }
   huge_pages.retreat(end);
   return space_->retreat(end);
 }
 
-// Gives so many granules back, where `bytes` allow it; bytes.
-std::uint64_t Arena::shed(Granules granules, std::uint64_t bytes) {
-  const Granules most = granules_in(bytes);
-  return bytes == kAll ? purge_all(granules) : bytes_of(purge_some(std::min(granules, most), most));
-}
-
-// As purge_some(), but over all of the arena, from where the last far walk stopped; bytes.
-std::uint64_t Arena::purge_all(Granules granules) {
-  FreeRuns::Walk rest{std::max(lowest_free_.get(), far_purge_), top_};
-  Granules done = purge(rest, granules, UINT64_MAX);
-  far_purge_ = rest.at < top_ ? rest.at : Granules{0};
-  if (done < granules) {
-    FreeRuns::Walk whole{lowest_free_.get(), top_};
-    done += purge(whole, granules - done, UINT64_MAX);
-  }
-  return bytes_of(done);
-}
-
-bool Arena::valid() const {
-  PageMap::Sums sums;
-  return space_->pages.valid(top_, &sums) && space_->runs.valid(top_) &&
-         sums.used == held_.live() && sums.dirty == held_.dirty() &&
-         !space_->runs.next_free(Granules{0}, std::min(lowest_free_.get(), top_)).found();
+bool Arena::valid(PageMap::Sums& sums) {
+  enter_all();
+  return space_->pages.valid(top_, &sums) && free_.valid(top_);
 }
 
 }  // namespace memo

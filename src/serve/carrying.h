@@ -15,8 +15,7 @@ class Carrying {
   // the loop needs the memory at another point, and would only have to get it again. True if `from` has none any more: it is to be
   // freed at once. Any thread.
   static bool carry(Pool& pool, void* from, void* to, std::uint64_t bytes) {
-    if (!pool.held().raised() || !os::is_bare(to, bytes) || !pool.enter() ||
-        !pool.leave(pool.arena_.books().carried(granules_in(bytes)))) {
+    if (!pool.held().raised() || !os::is_bare(to, bytes) || !pool.carried(bytes)) {
       os::copy_written(from, to, bytes);
       return false;
     }

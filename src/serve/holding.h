@@ -1,5 +1,7 @@
-// What an arena holds, in granules: in use, and free but with memory; and how much of it the peak of the recent past
-// lets it keep. Hot. Any thread frees and reads; the rest is the arena's owner's.
+// What the pool's arenas hold together, in granules: in use, and free but with memory; and how much of it the peak of the
+// recent past lets them keep. Hot. Any thread, for a block of its own; where several take one at once, the peak may miss a
+// part of them, until the next one. What is written at every call is one word, and what few calls write lies apart from it:
+// threads of other arenas read that.
 //
 // The peak is of memory, not of what is asked for: of a block of which only a part is expected to be written, the rest is
 // spared.
@@ -13,7 +15,7 @@
 
 namespace memo {
 
-// The most of something, in granules, in this window of time and the last; the owner notes, any thread reads the first.
+// The most of something, in granules, in this window of time and the last.
 class PeakOf {
  public:
   [[nodiscard]] Granules get() const { return peak_.load(std::memory_order_relaxed); }
@@ -23,61 +25,79 @@ class PeakOf {
   }
   void note(Granules now) {
     const Granules peak = get();
-    window_before_ = window_;
-    window_ = std::max(window_, now);
-    before_ = now > peak ? peak : Granules::max();
-    peak_ = std::max(peak, now);
+    const Granules window = window_.load(std::memory_order_relaxed);
+    if (now > peak) {
+      window_before_.store(window, std::memory_order_relaxed);
+      before_.store(peak, std::memory_order_relaxed);
+      peak_.store(now, std::memory_order_relaxed);
+    } else if (raised()) {
+      before_.store(Granules::max(), std::memory_order_relaxed);
+    }
+    if (now > window) {
+      window_.store(now, std::memory_order_relaxed);
+    }
   }
   // The latest note, which has raised it, is taken back: it is `now`.
   void unnote(Granules now) {
     peak_ = std::min(get(), std::max(before_.load(std::memory_order_relaxed), now));
-    window_ = std::min(window_, std::max(window_before_, now));
+    window_ = std::min(window_.load(), std::max(window_before_.load(), now));
     before_ = Granules::max();
   }
   // It was `less` too high, in this window and before.
   void lower(Granules less, Granules now) {
     peak_ = std::max(now, get() - std::min(get(), less));
-    window_ = std::max(now, window_ - std::min(window_, less));
+    const Granules window = window_;
+    window_ = std::max(now, window - std::min(window, less));
   }
   // `less` of what was before this window is forgotten.
   void forget(Granules less, Granules now) {
     peak_ = std::max(now, get() - std::min(get(), less));
-    window_ = std::min(window_, get());
+    window_ = std::min(window_.load(), get());
   }
-  void forget(Granules now) { peak_ = window_ = now; }
+  void forget(Granules now) {
+    peak_ = now;
+    window_ = now;
+  }
   void age(Granules now) {
-    peak_ = std::max(window_, now);
+    peak_ = std::max(window_.load(), now);
     window_ = now;
   }
 
  private:
   std::atomic<Granules> peak_;
   std::atomic<Granules> before_{Granules::max()};  // before the latest note, if that has raised it
-  Granules window_;
-  Granules window_before_;
+  std::atomic<Granules> window_;
+  std::atomic<Granules> window_before_;  // as before_
 };
 
 class Holding {
  public:
   // `count` granules were taken, of which `dirty` had memory, and `spared` will have none.
   void take(Granules count, Granules dirty, Granules spared = {}) {
-    const Granules before = in_memory();
-    live_.fetch_add(count.count(), std::memory_order_relaxed);
-    spared_.fetch_add(spared.count(), std::memory_order_relaxed);
+    const std::uint64_t both =
+        both_.fetch_add(count.count() - (dirty.count() << kDirtyShift), std::memory_order_relaxed);
+    const Granules before = less_spared(live_of(both));
+    if (spared != Granules{0}) {
+      spared_.fetch_add(spared.count(), std::memory_order_relaxed);
+    }
     const Granules live = before + count - spared;
     correct(before);
-    dirty_.fetch_sub(dirty.count(), std::memory_order_relaxed);
-    window_least_ = std::min(window_least_, before);
-    least_ = std::min(least_, before);
-    least_since_peak_ = live > peak_.get() ? live : std::min(least_since_peak_, before);
+    lower(window_least_, before);
+    lower(least_, before);
+    if (live > peak_.get()) {
+      least_since_peak_.store(live, std::memory_order_relaxed);
+    } else {
+      lower(least_since_peak_, before);
+    }
     peak_.note(live);
-    asked_.note(this->live());
+    asked_.note(live_of(both) + count);
   }
   // `count` were freed, of which `spared` were, and kept `dirty` granules' memory. Any thread.
   void free(Granules count, Granules dirty, Granules spared = {}) {
-    dirty_.fetch_add(dirty.count(), std::memory_order_relaxed);
-    live_.fetch_sub(count.count(), std::memory_order_relaxed);
-    spared_.fetch_sub(spared.count(), std::memory_order_relaxed);
+    both_.fetch_add((dirty.count() << kDirtyShift) - count.count(), std::memory_order_relaxed);
+    if (spared != Granules{0}) {
+      spared_.fetch_sub(spared.count(), std::memory_order_relaxed);
+    }
   }
   // Of blocks in use so many more are spared, or as a negative number fewer.
   void spare(std::uint64_t granules) { spared_.fetch_add(granules, std::memory_order_relaxed); }
@@ -99,7 +119,7 @@ class Holding {
   }
   // The memory of `count` free ones went back to the system.
   void give_back(Granules count) {
-    dirty_.fetch_sub(count.count(), std::memory_order_relaxed);
+    both_.fetch_sub(count.count() << kDirtyShift, std::memory_order_relaxed);
     purged_.fetch_add(count.count(), std::memory_order_relaxed);
   }
 
@@ -121,36 +141,39 @@ class Holding {
     const Granules held = in_memory() + free;
     return std::max(held - std::min(held, most_kept()), free - std::min(free, peak_.get()));
   }
-  // The past peak is forgotten, or `less` of it.
-  void forget() {
-    window_least_ = least_ = least_since_peak_ = in_memory();
-    peak_.forget(in_memory());
+  // The past peak is forgotten, or `less` of it. What is held beyond what may be kept from now on.
+  Granules forget() {
+    const Granules now = in_memory();
+    window_least_ = now;
+    least_ = now;
+    least_since_peak_ = now;
+    peak_.forget(now);
     asked_.forget(live());
+    return dirty();
   }
-  void forget(Granules less) {
+  Granules forget(Granules less) {
     peak_.forget(less, in_memory());
     asked_.forget(less, live());
+    return excess();
   }
   // The peak is this window's from now on, and another begins. What is held beyond what the old one
   // lets be kept.
   Granules age() {
     const Granules now = in_memory();
     peak_.age(now);
-    least_ = std::min(window_least_, now);
+    least_ = std::min(window_least_.load(), now);
     const Granules more = excess();
     asked_.age(live());
     window_least_ = now;
     return more;
   }
 
-  [[nodiscard]] Granules live() const { return Granules{live_.load(std::memory_order_relaxed)}; }
+  [[nodiscard]] Granules live() const { return live_of(both_.load(std::memory_order_relaxed)); }
   // Of what is in use.
-  [[nodiscard]] Granules in_memory() const {
-    const std::uint64_t live = live_.load(std::memory_order_relaxed);
-    const std::uint64_t spared = spared_.load(std::memory_order_relaxed);
-    return Granules{live - std::min(live, spared)};  // others free meanwhile
+  [[nodiscard]] Granules in_memory() const { return less_spared(live()); }
+  [[nodiscard]] Granules dirty() const {
+    return Granules{both_.load(std::memory_order_relaxed) >> kDirtyShift};
   }
-  [[nodiscard]] Granules dirty() const { return Granules{dirty_.load(std::memory_order_relaxed)}; }
   [[nodiscard]] std::uint64_t live_bytes() const { return bytes_of(live()); }
   [[nodiscard]] std::uint64_t dirty_bytes() const { return bytes_of(dirty()); }
   [[nodiscard]] std::uint64_t peak_bytes() const { return bytes_of(peak_.get()); }
@@ -171,21 +194,35 @@ class Holding {
   [[nodiscard]] Granules most_kept() const {
     const Granules peak = peak_.get();
     const std::uint64_t divisor = slack_divisor_.load(std::memory_order_relaxed);
-    const Granules least = of_loop_ ? std::max(least_, least_since_peak_) : least_;
+    const Granules least =
+        of_loop_ ? std::max(least_.load(), least_since_peak_.load()) : least_.load();
     return peak + (divisor == 0 || least >= peak ? Granules{0} : (peak - least) / divisor);
   }
 
+  // A word of what is in use, and above it of what is free and dirty: 2^32 granules of each are more than there are
+  // addresses.
+  static constexpr unsigned kDirtyShift = 32;
+  static Granules live_of(std::uint64_t both) { return Granules{both & UINT32_MAX}; }
+  [[nodiscard]] Granules less_spared(Granules live) const {
+    const Granules spared{spared_.load(std::memory_order_relaxed)};
+    return live - std::min(live, spared);  // others free meanwhile
+  }
+  static void lower(std::atomic<Granules>& least, Granules now) {
+    if (now < least.load(std::memory_order_relaxed)) {
+      least.store(now, std::memory_order_relaxed);
+    }
+  }
+
   // Granules, as plain numbers: no atomic adds to a type of ours.
-  std::atomic<std::uint64_t> live_{0};
-  std::atomic<std::uint64_t> spared_{0};  // of those in use
-  std::atomic<std::uint64_t> over_{0};    // that the peak is too high
-  std::atomic<std::uint64_t> dirty_{0};
-  std::atomic<std::uint64_t> purged_{0};        // given back so far
-  PeakOf peak_;                                 // most in memory at once, of what is in use
-  PeakOf asked_;                                // most in use at once
-  Granules least_{Granules::max()};             // least alive before an allocation, as the peak
-  Granules window_least_{Granules::max()};      // and in this window alone
-  Granules least_since_peak_{Granules::max()};  // least alive since the peak last grew
+  alignas(64) std::atomic<std::uint64_t> both_{0};
+  alignas(64) std::atomic<std::uint64_t> spared_{0};  // of those in use
+  std::atomic<std::uint64_t> over_{0};                // that the peak is too high
+  std::atomic<std::uint64_t> purged_{0};              // given back so far
+  PeakOf peak_;                                       // most in memory at once, of what is in use
+  PeakOf asked_;                                      // most in use at once
+  std::atomic<Granules> least_{Granules::max()};  // least alive before an allocation, as the peak
+  std::atomic<Granules> window_least_{Granules::max()};      // and in this window alone
+  std::atomic<Granules> least_since_peak_{Granules::max()};  // least alive since the peak last grew
   std::atomic<std::uint64_t> slack_divisor_{0};
   std::atomic<bool> of_loop_{false};  // the slack is a loop's
 };

@@ -111,7 +111,7 @@ class HugePages {
     return os::resident_bytes(start, bytes) == bytes && os::is_written(start, bytes);
   }
 
-  FreeRuns::Run unproven_;
+  PageMap::Run unproven_;
 
   bool allowed_ = false;
   std::atomic<Granules> end_;  // no granule from here on is in a huge page

@@ -106,6 +106,36 @@ Granules PageMap::freed_length(Granules granule) const {
   return (states_.at(granule) & kUsed) == 0 ? noted(granule) : Granules{0};
 }
 
+PageMap::Run PageMap::next_free(Granules from, Granules to) const {
+  constexpr std::uint64_t kAnyUsed = PageStates::kEveryByte * kUsed;
+  constexpr Granules kWord = PageStates::kWord;
+  while (from < to) {
+    const std::uint8_t bits = states_.at(from);
+    if ((bits & kUsed) == 0) {
+      break;
+    }
+    from = past(from, bits);
+  }
+  Granules end = from;
+  while (end < to && (states_.at(end) & kUsed) == 0) {
+    const bool word =
+        end % kWord == Granules{0} && to - end >= kWord && (states_.eight(end) & kAnyUsed) == 0;
+    end += word ? kWord : Granules{1};
+  }
+  return end > from ? Run{from, end - from} : Run{};
+}
+
+Granules PageMap::tail(Tail kind, Granules from, Granules to) const {
+  constexpr Granules kWord = PageStates::kWord;
+  const std::uint8_t mask = kind == Tail::kFree ? kUsed : kUsed | kDirty;
+  while (to > from && (states_.at(to - Granules{1}) & mask) == 0) {
+    const bool word = to % kWord == Granules{0} && to - from >= kWord &&
+                      (states_.eight(to - kWord) & (PageStates::kEveryByte * mask)) == 0;
+    to -= word ? kWord : Granules{1};
+  }
+  return to;
+}
+
 bool PageMap::valid(Granules granules, Sums* sums) const {
   Sums found;
   for (Granules at; at < granules;) {

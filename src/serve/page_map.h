@@ -3,7 +3,7 @@
 //
 // One thread at a time claims, extends or shrinks (the lane's owner); any thread releases. A
 // block's granules belong to it from a successful claim until its release, whatever plan or thread
-// is wrong. Where to claim is src/serve/free_runs.h's.
+// is wrong. Where to claim is src/serve/free_index.h's.
 //
 // Checked by valid().
 //
@@ -74,6 +74,12 @@ class PageMap {
   // Granules of the free block that started at `granule` last, 0 if the granule is in use or no
   // block has started there. For messages.
   [[nodiscard]] Granules freed_length(Granules granule) const;
+
+  // The next free run of [from, to).
+  [[nodiscard]] Run next_free(Granules from, Granules to) const;
+  enum class Tail : std::uint8_t { kFree, kClean };
+  // The first granule of [from, to) from which on all up to `to` is free, or free and clean.
+  [[nodiscard]] Granules tail(Tail kind, Granules from, Granules to) const;
 
   // For walks: the state of each granule, and how far a walk moves on from one in use, whose state was
   // `bits`: past its block from its start, else by one.

@@ -65,6 +65,20 @@ class PageStates {
     }
     return bits;
   }
+  // The first of [first, end), which are free, that is not dirty or clean as the first one is; `end`: all are.
+  [[nodiscard]] Granules alike_until(Granules first, Granules end) const {
+    const std::uint8_t bits = at(first);
+    Granules here = first;
+    while (here < end && at(here) == bits) {
+      const bool words = here % kWord == Granules{0};
+      if (words && end - here >= kWord && eight(here) == kEveryByte * bits) {
+        here += kWord;
+      } else {
+        ++here;
+      }
+    }
+    return here;
+  }
   // note(states of eight granules, or of one eight times) for all of [first, first + count); acquires.
   template <typename Function>
   void each(Granules first, Granules count, Function&& note) const {

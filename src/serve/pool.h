@@ -1,13 +1,14 @@
-// The pool: one arena for all threads, from which every block comes that no plan places. Hot.
+// The pool: the arenas of all threads, from which every block comes that no plan places. Hot.
 //
-// One pool and not one a thread: what a thread has freed serves the next that asks, so the peak is
-// the process' own. Only learning, pooling and fallbacks come here, so its lock is seldom wanted
-// twice; a caller waits for a moment and then goes to the next allocator, and frees take no lock at
-// all. Source: PRMalloc, 2.1 (a pool of tensor memory shared by the threads of a data-flow graph).
+// The threads use one arena as long as they do not get in each other's way: what a thread has freed serves the next that
+// asks, so the peak is the process' own. A thread that often finds its arena's lock held goes on to the next arena. What they
+// hold counts together, and what is kept of it (src/serve/holding.h): an arena gives back what another has taken. Frees take
+// no lock at all. Source: PRMalloc, 2.1 (a pool of tensor memory shared by the threads of a data-flow graph).
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "src/base/lock.h"
 #include "src/base/tuning.h"
@@ -19,102 +20,103 @@ namespace memo {
 
 class Pool {
  public:
-  // As the arena's. Before the first block.
-  void open(Space* space, bool huge_pages) {
-    space_ = space;
-    arena_.open(space, huge_pages);
-    headroom_.open();
-  }
+  // An arena, and the lock of whoever takes blocks from it.
+  struct alignas(64) Part {
+    Lock lock;
+    Arena arena;
+  };
+  // At most as many arenas as can be of use at once.
+  static std::uint32_t useful_parts();
+
+  // An arena for each of `parts`, in a space each from `spaces` on, which lie side by side; both outlive this. Before the
+  // first block.
+  void open(std::span<Part> parts, Space* spaces, bool huge_pages);
 
   // What a control group leaves for the pool and for the slabs.
   [[nodiscard]] const Headroom& headroom() const { return headroom_; }
 
   // A block for lane `owner`; none where there is no memory, or others hold the lock for long. Any thread.
-  Arena::Block allocate(std::uint64_t bytes, std::uint64_t alignment, std::uint16_t owner) {
-    if (!enter()) {
-      return {.busy = true};
-    }
-    const Arena::Block block = arena_.allocate(bytes, alignment);
-    if (block.start != nullptr) {
-      space_->note(space_->granule_of(block.start)).store(owner, std::memory_order_relaxed);
-    }
-    lock_.unlock();
-    return block;
-  }
-  bool resize(void* start, std::uint64_t bytes) {
-    return enter() && leave(arena_.resize(start, bytes));
-  }
+  Arena::Block allocate(std::uint64_t bytes, std::uint64_t alignment, std::uint16_t owner);
+  // As the arena's. Any thread.
+  bool resize(void* start, std::uint64_t bytes);
   // What goes back to the system when it is freed.
   Returned returned;
   // A recorded program is played again, whose blocks nobody writes: all of them count as written, and nobody looks.
   void take_as_written() { looks_ = false; }
   [[nodiscard]] bool looks() const { return looks_; }
-  // Releases the block that starts at `start`; false if none does. `spare`: its bytes, if it is worth keeping for the next
-  // one alone. Takes no lock. Any thread.
-  bool free(void* start, bool at_once, std::uint64_t spare = 0) {
+  // Releases the block that starts at `start`; false if none does. `spare`: it is worth keeping for the next one
+  // alone. Takes no lock. Any thread.
+  bool free(void* start, bool at_once, bool spare = false) {
     const Arena::Keep left = looks_ ? Arena::Keep::kWritten : Arena::Keep::kAll;
-    const bool freed = torn_ || arena_.free(start, at_once ? Arena::Keep::kNone : left);
-    if (freed && !torn_ && spare != 0) {
-      arena_.spare(start, spare);
-    }
-    return freed;
+    return torn_ || part_of(start).arena.free(start, at_once ? Arena::Keep::kNone : left, spare);
   }
   // The lane of the block that starts at `start`.
   [[nodiscard]] std::uint16_t owner(const void* start) const {
-    return space_->note(space_->granule_of(start)).load(std::memory_order_relaxed);
+    const Space& space = space_of(start);
+    return space.note(space.granule_of(start)).load(std::memory_order_relaxed);
   }
 
-  // As the arena's; bytes given back. For callers of malloc, who tell how much.
-  std::uint64_t trim(std::uint64_t bytes, std::uint64_t less = Arena::kAll) {
-    return enter() ? leave(arena_.trim(bytes, less)) : 0;
-  }
-  std::uint64_t age(std::uint64_t bytes) { return enter() ? leave(arena_.age(bytes)) : 0; }
+  // Forgets the past peak, or `less` bytes of it, and gives back memory that no block uses and the rest of the peak does not
+  // keep, up to `bytes` of it; the bytes given back. For callers of malloc, who tell how much.
+  std::uint64_t trim(std::uint64_t bytes, std::uint64_t less = Arena::kAll);
+  // Lets the peak follow what was alive since the last two calls: the past is forgotten, and up to `bytes` of its memory
+  // given back; how much.
+  std::uint64_t age(std::uint64_t bytes) { return shed(books_.held.age(), bytes); }
   // All of it, in portions between which others have the lock: on request, and for a thread that
   // has the time.
   std::uint64_t trim() {
     const std::uint64_t first = trim(tuning::kMaxGivenBack);
     return first + settle();
   }
-  std::uint64_t settle() {
-    std::uint64_t sum = 0;
-    for (std::uint64_t done = tuning::kMaxGivenBack; done != 0; sum += done) {
-      done = enter() ? leave(arena_.settle(tuning::kMaxGivenBack)) : 0;
-    }
-    return sum;
-  }
-  // Gives up the committed memory behind the last block, which trim() has given back; bytes.
-  std::uint64_t retreat() { return enter() ? leave(arena_.retreat()) : 0; }
+  // Gives back what trim(), age() and calls left to be given back.
+  std::uint64_t settle();
+  // Gives up the committed memory behind the last blocks, which trim() has given back; bytes.
+  std::uint64_t retreat();
   void allow_slack(std::uint64_t divisor, bool loop = false) {
-    arena_.books().allow_slack(divisor, loop);
+    books_.held.allow_slack(divisor, loop);
   }
-  // The arena's figures, which any thread may read.
-  [[nodiscard]] const Holding& held() const { return arena_.held(); }
-  // As the arena's. A pool that was given up has no books to agree.
-  [[nodiscard]] bool valid() const { return torn_ || arena_.valid(); }
-  [[nodiscard]] Space& space() const { return *space_; }
+  // The arenas' figures together. Any thread.
+  [[nodiscard]] const Holding& held() const { return books_.held; }
+  // The block at `from`, of so many bytes, is about to lose its memory to the one taken last: as Holding::carried().
+  bool carried(std::uint64_t bytes) { return books_.held.carried(granules_of(bytes)); }
+  // True if each arena is, and the books agree with them. A pool that was given up has no books to agree. Looks at all of it;
+  // no other thread may be at work.
+  [[nodiscard]] bool valid();
 
-  // Around fork(): the child must find the books whole.
-  [[nodiscard]] Lock& lock() { return lock_; }
-  // In a forked child: a thread that does not exist there was at work on the books. No block is
-  // given out any more, and what is freed stays where it is.
-  void give_up() {
-    torn_ = true;
-    lock_.forget_owner();
-  }
+  // The arenas' spaces, side by side.
+  [[nodiscard]] Space& space_of(const void* block) const { return spaces_[number_of(block)]; }
+  [[nodiscard]] std::span<const Space> spaces() const { return {spaces_, parts_.size()}; }
+
+  // Around fork(): the child must find the books whole. False, and none is held, where not all locks are to be had.
+  [[nodiscard]] bool lock_all(Lock::Patience patience);
+  void unlock_all() { unlock_all(parts_.size()); }
+  // In a forked child: if a thread that does not exist there was at work on an arena, no block is given out any more, and
+  // what is freed stays where it is.
+  void after_fork();
 
  private:
-  friend class Carrying;
-  [[nodiscard]] bool enter() const { return !torn_ && lock_.lock_within(Lock::Patience::kCall); }
-  template <typename Result>
-  Result leave(Result result) const {
-    lock_.unlock();
-    return result;
+  // The arena that the calling thread is to use, locked; nullptr where it is not to be had.
+  Part* enter();
+  // A block from an arena that has memory for it, the thread's own first; none if none has, or is to be had at once.
+  Arena::Block from_memory(std::uint64_t bytes, std::uint64_t alignment);
+  [[nodiscard]] std::uint64_t number_of(const void* block) const {
+    return static_cast<std::uint64_t>(static_cast<const char*>(block) - spaces_->base()) /
+           spaces_->bytes();
   }
+  [[nodiscard]] std::span<Part> used() {
+    return parts_.first(used_.load(std::memory_order_acquire));
+  }
+  [[nodiscard]] Part& part_of(const void* block) { return parts_[number_of(block)]; }
+  void unlock_all(std::size_t count);
+  std::uint64_t shed(Granules granules, std::uint64_t bytes);
+  template <typename Function>
+  std::uint64_t each(std::uint32_t first, Function&& function);
 
-  Space* space_ = nullptr;
-  Arena arena_;
+  std::span<Part> parts_;
+  std::atomic<std::uint32_t> used_{1};  // arenas that a thread has ever used
+  Space* spaces_ = nullptr;
+  ArenaBooks books_;
   Headroom headroom_;
-  mutable Lock lock_;
   bool torn_ = false;
   bool looks_ = true;
 };

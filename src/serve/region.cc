@@ -16,8 +16,8 @@ std::uint64_t record_bytes(std::uint64_t space) {
 
 }  // namespace
 
-bool Region::reserve(Space* spaces, std::uint64_t count, std::uint64_t most, std::uint64_t least,
-                     bool bare) {
+bool Region::reserve(Space* spaces, std::uint64_t pools, std::uint64_t count, std::uint64_t most,
+                     std::uint64_t least, bool bare) {
   for (std::uint64_t space = most; space >= least; space /= 2) {
     const std::uint64_t record = record_bytes(space);
     const std::uint64_t apart = count * space / tuning::kApartShare;
@@ -40,8 +40,8 @@ bool Region::reserve(Space* spaces, std::uint64_t count, std::uint64_t most, std
       spaces[i].open(base + i * space, records + i * record, space, bare);
       spaces[i].join(spaces, count);
     }
-    os::name_mapping(base, space, "memomalloc pool");
-    os::name_mapping(base + space, (count - 1) * space, "memomalloc slab");
+    os::name_mapping(base, pools * space, "memomalloc pool");
+    os::name_mapping(base + pools * space, (count - pools) * space, "memomalloc slab");
     os::name_mapping(records, count * record, "memomalloc tables");
     spaces_ = spaces;
     tables_ = records;

@@ -15,11 +15,11 @@ class Region {
  public:
   constexpr Region() = default;
 
-  // Reserves `count` spaces of `most` bytes each (a power of two), or of less, down to `least`, where
+  // Reserves `count` spaces, the first `pools` of them for arenas, of `most` bytes each (a power of two), or of less, down to `least`, where
   // addresses are scarce, and makes them in `spaces`, memory that outlives this; false, and nothing is
   // taken, if the system refuses. `bare`: as Space::open(). Once.
-  bool reserve(Space* spaces, std::uint64_t count, std::uint64_t most, std::uint64_t least,
-               bool bare);
+  bool reserve(Space* spaces, std::uint64_t pools, std::uint64_t count, std::uint64_t most,
+               std::uint64_t least, bool bare);
   // From now on addresses are owned, and others see what was written before.
   void publish();
 

@@ -317,7 +317,7 @@ void Slab::begin_above() {
   purge();
   const Granules top = granules_in(space_->committed_bytes());
   origin_ =
-      round_up(bytes_of(space_->runs.tail(FreeRuns::Tail::kFree, Granules{0}, top)), os::kHugePage);
+      round_up(bytes_of(space_->pages.tail(PageMap::Tail::kFree, Granules{0}, top)), os::kHugePage);
 }
 
 void Slab::lower(std::uint64_t height) {
@@ -339,9 +339,10 @@ void Slab::give_back_unused() const {
 // Gives back the memory of [from, to) that no block uses; bytes from the space's start, whole
 // granules. Where committed memory is counted, a last huge page may end behind it.
 void Slab::purge_free(std::uint64_t from, std::uint64_t to) const {
-  FreeRuns::Walk walk{granules_in(from), granules_in(std::min(to, space().committed_bytes()))};
-  for (FreeRuns::Run run = space().runs.next_free(walk); run.found();
-       run = space().runs.next_free(walk)) {
+  const PageMap& pages = space().pages;
+  const Granules end = granules_in(std::min(to, space().committed_bytes()));
+  for (PageMap::Run run = pages.next_free(granules_in(from), end); run.found();
+       run = pages.next_free(run.end(), end)) {
     space().give_back(run.first, run.count);
   }
 }

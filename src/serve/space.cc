@@ -15,13 +15,10 @@ struct RecordLayout {
   std::uint64_t length;  // four
   std::uint64_t live;    // eight
   std::uint64_t note;    // two
-  std::uint64_t chunks;  // three words for 64 chunks
+  std::uint64_t tag;     // four, and
+  std::uint64_t node;    // sixteen, of an index, which makes them usable itself
   std::uint64_t end;
 };
-
-std::uint64_t chunk_bytes(Granules granules) {
-  return FreeChunks::words(granules) * sizeof(std::uint64_t);
-}
 
 RecordLayout layout(std::uint64_t bytes) {
   const Granules granules = granules_in(bytes);
@@ -36,7 +33,8 @@ RecordLayout layout(std::uint64_t bytes) {
   at.length = place(granules.count() * sizeof(std::uint32_t));
   at.live = place(granules.count() * sizeof(std::uint64_t));
   at.note = place(granules.count() * sizeof(std::uint16_t));
-  at.chunks = place(chunk_bytes(granules));
+  at.tag = place(granules.count() * sizeof(FreeIndex::Tag));
+  at.node = place(FreeIndex::node_bytes(granules));
   at.end = end;
   return at;
 }
@@ -62,16 +60,15 @@ void Space::open(char* base, char* records, std::uint64_t bytes, bool bare) {
   const RecordLayout at = layout(bytes);
   pages = PageMap(reinterpret_cast<std::uint8_t*>(records + at.state),
                   reinterpret_cast<std::uint32_t*>(records + at.length));
-  runs = FreeRuns(pages);
   notes_ = reinterpret_cast<std::uint16_t*>(records + at.note);
   live = LiveTable(reinterpret_cast<std::uint64_t*>(records + at.live));
 }
 
-void Space::know_free_chunks() {
-  char* chunks = records_ + layout(bytes_).chunks;
-  if (os::commit(chunks, round_up(chunk_bytes(granules_in(bytes_)), os::page_size()))) {
-    runs = FreeRuns(pages, FreeChunks(reinterpret_cast<std::uint64_t*>(chunks)));
-  }
+void Space::index(FreeIndex& index) {
+  const RecordLayout at = layout(bytes_);
+  indexed_ = true;
+  index.open(pages, granules_in(bytes_), reinterpret_cast<FreeIndex::Tag*>(records_ + at.tag),
+             reinterpret_cast<FreeIndex::Node*>(records_ + at.node));
 }
 
 bool Space::commit(std::uint64_t bytes) {
@@ -118,6 +115,7 @@ bool Space::commit_until(std::uint64_t target, os::Lock lock) {
       !commit_array(records_ + at.length, sizeof(std::uint32_t), from, to, lock) ||
       !commit_array(records_ + at.live, sizeof(std::uint64_t), from, to, lock) ||
       !commit_array(records_ + at.note, sizeof(std::uint16_t), from, to, lock) ||
+      (indexed_ && !commit_array(records_ + at.tag, sizeof(FreeIndex::Tag), from, to, lock)) ||
       (!bare_ && !os::commit(base_ + committed, target - committed, lock))) {
     return false;
   }
@@ -144,7 +142,6 @@ bool Space::purge(Granules first, Granules count) {
     return false;
   }
   pages.mark_clean(first, count);
-  runs.note_clean(first, count);
   return true;
 }
 

@@ -15,7 +15,7 @@
 
 #include "src/base/granule.h"
 #include "src/base/os.h"
-#include "src/serve/free_runs.h"
+#include "src/serve/free_index.h"
 #include "src/serve/page_map.h"
 #include "src/trace/live_table.h"
 
@@ -52,7 +52,7 @@ class Space {
   std::uint64_t retreat(Granules first);
   // The same from where all is free and clean.
   std::uint64_t retreat() {
-    return retreat(runs.tail(FreeRuns::Tail::kClean, Granules{0}, granules_in(committed_bytes())));
+    return retreat(pages.tail(PageMap::Tail::kClean, Granules{0}, granules_in(committed_bytes())));
   }
   [[nodiscard]] std::uint64_t committed_bytes() const {
     return committed_.load(std::memory_order_relaxed);
@@ -63,9 +63,8 @@ class Space {
   // while another thread may claim them.
   Granules give_back(Granules first, Granules count);
 
-  // From now on it is noted which chunks are free as a whole. Before the first block; who claims and
-  // releases has to tell `runs`.
-  void know_free_chunks();
+  // Opens an index of the free runs. Before the first block.
+  void index(FreeIndex& index);
 
   [[nodiscard]] char* base() const { return base_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
@@ -82,7 +81,6 @@ class Space {
   }
 
   PageMap pages;
-  FreeRuns runs;  // of `pages`
   LiveTable live;
 
  private:
@@ -100,12 +98,13 @@ class Space {
   os::Numa nodes_ = os::Numa::kOff;
   bool sparing_ = false;
   bool bare_ = false;
+  bool indexed_ = false;
 };
 
 // No block is in use. Any thread, since it looks at nothing but the states: it may not last.
 inline bool is_empty(const Space& space) {
   const Granules top = granules_in(space.committed_bytes());
-  return space.runs.tail(FreeRuns::Tail::kFree, Granules{0}, top) == Granules{0};
+  return space.pages.tail(PageMap::Tail::kFree, Granules{0}, top) == Granules{0};
 }
 
 }  // namespace memo

@@ -53,7 +53,7 @@ struct Module {
 // The GNU build id among the notes of the module, hashed; 0 if it has none.
 std::uint64_t build_id(const Module& module) {
   for (int i = 0; i < module.segment_count; ++i) {
-    const ElfW(Phdr)& segment = module.segments[i];
+    const auto& segment = module.segments[i];
     if (segment.p_type != PT_NOTE) {
       continue;
     }
@@ -85,7 +85,7 @@ std::uint64_t place_in(const Module& module, std::uint64_t address) {
 
 bool contains(const Module& module, std::uint64_t address) {
   for (int i = 0; i < module.segment_count; ++i) {
-    const ElfW(Phdr)& segment = module.segments[i];
+    const auto& segment = module.segments[i];
     if (segment.p_type == PT_LOAD && address - (module.base + segment.p_vaddr) < segment.p_memsz) {
       return true;
     }
@@ -102,7 +102,7 @@ UnwindTables tables_of(const Module& module) {
     }
   }
   for (int i = 0; i < module.segment_count; ++i) {
-    const ElfW(Phdr)& segment = module.segments[i];
+    const auto& segment = module.segments[i];
     const std::uint64_t low = module.base + segment.p_vaddr;
     if (segment.p_type == PT_LOAD && tables.index - low < segment.p_filesz) {
       tables.low = low;

@@ -34,7 +34,7 @@ class Recorder {
  public:
   // Reserves addresses for `capacity` allocations, with stamps if `stamped`, and takes memory for the
   // first of them; false where the system refuses. More is taken as the log grows; where that is
-  // refused, the log is full until it begins anew.
+  // refused, the log is full until it begins again.
   bool prepare(std::uint32_t capacity, bool stamped);
   [[nodiscard]] bool full() const { return count() >= room_; }
 

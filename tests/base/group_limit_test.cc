@@ -1,4 +1,4 @@
-// The limit of control groups, read from folders that look like the kernel's.
+// The limit of cgroups, read from folders that look like the kernel's.
 #include "src/base/group_limit.h"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-"""What the tests of the store of plans share: programs with a loop of their own, and what they leave in a folder."""
+"""What the tests of the plan cache share: programs with a loop of their own, and what they leave in a folder."""
 
 import json
 import os

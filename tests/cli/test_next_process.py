@@ -80,7 +80,7 @@ class NextProcess(unittest.TestCase):
         command = ("doctor", "--", "env", f"MEMOMALLOC_PLANS={self.plans}", sys.executable, "-c")
         first = memomalloc(*command, CHANGING.format(seed=1, rounds=300)).stdout
         self.assertRegex(first, r"changing shapes: \d+ calls, planned for \d+ shapes")
-        self.assertIn("of them from the store of plans", memomalloc(*command, CHANGING.format(seed=2, rounds=50)).stdout)
+        self.assertIn("of them from the plan cache", memomalloc(*command, CHANGING.format(seed=2, rounds=50)).stdout)
 
     def test_processes_at_once_leave_whole_files(self):
         environment = os.environ | {"MEMOMALLOC_PLANS": str(self.plans)}

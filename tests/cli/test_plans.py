@@ -1,4 +1,4 @@
-"""The store of plans: one process learns, all are served; what many processes at once, full disks, damaged files, other
+"""The plan cache: one process learns, all are served; what many processes at once, full disks, damaged files, other
 users and killed writers leave of it."""
 
 import fcntl

@@ -1,4 +1,4 @@
-"""The command that looks into the store of plans: it tells, carries, prunes, and refuses what it cannot read."""
+"""The command that looks into the plan cache: it tells, carries, prunes, and refuses what it cannot read."""
 
 import json
 import os

@@ -220,7 +220,7 @@ TEST_CASE("engine: only starts of blocks are freed, once", "[engine]") {
     CHECK(engine.free(block));
     CHECK_FALSE(engine.free(block));
     CHECK(engine.size(block) == 0);
-    CHECK_FALSE(engine.owns(engine.lanes.shared().pool.space().base() - 1));
+    CHECK_FALSE(engine.owns(engine.lanes.shared().pool.spaces().front().base() - 1));
   });
 }
 

@@ -100,7 +100,7 @@ TEST_CASE("engine: a place that was claimed is served where the plan is lost in 
                        testing::hostile(random, testing::sizes_of(second), 2 * options.SLAB_LIMIT),
                        static_cast<std::uint32_t>(second.size()));
     }
-    const FreeRuns& runs = lane.slab().space().runs;
+    const PageMap& pages = lane.slab().space().pages;
     const Granules granules = granules_in(lane.slab().tallest());
     driver.release(driver.take(333'333));  // from here on the other plan is followed, too
     std::size_t calls = 0;
@@ -110,7 +110,7 @@ TEST_CASE("engine: a place that was claimed is served where the plan is lost in 
       CHECK(lane.counters.planned_allocations.get() == before + 1);
     }
     REQUIRE(lane.phase() == Phase::kPooling);
-    CHECK(runs.next_free(Granules{0}, granules).count == granules);
+    CHECK(pages.next_free(Granules{0}, granules).count == granules);
   });
 }
 
@@ -238,7 +238,7 @@ TEST_CASE("engine: what a program does before its loop is no part of the search"
     CHECK(lane.phase() == Phase::kPooling);
     const Pool& pool = engine.lanes.shared().pool;
     // The last of the huge pages may hold less than it has room for.
-    CHECK(testing::resident_bytes(pool.space().base(), 2 * pool.held().peak_bytes()) <=
+    CHECK(testing::resident_bytes(pool.spaces().front().base(), 2 * pool.held().peak_bytes()) <=
           pool.held().peak_bytes() + os::kHugePage);
   });
 }

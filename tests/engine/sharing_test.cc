@@ -246,7 +246,10 @@ TEST_CASE("threads: a pool that many share keeps a quarter more than its peak", 
     }
     const std::uint64_t gaps = kBlocks / 2 * kSmall;
     const std::uint64_t peak = kBlocks / 2 * 3 * kSmall;
-    CHECK(pool.purged_bytes() - before == (shares ? gaps - peak / 4 : gaps));
+    // Where memory was given back decides whether a later block finds some.
+    const std::uint64_t least = shares ? gaps - peak / 4 : gaps;
+    CHECK(pool.purged_bytes() - before >= least);
+    CHECK(pool.purged_bytes() - before <= least + kSmall / 2);
     for (const Block& block : blocks) {
       second.release(block);
     }

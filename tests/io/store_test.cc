@@ -1,4 +1,4 @@
-// The store of plans: names, which of two plans of a stream stays, what is not believed, what goes.
+// The plan cache: names, which of two plans of a stream stays, what is not believed, what goes.
 #include "src/io/store.h"
 
 #include <sys/stat.h>

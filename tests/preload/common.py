@@ -78,7 +78,7 @@ MODES = modes([peer for peer in PEERS if find_peer(peer)])
 
 
 def oracle(mode):
-    """The mode whose results `mode` must repeat: the same next allocator without us."""
+    """The mode whose results `mode` must repeat: the same underlying allocator without us."""
     return SYSTEM if mode.next == "glibc" else next(
         m for m in MODES if m.next == mode.next and not m.ours)
 

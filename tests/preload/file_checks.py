@@ -171,7 +171,7 @@ def strict_overcommit(context):
 
 @contextlib.contextmanager
 def group_of(limit):
-    """A control group whose processes may have `limit` bytes, or a skip."""
+    """A cgroup whose processes may have `limit` bytes, or a skip."""
     try:
         with control_group.limited(limit) as group:
             yield group

@@ -121,7 +121,7 @@ def blocks_of_no_bytes(shop):
 
 
 def trims_whom_realloc_is_of(shop):
-    """Where the next allocator has no malloc_trim, that of the C library is found, of whose heap nobody has asked for
+    """Where the underlying allocator has no malloc_trim, that of the C library is found, of whose heap nobody has asked for
     anything: it is let alone. A program that calls it itself gets it, as it does without us."""
     behind = shop.preloaded("trim.c")
     for peer in peers():

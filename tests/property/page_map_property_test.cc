@@ -71,34 +71,6 @@ class Model {
     }
     return end > from ? PageMap::Run{from, end - from} : PageMap::Run{};
   }
-  [[nodiscard]] PageMap::Run best_fit(Granules from, Granules to, Granules count,
-                                      Granules alignment) const {
-    PageMap::Run best;
-    std::pair least(Granules::max(), Granules::max());  // clean, length of run
-    for (PageMap::Run run = next_free(from, to); run.found(); run = next_free(run.end(), to)) {
-      const Granules end = run.end();
-      const Granules low = (run.first + alignment - 1_g) / alignment * alignment;
-      if (low + count > end) {
-        continue;
-      }
-      Granules again = run.first;  // where memory begins behind the first clean granules
-      while (again < end && is_dirty(again)) {
-        ++again;
-      }
-      while (again < end && !is_dirty(again)) {
-        ++again;
-      }
-      const Granules high = std::min(again, end - count) / alignment * alignment;
-      for (const Granules start : {low, std::max(low, high)}) {
-        const std::pair here(count - dirty(start, count), run.count);
-        if (here < least) {
-          best = {start, count};
-          least = here;
-        }
-      }
-    }
-    return best;
-  }
 
   std::map<Granules, Granules> blocks;  // first -> count
 
@@ -124,7 +96,6 @@ struct World {
   Granules granules;
   testing::BareMap bare{granules};
   PageMap& map = bare.map;
-  const FreeRuns& runs = bare.runs;
   Model model{granules};
   Random random;
 
@@ -139,7 +110,6 @@ struct World {
     REQUIRE(claim.granted == model.free(first, count));
     if (claim.granted) {
       REQUIRE(claim.dirty == model.dirty(first, count));
-      runs.note_claimed(first, count);
       model.blocks[first] = count;
       model.set_dirty(first, count, true);
     }
@@ -147,7 +117,6 @@ struct World {
   void release() {
     const Granules first = some_granule();
     const auto block = model.blocks.find(first);
-    runs.note_free(first, map.length(first), false);
     REQUIRE(map.release(first) == (block == model.blocks.end() ? 0_g : block->second));
     if (block != model.blocks.end()) {
       model.blocks.erase(block);
@@ -168,7 +137,6 @@ struct World {
       REQUIRE(claim.granted == model.free(first + now, count - now));
       if (claim.granted) {
         REQUIRE(claim.dirty == model.dirty(first + now, count - now));
-        runs.note_claimed(first + now, count - now);
         block->second = count;
         model.set_dirty(first, count, true);
       }
@@ -178,18 +146,14 @@ struct World {
     const Granules most = below(random, 2) == 0 ? 10_g : granules;
     const PageMap::Run run = model.next_dirty(some_of(random, granules), granules, most);
     if (run.found()) {
-      bare.mark_clean(run.first, run.count);
+      map.mark_clean(run.first, run.count);
       model.set_dirty(run.first, run.count, false);
     }
   }
   void look() {
     const Granules from = some_of(random, granules);
     const Granules to = from + some_of(random, granules - from + 1_g);
-    const Granules count = 1_g + some_of(random, 12_g);
-    const Granules alignment{1ULL << below(random, 5)};
-    same(runs.next_free(from, to), model.next_free(from, to));
-    same(runs.next_dirty(from, to, count), model.next_dirty(from, to, count));
-    same(runs.best_fit(from, to, count, alignment), model.best_fit(from, to, count, alignment));
+    same(map.next_free(from, to), model.next_free(from, to));
     const Granules granule = some_granule();
     const auto block = model.blocks.find(granule);
     REQUIRE(map.length(granule) == (block == model.blocks.end() ? 0_g : block->second));
@@ -208,8 +172,7 @@ TEST_CASE("page map: does what a map of intervals does", "[serve][property]") {
   for (const std::uint64_t seed : testing::seeds(12)) {
     INFO("seed " << seed);
     Random random(seed);
-    // A third of them with room for whole chunks.
-    const Granules most = seed % 3 == 0 ? 4 * FreeChunks::kChunk : 300_g;
+    const Granules most = seed % 3 == 0 ? 2048_g : 300_g;
     World world{.granules = 1_g + some_of(random, most), .random = random};
     for (int i = 0; i < 3000; ++i) {
       switch (below(world.random, 8)) {
@@ -233,7 +196,6 @@ TEST_CASE("page map: does what a map of intervals does", "[serve][property]") {
       }
       PageMap::Sums sums;
       REQUIRE(world.map.valid(world.granules, &sums));
-      REQUIRE(world.runs.valid(world.granules));
       REQUIRE(sums.used == world.model.used_granules());
     }
   }

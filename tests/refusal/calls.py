@@ -107,7 +107,7 @@ REFUSED = {
     "getgroups": _row(MINUS, "EINVAL"), "getxattr": _row(MINUS, "ENODATA ENOTSUP ERANGE E2BIG"),
     "getcpu": _row(MINUS, ""), "sched_getcpu": _row(MINUS, ""),
     "dlopen": _row(NULL, "ENOMEM ENOENT EMFILE", filtered=False),
-    # Memory for our own records, from the next allocator, which asks the kernel.
+    # Memory for our own records, from the underlying allocator, which asks the kernel.
     "malloc": _row(NULL, "ENOMEM", filtered=False), "calloc": _row(NULL, "ENOMEM", filtered=False),
     "realloc": _row(NULL, "ENOMEM", filtered=False), "aligned_alloc": _row(NULL, "ENOMEM", filtered=False),
     "posix_memalign": _row(CODE, "ENOMEM", filtered=False),

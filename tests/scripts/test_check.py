@@ -153,6 +153,22 @@ class Runners(unittest.TestCase):
         self.assertEqual(["test_some.Other.test_d: no class", "test_some.Some.test_b: no tool",
                           "test_some.Some.test_c: no part"], sorted(reasons))
 
+    def test_processes_that_share_a_directory_run_each_class_once(self):
+        classes = "".join(f"class Case{number}(unittest.TestCase):\n    def test_a(self):\n        time.sleep(0.05)\n"
+                          f"        print('ran {number}')\n" for number in range(8))
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "test_some.py").write_text(f"import time, unittest\n{classes}")
+            for broken in ("test_broken.py", "test_other.py"):
+                pathlib.Path(folder, broken).write_text("import no_such_module\n")
+            command = [sys.executable, SCRIPTS.parent / "tests/run_python.py", folder, "--share", f"{folder}/begun"]
+            running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+            told = [process.communicate() for process in running]
+        self.assertEqual([f"ran {number}" for number in range(8)],
+                         sorted(line for out, _ in told for line in out.splitlines() if line.startswith("ran")), told)
+        counts = [check.count(errors, True)[:2] for _, errors in told]
+        self.assertEqual((8, 2), tuple(map(sum, zip(*counts))), told)
+        self.assertEqual(sum(1 for _, failed in counts if failed), sum(process.returncode == 1 for process in running))
+
     def test_shell_scripts_skip_what_is_not_installed(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in ("dirname", "mkdir", "sh", "bash", "env", "git", "sort", "xargs"):

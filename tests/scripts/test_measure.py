@@ -1,5 +1,7 @@
 """measure.py: quantiles, checksums and the figures of a loop whose faults are known."""
 
+import contextlib
+import io
 import mmap
 import pathlib
 import sys
@@ -47,6 +49,15 @@ class Measure(unittest.TestCase):
         self.assertGreaterEqual(figures["p99_ms"], figures["p50_ms"])
         self.assertGreater(figures["peak_rss_kib"], 1000)
         self.assertNotIn("planned_share", figures, "without the library")
+
+    def test_no_shares_are_printed_where_the_library_is_switched_off(self):
+        figures = {"p50_ms": 1, "p99_ms": 1, "first_ms": 1, "faults_per_iteration": 0, "faults_per_iteration_steady": 0,
+                   "peak_rss_kib": 1, "checksum": "", "sum": 0}
+        for large, shown in ((0, False), (100, True)):
+            stats = [{"large_bytes": large * at, "planned_bytes": 0, "at_hand_bytes": 0} for at in (1, 2, 3)]
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                measure.print_text(figures | measure.library_figures(*stats, 1))
+            self.assertEqual(shown, "large bytes" in printed.getvalue())
 
     def test_shares_are_of_all_large_bytes_since_the_start_or_between_two_moments(self):
         def stats(large, planned, at_hand):

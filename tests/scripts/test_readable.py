@@ -47,6 +47,12 @@ class Page(unittest.TestCase):
                           "7: 'anew' is a private word; the field says: again"], found)
         self.assertEqual([], self.faults("1000000 deadbee facade 256000000\n".replace("deadbee ", "")))
 
+    def test_generated_pages_and_parts_have_the_fields_words_too(self):
+        found = self.faults("", "docs/commands.md", ANSWER + "| `--numa` | on memory nodes |\n")
+        self.assertEqual(["5: 'memory nodes' is a private word; the field says: NUMA node"], found)
+        found = self.faults("<!-- table:options -->\nas it comes\n<!-- /table -->\n")
+        self.assertEqual(["6: 'as it comes' is a private word; the field says: by default"], found)
+
     def test_words_of_generated_parts_are_not_counted(self):
         self.faults("one two\n<!-- table:options -->\nthree four\n<!-- /table -->\n")
         self.assertEqual(2 + 5, self.figures.words)  # and the heading and the answer

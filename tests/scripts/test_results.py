@@ -96,6 +96,10 @@ class Targets(unittest.TestCase):
     def test_what_is_missed_is_named(self):
         found = self.judge("max(value)")
         self.assertEqual(("no", "1 of 2 rows", "a 1.2"), (found["met"], found["rows_that_meet_it"], found["worst"]))
+        # By the first column that tells the rows apart; a single row needs no name.
+        found = self.judge("max(value)", "<= 0.5", where={"row": "a"})
+        self.assertEqual("ours 1.2, other 1", found["worst"])
+        self.assertEqual("", self.judge("max(value)", where={"row": "a", "who": "ours"})["worst"])
         self.assertEqual("yes", self.judge("max(value)", "<= 1.2")["met"])
         self.assertEqual("no", self.judge("min(value)", ">= 0.9")["met"])
 

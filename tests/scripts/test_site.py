@@ -41,6 +41,7 @@ class Site(unittest.TestCase):
         text = "[a](../README.md#x) [b](../src/base/os.h) ![c](pictures/memory.svg) [d](https://example.org) [e](#f)"
         self.assertEqual("[a](../README.md#x) b ![c](pictures/memory.svg) [d](https://example.org) [e](#f)",
                          build.without_dead_links(text, "docs/using.md", {"README.md"}))
+        self.assertEqual("[all](../results/gpu.md)", build.without_dead_links("[all](../results/gpu)", "docs/gpu.md", {"results/gpu.md"}))
 
     def test_diagrams_become_tables(self):
         text = "a\n\n```mermaid\nstateDiagram-v2\n  [*] --> idle\n  idle --> pooling: taken, lost\n```\n\nb"

@@ -215,7 +215,7 @@ TEST_CASE("arena: never holds more than its peak, whatever happens", "[serve][pr
   for (const std::uint64_t seed : testing::seeds(4)) {
     INFO("seed " << seed);
     ArenaFixture fixture;
-    Arena& arena = fixture.arena;
+    testing::OwnArena& arena = fixture.arena;
     Random random(seed);
     std::vector<Stamped> alive;
     std::uint64_t peak = 0;
@@ -283,7 +283,7 @@ TEST_CASE("arena: frees of other threads are in the books at the end", "[serve][
   for (const std::uint64_t seed : testing::seeds(2)) {
     INFO("seed " << seed);
     ArenaFixture fixture;
-    Arena& arena = fixture.arena;
+    testing::OwnArena& arena = fixture.arena;
     std::vector<std::atomic<Stamped*>> boxes(32);
     std::atomic<bool> done{false};
     std::atomic<std::uint64_t> wrong{0};

@@ -4,15 +4,14 @@
 
 #include "src/serve/carrying.h"
 #include "src/serve/pool.h"
-#include "tests/support/spaces.h"
+#include "tests/support/arenas.h"
 
 namespace memo {
 namespace {
 
 struct CarryingPool {
   testing::OwnSpace own{64 << 20};
-  Pool pool;
-  CarryingPool() { pool.open(&own.space, false); }
+  testing::OwnPool pool{&own.space};
 
   char* take(std::uint64_t bytes) {
     auto* start = static_cast<char*>(pool.allocate(bytes, 16, 0).start);

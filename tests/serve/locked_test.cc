@@ -70,23 +70,23 @@ TEST_CASE_METHOD(ArenaFixture,
     return;
   }
   constexpr std::uint64_t kCalls = 5000;
-  const auto steps_of_calls = [&] {
-    const std::uint64_t before = arena.steps();
+  const auto looks_of_calls = [&] {
+    const std::uint64_t before = arena.looks();
     for (std::uint64_t i = 0; i < kCalls; ++i) {
       CHECK(arena.free(take(kGranule)));
     }
-    return arena.steps() - before;
+    return arena.looks() - before;
   };
   for (char* block : freed) {
     CHECK(arena.free(block));
   }
-  const std::uint64_t usual = steps_of_calls();
+  const std::uint64_t usual = looks_of_calls();
   CHECK(arena.trim() == 0);
   CHECK(arena.held().excess() >= granules_in((kPairs - 1) * kMiB));
-  CHECK(steps_of_calls() < usual + usual / 10);
+  CHECK(looks_of_calls() < usual + usual / 10);
   // It is still offered, and taken once it can be.
   syscall(SYS_munlock, all, 2 * kPairs * kMiB);
-  steps_of_calls();
+  looks_of_calls();
   CHECK(arena.held().excess() == 0_g);
   CHECK(arena.valid());
 }
@@ -109,7 +109,7 @@ TEST_CASE("space: a program that locks its memory locks what it uses, not what i
       return 0;
     }
     OwnSpace own(16ULL << 30);
-    Arena arena;
+    testing::OwnArena arena;
     arena.open(&own.space);
     if (!before && syscall(SYS_mlockall, how) != 0) {
       return 0;
@@ -268,7 +268,9 @@ TEST_CASE("os: the pages before and behind our own memory cannot be touched", "[
 TEST_CASE("space: each of its records lies between pages that cannot be touched", "[serve]") {
   constexpr std::uint64_t kBytes = 256 * kMiB;
   OwnSpace own(kBytes);
-  own.space.know_free_chunks();
+  FreeIndex index;
+  own.space.index(index);
+  REQUIRE(index.has_room());
   REQUIRE(own.space.commit(kBytes - kGranule));
   const std::uint64_t page = os::page_size();
   const std::uint64_t bytes = Space::record_bytes(kBytes);
@@ -281,7 +283,7 @@ TEST_CASE("space: each of its records lies between pages that cannot be touched"
     arrays += now && !before ? 1 : 0;
     before = now;
   }
-  CHECK(arrays == 5);  // states, lengths, live blocks, owners, chunks
+  CHECK(arrays == 6);  // states, lengths, live blocks, owners, tags and nodes of the index
   CHECK_FALSE(readable(own.space.base() - 1));
 }
 

@@ -43,42 +43,14 @@ TEST_CASE("page map: only a block's start releases it, once", "[serve]") {
 TEST_CASE("page map: old bytes are known until they are given back", "[serve]") {
   BareMap bare(64_g);
   PageMap& map = bare.map;
-  const FreeRuns& runs = bare.runs;
   CHECK(map.claim(0_g, 20_g).dirty == 0_g);
   map.release(0_g);
-  const PageMap::Run run = runs.next_dirty(0_g, 64_g, 8_g);
-  CHECK(run.first == 0_g);
-  CHECK(run.count == 8_g);
-  bare.mark_clean(0_g, 8_g);
-  CHECK(runs.next_dirty(0_g, 64_g, 100_g).first == 8_g);
-  CHECK(runs.next_dirty(0_g, 64_g, 100_g).count == 12_g);
+  map.mark_clean(0_g, 8_g);
+  CHECK(map.states().alike_until(0_g, 64_g) == 8_g);
+  CHECK(map.states().alike_until(8_g, 64_g) == 20_g);
+  CHECK(map.states().alike_until(8_g, 17_g) == 17_g);
+  CHECK(map.states().alike_until(20_g, 64_g) == 64_g);
   CHECK(map.claim(4_g, 10_g).dirty == 6_g);
-  CHECK(runs.next_dirty(0_g, 14_g, 100_g).count == 0_g);
-}
-
-TEST_CASE("page map: what is just being released is not given back", "[serve]") {
-  constexpr Granules kChunk = FreeChunks::kChunk;
-  BareMap bare(4 * kChunk);
-  PageMap& map = bare.map;
-  const FreeRuns& runs = bare.runs;
-  for (Granules first; first < 2 * kChunk; first += kChunk) {
-    REQUIRE(map.claim(first, kChunk).granted);
-    runs.note_claimed(first, kChunk);
-  }
-  runs.note_free(0_g, kChunk, false);
-  REQUIRE(map.release(0_g) == kChunk);
-  // Another thread has said that it will release the second block, and is interrupted.
-  runs.note_free(kChunk, kChunk, false);
-  const PageMap::Run run = runs.next_dirty(0_g, 4 * kChunk, 4 * kChunk);
-  CHECK(run.first == 0_g);
-  CHECK(run.count == kChunk);
-  bare.mark_clean(run.first, run.count);
-  CHECK(runs.next_dirty(0_g, 4 * kChunk, 4 * kChunk).count == 0_g);
-  CHECK_FALSE(map.claim(kChunk, kChunk).granted);
-  CHECK(map.release(kChunk) == kChunk);
-  CHECK(runs.next_dirty(0_g, 4 * kChunk, 4 * kChunk).first == kChunk);
-  CHECK(map.valid(4 * kChunk));
-  CHECK(runs.valid(4 * kChunk));
 }
 
 TEST_CASE("page map: blocks grow and shrink in place", "[serve]") {
@@ -96,59 +68,20 @@ TEST_CASE("page map: blocks grow and shrink in place", "[serve]") {
   CHECK(map.release(0_g) == 3_g);
 }
 
-TEST_CASE("page map: best fit takes the tightest run, from the lowest on", "[serve]") {
-  BareMap bare(64_g);
-  PageMap& map = bare.map;
-  const FreeRuns& runs = bare.runs;
-  for (const Granules used : {5_g, 9_g, 20_g, 24_g}) {  // free: 0-5, 6-9, 10-20, 21-24, 25-64
-    REQUIRE(map.claim(used, 1_g).granted);
-  }
-  CHECK(runs.best_fit(0_g, 64_g, 3_g, 1_g).first == 6_g);
-  CHECK(runs.best_fit(0_g, 64_g, 4_g, 1_g).first == 0_g);
-  CHECK(runs.best_fit(0_g, 64_g, 6_g, 1_g).first == 10_g);
-  CHECK(runs.best_fit(0_g, 64_g, 11_g, 1_g).first == 25_g);
-  CHECK(runs.best_fit(0_g, 64_g, 3_g, 4_g).first == 0_g);
-  CHECK(runs.best_fit(0_g, 64_g, 8_g, 8_g).first == 32_g);
-  CHECK(runs.best_fit(0_g, 64_g, 40_g, 1_g).count == 0_g);
-  CHECK(runs.best_fit(8_g, 64_g, 3_g, 1_g).first == 21_g);
-  CHECK(runs.best_fit(8_g, 12_g, 3_g, 1_g).count == 0_g);
-  REQUIRE(map.claim(40_g, 2_g).granted);
-  map.release(40_g);  // where memory begins again inside of a run
-  CHECK(runs.best_fit(0_g, 64_g, 3_g, 1_g).first == 40_g);
-  CHECK(runs.best_fit(0_g, 64_g, 3_g, 8_g).first == 40_g);
-  CHECK(runs.best_fit(0_g, 64_g, 10_g, 1_g).first == 40_g);
-  CHECK(runs.best_fit(0_g, 64_g, 30_g, 1_g).first == 25_g);  // as much memory at its low end
-  REQUIRE(map.claim(10_g, 2_g).granted);
-  map.release(10_g);
-  CHECK(runs.best_fit(0_g, 64_g, 3_g, 1_g).first == 10_g);
-  REQUIRE(map.claim(45_g, 5_g).granted);
-  map.release(45_g);  // only the first stretch counts
-  CHECK(runs.best_fit(0_g, 64_g, 5_g, 1_g).first == 10_g);
-
-  BareMap other(64_g);
-  REQUIRE(other.map.claim(58_g, 6_g).granted);
-  other.map.release(58_g);
-  CHECK(other.runs.best_fit(0_g, 64_g, 6_g, 1_g).first == 58_g);
-  CHECK(other.runs.best_fit(0_g, 64_g, 10_g, 1_g).first ==
-        54_g);  // as near as the run's end allows
-  CHECK(other.runs.best_fit(0_g, 64_g, 10_g, 4_g).first == 52_g);
-}
-
 TEST_CASE("page map: what is free below the end is found from behind", "[serve]") {
   BareMap bare(64_g);
   PageMap& map = bare.map;
-  const FreeRuns& runs = bare.runs;
-  CHECK(runs.tail(FreeRuns::Tail::kFree, 0_g, 64_g) == 0_g);
+  CHECK(map.tail(PageMap::Tail::kFree, 0_g, 64_g) == 0_g);
   REQUIRE(map.claim(21_g, 2_g).granted);
-  CHECK(runs.tail(FreeRuns::Tail::kFree, 0_g, 64_g) == 23_g);
-  CHECK(runs.tail(FreeRuns::Tail::kFree, 0_g, 63_g) == 23_g);
-  CHECK(runs.tail(FreeRuns::Tail::kFree, 30_g, 64_g) == 30_g);
-  CHECK(runs.tail(FreeRuns::Tail::kFree, 0_g, 23_g) == 23_g);
+  CHECK(map.tail(PageMap::Tail::kFree, 0_g, 64_g) == 23_g);
+  CHECK(map.tail(PageMap::Tail::kFree, 0_g, 63_g) == 23_g);
+  CHECK(map.tail(PageMap::Tail::kFree, 30_g, 64_g) == 30_g);
+  CHECK(map.tail(PageMap::Tail::kFree, 0_g, 23_g) == 23_g);
   REQUIRE(map.claim(50_g, 4_g).granted);
   map.release(50_g);
-  CHECK(runs.tail(FreeRuns::Tail::kFree, 0_g, 64_g) == 23_g);
+  CHECK(map.tail(PageMap::Tail::kFree, 0_g, 64_g) == 23_g);
   map.release(21_g);
-  CHECK(runs.tail(FreeRuns::Tail::kFree, 3_g, 64_g) == 3_g);
+  CHECK(map.tail(PageMap::Tail::kFree, 3_g, 64_g) == 3_g);
 }
 
 // The owner claims wherever it likes; others release what they are handed. A granule's owner word
@@ -161,7 +94,6 @@ TEST_CASE("page map: other threads release while the owner claims", "[serve]") {
     INFO("seed " << seed);
     BareMap bare(Granules{kGranules});
     PageMap& map = bare.map;
-    const FreeRuns& runs = bare.runs;
     std::vector<std::atomic<std::uint32_t>> owner(kGranules);
     std::vector<std::atomic<std::uint64_t>> boxes(
         kBox);  // first granule + 1 of a block to be freed
@@ -215,7 +147,7 @@ TEST_CASE("page map: other threads release while the owner claims", "[serve]") {
     }
     CHECK(wrong == 0);
     CHECK(granted > 1000);
-    CHECK(runs.next_free(0_g, Granules{kGranules}).count == Granules{kGranules});
+    CHECK(map.next_free(0_g, Granules{kGranules}).count == Granules{kGranules});
   }
 }
 

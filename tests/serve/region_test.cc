@@ -26,7 +26,7 @@ TEST_CASE("region: what is mapped later lies beside what was mapped before", "[s
   constexpr std::uint64_t kSpace = 64 * kGib;
   std::vector<Space> spaces(kSpaces);
   Region region;
-  REQUIRE(region.reserve(spaces.data(), kSpaces, kSpace, kSpace, true));
+  REQUIRE(region.reserve(spaces.data(), 1, kSpaces, kSpace, kSpace, true));
   const std::uint64_t after = map_libraries();
   CHECK(std::max(before, after) - std::min(before, after) < kSpaces * kSpace);
   for (const std::uint64_t start : {before, after}) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "src/base/os.h"
+#include "tests/support/arenas.h"
 #include "tests/support/process.h"
 #include "tests/support/spaces.h"
 
@@ -17,7 +18,6 @@ struct Fixture {
       : first_space(room), second_space(room) {
     books.limit = limit;
     books.huge_pages = Choice::kNever;
-    pool.open(&pool_space.space, false);
     first.open(&first_space.space, &books, &pool);
     second.open(&second_space.space, &books, &pool);
   }
@@ -25,7 +25,7 @@ struct Fixture {
   testing::OwnSpace first_space;
   testing::OwnSpace second_space;
   SlabBooks books;
-  Pool pool;
+  testing::OwnPool pool{&pool_space.space};
   Slab first;
   Slab second;
 };
@@ -243,8 +243,7 @@ TEST_CASE_METHOD(Fixture, "slab: without addresses for it nothing goes on above"
 TEST_CASE_METHOD(Fixture, "slab: a call that takes one gives back its height and some dozen MiB",
                  "[serve]") {
   testing::OwnSpace large{512 * kMiB};
-  Pool full;
-  full.open(&large.space, false);
+  testing::OwnPool full{&large.space};
   Slab slab;
   slab.open(&second_space.space, &books, &full);
   const Arena::Block block = full.allocate(400 * kMiB, 64, 0);
@@ -263,7 +262,7 @@ TEST_CASE_METHOD(Fixture, "slab: what the pool does not use goes before a slab c
   pool.free(block.start, false);
   CHECK(os::resident_bytes(block.start, kMiB) == kMiB);
   REQUIRE(first.raise(4 * kMiB) == Slab::Raised::kTallest);
-  CHECK(pool.space().committed_bytes() < 8 * kMiB);
+  CHECK(pool.spaces().front().committed_bytes() < 8 * kMiB);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "src/base/os.h"
+#include "tests/support/arenas.h"
 #include "tests/support/spaces.h"
 
 namespace memo {
@@ -16,7 +17,6 @@ struct ThreeSlabs {
   ThreeSlabs() {
     books.limit = UINT64_MAX;
     books.huge_pages = Choice::kNever;
-    pool.open(&pool_space.space, false);
     for (std::uint32_t i = 0; i < kCount; ++i) {
       spaces[i] = std::make_unique<testing::OwnSpace>(64 * kMiB);
       slabs[i].open(&spaces[i]->space, &books, &pool);
@@ -50,7 +50,7 @@ struct ThreeSlabs {
 
   static constexpr std::uint32_t kCount = 3;
   testing::OwnSpace pool_space{64 * kMiB};
-  Pool pool;
+  testing::OwnPool pool{&pool_space.space};
   Slabs books;
   std::unique_ptr<testing::OwnSpace> spaces[kCount];
   Slab slabs[kCount];

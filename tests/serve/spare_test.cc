@@ -15,8 +15,7 @@ class SpareArena : public ArenaFixture {
   char* spare(std::uint64_t bytes) {
     char* block = take(bytes);
     take(kMiB);
-    CHECK(arena.free(block));
-    CHECK(arena.spare(block, bytes));
+    CHECK(arena.free(block, Arena::Keep::kAll, true));
     CHECK(arena.held().dirty_bytes() == bytes);
     return block;
   }
@@ -67,12 +66,9 @@ TEST_CASE_METHOD(SpareArena,
   char* first = take(12 * kMiB);
   char* second = take(12 * kMiB);
   char* long_one = take(65 * kMiB);
-  for (char* block : {first, second, long_one}) {
-    CHECK(arena.free(block));
+  for (char* block : {long_one, first, second}) {
+    CHECK(arena.free(block, Arena::Keep::kAll, true));
   }
-  CHECK_FALSE(arena.spare(long_one, 65 * kMiB));
-  CHECK(arena.spare(first, 12 * kMiB));
-  CHECK_FALSE(arena.spare(second, 12 * kMiB));
   CHECK(arena.allocate(kMiB, 64).resident);
   CHECK(arena.held().dirty_bytes() == 76 * kMiB);
   CHECK(arena.valid());

@@ -7,6 +7,7 @@
 #include "src/base/resident.h"
 #include "src/serve/pool.h"
 #include "src/serve/shares.h"
+#include "tests/support/arenas.h"
 #include "tests/support/spaces.h"
 #include "tests/support/units.h"
 
@@ -24,8 +25,7 @@ TEST_CASE("written: the bound is a share, and some MiB at most", "[serve]") {
 TEST_CASE("written: what a freed block of some MiB does not hold is no memory of the pool",
           "[serve]") {
   testing::OwnSpace own{128 * kMiB};
-  Pool pool;
-  pool.open(&own.space, false);
+  testing::OwnPool pool(&own.space);
   for (int i = 0; i < 3; ++i) {
     char* const block = static_cast<char*>(pool.allocate(32 * kMiB, 16, 0).start);
     REQUIRE(block != nullptr);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The long runs: soak.sh [seconds], 3600 unless told otherwise, of random programs on the real library and under
 # each sanitizer, the loading test at the length of its promise, and fuzzers. Then, once each and for as long as they
-# take, broken copies, another processor, and the long list of real programs (scripts/install_deps.sh soak brings
+# take, mutations, another processor, and the long list of real programs (scripts/install_deps.sh soak brings
 # them). Every part runs, whatever fails.
 set -u
 seconds=${1:-3600}

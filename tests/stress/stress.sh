@@ -1,7 +1,7 @@
 #!/bin/sh
 # Random programs for a while: stress.sh [none|asan|ubsan|tsan] [seconds] [threads]
 # none: the real library, preloaded. Otherwise: the same code under a prefix, linked into the program, with the
-# sanitizer's malloc as the next allocator. Each run has a seed of its own, printed when it fails; thresholds
+# sanitizer's malloc as the underlying allocator. Each run has a seed of its own, printed when it fails; thresholds
 # take turns, with blocks from a quarter of them to 16 times as large: small blocks make more operations a
 # second, large ones come to more pages and huge pages. Each seed
 # runs twice, with no time to plan: first learning, then from the plans that the first run has left, which the

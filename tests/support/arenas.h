@@ -1,19 +1,52 @@
-// An arena with a space of its own. For tests only.
+// Arenas and pools with books, and a space, of their own. For tests only.
 #pragma once
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstring>
 
 #include "src/serve/arena.h"
+#include "src/serve/pool.h"
 #include "tests/support/spaces.h"
 
 namespace memo::testing {
 
+// An arena that gives back what its pool would have it give back.
+class OwnArena : public Arena {
+ public:
+  void open(Space* space, bool huge = false) { Arena::open(space, &books_, huge); }
+  [[nodiscard]] const Holding& held() const { return books_.held; }
+  std::uint64_t trim(std::uint64_t bytes = kAll) { return shed(books_.held.forget(), bytes); }
+  std::uint64_t trim(std::uint64_t bytes, std::uint64_t less) {
+    return shed(books_.held.forget(granules_in(less)), bytes);
+  }
+  std::uint64_t age(std::uint64_t bytes = kAll) { return shed(books_.held.age(), bytes); }
+  std::uint64_t settle(std::uint64_t bytes = kAll) {
+    return shed(std::min(books_.held.excess(), granules_in(bytes)));
+  }
+  [[nodiscard]] bool valid() {
+    PageMap::Sums sums;
+    return Arena::valid(sums) && sums.used == held().live() && sums.dirty == held().dirty();
+  }
+
+ private:
+  ArenaBooks books_;
+};
+
+// A pool of one arena.
+class OwnPool : public Pool {
+ public:
+  explicit OwnPool(Space* space) { open({&part_, 1}, space, false); }
+
+ private:
+  Part part_;
+};
+
 struct ArenaFixture {
   OwnSpace own{256 << 20};
   Space& space = own.space;
-  Arena arena;
+  OwnArena arena;
   explicit ArenaFixture(bool huge_pages = false) { arena.open(&space, huge_pages); }
 
   // A block whose bytes are all written; REQUIREs that it is there.
@@ -26,7 +59,7 @@ struct ArenaFixture {
   // Bytes from the space's start to the end of its last block.
   [[nodiscard]] std::uint64_t end_of_blocks() const {
     return bytes_of(
-        space.runs.tail(FreeRuns::Tail::kClean, 0_g, granules_in(space.committed_bytes())));
+        space.pages.tail(PageMap::Tail::kClean, 0_g, granules_in(space.committed_bytes())));
   }
   [[nodiscard]] std::uint64_t resident() const { return resident_bytes(space.base(), 128 << 20); }
 };

@@ -113,7 +113,7 @@ inline Program program_of(std::uint64_t seed, std::uint32_t count = 40) {
   return some_program(random, count);
 }
 
-// One that the pool has memory at hand for, and whose slab is too tall to be taken on trial: it is served when it is
+// One that the pool has memory at hand for, and whose slab is too tall to be taken speculatively: it is served when it is
 // believed.
 inline Program untried_program() {
   Program program{{std::uint64_t{10} << 20, 41}};
@@ -191,7 +191,7 @@ class Driver {
   }
 
   std::atomic<std::uint64_t> wrong{0};  // blocks that were not what they must be
-  std::uint64_t passed_on = 0;          // calls that the engine left to the next allocator
+  std::uint64_t passed_on = 0;          // calls that the engine left to the underlying allocator
 
  private:
   Block finish(const Block& block, bool zero, std::uint64_t alignment) {

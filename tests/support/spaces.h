@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "src/base/os.h"
-#include "src/serve/free_runs.h"
 #include "src/serve/page_map.h"
 #include "src/serve/space.h"
 #include "tests/support/units.h"
@@ -22,30 +21,32 @@ inline constexpr std::uint64_t kMiB = 1 << 20;
 
 namespace memo::testing {
 
-// A page map without memory behind it, which knows what chunks are free as a whole.
+// A page map without memory behind it, and the tables of an index of its free runs.
 class BareMap {
  public:
   explicit BareMap(Granules granules)
       : states_(granules.count() / 8 + 1),
         lengths_(granules.count()),
-        chunks_(FreeChunks::words(granules)),
-        map(reinterpret_cast<std::uint8_t*>(states_.data()), lengths_.data()),
-        runs(map, FreeChunks(chunks_.data())) {}
-
-  // Free granules' memory was given back.
-  void mark_clean(Granules first, Granules count) {
-    map.mark_clean(first, count);
-    runs.note_clean(first, count);
+        tags_(granules.count() + 1),
+        nodes_bytes_(FreeIndex::node_bytes(granules)),
+        nodes_(os::reserve(nodes_bytes_, os::page_size())),
+        map(reinterpret_cast<std::uint8_t*>(states_.data()), lengths_.data()) {
+    index.open(map, granules, tags_.data(), static_cast<FreeIndex::Node*>(nodes_));
   }
+  ~BareMap() { os::unmap(nodes_, nodes_bytes_); }
+  BareMap(const BareMap&) = delete;
+  BareMap& operator=(const BareMap&) = delete;
 
  private:
   std::vector<std::uint64_t> states_;  // words, for their alignment
   std::vector<std::uint32_t> lengths_;
-  std::vector<std::uint64_t> chunks_;
+  std::vector<FreeIndex::Tag> tags_;
+  std::uint64_t nodes_bytes_;
+  void* nodes_;
 
  public:
   PageMap map;
-  FreeRuns runs;
+  FreeIndex index;
 };
 
 class OwnSpace {

@@ -14,7 +14,7 @@ NODES = (1, 2)
 MEMORY = (512, 2048)  # MiB
 CGROUPS = ("none", "v1", "v2")
 
-# What a control group allows its programs, MiB.
+# What a cgroup allows its programs, MiB.
 CGROUP_LIMIT = 128
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a command under user-mode Linux (Debian's package user-mode-linux): a kernel of its own, which has control groups of
+"""Runs a command under user-mode Linux (Debian's package user-mode-linux): a kernel of its own, which has cgroups of
 version 2, with this machine's files. It computes at this machine's speed, on one processor; page faults and system calls take
 some ten times as long, and there are no huge pages. /tmp and /dev/shm are the guest's own. Each page of the guest may be a
 mapping of this machine: `sysctl vm.max_map_count` must be at least a quarter of the guest's KiB. Exit code: the command's.

@@ -1,7 +1,7 @@
 """Lets the library see what frameworks keep in memory pools of their own: an import hook that acts when one is imported.
 
 Each opening changes where memory comes from, and no result. What the program asks for by name is left as it asks:
-an arena of onnxruntime, a cache of MLX, a memory pool of pyarrow. MEMOMALLOC_OPEN chooses: `all` (as it comes), `none`, names
+an arena of onnxruntime, a cache of MLX, a memory pool of pyarrow. MEMOMALLOC_OPEN chooses: `all` (the default), `none`, names
 with commas between them, or names to leave out with `-` in front.
 
 This file stands by itself: it is imported before the program, by an interpreter that may have no memomalloc.

@@ -1,4 +1,4 @@
-// `memomalloc plans`: looks into a store of plans, and keeps it in order. Cold.
+// `memomalloc plans`: looks into a plan cache, and keeps it in order. Cold.
 #include <cstdio>
 #include <ctime>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// A store of plans as the command `plans` looks at it. Cold.
+// A plan cache as the command `plans` looks at it. Cold.
 #pragma once
 
 #include <cstdint>

@@ -50,7 +50,7 @@ struct SnapshotNotes {
 
 // `site,symbol` lines, the site in hex as in a trace.
 Refusal read_sites(const std::string& path, SiteNames& names) {
-  constexpr std::string_view kHowToName = "the library writes such a file beside each trace";
+  constexpr std::string_view kHowToName = "the library writes such a file next to each trace";
   std::ifstream file(path);
   if (!file) {
     return {path + ":0: cannot be opened: " + std::strerror(errno), kHowToName};
@@ -225,7 +225,8 @@ int report(int argc, char** argv) {
   ReportRequest request;
   CLI::App app(
       "Draws a program's memory as a page that opens offline: memomalloc report trace.csv\n"
-      "On top: what was served or won, and what to do next. Below, from a trace: where glibc and\n"
+      "On top: what was served or saved, and what to do next. Below, from a trace: where glibc "
+      "and\n"
       "where the plan place each block of an iteration, the live bytes, and the calls that "
       "allocate\n"
       "most. From statistics: what was served, and why the rest was not. From a planner's problem\n"

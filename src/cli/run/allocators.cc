@@ -23,7 +23,7 @@ constexpr Row kRows[] = {
 #define PEER(name, soname, settings, note) {name, soname, settings, note},
 #include "src/cli/run/allocators.def"
 #undef PEER
-    {kOwnName, kSoname, "", "as it comes"},
+    {kOwnName, kSoname, "", "default settings"},
     {kOwnPlannedName, kSoname, "", "MEMOMALLOC_PLANS of an earlier run"},
 };
 

@@ -33,7 +33,7 @@ Environment environment_of(const Allocator& allocator);
 // The same as words before a command in a shell: LD_PRELOAD=... NAME=VALUE...
 std::string shell_words(const Allocator& allocator);
 
-// The library that is to be the next allocator behind ours: `word` is glibc, the name of a row without settings, a
+// The library that is to be the underlying allocator behind ours: `word` is glibc, the name of a row without settings, a
 // path (with a slash), or auto, the first installed of kBestNext. Empty: the C library's own. None: it is not
 // installed, or there is no such row.
 std::optional<std::string> next_allocator(const std::string& word);

@@ -170,7 +170,7 @@ std::vector<Finding> examine_environment() {
                         "address space is limited to " + std::to_string(limit.rlim_cur >> 20U) +
                             " MB (`ulimit -v`)",
                         "the library reserves a quarter of what is left, and stays out below some "
-                        "800 MB; limit memory by a control group instead"});
+                        "800 MB; limit memory by a cgroup instead"});
   }
   return findings;
 }

@@ -43,7 +43,7 @@ Finding examine_learning(const json& statistics, std::int64_t allocations) {
   if (plans + loaded > 0) {
     const std::int64_t calls = number_in(statistics, "symbolic_calls");
     const std::string from_file =
-        loaded > 0 ? ", " + std::to_string(loaded) + " of them from the store of plans" : "";
+        loaded > 0 ? ", " + std::to_string(loaded) + " of them from the plan cache" : "";
     const std::string shapes =
         calls > 0 ? "; changing shapes: " + std::to_string(calls) + " calls, planned for " +
                         std::to_string(number_in(statistics, "shapes")) + " shapes"
@@ -60,7 +60,7 @@ Finding examine_learning(const json& statistics, std::int64_t allocations) {
                   .run = static_cast<std::uint32_t>(number_in(seen, "run"))});
   if (!loop.empty() && number_in(statistics, "at_hand_bytes") > 0) {
     return {Level::kNote, "learning", loop + "; until then the pool serves it",
-            "nothing; a plan of so few calls saves little beyond what the pool saves"};
+            "nothing to do: the pool causes no page faults either, and a plan saves little more"};
   }
   if (!loop.empty()) {
     return {Level::kNote, "learning", loop, "run more iterations"};
@@ -69,8 +69,8 @@ Finding examine_learning(const json& statistics, std::int64_t allocations) {
       "nothing repeats in " + std::to_string(allocations) + " large allocations";
   if (number_in(statistics, "at_hand_bytes") > 0) {
     return {Level::kNote, "learning", none + "; the pool serves them",
-            "nothing, if the threads allocate in no fixed order; a loop of few calls needs more "
-            "iterations"};
+            "nothing to do if the threads allocate in no fixed order; a loop of few calls needs "
+            "more iterations"};
   }
   return {Level::kNote, "learning", none,
           "run more iterations, at least 4 of one shape; to see what repeats: `memomalloc run "

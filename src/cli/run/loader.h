@@ -11,7 +11,7 @@ namespace memo::cli {
 
 inline constexpr const char* kSoname = "libmemomalloc.so.1";
 inline constexpr const char* kLibraryMissing =
-    "libmemomalloc.so.1 was not found beside this command, in its ../lib, or where the loader "
+    "libmemomalloc.so.1 was not found next to this command, in its ../lib, or where the loader "
     "looks; install the wheel again, or run `make install` in the source folder";
 
 // The path of libmemomalloc, looked for relative to this command: beside it (a build folder), in

@@ -64,7 +64,7 @@ std::int64_t resident_bytes(pid_t pid) {
 int release(int argc, char** argv) {
   pid_t pid = 0;
   CLI::App app(
-      "Makes a running process give back the memory that it holds and does not use. It takes "
+      "Makes a running process release the memory that it holds and does not use. It takes "
       "again\n"
       "what it needs. It must have been started with `memomalloc run --status --`, and be "
       "serving:\n"

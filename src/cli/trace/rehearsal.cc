@@ -185,7 +185,7 @@ class Stage {
       slabs_[i].open(&spaces_[i].space, &shared_->slabs, &shared_->pool);
     }
     shared_->slabs.open(slabs_.get(), static_cast<std::uint32_t>(threads));
-    shared_->pool.open(&pool_.space, false);
+    shared_->pool.open({&part_, 1}, &pool_.space, false);
     shared_->pool.take_as_written();
     return true;
   }
@@ -279,6 +279,7 @@ class Stage {
   Options options_;
   Counters passed_on_;
   Addresses pool_;
+  Pool::Part part_;
   std::unique_ptr<Addresses[]> spaces_;
   std::unique_ptr<Slab[]> slabs_;
   std::vector<std::unique_ptr<Actor>> actors_;

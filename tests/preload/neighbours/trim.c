@@ -1,4 +1,4 @@
-// Stands behind the next allocator, as glibc's malloc_trim does.
+// Stands behind the underlying allocator, as glibc's malloc_trim does.
 #include <stddef.h>
 #include <unistd.h>
 int malloc_trim(size_t pad) {

@@ -64,7 +64,7 @@ static void many_threads(void) {
   check_counted((long)kThreads * kEach, (long)(kThreads * kEach * MIB(1)));
 }
 
-// A block of the next allocator becomes a large one.
+// A block of the underlying allocator becomes a large one.
 static void growth(void) {
   void* block = malloc(1000);
   CHECK(block != NULL);

@@ -42,7 +42,7 @@ static void* grow_in_turns(void* unused) {
 }
 
 int main(void) {
-  // The first calls of a process are the next allocator's, and what they give grows there.
+  // The first calls of a process are the underlying allocator's, and what they give grows there.
   for (unsigned i = 0; i < 32; ++i) {
     void* volatile early = malloc(KIB(100));
     CHECK(early != NULL);

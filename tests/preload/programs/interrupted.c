@@ -21,7 +21,7 @@ static volatile sig_atomic_t ticks, children;
 static sig_atomic_t most_ticks;
 static void* volatile kept[kKept];
 
-// Sizes that the next allocator takes from the kernel one by one, so that it keeps no books that an
+// Sizes that the underlying allocator takes from the kernel one by one, so that it keeps no books that an
 // interrupted call could leave half written.
 static size_t large(unsigned i) {
   return KIB(512) + KIB(32) * ((i * 5u) % 13u);
@@ -239,7 +239,7 @@ int main(void) {
     printf("skipped: another allocator's malloc may not be interrupted by itself\n");
     return 0;
   }
-  fork_bare = (pid_t(*)(void))dlsym(RTLD_DEFAULT, "_Fork");
+  fork_bare = (__typeof__(fork_bare))dlsym(RTLD_DEFAULT, "_Fork");
   if (fork_bare == NULL)
     fork_bare = fork;
   most_ticks = (sig_atomic_t)repeated(600, 60);

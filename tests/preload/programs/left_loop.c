@@ -1,5 +1,5 @@
 // A loop that is learned and left, then blocks of other sizes, as many as the loop's memory. What was held for the loop
-// must not be what ends the process in a control group that has room for either.
+// must not be what ends the process in a cgroup that has room for either.
 #include "room.h"
 #include "support.h"
 

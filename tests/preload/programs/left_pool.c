@@ -1,5 +1,5 @@
 // Blocks in no order, small and large, and then a pause, in a process that is never served from a
-// plan: what was kept for them is gone some seconds later, from the next allocator, too, and the thread
+// plan: what was kept for them is gone some seconds later, from the underlying allocator, too, and the thread
 // that saw to it has ended. Who goes on after the pause faults no more than at first. A child that is
 // forked in the midst sees to its own. Few calls are worth no thread, nor is a loop that keeps less than
 // 16 MiB in a process that has no thread but its first.
@@ -36,7 +36,7 @@ static unsigned next_random(void) {
 
 static void* small[kSmall];
 
-// 16 MiB of small blocks of which every 128th outlives the rest, so that the next allocator cannot give
+// 16 MiB of small blocks of which every 128th outlives the rest, so that the underlying allocator cannot give
 // them back by itself, and on average 24 MiB in large ones.
 static void work(unsigned rounds) {
   static void* blocks[kBlocks];
@@ -127,7 +127,7 @@ int main(void) {
   work(2000);
   const long at_first = faults() - begin;
   if (kept) {
-    CHECK(count_threads() >= 2);  // on several memory nodes it starts another one at times
+    CHECK(count_threads() >= 2);  // on several NUMA nodes it starts another one at times
     rest(before + MIB(6));
   }
   printf("a loop that was left ok\n");

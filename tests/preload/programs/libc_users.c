@@ -62,6 +62,9 @@ static void memory_streams(void) {
   free(wide);
 }
 
+// glibc from 2.37 on lets the text grow by realloc, from a small block, which stays where it is.
+enum { kPrintedServed = __GLIBC_PREREQ(2, 37) ? 0 : 1 };
+
 static void printed_strings(void) {
   char* text = NULL;
   CHECK(asprintf(&text, "%0*d", 150000, 42) == 150000);
@@ -131,7 +134,7 @@ static void stream_buffers(void) {
 int main(void) {
   static const struct test_case cases[] = {
       CASE(strings_are_duplicated, 3), CASE(getline_grows_its_buffer, 0),
-      CASE(memory_streams, 0),         CASE(printed_strings, 1),
+      CASE(memory_streams, 0),         CASE(printed_strings, kPrintedServed),
       CASE(sorting_with_a_buffer, 1),  CASE(paths_and_directories, 0),
       CASE(regular_expressions, 0),    CASE(stream_buffers, 1),
   };

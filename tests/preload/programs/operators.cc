@@ -137,7 +137,7 @@ void containers_grow() {
   CHECK(text.size() == 300000 && text[299999] == 'a' + 2999 % 26);
 }
 
-// What is loaded later finds the C++ library's, which call malloc, unless the next allocator has its own.
+// What is loaded later finds the C++ library's, which call malloc, unless the underlying allocator has its own.
 void names_lead_to_one_library() {
   Dl_info info{};
   void* code = dlsym(RTLD_DEFAULT, "_Znwm");

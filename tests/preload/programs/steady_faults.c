@@ -1,11 +1,11 @@
 // What a loop has freed is there when it comes round again: page faults end long before a plan does
-// away with them, and also where only small blocks come and go, which are the next allocator's.
+// away with them, and also where only small blocks come and go, which are the underlying allocator's.
 #include <fcntl.h>
 #include <sys/resource.h>
 
 #include "support.h"
 
-// Of all processes: pages that a kernel which balances memory nodes has hidden, to see who uses them.
+// Of all processes: pages that a kernel which balances NUMA nodes has hidden, to see who uses them.
 static long hint_faults(void) {
   static char text[KIB(64)];
   const int file = open("/proc/vmstat", O_RDONLY | O_CLOEXEC);
@@ -73,7 +73,7 @@ static void many_small_blocks(void) {
 }
 
 int main(void) {
-  // A process' first large blocks are the next allocator's, which learns nothing from such small
+  // A process' first large blocks are the underlying allocator's, which learns nothing from such small
   // ones.
   for (unsigned i = 0; i < kEarly; ++i)
     one_block(KIB(96), i);

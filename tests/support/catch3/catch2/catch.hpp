@@ -2,5 +2,14 @@
 #pragma once
 
 #include <catch2/catch_all.hpp>
+#include <string>
 
 using Catch::Approx;
+
+namespace Catch {
+
+inline auto Contains(const std::string& text) {
+  return Matchers::ContainsSubstring(text);
+}
+
+}  // namespace Catch

@@ -1,0 +1,191 @@
+#include "src/serve/pool.h"
+
+#include <algorithm>
+
+#include "src/base/check.h"
+#include "src/base/os.h"
+
+namespace memo {
+namespace {
+
+// A thread goes on to the next arena when it has found the lock of its own held in so many calls more than a fraction of
+// them, 1 / (kWeight + 1): the shared one is better for memory, while it is seldom waited for.
+constexpr unsigned kWeight = 8;
+constexpr unsigned kPatience = 8 * kWeight;
+
+}  // namespace
+
+std::uint32_t Pool::useful_parts() {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(os::processors(), tuning::kMaxArenas));
+}
+
+void Pool::open(std::span<Part> parts, Space* spaces, bool huge_pages) {
+  parts_ = parts;
+  spaces_ = spaces;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].arena.open(spaces + i, &books_, huge_pages);
+  }
+  headroom_.open();
+}
+
+Pool::Part* Pool::enter() {
+  if (torn_) {
+    return nullptr;
+  }
+  ThreadState& thread = t_state;
+  if (thread.arena >= parts_.size()) [[unlikely]] {
+    thread.arena = 0;
+  }
+  const bool held = !parts_[thread.arena].lock.try_lock();
+  if (!held) {
+    thread.arena_waits = static_cast<std::uint8_t>(thread.arena_waits -
+                                                   std::min<std::uint8_t>(thread.arena_waits, 1));
+  } else if (!parts_[thread.arena].lock.held_by_me()) {
+    thread.arena_waits = static_cast<std::uint8_t>(thread.arena_waits + kWeight);
+    if (thread.arena_waits >= kPatience) {
+      thread.arena_waits = 0;
+      thread.arena = static_cast<std::uint8_t>((thread.arena + 1U) % parts_.size());
+    }
+  }
+  std::uint32_t used = used_.load(std::memory_order_relaxed);
+  while (used <= thread.arena && !used_.compare_exchange_weak(used, thread.arena + 1U)) {
+  }
+  Part& part = parts_[thread.arena];
+  return !held || part.lock.lock_within(Lock::Patience::kCall) ? &part : nullptr;
+}
+
+Arena::Block Pool::from_memory(std::uint64_t bytes, std::uint64_t alignment) {
+  const std::span<Part> parts = used();
+  for (std::size_t i = 0; i < parts.size() && !torn_; ++i) {
+    Part& part = parts[(t_state.arena + i) % parts.size()];
+    if (part.lock.try_lock()) {
+      const Arena::Block block = part.arena.allocate(bytes, alignment, Arena::From::kMemory);
+      part.lock.unlock();
+      if (block.start != nullptr) {
+        return block;
+      }
+    }
+  }
+  return {};
+}
+
+Arena::Block Pool::allocate(std::uint64_t bytes, std::uint64_t alignment, std::uint16_t owner) {
+  Arena::Block block;
+  if (used().size() > 1 && books_.held.dirty() >= granules_of(bytes)) {
+    block = from_memory(bytes, alignment);
+  }
+  if (block.start == nullptr) {
+    Part* const part = enter();
+    if (part == nullptr) {
+      return {.busy = true};
+    }
+    block = part->arena.allocate(bytes, alignment);
+    part->lock.unlock();
+  }
+  if (block.start != nullptr) {
+    const Space& space = space_of(block.start);
+    space.note(space.granule_of(block.start)).store(owner, std::memory_order_relaxed);
+  }
+  // What this arena has taken another one gives back.
+  if (!block.resident && used().size() > 1) {
+    if (const Granules excess = books_.held.excess(); excess != Granules{0}) [[unlikely]] {
+      shed(excess, bytes + tuning::kMaxAhead);
+    }
+  }
+  return block;
+}
+
+bool Pool::resize(void* start, std::uint64_t bytes) {
+  Part& part = part_of(start);
+  if (torn_ || !part.lock.lock_within(Lock::Patience::kCall)) {
+    return false;
+  }
+  const bool done = part.arena.resize(start, bytes);
+  part.lock.unlock();
+  return done;
+}
+
+// The sum of function(arena) over all arenas, each with its lock, from number `first` on, until there is nothing left to do.
+template <typename Function>
+std::uint64_t Pool::each(std::uint32_t first, Function&& function) {
+  std::uint64_t sum = 0;
+  const std::span<Part> parts = used();
+  for (std::size_t i = 0; i < parts.size() && !torn_; ++i) {
+    Part& part = parts[(first + i) % parts.size()];
+    if (part.lock.lock_within(Lock::Patience::kCall)) {
+      sum += function(part.arena);
+      part.lock.unlock();
+    }
+  }
+  return sum;
+}
+
+std::uint64_t Pool::shed(Granules granules, std::uint64_t bytes) {
+  return each(t_state.arena, [&](Arena& arena) -> std::uint64_t {
+    if (granules == Granules{0} || bytes == 0) {
+      return 0;
+    }
+    const std::uint64_t given = arena.shed(granules, bytes);
+    granules -= std::min(granules, granules_in(given));
+    bytes -= bytes == Arena::kAll ? 0 : std::min(bytes, given);
+    return given;
+  });
+}
+
+std::uint64_t Pool::trim(std::uint64_t bytes, std::uint64_t less) {
+  Holding& held = books_.held;
+  return shed(less == Arena::kAll ? held.forget() : held.forget(granules_of(less)), bytes);
+}
+
+std::uint64_t Pool::settle() {
+  std::uint64_t sum = 0;
+  for (std::uint64_t done = tuning::kMaxGivenBack; done != 0; sum += done) {
+    const Granules excess = std::min(books_.held.excess(), granules_in(tuning::kMaxGivenBack));
+    done = shed(excess, Arena::kAll);
+  }
+  return sum;
+}
+
+std::uint64_t Pool::retreat() {
+  return each(0, [](Arena& arena) { return arena.retreat(); });
+}
+
+bool Pool::valid() {
+  PageMap::Sums all;
+  for (Part& part : parts_) {
+    PageMap::Sums sums;
+    if (!torn_ && !part.arena.valid(sums)) {
+      return false;
+    }
+    all.used += sums.used;
+    all.dirty += sums.dirty;
+  }
+  return torn_ || (all.used == books_.held.live() && all.dirty == books_.held.dirty());
+}
+
+bool Pool::lock_all(Lock::Patience patience) {
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    if (!parts_[i].lock.lock_within(patience)) {
+      unlock_all(i);
+      return false;
+    }
+  }
+  return true;
+}
+
+void Pool::unlock_all(std::size_t count) {
+  for (Part& part : parts_.first(count)) {
+    part.lock.unlock();
+  }
+}
+
+void Pool::after_fork() {
+  for (Part& part : parts_) {
+    if (part.lock.held_by_another()) {
+      torn_ = true;
+      part.lock.forget_owner();
+    }
+  }
+}
+
+}  // namespace memo
