@@ -67,8 +67,9 @@ void take(Snapshot& now, Peak peak) {
       best = lane.phase();
     }
   }
-  for (std::uint32_t i = 1; i < engine.lanes.spaces(); ++i) {
-    const Slab& slab = engine.lanes.shared().slabs.at(i - 1);
+  const Slabs* slabs = engine.lanes.opened() ? &engine.lanes.shared().slabs : nullptr;
+  for (std::uint32_t i = 0; slabs != nullptr && i < slabs->count(); ++i) {
+    const Slab& slab = slabs->at(i);
     now.slab_bytes += slab.tallest();
     now.lower_bound_bytes += slab.bound();
   }

@@ -94,7 +94,7 @@ class Slab {
   void use(Nanos now) { used_at_.store(now, std::memory_order_relaxed); }
   // Not for so long. Any thread.
   [[nodiscard]] bool unused_for(Nanos time, Nanos now) const {
-    return now > used_at_.load(std::memory_order_relaxed) + time;
+    return now >= used_at_.load(std::memory_order_relaxed) + time;
   }
   // Its holder is to be told of the deaths of its blocks. Any thread reads.
   void want_deaths(bool wanted) { wants_deaths_.store(wanted, std::memory_order_relaxed); }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "src/base/check.h"
 #include "src/serve/slab.h"
 
 namespace memo {
@@ -27,7 +28,10 @@ class Slabs : public SlabBooks {
     count_ = count;
   }
   [[nodiscard]] std::uint32_t count() const { return count_; }
-  [[nodiscard]] Slab& at(std::uint32_t number) const { return slabs_[number]; }
+  [[nodiscard]] Slab& at(std::uint32_t number) const {
+    MEMO_DCHECK(number < count_);
+    return slabs_[number];
+  }
 
   // The slab that is the lane's from now on, or nullptr: all are in use. In this order:
   //

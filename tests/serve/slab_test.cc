@@ -82,8 +82,9 @@ TEST_CASE_METHOD(Fixture, "slab: one word tells who holds it, and for which plan
   CHECK(SlabWord::lane(first.word()) == 3);
   CHECK(SlabWord::plan(first.word()) == 7);
   CHECK_FALSE(first.wants_deaths());
-  CHECK_FALSE(first.unused_for(2 * os::kSecond, 7 * os::kSecond));
-  CHECK(first.unused_for(2 * os::kSecond, 7 * os::kSecond + 1 * os::kMillisecond));
+  CHECK_FALSE(first.unused_for(2 * os::kSecond, 7 * os::kSecond - 1 * os::kMillisecond));
+  CHECK(first.unused_for(2 * os::kSecond, 7 * os::kSecond));
+  CHECK(first.unused_for(Nanos{0}, 5 * os::kSecond));  // where memory is short
 }
 
 TEST_CASE_METHOD(Fixture, "slab: whose holder does not exist begins without memory", "[serve]") {
