@@ -103,8 +103,7 @@ void describe_memory(StatusBody& body) {
   const std::span<const Space> spaces = pool.spaces();
   const std::uint64_t each = spaces.front().bytes();
   body.pool = {reinterpret_cast<std::uint64_t>(spaces.front().base()), spaces.size() * each};
-  body.slabs = {body.pool.start + body.pool.bytes,
-                engine.lanes.shared().slabs.count() * each};
+  body.slabs = {body.pool.start + body.pool.bytes, engine.lanes.shared().slabs.count() * each};
 }
 
 // What has come since the older sample.
