@@ -16,7 +16,9 @@
 #include "src/base/lock.h"
 #include "src/base/tuning.h"
 #include "src/base/units.h"
+#include "src/engine/catalogue.h"
 #include "src/engine/plan_store.h"
+
 #include "src/io/shared_file.h"
 #include "src/io/status_page.h"
 

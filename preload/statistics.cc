@@ -55,8 +55,6 @@ void take(Snapshot& now, Peak peak) {
     now.since_large_bytes += served.large_bytes;
     now.since_planned_bytes += served.planned_bytes;
     now.since_at_hand_bytes += served.at_hand_bytes;
-    now.slab_bytes += lane.tallest();
-    now.lower_bound_bytes += lane.bound();
     now.plan_seconds += lane.plan_seconds();
     if (const Loop loop = lane.loop(); loop.run > now.loop.run) {
       now.loop = loop;
@@ -64,6 +62,12 @@ void take(Snapshot& now, Peak peak) {
     if (rank(lane.phase()) > rank(best)) {
       best = lane.phase();
     }
+  }
+  const Slabs* slabs = engine.lanes.opened() ? &engine.lanes.shared().slabs : nullptr;
+  for (std::uint32_t i = 0; slabs != nullptr && i < slabs->count(); ++i) {
+    const Slab& slab = slabs->at(i);
+    now.slab_bytes += slab.tallest();
+    now.lower_bound_bytes += slab.bound();
   }
   now.observes = g_process.observes ? 1 : 0;
   now.observed_faults = observed().page_faults;

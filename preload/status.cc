@@ -53,8 +53,8 @@ void describe_lanes(StatusBody& body) {
     row.thread = thread_of_lane(i);
     put(row.phase, name_of(lane.phase()));
     row.slab_bytes = lane.slab_height();
-    row.tallest_slab_bytes = lane.tallest();
-    row.lower_bound_bytes = lane.bound();
+    row.tallest_slab_bytes = row.slab_bytes != 0 ? lane.slab().tallest() : 0;
+    row.lower_bound_bytes = row.slab_bytes != 0 ? lane.slab().bound() : 0;
     row.large_bytes = lane.counters.large_bytes.get();
     row.planned_bytes = lane.counters.planned_bytes.get();
     row.at_hand_bytes = lane.counters.at_hand_bytes.get();
@@ -91,7 +91,7 @@ void describe_memory(StatusBody& body) {
   const std::span<const Space> spaces = pool.spaces();
   const std::uint64_t each = spaces.front().bytes();
   body.pool = {reinterpret_cast<std::uint64_t>(spaces.front().base()), spaces.size() * each};
-  body.slabs = {body.pool.start + body.pool.bytes, engine.lanes.count() * each};
+  body.slabs = {body.pool.start + body.pool.bytes, engine.lanes.shared().slabs.count() * each};
 }
 
 // What has come since the older sample.

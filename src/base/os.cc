@@ -154,7 +154,7 @@ std::uint32_t processors() {
     for (long i = 0; i < bytes / static_cast<long>(sizeof mask[0]); ++i) {
       count += static_cast<std::uint32_t>(std::popcount(mask[i]));
     }
-    count = count != 0 ? count : tuning::kMaxLanes;
+    count = count != 0 ? count : tuning::kMaxSlabs;
     processors_at_start.store(count, std::memory_order_relaxed);
   }
   return count;

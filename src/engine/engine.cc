@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "src/base/os.h"
 #include "src/base/tuning.h"
@@ -72,9 +73,13 @@ bool renew(const Space& space, void* pointer) {
   return os::renew(pointer, bytes_of(space.pages.length(space.granule_of(pointer))));
 }
 
-// A large block of a slab whose lane has left its plan: the next one's places are others.
-bool is_left(Phase phase, std::uint64_t bytes) {
-  return bytes >= tuning::kMinLooked && (phase == Phase::kLearning || phase == Phase::kPooling);
+// Whether the lane that holds a slab by `word` has left its plan: the next one's places are others.
+bool is_left(const Lanes& lanes, std::uint64_t word) {
+  if (SlabWord::is_free(word) || SlabWord::lane(word) >= lanes.count()) {
+    return false;
+  }
+  const Phase phase = lanes.at(SlabWord::lane(word)).phase();
+  return phase == Phase::kLearning || phase == Phase::kPooling;
 }
 
 }  // namespace
@@ -91,10 +96,11 @@ bool Engine::free(void* pointer, bool bare) {
   const std::uint64_t bytes = bytes_of(space->pages.length(space->granule_of(pointer)));
   const std::uint32_t by = lanes.number_of(t_state.lane);
   if (!lanes.is_pool(*space)) {
-    if (space->user.notes()) [[unlikely]] {
-      lanes.at(space->user.lane()).note_death(*space, pointer, by);
+    const Slab& slab = lanes.slab_of(pointer);
+    if (slab.wants_deaths()) [[unlikely]] {
+      lanes.at(SlabWord::lane(slab.word())).note_death(*space, pointer, by);
     }
-    const bool clean = altered || (is_left(lanes.at(space->user.lane()).phase(), bytes) &&
+    const bool clean = altered || (bytes >= tuning::kMinLooked && is_left(lanes, slab.word()) &&
                                    os::purge(pointer, bytes));
     return space->pages.release(space->granule_of(pointer),
                                 clean ? PageMap::Left::kNone : PageMap::Left::kAll) != Granules{0};
@@ -165,13 +171,10 @@ void Engine::iteration() {
 void Engine::thread_ended() {
   ThreadState& thread = t_state;
   thread.left = true;
-  Lane* lane = my_lane();
-  thread.lane = nullptr;
+  Lane* lane = std::exchange(thread.lane, nullptr);
   if (lane != nullptr) {
     lane->leave();
-    if (forks.here()) {
-      give_up_spare(lanes.shared(), lane->slab_height());
-    }
+    lanes.put_back(*lane);
   }
 }
 

@@ -67,8 +67,8 @@ void Forks::live_on(bool interrupted) {
     return;
   }
   Shared& shared = lanes_.shared();
-  mend_slabs(shared, &lanes_.slab_space(0));
   const Lane* mine = my_lane();
+  shared.slabs.orphan(lanes_.number_of(mine));
   for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
     Lane& lane = lanes_.at(i);
     if (&lane == mine) {
@@ -77,8 +77,9 @@ void Forks::live_on(bool interrupted) {
       lane.orphan();
     }
   }
+  lanes_.forget_threads(mine);
   if (!interrupted) {
-    count_slabs(shared);
+    shared.slabs.count_bytes();
   }
   shared.store.after_fork(interrupted);
   shared.pool.after_fork();

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "src/base/bits.h"
+#include "src/base/check.h"
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
@@ -13,23 +15,55 @@ namespace memo {
 
 void give_up_idle(Shared& shared, std::uint32_t at_work) {
   const Nanos now = os::coarse_nanoseconds();
-  const std::uint32_t count = shared.lanes_taken();
-  for (std::uint32_t i = 0; i < count; ++i) {
-    Lane& lane = shared.lanes[i];
-    if (i == at_work || lane.slab_height() == 0) {
+  for (std::uint32_t i = 0; i < shared.slabs.count(); ++i) {
+    const Slab& slab = shared.slabs.at(i);
+    const std::uint64_t word = slab.word();
+    if (SlabWord::is_free(word) || SlabWord::lane(word) == at_work ||
+        SlabWord::lane(word) >= shared.lanes_taken()) {
       continue;
     }
-    if (lane.rests(now) && is_empty(lane.slab_space())) {
+    Lane& lane = shared.lanes[SlabWord::lane(word)];
+    if (slab.unused_for(tuning::kIdleSlab, now) && is_empty(slab.space())) {
       lane.give_back();
     } else {
-      lane.with_slab([](const Slab& slab) { slab.give_back_unused(); });
+      lane.with_slab([](const Slab& its) { its.give_back_unused(); });
     }
   }
+  shared.slabs.give_back_free(Nanos{0}, now);
   shared.pool.trim();
   if (shared.host.trim_next != nullptr) {
     const RecursionGuard guard;
     shared.host.trim_next();
   }
+}
+
+void age(Shared& shared) {
+  const Nanos now = os::coarse_nanoseconds();
+  Nanos before = shared.times.aged_at.load(std::memory_order_relaxed);
+  if (now - before > tuning::kAgeNanoseconds &&
+      shared.times.aged_at.compare_exchange_strong(before, now)) {
+    shared.pool.age(tuning::kMaxGivenBack);
+  }
+  // Who learns for long has no background thread that would tell of it.
+  Nanos told = shared.times.told_at.load(std::memory_order_relaxed);
+  if (now - told > tuning::kFilePeriod &&
+      shared.times.told_at.compare_exchange_strong(told, now) && told != Nanos{0}) {
+    shared.tell_host();
+  }
+}
+
+bool take_idle_slab(const Shared& shared, Slab& slab, std::uint64_t word, const SlabWish& wish) {
+  const std::uint32_t holder = SlabWord::lane(word);
+  if (holder >= shared.lanes_taken() || shared.timeless || os::confined()) {
+    return false;
+  }
+  const NoInterrupts whole;  // a handler could jump out of it, and leave the holder's lane locked
+  const bool taken = shared.lanes[holder].hand_over(slab, word, wish);
+  if (taken && shared.verbose >= 2) {
+    Line() << "lane " << wish.lane << ": slab of " << slab.height() << " bytes taken from lane "
+           << holder;
+  }
+  return taken;
 }
 
 void keep(const Shared& shared, std::uint64_t calls, bool serves) {
@@ -44,89 +78,90 @@ void keep(const Shared& shared, std::uint64_t calls, bool serves) {
   }
 }
 
-std::uint32_t borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_t height) {
-  const Nanos now = os::coarse_nanoseconds();
-  const std::uint32_t count = shared.lanes_taken();
-  std::uint32_t best = at_work;  // none
-  std::uint64_t most = 0;
-  bool rests = false;
-  std::uint32_t others = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    Lane& lane = shared.lanes[i];
-    const std::uint64_t has = lane.slab_height();
-    const bool fitter = has >= height ? most < height || has < most : has > most;
-    if (i == at_work || has == 0) {
-      continue;
-    }
-    others += lane.worked(now) ? 1U : 0U;
-    const bool rested = lane.rests(now);
-    const bool better = best == at_work || (rested == rests ? fitter : rested);
-    // Looks at the whole slab: last.
-    if (better && is_empty(lane.slab_space())) {
-      best = i;
-      most = has;
-      rests = rested;
-    }
-  }
-  if (best == at_work || os::confined()) {
-    return others;
-  }
-  bool lent = false;
-  {
-    // A handler could jump out of it, or fork and come back into what the child has mended.
-    const NoInterrupts whole;
-    lent = shared.lanes[best].lend(slab);
-  }
-  if (lent && shared.verbose >= 2) {
-    Line() << "lane " << at_work << ": slab of " << slab.height() << " bytes lent by lane " << best;
-  }
-  // A thread that is just ending has left its lane, and not yet its slab: to take a new one would be one too many.
-  return others + (lent || shared.lanes[best].worked(now) ? 0U : 1U);
+void Lane::open(Shared* shared, std::uint32_t number, bool common) {
+  memory_.open(shared, number, &tracker_.tally());
+  knowledge_.open(shared, number, &tracker_);
+  tracker_.open({.counters = &counters,
+                 .slab_room = shared->slabs.at(0).space().bytes(),
+                 .keeps_trace = shared->keep_trace,
+                 .common = common},
+                &memory_, &knowledge_);
 }
 
-void give_up_spare(Shared& shared, std::uint64_t left) {
-  const std::uint32_t count = shared.lanes_taken();
-  std::uint64_t owned = left;
-  std::uint64_t all = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const Lane& lane = shared.lanes[i];
-    const std::uint64_t height = lane.slab_height();
-    all += height;
-    owned += lane.phase() != Phase::kIdle ? height : 0;
+// What a thread that ended in the middle of a call was about is not whole, and is forgotten; the page
+// maps are right at any moment.
+bool Lane::take() {
+  if (!entered_.try_lock()) {
+    return false;
   }
-  const std::uint64_t most = shared.slabs.owned.note(owned, os::coarse_nanoseconds());
-  for (std::uint32_t i = count; i-- > 0 && all > most;) {
-    Lane& lane = shared.lanes[i];
-    const std::uint64_t height = lane.slab_height();
-    if (height != 0 && lane.phase() == Phase::kIdle && lane.give_back()) {
-      all -= height;
-    }
+  if (torn_) {
+    tracker_.abandon();
+    memory_.forget();
+    knowledge_.forget();
+    knowledge_.restart_histories();
+    memory_.give_back(true);
+    torn_ = false;
   }
+  MEMO_DCHECK(!taken_.load(std::memory_order_relaxed) && phase() == Phase::kIdle);
+  MEMO_DCHECK(!memory_.holds_slab());
+  forked_ = false;
+  taken_.store(true, std::memory_order_relaxed);
+  return true;
 }
 
-// A space tells whose it is; of two lanes in one, it knows one.
-void mend_slabs(Shared& shared, Space* spaces) {
-  const std::uint32_t count = shared.lanes_taken();
-  Lane* stray = nullptr;   // the pool's lock lets one thread lend at a time
-  Space* empty = nullptr;  // in which no lane is
-  for (std::uint32_t i = 0; i < count; ++i) {
-    Lane& lane = shared.lanes[i];
-    stray = lane.slab_space().user.lane() != i ? &lane : stray;
-    empty = &shared.lanes[spaces[i].user.lane()].slab_space() != spaces + i ? spaces + i : empty;
+void Lane::begin(const StackBounds& stack) {
+  stack_ = stack;
+  if (!tracker_.state().terms.common) {
+    knowledge_.begin();
   }
-  if (stray != nullptr && empty != nullptr) {
-    Space& of_two = stray->slab_space();
-    shared.lanes[of_two.user.lane()].slab().mend(&of_two);
-    stray->slab().mend(empty);
-  }
+  tracker_.happened(Event::kTaken);
+  entered_.unlock_quietly();
 }
 
-void count_slabs(Shared& shared) {
-  std::uint64_t bytes = 0;
-  for (std::uint32_t i = 0; i < shared.lanes_taken(); ++i) {
-    bytes += shared.lanes[i].slab_height();
+void Lane::leave() {
+  if (entered_.held_by_me()) {
+    // A handler has interrupted the lane at work and ends the thread: that call does not go on.
+    torn_ = true;
+    memory_.lose_slab();
+    entered_.forget_owner();
+  } else if (const WaitLock held(entered_, Lock::Patience::kFork); held) {
+    tracker_.happened(Event::kLeft);
+    memory_.let_slab_go();
+    memory_.forget();
+    knowledge_.forget();
+    stack_ = {};
+  } else {
+    torn_ = true;
   }
-  shared.slabs.bytes.store(bytes, std::memory_order_relaxed);
+  taken_.store(false, std::memory_order_release);
+}
+
+// A child counts its own calls alone.
+void Lane::forget_counts() {
+  counters.reset();
+  tracker_.tally().forget();
+}
+
+bool Lane::after_fork() {
+  forget_counts();
+  if (entered_.held_by_me()) {
+    forked_ = true;
+    memory_.wake_at_next_call();
+    return false;
+  }
+  entered_.forget_owner();  // the background thread, who may have been at work on the lane
+  tracker_.happened(Event::kForked);
+  return true;
+}
+
+void Lane::orphan() {
+  forget_counts();
+  entered_.forget_owner();
+  if (taken_.load(std::memory_order_relaxed)) {
+    tracker_.abandon();
+    torn_ = true;
+    taken_.store(false, std::memory_order_relaxed);
+  }
 }
 
 void* Lane::allocate(const Request& request) {
@@ -134,7 +169,7 @@ void* Lane::allocate(const Request& request) {
   std::uint64_t site = 0;
   if (tracker_.wants_site()) [[unlikely]] {
     StackBounds stack;
-    with_lane([&] { stack = hands_.stack; });
+    with_lane([&] { stack = stack_; });
     const RecursionGuard guard;
     site = stack_signature(stack);
   }
@@ -142,69 +177,88 @@ void* Lane::allocate(const Request& request) {
 }
 
 void* Lane::allocate(const Request& request, std::uint64_t site) {
-  if (const TryLock entered(entered_); entered && (lease_.plain() || wake())) [[likely]] {
-    return called(request, site);
+  if (const TryLock entered(entered_); entered) [[likely]] {
+    return enter(request, site);
   }
-  return turn_away(request, site);
+  return wait(request, site);
 }
 
-void* Lane::called(const Request& request, std::uint64_t site) {
+void* Lane::enter(const Request& request, std::uint64_t site) {
+  if (!memory_.holds_slab()) [[unlikely]] {
+    wake();
+  }
   if (const Step* step = tracker_.next(request.size); step != nullptr) [[likely]] {
     return glide(request, *step);
   }
-  return hands_.run(tracker_.called(hands_.call_of(request, site)), request);
+  return end(request, tracker_.called(call_of(request, site)));
 }
 
-// The lane is another thread's by now, and the calling one finds another; or it is just at work. Another thread gives memory
-// back in it for some milliseconds: what glibc had to serve meanwhile stayed in its arenas, 4 MiB in each, under the limit
-// that the memory was given back for.
-void* Lane::turn_away(const Request& request, std::uint64_t site) {
-  const Shared& shared = hands_.shared();
-  if (mine()) {
-    if (const WaitLock entered(entered_); entered && (lease_.plain() || wake())) {
-      return called(request, site);
-    }
-    shared.passed_on->pass_on(request.size, &Counters::fallback_busy);
-    return nullptr;
+// Another thread gives memory back in the lane for some milliseconds: what glibc had to serve meanwhile
+// would stay in its arenas, under the limit that the memory is given back for. A call that a handler
+// makes in the middle of another is the underlying allocator's.
+void* Lane::wait(const Request& request, std::uint64_t site) {
+  if (const WaitLock entered(entered_); entered) {
+    return enter(request, site);
   }
-  t_state.lane = nullptr;
-  Lane* other = find_another(shared);
-  if (other != nullptr) {
-    return other->allocate(request);
-  }
-  shared.passed_on->pass_on(request.size, &Counters::fallback_lane);
+  memory_.shared().passed_on->pass_on(request.size, &Counters::fallback_busy);
   return nullptr;
 }
 
 void* Lane::glide(const Request& request, const Step& step) {
-  const SlabPlace place = hands_.slab.claim(step.offset, request.size, request.alignment);
+  MEMO_DCHECK(step.offset + request.size <= memory_.slab().tallest());
+  const SlabPlace place = memory_.slab().claim(step.offset, request.size, request.alignment);
   if (place.answer != SlabPlace::Answer::kGranted) [[unlikely]] {
-    return hands_.run(tracker_.not_placed(hands_.call_of(request, 0), step, miss_of(place.answer)),
-                      request);
+    return end(request, tracker_.not_placed(call_of(request, 0), step, miss_of(place.answer)));
   }
-  if (tracker_.placed(request.size)) {
-    hands_.run(tracker_.iterated(hands_.end_iteration(step.offset, request.size)));
-  }
-  return hands_.serve(request, step.offset, place.dirty);
+  tracker_.placed(step.offset, request.size);
+  return memory_.serve(request, step.offset, place.dirty);
 }
 
-// The first call after memory was given back, or in a child whose fork has interrupted a call. False
-// for who has the lane no more.
-bool Lane::wake() {
-  if (!lease_.mine()) {
-    return false;
+void* Lane::end(const Request& request, const Outcome& outcome) {
+  void* start = nullptr;
+  switch (outcome.kind) {
+    case Outcome::Kind::kPlace:
+      start = memory_.serve(request, outcome.offset, outcome.dirty);
+      knowledge_.bind(start, &memory_.slab().space());
+      break;
+    case Outcome::Kind::kBlock:
+      start = outcome.given.start;
+      knowledge_.bind(start, start != nullptr ? &memory_.shared().pool.space_of(start) : nullptr);
+      memory_.serve(request, outcome.given);
+      break;
+    case Outcome::Kind::kNothing:
+      knowledge_.bind(nullptr, nullptr);
+      memory_.shared().passed_on->pass_on(request.size, &Counters::fallback_lane);
+      break;
   }
-  if ((lease_.take_words() & Lease::kForked) != 0) {
-    hands_.run(tracker_.happened(Event::kForked));
+  return start;
+}
+
+Call Lane::call_of(const Request& request, std::uint64_t site) const {
+  return {.size = request.size,
+          .alignment_log2 = log2_floor(request.alignment),
+          .op = request.op,
+          .site = site,
+          .live = memory_.live.load(std::memory_order_relaxed),
+          .peak = memory_.shared().pool.held().asked_peak_bytes()};
+}
+
+// A call of a lane that holds no slab by the word that it knows. While a plan is served, or after a fork
+// has interrupted a call, that is news.
+void Lane::wake() {
+  if (forked_) {
+    forked_ = false;
+    tracker_.happened(Event::kForked);
   }
-  hands_.run(tracker_.happened(Event::kWoken));
-  return true;
+  if (tracker_.phase() == Phase::kServing) {
+    tracker_.happened(Event::kWoken);
+  }
 }
 
 void Lane::iteration(const RecursionGuard&) {
   with_lane([&] {
-    hands_.log.recorder.mark();
-    hands_.run(tracker_.told(hands_.log.marks().size()));
+    knowledge_.log.recorder.mark();
+    tracker_.told(knowledge_.log.marks().size());
   });
 }
 
@@ -213,13 +267,14 @@ bool Lane::note_foreign_growth(std::uint64_t bytes) {
 }
 
 bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_lane, bool bare) {
-  Pool& pool = hands_.shared().pool;
+  Pool& pool = memory_.shared().pool;
   Space& space = pool.space_of(start);
-  if (hands_.log.ready()) {
-    hands_.log.recorder.free(reinterpret_cast<std::uint64_t>(start), space.live,
-                             space.granule_of(start), freeing_lane);
+  if (knowledge_.log.ready()) {
+    knowledge_.log.recorder.free(reinterpret_cast<std::uint64_t>(start), space.live,
+                                 space.granule_of(start), freeing_lane);
   }
-  hands_.live.fetch_sub(bytes, std::memory_order_relaxed);
+  MEMO_DCHECK(memory_.live.load(std::memory_order_relaxed) >= bytes);
+  memory_.live.fetch_sub(bytes, std::memory_order_relaxed);
   // While nothing is known the next layer's output may take the place of a large block: of a network's first iteration
   // 581 of 1,482 page faults were one such tensor's. A program of a few calls may make no other.
   const std::uint64_t calls = counters.pooled_allocations.get();
@@ -229,34 +284,21 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   const bool waits = spare && calls >= tuning::kEarlyCalls;
   const bool freed = pool.free(start, at_once || (spare && !waits), waits);
   if (t_state.inside == 0) {
-    keep(hands_.shared(), calls);
+    keep(memory_.shared(), calls);
   }
   return freed;
 }
 
 void Lane::note_death(Space& space, void* start, std::uint32_t freeing_lane) {
-  if (hands_.log.ready()) {
-    hands_.log.recorder.free(reinterpret_cast<std::uint64_t>(start), space.live,
-                             space.granule_of(start), freeing_lane);
+  if (knowledge_.log.ready()) {
+    knowledge_.log.recorder.free(reinterpret_cast<std::uint64_t>(start), space.live,
+                                 space.granule_of(start), freeing_lane);
   }
 }
 
-bool Lane::lend(Slab& slab) {
+bool Lane::hand_over(Slab& slab, std::uint64_t word, const SlabWish& wish) {
   const TryLock entered(entered_);
-  if (!entered) {
-    return false;
-  }
-  // fork() waits for the pool's lock; a child of a bare system call mends what it finds.
-  Pool& pool = hands_.shared().pool;
-  if (!pool.lock_all(Lock::Patience::kCall)) {
-    return false;
-  }
-  const bool lent = hands_.slab.lend(slab);
-  pool.unlock_all();
-  if (lent) {
-    lease_.tell(Lease::kGivenBack);
-  }
-  return lent;
+  return entered && is_empty(slab.space()) && slab.change(word, wish.word());
 }
 
 bool Lane::give_back() {
@@ -264,15 +306,17 @@ bool Lane::give_back() {
   if (!entered) {
     return false;
   }
-  hands_.purge();
-  hands_.slab.space().retreat();  // what no block lies behind is the process' no more
-  lease_.tell(Lease::kGivenBack);
+  if (memory_.holds_slab()) {
+    memory_.give_back(true);
+    memory_.slab().space().retreat();  // what no block lies behind is the process' no more
+    memory_.let_slab_go();
+  }
   return true;
 }
 
 bool Lane::tick(Nanos now, bool scarce) {
   const Quiet::Look look = quiet_.look(counters.large_allocations.get(), now);
-  if ((look.for_long || (scarce && look.rested)) && !lease_.has_words()) {
+  if (look.for_long || (scarce && look.rested)) {
     give_back();
   }
   return look.for_long;

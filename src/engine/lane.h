@@ -1,10 +1,9 @@
 // A lane: what serves one thread's stream of large allocations. Hot.
 //
-// A lane asks its tracker (src/engine/tracker.h) what to do, and its hands (src/engine/hands.h) do
-// it. Exactly one thread owns a lane at a time: its calls are served, those of a former owner, from
-// which the lane was taken over, go to the lane that it finds then. Any thread frees. `entered_`
-// keeps out a signal handler's allocation in the middle of another, maintenance by other threads,
-// and who takes the lane over; only a thread that ends waits for it.
+// Its tracker (src/engine/tracker.h) decides, by what it knows (src/engine/stream_knowledge.h), what its
+// memory (src/engine/lane_memory.h) does. It is one thread's, from the thread's first large call to its end. Any thread frees. `entered_`
+// keeps out a signal handler's allocation in the middle of another, and other threads, which give
+// memory back or take an empty slab that was not used of late.
 #pragma once
 
 #include <atomic>
@@ -13,21 +12,64 @@
 #include "src/base/counters.h"
 #include "src/base/guard.h"
 #include "src/base/lock.h"
-#include "src/engine/lane_owner.h"
+#include "src/engine/lane_memory.h"
 #include "src/engine/shared.h"
+#include "src/engine/stream_knowledge.h"
+#include "src/engine/tracker.h"
+#include "src/trace/signature.h"
 
 namespace memo {
 
-class Lane : public LaneOwner {
+// Notices from time to time that a lane's calls have stopped.
+class Quiet {
  public:
-  // A block for the request, or nullptr: the underlying allocator's. By the owner, or by a former one.
+  struct Look {
+    bool rested = false;    // there were none since the last look
+    bool for_long = false;  // nor for long
+  };
+  // `calls` so far. One thread at a time.
+  Look look(std::uint64_t calls, Nanos now) {
+    const bool rested = calls == calls_;
+    // There may have been none at the first look, but not for long.
+    if (!rested || since_ == Nanos{0}) {
+      calls_ = calls;
+      since_ = now;
+    }
+    return {rested, now - since_ >= tuning::kQuietNanoseconds};
+  }
+
+ private:
+  std::uint64_t calls_ = 0;  // at the last look
+  Nanos since_;
+};
+
+class Lane {
+ public:
+  // Once, before any other call. `common`: it is that of all threads that have none of their own. Those
+  // take turns, and get blocks of the pool.
+  void open(Shared* shared, std::uint32_t number, bool common = false);
+
+  // The calling thread has the lane from now on, and is in the middle of a call of it until begin();
+  // false while another thread is at work on it.
+  bool take();
+  // The lane learns from the calling thread, whose stack this is: takes the memory for it.
+  void begin(const StackBounds& stack);
+  // The calling thread ends. Its blocks stay where they are.
+  void leave();
+  // In a forked child, where only the forking thread lives on: no plan, no slab, learning anew.
+  // False, and it is done at the next call, if the fork has interrupted the lane at work.
+  bool after_fork();
+  // In a forked child: the lane's thread does not exist any more. Its blocks stay where they are.
+  void orphan();
+
+  // A block for the request, or nullptr: the underlying allocator's. By the lane's thread.
   void* allocate(const Request& request);
   // The same of a recorded stream, whose call stacks are known; 0: not.
   void* allocate(const Request& request, std::uint64_t site);
   // Counts a block of the underlying allocator that realloc has made large; false, and it is not counted,
-  // if the lane is another's or just at work.
+  // if the lane is just at work.
   bool note_foreign_growth(std::uint64_t bytes);
-  // The host begins an iteration of the owner's.
+  // The host begins an iteration of the thread's.
   void iteration(const RecursionGuard& guard);
 
   // Releases a block of the pool (of `bytes`, this lane's); false if none starts there. Any thread.
@@ -36,43 +78,99 @@ class Lane : public LaneOwner {
   void note_death(Space& space, void* start, std::uint32_t freeing_lane);
   // A block of the pool of this lane was changed in size, in place; bytes. Any thread. Always true.
   bool resized(std::uint64_t before, std::uint64_t after) {
-    hands_.live.fetch_add(after - before, std::memory_order_relaxed);
+    memory_.live.fetch_add(after - before, std::memory_order_relaxed);
     return true;
   }
 
   // Gives back the slab's memory that no block uses, and what of it no block lies behind counts as
-  // the process' no more; the plan and its place are kept, and the next call takes the memory
-  // again. Any thread; false if the lane is just at work.
+  // the process' no more. The slab is free; the plan is kept, and the next call takes a slab again.
+  // Any thread; false if the lane is just at work.
   bool give_back();
-  // Lends its slab's memory to another lane's slab, if no block is in use. Any thread.
-  bool lend(Slab& slab);
+  // The lane holds `slab` by `word`, and no block is in it: it is the wish's from now on. False if
+  // that is not so, or the lane is just at work. Any thread.
+  bool hand_over(Slab& slab, std::uint64_t word, const SlabWish& wish);
   // Gives memory back if the lane has been quiet for long, or, where memory is `scarce`, since the
   // last tick; tells whether it has been for long. Any thread.
   bool tick(Nanos now, bool scarce);
+  // Runs function(slab), if the lane holds one, while nobody claims in it; false if the lane is just
+  // at work. For a moment: calls of its thread wait, and go to the underlying allocator after 250 ms. Any
+  // thread.
+  template <typename Function>
+  bool with_slab(Function&& function) {
+    const TryLock entered(entered_);
+    if (entered && memory_.holds_slab()) {
+      function(memory_.slab());
+    }
+    return static_cast<bool>(entered);
+  }
+
+  // What others see. By the lane's thread, but for what says otherwise.
+  [[nodiscard]] const Tracker& tracker() const { return tracker_; }
+  [[nodiscard]] const Recorder& recorder() const { return knowledge_.log.recorder; }
+  // Any thread.
+  [[nodiscard]] Phase phase() const { return tracker_.phase(); }
+  [[nodiscard]] Loop loop() const { return tracker_.loop(); }
+  // The slab that the lane holds, or held last, or else any.
+  [[nodiscard]] Slab& slab() const { return memory_.slab(); }
+  // Bytes of the slab that it holds; 0 if it holds none. Any thread.
+  [[nodiscard]] std::uint64_t slab_height() const {
+    const std::uint64_t word = slab().word();
+    return !SlabWord::is_free(word) && SlabWord::lane(word) == memory_.number() ? slab().height()
+                                                                                : 0;
+  }
+  // The generation of the plan that the slab is for, while serving; 0: none. Any thread.
+  [[nodiscard]] std::uint64_t plan() const {
+    return phase() == Phase::kServing ? SlabWord::plan(slab().word()) : 0;
+  }
+  [[nodiscard]] double plan_seconds() const {
+    return knowledge_.plan_seconds.load(std::memory_order_relaxed);
+  }
+  // From the first plan on, or before it from the first block that the pool had at hand while
+  // pooling. Any thread.
+  [[nodiscard]] Served served() const { return tracker_.state().tally.served(); }
+  // A thread has the lane, and served() counts. Any thread.
+  [[nodiscard]] bool is_served() const {
+    return phase() != Phase::kIdle && tracker_.state().tally.serves();
+  }
+  // True if the phase, the plan and the slab agree. No other thread may be at work.
+  [[nodiscard]] bool valid() const;
+
+  Counters counters;
+  std::uint32_t next_free = 0;  // of the lanes without a thread: for who keeps them
 
  private:
-  // Runs function() in the lane, if it is the calling thread's, and just not at work; or false.
+  // Runs function() in the lane, if it is not at work; or false.
   template <typename Function>
   bool with_lane(Function&& function) {
     const TryLock entered(entered_);
-    const bool mine = entered && lease_.mine();
-    if (mine) {
+    if (entered) {
       function();
     }
-    return mine;
+    return static_cast<bool>(entered);
   }
+  void* enter(const Request& request, std::uint64_t site);
   void* glide(const Request& request, const Step& step);
-  void* called(const Request& request, std::uint64_t site);
-  void* turn_away(const Request& request, std::uint64_t site);
-  bool wake();
+  void* end(const Request& request, const Outcome& outcome);
+  [[nodiscard]] Call call_of(const Request& request, std::uint64_t site) const;
+  void* wait(const Request& request, std::uint64_t site);
+  void wake();
+  void forget_counts();
 
+  Lock entered_;
+  Tracker tracker_;
+  LaneMemory memory_;
+  StreamKnowledge knowledge_;
+  StackBounds stack_;
   Quiet quiet_;
+  std::atomic<bool> taken_{false};  // by a thread, which may exist no more in a forked child
+  bool torn_ =
+      false;  // the thread ended in the middle of a call: nothing but the page maps is whole
+  bool forked_ = false;  // a fork has interrupted a call, after which the lane is to begin anew
 };
 
-// The calling thread's lane; nullptr if it has none, or had one that was taken over.
+// The calling thread's lane; nullptr if it has none.
 inline Lane* my_lane() {
-  Lane* const lane = t_state.lane;
-  return lane != nullptr && lane->mine() ? lane : nullptr;
+  return t_state.lane;
 }
 
 }  // namespace memo

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "src/base/bits.h"
+#include "src/base/check.h"
 #include "src/base/interrupts.h"
 #include "src/base/os.h"
 #include "src/base/own_stack.h"
@@ -15,19 +16,19 @@
 namespace memo {
 namespace {
 
-// Reserves the region, at most so many bytes: a space for each of the pool's arenas, `pools`, and one for each lane's slab,
-// each as large as physical memory where address space allows. Where it does not, there are fewer lanes
-// first. How many, or 0.
-std::uint64_t reserve(Region& region, Space* spaces, std::uint64_t pools, std::uint64_t lanes,
+// Reserves the region, at most `most` bytes: a space for each of the pool's arenas, `pools`, and one for each
+// slab, each as large as physical memory where address space allows. Where it does not, there are fewer
+// slabs first. How many, or 0.
+std::uint32_t reserve(Region& region, Space* spaces, std::uint32_t pools, std::uint32_t slabs,
                       std::uint64_t most, bool bare) {
-  for (;; lanes /= 2) {
+  for (;; slabs /= 2) {
     const std::uint64_t space =
         std::min(std::bit_ceil(os::physical_memory()),
-                 std::bit_floor(std::max<std::uint64_t>(most / (lanes + pools), 1)));
-    const bool few = lanes <= tuning::kFewLanes;
-    if (region.reserve(spaces, pools, lanes + pools, space, few ? tuning::kMinSpace : space,
+                 std::bit_floor(std::max<std::uint64_t>(most / (slabs + pools), 1)));
+    const bool few = slabs <= tuning::kFewSlabs;
+    if (region.reserve(spaces, pools, slabs + pools, space, few ? tuning::kMinSpace : space,
                        bare)) {
-      return lanes;
+      return slabs;
     }
     if (few) {
       return 0;
@@ -45,34 +46,45 @@ void Lanes::configure(const Options& options, const EngineHost& host) {
 bool Lanes::open() {
   const std::uint64_t left = os::address_space_left();
   const bool limited = left != UINT64_MAX;
-  const std::uint64_t lanes = limited ? 2 : tuning::kMaxLanes;
   const std::uint64_t most = limited ? left / tuning::kShareUnderLimit : tuning::kMaxReserved;
-  const std::uint64_t pools = limited ? 1 : Pool::useful_parts();
+  const std::uint32_t slabs =
+      limited ? tuning::kFewSlabs
+              : std::min(tuning::kSlabsPerProcessor * os::processors(), tuning::kMaxSlabs);
+  const std::uint32_t pools = limited ? 1 : static_cast<std::uint32_t>(Pool::useful_parts());
   const std::uint64_t own =
-      round_up(sizeof(Shared) + pools * sizeof(Pool::Part) + lanes * sizeof(Lane) +
-                   (lanes + pools) * sizeof(Space) + 2 * 64,
+      round_up(sizeof(Shared) + pools * sizeof(Pool::Part) + slabs * sizeof(Slab) +
+                   (slabs + pools) * sizeof(Space) + 2 * 64,
                os::page_size());
   auto* memory = static_cast<char*>(os::map(own));
   if (memory == nullptr) {
     return false;
   }
   auto* parts = reinterpret_cast<Pool::Part*>(memory + round_up(sizeof(Shared), 64));
-  lanes_ = reinterpret_cast<Lane*>(parts + pools);
-  possible_ = static_cast<std::uint32_t>(reserve(region, reinterpret_cast<Space*>(lanes_ + lanes),
-                                                 pools, lanes, most, options_->OBSERVE != 0));
-  if (possible_ == 0) {
+  auto* slab_memory = reinterpret_cast<Slab*>(parts + pools);
+  auto* spaces = reinterpret_cast<Space*>(slab_memory + slabs);
+  possible_ = limited ? tuning::kFewLanes : tuning::kMaxLanes;
+  const std::uint32_t count = lanes_.reserve(possible_) ? reserve(region, spaces, pools, slabs,
+                                                                  most, options_->OBSERVE != 0)
+                                                        : 0;
+  if (count == 0) {
+    lanes_.release();
+    possible_ = 0;
     os::unmap(memory, own);
     return false;
   }
-  pools_ = static_cast<std::uint32_t>(pools);
-  for (std::uint64_t i = 0; i < pools_ + possible_; ++i) {
+  pools_ = pools;
+  for (std::uint32_t i = 0; i < pools + count; ++i) {
     region.at(i).place_on(options_->NUMA);
   }
   shared_ = new (memory) Shared;
-  for (std::uint64_t i = 0; i < pools; ++i) {
+  for (std::uint32_t i = 0; i < pools; ++i) {
     new (parts + i) Pool::Part;
   }
   shared_->pool.open({parts, pools}, &region.at(0), options_->HUGEPAGES != Choice::kNever);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    (new (slab_memory + i) Slab)->open(&region.at(pools + i), &shared_->slabs, &shared_->pool);
+  }
+  shared_->slabs.open(slab_memory, count);
   share();
   mark.open();
   region.publish();
@@ -82,10 +94,8 @@ bool Lanes::open() {
 void Lanes::share() {
   const std::uint64_t memory = std::min(os::physical_memory(), shared_->pool.headroom().limit());
   shared_->slabs.limit = options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : memory / 2;
-  shared_->slabs.most = tuning::kSlabsPerProcessor * os::processors();
   shared_->options = options_;
-  shared_->lanes = lanes_;
-  shared_->registry = this;
+  shared_->lanes = lanes_.data();
   shared_->verbose = options_->VERBOSE;
   shared_->slabs.huge_pages = options_->HUGEPAGES;
   shared_->slabs.verbose = options_->VERBOSE;
@@ -102,7 +112,7 @@ Lane* Lanes::find() {
     return nullptr;
   }
   if (thread.ask_at > os::coarse_nanoseconds()) {
-    return nullptr;
+    return common_.load(std::memory_order_acquire);
   }
   const NoInterrupts whole;
   Lane* lane = nullptr;
@@ -115,9 +125,9 @@ Lane* Lanes::adopt() {
   Lane* lane = take();
   if (lane == nullptr) {
     thread.ask_at = os::coarse_nanoseconds() + tuning::kAskForLane;
-    return nullptr;
+    return common_.load(std::memory_order_acquire);
   }
-  lane->follow_thread(find_stack_bounds());
+  lane->begin(find_stack_bounds());
   thread.lane = lane;
   if (host_.opened != nullptr && !told_.exchange(true)) {
     host_.opened(guard);
@@ -128,52 +138,67 @@ Lane* Lanes::adopt() {
   return lane;
 }
 
-// A lane that nobody owns, the one left last first, or a new one, or that of a thread at rest;
-// nullptr if there is none, or if other threads are at it for long.
+// The lane left last that nobody is at work on, or a new one; nullptr if there is none, or if other
+// threads are at it for long. Where all have threads the last one is made that of all others.
 Lane* Lanes::take() {
   const WaitLock held(registry_, Lock::Patience::kFork);
   if (!held || (!opened() && (torn_ || !open()))) {
     return nullptr;
   }
-  const Nanos now = os::coarse_nanoseconds();
-  const std::uint32_t used = shared_->lane_count.load(std::memory_order_relaxed);
-  for (std::uint32_t i = 0; i < used; ++i) {
-    if (lanes_[i].take()) {
-      return &lanes_[i];
+  for (std::uint32_t* link = &next_free_; *link != 0;) {
+    Lane& lane = at(*link - 1);
+    if (lane.take()) {
+      *link = lane.next_free;
+      return &lane;
     }
-    lanes_[i].watch(now);
+    link = &lane.next_free;
   }
-  if (used == possible_) {
-    return take_over(now);
+  if (shared_->lane_count.load(std::memory_order_relaxed) + 1 < possible_) {
+    Lane* lane = make(false);
+    return lane != nullptr && lane->take() ? lane : nullptr;
   }
-  Lane* lane = new (lanes_ + used) Lane;
-  lane->open(shared_, used, &slab_space(used));
-  lane->take();
-  shared_->lane_count.store(used + 1, std::memory_order_release);
-  return lane;
-}
-
-// The lane at rest with which least is lost; nullptr if none rests. A trace is of each thread's own
-// stream, and who replays one knows no time.
-Lane* Lanes::take_over(Nanos now) {
-  for (bool again = !shared_->keep_trace && !shared_->timeless; again;) {
-    Lane* best = nullptr;
-    for (std::uint32_t i = 0; i < possible_; ++i) {
-      Lane& lane = lanes_[i];
-      if (lane.may_be_taken(now) && (best == nullptr || lane.loses_less_than(*best))) {
-        best = &lane;
-      }
+  if (common_.load(std::memory_order_relaxed) == nullptr) {
+    Lane* lane = make(true);
+    if (lane != nullptr && lane->take()) {
+      lane->begin({});
+      common_.store(lane, std::memory_order_release);
     }
-    if (best != nullptr && best->take_over(now)) {
-      return best;
-    }
-    again = best != nullptr;  // it is at work after all, and will not be chosen again
   }
   return nullptr;
 }
 
-Lane* find_another(const Shared& shared) {
-  return shared.registry->find();
+Lane* Lanes::make(bool common) {
+  const std::uint32_t number = shared_->lane_count.load(std::memory_order_relaxed);
+  if (!lanes_.grow(number + 1)) {
+    return nullptr;
+  }
+  Lane* lane = new (lanes_.data() + number) Lane;
+  lane->open(shared_, number, common);
+  shared_->lane_count.store(number + 1, std::memory_order_release);
+  return lane;
+}
+
+void Lanes::put_back(Lane& lane) {
+  // Where others have the registry for long the lane is nobody's for good.
+  if (const WaitLock held(registry_, Lock::Patience::kFork); held) {
+    MEMO_DCHECK(number_of(&lane) + 1 != next_free_);
+    lane.next_free = next_free_;
+    next_free_ = number_of(&lane) + 1;
+  }
+}
+
+void Lanes::forget_threads(const Lane* mine) {
+  next_free_ = 0;
+  for (std::uint32_t i = count(); i-- > 0;) {
+    Lane& lane = at(i);
+    if (&lane == common_.load(std::memory_order_relaxed)) {
+      lane.take();
+      lane.begin({});
+    } else if (&lane != mine) {
+      lane.next_free = next_free_;
+      next_free_ = i + 1;
+    }
+  }
 }
 
 void Lanes::forget_missing_thread() {

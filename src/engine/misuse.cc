@@ -55,11 +55,7 @@ void tell_of_place(Line& line, const Place& place, const void* pointer) {
 }  // namespace
 
 Place Engine::find(const void* pointer) const {
-  const std::uint32_t number = lanes.region.number_of(pointer);
-  if (number >= lanes.spaces()) {
-    return {};
-  }
-  const Space& space = lanes.region.at(number);
+  const Space& space = lanes.region.at(lanes.region.number_of(pointer));
   const Granules granule = space.granule_of(pointer);
   if (!space.plausible(space.address(granule))) {
     return {};
@@ -72,7 +68,7 @@ Place Engine::find(const void* pointer) const {
   const char* start = space.address(run.first);
   const bool pooled = lanes.is_pool(space);
   return {start, bytes_of(run.count), in_use, !pooled,
-          pooled ? lanes.shared().pool.owner(start) : space.user.lane()};
+          pooled ? lanes.shared().pool.owner(start) : SlabWord::lane(lanes.slab_of(start).word())};
 }
 
 bool Engine::may_have_size(const void* pointer, std::uint64_t bytes) const {

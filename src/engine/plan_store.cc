@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "src/base/tuning.h"
+#include "src/follow/cursor.h"
 #include "src/learn/learn.h"
 
 namespace memo {
@@ -12,25 +13,6 @@ namespace {
 
 bool unsearched(const StoredPlan& plan) {
   return !plan.searched && !plan.made->lowest;
-}
-
-// True if `plan` is rather to be taken than `found`, which fits, too. Where neither is known to be
-// the command's own, a wrong guess is to cost little memory.
-bool is_likelier(const StoredPlan& plan, const StoredPlan& found, const StoredPlan* preferred) {
-  if (&plan == preferred || &found == preferred) {
-    return &plan == preferred;
-  }
-  const Maker a = std::max(plan.maker, Maker::kVersion);
-  const Maker b = std::max(found.maker, Maker::kVersion);
-  return a != b ? a > b : plan.best()->height < found.best()->height;
-}
-
-// True if what `plan` says of the stream the one on trial says as well: a shorter loop is a part of its
-// iteration, and one as short has the same few blocks. To go over to it would cost what is noted.
-bool shows_no_more(const StoredPlan& plan, const StoredPlan& tried) {
-  return plan.made->symbolic == nullptr &&
-         (plan.iteration < tried.iteration ||
-          (plan.iteration == tried.iteration && plan.iteration < tuning::kLongLoop));
 }
 
 }  // namespace
@@ -182,89 +164,6 @@ void PlanStore::after_fork(bool in_use) {
     // Whoever was completing it does not exist here, but for an interrupted frame of this thread.
     plan.completing = in_use && plan.completing;
   }
-}
-
-void Follower::restart() {
-  for (Place& place : places_) {
-    place = Place();
-  }
-  recent_ = Recent();
-  window_ = CallWindow();
-}
-
-Follower::Found Follower::find(PlanStore& store, const StoredPlan* serving, Has has,
-                               std::uint64_t tried) {
-  const StoredPlan* preferred = has == Has::kTrial ? nullptr : serving;
-  Found found;
-  const bool fresh = has == Has::kNothing && fresh_ != 0;
-  fresh_ -= fresh_ != 0 ? 1 : 0;
-  store.for_each([&](StoredPlan& plan, std::uint32_t slot) {
-    Place& place = places_[slot];
-    if (place.generation != plan.generation) {
-      place = Place();
-      place.generation = plan.generation;
-      catch_up(place.cursor, plan);
-    }
-    const bool in_vain = has == Has::kTrial && shows_no_more(plan, *serving);
-    const std::uint64_t needed = in_vain ? UINT64_MAX
-                                         : std::max(calls_needed(slot, plan, fresh, has),
-                                                    std::min<std::uint64_t>(tried, plan.iteration));
-    if (fits(place.cursor, plan, recent_, needed) &&
-        (found.plan == nullptr || is_likelier(plan, *found.plan, preferred))) {
-      if (found.plan != nullptr) {
-        store.release(found.plan);
-      }
-      found = {&plan, place.cursor.position(), place.cursor.first()};
-      store.use(plan);
-    }
-  });
-  return found;
-}
-
-// A plan that has just come was not there for the calls before the last one: another thread has
-// made it, or it was fetched since they are its own.
-void Follower::catch_up(Cursor& cursor, const StoredPlan& plan) const {
-  Recent recent;
-  for (std::uint32_t i = 0; i + 1 < window_.known(); ++i) {
-    recent.add(window_.size(i));
-    fits(cursor, plan, recent, UINT64_MAX);
-  }
-}
-
-void Follower::distrust(std::uint32_t slot, const StoredPlan& plan, bool unfit) {
-  if (distrusted_[slot] != plan.generation) {
-    distrusted_[slot] = plan.generation;
-    failures_[slot] = 0;
-  }
-  failures_[slot] = std::min(failures_[slot] + (unfit ? 2 : 1), tuning::kMaxFailures);
-}
-
-std::uint64_t Follower::calls_needed(std::uint32_t slot, const StoredPlan& plan, bool fresh,
-                                     Has has) const {
-  const Schedule& schedule = *plan.made;
-  const bool failed = distrusted_[slot] == plan.generation && failures_[slot] != 0;
-  if (fresh && !failed && schedule.symbolic == nullptr && plan.walked) {
-    return tuning::kFitFresh;
-  }
-  const std::uint64_t fit = schedule.symbolic != nullptr ? tuning::kFitShape : tuning::kFit;
-  const bool distrusted = failed && failures_[slot] > 1;
-  if (distrusted && has == Has::kTrial) {
-    return UINT64_MAX;
-  }
-  return distrusted ? fit + (std::uint64_t{schedule.count} << failures_[slot]) : fit;
-}
-
-// Takes the newest of the recent sizes; true if the plan has fitted for `needed` calls.
-bool Follower::fits(Cursor& cursor, const StoredPlan& plan, const Recent& recent,
-                    std::uint64_t needed) {
-  const Schedule& schedule = *plan.made;
-  if (schedule.symbolic != nullptr) {
-    cursor.seek(*schedule.symbolic, recent.latest());
-    return cursor.sure(*schedule.symbolic, tuning::kFitShape) &&
-           (needed == tuning::kFitShape || cursor.run() >= needed);
-  }
-  cursor.seek(schedule, plan.made.index(), recent);
-  return cursor.run() >= needed;
 }
 
 }  // namespace memo

@@ -8,9 +8,7 @@
 #include "src/base/guard.h"
 #include "src/base/lock.h"
 #include "src/base/tuning.h"
-#include "src/follow/cursor.h"
 #include "src/follow/plan.h"
-#include "src/follow/plan_name.h"
 
 namespace memo {
 
@@ -121,68 +119,6 @@ class PlanStore {
   std::uint64_t clock_ = 0;
   std::uint64_t generations_ = 0;
   Lock lock_;
-};
-
-// Follows the plans of the store along a stream that is not being served, until one fits. One
-// lane's.
-class Follower {
- public:
-  // The stream's next call; the plan that has fitted for long enough, and the step that comes next
-  // in it.
-  struct Found {
-    StoredPlan* plan = nullptr;  // acquired for the caller
-    StepIndex position;
-    std::uint64_t first = 0;  // of a symbolic plan: the first size of the iteration at hand
-  };
-  // What the lane has meanwhile. Without a plan fewer of its thread's first calls must fit, since they
-  // most likely do what other threads have done. To one on trial no plan is preferred that has failed
-  // here: of a loop whose blocks live longer than before, the calls fit it as they did; and none that
-  // shows no more than it does.
-  enum class Has : std::uint8_t { kNothing, kTrial, kPlan };
-  // Where several fit, the one the lane is `serving` if that is one of them and not on trial, else that
-  // of the same process or command, else the lowest.
-  Found next(PlanStore& store, std::uint64_t size, const StoredPlan* serving = nullptr,
-             Has has = Has::kPlan) {
-    hear(size, 0);
-    return find(store, serving, has);
-  }
-  // The same in two steps: the call comes, and plans may be added that have fitted up to it.
-  void hear(std::uint64_t size, std::uint32_t alignment_log2) {
-    recent_.add(size);
-    window_.add(size, alignment_log2);
-  }
-  // `tried`: calls for which the loop of the plan on trial has come. Another one must fit for as many, or
-  // for an iteration of its own: a long one that has the same short loop in it fits for a while, too.
-  Found find(PlanStore& store, const StoredPlan* serving, Has has = Has::kPlan,
-             std::uint64_t tried = 0);
-  // The last calls that were heard.
-  [[nodiscard]] const CallWindow& window() const { return window_; }
-  // Of the thread's first calls too few have been looked at for a known plan to be ruled out.
-  [[nodiscard]] bool beginning() const { return fresh_ != 0; }
-  void restart();
-  // The plan of this slot has failed the lane. After the second time it must fit four times through
-  // before it is taken up again, and twice as often after each further one; an `unfit` plan counts
-  // for two.
-  void distrust(std::uint32_t slot, const StoredPlan& plan, bool unfit);
-  // The plan has served for long.
-  void trust(std::uint32_t slot) { failures_[slot] = 0; }
-
- private:
-  struct Place {
-    std::uint64_t generation = 0;  // of the plan that all else here is about
-    Cursor cursor;
-  };
-  [[nodiscard]] std::uint64_t calls_needed(std::uint32_t slot, const StoredPlan& plan, bool fresh,
-                                           Has has) const;
-  void catch_up(Cursor& cursor, const StoredPlan& plan) const;
-  static bool fits(Cursor& cursor, const StoredPlan& plan, const Recent& recent,
-                   std::uint64_t needed);
-  Place places_[tuning::kMaxPlans] = {};
-  Recent recent_;
-  CallWindow window_;
-  std::uint32_t fresh_ = tuning::kFreshCalls;  // calls that still count as the thread's beginning
-  std::uint64_t distrusted_[tuning::kMaxPlans] = {};  // generations
-  std::uint32_t failures_[tuning::kMaxPlans] = {};    // of the distrusted one
 };
 
 }  // namespace memo

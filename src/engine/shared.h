@@ -10,9 +10,8 @@
 #include "src/base/options.h"
 #include "src/base/own_stack.h"
 #include "src/engine/plan_store.h"
-#include "src/engine/tracker_state.h"
 #include "src/serve/pool.h"
-#include "src/serve/slab.h"
+#include "src/serve/slabs.h"
 #include "src/trace/event.h"
 
 namespace memo {
@@ -42,12 +41,10 @@ struct EngineHost {
   // There is memory that may have to be given back later, or there are reports: see to it that
   // tick() is called every second or so, until the engine rests. Told by calls and by frees.
   void (*keep)(const RecursionGuard&) = nullptr;
-  Tape tape = nullptr;         // is told what each lane's tracker decides, and of what: for tests
   void (*forked)() = nullptr;  // this is a child, and no handler of fork() has told so
 };
 
 class Lane;
-class Lanes;
 
 // When something was done last that calls of the pool do now and then.
 struct PoolTimes {
@@ -67,7 +64,7 @@ struct Shared {
 
   PlanStore store;
   Pool pool;
-  SlabBooks slabs;
+  Slabs slabs;
   EngineHost host;
   Counters* passed_on = nullptr;  // of calls that no lane takes, in any thread
   PoolTimes times;
@@ -76,8 +73,7 @@ struct Shared {
   bool timeless = false;  // a recorded stream: how long ago something was says nothing
   bool keep_trace = false;
   const Options* options = nullptr;
-  Lane* lanes = nullptr;      // all of them, of which lane_count were ever taken
-  Lanes* registry = nullptr;  // who knows which are to be had
+  Lane* lanes = nullptr;  // all of them, of which lane_count were ever taken
   // A lane that serves asks for the background thread, however little memory there is.
   bool reports = false;
 
@@ -95,25 +91,16 @@ struct Shared {
 // kept, or where there are reports of a lane that `serves`. Any thread that is not inside the library.
 void keep(const Shared& shared, std::uint64_t calls, bool serves = false);
 
+// Gives back what the pool has not needed for long, and tells the host that time has passed; at most now and then.
+void age(Shared& shared);
+
 // Under a cgroup's limit: what all lanes but number `at_work`, the pool and the underlying allocator
 // hold and do not use goes back to the system. Who is in the middle of an iteration keeps its slab's height: a slab that had to
 // be taken again would be ready as a whole, beside what the pool serves meanwhile.
 void give_up_idle(Shared& shared, std::uint32_t at_work);
 
-// Gives the slab, which has no memory, that of a lane in which no block is in use, of one at rest if
-// there is one: the least of at least `height` bytes, or else the most. Of threads that wait for a
-// processor only those in the middle of an iteration keep theirs. `at_work` is the slab's lane. How many other lanes have
-// worked of late that have a slab.
-std::uint32_t borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std::uint64_t height);
-// In a forked child: a thread that does not exist may have been lending a slab, and two lanes have the
-// same addresses. `spaces`: of the slabs, one for each lane.
-void mend_slabs(Shared& shared, Space* spaces);
-// In a forked child, where no lane is in the middle of a call: the slabs' books hold what they have.
-void count_slabs(Shared& shared);
-// A lane for the calling thread, whose own was taken over; nullptr if there is none.
-Lane* find_another(const Shared& shared);
-// A thread has ended, and has left a slab of `left` bytes; or a second has passed. Of the slabs without
-// an owner those go back to the system that are more, with the others, than threads had at once of late.
-void give_up_spare(Shared& shared, std::uint64_t left);
+// Takes a slab for the wish from the lane that holds it by `word` and has not used it of late; false if a
+// block is in it, or that lane is just at work.
+bool take_idle_slab(const Shared& shared, Slab& slab, std::uint64_t word, const SlabWish& wish);
 
 }  // namespace memo

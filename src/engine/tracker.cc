@@ -1,13 +1,19 @@
-// See tracker.h: the table of transitions, and how a call comes in. Hot.
+// See tracker.h: the table of transitions, and what becomes of a call, from the top down. Hot.
 #include "src/engine/tracker.h"
 
-#include <algorithm>
-
 #include "src/base/check.h"
-#include "src/engine/tracker_stages.h"
+#include "src/engine/miss.h"
 
 namespace memo {
 namespace {
+
+// What is done at a change of phase, besides a Verdict on the plan that is left; a sum.
+constexpr std::uint32_t kRelease = 1U << 16;          // the lane is left without its plan
+constexpr std::uint32_t kRestartFollower = 1U << 17;  // known plans are followed from here on
+constexpr std::uint32_t kRestartLog = 1U << 18;       // the calls noted so far are forgotten
+constexpr std::uint32_t kPurge = 1U << 19;            // the slab's memory goes
+constexpr std::uint32_t kStarted = 1U << 20;          // serving begins: what learning held goes
+constexpr std::uint32_t kVerdicts = (1U << 16) - 1;
 
 enum class When : std::uint8_t { kAlways, kLearns, kCannot };
 
@@ -35,58 +41,6 @@ constexpr const Row* row_of(Phase from, Event event, bool learns) {
   return nullptr;
 }
 
-void leave_plan(TrackerState& s) {
-  if (s.serving.plan != nullptr) {
-    s.left[s.left_count++] = s.serving.plan;
-  }
-  // Of a trial that is not lost, but left for another plan, no call is noted any more. While a plan
-  // that was found waits for memory, every call has been.
-  s.effects |=
-      s.serving.tries_own() || (s.serving.trial != 0 && stages::is_serving(s)) ? kRestartLog : 0U;
-  s.serving.trial = 0;
-  s.serving.rounds = Rounds();
-  s.serving.first = FirstIteration();
-  s.serving.plan = nullptr;
-  s.serving.placer.stop();
-  s.serving.shapes.close();
-  s.serving.following = false;
-}
-
-void forget(TrackerState& s) {
-  s.serving = Serving();
-  s.search.demand = Demand();
-  s.search.looping.store(false, std::memory_order_relaxed);
-  s.search.restarts = s.search.symbolic = s.search.trials_lost = s.search.lost_shift = 0;
-}
-
-bool wants_site(const TrackerState& s) {
-  const Phase now = s.phase.load(std::memory_order_relaxed);
-  return (now == Phase::kPooling && s.search.demand.wants_sites()) ||
-         (s.terms.keeps_trace && now != Phase::kIdle);
-}
-
-// Only the size of the next call matters.
-bool glides(const TrackerState& s) {
-  return s.phase.load(std::memory_order_relaxed) == Phase::kServing &&
-         s.serving.shapes.plan() == nullptr && !s.serving.following && s.serving.trial == 0 &&
-         s.serving.first.is_over() && !stages::is_crowded(s) &&
-         !(s.terms.keeps_trace && s.learns) && s.terms.tape == nullptr;
-}
-
-Action noted(const TrackerState& s, TapeEntry entry) {
-  if (s.terms.tape != nullptr) [[unlikely]] {
-    s.terms.tape(s, entry);
-  }
-  return entry.action;
-}
-
-void begin(TrackerState& s) {
-  s.left_count = 0;
-  s.at_hand = AtHand();
-  s.search.added = false;
-  s.search.known.store(false, std::memory_order_relaxed);
-}
-
 }  // namespace
 
 const char* name_of(Phase phase) {
@@ -94,58 +48,11 @@ const char* name_of(Phase phase) {
   return kNames[static_cast<std::size_t>(phase)];
 }
 
-namespace stages {
-
-bool move(TrackerState& s, Event event) {
-  const Phase from = s.phase.load(std::memory_order_relaxed);
-  const Row* row = row_of(from, event, s.learns);
-  if (row == nullptr) {
-    return false;
-  }
-  if ((row->effects & kRelease) != 0) {
-    leave_plan(s);
-  }
-  if ((row->effects & kForget) != 0) {
-    forget(s);
-  }
-  if ((row->effects & kStarted) != 0) {
-    s.search.demand.planned();
-    s.search.restarts = 0;
-    s.tally.begin_plans();
-  }
-  s.effects |= row->effects;
-  if (row->to != from) {
-    s.phase.store(row->to, std::memory_order_release);
-    s.effects |= row->to != Phase::kReady ? kTellPhase : 0U;  // a plan is told of by itself
-  }
-  return true;
-}
-
-Action ask(TrackerState& s, Ask question, std::uint64_t offset) {
-  s.at_hand.asked = question;
-  const Action action{question, s.effects, offset};
-  s.effects = 0;
-  return action;
-}
-
-Action finish(TrackerState& s, Ask end, std::uint64_t offset) {
-  s.glides = glides(s);
-  s.wants_site.store(wants_site(s), std::memory_order_relaxed);
-  return ask(s, end, offset);
-}
-
-Action open(TrackerState& s, AtHand::Why why) {
-  s.at_hand.why = why;
-  return ask(s, Ask::kOpenSlab);
-}
-
-}  // namespace stages
-
-using namespace stages;
-
-void Tracker::open(const TrackerTerms& terms) {
+void Tracker::open(const TrackerTerms& terms, Memory* memory, Knowledge* knowledge) {
   state_.terms = terms;
   state_.tally.open(terms.counters);
+  memory_ = memory;
+  knowledge_ = knowledge;
 }
 
 void Tracker::begin_histories(GrowingArray<std::uint32_t>* sizes,
@@ -153,150 +60,699 @@ void Tracker::begin_histories(GrowingArray<std::uint32_t>* sizes,
   state_.search.sizes.start(sizes, tuning::kMaxLog);
   state_.search.sites.start(sites, tuning::kMaxLog);
   state_.learns = true;
-  noted(state_, {.kind = TapeEntry::Kind::kHistories});
 }
 
-namespace {
+// Phases.
 
-// A call comes in.
-Action enter(TrackerState& s) {
-  switch (s.phase.load(std::memory_order_relaxed)) {
-    case Phase::kIdle:
-      break;
-    case Phase::kLearning:
-      return look(s);
-    case Phase::kReady:
-      note(s);
-      return wait_for_quiet(s);
-    case Phase::kServing:
-      if (s.serving.trial != 0) {
-        note(s);
-        s.search.added = true;
-        s.search.worth_a_look =
-            s.search.sizes.add(s.at_hand.call.size, s.at_hand.call.alignment_log2);
-        if (s.search.worth_a_look && !s.serving.own &&
-            s.search.sizes.shift() > s.serving.plan->iteration) {
-          lose(s);  // it was a part of this stream's loop
-          return give(s);
-        }
-      } else if (s.terms.keeps_trace && s.learns) {
-        note(s);
-      }
-      return begin_step(s);
-    case Phase::kPooling:
-      if (!s.learns) {
-        return ask(s, Ask::kMemory);
-      }
-      return s.search.restarts <= tuning::kMaxRestarts || s.terms.keeps_trace
-                 ? look(s)
-                 : ask(s, Ask::kFollow);
-  }
-  return finish(s, Ask::kPass);
-}
-
-// An answer takes the call on.
-Action go_on(TrackerState& s, const Answer& answer) {
-  switch (s.at_hand.asked) {
-    case Ask::kClaim:
-      if (s.at_hand.earlier != kUnplanned) {
-        s.serving.first.note_alive(answer.yes);
-      }
-      return claimed(s, answer.miss);
-    case Ask::kGive:
-      return given(s, answer);
-    case Ask::kFollow:
-      return found(s, answer);
-    case Ask::kGuess:
-      return guessed(s, answer);
-    case Ask::kPrepare:
-      return prepared(s, answer);
-    case Ask::kOpenSlab:
-      return answer.yes ? opened(s) : refused(s, answer);
-    case Ask::kImproved:
-      return improved(s, *answer.best);
-    case Ask::kLearn:
-      return learned(s, answer);
-    case Ask::kLearnSites:
-      return sites_learned(s, answer);
-    case Ask::kMemory:
-      return answer.yes && move(s, Event::kMemory) ? look(s) : ask(s, Ask::kFollow);
-    case Ask::kServe:
-    case Ask::kDone:
-    case Ask::kPass:
-      break;
-  }
-  return finish(s, Ask::kDone);
-}
-
-}  // namespace
-
-Action Tracker::called(const Call& call) {
-  begin(state_);
-  state_.at_hand.call = call;
-  return noted(state_, {.kind = TapeEntry::Kind::kCalled, .call = call, .action = enter(state_)});
-}
-
-Action Tracker::answered(const Answer& answer) {
-  state_.left_count = 0;
-  return noted(
-      state_,
-      {.kind = TapeEntry::Kind::kAnswered, .answer = answer, .action = go_on(state_, answer)});
-}
-
-Action Tracker::told(std::size_t marks) {
+// The event's row of tracker.def is done, if the phase has one; else nothing is, and false. `more` is
+// done besides: effects, and a verdict on the plan that is left; `but` is not.
+bool Tracker::move(Event event, std::uint32_t more, std::uint32_t but) {
   TrackerState& s = state_;
-  begin(s);
-  s.at_hand.told = true;
-  Ask question = Ask::kDone;
-  if (phase() != Phase::kServing) {
-    s.effects |= kMark;
-    question = searching() && marks + 1 >= 3 ? Ask::kLearn : Ask::kDone;
+  const Phase from = s.phase.load(std::memory_order_relaxed);
+  const Row* row = row_of(from, event, s.learns);
+  if (row == nullptr) {
+    return false;
   }
-  return noted(s, {.kind = TapeEntry::Kind::kTold,
-                   .number = marks,
-                   .action = ends(question) ? finish(s, question) : ask(s, question)});
+  const std::uint32_t effects = (row->effects | more) & ~but;
+  StoredPlan* const left = (effects & kRelease) != 0 ? s.serving.plan : nullptr;
+  const bool forgets = ((effects & kRelease) != 0 && leave_plan()) || (effects & kRestartLog) != 0;
+  if ((effects & kStarted) != 0) {
+    s.search.demand.planned();
+    s.search.restarts = 0;
+    s.tally.begin_plans();
+  }
+  if (row->to != from) {
+    s.phase.store(row->to, std::memory_order_release);
+  }
+  if (forgets) {
+    knowledge_->forget_calls();
+  }
+  if ((effects & kRestartFollower) != 0) {
+    knowledge_->follow_anew();
+  }
+  if (left != nullptr) {
+    knowledge_->leave(*left, effects & kVerdicts);
+  }
+  // What a plan that was wrong has written lies elsewhere in the next one's slab.
+  if ((effects & kRelease) != 0 && (row->to == Phase::kLearning || row->to == Phase::kPooling)) {
+    memory_->give_back(false);
+  }
+  if ((effects & kPurge) != 0) {
+    memory_->give_back(true);
+  }
+  if (row->to != from && row->to != Phase::kReady) {
+    knowledge_->tell_phase(row->to);  // a plan is told of by itself
+  }
+  if ((effects & kStarted) != 0) {
+    start();
+  }
+  return true;
 }
 
-Action Tracker::happened(Event event) {
-  begin(state_);
-  const bool moved = move(state_, event);
-  if (moved && (event == Event::kLeft || event == Event::kAbandoned)) {
-    state_.walks_whole = false;
+// True if the calls noted are to be forgotten. Of a trial that is not lost, but left for another plan, no
+// call is noted any more. While a plan that was found waits for memory, every call has been.
+bool Tracker::leave_plan() {
+  Serving& serving = state_.serving;
+  Confidence& confidence = state_.confidence;
+  const bool forgets = confidence.tries_own() || (confidence.on_trial() && is_serving());
+  confidence.leave();
+  serving.rounds = Rounds();
+  serving.plan = nullptr;
+  serving.placer.stop();
+  serving.shapes.close();
+  serving.following = false;
+  return forgets;
+}
+
+// Serving begins, or a plan on trial is believed. While it is not, the log goes on.
+void Tracker::start() {
+  if (!state_.confidence.on_trial()) {
+    knowledge_->planned();
+  }
+  memory_->begin_serving(state_.confidence.on_trial(), state_.confidence.own());
+}
+
+bool Tracker::is_crowded() const {
+  return state_.serving.rounds.crowded >= tuning::kMaxCrowded && !state_.serving.rounds.evaded;
+}
+
+// Only the size of the next call matters.
+bool Tracker::may_glide() const {
+  const TrackerState& s = state_;
+  return is_serving() && s.serving.shapes.plan() == nullptr && !s.serving.following &&
+         !s.confidence.on_trial() && s.confidence.first.is_over() && !is_crowded() &&
+         !(s.terms.keeps_trace && s.learns);
+}
+
+void Tracker::finish() {
+  TrackerState& s = state_;
+  const Phase now = s.phase.load(std::memory_order_relaxed);
+  s.glides = may_glide();
+  s.wants_site.store((now == Phase::kPooling && s.search.demand.wants_sites()) ||
+                         (s.terms.keeps_trace && now != Phase::kIdle),
+                     std::memory_order_relaxed);
+}
+
+void Tracker::happened(Event event) {
+  TrackerState& s = state_;
+  s.search.known.store(false, std::memory_order_relaxed);
+  const bool moved = move(event);
+  if (moved && event == Event::kLeft) {
+    s.walks_whole = false;
   }
   if (event == Event::kWoken) {
-    state_.serving.rounds = Rounds();  // the slab begins at its start again
+    s.serving.rounds = Rounds();  // the slab begins at its start again
+    if (moved && open()) {
+      move(Event::kOpened);
+    }
   }
-  return noted(
-      state_, {.kind = TapeEntry::Kind::kHappened,
-               .event = event,
-               .action = moved && event == Event::kWoken ? stages::open(state_, AtHand::Why::kAgain)
-                                                         : finish(state_, Ask::kDone)});
+  finish();
+}
+
+void Tracker::abandon() {
+  TrackerState& s = state_;
+  s.phase.store(Phase::kIdle, std::memory_order_release);
+  s.serving = Serving();
+  s.search.demand = Demand();
+  s.search.looping.store(false, std::memory_order_relaxed);
+  s.search.known.store(false, std::memory_order_relaxed);
+  s.search.restarts = s.search.symbolic = 0;
+  s.confidence.forget();
+  s.walks_whole = false;
+  finish();
+}
+
+void Tracker::told(std::size_t marks) {
+  state_.search.known.store(false, std::memory_order_relaxed);
+  if (!is_serving()) {
+    knowledge_->mark();
+    if (searching() && marks + 1 >= 3) {
+      learn();
+    }
+  }
+  finish();
 }
 
 void Tracker::grown(std::uint64_t bytes) {
-  noted(state_, {.kind = TapeEntry::Kind::kGrown, .number = bytes});
   Tally& tally = state_.tally;
   tally.other(bytes);
-  if (phase() == Phase::kServing) {
+  if (is_serving()) {
     tally.fallback(bytes, &Counters::fallback_realloc);
   } else {
     tally.counters().fallback_realloc.add();
   }
 }
 
-Action Tracker::not_placed(const Call& call, const Step& step, Miss miss) {
-  begin(state_);
-  state_.at_hand.call = call;
-  state_.at_hand.serving = state_.at_hand.matched = true;
-  state_.at_hand.wrapped = state_.serving.placer.wrapped();
-  state_.at_hand.offset = step.offset;
-  return claimed(state_, miss);
+// A call.
+
+Outcome Tracker::called(const Call& call) {
+  state_.search.known.store(false, std::memory_order_relaxed);
+  const Outcome outcome = decide(call);
+  finish();
+  return outcome;
 }
 
-Action Tracker::iterated(const Plan& best) {
-  count_iteration(state_);
-  take_lower(state_, best);
-  return finish(state_, Ask::kDone);
+Outcome Tracker::decide(const Call& call) {
+  TrackerState& s = state_;
+  Way way;
+  switch (s.phase.load(std::memory_order_relaxed)) {
+    case Phase::kIdle:
+      return {};
+    case Phase::kLearning:
+      break;
+    case Phase::kReady:
+      note(call, way);
+      return wait_for_quiet(call, way);
+    case Phase::kServing:
+      if (s.confidence.on_trial()) {
+        note(call, way);
+        way.added = true;
+        way.worth_a_look = s.search.sizes.add(call.size, call.alignment_log2);
+        if (way.worth_a_look && !s.confidence.own() &&
+            s.search.sizes.shift() > s.serving.plan->iteration) {
+          lose(call, Evidence::kLongerLoop);
+          return give(call, way);
+        }
+      } else if (s.terms.keeps_trace && s.learns) {
+        note(call, way);
+      }
+      return serve(call, way);
+    case Phase::kPooling:
+      if (s.terms.common) {
+        return give(call, way);
+      }
+      if (!s.learns) {
+        if (!knowledge_->prepare() || !move(Event::kMemory)) {
+          return follow_known(call, way);
+        }
+      } else if (s.search.restarts > tuning::kMaxRestarts && !s.terms.keeps_trace) {
+        return follow_known(call, way);
+      }
+      break;
+  }
+  note(call, way);
+  look_at_demand(call);
+  return follow_known(call, way);
+}
+
+void Tracker::note(const Call& call, Way& way) {
+  if (!knowledge_->note(call)) {
+    state_.tally.counters().recorder_full.add();
+    ++state_.search.restarts;
+  }
+  way.noted = true;
+}
+
+void Tracker::look_at_demand(const Call& call) {
+  Demand& demand = state_.search.demand;
+  const Demand::Look seen = demand.look(call.peak);
+  if (seen != Demand::Look::kNothing) {
+    move(seen == Demand::Look::kNewLoop ? Event::kNewLoop : Event::kDemandKnown);
+  }
+  if (demand.unordered()) {
+    memory_->allow_slack(false);
+  }
+}
+
+Outcome Tracker::follow_known(const Call& call, Way way) {
+  const Known known = follow(call);
+  return known.plan != nullptr && take_up(call, known) ? serve(call, way) : give(call, way);
+}
+
+// Between the plan and its first block: the call must be the step expected, and the time a quiet
+// one.
+Outcome Tracker::wait_for_quiet(const Call& call, Way way) {
+  TrackerState& s = state_;
+  const Schedule& schedule = *s.serving.plan->made;
+  if (!s.serving.cursor.expects(schedule, call.size)) {
+    s.confidence.lose_trial(s.serving.plan->iteration, (*s.serving.best)->height,
+                            call.op == Op::k_realloc);
+    move(Event::kMismatch);
+    s.search.sizes.lock_broke(0);
+    return give(call, way);
+  }
+  if (call.live <= s.waiting.quiet_level || --s.waiting.patience == 0) {
+    return begin_from(call) ? serve(call, way) : give(call, way);
+  }
+  s.serving.cursor.follow(schedule, call.size);
+  return give(call, way);
+}
+
+// No plan places the call: the pool gives the block, and it is looked whether the stream repeats.
+Outcome Tracker::give(const Call& call, Way way) {
+  const Given given = memory_->give(call);
+  count_given(call, given, way);
+  if (way.noted && !way.served) {
+    look_at_size(call, way);
+  }
+  look_at_site(call, way);
+  return {.kind = Outcome::Kind::kBlock, .dirty = true, .offset = 0, .given = given};
+}
+
+void Tracker::count_given(const Call& call, const Given& given, const Way& way) {
+  TrackerState& s = state_;
+  Counters& counters = s.tally.counters();
+  if (given.start == nullptr) {
+    (given.busy ? counters.fallback_busy : counters.fallback_limit).add();
+    s.tally.other(call.size);
+    return;
+  }
+  counters.pooled_allocations.add();
+  counters.pooled_bytes.add(call.size);
+  const bool pooling = s.phase.load(std::memory_order_relaxed) == Phase::kPooling;
+  if (pooling && given.at_hand) {
+    s.tally.begin_pooling();
+  }
+  s.search.got += given.lacks;
+  s.search.calm = given.again != 0 ? 0 : s.search.calm + 1;
+  given.at_hand ? s.tally.at_hand(call.size) : s.tally.other(call.size);
+  if (pooling) {
+    s.search.demand.judge(call.size, given.at_hand);
+  }
+  if (pooling && !given.at_hand) {
+    s.tally.fallback(call.size, &Counters::fallback_grown);
+  } else if (!given.at_hand && !way.missed) {
+    counters.fallback_learning.add();
+  }
+}
+
+// Whether sizes repeat, after a call that was noted and not served.
+void Tracker::look_at_size(const Call& call, const Way& way) {
+  Search& search = state_.search;
+  const bool worth_a_look =
+      way.added ? way.worth_a_look : search.sizes.add(call.size, call.alignment_log2);
+  const bool looping = search.sizes.looping();
+  if (looping && !search.looping.load(std::memory_order_relaxed)) {
+    memory_->allow_slack(true);
+  }
+  search.looping.store(looping, std::memory_order_relaxed);
+  if (looping) {
+    search.loop.store({search.sizes.shift(), search.sizes.matched()}, std::memory_order_relaxed);
+  }
+  if (worth_a_look && searching()) {
+    learn();
+  }
+}
+
+// Whether call sites repeat, while sizes do not. The plan is taken up like any other known one: when some
+// calls have fitted it.
+void Tracker::look_at_site(const Call& call, const Way& way) {
+  TrackerState& s = state_;
+  if (s.phase.load(std::memory_order_relaxed) != Phase::kPooling || !way.noted || call.site == 0 ||
+      !s.search.demand.wants_sites() || !s.search.sites.add(call.site, call.alignment_log2) ||
+      s.search.symbolic >= tuning::kMaxSymbolic) {
+    return;
+  }
+  if (const std::uint32_t length = knowledge_->learn_sites(what_to_learn()); length != 0) {
+    s.tally.counters().plans.add();
+    s.tally.counters().symbolic_calls.add(length);
+    ++s.search.symbolic;
+    s.search.sites.lock_broke(2 * length);  // four more iterations before another is made
+  }
+}
+
+void Tracker::learn() {
+  TrackerState& s = state_;
+  const Learned learned = knowledge_->learn(what_to_learn());
+  if (learned.plan == nullptr) {
+    return;
+  }
+  s.tally.counters().plans.add();
+  s.serving.plan = learned.plan;
+  s.confidence.adopt(true, false, learned.trial);
+  s.serving.best = &learned.plan->made;
+  s.serving.cursor = Cursor(learned.position);
+  s.waiting = {learned.quiet_level, learned.length + kContext, learned.begins};
+  s.walks_whole = true;
+  move(Event::kPlanMade);
+}
+
+// A call while a plan is served.
+
+Outcome Tracker::serve(const Call& call, Way way) {
+  TrackerState& s = state_;
+  MEMO_DCHECK(is_serving() && s.serving.plan != nullptr && s.serving.placer.schedule() != nullptr);
+  way.served = true;
+  if (is_crowded()) {
+    s.serving.rounds.evaded = true;
+    memory_->evade();
+    s.tally.counters().evaded.add();
+  }
+  if (s.confidence.first.differs()) {
+    lose(call, Evidence::kLivesOtherwise);
+    return give(call, way);
+  }
+  if (const SymbolicPlan* plan = s.serving.shapes.plan(); plan != nullptr) {
+    if (s.learns && s.search.sizes.add(call.size, 0) && s.search.sizes.shift() > plan->count) {
+      // The sizes repeat after all, over more calls than the plan's: it was made of a part.
+      s.search.symbolic = tuning::kMaxSymbolic;
+      lose(call, Evidence::kPartOfLoop);
+      return give(call, way);
+    }
+    if (s.serving.shapes.begins_another(s.serving.placer.position(), call.size) &&
+        !change_shape({call.size, StepIndex{0}})) {
+      return give(call, way);
+    }
+  }
+  Placing placing;
+  place(call, placing);
+  placing.matched = placing.is_step;
+  return serve_placed(call, way, placing);
+}
+
+Outcome Tracker::not_placed(const Call& call, const Step& step, Miss miss) {
+  state_.search.known.store(false, std::memory_order_relaxed);
+  Placing placing{.matched = true, .is_step = true, .miss = miss, .offset = step.offset};
+  placing.wrapped = state_.serving.placer.wrapped();
+  Way way;
+  way.served = true;
+  const Outcome outcome = serve_placed(call, way, placing);
+  finish();
+  return outcome;
+}
+
+// The step that the call is, and its place in the slab.
+void Tracker::place(const Call& call, Placing& placing) {
+  Serving& serving = state_.serving;
+  const Step* step = serving.placer.next(call.size);
+  placing.is_step = step != nullptr;
+  placing.wrapped = step != nullptr && serving.placer.wrapped();
+  if (step == nullptr) {
+    placing.miss = serving.placer.why_no_step();
+    return;
+  }
+  if (step->offset == kUnplanned) {
+    placing.miss = Miss::kLeftOut;
+    return;
+  }
+  MEMO_DCHECK(step->offset + call.size <= serving.placer.schedule()->height || step->elastic);
+  placing.offset = step->offset;
+  const std::uint64_t earlier =
+      state_.confidence.first.alive_at(*serving.placer.schedule(), serving.placer.position());
+  const Claimed claimed = memory_->claim(call, step->offset);
+  placing.miss = claimed.miss;
+  placing.dirty = claimed.dirty;
+  if (earlier != kUnplanned) {
+    state_.confidence.first.note_alive(memory_->in_use(earlier));
+  }
+}
+
+// After the call was placed, or not. Without memory for another plan or shape the lane has none; what was
+// claimed is served all the same.
+Outcome Tracker::serve_placed(const Call& call, Way way, Placing placing) {
+  Serving& serving = state_.serving;
+  // A plan that is known fits better than one on trial.
+  if ((!placing.matched || serving.following || state_.confidence.tries_own()) &&
+      try_others(call, placing.matched) && !placing.matched) {
+    place(call, placing);
+  }
+  if (is_serving() && placing.wrapped) {
+    end_iteration(call, placing);
+  }
+  Shapes::Start start;
+  if (serving.shapes.plan() != nullptr && serving.shapes.find(call.size, placing.matched, start)) {
+    change_shape(start);
+  }
+  return settle(call, way, placing);
+}
+
+void Tracker::end_iteration(const Call& call, const Placing& placing) {
+  TrackerState& s = state_;
+  if (s.serving.shapes.plan() != nullptr) {
+    s.walks_whole = true;
+    s.tally.counters().iterations.add();
+    return;
+  }
+  if (s.confidence.ends_trial()) {
+    start();
+  }
+  const bool placed = placing.miss == Miss::kNone;
+  iterated(placed ? placing.offset : 0, placed ? call.size : 0);
+}
+
+// The call's step ended an iteration of a plan of fixed sizes. The next call begins one: the moment for a
+// lower plan, since the fewest blocks lie where the old one has put them.
+void Tracker::iterated(std::uint64_t offset, std::uint64_t size) {
+  TrackerState& s = state_;
+  Serving& serving = s.serving;
+  const Schedule& schedule = *serving.placer.schedule();
+  Rounds& rounds = serving.rounds;
+  s.walks_whole = true;
+  s.tally.counters().iterations.add(schedule.count / serving.plan->iteration);
+  if (!rounds.walked && serving.placer.walked_through()) {
+    rounds.walked = true;
+    s.confidence.note_walked();
+    serving.plan->walked.store(true, std::memory_order_relaxed);
+  }
+  const bool many = rounds.occupied * tuning::kCrowdedShare > schedule.height;
+  rounds.crowded = many ? rounds.crowded + 1 : 0;
+  rounds.occupied = 0;
+  memory_->end_iteration(offset, size, s.confidence.own() && !s.confidence.on_trial());
+  if (const Plan& best = serving.plan->best(); best.get() != &schedule) [[unlikely]] {
+    serving.best = &best;
+    serving.placer.start(best.get(), &best.index(), Cursor());
+    memory_->lower(best->height);
+    s.tally.counters().lowered.add();
+  }
+  s.glides = may_glide();
+}
+
+Outcome Tracker::settle(const Call& call, Way way, const Placing& placing) {
+  TrackerState& s = state_;
+  s.confidence.first.note(placing.miss);
+  if (placing.miss == Miss::kNone) {
+    s.tally.planned(call.size);
+    s.confidence.note_placed();
+    return {.kind = Outcome::Kind::kPlace,
+            .dirty = placing.dirty,
+            .offset = placing.offset,
+            .given = {}};
+  }
+  if (!is_serving()) {
+    return give(call, way);
+  }
+  if (s.confidence.tries_own() && placing.miss != Miss::kLeftOut &&
+      s.serving.plan->iteration < tuning::kLongLoop) {
+    // Layers are most of a network's calls: a plan on trial that misses one is a part's.
+    lose(call, Evidence::kTrialMissed);
+    return give(call, way);
+  }
+  way.missed = true;
+  s.tally.fallback(call.size, reason_of(placing.miss).counter);
+  knowledge_->tell_miss(call, placing.miss, s.serving.placer.position());
+  if (placing.miss == Miss::kOccupied) {
+    s.serving.rounds.occupied += call.size;
+    s.serving.placer.note_in_the_way(call.size);
+  }
+  if (const auto evidence = s.confidence.after_miss(s.serving.placer.health()); evidence) {
+    lose(call, *evidence);
+  }
+  return give(call, way);
+}
+
+// Plans that are taken up, changed and left.
+
+Known Tracker::follow(const Call& call) {
+  const Serving& serving = state_.serving;
+  const bool tries = state_.confidence.tries_own();
+  using Has = Follower::Has;
+  const Has has = tries ? Has::kTrial : serving.plan != nullptr ? Has::kPlan : Has::kNothing;
+  return knowledge_->follow(call, serving.plan, has,
+                            tries ? state_.confidence.placed() + tuning::kTrialCalls : 0);
+}
+
+// Memory for what is to be served from; where there is none the plan is left. Who has to share the pool
+// needs no plan of its own for a loop that has one.
+bool Tracker::open() {
+  TrackerState& s = state_;
+  const Schedule& schedule = wanted();
+  // Since the process began another plan may have been followed and been wrong: then all of the iteration
+  // so far may be alive twice, else the calls that made the plan be believed.
+  const StepIndex position = s.serving.cursor.position();
+  MEMO_DCHECK(s.serving.plan != nullptr && position < schedule.end());
+  const std::uint64_t heard = s.tally.counters().large_allocations.get();
+  const bool begins = !s.walks_whole && heard >= position.count();
+  const std::uint32_t calls = std::max(tuning::kRepeatContext, begins ? position.count() : 0);
+  const Opened opened = memory_->open({.schedule = schedule,
+                                       .plan = *s.serving.plan,
+                                       .position = position,
+                                       .calls = std::min(calls, schedule.count),
+                                       .trial = s.confidence.on_trial()});
+  if (opened != Opened::kOpened) {
+    s.search.known.store(opened == Opened::kBusy, std::memory_order_relaxed);
+    move(Event::kRefused);
+  }
+  return opened == Opened::kOpened;
+}
+
+// Serves from the plan's step at the cursor on, and the call is the first one.
+bool Tracker::begin_from(const Call& call) {
+  if (!open()) {
+    return false;
+  }
+  begin_plan();
+  move(Event::kOpened);
+  if (state_.confidence.on_trial()) {
+    state_.search.sizes.add(call.size, call.alignment_log2);
+  }
+  return true;
+}
+
+void Tracker::begin_plan() {
+  Serving& serving = state_.serving;
+  const bool shaped = serving.shapes.plan() != nullptr;
+  serving.placer.start(shaped ? serving.shapes.schedule() : serving.best->get(),
+                       shaped ? serving.shapes.index() : &serving.best->index(),
+                       Cursor(serving.cursor.position()));
+  state_.confidence.begin(serving.placer.schedule()->count);
+}
+
+// A known plan fits the call, and none is served. True if it is served from now on.
+bool Tracker::take_up(const Call& call, const Known& known) {
+  adopt(known, state_.learns ? known.trial : 0);
+  if (!prepare(known)) {
+    move(Event::kUnusable);
+    return false;
+  }
+  return begin_from(call);
+}
+
+// While a plan is served the others are followed from a call that did not match on, until the plan is
+// found again: a program that goes to and fro between shapes is met by the other shape's plan as soon as
+// that fits. True if another plan is served from now on.
+bool Tracker::try_others(const Call& call, bool matched) {
+  Serving& serving = state_.serving;
+  const Known known = follow(call);
+  const bool first = !serving.following;
+  serving.following = known.plan == nullptr;
+  if (known.plan == nullptr) {
+    // At the beginning of an iteration a plan that begins as this one does is believed at once,
+    // since a network's first blocks are its largest ones; the plans are followed all the same.
+    const bool may_guess = first && !matched && serving.shapes.plan() == nullptr &&
+                           serving.placer.position() < tuning::kBeginning;
+    return may_guess && go_over_to_guess(call);
+  }
+  knowledge_->follow_anew();
+  if (known.plan == serving.plan) {
+    knowledge_->leave(*known.plan, 0);  // it is used once
+    return false;
+  }
+  move(Event::kOtherPlan, state_.confidence.tries_own() ? kWithdrawn : 0U);
+  adopt(known, 0);
+  if (!prepare(known)) {
+    move(Event::kUnusable);
+    return false;
+  }
+  if (matched) {  // the call is behind it already
+    serving.cursor = Cursor((serving.cursor.position() + StepIndex{1}) % wanted().end());
+  }
+  return go_over(false);
+}
+
+bool Tracker::go_over_to_guess(const Call& call) {
+  Serving& serving = state_.serving;
+  const StepIndex position = serving.placer.position();
+  MEMO_DCHECK(serving.plan != nullptr && serving.plan->users != 0);
+  const Known guess = knowledge_->guess(call, *serving.plan->made, position);
+  if (guess.plan == nullptr) {
+    return false;
+  }
+  move(Event::kOtherPlan);
+  adopt(guess, 0);
+  serving.cursor = Cursor(position);
+  return go_over(true);
+}
+
+bool Tracker::go_over(bool guessed) {
+  if (!open()) {
+    return false;
+  }
+  begin_plan();
+  state_.serving.following = guessed;
+  move(Event::kOpened);
+  return true;
+}
+
+void Tracker::adopt(const Known& known, std::uint32_t trial) {
+  Serving& serving = state_.serving;
+  MEMO_DCHECK(serving.plan == nullptr);
+  state_.confidence.adopt(false, known.strange, trial);
+  serving.plan = known.plan;
+  serving.best = known.best;
+}
+
+// Where in the plan the call at hand is, the step before the one that comes next; a parametric plan is
+// laid out. False if it cannot be.
+bool Tracker::prepare(const Known& known) {
+  Serving& serving = state_.serving;
+  const Schedule& schedule = *known.plan->made;
+  if (schedule.symbolic == nullptr) {
+    serving.cursor = Cursor(schedule.before(known.position, 1));
+    return true;
+  }
+  if (!serving.shapes.afford(schedule.count, state_.tally.counters().large_allocations.get())) {
+    return false;
+  }
+  const Plan* best = knowledge_->prepare(*known.plan);
+  if (best == nullptr || !serving.shapes.open(*(*best)->symbolic) ||
+      !lay_out({known.first, known.position - StepIndex{1}})) {
+    return false;
+  }
+  serving.best = best;
+  return true;
+}
+
+bool Tracker::lay_out(const Shapes::Start& start) {
+  const StepIndex at = state_.serving.shapes.lay_out(start, state_.terms.slab_room);
+  if (at == kNoStep) {
+    return false;
+  }
+  state_.serving.cursor = Cursor(at);
+  state_.tally.counters().shapes.add();
+  return true;
+}
+
+// Another shape has begun: the plan is laid out for it, if the stream has earned that. False if the plan
+// is left for it.
+bool Tracker::change_shape(const Shapes::Start& start) {
+  Serving& serving = state_.serving;
+  Shapes& shapes = serving.shapes;
+  if (!shapes.afford(shapes.plan()->count, state_.tally.counters().large_allocations.get())) {
+    return true;
+  }
+  if (!lay_out(start)) {
+    move(Event::kUnusable);
+    return false;
+  }
+  if (!open()) {
+    return false;
+  }
+  serving.placer.change(shapes.schedule(), shapes.index(), serving.cursor);
+  move(Event::kOpened);
+  return true;
+}
+
+Wanted Tracker::what_to_learn() const {
+  const Search& search = state_.search;
+  const std::uint64_t got = search.calm < search.sizes.shift() ? search.got : 0;
+  return {search.sizes, state_.confidence.copies_to_try(search.sizes),
+          state_.confidence.bytes_to_try(got)};
+}
+
+// The plan is left, and judged.
+void Tracker::lose(const Call& call, Evidence evidence) {
+  TrackerState& s = state_;
+  const Serving& serving = s.serving;
+  const Judgement judgement = s.confidence.judge(
+      evidence, serving.placer.health(), serving.plan->iteration, (*serving.best)->height,
+      s.search.sizes.required(), call.op == Op::k_realloc);
+  s.tally.counters().diverged.add();
+  if (judgement.run) {
+    s.search.sizes.lock_broke(*judgement.run);
+  }
+  knowledge_->tell_lost(s.confidence.placed(), evidence);
+  move(Event::kLost, judgement.verdict | (judgement.gives_back ? kPurge : 0U),
+       judgement.tried ? kRestartFollower : 0U);
 }
 
 const Schedule& Tracker::wanted() const {
@@ -308,8 +764,7 @@ bool Tracker::valid() const {
   const Phase now = phase();
   const Serving& serving = state_.serving;
   const bool has_plan = now == Phase::kReady || now == Phase::kServing;
-  if (has_plan != (serving.plan != nullptr) || (has_plan && serving.plan->users == 0) ||
-      !ends(state_.at_hand.asked) || state_.effects != 0) {
+  if (has_plan != (serving.plan != nullptr) || (has_plan && serving.plan->users == 0)) {
     return false;
   }
   if (now == Phase::kReady && serving.cursor.position() >= serving.plan->made->end()) {
@@ -319,10 +774,10 @@ bool Tracker::valid() const {
                                  serving.placer.position() >= serving.placer.schedule()->end())) {
     return false;
   }
-  if (serving.trial != 0 && (!has_plan || !state_.learns || state_.glides)) {
+  if (state_.confidence.on_trial() && (!has_plan || !state_.learns || state_.glides)) {
     return false;
   }
-  return (!serving.following || now == Phase::kServing) && state_.glides == memo::glides(state_);
+  return (!serving.following || now == Phase::kServing) && state_.glides == may_glide();
 }
 
 }  // namespace memo

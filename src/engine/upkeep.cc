@@ -1,5 +1,6 @@
 #include "src/engine/upkeep.h"
 
+#include "src/base/os.h"
 #include "src/base/tuning.h"
 
 namespace memo {
@@ -10,6 +11,9 @@ void Upkeep::give_back() {
   }
   for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
     lanes_.at(i).give_back();
+  }
+  if (lanes_.opened()) {
+    lanes_.shared().slabs.give_back_free(Nanos{0}, os::coarse_nanoseconds());
   }
   trim();
 }
@@ -51,7 +55,7 @@ bool Upkeep::tick(Nanos now) {
   for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
     quiet = lanes_.at(i).tick(now, scarce) && quiet;
   }
-  give_up_spare(lanes_.shared(), 0);
+  lanes_.shared().slabs.give_back_free(tuning::kUnusedSlab, os::coarse_nanoseconds());
   // What is freed at rest goes back, too; what the system refuses to take is not tried each time.
   const auto kept = [&] { return pool.held().dirty_bytes(); };
   if (scarce || (quiet && (left_ == UINT64_MAX || kept() > left_))) {

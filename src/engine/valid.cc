@@ -27,24 +27,22 @@ bool PlanStore::valid() const {
 }
 
 // The slab has memory for what is served from.
-bool LaneView::valid() const {
-  const bool has_memory =
-      phase() != Phase::kServing || lease_.has_words() || tracker_.wanted().height <= slab_height();
-  return tracker_.valid() && has_memory && hands_.slab.valid();
+bool Lane::valid() const {
+  const bool has_memory = phase() != Phase::kServing || !memory_.holds_slab() ||
+                          tracker_.wanted().height <= slab_height();
+  return tracker_.valid() && has_memory;
 }
 
 bool Lanes::valid() const {
   if (!opened()) {
     return true;
   }
-  std::uint64_t slab_bytes = 0;
   for (std::uint32_t i = 0; i < count(); ++i) {
-    if (!lanes_[i].valid()) {
+    if (!at(i).valid()) {
       return false;
     }
-    slab_bytes += lanes_[i].slab_height();
   }
-  return slab_bytes == shared_->slabs.bytes && shared_->store.valid() && shared_->pool.valid();
+  return shared_->slabs.valid() && shared_->store.valid() && shared_->pool.valid();
 }
 
 }  // namespace memo

@@ -2,8 +2,10 @@
 #include "src/serve/slab.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "src/base/bits.h"
+#include "src/base/check.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
 #include "src/base/resident.h"
@@ -29,63 +31,46 @@ std::uint64_t memory_end(Choice choice, std::uint64_t height) {
 
 }  // namespace
 
-void Slab::open(Space* space, SlabBooks* books, Pool* pool, std::uint32_t number) {
+void Slab::open(Space* space, SlabBooks* books, Pool* pool) {
   space_ = space;
   books_ = books;
   pool_ = pool;
-  number_ = number;
-  space->user.set(number, false);
 }
 
-// From the first store to the last both slabs lie at the same addresses: so a child that is made
-// meanwhile knows which two it has to mend, whichever stores it has seen.
-bool Slab::lend(Slab& to, std::uint32_t stores) {
-  Space& mine = space();
-  Space& other = to.space();
-  const std::uint64_t height = this->height();
-  const std::uint64_t tallest = this->tallest();
-  if (height == 0 || origin_ != 0 || to.height() != 0 || !is_empty(mine)) {
+bool Slab::change(std::uint64_t before, std::uint64_t after) {
+  if (!word_.compare_exchange_strong(before, after & ~SlabWord::kTorn, std::memory_order_acquire,
+                                     std::memory_order_relaxed)) {
     return false;
   }
-  // What was seen of the memory goes with it.
-  to.ends_to_look_ = ends_to_look_;
-  to.attends_ = attends_;
-  to.along_ = along_;
-  to.whole_ = whole_;
-  to.watched_ = watched_;
-  to.written_ = written_;
-  to.process_had_ = process_had_;
-  to.gathered_ = gathered_;
-  gathered_ = 0;
-  std::uint32_t made = 0;
-  const auto store = [&](auto& what, auto value) {
-    if (made < stores) {
-      what.store(value, std::memory_order_release);
-      ++made;
-    }
-  };
-  store(space_, &other);
-  store(height_, std::uint64_t{0});
-  store(tallest_, to.tallest());
-  store(to.tallest_, tallest);
-  store(to.height_, height);
-  other.user.set(number_, false);
-  mine.user.set(to.number_, false);
-  store(to.space_, &mine);
+  if ((before & SlabWord::kTorn) != 0) {
+    purge();
+  }
   return true;
 }
 
-void Slab::mend(Space* space) {
-  space_.store(space, std::memory_order_relaxed);
-  origin_ = 0;
-  gathered_ = round_down(space->committed_bytes(), os::kHugePage);
-  forget_huge(0);
-  forget_look();
-  height_.store(0, std::memory_order_relaxed);
-  origin_ = sweeps_ = 0;
-  tallest_.store(space->committed_bytes(), std::memory_order_relaxed);
-  space->user.set(number_, false);
-  purge_free(0, space->committed_bytes());
+void Slab::hold(std::uint64_t word) {
+  MEMO_DCHECK(!SlabWord::is_free(this->word()) &&
+              SlabWord::lane(this->word()) == SlabWord::lane(word));
+  word_.store(word, std::memory_order_release);
+}
+
+void Slab::let_go(Nanos now) {
+  MEMO_DCHECK(!is_free());
+  MEMO_DCHECK(SlabWord::lane(word()) != SlabWord::kNoLane || height() == 0);
+  want_deaths(false);
+  use(now);
+  told_ = room_made_ = false;
+  word_.store(word_.load(std::memory_order_relaxed) | SlabWord::kFree, std::memory_order_release);
+}
+
+void Slab::orphan() {
+  want_deaths(false);
+  word_.store(SlabWord::held(SlabWord::lane(word()), 0) | SlabWord::kFree | SlabWord::kTorn,
+              std::memory_order_relaxed);
+}
+
+void Slab::note_bound(std::uint64_t bytes) {
+  bound_.store(std::max(bound(), bytes), std::memory_order_relaxed);
 }
 
 Slab::Raised Slab::raise(std::uint64_t height, bool trial) {
@@ -102,15 +87,15 @@ Slab::Raised Slab::raise(std::uint64_t height, bool trial) {
     owed = held.live_bytes() - std::min(held.live_bytes(), left);
   }
   if (!reserve(height)) {
-    if (books_->verbose >= 1 && !refused_) {
+    if (books_->verbose >= 1 && !told_) {
       Line()
           << "no memory for a slab of " << height
           << " bytes; serving without one (MEMOMALLOC_SLAB_LIMIT and `ulimit -v` may be too low)";
     }
-    refused_ = true;
+    told_ = true;
     return Raised::kRefused;
   }
-  refused_ = false;
+  told_ = room_made_ = false;
   forget_look();
   ends_to_look_ = pool_->looks() ? kEndsToLook : 0;
   if (trial) {
@@ -128,7 +113,10 @@ Slab::Raised Slab::raise(std::uint64_t height, bool trial) {
 // Under a limit the pool's unused memory may be all that is in a slab's way. Not time and again:
 // what is refused for good is asked for again.
 bool Slab::make_room(std::uint64_t height) {
-  return !refused_ && pool_->trim(height + tuning::kMaxGivenBack) != 0 && pool_->retreat() != 0;
+  if (std::exchange(room_made_, true)) {
+    return false;
+  }
+  return pool_->trim(height + tuning::kMaxGivenBack) != 0 && pool_->retreat() != 0;
 }
 
 bool Slab::reserve(std::uint64_t height) {
@@ -142,10 +130,11 @@ bool Slab::reserve(std::uint64_t height) {
   if (books_->huge_pages == Choice::kNever) {
     os::advise_huge(at(0), round_up(height, os::kHugePage), false);
   }
+  MEMO_DCHECK(space().committed_bytes() >= end);
   height_.store(height, std::memory_order_relaxed);
   tallest_.store(std::max(tallest(), height), std::memory_order_relaxed);
   if (books_->verbose >= 2) {
-    Line() << "lane " << number_ << ": slab of " << height << " bytes taken";
+    Line() << "lane " << SlabWord::lane(word()) << ": slab of " << height << " bytes taken";
   }
   return true;
 }
@@ -166,7 +155,9 @@ void Slab::look(PageMap::Run claimed) {
     written_ = there();
     along_ = 0;
     whole_ = is_whole(height(), written_);
-    watched_ = height() - std::min(height(), written_) > may_lack(written_);
+    // A look at the process' memory costs some microseconds: only where it may find something.
+    watched_ = height() - std::min(height(), written_) >
+               std::max(may_lack(written_), tuning::kMaxUnwritten / 2);
     if (books_->huge_pages != Choice::kNever && !pool_->headroom().is_short()) {
       gather(at(0), at(huge_end(books_->huge_pages, height())), claimed);
       attends_ = Attends::kGathers;
@@ -297,9 +288,9 @@ bool Slab::purge() {
   books_->bytes.fetch_sub(height, std::memory_order_relaxed);
   pool_->returned.owe(0);
   if (books_->verbose >= 2) {
-    Line() << "lane " << number_ << ": slab of " << height << " bytes given back";
+    Line() << "lane " << SlabWord::lane(word()) << ": slab of " << height << " bytes given back";
   }
-  // Blocks of an earlier plan, or of another lane that had the memory before, may have lain higher.
+  // Blocks of an earlier plan may have lain higher.
   purge_free(0, space().committed_bytes());
   return true;
 }
@@ -311,7 +302,8 @@ void Slab::evade() {
     return;
   }
   if (books_->verbose >= 2) {
-    Line() << "lane " << number_ << ": the slab goes on above blocks that stay in it";
+    Line() << "lane " << SlabWord::lane(word())
+           << ": the slab goes on above blocks that stay in it";
   }
   give_back_unused();
   forget_huge(0);
@@ -321,11 +313,19 @@ void Slab::evade() {
   sweeps_ = tuning::kMaxUnroll;
 }
 
+void Slab::begin_above() {
+  purge();
+  const Granules top = granules_in(space_->committed_bytes());
+  origin_ =
+      round_up(bytes_of(space_->pages.tail(PageMap::Tail::kFree, Granules{0}, top)), os::kHugePage);
+}
+
 void Slab::lower(std::uint64_t height) {
   const std::uint64_t before = this->height();
   if (before <= height) {
     return;
   }
+  MEMO_DCHECK(books_->bytes.load(std::memory_order_relaxed) >= before - height);
   height_.store(height, std::memory_order_relaxed);
   books_->bytes.fetch_sub(before - height, std::memory_order_relaxed);
   purge_free(origin_ + height, origin_ + memory_end(books_->huge_pages, before));
@@ -348,8 +348,9 @@ void Slab::purge_free(std::uint64_t from, std::uint64_t to) const {
 }
 
 bool Slab::valid() const {
-  const std::uint64_t end = origin_ + tallest();
-  return height() <= tallest() && end <= space().bytes() && space().pages.valid(granules_in(end));
+  const std::uint64_t end = std::min(origin_ + tallest(), space().committed_bytes());
+  return height() <= tallest() && origin_ + height() <= space().bytes() &&
+         space().pages.valid(granules_in(end));
 }
 
 }  // namespace memo

@@ -3,14 +3,14 @@
 //
 //   space  | in use or free: [0, height) has memory | committed | reserved |
 //
-// A slab belongs to a lane for as long as that works: where it rests and no block is in use, its
-// memory is lent to the next lane that needs some.
+// A slab is the process', with addresses of its own for ever. One word tells which lane holds it, and
+// for which plan (SlabWord). Who shares them out is src/serve/slabs.h.
 //
-// Its memory comes in small pages, where the program writes. After a whole iteration the slab is looked at: what was
-// written as a whole comes in huge pages from then on (src/serve/written.h), and where only parts are written, those must
-// stay the same, else what is free is given back.
+// Its memory comes in small pages, where the program writes. After a whole iteration the slab is
+// looked at: what was written as a whole comes in huge pages from then on (src/serve/written.h). Where
+// only parts are written, those must stay the same, else what is free is given back.
 //
-// Its owner alone claims and changes the height; any thread releases. Checked by valid().
+// Its holder alone claims and changes the height; any thread releases. Checked by valid().
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,6 @@
 #include "src/base/tuning.h"
 #include "src/serve/page_map.h"
 #include "src/serve/pool.h"
-#include "src/serve/recent_peak.h"
 #include "src/serve/space.h"
 
 namespace memo {
@@ -49,34 +48,57 @@ inline SlabPlace claim_place(PageMap& pages, std::uint64_t offset, std::uint64_t
 // What all slabs of a process have together.
 struct SlabBooks {
   std::atomic<std::uint64_t> bytes{0};  // height of all slabs that have memory
-  RecentPeak owned;                     // and of those among them that threads had at once
   std::uint64_t limit = 0;              // bytes, for all of them
-  std::uint32_t most = UINT32_MAX;      // slabs for those that work at once
   Choice huge_pages = Choice::kAuto;
   std::uint64_t verbose = 0;
 };
 
-// Tells who is at work from who rests. Any thread.
-class Turn {
- public:
-  void work(Nanos now) { worked_at_.store(now, std::memory_order_relaxed); }
-  [[nodiscard]] bool rests(Nanos now) const { return is_past(now, tuning::kRestNanoseconds); }
-  // Of late, if perhaps it waits for a processor just now.
-  [[nodiscard]] bool worked(Nanos now) const { return !is_past(now, tuning::kWorkedOfLate); }
+// Which lane holds a slab, and for which plan: one word, so that whoever looks, in a forked child too,
+// finds the old one or the new one.
+//
+//   | generation of the plan | lane | torn | free |
+struct SlabWord {
+  static constexpr std::uint64_t kFree = 1;  // `lane` is the last that held it
+  static constexpr std::uint64_t kTorn = 2;  // free, and what held it was stopped in the middle
+  static constexpr std::uint32_t kLaneBits = 16;
+  static constexpr std::uint32_t kNoLane = (1U << kLaneBits) - 1;
 
- private:
-  [[nodiscard]] bool is_past(Nanos now, Nanos time) const {
-    return now > worked_at_.load(std::memory_order_relaxed) + time;
+  static constexpr std::uint64_t held(std::uint32_t lane, std::uint64_t plan) {
+    return plan << (kLaneBits + 2) | std::uint64_t{lane} << 2;
   }
-
-  std::atomic<Nanos> worked_at_;
+  static constexpr bool is_free(std::uint64_t word) { return (word & kFree) != 0; }
+  static constexpr std::uint32_t lane(std::uint64_t word) {
+    return static_cast<std::uint32_t>(word >> 2) % (1U << kLaneBits);
+  }
+  static constexpr std::uint64_t plan(std::uint64_t word) { return word >> (kLaneBits + 2); }
 };
 
 class Slab {
  public:
-  // Ties the slab to its addresses. Under a limit the pool's unused memory makes room for it. The
-  // number is its lane's, for messages.
-  void open(Space* space, SlabBooks* books, Pool* pool, std::uint32_t number);
+  // Ties the slab to its addresses; nobody holds it. Under a limit the pool's unused memory makes
+  // room for it.
+  void open(Space* space, SlabBooks* books, Pool* pool);
+
+  // Who holds it: a SlabWord. Any thread.
+  [[nodiscard]] std::uint64_t word() const { return word_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool is_free() const { return SlabWord::is_free(word()); }
+  // From `before` to `after`; false if it is not `before` any more. What was torn is whole then, and
+  // has no memory.
+  bool change(std::uint64_t before, std::uint64_t after);
+  // By who holds it: another plan, or nobody holds it from now on.
+  void hold(std::uint64_t word);
+  void let_go(Nanos now);
+  // In a forked child: who held it does not exist, and may have been in the middle of anything.
+  void orphan();
+  // Its holder has just taken it, or gone through its plan.
+  void use(Nanos now) { used_at_.store(now, std::memory_order_relaxed); }
+  // Not for so long. Any thread.
+  [[nodiscard]] bool unused_for(Nanos time, Nanos now) const {
+    return now >= used_at_.load(std::memory_order_relaxed) + time;
+  }
+  // Its holder is to be told of the deaths of its blocks. Any thread reads.
+  void want_deaths(bool wanted) { wants_deaths_.store(wanted, std::memory_order_relaxed); }
+  [[nodiscard]] bool wants_deaths() const { return wants_deaths_.load(std::memory_order_relaxed); }
 
   enum class Raised : std::uint8_t { kRefused, kEnough, kTaller, kTallest };
   // Takes addresses, and a part of the limit, for `height` bytes; memory comes when it is touched.
@@ -93,8 +115,8 @@ class Slab {
   // next iterations too; nothing changes where there are no addresses for it. A block that stays for good, such as an optimizer's
   // state that was made between calls that the plan has, is then in no call's way.
   void evade();
-  // At the end of an iteration, which the next one's first call tells: it has claimed [offset, offset + bytes), and nobody has
-  // written there yet.
+  // At the end of an iteration, which the next one's first call tells: it has claimed
+  // [offset, offset + bytes), and nobody has written there yet.
   void sweep(std::uint64_t offset = 0, std::uint64_t bytes = 0) {
     if (sweeps_ != 0) [[unlikely]] {
       --sweeps_;
@@ -109,27 +131,22 @@ class Slab {
   void attend(std::uint64_t offset, std::uint64_t bytes);
   // All of the slab was written when it was looked at last.
   [[nodiscard]] bool whole() const { return whole_; }
-  // Gives the memory, and the addresses that it lies at, to a slab without memory, whose addresses
-  // come back in exchange; false if a block is in use here. The owners of both, and nobody else,
-  // are at work. Only the first `stores` are made, as a child finds it that is made meanwhile.
-  static constexpr std::uint32_t kStores = 6;
-  bool lend(Slab& to, std::uint32_t stores = kStores);
-  // In a forked child, where a thread that does not exist was about to lend: the slab lies at these
-  // addresses, and has no memory.
-  void mend(Space* space);
-  // When its lane last took it, or went through its plan.
-  Turn turn;
-  // A refusal is forgotten: the next one is said again.
-  void forget_refusal() { refused_ = false; }
+  // The plan's places lie above all blocks that are in use, by who has just taken the slab. Those stay
+  // for good, perhaps.
+  void begin_above();
+  // A plan that is served from it needs so many bytes at least.
+  void note_bound(std::uint64_t bytes);
 
   SlabPlace claim(std::uint64_t offset, std::uint64_t bytes, std::uint64_t alignment) {
-    return claim_place(space().pages, origin_ + offset, bytes, alignment);
+    return claim_place(space_->pages, origin_ + offset, bytes, alignment);
   }
-  [[nodiscard]] char* at(std::uint64_t offset) const { return space().base() + origin_ + offset; }
-  [[nodiscard]] Space& space() const { return *space_.load(std::memory_order_relaxed); }
+  [[nodiscard]] char* at(std::uint64_t offset) const { return space_->base() + origin_ + offset; }
+  [[nodiscard]] Space& space() const { return *space_; }
   // Bytes of it that have memory for the plan, and the most that ever had.
   [[nodiscard]] std::uint64_t height() const { return height_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t tallest() const { return tallest_.load(std::memory_order_relaxed); }
+  // The greatest bound of the plans that were served from it, bytes.
+  [[nodiscard]] std::uint64_t bound() const { return bound_.load(std::memory_order_relaxed); }
   // True if heights and page map agree. No other thread may be at work.
   [[nodiscard]] bool valid() const;
 
@@ -146,12 +163,15 @@ class Slab {
   [[nodiscard]] std::uint64_t there() const;
   static constexpr std::uint32_t kEndsToLook = 2;
 
-  std::atomic<Space*> space_{nullptr};
+  std::atomic<std::uint64_t> word_{SlabWord::held(SlabWord::kNoLane, 0) | SlabWord::kFree};
+  Space* space_ = nullptr;
   SlabBooks* books_ = nullptr;
   Pool* pool_ = nullptr;
-  std::uint32_t number_ = 0;
+  std::atomic<Nanos> used_at_;
+  std::atomic<bool> wants_deaths_{false};
   std::atomic<std::uint64_t> height_{0};
   std::atomic<std::uint64_t> tallest_{0};
+  std::atomic<std::uint64_t> bound_{0};
   std::uint64_t origin_ = 0;  // bytes before the plan's places; 0 where there is no height
   std::uint32_t sweeps_ = 0;  // ends of iterations that are still to give back what is free there
   // Ends of iterations until the slab is looked at: the first may be of a part of one.
@@ -165,7 +185,8 @@ class Slab {
   std::uint64_t gathered_ = 0;     // bytes from at(0) on that may be in huge pages
   std::uint64_t along_ = 0;        // bytes that have memory with those, and were not written
   std::uint64_t process_had_ = 0;  // bytes of memory, then
-  bool refused_ = false;           // there was no memory for the height asked for last
+  bool told_ = false;       // there was no memory for the height asked for last, and it was said
+  bool room_made_ = false;  // for that height, in vain
 };
 
 }  // namespace memo

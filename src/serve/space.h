@@ -1,6 +1,6 @@
 // Spaces: the parts of one reserved region of addresses in which slabs and arenas lie. Hot.
 //
-//   region  | space 0: the pool's arena | space 1: slab of lane 0 | space 2: slab of lane 1 | ...
+//   region  | space 0: the pool's arena | space 1: a slab | space 2: a slab | ...
 //   space   | committed: readable, writable | reserved: no access |
 //
 // One range check tells whether a pointer is ours, one shift tells whose. Address space is reserved
@@ -20,22 +20,6 @@
 #include "src/trace/live_table.h"
 
 namespace memo {
-
-// Whose slab a space is just now, and whether that lane wants to be told of deaths. Any thread reads,
-// whoever gives the space to a lane writes.
-class SpaceUser {
- public:
-  [[nodiscard]] std::uint32_t lane() const { return lane_.load(std::memory_order_relaxed); }
-  [[nodiscard]] bool notes() const { return notes_.load(std::memory_order_relaxed); }
-  void set(std::uint32_t lane, bool notes) {
-    lane_.store(lane, std::memory_order_relaxed);
-    notes_.store(notes, std::memory_order_relaxed);
-  }
-
- private:
-  std::atomic<std::uint32_t> lane_{0};
-  std::atomic<bool> notes_{false};
-};
 
 class Space {
  public:
@@ -98,7 +82,6 @@ class Space {
 
   PageMap pages;
   LiveTable live;
-  SpaceUser user;
 
  private:
   bool commit_until(std::uint64_t target, os::Lock lock);

@@ -44,9 +44,9 @@ TEST_CASE("engine: learns a stream, waits for a quiet point, and serves it whole
     }
     CHECK(phases == std::set<Phase>{Phase::kLearning, Phase::kReady, Phase::kServing});
     CHECK(lane.counters.plans.get() == 1);
-    CHECK(lane.tallest() >= lane.bound());
-    CHECK(lane.bound() > 0);
-    CHECK(engine.lanes.shared().slabs.bytes == lane.tallest());
+    CHECK(lane.slab().tallest() >= lane.slab().bound());
+    CHECK(lane.slab().bound() > 0);
+    CHECK(engine.lanes.shared().slabs.bytes == lane.slab().tallest());
     driver.iterate(program);  // to the end of the iteration that serving began in
     const std::uint64_t served = lane.counters.planned_allocations.get();
     const std::uint64_t fallbacks = lane.counters.fallback_allocations.get();
@@ -71,8 +71,8 @@ TEST_CASE("engine: each iteration has the same addresses, all in the slab", "[en
       for (const testing::ProgramStep& step : program) {
         const Block block = driver.take(step.size);
         round.push_back(block.start);
-        CHECK(block.start >= lane.slab_space().base());
-        CHECK(block.start + step.size <= lane.slab_space().base() + lane.tallest());
+        CHECK(block.start >= lane.slab().space().base());
+        CHECK(block.start + step.size <= lane.slab().space().base() + lane.slab().tallest());
         CHECK(engine.size(block.start) == bytes_of(granules_of(step.size)));
         driver.keep(block, step.lifetime);
       }
@@ -214,8 +214,9 @@ TEST_CASE("engine: only starts of blocks are freed, once", "[engine]") {
     CHECK(engine.size(block + 16) == 0);
     CHECK_FALSE(engine.free(block + kGranule));
     CHECK_FALSE(engine.free(block + 16));
-    CHECK_FALSE(engine.free(lane.slab_space().base()));
-    CHECK_FALSE(engine.free(lane.slab_space().base() + lane.slab_space().bytes()));  // no such lane
+    CHECK_FALSE(engine.free(lane.slab().space().base()));
+    CHECK_FALSE(
+        engine.free(lane.slab().space().base() + lane.slab().space().bytes()));  // no such lane
     CHECK(engine.free(block));
     CHECK_FALSE(engine.free(block));
     CHECK(engine.size(block) == 0);
@@ -241,7 +242,7 @@ TEST_CASE("engine: resizes in place or not at all", "[engine]") {
     testing::iterations_until_serving(driver, program, lane);
     driver.iterate(program);
     block = driver.take(program[0].size);
-    REQUIRE(block.start >= lane.slab_space().base());
+    REQUIRE(block.start >= lane.slab().space().base());
     CHECK(engine.resize(block.start, program[0].size - 5000));
     CHECK_FALSE(engine.resize(block.start, 2 * program[0].size));
     CHECK_FALSE(engine.resize(block.start, program[0].size / 4));

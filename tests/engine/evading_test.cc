@@ -29,7 +29,7 @@ TEST_CASE("engine: blocks that stay in a plan's places are in its way for some i
     const std::uint64_t planned = lane.counters.planned_allocations.get();
     driver.iterate(program, 3);
     CHECK(lane.counters.planned_allocations.get() == planned + 3 * program.size());
-    CHECK(lane.slab_height() == lane.tallest());
+    CHECK(lane.slab_height() == lane.slab().tallest());
     for (const Block& block : kept) {
       CHECK(block.whole());
       driver.release(block);

@@ -168,99 +168,53 @@ TEST_CASE("fork: a child that no handler tells of does without what others held"
   });
 }
 
-// Two lanes, whose threads wait: the first one's slab has memory and no block, the second has none.
-// `function(first driver)` runs on the first one's thread.
-template <typename Function>
-void with_slab_to_lend(OwnEngine& own, const Program& program, Function&& function) {
+// The child of a bare system call, while another thread takes a slab from the forking one, and back.
+TEST_CASE("fork: a child that no handler tells of finds each slab once", "[engine]") {
+  OwnEngine own;
+  const Program program = testing::program_of(9);
   in_thread([&] {
     Driver driver(own.engine);
     driver.iterate(program, 12);
     driver.free_due(UINT64_MAX);
-    REQUIRE(own.engine.lanes.at(0).slab_height() != 0);
+    Slabs& slabs = own.engine.lanes.shared().slabs;
+    Lane& lane = own.engine.lanes.at(0);
+    REQUIRE(lane.slab_height() != 0);
     std::atomic<bool> over{false};
-    std::thread other([&] {
-      Driver second(own.engine, 1ULL << 40);
-      second.iterate({{65'536, 1}});
+    std::thread taking([&] {
       while (!over) {
-        os::rest();
-      }
-      own.engine.thread_ended();
-    });
-    while (own.engine.lanes.count() < 2) {
-      os::rest();
-    }
-    function(driver);
-    over = true;
-    other.join();
-    CHECK(driver.wrong == 0);
-    own.engine.thread_ended();
-  });
-}
-
-// 0 if both lanes serve in the child, each from a slab of its own.
-int live_half_lent(Engine& engine, Driver& driver, const Program& program, std::uint32_t stores) {
-  alarm(30);
-  auto& lender = const_cast<Lane&>(engine.lanes.at(0));
-  auto& borrower = const_cast<Lane&>(engine.lanes.at(1));
-  if (!lender.slab().lend(borrower.slab(), stores)) {
-    return 1;
-  }
-  driver.iterate(program, 12);
-  const testing::Block kept = driver.take(program[0].size);
-  int in_new_thread = 1;
-  std::thread([&] {
-    Driver fresh(engine, 1ULL << 50);
-    fresh.iterate(program, 12);
-    fresh.free_due(UINT64_MAX);
-    in_new_thread = fresh.wrong == 0 && engine.lanes.count() == 2 ? 0 : 2;
-    engine.thread_ended();
-  }).join();
-  driver.release(kept);
-  driver.iterate(program, 3);
-  driver.free_due(UINT64_MAX);
-  const bool apart = &lender.slab_space() != &borrower.slab_space();
-  return driver.wrong == 0 && apart && engine.lanes.valid() ? in_new_thread : 3;
-}
-
-TEST_CASE("fork: a child that no handler tells of mends what was being lent", "[engine]") {
-  const std::uint32_t stores = GENERATE(range(1U, Slab::kStores + 1));
-  INFO(stores << " stores were seen");
-  OwnEngine own;
-  const Program program = testing::program_of(9);
-  with_slab_to_lend(own, program, [&](Driver& driver) {
-    CHECK(testing::status_of_child(
-              [&] { return live_half_lent(own.engine, driver, program, stores); }) == 0);
-  });
-}
-
-// The same by chance, for what the rows above may have forgotten: somebody lends all the time.
-TEST_CASE("fork: a child that no handler tells of finds each slab once", "[engine]") {
-  OwnEngine own;
-  const Program program = testing::program_of(9);
-  with_slab_to_lend(own, program, [&](Driver& driver) {
-    std::atomic<bool> over{false};
-    std::thread lending([&] {
-      auto& first = const_cast<Lane&>(own.engine.lanes.at(0));
-      auto& second = const_cast<Lane&>(own.engine.lanes.at(1));
-      while (!over) {
-        first.lend(second.slab());
-        second.lend(first.slab());
+        for (std::uint32_t i = 0; i < slabs.count(); ++i) {
+          Slab& slab = slabs.at(i);
+          const SlabWish wish{.lane = SlabWord::kNoLane - 1, .plan = 1, .height = 1};
+          if (lane.hand_over(slab, slab.word(), wish)) {
+            slab.let_go(Nanos{0});
+          }
+        }
       }
     });
     int failed = 0;
     for (int i = 0; i < 60; ++i) {
-      failed += testing::status_of_child([&] {
-                  alarm(30);
-                  driver.iterate(program, 3);
-                  driver.free_due(UINT64_MAX);
-                  const bool apart =
-                      &own.engine.lanes.at(0).slab_space() != &own.engine.lanes.at(1).slab_space();
-                  return apart && driver.wrong == 0 && own.engine.lanes.valid() ? 0 : 1;
-                }) != 0;
+      failed +=
+          testing::status_of_child([&] {
+            alarm(30);
+            driver.iterate(program, 12);
+            int in_new_thread = 1;
+            std::thread([&] {
+              Driver fresh(own.engine, 1ULL << 50);
+              fresh.iterate(program, 3);
+              fresh.free_due(UINT64_MAX);
+              in_new_thread = fresh.wrong == 0 && fresh.passed_on == 0 ? 0 : 2;
+              own.engine.thread_ended();
+            }).join();
+            driver.free_due(UINT64_MAX);
+            const bool serves = lane.phase() == Phase::kServing;
+            return serves && driver.wrong == 0 && own.engine.lanes.valid() ? in_new_thread : 3;
+          }) != 0;
     }
     CHECK(failed == 0);
     over = true;
-    lending.join();
+    taking.join();
+    CHECK(driver.wrong == 0);
+    own.engine.thread_ended();
   });
 }
 

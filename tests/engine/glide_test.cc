@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "src/engine/tracker.h"
+#include "tests/support/fake_stream.h"
 #include "tests/support/histories.h"
 #include "tests/support/schedules.h"
 
@@ -13,8 +14,8 @@ using testing::below;
 using testing::Random;
 
 // A tracker that serves one plan, and a process in which places are taken at times.
-struct Served {
-  explicit Served(std::uint64_t height = 1 << 26) {
+struct ServedPlan final : testing::FakeMemory, testing::FakeKnowledge {
+  explicit ServedPlan(std::uint64_t height = 1 << 26) {
     for (std::uint64_t i = 0; i < 60; ++i) {
       sizes.push_back(65'536 + 4096 * (i * 7 % 23));
     }
@@ -24,71 +25,73 @@ struct Served {
     for (Step& step : steps) {
       step.offset += step.offset == kUnplanned ? 0 : 4096;
     }
-    lower = testing::plan_of(steps, 1 << 25);
+    plan.better = testing::plan_of(steps, 1 << 25);  // found by a search
     plan.iteration = 60;
-    plan.users = 1;
-    tracker.open({.counters = &counters, .slab_room = 1 << 30});
+    tracker.open({.counters = &counters, .slab_room = 1 << 30}, this, this);
     tracker.begin_histories(&histories.sizes, &histories.sites);
     tracker.happened(Event::kTaken);
-    tracker.happened(Event::kFollows);
-    REQUIRE(tracker.called({.size = sizes[0]}).ask == Ask::kFollow);
-    REQUIRE(tracker.answered({.plan = &plan, .best = &plan.made, .position = StepIndex{1}}).ask ==
-            Ask::kOpenSlab);
-    REQUIRE(tracker.answered({.yes = true}).ask == Ask::kClaim);
-    REQUIRE(tracker.answered({}).ask == Ask::kServe);
+    begins = true;
+    REQUIRE(tracker.called({.size = sizes[0]}).kind == Outcome::Kind::kPlace);
     REQUIRE(tracker.state().glides);
   }
   // Where the call was placed; kUnplanned where it was not.
   std::uint64_t call(std::uint64_t size, Miss slab, bool shortly) {
     const Call call{.size = size, .alignment_log2 = 6};
+    answer = slab;
     if (const Step* step = shortly ? tracker.next(size) : nullptr; step != nullptr) {
       ++glided;
       if (slab == Miss::kNone) {
-        iterations += tracker.placed(size) && tracker.iterated(*best).ask == Ask::kDone ? 1U : 0U;
+        tracker.placed(step->offset, size);
         return step->offset;
       }
-      return follow(tracker.not_placed(call, *step, slab), slab);
+      return place_of(tracker.not_placed(call, *step, slab));
     }
-    return follow(tracker.called(call), slab);
+    return place_of(tracker.called(call));
   }
+  static std::uint64_t place_of(const Outcome& outcome) {
+    return outcome.kind == Outcome::Kind::kPlace ? outcome.offset : kUnplanned;
+  }
+  Claimed claim(const Call&, std::uint64_t) override { return {.miss = answer}; }
   // The plan is found again by its eighth call after one that did not match.
-  std::uint64_t follow(Action action, Miss slab) {
-    while (!ends(action.ask)) {
-      const bool again = action.ask == Ask::kFollow && ++followed % 8 == 0;
-      plan.users += again ? 1 : 0;
-      action = tracker.answered(
-          {.yes = true, .miss = slab, .plan = again ? &plan : nullptr, .best = best});
-      plan.users -= tracker.state().left_count;
+  Known follow(const Call&, const StoredPlan*, Follower::Has, std::uint64_t) override {
+    if (!begins && ++followed % 8 != 0) {
+      return {};
     }
-    return action.ask == Ask::kServe ? action.offset : kUnplanned;
+    ++plan.users;
+    const std::uint32_t next = begins ? 1 : 0;
+    begins = false;
+    return {.plan = &plan, .best = &plan.best(), .position = StepIndex{next}};
   }
+  void end_iteration(std::uint64_t, std::uint64_t, bool) override { ++iterations; }
+  void evade() override { ++evaded; }
 
   std::vector<std::uint64_t> sizes;
   StoredPlan plan;
-  Plan lower;  // found by a search
-  const Plan* best = &plan.made;
+  Miss answer = Miss::kNone;  // the slab's
+  bool begins = false;        // the next call finds the plan
   Counters counters;
   Tracker tracker;
   testing::Histories histories;
   std::uint64_t glided = 0;
-  std::uint64_t iterations = 0;  // that ended with a short way
+  std::uint64_t iterations = 0;
   std::uint64_t followed = 0;
+  std::uint64_t evaded = 0;
 };
 
 TEST_CASE("tracker: the short way decides as the long one does", "[engine][property]") {
   const std::uint64_t seed = Catch::rngSeed();
   INFO("seed " << seed);
   Random random(seed);
-  Served one;
-  Served other;
+  ServedPlan one;
+  ServedPlan other;
   std::uint64_t at = 1;
   for (int i = 0; i < 20'000 && one.tracker.phase() == Phase::kServing; ++i) {
     const bool wrong = below(random, 50) == 0;
     const std::uint64_t size = wrong ? 777'777 : one.sizes[at++ % one.sizes.size()];
     const Miss slab = below(random, 30) == 0 ? Miss::kOccupied : Miss::kNone;
     if (i == 10'000) {
-      one.best = &one.lower;
-      other.best = &other.lower;
+      one.plan.has_better = true;
+      other.plan.has_better = true;
     }
     REQUIRE(one.call(size, slab, true) == other.call(size, slab, false));
     REQUIRE(one.tracker.phase() == other.tracker.phase());
@@ -99,6 +102,7 @@ TEST_CASE("tracker: the short way decides as the long one does", "[engine][prope
   CHECK(one.tracker.phase() == Phase::kServing);
   CHECK(one.glided > 10'000);
   CHECK(one.iterations > 100);
+  CHECK(one.iterations == other.iterations);
   CHECK(one.counters.lowered.get() == 1);
   CHECK(other.glided == 0);
 #define COUNTER(name, unit, help) CHECK(one.counters.name.get() == other.counters.name.get());
@@ -110,9 +114,9 @@ TEST_CASE("tracker: a slab goes above the blocks that stay in it", "[engine]") {
   const bool shortly = GENERATE(true, false);
   // How often, where a block of a part of the slab's height is in the way for so many iterations.
   const auto evaded = [&](std::uint64_t parts, int iterations) {
-    Served served;
+    ServedPlan served;
     const std::uint64_t height = parts * served.sizes[5];
-    Served low(height);
+    ServedPlan low(height);
     std::uint64_t at = 1;
     for (int i = 0; i < (iterations + 3) * 60; ++i, ++at) {
       const bool in_way = at % 60 == 5 && i < iterations * 60;
@@ -120,7 +124,8 @@ TEST_CASE("tracker: a slab goes above the blocks that stay in it", "[engine]") {
       REQUIRE(low.tracker.valid());
     }
     CHECK(low.tracker.phase() == Phase::kServing);
-    return low.counters.evaded.get();
+    CHECK(low.evaded == low.counters.evaded.get());
+    return low.evaded;
   };
   CHECK(evaded(6, 5) == 1);
   CHECK(evaded(12, 5) == 0);
@@ -131,33 +136,33 @@ TEST_CASE("tracker: a slab goes above the blocks that stay in it", "[engine]") {
 TEST_CASE("tracker: a plan begins at a quiet point, or when it has waited for an iteration",
           "[engine]") {
   const bool quiet = GENERATE(true, false);
-  Served other;  // for its sizes and its plan
+  class Waiting final : public testing::FakeMemory, public testing::FakeKnowledge {
+   public:
+    Learned learn(const Wanted&) override {
+      ++of.plan.users;
+      return {.plan = &of.plan, .position = StepIndex{7}, .quiet_level = 100, .length = 60};
+    }
+    ServedPlan of;  // for its sizes and its plan
+  };
+  Waiting waiting;
   Counters counters;
   Tracker tracker;
-  tracker.open({.counters = &counters, .slab_room = 1 << 30});
-  tracker.begin_histories(&other.histories.sizes, &other.histories.sites);
+  tracker.open({.counters = &counters, .slab_room = 1 << 30}, &waiting, &waiting);
+  tracker.begin_histories(&waiting.of.histories.sizes, &waiting.of.histories.sites);
   tracker.happened(Event::kTaken);
-  tracker.happened(Event::kFollows);
-  REQUIRE(tracker.told(5).ask == Ask::kLearn);
-  REQUIRE(tracker
-              .answered({.yes = true,
-                         .plan = &other.plan,
-                         .best = &other.plan.made,
-                         .position = StepIndex{7},
-                         .quiet_level = 100,
-                         .length = 60})
-              .ask == Ask::kDone);
+  tracker.told(5);
   REQUIRE(tracker.phase() == Phase::kReady);
   std::uint64_t calls = 0;
-  for (Action action; action.ask != Ask::kOpenSlab && calls < 1000; ++calls) {
+  Outcome outcome;
+  while (tracker.phase() != Phase::kServing && calls < 1000) {
     const bool now = quiet && calls == 20;
-    action = tracker.called({.size = other.sizes[(7 + calls) % 60], .live = now ? 100U : 101U});
-    if (action.ask == Ask::kGive) {
-      REQUIRE(tracker.answered({.yes = true}).ask == Ask::kDone);
-    }
+    outcome =
+        tracker.called({.size = waiting.of.sizes[(7 + calls) % 60], .live = now ? 100U : 101U});
+    ++calls;
   }
   CHECK(calls == (quiet ? 21 : 60 + kContext));
-  CHECK(tracker.answered({.yes = true}).offset == other.plan.made->steps[(6 + calls) % 60].offset);
+  CHECK(outcome.kind == Outcome::Kind::kPlace);
+  CHECK(outcome.offset == waiting.of.plan.made->steps[(6 + calls) % 60].offset);
   CHECK(tracker.phase() == Phase::kServing);
 }
 

@@ -104,7 +104,7 @@ class Player {
       engine_.lanes.shared().pool.take_as_written();
       const Place place = engine_.find(pointer);
       const auto offset = static_cast<std::uint64_t>(static_cast<char*>(pointer) -
-                                                     engine_.lanes.at(0).slab_space().base());
+                                                     engine_.lanes.at(0).slab().space().base());
       places = (places ^ (place.in_slab ? offset : 1)) * 0x9E3779B97F4A7C15ULL;
     }
     return pointer;
@@ -156,7 +156,7 @@ std::string line_of(const Case& one, const Engine& engine, std::uint64_t places)
   }
 #include "src/base/counters.def"
 #undef COUNTER
-  line << " height " << engine.lanes.at(0).tallest() << " places " << std::hex << places;
+  line << " height " << engine.lanes.at(0).slab().tallest() << " places " << std::hex << places;
   return line.str();
 }
 

@@ -26,7 +26,7 @@ TEST_CASE("engine: no slab beyond the limit, and all goes on without", "[engine]
     const Program program = program_of(11);
     driver.iterate(program, 20);
     CHECK(engine.lanes.shared().slabs.bytes == 0);
-    CHECK(lane.tallest() == 0);
+    CHECK(lane.slab().tallest() == 0);
     const std::uint64_t served = lane.counters.at_hand_allocations.get();
     driver.iterate(program, 100);
     CHECK(engine.lanes.shared().slabs.bytes == 0);
@@ -48,7 +48,7 @@ TEST_CASE("engine: gives the slab back on request, and serves again", "[engine]"
     for (std::size_t i = 1; i < program.size(); ++i) {
       driver.step(program[i]);
     }
-    CHECK(engine.lanes.shared().slabs.bytes == lane.tallest());
+    CHECK(engine.lanes.shared().slabs.bytes == lane.slab().tallest());
     driver.release(kept);
     const std::uint64_t served = lane.counters.planned_allocations.get();
     driver.iterate(program, 3);
@@ -70,7 +70,7 @@ TEST_CASE("engine: the underlying allocator is trimmed for a new slab, not for o
     CHECK(trims == 1);
     engine.upkeep.give_back();
     driver.iterate(program, 3);
-    CHECK(engine.lanes.shared().slabs.bytes == lane.tallest());
+    CHECK(engine.lanes.shared().slabs.bytes == lane.slab().tallest());
     CHECK(trims == 1);
   });
 }
@@ -100,8 +100,8 @@ TEST_CASE("engine: a place that was claimed is served where the plan is lost in 
                        testing::hostile(random, testing::sizes_of(second), 2 * options.SLAB_LIMIT),
                        static_cast<std::uint32_t>(second.size()));
     }
-    const PageMap& pages = lane.slab_space().pages;
-    const Granules granules = granules_in(lane.tallest());
+    const PageMap& pages = lane.slab().space().pages;
+    const Granules granules = granules_in(lane.slab().tallest());
     driver.release(driver.take(333'333));  // from here on the other plan is followed, too
     std::size_t calls = 0;
     while (lane.phase() == Phase::kServing && calls < second.size()) {
@@ -157,21 +157,21 @@ TEST_CASE("engine: a saved plan has no memory before calls have matched it, and 
   opening = &own.engine;
   times_kept = 0;
   drive(own, [&](Engine& engine, Driver& driver, const Lane& lane) {
-    const char* slab = lane.slab_space().base();
+    const char* slab = lane.slab().space().base();
     CHECK(times_kept == 0);
     CHECK(engine.lanes.shared().slabs.bytes == 0);
-    CHECK(lane.tallest() == 0);
+    CHECK(lane.slab().tallest() == 0);
     if (other_loop) {
       REQUIRE(testing::iterations_until_serving(driver, program_of(17, 40), lane) < 12);
       driver.iterate(program_of(17, 40), 3);
-      CHECK(lane.tallest() < kTall);
+      CHECK(lane.slab().tallest() < kTall);
     }
     const Program program = tall_program();
     for (std::size_t i = 0; i < 12; ++i) {
       driver.step({program[i].size, 1});
     }
     CHECK(lane.phase() == Phase::kServing);
-    CHECK(lane.tallest() == kTall);
+    CHECK(lane.slab().tallest() == kTall);
     engine.upkeep.tick(101 * os::kSecond);
     // 12 blocks of up to 200 KB, and the other loop's slab.
     CHECK(testing::resident_bytes(slab, kTall) <= 32ULL << 20);
@@ -189,7 +189,7 @@ TEST_CASE("engine: gives the slab back when the loop is left", "[engine]") {
     for (std::uint64_t now = 1; now < 10; ++now) {
       driver.iterate(program);
       engine.upkeep.tick(now * os::kSecond);
-      REQUIRE(engine.lanes.shared().slabs.bytes == lane.tallest());
+      REQUIRE(engine.lanes.shared().slabs.bytes == lane.slab().tallest());
     }
     for (std::uint64_t now = 10; now < 20; ++now) {
       engine.upkeep.tick(now * os::kSecond);

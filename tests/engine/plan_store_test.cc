@@ -1,5 +1,5 @@
-#include "src/engine/plan_store.h"
 #include "src/base/tuning.h"
+#include "src/engine/follower.h"
 
 #include <catch2/catch.hpp>
 #include <set>

@@ -49,15 +49,15 @@ TEST_CASE("threads: who is in the middle of an iteration keeps its slab where ro
     const Block kept = driver.take(program[0].size);
     const std::uint64_t height = lane.slab_height();
     REQUIRE(height != 0);
-    REQUIRE_FALSE(is_empty(lane.slab_space()));
-    testing::rest_for(2 * tuning::kRestNanoseconds);
+    REQUIRE_FALSE(is_empty(lane.slab().space()));
+    testing::rest_for(2 * tuning::kIdleSlab);
     const std::uint32_t another = engine.lanes.possible();
     give_up_idle(engine.lanes.shared(), another);
     CHECK(lane.slab_height() == height);
     CHECK(kept.whole());
     driver.release(kept);
     driver.free_due(UINT64_MAX);
-    testing::rest_for(2 * tuning::kRestNanoseconds);
+    testing::rest_for(2 * tuning::kIdleSlab);
     give_up_idle(engine.lanes.shared(), another);
     CHECK(lane.slab_height() == 0);
   });

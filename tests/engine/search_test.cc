@@ -30,9 +30,9 @@ std::uint64_t highest(Engine& engine, testing::Driver& driver, const Lane& lane,
   std::uint64_t top = 0;
   for (const testing::ProgramStep& step : program) {
     const testing::Block block = driver.take(step.size);
-    if (block.start >= lane.slab_space().base() &&
-        block.start < lane.slab_space().base() + lane.slab_space().bytes()) {
-      const auto end = static_cast<std::uint64_t>(block.start - lane.slab_space().base());
+    if (block.start >= lane.slab().space().base() &&
+        block.start < lane.slab().space().base() + lane.slab().space().bytes()) {
+      const auto end = static_cast<std::uint64_t>(block.start - lane.slab().space().base());
       top = std::max(top, end + engine.size(block.start));
     }
     driver.keep(block, step.lifetime);

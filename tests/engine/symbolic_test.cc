@@ -33,7 +33,7 @@ bool unwinds() {
 std::uint32_t until_serving(Loop& loop, Random& random, const Lane& lane) {
   std::uint32_t count = 0;
   const auto served = [&] {
-    return lane.phase() == Phase::kServing && lane.tracker().state().serving.trial == 0;
+    return lane.phase() == Phase::kServing && !lane.tracker().state().confidence.on_trial();
   };
   for (; !served() && count < 200; ++count) {
     loop.iterate(30 + below(random, 300));
@@ -56,18 +56,18 @@ TEST_CASE("engine: sizes that follow from the iteration's first are served", "[e
     REQUIRE(needed < 200);
     loop.iterate(329);  // the largest
     loop.iterate(329);
-    const std::uint64_t height = lane.tallest();
+    const std::uint64_t height = lane.slab().tallest();
     const std::uint64_t before = fallbacks(lane);
     for (int i = 0; i < 100; ++i) {
       loop.iterate(30 + below(random, 300));
     }
     CHECK(fallbacks(lane) == before);
-    CHECK(lane.tallest() == height);
+    CHECK(lane.slab().tallest() == height);
     CHECK(lane.counters.shapes.get() > 50);
     SECTION("a larger shape is known after some calls, and then as cheap as any") {
       loop.iterate(500);
       CHECK(fallbacks(lane) > before);
-      CHECK(lane.tallest() > height);
+      CHECK(lane.slab().tallest() > height);
       const std::uint64_t after = fallbacks(lane);
       loop.iterate(500);
       loop.iterate(100);
@@ -252,7 +252,7 @@ TEST_CASE("engine: shapes beyond the slab's limit are served by the pool", "[eng
     for (int i = 0; i < 20; ++i) {
       loop.iterate(1000);
     }
-    CHECK(lane.tallest() <= 8 << 20);
+    CHECK(lane.slab().tallest() <= 8 << 20);
     CHECK(engine.lanes.shared().slabs.bytes.load() <= 8 << 20);
     // The slab has room for these, whatever was refused before.
     int iterations = 0;

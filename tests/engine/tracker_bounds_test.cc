@@ -1,9 +1,10 @@
 // The tracker alone: where it gives a search, a plan or a guess up.
 #include <catch2/catch.hpp>
-#include <map>
+#include <utility>
 #include <vector>
 
 #include "src/engine/tracker.h"
+#include "tests/support/fake_stream.h"
 #include "tests/support/histories.h"
 #include "tests/support/schedules.h"
 
@@ -14,29 +15,18 @@ using testing::below;
 using testing::Random;
 
 // A lane that learns. Every place is granted, and no period of sizes is found.
-class LearningLane {
+class LearningLane final : public testing::FakeMemory, public testing::FakeKnowledge {
  public:
   LearningLane() {
-    tracker.open({.counters = &counters, .slab_room = 1 << 28});
-    tracker.happened(Event::kTaken);
+    tracker.open({.counters = &counters, .slab_room = 1 << 28}, this, this);
     tracker.begin_histories(&histories_.sizes, &histories_.sites);
-    tracker.happened(Event::kFollows);
+    tracker.happened(Event::kTaken);
   }
 
-  // What was done besides at this call; `asked` says what was asked so far.
-  std::uint32_t call(const Call& call) {
-    Action action = tracker.called(call);
-    std::uint32_t effects = action.effects;
-    while (!ends(action.ask)) {
-      ++asked[action.ask];
-      action = tracker.answered(answer(action.ask));
-      effects |= action.effects;
-    }
-    return effects;
-  }
+  void call(const Call& call) { tracker.called(call); }
   // Serves the first `calls` of the plan, over and over.
   void serve(StoredPlan& plan, std::uint64_t calls) {
-    fits_ = &plan;
+    fits = &plan;
     for (std::uint64_t i = 0; i < calls; ++i) {
       call({.size = plan.made->steps[i % plan.made->count].size});
     }
@@ -45,38 +35,49 @@ class LearningLane {
 
   Tracker tracker;
   Counters counters;
-  std::map<Ask, std::uint32_t> asked;
-  bool strange = false;  // what is found: no iteration of it has come in this process
+  StoredPlan* fits = nullptr;  // what the next call finds
+  bool strange = false;        // no iteration of it has come in this process
+  std::uint32_t trial = 0;     // what it is to serve before it is believed
+  bool has_memory = true;      // for a slab
+  bool log_full = false;       // at the next call
+  std::uint32_t guesses = 0;
+  std::uint32_t sites_learned = 0;
+  std::uint32_t forgotten = 0;  // logs
+  std::uint32_t left = 0;       // plans
+  std::uint32_t verdict = 0;    // on them
 
  private:
-  Answer answer(Ask ask) {
-    switch (ask) {
-      case Ask::kFollow: {
-        StoredPlan* plan = std::exchange(fits_, nullptr);
-        if (plan == nullptr) {
-          return {};
-        }
-        ++plan->users;
-        return {.yes = true,
-                .strange = strange,
-                .plan = plan,
-                .best = &plan->made,
-                .position = StepIndex{1}};
-      }
-      case Ask::kImproved:
-        return {.best = &tracker.state().serving.plan->made};
-      case Ask::kLearnSites:
-        return {.yes = true, .length = 20};
-      case Ask::kLearn:
-      case Ask::kGuess:
-        return {};
-      default:
-        return {.yes = true};
+  Opened open(const Opening&) override { return has_memory ? Opened::kOpened : Opened::kRefused; }
+  Given give(const Call&) override { return {.start = &block_}; }  // the pool had to get it
+  bool note(const Call&) override { return !std::exchange(log_full, false); }
+  void forget_calls() override { ++forgotten; }
+  std::uint32_t learn_sites(const Wanted&) override {
+    ++sites_learned;
+    return 20;
+  }
+  Known follow(const Call&, const StoredPlan*, Follower::Has, std::uint64_t) override {
+    StoredPlan* plan = std::exchange(fits, nullptr);
+    if (plan == nullptr) {
+      return {};
     }
+    ++plan->users;
+    return {.plan = plan,
+            .best = &plan->made,
+            .position = StepIndex{1},
+            .strange = strange,
+            .trial = trial};
+  }
+  Known guess(const Call&, const Schedule&, StepIndex) override {
+    ++guesses;
+    return {};
+  }
+  void leave(StoredPlan& plan, std::uint32_t its_verdict) override {
+    --plan.users;
+    ++left;
+    verdict |= its_verdict;
   }
 
   testing::Histories histories_;
-  StoredPlan* fits_ = nullptr;  // what the next call finds
 };
 
 // A plan of forty different sizes.
@@ -90,17 +91,16 @@ constexpr std::uint64_t kStrange = 1 << 20;  // bytes of a call that is none of 
 
 TEST_CASE("tracker: a found plan that gets no memory costs nothing that is noted", "[engine]") {
   OfForty plan;
-  plan.users = 1;
   LearningLane lane;
-  REQUIRE(lane.tracker.called({.size = plan.made->steps[0].size}).ask == Ask::kFollow);
-  REQUIRE(
-      lane.tracker
-          .answered({.plan = &plan, .best = &plan.made, .position = StepIndex{1}, .trial = 1024})
-          .ask == Ask::kOpenSlab);
-  const Action refused = lane.tracker.answered({});
-  CHECK(refused.ask == Ask::kGive);
-  CHECK((refused.effects & kRelease) != 0);
-  CHECK((refused.effects & kRestartLog) == 0);
+  lane.fits = &plan;
+  lane.trial = 1024;
+  lane.has_memory = false;
+  lane.call({.size = plan.made->steps[0].size});
+  CHECK(lane.tracker.phase() == Phase::kPooling);
+  CHECK(lane.left == 1);
+  CHECK(plan.users == 0);
+  CHECK(lane.forgotten == 0);
+  CHECK(lane.counters.pooled_allocations.get() == 1);
 }
 
 // Whether the plan, which may be another process', is withdrawn when another program comes after so many calls.
@@ -109,11 +109,10 @@ bool withdrawn_after(std::uint64_t calls, bool strange = false) {
   LearningLane lane;
   lane.strange = strange;
   lane.serve(plan, calls);
-  std::uint32_t effects = 0;
   for (std::uint64_t i = 0; lane.tracker.phase() == Phase::kServing; ++i) {
-    effects |= lane.call({.size = kStrange + 4096 * i});
+    lane.call({.size = kStrange + 4096 * i});
   }
-  return (effects & kWithdraw) != 0;
+  return (lane.verdict & kWithdrawn) != 0;
 }
 
 TEST_CASE("tracker: a plan that breaks in its second iteration is not tried again", "[engine]") {
@@ -133,7 +132,7 @@ bool guesses_after(std::uint64_t steps) {
   LearningLane lane;
   lane.serve(plan, 40 + steps);
   lane.call({.size = kStrange});
-  return lane.asked[Ask::kGuess] != 0;
+  return lane.guesses != 0;
 }
 
 TEST_CASE("tracker: another plan is guessed at an iteration's first calls, not at the sixth",
@@ -147,8 +146,8 @@ TEST_CASE("tracker: a stream that has filled some logs without a period fills no
   Random random(1);
   LearningLane lane;
   for (int i = 0; i < 4000; ++i) {
-    lane.call(
-        {.size = 65'536 + 8 * below(random, 100'000), .peak = 1000, .log_full = i % 200 == 0});
+    lane.log_full = i % 200 == 0;
+    lane.call({.size = 65'536 + 8 * below(random, 100'000), .peak = 1000});
   }
   CHECK(lane.tracker.phase() == Phase::kPooling);
   CHECK(lane.counters.recorder_full.get() >= 5);
@@ -161,8 +160,8 @@ TEST_CASE("tracker: plans of call sites are made a few times, and then no more",
   for (std::uint64_t i = 0; i < 16'000; ++i) {
     lane.call({.size = 65'536 + 8 * below(random, 100'000), .site = 1 + i % 20, .peak = 1000});
   }
-  CHECK(lane.asked[Ask::kLearnSites] >= 3);
-  CHECK(lane.asked[Ask::kLearnSites] <= 6);
+  CHECK(lane.sites_learned >= 3);
+  CHECK(lane.sites_learned <= 6);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/support/fake_stream.h"
 #include "tests/support/histories.h"
 #include "tests/support/schedules.h"
 #include "tests/support/transitions.h"
@@ -21,7 +22,7 @@ using testing::kExpected;
 using testing::Random;
 
 // Plans, and whatever else a process may answer, by chance.
-class World {
+class World final : public testing::FakeMemory, public testing::FakeKnowledge {
  public:
   World(std::uint64_t seed, bool trace) : random(seed) {
     for (std::uint64_t plan = 0; plan < kFixed; ++plan) {
@@ -47,20 +48,11 @@ class World {
     symbolic_ = {rules_.data(), 12, supports_.data(), static_cast<std::uint32_t>(supports_.size()),
                  0};
     add(schedule_of(steps_[0], &symbolic_));
-    tracker.open({.counters = &counters, .slab_room = 1 << 28, .keeps_trace = trace});
+    tracker.open({.counters = &counters, .slab_room = 1 << 28, .keeps_trace = trace}, this, this);
   }
 
-  // One event, and all that follows from it.
-  void run(Action action) {
-    for (;;) {
-      perform(action);
-      if (ends(action.ask)) {
-        break;
-      }
-      action = tracker.answered(answer(action));
-      saw();
-    }
-    last = action.ask;
+  void check() {
+    saw();
     REQUIRE(tracker.valid());
     for (const auto& plan : plans) {
       const bool mine = tracker.state().serving.plan == plan.get();
@@ -81,28 +73,29 @@ class World {
     ++calls;
     live = below(random, 1000);
     peak = std::max(peak, below(random, 300) == 0 ? peak + peak / 2 + 100 : peak);
-    run(tracker.called({.size = size,
-                        .alignment_log2 = 6,
-                        .site = looping ? 0 : 1 + calls % 11,
-                        .live = live,
-                        .peak = peak,
-                        .log_full = below(random, 400) == 0}));
-    saw();
+    const Outcome outcome = tracker.called({.size = size,
+                                            .alignment_log2 = 6,
+                                            .site = looping ? 0 : 1 + calls % 11,
+                                            .live = live,
+                                            .peak = peak});
+    check();
     const std::uint64_t counted = counters.planned_allocations.get() +
                                   counters.at_hand_allocations.get() +
                                   counters.other_allocations.get();
     REQUIRE(counted == counters.large_allocations.get());
-    passed += last == Ask::kPass ? 1 : 0;
+    passed += outcome.kind == Outcome::Kind::kNothing ? 1 : 0;
     REQUIRE(counted + passed == calls + grown);
   }
   void happen(Event event) {
-    if (event == Event::kOrphaned || event == Event::kAbandoned) {
-      if (StoredPlan* plan = tracker.state().serving.plan; plan != nullptr) {
-        ++forgotten_[plan];  // an owner that is not whole releases nothing
-      }
+    tracker.happened(event);
+    check();
+  }
+  void abandon() {
+    if (StoredPlan* plan = tracker.state().serving.plan; plan != nullptr) {
+      ++forgotten_[plan];  // an owner that is not whole releases nothing
     }
-    run(tracker.happened(event));
-    saw();
+    tracker.abandon();
+    check();
   }
   void saw() {
     const Phase now = tracker.phase();
@@ -124,7 +117,6 @@ class World {
   bool looping = false;
   bool detour = false;
   std::uint32_t kindness = 10;  // of so many answers one is no
-  Ask last = Ask::kDone;
 
  private:
   static constexpr std::uint64_t kFixed = 4;  // plans; one more is parametric
@@ -151,76 +143,76 @@ class World {
   }
   bool yes() { return below(random, kindness) != 0; }
 
-  void perform(const Action& action) {
-    const TrackerState& state = tracker.state();
-    constexpr std::uint32_t kOfAPlan = kWithdraw | kPartOnly | kTrust | kDistrust | kRelease;
-    REQUIRE(((action.effects & kOfAPlan) == 0 || state.left_count != 0));
-    REQUIRE((state.left_count == 0 || (action.effects & kRelease) != 0));
-    for (std::uint32_t i = 0; i < state.left_count; ++i) {
-      REQUIRE(state.left[i]->users != 0);
-      --state.left[i]->users;
-    }
-    if ((action.effects & (kWalked | kLower)) != 0) {
-      REQUIRE(state.serving.plan != nullptr);
-    }
+  Claimed claim(const Call&, std::uint64_t offset) override {
+    REQUIRE(offset != kUnplanned);
+    REQUIRE(has_memory_);
+    return {.miss = yes() ? Miss::kNone : Miss::kOccupied};
   }
+  Given give(const Call&) override {
+    return {.start = yes() ? &block_ : nullptr,
+            .busy = below(random, 2) == 0,
+            .at_hand = below(random, 2) == 0};
+  }
+  Opened open(const Opening& wanted) override {
+    REQUIRE(wanted.schedule.count != 0);
+    REQUIRE(wanted.plan.users != 0);
+    if (yes()) {
+      has_memory_ = true;
+      return Opened::kOpened;
+    }
+    return yes() ? Opened::kRefused : Opened::kBusy;
+  }
+  void begin_serving(bool, bool) override { REQUIRE(tracker.phase() == Phase::kServing); }
+  void end_iteration(std::uint64_t, std::uint64_t, bool) override {
+    StoredPlan& plan = *tracker.state().serving.plan;
+    plan.has_better = plan.has_better || below(random, 5) == 0;
+  }
+  void lower(std::uint64_t) override { REQUIRE(tracker.state().serving.plan != nullptr); }
+  void give_back(bool height) override { has_memory_ = has_memory_ && !height; }
 
-  Answer answer(const Action& action) {
-    switch (action.ask) {
-      case Ask::kClaim:
-        REQUIRE(action.offset != kUnplanned);
-        return {.miss = yes() ? Miss::kNone : Miss::kOccupied};
-      case Ask::kGive:
-        return {.yes = yes(), .at_hand = below(random, 2) == 0, .busy = below(random, 2) == 0};
-      case Ask::kFollow:
-        return below(random, 60) == 0 ? found(some_plan(plans.size())) : Answer();
-      case Ask::kGuess:
-        return below(random, 3) == 0 ? found(some_plan(kFixed)) : Answer();
-      case Ask::kPrepare: {
-        StoredPlan& plan = *tracker.state().serving.plan;
-        const bool made = yes() && tracker.make_room(*plan.best()->symbolic);
-        return {.yes = made, .best = &plan.best()};
-      }
-      case Ask::kOpenSlab:
-        REQUIRE(tracker.wanted().count != 0);
-        return {.yes = yes()};
-      case Ask::kImproved: {
-        StoredPlan& plan = *tracker.state().serving.plan;
-        plan.has_better = plan.has_better || below(random, 5) == 0;
-        return {.best = &plan.best()};
-      }
-      case Ask::kLearn: {
-        if (!yes()) {
-          return {};
-        }
-        Answer answer = found(some_plan(kFixed));
-        answer.length = answer.plan->made->count;
-        answer.quiet_level = below(random, 100);
-        answer.trial = static_cast<std::uint32_t>(below(random, 2) * below(random, 100));
-        return answer;
-      }
-      case Ask::kLearnSites:
-        return {.yes = true, .length = static_cast<std::uint32_t>(below(random, 2) * 12)};
-      case Ask::kMemory:
-        if (yes()) {
-          return {};
-        }
-        remember();
-        return {.yes = true};
-      default:
-        FAIL("an end is no question");
+  bool prepare() override {
+    if (yes()) {
+      return false;
     }
-    return {};
+    remember();
+    return true;
   }
-  Answer found(StoredPlan* plan) {
+  bool note(const Call&) override { return below(random, 400) != 0; }
+  Learned learn(const Wanted&) override {
+    if (!yes()) {
+      return {};
+    }
+    StoredPlan* plan = some_plan(kFixed);
+    return {.plan = plan,
+            .position = StepIndex{static_cast<std::uint32_t>(below(random, plan->made->count))},
+            .quiet_level = below(random, 100),
+            .length = plan->made->count,
+            .trial = static_cast<std::uint32_t>(below(random, 2) * below(random, 100))};
+  }
+  std::uint32_t learn_sites(const Wanted&) override {
+    return static_cast<std::uint32_t>(below(random, 2) * 12);
+  }
+  Known follow(const Call&, const StoredPlan*, Follower::Has, std::uint64_t) override {
+    return below(random, 60) == 0 ? found(some_plan(plans.size())) : Known();
+  }
+  Known guess(const Call&, const Schedule&, StepIndex) override {
+    return below(random, 3) == 0 ? found(some_plan(kFixed)) : Known();
+  }
+  const Plan* prepare(StoredPlan& plan) override { return yes() ? &plan.best() : nullptr; }
+  void leave(StoredPlan& plan, std::uint32_t) override {
+    REQUIRE(plan.users != 0);
+    --plan.users;
+  }
+  void tell_phase(Phase phase) override { REQUIRE(tracker.phase() == phase); }
+  Known found(StoredPlan* plan) {
     const auto position = static_cast<std::uint32_t>(below(random, plan->made->count));
-    return {.yes = true,
-            .plan = plan,
+    return {.plan = plan,
             .best = &plan->best(),
             .position = StepIndex{plan->made->symbolic != nullptr ? position + 1 : position},
             .first = 65'536 + 4096 * below(random, 40)};
   }
 
+  bool has_memory_ = false;  // the slab
   Phase before_ = Phase::kIdle;
   std::map<const StoredPlan*, std::uint32_t> forgotten_;
   std::vector<std::vector<Step>> steps_;
@@ -239,10 +231,11 @@ void live(World& world, std::uint64_t events) {
     }
     switch (below(world.random, 400)) {
       case 0:
-        world.happen(below(world.random, 3) == 0 ? Event::kOrphaned : Event::kLeft);
-        if (world.tracker.phase() != Phase::kIdle || below(world.random, 3) == 0) {
-          world.happen(Event::kAbandoned);
+        if (below(world.random, 3) == 0) {
+          world.abandon();
           world.happen(Event::kForked);  // nobody's lane: nothing happens
+        } else {
+          world.happen(Event::kLeft);
         }
         break;
       case 1:
@@ -258,15 +251,14 @@ void live(World& world, std::uint64_t events) {
         break;
       case 5:
       case 6:
-        world.run(world.tracker.told(below(world.random, 4)));
-        world.saw();
+        world.tracker.told(below(world.random, 4));
+        world.check();
         break;
       default:
         world.call();
     }
     if (world.tracker.phase() == Phase::kIdle && below(world.random, 3) == 0) {
       world.happen(Event::kTaken);
-      world.happen(Event::kFollows);
     }
   }
 }

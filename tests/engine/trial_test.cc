@@ -35,7 +35,7 @@ Program layers() {
 }
 
 bool on_trial(const Lane& lane) {
-  return lane.tracker().state().serving.trial != 0;
+  return lane.tracker().state().confidence.on_trial();
 }
 
 TEST_CASE("trial: a loop that keeps its result is served from its fourth iteration on",
@@ -165,7 +165,7 @@ TEST_CASE("trial: after five that failed none is made", "[engine]") {
       driver.iterate(program, 5);
     }
     CHECK(lane.counters.diverged.get() >= 2);
-    CHECK(lane.tracker().state().search.trials_lost == 5);
+    CHECK(lane.tracker().state().confidence.trials_lost() == 5);
     CHECK(engine.lanes.valid());
   });
 }
@@ -214,14 +214,14 @@ TEST_CASE("engine: what is alive twice as a slab comes is owed for no more than 
     const auto owed = [&] { return engine.lanes.shared().pool.returned.owed(); };
     testing::iterations_until_serving(driver, program, lane);
     driver.iterate(program, 30);
-    REQUIRE(lane.tracker().state().serving.trial == 0);
+    REQUIRE_FALSE(lane.tracker().state().confidence.on_trial());
     CHECK(owed() == 0);
     for (int times = 0; times < 3; ++times) {
       engine.upkeep.give_back();
       for (std::size_t i = 0; i < program.size() / 2; ++i) {
         driver.step(program[i]);
       }
-      CHECK(engine.lanes.shared().slabs.bytes == lane.tallest());
+      CHECK(engine.lanes.shared().slabs.bytes == lane.slab().tallest());
       CHECK(owed() > 0);
       for (std::size_t i = program.size() / 2; i < program.size(); ++i) {
         driver.step(program[i]);
@@ -266,7 +266,7 @@ TEST_CASE("trial: where the pool has to get memory for each copy, a tall slab is
     driver.iterate(ragged(20), 3);
     const Search& search = lane.tracker().state().search;
     REQUIRE(search.calm < 21);
-    CHECK(search.trial_bytes() == search.got);
+    CHECK(lane.tracker().state().confidence.bytes_to_try(search.got) == search.got);
     driver.iterate(ragged(20), 1);
     CHECK(on_trial(lane));
     CHECK(lane.slab_height() > tuning::kTrialBytes);
@@ -275,12 +275,17 @@ TEST_CASE("trial: where the pool has to get memory for each copy, a tall slab is
 }
 
 TEST_CASE("trial: lost trials cost no more than the pool has got", "[engine]") {
-  Search search;
-  CHECK(search.trial_bytes() == tuning::kTrialBytes);
-  search.lost_bytes = tuning::kTrialBytes / 4;
-  CHECK(search.trial_bytes() == tuning::kTrialBytes / 2);
-  search.lost_bytes = tuning::kTrialBytes;
-  CHECK(search.trial_bytes() == 0);
+  Confidence confidence;
+  const auto lose = [&](std::uint64_t height) {
+    confidence.adopt(true, false, 100);
+    CHECK(confidence.lose_trial(20, height, false));
+  };
+  CHECK(confidence.bytes_to_try(0) == tuning::kTrialBytes);
+  lose(tuning::kTrialBytes / 4);
+  CHECK(confidence.bytes_to_try(0) == tuning::kTrialBytes / 2);
+  CHECK(confidence.bytes_to_try(2 * tuning::kTrialBytes) == 3 * tuning::kTrialBytes / 2);
+  lose(tuning::kTrialBytes * 3 / 4);
+  CHECK(confidence.bytes_to_try(0) == 0);
 }
 
 // It lives for longer than a schedule may span, and is small enough to be left out.

@@ -18,8 +18,8 @@ struct Fixture {
       : first_space(room), second_space(room) {
     books.limit = limit;
     books.huge_pages = Choice::kNever;
-    first.open(&first_space.space, &books, &pool, 0);
-    second.open(&second_space.space, &books, &pool, 1);
+    first.open(&first_space.space, &books, &pool);
+    second.open(&second_space.space, &books, &pool);
   }
   testing::OwnSpace pool_space{64 * kMiB};
   testing::OwnSpace first_space;
@@ -66,19 +66,53 @@ TEST_CASE_METHOD(Fixture, "slab: no height is so great that it seems to be there
   CHECK(books.bytes == 6 * kMiB);
 }
 
-TEST_CASE("turn: a lane rests after some turns of the scheduler without one", "[serve]") {
-  Turn turn;
-  turn.work(5 * os::kSecond);
-  CHECK_FALSE(turn.rests(5 * os::kSecond + 15 * os::kMillisecond));
-  CHECK(turn.rests(5 * os::kSecond + 30 * os::kMillisecond));
+TEST_CASE_METHOD(Fixture, "slab: one word tells who holds it, and for which plan", "[serve]") {
+  const std::uint64_t nobody = first.word();
+  const std::uint64_t mine = SlabWord::held(3, 7);
+  CHECK(SlabWord::is_free(nobody));
+  CHECK_FALSE(SlabWord::is_free(mine));
+  CHECK(SlabWord::lane(mine) == 3);
+  CHECK(SlabWord::plan(mine) == 7);
+  CHECK(first.change(nobody, mine));
+  CHECK_FALSE(first.change(nobody, SlabWord::held(4, 7)));
+  CHECK(first.word() == mine);
+  first.want_deaths(true);
+  first.let_go(5 * os::kSecond);
+  CHECK(first.is_free());
+  CHECK(SlabWord::lane(first.word()) == 3);
+  CHECK(SlabWord::plan(first.word()) == 7);
+  CHECK_FALSE(first.wants_deaths());
+  CHECK_FALSE(first.unused_for(2 * os::kSecond, 7 * os::kSecond - 1 * os::kMillisecond));
+  CHECK(first.unused_for(2 * os::kSecond, 7 * os::kSecond));
+  CHECK(first.unused_for(Nanos{0}, 5 * os::kSecond));  // where memory is short
 }
 
-TEST_CASE("turn: who has gone on within some seconds counts as one at work", "[serve]") {
-  Turn turn;
-  turn.work(50 * os::kSecond);
-  CHECK(turn.worked(50 * os::kSecond));
-  CHECK(turn.worked(58 * os::kSecond));
-  CHECK_FALSE(turn.worked(62 * os::kSecond));
+TEST_CASE_METHOD(Fixture, "slab: whose holder does not exist begins without memory", "[serve]") {
+  REQUIRE(first.change(first.word(), SlabWord::held(3, 7)));
+  REQUIRE(first.raise(2 * kMiB) == Slab::Raised::kTallest);
+  std::memset(first.at(0), 1, first.height());
+  first.orphan();
+  CHECK(first.is_free());
+  CHECK(first.height() == 2 * kMiB);
+  CHECK(first.change(first.word(), SlabWord::held(4, 8)));
+  CHECK(first.word() == SlabWord::held(4, 8));
+  CHECK(first.height() == 0);
+  CHECK(books.bytes == 0);
+  CHECK(os::resident_bytes(first.at(0), 2 * kMiB) == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "slab: a plan may begin above the blocks that are in it", "[serve]") {
+  REQUIRE(first.raise(4 * kMiB) == Slab::Raised::kTallest);
+  REQUIRE(first.claim(kMiB, kMiB, 64).answer == SlabPlace::Answer::kGranted);
+  char* const old = first.at(kMiB);
+  *old = 'x';
+  first.begin_above();
+  CHECK(first.height() == 0);
+  REQUIRE(first.raise(3 * kMiB) != Slab::Raised::kRefused);
+  CHECK(first.at(0) == first.space().base() + 2 * kMiB);
+  CHECK(first.claim(0, 3 * kMiB, 64).answer == SlabPlace::Answer::kGranted);
+  CHECK(*old == 'x');
+  CHECK(first.valid());
 }
 
 TEST_CASE_METHOD(Fixture, "slab: what is in use keeps its bytes while the rest goes", "[serve]") {
@@ -162,45 +196,13 @@ TEST_CASE_METHOD(Fixture, "slab: goes on above what stays in it", "[serve]") {
   CHECK(first.space().pages.release(0_g) != 0_g);
   CHECK(first.raise(2 * kMiB) == Slab::Raised::kTaller);
   first.evade();
-  CHECK_FALSE(first.lend(second));
   CHECK(first.purge());
-  CHECK(first.raise(2 * kMiB) == Slab::Raised::kTaller);
-  CHECK(first.lend(second));
-  // It has the other's place now, where less has books.
-  CHECK(first.raise(kMiB) != Slab::Raised::kRefused);
-  CHECK(first.purge());
-}
-
-TEST_CASE_METHOD(WideFixture,
-                 "slab: after an exchange no more is given back than the other place has",
-                 "[serve]") {
-  REQUIRE(first.raise(64 * kMiB) == Slab::Raised::kTallest);
-  first.evade();
-  CHECK(first.purge());
-  CHECK(first.raise(2 * kMiB) != Slab::Raised::kRefused);
-  REQUIRE(first.lend(second));
-  REQUIRE(first.raise(kMiB) != Slab::Raised::kRefused);
-  CHECK(first.purge());
-}
-
-// Who looks for a slab to borrow has looked, too, but without its owner's lock.
-TEST_CASE_METHOD(Fixture, "slab: one with a block in it is not lent, whoever has looked before",
-                 "[serve]") {
-  REQUIRE(first.raise(2 * kMiB) == Slab::Raised::kTallest);
-  REQUIRE(first.claim(kMiB, kMiB / 2, 64).answer == SlabPlace::Answer::kGranted);
-  CHECK_FALSE(first.lend(second));
-  CHECK(first.height() == 2 * kMiB);
-  CHECK(second.height() == 0);
-  CHECK(first.space().pages.release(first.space().granule_of(first.at(kMiB))) != 0_g);
-  CHECK(first.lend(second));
-  CHECK(second.height() == 2 * kMiB);
 }
 
 // A child is forked while another thread gives the slab back, which takes a call for each of its pieces.
 TEST_CASE_METHOD(WideFixture,
                  "slab: a child that finds one half given back has its places within its memory",
                  "[serve]") {
-  const bool lent = GENERATE(false, true);
   constexpr Granules kAll = granules_in(64 * kMiB);
   REQUIRE(first.raise(bytes_of(kAll)) == Slab::Raised::kTallest);
   first.evade();
@@ -215,38 +217,17 @@ TEST_CASE_METHOD(WideFixture,
   const Granules origin = first.space().granule_of(first.at(0));
   each_other(
       [&](std::uint64_t offset) { first.space().pages.release(origin + granules_in(offset)); });
-  REQUIRE(second.raise(8 * kMiB) == Slab::Raised::kTallest);
   std::thread other([&] { first.purge(); });
   while (first.height() != 0) {
   }
   const int status = testing::status_of_child([&] {
-    const bool has_memory =
-        lent ? second.lend(first) : first.raise(8 * kMiB) != Slab::Raised::kRefused;
+    const bool has_memory = first.raise(8 * kMiB) != Slab::Raised::kRefused;
     const bool placed = first.claim(0, kMiB, 64).answer == SlabPlace::Answer::kGranted;
     std::memset(first.at(0), 1, placed ? kMiB : 0);
     return has_memory && placed && first.at(0) == first.space().base() ? 7 : 1;
   });
   other.join();
   CHECK(status == 7 << 8);
-}
-
-TEST_CASE_METHOD(WideFixture, "slab: what was half lent is mended to two slabs without memory",
-                 "[serve]") {
-  const std::uint32_t stores = GENERATE(range(1U, Slab::kStores));
-  INFO(stores << " stores were seen");
-  REQUIRE(first.raise(8 * kMiB) == Slab::Raised::kTallest);
-  REQUIRE(first.lend(second, stores));
-  REQUIRE(&first.space() == &second.space());
-  Space* const free =
-      &first.space() == &first_space.space ? &second_space.space : &first_space.space;
-  first.mend(&first.space());
-  second.mend(free);
-  CHECK(first.height() == 0);
-  CHECK(second.height() == 0);
-  CHECK(first.valid());
-  CHECK(second.valid());
-  CHECK(first.tallest() <= first.space().committed_bytes());
-  CHECK(second.tallest() <= second.space().committed_bytes());
 }
 
 TEST_CASE_METHOD(Fixture, "slab: without addresses for it nothing goes on above", "[serve]") {
@@ -265,7 +246,7 @@ TEST_CASE_METHOD(Fixture, "slab: a call that takes one gives back its height and
   testing::OwnSpace large{512 * kMiB};
   testing::OwnPool full{&large.space};
   Slab slab;
-  slab.open(&second_space.space, &books, &full, 2);
+  slab.open(&second_space.space, &books, &full);
   const Arena::Block block = full.allocate(400 * kMiB, 64, 0);
   REQUIRE(block.start != nullptr);
   std::memset(block.start, 1, 128 * kMiB);

@@ -33,7 +33,7 @@ class OwnEngine {
   }
   ~OwnEngine() {
     if (engine.lanes.opened()) {
-      const std::uint64_t space = engine.lanes.at(0).slab_space().bytes();
+      const std::uint64_t space = engine.lanes.region.at(0).bytes();
       unmap(reinterpret_cast<char*>(engine.lanes.region.base()), space);
       unmap(engine.lanes.region.tables(), round_up(Space::record_bytes(space), os::page_size()));
     }
@@ -48,8 +48,7 @@ class OwnEngine {
   // the next region.
   void unmap(char* start, std::uint64_t each) {
     const std::uint64_t page = os::page_size();
-    const std::uint64_t pools = engine.lanes.shared().pool.spaces().size();
-    munmap(start - page, (engine.lanes.possible() + pools) * each + 2 * page);
+    munmap(start - page, engine.lanes.spaces() * each + 2 * page);
   }
 
   Options options_;

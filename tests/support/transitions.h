@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "src/engine/tracker_state.h"
+#include "src/engine/phase.h"
 
 namespace memo::testing {
 
@@ -22,15 +22,13 @@ struct Expected {
   std::string_view cannot;
 };
 inline constexpr Expected kExpected[kEvents] = {
-    {"taken", "P....", "P...."},        {"follows", "....L", "....P"},
-    {"memory", "....L", "....L"},       {"new loop", ".L..L", ".L..L"},
-    {"demand known", ".P..P", ".P..P"}, {"plan made", ".R..R", ".R..R"},
-    {"mismatch", "..L..", "..L.."},     {"opened", ".SSSS", ".SSSS"},
-    {"refused", ".PPPP", ".PPPP"},      {"unusable", ".L.PP", ".L.PP"},
-    {"other plan", "...S.", "...S."},   {"lost", "...L.", "...P."},
-    {"woken", "...S.", "...S."},        {"forked", ".LLLP", ".LPPP"},
-    {"left", ".IIII", ".IIII"},         {"orphaned", ".PPPP", ".PPPP"},
-    {"abandoned", "IIIII", "IIIII"},
+    {"taken", "L....", "P...."},     {"memory", "....L", "....L"},
+    {"new loop", ".L..L", ".L..L"},  {"demand known", ".P..P", ".P..P"},
+    {"plan made", ".R..R", ".R..R"}, {"mismatch", "..L..", "..L.."},
+    {"opened", ".SSSS", ".SSSS"},    {"refused", ".PPPP", ".PPPP"},
+    {"unusable", ".L.PP", ".L.PP"},  {"other plan", "...S.", "...S."},
+    {"lost", "...L.", "...P."},      {"woken", "...S.", "...S."},
+    {"forked", ".LLLP", ".LPPP"},    {"left", ".IIII", ".IIII"},
 };
 
 }  // namespace memo::testing

@@ -19,7 +19,6 @@ struct Actor {
   const Stream* stream = nullptr;
   Analysis* analysis = nullptr;
   std::size_t at = 0;  // of its events
-  Addresses addresses;
   Lane lane;
   std::map<std::uint32_t, void*> alive;  // by allocation
   std::uint64_t generation = 0;          // of the plan at hand
@@ -89,7 +88,7 @@ std::uint64_t touch(Actor& actor, const void* start, std::uint64_t size) {
   if (actor.lane.slab_height() == 0) {
     actor.touched.clear();
   }
-  const Space& slab = actor.lane.slab_space();
+  const Space& slab = actor.lane.slab().space();
   if (start < slab.base() || start >= slab.base() + slab.bytes()) {
     return 0;
   }
@@ -126,7 +125,7 @@ void look_at_iteration(Actor& actor, std::uint64_t size, std::uint64_t slab_fres
 void look_at_trial(Actor& actor) {
   Trials& trials = actor.analysis->trials;
   const Serving& serving = actor.lane.tracker().state().serving;
-  const bool tries = serving.trial != 0;
+  const bool tries = actor.lane.tracker().state().confidence.on_trial();
   if (actor.on_trial && serving.plan == nullptr) {
     ++trials.lost;
     trials.lost_bytes += actor.trial_height;
@@ -172,27 +171,32 @@ class Stage {
     shared_->timeless = true;
     shared_->keep_trace = how.recorded;
   }
-  bool open() {
+  // For so many threads, each with a slab.
+  bool open(std::size_t threads) {
     if (!pool_.open(room_)) {
       return false;
     }
+    spaces_ = std::make_unique<Addresses[]>(threads);
+    slabs_ = std::make_unique<Slab[]>(threads);
+    for (std::size_t i = 0; i < threads; ++i) {
+      if (!spaces_[i].open(room_)) {
+        return false;
+      }
+      slabs_[i].open(&spaces_[i].space, &shared_->slabs, &shared_->pool);
+    }
+    shared_->slabs.open(slabs_.get(), static_cast<std::uint32_t>(threads));
     shared_->pool.open({&part_, 1}, &pool_.space, false);
     shared_->pool.take_as_written();
     return true;
   }
-  bool enter(const Stream& stream, Analysis& analysis) {
+  void enter(const Stream& stream, Analysis& analysis) {
     auto actor = std::make_unique<Actor>();
     actor->stream = &stream;
     actor->analysis = &analysis;
-    if (!actor->addresses.open(room_)) {
-      return false;
-    }
-    actor->lane.open(shared_.get(), static_cast<std::uint32_t>(actors_.size()),
-                     &actor->addresses.space);
+    actor->lane.open(shared_.get(), static_cast<std::uint32_t>(actors_.size()));
     actor->lane.take();
-    actor->lane.follow_thread(find_stack_bounds());
+    actor->lane.begin(find_stack_bounds());
     actors_.push_back(std::move(actor));
-    return true;
   }
   // The events of all threads, in the order of the trace.
   void play() {
@@ -226,8 +230,8 @@ class Stage {
       analysis.plan_seconds = lane.plan_seconds();
       analysis.repeats = analysis.period && (last == Phase::kServing || last == Phase::kReady);
       if (!analysis.period) {
-        analysis.height = lane.tallest();
-        analysis.lower_bound = lane.bound();
+        analysis.height = lane.slab().tallest();
+        analysis.lower_bound = lane.slab().bound();
       }
       if (analysis.plans == 0 && !analysis.period) {
         const auto found = find_period(lane.recorder().log());
@@ -257,9 +261,9 @@ class Stage {
     }
     void* start = at->second;
     actor.alive.erase(at);
-    Space& slab = actor.lane.slab_space();
+    Space& slab = actor.lane.slab().space();
     if (start >= slab.base() && start < slab.base() + slab.bytes()) {
-      if (slab.user.notes()) {
+      if (actor.lane.slab().wants_deaths()) {
         actor.lane.note_death(slab, start, 0);
       }
       slab.pages.release(slab.granule_of(start));
@@ -276,6 +280,8 @@ class Stage {
   Counters passed_on_;
   Addresses pool_;
   Pool::Part part_;
+  std::unique_ptr<Addresses[]> spaces_;
+  std::unique_ptr<Slab[]> slabs_;
   std::vector<std::unique_ptr<Actor>> actors_;
 };
 
@@ -303,13 +309,11 @@ std::uint64_t room_for(const Streams& streams) {
 bool rehearse(const Streams& streams, const Rehearsal& how, Analyses& analyses) {
   const RecursionGuard guard;
   Stage stage(how, room_for(streams));
-  if (!stage.open()) {
+  if (!stage.open(streams.size())) {
     return false;
   }
   for (const auto& [thread, stream] : streams) {
-    if (!stage.enter(stream, analyses[thread])) {
-      return false;
-    }
+    stage.enter(stream, analyses[thread]);
   }
   stage.play();
   stage.end();

@@ -1,0 +1,112 @@
+// See confidence.h. Hot.
+#include "src/engine/confidence.h"
+
+#include "src/base/check.h"
+
+namespace memo {
+namespace {
+
+enum class Fault : std::uint8_t { kFailed, kPart, kUnfit, kOutlived };
+
+// What the next loop of the stream must show, by the run that counts as this plan's: see
+// Repeat::lock_broke().
+enum class Run : std::uint8_t {
+  kServed,   // as much as was served
+  kUneven,   // a stream so uneven must convince
+  kShortly,  // it goes on as before, and is to have the blocks' lifetimes soon
+};
+
+// What is made of a plan by its fault.
+struct FaultRow {
+  Fault fault;
+  std::uint32_t failures;   // Verdict on it in any case
+  bool may_convince;        // after a long run it is trusted all the same: programs come back
+  bool withdrawn_if_short;  // with hardly a run it was wrong, and nobody is to follow it
+  Run run;
+};
+constexpr FaultRow kFaults[] = {
+    {Fault::kFailed, 0, true, true, Run::kServed},
+    {Fault::kPart, kPart, true, true, Run::kServed},
+    {Fault::kUnfit, kDistrustedTwice, false, true, Run::kUneven},
+    {Fault::kOutlived, kDistrustedTwice, false, false, Run::kShortly},  // right where it was made
+};
+
+struct EvidenceRow {
+  Fault fault;
+  std::string_view text;
+};
+constexpr EvidenceRow kEvidence[] = {
+#define EVIDENCE(name, fault, text) {Fault::fault, text},
+#include "src/engine/confidence.def"
+#undef EVIDENCE
+};
+
+}  // namespace
+
+std::string_view text_of(Evidence evidence) {
+  return kEvidence[static_cast<std::size_t>(evidence)].text;
+}
+
+std::optional<Evidence> Confidence::after_miss(const Health& health) const {
+  if (health.lost()) {
+    return health.outlived() ? Evidence::kInTheWay
+           : health.unfit()  ? Evidence::kUneven
+                             : Evidence::kMissed;
+  }
+  if (strange_ && health.misses_in_row() >= tuning::kMaxStrangeMisses) {
+    return Evidence::kNeverCame;
+  }
+  return std::nullopt;
+}
+
+Judgement Confidence::judge(Evidence evidence, const Health& health, std::uint32_t iteration,
+                            std::uint64_t height, std::uint32_t required, bool moves) {
+  Fault fault = kEvidence[static_cast<std::size_t>(evidence)].fault;
+  // Whatever ends it: what its windows have shown of it counts as well.
+  const Fault seen = first.differs() || health.outlived() ? Fault::kOutlived
+                     : health.unfit()                     ? Fault::kUnfit
+                                                          : fault;
+  const std::uint32_t part = fault == Fault::kPart ? kPart : 0U;
+  fault = std::max(fault, seen);
+  const FaultRow& row = kFaults[static_cast<std::size_t>(fault)];
+  MEMO_DCHECK(row.fault == fault);
+
+  Judgement judgement;
+  const bool convinced = placed_ >= tuning::kConvincingRun;
+  judgement.tried = lose_trial(iteration, height, moves);
+  // What another process has made, and has come here for most of its first iteration, is right: an
+  // optimizer's first step makes its state, by calls that no later step has.
+  const std::uint64_t least =
+      strange_ ? iteration / 2 : tuning::kTrialIterations * std::uint64_t{iteration};
+  const bool hardly = placed_ < least;
+  judgement.verdict = row.failures | part;
+  judgement.verdict |= row.may_convince && convinced ? kTrusted : kDistrusted;
+  judgement.verdict |= judgement.tried || (hardly && row.withdrawn_if_short) ? kWithdrawn : 0U;
+  judgement.gives_back = convinced || judgement.tried || strange_;
+  // What was tried is no evidence against another loop, and another stream's plan is none against this
+  // one's.
+  if (!judgement.tried && own_) {
+    const std::uint32_t uneven = tuning::kConvincingRun / 2;
+    const std::uint32_t again = std::max(iteration, required);
+    const auto served = static_cast<std::uint32_t>(std::min<std::uint64_t>(placed_, UINT32_MAX));
+    judgement.run = row.run == Run::kServed   ? served
+                    : row.run == Run::kUneven ? uneven
+                                              : std::min(again, uneven);
+  }
+  return judgement;
+}
+
+bool Confidence::lose_trial(std::uint32_t iteration, std::uint64_t height, bool moves) {
+  const bool own = tries_own();
+  trial_ = 0;
+  if (!own) {
+    return false;
+  }
+  // Blocks that are resized move in a slab where they did not in the pool, at each trial anew.
+  trials_lost_ = moves ? tuning::kMaxTrialsLost : trials_lost_ + 1;
+  lost_length_ = iteration;
+  lost_bytes_ += height;
+  return true;
+}
+
+}  // namespace memo

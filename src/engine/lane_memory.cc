@@ -1,0 +1,283 @@
+// See lane_memory.h. Hot.
+#include "src/engine/lane_memory.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/base/bits.h"
+#include "src/base/check.h"
+#include "src/base/os.h"
+#include "src/base/tuning.h"
+#include "src/engine/miss.h"
+#include "src/serve/written.h"
+
+namespace memo {
+namespace {
+
+// Makes a block of calloc's zero, to the end of its granules: other allocators' functions that grow
+// a zeroed block (mi_rezalloc) clear what is behind the usable size. What has no memory gets none:
+// of a large block of which only parts have any, those go. `whole`: it is known that it has.
+void clear(void* start, std::uint64_t bytes, bool whole) {
+  if (whole || bytes < tuning::kMinLooked || is_whole(bytes, os::resident_bytes(start, bytes))) {
+    std::memset(start, 0, bytes);
+  } else if (!os::purge(start, bytes)) {
+    os::clear_written(start, bytes);
+  }
+}
+
+// Bytes of the last `calls` blocks that are alive before the call at `position`: the pool has them, and
+// they have a place in the plan's slab, too. Where a lifetime is unknown it counts as long.
+std::uint64_t alive_twice(const Schedule& schedule, StepIndex position, std::uint32_t calls) {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t age = 1; age <= calls; ++age) {
+    const Step& step = schedule.at(schedule.before(position, age));
+    const bool alive = step.lifetime == 0 || step.lifetime >= age;
+    bytes += step.offset != kUnplanned && alive ? round_up(step.size, kGranule) : 0;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+void LaneMemory::open(Shared* shared, std::uint32_t number, Tally* tally) {
+  shared_ = shared;
+  number_ = number;
+  tally_ = tally;
+  slab_ = &shared->slabs.at(0);
+}
+
+// The pool.
+
+Given LaneMemory::give(const Call& call) {
+  Pool& pool = shared_->pool;
+  const std::uint64_t peak = pool.held().asked_peak_bytes();
+  const std::uint64_t alignment = std::uint64_t{1} << call.alignment_log2;
+  const Arena::Block block =
+      pool.allocate(call.size, alignment, static_cast<std::uint16_t>(number_));
+  if (block.start == nullptr) {
+    return {.busy = block.busy};
+  }
+  MEMO_DCHECK(reinterpret_cast<std::uint64_t>(block.start) % alignment == 0);
+  MEMO_DCHECK(pool.owner(block.start) == number_);
+  live.fetch_add(round_up(call.size, kGranule), std::memory_order_relaxed);
+  if ((tally_->counters().pooled_allocations.get() + 1) % tuning::kPoolWindow == 0 &&
+      !shared_->timeless) {
+    age(*shared_);
+  }
+  if (!block.resident && pool.headroom().lacks(call.size, pool.held().live_bytes())) [[unlikely]] {
+    if (holds_slab()) {
+      slab().give_back_unused();
+    }
+    make_room();
+  }
+  // Any allocator has to get what a peak grows by; the rest the pool has had before.
+  const std::uint64_t grown =
+      pool.held().asked_peak_bytes() - std::min(pool.held().asked_peak_bytes(), peak);
+  return {.start = block.start,
+          .zero = block.zero,
+          .at_hand = block.lacking == 0,
+          .lacks = block.lacking,
+          .again = block.lacking - std::min(block.lacking, grown)};
+}
+
+void LaneMemory::make_room() {
+  tally_->counters().room_made.add();
+  give_up_idle(*shared_, number_);
+}
+
+void* LaneMemory::serve(const Request& request, const Given& given) {
+  if (given.start == nullptr) {
+    return nullptr;
+  }
+  keep(*shared_, tally_->counters().pooled_allocations.get(), tally_->serves());
+  if (request.zero && !given.zero) {
+    clear(given.start, round_up(request.size, kGranule), false);
+  }
+  return given.start;
+}
+
+void LaneMemory::allow_slack(bool loop) {
+  shared_->pool.allow_slack(loop ? tuning::kLoopSlack : tuning::kPoolSlack, loop);
+}
+
+// The slab.
+
+Claimed LaneMemory::claim(const Call& call, std::uint64_t offset) {
+  MEMO_DCHECK(may_claim());
+  const SlabPlace place = slab().claim(offset, call.size, std::uint64_t{1} << call.alignment_log2);
+  return {.miss = miss_of(place.answer), .dirty = place.dirty};
+}
+
+bool LaneMemory::in_use(std::uint64_t offset) {
+  const Space& space = slab().space();
+  return space.pages.length(space.granule_of(slab().at(offset))) != Granules{0};
+}
+
+void* LaneMemory::serve(const Request& request, std::uint64_t offset, bool dirty) {
+  Slab& its = slab();
+  void* start = its.at(offset);
+  MEMO_DCHECK(offset + request.size <= its.tallest());
+  MEMO_DCHECK(reinterpret_cast<std::uint64_t>(start) % request.alignment == 0);
+  if (its.attentive()) [[unlikely]] {
+    its.attend(offset, request.size);
+  }
+  if (request.zero && dirty) {
+    clear(start, round_up(request.size, kGranule), its.whole());
+  }
+  // The place gets memory: under a limit the pool may hold as much since the slab's was given back.
+  const Pool& pool = shared_->pool;
+  if (!dirty && pool.headroom().lacks(request.size, pool.held().live_bytes() + its.height()))
+      [[unlikely]] {
+    make_room();
+  }
+  return start;
+}
+
+void LaneMemory::end_iteration(std::uint64_t offset, std::uint64_t bytes, bool believed) {
+  // A whole iteration after the slab was opened what was alive then has been replaced.
+  if (owing_ends_ != 0 && --owing_ends_ == 0) [[unlikely]] {
+    shared_->pool.returned.owe(0);
+    if (believed) {
+      shared_->pool.trim(slab().height() + tuning::kMaxGivenBack);
+    }
+  }
+  slab().use(os::coarse_nanoseconds());
+  slab().sweep(offset, bytes);
+}
+
+// While a plan is on trial the pool keeps what it has beyond the slab's height.
+void LaneMemory::begin_serving(bool trial, bool own) {
+  MEMO_DCHECK(may_claim());
+  // The deaths of its blocks are wanted while it is on trial, and after it, until the next one.
+  slab().want_deaths(shared_->keep_trace || trial);
+  if (!trial) {
+    // Another thread has made the plan: the pool is left to the threads that come next.
+    if (own) {
+      shared_->pool.trim(slab().height() + tuning::kMaxGivenBack);
+    }
+    shared_->pool.allow_slack(0);
+    owing_ends_ = 2;
+  }
+  shared_->tell_host();
+}
+
+void LaneMemory::lower(std::uint64_t height) {
+  MEMO_DCHECK(may_claim());
+  slab().lower(height);
+}
+
+void LaneMemory::evade() {
+  MEMO_DCHECK(may_claim());
+  slab().evade();
+  shared_->pool.trim(tuning::kMaxGivenBack);  // what it had to hold for blocks without a place
+}
+
+void LaneMemory::give_back(bool height) {
+  if (!holds_slab()) {
+    return;
+  }
+  if (!height) {
+    slab().give_back_unused();
+  } else if (slab().purge()) {
+    tally_->counters().released.add();
+  }
+}
+
+void LaneMemory::let_slab_go() {
+  if (holds_slab()) {
+    slab().let_go(os::coarse_nanoseconds());
+  }
+  word_ = kNoWord;
+}
+
+void LaneMemory::lose_slab() {
+  if (holds_slab()) {
+    slab().orphan();
+  }
+  word_ = kNoWord;
+}
+
+void LaneMemory::wake_at_next_call() {
+  if (holds_slab()) {
+    slab().hold(SlabWord::held(number_, 0));
+  }
+}
+
+bool LaneMemory::take_slab(const SlabWish& wish, Nanos now) {
+  Slab* mine = shared_->slabs.take(wish, now, [&](Slab& other, std::uint64_t word) {
+    return take_idle_slab(*shared_, other, word, wish);
+  });
+  if (mine == nullptr) {
+    return false;
+  }
+  mine->use(now);
+  slab_.store(mine, std::memory_order_relaxed);
+  word_ = wish.word();
+  MEMO_DCHECK(may_claim());
+  return true;
+}
+
+// What was refused is asked for again after 1, 2, 4, ... further calls.
+Opened LaneMemory::open(const Opening& opening) {
+  const bool has_room = holds_slab() && opening.schedule.height <= slab().height();
+  if (has_room || !refusals_.waits()) {
+    const Opened opened = ask_for_slab(opening);
+    slabs_in_use_ = opened == Opened::kBusy;
+    if (opened == Opened::kOpened) {
+      refusals_.restart();
+      return opened;
+    }
+    refusals_.refused(tuning::kMaxSlabWait);
+  }
+  if (!slabs_in_use_) {
+    return Opened::kRefused;
+  }
+  // Blocks of many threads come in no order: within its peak the pool would give pieces back and
+  // take them again.
+  allow_slack(false);
+  return Opened::kBusy;
+}
+
+Opened LaneMemory::ask_for_slab(const Opening& opening) {
+  const Schedule& schedule = opening.schedule;
+  const SlabWish wish{.lane = number_, .plan = opening.plan.generation, .height = schedule.height};
+  if (!take_slab(wish, os::coarse_nanoseconds())) {
+    return Opened::kBusy;
+  }
+  Slab& its = slab();
+  its.want_deaths(shared_->keep_trace || opening.trial);
+  const std::uint64_t before = its.height();
+  const Slab::Raised raised = its.raise(schedule.height, opening.trial);
+  if (raised == Slab::Raised::kRefused) {
+    if (its.height() == 0) {
+      let_slab_go();
+    }
+    return Opened::kRefused;
+  }
+  MEMO_DCHECK(its.height() >= schedule.height);
+  its.note_bound(schedule.lower_bound);
+  if (raised == Slab::Raised::kEnough) {
+    if (schedule.symbolic != nullptr) {
+      its.sweep();  // each of its iterations asks
+    }
+    return Opened::kOpened;
+  }
+  owing_ends_ = 2;
+  // A slab that had memory is no new memory: the pool's is kept for the threads that come next.
+  if (!opening.trial && before == 0) {
+    shared_->pool.returned.owe(alive_twice(schedule, opening.position, opening.calls));
+  }
+  // Walking the whole heap takes a request's time: only for a slab that may raise the process' peak.
+  const EngineHost& host = shared_->host;
+  if (!opening.trial && raised == Slab::Raised::kTallest && host.trim_next != nullptr) {
+    const RecursionGuard guard;
+    host.trim_next();
+  }
+  if (host.keep != nullptr && (shared_->reports || shared_->keeps_much())) {
+    const RecursionGuard guard;
+    host.keep(guard);
+  }
+  return Opened::kOpened;
+}
+
+}  // namespace memo

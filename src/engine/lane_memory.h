@@ -1,0 +1,74 @@
+// The memory behind a lane: the pool, and the slab that it holds. Hot. Its thread alone calls it, but for
+// what says otherwise; any thread frees.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "src/base/backoff.h"
+#include "src/engine/memory.h"
+#include "src/engine/shared.h"
+#include "src/engine/tally.h"
+#include "src/serve/slabs.h"
+
+namespace memo {
+
+class LaneMemory final : public Memory {
+ public:
+  void open(Shared* shared, std::uint32_t number, Tally* tally);
+  [[nodiscard]] Shared& shared() const { return *shared_; }
+  [[nodiscard]] std::uint32_t number() const { return number_; }
+
+  Claimed claim(const Call& call, std::uint64_t offset) override;
+  bool in_use(std::uint64_t offset) override;
+  Given give(const Call& call) override;
+  Opened open(const Opening& opening) override;
+  void begin_serving(bool trial, bool own) override;
+  void end_iteration(std::uint64_t offset, std::uint64_t bytes, bool believed) override;
+  void lower(std::uint64_t height) override;
+  void evade() override;
+  void give_back(bool height) override;
+  void allow_slack(bool loop) override;
+
+  // A call gets the place that it has claimed.
+  void* serve(const Request& request, std::uint64_t offset, bool dirty);
+  // A call gets the block of the pool.
+  void* serve(const Request& request, const Given& given);
+  // The lane is another thread's from now on.
+  void forget() { refusals_.restart(); }
+
+  // The lane holds a slab, and nobody has changed that since its last call.
+  [[nodiscard]] bool holds_slab() const { return slab().word() == word_; }
+  // The one that it holds, or held last, or else any. Any thread.
+  [[nodiscard]] Slab& slab() const { return *slab_.load(std::memory_order_relaxed); }
+  // It holds none from now on, and nothing of it is changed.
+  void let_slab_go();
+  // The same in the middle of a call that does not go on.
+  void lose_slab();
+  // The next call finds that it holds none.
+  void wake_at_next_call();
+
+  std::atomic<std::uint64_t> live{0};  // bytes of the pool's blocks of this lane, whole granules
+
+ private:
+  Opened ask_for_slab(const Opening& opening);
+  bool take_slab(const SlabWish& wish, Nanos now);
+  void make_room();
+
+  // The slab is this lane's, or was until a fork or the thread's end came in the middle of the call at hand.
+  [[nodiscard]] bool may_claim() const { return SlabWord::lane(slab().word()) == number_; }
+
+  static constexpr std::uint64_t kNoWord = UINT64_MAX;  // no slab ever has it
+
+  Shared* shared_ = nullptr;
+  std::uint32_t number_ = 0;
+  Tally* tally_ = nullptr;
+  std::atomic<Slab*> slab_{nullptr};
+  std::uint64_t word_ = kNoWord;  // by which the lane holds it
+  Backoff refusals_;
+  bool slabs_in_use_ = false;  // it was refused one since all were in use
+  // Ends of iterations until the pool owes nothing of what was alive as the slab was opened.
+  std::uint32_t owing_ends_ = 0;
+};
+
+}  // namespace memo

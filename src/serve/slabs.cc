@@ -1,0 +1,97 @@
+// See slabs.h. Hot.
+#include "src/serve/slabs.h"
+
+#include "src/base/check.h"
+
+namespace memo {
+
+Slab* Slabs::take_own(const SlabWish& wish) const {
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    Slab& slab = slabs_[i];
+    const std::uint64_t word = slab.word();
+    if (SlabWord::lane(word) != wish.lane) {
+      continue;
+    }
+    if (!SlabWord::is_free(word)) {
+      slab.hold(wish.word());
+      return &slab;
+    }
+    const bool fits = SlabWord::plan(word) == wish.plan || is_empty(slab.space());
+    if (fits && slab.change(word, wish.word())) {
+      return &slab;
+    }
+  }
+  return nullptr;
+}
+
+// Where another thread comes first the next best is taken, at most once for each slab.
+Slab* Slabs::take_free(const SlabWish& wish, bool empty) const {
+  const auto is_free = [](const Slab&, std::uint64_t word) { return SlabWord::is_free(word); };
+  std::uint64_t word = 0;
+  for (std::uint32_t tries = 0; tries < count_; ++tries) {
+    Slab* slab = best(wish, word, empty, is_free);
+    if (slab == nullptr) {
+      return nullptr;
+    }
+    if (slab->change(word, wish.word())) {
+      MEMO_DCHECK(!empty || is_empty(slab->space()));
+      if (!empty) {
+        slab->begin_above();
+      }
+      return slab;
+    }
+  }
+  return nullptr;
+}
+
+void Slabs::give_back_free(Nanos unused, Nanos now) const {
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    Slab& slab = slabs_[i];
+    const std::uint64_t word = slab.word();
+    // For a moment nobody else takes it.
+    const std::uint64_t nobodys = SlabWord::held(SlabWord::kNoLane, SlabWord::plan(word));
+    if (SlabWord::is_free(word) && slab.height() != 0 && slab.unused_for(unused, now) &&
+        slab.change(word, nobodys)) {
+      slab.purge();
+      slab.space().retreat();  // what no block lies behind is the process' no more
+      slab.let_go(now);
+    }
+  }
+}
+
+void Slabs::orphan(std::uint32_t mine) const {
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    const std::uint64_t word = slabs_[i].word();
+    if (!SlabWord::is_free(word) && SlabWord::lane(word) != mine) {
+      slabs_[i].orphan();
+    }
+  }
+}
+
+void Slabs::count_bytes() {
+  std::uint64_t sum = 0;
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    sum += slabs_[i].height();
+  }
+  bytes.store(sum, std::memory_order_relaxed);
+}
+
+bool Slabs::valid() const {
+  std::uint64_t sum = 0;
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    const std::uint64_t word = slabs_[i].word();
+    sum += slabs_[i].height();
+    for (std::uint32_t other = 0; other < i && !SlabWord::is_free(word); ++other) {
+      if (!slabs_[other].is_free() &&
+          SlabWord::lane(slabs_[other].word()) == SlabWord::lane(word)) {
+        return false;
+      }
+    }
+    if (!slabs_[i].valid()) {
+      return false;
+    }
+  }
+  return sum == bytes.load(std::memory_order_relaxed);
+}
+
+}  // namespace memo
