@@ -31,8 +31,8 @@ Answer plan_found(StoredPlan* plan, StepIndex position = {}, std::uint64_t first
       .first = first};
 }
 
-// A short loop may be a part of the stream's, whoever does nothing else: what is noted stays till it has run for long. A
-// thread's first calls are no part of anything.
+// A short loop may be a part of the stream's, whoever does nothing else: what is noted stays till
+// it has run for long. A thread's first calls are no part of anything.
 std::uint32_t trial_of(const StoredPlan& plan) {
   const bool may_be_part = plan.made->symbolic == nullptr && plan.iteration < tuning::kLongLoop;
   return may_be_part ? tuning::kConvincingRun : 0;
@@ -42,8 +42,10 @@ std::uint32_t trial_of(const StoredPlan& plan) {
 // a zeroed block (mi_rezalloc) clear what is behind the usable size. What has no memory gets none:
 // of a large block of which only parts have any, those go. `whole`: it is known that it has.
 void clear(void* start, std::uint64_t bytes, bool whole) {
-  if (whole || bytes < tuning::kMinLooked || is_whole(bytes, os::resident_bytes(start, bytes))) {
+  if (bytes < tuning::kMinLooked) {
     std::memset(start, 0, bytes);
+  } else if (whole || is_whole(bytes, os::resident_bytes(start, bytes))) {
+    os::clear_pages(start, bytes);
   } else if (!os::purge(start, bytes)) {
     os::clear_written(start, bytes);
   }
@@ -158,8 +160,9 @@ Answer Hands::answer(const Request& request, const Action& action) {
       const Answer opened =
           slab_wait_.ask(wanted.height <= slab.height(), [&] { return open_slab(wanted); });
       if (opened.busy) {
-        // Blocks of many threads come in no order: within its peak the pool would give pieces back and take them again. In a
-        // wave of 64 threads numpy had 16 page faults a step instead of 12, at the same peak.
+        // Blocks of many threads come in no order: within its peak the pool would give pieces back
+        // and take them again. In a wave of 64 threads numpy had 16 page faults a step instead of
+        // 12, at the same peak.
         shared_->pool.allow_slack(tuning::kPoolSlack);
       }
       return opened;

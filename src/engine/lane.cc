@@ -33,8 +33,8 @@ void give_up_idle(Shared& shared, std::uint32_t at_work) {
 }
 
 void keep(const Shared& shared, std::uint64_t calls, bool serves) {
-  // Who only observes keeps nothing; and a thread's own blocks, in the middle of the program's, would
-  // keep glibc from giving back what it does by itself.
+  // Who only observes keeps nothing; and a thread's own blocks, in the middle of the program's,
+  // would keep glibc from giving back what it does by itself.
   const bool much = shared.keeps_much() && calls >= tuning::kEarlyCalls && !shared.options->OBSERVE;
   // A process that only gets its memory together, such as a server that is about to fork its
   // workers, has no thread of ours, reports or not: whoever forks is to have none.
@@ -80,7 +80,8 @@ std::uint32_t borrow_slab(Shared& shared, Slab& slab, std::uint32_t at_work, std
   if (lent && shared.verbose >= 2) {
     Line() << "lane " << at_work << ": slab of " << slab.height() << " bytes lent by lane " << best;
   }
-  // A thread that is just ending has left its lane, and not yet its slab: to take a new one would be one too many.
+  // A thread that is just ending has left its lane, and not yet its slab: to take a new one would
+  // be one too many.
   return others + (lent || shared.lanes[best].worked(now) ? 0U : 1U);
 }
 
@@ -155,9 +156,9 @@ void* Lane::called(const Request& request, std::uint64_t site) {
   return hands_.run(tracker_.called(hands_.call_of(request, site)), request);
 }
 
-// The lane is another thread's by now, and the calling one finds another; or it is just at work. Another thread gives memory
-// back in it for some milliseconds: what glibc had to serve meanwhile stayed in its arenas, 4 MiB in each, under the limit
-// that the memory was given back for.
+// The lane is another thread's by now, and the calling one finds another; or it is just at work.
+// Another thread gives memory back in it for some milliseconds: what glibc had to serve meanwhile
+// stayed in its arenas, 4 MiB in each, under the limit that the memory was given back for.
 void* Lane::turn_away(const Request& request, std::uint64_t site) {
   const Shared& shared = hands_.shared();
   if (mine()) {
@@ -188,8 +189,8 @@ void* Lane::glide(const Request& request, const Step& step) {
   return hands_.serve(request, step.offset, place.dirty);
 }
 
-// The first call after memory was given back, or in a child whose fork has interrupted a call. False
-// for who has the lane no more.
+// The first call after memory was given back, or in a child whose fork has interrupted a call.
+// False for who has the lane no more.
 bool Lane::wake() {
   if (!lease_.mine()) {
     return false;
@@ -220,13 +221,14 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
                              space.granule_of(start), freeing_lane);
   }
   hands_.live.fetch_sub(bytes, std::memory_order_relaxed);
-  // While nothing is known the next layer's output may take the place of a large block: of a network's first iteration
-  // 581 of 1,482 page faults were one such tensor's. A program of a few calls may make no other.
+  // While nothing is known the next layer's output may take the place of a large block: of a
+  // network's first iteration 581 of 1,482 page faults were one such tensor's. A program of a few
+  // calls may make no other.
   const std::uint64_t calls = counters.pooled_allocations.get();
   const bool at_once = pool.returned.pays(bytes) || bare;
   const bool spare = !at_once && bytes >= tuning::kReturnedAtOnce && tracker_.knows_nothing() &&
-                     pool.returned.first(bytes);
-  const bool waits = spare && calls >= tuning::kEarlyCalls;
+                     (pool.returned.first(bytes) || bytes >= tuning::kAlwaysReturned);
+  const bool waits = spare && calls >= tuning::kEarlyCalls && bytes < tuning::kAlwaysReturned;
   const bool freed = pool.free(start, at_once || (spare && !waits), waits);
   if (t_state.inside == 0) {
     keep(hands_.shared(), calls);
