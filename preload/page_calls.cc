@@ -57,7 +57,7 @@ int pkey_mprotect(void* start, std::size_t bytes, int access, int key) {
 
 void* mmap(void* start, std::size_t bytes, int access, int flags, int file, long at) {
   if ((flags & MAP_FIXED) != 0) {
-    note(start, bytes);
+    g_process.engine.note_replaced(start, bytes);
   }
   return pass_on(&Next::mmap, SYS_mmap, start, bytes, access, flags, file, at);
 }

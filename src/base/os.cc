@@ -354,8 +354,13 @@ std::uint64_t process_bytes() {
   if (confined()) {
     return 0;
   }
-  LineReader statm("/proc/self/statm");
-  return statm.next(sizes) ? number_in(sizes.substr(sizes.find(' ') + 1)) * page_size() : 0;
+  LinesOf<96> statm(
+      "/proc/self/statm");  // pages: what is mapped, what of it is in memory, and more
+  if (!statm.next(sizes)) {
+    return 0;
+  }
+  sizes.remove_prefix(sizes.find(' ') + 1);
+  return number_in(sizes.substr(0, sizes.find(' '))) * page_size();
 }
 
 }  // namespace memo::os

@@ -79,12 +79,28 @@ bool renew(void* start, std::uint64_t bytes);
 // supported.
 bool advise_huge(void* start, std::uint64_t bytes, bool huge);
 bool populate(void* start, std::uint64_t bytes);
+// Of the 2 MiB at `start` each page of 4 KiB has memory that no other process has as well: not
+// shared with a forked child, nor in swap, nor the zeros that the kernel lends to who only reads.
+// False where the system does not tell.
+bool is_own(const void* start);
+// The same of those pages that have memory.
+bool none_is_lent(const void* start);
+// The 2 MiB at `start`, in use by whoever, come in one huge page; where the system has none, they
+// stay as they are.
+void collapse(void* start);
+// The system knows how, and its owner has not switched huge pages off. Opens, reads and closes a
+// file.
+bool can_collapse();
 // On which memory nodes memory is to lie; kOff: as the process is set.
 enum class Numa : std::uint8_t { kLocal, kInterleave, kOff };
 // Says on which memory nodes [start, start + bytes) is to lie from now on, whatever holds for the
 // thread or the process. Page multiples. A refusal changes nothing, and a confined thread does not
 // ask.
 void place_on_nodes(void* start, std::uint64_t bytes, Numa where);
+// Makes [start, start + bytes) read as zeros, where pages of zeros are not written: whoever has
+// only read there has the page of zeros that the kernel lends, and would get memory. Multiples of 4
+// KiB.
+void clear_pages(void* start, std::uint64_t bytes);
 // Makes [start, start + bytes) read as zeros without any memory for what has none: where purge() is
 // refused. What has no page is not read, where the system knows. Multiples of 4 KiB.
 void clear_written(void* start, std::uint64_t bytes);

@@ -12,8 +12,12 @@
 #include "src/base/keep_errno.h"
 #include "src/base/no_cancellation.h"
 #include "src/base/os.h"
+#include "src/base/proc_file.h"
 #include "src/base/resident.h"
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25  // Linux 6.1; older kernels answer EINVAL
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // Linux 5.14; older kernels answer EINVAL
 #endif
@@ -154,6 +158,64 @@ bool populate(void* start, std::uint64_t bytes) {
   return madvise(start, bytes, MADV_POPULATE_WRITE) == 0;
 }
 
+namespace {
+
+// Each page of the 2 MiB at `start` is as asked. Source: the kernel's admin-guide/mm/pagemap.rst.
+template <typename Fits>
+bool all_pages(const void* start, Fits&& fits) {
+  constexpr std::uint64_t kAtOnce = 128;  // pages
+  KeepErrno keep;
+  const NoCancellation whole;
+  const int file = page_size() == kMinPage && !confined()
+                       ? open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)
+                       : -1;
+  const std::uint64_t first = reinterpret_cast<std::uint64_t>(start) / kMinPage;
+  std::uint64_t pages[kAtOnce];
+  bool all = file >= 0;
+  for (std::uint64_t i = 0; all && i < kHugePage / kMinPage; i += kAtOnce) {
+    all = pread(file, pages, sizeof pages, static_cast<off_t>((first + i) * sizeof pages[0])) ==
+              sizeof pages &&
+          std::all_of(std::begin(pages), std::end(pages), fits);
+  }
+  if (file >= 0) {
+    close(file);
+  }
+  return all;
+}
+
+constexpr std::uint64_t kPresent = 1ULL << 63U;
+constexpr std::uint64_t kOfFile = 1ULL << 61U;     // or shared anonymous memory
+constexpr std::uint64_t kExclusive = 1ULL << 56U;  // mapped once
+
+}  // namespace
+
+bool is_own(const void* start) {
+  return all_pages(start, [](std::uint64_t page) {
+    return (page & (kPresent | kOfFile | kExclusive)) == (kPresent | kExclusive);
+  });
+}
+
+bool none_is_lent(const void* start) {
+  return all_pages(
+      start, [](std::uint64_t page) { return (page & kPresent) == 0 || (page & kExclusive) != 0; });
+}
+
+void collapse(void* start) {
+  KeepErrno keep;
+  madvise(start, kHugePage, MADV_COLLAPSE);
+}
+
+// No byte is asked for: that tells whether the advice is known.
+bool can_collapse() {
+  KeepErrno keep;
+  std::string_view choice;
+  if (page_size() != kMinPage || confined() || madvise(nullptr, 0, MADV_COLLAPSE) != 0) {
+    return false;
+  }
+  LineReader file("/sys/kernel/mm/transparent_hugepage/enabled");
+  return file.next(choice) && choice.find("[never]") == std::string_view::npos;
+}
+
 void place_on_nodes(void* start, std::uint64_t bytes, Numa where) {
   constexpr unsigned long kInterleave = 3;       // MPOL_INTERLEAVE
   constexpr unsigned long kLocal = 4;            // MPOL_LOCAL
@@ -172,14 +234,19 @@ void place_on_nodes(void* start, std::uint64_t bytes, Numa where) {
   }
 }
 
+void clear_pages(void* start, std::uint64_t bytes) {
+  auto* const first = static_cast<char*>(start);
+  for (std::uint64_t at = 0; at < bytes; at += kMinPage) {
+    if (!is_zero(first + at)) {
+      std::memset(first + at, 0, kMinPage);
+    }
+  }
+}
+
 void clear_written(void* start, std::uint64_t bytes) {
   Residents memory(start, bytes);
   for (Residents::Stretch stretch; memory.next(stretch);) {
-    for (std::uint64_t at = 0; stretch.there && at < stretch.bytes; at += kMinPage) {
-      if (!is_zero(stretch.start + at)) {
-        std::memset(stretch.start + at, 0, kMinPage);
-      }
-    }
+    clear_pages(stretch.start, stretch.there ? stretch.bytes : 0);
   }
   if (!memory.told() || page_size() != kMinPage) {
     std::memset(start, 0, bytes);

@@ -66,6 +66,30 @@ void Engine::note_altered(const void* start, std::uint64_t bytes) {
   }
 }
 
+void Engine::note_replaced(const void* start, std::uint64_t bytes) {
+  note_altered(start, bytes);
+  if (!lanes.opened() || bytes == 0) {
+    return;
+  }
+  const auto from = reinterpret_cast<std::uint64_t>(start);
+  const std::uint64_t to = from + std::min(bytes, UINT64_MAX - from);
+  for (std::uint64_t i = 0; i < lanes.region.count(); ++i) {
+    Space& space = lanes.region.at(i);
+    const auto base = reinterpret_cast<std::uint64_t>(space.base());
+    if (to <= base || base + space.bytes() <= from) {
+      continue;
+    }
+    const std::uint64_t first = std::max(from, base) - base;
+    const std::uint64_t end = std::min(to - base, space.bytes());
+    if (end > space.committed_bytes()) {
+      space.end_at(first);
+    }
+    if (lanes.is_pool(space) && first < space.committed_bytes()) {
+      lanes.shared().pool.keep_out(space.base() + first, end - first);
+    }
+  }
+}
+
 namespace {
 
 // The block's pages are new ones. Where the system has none, it stays in use for good.

@@ -34,7 +34,8 @@ class Engine {
   // allocate().
   void configure(const Options& options, const Host& host) { lanes.configure(options, host); }
 
-  // A block for the request, or nullptr: the underlying allocator's. Any thread. Requires size >= 1.
+  // A block for the request, or nullptr: the underlying allocator's. Any thread. Requires size >=
+  // 1.
   void* allocate(const Request& request);
   // True if the pointer lies in the engine's region; free, size and resize take such pointers only.
   [[nodiscard]] bool owns(const void* pointer) const { return lanes.region.owns(pointer); }
@@ -45,13 +46,16 @@ class Engine {
   // Changes the size in place where that is possible without waste.
   bool resize(void* pointer, std::uint64_t bytes);
 
-  // Copies the first `bytes` of the block at `from` to the one at `to`, which is fresh, the engine's or not. True if `from` has no
-  // memory any more: it is to be freed as a bare one.
+  // Copies the first `bytes` of the block at `from` to the one at `to`, which is fresh, the
+  // engine's or not. True if `from` has no memory any more: it is to be freed as a bare one.
   bool carry(void* from, void* to, std::uint64_t bytes);
 
-  // The program changes what the pages of [start, start + bytes) are: protection, mapping, advice. Blocks of ours in it get new
-  // ones when they are freed. Any thread.
+  // The program changes what the pages of [start, start + bytes) are: protection, mapping, advice.
+  // Blocks of ours in it get new ones when they are freed. Any thread.
   void note_altered(const void* start, std::uint64_t bytes);
+  // The same, and others lie there from now on: what is free in it is given to nobody. Free places
+  // of a slab stay the plan's.
+  void note_replaced(const void* start, std::uint64_t bytes);
 
   // What lies at the pointer, for messages: the block in use that it points into, or the freed one
   // that started there.
@@ -67,12 +71,13 @@ class Engine {
   void iteration();
   // A block of the underlying allocator has grown to `bytes`, which is large, by realloc.
   void note_foreign_growth(std::uint64_t bytes);
-  // Counts a large call that no lane takes and the underlying allocator gets, and answers nullptr. Out of
-  // line, for a fast path without a frame.
+  // Counts a large call that no lane takes and the underlying allocator gets, and answers nullptr.
+  // Out of line, for a fast path without a frame.
   [[gnu::cold, gnu::noinline]] void* pass_on(std::uint64_t bytes, Counter Counters::* reason);
 
   void thread_ended();
-  // As forks.before(), which begins a fork. Under strict overcommit unused memory is given up first.
+  // As forks.before(), which begins a fork. Under strict overcommit unused memory is given up
+  // first.
   void before_fork();
 
   Lanes lanes;

@@ -67,8 +67,8 @@ bool take_idle_slab(const Shared& shared, Slab& slab, std::uint64_t word, const 
 }
 
 void keep(const Shared& shared, std::uint64_t calls, bool serves) {
-  // Who only observes keeps nothing; and a thread's own blocks, in the middle of the program's, would
-  // keep glibc from giving back what it does by itself.
+  // Who only observes keeps nothing; and a thread's own blocks, in the middle of the program's,
+  // would keep glibc from giving back what it does by itself.
   const bool much = shared.keeps_much() && calls >= tuning::kEarlyCalls && !shared.options->OBSERVE;
   // A process that only gets its memory together, such as a server that is about to fork its
   // workers, has no thread of ours, reports or not: whoever forks is to have none.
@@ -280,8 +280,8 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   const std::uint64_t calls = counters.pooled_allocations.get();
   const bool at_once = pool.returned.pays(bytes) || bare;
   const bool spare = !at_once && bytes >= tuning::kReturnedAtOnce && tracker_.knows_nothing() &&
-                     pool.returned.first(bytes);
-  const bool waits = spare && calls >= tuning::kEarlyCalls;
+                     (pool.returned.first(bytes) || bytes >= tuning::kAlwaysReturned);
+  const bool waits = spare && calls >= tuning::kEarlyCalls && bytes < tuning::kAlwaysReturned;
   const bool freed = pool.free(start, at_once || (spare && !waits), waits);
   if (t_state.inside == 0) {
     keep(memory_.shared(), calls);

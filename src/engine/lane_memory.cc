@@ -18,8 +18,10 @@ namespace {
 // a zeroed block (mi_rezalloc) clear what is behind the usable size. What has no memory gets none:
 // of a large block of which only parts have any, those go. `whole`: it is known that it has.
 void clear(void* start, std::uint64_t bytes, bool whole) {
-  if (whole || bytes < tuning::kMinLooked || is_whole(bytes, os::resident_bytes(start, bytes))) {
+  if (bytes < tuning::kMinLooked) {
     std::memset(start, 0, bytes);
+  } else if (whole || is_whole(bytes, os::resident_bytes(start, bytes))) {
+    os::clear_pages(start, bytes);
   } else if (!os::purge(start, bytes)) {
     os::clear_written(start, bytes);
   }

@@ -63,6 +63,9 @@ bool Upkeep::tick(Nanos now) {
   } else {
     pool.settle();
   }
+  if (!scarce) {
+    pool.gather_lasting();
+  }
   left_ = quiet ? kept() : UINT64_MAX;
   return quiet && lanes_.shared().slabs.bytes.load(std::memory_order_relaxed) == 0;
 }

@@ -8,6 +8,7 @@
 #include "src/base/os.h"
 #include "src/base/resident.h"
 #include "src/base/tuning.h"
+#include "src/serve/written.h"
 
 namespace memo {
 namespace {
@@ -92,32 +93,35 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From 
   } else if (huge && count - claim.dirty >= granules_in(os::kHugePage)) {
     huge_pages.restore(*space_, place.start, huge_pages.wanted(place.start, end));
   }
+  lasting.note_taken(place.start, end);
   return {.start = space_->address(place.start),
           .zero = claim.dirty == Granules{0},
           .resident = claim.dirty == count,
           .lacking = bytes_of(expected - std::min(expected, claim.dirty))};
 }
 
-// Enters the claim of a block into the books, and gives old memory back where the total would pass the peak: first what
-// a block has of it that will not write it. How much of the block is expected to be written.
+// Enters the claim of a block into the books, and gives old memory back where the total would pass
+// the peak: first what a block has of it that will not write it. How much of the block is expected
+// to be written.
 Granules Arena::account(void* start, PageMap::Claim& claim, Granules count) {
   Granules written = count;
   if (count >= Shares::kLeast) {
-    const bool fresh = claim.dirty == Granules{0};
-    const Granules known = books_->shares.expected(count);
+    written = books_->shares.expected(count);
     const Granules first = space_->granule_of(start);
-    Expected expected(count, std::max(known, claim.dirty), fresh);
+    Expected expected(count, written, claim.dirty == Granules{0});
     const Granules spared = count - expected.of(count);
-    written = known;
-    books_->held.take(count, claim.dirty, spared);
-    if (claim.dirty > known && books_->held.excess() != Granules{0} &&
-        os::purge(start, bytes_of(count))) {
+    Expected stale(count, claim.dirty - std::min(claim.dirty, written), false);
+    books_->held.take(count, claim.dirty, spared, stale.of(count));
+    const bool wrong =
+        books_->shares.moves(count) || (stale.word() != 0 && books_->held.excess() != Granules{0});
+    if (wrong && claim.dirty != Granules{0} && os::purge(start, bytes_of(count))) {
       huge_pages.take_out(*space_, first, count);
       claim.dirty = Granules{0};
-      expected = Expected(count, known, true);
-      books_->held.spare((count - expected.of(count) - spared).count());
+      books_->held.renew(stale.of(count));
+      stale = Expected(0);
+      expected = Expected(count, written, true);
     }
-    expectation(first).store(expected.word(), std::memory_order_relaxed);
+    expect(first, expected, stale);
   } else {
     books_->held.take(count, claim.dirty);
   }
@@ -133,8 +137,8 @@ void Arena::give_excess_back(Granules count) {
   }
 }
 
-// Gives a free run back that is not in the index, and enters it; how much. What the system refuses to take, such as pages
-// that the program has locked, stays as it is.
+// Gives a free run back that is not in the index, and enters it; how much. What the system refuses
+// to take, such as pages that the program has locked, stays as it is.
 Granules Arena::give_back(PageMap::Run run) {
   const Granules given = space_->give_back(run.first, run.count);
   if (given != Granules{0}) {
@@ -145,8 +149,8 @@ Granules Arena::give_back(PageMap::Run run) {
   return given;
 }
 
-// Gives so many dirty granules back, in at most so many ranges; their number. Where the system takes none, calls ask again
-// more and more seldom.
+// Gives so many dirty granules back, in at most so many ranges; their number. Where the system
+// takes none, calls ask again more and more seldom.
 Granules Arena::purge(Granules granules, std::uint64_t ranges) {
   Granules done;
   bool refused = false;
@@ -218,9 +222,12 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
     return false;
   }
   free_.take(place, end);
+  lasting.note_taken(first + now, end);
   top_ = std::max(top_, end);
   forget_spared(first, now);
-  expectation(first).store(Expected(count, count, false).word(), std::memory_order_relaxed);
+  if (count >= Shares::kLeast) {
+    expect(first, Expected(count, count, false), Expected(0));
+  }
   books_->held.take(count - now, claim.dirty);
   give_excess_back(count - now);
   return true;
@@ -229,12 +236,15 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
 // A block of `count` granules changes its size: it counts as written.
 void Arena::forget_spared(Granules first, Granules count) {
   books_->held.spare(0 - spared(first, count).count());
+  books_->held.renew(stale(first, count));
   if (count >= Shares::kLeast) {
-    expectation(first).store(Expected(count, count, false).word(), std::memory_order_relaxed);
+    expect(first, Expected(count, count, false), Expected(0));
   }
 }
 
-// Of a block in use that is about to be freed what has no memory is marked so; granules of it. Short gaps count as there.
+// Of a block in use that is about to be freed what has no memory is marked so; granules of it.
+// Short gaps count as there. All of it, where the rest would be beyond what may be kept: later it
+// would go piece by piece.
 Granules Arena::spare_unwritten(Granules first, Granules length) {
   constexpr Granules kLeastGap{16};
   os::Residents memory(space_->address(first), bytes_of(length));
@@ -261,6 +271,15 @@ Granules Arena::spare_unwritten(Granules first, Granules length) {
     books_->shares.note(length, there, expected.fresh());
     books_->held.overestimated(before -
                                std::min(before, std::max(there, books_->shares.expected(length))));
+    const Granules known = before + stale(first, length);
+    const Granules along = std::max(granules_in(may_lack(bytes_of(known))), kLeastGap);
+    if (!expected.fresh() && there > known + along) {
+      books_->shares.note_moves(length);
+    }
+    if (2 * there < length && books_->held.excess(known, there) != Granules{0} &&
+        os::purge(space_->address(first), bytes_of(length))) {
+      given = length;
+    }
   }
   return given;
 }
@@ -271,19 +290,23 @@ bool Arena::free(void* start, Keep keep, bool spare) {
   // While the block is still in use nobody else can have its granules, so the memory goes first.
   const Granules length = space_->pages.length(first);
   const Granules spared = this->spared(first, length);
-  const bool clean = keep == Keep::kNone && os::purge(start, bytes_of(length));
-  Granules given = clean ? length : Granules{0};
+  const Granules stale = this->stale(first, length);
+  Granules given;
+  if (keep == Keep::kNone && os::purge(start, bytes_of(length))) {
+    given = length;
+  } else if (keep != Keep::kAll && length >= Shares::kLeast) {
+    given = spare_unwritten(first, length);
+  }
+  const bool clean = given == length && length != Granules{0};
   if (clean) {
     huge_pages.take_out(*space_, first, length);
-  } else if (keep == Keep::kWritten && length >= Shares::kLeast) {
-    given = spare_unwritten(first, length);
   }
   const Left left = clean ? Left::kNone : given != Granules{0} ? Left::kUnmarked : Left::kAll;
   const Granules count = space_->pages.release(first, left);
   if (count == Granules{0}) {
     return false;
   }
-  books_->held.free(count, count - given, spared);
+  books_->held.free(count, count - given, spared, stale);
   if (!spare || !spare_.offer(first, count)) {
     free_.defer(first);
   }
@@ -299,6 +322,53 @@ std::uint64_t Arena::shed(Granules granules, std::uint64_t bytes) {
   free_.enter(tuning::kMaxEntered);
   const Granules most = granules_in(bytes);
   return bytes_of(purge(std::min(granules, most), most.count() + tuning::kMaxRanges));
+}
+
+void Arena::keep_out(Granules first, Granules end) {
+  enter_all();
+  const PageStates& states = space_->pages.states();
+  end = std::min(end, granules_in(space_->committed_bytes()));
+  const auto take = [&](Granules from, Granules to) {
+    const PageMap::Claim claim = space_->pages.claim(from, to - from);
+    books_->held.take(to - from, claim.dirty, to - from);
+    if (to - from >= Shares::kLeast) {
+      expect(from, Expected(0), Expected(0));
+    }
+  };
+  for (Granules at = first; at < std::min(end, top_);) {
+    const std::uint8_t state = states.at(at);
+    if ((state & PageStates::kUsed) != 0) {
+      ++at;
+      continue;
+    }
+    // The whole run of the same kind, as the index has it.
+    Granules from = at;
+    Granules to = at;
+    while (from > Granules{0} && states.at(from - Granules{1}) == state) {
+      from -= Granules{1};
+    }
+    while (to < top_ && states.at(to) == state) {
+      ++to;
+    }
+    free_.take(free_.behind(from, to, top_), to);
+    const Granules last = std::min(to, end);
+    take(at, last);
+    if (from < at) {
+      free_.add(from, at - from);
+    }
+    if (last < to) {
+      free_.add(last, to - last);
+    }
+    at = last;
+  }
+  if (top_ < end) {
+    const Granules from = std::max(first, top_);
+    if (top_ < from) {
+      free_.add(top_, from - top_);
+    }
+    top_ = end;
+    take(from, end);
+  }
 }
 
 std::uint64_t Arena::retreat() {

@@ -4,14 +4,16 @@
 // It keeps the memory of freed blocks, up to the peak that was alive at once in the recent past,
 // and gives back what is more: a program whose peak repeats has no page faults, and never holds
 // more than its peak. A slack on top is for streams in no order, whose blocks leave gaps that fit
-// no other. Best fit keeps fragmentation low. Source: PRMalloc, 2.1-2.2 (the capacity of the pool is the learned concurrent demand; blocks are kept
-// across iterations and given back beyond it), with pages in place of size bins.
+// no other. Best fit keeps fragmentation low. Source: PRMalloc, 2.1-2.2 (the capacity of the pool
+// is the learned concurrent demand; blocks are kept across iterations and given back beyond it),
+// with pages in place of size bins.
 //
-// What a call costs follows from its own bytes, however many blocks there are: allocate() and resize() enter at most
-// kMaxEntered freed blocks into the index of free runs, look at some hundred of its runs (src/serve/free_index.h), and give
-// back at most 4 MiB more than the block's bytes, in at most 64 ranges more than its granules, and the one block that was
-// freed as spare. free() touches its block's granules only. shed() is bounded in the same way by the bytes that it is told,
-// or does all of it, on a thread that has the time. Checked by valid().
+// What a call costs follows from its own bytes, however many blocks there are: allocate() and
+// resize() enter at most kMaxEntered freed blocks into the index of free runs, look at some hundred
+// of its runs (src/serve/free_index.h), and give back at most 4 MiB more than the block's bytes, in
+// at most 64 ranges more than its granules, and the one block that was freed as spare. free()
+// touches its block's granules only. shed() is bounded in the same way by the bytes that it is
+// told, or does all of it, on a thread that has the time. Checked by valid().
 #pragma once
 
 #include <atomic>
@@ -24,13 +26,14 @@
 #include "src/serve/free_index.h"
 #include "src/serve/holding.h"
 #include "src/serve/huge_pages.h"
+#include "src/serve/lasting.h"
 #include "src/serve/shares.h"
 #include "src/serve/space.h"
 
 namespace memo {
 
-// A block that was just freed and is not worth keeping, unless the next one takes its place. Any thread offers one; the
-// arena's owner takes it.
+// A block that was just freed and is not worth keeping, unless the next one takes its place. Any
+// thread offers one; the arena's owner takes it.
 class Spare {
  public:
   // False where another one waits, or the block is too long.
@@ -60,7 +63,8 @@ struct ArenaBooks {
 
 class Arena {
  public:
-  // `books` outlive this. `huge`: blocks that nobody has used before may come in huge pages (src/serve/huge_pages.h).
+  // `books` outlive this. `huge`: blocks that nobody has used before may come in huge pages
+  // (src/serve/huge_pages.h).
   void open(Space* space, ArenaBooks* books, bool huge = false);
 
   struct Block {
@@ -71,8 +75,8 @@ class Arena {
     std::uint64_t lacking =
         0;  // bytes of it that have no memory yet, and are expected to be written
   };
-  // A block of `bytes` at a multiple of `alignment` (a power of two). `from`: only where there is memory for it, or anywhere.
-  // One thread at a time.
+  // A block of `bytes` at a multiple of `alignment` (a power of two). `from`: only where there is
+  // memory for it, or anywhere. One thread at a time.
   enum class From : std::uint8_t { kAnywhere, kMemory };
   Block allocate(std::uint64_t bytes, std::uint64_t alignment, From from = From::kAnywhere);
   // Changes the size of the block at `start` in place, if there is room. One thread at a time.
@@ -83,8 +87,12 @@ class Arena {
     kWritten,  // of a large one that part which is there
     kNone,     // it goes back to the system, whatever the peak
   };
-  // `spare`: its memory goes back with the next call, unless that takes its place, or another block waits in the same way.
+  // `spare`: its memory goes back with the next call, unless that takes its place, or another block
+  // waits in the same way.
   bool free(void* start, Keep keep = Keep::kAll, bool spare = false);
+
+  // What is free of [first, end) is never given out: others have the addresses now. Owner only.
+  void keep_out(Granules first, Granules end);
 
   static constexpr std::uint64_t kAll = UINT64_MAX;
   // Gives back so many free granules' memory, up to `bytes` of it; bytes. Owner only.
@@ -94,12 +102,14 @@ class Arena {
   std::uint64_t retreat();
   // Free runs that all calls have looked at so far. Owner only.
   [[nodiscard]] std::uint64_t looks() const { return free_.looks(); }
-  // True if page map and index agree. Looks at all of it, and tells how much is used and dirty; no other thread may be at
-  // work.
+  // True if page map and index agree. Looks at all of it, and tells how much is used and dirty; no
+  // other thread may be at work.
   [[nodiscard]] bool valid(PageMap::Sums& sums);
 
   // Which part of it comes in huge pages. The owner changes it, any thread asks for its end.
   HugePages huge_pages;
+  // And what of it comes in them later. The owner notes, the background thread looks.
+  Lasting lasting;
 
  private:
   FreeIndex::Place find(Granules count, Granules step, From from) const;
@@ -114,11 +124,25 @@ class Arena {
   [[nodiscard]] std::atomic_ref<std::uint16_t> expectation(Granules first) const {
     return space_->note(first + Granules{1});
   }
-  // Granules of the block that count as unwritten.
+  // And what had memory when the block was taken, beyond that.
+  [[nodiscard]] std::atomic_ref<std::uint16_t> beyond(Granules first) const {
+    return space_->note(first + Granules{2});
+  }
+  // Of a block of Shares::kLeast and more.
+  void expect(Granules first, Expected expected, Expected stale) {
+    expectation(first).store(expected.word(), std::memory_order_relaxed);
+    beyond(first).store(stale.word(), std::memory_order_relaxed);
+  }
+  // Granules of the block that count as unwritten, and those that others wrote and it will not.
   [[nodiscard]] Granules spared(Granules first, Granules count) const {
     return count < Shares::kLeast
                ? Granules{0}
                : count - Expected(expectation(first).load(std::memory_order_relaxed)).of(count);
+  }
+  [[nodiscard]] Granules stale(Granules first, Granules count) const {
+    return count < Shares::kLeast
+               ? Granules{0}
+               : Expected(beyond(first).load(std::memory_order_relaxed)).of(count);
   }
 
   Space* space_ = nullptr;

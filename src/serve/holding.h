@@ -1,10 +1,11 @@
-// What the pool's arenas hold together, in granules: in use, and free but with memory; and how much of it the peak of the
-// recent past lets them keep. Hot. Any thread, for a block of its own; where several take one at once, the peak may miss a
-// part of them, until the next one. What is written at every call is one word, and what few calls write lies apart from it:
-// threads of other arenas read that.
+// What the pool's arenas hold together, in granules: in use, and free but with memory; and how much
+// of it the peak of the recent past lets them keep. Hot. Any thread, for a block of its own; where
+// several take one at once, the peak may miss a part of them, until the next one. What is written
+// at every call is one word, and what few calls write lies apart from it: threads of other arenas
+// read that.
 //
-// The peak is of memory, not of what is asked for: of a block of which only a part is expected to be written, the rest is
-// spared.
+// The peak is of memory, not of what is asked for: of a block of which only a part is expected to
+// be written, the rest is spared.
 #pragma once
 
 #include <algorithm>
@@ -72,13 +73,17 @@ class PeakOf {
 
 class Holding {
  public:
-  // `count` granules were taken, of which `dirty` had memory, and `spared` will have none.
-  void take(Granules count, Granules dirty, Granules spared = {}) {
+  // `count` granules were taken, of which `dirty` had memory, and `spared` will not be written;
+  // `stale` of these had some.
+  void take(Granules count, Granules dirty, Granules spared = {}, Granules stale = {}) {
     const std::uint64_t both =
         both_.fetch_add(count.count() - (dirty.count() << kDirtyShift), std::memory_order_relaxed);
     const Granules before = less_spared(live_of(both));
     if (spared != Granules{0}) {
       spared_.fetch_add(spared.count(), std::memory_order_relaxed);
+    }
+    if (stale != Granules{0}) {
+      stale_.fetch_add(stale.count(), std::memory_order_relaxed);
     }
     const Granules live = before + count - spared;
     correct(before);
@@ -92,21 +97,30 @@ class Holding {
     peak_.note(live);
     asked_.note(live_of(both) + count);
   }
-  // `count` were freed, of which `spared` were, and kept `dirty` granules' memory. Any thread.
-  void free(Granules count, Granules dirty, Granules spared = {}) {
+  // `count` were freed, of which `spared` and `stale` were, and kept `dirty` granules' memory. Any
+  // thread.
+  void free(Granules count, Granules dirty, Granules spared = {}, Granules stale = {}) {
     both_.fetch_add((dirty.count() << kDirtyShift) - count.count(), std::memory_order_relaxed);
     if (spared != Granules{0}) {
       spared_.fetch_sub(spared.count(), std::memory_order_relaxed);
     }
+    renew(stale);
   }
   // Of blocks in use so many more are spared, or as a negative number fewer.
   void spare(std::uint64_t granules) { spared_.fetch_add(granules, std::memory_order_relaxed); }
+  // Of blocks in use `stale` ones have no memory any more, or count as written.
+  void renew(Granules stale) {
+    if (stale != Granules{0}) {
+      stale_.fetch_sub(stale.count(), std::memory_order_relaxed);
+    }
+  }
   // A block that is freed had so many fewer in memory than the peak counts for it. Any thread.
   void overestimated(Granules count) { over_.fetch_add(count.count(), std::memory_order_relaxed); }
   // The block taken last has raised the peak.
   [[nodiscard]] bool raised() const { return peak_.raised(); }
-  // Of those in use `count`, which are about to be freed, lose their memory to that block: if it has raised the peak, both together
-  // need not have; else false. What other threads take until the old one is freed counts on top of both.
+  // Of those in use `count`, which are about to be freed, lose their memory to that block: if it
+  // has raised the peak, both together need not have; else false. What other threads take until the
+  // old one is freed counts on top of both.
   bool carried(Granules count) {
     if (!raised()) {
       return false;
@@ -123,9 +137,10 @@ class Holding {
     purged_.fetch_add(count.count(), std::memory_order_relaxed);
   }
 
-  // How much more than the peak may be kept, as the part 1 / divisor of what comes and goes (the peak less the least alive in the
-  // window); 0: nothing. `loop`: only where nothing is allowed so far, of what comes and goes since
-  // the peak last grew: a loop's weights, which come before it, do not.
+  // How much more than the peak may be kept, as the part 1 / divisor of what comes and goes (the
+  // peak less the least alive in the window); 0: nothing. `loop`: only where nothing is allowed so
+  // far, of what comes and goes since the peak last grew: a loop's weights, which come before it,
+  // do not.
   void allow_slack(std::uint64_t divisor, bool loop = false) {
     std::uint64_t none = 0;
     if (!loop) {
@@ -135,10 +150,12 @@ class Holding {
       of_loop_ = true;
     }
   }
-  // What is held beyond what may be kept. What is free is never more than the peak.
-  [[nodiscard]] Granules excess() const {
-    const Granules free = dirty();
-    const Granules held = in_memory() + free;
+  // What is held beyond what may be kept. What is free is never more than the peak. `freed`: if a
+  // block that counts for so many granules left `dirty` ones.
+  [[nodiscard]] Granules excess(Granules freed = {}, Granules dirty = {}) const {
+    const Granules free = this->dirty() + dirty;
+    const Granules used = in_memory() + stale();
+    const Granules held = used - std::min(used, freed) + free;
     return std::max(held - std::min(held, most_kept()), free - std::min(free, peak_.get()));
   }
   // The past peak is forgotten, or `less` of it. What is held beyond what may be kept from now on.
@@ -174,6 +191,7 @@ class Holding {
   [[nodiscard]] Granules dirty() const {
     return Granules{both_.load(std::memory_order_relaxed) >> kDirtyShift};
   }
+  [[nodiscard]] Granules stale() const { return Granules{stale_.load(std::memory_order_relaxed)}; }
   [[nodiscard]] std::uint64_t live_bytes() const { return bytes_of(live()); }
   [[nodiscard]] std::uint64_t dirty_bytes() const { return bytes_of(dirty()); }
   [[nodiscard]] std::uint64_t peak_bytes() const { return bytes_of(peak_.get()); }
@@ -199,8 +217,8 @@ class Holding {
     return peak + (divisor == 0 || least >= peak ? Granules{0} : (peak - least) / divisor);
   }
 
-  // A word of what is in use, and above it of what is free and dirty: 2^32 granules of each are more than there are
-  // addresses.
+  // A word of what is in use, and above it of what is free and dirty: 2^32 granules of each are
+  // more than there are addresses.
   static constexpr unsigned kDirtyShift = 32;
   static Granules live_of(std::uint64_t both) { return Granules{both & UINT32_MAX}; }
   [[nodiscard]] Granules less_spared(Granules live) const {
@@ -216,6 +234,7 @@ class Holding {
   // Granules, as plain numbers: no atomic adds to a type of ours.
   alignas(64) std::atomic<std::uint64_t> both_{0};
   alignas(64) std::atomic<std::uint64_t> spared_{0};  // of those in use
+  std::atomic<std::uint64_t> stale_{0};               // of the spared ones, with memory
   std::atomic<std::uint64_t> over_{0};                // that the peak is too high
   std::atomic<std::uint64_t> purged_{0};              // given back so far
   PeakOf peak_;                                       // most in memory at once, of what is in use

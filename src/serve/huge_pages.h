@@ -1,8 +1,8 @@
-// Which part of an arena's space comes in huge pages: where these cost no memory, since a block is written whole.
-// Weights are read in each iteration, and cost fewer misses of the TLB there. Hot.
+// Which part of an arena's space comes in huge pages: where these cost no memory, since a block is
+// written whole. Weights are read in each iteration, and cost fewer misses of the TLB there. Hot.
 //
-// Nobody knows what a new block will have of it, so that it is some MiB at its start, and the next block has to wait until
-// those are seen to be written (src/serve/written.h).
+// Nobody knows what a new block will have of it, so that it is some MiB at its start, and the next
+// block has to wait until those are seen to be written (src/serve/written.h).
 #pragma once
 
 #include <algorithm>
@@ -22,16 +22,17 @@ class HugePages {
   [[nodiscard]] Granules end() const { return end_.load(std::memory_order_relaxed); }
   // Before the first block.
   void allow() { allowed_ = true; }
-  // A block may have some: what was advised last is written, or in use no more. Before the block is claimed. The arena's
-  // owner.
+  [[nodiscard]] bool allowed() const { return allowed_; }
+  // A block may have some: what was advised last is written, or in use no more. Before the block is
+  // claimed. The arena's owner.
   [[nodiscard]] bool ready(const Space& space) {
     if (unproven_.found() && (!all_used(space.pages.states()) || proven(space))) {
       unproven_ = {};
     }
     return allowed_ && !unproven_.found();
   }
-  // Where those for a block up to `end`, new from `from` on, are to end; `from`: there are to be none. Where it is ready(). The
-  // arena's owner.
+  // Where those for a block up to `end`, new from `from` on, are to end; `from`: there are to be
+  // none. Where it is ready(). The arena's owner.
   [[nodiscard]] Granules wanted(Granules from, Granules end) {
     const Granules first = round_up(from, kHugePage);
     const Granules to = std::min(end, round_down(from + kMost, kHugePage));
@@ -40,8 +41,8 @@ class HugePages {
     }
     return std::max(from, to);
   }
-  // Asks for huge pages from the first one that nobody has used yet, where granules from `top` on were
-  // never used, up to `end`, a block's. The arena's owner.
+  // Asks for huge pages from the first one that nobody has used yet, where granules from `top` on
+  // were never used, up to `end`, a block's. The arena's owner.
   void advise(const Space& space, Granules top, Granules end) {
     const Granules from = round_up(top, kHugePage);
     const Granules to = round_up(end, kHugePage);
@@ -49,8 +50,8 @@ class HugePages {
       end_.store(to, std::memory_order_relaxed);
     }
   }
-  // Memory was given back. What is used again there comes in small pages, until restore(): a huge one
-  // would hold more than what is in use. Any thread.
+  // Memory was given back. What is used again there comes in small pages, until restore(): a huge
+  // one would hold more than what is in use. Any thread.
   void take_out(const Space& space, Granules first, Granules count) {
     const Granules end = end_.load(std::memory_order_relaxed);
     Granules from = round_down(first, kHugePage);
@@ -66,9 +67,10 @@ class HugePages {
     }
     os::advise_huge(space.address(from), bytes_of(to - from), false);
   }
-  // A block of [first, end), of which hardly anything had memory, is written whole: the huge pages that
-  // it covers hold no more than it does. The first iteration of a network begins in what the making of
-  // its weights gave back: of resnet50's 3,800 page faults 3,100 were one tensor's. The arena's owner.
+  // A block of [first, end), of which hardly anything had memory, is written whole: the huge pages
+  // that it covers hold no more than it does. The first iteration of a network begins in what the
+  // making of its weights gave back: of resnet50's 3,800 page faults 3,100 were one tensor's. The
+  // arena's owner.
   void restore(const Space& space, Granules first, Granules end) {
     const Granules from = round_up(first, kHugePage);
     const Granules to = round_down(end, kHugePage);
@@ -115,7 +117,8 @@ class HugePages {
 
   bool allowed_ = false;
   std::atomic<Granules> end_;  // no granule from here on is in a huge page
-  // Ranges below that were taken out, or restored in part. Who frees counts at the same time: about.
+  // Ranges below that were taken out, or restored in part. Who frees counts at the same time:
+  // about.
   std::atomic<std::uint32_t> exceptions_{0};
 };
 

@@ -8,8 +8,9 @@
 namespace memo {
 namespace {
 
-// A thread goes on to the next arena when it has found the lock of its own held in so many calls more than a fraction of
-// them, 1 / (kWeight + 1): the shared one is better for memory, while it is seldom waited for.
+// A thread goes on to the next arena when it has found the lock of its own held in so many calls
+// more than a fraction of them, 1 / (kWeight + 1): the shared one is better for memory, while it is
+// seldom waited for.
 constexpr unsigned kWeight = 8;
 constexpr unsigned kPatience = 8 * kWeight;
 
@@ -105,7 +106,8 @@ bool Pool::resize(void* start, std::uint64_t bytes) {
   return done;
 }
 
-// The sum of function(arena) over all arenas, each with its lock, from number `first` on, until there is nothing left to do.
+// The sum of function(arena) over all arenas, each with its lock, from number `first` on, until
+// there is nothing left to do.
 template <typename Function>
 std::uint64_t Pool::each(std::uint32_t first, Function&& function) {
   std::uint64_t sum = 0;
@@ -144,6 +146,23 @@ std::uint64_t Pool::settle() {
     done = shed(excess, Arena::kAll);
   }
   return sum;
+}
+
+void Pool::keep_out(const void* start, std::uint64_t bytes) {
+  Part& part = part_of(start);
+  if (!torn_ && part.lock.lock_within(Lock::Patience::kCall)) {
+    const Granules first = space_of(start).granule_of(start);
+    part.arena.keep_out(first, first + granules_of(bytes));
+    part.lock.unlock();
+  }
+}
+
+void Pool::gather_lasting() {
+  for (Part& part : used()) {
+    if (part.arena.huge_pages.allowed() && looks_ && !torn_) {
+      part.arena.lasting.look(space_of(spaces_[&part - parts_.data()].base()));
+    }
+  }
 }
 
 std::uint64_t Pool::retreat() {

@@ -1,9 +1,10 @@
 // The pool: the arenas of all threads, from which every block comes that no plan places. Hot.
 //
-// The threads use one arena as long as they do not get in each other's way: what a thread has freed serves the next that
-// asks, so the peak is the process' own. A thread that often finds its arena's lock held goes on to the next arena. What they
-// hold counts together, and what is kept of it (src/serve/holding.h): an arena gives back what another has taken. Frees take
-// no lock at all. Source: PRMalloc, 2.1 (a pool of tensor memory shared by the threads of a data-flow graph).
+// The threads use one arena as long as they do not get in each other's way: what a thread has freed
+// serves the next that asks, so the peak is the process' own. A thread that often finds its arena's
+// lock held goes on to the next arena. What they hold counts together, and what is kept of it
+// (src/serve/holding.h): an arena gives back what another has taken. Frees take no lock at all.
+// Source: PRMalloc, 2.1 (a pool of tensor memory shared by the threads of a data-flow graph).
 #pragma once
 
 #include <atomic>
@@ -28,24 +29,26 @@ class Pool {
   // At most as many arenas as can be of use at once.
   static std::uint32_t useful_parts();
 
-  // An arena for each of `parts`, in a space each from `spaces` on, which lie side by side; both outlive this. Before the
-  // first block.
+  // An arena for each of `parts`, in a space each from `spaces` on, which lie side by side; both
+  // outlive this. Before the first block.
   void open(std::span<Part> parts, Space* spaces, bool huge_pages);
 
   // What a cgroup leaves for the pool and for the slabs.
   [[nodiscard]] const Headroom& headroom() const { return headroom_; }
 
-  // A block for lane `owner`; none where there is no memory, or others hold the lock for long. Any thread.
+  // A block for lane `owner`; none where there is no memory, or others hold the lock for long. Any
+  // thread.
   Arena::Block allocate(std::uint64_t bytes, std::uint64_t alignment, std::uint16_t owner);
   // As the arena's. Any thread.
   bool resize(void* start, std::uint64_t bytes);
   // What goes back to the system when it is freed.
   Returned returned;
-  // A recorded program is played again, whose blocks nobody writes: all of them count as written, and nobody looks.
+  // A recorded program is played again, whose blocks nobody writes: all of them count as written,
+  // and nobody looks.
   void take_as_written() { looks_ = false; }
   [[nodiscard]] bool looks() const { return looks_; }
-  // Releases the block that starts at `start`; false if none does. `spare`: it is worth keeping for the next one
-  // alone. Takes no lock. Any thread.
+  // Releases the block that starts at `start`; false if none does. `spare`: it is worth keeping for
+  // the next one alone. Takes no lock. Any thread.
   bool free(void* start, bool at_once, bool spare = false) {
     const Arena::Keep left = looks_ ? Arena::Keep::kWritten : Arena::Keep::kAll;
     return torn_ || part_of(start).arena.free(start, at_once ? Arena::Keep::kNone : left, spare);
@@ -56,11 +59,12 @@ class Pool {
     return space.note(space.granule_of(start)).load(std::memory_order_relaxed);
   }
 
-  // Forgets the past peak, or `less` bytes of it, and gives back memory that no block uses and the rest of the peak does not
-  // keep, up to `bytes` of it; the bytes given back. For callers of malloc, who tell how much.
+  // Forgets the past peak, or `less` bytes of it, and gives back memory that no block uses and the
+  // rest of the peak does not keep, up to `bytes` of it; the bytes given back. For callers of
+  // malloc, who tell how much.
   std::uint64_t trim(std::uint64_t bytes, std::uint64_t less = Arena::kAll);
-  // Lets the peak follow what was alive since the last two calls: the past is forgotten, and up to `bytes` of its memory
-  // given back; how much.
+  // Lets the peak follow what was alive since the last two calls: the past is forgotten, and up to
+  // `bytes` of its memory given back; how much.
   std::uint64_t age(std::uint64_t bytes) { return shed(books_.held.age(), bytes); }
   // All of it, in portions between which others have the lock: on request, and for a thread that
   // has the time.
@@ -70,6 +74,11 @@ class Pool {
   }
   // Gives back what trim(), age() and calls left to be given back.
   std::uint64_t settle();
+  // What is free of the `bytes` at `start`, in one of its spaces, is never given out: as the
+  // arena's.
+  void keep_out(const void* start, std::uint64_t bytes);
+  // What lasts in it comes in huge pages, some at a time. The background thread, without the locks.
+  void gather_lasting();
   // Gives up the committed memory behind the last blocks, which trim() has given back; bytes.
   std::uint64_t retreat();
   void allow_slack(std::uint64_t divisor, bool loop = false) {
@@ -77,27 +86,30 @@ class Pool {
   }
   // The arenas' figures together. Any thread.
   [[nodiscard]] const Holding& held() const { return books_.held; }
-  // The block at `from`, of so many bytes, is about to lose its memory to the one taken last: as Holding::carried().
+  // The block at `from`, of so many bytes, is about to lose its memory to the one taken last: as
+  // Holding::carried().
   bool carried(std::uint64_t bytes) { return books_.held.carried(granules_of(bytes)); }
-  // True if each arena is, and the books agree with them. A pool that was given up has no books to agree. Looks at all of it;
-  // no other thread may be at work.
+  // True if each arena is, and the books agree with them. A pool that was given up has no books to
+  // agree. Looks at all of it; no other thread may be at work.
   [[nodiscard]] bool valid();
 
   // The arenas' spaces, side by side.
   [[nodiscard]] Space& space_of(const void* block) const { return spaces_[number_of(block)]; }
   [[nodiscard]] std::span<const Space> spaces() const { return {spaces_, parts_.size()}; }
 
-  // Around fork(): the child must find the books whole. False, and none is held, where not all locks are to be had.
+  // Around fork(): the child must find the books whole. False, and none is held, where not all
+  // locks are to be had.
   [[nodiscard]] bool lock_all(Lock::Patience patience);
   void unlock_all() { unlock_all(parts_.size()); }
-  // In a forked child: if a thread that does not exist there was at work on an arena, no block is given out any more, and
-  // what is freed stays where it is.
+  // In a forked child: if a thread that does not exist there was at work on an arena, no block is
+  // given out any more, and what is freed stays where it is.
   void after_fork();
 
  private:
   // The arena that the calling thread is to use, locked; nullptr where it is not to be had.
   Part* enter();
-  // A block from an arena that has memory for it, the thread's own first; none if none has, or is to be had at once.
+  // A block from an arena that has memory for it, the thread's own first; none if none has, or is
+  // to be had at once.
   Arena::Block from_memory(std::uint64_t bytes, std::uint64_t alignment);
   [[nodiscard]] std::uint64_t number_of(const void* block) const {
     return static_cast<std::uint64_t>(static_cast<const char*>(block) - spaces_->base()) /

@@ -1,5 +1,5 @@
-// The region: one reservation of addresses, cut into spaces of equal size. Hot. One range check tells whether a
-// pointer is ours, one shift tells whose (src/serve/space.h has the drawing).
+// The region: one reservation of addresses, cut into spaces of equal size. Hot. One range check
+// tells whether a pointer is ours, one shift tells whose (src/serve/space.h has the drawing).
 #pragma once
 
 #include <array>
@@ -15,9 +15,10 @@ class Region {
  public:
   constexpr Region() = default;
 
-  // Reserves `count` spaces, the first `pools` of them for arenas, of `most` bytes each (a power of two), or of less, down to `least`, where
-  // addresses are scarce, and makes them in `spaces`, memory that outlives this; false, and nothing is
-  // taken, if the system refuses. `bare`: as Space::open(). Once.
+  // Reserves `count` spaces, the first `pools` of them for arenas, of `most` bytes each (a power of
+  // two), or of less, down to `least`, where addresses are scarce, and makes them in `spaces`,
+  // memory that outlives this; false, and nothing is taken, if the system refuses. `bare`: as
+  // Space::open(). Once.
   bool reserve(Space* spaces, std::uint64_t pools, std::uint64_t count, std::uint64_t most,
                std::uint64_t least, bool bare);
   // From now on addresses are owned, and others see what was written before.
@@ -42,6 +43,7 @@ class Region {
   [[nodiscard]] std::uint32_t number_of(const void* pointer) const {
     return static_cast<std::uint32_t>(offset_of(pointer) >> shift_);
   }
+  [[nodiscard]] std::uint64_t count() const { return count_; }
   [[nodiscard]] Space& at(std::uint64_t number) const { return spaces_[number]; }
 
  private:

@@ -1,5 +1,5 @@
-// How much of the blocks of each size is written, as looks at all of them have shown when they were freed. Hot; any
-// thread. A wrong answer costs page faults, or keeps memory up to a block's size.
+// How much of the blocks of each size is written, as looks at all of them have shown when they were
+// freed. Hot; any thread. A wrong answer costs page faults, or keeps memory up to a block's size.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 
 namespace memo {
 
-// What the pool expects of one of its blocks, in the second of the words that its space has for the block's granules.
+// What the pool expects of one of its blocks, in the second of the words that its space has for the
+// block's granules.
 class Expected {
  public:
   // Of a block of `count` granules so many; `fresh`: none of it had memory before.
@@ -40,16 +41,27 @@ class Shares {
   // Of a block of `count` granules those that will be written: all of them, unless others were not.
   [[nodiscard]] Granules expected(Granules count) const {
     const std::uint64_t word = slot(count).load(std::memory_order_relaxed);
-    return word >> 32U == count.count() ? Granules{word & UINT32_MAX} : count;
+    return word >> 32U == count.count() ? Granules{word & kMost} : count;
   }
-  // Of such a block, about to be freed, `there` have memory. Where it is not `fresh`, earlier blocks may have written some of them.
+  // Such blocks write other pages each time: what earlier ones have written is not theirs.
+  [[nodiscard]] bool moves(Granules count) const {
+    const std::uint64_t word = slot(count).load(std::memory_order_relaxed);
+    return word >> 32U == count.count() && (word & kMoves) != 0;
+  }
+  void note_moves(Granules count) { slot(count).fetch_or(kMoves, std::memory_order_relaxed); }
+  // Of such a block, about to be freed, `there` have memory. Where it is not `fresh`, earlier
+  // blocks may have written some of them.
   void note(Granules count, Granules there, bool fresh) {
     const Granules least = fresh ? there : std::min(there, expected(count));
-    slot(count).store(count.count() << 32U | least.count(), std::memory_order_relaxed);
+    const std::uint64_t moves = this->moves(count) ? kMoves : 0;
+    slot(count).store(count.count() << 32U | moves | std::min(least.count(), kMost),
+                      std::memory_order_relaxed);
   }
 
  private:
   static constexpr std::uint32_t kSlots = 256;
+  static constexpr std::uint64_t kMoves = 1ULL << 31U;
+  static constexpr std::uint64_t kMost = kMoves - 1;
   [[nodiscard]] const std::atomic<std::uint64_t>& slot(Granules count) const {
     return slots_[((count.count() * 0x9E3779B97F4A7C15ULL) >> 32U) % kSlots];
   }

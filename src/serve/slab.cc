@@ -15,9 +15,9 @@
 namespace memo {
 namespace {
 
-// Where the advice on huge pages ends in a slab of `height` bytes. By itself it covers those that the
-// slab fills, or lacks little of. A slab's memory is committed in steps of many huge pages, so that the
-// last one is there to be had.
+// Where the advice on huge pages ends in a slab of `height` bytes. By itself it covers those that
+// the slab fills, or lacks little of. A slab's memory is committed in steps of many huge pages, so
+// that the last one is there to be had.
 std::uint64_t huge_end(Choice choice, std::uint64_t height) {
   const std::uint64_t lacking = os::kHugePage / tuning::kLackingHuge;
   return choice == Choice::kAuto ? round_down(height + lacking, os::kHugePage)
@@ -98,6 +98,7 @@ Slab::Raised Slab::raise(std::uint64_t height, bool trial) {
   told_ = room_made_ = false;
   forget_look();
   ends_to_look_ = pool_->looks() ? kEndsToLook : 0;
+  attends_ = pool_->looks() ? Attends::kEmpties : Attends::kNothing;
   if (trial) {
     pool_->returned.owe(owed);
     pool_->trim(more, more);
@@ -144,11 +145,15 @@ std::uint64_t Slab::there() const {
   return os::resident_bytes(at(0), height());
 }
 
-// After a whole iteration: what it has written is known. Where that changes from one to the next, the union of all would
-// be held in the end.
+// After a whole iteration: what it has written is known. Where that changes from one to the next,
+// the union of all would be held in the end.
 void Slab::look(PageMap::Run claimed) {
   if (ends_to_look_ != 0) {
     if (--ends_to_look_ != 0) {
+      // Of what is written in part another part may be written next, and both would be there.
+      if (2 * there() < height()) {
+        give_back_unused();
+      }
       return;
     }
     attends_ = Attends::kNothing;
@@ -180,8 +185,11 @@ void Slab::attend(std::uint64_t offset, std::uint64_t bytes) {
   if (bytes == 0) {
     return;
   }
-  if (attends_ == Attends::kRenews) {
-    if (bytes >= tuning::kMinLooked && !is_whole(bytes, os::resident_bytes(at(offset), bytes))) {
+  if (attends_ != Attends::kGathers) {
+    const std::uint64_t there =
+        bytes < tuning::kMinLooked ? bytes : os::resident_bytes(at(offset), bytes);
+    if (there != 0 && (attends_ == Attends::kEmpties ? there < bytes / tuning::kHardly
+                                                     : !is_whole(bytes, there))) {
       os::purge(at(offset), bytes);
     }
     return;
@@ -193,8 +201,8 @@ void Slab::attend(std::uint64_t offset, std::uint64_t bytes) {
          {granules_in(origin_ + offset), granules_of(bytes)});
 }
 
-// Makes huge pages of what was written as a whole between two borders of them and is free now, or claimed just now. In all of
-// them no more than may_lack() allows may not be there.
+// Makes huge pages of what was written as a whole between two borders of them and is free now, or
+// claimed just now. In all of them no more than may_lack() allows may not be there.
 void Slab::gather(char* from, char* to, PageMap::Run claimed) {
   if (from >= to || reinterpret_cast<std::uint64_t>(from) % os::kHugePage != 0) {
     return;
@@ -211,7 +219,7 @@ void Slab::gather(char* from, char* to, PageMap::Run claimed) {
     const std::atomic_ref<std::uint16_t> made = space().note(granule);
     if (made.load(std::memory_order_relaxed) == 0 && along_ + lacks <= may_lack(written_) &&
         lacks <= os::kHugePage / tuning::kLackingHuge &&
-        is_free(granule, granule + granules_in(os::kHugePage), claimed)) {
+        is_free(granule, granule + granules_in(os::kHugePage), claimed) && os::none_is_lent(unit)) {
       along_ += lacks;
       made.store(1, std::memory_order_relaxed);
       gathered_ = std::max(gathered_, end);
@@ -275,8 +283,8 @@ void Slab::forget_look() {
   whole_ = watched_ = false;
 }
 
-// First of all the places are at the slab's start: a child that is forked meanwhile by another thread may give a slab of no
-// height memory anew.
+// First of all the places are at the slab's start: a child that is forked meanwhile by another
+// thread may give a slab of no height memory anew.
 bool Slab::purge() {
   forget_huge(0);
   forget_look();
@@ -309,6 +317,7 @@ void Slab::evade() {
   forget_huge(0);
   forget_look();
   ends_to_look_ = kEndsToLook;
+  attends_ = Attends::kEmpties;
   origin_ = above;
   sweeps_ = tuning::kMaxUnroll;
 }

@@ -102,8 +102,9 @@ class Slab {
 
   enum class Raised : std::uint8_t { kRefused, kEnough, kTaller, kTallest };
   // Takes addresses, and a part of the limit, for `height` bytes; memory comes when it is touched.
-  // What learning left in the pool is given back first, so that the two never add up. `trial`: the pool
-  // loses no more than the slab gets. kEnough: it had as much. kTallest: it has never been so tall.
+  // What learning left in the pool is given back first, so that the two never add up. `trial`: the
+  // pool loses no more than the slab gets. kEnough: it had as much. kTallest: it has never been so
+  // tall.
   Raised raise(std::uint64_t height, bool trial = false);
   // No more than `height` bytes are needed from now on.
   void lower(std::uint64_t height);
@@ -111,9 +112,10 @@ class Slab {
   bool purge();
   // The same, and its height is kept: the memory is to be had again when it is touched.
   void give_back_unused() const;
-  // The plan's places lie above all that were used until now, and what is free there goes back, in the
-  // next iterations too; nothing changes where there are no addresses for it. A block that stays for good, such as an optimizer's
-  // state that was made between calls that the plan has, is then in no call's way.
+  // The plan's places lie above all that were used until now, and what is free there goes back, in
+  // the next iterations too; nothing changes where there are no addresses for it. A block that
+  // stays for good, such as an optimizer's state that was made between calls that the plan has, is
+  // then in no call's way.
   void evade();
   // At the end of an iteration, which the next one's first call tells: it has claimed
   // [offset, offset + bytes), and nobody has written there yet.
@@ -176,8 +178,10 @@ class Slab {
   std::uint32_t sweeps_ = 0;  // ends of iterations that are still to give back what is free there
   // Ends of iterations until the slab is looked at: the first may be of a part of one.
   std::uint32_t ends_to_look_ = 0;
-  // What is done with places that are claimed, since others were in use when the slab was looked at.
-  enum class Attends : std::uint8_t { kNothing, kGathers, kRenews };
+  // What is done with places that are claimed, since others were in use when the slab was looked
+  // at. Before that look a large place of which hardly anything is there is emptied: an iteration
+  // may be long, and write other parts each time.
+  enum class Attends : std::uint8_t { kNothing, kEmpties, kGathers, kRenews };
   Attends attends_ = Attends::kNothing;
   bool whole_ = false;             // by the last look all of it is written
   bool watched_ = false;           // it is not, and what is written may be another part each time

@@ -74,11 +74,15 @@ void Space::index(FreeIndex& index) {
 bool Space::commit(std::uint64_t bytes) {
   const std::uint64_t committed = committed_.load(std::memory_order_relaxed);
   // First of all: whatever a stored plan claims, what follows does not overflow.
+  const std::uint64_t end = std::min(bytes_, end_.load(std::memory_order_relaxed));
   if (bytes >= bytes_) {
     return false;
   }
   if (bytes + kGranule <= committed) {
     return true;
+  }
+  if (bytes + kGranule > end) {
+    return false;
   }
   const std::uint64_t page = std::max(kGranule, os::page_size());
   const os::Locking locking = os::locking(records_);
@@ -94,8 +98,8 @@ bool Space::commit(std::uint64_t bytes) {
   }
   // What a program has locked has memory at once, so it is no more than what is asked for.
   const bool sparing = sparing_ || locking.future != os::Lock::kNo || locking.reserved;
-  return (!sparing && commit_until(std::min(ample, bytes_), os::Lock::kNo)) ||
-         commit_until(std::min(least, bytes_), locking.future);
+  return (!sparing && commit_until(std::min(ample, end), os::Lock::kNo)) ||
+         commit_until(std::min(least, end), locking.future);
 }
 
 // What was reserved is no part of the memory that the program has locked.

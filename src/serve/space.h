@@ -10,6 +10,7 @@
 // nobody can read or write.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -47,6 +48,14 @@ class Space {
   // (XNNPACK). Owner only.
   bool commit(std::uint64_t bytes);
 
+  // From byte `end` on, or from what is usable, the addresses are the program's: commit() refuses
+  // them. Any thread.
+  void end_at(std::uint64_t end) {
+    std::uint64_t before = end_.load(std::memory_order_relaxed);
+    end = std::max(end, committed_bytes());
+    while (end < before && !end_.compare_exchange_weak(before, end, std::memory_order_relaxed)) {
+    }
+  }
   // Takes back what commit() made usable from granule `first` on, where all must be free and clean;
   // the granule behind stays readable. Bytes that do not count any more. Owner only.
   std::uint64_t retreat(Granules first);
@@ -92,6 +101,7 @@ class Space {
   char* records_ = nullptr;
   std::uint16_t* notes_ = nullptr;
   std::uint64_t bytes_ = 0;
+  std::atomic<std::uint64_t> end_{UINT64_MAX};  // bytes that may be committed
   std::atomic<std::uint64_t> committed_{0};
   const Space* first_neighbour_ = nullptr;
   std::uint64_t neighbours_ = 0;

@@ -132,7 +132,8 @@ TEST_CASE("os: reserved memory is aligned, and usable once committed", "[base]")
   }
 }
 
-// How many of the pages in [start, start + bytes) a core file leaves out, by the kernel's flags of their mapping (proc(5)).
+// How many of the pages in [start, start + bytes) a core file leaves out, by the kernel's flags of
+// their mapping (proc(5)).
 std::uint64_t left_out(const void* start, std::uint64_t bytes) {
   const auto first = reinterpret_cast<std::uint64_t>(start);
   std::ifstream maps("/proc/self/smaps");
@@ -201,6 +202,20 @@ TEST_CASE("os: purged memory reads as zero, and what lies around it stays", "[ba
     REQUIRE(start[i] == (i >= from && i < from + bytes ? 0 : 7));
   }
   munmap(start, 4 * page);
+}
+
+TEST_CASE("os: the process' bytes in memory are the kernel's count", "[base]") {
+  constexpr std::uint64_t kBytes = 24 << 20;
+  auto* start = static_cast<char*>(os::map(kBytes));
+  REQUIRE(start != nullptr);
+  const std::uint64_t before = os::process_bytes();
+  CHECK(before >= os::page_size());
+  CHECK(before < os::physical_memory());
+  std::memset(start, 7, kBytes);
+  const std::uint64_t more = os::process_bytes() - before;
+  CHECK(more >= kBytes - (2 << 20));  // counts of processors may lie behind
+  CHECK(more <= kBytes + (2 << 20));
+  munmap(start, kBytes);
 }
 
 TEST_CASE("os: locked pages are not purged, and keep what they hold", "[base]") {

@@ -85,6 +85,22 @@ TEST_CASE("engine: a freed block of a dozen MiB waits for the next call, if that
   });
 }
 
+TEST_CASE("engine: a block of some dozen MiB waits for no other while nothing is known",
+          "[engine]") {
+  testing::drive([](Engine& engine, Driver& driver, const Lane&) {
+    for (std::uint64_t i = 0; i < tuning::kEarlyCalls; ++i) {
+      driver.take(65'536 + (i << 12));
+    }
+    const std::uint64_t before = unused_bytes(engine);
+    for (int i = 0; i < 3; ++i) {
+      driver.release(driver.take(48 * kMiB));
+      CHECK(unused_bytes(engine) <= before);
+    }
+    driver.release(driver.take(24 * kMiB));
+    CHECK(unused_bytes(engine) == before + 24 * kMiB);
+  });
+}
+
 TEST_CASE("engine: the pool of an unordered stream keeps a quarter more than its peak",
           "[engine]") {
   testing::drive([](Engine& engine, Driver& driver, const Lane&) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Shows that the tests can fail: breaks a copy of the tree, one function at a time, and runs the test that must notice.
 
-rows.py has the breaks, places.py finds the functions. A row passes when its test does on the whole copy and fails on the
+rows.py has the breaks, breaking.py finds the functions. A row passes when its test does on the whole copy and fails on the
 broken one; a row that no function fits any more fails, and is told with what was found. --random takes so many rows by
 chance, and prints the seed. Rows that --seconds leaves no time for are named and not counted; those whose test skips here
 are told with its reason. Ends with `N passed, N failed, N skipped`; exit code 1 if any failed."""
@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-import places
+import breaking
 from rows import PRELOAD, ROWS, SCRIPT, UNIT
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -76,7 +76,7 @@ def passes(tree, kind, test):
 def judge(tree, sources, row):
     """What is wrong with a row, or an empty string."""
     _, function, kind_of_break, text, kind, test = row
-    name, mutated = places.broken(sources, function, kind_of_break, text)
+    name, mutated = breaking.broken(sources, function, kind_of_break, text)
     if not passes(tree, kind, test):
         return "the test fails without the mutation"
     path = tree / name
@@ -107,7 +107,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         tree = pathlib.Path(folder)
         copy_tree(tree)
-        sources = places.Tree(tree)
+        sources = breaking.Tree(tree)
         for row in chosen(arguments):
             if passed + failed + skipped and time.monotonic() - began > arguments.seconds:
                 print(f"no time {row[0]}", flush=True)

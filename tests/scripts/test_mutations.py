@@ -7,7 +7,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/mutations"))
-import places
+import breaking
 import rows
 
 CODE = """namespace memo::shim {
@@ -39,10 +39,10 @@ class Places(unittest.TestCase):
         (pathlib.Path(folder.name) / "src/a.cc").write_text(CODE)
         (pathlib.Path(folder.name) / "src/b.py").write_text(
             "class A:\n    def take(self):\n        x = 1\n        return x\n\n\ndef give():\n    x = 1\n    return x\n")
-        self.tree = places.Tree(folder.name)
+        self.tree = breaking.Tree(folder.name)
 
     def broken(self, *row):
-        return places.broken(self.tree, *row)[1]
+        return breaking.broken(self.tree, *row)[1]
 
     def test_each_kind(self):
         for row, was, then in ((("shim::take", "drop", 'note("}")'), 'note("}"); ', ""),
@@ -63,19 +63,19 @@ class Places(unittest.TestCase):
         for row, said in ((("shim::gone", "drop", "x"), "no function is called shim::gone"),
                           (("take", "swap", "size => 1"), "take has 'size' "),
                           (("give", "drop", "y"), "give has 'y' 0 times, in src/b.py")):
-            with self.assertRaisesRegex(places.Lost, said):
+            with self.assertRaisesRegex(breaking.Lost, said):
                 self.broken(*row)
 
 
 class Rows(unittest.TestCase):
     def test_each_breaks_one_place(self):
-        tree = places.Tree(ROOT)
+        tree = breaking.Tree(ROOT)
         names = [row[0] for row in rows.ROWS]
         self.assertEqual(len(names), len(set(names)))
         for name, function, kind, text, _, _ in rows.ROWS:
             with self.subTest(row=name):
-                self.assertIn(kind, places.KINDS)
-                file, mutated = places.broken(tree, function, kind, text)
+                self.assertIn(kind, breaking.KINDS)
+                file, mutated = breaking.broken(tree, function, kind, text)
                 self.assertNotEqual(tree.texts[file], mutated)
 
 

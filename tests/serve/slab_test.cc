@@ -167,6 +167,27 @@ TEST_CASE_METHOD(Fixture,
   CHECK(first.valid());
 }
 
+TEST_CASE_METHOD(WideFixture, "slab: of what is written in part no two iterations' parts stay",
+                 "[serve]") {
+  constexpr std::uint64_t kHeight = 32 * kMiB;
+  constexpr std::uint64_t kWritten = 3 * kMiB;
+  REQUIRE(first.raise(kHeight) == Slab::Raised::kTallest);
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    REQUIRE(first.claim(0, kHeight, 16).answer == SlabPlace::Answer::kGranted);
+    if (i % 3 == 0) {  // an iteration has the place three times
+      first.sweep(0, kHeight);
+    }
+    if (first.attentive()) {
+      first.attend(0, kHeight);
+    }
+    std::memset(first.at(i * kWritten), 1, kWritten);
+    // But in the iteration after the look that tells how much is written.
+    const bool after_look = i / 3 == 1;
+    CHECK(testing::resident_bytes(first.at(0), kHeight) <= (after_look ? 4 : 1) * kWritten);
+    first.space().pages.release(first.space().granule_of(first.at(0)));
+  }
+}
+
 TEST_CASE_METHOD(Fixture, "slab: goes on above what stays in it", "[serve]") {
   REQUIRE(first.raise(2 * kMiB) == Slab::Raised::kTallest);
   std::memset(first.at(0), 1, first.height());
@@ -199,7 +220,8 @@ TEST_CASE_METHOD(Fixture, "slab: goes on above what stays in it", "[serve]") {
   CHECK(first.purge());
 }
 
-// A child is forked while another thread gives the slab back, which takes a call for each of its pieces.
+// A child is forked while another thread gives the slab back, which takes a call for each of its
+// pieces.
 TEST_CASE_METHOD(WideFixture,
                  "slab: a child that finds one half given back has its places within its memory",
                  "[serve]") {

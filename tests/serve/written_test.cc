@@ -39,6 +39,65 @@ TEST_CASE("written: what a freed block of some MiB does not hold is no memory of
   CHECK(pool.held().peak_bytes() <= 2 * kMiB);
 }
 
+TEST_CASE("arena: a block that writes other pages each time finds none of the earlier ones",
+          "[serve]") {
+  testing::OwnSpace own{1024 * kMiB};
+  testing::OwnPool pool{&own.space};
+  constexpr std::uint64_t kWritten = 2 * kMiB;
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    char* const block = static_cast<char*>(pool.allocate(32 * kMiB, 16, 0).start);
+    REQUIRE(block != nullptr);
+    std::memset(block + i * kWritten, 1, kWritten);
+    // Once it is seen that they are others, the second time, what is there is one iteration's.
+    CHECK(testing::resident_bytes(block, 32 * kMiB) <= (i < 3 ? 2 : 1) * kWritten);
+    CHECK(pool.free(block, false));
+    CHECK(pool.valid());
+  }
+}
+
+TEST_CASE_METHOD(testing::ArenaFixture, "arena: what others have mapped is given to nobody",
+                 "[serve]") {
+  char* const used = take(4 * kMiB);
+  char* const gone = take(8 * kMiB);
+  char* const last = take(2 * kMiB);
+  CHECK(arena.free(gone));
+  const auto keep_out = [&](const char* from, std::uint64_t bytes) {
+    const Granules first = space.granule_of(from);
+    arena.keep_out(first, first + granules_of(bytes));
+    CHECK(arena.valid());
+  };
+  keep_out(gone + kMiB, 2 * kMiB);
+  keep_out(used + 3 * kMiB, 2 * kMiB);        // partly in use
+  keep_out(last + 2 * kMiB + 65536, 131072);  // never used, where that is usable
+  std::uint64_t sum = 0;
+  for (char* block = take(kMiB / 2); sum < 64 * kMiB; block = take(kMiB / 2)) {
+    sum += kMiB / 2;
+    CHECK((block + kMiB / 2 <= gone || block >= gone + 3 * kMiB));
+    const char* const above = last + 2 * kMiB + 65536;
+    CHECK((block + kMiB / 2 <= above || block >= above + 131072));
+  }
+  CHECK(arena.valid());
+  CHECK(arena.free(used));
+  arena.trim();
+  CHECK(arena.valid());
+}
+
+TEST_CASE("arena: what a sparse block has beyond the peak goes with it", "[serve]") {
+  testing::OwnSpace own{128 * kMiB};
+  testing::OwnPool pool{&own.space};
+  // Blocks of many sizes, of which every other page is written: in pieces they would go call by
+  // call.
+  for (std::uint64_t size = 32 * kMiB; size < 48 * kMiB; size += kMiB) {
+    char* const block = static_cast<char*>(pool.allocate(size, 16, 0).start);
+    REQUIRE(block != nullptr);
+    for (std::uint64_t at = 0; at < 32 * kMiB; at += 16 * kGranule) {
+      block[(at + 7 * size) % size] = 1;
+    }
+    CHECK(pool.free(block, false));
+  }
+  CHECK(testing::resident_bytes(own.space.base(), 64 * kMiB) <= 4 * kMiB);
+}
+
 TEST_CASE("written: a block expects what the last of its size has held, if that was new",
           "[serve]") {
   Shares shares;

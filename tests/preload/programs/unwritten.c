@@ -1,6 +1,7 @@
-// What a program asks for and does not write has no memory, as with glibc: blocks that are written in part, in loops
-// and once, that shrink, grow, are aligned, or lie in a program that has locked what it touches. Each case is a process
-// of its own, whose memory is held against the pages that it writes.
+// What a program asks for and does not write has no memory, as with glibc: blocks that are written
+// in part, in loops and once, that shrink, grow, are aligned, or lie in a program that has locked
+// what it touches. Each case is a process of its own, whose memory is held against the pages that
+// it writes.
 #include <fcntl.h>
 #include <sys/resource.h>
 
@@ -9,7 +10,8 @@
 
 enum { kPage = 4096, kTimes = 24, kBlocks = 16, kKept = 8 };
 
-// Of memory beyond what is written: a sixteenth of it and 4 MiB; and what an allocator's own tables take.
+// Of memory beyond what is written: a sixteenth of it and 4 MiB; and what an allocator's own tables
+// take.
 static long allowed_kib(size_t written) {
   return (long)(written / 16 / 1024) + (4 << 10) + (3 << 10);
 }
@@ -111,7 +113,8 @@ static void shrunk_far(void) {
   shrunk_of(MIB(1024), MIB(2));
 }
 
-// An aligned table beside what is written whole. Where huge pages are for all who can have them, they are the system's.
+// An aligned table beside what is written whole. Where huge pages are for all who can have them,
+// they are the system's.
 static void aligned_table(void) {
   void* beside[16];
   for (int i = 0; i < 16; ++i) {
@@ -201,7 +204,19 @@ static void zeroed_table(void) {
   holds("VmHWM:", MIB(1));
 }
 
-// A program that runs once: blocks of other sizes each time, each written whole, of which at most three are there at once.
+// A program that runs once: blocks of other sizes each time, each written whole, of which at most
+// three are there at once. Zeros that are only read, for which the kernel lends one page.
+static void read_zeros(void) {
+  for (int i = 0; i < kTimes; ++i) {
+    char* block = calloc(1, MIB(128));
+    CHECK(block != NULL);
+    for (size_t at = 0; at < MIB(128); at += kPage)
+      CHECK(((volatile char*)block)[at] == 0);
+    free(block);
+  }
+  holds("VmHWM:", 0);
+}
+
 static void once(void) {
   enum { kAlive = 3, kOnce = 24 };
   char* alive[kAlive] = {0};
@@ -255,6 +270,7 @@ static const struct part kParts[] = {
     {"grown_zeros", grown_zeros},
     {"other_pages", other_pages},
     {"zeroed_table", zeroed_table},
+    {"read_zeros", read_zeros},
     {"once", once},
     {"locked_on_fault", locked_on_fault},
 };

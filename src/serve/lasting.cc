@@ -1,0 +1,65 @@
+#include "src/serve/lasting.h"
+
+#include "src/base/tuning.h"
+
+namespace memo {
+namespace {
+
+constexpr Granules kUnit = granules_in(os::kHugePage);
+
+bool is_used(const Space& space, Granules first) {
+  bool used = true;
+  space.pages.states().each(first, kUnit, [&](std::uint64_t bits) {
+    constexpr std::uint64_t kUsed = PageStates::kEveryByte * PageStates::kUsed;
+    used = used && (bits & kUsed) == kUsed;
+  });
+  return used;
+}
+
+// The program has changed what some pages are.
+bool is_altered(const Space& space, Granules first) {
+  bool altered = space.pages.altered(space.pages.block_at(first).first);
+  space.pages.states().each(first, kUnit, [&](std::uint64_t bits) {
+    altered = altered || (bits & PageStates::kEveryByte * PageStates::kAltered) != 0;
+  });
+  return altered;
+}
+
+}  // namespace
+
+void Lasting::look(const Space& space) {
+  std::uint8_t* looks = looks_.load(std::memory_order_relaxed);
+  if (looks == nullptr) {
+    looks = os::can_collapse() ? static_cast<std::uint8_t*>(os::map(space.bytes() / os::kHugePage))
+                               : nullptr;
+    looks_.store(looks, std::memory_order_release);
+  }
+  const std::uint64_t count = looks == nullptr ? 0 : space.committed_bytes() / os::kHugePage;
+  std::uint32_t made = 0;
+  for (std::uint64_t unit = 0; unit < count && made < tuning::kGatheredAtOnce; ++unit) {
+    const std::uint8_t before = __atomic_load_n(looks + unit, __ATOMIC_RELAXED);
+    if (before == kDone) {
+      continue;
+    }
+    const Granules first = granules_in(unit * os::kHugePage);
+    const std::uint8_t now = is_used(space, first) ? before + 1 : 0;
+    __atomic_store_n(looks + unit, now, __ATOMIC_RELAXED);
+    char* const start = space.address(first);
+    if (now < tuning::kLastingLooks || is_altered(space, first) || !os::is_own(start)) {
+      continue;
+    }
+    __atomic_store_n(looks + unit, kDone, __ATOMIC_RELAXED);
+    os::collapse(start);
+    ++made;
+    // Its memory may have been given back meanwhile, and a new block may be there, which is not
+    // known to be written.
+    if (!is_used(space, first)) {
+      __atomic_store_n(looks + unit, std::uint8_t{0}, __ATOMIC_RELAXED);
+    }
+    if (!os::rest(tuning::kGatherRest)) {
+      return;
+    }
+  }
+}
+
+}  // namespace memo

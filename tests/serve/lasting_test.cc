@@ -1,0 +1,140 @@
+// What lasts in the pool, is written, and is nobody else's comes in huge pages.
+#include "src/serve/lasting.h"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "src/base/os.h"
+#include "src/base/tuning.h"
+#include "tests/support/arenas.h"
+#include "tests/support/process.h"
+#include "tests/support/skip.h"
+#include "tests/support/units.h"
+
+namespace memo {
+namespace {
+
+using testing::ArenaFixture;
+
+// KiB of the process in huge pages.
+std::uint64_t in_huge_pages() {
+  const std::string sums = testing::read_file("/proc/self/smaps_rollup");
+  const std::size_t at = sums.find("AnonHugePages:");
+  return at == sums.npos ? 0 : std::strtoull(sums.c_str() + at + 14, nullptr, 10);
+}
+
+struct LastingFixture : ArenaFixture {
+  void look(int times) {
+    for (int i = 0; i < times; ++i) {
+      arena.lasting.look(space);
+    }
+  }
+  // Huge pages that are made of what `times` looks find.
+  std::uint64_t made(int times) {
+    const std::uint64_t before = in_huge_pages();
+    look(times);
+    return (in_huge_pages() - before) / 2048;
+  }
+  static bool can() {
+    if (!os::can_collapse() || !testing::huge_pages_to_be_had()) {
+      testing::skip("this kernel makes no huge pages of small ones");
+      return false;
+    }
+    return true;
+  }
+};
+
+TEST_CASE_METHOD(LastingFixture, "lasting: what is written and stays comes in huge pages",
+                 "[serve]") {
+  if (!can()) {
+    return;
+  }
+  char* const weights = take(9 * kMiB);
+  weights[5 * kMiB] = 7;
+  const std::uint64_t held = resident();
+  CHECK(made(tuning::kLastingLooks - 1) == 0);
+  CHECK(made(1) == 4);
+  CHECK(made(5) == 0);
+  CHECK(resident() == held);
+  CHECK(weights[5 * kMiB] == 7);
+  CHECK(weights[5 * kMiB - 1] == 1);
+}
+
+TEST_CASE_METHOD(LastingFixture, "lasting: a few huge pages are made in a look", "[serve]") {
+  if (!can()) {
+    return;
+  }
+  take(2 * (tuning::kGatheredAtOnce + 4) * kMiB);
+  look(tuning::kLastingLooks - 1);
+  CHECK(made(1) == tuning::kGatheredAtOnce);
+  CHECK(made(1) == 4);
+}
+
+TEST_CASE_METHOD(LastingFixture, "lasting: what has a page that nobody wrote stays as it is",
+                 "[serve]") {
+  if (!can()) {
+    return;
+  }
+  char* const block = static_cast<char*>(arena.allocate(6 * kMiB, 16).start);
+  std::memset(block, 1, 3 * kMiB);
+  std::memset(block + 3 * kMiB + kGranule, 1, 3 * kMiB - kGranule);
+  const volatile char read = block[3 * kMiB];  // the kernel lends its page of zeros
+  CHECK(read == 0);
+  const std::uint64_t held = resident();
+  CHECK(made(6) == 2);
+  CHECK(resident() == held);
+}
+
+TEST_CASE_METHOD(LastingFixture, "lasting: blocks that come and go stay as they are", "[serve]") {
+  if (!can()) {
+    return;
+  }
+  for (int i = 0; i < 6; ++i) {
+    char* const block = take(8 * kMiB);
+    CHECK(made(1) == 0);
+    CHECK(arena.free(block));
+  }
+  // And what is free.
+  CHECK(made(6) == 0);
+}
+
+TEST_CASE_METHOD(LastingFixture, "lasting: pages that a child shares stay shared", "[serve]") {
+  if (!can()) {
+    return;
+  }
+  take(8 * kMiB);
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char byte = 0;
+    close(ends[1]);
+    static_cast<void>(read(ends[0], &byte, 1));
+    _exit(0);
+  }
+  CHECK(made(6) == 0);
+  close(ends[1]);
+  close(ends[0]);
+  CHECK(waitpid(child, nullptr, 0) == child);
+  CHECK(made(1) == 4);
+}
+
+TEST_CASE_METHOD(LastingFixture, "lasting: a block whose pages the program changes stays as it is",
+                 "[serve]") {
+  if (!can()) {
+    return;
+  }
+  take(4 * kMiB);
+  char* const block = take(8 * kMiB);
+  const Granules first = space.granule_of(block);
+  space.pages.mark_altered(first, first + granules_of(8 * kMiB));
+  CHECK(made(6) == 2);
+}
+
+}  // namespace
+}  // namespace memo
