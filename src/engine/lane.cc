@@ -46,8 +46,8 @@ void age(Shared& shared) {
   }
   // Who learns for long has no background thread that would tell of it.
   Nanos told = shared.times.told_at.load(std::memory_order_relaxed);
-  if (now - told > tuning::kFilePeriod &&
-      shared.times.told_at.compare_exchange_strong(told, now) && told != Nanos{0}) {
+  if (now - told > tuning::kFilePeriod && shared.times.told_at.compare_exchange_strong(told, now) &&
+      told != Nanos{0}) {
     shared.tell_host();
   }
 }

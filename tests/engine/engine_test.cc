@@ -266,7 +266,8 @@ TEST_CASE("engine: the library's own calls and impossible ones pass by", "[engin
 Engine* g_interrupted = nullptr;
 void* g_answer = &g_interrupted;
 
-TEST_CASE("engine: a signal handler inside an allocation gets the underlying allocator", "[engine]") {
+TEST_CASE("engine: a signal handler inside an allocation gets the underlying allocator",
+          "[engine]") {
   // The host's hooks run in the middle of an allocation, as a signal handler may.
   Engine::Host host;
   host.phase_changed = [](const RecursionGuard&) {
