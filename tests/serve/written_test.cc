@@ -14,6 +14,8 @@
 namespace memo {
 namespace {
 
+using testing::ArenaFixture;
+
 TEST_CASE("written: the bound is a share, and some MiB at most", "[serve]") {
   CHECK(may_lack(32 * kMiB) == 2 * kMiB);
   CHECK(may_lack(1024 * kMiB) == 4 * kMiB);
@@ -55,8 +57,7 @@ TEST_CASE("arena: a block that writes other pages each time finds none of the ea
   }
 }
 
-TEST_CASE_METHOD(testing::ArenaFixture, "arena: what others have mapped is given to nobody",
-                 "[serve]") {
+TEST_CASE_METHOD(ArenaFixture, "arena: what others have mapped is given to nobody", "[serve]") {
   char* const used = take(4 * kMiB);
   char* const gone = take(8 * kMiB);
   char* const last = take(2 * kMiB);
