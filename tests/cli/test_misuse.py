@@ -90,7 +90,7 @@ class Misuse(unittest.TestCase):
                               (("trace.csv", "-o", "inner/../trace.csv"), "would be overwritten"),
                               (("trace.csv", "--chrome-trace", "report.html"), "would be overwritten"),
                               (("trace.csv", "--planner", "nobody"), "memomalloc planners"),
-                              (("trace.csv", "--sites", "missing"), "beside each trace"),
+                              (("trace.csv", "--sites", "missing"), "next to each trace"),
                               (("trace.csv", "--sites", "data"), "data:1: expected a stack hash"), ((), "--help"),
                               (("bad.csv",), "bad.csv:2: ")):
             self.refused(2, advice, "report", *words)

@@ -123,7 +123,8 @@ class Page(ReportCase):
         rows = self.browser.evaluate("[...document.querySelectorAll('#counters tbody tr')].map(r => r.textContent)")
         self.assertEqual(["large_allocations1,000allocations of at least the threshold",
                           "large_bytes5.00 MiB (5,242,880)bytes that they asked for",
-                          "diverged3a lane went back to learning"], rows[-3:])
+                          "planned_bytes4.00 MiB (4,194,304)bytes that they asked for",
+                          "diverged3a lane went back to learning"], rows[-4:])
 
     def test_fifty_thousand_blocks(self):
         seed = random.randrange(1 << 30)

@@ -13,9 +13,8 @@ int planners(int argc, char** argv) {
   bool json = false;
   CLI::App app(
       "Lists the planners that `memomalloc plan --planner` and MEMOMALLOC_PLANNER take.\n"
-      "portfolio, the default, tries the others one after another; exact ones can prove that a "
-      "plan is the "
-      "best.");
+      "portfolio, the default, tries the others one after another; exact ones can prove that a\n"
+      "plan is the best.");
   if (auto code = parse_listing(app, argc, argv, json)) {
     return *code;
   }

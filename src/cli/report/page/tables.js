@@ -50,7 +50,7 @@ function fillStatistics(statistics, meanings) {
                   ["reused from the pool", "at_hand", "memory that the pool held already: no page fault follows"],
                   ["other", "other", "the pool had to grow, or the underlying allocator gave the memory"]];
   fillTable(byId("shares"), ["all large allocations of all threads", "allocations", "bytes", "share of bytes", "meaning"],
-    "planned_bytes" in statistics ? shares.map(([label, name, meaning]) => ({cells: [label,
+    "other_bytes" in statistics ? shares.map(([label, name, meaning]) => ({cells: [label,
       count(statistics[`${name}_allocations`]), bytes(statistics[`${name}_bytes`]),
       percent(statistics[`${name}_bytes`], large), meaning]})) : []);
   const fallback = Object.entries(statistics.fallback || {}).filter(([, calls]) => calls > 0)
