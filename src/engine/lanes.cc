@@ -53,7 +53,7 @@ bool Lanes::open() {
   const std::uint32_t pools = limited ? 1 : static_cast<std::uint32_t>(Pool::useful_parts());
   const std::uint64_t own =
       round_up(sizeof(Shared) + pools * sizeof(Pool::Part) + slabs * sizeof(Slab) +
-                   (slabs + pools) * sizeof(Space) + 2 * 64,
+                   (slabs + pools) * sizeof(Space) + 2 * std::uint64_t{64},
                os::page_size());
   auto* memory = static_cast<char*>(os::map(own));
   if (memory == nullptr) {
