@@ -19,10 +19,11 @@ flags_release := -O3 -DNDEBUG
 # For other machines: with as few libraries as can be (setup.py leaves CBC out as well).
 flags_wheel := $(flags_release) -static-libstdc++ -static-libgcc
 flags_debug := -g2 -O0 -DMEMO_DEBUG=1
-flags_asan := -O1 -DMEMO_DEBUG=1 -DMEMO_ASAN=1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-flags_ubsan := -O1 -DMEMO_DEBUG=1 -fsanitize=undefined -fno-sanitize-recover=all
+# Hot code has no run-time type information, which the check of virtual tables (vptr) needs.
+flags_asan := -O1 -DMEMO_DEBUG=1 -DMEMO_ASAN=1 -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+flags_ubsan := -O1 -DMEMO_DEBUG=1 -fsanitize=undefined -fno-sanitize=vptr -fno-sanitize-recover=all
 flags_tsan := -O1 -DMEMO_DEBUG=1 -DMEMO_TSAN=1 -fsanitize=thread
-flags_fuzz := -O1 -DMEMO_DEBUG=1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+flags_fuzz := -O1 -DMEMO_DEBUG=1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr -fno-sanitize-recover=undefined
 # Where it is there, clang compiles what sanitizers look at: in less than two thirds of the time.
 # Their malloc is a library, as the other compiler has it: what asks for the next malloc finds it.
 ifneq ($(filter asan ubsan tsan,$(MODE)),)
