@@ -445,7 +445,6 @@ void Tracker::place(const Call& call, Placing& placing) {
     placing.miss = Miss::kLeftOut;
     return;
   }
-  MEMO_DCHECK(step->offset + call.size <= serving.placer.schedule()->height || step->elastic);
   placing.offset = step->offset;
   const std::uint64_t earlier =
       state_.confidence.first.alive_at(*serving.placer.schedule(), serving.placer.position());
