@@ -7,9 +7,9 @@
 namespace dsa {
 namespace {
 
-// Which weights solve a problem within some hundred steps varies from problem to problem, and
-// nothing known tells which; so many are tried for a short time each, and all for longer and
-// longer. The first ones solve most of the instances of tests/golden by themselves.
+// Which weights solve a problem within some hundred steps varies from problem to problem, and no
+// rule predicts it. So the search tries many weights for a short time each, and then all of them
+// for longer and longer. The first ones solve most of the instances of tests/golden by themselves.
 constexpr SearchWeights kSearchWeights[] = {
     {.lifetime = 2.0, .size = -0.4, .load = 0, .edge = 1.7, .flush = 0.25, .noise = 0},
     {.lifetime = 0.2, .size = -0.05, .load = 0, .edge = 0.7, .flush = 2.0, .noise = 0},

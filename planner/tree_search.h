@@ -44,7 +44,7 @@ class TreeSearch {
 
   TreeSearch(const Model& model, Bytes capacity, const SearchWeights& weights, std::uint64_t seed);
 
-  // Starts again, with the weights learnt so far, and takes at most so many steps.
+  // Restarts the search with the weights that it has learned, and takes at most `steps` steps.
   Result run(std::uint64_t steps, const Budget& budget);
 
   // For another capacity from the next run on.

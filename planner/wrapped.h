@@ -2,9 +2,9 @@
 //
 // Cut open at the period's end, the problem has no gaps, and the searches for such problems come
 // near to the load. Only there the plan is wrong: what comes round lies at one offset at the end
-// and at another at the beginning. So an arc of the period, from its beginning on, is packed anew.
-// What comes round is fixed there where it lay at the end, and what reaches beyond the arc where it
-// lies.
+// and at another at the beginning. So the planner packs an arc of the period, from its beginning
+// on, a second time. What comes round is fixed there where it lay at the end, and what reaches
+// beyond the arc where it lies.
 //
 //   offset
 //     ^  aaa                     aa      a: comes round, fixed

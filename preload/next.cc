@@ -85,8 +85,9 @@ void find_next(Next& next) {
   Next found;
   find_functions(found);
   found.object = extent_of(reinterpret_cast<const void*>(found.realloc), found.dl_iterate_phdr);
-  // The C library has none of these, and each look-up in vain costs thousands of instructions. It
-  // is told by what no allocator has, as one may have an _exit.
+  // The C library has none of these functions, and each failed look-up costs thousands of
+  // instructions. gnu_get_libc_version identifies it: no allocator defines that name, while one may
+  // define _exit.
   found.of_libc = found.contains(dlsym(RTLD_NEXT, "gnu_get_libc_version"));
   if (!found.of_libc) {
     find_peers(found);

@@ -1,8 +1,8 @@
 // MEMOMALLOC_OBSERVE: everything is learned and planned, and nothing is served. Each large block is
-// the underlying allocator's. The engine gives a stand-in for it, an address that nobody touches,
-// and is told when the block is freed: it learns, plans and counts by stand-ins as it would by
-// blocks. What serving would have saved is measured (preload/observed_blocks.h). Hot, where it is
-// asked for.
+// the underlying allocator's. The engine gives a stand-in for it, an address that nobody touches.
+// Frees of the block reach the engine as well, so it learns, plans and counts as it does for blocks
+// of its own. What serving would have saved is measured (preload/observed_blocks.h). Hot, where it
+// is asked for.
 #pragma once
 
 #include <cstddef>

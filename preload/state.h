@@ -147,7 +147,7 @@ struct ObservedBlocks {
 };
 
 struct Store {
-  // A plan that came from the store: where it is in the process, and who made it.
+  // A plan that was fetched from the store: the plan in this process, its name there and its maker.
   struct Fetched {
     const StoredPlan* plan = nullptr;
     std::uint64_t generation = 0;

@@ -1,5 +1,5 @@
 // Listens to the JSON parser. It keeps no positions, so the text's iterator tells how far it has
-// read: when a string is told of, that is the string's end.
+// read. While the parser reports a string, the iterator stands at the string's end.
 #include "scheduler/draft.h"
 
 #include <algorithm>

@@ -21,7 +21,7 @@ struct ThreadState {
   std::uint8_t holds = 0;        // hold_signals() without release_signals()
   bool left = false;             // the thread is ending: pass everything on
   std::uint8_t arena = 0;        // of the pool's arenas the one that the thread uses
-  std::uint8_t arena_waits = 0;  // how often it has found its lock held of late
+  std::uint8_t arena_waits = 0;  // recent calls that had to wait for its lock, weighted
   std::uint32_t forks = 0;  // the locks taken for each fork() under way, see Engine::before_fork()
   // Frame of the innermost dl_iterate_phdr that was called, see in_loader().
   std::uint64_t walk = 0;

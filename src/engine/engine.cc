@@ -49,45 +49,46 @@ void* Engine::allocate_with_care(const Request& request) {
   return lane->allocate(request);
 }
 
-void Engine::note_altered(const void* start, std::uint64_t bytes) {
-  if (!lanes.opened() || bytes == 0) {
-    return;
-  }
+namespace {
+
+// function(space, first, end) for each space that [start, start + bytes) touches: its bytes [first,
+// end) from the space's start on.
+template <typename Function>
+void each_touched(const Lanes& lanes, const void* start, std::uint64_t bytes, Function&& function) {
   const auto from = reinterpret_cast<std::uint64_t>(start);
   const std::uint64_t to = from + std::min(bytes, UINT64_MAX - from);
-  for (std::uint32_t i = 0; i < lanes.spaces(); ++i) {
+  for (std::uint64_t i = 0; lanes.opened() && i < lanes.region.count(); ++i) {
     Space& space = lanes.region.at(i);
     const auto base = reinterpret_cast<std::uint64_t>(space.base());
     const std::uint64_t first = std::max(from, base);
-    const std::uint64_t end = std::min(to, base + space.committed_bytes());
+    const std::uint64_t end = std::min(to, base + space.bytes());
     if (first < end) {
-      space.pages.mark_altered(granules_in(first - base), granules_of(end - base));
+      function(space, first - base, end - base);
     }
   }
 }
 
+}  // namespace
+
+void Engine::note_altered(const void* start, std::uint64_t bytes) {
+  each_touched(lanes, start, bytes, [](Space& space, std::uint64_t first, std::uint64_t end) {
+    end = std::min(end, space.committed_bytes());
+    if (first < end) {
+      space.pages.mark_altered(granules_in(first), granules_of(end));
+    }
+  });
+}
+
 void Engine::note_replaced(const void* start, std::uint64_t bytes) {
   note_altered(start, bytes);
-  if (!lanes.opened() || bytes == 0) {
-    return;
-  }
-  const auto from = reinterpret_cast<std::uint64_t>(start);
-  const std::uint64_t to = from + std::min(bytes, UINT64_MAX - from);
-  for (std::uint64_t i = 0; i < lanes.region.count(); ++i) {
-    Space& space = lanes.region.at(i);
-    const auto base = reinterpret_cast<std::uint64_t>(space.base());
-    if (to <= base || base + space.bytes() <= from) {
-      continue;
-    }
-    const std::uint64_t first = std::max(from, base) - base;
-    const std::uint64_t end = std::min(to - base, space.bytes());
+  each_touched(lanes, start, bytes, [&](Space& space, std::uint64_t first, std::uint64_t end) {
     if (end > space.committed_bytes()) {
       space.end_at(first);
     }
     if (lanes.is_pool(space) && first < space.committed_bytes()) {
       lanes.shared().pool.keep_out(space.base() + first, end - first);
     }
-  }
+  });
 }
 
 namespace {
@@ -97,13 +98,18 @@ bool renew(const Space& space, void* pointer) {
   return os::renew(pointer, bytes_of(space.pages.length(space.granule_of(pointer))));
 }
 
-// Whether the lane that holds a slab by `word` has left its plan: the next one's places are others.
-bool is_left(const Lanes& lanes, std::uint64_t word) {
-  if (SlabWord::is_free(word) || SlabWord::lane(word) >= lanes.count()) {
-    return false;
-  }
-  const Phase phase = lanes.at(SlabWord::lane(word)).phase();
-  return phase == Phase::kLearning || phase == Phase::kPooling;
+// The lane that holds the slab; nullptr if none does, which may be so at any moment.
+Lane* holder_of(const Lanes& lanes, const Slab& slab) {
+  const std::uint64_t word = slab.word();
+  const bool held = !SlabWord::is_free(word) && SlabWord::lane(word) < lanes.count();
+  return held ? &lanes.at(SlabWord::lane(word)) : nullptr;
+}
+
+// The lane that holds the slab has left its plan: the next one's places are others.
+bool is_left(const Lanes& lanes, const Slab& slab) {
+  const Lane* const holder = holder_of(lanes, slab);
+  return holder != nullptr &&
+         (holder->phase() == Phase::kLearning || holder->phase() == Phase::kPooling);
 }
 
 }  // namespace
@@ -122,9 +128,11 @@ bool Engine::free(void* pointer, bool bare) {
   if (!lanes.is_pool(*space)) {
     const Slab& slab = lanes.slab_of(pointer);
     if (slab.wants_deaths()) [[unlikely]] {
-      lanes.at(SlabWord::lane(slab.word())).note_death(*space, pointer, by);
+      if (Lane* const holder = holder_of(lanes, slab); holder != nullptr) {
+        holder->note_death(*space, pointer, by);
+      }
     }
-    const bool clean = altered || (bytes >= tuning::kMinLooked && is_left(lanes, slab.word()) &&
+    const bool clean = altered || (bytes >= tuning::kMinLooked && is_left(lanes, slab) &&
                                    os::purge(pointer, bytes));
     return space->pages.release(space->granule_of(pointer),
                                 clean ? PageMap::Left::kNone : PageMap::Left::kAll) != Granules{0};

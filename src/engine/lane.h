@@ -128,10 +128,6 @@ class Lane {
   // From the first plan on, or before it from the first block that the pool had at hand while
   // pooling. Any thread.
   [[nodiscard]] Served served() const { return tracker_.state().tally.served(); }
-  // A thread has the lane, and served() counts. Any thread.
-  [[nodiscard]] bool is_served() const {
-    return phase() != Phase::kIdle && tracker_.state().tally.serves();
-  }
   // True if the phase, the plan and the slab agree. No other thread may be at work.
   [[nodiscard]] bool valid() const;
 

@@ -338,17 +338,14 @@ void Arena::keep_out(Granules first, Granules end) {
   for (Granules at = first; at < std::min(end, top_);) {
     const std::uint8_t state = states.at(at);
     if ((state & PageStates::kUsed) != 0) {
-      ++at;
+      at = space_->pages.past(at, state);
       continue;
     }
     // The whole run of the same kind, as the index has it.
+    const Granules to = states.alike_until(at, top_);
     Granules from = at;
-    Granules to = at;
     while (from > Granules{0} && states.at(from - Granules{1}) == state) {
-      from -= Granules{1};
-    }
-    while (to < top_ && states.at(to) == state) {
-      ++to;
+      --from;
     }
     free_.take(free_.behind(from, to, top_), to);
     const Granules last = std::min(to, end);

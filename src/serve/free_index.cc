@@ -14,7 +14,7 @@ std::uint32_t narrow(Granules granules) {
 }
 
 std::uint32_t up(std::uint32_t x, std::uint32_t step) {
-  return (x + step - 1) & ~(step - 1);
+  return static_cast<std::uint32_t>(round_up(x, step));
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ class HugePages {
   // A block may have some: what was advised last is written, or in use no more. Before the block is
   // claimed. The arena's owner.
   [[nodiscard]] bool ready(const Space& space) {
-    if (unproven_.found() && (!all_used(space.pages.states()) || proven(space))) {
+    if (unproven_.found() &&
+        (!space.pages.states().all_used(unproven_.first, unproven_.count) || proven(space))) {
       unproven_ = {};
     }
     return allowed_ && !unproven_.found();
@@ -100,13 +101,6 @@ class HugePages {
   static constexpr Granules kHugePage = granules_in(os::kHugePage);
   static constexpr Granules kMost = granules_in(tuning::kMaxUnwritten);
 
-  [[nodiscard]] bool all_used(const PageStates& states) const {
-    constexpr std::uint64_t kUsed = PageStates::kEveryByte * PageStates::kUsed;
-    bool used = true;
-    states.each(unproven_.first, unproven_.count,
-                [&](std::uint64_t bits) { used = used && (bits & kUsed) == kUsed; });
-    return used;
-  }
   [[nodiscard]] bool proven(const Space& space) const {
     const void* const start = space.address(unproven_.first);
     const std::uint64_t bytes = bytes_of(unproven_.count);

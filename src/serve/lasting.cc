@@ -7,15 +7,6 @@ namespace {
 
 constexpr Granules kUnit = granules_in(os::kHugePage);
 
-bool is_used(const Space& space, Granules first) {
-  bool used = true;
-  space.pages.states().each(first, kUnit, [&](std::uint64_t bits) {
-    constexpr std::uint64_t kUsed = PageStates::kEveryByte * PageStates::kUsed;
-    used = used && (bits & kUsed) == kUsed;
-  });
-  return used;
-}
-
 // The program has changed what some pages are.
 bool is_altered(const Space& space, Granules first) {
   bool altered = space.pages.altered(space.pages.block_at(first).first);
@@ -42,7 +33,7 @@ void Lasting::look(const Space& space) {
       continue;
     }
     const Granules first = granules_in(unit * os::kHugePage);
-    const std::uint8_t now = is_used(space, first) ? before + 1 : 0;
+    const std::uint8_t now = space.pages.states().all_used(first, kUnit) ? before + 1 : 0;
     __atomic_store_n(looks + unit, now, __ATOMIC_RELAXED);
     char* const start = space.address(first);
     if (now < tuning::kLastingLooks || is_altered(space, first) || !os::is_own(start)) {
@@ -53,7 +44,7 @@ void Lasting::look(const Space& space) {
     ++made;
     // Its memory may have been given back meanwhile, and a new block may be there, which is not
     // known to be written.
-    if (!is_used(space, first)) {
+    if (!space.pages.states().all_used(first, kUnit)) {
       __atomic_store_n(looks + unit, std::uint8_t{0}, __ATOMIC_RELAXED);
     }
     if (!os::rest(tuning::kGatherRest)) {

@@ -87,6 +87,12 @@ class PageStates {
         [&](std::uint8_t* byte) { note(__atomic_load_n(byte, __ATOMIC_ACQUIRE) * kEveryByte); },
         [&](Word* word) { note(__atomic_load_n(word, __ATOMIC_ACQUIRE)); });
   }
+  // True if all of them are in use.
+  [[nodiscard]] bool all_used(Granules first, Granules count) const {
+    std::uint64_t every = ~std::uint64_t{0};
+    each(first, count, [&](std::uint64_t bits) { every &= bits; });
+    return (every & (kEveryByte * kUsed)) == kEveryByte * kUsed;
+  }
   // How many granules are dirty. Where nobody makes one dirty or clean meanwhile.
   [[nodiscard]] Granules count_dirty(Granules first, Granules count) const {
     std::uint64_t dirty = 0;

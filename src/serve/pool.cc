@@ -1,18 +1,17 @@
 #include "src/serve/pool.h"
 
 #include <algorithm>
+#include <bit>
 
+#include "src/base/bits.h"
 #include "src/base/check.h"
 #include "src/base/os.h"
 
 namespace memo {
 namespace {
 
-// A thread goes on to the next arena when it has found the lock of its own held in so many calls
-// more than a fraction of them, 1 / (kWeight + 1): the shared one is better for memory, while it is
-// seldom waited for.
+// A call that waits for its arena's lock counts as so many that do not.
 constexpr unsigned kWeight = 8;
-constexpr unsigned kPatience = 8 * kWeight;
 
 }  // namespace
 
@@ -23,6 +22,8 @@ std::uint32_t Pool::useful_parts() {
 void Pool::open(std::span<Part> parts, Space* spaces, bool huge_pages) {
   parts_ = parts;
   spaces_ = spaces;
+  shift_ = static_cast<int>(std::bit_width(spaces->bytes() - 1));
+  MEMO_DCHECK(parts.size() == 1 || is_power_of_two(spaces->bytes()));
   for (std::size_t i = 0; i < parts.size(); ++i) {
     parts[i].arena.open(spaces + i, &books_, huge_pages);
   }
@@ -43,7 +44,7 @@ Pool::Part* Pool::enter() {
                                                    std::min<std::uint8_t>(thread.arena_waits, 1));
   } else if (!parts_[thread.arena].lock.held_by_me()) {
     thread.arena_waits = static_cast<std::uint8_t>(thread.arena_waits + kWeight);
-    if (thread.arena_waits >= kPatience) {
+    if (thread.arena_waits >= tuning::kMaxArenaWaits * kWeight) {
       thread.arena_waits = 0;
       thread.arena = static_cast<std::uint8_t>((thread.arena + 1U) % parts_.size());
     }
@@ -158,9 +159,10 @@ void Pool::keep_out(const void* start, std::uint64_t bytes) {
 }
 
 void Pool::gather_lasting() {
-  for (Part& part : used()) {
-    if (part.arena.huge_pages.allowed() && looks_ && !torn_) {
-      part.arena.lasting.look(space_of(spaces_[&part - parts_.data()].base()));
+  const std::span<Part> parts = used();
+  for (std::size_t i = 0; i < parts.size() && looks_ && !torn_; ++i) {
+    if (parts[i].arena.huge_pages.allowed()) {
+      parts[i].arena.lasting.look(spaces_[i]);
     }
   }
 }

@@ -112,8 +112,7 @@ class Pool {
   // to be had at once.
   Arena::Block from_memory(std::uint64_t bytes, std::uint64_t alignment);
   [[nodiscard]] std::uint64_t number_of(const void* block) const {
-    return static_cast<std::uint64_t>(static_cast<const char*>(block) - spaces_->base()) /
-           spaces_->bytes();
+    return static_cast<std::uint64_t>(static_cast<const char*>(block) - spaces_->base()) >> shift_;
   }
   [[nodiscard]] std::span<Part> used() {
     return parts_.first(used_.load(std::memory_order_acquire));
@@ -127,6 +126,7 @@ class Pool {
   std::span<Part> parts_;
   std::atomic<std::uint32_t> used_{1};  // arenas that a thread has ever used
   Space* spaces_ = nullptr;
+  int shift_ = 0;  // log2 of a space's bytes, rounded up where there is only one
   ArenaBooks books_;
   Headroom headroom_;
   bool torn_ = false;

@@ -81,10 +81,7 @@ std::uint32_t slabs_with_memory(const Engine& engine) {
 TEST_CASE("threads: an idle slab goes to the next thread that works, and back", "[engine]") {
   OwnEngine own;
   const Program program = program_of(1);
-  in_thread([&] {
-    Driver first(own.engine);
-    first.iterate(program, 10);
-    REQUIRE(own.engine.lanes.at(0).phase() == Phase::kServing);
+  testing::when_serving(own.engine, program, [&](Driver& first) {
     const std::uint64_t one = own.engine.lanes.shared().slabs.bytes;
     testing::rest_for(3 * tuning::kIdleSlab);
     const NoFreeSlabs none(own.engine);

@@ -27,10 +27,7 @@ using testing::Random;
 TEST_CASE("threads: a second thread takes the known plan up", "[engine]") {
   OwnEngine own;
   const Program program = program_of(1);
-  in_thread([&] {
-    Driver first(own.engine);
-    first.iterate(program, 10);
-    REQUIRE(own.engine.lanes.at(0).phase() == Phase::kServing);
+  testing::when_serving(own.engine, program, [&](Driver& first) {
     in_thread([&] {
       Driver second(own.engine);
       second.iterate(program);
@@ -56,10 +53,7 @@ TEST_CASE("threads: who walks a part of a plan has memory for that part", "[engi
   Program program = program_of(3, 20);
   program.insert(program.begin() + 10, 16, {70'000, 1});  // what a worker's stream is made of
   program.push_back({std::uint64_t{32} << 20, 1});
-  in_thread([&] {
-    Driver first(own.engine);
-    first.iterate(program, 10);
-    REQUIRE(own.engine.lanes.at(0).phase() == Phase::kServing);
+  testing::when_serving(own.engine, program, [&](Driver& first) {
     const Block kept = first.take(program[0].size);  // its slab is not lent
     in_thread([&] {
       Driver worker(own.engine);
@@ -304,10 +298,7 @@ TEST_CASE("threads: a forked child lives on by itself, and its parent too", "[en
 TEST_CASE("threads: a thread follows what others have learned from its third call on", "[engine]") {
   OwnEngine own;
   const Program program = program_of(1);
-  in_thread([&] {
-    Driver first(own.engine);
-    first.iterate(program, 10);
-    REQUIRE(own.engine.lanes.at(0).phase() == Phase::kServing);
+  testing::when_serving(own.engine, program, [&](Driver&) {
     in_thread([&] {
       Driver second(own.engine, 1ULL << 40);
       second.iterate(program);

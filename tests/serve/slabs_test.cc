@@ -30,6 +30,11 @@ struct ThreeSlabs {
     REQUIRE(slabs[number].raise(height) != Slab::Raised::kRefused);
     slabs[number].use(used);
   }
+  void let_all_go() {
+    for (Slab& slab : slabs) {
+      slab.let_go(kNow);
+    }
+  }
   void put_block(std::uint32_t number) {
     REQUIRE(slabs[number].claim(0, kMiB, 64).answer == SlabPlace::Answer::kGranted);
   }
@@ -72,9 +77,7 @@ TEST_CASE_METHOD(ThreeSlabs, "slabs: of the free and empty ones the best is take
   hold(0, 1, 4, 8 * kMiB);
   hold(1, 2, 4, 4 * kMiB);
   hold(2, 3, 4, 1 * kMiB);
-  for (Slab& slab : slabs) {
-    slab.let_go(kNow);
-  }
+  let_all_go();
   SECTION("with the plan") {
     CHECK(take(2 * kMiB, 4) == 1);
   }
@@ -94,9 +97,7 @@ TEST_CASE_METHOD(ThreeSlabs, "slabs: one that has the plan already is preferred"
   hold(0, 1, 4, 2 * kMiB);
   hold(1, 2, 5, 8 * kMiB);
   hold(2, 3, 6, 2 * kMiB);
-  for (Slab& slab : slabs) {
-    slab.let_go(kNow);
-  }
+  let_all_go();
   CHECK(take() == 1);
 }
 

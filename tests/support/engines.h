@@ -218,6 +218,17 @@ inline std::uint32_t iterations_until_serving(Driver& driver, const Program& pro
   return count;
 }
 
+// Runs `function(driver)` on a thread of its own, the engine's first, once a plan serves its program.
+template <typename Function>
+void when_serving(Engine& engine, const Program& program, Function&& function) {
+  in_thread([&] {
+    Driver driver(engine);
+    driver.iterate(program, 10);
+    REQUIRE(engine.lanes.at(0).phase() == Phase::kServing);
+    function(driver);
+  });
+}
+
 // Runs `function(engine, driver, lane)` on a thread of its own; no block may have been wrong.
 template <typename Function>
 void drive(OwnEngine& own, Function&& function) {
