@@ -17,7 +17,7 @@ class Lasting {
  public:
   // Granules [first, end), at least one, were taken anew. The arena's owner.
   void note_taken(Granules first, Granules end) {
-    if (std::uint8_t* const looks = looks_.load(std::memory_order_relaxed); looks != nullptr) {
+    if (std::uint8_t* const looks = looks_.load(std::memory_order_acquire); looks != nullptr) {
       for (std::uint64_t unit = unit_of(first); unit <= unit_of(end - Granules{1}); ++unit) {
         __atomic_store_n(looks + unit, std::uint8_t{0}, __ATOMIC_RELAXED);
       }
