@@ -25,12 +25,13 @@ import subprocess
 import sys
 import time
 
-from cores_results import CARRIED, ROOT, Results, commit, machine, versions
+from cores_results import CARRIED, ROOT, Results, machine, versions
 from cores_teams import Failed, Team
 
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "scripts/tables")]
 
 import allocators
+from results import commit
 
 CONTENDED = ROOT / "build/bench/contended"
 # name, the row of bench/allocators.py whose settings it has, the file that is carried

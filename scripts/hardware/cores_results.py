@@ -135,13 +135,3 @@ def versions(found):
                               "sha256": hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()}
     return {"python": platform.python_version(), "packages": packages, "allocators": objects,
             "carried": text_of(CARRIED / "versions").splitlines()}
-
-
-def commit():
-    try:
-        done = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True)
-        if done.returncode == 0:
-            return done.stdout.strip()
-    except OSError:
-        pass
-    return next((line.split(" ", 1)[1] for line in text_of(CARRIED / "versions").splitlines() if line.startswith("commit ")), "")

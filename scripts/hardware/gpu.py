@@ -2,9 +2,15 @@
 """Measures planned GPU memory on a machine with a GPU: scripts/hardware/gpu.sh calls it.
 
 For each workload one process with torch's own allocator, one with expandable segments and one with the library take
-turns on the GPU: memory reserved and alive at the peak, time of a step, losses compared to the bit. Then the largest
-batch within a quarter of the memory, and what else a program may do. Parts come in order of their worth and stop when
-the time is up; a failure of one leaves the others' figures. Writes DATE.json and DATE.csv.
+turns on the GPU: memory reserved and alive at the peak, time of a step, losses compared to the bit, and those of a second
+process with torch's own allocator, which tell how far a loss can be repeated at all. Then the largest batch within a quarter
+of the memory, a process with the plans of an earlier one, torch.compile, and what else a program may do. Parts come in order
+of their worth and stop when the time is up; a failure of one leaves the others' figures. All processes are started before
+the first part, since importing torch takes as long as a part. Writes DATE.json and DATE.csv.
+
+It needs the tree, torch with CUDA, and build/libmemomalloc-cuda.so or an installed wheel. `scripts/hardware/prepare.sh gpu`
+lays together what a copy of the tree needs. --tiny goes through all parts with small networks, without a GPU on the
+processor, where no allocator is measured.
 """
 
 import argparse
@@ -20,23 +26,32 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from typing import Any, Optional
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "scripts/tables"))
+
+import results
+
 ALLOCATORS = ("native", "expandable", "memomalloc")
+PAIR = ("native", "memomalloc")
+PART_SECONDS = 100  # after which a part's processes are given up
+SHOWN_STEPS = 6  # whose planned share is told, of a process with an earlier one's plans
 
 
 class Process:
     """A child that answers within a time, or is given up."""
 
-    def __init__(self, allocator: str, arguments: argparse.Namespace) -> None:
+    def __init__(self, allocator: str, arguments: argparse.Namespace, **variables: str) -> None:
         self.allocator = allocator
         self.child = subprocess.Popen(
             [sys.executable, str(HERE / "gpu_child.py"), allocator, str(arguments.library),
-             "tiny" if arguments.tiny else "usual"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+             "tiny" if arguments.tiny else "usual"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, **variables})
         self.answers: queue.Queue[Optional[str]] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -69,14 +84,47 @@ class Process:
             self.child.kill()
         self.child.wait()
 
+    def quit(self) -> None:
+        """Lets it end as a program does: what it has learned is saved."""
+        self.ask("quit")
+        try:
+            self.child.wait(20)
+        except subprocess.TimeoutExpired:
+            self.end()
+
 
 class Measurement:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.arguments = arguments
-        self.end = time.monotonic() + arguments.seconds
-        self.result: dict[str, Any] = {"command": " ".join(sys.argv), "date": datetime.date.today().isoformat(),
-                                       "commit": arguments.commit, "machine": machine(), "parts": {}, "left_out": []}
+        self.end = self.until = time.monotonic() + arguments.seconds  # of all, and of the part at hand
+        facts = machine()
+        self.result: dict[str, Any] = {
+            "title": "Planned GPU memory: reserved memory, step time and largest batch beside torch's own allocator",
+            "command": " ".join(["scripts/hardware/gpu.sh", *sys.argv[1:]]), "commit": results.commit(),
+            "date": datetime.date.today().isoformat(), "machine": facts.pop("machine"), "kernel": facts.pop("kernel"),
+            "versions": facts, "repetitions": arguments.rounds, "parts": {}, "left_out": [], "seconds": {}}
         self.rows: list[dict[str, Any]] = []
+        self.waiting: list[Process] = []  # started, and asked for nothing yet
+        self.plans = tempfile.TemporaryDirectory()
+
+    def start(self, parts: list[tuple[str, ...]]) -> None:
+        """Starts the processes of all parts: each is used once."""
+        self.waiting += [Process(allocator, self.arguments) for allocators in parts for allocator in allocators]
+
+    def take(self, *allocators: str) -> list[Process]:
+        """A process of each allocator: one that waits, or a new one."""
+        taken = []
+        for allocator in allocators:
+            one = next((process for process in self.waiting if process.allocator == allocator), None)
+            if one is not None:
+                self.waiting.remove(one)
+            taken.append(one or Process(allocator, self.arguments))
+        return taken
+
+    def end_all(self) -> None:
+        for process in self.waiting:
+            process.end()
+        self.plans.cleanup()
 
     def part(self, name: str, least: float, function: Any, *given: Any) -> None:
         """Runs the part if `least` seconds are left, and writes what there is by then."""
@@ -84,10 +132,13 @@ class Measurement:
             self.result["left_out"].append(name)
         else:
             print(f"{name} ({self.end - time.monotonic():.0f} s left)", file=sys.stderr, flush=True)
+            begun = time.monotonic()
+            self.until = min(self.end, begun + PART_SECONDS)
             try:
                 self.result["parts"][name] = function(*given)
             except Exception as error:  # the other parts' figures are worth having
                 self.result["parts"][name] = {"error": f"{type(error).__name__}: {error}"}
+            self.result["seconds"][name] = round(time.monotonic() - begun, 1)
         self.write()
 
     def write(self) -> None:
@@ -107,10 +158,10 @@ class Measurement:
     def all_of(self, processes: list[Process], *words: Any) -> dict[str, dict[str, Any]]:
         for process in processes:
             process.ask(*words)
-        return {process.allocator: process.answer(self.end) for process in processes}
+        return {process.allocator: process.answer(self.until) for process in processes}
 
     def workload(self, name: str, rounds: int, allocators: tuple[str, ...] = ALLOCATORS) -> dict[str, Any]:
-        processes = [Process(allocator, self.arguments) for allocator in allocators]
+        processes = self.take(*allocators)
         try:
             return self._workload(name, rounds, processes)
         finally:
@@ -123,7 +174,7 @@ class Measurement:
         first = {}
         for process in processes:
             process.ask("steps", self.arguments.first)
-            first[process.allocator] = process.answer(self.end)
+            first[process.allocator] = process.answer(self.until)
         found["first"] = first
         losses = {allocator: answer.get("losses") for allocator, answer in first.items()}
         native = losses.get("native")
@@ -135,7 +186,7 @@ class Measurement:
         for number in range(rounds):
             for process in alive[number % len(alive):] + alive[:number % len(alive)]:
                 process.ask("run", count)
-                turns[process.allocator].append(process.answer(self.end).get("step", float("nan")))
+                turns[process.allocator].append(process.answer(self.until).get("step", float("nan")))
         found["turns"], found["steps_a_turn"] = turns, count
         found["memory"] = self.all_of(processes, "memory")
         for allocator, values in turns.items():
@@ -150,8 +201,38 @@ class Measurement:
             self.row(name, allocator, "losses equal to native's", int(found["losses_equal"][allocator]), "")
         return found
 
+    def repeated(self, name: str) -> dict[str, Any]:
+        """The losses of another process with torch's own allocator: equal, or the workload cannot tell allocators apart."""
+        process, = self.take("native")
+        try:
+            process.ask("make", name, 0)
+            process.ask("steps", self.arguments.first)
+            found = {"make": process.answer(self.until), "first": process.answer(self.until)}
+        finally:
+            process.end()
+        before = self.result["parts"].get(name, {}).get("first", {}).get("native", {}).get("losses")
+        self.row(name, "native, again", "losses equal to native's", int(found["first"].get("losses") == before), "")
+        return found
+
+    def stored(self, name: str) -> dict[str, Any]:
+        """A process learns and saves its plans, the next one finds them: what share of each step's bytes is planned."""
+        found = {}
+        for number in ("first", "second"):
+            process = Process("memomalloc", self.arguments, MEMOMALLOC_PLANS=self.plans.name)
+            try:
+                process.ask("make", name, 0)
+                process.ask("steps", max(self.arguments.first, SHOWN_STEPS))
+                found[number] = {"make": process.answer(self.until), **process.answer(self.until)}
+                process.quit()
+            finally:
+                process.end()
+            for step, share in enumerate(found[number].get("planned", [])[:SHOWN_STEPS], 1):
+                self.row(f"{name}, {number} process", "memomalloc", f"planned share of step {step}", share, "")
+        found["plans"] = len(os.listdir(self.plans.name))
+        return found
+
     def largest(self, name: str, first: int, grain: int) -> dict[str, Any]:
-        processes = [Process(allocator, self.arguments) for allocator in ALLOCATORS]
+        processes = self.take(*ALLOCATORS)
         try:
             found = self.all_of(processes, "largest", name, 0.25, first, grain)
         finally:
@@ -162,7 +243,7 @@ class Measurement:
         return found
 
     def smoke(self) -> dict[str, Any]:
-        processes = [Process(allocator, self.arguments) for allocator in ("native", "memomalloc")]
+        processes = self.take(*PAIR)
         try:
             return self.all_of(processes, "smoke")
         finally:
@@ -172,11 +253,11 @@ class Measurement:
 
 def machine() -> dict[str, Any]:
     """What the figures were measured on."""
-    facts: dict[str, Any] = {"kernel": platform.release(), "python": platform.python_version(),
-                             "cores": os.cpu_count(), "libc": " ".join(platform.libc_ver())}
-    facts["gpu"] = subprocess.run(
+    gpu = subprocess.run(
         ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"], capture_output=True,
         text=True, check=False).stdout.strip() if shutil.which("nvidia-smi") else ""
+    facts: dict[str, Any] = {"machine": f"{results.machine()}; {gpu or 'no GPU'}", "kernel": platform.release().split("-")[0],
+                             "python": platform.python_version(), "libc": " ".join(platform.libc_ver())}
     for package in ("torch", "torchvision", "transformers"):
         try:
             facts[package] = importlib.metadata.version(package)
@@ -197,20 +278,34 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6, help="turns of each [default: 6]")
     parser.add_argument("--only", default="", metavar="PARTS", help="parts by name, with commas between")
     parser.add_argument("--tiny", action="store_true", help="small networks, to try the script itself")
-    parser.add_argument("--commit", default="", help="noted with the figures")
     arguments = parser.parse_args()
+    if not arguments.library.exists():
+        arguments.library = ""  # the installed package's
     measurement = Measurement(arguments)
-    rounds = arguments.rounds
-    parts = [("smoke", 20, measurement.smoke, ())]
-    parts += [(name, 40, measurement.workload, (name, rounds))
-              for name in ("transformer-mixed", "transformer", "resnet50", "experts", "generate")]
-    parts += [("largest transformer", 40, measurement.largest, ("transformer", 16, 1)),
-              ("largest resnet50", 40, measurement.largest, ("resnet50", 288, 8)),
-              ("compiled", 60, measurement.workload, ("compiled", 3, ("native", "memomalloc")))]
+
+    def workload(name: str) -> tuple[Any, ...]:
+        return name, 30, ALLOCATORS, measurement.workload, (name, arguments.rounds)
+
+    # name, the least seconds it needs, its processes
+    parts: list[tuple[Any, ...]] = [
+        ("smoke", 20, PAIR, measurement.smoke, ()),
+        workload("transformer-mixed"), workload("transformer"),
+        ("transformer again", 10, ("native",), measurement.repeated, ("transformer",)),
+        ("largest transformer", 40, ALLOCATORS, measurement.largest, ("transformer", 16, 1)),
+        ("stored transformer", 25, (), measurement.stored, ("transformer",)),
+        ("compiled", 40, PAIR, measurement.workload, ("compiled", 3, PAIR)),
+        workload("resnet50"), workload("experts"), workload("generate"),
+        ("largest resnet50", 40, ALLOCATORS, measurement.largest, ("resnet50", 288, 8))]
     only = [name for name in arguments.only.split(",") if name]
-    for name, least, function, given in parts:
-        if not only or name in only:
+    if unknown := set(only) - {part[0] for part in parts}:
+        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(part[0] for part in parts)}")
+    parts = [part for part in parts if not only or part[0] in only]
+    try:
+        measurement.start([part[2] for part in parts if part[1] <= arguments.seconds])
+        for name, least, _, function, given in parts:
             measurement.part(name, least, function, *given)
+    finally:
+        measurement.end_all()
     print(json.dumps({"left_out": measurement.result["left_out"], "rows": len(measurement.rows)}))
 
 

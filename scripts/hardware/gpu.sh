@@ -1,7 +1,6 @@
 #!/bin/bash
-# Measures planned GPU memory on this machine's GPU, in under seven minutes: see gpu.py, whose options
-# it takes. Needs torch with CUDA in `python3`, and build/libmemomalloc-cuda.so (`make cuda`).
+# Measures planned GPU memory on this machine's GPU, in under seven minutes: see --help.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+. "$(dirname "$0")/../common.sh"
 export PYTHONUNBUFFERED=1
-exec python3 scripts/hardware/gpu.py "$@"
+exec "$(find_python)" scripts/hardware/gpu.py "$@"

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "../../python")]
+sys.path.insert(0, HERE)
 
 
 def start(allocator: str, library: str) -> Any:
@@ -22,10 +22,12 @@ def start(allocator: str, library: str) -> Any:
         os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
     import torch
 
-    if allocator == "memomalloc":
+    if library:  # of the tree
+        sys.path.insert(1, os.path.join(HERE, "../../python"))
+    if allocator == "memomalloc" and torch.cuda.is_available():
         import memomalloc.cuda
 
-        if not memomalloc.cuda.enable(library=library):
+        if not memomalloc.cuda.enable(library=library or None):
             raise RuntimeError("memomalloc.cuda.enable() did nothing")
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False
@@ -36,6 +38,8 @@ def start(allocator: str, library: str) -> Any:
 class Child:
     def __init__(self, allocator: str, library: str, tiny: bool) -> None:
         self.torch, self.allocator, self.tiny = start(allocator, library), allocator, tiny
+        if not self.torch.cuda.is_available() and not tiny:
+            raise RuntimeError("torch sees no GPU")
         self.step: Any = None
 
     def _wait(self) -> None:
@@ -51,15 +55,30 @@ class Child:
         return {"seconds": time.perf_counter() - begun}
 
     def steps(self, count: int) -> dict[str, Any]:
-        """Seconds of each step, and its loss as its exact number."""
-        seconds, losses = [], []
+        """Seconds of each step, its loss as its exact number, and which share of its large tensors' bytes was planned."""
+        seconds, losses, planned = [], [], []
+        before = self._shares()
         for _ in range(count):
             begun = time.perf_counter()
             loss = self.step()
             self._wait()
             seconds.append(time.perf_counter() - begun)
             losses.append(float(loss).hex())
-        return {"seconds": seconds, "losses": losses}
+            now = self._shares()
+            if now:
+                asked = sum(now) - sum(before)
+                planned.append((now[0] - before[0]) / asked if asked else 0)
+                before = now
+        return {"seconds": seconds, "losses": losses, "planned": planned}
+
+    def _shares(self) -> list[int]:
+        """Bytes planned, reused and other until now; none of another allocator."""
+        if self.allocator != "memomalloc" or not self.torch.cuda.is_available():
+            return []
+        import memomalloc.cuda
+
+        figures = memomalloc.cuda.stats()
+        return [figures[f"{name}_bytes"] for name in ("planned", "reused", "other")]
 
     def run(self, count: int) -> dict[str, Any]:
         """Seconds of each of `count` steps that are not waited for one by one."""
@@ -89,6 +108,8 @@ class Child:
         """The largest batch, in multiples of `grain`, of which three steps fit into the fraction of the memory."""
         import gpu_steps
 
+        if not self.torch.cuda.is_available():
+            return {}
         self.torch.cuda.set_per_process_memory_fraction(fraction)
         tried = {}
 
@@ -205,6 +226,31 @@ class Child:
                 one.join()
             return "right" if not wrong else f"wrong {wrong[:5]}"
 
+        def compiled() -> str:
+            """A network trained by torch.compile's code, whose losses are those without it."""
+            def losses(compile_it: bool) -> list[float]:
+                torch.manual_seed(7)
+                net = torch.nn.Sequential(torch.nn.Linear(512, 2048), torch.nn.GELU(), torch.nn.Linear(2048, 512)).to(device)
+                run = torch.compile(net) if compile_it else net
+                told = []
+                for _ in range(4):
+                    loss = run(torch.ones(1024, 512, device=device)).square().mean()
+                    loss.backward()
+                    with torch.no_grad():
+                        for one in net.parameters():
+                            one -= 0.1 * one.grad
+                            one.grad = None
+                    told.append(float(loss.detach()))
+                return told
+
+            usual, found = losses(False), losses(True)
+            near = all(abs(one - other) <= 1e-3 * abs(one) for one, other in zip(usual, found))
+            return f"{'right' if near else 'wrong'}, {found}"
+
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        if device == "cpu":
+            attempt("compiled", compiled)
+            return results
         attempt("sum", lambda: float(torch.ones(1 << 20, device="cuda").sum()))
         attempt("memory_stats", lambda: len(torch.cuda.memory_stats()))
         attempt("memory_summary", lambda: len(torch.cuda.memory_summary()))
@@ -215,6 +261,7 @@ class Child:
         attempt("graph_again", graph)
         attempt("two_streams", two_streams)
         attempt("threads", threads)
+        attempt("compiled", compiled)
         attempt("empty_cache", torch.cuda.empty_cache)
         if self.allocator == "memomalloc":
             attempt("sleep", asleep)
@@ -233,14 +280,18 @@ def main() -> None:
     allocator, library, tiny = sys.argv[1], sys.argv[2], sys.argv[3] == "tiny"
     # Ends with its parent, however that ends: PR_SET_PDEATHSIG, SIGKILL.
     ctypes.CDLL(None).prctl(1, 9)
-    child = None
+    child, problem = None, None
+    try:
+        child = Child(allocator, library, tiny)  # before it is asked: importing torch takes long
+    except Exception as error:  # told at the first verb
+        problem = error
     for line in sys.stdin:
         verb, *arguments = json.loads(line)
         if verb == "quit":
             break
         try:
-            if child is None:
-                child = Child(allocator, library, tiny)
+            if problem:
+                raise problem
             answer = getattr(child, verb)(*arguments)
         except Exception as error:  # told, and the next verb is tried
             answer = {"error": f"{type(error).__name__}: {error}"[:600]}

@@ -1,13 +1,21 @@
 #!/usr/bin/env bash
-# Puts what scripts/hardware/cores.sh needs besides the tree into build: the library, the micro-benchmark, and in
-# build/hardware the other allocators' shared objects. That folder is to be carried to the machine that is measured.
+# Puts what a measurement on another machine needs besides the tree into build, and names it for that machine to be given:
+#   scripts/hardware/prepare.sh [MAKE'S ARGUMENTS]        for cores.sh: the library, the micro-benchmark, other allocators
+#   scripts/hardware/prepare.sh gpu [MAKE'S ARGUMENTS]    for gpu.sh: the library for GPUs, and the command
+# build/hardware/commit tells the machine what it measures.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 MIMALLOC=cmeel-mimalloc==3.4.3
 OUT=build/hardware
-
-make all build/bench/contended "$@"
 mkdir -p $OUT
+git describe --always --abbrev=40 --dirty --exclude='*' >$OUT/commit
+
+if [ "${1:-}" = gpu ]; then
+  make cuda cli "${@:2}"
+  echo "carry: build/libmemomalloc-cuda.so build/memomalloc $OUT"
+  exit
+fi
+make all build/bench/contended "$@"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for name in libtcmalloc_minimal.so.4 libjemalloc.so.2; do
@@ -24,11 +32,10 @@ name = next(name for name in wheel.namelist() if name.endswith("/libmimalloc.so.
 (out / "libmimalloc.so.3").write_bytes(wheel.read(name))
 END
 {
-  echo "commit $(git rev-parse HEAD)$(git diff --quiet HEAD || echo ' and changes')"
   echo "tcmalloc gperftools $(dpkg-query -W -f='${Version}' libtcmalloc-minimal4)"
   echo "jemalloc $(dpkg-query -W -f='${Version}' libjemalloc2)"
   echo "mimalloc ${MIMALLOC#*==}"
 } >$OUT/versions
-cat $OUT/versions
+cat $OUT/commit $OUT/versions
 du -ch build/libmemomalloc.so build/bench/contended $OUT | tail -1
-echo "carry: build/libmemomalloc.so build/bench/contended build/hardware"
+echo "carry: build/libmemomalloc.so build/bench/contended $OUT"

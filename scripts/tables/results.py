@@ -32,9 +32,27 @@ def machine():
     return f"{os.cpu_count()} cores of {model}"
 
 
-def commit():
-    done = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"], capture_output=True, text=True)
-    return done.stdout.strip() or "unknown"
+def commit(root=ROOT):
+    """The commit that is measured, "unknown" if nothing tells.
+
+    MEMO_COMMIT; in a copy of the tree, whose .git is missing or knows nothing of it, what scripts/hardware/prepare.sh has laid
+    into build/hardware/commit; else git's.
+    """
+    def git(*words):
+        try:
+            done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True)
+        except OSError:
+            return ""
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    told = os.environ.get("MEMO_COMMIT", "")
+    carried = pathlib.Path(root) / "build/hardware/commit"
+    if not told and carried.exists():
+        told = carried.read_text(encoding="utf-8").strip()
+        if git("rev-parse", "--verify", "--quiet", told.removesuffix("-dirty") + "^{commit}"):
+            told = ""  # this is where it was made
+    own = git("rev-parse", "--show-toplevel") == str(pathlib.Path(root).resolve())
+    return told or (git("describe", "--always", "--dirty", "--exclude=*") if own else "") or "unknown"
 
 
 def names(folder=FOLDER):

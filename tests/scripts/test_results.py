@@ -1,10 +1,13 @@
 """What was measured is kept and read, targets are judged, and what is there is of the form that is promised."""
 
 import json
+import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / folder) for folder in ("scripts", "scripts/tables", "scripts/site")]
@@ -133,6 +136,56 @@ class Pages(unittest.TestCase):
     def test_ends_are_folded_into_their_values(self):
         row = {"time": "0.97", "time_low": "0.89", "time_high": "1.06", "wait_ms": "5", "wait_low": "4", "wait_high": "6", "x_low": "1"}
         self.assertEqual({"time": "0.97\u00a0(0.89–1.06)", "wait_ms": "5\u00a0(4–6)", "x_low": "1"}, result_pages.folded(row))
+
+
+class Commit(unittest.TestCase):
+    """In the tree where the measured files come from, in a copy of it, and where it is told."""
+
+    def setUp(self):
+        self.root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())).resolve()
+        self.enterContext(unittest.mock.patch.dict(os.environ, {"GIT_CEILING_DIRECTORIES": str(self.root.parent)}))
+        os.environ.pop("MEMO_COMMIT", None)
+
+    def git(self, *words):
+        done = subprocess.run(["git", "-C", self.root, "-c", "user.name=a", "-c", "user.email=a", *words], capture_output=True,
+                              text=True, check=True)
+        return done.stdout.strip()
+
+    def commit(self, text):
+        (self.root / "file").write_text(text)
+        self.git("init", "--quiet")
+        self.git("add", "file")
+        self.git("commit", "--quiet", "-m", "m")
+        return self.git("rev-parse", "HEAD")
+
+    def carry(self, text):
+        (self.root / "build/hardware").mkdir(parents=True)
+        (self.root / "build/hardware/commit").write_text(text + "\n")
+
+    def test_git_tells_in_the_tree_itself(self):
+        first = self.commit("a")
+        self.carry(first)  # laid there for another machine, and old by now
+        later = self.commit("b")
+        self.assertTrue(later.startswith(results.commit(self.root)))
+        (self.root / "file").write_text("c")
+        self.assertTrue(results.commit(self.root).endswith("-dirty"))
+
+    def test_what_was_carried_tells_in_a_copy(self):
+        self.assertEqual("unknown", results.commit(self.root))
+        self.carry("0123456789012345678901234567890123456789-dirty")
+        self.assertEqual("0123456789012345678901234567890123456789-dirty", results.commit(self.root))
+        self.commit("a copy's own")
+        self.assertEqual("0123456789012345678901234567890123456789-dirty", results.commit(self.root))
+
+    def test_another_repository_around_a_copy_does_not_tell(self):
+        self.commit("a")
+        (self.root / "copy").mkdir()
+        self.assertEqual("unknown", results.commit(self.root / "copy"))
+
+    def test_the_environment_tells_before_all(self):
+        self.commit("a")
+        with unittest.mock.patch.dict(os.environ, {"MEMO_COMMIT": "told"}):
+            self.assertEqual("told", results.commit(self.root))
 
 
 class Interfaces(unittest.TestCase):
