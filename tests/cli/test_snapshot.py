@@ -109,6 +109,34 @@ class Plans(SnapshotCase):
         found = json_of(memomalloc("plan", self.write(content), "--json"))
         self.assertEqual((2048, 2048), (found["alive"], found["height"]))
 
+    def test_a_sentence_says_what_a_plan_would_save(self):
+        content = snapshot(loop(Device(), iterations=12))
+        path = self.write(content)
+        found = json_of(memomalloc("plan", path, "--json"))
+        self.assertEqual((1, found["height"], 16, 12), (found["streams"], found["height_by_stream"], found["calls_by_iteration"],
+                                                        found["iterations"]))
+        # The weights stay beside the loop's plan, whose blocks are whole pages.
+        self.assertLess(found["height_by_iteration"], found["alive"] + 16 * 4096)
+        self.assertGreaterEqual(found["height_by_iteration"], found["alive"])
+        said = memomalloc("plan", path).stdout.splitlines()[-1]
+        self.assertEqual(found["sentence"], said)
+        self.assertRegex(said, r"^a plan saves 1\.89 MiB of the 8\.00 MiB reserved, and needs [\d.]+ (B|KiB) more than is "
+                               r"alive; one plan for all 12 iterations of 16 calls needs 6\.\d\d MiB, 1\.\d\d MiB less$")
+
+    def test_streams_that_are_never_alive_together_share_a_plan_s_memory_but_not_their_own(self):
+        content = snapshot(loop(Device(), iterations=12))
+        trace = content["device_traces"][0]
+        for number, entry in enumerate(trace):
+            entry["stream"] = 77 if number > len(trace) // 2 else 0
+        found = json_of(memomalloc("plan", self.write(content), "--json"))
+        self.assertEqual(2, found["streams"])
+        self.assertGreater(found["height_by_stream"], found["height"] + (2 << 20))
+        self.assertIn("; with each of 2 streams apart it needs ", found["sentence"])
+
+    def test_what_does_not_repeat_is_said(self):
+        sentence = json_of(memomalloc("plan", self.write(snapshot(churn(Device(), 3))), "--json"))["sentence"]
+        self.assertTrue(sentence.endswith("; it does not repeat"), sentence)
+
     def test_the_device_with_most_alive_is_planned_for(self):
         content = snapshot(loop(Device(), layers=2), Device(1), loop(Device(2)))
         path = self.write(content)

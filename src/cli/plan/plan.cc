@@ -14,6 +14,7 @@
 #include "src/cli/base/ticker.h"
 #include "src/cli/plan/plan_table.h"
 #include "src/cli/trace/heap_map.h"
+#include "src/cli/trace/snapshot_worth.h"
 
 namespace memo::cli {
 namespace {
@@ -185,6 +186,14 @@ void print(const Table& table, const dsa::Planner& planner, const dsa::Outcome& 
               outcome.seconds);
 }
 
+// Of a snapshot: what the plan, or one that respects more, would be worth.
+std::optional<SnapshotWorth> worth_of_plan(const Table& table, const dsa::Outcome& outcome) {
+  if (!table.device || !outcome.plan) {
+    return std::nullopt;
+  }
+  return worth_of(*table.device, static_cast<std::uint64_t>(outcome.plan->height));
+}
+
 int plan_one(const CLI::App& app, const PlanRequest& request, const Table& table) {
   const dsa::Planner* planner = dsa::find_planner(request.planner);
   if (planner == nullptr) {
@@ -192,8 +201,18 @@ int plan_one(const CLI::App& app, const PlanRequest& request, const Table& table
         app, "there is no planner '" + request.planner + "'; `memomalloc planners` lists them");
   }
   const dsa::Outcome outcome = run(*planner, table, request.options);
+  const std::optional<SnapshotWorth> worth = worth_of_plan(table, outcome);
   if (request.json) {
-    std::printf("%s\n", as_json(*planner, table, outcome).dump().c_str());
+    nlohmann::ordered_json row = as_json(*planner, table, outcome);
+    if (worth) {
+      row["streams"] = worth->streams;
+      row["height_by_stream"] = worth->by_stream;
+      row["iterations"] = worth->iterations;
+      row["calls_by_iteration"] = worth->calls;
+      row["height_by_iteration"] = worth->by_iteration;
+      row["sentence"] = worth_sentence(*worth);
+    }
+    std::printf("%s\n", row.dump().c_str());
   }
   if (!outcome.plan) {
     return no_plan(app, outcome.reason);
@@ -213,6 +232,7 @@ int plan_one(const CLI::App& app, const PlanRequest& request, const Table& table
   }
   if (!request.quiet) {
     print(table, *planner, outcome);
+    std::printf("%s", worth ? (worth_sentence(*worth) + "\n").c_str() : "");
   }
   return kDone;
 }

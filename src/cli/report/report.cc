@@ -18,6 +18,7 @@
 #include "src/cli/base/ticker.h"
 #include "src/cli/report/report_page.h"
 #include "src/cli/report/report_problem.h"
+#include "src/cli/trace/snapshot_worth.h"
 
 namespace memo::cli {
 namespace {
@@ -89,7 +90,7 @@ Refusal read_notes(const std::string& path, SnapshotNotes& notes) {
     notes.found = true;
     notes.names = std::move(snapshot->sites);
     for (const SnapshotDevice& device : snapshot->devices) {
-      notes.devices.push_back(describe_device(device));
+      notes.devices.push_back(describe_device(device) + "; " + worth_sentence(worth_of(device)));
     }
   }
   return {};

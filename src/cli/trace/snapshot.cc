@@ -151,12 +151,20 @@ class Reader {
     to.device.events.push_back({block, is_free, number(where, "time_us", 0)});
   }
 
-  std::uint32_t add_block(Index where, std::uint64_t size, std::uint32_t lower, Building& to) {
+  // A snapshot without streams has one.
+  std::uint64_t stream(Index dictionary) {
+    const auto value = data_.find(dictionary, "stream");
+    return value && data_.kind(*value) == Kind::kNumber ? data_.number(*value) : 0;
+  }
+
+  // `named`: the part that tells the stream.
+  std::uint32_t add_block(Index where, Index named, std::uint64_t size, std::uint32_t lower,
+                          Building& to) {
     bytes_ += size;
     if (bytes_ > kMaxBytes) {
       fail(where, "the blocks have more than 2^60 bytes");
     }
-    to.device.blocks.push_back({size, site(where), lower, 0, false});
+    to.device.blocks.push_back({size, site(where), stream(named), lower, 0, false});
     return static_cast<std::uint32_t>(to.device.blocks.size() - 1);
   }
 
@@ -173,7 +181,7 @@ class Reader {
 
   void allocate_at(Index entry, std::uint64_t at, std::uint64_t size, std::uint32_t now,
                    Building& to) {
-    const std::uint32_t block = add_block(entry, size, now + 1, to);
+    const std::uint32_t block = add_block(entry, entry, size, now + 1, to);
     to.alive[at] = block;
     note(entry, block, false, to);
   }
@@ -182,7 +190,7 @@ class Reader {
   void free(Index entry, std::uint64_t at, std::uint64_t size, Building& to) {
     const auto found = to.alive.find(at);
     const std::uint32_t block =
-        found != to.alive.end() ? found->second : add_block(entry, size, 0, to);
+        found != to.alive.end() ? found->second : add_block(entry, entry, size, 0, to);
     if (found != to.alive.end()) {
       to.alive.erase(found);
     }
@@ -223,20 +231,20 @@ class Reader {
           return;
         }
         const auto size = static_cast<std::uint64_t>(number(block, "size"));
-        read_block(block, at, size, building);
+        read_block(block, segment, at, size, building);
         at += size;
       }
     }
   }
 
-  void read_block(Index block, std::uint64_t at, std::uint64_t size, Building& to) {
+  void read_block(Index block, Index segment, std::uint64_t at, std::uint64_t size, Building& to) {
     const std::string_view state = word(block, "state");
     if (data_.find(block, "address")) {  // torch before 2.1 leaves it out
       at = address(block, "address");
     }
     if (state.starts_with("active") && to.alive.find(at) == to.alive.end()) {
       const std::int64_t asked = number(block, "requested_size", static_cast<std::int64_t>(size));
-      to.alive[at] = add_block(block, static_cast<std::uint64_t>(asked), 0, to);
+      to.alive[at] = add_block(block, segment, static_cast<std::uint64_t>(asked), 0, to);
     }
   }
 

@@ -20,10 +20,11 @@
 namespace memo::cli {
 
 struct SnapshotBlock {
-  std::uint64_t size = 0;   // bytes asked for
-  std::uint64_t site = 0;   // hash of the call stack, 0 if unknown
-  std::uint32_t lower = 0;  // in events of the device's trace; 0: alive before it begins
-  std::uint32_t upper = 0;  // exclusive; the number of events + 1 if alive when it ends
+  std::uint64_t size = 0;    // bytes asked for
+  std::uint64_t site = 0;    // hash of the call stack, 0 if unknown
+  std::uint64_t stream = 0;  // that it was allocated for, as torch names it
+  std::uint32_t lower = 0;   // in events of the device's trace; 0: alive before it begins
+  std::uint32_t upper = 0;   // exclusive; the number of events + 1 if alive when it ends
   bool freed = false;
 };
 
