@@ -1,6 +1,5 @@
 #include "preload/status.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 #include <atomic>
 #include <cerrno>
@@ -18,31 +17,10 @@
 #include "src/base/os.h"
 #include "src/io/status_page.h"
 
-// glibc's own, which no program may define.
-extern "C" char* __progname;  // NOLINT(readability-identifier-naming)
-
 namespace memo {
 namespace {
 
 constexpr Nanos kWindow = 5 * os::kSecond;  // "now" is between one and two of them long
-
-template <std::size_t kRoom>
-void put(char (&field)[kRoom], std::string_view text) {
-  std::memset(field, 0, kRoom);
-  text.copy(field, kRoom - 1);
-  for (char& letter : field) {
-    letter = letter == '\0' || (letter >= ' ' && letter <= '~') ? letter : '?';
-  }
-}
-
-void describe_process(StatusBody& body) {
-  body.pid = static_cast<std::uint64_t>(getpid());
-  body.start = start_of(getpid());
-  body.space = number_space(getpid());
-  body.opened_at = g_process.status.opened_at.count();
-  put(body.version, MEMO_VERSION);
-  put(body.process, __progname);
-}
 
 void describe_lanes(StatusBody& body) {
   const Engine& engine = g_process.engine;
@@ -51,7 +29,7 @@ void describe_lanes(StatusBody& body) {
     const Lane& lane = engine.lanes.at(i);
     StatusLane& row = body.lanes[body.lane_rows++];
     row.thread = thread_of_lane(i);
-    put(row.phase, name_of(lane.phase()));
+    put_text(row.phase, name_of(lane.phase()));
     row.slab_bytes = lane.slab_height();
     row.tallest_slab_bytes = row.slab_bytes != 0 ? lane.slab().tallest() : 0;
     row.lower_bound_bytes = row.slab_bytes != 0 ? lane.slab().bound() : 0;
@@ -121,7 +99,7 @@ void describe(StatusBody& body) {
   body.parent_pid = static_cast<std::uint64_t>(getppid());
   body.written_at = os::nanoseconds().count();
   body.answered = g_process.status.last_word;
-  put(body.phase, now.phase);
+  put_text(body.phase, now.phase);
 #define PROCESS(name, help) body.name = now.name;
 #include "src/io/status_page.def"
   body.plan_seconds = now.plan_seconds;
@@ -147,38 +125,6 @@ void give_up(const char* why) {
       << "no page of statistics: " << why
       << "; MEMOMALLOC_STATUS needs XDG_RUNTIME_DIR, or /tmp, where the user may have a folder of "
          "his own";
-}
-
-// The page in the folder at `path`, which it makes; nullptr with errno.
-StatusFile* make_in(const char* path, const char* name) {
-  const int folder = open_status_folder(path, geteuid(), true);
-  if (folder < 0) {
-    return nullptr;
-  }
-  StatusFile* made = make_page(folder, name, g_process.status.draft);
-  const int reason = errno;
-  close(folder);
-  errno = reason;
-  return made;
-}
-
-StatusFile* make() {
-  char name[kStatusNameRoom];
-  const StatusBody& body = g_process.status.draft.page.body;
-  format_name({body.pid, body.start, body.space}, name);
-  for (const char* runtime : {static_cast<const char*>(g_process.status.runtime_folder), ""}) {
-    if (!status_folder(runtime, geteuid(), g_process.status.path,
-                       sizeof g_process.status.path - sizeof name)) {
-      continue;
-    }
-    StatusFile* made = make_in(g_process.status.path, name);
-    if (made != nullptr) {
-      std::strcat(g_process.status.path, "/");
-      std::strcat(g_process.status.path, name);
-      return made;
-    }
-  }
-  return nullptr;
 }
 
 // Writes the draft into the page. One that has lost its memory is no more looked at.
@@ -218,9 +164,11 @@ void open_status_page(const RecursionGuard&) {
   const int saved = errno;
   g_process.status.opened_at = os::nanoseconds();
   describe_process(g_process.status.draft.page.body);
+  g_process.status.draft.page.body.opened_at = g_process.status.opened_at.count();
   describe(g_process.status.draft.page.body);
   seal_page(g_process.status.draft.page);
-  StatusFile* made = make();
+  StatusFile* made = make_page(g_process.status.runtime_folder, g_process.status.draft,
+                               g_process.status.path, sizeof g_process.status.path);
   if (made == nullptr) {
     give_up(std::strerror(errno));
   }

@@ -12,11 +12,15 @@
 #include "src/base/file_map.h"
 #include "src/io/replace_file.h"
 
+// glibc's own, which no program may define.
+extern "C" char* __progname;  // NOLINT(readability-identifier-naming)
+
 namespace memo {
 namespace {
 
 constexpr std::string_view kMagic = "memopage";
 constexpr char kSuffix[] = ".page";
+constexpr char kDevicesSuffix[] = ".gpu";
 
 std::uint64_t sum_of(const StatusBody& body) {
   static_assert(sizeof body % sizeof(std::uint64_t) == 0);
@@ -61,6 +65,13 @@ bool believable(const StatusPlan& plan) {
   return good;
 }
 
+bool believable(const StatusDevice& device) {
+  bool good = is_text(device.phase) && device.number < kMaxNumber;
+#define DEVICE(name, type, help) good = good && device.name < kMaxNumber;
+#include "src/io/status_page.def"
+  return good;
+}
+
 bool believable(const StatusBody& body) {
   constexpr double kMaxSeconds = 1e9;
   bool good = std::isfinite(body.plan_seconds) && body.plan_seconds >= 0 &&
@@ -81,10 +92,21 @@ bool believable(const StatusBody& body) {
   for (std::uint64_t i = 0; good && i < body.plan_rows; ++i) {
     good = believable(body.plans[i]);
   }
+  for (std::uint64_t i = 0; good && i < body.device_rows; ++i) {
+    good = believable(body.devices[i]);
+  }
   return good;
 }
 
 }  // namespace
+
+void describe_process(StatusBody& body) {
+  body.pid = static_cast<std::uint64_t>(getpid());
+  body.start = start_of(getpid());
+  body.space = number_space(getpid());
+  put_text(body.version, MEMO_VERSION);
+  put_text(body.process, __progname);
+}
 
 void seal_page(StatusPage& page) {
   kMagic.copy(page.magic, sizeof page.magic);
@@ -103,7 +125,7 @@ std::string_view check_page(const StatusPage& page) {
     return "it is not whole";
   }
   if (page.body.lane_rows > kLaneRows || page.body.plan_rows > kPlanRows ||
-      !believable(page.body)) {
+      page.body.device_rows > kDeviceRows || !believable(page.body)) {
     return "it holds what cannot be";
   }
   return "";
@@ -174,7 +196,8 @@ std::uint64_t number_space(pid_t pid) {
 void format_name(const StatusName& name, char (&text)[kStatusNameRoom]) {
   std::snprintf(text, sizeof text, "%llu-%llu-%llu%s", static_cast<unsigned long long>(name.pid),
                 static_cast<unsigned long long>(name.start),
-                static_cast<unsigned long long>(name.space), kSuffix);
+                static_cast<unsigned long long>(name.space),
+                name.devices ? kDevicesSuffix : kSuffix);
 }
 
 bool parse_name(std::string_view text, StatusName& name) {
@@ -187,8 +210,10 @@ bool parse_name(std::string_view text, StatusName& name) {
     text.remove_prefix(digits + end.size());
     return true;
   };
-  return number(name.pid, "-") && number(name.start, "-") && number(name.space, kSuffix) &&
-         text.empty() && name.pid != 0 && name.pid < 1ULL << 31U;
+  name.devices = text.ends_with(kDevicesSuffix);
+  return number(name.pid, "-") && number(name.start, "-") &&
+         number(name.space, name.devices ? kDevicesSuffix : kSuffix) && text.empty() &&
+         name.pid != 0 && name.pid < 1ULL << 31U;
 }
 
 StatusFile* make_page(int folder, const char* name, const StatusFile& content) {
@@ -206,6 +231,32 @@ StatusFile* make_page(int folder, const char* name, const StatusFile& content) {
   }
   errno = reason;
   return static_cast<StatusFile*>(mapped);
+}
+
+StatusFile* make_page(const char* runtime, const StatusFile& content, char* path,
+                      std::size_t room) {
+  char name[kStatusNameRoom];
+  const StatusBody& body = content.page.body;
+  format_name({body.pid, body.start, body.space, body.device_rows != 0}, name);
+  for (const char* below : {runtime, ""}) {
+    if (!status_folder(below, geteuid(), path, room - sizeof name)) {
+      continue;
+    }
+    const int folder = open_status_folder(path, geteuid(), true);
+    if (folder < 0) {
+      continue;
+    }
+    StatusFile* made = make_page(folder, name, content);
+    const int reason = errno;
+    close(folder);
+    errno = reason;
+    if (made != nullptr) {
+      std::strcat(path, "/");
+      std::strcat(path, name);
+      return made;
+    }
+  }
+  return nullptr;
 }
 
 int open_page(int folder, const char* name, uid_t owner, bool write) {

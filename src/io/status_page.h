@@ -3,7 +3,8 @@
 // that read. Cold; file descriptors only.
 //
 //   folder   $XDG_RUNTIME_DIR/memomalloc, else /tmp/memomalloc-UID: the user's own, for nobody else
-//   file     PID-START-SPACE.page, 0600: the same number is given to many processes
+//   file     PID-START-SPACE.page, 0600: the same number is given to many processes. That of a
+//            process' GPUs, whose memory another library serves, ends in .gpu
 //   content  StatusPage, written whole, then a word that a reader writes to ask for memory
 //
 // A page is written by one thread while others read it: a reader takes a copy, and believes it
@@ -13,6 +14,7 @@
 #include <sys/types.h>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 #include "src/base/counters.h"
@@ -21,6 +23,7 @@ namespace memo {
 
 constexpr std::uint32_t kLaneRows = 64;  // lanes beyond are counted, not shown
 constexpr std::uint32_t kPlanRows = 32;
+constexpr std::uint32_t kDeviceRows = 16;
 
 // Texts end with a zero; the table says what the numbers are. Times in ns of the monotonic clock,
 // which all processes share.
@@ -32,6 +35,13 @@ struct StatusLane {
 
 struct StatusPlan {
 #define PLAN(name, help) std::uint64_t name = 0;
+#include "src/io/status_page.def"
+};
+
+struct StatusDevice {
+  char phase[16] = {};
+  std::uint64_t number = 0;  // as CUDA counts
+#define DEVICE(name, type, help) std::uint64_t name = 0;
 #include "src/io/status_page.def"
 };
 
@@ -67,8 +77,10 @@ struct StatusBody {
   std::uint64_t counters[sizeof(Counters) / sizeof(Counter)] = {};  // in the order of counters.def
   std::uint64_t lane_rows = 0;
   std::uint64_t plan_rows = 0;
+  std::uint64_t device_rows = 0;
   StatusLane lanes[kLaneRows];
   StatusPlan plans[kPlanRows];
+  StatusDevice devices[kDeviceRows];
 };
 
 struct StatusPage {
@@ -94,17 +106,30 @@ constexpr std::uint64_t kStatusLayout = [] {
       hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
     }
   };
-  add("2");  // the version of what stands above outside the tables: to be raised with each change
+  add("3");  // the version of what stands above outside the tables: to be raised with each change
 #define LANE(name, help) add(#name ",");
 #define PLAN(name, help) add(#name ",");
 #define SHARES(name, help) add(#name ",");
 #define PROCESS(name, help) add(#name ",");
+#define DEVICE(name, type, help) add(#name ",");
 #include "src/io/status_page.def"
 #define COUNTER(name, unit, help) add(#name ",");
 #include "src/base/counters.def"
 #undef COUNTER
   return hash ^ sizeof(StatusFile);
 }();
+
+// Writes the text into a field of a page: cut to its room, and plain letters.
+template <std::size_t kRoom>
+void put_text(char (&field)[kRoom], std::string_view text) {
+  std::memset(field, 0, kRoom);
+  text.copy(field, kRoom - 1);
+  for (char& letter : field) {
+    letter = letter == '\0' || (letter >= ' ' && letter <= '~') ? letter : '?';
+  }
+}
+// What stays as long as the process does.
+void describe_process(StatusBody& body);
 
 // Makes the page complete: its magic, layout and sum.
 void seal_page(StatusPage& page);
@@ -131,6 +156,7 @@ struct StatusName {
   std::uint64_t pid = 0;
   std::uint64_t start = 0;
   std::uint64_t space = 0;
+  bool devices = false;  // of the process' GPUs
 };
 constexpr std::size_t kStatusNameRoom = 80;
 void format_name(const StatusName& name, char (&text)[kStatusNameRoom]);
@@ -140,6 +166,9 @@ bool parse_name(std::string_view text, StatusName& name);
 // by exec), and maps it; nullptr with errno, and nothing left behind, if that fails. It has blocks
 // of its own from the start: a file system that is full later refuses nobody.
 StatusFile* make_page(int folder, const char* name, const StatusFile& content);
+// The same for the process that the page tells of, below `runtime` or /tmp, in a folder that is
+// made where it is missing; `path` gets the file's.
+StatusFile* make_page(const char* runtime, const StatusFile& content, char* path, std::size_t room);
 
 // Opens a page to read it, or also to write its word; -1 with errno. Only a regular file of
 // `owner`, of the size of a page, that nobody else may write.

@@ -96,6 +96,14 @@ TEST_CASE("status page: numbers that cannot be are not believed", "[io]") {
   CHECK_FALSE(believed([](StatusBody& body) { body.pool_used_bytes = UINT64_MAX; }));
   CHECK(believed([](StatusBody& body) { body.lanes[1].plan = 1; }));
   CHECK_FALSE(believed([](StatusBody& body) { body.lanes[1].plan = 2; }));  // of one plan
+  CHECK(believed([](StatusBody& body) { body.device_rows = kDeviceRows; }));
+  CHECK_FALSE(believed([](StatusBody& body) { body.device_rows = kDeviceRows + 1; }));
+  for (const std::uint64_t bytes : {std::uint64_t{1} << 40U, UINT64_MAX}) {
+    CHECK((bytes != UINT64_MAX) == believed([&](StatusBody& body) {
+            body.device_rows = 2;
+            body.devices[1].reserved_bytes = bytes;
+          }));
+  }
 }
 
 TEST_CASE("status page: texts without an end, or with a terminal's commands, are not believed",
@@ -116,10 +124,15 @@ TEST_CASE("status page: names say whose they are, and no other name is one", "[i
   CHECK(name.pid == 12);
   CHECK(name.start == UINT64_MAX);
   CHECK(name.space == 4026531836);
+  CHECK_FALSE(name.devices);
+  format_name({.pid = 12, .start = 3, .space = 4, .devices = true}, text);
+  CHECK(std::string_view(text) == "12-3-4.gpu");
+  REQUIRE(parse_name(text, name));
+  CHECK(name.devices);
   for (const char* other :
        {"", "12", "12-3.page", "12-3-4", "12-3-4.page.tmp", "x-3-4.page", "-3-4.page", "0-3-4.page",
         "+1-3-4.page", " 1-3-4.page", "99999999999999999999-3-4.page", "4294967296-3-4.page",
-        "12-3-4.pag", "../1-3-4.page"}) {
+        "12-3-4.pag", "12-3-4.gpu.page", "12-3-4.page.gpu", "../1-3-4.page"}) {
     CAPTURE(other);
     CHECK_FALSE(parse_name(other, name));
   }

@@ -3,12 +3,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,9 +23,8 @@ namespace {
 
 constexpr Nanos kAnswerTime = 10 * os::kSecond;  // a process that serves answers within two seconds
 
-// Writes a word that is new; 0 with errno if the page cannot be written.
-std::uint64_t ask(const ProcessPage& page) {
-  const std::uint64_t word = os::nanoseconds().count();
+// False with errno if the page cannot be written.
+bool ask(const ProcessPage& page, std::uint64_t word) {
   const int folder = open_status_folder(page.folder.c_str(), page.owner, false);
   const int file = folder < 0 ? -1 : open_page(folder, page.name.c_str(), page.owner, true);
   const bool asked = file >= 0 && pwrite(file, &word, sizeof word, offsetof(StatusFile, release)) ==
@@ -37,17 +36,14 @@ std::uint64_t ask(const ProcessPage& page) {
     }
   }
   errno = reason;
-  return asked ? word : 0;
+  return asked;
 }
 
-// The process' page, unless it has none or has ended.
-std::optional<ProcessPage> find(pid_t pid, std::vector<std::string>& problems) {
-  for (ProcessPage& page : read_pages(pid, problems)) {
-    if (!page.ended) {
-      return std::move(page);
-    }
-  }
-  return std::nullopt;
+// The process' pages, unless it has ended.
+std::vector<ProcessPage> find(pid_t pid, std::vector<std::string>& problems) {
+  std::vector<ProcessPage> pages = read_pages(pid, problems);
+  std::erase_if(pages, [](const ProcessPage& page) { return page.ended; });
+  return pages;
 }
 
 // Resident memory of the process, which everybody may know; 0 if the system does not tell.
@@ -74,8 +70,8 @@ int release(int argc, char** argv) {
     return *code;
   }
   std::vector<std::string> problems;
-  const std::optional<ProcessPage> page = find(pid, problems);
-  if (!page) {
+  const std::vector<ProcessPage> pages = find(pid, problems);
+  if (pages.empty()) {
     for (const std::string& problem : problems) {
       std::fprintf(stderr, "%s\n", problem.c_str());
     }
@@ -86,20 +82,28 @@ int release(int argc, char** argv) {
     return kNo;
   }
   const std::int64_t before = resident_bytes(pid);
-  const std::uint64_t word = ask(*page);
-  if (word == 0) {
-    std::fprintf(stderr, "process %d cannot be asked: %s\n", pid, std::strerror(errno));
-    return kNo;
+  const std::uint64_t word = os::nanoseconds().count();  // a new one
+  for (const ProcessPage& page : pages) {
+    if (!ask(page, word)) {
+      std::fprintf(stderr, "process %d cannot be asked: %s\n", pid, std::strerror(errno));
+      return kNo;
+    }
   }
   for (const Nanos end = os::nanoseconds() + kAnswerTime; os::nanoseconds() < end;) {
-    const std::optional<ProcessPage> now = find(pid, problems);
-    if (now && now->body.answered == word) {
-      std::printf("%s, process %d: resident %s before, %s now\n", now->body.process, pid,
-                  mebibytes(before).c_str(), mebibytes(resident_bytes(pid)).c_str());
-      return kDone;
-    }
-    if (!now) {
+    const std::vector<ProcessPage> now = find(pid, problems);
+    if (now.empty()) {
       break;
+    }
+    if (std::all_of(now.begin(), now.end(),
+                    [&](const ProcessPage& page) { return page.body.answered == word; })) {
+      std::printf("%s, process %d: resident %s before, %s now\n", now.front().body.process, pid,
+                  mebibytes(before).c_str(), mebibytes(resident_bytes(pid)).c_str());
+      for (std::uint64_t i = 0; i < now.back().body.device_rows; ++i) {
+        const StatusDevice& device = now.back().body.devices[i];
+        std::printf("GPU %llu: reserved %s now\n", static_cast<unsigned long long>(device.number),
+                    mebibytes(static_cast<std::int64_t>(device.reserved_bytes)).c_str());
+      }
+      return kDone;
     }
     os::rest(50 * os::kMillisecond);
   }

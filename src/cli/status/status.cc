@@ -36,7 +36,7 @@ struct StatusRequest {
 std::vector<nlohmann::json> look(const StatusRequest& wishes) {
   std::vector<std::string> problems;
   std::vector<nlohmann::json> processes;
-  for (const ProcessPage& page : read_pages(wishes.pid, problems)) {
+  for (const ProcessPage& page : merged(read_pages(wishes.pid, problems))) {
     // A look for Prometheus comes all the time, and costs the process nothing.
     const auto residency = wishes.metrics ? std::nullopt : residency_of(page);
     processes.push_back(as_json(page, residency));

@@ -16,6 +16,7 @@
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <tuple>
 
 #include "src/base/os.h"
 
@@ -192,6 +193,18 @@ json plans_of(const StatusBody& body) {
   return plans;
 }
 
+json devices_of(const StatusBody& body) {
+  json devices = json::array();
+  for (std::uint64_t i = 0; i < body.device_rows; ++i) {
+    const StatusDevice& device = body.devices[i];
+    json row = {{"device", device.number}, {"phase", text(device.phase)}};
+#define DEVICE(name, type, help) row[#name] = device.name;
+#include "src/io/status_page.def"
+    devices.push_back(std::move(row));
+  }
+  return devices;
+}
+
 void add_counters(const StatusBody& body, json& all) {
   std::size_t i = 0;
   json reasons = json::object();
@@ -231,9 +244,29 @@ std::vector<ProcessPage> read_pages(std::optional<pid_t> pid, std::vector<std::s
     }
     close(folder);
   }
-  std::sort(pages.begin(), pages.end(),
-            [](const ProcessPage& a, const ProcessPage& b) { return a.body.pid < b.body.pid; });
+  std::sort(pages.begin(), pages.end(), [](const ProcessPage& a, const ProcessPage& b) {
+    const auto place = [](const StatusBody& body) {
+      return std::tuple(body.pid, body.start, body.space, body.device_rows);
+    };
+    return place(a.body) < place(b.body);
+  });
   return pages;
+}
+
+std::vector<ProcessPage> merged(std::vector<ProcessPage> pages) {
+  std::vector<ProcessPage> processes;
+  for (ProcessPage& page : pages) {
+    const StatusBody& body = page.body;
+    StatusBody* const own = processes.empty() ? nullptr : &processes.back().body;
+    if (own != nullptr && own->pid == body.pid && own->start == body.start &&
+        own->space == body.space && own->device_rows == 0) {
+      own->device_rows = body.device_rows;
+      std::copy_n(body.devices, kDeviceRows, own->devices);
+    } else {
+      processes.push_back(std::move(page));
+    }
+  }
+  return processes;
 }
 
 std::optional<Residency> residency_of(const ProcessPage& page) {
@@ -282,7 +315,8 @@ json as_json(const ProcessPage& page, const std::optional<Residency>& residency)
       {"now", shares_of(body.now)},
       {"pool", {{"used_bytes", body.pool_used_bytes}, {"free_bytes", body.pool_free_bytes}}},
       {"lanes", lanes_of(body)},
-      {"stored_plans", plans_of(body)}};
+      {"stored_plans", plans_of(body)},
+      {"devices", devices_of(body)}};
   add_counters(body, all);
   all["page_faults_avoided"] =
       (all["planned_bytes"].get<std::uint64_t>() + all["at_hand_bytes"].get<std::uint64_t>()) /

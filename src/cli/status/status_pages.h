@@ -24,9 +24,12 @@ struct ProcessPage {
 };
 
 // The pages of this user's processes, of everybody's for root; of `pid` alone if it is given.
-// Sorted by pid. Pages of processes that have ended are taken away, and are among the answers this
-// once. `problems` gets a line for each that was not to be believed.
+// Sorted by pid; a process may have one of its own and one of its GPUs. Pages of processes that
+// have ended are taken away, and are among the answers this once. `problems` gets a line for each
+// that was not to be believed.
 std::vector<ProcessPage> read_pages(std::optional<pid_t> pid, std::vector<std::string>& problems);
+// One page a process: what that of its GPUs has is in its own, if there is one.
+std::vector<ProcessPage> merged(std::vector<ProcessPage> pages);
 
 // What is behind the addresses of pool and slabs, as the system tells it.
 struct Residency {
@@ -39,8 +42,9 @@ struct Residency {
 // process, which may wait for that to map more: a millisecond for each GiB in small pages.
 std::optional<Residency> residency_of(const ProcessPage& page);
 
-// The names of the statistics file, and more: now, lanes, stored_plans, pool, age_seconds, ended,
-// and resident_bytes, huge_page_bytes and the same of slabs alone where `residency` is known.
+// The names of the statistics file, and more: now, lanes, stored_plans, devices, pool, age_seconds,
+// ended, and resident_bytes, huge_page_bytes and the same of slabs alone where `residency` is
+// known.
 nlohmann::json as_json(const ProcessPage& page, const std::optional<Residency>& residency);
 
 }  // namespace memo::cli

@@ -139,6 +139,27 @@ std::string plans_table(const json& process) {
   return text_table(table);
 }
 
+// Empty where the process has no GPU of which the library knows.
+std::string devices_table(const json& process) {
+  const json devices = process.value("devices", json::array());
+  if (devices.empty()) {
+    return "";
+  }
+  std::vector<std::vector<std::string>> table = {{"  GPU", "phase", "reserved", "peak", "alive",
+                                                  "peak", "planned", "reused", "other", "plan"}};
+  for (const json& device : devices) {
+    const auto amount = [&](const char* name) { return mebibytes(number_in(device, name)); };
+    const std::int64_t all = number_in(device, "planned_bytes") +
+                             number_in(device, "reused_bytes") + number_in(device, "other_bytes");
+    const auto share = [&](const char* name) { return percent(number_in(device, name), all); };
+    table.push_back({"  " + std::to_string(number_in(device, "device")), text_in(device, "phase"),
+                     amount("reserved_bytes"), amount("peak_reserved_bytes"), amount("alive_bytes"),
+                     amount("peak_alive_bytes"), share("planned_bytes"), share("reused_bytes"),
+                     share("other_bytes"), amount("plan_bytes")});
+  }
+  return "GPUs\n" + text_table(table);
+}
+
 std::string misses(const json& process) {
   std::string text;
   const json reasons = process.value("fallback", json::object());
@@ -230,6 +251,10 @@ std::string status_details(const json& process) {
                      ", for " + duration(process.value("seconds", 0.0)) +
                      (process.contains("observed") ? ", only observed" : "") +
                      (late.empty() ? "" : ", " + late) + "\n";
+  const std::string devices = devices_table(process);
+  if (!devices.empty() && process.value("lanes", json::array()).empty()) {
+    return text + devices;  // libmemomalloc.so is not there, or has nothing to do
+  }
   text += "now         " + shares(now) + " in " + duration(now.value("seconds", 0.0)) + "\n";
   text += "since start " + shares(process) + "\n";
   text += "page faults " + std::to_string(number_in(process, "page_faults_avoided")) +
@@ -251,7 +276,7 @@ std::string status_details(const json& process) {
   }
   text += "peak        " + mebibytes(number_in(process, "peak_bytes")) + " of the whole process\n";
   return text + "threads and their slabs\n" + lanes_table(process) + "plans\n" +
-         plans_table(process);
+         plans_table(process) + devices;
 }
 
 std::string status_metrics(const std::vector<json>& processes) {
@@ -294,6 +319,18 @@ std::string status_metrics(const std::vector<json>& processes) {
 #define COUNTER(name, unit, help) counter(#name, help);
 #include "src/base/counters.def"
 #undef COUNTER
+  const auto device = [&](const char* name, std::string_view type, const char* help) {
+    text += head("gpu_" + std::string(name), std::string(type).c_str(), help);
+    for (const json& process : running) {
+      for (const json& row : process.at("devices")) {
+        text += "memomalloc_gpu_" + std::string(name) + (type == "counter" ? "_total{" : "{") +
+                labels(process) + ",device=\"" + row.at("device").dump() + "\"} " +
+                row.at(name).dump() + "\n";
+      }
+    }
+  };
+#define DEVICE(name, type, help) device(#name, #type, help);
+#include "src/io/status_page.def"
   return text + "# EOF\n";
 }
 
