@@ -32,6 +32,7 @@
 #include "src/base/system_call.h"
 #include "src/base/tuning.h"
 #include "src/io/export.h"
+#include "src/io/store.h"
 
 namespace memo {
 

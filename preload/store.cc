@@ -173,17 +173,6 @@ void fetch_all(const RecursionGuard& guard, const char* folder, std::uint64_t ke
                            [&](const PlanName& name) { fetch(guard, folder, name); });
 }
 
-bool share_a_key(const PlanName& a, const PlanName& b) {
-  for (const std::uint64_t key : a.keys) {
-    for (const std::uint64_t other : b.keys) {
-      if (key == other && key != 0) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
-
 // What this program had in the store and was found wrong by goes where its successor has come. With
 // other arguments a program is often another one.
 void remove_replaced(const char* folder, const PlanName& successor) {
@@ -214,22 +203,6 @@ bool save(const RecursionGuard& guard, const StoreTurn& turn, const char* folder
 }
 
 }  // namespace
-
-void name_store(Options& options) {
-  if (options.PLANS.view() != "1") {
-    return;
-  }
-  char path[sizeof options.PLANS.value] = "";
-  const std::size_t length = user_store(path, sizeof path);
-  if (length == 0 || length >= sizeof path) {
-    Line() << "MEMOMALLOC_PLANS=1 has no effect: "
-           << (length == 0 ? "neither XDG_CACHE_HOME nor HOME names a folder"
-                           : "the name of the cache folder is too long")
-           << "; set it to a directory";
-    path[0] = '\0';
-  }
-  std::memcpy(options.PLANS.value, path, sizeof path);
-}
 
 void open_store(const RecursionGuard& guard) {
   char folder[4096];

@@ -9,10 +9,6 @@
 
 namespace memo {
 
-// Before other threads: MEMOMALLOC_PLANS=1 becomes the user's cache folder. Says on stderr if there
-// is none.
-void name_store(Options& options);
-
 // Learns which plans lie in the store, if there is one; reads none of them. Says on stderr why the
 // folder is not used. After the engine opened.
 void open_store(const RecursionGuard& guard);

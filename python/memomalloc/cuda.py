@@ -18,15 +18,20 @@ import ctypes
 import json
 import os
 import pathlib
+import pickle
+import shutil
 import subprocess
 import sys
 import tempfile
-from typing import Any, Optional
+import threading
+import time
+from typing import Any, Iterable, Optional
 
 __all__ = ["enable", "enabled", "memory_summary", "release", "sleep", "stats", "wake"]
 
 _library: Optional[ctypes.CDLL] = None
 _observing = False
+_FIRST_PAUSE = 10.0  #: seconds; each further one is twice as long
 
 #: hook of torch's pluggable allocator -> function of ours; torch sets them as addresses
 _HOOKS = {"set_init_fn": "memomalloc_cuda_init", "set_reset_fn": "memomalloc_cuda_reset",
@@ -50,6 +55,15 @@ def _path(library: Optional[str]) -> Optional[str]:
     if _loaded_path():
         candidates.append(pathlib.Path(str(_loaded_path())).parent / "libmemomalloc-cuda.so")
     return next((str(path) for path in candidates if path and os.path.exists(path)), None)
+
+
+def _program() -> str:
+    """The memomalloc command: the package's, the one next to the library that is loaded, or PATH's."""
+    from memomalloc import _loaded_path, command
+
+    candidates = [command.program(), *([pathlib.Path(str(_loaded_path())).parent / "memomalloc"] if _loaded_path() else []),
+                  shutil.which("memomalloc")]
+    return next((str(path) for path in candidates if path and os.path.exists(path)), "memomalloc")
 
 
 def enabled() -> bool:
@@ -76,7 +90,7 @@ def enable(observe: bool = False, *, library: Optional[str] = None) -> bool:
     if torch.cuda.is_initialized():
         raise RuntimeError("memomalloc.cuda.enable: CUDA is in use already; call it first, before any tensor is on a GPU")
     if observe:
-        return _observe()
+        return _observe(library)
     path = _path(library)
     if path is None:
         raise FileNotFoundError("memomalloc.cuda.enable: this package carries no libmemomalloc-cuda.so; "
@@ -132,7 +146,7 @@ def stats(device: Any = None) -> dict[str, Any]:
     Where the program is observed: what memomalloc plan says of the allocations until now. {} where nothing is enabled.
     """
     if _observing:
-        return _observed()
+        return _observed([_index(device)]).get(_index(device), {})
     return _figures(_index(device)) if enabled() else {}
 
 
@@ -217,7 +231,7 @@ def _answer_torch(torch: Any) -> None:
     torch._C._cuda_resetAccumulatedMemoryStats = lambda device: None
 
 
-def _observe() -> bool:
+def _observe(library: Optional[str]) -> bool:
     """torch records its own allocator's events, once that has started."""
     import torch
 
@@ -226,36 +240,53 @@ def _observe() -> bool:
     torch.cuda._lazy_call(lambda: torch.cuda.memory._record_memory_history(max_entries=200000, context=None,
                                                                            stacks="python"))
     atexit.register(_tell_observed)
+    path = _path(library)
+    if path is not None and os.environ.get("MEMOMALLOC_STATUS", "0") not in ("", "0"):
+        threading.Thread(target=_show_observed, args=(ctypes.CDLL(path),), daemon=True).start()
     return True
 
 
-def _observed() -> dict[str, Any]:
-    """What `memomalloc plan` says of the recorded events; {} where nothing was recorded."""
-    import pickle
-
+def _observed(devices: Optional[Iterable[int]] = None) -> dict[int, dict[str, Any]]:
+    """What `memomalloc plan` says of the events recorded until now, by device; without those that held nothing."""
     import torch
 
-    from memomalloc import command
-
+    found: dict[int, dict[str, Any]] = {}
     if not torch.cuda.is_initialized():
-        return {}
+        return found
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "snapshot.pickle")
         with open(path, "wb") as file:
             pickle.dump(torch.cuda.memory._snapshot(), file, protocol=4)
-        done = subprocess.run([command.program(), "plan", path, "--json"], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"memomalloc.cuda: {done.stderr.strip()}")
-    return dict(json.loads(done.stdout))
+        for device in range(torch.cuda.device_count()) if devices is None else devices:
+            done = subprocess.run([_program(), "plan", path, "--device", str(device), "--json"], capture_output=True,
+                                  text=True, check=False)
+            if done.returncode == 0:
+                found[device] = dict(json.loads(done.stdout))
+            elif "holds nothing" not in done.stderr:
+                raise RuntimeError(f"memomalloc.cuda: {done.stderr.strip()}")
+    return found
 
 
 def _tell_observed() -> None:
     try:
-        found = _observed()
+        for device, found in _observed().items():
+            _say(f"observed, device {device}: {found['sentence']}")
     except (OSError, RuntimeError, ValueError) as error:
         _say(str(error))
-        return
-    if found:
-        saved = found["reserved"] - found["height"]
-        _say(f"observed: torch reserved {_human(found['reserved'])} for {_human(found['alive'])} that were alive at the peak; "
-             f"a plan needs {_human(found['height'])}, {_human(max(saved, 0))} less")
+
+
+def _show_observed(shared: ctypes.CDLL) -> None:
+    """Shows the same in `memomalloc status`, more and more seldom: a look costs time for each event that is recorded."""
+    import torch
+
+    pause = _FIRST_PAUSE
+    while True:
+        time.sleep(pause)
+        pause *= 2
+        try:
+            for device, found in _observed().items():
+                figures = (torch.cuda.memory_reserved(device), found["reserved"], torch.cuda.memory_allocated(device),
+                           found["alive"], found["height"])
+                shared.memomalloc_cuda_observed(device, (ctypes.c_uint64 * 5)(*figures))
+        except (OSError, RuntimeError, ValueError):
+            return  # told at exit

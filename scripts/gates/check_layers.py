@@ -26,7 +26,8 @@ LAYERS = {
     "src/io": (False, ("src/base", "src/trace", "src/follow/plan.h", "src/follow/plan_name.h", "src/follow/steps.h")),
     "src/engine": (True, ("src/base", "src/trace", "src/follow", "src/serve", "src/learn/learn.h")),
     # GPU memory: the engine's learning over memory of its own.
-    "src/gpu": (False, ("src/base", "src/trace/event.h", "src/follow", "src/learn/learn.h")),
+    "src/gpu": (False, ("src/base", "src/trace/event.h", "src/follow", "src/learn/learn.h", "src/io/store.h",
+                        "src/io/store_name.h", "src/io/shared_file.h", "src/io/status_page.h")),
     "src/cli": (False, ("src/cli/base",)),
     "src/cli/base": (False, ("src/base/loop.h", "src/base/nearest_name.h", "src/io/replace_file.h")),
     "src/cli/trace": (False, ("src/cli/base", "src/base", "src/engine/lane.h", "src/engine/tracker.h", "src/learn",

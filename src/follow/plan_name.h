@@ -79,4 +79,15 @@ struct PlanName {
   friend bool operator==(const PlanName&, const PlanName&) = default;
 };
 
+inline bool share_a_key(const PlanName& a, const PlanName& b) {
+  for (const std::uint64_t key : a.keys) {
+    for (const std::uint64_t other : b.keys) {
+      if (key == other && key != 0) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 }  // namespace memo

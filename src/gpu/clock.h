@@ -1,6 +1,6 @@
-// How far the work on one stream has come, in epochs: memory that was freed in an epoch that is over
-// may be unmapped, or given to another stream. Within its stream memory is used again at once, since
-// work on a stream runs in order.
+// How far the work on one stream has come, in epochs: memory that was freed in an epoch that is
+// over may be unmapped, or given to another stream. Within its stream memory is used again at once,
+// since work on a stream runs in order.
 //
 // Under the device's lock. Cold.
 #pragma once
@@ -32,6 +32,7 @@ class Clock {
   std::uint64_t over();
   // Waits for the stream; then every epoch before now() is over. False while it is captured.
   bool wait();
+  [[nodiscard]] bool capturing() const;
 
  private:
   struct Mark {
@@ -39,8 +40,6 @@ class Clock {
     Event event;
   };
   static constexpr std::uint32_t kFreesAnEpoch = 32;
-
-  bool capturing() const;
 
   const Driver& driver_;
   Stream stream_;

@@ -12,11 +12,11 @@
 namespace memo::gpu {
 namespace {
 
-// Addresses cost nothing but page tables of what is mapped.
-constexpr std::uint64_t kMostAddresses = std::uint64_t{64} << 40;
-constexpr std::uint64_t kLeastAddresses = std::uint64_t{1} << 40;
+// Of addresses, which all devices of the process share, and which cost nothing but page tables of
+// what is mapped: three quarters of those that there are.
+constexpr std::uint64_t kAddresses = std::uint64_t{96} << 40;
 constexpr std::uint64_t kSmallZone = std::uint64_t{64} << 30;
-// A zone of large blocks has this many times the addresses that the device has memory.
+// A zone of large blocks has this many times the addresses that the device has memory, if it can.
 constexpr std::uint64_t kSpan = 4;
 
 // Reserved memory may exceed the peak of what tensors need by so much before idle chunks are moved.
@@ -43,13 +43,14 @@ std::string human(std::uint64_t bytes) {
 
 Device::Zones::Zones(Device& device, Stream stream)
     : clock(device.driver_, stream),
-      small(device.physical_, clock, device.carve(kSmallZone), kSmallZone, kSmallChunk),
-      large(device.physical_, clock, device.carve(device.span()), device.span(),
+      small(device.physical_, clock, device.carve(kSmallZone / kSpan, kSmallZone), kSmallChunk),
+      large(device.physical_, clock,
+            device.carve(device.physical_.total(), kSpan * device.physical_.total()),
             device.settings_.chunk) {}
 
 Device::Lane::Lane(Device& device, Stream stream)
     : zones(device, stream),
-      slab(device.physical_, zones.clock, device.carve(device.span()), device.span(),
+      slab(device.physical_, zones.clock, device.carve(device.physical_.total(), 0),
            device.settings_.chunk),
       learner(device.plans_) {}
 
@@ -57,31 +58,26 @@ Device::Device(const Driver& driver, int number, int device_count, const Setting
     : driver_(driver),
       number_(number),
       settings_(settings),
-      physical_(driver, number, device_count) {
+      physical_(driver, number, device_count),
+      addresses_left_(kAddresses / static_cast<std::uint64_t>(std::max(device_count, 1))),
+      plans_(settings.store, physical_.total()) {
   started_ = std::chrono::steady_clock::now();
   driver_.retain_context(&context_, number);
-  const Scope scope(driver_, context_);
-  for (std::uint64_t bytes = kMostAddresses; bytes >= kLeastAddresses; bytes /= 2) {
-    if (driver_.reserve(&next_, bytes, settings_.chunk, 0, 0) == kSuccess) {
-      end_ = next_ + bytes;
-      break;
-    }
-  }
 }
 
-std::uint64_t Device::span() const {
-  return round_up(kSpan * physical_.total(), settings_.chunk);
-}
-
-// Zones are for ever: a stream's are used again when the stream is. 0 where addresses are used up;
-// such a zone refuses every mapping, and its calls end as without memory.
-Address Device::carve(std::uint64_t bytes) {
-  const Address from = round_up(next_, settings_.chunk);
-  if (from > end_ || bytes > end_ - from) {
-    return 0;
+// Zones are for ever: a stream's are used again when the stream is. No zone takes more than a small
+// part of what is left, so that there is something for each, but all have room for the device's
+// memory (`least`). None: the zone's calls end as without memory.
+Interval Device::carve(std::uint64_t least, std::uint64_t bytes) {
+  constexpr std::uint64_t kPart = 16;
+  const std::uint64_t size =
+      round_up(std::max(least, std::min(bytes, addresses_left_ / kPart)), settings_.chunk);
+  Address base = 0;
+  if (driver_.reserve(&base, size, settings_.chunk, 0, 0) != kSuccess) {
+    return {};
   }
-  next_ = from + bytes;
-  return from;
+  addresses_left_ -= std::min(addresses_left_, size);
+  return {base, base + size};
 }
 
 Device::Lane& Device::lane_of(Stream stream) {
@@ -150,8 +146,8 @@ Device::Result Device::allocate(std::uint64_t bytes, Stream stream) {
 }
 
 // The place that the stream's plan has for the call, if it has one and that is free. The slab gets
-// its memory in the first iteration that it serves, as the pool's becomes free: to have both at once
-// would need more than the program does. From then on no call of the driver is made here.
+// its memory in the first iteration that it serves, as the pool's becomes free: to have both at
+// once would need more than the program does. From then on no call of the driver is made here.
 bool Device::plan(Lane& lane, Block& block) {
   const Learner::Answer answer = lane.learner.next(block.asked);
   if (answer.opened) {
@@ -284,6 +280,7 @@ Handle Device::obtain(std::uint64_t chunk_bytes, bool thrifty) {
     }
     ++figures_.waits;
     wait_all();
+    settle_graphs();
     poll();
     if (const Handle handle = steal(chunk_bytes)) {
       return handle;
@@ -393,15 +390,15 @@ void Device::finish(const Block& block) {
   figures_.active_bytes.remove(block.large, block.bytes);
 }
 
-void Device::record_stream(Address address, Stream stream) {
+void Device::record_stream(Address address, Queue queue) {
   const std::lock_guard guard(lock_);
   const auto found = blocks_.find(address);
-  if (found == blocks_.end() || found->second.zone->clock().stream() == stream) {
+  if (found == blocks_.end() || queue == Queue{context_, found->second.zone->clock().stream()}) {
     return;
   }
-  std::vector<Stream>& streams = found->second.used_on;
-  if (std::find(streams.begin(), streams.end(), stream) == streams.end()) {
-    streams.push_back(stream);
+  std::vector<Queue>& queues = found->second.used_on;
+  if (std::find(queues.begin(), queues.end(), queue) == queues.end()) {
+    queues.push_back(queue);
   }
 }
 
@@ -411,29 +408,32 @@ std::uint64_t Device::size_of(Address address) {
   return found == blocks_.end() ? 0 : found->second.asked;
 }
 
-// Records an event on each stream that uses the block. Not while one of these is captured: the event
-// would belong to the graph, and never pass.
+// Records an event on each stream that uses the block. Not while one of these is captured: the
+// event would belong to the graph, and never pass.
 bool Device::mark(Pending& pending) {
-  for (const Stream stream : pending.block.used_on) {
+  for (const Queue& queue : pending.block.used_on) {
+    const Scope scope(driver_, queue.context);
     int capturing = 0;
-    if (driver_.is_capturing(stream, &capturing) == kSuccess && capturing != 0) {
+    if (driver_.is_capturing(queue.stream, &capturing) == kSuccess && capturing != 0) {
       return false;
     }
   }
-  for (const Stream stream : pending.block.used_on) {
+  for (const Queue& queue : pending.block.used_on) {
+    const Scope scope(driver_, queue.context);  // an event records streams of its own device alone
+    std::vector<Event>& spare = spare_events_[queue.context];
     Event event = nullptr;
-    if (!spare_events_.empty()) {
-      event = spare_events_.back();
-      spare_events_.pop_back();
+    if (!spare.empty()) {
+      event = spare.back();
+      spare.pop_back();
     } else if (driver_.create_event(&event, kWithoutTiming) != kSuccess) {
       event = nullptr;
     }
-    if (event != nullptr && driver_.record_event(event, stream) == kSuccess) {
-      pending.events.push_back(event);
-    } else {  // another device's stream, or one that is gone
-      driver_.synchronize_stream(stream);
+    if (event != nullptr && driver_.record_event(event, queue.stream) == kSuccess) {
+      pending.events.emplace_back(queue.context, event);
+    } else {  // the stream is gone
+      driver_.synchronize_stream(queue.stream);
       if (event != nullptr) {
-        spare_events_.push_back(event);
+        spare.push_back(event);
       }
     }
   }
@@ -446,10 +446,11 @@ bool Device::passed(Pending& pending) {
     return false;
   }
   while (!pending.events.empty()) {
-    if (driver_.query_event(pending.events.back()) == kNotReady) {
+    const auto [context, event] = pending.events.back();
+    if (driver_.query_event(event) == kNotReady) {
       return false;
     }
-    spare_events_.push_back(pending.events.back());
+    spare_events_[context].push_back(event);
     pending.events.pop_back();
   }
   return true;
@@ -473,12 +474,25 @@ void Device::begin_pool(PoolId id, std::function<bool(Stream)> takes) {
       return;
     }
   }
-  auto graph = std::make_unique<Graph>();
-  graph->id = id;
-  graph->begun = 1;
-  graph->active = true;
-  graph->takes = std::move(takes);
-  graphs_.push_back(std::move(graph));
+  // The addresses of one that is over are used again.
+  auto found = std::find_if(graphs_.begin(), graphs_.end(), [](const auto& graph) {
+    return graph->over &&
+           std::all_of(graph->zones.begin(), graph->zones.end(), [](const auto& one) {
+             return one.second->small.empty() && one.second->large.empty();
+           });
+  });
+  if (found == graphs_.end()) {
+    found = graphs_.insert(found, std::make_unique<Graph>());
+  }
+  Graph& graph = **found;
+  graph.id = id;
+  graph.begun = 1;
+  graph.active = true;
+  graph.over = false;
+  graph.takes = std::move(takes);
+  for (auto& [stream, zones] : graph.zones) {
+    zones->small.pinned = zones->large.pinned = true;
+  }
 }
 
 void Device::end_pool(PoolId id) {
@@ -494,10 +508,26 @@ void Device::end_pool(PoolId id) {
 void Device::release_pool(PoolId id) {
   const std::lock_guard guard(lock_);
   for (auto& graph : graphs_) {
-    if (graph->id == id && graph->begun > 0 && --graph->begun == 0) {
-      for (auto& [stream, zones] : graph->zones) {
-        zones->small.pinned = zones->large.pinned = false;
-      }
+    graph->begun -= graph->id == id && graph->begun > 0;
+  }
+}
+
+// A graph is replayed on whatever stream, and may be destroyed while that runs: the memory of a
+// released pool is free once the device is idle, which is waited for where memory is asked for.
+void Device::settle_graphs() {
+  bool waiting = false;
+  for (const auto& graph : graphs_) {
+    waiting = waiting || (graph->begun == 0 && !graph->over);
+  }
+  bool capturing = false;
+  each_clock([&](Clock& clock) { capturing = capturing || (waiting && clock.capturing()); });
+  if (!waiting || capturing || driver_.synchronize_context() != kSuccess) {
+    return;
+  }
+  for (auto& graph : graphs_) {
+    graph->over = graph->begun == 0;
+    for (auto& [stream, zones] : graph->zones) {
+      zones->small.pinned = zones->large.pinned = !graph->over;
     }
   }
 }
@@ -507,6 +537,7 @@ void Device::give_back() {
   const Scope scope(driver_, context_);
   close_slabs();
   wait_all();
+  settle_graphs();
   poll();
   drop_idle();
 }
@@ -657,26 +688,55 @@ std::string Device::statistics() {
   number("total_bytes", physical_.total());
   number("plans", plans_.all.size());
   number("plans_made", plans_.made);
+  number("plans_fetched", plans_.fetched);
   number("plan_microseconds", static_cast<std::uint64_t>(plans_.seconds * 1e6));
-  std::uint64_t height = 0;
-  std::uint64_t bound = 0;
-  for (const auto& plan : plans_.all) {
-    if ((*plan)->height > height) {
-      height = (*plan)->height;
-      bound = (*plan)->lower_bound;
-    }
-  }
-  number("plan_bytes", height);
-  number("lower_bound_bytes", bound);
+  const Schedule* tallest = tallest_plan();
+  number("plan_bytes", tallest != nullptr ? tallest->height : 0);
+  number("lower_bound_bytes", tallest != nullptr ? tallest->lower_bound : 0);
   std::uint64_t iterations = 0;
-  const char* phase = "learning";
   for (const auto& [stream, lane] : lanes_) {
     iterations += lane->learner.iterations();
-    phase = lane->learner.serving() != nullptr ? lane->learner.phase() : phase;
   }
   number("iterations", iterations);
   number("streams", lanes_.size());
-  return text + ",\"asleep\":" + (sleeping_ ? "true" : "false") + ",\"phase\":\"" + phase + "\"}";
+  return text + ",\"asleep\":" + (sleeping_ ? "true" : "false") + ",\"phase\":\"" + phase() + "\"}";
+}
+
+const char* Device::phase() const {
+  for (const auto& [stream, lane] : lanes_) {
+    if (lane->learner.serving() != nullptr) {
+      return lane->learner.phase();
+    }
+  }
+  return "learning";
+}
+
+const Schedule* Device::tallest_plan() const {
+  const Schedule* tallest = nullptr;
+  for (const auto& known : plans_.all) {
+    if (tallest == nullptr || known->plan->height > tallest->height) {
+      tallest = known->plan.get();
+    }
+  }
+  return tallest;
+}
+
+StatusDevice Device::status() {
+  const std::lock_guard guard(lock_);
+  const Schedule* tallest = tallest_plan();
+  StatusDevice row;
+  put_text(row.phase, phase());
+  row.number = static_cast<std::uint64_t>(number_);
+  row.reserved_bytes = physical_.reserved();
+  row.peak_reserved_bytes = physical_.peak();
+  row.alive_bytes = figures_.requested_bytes.all.current;
+  row.peak_alive_bytes = figures_.requested_bytes.all.peak;
+  row.planned_bytes = figures_.planned.bytes;
+  row.reused_bytes = figures_.reused.bytes;
+  row.other_bytes = figures_.other.bytes;
+  row.plan_bytes = tallest != nullptr ? tallest->height : 0;
+  row.total_bytes = physical_.total();
+  return row;
 }
 
 bool Device::valid() {

@@ -1,6 +1,6 @@
-// The memory of one device: which zone serves a call, where physical memory comes from when there is
-// too little, when freed memory may be used again. One lock for all of it; any thread. Cold: torch
-// asks some thousand times a second.
+// The memory of one device: which zone serves a call, where physical memory comes from when there
+// is too little, when freed memory may be used again. One lock for all of it; any thread. Cold:
+// torch asks some thousand times a second.
 //
 //   a call of at least kLarge -> the learner knows its step? -> claim the step's place in the slab
 //                           else, or that is taken -> the pool: smallest free place with memory
@@ -9,8 +9,9 @@
 //                     need is held and while that costs little time; the driver; idle chunks at any
 //                     cost; after waiting for the streams
 //
-// Source: zones and chunks that move between them follow GMLake (ASPLOS 2024) in that physical memory
-// is mapped at new addresses instead of being copied; the plan is MemoMalloc's (thesis, section 3).
+// Source: zones and chunks that move between them follow GMLake (ASPLOS 2024) in that physical
+// memory is mapped at new addresses instead of being copied; the plan is MemoMalloc's (thesis,
+// section 3).
 #pragma once
 
 #include <atomic>
@@ -22,6 +23,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "src/gpu/clock.h"
@@ -30,6 +32,7 @@
 #include "src/gpu/physical.h"
 #include "src/gpu/statistics.h"
 #include "src/gpu/zone.h"
+#include "src/io/status_page.h"
 
 namespace memo::gpu {
 
@@ -41,6 +44,7 @@ struct Settings {
   std::uint64_t chunk = std::uint64_t{4} << 20;  // of large blocks; a multiple of kSmallChunk
   bool plan = true;                              // false: the pool alone
   bool steal = true;                             // idle chunks move before new ones are made
+  Store* store = nullptr;                        // of plans, if there is one
 };
 
 // Which pool of a graph; torch's MempoolId_t.
@@ -64,8 +68,16 @@ class Device {
   Result allocate(std::uint64_t bytes, Stream stream);
   // False if no block of this device that is alive begins there.
   bool free(Address address);
-  // Work on `stream` uses the block: it may be used again only when that is done, too.
-  void record_stream(Address address, Stream stream);
+  // A stream, which may be another device's; the default stream of each device is null.
+  struct Queue {
+    Context context = nullptr;
+    Stream stream = nullptr;
+    friend bool operator==(const Queue&, const Queue&) = default;
+  };
+  // Work on the stream uses the block: it may be used again only when that is done, too.
+  void record_stream(Address address, Queue queue);
+  void record_stream(Address address, Stream stream) { record_stream(address, {context_, stream}); }
+  [[nodiscard]] Context context() const { return context_; }
   // Bytes asked for of the block that begins at `address`; 0: there is none.
   std::uint64_t size_of(Address address);
 
@@ -85,9 +97,9 @@ class Device {
 
   void limit(double fraction);
   void reset_peaks();
-  // As a JSON object.
+  // As a JSON object; and in short.
   std::string statistics();
-  [[nodiscard]] Plans& plans() { return plans_; }
+  StatusDevice status();
   // For tests: all zones are valid.
   bool valid();
 
@@ -109,6 +121,7 @@ class Device {
     PoolId id;
     std::int64_t begun = 0;  // without release
     bool active = false;
+    bool over = false;  // released, and no replay of it runs: its zones are like any other
     std::function<bool(Stream)> takes;
     std::unordered_map<Stream, std::unique_ptr<Zones>> zones;
   };
@@ -120,11 +133,11 @@ class Device {
     Learner* learner = nullptr;  // that saw it
     std::uint64_t number = 0;    // for Learner::freed
     bool large = false;
-    std::vector<Stream> used_on;  // besides its own
+    std::vector<Queue> used_on;  // besides its own
   };
   struct Pending {  // freed, and in use on other streams
     Block block;
-    std::vector<Event> events;
+    std::vector<std::pair<Context, Event>> events;
     bool marked = false;  // the events are recorded
   };
   struct Asleep {
@@ -134,11 +147,10 @@ class Device {
         contents;  // null: there was no block in it, or they were not to be kept
   };
 
-  Address carve(std::uint64_t bytes);
+  Interval carve(std::uint64_t least, std::uint64_t bytes);
   Lane& lane_of(Stream stream);
   Zones* graph_zones(Stream stream);
   bool plan(Lane& lane, Block& block);
-  [[nodiscard]] std::uint64_t span() const;
   bool wake_up();
   bool claim(Zone& slab, std::uint64_t offset, std::uint64_t bytes);
   bool place(Zone& zone, Block& block);
@@ -150,6 +162,7 @@ class Device {
   void close_slabs();
   void drop_idle();
   bool wait_all();
+  void settle_graphs();
   template <typename Visit>
   void each_zone(Visit visit);
   template <typename Visit>
@@ -158,6 +171,8 @@ class Device {
   bool mark(Pending& pending);
   bool passed(Pending& pending);
   void finish(const Block& block);
+  [[nodiscard]] const char* phase() const;
+  [[nodiscard]] const Schedule* tallest_plan() const;
   std::string no_memory(std::uint64_t bytes);
 
   std::mutex lock_;
@@ -166,14 +181,13 @@ class Device {
   Settings settings_;
   Context context_ = nullptr;
   Physical physical_;
-  Address next_ = 0;  // addresses that are not in a zone yet: [next_, end_)
-  Address end_ = 0;
+  std::uint64_t addresses_left_;  // of this device's share
   Plans plans_;
   std::unordered_map<Stream, std::unique_ptr<Lane>> lanes_;
   std::vector<std::unique_ptr<Graph>> graphs_;
   std::unordered_map<Address, Block> blocks_;
   std::deque<Pending> pending_;
-  std::vector<Event> spare_events_;
+  std::unordered_map<Context, std::vector<Event>> spare_events_;
   std::vector<Asleep> asleep_;
   bool sleeping_ = false;
   Time started_;

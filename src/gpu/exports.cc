@@ -1,5 +1,5 @@
-// What leaves libmemomalloc-cuda.so: torch's pluggable allocator, and what python/memomalloc/cuda.py
-// asks. Cold; any thread.
+// What leaves libmemomalloc-cuda.so: torch's pluggable allocator, and what
+// python/memomalloc/cuda.py asks. Cold; any thread.
 //
 // Nothing below may throw but malloc, whose caller expects torch's exceptions.
 #include <pthread.h>
@@ -17,6 +17,7 @@
 
 #include "src/base/message.h"
 #include "src/gpu/device.h"
+#include "src/gpu/keeper.h"
 #include "src/gpu/torch_errors.h"
 
 #define MEMO_CUDA __attribute__((visibility("default")))
@@ -32,9 +33,42 @@ struct Library {
   std::string problem;  // why there is no driver; empty: there is one
   int device_count = 0;
   std::mutex lock;
-  std::array<std::atomic<Device*>, kMostDevices> devices{};
 };
+std::array<std::atomic<Device*>, kMostDevices> g_devices{};
 std::atomic<bool> g_forked{false};
+
+template <typename Visit>
+void each_device(int number, Visit visit) {
+  for (int i = 0; i < kMostDevices; ++i) {
+    Device* one = g_devices[static_cast<std::size_t>(i)].load(std::memory_order_acquire);
+    if (one != nullptr && (number < 0 || number == i)) {
+      visit(*one);
+    }
+  }
+}
+
+std::atomic<Keeper*> g_keeper{nullptr};
+
+Keeper& keeper() {
+  static Keeper* const kKeeper = [] {
+    auto* made = new Keeper(
+        [] {
+          std::vector<StatusDevice> rows;
+          each_device(-1, [&](Device& one) { rows.push_back(one.status()); });
+          return rows;
+        },
+        [] { each_device(-1, [](Device& one) { one.give_back(); }); });
+    g_keeper.store(made);
+    return made;
+  }();
+  return *kKeeper;
+}
+
+[[gnu::destructor]] void at_exit() {
+  if (Keeper* made = g_keeper.load()) {
+    made->finish();
+  }
+}
 
 Library& library() {
   static Library* const kLibrary = [] {
@@ -54,14 +88,17 @@ Device* device(int number) {
   if (number < 0 || number >= kMostDevices || number >= all.device_count) {
     return nullptr;
   }
-  auto& place = all.devices[static_cast<std::size_t>(number)];
+  auto& place = g_devices[static_cast<std::size_t>(number)];
   Device* found = place.load(std::memory_order_acquire);
   if (found == nullptr) {
     const std::lock_guard guard(all.lock);
     found = place.load(std::memory_order_acquire);
     if (found == nullptr) {
-      found = new Device(all.driver, number, all.device_count, Settings{});
+      Settings settings;
+      settings.store = keeper().store();
+      found = new Device(all.driver, number, all.device_count, settings);
       place.store(found, std::memory_order_release);
+      keeper().start();
     }
   }
   return found;
@@ -69,23 +106,13 @@ Device* device(int number) {
 
 // The device that has the block; null: none has.
 Device* owner_of(Address address) {
-  for (auto& place : library().devices) {
+  for (auto& place : g_devices) {
     Device* one = place.load(std::memory_order_acquire);
     if (one != nullptr && one->size_of(address) != 0) {
       return one;
     }
   }
   return nullptr;
-}
-
-template <typename Visit>
-void each_device(int number, Visit visit) {
-  for (int i = 0; i < kMostDevices; ++i) {
-    Device* one = library().devices[static_cast<std::size_t>(i)].load(std::memory_order_acquire);
-    if (one != nullptr && (number < 0 || number == i)) {
-      visit(*one);
-    }
-  }
 }
 
 Device::Result allocate(std::int64_t size, int number, Stream stream) {
@@ -191,9 +218,19 @@ MEMO_CUDA void memomalloc_cuda_free(void* pointer, ssize_t /*size*/, int device,
 
 MEMO_CUDA void memomalloc_cuda_record_stream(void* pointer, void* stream) {
   const auto address = reinterpret_cast<Address>(pointer);
-  if (Device* one = memo::gpu::owner_of(address)) {
-    one->record_stream(address, stream);
+  Device* one = memo::gpu::owner_of(address);
+  if (one == nullptr) {
+    return;
   }
+  memo::gpu::Context context = one->context();
+  if (stream != nullptr) {
+    memo::gpu::library().driver.stream_context(stream, &context);
+    one->record_stream(address, {context, stream});
+    return;
+  }
+  // torch does not say of which device: each has a default stream.
+  memo::gpu::each_device(
+      -1, [&](const Device& other) { one->record_stream(address, {other.context(), stream}); });
 }
 
 MEMO_CUDA void* memomalloc_cuda_base_alloc(void* pointer, std::size_t* size) {
@@ -252,6 +289,20 @@ MEMO_CUDA std::size_t memomalloc_cuda_stats_json(int device, char* buffer, std::
     buffer[written] = '\0';
   }
   return text.size();
+}
+
+// Shows a device that torch's own allocator serves in the page of statistics: what it holds now and
+// held at most, what is alive and was at most, and what a plan would need; in bytes.
+MEMO_CUDA void memomalloc_cuda_observed(int device, const std::uint64_t figures[5]) {
+  memo::StatusDevice row;
+  memo::put_text(row.phase, "observed");
+  row.number = static_cast<std::uint64_t>(device);
+  row.reserved_bytes = figures[0];
+  row.peak_reserved_bytes = figures[1];
+  row.alive_bytes = figures[2];
+  row.peak_alive_bytes = figures[3];
+  row.plan_bytes = figures[4];
+  memo::gpu::keeper().observed(row);
 }
 
 MEMO_CUDA void memomalloc_cuda_reset_peaks(int device) {

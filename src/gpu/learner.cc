@@ -11,6 +11,9 @@ namespace {
 
 constexpr std::uint32_t kHistory = 1U << 17;  // calls; longer loops are not seen
 constexpr std::uint8_t kAlignment = 9;        // log2: tensors begin at 512 bytes
+// So many iterations in a row, in each of which more than a part of the steps had no free place.
+constexpr std::uint32_t kPoorIterations = 2;
+constexpr std::uint32_t kOccupiedPart = 8;
 
 // The step before which the fewest planned bytes are alive: memory that the pool has until then
 // comes to the slab there, with the least of it in use.
@@ -80,6 +83,7 @@ void Learner::freed(std::uint64_t number) {
 
 Learner::Answer Learner::next(std::uint64_t bytes) {
   recent_.add(bytes);
+  window_.add(bytes, kAlignment);
   const bool look_due = repeats_ && repeat_.add(bytes, kAlignment);
   record(bytes);
   ++number_;
@@ -96,17 +100,18 @@ Learner::Answer Learner::next(std::uint64_t bytes) {
       phase_ = Phase::kServing;
       served_ = 0;
       misses_ = 0;
-      placer_.start(plan_->get(), &plan_->index(), cursor_);
+      occupied_ = poor_ = 0;
+      placer_.start(plan_->plan.get(), &plan_->plan.index(), cursor_);
       Answer answer = serve(bytes);
       answer.opened = phase_ == Phase::kServing;
       return answer;
     }
-    if (cursor_.follow(**plan_, bytes)) {
+    if (cursor_.follow(*plan_->plan, bytes)) {
       return {};
     }
     phase_ = Phase::kLearning;
   }
-  if (!adopt() && look_due) {
+  if (!adopt_stored() && !adopt() && look_due) {
     look();
   }
   return {};
@@ -116,17 +121,26 @@ Learner::Answer Learner::serve(std::uint64_t bytes) {
   const Step* step = placer_.next(bytes);
   ++served_;
   misses_ += step == nullptr;
-  if (placer_.health().lost()) {
-    leave();
-    return {};
-  }
   if (step != nullptr && placer_.wrapped()) {
     ++iterations_;
+    poor_ = occupied_ > placer_.schedule()->count / kOccupiedPart ? poor_ + 1 : 0;
+    occupied_ = 0;
+  }
+  if (placer_.health().lost() || unfit()) {
+    leave();
+    return {};
   }
   return {.step = step != nullptr && step->offset != kUnplanned ? step : nullptr, .opened = false};
 }
 
+// A plan that this process made has places for the blocks that it made it of. One of the store may
+// be anybody's, and one whose blocks live longer is none.
+bool Learner::unfit() const {
+  return plan_->fetched && poor_ >= kPoorIterations;
+}
+
 void Learner::leave() {
+  plan_->wrong = plan_->wrong || placer_.health().outlived() || unfit();
   const auto run = static_cast<std::uint32_t>(std::min<std::uint64_t>(served_, UINT32_MAX));
   phase_ = Phase::kLearning;
   placer_.stop();
@@ -142,26 +156,42 @@ void Learner::refuse() {
   restart();
 }
 
+// A plan of the store of which the latest calls are the first ones, or those a quarter, a half or
+// three quarters through it. Of several the longest, of which the others may be a part.
+bool Learner::adopt_stored() {
+  Known* best = nullptr;
+  if (window_.full()) {
+    for (Known* plan : plans_.stored(window_.key())) {
+      best = best == nullptr || plan->plan->count > best->plan->count ? plan : best;
+    }
+  }
+  if (best != nullptr) {
+    wait_for(best, best->behind(window_.key()));
+  }
+  return best != nullptr;
+}
+
 // A known plan that the latest calls fit is served without being learned again.
 bool Learner::adopt() {
   constexpr std::uint32_t kSure = 24;  // calls in a row
   cursors_.resize(plans_.all.size());
   for (std::size_t i = 0; i < cursors_.size(); ++i) {
-    const Plan& plan = *plans_.all[i];
+    Known& known = *plans_.all[i];
+    const Plan& plan = known.plan;
     cursors_[i].seek(*plan, plan.index(), recent_);
-    if (cursors_[i].run() >= std::min(2 * plan->count, kSure)) {
-      wait_for(&plan, cursors_[i].position());
+    if (!known.wrong && cursors_[i].run() >= std::min(2 * plan->count, kSure)) {
+      wait_for(&known, cursors_[i].position());
       return true;
     }
   }
   return false;
 }
 
-void Learner::wait_for(const Plan* plan, StepIndex next) {
+void Learner::wait_for(Known* plan, StepIndex next) {
   phase_ = Phase::kWaiting;
   plan_ = plan;
   cursor_ = Cursor(next);
-  quiet_ = quiet_step(**plan);
+  quiet_ = quiet_step(*plan->plan);
 }
 
 void Learner::look() {
@@ -178,15 +208,13 @@ void Learner::look() {
   if (!plan || (phase_ == Phase::kServing && plan->count <= placer_.schedule()->count)) {
     return;
   }
-  ++plans_.made;
-  plans_.seconds += plan->plan_seconds;
   const auto position =
       StepIndex{static_cast<std::uint32_t>((log_.size() - period.first) % plan->count)};
-  plans_.all.push_back(std::make_unique<Plan>(std::move(plan)));
+  Known* made = plans_.add(std::move(plan), period.length);
   if (phase_ == Phase::kServing) {
     placer_.stop();
   }
-  wait_for(plans_.all.back().get(), position);
+  wait_for(made, position);
 }
 
 }  // namespace memo::gpu

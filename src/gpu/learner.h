@@ -1,37 +1,26 @@
-// What one stream of large allocations on a device is to get: learns its loop, follows its plan, and
-// knows no memory. The matching and planning are the CPU engine's (src/follow, src/learn).
+// What one stream of large allocations on a device is to get: learns its loop, follows its plan,
+// and knows no memory. The matching and planning are the CPU engine's (src/follow, src/learn).
 //
-//   learning --a plan is made--> waiting --its lowest point--> serving
-//      ^                            |                             |
-//      +------- a call differs -----+------ most calls differ ----+
+//   learning --a plan is made, or is known--> waiting --its lowest point--> serving
+//      ^                                        |                             |
+//      +-------------- a call differs ----------+------ most calls differ ----+
 //
 // Under the device's lock. Cold, but for next(), which costs a comparison while a plan is served.
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "src/base/growing_array.h"
 #include "src/follow/cursor.h"
 #include "src/follow/placer.h"
 #include "src/follow/plan.h"
+#include "src/follow/plan_name.h"
 #include "src/follow/repeat.h"
+#include "src/gpu/plans.h"
 #include "src/trace/event.h"
 
 namespace memo::gpu {
-
-// The plans of one device, shared by its streams: backward runs in another thread, and a loop may
-// move to another stream. They are kept for as long as the process runs.
-struct Plans {
-  static constexpr std::size_t kMost = 32;
-  std::vector<std::unique_ptr<Plan>> all;
-  std::uint64_t made = 0;            // by this process
-  double seconds = 0;                // spent on making them
-  std::uint32_t milliseconds = 100;  // most for one
-  std::string planner = "portfolio";
-};
 
 class Learner {
  public:
@@ -46,7 +35,10 @@ class Learner {
   // The slab's memory is needed elsewhere: nothing is served until a loop is seen again.
   void refuse();
   // The step's place was not free.
-  void occupied(std::uint64_t bytes) { placer_.note_in_the_way(bytes); }
+  void occupied(std::uint64_t bytes) {
+    placer_.note_in_the_way(bytes);
+    ++occupied_;
+  }
 
   // Names the allocation of the latest next(), for freed().
   [[nodiscard]] std::uint64_t latest() const { return number_ - 1; }
@@ -68,8 +60,10 @@ class Learner {
   void look();
   void restart();
   bool adopt();
-  void wait_for(const Plan* plan, StepIndex next);
+  bool adopt_stored();
+  void wait_for(Known* plan, StepIndex next);
   Answer serve(std::uint64_t bytes);
+  [[nodiscard]] bool unfit() const;
   void leave();
 
   static constexpr std::uint64_t kMostCalls = 1U << 19;  // in the log; then it begins again
@@ -83,13 +77,16 @@ class Learner {
   Repeat repeat_;
   bool repeats_ = false;  // history_ has addresses
   Recent recent_;
+  CallWindow window_;
   std::vector<Cursor> cursors_;  // one for each of plans_.all
-  const Plan* plan_ = nullptr;
-  Cursor cursor_;             // waiting
-  StepIndex quiet_;           // waiting: the step before which the fewest bytes are alive
-  Placer placer_;             // serving
-  std::uint64_t served_ = 0;  // calls of this plan in a row of service
-  std::uint64_t misses_ = 0;  // calls that were no step, since serving began
+  Known* plan_ = nullptr;
+  Cursor cursor_;               // waiting
+  StepIndex quiet_;             // waiting: the step before which the fewest bytes are alive
+  Placer placer_;               // serving
+  std::uint64_t served_ = 0;    // calls of this plan in a row of service
+  std::uint64_t misses_ = 0;    // calls that were no step, since serving began
+  std::uint32_t occupied_ = 0;  // steps of this iteration whose places were not free
+  std::uint32_t poor_ = 0;      // iterations in a row with many of them
   std::uint64_t iterations_ = 0;
 };
 

@@ -7,10 +7,11 @@
 
 namespace memo::gpu {
 
-Zone::Zone(Physical& physical, Clock& clock, Address base, std::uint64_t bytes,
-           std::uint64_t chunk_bytes)
-    : physical_(physical), clock_(clock), base_(base), bytes_(bytes), chunk_bytes_(chunk_bytes) {
-  free_.add(0, bytes_);
+Zone::Zone(Physical& physical, Clock& clock, Interval addresses, std::uint64_t chunk_bytes)
+    : physical_(physical), clock_(clock), base_(addresses.lower), chunk_bytes_(chunk_bytes) {
+  if (addresses.bytes() != 0) {
+    free_.add(0, addresses.bytes());
+  }
 }
 
 void Zone::occupy(std::uint64_t offset, std::uint64_t bytes) {
@@ -160,6 +161,11 @@ Handle Zone::take_idle() {
     }
   }
   return 0;
+}
+
+bool Zone::empty() const {
+  return std::all_of(chunks_.begin(), chunks_.end(),
+                     [](const Chunk& chunk) { return chunk.blocks == 0; });
 }
 
 bool Zone::valid() const {

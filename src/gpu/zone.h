@@ -21,9 +21,9 @@ namespace memo::gpu {
 
 class Zone {
  public:
-  // `bytes` addresses at `base`, for work on the clock's stream. Both outlive the zone.
-  Zone(Physical& physical, Clock& clock, Address base, std::uint64_t bytes,
-       std::uint64_t chunk_bytes);
+  // For work on the clock's stream. Both outlive the zone. Without addresses every mapping is
+  // refused.
+  Zone(Physical& physical, Clock& clock, Interval addresses, std::uint64_t chunk_bytes);
   Zone(const Zone&) = delete;
   Zone& operator=(const Zone&) = delete;
 
@@ -33,8 +33,8 @@ class Zone {
   bool claim_bare(std::uint64_t offset, std::uint64_t bytes);
   // The smallest free place that has memory, or none. No driver call.
   std::optional<std::uint64_t> allocate(std::uint64_t bytes);
-  // The free place that needs the fewest chunks more. Its memory is still to be asked for: commit().
-  // None where no addresses are left.
+  // The free place that needs the fewest chunks more. Its memory is still to be asked for:
+  // commit(). None where no addresses are left.
   std::optional<std::uint64_t> allocate_bare(std::uint64_t bytes);
   // The block is free again. Its memory is in use until the clock's present epoch is over.
   void release(std::uint64_t offset, std::uint64_t bytes);
@@ -55,6 +55,7 @@ class Zone {
   [[nodiscard]] Address base() const { return base_; }
   [[nodiscard]] std::uint64_t chunk_bytes() const { return chunk_bytes_; }
   [[nodiscard]] std::uint64_t chunk_count() const { return chunks_.size(); }
+  [[nodiscard]] bool empty() const;  // of blocks
   [[nodiscard]] bool in_use(std::uint32_t chunk) const { return chunks_[chunk].blocks != 0; }
   [[nodiscard]] Clock& clock() { return clock_; }
   // Free and committed parts agree with each other and with the counts. O(n).
@@ -76,7 +77,6 @@ class Zone {
   Physical& physical_;
   Clock& clock_;
   Address base_;
-  std::uint64_t bytes_;
   std::uint64_t chunk_bytes_;
   std::uint64_t committed_ = 0;
   std::vector<Chunk> chunks_;  // up to the last one that ever had a block or memory

@@ -15,6 +15,7 @@
 #include <xxhash.h>
 
 #include "src/base/check.h"
+#include "src/base/message.h"
 #include "src/follow/steps.h"
 #include "src/io/plan_records.h"
 
@@ -238,6 +239,22 @@ std::size_t user_store(char* path, std::size_t room) {
     std::memcpy(path, text, size + 1);
   }
   return std::max<std::size_t>(size, 1);
+}
+
+void name_store(Options& options) {
+  if (options.PLANS.view() != "1") {
+    return;
+  }
+  char path[sizeof options.PLANS.value] = "";
+  const std::size_t length = user_store(path, sizeof path);
+  if (length == 0 || length >= sizeof path) {
+    Line() << "MEMOMALLOC_PLANS=1 has no effect: "
+           << (length == 0 ? "neither XDG_CACHE_HOME nor HOME names a folder"
+                           : "the name of the cache folder is too long")
+           << "; set it to a directory";
+    path[0] = '\0';
+  }
+  std::memcpy(options.PLANS.value, path, sizeof path);
 }
 
 }  // namespace memo

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "src/base/options.h"
 #include "src/follow/plan_name.h"
 #include "src/io/saved_plan.h"
 
@@ -47,5 +48,7 @@ struct Stored {
 // The user's own store, in the cache folder that the environment names. The length of the path; 0:
 // none is named; `room` or more: it does not fit, and nothing is written.
 std::size_t user_store(char* path, std::size_t room);
+// MEMOMALLOC_PLANS=1 becomes the user's own store. Says on stderr if there is none.
+void name_store(Options& options);
 
 }  // namespace memo

@@ -6,19 +6,27 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
+import time
 import unittest
+
+import snapshots
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("MEMO_BUILD", "build")
 LIBRARY = BUILD / "libmemomalloc-cuda.so"
 
 
-def door(what, driver=True, **variables):
+def surroundings(driver=True, **variables):
     environment = {**os.environ, "FAKE_CUDA_REAL": "1", **variables}
     if driver:
         environment["LD_LIBRARY_PATH"] = str(BUILD / "fakes")
-    return subprocess.run([BUILD / "fakes/door", LIBRARY, what], env=environment, capture_output=True, text=True,
-                          timeout=120, check=False)
+    return environment
+
+
+def door(what, *more, driver=True, **variables):
+    return subprocess.run([BUILD / "fakes/door", LIBRARY, what, *map(str, more)], env=surroundings(driver, **variables),
+                          capture_output=True, text=True, timeout=120, check=False)
 
 
 class OverAFakeDriver(unittest.TestCase):
@@ -73,6 +81,187 @@ class OverAFakeDriver(unittest.TestCase):
         needed = set(re.findall(r"NEEDED.*\[(.*)\]", listed))
         self.assertLessEqual(needed, {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1",
                                       "libdl.so.2", "libpthread.so.0"})
+
+
+class Plans(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def planned(self, iterations, device=0, **variables):
+        """(planned allocations, what is said on stderr) of a process that has the folder's plans."""
+        done = door("loop", iterations, device, MEMOMALLOC_PLANS=str(self.folder), **variables)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        figures = json.loads(done.stdout)
+        self.assertEqual(figures["misses"] + figures["occupied"], 0)
+        return figures["planned_allocations"], done.stderr
+
+    def test_the_next_process_is_served_from_its_second_iteration_on(self):
+        self.assertEqual((0, ""), self.planned(3))
+        self.assertEqual([], list(self.folder.iterdir()))
+        self.planned(60)
+        self.assertTrue(list(self.folder.glob("*.plan")))
+        for device in (0, 1):  # another rank
+            with self.subTest(device=device):
+                planned, said = self.planned(3, device)
+                self.assertGreaterEqual(planned, 10)
+                self.assertEqual("", said)
+        listed = subprocess.run([BUILD / "memomalloc", "plans", "list", "--plans", self.folder, "--json"], capture_output=True, text=True,
+                                check=True)
+        self.assertEqual({"cuda"}, {row["machine"] for row in json.loads(listed.stdout)})
+
+    def test_a_file_that_is_cut_is_told_and_replaced(self):
+        self.planned(60)
+        for path in self.folder.iterdir():
+            path.write_bytes(path.read_bytes()[:-100])
+        planned, said = self.planned(3)
+        self.assertEqual(0, planned)
+        self.assertRegex(said, "is not used: it is damaged; `memomalloc plans verify` tells of all\n")
+        self.planned(60)
+        self.assertGreaterEqual(self.planned(3)[0], 10)
+
+    def test_a_folder_that_others_may_write_is_left_alone(self):
+        self.planned(60)
+        self.folder.chmod(0o777)
+        planned, said = self.planned(60)
+        self.assertIn("are not used", said)
+        self.assertEqual(0, self.planned(3)[0])
+        self.folder.chmod(0o700)
+
+    def test_the_users_own_store(self):
+        for _ in range(2):
+            done = door("loop", 60, MEMOMALLOC_PLANS="1", XDG_CACHE_HOME=str(self.folder))
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["plans_made"], 0)
+        self.assertTrue(list((self.folder / "memomalloc/plans").glob("*.plan")))
+
+
+class Status(unittest.TestCase):
+    def setUp(self):
+        self.runtime = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def ask(self, *words):
+        return subprocess.run([BUILD / "memomalloc", *map(str, words)], capture_output=True, text=True, check=False, timeout=60,
+                              env={**os.environ, "XDG_RUNTIME_DIR": str(self.runtime)})
+
+    def running(self, what, **variables):
+        """A process that waits until its standard input ends; when it can be looked into."""
+        process = subprocess.Popen(
+            [BUILD / "fakes/door", LIBRARY, what], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=surroundings(XDG_RUNTIME_DIR=str(self.runtime), MEMOMALLOC_STATUS="1", **variables))
+        self.addCleanup(lambda: (process.stdin.close(), process.stdout.close(), process.kill(), process.wait()))
+        return process
+
+    def row(self, process, good):
+        """The process' statistics, once `good` says so."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            rows = json.loads(self.ask("status", process.pid, "--json").stdout)
+            if rows and good(rows[0]):
+                return rows[0]
+            time.sleep(0.1)
+        self.fail(f"status does not tell: {rows}")
+
+    def test_tells_of_each_device(self):
+        process = self.running("hold")
+        figures = json.loads(process.stdout.readline())
+        row = self.row(process, lambda row: len(row["devices"]) == 2)
+        first, second = row["devices"]
+        self.assertEqual([0, 1], [first["device"], second["device"]])
+        for name in ("planned_bytes", "reused_bytes", "other_bytes", "plan_bytes", "total_bytes"):
+            self.assertEqual(figures[name], first[name], name)
+        self.assertEqual(figures["reserved_bytes.all.peak"], first["peak_reserved_bytes"])
+        self.assertEqual(figures["requested_bytes.all.peak"], first["peak_alive_bytes"])
+        self.assertEqual([0, 7 << 20], [first["alive_bytes"], second["alive_bytes"]])
+        self.assertEqual("serving", first["phase"])
+        told = self.ask("status", process.pid).stdout
+        self.assertRegex(told, r"GPUs\n +GPU +phase +reserved")
+        self.assertRegex(told, r"\n +1 +learning +8\.0 MiB +8\.0 MiB +7\.0 MiB +7\.0 MiB +0 % +0 % +100 % ")
+        metrics = self.ask("status", "--openmetrics").stdout
+        self.assertIn("# TYPE memomalloc_gpu_planned_bytes counter\n", metrics)
+        for number, device in enumerate((first, second)):
+            for name, total in (("planned_bytes", "_total"), ("reserved_bytes", ""), ("peak_alive_bytes", "")):
+                self.assertIn(f'memomalloc_gpu_{name}{total}{{pid="{process.pid}",process="door",device="{number}"}} '
+                              f"{device[name]}\n", metrics)
+        released = self.ask("release", process.pid)
+        self.assertEqual(0, released.returncode, released.stderr)
+        self.assertIn("GPU 0: reserved 0.0 MiB now\nGPU 1: reserved 8.0 MiB now\n", released.stdout)
+        process.stdin.close()
+        self.assertEqual(0, process.wait(60))
+        self.assertEqual([], [path for path in self.runtime.rglob("*") if path.is_file()])
+
+    def test_with_the_library_for_processors_in_the_process(self):
+        process = self.running("hold", LD_PRELOAD=str(BUILD / "libmemomalloc.so"), MEMOMALLOC_THRESHOLD="4K")
+        process.stdout.readline()
+        row = self.row(process, lambda row: row["devices"] and row["lanes"])
+        self.assertGreater(row["large_bytes"], 0)
+        self.assertEqual(1, len(json.loads(self.ask("status", process.pid, "--json").stdout)))
+        self.assertRegex(self.ask("status", process.pid).stdout, r"(?s)threads and their slabs.*GPUs\n")
+
+    def test_what_is_observed(self):
+        process = self.running("observed")
+        device, = self.row(process, lambda row: row["devices"])["devices"]
+        self.assertEqual(("observed", 900 << 20, 620 << 20),
+                         (device["phase"], device["peak_reserved_bytes"], device["plan_bytes"]))
+
+    def test_nothing_is_left_where_it_was_not_asked_for(self):
+        done = door("loop", XDG_RUNTIME_DIR=str(self.runtime))
+        self.assertEqual(0, done.returncode)
+        self.assertEqual([], list(self.runtime.iterdir()))
+
+
+#: what memomalloc.cuda asks of torch where it observes: one device with a recorded snapshot, and one that is not used
+OBSERVED_TORCH = """
+import pickle, sys, types
+def no(*words, **more):
+    raise AssertionError("torch's allocator is not to be changed")
+cuda = types.ModuleType("torch.cuda")
+cuda.is_available, cuda.is_initialized, cuda.device_count = lambda: True, lambda: cuda.started, lambda: 2
+cuda.started, cuda.waiting = False, []
+cuda._lazy_call = cuda.waiting.append
+cuda.memory_reserved, cuda.memory_allocated = lambda device: 8 << 20, lambda device: 3 << 20
+cuda.memory = types.ModuleType("torch.cuda.memory")
+cuda.memory._record_memory_history = lambda **how: None
+cuda.memory.CUDAPluggableAllocator = cuda.memory.change_current_allocator = no
+cuda.memory._snapshot = lambda: pickle.load(open(sys.argv[1], "rb"))
+torch = types.ModuleType("torch")
+torch.cuda = cuda
+sys.modules.update({"torch": torch, "torch.cuda": cuda, "torch.cuda.memory": cuda.memory})
+import memomalloc.cuda
+memomalloc.cuda._FIRST_PAUSE = 0.05
+assert memomalloc.cuda.enable(observe=True, library=sys.argv[2])
+[call() for call in cuda.waiting]
+cuda.started = True
+print("started", flush=True)
+sys.stdin.read()
+"""
+
+
+class Observing(unittest.TestCase):
+    def test_what_a_plan_would_save_is_told_at_the_end_and_in_status(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        path = snapshots.write(folder / "snapshot.pickle", snapshots.snapshot(snapshots.loop(snapshots.Device())))
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "MEMOMALLOC_STATUS": "1",
+                       "XDG_RUNTIME_DIR": str(folder), "PATH": f"{BUILD}:{os.environ['PATH']}"}
+        process = subprocess.Popen([sys.executable, "-c", OBSERVED_TORCH, path, LIBRARY], env=environment, text=True,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        self.assertEqual("started\n", process.stdout.readline())
+        found = json.loads(subprocess.run([BUILD / "memomalloc", "plan", path, "--json"], capture_output=True, text=True,
+                                          check=True).stdout)
+        rows, end = [], time.monotonic() + 60
+        while not (rows and rows[0]["devices"]) and time.monotonic() < end:
+            time.sleep(0.1)
+            done = subprocess.run([BUILD / "memomalloc", "status", str(process.pid), "--json"], env=environment,
+                                  capture_output=True, text=True, check=False)
+            rows = json.loads(done.stdout)
+        device, = rows[0]["devices"]
+        self.assertEqual((0, "observed", 8 << 20, 3 << 20), tuple(device[name] for name in (
+            "device", "phase", "reserved_bytes", "alive_bytes")))
+        self.assertEqual(tuple(found[name] for name in ("reserved", "alive", "height")), tuple(device[name] for name in (
+            "peak_reserved_bytes", "peak_alive_bytes", "plan_bytes")))
+        _, said = process.communicate(timeout=60)
+        self.assertEqual(f"memomalloc: cuda: observed, device 0: {found['sentence']}\n", said)
+        self.assertEqual(0, process.returncode)
 
 
 class WithoutAGpu(unittest.TestCase):

@@ -1,10 +1,12 @@
 // What a program does with libmemomalloc-cuda.so, called as torch calls it, over a driver that is
-// none: `door LIBRARY WHAT`. Prints one line; tests/cli/test_cuda.py reads it.
+// none: `door LIBRARY WHAT [ITERATIONS [DEVICE]]`. Prints one line; tests/cli/test_cuda.py reads
+// it.
 #include <dlfcn.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -36,21 +38,21 @@ void give(void* pointer, ssize_t size = 0, int device = 0) {
   static const auto function = find<void (*)(void*, ssize_t, int, void*)>("memomalloc_cuda_free");
   function(pointer, size, device, nullptr);
 }
-std::string statistics() {
+std::string statistics(int device = 0) {
   char text[16384];
-  find<std::size_t (*)(int, char*, std::size_t)>("memomalloc_cuda_stats_json")(0, text,
+  find<std::size_t (*)(int, char*, std::size_t)>("memomalloc_cuda_stats_json")(device, text,
                                                                                sizeof text);
   return text;
 }
 
 // A loop of blocks, each filled with its number: what is read later is what was written.
-int loop(int iterations) {
+int loop(int iterations, int device) {
   std::mt19937 random(7);
   for (int i = 0; i < iterations; ++i) {
     std::vector<std::pair<unsigned char*, std::size_t>> alive;
     for (int k = 0; k < 10; ++k) {
       const std::size_t bytes = (std::size_t{1} << 20) * static_cast<std::size_t>(1 + k * 7 % 5);
-      auto* block = static_cast<unsigned char*>(take(static_cast<ssize_t>(bytes)));
+      auto* block = static_cast<unsigned char*>(take(static_cast<ssize_t>(bytes), device));
       if (block == nullptr) {
         std::puts("no memory");
         return 1;
@@ -65,20 +67,48 @@ int loop(int iterations) {
             return 1;
           }
         }
-        give(first, static_cast<ssize_t>(size));
+        give(first, static_cast<ssize_t>(size), device);
         alive.erase(alive.begin());
       }
     }
     for (auto [block, size] : alive) {
-      give(block, static_cast<ssize_t>(size));
+      give(block, static_cast<ssize_t>(size), device);
     }
   }
-  std::puts(statistics().c_str());
+  std::puts(statistics(device).c_str());
+  return 0;
+}
+
+// A loop on the first device and in the processor's memory, a block alive on the second; goes on
+// until nothing more is to be read.
+int hold() {
+  const int result = loop(60, 0);
+  take(7 << 20, 1);
+  for (int i = 0; i < 2000; ++i) {
+    std::vector<std::vector<char>> blocks;
+    for (std::size_t k = 1; k < 6; ++k) {
+      blocks.emplace_back(k * 100000);
+    }
+  }
+  std::fflush(stdout);
+  char byte = 0;
+  while (read(0, &byte, 1) > 0) {
+  }
+  return result;
+}
+
+// Shows a device that another allocator serves.
+int observed() {
+  const std::uint64_t figures[5] = {500 << 20, 900 << 20, 300 << 20, 600 << 20, 620 << 20};
+  find<void (*)(int, const std::uint64_t*)>("memomalloc_cuda_observed")(1, figures);
+  char byte = 0;
+  while (read(0, &byte, 1) > 0) {
+  }
   return 0;
 }
 
 int threads() {
-  bool right = true;
+  std::atomic<bool> right{true};
   std::vector<std::thread> all;
   for (std::uint64_t number = 1; number <= 4; ++number) {
     all.emplace_back([number, &right] {
@@ -90,7 +120,9 @@ int threads() {
           return;
         }
         std::memset(block, static_cast<int>(number), static_cast<std::size_t>(bytes));
-        right = right && block[bytes / 2] == number;
+        if (block[bytes / 2] != number) {
+          right = false;
+        }
         give(block, bytes);
       }
     });
@@ -140,7 +172,13 @@ int main(int argc, char** argv) {
   }
   const std::string what = argv[2];
   if (what == "loop") {
-    return loop(60);
+    return loop(argc > 3 ? std::atoi(argv[3]) : 60, argc > 4 ? std::atoi(argv[4]) : 0);
+  }
+  if (what == "hold") {
+    return hold();
+  }
+  if (what == "observed") {
+    return observed();
   }
   if (what == "threads") {
     return threads();

@@ -18,8 +18,31 @@ std::recursive_mutex g_lock;
 constexpr int kOutOfMemory = 2;
 constexpr int kInvalid = 1;
 constexpr int kNotInitialized = 3;
+constexpr int kNoContext = 201;
+constexpr int kInvalidHandle = 400;
 constexpr int kNotReady = 600;
 constexpr int kCaptureUnsupported = 900;
+
+// Of the calling thread; devices have one each, the address is its number + 1.
+thread_local std::vector<void*> t_contexts;
+
+// The device whose context is current; -1: none is.
+int current() {
+  return t_contexts.empty()
+             ? -1
+             : static_cast<int>(reinterpret_cast<std::intptr_t>(t_contexts.back())) - 1;
+}
+
+// The null stream is that of the current context.
+Stream own(Stream stream) {
+  return stream == nullptr && current() == 1 ? kSecondDefault : stream;
+}
+
+int device_of(Stream stream) {
+  const auto found = world().device_of.find(stream);
+  return stream == kSecondDefault || (found != world().device_of.end() && found->second == 1) ? 1
+                                                                                              : 0;
+}
 }  // namespace
 
 World& world() {
@@ -129,7 +152,7 @@ FAKE cuInit(unsigned) {
 }
 FAKE cuDeviceGetCount(int* count) {
   ENTER;
-  *count = 2;
+  *count = fake::kDevices;
   return 0;
 }
 FAKE cuDeviceGet(int* device, int number) {
@@ -149,7 +172,7 @@ FAKE cuDeviceTotalMem_v2(std::size_t* bytes, int) {
 }
 FAKE cuDeviceCanAccessPeer(int* can, int, int) {
   ENTER;
-  *can = 0;
+  *can = w.peers ? 1 : 0;
   return 0;
 }
 FAKE cuDevicePrimaryCtxRetain(void** context, int device) {
@@ -157,26 +180,41 @@ FAKE cuDevicePrimaryCtxRetain(void** context, int device) {
   *context = reinterpret_cast<void*>(std::intptr_t{device} + 1);
   return 0;
 }
-FAKE cuCtxPushCurrent_v2(void*) {
+FAKE cuCtxPushCurrent_v2(void* context) {
   ENTER;
+  fake::t_contexts.push_back(context);
   return 0;
 }
 FAKE cuCtxPopCurrent_v2(void** context) {
   ENTER;
-  *context = nullptr;
+  *context = fake::t_contexts.empty() ? nullptr : fake::t_contexts.back();
+  if (!fake::t_contexts.empty()) {
+    fake::t_contexts.pop_back();
+  }
   return 0;
 }
 FAKE cuCtxSynchronize() {
   ENTER;
-  for (auto& [stream, queue] : w.queues) {
-    queue.done = queue.issued;
+  for (const auto& [stream, queue] : w.queues) {
+    if (queue.capturing) {
+      w.faults.push_back("cuCtxSynchronize while a stream is captured");
+      return fake::kCaptureUnsupported;
+    }
   }
-  w.uses.clear();
+  for (auto& [stream, queue] : w.queues) {
+    if (fake::device_of(stream) == fake::current()) {
+      w.finish(stream);
+    }
+  }
+  std::erase_if(w.uses, [&](const fake::Use& use) { return w.done(use.stream, use.ticket); });
   return 0;
 }
 FAKE cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   ENTER;
-  *free = w.memory - w.used;
+  if (fake::current() < 0) {
+    return fake::kNoContext;
+  }
+  *free = w.memory - w.used_by[fake::current()];
   *total = w.memory;
   return 0;
 }
@@ -190,6 +228,10 @@ FAKE cuMemAddressReserve(Address* address, std::size_t bytes, std::size_t alignm
                          std::uint64_t) {
   ENTER;
   MAY_REFUSE(fake::kOutOfMemory);
+  if (w.addresses + bytes > fake::kAddresses) {
+    return fake::kOutOfMemory;
+  }
+  w.addresses += bytes;
   if (w.real) {
     // Aligned by hand: the driver's alignment is its own.
     const std::size_t room = bytes + alignment;
@@ -204,11 +246,12 @@ FAKE cuMemAddressReserve(Address* address, std::size_t bytes, std::size_t alignm
   w.next_address += bytes;
   return 0;
 }
-FAKE cuMemCreate(std::uint64_t* handle, std::size_t bytes, const memo::gpu::AllocationProperties*,
-                 std::uint64_t) {
+FAKE cuMemCreate(std::uint64_t* handle, std::size_t bytes,
+                 const memo::gpu::AllocationProperties* properties, std::uint64_t) {
   ENTER;
   MAY_REFUSE(fake::kOutOfMemory);
-  if (w.used + bytes > w.memory) {
+  const int device = properties->location.id;
+  if (w.used_by[device] + bytes > w.memory) {
     return fake::kOutOfMemory;
   }
   if (bytes % (std::size_t{2} << 20) != 0) {
@@ -216,11 +259,12 @@ FAKE cuMemCreate(std::uint64_t* handle, std::size_t bytes, const memo::gpu::Allo
     return fake::kInvalid;
   }
   w.used += bytes;
+  w.used_by[device] += bytes;
   *handle = w.next_handle++;
   if (w.real && ftruncate(w.file, static_cast<off_t>(w.file_end + bytes)) != 0) {
     return fake::kOutOfMemory;
   }
-  w.handles[*handle] = {bytes, w.file_end, false};
+  w.handles[*handle] = {bytes, w.file_end, false, device};
   w.file_end += bytes;
   return 0;
 }
@@ -232,6 +276,7 @@ FAKE cuMemRelease(std::uint64_t handle) {
     return fake::kInvalid;
   }
   w.used -= found->second.bytes;
+  w.used_by[found->second.device] -= found->second.bytes;
   if (w.real) {
     (void)fallocate(w.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                     static_cast<off_t>(found->second.place),
@@ -257,7 +302,7 @@ FAKE cuMemMap(Address address, std::size_t bytes, std::size_t, std::uint64_t han
          static_cast<off_t>(found->second.place));
   }
   found->second.mapped = true;
-  w.mappings[address] = {address + bytes, handle, false};
+  w.mappings[address] = {address + bytes, handle, false, {}};
   return 0;
 }
 FAKE cuMemUnmap(Address address, std::size_t bytes) {
@@ -282,13 +327,16 @@ FAKE cuMemUnmap(Address address, std::size_t bytes) {
   }
   return 0;
 }
-FAKE cuMemSetAccess(Address address, std::size_t bytes, const memo::gpu::AccessRight*,
-                    std::size_t) {
+FAKE cuMemSetAccess(Address address, std::size_t bytes, const memo::gpu::AccessRight* rights,
+                    std::size_t count) {
   ENTER;
   MAY_REFUSE(fake::kOutOfMemory);
   for (auto at = w.mappings.find(address); at != w.mappings.end() && at->first < address + bytes;
        ++at) {
-    at->second.accessible = true;
+    for (std::size_t i = 0; i < count; ++i) {
+      at->second.devices.insert(rights[i].location.id);
+    }
+    at->second.accessible = at->second.devices.contains(w.handles[at->second.handle].device);
   }
   if (w.real) {
     mprotect(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE);
@@ -313,8 +361,11 @@ FAKE cuMemcpyHtoD_v2(Address to, const void* from, std::size_t bytes) {
 FAKE cuEventCreate(void** event, unsigned) {
   ENTER;
   MAY_REFUSE(fake::kOutOfMemory);
+  if (fake::current() < 0) {
+    return fake::kNoContext;
+  }
   *event = reinterpret_cast<void*>(w.next_event++);
-  w.events[*event] = {nullptr, 0};
+  w.events[*event] = {fake::current(), nullptr, 0};
   return 0;
 }
 FAKE cuEventDestroy_v2(void* event) {
@@ -322,22 +373,28 @@ FAKE cuEventDestroy_v2(void* event) {
   w.events.erase(event);
   return 0;
 }
-FAKE cuEventRecord(void* event, Stream stream) {
+FAKE cuEventRecord(void* event, Stream given) {
   ENTER;
   MAY_REFUSE(fake::kInvalid);
+  const Stream stream = fake::own(given);
+  if (w.events[event].device != fake::device_of(stream)) {
+    return fake::kInvalidHandle;
+  }
   if (w.queues[stream].capturing) {
     w.faults.push_back("cuEventRecord into a graph");
   }
-  w.events[event] = {stream, w.queues[stream].issued};
+  w.events[event].stream = stream;
+  w.events[event].ticket = w.queues[stream].issued;
   return 0;
 }
 FAKE cuEventQuery(void* event) {
   ENTER;
-  const auto& [stream, ticket] = w.events[event];
-  return w.done(stream, ticket) ? 0 : fake::kNotReady;
+  const fake::World::Event& one = w.events[event];
+  return w.done(one.stream, one.ticket) ? 0 : fake::kNotReady;
 }
-FAKE cuStreamSynchronize(Stream stream) {
+FAKE cuStreamSynchronize(Stream given) {
   ENTER;
+  const Stream stream = fake::own(given);
   if (w.queues[stream].capturing) {
     w.faults.push_back("cuStreamSynchronize of a stream that is captured");
     return fake::kCaptureUnsupported;
@@ -345,9 +402,14 @@ FAKE cuStreamSynchronize(Stream stream) {
   w.finish(stream);
   return 0;
 }
-FAKE cuStreamIsCapturing(Stream stream, int* state) {
+FAKE cuStreamGetCtx(Stream given, void** context) {
   ENTER;
-  *state = w.queues[stream].capturing ? 1 : 0;
+  *context = reinterpret_cast<void*>(std::intptr_t{fake::device_of(fake::own(given))} + 1);
+  return 0;
+}
+FAKE cuStreamIsCapturing(Stream given, int* state) {
+  ENTER;
+  *state = w.queues[fake::own(given)].capturing ? 1 : 0;
   return 0;
 }
 FAKE cuThreadExchangeStreamCaptureMode(int* mode) {

@@ -1,6 +1,6 @@
-// A CUDA driver without a GPU: streams are queues whose work is done when the test says so, events
-// pass late, and any call can be refused. Linked into the unit tests, and built as a libcuda.so.1
-// whose memory is a file's, for the real shared object.
+// A CUDA driver with two GPUs that are none: streams are queues whose work is done when the test
+// says so, events pass late, and any call can be refused. Linked into the unit tests, and built as
+// a libcuda.so.1 whose memory is a file's, for the real shared object.
 //
 // It watches: memory may not be unmapped while a block in it is alive, or work on it unfinished.
 #pragma once
@@ -16,6 +16,11 @@ namespace fake {
 
 using Address = std::uint64_t;
 using Stream = void*;
+
+constexpr int kDevices = 2;
+constexpr Address kAddresses = Address{1} << 47;  // that a process has
+inline const Stream kSecondDefault =
+    reinterpret_cast<Stream>(2);  // the second device's null stream
 
 struct Queue {
   std::uint64_t issued = 0;  // pieces of work
@@ -69,17 +74,28 @@ class World {
     Address upper;
     std::uint64_t handle;
     bool accessible;
+    std::set<int> devices;  // that may read and write
   };
   struct Memory {
     std::uint64_t bytes;
     std::uint64_t place;  // in the file
     bool mapped;
+    int device;
+  };
+  struct Event {
+    int device;
+    Stream stream;
+    std::uint64_t ticket;
   };
   std::map<Address, Mapping> mappings;
   std::map<std::uint64_t, Memory> handles;
-  std::map<void*, std::pair<Stream, std::uint64_t>> events;
-  std::uint64_t memory = 0;
-  std::uint64_t used = 0;
+  std::map<void*, Event> events;
+  std::map<Stream, int> device_of;  // where it is not the first
+  bool peers = false;               // each device can reach the other's memory
+  std::uint64_t memory = 0;         // of each device
+  std::uint64_t used = 0;           // of all
+  std::uint64_t used_by[kDevices] = {};
+  std::uint64_t addresses = 0;  // reserved
   std::uint64_t calls = 0;
   bool real = false;
   int file = -1;

@@ -1,18 +1,26 @@
 // The GPU's memory over a driver that is none: recorded streams with late work (an oracle watches),
 // and what a program may do.
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "src/base/guard.h"
 #include "src/gpu/device.h"
 #include "src/gpu/intervals.h"
+#include "src/gpu/store.h"
+#include "src/io/store.h"
 #include "tests/gpu/fake_driver.h"
 #include "tests/gpu/replay.h"
+#include "tests/support/process.h"
 
 using memo::gpu::Address;
 using memo::gpu::Device;
@@ -20,6 +28,7 @@ using memo::gpu::Driver;
 using memo::gpu::Intervals;
 using memo::gpu::PoolId;
 using memo::gpu::Settings;
+using memo::gpu::Store;
 using memo::gpu::Stream;
 
 namespace {
@@ -70,6 +79,83 @@ struct Bench {
   std::unique_ptr<Device> device;
   std::map<Address, std::uint64_t> sizes;
 };
+
+// A folder for plans, which goes with the test.
+struct Folder {
+  Folder() {
+    char name[] = "/tmp/gpu_plans_XXXXXX";
+    REQUIRE(mkdtemp(name) != nullptr);
+    path = name;
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  [[nodiscard]] std::vector<std::filesystem::path> plans() const {
+    std::vector<std::filesystem::path> found;
+    for (const auto& entry : std::filesystem::directory_iterator(path)) {
+      found.push_back(entry.path());
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+  std::string path;
+};
+
+// One iteration of a loop with eight blocks, three of which are alive at once.
+void iterate(Bench& bench, Stream on = nullptr) {
+  const std::uint64_t sizes[] = {3 * kMiB, 17 * kMiB, 5 * kMiB,  64 * kMiB,
+                                 2 * kMiB, 9 * kMiB,  33 * kMiB, 6 * kMiB};
+  std::vector<Address> alive;
+  for (const std::uint64_t size : sizes) {
+    alive.push_back(bench.take(size, on));
+    if (alive.size() == 3) {
+      bench.free(alive.front(), {on});
+      alive.erase(alive.begin());
+    }
+  }
+  for (const Address address : alive) {
+    bench.free(address, {on});
+  }
+  fake::world().finish(on);
+}
+
+// Planned calls of the first iterations of a new process whose plans lie in the folder.
+std::uint64_t planned_at_once(const Folder& folder, int iterations, Stream on = nullptr) {
+  Store store(folder.path.c_str(), memo::Trust::kOwner);
+  Settings settings;
+  settings.store = &store;
+  Bench bench(4096, settings);
+  for (int i = 0; i < iterations; ++i) {
+    iterate(bench, on);
+  }
+  store.write();
+  return figure(*bench.device, "planned_allocations");
+}
+
+// Saves the folder's only plan again, as of that machine; not `right`: all its blocks lie in one
+// place.
+void save_as(const Folder& folder, const char* machine, bool right) {
+  const memo::RecursionGuard guard;
+  const memo::StoreTurn turn(folder.path.c_str());
+  memo::PlanName name;
+  memo::Stored stored;
+  std::string_view problem;
+  REQUIRE(folder.plans().size() == 1);
+  REQUIRE(memo::parse_name(folder.plans().front().filename().string(), name));
+  REQUIRE(memo::load_stored(guard, folder.path.c_str(), name, UINT64_MAX, memo::Trust::kOwner,
+                            stored, &problem));
+  memo::Schedule schedule = *stored.plan.plan;
+  std::vector<memo::Step> steps(schedule.steps, schedule.steps + schedule.count);
+  for (memo::Step& step : steps) {
+    step.offset = right ? step.offset : 0;
+  }
+  schedule.steps = steps.data();
+  memo::StoreRecord record = stored.record;
+  std::snprintf(record.machine, sizeof record.machine, "%s", machine);
+  memo::remove_stored(folder.path.c_str(), name);
+  REQUIRE(memo::save_stored(guard, turn, folder.path.c_str(), {&schedule, stored.plan.iteration},
+                            name, record, memo::Trust::kOwner));
+}
 
 const char* const kStreams[] = {"transformer", "transformer-mixed", "experts", "resnet50",
                                 "generate"};
@@ -186,8 +272,6 @@ TEST_CASE("gpu: what is reserved stays near what is alive", "[gpu][replay]") {
 
 TEST_CASE("gpu: a loop is planned, and then makes no call of the driver that maps", "[gpu]") {
   Bench bench(4096);
-  const std::uint64_t sizes[] = {3 * kMiB, 17 * kMiB, 5 * kMiB,  64 * kMiB,
-                                 2 * kMiB, 9 * kMiB,  33 * kMiB, 6 * kMiB};
   std::uint64_t calls = 0;
   std::uint64_t misses = 0;
   for (int iteration = 0; iteration < 40; ++iteration) {
@@ -196,23 +280,12 @@ TEST_CASE("gpu: a loop is planned, and then makes no call of the driver that map
       misses = figure(*bench.device, "misses");
       CHECK(bench.device->statistics().find("\"phase\":\"serving\"") != std::string::npos);
     }
-    std::vector<Address> alive;
-    for (const std::uint64_t size : sizes) {
-      alive.push_back(bench.take(size));
-      if (alive.size() == 3) {
-        bench.free(alive.front(), {nullptr});
-        alive.erase(alive.begin());
-      }
-    }
-    for (const Address address : alive) {
-      bench.free(address, {nullptr});
-    }
-    fake::world().finish(nullptr);
+    iterate(bench);
   }
   CHECK(figure(*bench.device, "driver_calls") == calls);
   CHECK(figure(*bench.device, "misses") == misses);
   CHECK(figure(*bench.device, "plan_bytes") == figure(*bench.device, "lower_bound_bytes"));
-  CHECK(figure(*bench.device, "planned_allocations") >= 25 * std::size(sizes));
+  CHECK(figure(*bench.device, "planned_allocations") >= 25 * 8);
   CHECK(figure(*bench.device, "reserved_bytes.all.peak") <=
         figure(*bench.device, "requested_bytes.all.peak") + (64 + 4) * kMiB);
 }
@@ -287,6 +360,25 @@ TEST_CASE("gpu: a graph's memory stays its own until the pool is released", "[gp
   CHECK(fake::world().mapped(first, first + 16 * kMiB));
   bench.device->release_pool(id);
   CHECK(bench.device->allocate(16 * kMiB, stream(3)).error.empty());
+}
+
+TEST_CASE("gpu: a released graph's memory is another's once its last replay is over", "[gpu]") {
+  Bench bench(64);
+  for (std::uint64_t turn = 1; turn <= 3; ++turn) {
+    const PoolId id{turn, 0};
+    bench.device->begin_pool(id, [](Stream on) { return on == stream(3); });
+    const Address first = bench.take(40 * kMiB, stream(3));
+    bench.free(first, {});
+    bench.device->end_pool(id);
+    // It is replayed on a stream that the library has never seen, and destroyed meanwhile.
+    fake::world().uses.push_back(
+        {first, first + 40 * kMiB, stream(8), fake::world().issue(stream(8))});
+    bench.device->release_pool(id);
+    bench.free(bench.take(60 * kMiB, stream(1)), {});
+    CHECK(fake::world().done(stream(8), turn));
+  }
+  // Of one graph and one stream: those of a graph that is over are used again.
+  CHECK(fake::world().addresses < 3 * (std::uint64_t{64} << 30));
 }
 
 TEST_CASE("gpu: while a stream is captured no event becomes a part of the graph", "[gpu]") {
@@ -405,4 +497,176 @@ TEST_CASE("gpu: a second free and an unknown address are told", "[gpu]") {
   CHECK_FALSE(bench.device->free(one));
   CHECK_FALSE(bench.device->free(one + 512));
   CHECK(bench.device->allocate(0, nullptr).address == 0);
+}
+
+TEST_CASE("gpu: a plan of the store serves the next process from its second iteration on",
+          "[gpu]") {
+  const Folder folder;
+  CHECK(planned_at_once(folder, 3) == 0);
+  CHECK(planned_at_once(folder, 40) > 200);
+  REQUIRE(folder.plans().size() == 1);
+  CHECK(planned_at_once(folder, 3) >= 8);
+  CHECK(planned_at_once(folder, 3, stream(9)) >= 8);
+  CHECK(folder.plans().size() == 1);
+}
+
+TEST_CASE("gpu: devices of one process find each other's plans in the store", "[gpu]") {
+  const Folder folder;
+  Store store(folder.path.c_str(), memo::Trust::kOwner);
+  Settings settings;
+  settings.store = &store;
+  Bench bench(4096, settings);
+  for (int i = 0; i < 40; ++i) {
+    iterate(bench);
+  }
+  store.write();
+  const std::unique_ptr<Device> first = std::move(bench.device);
+  bench.device = std::make_unique<Device>(bench.driver, 1, fake::kDevices, settings);
+  for (int i = 0; i < 3; ++i) {
+    iterate(bench, fake::kSecondDefault);
+  }
+  CHECK(figure(*bench.device, "plans_fetched") == 1);
+  CHECK(figure(*bench.device, "planned_allocations") >= 8);
+}
+
+TEST_CASE("gpu: recorded streams are planned at once by the plans of an earlier run",
+          "[gpu][replay]") {
+  const auto seed = static_cast<std::uint64_t>(std::random_device()());
+  for (const std::string name : {"transformer", "resnet50"}) {
+    const Folder folder;
+    const auto rows = rows_of(name);
+    std::uint64_t planned[2] = {};
+    for (std::uint64_t& share : planned) {
+      Store store(folder.path.c_str(), memo::Trust::kOwner);
+      replay::Options options;
+      options.seed = seed;
+      options.settings.store = &store;
+      const auto outcome = replay::run(rows, options);
+      store.write();
+      CAPTURE(name, seed);
+      CHECK(outcome.faults == std::vector<std::string>());
+      CHECK(outcome.refused == 0);
+      share = replay::number_in(outcome.statistics, "planned_allocations");
+    }
+    CAPTURE(name, seed);
+    CHECK(planned[0] > 0);
+    CHECK(planned[1] >= planned[0] + planned[0] / 2);
+  }
+}
+
+TEST_CASE("gpu: plans that are cut, altered, renamed or a processor's are refused", "[gpu]") {
+  const Folder folder;
+  planned_at_once(folder, 40);
+  REQUIRE(folder.plans().size() == 1);
+  const std::filesystem::path path = folder.plans().front();
+  std::ifstream file(path, std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(file)), {});
+  const auto write = [](const std::filesystem::path& to, const std::string& bytes) {
+    std::ofstream(to, std::ios::binary) << bytes;
+  };
+  const auto said = [&] {
+    return memo::testing::stderr_of([&] { CHECK(planned_at_once(folder, 3) == 0); });
+  };
+  for (std::size_t bytes = 0; bytes < whole.size(); bytes += 97) {
+    write(path, whole.substr(0, bytes));
+    CAPTURE(bytes);
+    CHECK(said().find("is not used: it ") != std::string::npos);
+  }
+  std::string altered = whole;
+  altered[whole.size() / 2] ^= 1;
+  write(path, altered);
+  CHECK(said().find("is not used: it is damaged") != std::string::npos);
+  write(path, whole);
+  save_as(folder, "x86_64", true);
+  CHECK(planned_at_once(folder, 3) == 0);
+  save_as(folder, "cuda", true);
+  CHECK(planned_at_once(folder, 3) >= 8);
+  // Another stream's name: the plan is found by calls that are not its own.
+  std::string name = path.filename();
+  name[0] = name[0] == 'a' ? 'b' : 'a';
+  std::filesystem::rename(path, path.parent_path() / name);
+  CHECK(said().find("is not used: its name is another plan's") != std::string::npos);
+}
+
+TEST_CASE("gpu: a plan whose places are wrong gives no two blocks one place, and is replaced",
+          "[gpu]") {
+  const Folder folder;
+  planned_at_once(folder, 40);
+  save_as(folder, "cuda", false);
+  // The bench watches all blocks.
+  CHECK(planned_at_once(folder, 3) < 3 * 8);
+  CHECK(planned_at_once(folder, 200) > 200);
+  CHECK(planned_at_once(folder, 10) >= 7 * 8);
+  CHECK(folder.plans().size() == 1);
+}
+
+TEST_CASE("gpu: a device has its own memory, and its own default stream", "[gpu]") {
+  Bench bench(64);
+  Device second(bench.driver, 1, fake::kDevices, {});
+  const Address first = bench.take(60 * kMiB);
+  CHECK(!bench.device->allocate(30 * kMiB, nullptr).error.empty());
+  const auto there = second.allocate(60 * kMiB, nullptr);
+  REQUIRE(there.error.empty());
+  CHECK(fake::world().used_by[1] == 60 * kMiB);
+  CHECK(replay::number_in(second.statistics(), "reserved_bytes.all.peak") == 60 * kMiB);
+  CHECK(second.allocate(30 * kMiB, nullptr).error.find("GPU 1 ") != std::string::npos);
+  CHECK_FALSE(second.free(first));
+  // Freed while the other device's context is current: its memory is used again once its own
+  // stream's work is done.
+  fake::world().freed(there.address,
+                      {{there.address, there.address + 60 * kMiB, fake::kSecondDefault,
+                        fake::world().issue(fake::kSecondDefault)}});
+  bench.driver.push_context(bench.device->context());
+  CHECK(second.free(there.address));
+  const auto again = second.allocate(30 * kMiB, stream(4));
+  CHECK(again.error.empty());
+  CHECK(fake::world().done(fake::kSecondDefault, 1));
+  memo::gpu::Context context = nullptr;
+  bench.driver.pop_context(&context);
+  CHECK(context == bench.device->context());
+  CHECK(second.valid());
+}
+
+TEST_CASE("gpu: a block that another device's stream uses is not handed out before that is done",
+          "[gpu]") {
+  Bench bench(256);
+  Device second(bench.driver, 1, fake::kDevices, {});
+  fake::world().device_of[stream(5)] = 1;
+  for (const Stream on : {stream(5), Stream{nullptr}}) {
+    const Stream queue = on == nullptr ? fake::kSecondDefault : on;
+    const Address first = bench.take(8 * kMiB);
+    bench.device->record_stream(first, {second.context(), on});
+    bench.free(first, {nullptr, queue});
+    fake::world().finish(nullptr);
+    const Address other = bench.take(8 * kMiB);
+    CHECK(other != first);
+    fake::world().finish(queue);
+    CHECK(bench.take(8 * kMiB) == first);
+    bench.free(other, {});
+    bench.free(first, {});
+  }
+}
+
+TEST_CASE("gpu: what a device maps, those that can reach it may read and write", "[gpu]") {
+  for (const bool peers : {false, true}) {
+    Bench bench(64);
+    fake::world().peers = peers;
+    Device second(bench.driver, 1, fake::kDevices, {});
+    const auto result = second.allocate(8 * kMiB, nullptr);
+    REQUIRE(result.error.empty());
+    REQUIRE(!fake::world().mappings.empty());
+    for (const auto& [address, mapping] : fake::world().mappings) {
+      CHECK(mapping.devices == (peers ? std::set<int>{0, 1} : std::set<int>{1}));
+    }
+  }
+}
+
+TEST_CASE("gpu: two large devices with many streams share the process' addresses", "[gpu]") {
+  Bench bench(std::uint64_t{141} << 10);
+  Device second(bench.driver, 1, fake::kDevices, {});
+  for (std::uint64_t i = 1; i <= 48; ++i) {
+    bench.take(2 * kMiB, stream(i));
+    fake::world().device_of[stream(1000 + i)] = 1;
+    CHECK(second.allocate(2 * kMiB, stream(1000 + i)).error.empty());
+  }
 }

@@ -1,0 +1,59 @@
+// See plans.h. Cold.
+#include "src/gpu/plans.h"
+
+#include <utility>
+
+#include "src/io/store_name.h"
+
+namespace memo::gpu {
+
+Known* Plans::find(const PlanName& name) {
+  for (const auto& known : all) {
+    if (known->name == name && !known->wrong) {
+      return known.get();
+    }
+  }
+  return nullptr;
+}
+
+Known* Plans::add(Plan plan, std::uint32_t iteration) {
+  ++made;
+  seconds += plan->plan_seconds;
+  auto known = std::make_shared<Known>();
+  if (store_ != nullptr) {
+    known->name = name_of({plan.get(), iteration}, {});
+    seen_.insert(known->name.stream);
+    std::vector<PlanName> wrong;
+    for (const auto& other : all) {
+      if (other->wrong && share_a_key(other->name, known->name)) {
+        wrong.push_back(other->name);
+      }
+    }
+    known->plan = std::move(plan);
+    known->iteration = iteration;
+    store_->save(known, std::move(wrong));
+  } else {
+    known->plan = std::move(plan);
+  }
+  return all.emplace_back(std::move(known)).get();
+}
+
+std::vector<Known*> Plans::stored(std::uint64_t key) {
+  std::vector<Known*> result;
+  if (store_ == nullptr) {
+    return result;
+  }
+  for (const PlanName& name : store_->with_key(key)) {
+    if (Known* known = find(name)) {
+      result.push_back(known);
+    } else if (all.size() < kMost && seen_.insert(name.stream).second) {
+      if (std::optional<Known> loaded = store_->load(name, most_height_)) {
+        ++fetched;
+        result.push_back(all.emplace_back(std::make_shared<Known>(std::move(*loaded))).get());
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace memo::gpu

@@ -1,0 +1,45 @@
+// The plans of one device, shared by its streams: backward runs in another thread, and a loop may
+// move to another stream. They are kept for as long as the process runs. Under the device's lock;
+// cold.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "src/gpu/store.h"
+
+namespace memo::gpu {
+
+class Plans {
+ public:
+  static constexpr std::size_t kMost = 32;
+
+  // Without a store `store` is null. A plan from it has `most_height` bytes at most.
+  Plans(Store* store, std::uint64_t most_height) : store_(store), most_height_(most_height) {}
+
+  // A plan that this process has made. It goes to the store, in place of those of the same calls
+  // that were wrong.
+  Known* add(Plan plan, std::uint32_t iteration);
+  // The store's plans that have calls with the key, and are not known to be wrong; they are read
+  // where they are not in `all` yet.
+  std::vector<Known*> stored(std::uint64_t key);
+
+  std::vector<std::shared_ptr<Known>> all;
+  std::uint64_t made = 0;            // by this process
+  std::uint64_t fetched = 0;         // from the store
+  double seconds = 0;                // spent on making them
+  std::uint32_t milliseconds = 100;  // most for one
+  std::string planner = "portfolio";
+
+ private:
+  Known* find(const PlanName& name);
+
+  Store* store_;
+  std::uint64_t most_height_;
+  std::unordered_set<std::uint64_t> seen_;  // streams whose plan was made, or read
+};
+
+}  // namespace memo::gpu
