@@ -280,7 +280,7 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   const std::uint64_t calls = counters.pooled_allocations.get();
   const bool at_once = pool.returned.pays(bytes) || bare;
   const bool spare = !at_once && bytes >= tuning::kReturnedAtOnce && tracker_.knows_nothing() &&
-                     (pool.returned.first(bytes) || bytes >= tuning::kAlwaysReturned);
+                     pool.returned.early();
   const bool waits = spare && calls >= tuning::kEarlyCalls && bytes < tuning::kAlwaysReturned;
   const bool freed = pool.free(start, at_once || (spare && !waits), waits);
   if (t_state.inside == 0) {

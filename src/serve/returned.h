@@ -4,25 +4,19 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstdint>
 
-#include "src/base/bits.h"
 #include "src/base/tuning.h"
 
 namespace memo {
 
 class Returned {
  public:
-  // A very large block (bytes, whole granules) is freed while nothing is known of its stream: true
-  // if it is the first of about its size for some time. What comes twice may be a loop, or an array that
-  // grows by being copied, and taking its memory anew each time costs more page faults than glibc's
-  // malloc, which raises its threshold in the same way.
-  bool first(std::uint64_t bytes) {
-    const std::uint64_t size = round_down(bytes, std::bit_floor(bytes) / tuning::kReturnedParts);
-    std::atomic<std::uint64_t>& slot =
-        sizes_[((size * 0x9E3779B97F4A7C15ULL) >> 32) % tuning::kReturnedSizes];
-    return slot.exchange(size, std::memory_order_relaxed) != size;
+  // A very large block is freed while nothing is known of its stream: true if it is one of the
+  // process' first. Later ones are no start any more: their memory would only be taken anew.
+  bool early() {
+    return early_.load(std::memory_order_relaxed) < tuning::kMaxReturnedAtOnce &&
+           early_.fetch_add(1, std::memory_order_relaxed) < tuning::kMaxReturnedAtOnce;
   }
 
   // So many bytes of the blocks that are alive now are there twice: a plan on trial has memory for
@@ -39,8 +33,8 @@ class Returned {
   }
 
  private:
-  std::atomic<std::uint64_t> sizes_[tuning::kReturnedSizes] = {};
-  std::atomic<std::uint64_t> owed_{0};  // bytes
+  std::atomic<std::uint32_t> early_{0};  // blocks
+  std::atomic<std::uint64_t> owed_{0};   // bytes
 };
 
 }  // namespace memo
