@@ -4,6 +4,7 @@
 // range check or two and a jump. MEMO_NAME lets tests build the same functions under a prefix and
 // link them.
 #include <dlfcn.h>
+#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
 
@@ -85,6 +86,16 @@ MEMO_EXPORT void* MEMO_NAME(dlopen)(const char* file, int mode) noexcept {
     shim::note_deep_binding(file);
   }
   return g_process.next.dlopen(file, mode);
+}
+
+MEMO_EXPORT void* MEMO_NAME(mremap)(void* start, std::size_t bytes, std::size_t to, int flags,
+                                    ...) noexcept {
+  std::va_list rest;
+  va_start(rest, flags);
+  void* const place =
+      (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) != 0 ? va_arg(rest, void*) : nullptr;
+  va_end(rest);
+  return shim::mremap(start, bytes, to, flags, place);
 }
 
 MEMO_EXPORT std::size_t MEMO_NAME(malloc_usable_size)(void* pointer) noexcept {

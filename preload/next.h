@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <unistd.h>
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,10 @@ extern "C" struct mallinfo2 mallinfo2() noexcept;
 
 // ISO C's; <threads.h> declares it without saying that it throws nothing.
 extern "C" int tss_create(unsigned* key, void (*end)(void*)) noexcept;
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4  // Linux 5.7
+#endif
 
 namespace memo {
 

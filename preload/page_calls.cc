@@ -3,12 +3,18 @@
 // place: no memory of its own, any thread, also in a signal handler. A call's answer is the C
 // library's.
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <cstdarg>
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
 
 #include "preload/process.h"
 #include "preload/shim.h"
+#include "src/base/bits.h"
+#include "src/base/os.h"
+#include "src/base/system_call.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18  // Linux 4.14
@@ -23,6 +29,20 @@ constexpr int kUsual = PROT_READ | PROT_WRITE;   // what a block has
 
 void note(const void* start, std::size_t bytes) {
   g_process.engine.note_altered(start, bytes);
+}
+
+os::Reserved part_of_ours(const void* start, std::size_t bytes) {
+  return g_process.engine.lanes.region.part_of(start, bytes);
+}
+
+// What the program has moved away from ours is reserved again. Where something else came there, the
+// blocks are not touched any more.
+void close_hole(void* start, std::size_t bytes) {
+  const os::Reserved ours = part_of_ours(start, round_up(bytes, os::page_size()));
+  auto* const first = reinterpret_cast<void*>(ours.start);
+  if (ours.bytes != 0 && !os::close_hole(first, ours.bytes)) {
+    g_process.engine.note_lost(first, ours.bytes);
+  }
 }
 
 // Of the advice that stays with the pages, and is not undone by writing or by free.
@@ -71,6 +91,69 @@ int madvise(void* start, std::size_t bytes, int advice) {
     note(start, bytes);
   }
   return pass_on(&Next::madvise, SYS_madvise, start, bytes, advice);
+}
+
+// What is unmapped of ours stays reserved, so that nothing else of the process comes there. The
+// kernel's refusals come before anything is done: that behind ours is asked for first.
+int munmap(void* start, std::size_t bytes) {
+  const auto from = reinterpret_cast<std::uint64_t>(start);
+  const std::uint64_t to = from + round_up(bytes, os::page_size());
+  const os::Reserved ours = part_of_ours(start, to - from);
+  const auto unmap = [](std::uint64_t first, std::uint64_t end) {
+    return pass_on(&Next::munmap, SYS_munmap, reinterpret_cast<void*>(first), end - first);
+  };
+  if (ours.bytes == 0 || from % os::page_size() != 0 || to <= from) {
+    return pass_on(&Next::munmap, SYS_munmap, start, bytes);
+  }
+  const std::uint64_t end = ours.start + ours.bytes;
+  if ((end < to && unmap(end, to) != 0) || (from < ours.start && unmap(from, ours.start) != 0)) {
+    return -1;
+  }
+  auto* const first = reinterpret_cast<void*>(ours.start);
+  g_process.engine.note_taken_out(first, ours.bytes);
+  if (!os::decommit(first, ours.bytes)) {
+    errno = ENOMEM;
+    return -1;
+  }
+  return 0;
+}
+
+// What it moves away is noted before, since another thread may map something in its place at once.
+void* mremap(void* start, std::size_t bytes, std::size_t to, int flags, void* place) {
+  const bool fixed = (flags & MREMAP_FIXED) != 0;
+  const bool from_ours = part_of_ours(start, bytes).bytes != 0;
+  const bool to_ours = fixed && part_of_ours(place, to).bytes != 0;
+  if (from_ours) {
+    g_process.engine.note_taken_out(start, bytes);
+  }
+  if (to_ours) {
+    g_process.engine.note_replaced(place, to);
+  }
+  void* const now = pass_on(&Next::mremap, SYS_mremap, start, bytes, to, flags, place);
+  if (now == MAP_FAILED) {
+    // But for wrong arguments a refusal may come when something is unmapped already.
+    if (fixed && errno != EINVAL) {
+      close_hole(place, to);
+      close_hole(static_cast<char*>(start) + to, bytes - std::min(bytes, to));
+    }
+  } else if (now == start) {
+    close_hole(static_cast<char*>(start) + to, bytes - std::min(bytes, to));
+  } else if ((flags & MREMAP_DONTUNMAP) == 0) {
+    close_hole(start, bytes);
+  }
+  return now;
+}
+
+// The segment is as long as the kernel says; where it is taken off again there is a hole.
+void* shmat(int segment, const void* start, int flags) {
+  shmid_ds about;
+  if ((flags & SHM_REMAP) != 0 && g_process.engine.lanes.opened() &&
+      os::system_call(SYS_shmctl, segment, IPC_STAT, &about) == 0) {
+    const std::uint64_t first = round_down(reinterpret_cast<std::uint64_t>(start), os::page_size());
+    g_process.engine.note_lost(reinterpret_cast<void*>(first),
+                               round_up(about.shm_segsz, os::page_size()));
+  }
+  return pass_on(&Next::shmat, SYS_shmat, segment, start, flags);
 }
 
 int ioctl(int file, unsigned long request, void* argument) {

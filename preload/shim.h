@@ -26,6 +26,9 @@ void* large_aligned(std::uint64_t alignment, std::uint64_t size, Op op);
 #define ENTRY(name, kind, result, parameters, arguments) result name parameters;
 #include "preload/hooks.def"
 
+// `place` counts where the flags name a new one.
+void* mremap(void* start, std::size_t bytes, std::size_t to, int flags, void* place);
+
 // An object is loaded that looks for functions in itself and what it needs before it looks in this
 // library.
 void note_deep_binding(const char* file);

@@ -73,7 +73,7 @@ extern "C" {
   }
 #include "preload/system_names.def"
 
-// Memory. Three names are what the library shows as well (page_calls.cc): the linker gives this
+// Memory. Some names are what the library shows as well (page_calls.cc): the linker gives this
 // object's own calls these instead (--wrap).
 
 void* __wrap_mmap(void* start, size_t bytes, int access, int flags, int file,
@@ -81,7 +81,7 @@ void* __wrap_mmap(void* start, size_t bytes, int access, int flags, int file,
   return reinterpret_cast<void*>(
       told<long>(system_call(SYS_mmap, start, bytes, access, flags, file, offset)));
 }
-void* mremap(void* start, size_t bytes, size_t to, int flags, ...) noexcept {
+void* __wrap_mremap(void* start, size_t bytes, size_t to, int flags, ...) noexcept {
   va_list rest;
   va_start(rest, flags);
   void* const place = (flags & MREMAP_FIXED) != 0 ? va_arg(rest, void*) : nullptr;

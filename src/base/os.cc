@@ -21,6 +21,9 @@
 #include "src/base/proc_file.h"
 #include "src/base/tuning.h"
 
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18  // Linux 4.14
 #endif
@@ -226,6 +229,20 @@ bool decommit(void* start, std::uint64_t bytes) {
   if (locked(start)) {
     munlock(start, bytes);
   }
+  return true;
+}
+
+bool close_hole(void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  constexpr int kWhereNobodyIs = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  void* const got = mmap(start, bytes, PROT_NONE, kWhereNobodyIs, -1, 0);
+  if (got != MAP_FAILED && got != start) {
+    munmap(got, bytes);  // an older kernel, which took it for a hint
+  }
+  if (got != start) {
+    return false;
+  }
+  leave_out_of_cores(start, bytes, true);
   return true;
 }
 

@@ -55,6 +55,9 @@ bool commit(void* start, std::uint64_t bytes, Lock lock = Lock::kNo);
 // False where the system refuses; what becomes of the range is not known then, and it is only good
 // for commit(). Page multiples.
 bool decommit(void* start, std::uint64_t bytes);
+// Addresses that nobody has are reserved again; false where somebody has some of them, and before
+// Linux 4.17. Page multiples.
+bool close_hole(void* start, std::uint64_t bytes);
 // Whether the program has locked its memory (mlockall): all that it will take, and the reservation
 // to which the page at `reserved`, not committed, belongs.
 struct Locking {

@@ -51,58 +51,98 @@ void* Engine::allocate_with_care(const Request& request) {
 
 namespace {
 
-// function(space, first, end) for each space that [start, start + bytes) touches: its bytes [first,
-// end) from the space's start on.
-template <typename Function>
-void each_touched(const Lanes& lanes, const void* start, std::uint64_t bytes, Function&& function) {
-  const auto from = reinterpret_cast<std::uint64_t>(start);
-  const std::uint64_t to = from + std::min(bytes, UINT64_MAX - from);
-  for (std::uint64_t i = 0; lanes.opened() && i < lanes.region.count(); ++i) {
-    Space& space = lanes.region.at(i);
-    const auto base = reinterpret_cast<std::uint64_t>(space.base());
-    const std::uint64_t first = std::max(from, base);
-    const std::uint64_t end = std::min(to, base + space.bytes());
-    if (first < end) {
-      function(space, first - base, end - base);
-    }
-  }
-}
-
-}  // namespace
-
-void Engine::note_altered(const void* start, std::uint64_t bytes) {
-  each_touched(lanes, start, bytes, [](Space& space, std::uint64_t first, std::uint64_t end) {
-    end = std::min(end, space.committed_bytes());
-    if (first < end) {
-      space.pages.mark_altered(granules_in(first), granules_of(end));
-    }
-  });
-}
-
-void Engine::note_replaced(const void* start, std::uint64_t bytes) {
-  note_altered(start, bytes);
-  each_touched(lanes, start, bytes, [&](Space& space, std::uint64_t first, std::uint64_t end) {
-    if (end > space.committed_bytes()) {
-      space.end_at(first);
-    }
-    if (lanes.is_pool(space) && first < space.committed_bytes()) {
-      lanes.shared().pool.keep_out(space.base() + first, end - first);
-    }
-  });
-}
-
-namespace {
-
-// The block's pages are new ones. Where the system has none, it stays in use for good.
-bool renew(const Space& space, void* pointer) {
-  return os::renew(pointer, bytes_of(space.pages.length(space.granule_of(pointer))));
-}
-
 // The lane that holds the slab; nullptr if none does, which may be so at any moment.
 Lane* holder_of(const Lanes& lanes, const Slab& slab) {
   const std::uint64_t word = slab.word();
   const bool held = !SlabWord::is_free(word) && SlabWord::lane(word) < lanes.count();
   return held ? &lanes.at(SlabWord::lane(word)) : nullptr;
+}
+
+// function(space, first, end) for each space that [start, start + bytes) touches: its bytes [first,
+// end) from the space's start on.
+template <typename Function>
+void each_touched(const Lanes& lanes, const void* start, std::uint64_t bytes, Function&& function) {
+  const os::Reserved part = lanes.region.part_of(start, bytes);
+  const std::uint64_t to = part.start + part.bytes;
+  for (std::uint64_t from = part.start; from < to;) {
+    Space& space = lanes.region.at(lanes.region.number_of(reinterpret_cast<void*>(from)));
+    const auto base = reinterpret_cast<std::uint64_t>(space.base());
+    const std::uint64_t end = std::min(to, base + space.bytes());
+    function(space, from - base, end - base);
+    from = end;
+  }
+}
+
+// The same for what is usable of them, in granules.
+template <typename Function>
+void each_usable(const Lanes& lanes, const void* start, std::uint64_t bytes, Function&& function) {
+  each_touched(lanes, start, bytes, [&](Space& space, std::uint64_t first, std::uint64_t end) {
+    end = std::min(end, space.committed_bytes());
+    if (first < end) {
+      function(space, granules_in(first), granules_of(end));
+    }
+  });
+}
+
+// What is free of the slab's [first, end) is given to nobody. Not where another thread is at work in
+// it for long, or a frame that this one has interrupted.
+void keep_out(const Lanes& lanes, Slab& slab, Granules first, Granules end) {
+  const Nanos start = os::nanoseconds();
+  do {
+    Lane* const holder = holder_of(lanes, slab);
+    const bool done = holder != nullptr ? holder->keep_out(slab, first, end)
+                                        : slab.is_free() && slab.keep_out_of_free(first, end);
+    if (done) {
+      return;
+    }
+  } while (os::rest() && os::nanoseconds() - start < tuning::kCallPatience);
+}
+
+}  // namespace
+
+void Engine::note_altered(const void* start, std::uint64_t bytes) {
+  each_usable(lanes, start, bytes, [](Space& space, Granules first, Granules end) {
+    space.pages.mark_altered(first, end);
+  });
+}
+
+void Engine::note_taken_out(const void* start, std::uint64_t bytes) {
+  each_usable(lanes, start, bytes, [&](Space& space, Granules first, Granules end) {
+    if (!space.pages.next_free(first, end).found()) {
+      return;  // the usual case, which waits for no lock
+    }
+    if (lanes.is_pool(space)) {
+      lanes.shared().pool.keep_out(space.address(first), bytes_of(end - first));
+    } else {
+      memo::keep_out(lanes, lanes.slab_of(space.base()), first, end);
+    }
+  });
+  note_altered(start, bytes);
+}
+
+void Engine::note_replaced(const void* start, std::uint64_t bytes) {
+  note_taken_out(start, bytes);
+  each_touched(lanes, start, bytes, [](Space& space, std::uint64_t first, std::uint64_t end) {
+    if (end > space.committed_bytes()) {
+      space.end_at(first);
+    }
+  });
+}
+
+void Engine::note_lost(const void* start, std::uint64_t bytes) {
+  note_replaced(start, bytes);
+  each_usable(lanes, start, bytes, [](Space& space, Granules first, Granules end) {
+    space.pages.mark_lost(first, end);
+  });
+}
+
+namespace {
+
+// The block's pages are new ones. Where the system has none, or others may lie there, it stays in
+// use for good.
+bool renew(const Space& space, void* pointer) {
+  const Granules first = space.granule_of(pointer);
+  return !space.pages.lost(first) && os::renew(pointer, bytes_of(space.pages.length(first)));
 }
 
 // The lane that holds the slab has left its plan: the next one's places are others.

@@ -53,9 +53,12 @@ class Engine {
   // The program changes what the pages of [start, start + bytes) are: protection, mapping, advice.
   // Blocks of ours in it get new ones when they are freed. Any thread.
   void note_altered(const void* start, std::uint64_t bytes);
-  // The same, and others lie there from now on: what is free in it is given to nobody. Free places
-  // of a slab stay the plan's.
+  // The same, and what is free in it is given to nobody.
+  void note_taken_out(const void* start, std::uint64_t bytes);
+  // The same, and others lie there from now on.
   void note_replaced(const void* start, std::uint64_t bytes);
+  // The same, and whose it is now is not known: blocks of ours in it are never freed.
+  void note_lost(const void* start, std::uint64_t bytes);
 
   // What lies at the pointer, for messages: the block in use that it points into, or the freed one
   // that started there.

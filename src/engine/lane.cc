@@ -301,6 +301,16 @@ bool Lane::hand_over(Slab& slab, std::uint64_t word, const SlabWish& wish) {
   return entered && is_empty(slab.space()) && slab.change(word, wish.word());
 }
 
+bool Lane::keep_out(Slab& slab, Granules first, Granules end) {
+  const WaitLock entered(entered_);
+  const std::uint64_t word = slab.word();
+  if (!entered || SlabWord::is_free(word) || SlabWord::lane(word) != memory_.number()) {
+    return false;
+  }
+  slab.keep_out(first, end);
+  return true;
+}
+
 bool Lane::give_back() {
   const TryLock entered(entered_);
   if (!entered) {

@@ -89,6 +89,9 @@ class Lane {
   // The lane holds `slab` by `word`, and no block is in it: it is the wish's from now on. False if
   // that is not so, or the lane is just at work. Any thread.
   bool hand_over(Slab& slab, std::uint64_t word, const SlabWish& wish);
+  // The lane holds `slab`: what is free of its [first, end) is given to nobody from now on. False if
+  // that is not so, or the lane is at work for long. Any thread.
+  bool keep_out(Slab& slab, Granules first, Granules end);
   // Gives memory back if the lane has been quiet for long, or, where memory is `scarce`, since the
   // last tick; tells whether it has been for long. Any thread.
   bool tick(Nanos now, bool scarce);

@@ -48,15 +48,16 @@ Granules PageMap::release(Granules first, Left left) {
   return count;
 }
 
-void PageMap::mark_altered(Granules from, Granules to) {
-  constexpr std::uint8_t kBlock = kUsed | kStart | kDirty;
+void PageMap::mark(Granules from, Granules to, std::uint8_t bits) {
   const Run block = block_at(from);
   for (Granules at = block.found() ? block.first : from; at < to;) {
-    const std::uint8_t bits = states_.at(at);
-    if ((bits & kStart) != 0) {
-      states_.replace(at, kBlock, kBlock | kAltered);  // unless another thread frees it
+    std::uint8_t before = states_.at(at);
+    // Another thread may mark it as well, or free it.
+    while ((before & kStart) != 0 &&
+           !states_.replace(at, before, static_cast<std::uint8_t>(before | bits))) {
+      before = states_.at(at);
     }
-    at = past(at, bits);
+    at = past(at, before);
   }
 }
 
@@ -90,12 +91,19 @@ Granules PageMap::length(Granules first) const {
 }
 
 PageMap::Run PageMap::block_at(Granules granule) const {
-  const Granules least = granule - std::min(granule, tuning::kMaxLookBack);
+  constexpr Granules kWord = PageStates::kWord;
+  const auto is_inside = [this](Granules word) {
+    const std::uint64_t bits = states_.eight(word) & (PageStates::kEveryByte * (kUsed | kStart));
+    return bits == PageStates::kEveryByte * kUsed;
+  };
   for (Granules at = granule; (states_.at(at) & kUsed) != 0; --at) {
     if ((states_.at(at) & kStart) != 0) {
       return noted(at) > granule - at ? Run{at, noted(at)} : Run{};
     }
-    if (at == least) {
+    while (at != Granules{0} && at % kWord == Granules{0} && is_inside(at - kWord)) {
+      at -= kWord;
+    }
+    if (at == Granules{0}) {
       break;
     }
   }
@@ -149,8 +157,8 @@ bool PageMap::valid(Granules granules, Sums* sums) const {
       continue;
     }
     const Granules count = noted(at);
-    if ((bits & ~kAltered) != (kUsed | kStart | kDirty) || count == Granules{0} ||
-        count > granules - at) {
+    if ((bits & ~(kAltered | PageStates::kLost)) != (kUsed | kStart | kDirty) ||
+        count == Granules{0} || count > granules - at) {
       return false;
     }
     for (Granules i = at + Granules{1}; i < at + count; ++i) {

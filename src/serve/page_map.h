@@ -41,9 +41,14 @@ class PageMap {
   Granules release(Granules first, Left left = Left::kAll);
   // The program changes what the pages of [from, to) are, such as their protection: the blocks in use there are altered()
   // until their release. Any thread.
-  void mark_altered(Granules from, Granules to);
+  void mark_altered(Granules from, Granules to) { mark(from, to, kAltered); }
   [[nodiscard]] bool altered(Granules first) const {
     return (states_.at(first) & PageStates::kAltered) != 0;
+  }
+  // The same, and what lies there may be another's: such blocks are never released. Any thread.
+  void mark_lost(Granules from, Granules to) { mark(from, to, kAltered | PageStates::kLost); }
+  [[nodiscard]] bool lost(Granules first) const {
+    return (states_.at(first) & PageStates::kLost) != 0;
   }
   // Of a block in use, whose release is to leave kUnmarked memory: the caller has given these granules' back, so that
   // they read as zero. Not the block's first.
@@ -69,7 +74,7 @@ class PageMap {
     [[nodiscard]] bool found() const { return count != Granules{0}; }
     [[nodiscard]] Granules end() const { return first + count; }
   };
-  // The block in use that covers `granule`. Looks back over 2^20 granules at most. For messages.
+  // The block in use that covers `granule`. Looks back over what the block has before it.
   [[nodiscard]] Run block_at(Granules granule) const;
   // Granules of the free block that started at `granule` last, 0 if the granule is in use or no
   // block has started there. For messages.
@@ -103,6 +108,7 @@ class PageMap {
   static constexpr std::uint8_t kDirty = PageStates::kDirty;
   static constexpr std::uint8_t kAltered = PageStates::kAltered;
 
+  void mark(Granules from, Granules to, std::uint8_t bits);
   // Of the block that starts there, or did last.
   [[nodiscard]] Granules noted(Granules first) const { return Granules{length_[first.count()]}; }
   void note(Granules first, Granules count) {

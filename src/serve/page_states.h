@@ -15,6 +15,8 @@ class PageStates {
   static constexpr std::uint8_t kDirty = 4;
   // Of a block's first granule: the program has changed what its pages are.
   static constexpr std::uint8_t kAltered = 8;
+  // And others may have mapped something in it, so that its pages are not to be touched any more.
+  static constexpr std::uint8_t kLost = 16;
   // Granules whose states are read at a time, and a word's bytes that are each 1.
   static constexpr Granules kWord{8};
   static constexpr std::uint64_t kEveryByte = 0x0101010101010101ULL;

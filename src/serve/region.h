@@ -2,6 +2,7 @@
 // tells whether a pointer is ours, one shift tells whose (src/serve/space.h has the drawing).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -44,6 +45,14 @@ class Region {
     return static_cast<std::uint32_t>(offset_of(pointer) >> shift_);
   }
   [[nodiscard]] std::uint64_t count() const { return count_; }
+  // What of [start, start + bytes) lies in the region.
+  [[nodiscard]] os::Reserved part_of(const void* start, std::uint64_t bytes) const {
+    const std::uint64_t all = bytes_.load(std::memory_order_acquire);
+    const auto from = reinterpret_cast<std::uint64_t>(start);
+    const std::uint64_t first = std::max(from, base());
+    const std::uint64_t end = std::min(from + std::min(bytes, UINT64_MAX - from), base() + all);
+    return first < end && all != 0 ? os::Reserved{first, end - first} : os::Reserved{};
+  }
   [[nodiscard]] Space& at(std::uint64_t number) const { return spaces_[number]; }
 
  private:

@@ -329,6 +329,26 @@ void Slab::begin_above() {
       round_up(bytes_of(space_->pages.tail(PageMap::Tail::kFree, Granules{0}, top)), os::kHugePage);
 }
 
+void Slab::keep_out(Granules first, Granules end) const {
+  PageMap& pages = space().pages;
+  end = std::min(end, granules_in(space().committed_bytes()));
+  for (PageMap::Run run = pages.next_free(first, end); run.found();
+       run = pages.next_free(run.end(), end)) {
+    pages.claim(run.first, run.count);
+  }
+}
+
+bool Slab::keep_out_of_free(Granules first, Granules end) {
+  const std::uint64_t word = this->word();
+  // For a moment nobody else takes it.
+  const std::uint64_t nobodys = SlabWord::held(SlabWord::kNoLane, SlabWord::plan(word));
+  if (!SlabWord::is_free(word) || !change(word, nobodys)) {
+    return false;
+  }
+  keep_out(first, end);
+  return change(nobodys, word & ~SlabWord::kTorn);
+}
+
 void Slab::lower(std::uint64_t height) {
   const std::uint64_t before = this->height();
   if (before <= height) {

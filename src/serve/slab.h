@@ -136,6 +136,11 @@ class Slab {
   // The plan's places lie above all blocks that are in use, by who has just taken the slab. Those stay
   // for good, perhaps.
   void begin_above();
+  // What is free of its space's [first, end) is given to nobody, and stays as it is: others have the
+  // addresses now. For its holder, or for who keeps that one out.
+  void keep_out(Granules first, Granules end) const;
+  // The same where nobody holds it; false if somebody does.
+  bool keep_out_of_free(Granules first, Granules end);
   // A plan that is served from it needs so many bytes at least.
   void note_bound(std::uint64_t bytes);
 

@@ -29,6 +29,30 @@ static void use_memory(unsigned rounds) {
   }
 }
 
+// At the places of a plan: they are free between two iterations.
+static void replace_in_a_loop(uintptr_t page) {
+  void* blocks[kStepCount];
+  unsigned char* fixed[3];
+  learn_steps();
+  take_served_steps(blocks);
+  for (unsigned i = 0; i < 3; ++i)
+    fixed[i] = (unsigned char*)(((uintptr_t)blocks[3 * i] + page - 1) / page * page);
+  for (unsigned i = 0; i < 9; ++i)
+    free(blocks[i]);
+  for (unsigned i = 0; i < 3; ++i)
+    map_fixed((uintptr_t)fixed[i], page);
+  free(blocks[9]);
+  for (unsigned round = 0; round < 60; ++round) {
+    take_steps(blocks);
+    free_steps(blocks);
+    if (round == 40 && memomalloc_release)
+      memomalloc_release();
+    for (unsigned i = 0; i < 3; ++i)
+      for (size_t at = 0; at < page; ++at)
+        CHECK(fixed[i][at] == 0x5a);
+  }
+}
+
 int main(void) {
   // Where blocks of some MiB lie, and behind them. Glibc's own addresses must not be replaced.
   char* const first = malloc(MIB(12));
@@ -64,6 +88,8 @@ int main(void) {
     CHECK(fixed[i][0] == 0x5a && fixed[i][sizes[i] - 1] == 0x5a);
   CHECK(filled(large, MIB(300), 3));
   free(large);
+  if (ours)
+    replace_in_a_loop(page);
   printf("ok\n");
   return 0;
 }
