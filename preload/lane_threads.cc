@@ -36,12 +36,13 @@ std::uint32_t thread_of_lane(std::uint32_t lane) {
   return g_process.lane_threads.numbers[lane].load(std::memory_order_relaxed);
 }
 
-// The child's number is its only thread's, too.
 void state::LaneThreads::forked() {
-  for (std::atomic<std::uint32_t>& number : numbers) {
-    number = 0;
+  if (g_process.options.STATUS != 0) {
+    for (std::atomic<std::uint32_t>& number : numbers) {
+      number = 0;
+    }
+    note_lane_thread();
   }
-  set_thread(static_cast<std::uint32_t>(getpid()));
 }
 
 }  // namespace memo

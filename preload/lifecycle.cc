@@ -57,7 +57,11 @@ void opened(const RecursionGuard& guard) {
   open_status_page(guard);
 }
 
+// A frame that goes on in a forked child has the parent's page.
 void phase_changed(const RecursionGuard& guard) {
+  if (!g_process.engine.forks.here()) {
+    return;
+  }
   shim::heed_limit();
   write_status_page();
   if (!background_thread_runs()) {
@@ -88,21 +92,21 @@ void after_fork_in_parent() {
   g_process.engine.forks.after_in_parent();
   release_signals();
 }
-// Also in a child that was made without fork()'s handlers.
-void forked() {
+// At the child's first call that comes to the engine, or at once. Fork() has had all locks of the C
+// library.
+void forked(bool told) {
+  g_process.bare_child = !told && !alone();
+  if (!told) {
+    name_forked_reporter();
+  }
 #define FEATURE(name, State) g_process.name.forked();
 #include "preload/features.def"
 #undef FEATURE
 }
 void after_fork_in_child() {
-  g_process.engine.forks.after_in_child();
-  g_process.bare_child = false;  // fork() has had all locks
-  forked();
+  name_forked_reporter();  // now: the child may be about to give system calls up
+  g_process.engine.forks.after_in_child(g_process.observes);
   release_signals();
-}
-void forked_bare() {
-  g_process.bare_child = !alone();
-  forked();
 }
 
 [[gnu::constructor]] void start() {
@@ -157,7 +161,8 @@ void forked_bare() {
                                                .outside = &process.catalogue,
                                                .fetch = fetch_stored,
                                                .keep = start_background_thread,
-                                               .forked = forked_bare});
+                                               .forked = forked,
+                                               .alone = alone});
   }
   const std::uint64_t threshold = on ? process.options.THRESHOLD : UINT64_MAX;
   process.threshold = threshold != 0 ? threshold : 1;
@@ -197,6 +202,10 @@ void exit_now(int code) {
 }
 
 std::size_t stats_json(char* buffer, std::size_t size) {
+  Engine& engine = g_process.engine;
+  if (!engine.forks.here() && t_state.inside == 0) {
+    engine.forks.notice();
+  }
   const RecursionGuard guard;
   Snapshot now;
   take(now);

@@ -33,10 +33,11 @@ bool become_reporter() {
   return true;
 }
 
-void state::Reporter::forked() {
-  if (number != 0) {
-    number = getpid();
-    space_of_number = 0;
+void name_forked_reporter() {
+  state::Reporter& reporter = g_process.reporter;
+  if (reporter.number != 0) {
+    reporter.number = getpid();
+    reporter.space_of_number = 0;
     say_process_in_lines();
   }
 }

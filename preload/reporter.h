@@ -16,6 +16,9 @@ bool become_reporter();
 // parent's number.
 bool is_reporter();
 
+// In a forked child: it is a process of its own, and says in each message which.
+void name_forked_reporter();
+
 // True in a forked child, whose files must not take the place of its parent's.
 bool is_forked_child();
 

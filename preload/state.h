@@ -178,9 +178,7 @@ struct Reporter {
   pid_t number = 0;
   ino_t space_of_number = 0;
 
-  // As soon as the child is noticed: it is a process of its own from now on, and says in each
-  // message which.
-  void forked();
+  void forked() {}  // name_forked_reporter(), earlier
 };
 
 struct ThreadEnd {

@@ -16,15 +16,15 @@ bool ForkMark::open() {
     os::unmap(page, os::page_size());
     return false;
   }
-  *page = 1;
+  *page = kHere;
   mark_.store(page, std::memory_order_release);
   return true;
 }
 
-void ForkMark::renew() {
+void ForkMark::set(char value) {
   const char* mark = mark_.load(std::memory_order_relaxed);
   if (mark != &kAlwaysHere) {
-    *const_cast<char*>(mark) = 1;
+    __atomic_store_n(const_cast<char*>(mark), value, __ATOMIC_RELEASE);
   }
 }
 

@@ -1,5 +1,6 @@
 // Tells a process that it is a forked child, also where no handler of fork() ran: after _Fork() and
-// clone() or fork as bare system calls. Hot to ask: one load and one comparison.
+// clone() or fork as bare system calls. Hot to ask: one load and one comparison. A handler may leave
+// its work to whoever asks first.
 //
 // The mark is a byte in a page that the kernel empties in each child (MADV_WIPEONFORK, Linux 4.14).
 // A child that shares its parent's memory (vfork) is none, and finds the mark. Where the kernel
@@ -15,14 +16,22 @@ class ForkMark {
   // Takes the page; false where the system refuses it: then no child is ever noticed.
   // Once is enough, any thread.
   bool open();
-  // False in a forked child, until renew().
-  [[nodiscard]] bool here() const {
-    return __atomic_load_n(mark_.load(std::memory_order_acquire), __ATOMIC_RELAXED) != 0;
-  }
-  void renew();
+  // False in a forked child, until renew(); what was done before that is seen then.
+  [[nodiscard]] bool here() const { return value() == kHere; }
+  void renew() { set(kHere); }
+  // In a child that is not here() yet: a handler has told of it. Its own children are told of anew.
+  void tell() { set(kTold); }
+  [[nodiscard]] bool told() const { return value() == kTold; }
 
  private:
-  static constexpr char kAlwaysHere = 1;
+  static constexpr char kHere = 1;
+  static constexpr char kTold = 2;
+  static constexpr char kAlwaysHere = kHere;
+  [[nodiscard]] char value() const {
+    return __atomic_load_n(mark_.load(std::memory_order_acquire), __ATOMIC_ACQUIRE);
+  }
+  void set(char value);
+
   std::atomic<const char*> mark_{&kAlwaysHere};
 };
 

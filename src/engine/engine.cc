@@ -32,8 +32,8 @@ void* Engine::allocate(const Request& request) {
 
 // For what is not for the lane, for a thread without one, or in a child that was just made.
 void* Engine::allocate_with_care(const Request& request) {
-  if (!forks.here()) {
-    forks.notice();
+  if (!forks.here() && !forks.notice()) {
+    return pass_on(request.size, &Counters::fallback_busy);
   }
   if (request.alignment > tuning::kMaxAlignment) {
     return pass_on(request.size, &Counters::fallback_alignment);
@@ -223,7 +223,7 @@ bool Engine::carry(void* from, void* to, std::uint64_t bytes) {
 }
 
 void Engine::note_foreign_growth(std::uint64_t bytes) {
-  if (t_state.inside != 0) {
+  if (t_state.inside != 0 || (!forks.here() && !forks.notice())) {
     return;
   }
   Lane* lane = my_lane();
@@ -234,13 +234,16 @@ void Engine::note_foreign_growth(std::uint64_t bytes) {
 
 void Engine::iteration() {
   Lane* lane = my_lane();
-  if (lane != nullptr && t_state.inside == 0) {
+  if (lane != nullptr && t_state.inside == 0 && (forks.here() || forks.notice())) {
     const RecursionGuard guard;
     lane->iteration(guard);
   }
 }
 
 void Engine::thread_ended() {
+  if (!forks.here()) {
+    forks.notice();
+  }
   ThreadState& thread = t_state;
   thread.left = true;
   Lane* lane = std::exchange(thread.lane, nullptr);

@@ -10,10 +10,15 @@ void Forks::before() {
   constexpr auto kForFork = Lock::Patience::kFork;
   ThreadState& thread = t_state;
   ++thread.inside;
-  std::uint32_t taken = lanes_.registry().lock_within(kForFork) ? kRegistry : 0;
-  if (lanes_.opened()) {
+  std::uint32_t taken = 0;
+  if (lanes_.host().alone != nullptr && lanes_.host().alone()) {
+    // Nobody has a lock.
+  } else if (lanes_.opened()) {
+    // Which lanes are free the child finds out anew.
     taken |= lanes_.shared().store.lock().lock_within(kForFork) ? kStore : 0;
     taken |= lanes_.shared().pool.lock_all(kForFork) ? kPool : 0;
+  } else {
+    taken |= lanes_.registry().lock_within(kForFork) ? kRegistry : 0;
   }
   thread.forks = (thread.forks << kForkBits) | taken;
 }
@@ -38,36 +43,53 @@ void Forks::after_in_parent() {
   --thread.inside;
 }
 
-void Forks::after_in_child() {
-  lanes_.mark.renew();
+void Forks::after_in_child(bool at_once) {
   const bool interrupted = t_state.inside > 1;
+  const Lane* mine = my_lane();
   after_in_parent();
-  live_on(interrupted);
+  if (noticing_.held_by_another()) {
+    noticing_.forget_owner();
+  }
+  if (!at_once && !interrupted && !here() && (mine == nullptr || !mine->at_work_here())) {
+    forking_ = mine;
+    lanes_.mark.tell();
+  } else {
+    live_on(mine, interrupted, true);
+  }
 }
 
-void Forks::notice() {
+bool Forks::notice() {
   const NoInterrupts whole;
   const bool interrupted = t_state.inside != 0;
   const RecursionGuard guard;
-  lanes_.mark.renew();
-  live_on(interrupted);
-  if (lanes_.host().forked != nullptr) {
-    lanes_.host().forked();
+  const WaitLock held(noticing_, Lock::Patience::kFork);
+  if (!held) {
+    return false;
   }
+  if (!here()) {
+    const bool told = lanes_.mark.told();
+    live_on(told ? forking_ : my_lane(), interrupted, told);
+  }
+  return true;
 }
 
 // The child's only thread has just begun to live, perhaps in a handler that `interrupted` the
 // library. Locks of threads that do not exist are nobody's now; what they guarded may be half
 // changed.
-void Forks::live_on(bool interrupted) {
+void Forks::live_on(const Lane* mine, bool interrupted, bool told) {
   forked_ = true;
   lanes_.passed_on.reset();
   lanes_.forget_missing_thread();
-  if (!lanes_.opened()) {
-    return;
+  if (lanes_.opened()) {
+    take_over(lanes_.shared(), mine, interrupted);
   }
-  Shared& shared = lanes_.shared();
-  const Lane* mine = my_lane();
+  if (lanes_.host().forked != nullptr) {
+    lanes_.host().forked(told);
+  }
+  lanes_.mark.renew();
+}
+
+void Forks::take_over(Shared& shared, const Lane* mine, bool interrupted) {
   shared.slabs.orphan(lanes_.number_of(mine));
   for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
     Lane& lane = lanes_.at(i);

@@ -17,9 +17,13 @@ class Forks {
   // that frame goes on as well. What others hold for too long the child does without.
   void before();
   void after_in_parent();
-  void after_in_child();
-  // In a child without fork()'s handlers, at its first call that comes to the engine.
-  [[gnu::cold]] void notice();
+  // What the child is to do is left to its first call that comes to the engine, since most children
+  // make none: each page that is written is copied. Not where a frame of the engine goes on in it,
+  // or `at_once`.
+  void after_in_child(bool at_once = false);
+  // That first call, of a child without fork()'s handlers, too. False where another thread has come
+  // first, and is at it for long.
+  [[gnu::cold]] bool notice();
 
   // From now on children are noticed that no handler tells of. Comes by itself with the first lane.
   bool mark_process() { return lanes_.mark.open(); }
@@ -36,10 +40,13 @@ class Forks {
   static constexpr std::uint32_t kForkBits = 3;
 
   void release(std::uint32_t taken);
-  void live_on(bool interrupted);
+  void live_on(const Lane* mine, bool interrupted, bool told);
+  void take_over(Shared& shared, const Lane* mine, bool interrupted);
 
   Lanes& lanes_;
-  bool forked_ = false;  // this is a child
+  Lock noticing_;
+  const Lane* forking_ = nullptr;  // of the thread that lives on, where a handler has told
+  bool forked_ = false;            // this is a child
 };
 
 }  // namespace memo

@@ -107,6 +107,9 @@ class Lane {
     return static_cast<bool>(entered);
   }
 
+  // The calling thread is in the middle of a call of the lane: a handler has interrupted it.
+  [[nodiscard]] bool at_work_here() const { return entered_.held_by_me(); }
+
   // What others see. By the lane's thread, but for what says otherwise.
   [[nodiscard]] const Tracker& tracker() const { return tracker_; }
   [[nodiscard]] const Recorder& recorder() const { return knowledge_.log.recorder; }

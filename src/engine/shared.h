@@ -41,7 +41,9 @@ struct EngineHost {
   // There is memory that may have to be given back later, or there are reports: see to it that
   // tick() is called every second or so, until the engine rests. Told by calls and by frees.
   void (*keep)(const RecursionGuard&) = nullptr;
-  void (*forked)() = nullptr;  // this is a child, and no handler of fork() has told so
+  // This is a child; `told`: of fork(), whose handlers have run.
+  void (*forked)(bool told) = nullptr;
+  bool (*alone)() = nullptr;  // no thread but the calling one is known to exist
 };
 
 class Lane;

@@ -23,8 +23,10 @@ void Pool::open(std::span<Part> parts, Space* spaces, bool huge_pages) {
   parts_ = parts;
   spaces_ = spaces;
   shift_ = static_cast<int>(std::bit_width(spaces->bytes() - 1));
+  MEMO_DCHECK(parts.size() <= tuning::kMaxArenas);
   MEMO_DCHECK(parts.size() == 1 || is_power_of_two(spaces->bytes()));
   for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].lock = &gates_[i].lock;
     parts[i].arena.open(spaces + i, &books_, huge_pages);
   }
   headroom_.open();
@@ -38,11 +40,11 @@ Pool::Part* Pool::enter() {
   if (thread.arena >= parts_.size()) [[unlikely]] {
     thread.arena = 0;
   }
-  const bool held = !parts_[thread.arena].lock.try_lock();
+  const bool held = !parts_[thread.arena].lock->try_lock();
   if (!held) {
     thread.arena_waits = static_cast<std::uint8_t>(thread.arena_waits -
                                                    std::min<std::uint8_t>(thread.arena_waits, 1));
-  } else if (!parts_[thread.arena].lock.held_by_me()) {
+  } else if (!parts_[thread.arena].lock->held_by_me()) {
     thread.arena_waits = static_cast<std::uint8_t>(thread.arena_waits + kWeight);
     if (thread.arena_waits >= tuning::kMaxArenaWaits * kWeight) {
       thread.arena_waits = 0;
@@ -53,16 +55,16 @@ Pool::Part* Pool::enter() {
   while (used <= thread.arena && !used_.compare_exchange_weak(used, thread.arena + 1U)) {
   }
   Part& part = parts_[thread.arena];
-  return !held || part.lock.lock_within(Lock::Patience::kCall) ? &part : nullptr;
+  return !held || part.lock->lock_within(Lock::Patience::kCall) ? &part : nullptr;
 }
 
 Arena::Block Pool::from_memory(std::uint64_t bytes, std::uint64_t alignment) {
   const std::span<Part> parts = used();
   for (std::size_t i = 0; i < parts.size() && !torn_; ++i) {
     Part& part = parts[(t_state.arena + i) % parts.size()];
-    if (part.lock.try_lock()) {
+    if (part.lock->try_lock()) {
       const Arena::Block block = part.arena.allocate(bytes, alignment, Arena::From::kMemory);
-      part.lock.unlock();
+      part.lock->unlock();
       if (block.start != nullptr) {
         return block;
       }
@@ -82,7 +84,7 @@ Arena::Block Pool::allocate(std::uint64_t bytes, std::uint64_t alignment, std::u
       return {.busy = true};
     }
     block = part->arena.allocate(bytes, alignment);
-    part->lock.unlock();
+    part->lock->unlock();
   }
   if (block.start != nullptr) {
     const Space& space = space_of(block.start);
@@ -99,11 +101,11 @@ Arena::Block Pool::allocate(std::uint64_t bytes, std::uint64_t alignment, std::u
 
 bool Pool::resize(void* start, std::uint64_t bytes) {
   Part& part = part_of(start);
-  if (torn_ || !part.lock.lock_within(Lock::Patience::kCall)) {
+  if (torn_ || !part.lock->lock_within(Lock::Patience::kCall)) {
     return false;
   }
   const bool done = part.arena.resize(start, bytes);
-  part.lock.unlock();
+  part.lock->unlock();
   return done;
 }
 
@@ -115,9 +117,9 @@ std::uint64_t Pool::each(std::uint32_t first, Function&& function) {
   const std::span<Part> parts = used();
   for (std::size_t i = 0; i < parts.size() && !torn_; ++i) {
     Part& part = parts[(first + i) % parts.size()];
-    if (part.lock.lock_within(Lock::Patience::kCall)) {
+    if (part.lock->lock_within(Lock::Patience::kCall)) {
       sum += function(part.arena);
-      part.lock.unlock();
+      part.lock->unlock();
     }
   }
   return sum;
@@ -151,10 +153,10 @@ std::uint64_t Pool::settle() {
 
 void Pool::keep_out(const void* start, std::uint64_t bytes) {
   Part& part = part_of(start);
-  if (!torn_ && part.lock.lock_within(Lock::Patience::kCall)) {
+  if (!torn_ && part.lock->lock_within(Lock::Patience::kCall)) {
     const Granules first = space_of(start).granule_of(start);
     part.arena.keep_out(first, first + granules_of(bytes));
-    part.lock.unlock();
+    part.lock->unlock();
   }
 }
 
@@ -186,7 +188,7 @@ bool Pool::valid() {
 
 bool Pool::lock_all(Lock::Patience patience) {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    if (!parts_[i].lock.lock_within(patience)) {
+    if (!parts_[i].lock->lock_within(patience)) {
       unlock_all(i);
       return false;
     }
@@ -196,15 +198,15 @@ bool Pool::lock_all(Lock::Patience patience) {
 
 void Pool::unlock_all(std::size_t count) {
   for (Part& part : parts_.first(count)) {
-    part.lock.unlock();
+    part.lock->unlock();
   }
 }
 
 void Pool::after_fork() {
   for (Part& part : parts_) {
-    if (part.lock.held_by_another()) {
+    if (part.lock->held_by_another()) {
       torn_ = true;
-      part.lock.forget_owner();
+      part.lock->forget_owner();
     }
   }
 }

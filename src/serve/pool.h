@@ -23,7 +23,7 @@ class Pool {
  public:
   // An arena, and the lock of whoever takes blocks from it.
   struct alignas(64) Part {
-    Lock lock;
+    Lock* lock = nullptr;
     Arena arena;
   };
   // At most as many arenas as can be of use at once.
@@ -123,6 +123,11 @@ class Pool {
   template <typename Function>
   std::uint64_t each(std::uint32_t first, Function&& function);
 
+  // The arenas' locks lie side by side: each page that a fork writes is copied.
+  struct alignas(64) Gate {
+    Lock lock;
+  };
+  Gate gates_[tuning::kMaxArenas];
   std::span<Part> parts_;
   std::atomic<std::uint32_t> used_{1};  // arenas that a thread has ever used
   Space* spaces_ = nullptr;

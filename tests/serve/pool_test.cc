@@ -58,7 +58,7 @@ TEST_CASE_METHOD(SeveralArenas,
   CHECK(arena_of(take(0, kMiB)) == 0);
   std::thread undisturbed([&] { CHECK(arena_of(take(0, kMiB)) == 0); });
   undisturbed.join();
-  REQUIRE(parts_[0].lock.try_lock());
+  REQUIRE(parts_[0].lock->try_lock());
   std::thread other([&] {
     void* start = nullptr;
     int calls = 0;
@@ -70,7 +70,7 @@ TEST_CASE_METHOD(SeveralArenas,
     CHECK(arena_of(static_cast<char*>(start)) == 1);
   });
   other.join();
-  parts_[0].lock.unlock();
+  parts_[0].lock->unlock();
   CHECK(pool.valid());
 }
 
