@@ -11,14 +11,14 @@ void Forks::before() {
   ThreadState& thread = t_state;
   ++thread.inside;
   std::uint32_t taken = 0;
-  if (lanes_.host().alone != nullptr && lanes_.host().alone()) {
-    // Nobody has a lock.
-  } else if (lanes_.opened()) {
-    // Which lanes are free the child finds out anew.
+  const bool alone = lanes_.host().alone != nullptr && lanes_.host().alone();
+  // Once there are lanes the child finds out anew which of them are free.
+  if (!alone && !lanes_.opened()) {
+    taken |= lanes_.registry().lock_within(kForFork) ? kRegistry : 0;
+  }
+  if (!alone && lanes_.opened()) {
     taken |= lanes_.shared().store.lock().lock_within(kForFork) ? kStore : 0;
     taken |= lanes_.shared().pool.lock_all(kForFork) ? kPool : 0;
-  } else {
-    taken |= lanes_.registry().lock_within(kForFork) ? kRegistry : 0;
   }
   thread.forks = (thread.forks << kForkBits) | taken;
 }

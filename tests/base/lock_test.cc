@@ -199,9 +199,11 @@ TEST_CASE("fork mark: gone in a child that no handler knows of, until it is rene
   CHECK(mark.here());
   const auto child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
   if (child == 0) {
-    const bool told = !mark.here();
+    const bool gone = !mark.here() && !mark.told();
+    mark.tell();
+    const bool told = !mark.here() && mark.told();
     mark.renew();
-    syscall(SYS_exit_group, told && mark.here() ? 0 : 1);
+    syscall(SYS_exit_group, gone && told && mark.here() && !mark.told() ? 0 : 1);
   }
   int status = -1;
   REQUIRE(waitpid(child, &status, 0) == child);
