@@ -1,6 +1,6 @@
 // Tells a process that it is a forked child, also where no handler of fork() ran: after _Fork() and
-// clone() or fork as bare system calls. Hot to ask: one load and one comparison. A handler may leave
-// its work to whoever asks first.
+// clone() or fork as bare system calls. A handler may leave its work to who asks first. Hot to ask:
+// one load and one comparison.
 //
 // The mark is a byte in a page that the kernel empties in each child (MADV_WIPEONFORK, Linux 4.14).
 // A child that shares its parent's memory (vfork) is none, and finds the mark. Where the kernel
