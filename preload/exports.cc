@@ -98,6 +98,12 @@ MEMO_EXPORT void* MEMO_NAME(mremap)(void* start, std::size_t bytes, std::size_t 
   return shim::mremap(start, bytes, to, flags, place);
 }
 
+// A thread may be cancelled here.
+MEMO_EXPORT ssize_t MEMO_NAME(vmsplice)(int pipe, const struct iovec* parts, std::size_t count,
+                                        unsigned flags) {
+  return shim::vmsplice(pipe, parts, count, flags);
+}
+
 MEMO_EXPORT std::size_t MEMO_NAME(malloc_usable_size)(void* pointer) noexcept {
   if (pointer != nullptr && shim::is_next(pointer)) [[likely]] {
     return g_process.next.malloc_usable_size(pointer);

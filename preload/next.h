@@ -2,12 +2,14 @@
 #pragma once
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <cstddef>
 #include <cstdint>

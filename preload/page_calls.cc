@@ -156,6 +156,25 @@ void* shmat(int segment, const void* start, int flags) {
   return pass_on(&Next::shmat, SYS_shmat, segment, start, flags);
 }
 
+int mlock(const void* start, std::size_t bytes) {
+  note(start, bytes);
+  return pass_on(&Next::mlock, SYS_mlock, start, bytes);
+}
+
+int mlock2(const void* start, std::size_t bytes, unsigned how) {
+  note(start, bytes);
+  return pass_on(&Next::mlock2, SYS_mlock2, start, bytes, how);
+}
+
+// The pipe has the pages themselves, which a later block must not write while they are read.
+ssize_t vmsplice(int pipe, const iovec* parts, std::size_t count, unsigned flags) {
+  const ssize_t answer = pass_on(&Next::vmsplice, SYS_vmsplice, pipe, parts, count, flags);
+  for (std::size_t i = 0; answer > 0 && i < count; ++i) {
+    note(parts[i].iov_base, parts[i].iov_len);
+  }
+  return answer;
+}
+
 int ioctl(int file, unsigned long request, void* argument) {
   const int answer = static_cast<int>(syscall(SYS_ioctl, file, request, argument));
   if (request == kRegister && answer == 0) {

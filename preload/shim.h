@@ -29,6 +29,8 @@ void* large_aligned(std::uint64_t alignment, std::uint64_t size, Op op);
 // `place` counts where the flags name a new one.
 void* mremap(void* start, std::size_t bytes, std::size_t to, int flags, void* place);
 
+ssize_t vmsplice(int pipe, const struct iovec* parts, std::size_t count, unsigned flags);
+
 // An object is loaded that looks for functions in itself and what it needs before it looks in this
 // library.
 void note_deep_binding(const char* file);

@@ -222,6 +222,10 @@ TEST_CASE("threads: blocks are freed by others while their owner is served", "[e
 int live_on_in_child(Engine& engine, Driver& driver, const Block& parents, const Block& others,
                      const Program& program) {
   engine.forks.after_in_child();
+  if (engine.forks.here() || !engine.forks.forked() || !engine.forks.notice() ||
+      !engine.forks.here()) {
+    return 6;
+  }
   if (!parents.whole() || !others.whole()) {
     return 1;
   }

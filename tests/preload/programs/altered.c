@@ -1,9 +1,11 @@
 // What a program does to its blocks' pages ends with their free: protection, fixed mappings, advice that stays. The next
 // block of the size is as a new one, whoever frees. free() bears a block that nobody may read.
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 
 #include "support.h"
 
@@ -144,10 +146,65 @@ static void is_nobodys_fault(void) {
   close(fd);
 }
 
+static int is_locked(const char* at) {
+  FILE* maps = fopen("/proc/self/smaps", "r");
+  char line[512];
+  int found = 0, inside = 0;
+  CHECK(maps != NULL);
+  while (fgets(line, sizeof line, maps) != NULL) {
+    unsigned long from, to;
+    if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+      inside = from <= (uintptr_t)at && (uintptr_t)at < to;
+    else if (inside && strncmp(line, "VmFlags:", 8) == 0)
+      found = strstr(line, " lo ") != NULL;
+  }
+  fclose(maps);
+  return found;
+}
+
+// A few pages of each, since most users may lock little.
+static void lock_pages(char* block, size_t bytes) {
+  (void)bytes;
+  mlock(block, 2 * page_size);
+}
+static void is_not_locked(void) {
+  in_rounds(lock_pages);
+  for (size_t i = first_size(); i < sizeof kSizes / sizeof kSizes[0]; ++i) {
+    char* block = aligned(kSizes[i]);
+    is_fresh(block, kSizes[i]);
+    CHECK(!is_locked(block));
+    free(block);
+  }
+}
+
+// A pipe has the pages of a block that was freed; the next block's bytes do not come into it.
+static void is_read_from_a_pipe(void) {
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  for (int round = 0; round < kRounds; ++round)
+    for (size_t i = first_size(); i < sizeof kSizes / sizeof kSizes[0]; ++i) {
+      char read_back[4096];
+      char* block = aligned(kSizes[i]);
+      struct iovec part = {block, sizeof read_back};
+      memset(block, 1, kSizes[i]);
+      CHECK(vmsplice(ends[1], &part, 1, 0) == (ssize_t)sizeof read_back);
+      free(block);
+      block = aligned(kSizes[i]);
+      memset(block, 2, kSizes[i]);
+      CHECK(read(ends[0], read_back, sizeof read_back) == (ssize_t)sizeof read_back);
+      CHECK(read_back[0] == 1 && read_back[sizeof read_back - 1] == 1);
+      free(block);
+    }
+  close(ends[0]);
+  close(ends[1]);
+}
+
 static const struct part kParts[] = {{"ends_with_free", ends_with_free},
                                      {"keeps_files", keeps_files},
                                      {"comes_into_children", comes_into_children},
-                                     {"is_nobodys_fault", is_nobodys_fault}};
+                                     {"is_nobodys_fault", is_nobodys_fault},
+                                     {"is_not_locked", is_not_locked},
+                                     {"is_read_from_a_pipe", is_read_from_a_pipe}};
 
 int main(int count, char** words) {
   end_after(200);
