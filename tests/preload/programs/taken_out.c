@@ -189,7 +189,7 @@ static void stays_empty(void) {
     kChanges[i](block, MIB(33));
     char* const wished = middle(block, MIB(33)) + MIB(1) / page_size * page_size;
     char* const other = mmap(wished, page_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(other != MAP_FAILED && other != wished && munmap(other, page_size) == 0);
+    CHECK(other != MAP_FAILED && other != wished);
     free(block);
   }
 }
