@@ -14,7 +14,6 @@
 #include "preload/shim.h"
 #include "src/base/bits.h"
 #include "src/base/os.h"
-#include "src/base/system_call.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18  // Linux 4.14
@@ -38,7 +37,7 @@ os::Reserved part_of_ours(const void* start, std::size_t bytes) {
 // What the program has moved away from ours is reserved again. Where something else came there, the
 // blocks are not touched any more.
 void close_hole(void* start, std::size_t bytes) {
-  const os::Reserved ours = part_of_ours(start, round_up(bytes, os::page_size()));
+  const os::Reserved ours = part_of_ours(start, bytes);
   auto* const first = reinterpret_cast<void*>(ours.start);
   if (ours.bytes != 0 && !os::close_hole(first, ours.bytes)) {
     g_process.engine.note_lost(first, ours.bytes);
@@ -130,14 +129,17 @@ void* mremap(void* start, std::size_t bytes, std::size_t to, int flags, void* pl
     g_process.engine.note_replaced(place, to);
   }
   void* const now = pass_on(&Next::mremap, SYS_mremap, start, bytes, to, flags, place);
+  bytes = round_up(bytes, os::page_size());
+  to = round_up(to, os::page_size());
+  char* const cut = static_cast<char*>(start) + to;
   if (now == MAP_FAILED) {
     // But for wrong arguments a refusal may come when something is unmapped already.
     if (fixed && errno != EINVAL) {
       close_hole(place, to);
-      close_hole(static_cast<char*>(start) + to, bytes - std::min(bytes, to));
+      close_hole(cut, bytes - std::min(bytes, to));
     }
   } else if (now == start) {
-    close_hole(static_cast<char*>(start) + to, bytes - std::min(bytes, to));
+    close_hole(cut, bytes - std::min(bytes, to));
   } else if ((flags & MREMAP_DONTUNMAP) == 0) {
     close_hole(start, bytes);
   }
@@ -148,7 +150,7 @@ void* mremap(void* start, std::size_t bytes, std::size_t to, int flags, void* pl
 void* shmat(int segment, const void* start, int flags) {
   shmid_ds about;
   if ((flags & SHM_REMAP) != 0 && g_process.engine.lanes.opened() &&
-      os::system_call(SYS_shmctl, segment, IPC_STAT, &about) == 0) {
+      shmctl(segment, IPC_STAT, &about) == 0) {
     const std::uint64_t first = round_down(reinterpret_cast<std::uint64_t>(start), os::page_size());
     g_process.engine.note_lost(reinterpret_cast<void*>(first),
                                round_up(about.shm_segsz, os::page_size()));

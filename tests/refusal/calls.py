@@ -43,6 +43,7 @@ REFUSED = {
     "mincore": _row(MINUS, "EAGAIN EINVAL ENOMEM"),
     "mlock": _row(MINUS, "EAGAIN EINVAL ENOMEM"), "mlock2": _row(MINUS, "EAGAIN EINVAL ENOMEM"),
     "munlockall": _row(MINUS, ""),
+    "shmctl": _row(MINUS, "EACCES EIDRM EINVAL ENOMEM EOVERFLOW"),
     "munlock": _row(MINUS, "EAGAIN EINVAL ENOMEM"),
     "msync": _row(MINUS, "EBUSY EINVAL ENOMEM"),
     "memfd_create": _row(MINUS, "EINVAL EMFILE ENFILE ENOMEM"),
@@ -120,6 +121,9 @@ REFUSED = {
 BY_NUMBER = {
     0: ("read", _READ), 1: ("write", _WRITE), 3: ("close", REFUSED["close"]), 9: ("mmap", REFUSED["mmap"]),
     10: ("mprotect", REFUSED["mprotect"]), 11: ("munmap", REFUSED["munmap"]),
+    25: ("mremap", REFUSED["mremap"]), 30: ("shmat", _row(MINUS, "EACCES EIDRM EINVAL ENOMEM")),
+    149: ("mlock", REFUSED["mlock"]), 325: ("mlock2", REFUSED["mlock2"]),
+    278: ("vmsplice", _row(MINUS, "EAGAIN EBADF EINVAL ENOMEM")),
     16: ("ioctl", _row(MINUS, "EBADF EINVAL ENOTTY")), 329: ("pkey_mprotect", REFUSED["mprotect"]),
     14: ("rt_sigprocmask", _row(MINUS, "EINVAL")),
     24: ("sched_yield", _row(MINUS, "")), 28: ("madvise", REFUSED["madvise"]), 35: ("nanosleep", REFUSED["nanosleep"]),
