@@ -146,6 +146,10 @@ ROWS = (
      UNIT, "space: each of its records lies between pages that cannot be touched"),
     ("old bytes behind the last block count as given back", "PageMap::tail", "swap", "kind == Tail::kFree ? kUsed : kUsed | kDirty => kUsed",
      UNIT, "arena: what is free behind the last block counts no more"),
+    ("a slab gives places that others have mapped something at", "Slab::keep_out", "drop", "pages.claim(run.first, run.count)",
+     UNIT, "engine: a plan gives no place that others have mapped something at"),
+    ("a block that others may have come into is made anew", "PageMap::lost", "swap", "!= 0 => > 99",
+     UNIT, "engine: a block that others may have come into is never freed"),
     # src/learn
     ("a loop that keeps its result waits for 64 copies", "period_of", "swap", "!= 0 => == 1",
      UNIT, "trial: a loop that keeps its result is served from its fourth iteration on"),
