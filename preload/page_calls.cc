@@ -117,20 +117,52 @@ int munmap(void* start, std::size_t bytes) {
   return 0;
 }
 
+// Moves what is several mappings to the kernel, as ours are where some of it comes in huge pages: by
+// copying. `place`: nullptr: anywhere. MAP_FAILED as for the refusal that has led here.
+void* copy_away(void* start, std::size_t bytes, std::size_t to, void* place) {
+  const int refusal = errno;
+  const std::size_t copied = std::min(bytes, to);
+  void* now =
+      pass_on(&Next::mmap, SYS_mmap, nullptr, to, kUsual, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
+  if (now != MAP_FAILED) {
+    os::copy_written(start, now, copied);
+    void* const fresh = now;
+    if (place != nullptr) {
+      now = pass_on(&Next::mremap, SYS_mremap, fresh, to, to, MREMAP_MAYMOVE | MREMAP_FIXED, place);
+    }
+    if (now == MAP_FAILED) {
+      pass_on(&Next::munmap, SYS_munmap, fresh, to);
+    } else {
+      os::decommit(start, copied);
+    }
+  }
+  errno = now == MAP_FAILED ? refusal : errno;
+  return now;
+}
+
 // What it moves away is noted before, since another thread may map something in its place at once.
 void* mremap(void* start, std::size_t bytes, std::size_t to, int flags, void* place) {
   const bool fixed = (flags & MREMAP_FIXED) != 0;
   const bool from_ours = part_of_ours(start, bytes).bytes != 0;
   const bool to_ours = fixed && part_of_ours(place, to).bytes != 0;
+  const bool plain = from_ours && g_process.engine.is_unaltered(start, bytes);
   if (from_ours) {
     g_process.engine.note_taken_out(start, bytes);
   }
   if (to_ours) {
     g_process.engine.note_replaced(place, to);
   }
-  void* const now = pass_on(&Next::mremap, SYS_mremap, start, bytes, to, flags, place);
+  void* now = pass_on(&Next::mremap, SYS_mremap, start, bytes, to, flags, place);
   bytes = round_up(bytes, os::page_size());
   to = round_up(to, os::page_size());
+  if (now == MAP_FAILED && errno == EFAULT && plain && !to_ours &&
+      (flags & (MREMAP_MAYMOVE | MREMAP_DONTUNMAP)) == MREMAP_MAYMOVE) {
+    now = copy_away(start, bytes, to, fixed ? place : nullptr);
+    if (now != MAP_FAILED) {
+      close_hole(static_cast<char*>(start) + to, bytes - std::min(bytes, to));
+      return now;
+    }
+  }
   char* const cut = static_cast<char*>(start) + to;
   if (now == MAP_FAILED) {
     // But for wrong arguments a refusal may come when something is unmapped already.

@@ -136,6 +136,17 @@ void Engine::note_lost(const void* start, std::uint64_t bytes) {
   });
 }
 
+bool Engine::is_unaltered(const void* start, std::uint64_t bytes) const {
+  Space* space = owns(start) ? &lanes.region.at(lanes.region.number_of(start)) : nullptr;
+  if (space == nullptr || !space->plausible(start)) {
+    return false;
+  }
+  const Granules first = space->granule_of(start);
+  const PageMap::Run block = space->pages.block_at(first);
+  return block.found() && granules_of(bytes) <= block.end() - first &&
+         !space->pages.altered(block.first);
+}
+
 namespace {
 
 // The block's pages are new ones. Where the system has none, or others may lie there, it stays in

@@ -60,6 +60,9 @@ class Engine {
   // The same, and whose it is now is not known: blocks of ours in it are never freed.
   void note_lost(const void* start, std::uint64_t bytes);
 
+  // [start, start + bytes) is inside of one block, of whose pages nothing was noted.
+  [[nodiscard]] bool is_unaltered(const void* start, std::uint64_t bytes) const;
+
   // What lies at the pointer, for messages: the block in use that it points into, or the freed one
   // that started there.
   [[nodiscard]] Place find(const void* pointer) const;

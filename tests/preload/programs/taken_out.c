@@ -174,6 +174,26 @@ static void moved(void) {
   in_rounds(shrink_middle);
   in_rounds(move_onto);
 }
+// Where so much is alive some of it comes in huge pages, and a block may be several mappings to the kernel.
+static void moved_beside_much(void) {
+  char* const kept = aligned(MIB(48));
+  for (size_t i = 0; i < 6 && first_size() < kSizesCount; ++i) {
+    const size_t bytes = MIB(33) + i * KIB(300);
+    char* const block = aligned(bytes);
+    char* to = mremap(block, bytes, bytes + MIB(1), MREMAP_MAYMOVE);
+    CHECK(to != MAP_FAILED && filled(to, bytes, 1) && all_zero(to + bytes, MIB(1)));
+    CHECK(munmap(to, bytes + MIB(1)) == 0);
+    free(block);
+    char* const other = aligned(bytes);
+    to = map(bytes);
+    CHECK(mremap(other, bytes, MIB(32), MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
+    CHECK(filled(to, MIB(32), 1));
+    free(other);
+    CHECK(munmap(to, MIB(32)) == 0);
+  }
+  CHECK(filled(kept, MIB(48), 1));
+  free(kept);
+}
 static void refused(void) {
   in_rounds(fail_to_move);
 }
@@ -246,9 +266,13 @@ static void in_a_loop(void) {
   free_steps(blocks);
 }
 
-static const struct part kParts[] = {{"unmapped", unmapped},       {"moved", moved},
-                                     {"refused", refused},         {"attached", attached},
-                                     {"stays_empty", stays_empty}, {"among_others", among_others},
+static const struct part kParts[] = {{"unmapped", unmapped},
+                                     {"moved", moved},
+                                     {"moved_beside_much", moved_beside_much},
+                                     {"refused", refused},
+                                     {"attached", attached},
+                                     {"stays_empty", stays_empty},
+                                     {"among_others", among_others},
                                      {"in_a_loop", in_a_loop}};
 
 int main(int count, char** words) {
