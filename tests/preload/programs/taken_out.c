@@ -178,7 +178,7 @@ static void moved(void) {
 static void moved_beside_much(void) {
   char* const kept = aligned(MIB(48));
   for (size_t i = 0; i < 6 && first_size() < kSizesCount; ++i) {
-    const size_t bytes = MIB(33) + i * KIB(300);
+    const size_t bytes = MIB(33) + i * KIB(320);  // whole pages, however large
     char* const block = aligned(bytes);
     char* to = mremap(block, bytes, bytes + MIB(1), MREMAP_MAYMOVE);
     CHECK(to != MAP_FAILED && filled(to, bytes, 1) && all_zero(to + bytes, MIB(1)));
