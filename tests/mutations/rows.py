@@ -228,7 +228,7 @@ ROWS = (
      PRELOAD, "last_thread [default]"),
     ("a confined program gets a thread", "start_background_thread", "never", "os::confined()",
      PRELOAD, "confined [default]"),
-    ("a child of a bare system call waits for locks of threads that it does not have", "forked_bare", "drop", "g_process.bare_child = !alone()",
+    ("a child of a bare system call waits for locks of threads that it does not have", "forked", "drop", "g_process.bare_child = !told && !alone()",
      PRELOAD, "bare_children [default]"),
     ("a handler comes where glibc has its locks for a fork", "before_fork", "drop", "hold_signals()",
      PRELOAD, "interrupted_locks [default]"),
