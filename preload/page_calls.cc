@@ -117,8 +117,8 @@ int munmap(void* start, std::size_t bytes) {
   return 0;
 }
 
-// Moves what is several mappings to the kernel, as ours are where some of it comes in huge pages: by
-// copying it to `place`, or anywhere. Else MAP_FAILED, as for the refusal that has led here.
+// Copies what the kernel does not move, since it is several mappings, as where some of it comes in
+// huge pages: to `place`, or anywhere. Else MAP_FAILED, as for the refusal that has led here.
 void* copy_away(void* start, std::size_t bytes, std::size_t to, void* place) {
   const int refusal = errno;
   const std::size_t copied = std::min(bytes, to);
