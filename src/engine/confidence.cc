@@ -83,8 +83,8 @@ Judgement Confidence::judge(Evidence evidence, const Health& health, std::uint32
   judgement.verdict |= row.may_convince && convinced ? kTrusted : kDistrusted;
   judgement.verdict |= judgement.tried || (hardly && row.withdrawn_if_short) ? kWithdrawn : 0U;
   judgement.gives_back = convinced || judgement.tried || strange_;
-  // What was tried is no evidence against another loop, and another stream's plan is none against this
-  // one's.
+  // What was tried is no evidence against another loop, and another stream's plan is none against
+  // this one's.
   if (!judgement.tried && own_) {
     const std::uint32_t uneven = tuning::kConvincingRun / 2;
     const std::uint32_t again = std::max(iteration, required);

@@ -1,9 +1,9 @@
-// Whether a plan is believed: what the stream has shown for it and against it, what is made of it when it
-// is left, and what the next one must show. Hot; one lane's, and it touches no memory. Why plans are left is
-// the table of confidence.def.
+// Whether a plan is believed: what the stream has shown for it and against it, what is made of it
+// when it is left, and what the next one must show. Hot; one lane's, and it touches no memory. Why
+// plans are left is the table of confidence.def.
 //
 //   taken up ->  on trial   calls are noted as before, and the first wrong one may end it
-//            ->  believed   until Health, the first iteration or the stream's own loop speak against it
+//            ->  believed   until Health, the first iteration or the stream's own loop say no
 #pragma once
 
 #include <algorithm>
@@ -37,8 +37,8 @@ struct Judgement {
 
 class Confidence {
  public:
-  // A plan is taken up: made of this stream (`own`) or found, and then `strange` if no iteration of it has
-  // come in this process. It is to place `trial` calls before it is believed.
+  // A plan is taken up: made of this stream (`own`) or found, and then `strange` if no iteration of
+  // it has come in this process. It is to place `trial` calls before it is believed.
   void adopt(bool own, bool strange, std::uint32_t trial) {
     own_ = own;
     strange_ = strange;
@@ -82,11 +82,12 @@ class Confidence {
 
   // After a call that had no place: what speaks against the plan, if it is enough.
   [[nodiscard]] std::optional<Evidence> after_miss(const Health& health) const;
-  // The plan, of iterations of so many calls and a slab of `height` bytes, is left. `required`: calls that
-  // were asked of it before it was made. `moves`: the call at hand moves a block.
+  // The plan, of iterations of so many calls and a slab of `height` bytes, is left. `required`:
+  // calls that were asked of it before it was made. `moves`: the call at hand moves a block.
   Judgement judge(Evidence evidence, const Health& health, std::uint32_t iteration,
                   std::uint64_t height, std::uint32_t required, bool moves);
-  // If the plan is on trial, that is over, and true if it was one of this stream: the next must show more.
+  // If the plan is on trial, that is over, and true if it was one of this stream: the next must
+  // show more.
   bool lose_trial(std::uint32_t iteration, std::uint64_t height, bool moves);
 
   // In how many copies a loop must have come to be tried; 0: none is.
@@ -97,9 +98,9 @@ class Confidence {
     const std::uint32_t shifts = sizes.shifts_to_try();
     return sizes.shift() == lost_length_ ? shifts << trials_lost_ : shifts;
   }
-  // How tall a slab may be that is taken on trial. `got`: bytes that the pool had to get, 0 if it has had
-  // them for the loop's latest copy. A lost trial has cost a slab, and as much that the pool had given for
-  // it: all of them together never cost more than the pool has got.
+  // How tall a slab may be that is taken on trial. `got`: bytes that the pool had to get, 0 if it
+  // has had them for the loop's latest copy. A lost trial has cost a slab, and as much that the
+  // pool had given for it: all of them together never cost more than the pool has got.
   [[nodiscard]] std::uint64_t bytes_to_try(std::uint64_t got) const {
     const std::uint64_t most = std::max(tuning::kTrialBytes, got);
     return most - std::min(most, 2 * lost_bytes_);

@@ -12,7 +12,7 @@ namespace memo {
 
 // What exceeds the machine's memory is refused by the underlying allocator too, and no allocation.
 void* Engine::pass_on(std::uint64_t bytes, Counter Counters::* reason) {
-  if (bytes <= tuning::kAnyMachine || bytes <= os::physical_memory()) {
+  if (bytes <= os::physical_memory()) {
     lanes.passed_on.pass_on(bytes, reason);
   }
   return nullptr;
@@ -170,7 +170,7 @@ bool Engine::resize(void* pointer, std::uint64_t bytes) {
 
 bool Engine::carry(void* from, void* to, std::uint64_t bytes) {
   const Space* space = lanes.space_of(from);
-  if (bytes >= tuning::kMinCarried && bytes == size(from) && lanes.is_pool(*space) &&
+  if (bytes >= tuning::kLargeBlock && bytes == size(from) && lanes.is_pool(*space) &&
       space == lanes.space_of(to)) {
     return Carrying::carry(lanes.shared().pool, from, to, bytes);
   }

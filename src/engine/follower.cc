@@ -18,12 +18,18 @@ bool is_likelier(const StoredPlan& plan, const StoredPlan& found, const StoredPl
   return a != b ? a > b : plan.best()->height < found.best()->height;
 }
 
-// True if what `plan` says of the stream the one on trial says as well: a shorter loop is a part of its
-// iteration, and one as short has the same few blocks. To go over to it would cost what is noted.
+// True if what `plan` says of the stream the one on trial says as well: a shorter loop is a part of
+// its iteration, and one as short has the same few blocks. To go over to it would cost what is
+// noted.
 bool shows_no_more(const StoredPlan& plan, const StoredPlan& tried) {
   return plan.made->symbolic == nullptr &&
          (plan.iteration < tried.iteration ||
           (plan.iteration == tried.iteration && plan.iteration < tuning::kLongLoop));
+}
+
+// Calls in a row that must fit a parametric plan, which a few fit more easily than a fixed one.
+std::uint32_t fit_of_shape() {
+  return 4 * tuning::kFit;
 }
 
 }  // namespace
@@ -88,9 +94,9 @@ std::uint64_t Follower::calls_needed(std::uint32_t slot, const StoredPlan& plan,
   const Schedule& schedule = *plan.made;
   const bool failed = distrusted_[slot] == plan.generation && failures_[slot] != 0;
   if (fresh && !failed && schedule.symbolic == nullptr && plan.walked) {
-    return tuning::kFitFresh;
+    return kContext;
   }
-  const std::uint64_t fit = schedule.symbolic != nullptr ? tuning::kFitShape : tuning::kFit;
+  const std::uint64_t fit = schedule.symbolic != nullptr ? fit_of_shape() : tuning::kFit;
   const bool distrusted = failed && failures_[slot] > 1;
   if (distrusted && has == Has::kTrial) {
     return UINT64_MAX;
@@ -104,8 +110,8 @@ bool Follower::fits(Cursor& cursor, const StoredPlan& plan, const Recent& recent
   const Schedule& schedule = *plan.made;
   if (schedule.symbolic != nullptr) {
     cursor.seek(*schedule.symbolic, recent.latest());
-    return cursor.sure(*schedule.symbolic, tuning::kFitShape) &&
-           (needed == tuning::kFitShape || cursor.run() >= needed);
+    return cursor.sure(*schedule.symbolic, fit_of_shape()) &&
+           (needed == fit_of_shape() || cursor.run() >= needed);
   }
   cursor.seek(schedule, plan.made.index(), recent);
   return cursor.run() >= needed;

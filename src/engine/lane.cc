@@ -23,7 +23,7 @@ void give_up_idle(Shared& shared, std::uint32_t at_work) {
       continue;
     }
     Lane& lane = shared.lanes[SlabWord::lane(word)];
-    if (slab.unused_for(tuning::kIdleSlab, now) && is_empty(slab.space())) {
+    if (slab.unused_for(tuning::kIdle, now) && is_empty(slab.space())) {
       lane.give_back();
     } else {
       lane.with_slab([](const Slab& its) { its.give_back_unused(); });
@@ -40,13 +40,13 @@ void give_up_idle(Shared& shared, std::uint32_t at_work) {
 void age(Shared& shared) {
   const Nanos now = os::coarse_nanoseconds();
   Nanos before = shared.times.aged_at.load(std::memory_order_relaxed);
-  if (now - before > tuning::kAgeNanoseconds &&
+  if (now - before > 5 * tuning::kAtRest &&
       shared.times.aged_at.compare_exchange_strong(before, now)) {
     shared.pool.age(tuning::kMaxGivenBack);
   }
   // Who learns for long has no background thread that would tell of it.
   Nanos told = shared.times.told_at.load(std::memory_order_relaxed);
-  if (now - told > tuning::kFilePeriod && shared.times.told_at.compare_exchange_strong(told, now) &&
+  if (now - told > tuning::kAtRest && shared.times.told_at.compare_exchange_strong(told, now) &&
       told != Nanos{0}) {
     shared.tell_host();
   }
@@ -88,8 +88,8 @@ void Lane::open(Shared* shared, std::uint32_t number, bool common) {
                 &memory_, &knowledge_);
 }
 
-// What a thread that ended in the middle of a call was about is not whole, and is forgotten; the page
-// maps are right at any moment.
+// What a thread that ended in the middle of a call was about is not whole, and is forgotten; the
+// page maps are right at any moment.
 bool Lane::take() {
   if (!entered_.try_lock()) {
     return false;
@@ -193,9 +193,9 @@ void* Lane::enter(const Request& request, std::uint64_t site) {
   return end(request, tracker_.called(call_of(request, site)));
 }
 
-// Another thread gives memory back in the lane for some milliseconds: what glibc had to serve meanwhile
-// would stay in its arenas, under the limit that the memory is given back for. A call that a handler
-// makes in the middle of another is the underlying allocator's.
+// Another thread gives memory back in the lane for some milliseconds: what glibc had to serve
+// meanwhile would stay in its arenas, under the limit that the memory is given back for. A call
+// that a handler makes in the middle of another is the underlying allocator's.
 void* Lane::wait(const Request& request, std::uint64_t site) {
   if (const WaitLock entered(entered_); entered) {
     return enter(request, site);
@@ -243,8 +243,8 @@ Call Lane::call_of(const Request& request, std::uint64_t site) const {
           .peak = memory_.shared().pool.held().asked_peak_bytes()};
 }
 
-// A call of a lane that holds no slab by the word that it knows. While a plan is served, or after a fork
-// has interrupted a call, that is news.
+// A call of a lane that holds no slab by the word that it knows. While a plan is served, or after a
+// fork has interrupted a call, that is news.
 void Lane::wake() {
   if (forked_) {
     forked_ = false;
@@ -275,13 +275,15 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   }
   MEMO_DCHECK(memory_.live.load(std::memory_order_relaxed) >= bytes);
   memory_.live.fetch_sub(bytes, std::memory_order_relaxed);
-  // While nothing is known the next layer's output may take the place of a large block: of a network's first iteration
-  // 581 of 1,482 page faults were one such tensor's. A program of a few calls may make no other.
+  // While nothing is known the next layer's output may take the place of a large block: of a
+  // network's first iteration 581 of 1,482 page faults were one such tensor's. A program of a few
+  // calls may make no other.
   const std::uint64_t calls = counters.pooled_allocations.get();
+  const std::uint64_t always = 4 * tuning::kLargeBlock;  // glibc's malloc unmaps those, too
   const bool at_once = pool.returned.pays(bytes) || bare;
-  const bool spare = !at_once && bytes >= tuning::kReturnedAtOnce && tracker_.knows_nothing() &&
+  const bool spare = !at_once && bytes >= tuning::kLargeBlock && tracker_.knows_nothing() &&
                      pool.returned.early();
-  const bool waits = spare && calls >= tuning::kEarlyCalls && bytes < tuning::kAlwaysReturned;
+  const bool waits = spare && calls >= tuning::kEarlyCalls && bytes < always;
   const bool freed = pool.free(start, at_once || (spare && !waits), waits);
   if (t_state.inside == 0) {
     keep(memory_.shared(), calls);

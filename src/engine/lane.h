@@ -1,9 +1,10 @@
 // A lane: what serves one thread's stream of large allocations. Hot.
 //
-// Its tracker (src/engine/tracker.h) decides, by what it knows (src/engine/stream_knowledge.h), what its
-// memory (src/engine/lane_memory.h) does. It is one thread's, from the thread's first large call to its end. Any thread frees. `entered_`
-// keeps out a signal handler's allocation in the middle of another, and other threads, which give
-// memory back or take an empty slab that was not used of late.
+// Its tracker (src/engine/tracker.h) decides, by what it knows (src/engine/stream_knowledge.h),
+// what its memory (src/engine/lane_memory.h) does. It is one thread's, from the thread's first
+// large call to its end. Any thread frees. `entered_` keeps out a signal handler's allocation in
+// the middle of another, and other threads, which give memory back or take an empty slab that was
+// not used of late.
 #pragma once
 
 #include <atomic>
@@ -35,7 +36,7 @@ class Quiet {
       calls_ = calls;
       since_ = now;
     }
-    return {rested, now - since_ >= tuning::kQuietNanoseconds};
+    return {rested, now - since_ >= 2 * tuning::kAtRest};
   }
 
  private:
@@ -45,12 +46,12 @@ class Quiet {
 
 class Lane {
  public:
-  // Once, before any other call. `common`: it is that of all threads that have none of their own. Those
-  // take turns, and get blocks of the pool.
+  // Once, before any other call. `common`: it is that of all threads that have none of their own.
+  // Those take turns, and get blocks of the pool.
   void open(Shared* shared, std::uint32_t number, bool common = false);
 
-  // The calling thread has the lane from now on, and is in the middle of a call of it until begin();
-  // false while another thread is at work on it.
+  // The calling thread has the lane from now on, and is in the middle of a call of it until
+  // begin(); false while another thread is at work on it.
   bool take();
   // The lane learns from the calling thread, whose stack this is: takes the memory for it.
   void begin(const StackBounds& stack);
@@ -66,8 +67,8 @@ class Lane {
   void* allocate(const Request& request);
   // The same of a recorded stream, whose call stacks are known; 0: not.
   void* allocate(const Request& request, std::uint64_t site);
-  // Counts a block of the underlying allocator that realloc has made large; false, and it is not counted,
-  // if the lane is just at work.
+  // Counts a block of the underlying allocator that realloc has made large; false, and it is not
+  // counted, if the lane is just at work.
   bool note_foreign_growth(std::uint64_t bytes);
   // The host begins an iteration of the thread's.
   void iteration(const RecursionGuard& guard);
@@ -92,9 +93,9 @@ class Lane {
   // Gives memory back if the lane has been quiet for long, or, where memory is `scarce`, since the
   // last tick; tells whether it has been for long. Any thread.
   bool tick(Nanos now, bool scarce);
-  // Runs function(slab), if the lane holds one, while nobody claims in it; false if the lane is just
-  // at work. For a moment: calls of its thread wait, and go to the underlying allocator after 250 ms. Any
-  // thread.
+  // Runs function(slab), if the lane holds one, while nobody claims in it; false if the lane is
+  // just at work. For a moment: calls of its thread wait, and go to the underlying allocator after
+  // 250 ms. Any thread.
   template <typename Function>
   bool with_slab(Function&& function) {
     const TryLock entered(entered_);

@@ -27,8 +27,8 @@ void clear(void* start, std::uint64_t bytes, bool whole) {
   }
 }
 
-// Bytes of the last `calls` blocks that are alive before the call at `position`: the pool has them, and
-// they have a place in the plan's slab, too. Where a lifetime is unknown it counts as long.
+// Bytes of the last `calls` blocks that are alive before the call at `position`: the pool has them,
+// and they have a place in the plan's slab, too. Where a lifetime is unknown it counts as long.
 std::uint64_t alive_twice(const Schedule& schedule, StepIndex position, std::uint32_t calls) {
   std::uint64_t bytes = 0;
   for (std::uint32_t age = 1; age <= calls; ++age) {
@@ -99,7 +99,7 @@ void* LaneMemory::serve(const Request& request, const Given& given) {
 }
 
 void LaneMemory::allow_slack(bool loop) {
-  shared_->pool.allow_slack(loop ? tuning::kLoopSlack : tuning::kPoolSlack, loop);
+  shared_->pool.allow_slack(loop ? 2 * tuning::kPoolSlack : tuning::kPoolSlack, loop);
 }
 
 // The slab.
@@ -229,7 +229,7 @@ Opened LaneMemory::open(const Opening& opening) {
       refusals_.restart();
       return opened;
     }
-    refusals_.refused(tuning::kMaxSlabWait);
+    refusals_.refused(tuning::kMaxWait / 8);
   }
   if (!slabs_in_use_) {
     return Opened::kRefused;
@@ -269,7 +269,8 @@ Opened LaneMemory::ask_for_slab(const Opening& opening) {
   if (!opening.trial && before == 0) {
     shared_->pool.returned.owe(alive_twice(schedule, opening.position, opening.calls));
   }
-  // Walking the whole heap takes a request's time: only for a slab that may raise the process' peak.
+  // Walking the whole heap takes a request's time: only for a slab that may raise the process'
+  // peak.
   const EngineHost& host = shared_->host;
   if (!opening.trial && raised == Slab::Raised::kTallest && host.trim_next != nullptr) {
     const RecursionGuard guard;

@@ -1,5 +1,5 @@
-// The memory behind a lane: the pool, and the slab that it holds. Hot. Its thread alone calls it, but for
-// what says otherwise; any thread frees.
+// The memory behind a lane: the pool, and the slab that it holds. Hot. Its thread alone calls it,
+// but for what says otherwise; any thread frees.
 #pragma once
 
 #include <atomic>
@@ -55,7 +55,8 @@ class LaneMemory final : public Memory {
   bool take_slab(const SlabWish& wish, Nanos now);
   void make_room();
 
-  // The slab is this lane's, or was until a fork or the thread's end came in the middle of the call at hand.
+  // The slab is this lane's, or was until a fork or the thread's end came in the middle of the call
+  // at hand.
   [[nodiscard]] bool may_claim() const { return SlabWord::lane(slab().word()) == number_; }
 
   static constexpr std::uint64_t kNoWord = UINT64_MAX;  // no slab ever has it

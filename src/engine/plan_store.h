@@ -68,7 +68,8 @@ class PlanStore {
   StoredPlan* take_beginning(const Schedule& schedule, StepIndex position, std::uint64_t size);
   // The caller uses the plan from now on; inside for_each() only.
   void use(StoredPlan& plan);
-  // The plan stays where it is until release(), though nobody serves from it; inside for_each() only.
+  // The plan stays where it is until release(), though nobody serves from it; inside for_each()
+  // only.
   static void hold(StoredPlan& plan) { plan.users.fetch_add(1, std::memory_order_acq_rel); }
   // The caller no longer uses the plan.
   void release(StoredPlan* plan);

@@ -28,8 +28,8 @@ Known known_of(StoredPlan* plan, StepIndex position = {}, std::uint64_t first = 
       .strange = plan->made->symbolic == nullptr && !plan->walked.load(std::memory_order_relaxed)};
 }
 
-// A short loop may be a part of the stream's, if other threads do nothing else: what is noted stays till
-// it has run for long. A thread's first calls are no part of anything.
+// A short loop may be a part of the stream's, if other threads do nothing else: what is noted stays
+// till it has run for long. A thread's first calls are no part of anything.
 std::uint32_t trial_of(const StoredPlan& plan) {
   const bool may_be_part = plan.made->symbolic == nullptr && plan.iteration < tuning::kLongLoop;
   return may_be_part ? tuning::kConvincingRun : 0;

@@ -1,5 +1,5 @@
-// What a lane knows: the log of its stream, and where it is in the plans of the process. Hot, but for the
-// doors to src/learn. Its thread alone calls it; any thread enters a death in the log.
+// What a lane knows: the log of its stream, and where it is in the plans of the process. Hot, but
+// for the doors to src/learn. Its thread alone calls it; any thread enters a death in the log.
 #pragma once
 
 #include <atomic>

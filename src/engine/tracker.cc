@@ -64,8 +64,8 @@ void Tracker::begin_histories(GrowingArray<std::uint32_t>* sizes,
 
 // Phases.
 
-// The event's row of tracker.def is done, if the phase has one; else nothing is, and false. `more` is
-// done besides: effects, and a verdict on the plan that is left; `but` is not.
+// The event's row of tracker.def is done, if the phase has one; else nothing is, and false. `more`
+// is done besides: effects, and a verdict on the plan that is left; `but` is not.
 bool Tracker::move(Event event, std::uint32_t more, std::uint32_t but) {
   TrackerState& s = state_;
   const Phase from = s.phase.load(std::memory_order_relaxed);
@@ -109,8 +109,9 @@ bool Tracker::move(Event event, std::uint32_t more, std::uint32_t but) {
   return true;
 }
 
-// True if the calls noted are to be forgotten. Of a trial that is not lost, but left for another plan, no
-// call is noted any more. While a plan that was found waits for memory, every call has been.
+// True if the calls noted are to be forgotten. Of a trial that is not lost, but left for another
+// plan, no call is noted any more. While a plan that was found waits for memory, every call has
+// been.
 bool Tracker::leave_plan() {
   Serving& serving = state_.serving;
   Confidence& confidence = state_.confidence;
@@ -133,7 +134,7 @@ void Tracker::start() {
 }
 
 bool Tracker::is_crowded() const {
-  return state_.serving.rounds.crowded >= tuning::kMaxCrowded && !state_.serving.rounds.evaded;
+  return state_.serving.rounds.crowded >= tuning::kMaxUnroll && !state_.serving.rounds.evaded;
 }
 
 // Only the size of the next call matters.
@@ -245,7 +246,7 @@ Outcome Tracker::decide(const Call& call) {
         if (!knowledge_->prepare() || !move(Event::kMemory)) {
           return follow_known(call, way);
         }
-      } else if (s.search.restarts > tuning::kMaxRestarts && !s.terms.keeps_trace) {
+      } else if (s.search.restarts > tuning::kMaxAttempts && !s.terms.keeps_trace) {
         return follow_known(call, way);
       }
       break;
@@ -354,13 +355,13 @@ void Tracker::look_at_size(const Call& call, const Way& way) {
   }
 }
 
-// Whether call sites repeat, while sizes do not. The plan is taken up like any other known one: when some
-// calls have fitted it.
+// Whether call sites repeat, while sizes do not. The plan is taken up like any other known one:
+// when some calls have fitted it.
 void Tracker::look_at_site(const Call& call, const Way& way) {
   TrackerState& s = state_;
   if (s.phase.load(std::memory_order_relaxed) != Phase::kPooling || !way.noted || call.site == 0 ||
       !s.search.demand.wants_sites() || !s.search.sites.add(call.site, call.alignment_log2) ||
-      s.search.symbolic >= tuning::kMaxSymbolic) {
+      s.search.symbolic >= tuning::kMaxAttempts) {
     return;
   }
   if (const std::uint32_t length = knowledge_->learn_sites(what_to_learn()); length != 0) {
@@ -405,7 +406,7 @@ Outcome Tracker::serve(const Call& call, Way way) {
   if (const SymbolicPlan* plan = s.serving.shapes.plan(); plan != nullptr) {
     if (s.learns && s.search.sizes.add(call.size, 0) && s.search.sizes.shift() > plan->count) {
       // The sizes repeat after all, over more calls than the plan's: it was made of a part.
-      s.search.symbolic = tuning::kMaxSymbolic;
+      s.search.symbolic = tuning::kMaxAttempts;
       lose(call, Evidence::kPartOfLoop);
       return give(call, way);
     }
@@ -456,8 +457,8 @@ void Tracker::place(const Call& call, Placing& placing) {
   }
 }
 
-// After the call was placed, or not. Without memory for another plan or shape the lane has none; what was
-// claimed is served all the same.
+// After the call was placed, or not. Without memory for another plan or shape the lane has none;
+// what was claimed is served all the same.
 Outcome Tracker::serve_placed(const Call& call, Way way, Placing placing) {
   Serving& serving = state_.serving;
   // A plan that is known fits better than one on trial.
@@ -489,8 +490,8 @@ void Tracker::end_iteration(const Call& call, const Placing& placing) {
   iterated(placed ? placing.offset : 0, placed ? call.size : 0);
 }
 
-// The call's step ended an iteration of a plan of fixed sizes. The next call begins one: the moment for a
-// lower plan, since the fewest blocks lie where the old one has put them.
+// The call's step ended an iteration of a plan of fixed sizes. The next call begins one: the moment
+// for a lower plan, since the fewest blocks lie where the old one has put them.
 void Tracker::iterated(std::uint64_t offset, std::uint64_t size) {
   TrackerState& s = state_;
   Serving& serving = s.serving;
@@ -503,7 +504,7 @@ void Tracker::iterated(std::uint64_t offset, std::uint64_t size) {
     s.confidence.note_walked();
     serving.plan->walked.store(true, std::memory_order_relaxed);
   }
-  const bool many = rounds.occupied * tuning::kCrowdedShare > schedule.height;
+  const bool many = rounds.occupied * tuning::kManyBytes > schedule.height;
   rounds.crowded = many ? rounds.crowded + 1 : 0;
   rounds.occupied = 0;
   memory_->end_iteration(offset, size, s.confidence.own() && !s.confidence.on_trial());
@@ -560,13 +561,13 @@ Known Tracker::follow(const Call& call) {
                             tries ? state_.confidence.placed() + tuning::kTrialCalls : 0);
 }
 
-// Memory for what is to be served from; where there is none the plan is left. Who has to share the pool
-// needs no plan of its own for a loop that has one.
+// Memory for what is to be served from; where there is none the plan is left. Who has to share the
+// pool needs no plan of its own for a loop that has one.
 bool Tracker::open() {
   TrackerState& s = state_;
   const Schedule& schedule = wanted();
-  // Since the process began another plan may have been followed and been wrong: then all of the iteration
-  // so far may be alive twice, else the calls that made the plan be believed.
+  // Since the process began another plan may have been followed and been wrong: then all of the
+  // iteration so far may be alive twice, else the calls that made the plan be believed.
   const StepIndex position = s.serving.cursor.position();
   MEMO_DCHECK(s.serving.plan != nullptr && position < schedule.end());
   const std::uint64_t heard = s.tally.counters().large_allocations.get();
@@ -616,9 +617,9 @@ bool Tracker::take_up(const Call& call, const Known& known) {
   return begin_from(call);
 }
 
-// While a plan is served the others are followed from a call that did not match on, until the plan is
-// found again: a program that goes to and fro between shapes is met by the other shape's plan as soon as
-// that fits. True if another plan is served from now on.
+// While a plan is served the others are followed from a call that did not match on, until the plan
+// is found again: a program that goes to and fro between shapes is met by the other shape's plan as
+// soon as that fits. True if another plan is served from now on.
 bool Tracker::try_others(const Call& call, bool matched) {
   Serving& serving = state_.serving;
   const Known known = follow(call);
@@ -680,8 +681,8 @@ void Tracker::adopt(const Known& known, std::uint32_t trial) {
   serving.best = known.best;
 }
 
-// Where in the plan the call at hand is, the step before the one that comes next; a parametric plan is
-// laid out. False if it cannot be.
+// Where in the plan the call at hand is, the step before the one that comes next; a parametric plan
+// is laid out. False if it cannot be.
 bool Tracker::prepare(const Known& known) {
   Serving& serving = state_.serving;
   const Schedule& schedule = *known.plan->made;
@@ -711,8 +712,8 @@ bool Tracker::lay_out(const Shapes::Start& start) {
   return true;
 }
 
-// Another shape has begun: the plan is laid out for it, if the stream has earned that. False if the plan
-// is left for it.
+// Another shape has begun: the plan is laid out for it, if the stream has earned that. False if the
+// plan is left for it.
 bool Tracker::change_shape(const Shapes::Start& start) {
   Serving& serving = state_.serving;
   Shapes& shapes = serving.shapes;

@@ -1,5 +1,5 @@
-// Decides what becomes of each call of one thread's stream. Hot. It takes no memory, no lock and no time:
-// it calls the memory behind the stream (src/engine/memory.h) and what is known of streams
+// Decides what becomes of each call of one thread's stream. Hot. It takes no memory, no lock and no
+// time: it calls the memory behind the stream (src/engine/memory.h) and what is known of streams
 // (src/engine/knowledge.h), and the same answers give the same decisions and counters.
 //
 // The phase lives here and nowhere else. How it changes is the table of tracker.def. Checked by
@@ -88,7 +88,8 @@ struct TrackerState {
   Confidence confidence;  // in the plan
 };
 
-// What a call gets: the slab's place, what the pool has given, or nothing; the underlying allocator's then.
+// What a call gets: the slab's place, what the pool has given, or nothing; the underlying
+// allocator's then.
 struct Outcome {
   enum class Kind : std::uint8_t { kNothing, kPlace, kBlock };
   Kind kind = Kind::kNothing;
@@ -108,21 +109,23 @@ class Tracker {
   Outcome called(const Call& call);
   // The host begins an iteration; it has told of `marks` since the log began.
   void told(std::size_t marks);
-  // What is no call: kTaken, kWoken, kForked or kLeft. Nothing follows where the phase has no row for it.
+  // What is no call: kTaken, kWoken, kForked or kLeft. Nothing follows where the phase has no row
+  // for it.
   void happened(Event event);
-  // The thread ended in the middle of a call, or does not exist in a forked child: nothing is known of
-  // any plan, and none is released.
+  // The thread ended in the middle of a call, or does not exist in a forked child: nothing is known
+  // of any plan, and none is released.
   void abandon();
   // A block of the underlying allocator has grown to `bytes`.
   void grown(std::uint64_t bytes);
 
-  // The same as called() for most calls of a plan that is served, while only the size of a call matters:
-  // the step that it is, if that has a place; nullptr, and nothing has changed, where called() is to
-  // decide, ...
+  // The same as called() for most calls of a plan that is served, while only the size of a call
+  // matters: the step that it is, if that has a place; nullptr, and nothing has changed, where
+  // called() is to decide, ...
   [[nodiscard]] const Step* next(std::uint64_t size) {
     return state_.glides ? state_.serving.placer.next_expected(size) : nullptr;
   }
-  // ... and what follows when the slab had the place, which is to be done as called() would, or had not.
+  // ... and what follows when the slab had the place, which is to be done as called() would, or had
+  // not.
   void placed(std::uint64_t offset, std::uint64_t size) {
     state_.confidence.note_placed();
     state_.tally.planned(size);
@@ -133,7 +136,8 @@ class Tracker {
   [[nodiscard]] Outcome not_placed(const Call& call, const Step& step, Miss miss);
 
   [[nodiscard]] Phase phase() const { return state_.phase.load(std::memory_order_acquire); }
-  // A period is being looked for; not where the latest call fits a plan, and others have all slabs. Any thread.
+  // A period is being looked for; not where the latest call fits a plan, and others have all slabs.
+  // Any thread.
   [[nodiscard]] bool searching() const {
     const Phase now = phase();
     return (now == Phase::kLearning || now == Phase::kPooling) &&

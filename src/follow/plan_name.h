@@ -8,8 +8,9 @@
 
 namespace memo {
 
-// Parts of the names of files: calls whose sizes and alignments make a key, and keys of a plan (of its first calls, and of
-// those a quarter, a half and three quarters through it, for a program that begins elsewhere).
+// Parts of the names of files: calls whose sizes and alignments make a key, and keys of a plan (of
+// its first calls, and of those a quarter, a half and three quarters through it, for a program that
+// begins elsewhere).
 inline constexpr std::uint32_t kKeyCalls = 8;
 inline constexpr std::uint32_t kPlanKeys = 4;
 

@@ -61,7 +61,7 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From 
   if (count >= granules_in(space_->bytes()) || !free_.has_room()) {
     return {};
   }
-  free_.enter(tuning::kMaxEntered);
+  free_.enter(tuning::kCallWork);
   const auto spare = spare_.any() ? place_in_spare(count, step) : std::nullopt;
   const FreeIndex::Place place = spare ? *spare : find(count, step, from);
   if (from == From::kMemory && !spare && !place.found()) {
@@ -132,8 +132,8 @@ Granules Arena::account(void* start, PageMap::Claim& claim, Granules count) {
 void Arena::give_excess_back(Granules count) {
   const Granules excess = books_->held.excess();
   if (excess != Granules{0} && !refusals_.waits()) {
-    purge(std::min(excess, count + granules_in(tuning::kMaxAhead)),
-          count.count() + tuning::kMaxRanges);
+    purge(std::min(excess, count + granules_in(tuning::kStepBytes)),
+          count.count() + tuning::kCallWork);
   }
 }
 
@@ -208,7 +208,7 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
     free_.add(first + left, given);
     return true;
   }
-  free_.enter(tuning::kMaxEntered);
+  free_.enter(tuning::kCallWork);
   const Granules end = first + count;
   const bool at_top = first + now == top_;
   const FreeIndex::Place place =
@@ -253,7 +253,7 @@ Granules Arena::spare_unwritten(Granules first, Granules length) {
   std::uint64_t gaps = 0;
   for (os::Residents::Stretch stretch; memory.next(stretch);) {
     there += stretch.there ? granules_of(stretch.bytes) : Granules{0};
-    if (stretch.there || gaps == tuning::kMaxRanges) {
+    if (stretch.there || gaps == tuning::kCallWork) {
       continue;
     }
     const Granules from = std::max(space_->granule_of(stretch.start), first + Granules{1});
@@ -319,9 +319,9 @@ std::uint64_t Arena::shed(Granules granules, std::uint64_t bytes) {
     enter_all();
     return bytes_of(purge(granules, UINT64_MAX));
   }
-  free_.enter(tuning::kMaxEntered);
+  free_.enter(tuning::kCallWork);
   const Granules most = granules_in(bytes);
-  return bytes_of(purge(std::min(granules, most), most.count() + tuning::kMaxRanges));
+  return bytes_of(purge(std::min(granules, most), most.count() + tuning::kCallWork));
 }
 
 void Arena::keep_out(Granules first, Granules end) {

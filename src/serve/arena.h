@@ -9,7 +9,7 @@
 // with pages in place of size bins.
 //
 // What a call costs follows from its own bytes, however many blocks there are: allocate() and
-// resize() enter at most kMaxEntered freed blocks into the index of free runs, look at some hundred
+// resize() enter at most kCallWork freed blocks into the index of free runs, look at some hundred
 // of its runs (src/serve/free_index.h), and give back at most 4 MiB more than the block's bytes, in
 // at most 64 ranges more than its granules, and the one block that was freed as spare. free()
 // touches its block's granules only. shed() is bounded in the same way by the bytes that it is

@@ -90,12 +90,11 @@ Granules PageMap::length(Granules first) const {
 }
 
 PageMap::Run PageMap::block_at(Granules granule) const {
-  const Granules least = granule - std::min(granule, tuning::kMaxLookBack);
   for (Granules at = granule; (states_.at(at) & kUsed) != 0; --at) {
     if ((states_.at(at) & kStart) != 0) {
       return noted(at) > granule - at ? Run{at, noted(at)} : Run{};
     }
-    if (at == least) {
+    if (at == Granules{0}) {
       break;
     }
   }

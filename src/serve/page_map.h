@@ -39,14 +39,14 @@ class PageMap {
   // `left`: what of its memory is there still.
   enum class Left : std::uint8_t { kAll, kNone, kUnmarked };
   Granules release(Granules first, Left left = Left::kAll);
-  // The program changes what the pages of [from, to) are, such as their protection: the blocks in use there are altered()
-  // until their release. Any thread.
+  // The program changes what the pages of [from, to) are, such as their protection: the blocks in
+  // use there are altered() until their release. Any thread.
   void mark_altered(Granules from, Granules to);
   [[nodiscard]] bool altered(Granules first) const {
     return (states_.at(first) & PageStates::kAltered) != 0;
   }
-  // Of a block in use, whose release is to leave kUnmarked memory: the caller has given these granules' back, so that
-  // they read as zero. Not the block's first.
+  // Of a block in use, whose release is to leave kUnmarked memory: the caller has given these
+  // granules' back, so that they read as zero. Not the block's first.
   void mark_given(Granules first, Granules count);
 
   // Makes the block at `first` longer in place, if the granules behind it are free.
@@ -69,7 +69,7 @@ class PageMap {
     [[nodiscard]] bool found() const { return count != Granules{0}; }
     [[nodiscard]] Granules end() const { return first + count; }
   };
-  // The block in use that covers `granule`. Looks back over 2^20 granules at most. For messages.
+  // The block in use that covers `granule`. Looks back over all that lies before it in the block.
   [[nodiscard]] Run block_at(Granules granule) const;
   // Granules of the free block that started at `granule` last, 0 if the granule is in use or no
   // block has started there. For messages.
@@ -81,8 +81,8 @@ class PageMap {
   // The first granule of [from, to) from which on all up to `to` is free, or free and clean.
   [[nodiscard]] Granules tail(Tail kind, Granules from, Granules to) const;
 
-  // For walks: the state of each granule, and how far a walk moves on from one in use, whose state was
-  // `bits`: past its block from its start, else by one.
+  // For walks: the state of each granule, and how far a walk moves on from one in use, whose state
+  // was `bits`: past its block from its start, else by one.
   [[nodiscard]] const PageStates& states() const { return states_; }
   [[nodiscard]] Granules past(Granules granule, std::uint8_t bits) const {
     return granule + ((bits & PageStates::kStart) != 0 ? noted(granule) : Granules{1});

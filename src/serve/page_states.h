@@ -1,4 +1,5 @@
-// The states of a page map's granules, a byte each, read and written eight at a time where they lie side by side. Hot.
+// The states of a page map's granules, a byte each, read and written eight at a time where they lie
+// side by side. Hot.
 #pragma once
 
 #include <cstddef>
@@ -65,7 +66,8 @@ class PageStates {
     }
     return bits;
   }
-  // The first of [first, end), which are free, that is not dirty or clean as the first one is; `end`: all are.
+  // The first of [first, end), which are free, that is not dirty or clean as the first one is;
+  // `end`: all are.
   [[nodiscard]] Granules alike_until(Granules first, Granules end) const {
     const std::uint8_t bits = at(first);
     Granules here = first;
@@ -79,7 +81,8 @@ class PageStates {
     }
     return here;
   }
-  // note(states of eight granules, or of one eight times) for all of [first, first + count); acquires.
+  // note(states of eight granules, or of one eight times) for all of [first, first + count);
+  // acquires.
   template <typename Function>
   void each(Granules first, Granules count, Function&& note) const {
     sweep(
@@ -110,7 +113,8 @@ class PageStates {
  private:
   using Word [[gnu::may_alias]] = std::uint64_t;
 
-  // The thread sanitizer takes only accesses of equal size for synchronising, so it gets bytes alone.
+  // The thread sanitizer takes only accesses of equal size for synchronising, so it gets bytes
+  // alone.
 #ifdef MEMO_TSAN
   static constexpr bool kWordAtATime = false;
 #else
@@ -126,7 +130,8 @@ class PageStates {
            reinterpret_cast<std::uintptr_t>(bytes) % sizeof(Word) != 0) {
       byte(bytes++);
     }
-    // Four words a turn: a served block of 1 MiB has 32 of them, claimed and released for each layer.
+    // Four words a turn: a served block of 1 MiB has 32 of them, claimed and released for each
+    // layer.
     for (; kWordAtATime && end - bytes >= static_cast<std::ptrdiff_t>(4 * sizeof(Word));
          bytes += 4 * sizeof(Word)) {
       auto* const words = reinterpret_cast<Word*>(bytes);

@@ -91,7 +91,7 @@ Arena::Block Pool::allocate(std::uint64_t bytes, std::uint64_t alignment, std::u
   // What this arena has taken another one gives back.
   if (!block.resident && used().size() > 1) {
     if (const Granules excess = books_.held.excess(); excess != Granules{0}) [[unlikely]] {
-      shed(excess, bytes + tuning::kMaxAhead);
+      shed(excess, bytes + tuning::kStepBytes);
     }
   }
   return block;

@@ -19,7 +19,7 @@ namespace {
 // the slab fills, or lacks little of. A slab's memory is committed in steps of many huge pages, so
 // that the last one is there to be had.
 std::uint64_t huge_end(Choice choice, std::uint64_t height) {
-  const std::uint64_t lacking = os::kHugePage / tuning::kLackingHuge;
+  const std::uint64_t lacking = os::kHugePage / tuning::kSmallPart;
   return choice == Choice::kAuto ? round_down(height + lacking, os::kHugePage)
                                  : round_up(height, os::kHugePage);
 }
@@ -188,7 +188,7 @@ void Slab::attend(std::uint64_t offset, std::uint64_t bytes) {
   if (attends_ != Attends::kGathers) {
     const std::uint64_t there =
         bytes < tuning::kMinLooked ? bytes : os::resident_bytes(at(offset), bytes);
-    if (there != 0 && (attends_ == Attends::kEmpties ? there < bytes / tuning::kHardly
+    if (there != 0 && (attends_ == Attends::kEmpties ? there < bytes / tuning::kSmallPart
                                                      : !is_whole(bytes, there))) {
       os::purge(at(offset), bytes);
     }
@@ -218,7 +218,7 @@ void Slab::gather(char* from, char* to, PageMap::Run claimed) {
     const std::uint64_t lacks = os::kHugePage - std::min(os::kHugePage, has + above);
     const std::atomic_ref<std::uint16_t> made = space().note(granule);
     if (made.load(std::memory_order_relaxed) == 0 && along_ + lacks <= may_lack(written_) &&
-        lacks <= os::kHugePage / tuning::kLackingHuge &&
+        lacks <= os::kHugePage / tuning::kSmallPart &&
         is_free(granule, granule + granules_in(os::kHugePage), claimed) && os::none_is_lent(unit)) {
       along_ += lacks;
       made.store(1, std::memory_order_relaxed);

@@ -3,12 +3,12 @@
 //
 //   space  | in use or free: [0, height) has memory | committed | reserved |
 //
-// A slab is the process', with addresses of its own for ever. One word tells which lane holds it, and
-// for which plan (SlabWord). Who shares them out is src/serve/slabs.h.
+// A slab is the process', with addresses of its own for ever. One word tells which lane holds it,
+// and for which plan (SlabWord). Who shares them out is src/serve/slabs.h.
 //
 // Its memory comes in small pages, where the program writes. After a whole iteration the slab is
-// looked at: what was written as a whole comes in huge pages from then on (src/serve/written.h). Where
-// only parts are written, those must stay the same, else what is free is given back.
+// looked at: what was written as a whole comes in huge pages from then on (src/serve/written.h).
+// Where only parts are written, those must stay the same, else what is free is given back.
 //
 // Its holder alone claims and changes the height; any thread releases. Checked by valid().
 #pragma once
@@ -53,8 +53,8 @@ struct SlabBooks {
   std::uint64_t verbose = 0;
 };
 
-// Which lane holds a slab, and for which plan: one word, so that whoever looks, in a forked child too,
-// finds the old one or the new one.
+// Which lane holds a slab, and for which plan: one word, so that whoever looks, in a forked child
+// too, finds the old one or the new one.
 //
 //   | generation of the plan | lane | torn | free |
 struct SlabWord {
@@ -82,8 +82,8 @@ class Slab {
   // Who holds it: a SlabWord. Any thread.
   [[nodiscard]] std::uint64_t word() const { return word_.load(std::memory_order_acquire); }
   [[nodiscard]] bool is_free() const { return SlabWord::is_free(word()); }
-  // From `before` to `after`; false if it is not `before` any more. What was torn is whole then, and
-  // has no memory.
+  // From `before` to `after`; false if it is not `before` any more. What was torn is whole then,
+  // and has no memory.
   bool change(std::uint64_t before, std::uint64_t after);
   // By who holds it: another plan, or nobody holds it from now on.
   void hold(std::uint64_t word);
@@ -133,8 +133,8 @@ class Slab {
   void attend(std::uint64_t offset, std::uint64_t bytes);
   // All of the slab was written when it was looked at last.
   [[nodiscard]] bool whole() const { return whole_; }
-  // The plan's places lie above all blocks that are in use, by who has just taken the slab. Those stay
-  // for good, perhaps.
+  // The plan's places lie above all blocks that are in use, by who has just taken the slab. Those
+  // stay for good, perhaps.
   void begin_above();
   // A plan that is served from it needs so many bytes at least.
   void note_bound(std::uint64_t bytes);

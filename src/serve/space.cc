@@ -87,9 +87,8 @@ bool Space::commit(std::uint64_t bytes) {
   const std::uint64_t page = std::max(kGranule, os::page_size());
   const os::Locking locking = os::locking(records_);
   const std::uint64_t least = round_up(bytes + kGranule, page);
-  const std::uint64_t ample =
-      round_up(bytes + kGranule + std::max(bytes / tuning::kCommitShare, tuning::kMinCommitStep),
-               os::kHugePage);
+  const std::uint64_t ample = round_up(
+      bytes + kGranule + std::max(bytes / tuning::kCommitShare, tuning::kStepBytes), os::kHugePage);
   for (std::uint64_t i = 0; locking.reserved && i < neighbours_; ++i) {
     first_neighbour_[i].unlock();
   }

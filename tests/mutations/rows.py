@@ -88,7 +88,7 @@ ROWS = (
     ("a long loop waits for its third copy", "Repeat::shifts_to_try", "swap", ">= tuning::kLongLoop => == 1",
      UNIT, "repeat: asks for a look at a long loop after one shift, and after two"),
     # src/serve
-    ("a large block waits beside what grows elsewhere", "Lane::free_pooled", "swap", "&& bytes < tuning::kAlwaysReturned => ",
+    ("a large block waits beside what grows elsewhere", "Lane::free_pooled", "swap", "&& bytes < always => ",
      UNIT, "engine: a block of some dozen MiB waits for no other while nothing is known"),
     ("a place of other pages is not emptied", "Slab::raise", "swap", "Attends::kEmpties => Attends::kNothing",
      UNIT, "slab: of what is written in part no two iterations' parts stay"),

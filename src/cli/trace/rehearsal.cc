@@ -301,7 +301,7 @@ std::uint64_t room_for(const Streams& streams) {
     }
     sum += most;
   }
-  return std::bit_ceil(std::min(4 * sum, tuning::kMaxReserved / 2) + tuning::kMinSpace);
+  return std::bit_ceil(std::min(4 * sum, tuning::kMaxReserved / 2) + tuning::kMaxAlignment);
 }
 
 }  // namespace
