@@ -77,6 +77,8 @@ class Confidence {
   [[nodiscard]] bool on_trial() const { return trial_ != 0; }
   [[nodiscard]] bool tries_own() const { return trial_ != 0 && own_; }
   [[nodiscard]] bool own() const { return own_; }
+  // No iteration of the plan has come in this process yet.
+  [[nodiscard]] bool strange() const { return strange_; }
   // Calls placed since the plan was taken up.
   [[nodiscard]] std::uint64_t placed() const { return placed_; }
 

@@ -275,14 +275,13 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   }
   MEMO_DCHECK(memory_.live.load(std::memory_order_relaxed) >= bytes);
   memory_.live.fetch_sub(bytes, std::memory_order_relaxed);
-  // While nothing is known the next layer's output may take the place of a large block: of a
-  // network's first iteration 581 of 1,482 page faults were one such tensor's. A program of a few
-  // calls may make no other.
+  // While nothing is known the next layer's output may take the place of a large block, which
+  // therefore waits for the next call. A program of a few calls may make no other.
   const std::uint64_t calls = counters.pooled_allocations.get();
   const std::uint64_t always = 4 * tuning::kLargeBlock;  // glibc's malloc unmaps those, too
-  const bool at_once = pool.returned.pays(bytes) || bare;
+  const bool at_once = memory_.debt.pay(bytes) || bare;
   const bool spare = !at_once && bytes >= tuning::kLargeBlock && tracker_.knows_nothing() &&
-                     pool.returned.early();
+                     pool.may_return_early();
   const bool waits = spare && calls >= tuning::kEarlyCalls && bytes < always;
   const bool freed = pool.free(start, at_once || (spare && !waits), waits);
   if (t_state.inside == 0) {
@@ -300,7 +299,11 @@ void Lane::note_death(Space& space, void* start, std::uint32_t freeing_lane) {
 
 bool Lane::hand_over(Slab& slab, std::uint64_t word, const SlabWish& wish) {
   const TryLock entered(entered_);
-  return entered && is_empty(slab.space()) && slab.change(word, wish.word());
+  const bool handed = entered && is_empty(slab.space()) && slab.change(word, wish.word());
+  if (handed) {
+    memory_.debt.set(0);
+  }
+  return handed;
 }
 
 bool Lane::give_back() {

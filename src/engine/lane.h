@@ -123,6 +123,8 @@ class Lane {
   [[nodiscard]] std::uint64_t plan() const {
     return phase() == Phase::kServing ? SlabWord::plan(slab().word()) : 0;
   }
+  // Of the lane's blocks in the pool. Any thread.
+  [[nodiscard]] std::uint64_t owed() const { return memory_.debt.bytes(); }
   [[nodiscard]] double plan_seconds() const {
     return knowledge_.plan_seconds.load(std::memory_order_relaxed);
   }

@@ -104,6 +104,14 @@ void LaneMemory::allow_slack(bool loop) {
 
 // The slab.
 
+// What the lane's blocks hold beyond the pool's peak less `more`, which a slab on trial is to get.
+std::uint64_t LaneMemory::held_beyond(std::uint64_t more) const {
+  const Holding& held = shared_->pool.held();
+  const std::uint64_t left = held.asked_peak_bytes() - std::min(held.asked_peak_bytes(), more);
+  return std::min(held.live_bytes() - std::min(held.live_bytes(), left),
+                  live.load(std::memory_order_relaxed));
+}
+
 Claimed LaneMemory::claim(const Call& call, std::uint64_t offset) {
   MEMO_DCHECK(may_claim());
   const SlabPlace place = slab().claim(offset, call.size, std::uint64_t{1} << call.alignment_log2);
@@ -138,7 +146,7 @@ void* LaneMemory::serve(const Request& request, std::uint64_t offset, bool dirty
 void LaneMemory::end_iteration(std::uint64_t offset, std::uint64_t bytes, bool believed) {
   // A whole iteration after the slab was opened what was alive then has been replaced.
   if (owing_ends_ != 0 && --owing_ends_ == 0) [[unlikely]] {
-    shared_->pool.returned.owe(0);
+    debt.set(0);
     if (believed) {
       shared_->pool.trim(slab().height() + tuning::kMaxGivenBack);
     }
@@ -175,6 +183,9 @@ void LaneMemory::evade() {
 }
 
 void LaneMemory::give_back(bool height) {
+  if (height) {
+    debt.set(0);
+  }
   if (!holds_slab()) {
     return;
   }
@@ -249,6 +260,8 @@ Opened LaneMemory::ask_for_slab(const Opening& opening) {
   Slab& its = slab();
   its.want_deaths(shared_->keep_trace || opening.trial);
   const std::uint64_t before = its.height();
+  const std::uint64_t beyond =
+      opening.trial ? held_beyond(schedule.height - std::min(schedule.height, before)) : 0;
   const Slab::Raised raised = its.raise(schedule.height, opening.trial);
   if (raised == Slab::Raised::kRefused) {
     if (its.height() == 0) {
@@ -266,8 +279,10 @@ Opened LaneMemory::ask_for_slab(const Opening& opening) {
   }
   owing_ends_ = 2;
   // A slab that had memory is no new memory: the pool's is kept for the threads that come next.
-  if (!opening.trial && before == 0) {
-    shared_->pool.returned.owe(alive_twice(schedule, opening.position, opening.calls));
+  if (opening.trial) {
+    debt.set(beyond);
+  } else if (before == 0) {
+    debt.set(alive_twice(schedule, opening.position, opening.calls));
   }
   // Walking the whole heap takes a request's time: only for a slab that may raise the process'
   // peak.

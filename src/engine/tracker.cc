@@ -499,8 +499,7 @@ void Tracker::iterated(std::uint64_t offset, std::uint64_t size) {
   Rounds& rounds = serving.rounds;
   s.walks_whole = true;
   s.tally.counters().iterations.add(schedule.count / serving.plan->iteration);
-  if (!rounds.walked && serving.placer.walked_through()) {
-    rounds.walked = true;
+  if (s.confidence.strange() && serving.placer.walked_through()) {
     s.confidence.note_walked();
     serving.plan->walked.store(true, std::memory_order_relaxed);
   }

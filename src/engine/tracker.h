@@ -48,7 +48,6 @@ struct Waiting {
 
 // What serving a plan of fixed sizes has shown since it was taken up.
 struct Rounds {
-  bool walked = false;         // all of the plan has come in order
   bool evaded = false;         // the slab has gone above the blocks that stay in it
   std::uint32_t crowded = 0;   // iterations in a row in which such blocks were in the way of many
   std::uint64_t occupied = 0;  // bytes of this iteration that they were in the way of

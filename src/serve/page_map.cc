@@ -27,7 +27,7 @@ PageMap::Claim PageMap::claim(Granules first, Granules count) {
   const Claim claim = look(first, count);
   if (claim.granted) {
     note(first, count);
-    states_.fill(first + Granules{1}, count - Granules{1}, kUsed | kDirty);
+    states_.fill(first, count, kUsed | kDirty);  // from an aligned word on, where a plan places it
     states_.set(first, kUsed | kStart | kDirty);
   }
   return claim;

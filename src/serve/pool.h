@@ -15,7 +15,6 @@
 #include "src/base/tuning.h"
 #include "src/serve/arena.h"
 #include "src/serve/headroom.h"
-#include "src/serve/returned.h"
 
 namespace memo {
 
@@ -41,8 +40,12 @@ class Pool {
   Arena::Block allocate(std::uint64_t bytes, std::uint64_t alignment, std::uint16_t owner);
   // As the arena's. Any thread.
   bool resize(void* start, std::uint64_t bytes);
-  // What goes back to the system when it is freed.
-  Returned returned;
+  // A large block is freed while nothing is known of its stream: true if it is one of the process'
+  // first. Later ones are no start any more: their memory would only be taken anew. Any thread.
+  bool may_return_early() {
+    return early_.load(std::memory_order_relaxed) < tuning::kMaxReturnedAtOnce &&
+           early_.fetch_add(1, std::memory_order_relaxed) < tuning::kMaxReturnedAtOnce;
+  }
   // A recorded program is played again, whose blocks nobody writes: all of them count as written,
   // and nobody looks.
   void take_as_written() { looks_ = false; }
@@ -131,6 +134,7 @@ class Pool {
   Headroom headroom_;
   bool torn_ = false;
   bool looks_ = true;
+  std::atomic<std::uint32_t> early_{0};  // blocks that may_return_early() has told of
 };
 
 }  // namespace memo

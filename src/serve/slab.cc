@@ -80,12 +80,6 @@ Slab::Raised Slab::raise(std::uint64_t height, bool trial) {
   // Known plans are tried again, so being refused must cost little, and is said once.
   const bool tallest = height > this->tallest();
   const std::uint64_t more = height - this->height();
-  std::uint64_t owed = 0;
-  if (trial) {
-    const Holding& held = pool_->held();
-    const std::uint64_t left = held.asked_peak_bytes() - std::min(held.asked_peak_bytes(), more);
-    owed = held.live_bytes() - std::min(held.live_bytes(), left);
-  }
   if (!reserve(height)) {
     if (books_->verbose >= 1 && !told_) {
       Line()
@@ -100,7 +94,6 @@ Slab::Raised Slab::raise(std::uint64_t height, bool trial) {
   ends_to_look_ = pool_->looks() ? kEndsToLook : 0;
   attends_ = pool_->looks() ? Attends::kEmpties : Attends::kNothing;
   if (trial) {
-    pool_->returned.owe(owed);
     pool_->trim(more, more);
     return tallest ? Raised::kTallest : Raised::kTaller;
   }
@@ -294,7 +287,6 @@ bool Slab::purge() {
     return false;
   }
   books_->bytes.fetch_sub(height, std::memory_order_relaxed);
-  pool_->returned.owe(0);
   if (books_->verbose >= 2) {
     Line() << "lane " << SlabWord::lane(word()) << ": slab of " << height << " bytes given back";
   }

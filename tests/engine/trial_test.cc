@@ -211,7 +211,7 @@ TEST_CASE("engine: what is alive twice as a slab comes is owed for no more than 
     for (testing::ProgramStep& call : program) {
       call.lifetime = 5;
     }
-    const auto owed = [&] { return engine.lanes.shared().pool.returned.owed(); };
+    const auto owed = [&] { return lane.owed(); };
     testing::iterations_until_serving(driver, program, lane);
     driver.iterate(program, 30);
     REQUIRE_FALSE(lane.tracker().state().confidence.on_trial());
