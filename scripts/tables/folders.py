@@ -43,9 +43,10 @@ def reached(edges, start):
 def drawing(root=ROOT):
     """In Mermaid's language; an arrow that follows from two others is left out."""
     edges = graph(root)
-    lines = ["```mermaid", "flowchart TD"]
+    arrows = {}
     for folder in sorted(edges):
         own = sorted(to for to in edges[folder]
                      if not any(to in reached(edges, other) for other in edges[folder] if other != to))
-        lines += [f"  {folder} --> {' & '.join(own)}"] if own else []
-    return [*lines, "```"]
+        arrows.setdefault(" & ".join(own), []).append(folder)
+    return ["```mermaid", "flowchart TD",
+            *(f"  {' & '.join(folders)} --> {own}" for own, folders in arrows.items() if own), "```"]

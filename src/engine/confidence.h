@@ -1,6 +1,6 @@
 // Whether a plan is believed: what the stream has shown for it and against it, what is made of it
-// when it is left, and what the next one must show. Hot; one lane's, and it touches no memory. Why
-// plans are left is the table of confidence.def.
+// when it is left, and what the next one must show. Hot; one lane's, and it touches no memory. The
+// table of it is confidence.def.
 //
 //   taken up ->  on trial   calls are noted as before, and the first wrong one may end it
 //            ->  believed   until Health, the first iteration or the stream's own loop say no
@@ -21,9 +21,20 @@ namespace memo {
 enum class Evidence : std::uint8_t {
 #define EVIDENCE(name, fault, text) name,
 #include "src/engine/confidence.def"
-#undef EVIDENCE
 };
-std::string_view text_of(Evidence evidence);
+enum class Standing : std::uint8_t {
+#define STANDING(name, evidence, verdict, next) name,
+#include "src/engine/confidence.def"
+};
+// What a loop has shown, what is made of it, and what is needed next: words of the table.
+struct StandingWords {
+  std::string_view evidence;
+  std::string_view verdict;
+  std::string_view next;
+};
+StandingWords words_of(Standing standing);
+// Of a plan that was left.
+StandingWords words_of(Evidence evidence);
 
 // What is made of a plan that is left.
 struct Judgement {

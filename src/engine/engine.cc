@@ -6,7 +6,6 @@
 
 #include "src/base/os.h"
 #include "src/base/tuning.h"
-#include "src/serve/carrying.h"
 
 namespace memo {
 
@@ -134,8 +133,8 @@ bool Engine::free(void* pointer, bool bare) {
     }
     const bool clean = altered || (bytes >= tuning::kMinLooked && is_left(lanes, slab) &&
                                    os::purge(pointer, bytes));
-    return space->pages.release(space->granule_of(pointer),
-                                clean ? PageMap::Left::kNone : PageMap::Left::kAll) != Granules{0};
+    return space->pages.free(space->granule_of(pointer),
+                             clean ? PageMap::Left::kNone : PageMap::Left::kAll) != Granules{0};
   }
   if (!lanes.mark.here()) [[unlikely]] {
     forks.notice();
@@ -172,7 +171,7 @@ bool Engine::carry(void* from, void* to, std::uint64_t bytes) {
   const Space* space = lanes.space_of(from);
   if (bytes >= tuning::kLargeBlock && bytes == size(from) && lanes.is_pool(*space) &&
       space == lanes.space_of(to)) {
-    return Carrying::carry(lanes.shared().pool, from, to, bytes);
+    return lanes.shared().pool.carry(from, to, bytes);
   }
   if (bytes >= tuning::kMinLooked && lanes.space_of(to) != nullptr) {
     os::copy_written(from, to, bytes);

@@ -53,7 +53,7 @@ class Knowledge {
  public:
   // There is memory to learn; asked seldom where it was refused.
   virtual bool prepare() = 0;
-  // The call is noted. False: the log was full, and begins anew with it.
+  // The call is noted. False: the log was full, and now begins with it.
   virtual bool note(const Call& call) = 0;
   virtual void forget_calls() = 0;
   // Serving begins: what learning held goes.
@@ -67,7 +67,7 @@ class Knowledge {
 
   // A known plan that fits, the call among others; `serving` is preferred, but on trial: see
   // Follower.
-  virtual Known follow(const Call& call, const StoredPlan* serving, Follower::Has has,
+  virtual Known follow(const Call& call, const StoredPlan* serving, Follower::Current current,
                        std::uint64_t tried) = 0;
   // The plans are followed from here on.
   virtual void follow_anew() = 0;

@@ -13,7 +13,7 @@
 
 namespace memo {
 
-void give_up_idle(Shared& shared, std::uint32_t at_work) {
+void give_back_idle(Shared& shared, std::uint32_t at_work) {
   const Nanos now = os::coarse_nanoseconds();
   for (std::uint32_t i = 0; i < shared.slabs.count(); ++i) {
     const Slab& slab = shared.slabs.at(i);
@@ -44,7 +44,7 @@ void age(Shared& shared) {
       shared.times.aged_at.compare_exchange_strong(before, now)) {
     shared.pool.age(tuning::kMaxGivenBack);
   }
-  // Who learns for long has no background thread that would tell of it.
+  // A lane that learns for long has no background thread that would tell of it.
   Nanos told = shared.times.told_at.load(std::memory_order_relaxed);
   if (now - told > tuning::kAtRest && shared.times.told_at.compare_exchange_strong(told, now) &&
       told != Nanos{0}) {
@@ -67,11 +67,11 @@ bool take_idle_slab(const Shared& shared, Slab& slab, std::uint64_t word, const 
 }
 
 void keep(const Shared& shared, std::uint64_t calls, bool serves) {
-  // Who only observes keeps nothing; and a thread's own blocks, in the middle of the program's,
-  // would keep glibc from giving back what it does by itself.
+  // Observing keeps no memory; and a thread's own blocks, in the middle of the program's, would
+  // keep glibc from giving back what it does by itself.
   const bool much = shared.keeps_much() && calls >= tuning::kEarlyCalls && !shared.options->OBSERVE;
   // A process that only gets its memory together, such as a server that is about to fork its
-  // workers, has no thread of ours, reports or not: whoever forks is to have none.
+  // workers, has no thread of ours, reports or not, since fork() would leave it behind.
   if ((much || (serves && shared.reports)) && shared.host.keep != nullptr) {
     const RecursionGuard guard;
     shared.host.keep(guard);
@@ -79,7 +79,7 @@ void keep(const Shared& shared, std::uint64_t calls, bool serves) {
 }
 
 void Lane::open(Shared* shared, std::uint32_t number, bool common) {
-  memory_.open(shared, number, &tracker_.tally());
+  memory_.open(shared, number, &tracker_.counts());
   knowledge_.open(shared, number, &tracker_);
   tracker_.open({.counters = &counters,
                  .slab_room = shared->slabs.at(0).space().bytes(),
@@ -139,7 +139,7 @@ void Lane::leave() {
 // A child counts its own calls alone.
 void Lane::forget_counts() {
   counters.reset();
-  tracker_.tally().forget();
+  tracker_.counts().forget();
 }
 
 bool Lane::after_fork() {
@@ -149,7 +149,7 @@ bool Lane::after_fork() {
     memory_.wake_at_next_call();
     return false;
   }
-  entered_.forget_owner();  // the background thread, who may have been at work on the lane
+  entered_.forget_owner();  // of the background thread, which may have been at work on the lane
   tracker_.happened(Event::kForked);
   return true;
 }
@@ -193,7 +193,7 @@ void* Lane::enter(const Request& request, std::uint64_t site) {
   return end(request, tracker_.called(call_of(request, site)));
 }
 
-// Another thread gives memory back in the lane for some milliseconds: what glibc had to serve
+// Another thread gives memory back in the lane for a moment: what glibc had to serve
 // meanwhile would stay in its arenas, under the limit that the memory is given back for. A call
 // that a handler makes in the middle of another is the underlying allocator's.
 void* Lane::wait(const Request& request, std::uint64_t site) {
@@ -320,7 +320,7 @@ bool Lane::give_back() {
 }
 
 bool Lane::tick(Nanos now, bool scarce) {
-  const Quiet::Look look = quiet_.look(counters.large_allocations.get(), now);
+  const IdleClock::Look look = idle_.look(counters.large_allocations.get(), now);
   if (look.for_long || (scarce && look.rested)) {
     give_back();
   }

@@ -22,7 +22,7 @@
 namespace memo {
 
 // Notices from time to time that a lane's calls have stopped.
-class Quiet {
+class IdleClock {
  public:
   struct Look {
     bool rested = false;    // there were none since the last look
@@ -57,7 +57,7 @@ class Lane {
   void begin(const StackBounds& stack);
   // The calling thread ends. Its blocks stay where they are.
   void leave();
-  // In a forked child, where only the forking thread lives on: no plan, no slab, learning anew.
+  // In a forked child, where only the forking thread lives on: no plan, no slab, learning again.
   // False, and it is done at the next call, if the fork has interrupted the lane at work.
   bool after_fork();
   // In a forked child: the lane's thread does not exist any more. Its blocks stay where they are.
@@ -111,6 +111,7 @@ class Lane {
   // Any thread.
   [[nodiscard]] Phase phase() const { return tracker_.phase(); }
   [[nodiscard]] Loop loop() const { return tracker_.loop(); }
+  [[nodiscard]] StandingWords standing() const { return tracker_.standing(); }
   // The slab that the lane holds, or held last, or else any.
   [[nodiscard]] Slab& slab() const { return memory_.slab(); }
   // Bytes of the slab that it holds; 0 if it holds none. Any thread.
@@ -130,12 +131,12 @@ class Lane {
   }
   // From the first plan on, or before it from the first block that the pool had at hand while
   // pooling. Any thread.
-  [[nodiscard]] Served served() const { return tracker_.state().tally.served(); }
+  [[nodiscard]] Served served() const { return tracker_.state().counts.served(); }
   // True if the phase, the plan and the slab agree. No other thread may be at work.
   [[nodiscard]] bool valid() const;
 
   Counters counters;
-  std::uint32_t next_free = 0;  // of the lanes without a thread: for who keeps them
+  std::uint32_t next_free = 0;  // in the list of lanes without a thread
 
  private:
   // Runs function() in the lane, if it is not at work; or false.
@@ -160,11 +161,11 @@ class Lane {
   LaneMemory memory_;
   StreamKnowledge knowledge_;
   StackBounds stack_;
-  Quiet quiet_;
+  IdleClock idle_;
   std::atomic<bool> taken_{false};  // by a thread, which may exist no more in a forked child
   bool torn_ =
       false;  // the thread ended in the middle of a call: nothing but the page maps is whole
-  bool forked_ = false;  // a fork has interrupted a call, after which the lane is to begin anew
+  bool forked_ = false;  // a fork has interrupted a call, after which the lane starts again
 };
 
 // The calling thread's lane; nullptr if it has none.

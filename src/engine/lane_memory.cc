@@ -41,10 +41,10 @@ std::uint64_t alive_twice(const Schedule& schedule, StepIndex position, std::uin
 
 }  // namespace
 
-void LaneMemory::open(Shared* shared, std::uint32_t number, Tally* tally) {
+void LaneMemory::open(Shared* shared, std::uint32_t number, CallCounts* counts) {
   shared_ = shared;
   number_ = number;
-  tally_ = tally;
+  counts_ = counts;
   slab_ = &shared->slabs.at(0);
 }
 
@@ -62,7 +62,7 @@ Given LaneMemory::give(const Call& call) {
   MEMO_DCHECK(reinterpret_cast<std::uint64_t>(block.start) % alignment == 0);
   MEMO_DCHECK(pool.owner(block.start) == number_);
   live.fetch_add(round_up(call.size, kGranule), std::memory_order_relaxed);
-  if ((tally_->counters().pooled_allocations.get() + 1) % tuning::kPoolWindow == 0 &&
+  if ((counts_->counters().pooled_allocations.get() + 1) % tuning::kPoolWindow == 0 &&
       !shared_->timeless) {
     age(*shared_);
   }
@@ -83,15 +83,15 @@ Given LaneMemory::give(const Call& call) {
 }
 
 void LaneMemory::make_room() {
-  tally_->counters().room_made.add();
-  give_up_idle(*shared_, number_);
+  counts_->counters().room_made.add();
+  give_back_idle(*shared_, number_);
 }
 
 void* LaneMemory::serve(const Request& request, const Given& given) {
   if (given.start == nullptr) {
     return nullptr;
   }
-  keep(*shared_, tally_->counters().pooled_allocations.get(), tally_->serves());
+  keep(*shared_, counts_->counters().pooled_allocations.get(), counts_->serves());
   if (request.zero && !given.zero) {
     clear(given.start, round_up(request.size, kGranule), false);
   }
@@ -106,7 +106,7 @@ void LaneMemory::allow_slack(bool loop) {
 
 // What the lane's blocks hold beyond the pool's peak less `more`, which a slab on trial is to get.
 std::uint64_t LaneMemory::held_beyond(std::uint64_t more) const {
-  const Holding& held = shared_->pool.held();
+  const HeldMemory& held = shared_->pool.held();
   const std::uint64_t left = held.asked_peak_bytes() - std::min(held.asked_peak_bytes(), more);
   return std::min(held.live_bytes() - std::min(held.live_bytes(), left),
                   live.load(std::memory_order_relaxed));
@@ -171,9 +171,9 @@ void LaneMemory::begin_serving(bool trial, bool own) {
   shared_->tell_host();
 }
 
-void LaneMemory::lower(std::uint64_t height) {
+void LaneMemory::trim(std::uint64_t height) {
   MEMO_DCHECK(may_claim());
-  slab().lower(height);
+  slab().trim(height);
 }
 
 void LaneMemory::evade() {
@@ -191,8 +191,8 @@ void LaneMemory::give_back(bool height) {
   }
   if (!height) {
     slab().give_back_unused();
-  } else if (slab().purge()) {
-    tally_->counters().released.add();
+  } else if (slab().give_back()) {
+    counts_->counters().released.add();
   }
 }
 

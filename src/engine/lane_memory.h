@@ -7,9 +7,9 @@
 #include <cstdint>
 
 #include "src/base/backoff.h"
+#include "src/engine/call_counts.h"
 #include "src/engine/memory.h"
 #include "src/engine/shared.h"
-#include "src/engine/tally.h"
 #include "src/serve/slabs.h"
 
 namespace memo {
@@ -35,7 +35,7 @@ class Debt {
 
 class LaneMemory final : public Memory {
  public:
-  void open(Shared* shared, std::uint32_t number, Tally* tally);
+  void open(Shared* shared, std::uint32_t number, CallCounts* counts);
   [[nodiscard]] Shared& shared() const { return *shared_; }
   [[nodiscard]] std::uint32_t number() const { return number_; }
 
@@ -45,7 +45,7 @@ class LaneMemory final : public Memory {
   Opened open(const Opening& opening) override;
   void begin_serving(bool trial, bool own) override;
   void end_iteration(std::uint64_t offset, std::uint64_t bytes, bool believed) override;
-  void lower(std::uint64_t height) override;
+  void trim(std::uint64_t height) override;
   void evade() override;
   void give_back(bool height) override;
   void allow_slack(bool loop) override;
@@ -88,7 +88,7 @@ class LaneMemory final : public Memory {
 
   Shared* shared_ = nullptr;
   std::uint32_t number_ = 0;
-  Tally* tally_ = nullptr;
+  CallCounts* counts_ = nullptr;
   std::atomic<Slab*> slab_{nullptr};
   std::uint64_t word_ = kNoWord;  // by which the lane holds it
   Backoff refusals_;

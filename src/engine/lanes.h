@@ -58,7 +58,7 @@ class Lanes {
   // Of all spaces.
   [[nodiscard]] std::uint64_t committed_bytes() const;
 
-  // Taken by whoever takes a lane.
+  // Held while a lane is taken.
   [[nodiscard]] Lock& registry() { return registry_; }
   // In a forked child: if a thread that does not exist was taking a lane, the lock is nobody's; if
   // it was opening the region, there will be none.

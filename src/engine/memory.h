@@ -65,7 +65,7 @@ class Memory {
   // `believed`: the plan was made of this stream, and is not on trial.
   virtual void end_iteration(std::uint64_t offset, std::uint64_t bytes, bool believed) = 0;
   // The slab's memory above the height goes.
-  virtual void lower(std::uint64_t height) = 0;
+  virtual void trim(std::uint64_t height) = 0;
   // The slab goes on above the blocks that stay in it.
   virtual void evade() = 0;
   // The slab's memory that no block uses goes; `height`: and nothing of it is kept for the plan.

@@ -12,8 +12,8 @@
 
 namespace memo {
 
-// Who made a plan. kVersion: the same program with the same arguments, whose code has changed, so
-// that the plan is one of its own that may be past.
+// The maker of a plan. kVersion: the same program with the same arguments, whose code has changed,
+// so that the plan is one of its own that may be past.
 enum class Maker : std::uint8_t { kOther, kVersion, kCommand, kProcess };
 
 struct StoredPlan {
@@ -40,7 +40,7 @@ struct StoredPlan {
   [[nodiscard]] const Plan& best() const {
     return has_better.load(std::memory_order_acquire) ? better : made;
   }
-  // Whoever has searched or completed the plan, once: `plan` is served from now on, if it is one.
+  // After the plan was searched or completed, once: `plan` is served from now on, if it is one.
   void improve(Plan plan) {
     if (plan) {
       better = static_cast<Plan&&>(plan);

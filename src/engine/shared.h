@@ -98,12 +98,12 @@ void keep(const Shared& shared, std::uint64_t calls, bool serves = false);
 void age(Shared& shared);
 
 // Under a cgroup's limit: what all lanes but number `at_work`, the pool and the underlying
-// allocator hold and do not use goes back to the system. Who is in the middle of an iteration keeps
+// allocator hold and do not use goes back to the system. A lane in the middle of an iteration keeps
 // its slab's height: a slab that had to be taken again would be ready as a whole, beside what the
 // pool serves meanwhile.
-void give_up_idle(Shared& shared, std::uint32_t at_work);
+void give_back_idle(Shared& shared, std::uint32_t at_work);
 
-// Takes a slab for the wish from the lane that holds it by `word` and has not used it of late;
+// Takes a slab for the wish from the lane that holds it by `word` and has not used it for kIdle;
 // false if a block is in it, or that lane is just at work.
 bool take_idle_slab(const Shared& shared, Slab& slab, std::uint64_t word, const SlabWish& wish);
 

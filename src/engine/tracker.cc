@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kRelease = 1U << 16;          // the lane is left without its plan
 constexpr std::uint32_t kRestartFollower = 1U << 17;  // known plans are followed from here on
 constexpr std::uint32_t kRestartLog = 1U << 18;       // the calls noted so far are forgotten
-constexpr std::uint32_t kPurge = 1U << 19;            // the slab's memory goes
+constexpr std::uint32_t kGiveBack = 1U << 19;         // the slab's memory goes
 constexpr std::uint32_t kStarted = 1U << 20;          // serving begins: what learning held goes
 constexpr std::uint32_t kVerdicts = (1U << 16) - 1;
 
@@ -50,7 +50,7 @@ const char* name_of(Phase phase) {
 
 void Tracker::open(const TrackerTerms& terms, Memory* memory, Knowledge* knowledge) {
   state_.terms = terms;
-  state_.tally.open(terms.counters);
+  state_.counts.open(terms.counters);
   memory_ = memory;
   knowledge_ = knowledge;
 }
@@ -79,7 +79,7 @@ bool Tracker::move(Event event, std::uint32_t more, std::uint32_t but) {
   if ((effects & kStarted) != 0) {
     s.search.demand.planned();
     s.search.restarts = 0;
-    s.tally.begin_plans();
+    s.counts.begin_plans();
   }
   if (row->to != from) {
     s.phase.store(row->to, std::memory_order_release);
@@ -97,7 +97,7 @@ bool Tracker::move(Event event, std::uint32_t more, std::uint32_t but) {
   if ((effects & kRelease) != 0 && (row->to == Phase::kLearning || row->to == Phase::kPooling)) {
     memory_->give_back(false);
   }
-  if ((effects & kPurge) != 0) {
+  if ((effects & kGiveBack) != 0) {
     memory_->give_back(true);
   }
   if (row->to != from && row->to != Phase::kReady) {
@@ -149,6 +149,7 @@ void Tracker::finish() {
   TrackerState& s = state_;
   const Phase now = s.phase.load(std::memory_order_relaxed);
   s.glides = may_glide();
+  s.tries.store(s.confidence.on_trial(), std::memory_order_relaxed);
   s.wants_site.store((now == Phase::kPooling && s.search.demand.wants_sites()) ||
                          (s.terms.keeps_trace && now != Phase::kIdle),
                      std::memory_order_relaxed);
@@ -195,12 +196,12 @@ void Tracker::told(std::size_t marks) {
 }
 
 void Tracker::grown(std::uint64_t bytes) {
-  Tally& tally = state_.tally;
-  tally.other(bytes);
+  CallCounts& counts = state_.counts;
+  counts.other(bytes);
   if (is_serving()) {
-    tally.fallback(bytes, &Counters::fallback_realloc);
+    counts.fallback(bytes, &Counters::fallback_realloc);
   } else {
-    tally.counters().fallback_realloc.add();
+    counts.counters().fallback_realloc.add();
   }
 }
 
@@ -258,7 +259,7 @@ Outcome Tracker::decide(const Call& call) {
 
 void Tracker::note(const Call& call, Way& way) {
   if (!knowledge_->note(call)) {
-    state_.tally.counters().recorder_full.add();
+    state_.counts.counters().recorder_full.add();
     ++state_.search.restarts;
   }
   way.noted = true;
@@ -312,26 +313,26 @@ Outcome Tracker::give(const Call& call, Way way) {
 
 void Tracker::count_given(const Call& call, const Given& given, const Way& way) {
   TrackerState& s = state_;
-  Counters& counters = s.tally.counters();
+  Counters& counters = s.counts.counters();
   if (given.start == nullptr) {
     (given.busy ? counters.fallback_busy : counters.fallback_limit).add();
-    s.tally.other(call.size);
+    s.counts.other(call.size);
     return;
   }
   counters.pooled_allocations.add();
   counters.pooled_bytes.add(call.size);
   const bool pooling = s.phase.load(std::memory_order_relaxed) == Phase::kPooling;
   if (pooling && given.at_hand) {
-    s.tally.begin_pooling();
+    s.counts.begin_pooling();
   }
   s.search.got += given.lacks;
   s.search.calm = given.again != 0 ? 0 : s.search.calm + 1;
-  given.at_hand ? s.tally.at_hand(call.size) : s.tally.other(call.size);
+  given.at_hand ? s.counts.at_hand(call.size) : s.counts.other(call.size);
   if (pooling) {
     s.search.demand.judge(call.size, given.at_hand);
   }
   if (pooling && !given.at_hand) {
-    s.tally.fallback(call.size, &Counters::fallback_grown);
+    s.counts.fallback(call.size, &Counters::fallback_grown);
   } else if (!given.at_hand && !way.missed) {
     counters.fallback_learning.add();
   }
@@ -365,8 +366,8 @@ void Tracker::look_at_site(const Call& call, const Way& way) {
     return;
   }
   if (const std::uint32_t length = knowledge_->learn_sites(what_to_learn()); length != 0) {
-    s.tally.counters().plans.add();
-    s.tally.counters().symbolic_calls.add(length);
+    s.counts.counters().plans.add();
+    s.counts.counters().symbolic_calls.add(length);
     ++s.search.symbolic;
     s.search.sites.lock_broke(2 * length);  // four more iterations before another is made
   }
@@ -378,7 +379,7 @@ void Tracker::learn() {
   if (learned.plan == nullptr) {
     return;
   }
-  s.tally.counters().plans.add();
+  s.counts.counters().plans.add();
   s.serving.plan = learned.plan;
   s.confidence.adopt(true, false, learned.trial);
   s.serving.best = &learned.plan->made;
@@ -397,7 +398,7 @@ Outcome Tracker::serve(const Call& call, Way way) {
   if (is_crowded()) {
     s.serving.rounds.evaded = true;
     memory_->evade();
-    s.tally.counters().evaded.add();
+    s.counts.counters().evaded.add();
   }
   if (s.confidence.first.differs()) {
     lose(call, Evidence::kLivesOtherwise);
@@ -473,14 +474,14 @@ Outcome Tracker::serve_placed(const Call& call, Way way, Placing placing) {
   if (serving.shapes.plan() != nullptr && serving.shapes.find(call.size, placing.matched, start)) {
     change_shape(start);
   }
-  return settle(call, way, placing);
+  return answer(call, way, placing);
 }
 
 void Tracker::end_iteration(const Call& call, const Placing& placing) {
   TrackerState& s = state_;
   if (s.serving.shapes.plan() != nullptr) {
     s.walks_whole = true;
-    s.tally.counters().iterations.add();
+    s.counts.counters().iterations.add();
     return;
   }
   if (s.confidence.ends_trial()) {
@@ -498,7 +499,7 @@ void Tracker::iterated(std::uint64_t offset, std::uint64_t size) {
   const Schedule& schedule = *serving.placer.schedule();
   Rounds& rounds = serving.rounds;
   s.walks_whole = true;
-  s.tally.counters().iterations.add(schedule.count / serving.plan->iteration);
+  s.counts.counters().iterations.add(schedule.count / serving.plan->iteration);
   if (s.confidence.strange() && serving.placer.walked_through()) {
     s.confidence.note_walked();
     serving.plan->walked.store(true, std::memory_order_relaxed);
@@ -510,17 +511,17 @@ void Tracker::iterated(std::uint64_t offset, std::uint64_t size) {
   if (const Plan& best = serving.plan->best(); best.get() != &schedule) [[unlikely]] {
     serving.best = &best;
     serving.placer.start(best.get(), &best.index(), Cursor());
-    memory_->lower(best->height);
-    s.tally.counters().lowered.add();
+    memory_->trim(best->height);
+    s.counts.counters().lowered.add();
   }
   s.glides = may_glide();
 }
 
-Outcome Tracker::settle(const Call& call, Way way, const Placing& placing) {
+Outcome Tracker::answer(const Call& call, Way way, const Placing& placing) {
   TrackerState& s = state_;
   s.confidence.first.note(placing.miss);
   if (placing.miss == Miss::kNone) {
-    s.tally.planned(call.size);
+    s.counts.planned(call.size);
     s.confidence.note_placed();
     return {.kind = Outcome::Kind::kPlace,
             .dirty = placing.dirty,
@@ -532,12 +533,12 @@ Outcome Tracker::settle(const Call& call, Way way, const Placing& placing) {
   }
   if (s.confidence.tries_own() && placing.miss != Miss::kLeftOut &&
       s.serving.plan->iteration < tuning::kLongLoop) {
-    // Layers are most of a network's calls: a plan on trial that misses one is a part's.
+    // A short plan on trial that misses a call is of a part of the loop.
     lose(call, Evidence::kTrialMissed);
     return give(call, way);
   }
   way.missed = true;
-  s.tally.fallback(call.size, reason_of(placing.miss).counter);
+  s.counts.fallback(call.size, reason_of(placing.miss).counter);
   knowledge_->tell_miss(call, placing.miss, s.serving.placer.position());
   if (placing.miss == Miss::kOccupied) {
     s.serving.rounds.occupied += call.size;
@@ -554,9 +555,11 @@ Outcome Tracker::settle(const Call& call, Way way, const Placing& placing) {
 Known Tracker::follow(const Call& call) {
   const Serving& serving = state_.serving;
   const bool tries = state_.confidence.tries_own();
-  using Has = Follower::Has;
-  const Has has = tries ? Has::kTrial : serving.plan != nullptr ? Has::kPlan : Has::kNothing;
-  return knowledge_->follow(call, serving.plan, has,
+  using Current = Follower::Current;
+  const Current current = tries                     ? Current::kTrial
+                          : serving.plan != nullptr ? Current::kPlan
+                                                    : Current::kNothing;
+  return knowledge_->follow(call, serving.plan, current,
                             tries ? state_.confidence.placed() + tuning::kTrialCalls : 0);
 }
 
@@ -569,7 +572,7 @@ bool Tracker::open() {
   // iteration so far may be alive twice, else the calls that made the plan be believed.
   const StepIndex position = s.serving.cursor.position();
   MEMO_DCHECK(s.serving.plan != nullptr && position < schedule.end());
-  const std::uint64_t heard = s.tally.counters().large_allocations.get();
+  const std::uint64_t heard = s.counts.counters().large_allocations.get();
   const bool begins = !s.walks_whole && heard >= position.count();
   const std::uint32_t calls = std::max(tuning::kRepeatContext, begins ? position.count() : 0);
   const Opened opened = memory_->open({.schedule = schedule,
@@ -626,7 +629,7 @@ bool Tracker::try_others(const Call& call, bool matched) {
   serving.following = known.plan == nullptr;
   if (known.plan == nullptr) {
     // At the beginning of an iteration a plan that begins as this one does is believed at once,
-    // since a network's first blocks are its largest ones; the plans are followed all the same.
+    // since the first blocks are often the largest; the plans are followed all the same.
     const bool may_guess = first && !matched && serving.shapes.plan() == nullptr &&
                            serving.placer.position() < tuning::kBeginning;
     return may_guess && go_over_to_guess(call);
@@ -689,7 +692,7 @@ bool Tracker::prepare(const Known& known) {
     serving.cursor = Cursor(schedule.before(known.position, 1));
     return true;
   }
-  if (!serving.shapes.afford(schedule.count, state_.tally.counters().large_allocations.get())) {
+  if (!serving.shapes.afford(schedule.count, state_.counts.counters().large_allocations.get())) {
     return false;
   }
   const Plan* best = knowledge_->prepare(*known.plan);
@@ -707,7 +710,7 @@ bool Tracker::lay_out(const Shapes::Start& start) {
     return false;
   }
   state_.serving.cursor = Cursor(at);
-  state_.tally.counters().shapes.add();
+  state_.counts.counters().shapes.add();
   return true;
 }
 
@@ -716,7 +719,7 @@ bool Tracker::lay_out(const Shapes::Start& start) {
 bool Tracker::change_shape(const Shapes::Start& start) {
   Serving& serving = state_.serving;
   Shapes& shapes = serving.shapes;
-  if (!shapes.afford(shapes.plan()->count, state_.tally.counters().large_allocations.get())) {
+  if (!shapes.afford(shapes.plan()->count, state_.counts.counters().large_allocations.get())) {
     return true;
   }
   if (!lay_out(start)) {
@@ -745,18 +748,34 @@ void Tracker::lose(const Call& call, Evidence evidence) {
   const Judgement judgement = s.confidence.judge(
       evidence, serving.placer.health(), serving.plan->iteration, (*serving.best)->height,
       s.search.sizes.required(), call.op == Op::k_realloc);
-  s.tally.counters().diverged.add();
+  s.counts.counters().diverged.add();
+  s.search.loop.store({}, std::memory_order_relaxed);
+  s.left.store(static_cast<std::uint8_t>(evidence) + 1, std::memory_order_relaxed);
   if (judgement.run) {
     s.search.sizes.lock_broke(*judgement.run);
   }
   knowledge_->tell_lost(s.confidence.placed(), evidence);
-  move(Event::kLost, judgement.verdict | (judgement.gives_back ? kPurge : 0U),
+  move(Event::kLost, judgement.verdict | (judgement.gives_back ? kGiveBack : 0U),
        judgement.tried ? kRestartFollower : 0U);
 }
 
 const Schedule& Tracker::wanted() const {
   const Serving& serving = state_.serving;
   return serving.shapes.plan() != nullptr ? *serving.shapes.schedule() : **serving.best;
+}
+
+StandingWords Tracker::standing() const {
+  const Phase now = phase();
+  if (now == Phase::kServing || now == Phase::kReady) {
+    const bool tried = state_.tries.load(std::memory_order_relaxed);
+    return words_of(tried ? Standing::kTried : Standing::kBelieved);
+  }
+  if (const Loop seen = loop(); seen.length != 0 && seen.run >= 2 * seen.length) {
+    const bool missing = most_until_planned(seen.length) > seen.run;
+    return words_of(missing ? Standing::kRepeats : Standing::kUnlike);
+  }
+  const std::uint8_t left = state_.left.load(std::memory_order_relaxed);
+  return left != 0 ? words_of(static_cast<Evidence>(left - 1)) : words_of(Standing::kNothing);
 }
 
 bool Tracker::valid() const {

@@ -11,12 +11,12 @@
 #include <cstdint>
 
 #include "src/base/loop.h"
+#include "src/engine/call_counts.h"
 #include "src/engine/confidence.h"
 #include "src/engine/demand.h"
 #include "src/engine/knowledge.h"
 #include "src/engine/memory.h"
 #include "src/engine/phase.h"
-#include "src/engine/tally.h"
 #include "src/follow/placer.h"
 #include "src/follow/repeat.h"
 #include "src/follow/shapes.h"
@@ -28,11 +28,11 @@ struct Search {
   Demand demand;
   Repeat sizes;
   Repeat sites;                      // of call sites, while sizes do not repeat
-  std::atomic<bool> looping{false};  // as `sizes` says; read by whoever frees
+  std::atomic<bool> looping{false};  // as `sizes` says; freeing threads read it
   std::atomic<Loop> loop{};          // the latest that was seen; for reports
   std::uint64_t got = 0;             // bytes that the pool had to get
   std::uint32_t calm = 0;            // calls since it last had to get what it had had before
-  // A plan fits the call at hand, and no slab is to be had for any; read by whoever frees.
+  // A plan fits the call at hand, and no slab is to be had for any; freeing threads read it.
   std::atomic<bool> known{false};
   std::uint32_t restarts = 0;  // of a full log
   std::uint32_t symbolic = 0;  // parametric plans made
@@ -78,9 +78,11 @@ struct TrackerState {
   TrackerTerms terms;
   std::atomic<bool> wants_site{false};  // the next call's stack is worth unwinding
   bool learns = false;                  // there is memory to learn
+  std::atomic<bool> tries{false};       // what is served is on trial; for reports
+  std::atomic<std::uint8_t> left{0};    // 1 + Evidence of the plan left last; for reports
   bool glides = false;                  // the next call needs its size alone: see Tracker::next()
   bool walks_whole = false;             // the lane has gone through a whole plan, or made one
-  Tally tally;
+  CallCounts counts;
   Search search;
   Waiting waiting;
   Serving serving;
@@ -127,7 +129,7 @@ class Tracker {
   // not.
   void placed(std::uint64_t offset, std::uint64_t size) {
     state_.confidence.note_placed();
-    state_.tally.planned(size);
+    state_.counts.planned(size);
     if (state_.serving.placer.wrapped()) {
       iterated(offset, size);
     }
@@ -146,8 +148,10 @@ class Tracker {
   [[nodiscard]] bool knows_nothing() const {
     return phase() == Phase::kLearning && !state_.search.looping.load(std::memory_order_relaxed);
   }
-  // The latest loop that was seen while nothing was served. Any thread.
+  // The latest loop that was seen while nothing was served, and since a plan was left. Any thread.
   [[nodiscard]] Loop loop() const { return state_.search.loop.load(std::memory_order_relaxed); }
+  // What is made of the loop, or of its plan. Any thread.
+  [[nodiscard]] StandingWords standing() const;
   // The call stack of the next call is worth unwinding. Any thread.
   [[nodiscard]] bool wants_site() const {
     return state_.wants_site.load(std::memory_order_relaxed);
@@ -155,7 +159,7 @@ class Tracker {
   [[nodiscard]] const TrackerState& state() const { return state_; }
   // What the slab is to hold.
   [[nodiscard]] const Schedule& wanted() const;
-  [[nodiscard]] Tally& tally() { return state_.tally; }
+  [[nodiscard]] CallCounts& counts() { return state_.counts; }
   // True if the phase, the plan and what is open agree, between two calls.
   [[nodiscard]] bool valid() const;
 
@@ -204,7 +208,7 @@ class Tracker {
   void place(const Call& call, Placing& placing);
   void end_iteration(const Call& call, const Placing& placing);
   void iterated(std::uint64_t offset, std::uint64_t size);
-  Outcome settle(const Call& call, Way way, const Placing& placing);
+  Outcome answer(const Call& call, Way way, const Placing& placing);
 
   Known follow(const Call& call);
   bool open();

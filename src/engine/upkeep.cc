@@ -61,10 +61,10 @@ bool Upkeep::tick(Nanos now) {
   if (scarce || (quiet && (left_ == UINT64_MAX || kept() > left_))) {
     trim();
   } else {
-    pool.settle();
+    pool.trim_rest();
   }
   if (!scarce) {
-    pool.gather_lasting();
+    pool.collapse_long_lived();
   }
   left_ = quiet ? kept() : UINT64_MAX;
   return quiet && lanes_.shared().slabs.bytes.load(std::memory_order_relaxed) == 0;

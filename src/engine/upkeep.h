@@ -1,4 +1,4 @@
-// Who gives memory back that nobody uses, and when: on request, at rest, where memory is short.
+// When unused memory is given back: on request, at rest, where memory is short.
 // Hot, as it is asked for inside of calls that were refused memory, though each of its functions
 // takes long.
 #pragma once

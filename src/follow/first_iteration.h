@@ -1,5 +1,5 @@
 // Whether the blocks of a stream live as long as those of a plan that another process has made:
-// sizes and order alone do not tell a network that is trained from one that is asked. Seen in the
+// sizes and order alone do not tell training from inference. Seen in the
 // plan's first iteration, in which nothing but its own blocks lies in the slab. Hot; one lane's.
 #pragma once
 

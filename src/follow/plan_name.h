@@ -1,4 +1,4 @@
-// How a plan is found by the calls that begin it, whoever made it: the key of a few calls, and the
+// How a plan is found by the calls that begin it: the key of a few calls, and the
 // name of a plan that lies in a folder. Hot to follow a stream by; no memory.
 #pragma once
 

@@ -33,7 +33,7 @@ PageMap::Claim PageMap::claim(Granules first, Granules count) {
   return claim;
 }
 
-Granules PageMap::release(Granules first, Left left) {
+Granules PageMap::free(Granules first, Left left) {
   constexpr std::uint8_t kBlock = kUsed | kStart | kDirty;
   if (!states_.replace(first, kBlock, kUsed | kDirty) &&
       !states_.replace(first, kBlock | kAltered, kUsed | kDirty)) {

@@ -1,8 +1,8 @@
 // The page map: what makes serving safe. A byte for each granule of a space tells whether it is in
 // use; a claim needs every granule free, and a claim is the only way to get one. Hot.
 //
-// One thread at a time claims, extends or shrinks (the lane's owner); any thread releases. A
-// block's granules belong to it from a successful claim until its release, whatever plan or thread
+// One thread at a time claims, extends or shrinks (the lane's owner); any thread frees. A
+// block's granules belong to it from a successful claim until it is freed, whatever plan or thread
 // is wrong. Where to claim is src/serve/free_index.h's.
 //
 // Checked by valid().
@@ -38,14 +38,14 @@ class PageMap {
   // (a pointer into the middle, or a second free), in which case nothing changes.
   // `left`: what of its memory is there still.
   enum class Left : std::uint8_t { kAll, kNone, kUnmarked };
-  Granules release(Granules first, Left left = Left::kAll);
+  Granules free(Granules first, Left left = Left::kAll);
   // The program changes what the pages of [from, to) are, such as their protection: the blocks in
-  // use there are altered() until their release. Any thread.
+  // use there are altered() until they are freed. Any thread.
   void mark_altered(Granules from, Granules to);
   [[nodiscard]] bool altered(Granules first) const {
     return (states_.at(first) & PageStates::kAltered) != 0;
   }
-  // Of a block in use, whose release is to leave kUnmarked memory: the caller has given these
+  // Of a block in use, whose free() is to leave kUnmarked memory: the caller has given these
   // granules' back, so that they read as zero. Not the block's first.
   void mark_given(Granules first, Granules count);
 

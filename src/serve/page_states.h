@@ -24,7 +24,7 @@ class PageStates {
   // `bytes`: one for each granule, aligned to eight, which outlive this.
   explicit PageStates(std::uint8_t* bytes) : bytes_(bytes) {}
 
-  // Acquires what whoever set the state has done before.
+  // Acquires: what was done before the state was set has happened.
   [[nodiscard]] std::uint8_t at(Granules granule) const {
     return __atomic_load_n(bytes_ + granule.count(), __ATOMIC_ACQUIRE);
   }
@@ -130,8 +130,7 @@ class PageStates {
            reinterpret_cast<std::uintptr_t>(bytes) % sizeof(Word) != 0) {
       byte(bytes++);
     }
-    // Four words a turn: a served block of 1 MiB has 32 of them, claimed and released for each
-    // layer.
+    // Four words a turn: for large blocks the loop itself would cost as much as its work.
     for (; kWordAtATime && end - bytes >= static_cast<std::ptrdiff_t>(4 * sizeof(Word));
          bytes += 4 * sizeof(Word)) {
       auto* const words = reinterpret_cast<Word*>(bytes);

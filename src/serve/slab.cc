@@ -43,7 +43,7 @@ bool Slab::change(std::uint64_t before, std::uint64_t after) {
     return false;
   }
   if ((before & SlabWord::kTorn) != 0) {
-    purge();
+    give_back();
   }
   return true;
 }
@@ -153,7 +153,7 @@ void Slab::look(PageMap::Run claimed) {
     written_ = there();
     along_ = 0;
     whole_ = is_whole(height(), written_);
-    // A look at the process' memory costs some microseconds: only where it may find something.
+    // A look at the process' memory is a system call: only where it may find something.
     watched_ = height() - std::min(height(), written_) >
                std::max(may_lack(written_), tuning::kMaxUnwritten / 2);
     if (books_->huge_pages != Choice::kNever && !pool_->headroom().is_short()) {
@@ -277,8 +277,8 @@ void Slab::forget_look() {
 }
 
 // First of all the places are at the slab's start: a child that is forked meanwhile by another
-// thread may give a slab of no height memory anew.
-bool Slab::purge() {
+// thread may give a slab of no height memory again.
+bool Slab::give_back() {
   forget_huge(0);
   forget_look();
   origin_ = sweeps_ = 0;
@@ -291,7 +291,7 @@ bool Slab::purge() {
     Line() << "lane " << SlabWord::lane(word()) << ": slab of " << height << " bytes given back";
   }
   // Blocks of an earlier plan may have lain higher.
-  purge_free(0, space().committed_bytes());
+  give_back_between(0, space().committed_bytes());
   return true;
 }
 
@@ -315,13 +315,13 @@ void Slab::evade() {
 }
 
 void Slab::begin_above() {
-  purge();
+  give_back();
   const Granules top = granules_in(space_->committed_bytes());
   origin_ =
       round_up(bytes_of(space_->pages.tail(PageMap::Tail::kFree, Granules{0}, top)), os::kHugePage);
 }
 
-void Slab::lower(std::uint64_t height) {
+void Slab::trim(std::uint64_t height) {
   const std::uint64_t before = this->height();
   if (before <= height) {
     return;
@@ -329,17 +329,17 @@ void Slab::lower(std::uint64_t height) {
   MEMO_DCHECK(books_->bytes.load(std::memory_order_relaxed) >= before - height);
   height_.store(height, std::memory_order_relaxed);
   books_->bytes.fetch_sub(before - height, std::memory_order_relaxed);
-  purge_free(origin_ + height, origin_ + memory_end(books_->huge_pages, before));
+  give_back_between(origin_ + height, origin_ + memory_end(books_->huge_pages, before));
   forget_huge(height);
 }
 
 void Slab::give_back_unused() const {
-  purge_free(0, origin_ + memory_end(books_->huge_pages, height()));
+  give_back_between(0, origin_ + memory_end(books_->huge_pages, height()));
 }
 
 // Gives back the memory of [from, to) that no block uses; bytes from the space's start, whole
 // granules. Where committed memory is counted, a last huge page may end behind it.
-void Slab::purge_free(std::uint64_t from, std::uint64_t to) const {
+void Slab::give_back_between(std::uint64_t from, std::uint64_t to) const {
   const PageMap& pages = space().pages;
   const Granules end = granules_in(std::min(to, space().committed_bytes()));
   for (PageMap::Run run = pages.next_free(granules_in(from), end); run.found();

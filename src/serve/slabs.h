@@ -2,7 +2,7 @@
 //
 // There are some more than threads can run at once. Of those that wait for a processor the others
 // have their blocks from the pool, in which what one frees serves the next: each further slab would
-// hold a whole plan's memory for nobody who runs.
+// hold a whole plan's memory for no thread that runs.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace memo {
 
-// Who wants a slab, and what for.
+// A lane that wants a slab, and what for.
 struct SlabWish {
   std::uint32_t lane = 0;
   std::uint64_t plan = 0;    // generation

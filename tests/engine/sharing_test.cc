@@ -182,7 +182,7 @@ TEST_CASE(
       own.engine.thread_ended();
     });
   }
-  const Holding& pool = own.engine.lanes.shared().pool.held();
+  const HeldMemory& pool = own.engine.lanes.shared().pool.held();
   const std::uint64_t kept = pool.dirty_bytes();
   CHECK(kept == 2 * bytes_of(granules_of(program[0].size) + granules_of(program[1].size)));
   work(7);
@@ -229,7 +229,7 @@ TEST_CASE("threads: a pool that many share keeps a quarter more than its peak", 
       none.emplace(engine);
     }
     second.iterate(program, 5);
-    const Holding& pool = engine.lanes.shared().pool.held();
+    const HeldMemory& pool = engine.lanes.shared().pool.held();
     const std::uint64_t before = pool.purged_bytes();
     constexpr std::uint64_t kSmall = 1U << 20;
     constexpr std::uint32_t kBlocks = 16;
