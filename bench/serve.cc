@@ -45,7 +45,7 @@ void served_pair(benchmark::State& state) {
   for (auto _ : state) {
     const auto placement = memo::testing::place(loop.placer, bytes + step, 64, loop.pages);
     benchmark::DoNotOptimize(placement.offset);
-    loop.pages.release(memo::granules_in(placement.offset));
+    loop.pages.free(memo::granules_in(placement.offset));
     step = (step + 1) % 64;
   }
 }

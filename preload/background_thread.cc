@@ -109,7 +109,7 @@ void start_tasks(void* argument) {
 bool pass_a_second(Life& life) {
   const Nanos end = os::nanoseconds() + os::kSecond;
   do {
-    const Nanos step = first_thread_has_left() ? tuning::kLastLook : os::kSecond;
+    const Nanos step = first_thread_has_left() ? tuning::kIdle : os::kSecond;
     life.refused = !sleep_own_thread(step);
     if (program_is_gone()) {
       return true;

@@ -124,7 +124,7 @@ void print_exit_lines() {
 
 bool reports_are_due(Nanos now) {
   return store_lacks_plans() || lacks_status_page() ||
-         (wants_stats_file() && now - g_process.reports.written_at.load() >= tuning::kFilePeriod &&
+         (wants_stats_file() && now - g_process.reports.written_at.load() >= tuning::kAtRest &&
           large_calls() != g_process.reports.calls_written);
 }
 

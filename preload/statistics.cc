@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 #include <algorithm>
+#include <utility>
 
 #include "preload/observed_blocks.h"
 #include "preload/process.h"
@@ -48,6 +49,7 @@ void take(Snapshot& now, Peak peak) {
   const Engine& engine = g_process.engine;
   now.counters.add(engine.lanes.passed_on);
   auto best = Phase::kIdle;
+  bool has_plan = false;
   for (std::uint32_t i = 0; i < engine.lanes.count(); ++i) {
     const Lane& lane = engine.lanes.at(i);
     now.counters.add(lane.counters);
@@ -56,8 +58,15 @@ void take(Snapshot& now, Peak peak) {
     now.since_planned_bytes += served.planned_bytes;
     now.since_at_hand_bytes += served.at_hand_bytes;
     now.plan_seconds += lane.plan_seconds();
-    if (const Loop loop = lane.loop(); loop.run > now.loop.run) {
+    const Loop loop = lane.loop();
+    const bool planned = rank(lane.phase()) == rank(Phase::kServing);
+    if (now.evidence.empty() || std::pair(planned, loop.run) > std::pair(has_plan, now.loop.run)) {
+      has_plan = planned;
       now.loop = loop;
+      const StandingWords words = lane.standing();
+      now.evidence = words.evidence;
+      now.verdict = words.verdict;
+      now.next = words.next;
     }
     if (rank(lane.phase()) > rank(best)) {
       best = lane.phase();
@@ -77,7 +86,7 @@ void take(Snapshot& now, Peak peak) {
   now.observed_faults -= std::min(now.observed_faults, first_touches);
   now.threads = engine.lanes.count();
   if (engine.lanes.opened()) {
-    const Holding& held = engine.lanes.shared().pool.held();
+    const HeldMemory& held = engine.lanes.shared().pool.held();
     now.pool_used_bytes = held.live_bytes();
     now.pool_free_bytes = held.dirty_bytes();
   }

@@ -228,7 +228,7 @@ void open_store(const RecursionGuard& guard) {
 
 void fetch_stored(const RecursionGuard& guard, std::uint64_t key, bool look) {
   const Nanos now = os::coarse_nanoseconds();
-  look = look && now - g_process.store.looked_at.load() >= tuning::kFilePeriod;
+  look = look && now - g_process.store.looked_at.load() >= tuning::kAtRest;
   char folder[4096];
   if ((!look && !g_process.catalogue.has(key)) || !store_folder(folder) || os::confined()) {
     return;

@@ -11,6 +11,7 @@ import re
 import sys
 
 import compared
+import folders
 import gen_api
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -120,6 +121,7 @@ TABLES = {
                          (lambda row: phase(row[0]), lambda row: words(row[1]), condition, lambda row: phase(row[3]),
                           effects, lambda row: row[5])),
     "phases": drawing,
+    "folders": folders.drawing,
     "compared": compared.table,
     "python_api": gen_api.python_api,
     "c_api": gen_api.c_api,

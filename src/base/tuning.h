@@ -1,7 +1,7 @@
 // The thresholds of the library: the rows of tuning.def, as constants. Hot.
 //
 // In debug builds (MEMO_DEBUG) the TUNING rows are variables, which the environment may set before
-// main(): MEMO_TUNE="kFit=16,kPoorBytes=4". An unknown name, or a value that is no number of the
+// main(): MEMO_TUNE="kFit=16,kManyBytes=4". An unknown name, or a value that is no number of the
 // row's type above 0, ends the process.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Which plans lie outside the process, by the keys of their calls: what a lane looks at for each
 // call that no plan places. Hot to ask; entries are only ever added, by one thread at a time, so
-// that nobody who asks takes a lock.
+// that asking takes no lock.
 //
 //   slots   | 0 | 7 | 0 | 3 | ...    plan and key number, by the key's hash; 0: free
 //   plans   | name, taken | name, taken | ...
@@ -37,7 +37,7 @@ class Catalogue {
     std::uint64_t none = 0;
     beginning_.compare_exchange_strong(none, key, std::memory_order_relaxed);
   }
-  // In a forked child, which begins anew.
+  // In a forked child, which starts again.
   void forget_beginning() { beginning_ = 0; }
 
   // What follows is for one thread at a time.
@@ -80,7 +80,7 @@ class Catalogue {
   std::atomic<std::uint32_t>* slots_ = nullptr;  // of kSlots
   std::uint32_t count_ = 0;
   std::atomic<std::uint64_t> beginning_{0};
-  // A bit for each key: whoever asks for others, as nearly all do, touches no slot.
+  // A bit for each key: asking for others, as nearly all calls do, touches no slot.
   std::atomic<std::uint64_t> filter_[kFilterWords] = {};
 };
 

@@ -6,29 +6,25 @@
 namespace memo {
 namespace {
 
-enum class Fault : std::uint8_t { kFailed, kPart, kUnfit, kOutlived };
-
-// What the next loop of the stream must show, by the run that counts as this plan's: see
-// Repeat::lock_broke().
-enum class Run : std::uint8_t {
-  kServed,   // as much as was served
-  kUneven,   // a stream so uneven must convince
-  kShortly,  // it goes on as before, and is to have the blocks' lifetimes soon
+enum class Fault : std::uint8_t {
+#define FAULT(name, failures, may_convince, withdrawn_if_short, run, verdict, next) name,
+#include "src/engine/confidence.def"
 };
+enum class Run : std::uint8_t { kServed, kUneven, kShortly };
 
-// What is made of a plan by its fault.
 struct FaultRow {
   Fault fault;
-  std::uint32_t failures;   // Verdict on it in any case
-  bool may_convince;        // after a long run it is trusted all the same: programs come back
-  bool withdrawn_if_short;  // with hardly a run it was wrong, and nobody is to follow it
+  std::uint32_t failures;
+  bool may_convince;
+  bool withdrawn_if_short;
   Run run;
+  std::string_view verdict;
+  std::string_view next;
 };
 constexpr FaultRow kFaults[] = {
-    {Fault::kFailed, 0, true, true, Run::kServed},
-    {Fault::kPart, kPart, true, true, Run::kServed},
-    {Fault::kUnfit, kDistrustedTwice, false, true, Run::kUneven},
-    {Fault::kOutlived, kDistrustedTwice, false, false, Run::kShortly},  // right where it was made
+#define FAULT(name, failures, may_convince, withdrawn_if_short, run, verdict, next) \
+  {Fault::name, failures, may_convince, withdrawn_if_short, Run::run, verdict, next},
+#include "src/engine/confidence.def"
 };
 
 struct EvidenceRow {
@@ -38,13 +34,23 @@ struct EvidenceRow {
 constexpr EvidenceRow kEvidence[] = {
 #define EVIDENCE(name, fault, text) {Fault::fault, text},
 #include "src/engine/confidence.def"
-#undef EVIDENCE
+};
+
+constexpr StandingWords kStandings[] = {
+#define STANDING(name, evidence, verdict, next) {evidence, verdict, next},
+#include "src/engine/confidence.def"
 };
 
 }  // namespace
 
-std::string_view text_of(Evidence evidence) {
-  return kEvidence[static_cast<std::size_t>(evidence)].text;
+StandingWords words_of(Standing standing) {
+  return kStandings[static_cast<std::size_t>(standing)];
+}
+
+StandingWords words_of(Evidence evidence) {
+  const EvidenceRow& row = kEvidence[static_cast<std::size_t>(evidence)];
+  const FaultRow& fault = kFaults[static_cast<std::size_t>(row.fault)];
+  return {row.text, fault.verdict, fault.next};
 }
 
 std::optional<Evidence> Confidence::after_miss(const Health& health) const {
@@ -74,8 +80,8 @@ Judgement Confidence::judge(Evidence evidence, const Health& health, std::uint32
   Judgement judgement;
   const bool convinced = placed_ >= tuning::kConvincingRun;
   judgement.tried = lose_trial(iteration, height, moves);
-  // What another process has made, and has come here for most of its first iteration, is right: an
-  // optimizer's first step makes its state, by calls that no later step has.
+  // What another process has made, and has come here for most of its first iteration, is right: a
+  // loop's first iteration may make calls that no later one has.
   const std::uint64_t least =
       strange_ ? iteration / 2 : tuning::kTrialIterations * std::uint64_t{iteration};
   const bool hardly = placed_ < least;
@@ -83,8 +89,8 @@ Judgement Confidence::judge(Evidence evidence, const Health& health, std::uint32
   judgement.verdict |= row.may_convince && convinced ? kTrusted : kDistrusted;
   judgement.verdict |= judgement.tried || (hardly && row.withdrawn_if_short) ? kWithdrawn : 0U;
   judgement.gives_back = convinced || judgement.tried || strange_;
-  // What was tried is no evidence against another loop, and another stream's plan is none against this
-  // one's.
+  // What was tried is no evidence against another loop, and another stream's plan is none against
+  // this one's.
   if (!judgement.tried && own_) {
     const std::uint32_t uneven = tuning::kConvincingRun / 2;
     const std::uint32_t again = std::max(iteration, required);
@@ -102,7 +108,7 @@ bool Confidence::lose_trial(std::uint32_t iteration, std::uint64_t height, bool 
   if (!own) {
     return false;
   }
-  // Blocks that are resized move in a slab where they did not in the pool, at each trial anew.
+  // Blocks that are resized move in a slab where they did not in the pool, at each trial.
   trials_lost_ = moves ? tuning::kMaxTrialsLost : trials_lost_ + 1;
   lost_length_ = iteration;
   lost_bytes_ += height;

@@ -1,9 +1,9 @@
-// Whether a plan is believed: what the stream has shown for it and against it, what is made of it when it
-// is left, and what the next one must show. Hot; one lane's, and it touches no memory. Why plans are left is
-// the table of confidence.def.
+// Whether a plan is believed: what the stream has shown for it and against it, what is made of it
+// when it is left, and what the next one must show. Hot; one lane's, and it touches no memory. The
+// table of it is confidence.def.
 //
 //   taken up ->  on trial   calls are noted as before, and the first wrong one may end it
-//            ->  believed   until Health, the first iteration or the stream's own loop speak against it
+//            ->  believed   until Health, the first iteration or the stream's own loop say no
 #pragma once
 
 #include <algorithm>
@@ -21,9 +21,20 @@ namespace memo {
 enum class Evidence : std::uint8_t {
 #define EVIDENCE(name, fault, text) name,
 #include "src/engine/confidence.def"
-#undef EVIDENCE
 };
-std::string_view text_of(Evidence evidence);
+enum class Standing : std::uint8_t {
+#define STANDING(name, evidence, verdict, next) name,
+#include "src/engine/confidence.def"
+};
+// What a loop has shown, what is made of it, and what is needed next: words of the table.
+struct StandingWords {
+  std::string_view evidence;
+  std::string_view verdict;
+  std::string_view next;
+};
+StandingWords words_of(Standing standing);
+// Of a plan that was left.
+StandingWords words_of(Evidence evidence);
 
 // What is made of a plan that is left.
 struct Judgement {
@@ -37,8 +48,8 @@ struct Judgement {
 
 class Confidence {
  public:
-  // A plan is taken up: made of this stream (`own`) or found, and then `strange` if no iteration of it has
-  // come in this process. It is to place `trial` calls before it is believed.
+  // A plan is taken up: made of this stream (`own`) or found, and then `strange` if no iteration of
+  // it has come in this process. It is to place `trial` calls before it is believed.
   void adopt(bool own, bool strange, std::uint32_t trial) {
     own_ = own;
     strange_ = strange;
@@ -77,16 +88,19 @@ class Confidence {
   [[nodiscard]] bool on_trial() const { return trial_ != 0; }
   [[nodiscard]] bool tries_own() const { return trial_ != 0 && own_; }
   [[nodiscard]] bool own() const { return own_; }
+  // No iteration of the plan has come in this process yet.
+  [[nodiscard]] bool strange() const { return strange_; }
   // Calls placed since the plan was taken up.
   [[nodiscard]] std::uint64_t placed() const { return placed_; }
 
   // After a call that had no place: what speaks against the plan, if it is enough.
   [[nodiscard]] std::optional<Evidence> after_miss(const Health& health) const;
-  // The plan, of iterations of so many calls and a slab of `height` bytes, is left. `required`: calls that
-  // were asked of it before it was made. `moves`: the call at hand moves a block.
+  // The plan, of iterations of so many calls and a slab of `height` bytes, is left. `required`:
+  // calls that were asked of it before it was made. `moves`: the call at hand moves a block.
   Judgement judge(Evidence evidence, const Health& health, std::uint32_t iteration,
                   std::uint64_t height, std::uint32_t required, bool moves);
-  // If the plan is on trial, that is over, and true if it was one of this stream: the next must show more.
+  // If the plan is on trial, that is over, and true if it was one of this stream: the next must
+  // show more.
   bool lose_trial(std::uint32_t iteration, std::uint64_t height, bool moves);
 
   // In how many copies a loop must have come to be tried; 0: none is.
@@ -97,9 +111,9 @@ class Confidence {
     const std::uint32_t shifts = sizes.shifts_to_try();
     return sizes.shift() == lost_length_ ? shifts << trials_lost_ : shifts;
   }
-  // How tall a slab may be that is taken on trial. `got`: bytes that the pool had to get, 0 if it has had
-  // them for the loop's latest copy. A lost trial has cost a slab, and as much that the pool had given for
-  // it: all of them together never cost more than the pool has got.
+  // How tall a slab may be that is taken on trial. `got`: bytes that the pool had to get, 0 if it
+  // has had them for the loop's latest copy. A lost trial has cost a slab, and as much that the
+  // pool had given for it: all of them together never cost more than the pool has got.
   [[nodiscard]] std::uint64_t bytes_to_try(std::uint64_t got) const {
     const std::uint64_t most = std::max(tuning::kTrialBytes, got);
     return most - std::min(most, 2 * lost_bytes_);

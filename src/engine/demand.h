@@ -17,12 +17,12 @@ class Demand {
   // it has stayed for long.
   Look look(std::uint64_t peak);
   // By the latest look the stream counts as an unordered one from now on.
-  [[nodiscard]] bool unordered() const { return searched_ == tuning::kUnorderedAfter; }
+  [[nodiscard]] bool unordered() const { return searched_ == 8 * tuning::kPoolWindow; }
   // While pooling: the pool has given `bytes`, which it had `at_hand`.
   void judge(std::uint64_t bytes, bool at_hand);
   // Sizes do not repeat and the pool lacks much: a period of call sites may be had instead.
   [[nodiscard]] bool wants_sites() const {
-    return short_windows_ >= tuning::kShortWindows && searched_ < tuning::kSitesUntil;
+    return short_windows_ >= tuning::kShortWindows && searched_ < 64 * tuning::kPoolWindow;
   }
   // A plan is served from now on.
   void planned() { searched_ = short_windows_ = 0; }

@@ -6,13 +6,12 @@
 
 #include "src/base/os.h"
 #include "src/base/tuning.h"
-#include "src/serve/carrying.h"
 
 namespace memo {
 
 // What exceeds the machine's memory is refused by the underlying allocator too, and no allocation.
 void* Engine::pass_on(std::uint64_t bytes, Counter Counters::* reason) {
-  if (bytes <= tuning::kAnyMachine || bytes <= os::physical_memory()) {
+  if (bytes <= os::physical_memory()) {
     lanes.passed_on.pass_on(bytes, reason);
   }
   return nullptr;
@@ -84,8 +83,8 @@ void each_usable(const Lanes& lanes, const void* start, std::uint64_t bytes, Fun
   });
 }
 
-// What is free of the slab's [first, end) is given to nobody. Not where another thread is at work in
-// it for long, or a frame that this one has interrupted.
+// What is free of the slab's [first, end) is given to nobody. Not where another thread is at work
+// in it for long, or a frame that this one has interrupted.
 void keep_out(const Lanes& lanes, Slab& slab, Granules first, Granules end) {
   const Nanos start = os::nanoseconds();
   do {
@@ -185,8 +184,8 @@ bool Engine::free(void* pointer, bool bare) {
     }
     const bool clean = altered || (bytes >= tuning::kMinLooked && is_left(lanes, slab) &&
                                    os::purge(pointer, bytes));
-    return space->pages.release(space->granule_of(pointer),
-                                clean ? PageMap::Left::kNone : PageMap::Left::kAll) != Granules{0};
+    return space->pages.free(space->granule_of(pointer),
+                             clean ? PageMap::Left::kNone : PageMap::Left::kAll) != Granules{0};
   }
   if (!lanes.mark.here()) [[unlikely]] {
     forks.notice();
@@ -221,9 +220,9 @@ bool Engine::resize(void* pointer, std::uint64_t bytes) {
 
 bool Engine::carry(void* from, void* to, std::uint64_t bytes) {
   const Space* space = lanes.space_of(from);
-  if (bytes >= tuning::kMinCarried && bytes == size(from) && lanes.is_pool(*space) &&
+  if (bytes >= tuning::kLargeBlock && bytes == size(from) && lanes.is_pool(*space) &&
       space == lanes.space_of(to)) {
-    return Carrying::carry(lanes.shared().pool, from, to, bytes);
+    return lanes.shared().pool.carry(from, to, bytes);
   }
   if (bytes >= tuning::kMinLooked && lanes.space_of(to) != nullptr) {
     os::copy_written(from, to, bytes);

@@ -18,12 +18,18 @@ bool is_likelier(const StoredPlan& plan, const StoredPlan& found, const StoredPl
   return a != b ? a > b : plan.best()->height < found.best()->height;
 }
 
-// True if what `plan` says of the stream the one on trial says as well: a shorter loop is a part of its
-// iteration, and one as short has the same few blocks. To go over to it would cost what is noted.
+// True if what `plan` says of the stream the one on trial says as well: a shorter loop is a part of
+// its iteration, and one as short has the same few blocks. To go over to it would cost what is
+// noted.
 bool shows_no_more(const StoredPlan& plan, const StoredPlan& tried) {
   return plan.made->symbolic == nullptr &&
          (plan.iteration < tried.iteration ||
           (plan.iteration == tried.iteration && plan.iteration < tuning::kLongLoop));
+}
+
+// Calls in a row that must fit a parametric plan, which a few fit more easily than a fixed one.
+std::uint32_t fit_of_shape() {
+  return 4 * tuning::kFit;
 }
 
 }  // namespace
@@ -36,11 +42,11 @@ void Follower::restart() {
   window_ = CallWindow();
 }
 
-Follower::Found Follower::find(PlanStore& store, const StoredPlan* serving, Has has,
+Follower::Found Follower::find(PlanStore& store, const StoredPlan* serving, Current current,
                                std::uint64_t tried) {
-  const StoredPlan* preferred = has == Has::kTrial ? nullptr : serving;
+  const StoredPlan* preferred = current == Current::kTrial ? nullptr : serving;
   Found found;
-  const bool fresh = has == Has::kNothing && fresh_ != 0;
+  const bool fresh = current == Current::kNothing && fresh_ != 0;
   fresh_ -= fresh_ != 0 ? 1 : 0;
   store.for_each([&](StoredPlan& plan, std::uint32_t slot) {
     Place& place = places_[slot];
@@ -49,9 +55,9 @@ Follower::Found Follower::find(PlanStore& store, const StoredPlan* serving, Has 
       place.generation = plan.generation;
       catch_up(place.cursor, plan);
     }
-    const bool in_vain = has == Has::kTrial && shows_no_more(plan, *serving);
+    const bool in_vain = current == Current::kTrial && shows_no_more(plan, *serving);
     const std::uint64_t needed = in_vain ? UINT64_MAX
-                                         : std::max(calls_needed(slot, plan, fresh, has),
+                                         : std::max(calls_needed(slot, plan, fresh, current),
                                                     std::min<std::uint64_t>(tried, plan.iteration));
     if (fits(place.cursor, plan, recent_, needed) &&
         (found.plan == nullptr || is_likelier(plan, *found.plan, preferred))) {
@@ -84,15 +90,15 @@ void Follower::distrust(std::uint32_t slot, const StoredPlan& plan, bool unfit) 
 }
 
 std::uint64_t Follower::calls_needed(std::uint32_t slot, const StoredPlan& plan, bool fresh,
-                                     Has has) const {
+                                     Current current) const {
   const Schedule& schedule = *plan.made;
   const bool failed = distrusted_[slot] == plan.generation && failures_[slot] != 0;
   if (fresh && !failed && schedule.symbolic == nullptr && plan.walked) {
-    return tuning::kFitFresh;
+    return kContext;
   }
-  const std::uint64_t fit = schedule.symbolic != nullptr ? tuning::kFitShape : tuning::kFit;
+  const std::uint64_t fit = schedule.symbolic != nullptr ? fit_of_shape() : tuning::kFit;
   const bool distrusted = failed && failures_[slot] > 1;
-  if (distrusted && has == Has::kTrial) {
+  if (distrusted && current == Current::kTrial) {
     return UINT64_MAX;
   }
   return distrusted ? fit + (std::uint64_t{schedule.count} << failures_[slot]) : fit;
@@ -104,8 +110,8 @@ bool Follower::fits(Cursor& cursor, const StoredPlan& plan, const Recent& recent
   const Schedule& schedule = *plan.made;
   if (schedule.symbolic != nullptr) {
     cursor.seek(*schedule.symbolic, recent.latest());
-    return cursor.sure(*schedule.symbolic, tuning::kFitShape) &&
-           (needed == tuning::kFitShape || cursor.run() >= needed);
+    return cursor.sure(*schedule.symbolic, fit_of_shape()) &&
+           (needed == fit_of_shape() || cursor.run() >= needed);
   }
   cursor.seek(schedule, plan.made.index(), recent);
   return cursor.run() >= needed;

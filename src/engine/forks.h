@@ -1,5 +1,5 @@
-// What fork() does to the engine, whoever calls it and wherever: in a handler, without fork()'s own handlers, while
-// others hold locks. Cold but for here(), and no allocation.
+// What fork() does to the engine, whoever calls it and wherever: in a handler, without fork()'s own
+// handlers, while others hold locks. Cold but for here(), and no allocation.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// What is known of a stream and of others, as its tracker (src/engine/tracker.h) asks for it: the log of
-// calls, what is learned of it, and the plans that fit. A lane's is src/engine/stream_knowledge.h; tests
-// fake it. Hot.
+// What is known of a stream and of others, as its tracker (src/engine/tracker.h) asks for it: the
+// log of calls, what is learned of it, and the plans that fit. A lane's is
+// src/engine/stream_knowledge.h; tests fake it. Hot.
 #pragma once
 
 #include <cstdint>
@@ -53,20 +53,21 @@ class Knowledge {
  public:
   // There is memory to learn; asked seldom where it was refused.
   virtual bool prepare() = 0;
-  // The call is noted. False: the log was full, and begins anew with it.
+  // The call is noted. False: the log was full, and now begins with it.
   virtual bool note(const Call& call) = 0;
   virtual void forget_calls() = 0;
   // Serving begins: what learning held goes.
   virtual void planned() = 0;
   // The host begins an iteration.
   virtual void mark() = 0;
-  // A plan of the period of sizes, and one of the period of call sites: how many calls it has, 0 if there
-  // is none. That one is followed like any other.
+  // A plan of the period of sizes, and one of the period of call sites: how many calls it has, 0 if
+  // there is none. That one is followed like any other.
   virtual Learned learn(const Wanted& wanted) = 0;
   virtual std::uint32_t learn_sites(const Wanted& wanted) = 0;
 
-  // A known plan that fits, the call among others; `serving` is preferred, but on trial: see Follower.
-  virtual Known follow(const Call& call, const StoredPlan* serving, Follower::Has has,
+  // A known plan that fits, the call among others; `serving` is preferred, but on trial: see
+  // Follower.
+  virtual Known follow(const Call& call, const StoredPlan* serving, Follower::Current current,
                        std::uint64_t tried) = 0;
   // The plans are followed from here on.
   virtual void follow_anew() = 0;
@@ -77,8 +78,8 @@ class Knowledge {
   // The lane uses the plan no more.
   virtual void leave(StoredPlan& plan, std::uint32_t verdict) = 0;
 
-  // For messages: the phase has changed; a plan is left after so many placed calls; a call was not placed
-  // near the step.
+  // For messages: the phase has changed; a plan is left after so many placed calls; a call was not
+  // placed near the step.
   virtual void tell_phase(Phase phase) = 0;
   virtual void tell_lost(std::uint64_t placed, Evidence why) = 0;
   virtual void tell_miss(const Call& call, Miss miss, StepIndex near) = 0;

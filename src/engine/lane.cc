@@ -13,7 +13,7 @@
 
 namespace memo {
 
-void give_up_idle(Shared& shared, std::uint32_t at_work) {
+void give_back_idle(Shared& shared, std::uint32_t at_work) {
   const Nanos now = os::coarse_nanoseconds();
   for (std::uint32_t i = 0; i < shared.slabs.count(); ++i) {
     const Slab& slab = shared.slabs.at(i);
@@ -23,7 +23,7 @@ void give_up_idle(Shared& shared, std::uint32_t at_work) {
       continue;
     }
     Lane& lane = shared.lanes[SlabWord::lane(word)];
-    if (slab.unused_for(tuning::kIdleSlab, now) && is_empty(slab.space())) {
+    if (slab.unused_for(tuning::kIdle, now) && is_empty(slab.space())) {
       lane.give_back();
     } else {
       lane.with_slab([](const Slab& its) { its.give_back_unused(); });
@@ -40,13 +40,13 @@ void give_up_idle(Shared& shared, std::uint32_t at_work) {
 void age(Shared& shared) {
   const Nanos now = os::coarse_nanoseconds();
   Nanos before = shared.times.aged_at.load(std::memory_order_relaxed);
-  if (now - before > tuning::kAgeNanoseconds &&
+  if (now - before > 5 * tuning::kAtRest &&
       shared.times.aged_at.compare_exchange_strong(before, now)) {
     shared.pool.age(tuning::kMaxGivenBack);
   }
-  // Who learns for long has no background thread that would tell of it.
+  // A lane that learns for long has no background thread that would tell of it.
   Nanos told = shared.times.told_at.load(std::memory_order_relaxed);
-  if (now - told > tuning::kFilePeriod && shared.times.told_at.compare_exchange_strong(told, now) &&
+  if (now - told > tuning::kAtRest && shared.times.told_at.compare_exchange_strong(told, now) &&
       told != Nanos{0}) {
     shared.tell_host();
   }
@@ -67,11 +67,11 @@ bool take_idle_slab(const Shared& shared, Slab& slab, std::uint64_t word, const 
 }
 
 void keep(const Shared& shared, std::uint64_t calls, bool serves) {
-  // Who only observes keeps nothing; and a thread's own blocks, in the middle of the program's,
-  // would keep glibc from giving back what it does by itself.
+  // Observing keeps no memory; and a thread's own blocks, in the middle of the program's, would
+  // keep glibc from giving back what it does by itself.
   const bool much = shared.keeps_much() && calls >= tuning::kEarlyCalls && !shared.options->OBSERVE;
   // A process that only gets its memory together, such as a server that is about to fork its
-  // workers, has no thread of ours, reports or not: whoever forks is to have none.
+  // workers, has no thread of ours, reports or not, since fork() would leave it behind.
   if ((much || (serves && shared.reports)) && shared.host.keep != nullptr) {
     const RecursionGuard guard;
     shared.host.keep(guard);
@@ -79,7 +79,7 @@ void keep(const Shared& shared, std::uint64_t calls, bool serves) {
 }
 
 void Lane::open(Shared* shared, std::uint32_t number, bool common) {
-  memory_.open(shared, number, &tracker_.tally());
+  memory_.open(shared, number, &tracker_.counts());
   knowledge_.open(shared, number, &tracker_);
   tracker_.open({.counters = &counters,
                  .slab_room = shared->slabs.at(0).space().bytes(),
@@ -88,8 +88,8 @@ void Lane::open(Shared* shared, std::uint32_t number, bool common) {
                 &memory_, &knowledge_);
 }
 
-// What a thread that ended in the middle of a call was about is not whole, and is forgotten; the page
-// maps are right at any moment.
+// What a thread that ended in the middle of a call was about is not whole, and is forgotten; the
+// page maps are right at any moment.
 bool Lane::take() {
   if (!entered_.try_lock()) {
     return false;
@@ -139,7 +139,7 @@ void Lane::leave() {
 // A child counts its own calls alone.
 void Lane::forget_counts() {
   counters.reset();
-  tracker_.tally().forget();
+  tracker_.counts().forget();
 }
 
 bool Lane::after_fork() {
@@ -149,7 +149,7 @@ bool Lane::after_fork() {
     memory_.wake_at_next_call();
     return false;
   }
-  entered_.forget_owner();  // the background thread, who may have been at work on the lane
+  entered_.forget_owner();  // of the background thread, which may have been at work on the lane
   tracker_.happened(Event::kForked);
   return true;
 }
@@ -193,9 +193,9 @@ void* Lane::enter(const Request& request, std::uint64_t site) {
   return end(request, tracker_.called(call_of(request, site)));
 }
 
-// Another thread gives memory back in the lane for some milliseconds: what glibc had to serve meanwhile
-// would stay in its arenas, under the limit that the memory is given back for. A call that a handler
-// makes in the middle of another is the underlying allocator's.
+// Another thread gives memory back in the lane for a moment: what glibc had to serve
+// meanwhile would stay in its arenas, under the limit that the memory is given back for. A call
+// that a handler makes in the middle of another is the underlying allocator's.
 void* Lane::wait(const Request& request, std::uint64_t site) {
   if (const WaitLock entered(entered_); entered) {
     return enter(request, site);
@@ -243,8 +243,8 @@ Call Lane::call_of(const Request& request, std::uint64_t site) const {
           .peak = memory_.shared().pool.held().asked_peak_bytes()};
 }
 
-// A call of a lane that holds no slab by the word that it knows. While a plan is served, or after a fork
-// has interrupted a call, that is news.
+// A call of a lane that holds no slab by the word that it knows. While a plan is served, or after a
+// fork has interrupted a call, that is news.
 void Lane::wake() {
   if (forked_) {
     forked_ = false;
@@ -275,13 +275,14 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   }
   MEMO_DCHECK(memory_.live.load(std::memory_order_relaxed) >= bytes);
   memory_.live.fetch_sub(bytes, std::memory_order_relaxed);
-  // While nothing is known the next layer's output may take the place of a large block: of a network's first iteration
-  // 581 of 1,482 page faults were one such tensor's. A program of a few calls may make no other.
+  // While nothing is known the next layer's output may take the place of a large block, which
+  // therefore waits for the next call. A program of a few calls may make no other.
   const std::uint64_t calls = counters.pooled_allocations.get();
-  const bool at_once = pool.returned.pays(bytes) || bare;
-  const bool spare = !at_once && bytes >= tuning::kReturnedAtOnce && tracker_.knows_nothing() &&
-                     pool.returned.early();
-  const bool waits = spare && calls >= tuning::kEarlyCalls && bytes < tuning::kAlwaysReturned;
+  const std::uint64_t always = 4 * tuning::kLargeBlock;  // glibc's malloc unmaps those, too
+  const bool at_once = memory_.debt.pay(bytes) || bare;
+  const bool spare = !at_once && bytes >= tuning::kLargeBlock && tracker_.knows_nothing() &&
+                     pool.may_return_early();
+  const bool waits = spare && calls >= tuning::kEarlyCalls && bytes < always;
   const bool freed = pool.free(start, at_once || (spare && !waits), waits);
   if (t_state.inside == 0) {
     keep(memory_.shared(), calls);
@@ -298,7 +299,11 @@ void Lane::note_death(Space& space, void* start, std::uint32_t freeing_lane) {
 
 bool Lane::hand_over(Slab& slab, std::uint64_t word, const SlabWish& wish) {
   const TryLock entered(entered_);
-  return entered && is_empty(slab.space()) && slab.change(word, wish.word());
+  const bool handed = entered && is_empty(slab.space()) && slab.change(word, wish.word());
+  if (handed) {
+    memory_.debt.set(0);
+  }
+  return handed;
 }
 
 bool Lane::keep_out(Slab& slab, Granules first, Granules end) {
@@ -325,7 +330,7 @@ bool Lane::give_back() {
 }
 
 bool Lane::tick(Nanos now, bool scarce) {
-  const Quiet::Look look = quiet_.look(counters.large_allocations.get(), now);
+  const IdleClock::Look look = idle_.look(counters.large_allocations.get(), now);
   if (look.for_long || (scarce && look.rested)) {
     give_back();
   }

@@ -1,9 +1,10 @@
 // A lane: what serves one thread's stream of large allocations. Hot.
 //
-// Its tracker (src/engine/tracker.h) decides, by what it knows (src/engine/stream_knowledge.h), what its
-// memory (src/engine/lane_memory.h) does. It is one thread's, from the thread's first large call to its end. Any thread frees. `entered_`
-// keeps out a signal handler's allocation in the middle of another, and other threads, which give
-// memory back or take an empty slab that was not used of late.
+// Its tracker (src/engine/tracker.h) decides, by what it knows (src/engine/stream_knowledge.h),
+// what its memory (src/engine/lane_memory.h) does. It is one thread's, from the thread's first
+// large call to its end. Any thread frees. `entered_` keeps out a signal handler's allocation in
+// the middle of another, and other threads, which give memory back or take an empty slab that was
+// not used of late.
 #pragma once
 
 #include <atomic>
@@ -21,7 +22,7 @@
 namespace memo {
 
 // Notices from time to time that a lane's calls have stopped.
-class Quiet {
+class IdleClock {
  public:
   struct Look {
     bool rested = false;    // there were none since the last look
@@ -35,7 +36,7 @@ class Quiet {
       calls_ = calls;
       since_ = now;
     }
-    return {rested, now - since_ >= tuning::kQuietNanoseconds};
+    return {rested, now - since_ >= 2 * tuning::kAtRest};
   }
 
  private:
@@ -45,18 +46,18 @@ class Quiet {
 
 class Lane {
  public:
-  // Once, before any other call. `common`: it is that of all threads that have none of their own. Those
-  // take turns, and get blocks of the pool.
+  // Once, before any other call. `common`: it is that of all threads that have none of their own.
+  // Those take turns, and get blocks of the pool.
   void open(Shared* shared, std::uint32_t number, bool common = false);
 
-  // The calling thread has the lane from now on, and is in the middle of a call of it until begin();
-  // false while another thread is at work on it.
+  // The calling thread has the lane from now on, and is in the middle of a call of it until
+  // begin(); false while another thread is at work on it.
   bool take();
   // The lane learns from the calling thread, whose stack this is: takes the memory for it.
   void begin(const StackBounds& stack);
   // The calling thread ends. Its blocks stay where they are.
   void leave();
-  // In a forked child, where only the forking thread lives on: no plan, no slab, learning anew.
+  // In a forked child, where only the forking thread lives on: no plan, no slab, learning again.
   // False, and it is done at the next call, if the fork has interrupted the lane at work.
   bool after_fork();
   // In a forked child: the lane's thread does not exist any more. Its blocks stay where they are.
@@ -66,8 +67,8 @@ class Lane {
   void* allocate(const Request& request);
   // The same of a recorded stream, whose call stacks are known; 0: not.
   void* allocate(const Request& request, std::uint64_t site);
-  // Counts a block of the underlying allocator that realloc has made large; false, and it is not counted,
-  // if the lane is just at work.
+  // Counts a block of the underlying allocator that realloc has made large; false, and it is not
+  // counted, if the lane is just at work.
   bool note_foreign_growth(std::uint64_t bytes);
   // The host begins an iteration of the thread's.
   void iteration(const RecursionGuard& guard);
@@ -89,15 +90,15 @@ class Lane {
   // The lane holds `slab` by `word`, and no block is in it: it is the wish's from now on. False if
   // that is not so, or the lane is just at work. Any thread.
   bool hand_over(Slab& slab, std::uint64_t word, const SlabWish& wish);
-  // The lane holds `slab`: what is free of its [first, end) is given to nobody from now on. False if
-  // that is not so, or the lane is at work for long. Any thread.
+  // The lane holds `slab`: what is free of its [first, end) is given to nobody from now on. False
+  // if that is not so, or the lane is at work for long. Any thread.
   bool keep_out(Slab& slab, Granules first, Granules end);
   // Gives memory back if the lane has been quiet for long, or, where memory is `scarce`, since the
   // last tick; tells whether it has been for long. Any thread.
   bool tick(Nanos now, bool scarce);
-  // Runs function(slab), if the lane holds one, while nobody claims in it; false if the lane is just
-  // at work. For a moment: calls of its thread wait, and go to the underlying allocator after 250 ms. Any
-  // thread.
+  // Runs function(slab), if the lane holds one, while nobody claims in it; false if the lane is
+  // just at work. For a moment: calls of its thread wait, and go to the underlying allocator after
+  // 250 ms. Any thread.
   template <typename Function>
   bool with_slab(Function&& function) {
     const TryLock entered(entered_);
@@ -116,6 +117,7 @@ class Lane {
   // Any thread.
   [[nodiscard]] Phase phase() const { return tracker_.phase(); }
   [[nodiscard]] Loop loop() const { return tracker_.loop(); }
+  [[nodiscard]] StandingWords standing() const { return tracker_.standing(); }
   // The slab that the lane holds, or held last, or else any.
   [[nodiscard]] Slab& slab() const { return memory_.slab(); }
   // Bytes of the slab that it holds; 0 if it holds none. Any thread.
@@ -128,17 +130,19 @@ class Lane {
   [[nodiscard]] std::uint64_t plan() const {
     return phase() == Phase::kServing ? SlabWord::plan(slab().word()) : 0;
   }
+  // Of the lane's blocks in the pool. Any thread.
+  [[nodiscard]] std::uint64_t owed() const { return memory_.debt.bytes(); }
   [[nodiscard]] double plan_seconds() const {
     return knowledge_.plan_seconds.load(std::memory_order_relaxed);
   }
   // From the first plan on, or before it from the first block that the pool had at hand while
   // pooling. Any thread.
-  [[nodiscard]] Served served() const { return tracker_.state().tally.served(); }
+  [[nodiscard]] Served served() const { return tracker_.state().counts.served(); }
   // True if the phase, the plan and the slab agree. No other thread may be at work.
   [[nodiscard]] bool valid() const;
 
   Counters counters;
-  std::uint32_t next_free = 0;  // of the lanes without a thread: for who keeps them
+  std::uint32_t next_free = 0;  // in the list of lanes without a thread
 
  private:
   // Runs function() in the lane, if it is not at work; or false.
@@ -163,11 +167,11 @@ class Lane {
   LaneMemory memory_;
   StreamKnowledge knowledge_;
   StackBounds stack_;
-  Quiet quiet_;
+  IdleClock idle_;
   std::atomic<bool> taken_{false};  // by a thread, which may exist no more in a forked child
   bool torn_ =
       false;  // the thread ended in the middle of a call: nothing but the page maps is whole
-  bool forked_ = false;  // a fork has interrupted a call, after which the lane is to begin anew
+  bool forked_ = false;  // a fork has interrupted a call, after which the lane starts again
 };
 
 // The calling thread's lane; nullptr if it has none.

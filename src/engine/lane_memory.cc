@@ -27,8 +27,8 @@ void clear(void* start, std::uint64_t bytes, bool whole) {
   }
 }
 
-// Bytes of the last `calls` blocks that are alive before the call at `position`: the pool has them, and
-// they have a place in the plan's slab, too. Where a lifetime is unknown it counts as long.
+// Bytes of the last `calls` blocks that are alive before the call at `position`: the pool has them,
+// and they have a place in the plan's slab, too. Where a lifetime is unknown it counts as long.
 std::uint64_t alive_twice(const Schedule& schedule, StepIndex position, std::uint32_t calls) {
   std::uint64_t bytes = 0;
   for (std::uint32_t age = 1; age <= calls; ++age) {
@@ -41,10 +41,10 @@ std::uint64_t alive_twice(const Schedule& schedule, StepIndex position, std::uin
 
 }  // namespace
 
-void LaneMemory::open(Shared* shared, std::uint32_t number, Tally* tally) {
+void LaneMemory::open(Shared* shared, std::uint32_t number, CallCounts* counts) {
   shared_ = shared;
   number_ = number;
-  tally_ = tally;
+  counts_ = counts;
   slab_ = &shared->slabs.at(0);
 }
 
@@ -62,7 +62,7 @@ Given LaneMemory::give(const Call& call) {
   MEMO_DCHECK(reinterpret_cast<std::uint64_t>(block.start) % alignment == 0);
   MEMO_DCHECK(pool.owner(block.start) == number_);
   live.fetch_add(round_up(call.size, kGranule), std::memory_order_relaxed);
-  if ((tally_->counters().pooled_allocations.get() + 1) % tuning::kPoolWindow == 0 &&
+  if ((counts_->counters().pooled_allocations.get() + 1) % tuning::kPoolWindow == 0 &&
       !shared_->timeless) {
     age(*shared_);
   }
@@ -83,15 +83,15 @@ Given LaneMemory::give(const Call& call) {
 }
 
 void LaneMemory::make_room() {
-  tally_->counters().room_made.add();
-  give_up_idle(*shared_, number_);
+  counts_->counters().room_made.add();
+  give_back_idle(*shared_, number_);
 }
 
 void* LaneMemory::serve(const Request& request, const Given& given) {
   if (given.start == nullptr) {
     return nullptr;
   }
-  keep(*shared_, tally_->counters().pooled_allocations.get(), tally_->serves());
+  keep(*shared_, counts_->counters().pooled_allocations.get(), counts_->serves());
   if (request.zero && !given.zero) {
     clear(given.start, round_up(request.size, kGranule), false);
   }
@@ -99,10 +99,18 @@ void* LaneMemory::serve(const Request& request, const Given& given) {
 }
 
 void LaneMemory::allow_slack(bool loop) {
-  shared_->pool.allow_slack(loop ? tuning::kLoopSlack : tuning::kPoolSlack, loop);
+  shared_->pool.allow_slack(loop ? 2 * tuning::kPoolSlack : tuning::kPoolSlack, loop);
 }
 
 // The slab.
+
+// What the lane's blocks hold beyond the pool's peak less `more`, which a slab on trial is to get.
+std::uint64_t LaneMemory::held_beyond(std::uint64_t more) const {
+  const HeldMemory& held = shared_->pool.held();
+  const std::uint64_t left = held.asked_peak_bytes() - std::min(held.asked_peak_bytes(), more);
+  return std::min(held.live_bytes() - std::min(held.live_bytes(), left),
+                  live.load(std::memory_order_relaxed));
+}
 
 Claimed LaneMemory::claim(const Call& call, std::uint64_t offset) {
   MEMO_DCHECK(may_claim());
@@ -138,7 +146,7 @@ void* LaneMemory::serve(const Request& request, std::uint64_t offset, bool dirty
 void LaneMemory::end_iteration(std::uint64_t offset, std::uint64_t bytes, bool believed) {
   // A whole iteration after the slab was opened what was alive then has been replaced.
   if (owing_ends_ != 0 && --owing_ends_ == 0) [[unlikely]] {
-    shared_->pool.returned.owe(0);
+    debt.set(0);
     if (believed) {
       shared_->pool.trim(slab().height() + tuning::kMaxGivenBack);
     }
@@ -163,9 +171,9 @@ void LaneMemory::begin_serving(bool trial, bool own) {
   shared_->tell_host();
 }
 
-void LaneMemory::lower(std::uint64_t height) {
+void LaneMemory::trim(std::uint64_t height) {
   MEMO_DCHECK(may_claim());
-  slab().lower(height);
+  slab().trim(height);
 }
 
 void LaneMemory::evade() {
@@ -175,13 +183,16 @@ void LaneMemory::evade() {
 }
 
 void LaneMemory::give_back(bool height) {
+  if (height) {
+    debt.set(0);
+  }
   if (!holds_slab()) {
     return;
   }
   if (!height) {
     slab().give_back_unused();
-  } else if (slab().purge()) {
-    tally_->counters().released.add();
+  } else if (slab().give_back()) {
+    counts_->counters().released.add();
   }
 }
 
@@ -229,7 +240,7 @@ Opened LaneMemory::open(const Opening& opening) {
       refusals_.restart();
       return opened;
     }
-    refusals_.refused(tuning::kMaxSlabWait);
+    refusals_.refused(tuning::kMaxWait / 8);
   }
   if (!slabs_in_use_) {
     return Opened::kRefused;
@@ -249,6 +260,8 @@ Opened LaneMemory::ask_for_slab(const Opening& opening) {
   Slab& its = slab();
   its.want_deaths(shared_->keep_trace || opening.trial);
   const std::uint64_t before = its.height();
+  const std::uint64_t beyond =
+      opening.trial ? held_beyond(schedule.height - std::min(schedule.height, before)) : 0;
   const Slab::Raised raised = its.raise(schedule.height, opening.trial);
   if (raised == Slab::Raised::kRefused) {
     if (its.height() == 0) {
@@ -266,10 +279,13 @@ Opened LaneMemory::ask_for_slab(const Opening& opening) {
   }
   owing_ends_ = 2;
   // A slab that had memory is no new memory: the pool's is kept for the threads that come next.
-  if (!opening.trial && before == 0) {
-    shared_->pool.returned.owe(alive_twice(schedule, opening.position, opening.calls));
+  if (opening.trial) {
+    debt.set(beyond);
+  } else if (before == 0) {
+    debt.set(alive_twice(schedule, opening.position, opening.calls));
   }
-  // Walking the whole heap takes a request's time: only for a slab that may raise the process' peak.
+  // Walking the whole heap takes a request's time: only for a slab that may raise the process'
+  // peak.
   const EngineHost& host = shared_->host;
   if (!opening.trial && raised == Slab::Raised::kTallest && host.trim_next != nullptr) {
     const RecursionGuard guard;

@@ -1,21 +1,41 @@
-// The memory behind a lane: the pool, and the slab that it holds. Hot. Its thread alone calls it, but for
-// what says otherwise; any thread frees.
+// The memory behind a lane: the pool, and the slab that it holds. Hot. Its thread alone calls it,
+// but for what says otherwise; any thread frees.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
 #include "src/base/backoff.h"
+#include "src/engine/call_counts.h"
 #include "src/engine/memory.h"
 #include "src/engine/shared.h"
-#include "src/engine/tally.h"
 #include "src/serve/slabs.h"
 
 namespace memo {
 
+// Bytes of a lane's blocks in the pool for which its slab has memory, too. As much goes back to the
+// system with the next of its blocks that are freed, whatever the pool's peak. Any thread.
+class Debt {
+ public:
+  void set(std::uint64_t bytes) { bytes_.store(bytes, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  // A block of so many bytes is freed: true, and that much less is owed, if it is one of those.
+  bool pay(std::uint64_t bytes) {
+    std::uint64_t owed = this->bytes();
+    while (owed != 0 && !bytes_.compare_exchange_weak(owed, owed - std::min(owed, bytes),
+                                                      std::memory_order_relaxed)) {
+    }
+    return owed != 0;
+  }
+
+ private:
+  std::atomic<std::uint64_t> bytes_{0};
+};
+
 class LaneMemory final : public Memory {
  public:
-  void open(Shared* shared, std::uint32_t number, Tally* tally);
+  void open(Shared* shared, std::uint32_t number, CallCounts* counts);
   [[nodiscard]] Shared& shared() const { return *shared_; }
   [[nodiscard]] std::uint32_t number() const { return number_; }
 
@@ -25,7 +45,7 @@ class LaneMemory final : public Memory {
   Opened open(const Opening& opening) override;
   void begin_serving(bool trial, bool own) override;
   void end_iteration(std::uint64_t offset, std::uint64_t bytes, bool believed) override;
-  void lower(std::uint64_t height) override;
+  void trim(std::uint64_t height) override;
   void evade() override;
   void give_back(bool height) override;
   void allow_slack(bool loop) override;
@@ -35,7 +55,10 @@ class LaneMemory final : public Memory {
   // A call gets the block of the pool.
   void* serve(const Request& request, const Given& given);
   // The lane is another thread's from now on.
-  void forget() { refusals_.restart(); }
+  void forget() {
+    refusals_.restart();
+    debt.set(0);
+  }
 
   // The lane holds a slab, and nobody has changed that since its last call.
   [[nodiscard]] bool holds_slab() const { return slab().word() == word_; }
@@ -49,25 +72,28 @@ class LaneMemory final : public Memory {
   void wake_at_next_call();
 
   std::atomic<std::uint64_t> live{0};  // bytes of the pool's blocks of this lane, whole granules
+  Debt debt;
 
  private:
   Opened ask_for_slab(const Opening& opening);
   bool take_slab(const SlabWish& wish, Nanos now);
   void make_room();
+  [[nodiscard]] std::uint64_t held_beyond(std::uint64_t more) const;
 
-  // The slab is this lane's, or was until a fork or the thread's end came in the middle of the call at hand.
+  // The slab is this lane's, or was until a fork or the thread's end came in the middle of the call
+  // at hand.
   [[nodiscard]] bool may_claim() const { return SlabWord::lane(slab().word()) == number_; }
 
   static constexpr std::uint64_t kNoWord = UINT64_MAX;  // no slab ever has it
 
   Shared* shared_ = nullptr;
   std::uint32_t number_ = 0;
-  Tally* tally_ = nullptr;
+  CallCounts* counts_ = nullptr;
   std::atomic<Slab*> slab_{nullptr};
   std::uint64_t word_ = kNoWord;  // by which the lane holds it
   Backoff refusals_;
   bool slabs_in_use_ = false;  // it was refused one since all were in use
-  // Ends of iterations until the pool owes nothing of what was alive as the slab was opened.
+  // Ends of iterations until nothing is owed of what was alive as the slab was opened.
   std::uint32_t owing_ends_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// How the lanes are set up, and how a thread comes by its lane: at its first large call, or later, where there was
-// none. Hot.
+// How the lanes are set up, and how a thread comes by its lane: at its first large call, or later,
+// where there was none. Hot.
 #include "src/engine/lanes.h"
 
 #include <algorithm>
@@ -16,17 +16,17 @@
 namespace memo {
 namespace {
 
-// Reserves the region, at most `most` bytes: a space for each of the pool's arenas, `pools`, and one for each
-// slab, each as large as physical memory where address space allows. Where it does not, there are fewer
-// slabs first. How many, or 0.
+// Reserves the region, at most `most` bytes: a space for each of the pool's arenas, `pools`, and
+// one for each slab, each as large as physical memory where address space allows. Where it does
+// not, there are fewer slabs first. How many, or 0.
 std::uint32_t reserve(Region& region, Space* spaces, std::uint32_t pools, std::uint32_t slabs,
                       std::uint64_t most, bool bare) {
   for (;; slabs /= 2) {
     const std::uint64_t space =
         std::min(std::bit_ceil(os::physical_memory()),
                  std::bit_floor(std::max<std::uint64_t>(most / (slabs + pools), 1)));
-    const bool few = slabs <= tuning::kFewSlabs;
-    if (region.reserve(spaces, pools, slabs + pools, space, few ? tuning::kMinSpace : space,
+    const bool few = slabs <= tuning::kSlabsPerProcessor;
+    if (region.reserve(spaces, pools, slabs + pools, space, few ? tuning::kMaxAlignment : space,
                        bare)) {
       return slabs;
     }
@@ -48,7 +48,7 @@ bool Lanes::open() {
   const bool limited = left != UINT64_MAX;
   const std::uint64_t most = limited ? left / tuning::kShareUnderLimit : tuning::kMaxReserved;
   const std::uint32_t slabs =
-      limited ? tuning::kFewSlabs
+      limited ? tuning::kSlabsPerProcessor
               : std::min(tuning::kSlabsPerProcessor * os::processors(), tuning::kMaxSlabs);
   const std::uint32_t pools = limited ? 1 : static_cast<std::uint32_t>(Pool::useful_parts());
   const std::uint64_t own =
@@ -62,7 +62,7 @@ bool Lanes::open() {
   auto* parts = reinterpret_cast<Pool::Part*>(memory + round_up(sizeof(Shared), 64));
   auto* slab_memory = reinterpret_cast<Slab*>(parts + pools);
   auto* spaces = reinterpret_cast<Space*>(slab_memory + slabs);
-  possible_ = limited ? tuning::kFewLanes : tuning::kMaxLanes;
+  possible_ = limited ? tuning::kSlabsPerProcessor + 1 : tuning::kMaxLanes;
   const std::uint32_t count = lanes_.reserve(possible_) ? reserve(region, spaces, pools, slabs,
                                                                   most, options_->OBSERVE != 0)
                                                         : 0;
@@ -124,7 +124,7 @@ Lane* Lanes::adopt() {
   ThreadState& thread = t_state;
   Lane* lane = take();
   if (lane == nullptr) {
-    thread.ask_at = os::coarse_nanoseconds() + tuning::kAskForLane;
+    thread.ask_at = os::coarse_nanoseconds() + tuning::kIdle;
     return common_.load(std::memory_order_acquire);
   }
   lane->begin(find_stack_bounds());

@@ -1,5 +1,5 @@
-// The lanes of a process, what they share, and the region that they live in: there from the first large allocation
-// on. Hot.
+// The lanes of a process, what they share, and the region that they live in: there from the first
+// large allocation on. Hot.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@ class Lanes {
   // Takes the options, which outlive this; nothing is set up yet. Once.
   void configure(const Options& options, const EngineHost& host);
 
-  // For the calling thread, which has no lane: one of its own, or the common one, where all others have
-  // threads; nullptr if there are none at all. Any thread.
+  // For the calling thread, which has no lane: one of its own, or the common one, where all others
+  // have threads; nullptr if there are none at all. Any thread.
   Lane* find();
   // The calling thread, which ends, has left the lane: another may have it.
   void put_back(Lane& lane);
@@ -58,10 +58,10 @@ class Lanes {
   // Of all spaces.
   [[nodiscard]] std::uint64_t committed_bytes() const;
 
-  // Taken by whoever takes a lane.
+  // Held while a lane is taken.
   [[nodiscard]] Lock& registry() { return registry_; }
-  // In a forked child: if a thread that does not exist was taking a lane, the lock is nobody's; if it
-  // was opening the region, there will be none.
+  // In a forked child: if a thread that does not exist was taking a lane, the lock is nobody's; if
+  // it was opening the region, there will be none.
   void forget_missing_thread();
   // The same, when the lanes have been told: all but `mine` are to be had.
   void forget_threads(const Lane* mine);
@@ -71,8 +71,8 @@ class Lanes {
 
   Region region;
   ForkMark mark;  // that this process is the one that has the lanes
-  Counters
-      passed_on;  // large calls that no lane takes and the underlying allocator gets, of all threads
+  // Large calls that no lane takes and the underlying allocator gets, of all threads.
+  Counters passed_on;
 
  private:
   Lane* adopt();

@@ -1,5 +1,5 @@
-// The memory behind a stream, as its tracker (src/engine/tracker.h) needs it: the one interface between
-// deciding and doing. A lane's is src/engine/lane_memory.h; tests fake it. Hot.
+// The memory behind a stream, as its tracker (src/engine/tracker.h) needs it: the one interface
+// between deciding and doing. A lane's is src/engine/lane_memory.h; tests fake it. Hot.
 #pragma once
 
 #include <cstdint>
@@ -61,11 +61,11 @@ class Memory {
   virtual Opened open(const Opening& opening) = 0;
   // Serving begins, or a plan on trial is believed: what learning held goes.
   virtual void begin_serving(bool trial, bool own) = 0;
-  // An iteration has ended; the next one's first call has claimed [offset, offset + bytes). `believed`:
-  // the plan was made of this stream, and is not on trial.
+  // An iteration has ended; the next one's first call has claimed [offset, offset + bytes).
+  // `believed`: the plan was made of this stream, and is not on trial.
   virtual void end_iteration(std::uint64_t offset, std::uint64_t bytes, bool believed) = 0;
   // The slab's memory above the height goes.
-  virtual void lower(std::uint64_t height) = 0;
+  virtual void trim(std::uint64_t height) = 0;
   // The slab goes on above the blocks that stay in it.
   virtual void evade() = 0;
   // The slab's memory that no block uses goes; `height`: and nothing of it is kept for the plan.

@@ -161,7 +161,7 @@ void PlanStore::after_fork(bool in_use) {
   }
   for (StoredPlan& plan : plans_) {
     plan.users = in_use ? plan.users.load() : 0;
-    // Whoever was completing it does not exist here, but for an interrupted frame of this thread.
+    // The thread that was completing it does not exist here, unless it is this one.
     plan.completing = in_use && plan.completing;
   }
 }

@@ -12,8 +12,8 @@
 
 namespace memo {
 
-// Who made a plan. kVersion: the same program with the same arguments, whose code has changed, so
-// that the plan is one of its own that may be past.
+// The maker of a plan. kVersion: the same program with the same arguments, whose code has changed,
+// so that the plan is one of its own that may be past.
 enum class Maker : std::uint8_t { kOther, kVersion, kCommand, kProcess };
 
 struct StoredPlan {
@@ -40,7 +40,7 @@ struct StoredPlan {
   [[nodiscard]] const Plan& best() const {
     return has_better.load(std::memory_order_acquire) ? better : made;
   }
-  // Whoever has searched or completed the plan, once: `plan` is served from now on, if it is one.
+  // After the plan was searched or completed, once: `plan` is served from now on, if it is one.
   void improve(Plan plan) {
     if (plan) {
       better = static_cast<Plan&&>(plan);
@@ -68,7 +68,8 @@ class PlanStore {
   StoredPlan* take_beginning(const Schedule& schedule, StepIndex position, std::uint64_t size);
   // The caller uses the plan from now on; inside for_each() only.
   void use(StoredPlan& plan);
-  // The plan stays where it is until release(), though nobody serves from it; inside for_each() only.
+  // The plan stays where it is until release(), though nobody serves from it; inside for_each()
+  // only.
   static void hold(StoredPlan& plan) { plan.users.fetch_add(1, std::memory_order_acq_rel); }
   // The caller no longer uses the plan.
   void release(StoredPlan* plan);

@@ -1,5 +1,5 @@
-// The plans of a process, as its host sees them: adds those of earlier processes, reads all, and goes on looking for
-// lower ones. The lanes use the store itself (src/engine/plan_store.h). Cold.
+// The plans of a process, as its host sees them: adds those of earlier processes, reads all, and
+// goes on looking for lower ones. The lanes use the store itself (src/engine/plan_store.h). Cold.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@ class Plans {
  public:
   explicit constexpr Plans(const Lanes& lanes) : lanes_(lanes) {}
 
-  // Adds a plan of an earlier process once there is a lane. Where it does not fit the program, it is
-  // never taken up: it gets no slab, and of a parametric plan what the file leaves out is not
+  // Adds a plan of an earlier process once there is a lane. Where it does not fit the program, it
+  // is never taken up: it gets no slab, and of a parametric plan what the file leaves out is not
   // made, before calls have matched it. Nobody's use of it is counted; nullptr if there is no room.
   StoredPlan* add(const RecursionGuard& guard, Plan plan, std::uint32_t iteration,
                   Maker maker = Maker::kOther);
@@ -42,8 +42,8 @@ class Plans {
   void release(StoredPlan& plan) { lanes_.shared().store.release(&plan); }
 
   // Looks for a lower plan than one that was made in the time allowed on a caller's path; takes
-  // seconds, or until `*stop`. The lanes put it in between two iterations. Any thread that may take so long; needs
-  // the stack of a planner.
+  // seconds, or until `*stop`. The lanes put it in between two iterations. Any thread that may take
+  // so long; needs the stack of a planner.
   void search(const RecursionGuard& guard, const std::atomic<bool>* stop = nullptr);
   // True if search() would find something to do.
   [[nodiscard]] bool wants_search() const;

@@ -35,8 +35,8 @@ struct EngineHost {
   // There is a lane, and stack enough: add plans, if there are any.
   void (*opened)(const RecursionGuard&) = nullptr;
   Catalogue* outside = nullptr;  // plans that the host could fetch
-  // Add those whose calls have `key`; `look`: and see whether there are new ones. Where the catalogue
-  // is open.
+  // Add those whose calls have `key`; `look`: and see whether there are new ones. Where the
+  // catalogue is open.
   void (*fetch)(const RecursionGuard&, std::uint64_t key, bool look) = nullptr;
   // There is memory that may have to be given back later, or there are reports: see to it that
   // tick() is called every second or so, until the engine rests. Told by calls and by frees.
@@ -79,7 +79,8 @@ struct Shared {
   // A lane that serves asks for the background thread, however little memory there is.
   bool reports = false;
 
-  // So much is free in the pool and in slabs that somebody should give it back when the loop is left. Any thread.
+  // So much is free in the pool and in slabs that somebody should give it back when the loop is
+  // left. Any thread.
   [[nodiscard]] bool keeps_much() const {
     return pool.held().dirty_bytes() + slabs.bytes.load(std::memory_order_relaxed) >= tuning::kKept;
   }
@@ -89,20 +90,23 @@ struct Shared {
   }
 };
 
-// The pool has served or freed a block for a lane that counts `calls` of its. Asks the host for the background thread where much is
-// kept, or where there are reports of a lane that `serves`. Any thread that is not inside the library.
+// The pool has served or freed a block for a lane that counts `calls` of its. Asks the host for the
+// background thread where much is kept, or where there are reports of a lane that `serves`. Any
+// thread that is not inside the library.
 void keep(const Shared& shared, std::uint64_t calls, bool serves = false);
 
-// Gives back what the pool has not needed for long, and tells the host that time has passed; at most now and then.
+// Gives back what the pool has not needed for long, and tells the host that time has passed; at
+// most now and then.
 void age(Shared& shared);
 
-// Under a cgroup's limit: what all lanes but number `at_work`, the pool and the underlying allocator
-// hold and do not use goes back to the system. Who is in the middle of an iteration keeps its slab's height: a slab that had to
-// be taken again would be ready as a whole, beside what the pool serves meanwhile.
-void give_up_idle(Shared& shared, std::uint32_t at_work);
+// Under a cgroup's limit: what all lanes but number `at_work`, the pool and the underlying
+// allocator hold and do not use goes back to the system. A lane in the middle of an iteration keeps
+// its slab's height: a slab that had to be taken again would be ready as a whole, beside what the
+// pool serves meanwhile.
+void give_back_idle(Shared& shared, std::uint32_t at_work);
 
-// Takes a slab for the wish from the lane that holds it by `word` and has not used it of late; false if a
-// block is in it, or that lane is just at work.
+// Takes a slab for the wish from the lane that holds it by `word` and has not used it for kIdle;
+// false if a block is in it, or that lane is just at work.
 bool take_idle_slab(const Shared& shared, Slab& slab, std::uint64_t word, const SlabWish& wish);
 
 }  // namespace memo

@@ -9,7 +9,7 @@
 #include "src/base/message.h"
 #include "src/base/own_stack.h"
 #include "src/base/tuning.h"
-#include "src/engine/fetch.h"
+#include "src/engine/catalogue.h"
 #include "src/engine/miss.h"
 #include "src/learn/learn.h"
 
@@ -28,14 +28,28 @@ Known known_of(StoredPlan* plan, StepIndex position = {}, std::uint64_t first = 
       .strange = plan->made->symbolic == nullptr && !plan->walked.load(std::memory_order_relaxed)};
 }
 
-// A short loop may be a part of the stream's, if other threads do nothing else: what is noted stays till
-// it has run for long. A thread's first calls are no part of anything.
+// A short loop may be a part of the stream's, if other threads do nothing else: what is noted stays
+// till it has run for long. A thread's first calls are no part of anything.
 std::uint32_t trial_of(const StoredPlan& plan) {
   const bool may_be_part = plan.made->symbolic == nullptr && plan.iteration < tuning::kLongLoop;
   return may_be_part ? tuning::kConvincingRun : 0;
 }
 
 }  // namespace
+
+void fetch_plans(const EngineHost& host, const CallWindow& window) {
+  if (!host.outside->opened() || !window.full()) {
+    return;
+  }
+  const std::uint64_t key = window.key();
+  host.outside->note_beginning(key);
+  const bool due = window.calls() % tuning::kCallsALook == 0;
+  if (due || host.outside->has(key)) {
+    const NoInterrupts whole;
+    const RecursionGuard guard;
+    os::run_on_own_stack([&] { host.fetch(guard, key, due); });
+  }
+}
 
 void StreamKnowledge::open(Shared* shared, std::uint32_t number, Tracker* tracker) {
   shared_ = shared;
@@ -76,7 +90,7 @@ bool StreamKnowledge::note(const Call& call) {
   allocation.op = call.op;
   noted_ = log.recorder.note(allocation, call.live);
   if (noted_ != kNotRecorded) {
-    tracker_->tally().counters().learned_allocations.add();
+    tracker_->counts().counters().learned_allocations.add();
   }
   return !full;
 }
@@ -114,14 +128,14 @@ void StreamKnowledge::forget() {
 
 // The plans.
 
-Known StreamKnowledge::follow(const Call& call, const StoredPlan* serving, Follower::Has has,
-                              std::uint64_t tried) {
+Known StreamKnowledge::follow(const Call& call, const StoredPlan* serving,
+                              Follower::Current current, std::uint64_t tried) {
   follower_.hear(call.size, call.alignment_log2);
   if (shared_->host.outside != nullptr) {
     fetch_plans(shared_->host, follower_.window());
   }
-  const Follower::Found fits = follower_.find(shared_->store, serving, has, tried);
-  if (fits.plan != nullptr && fits.plan == serving && has == Follower::Has::kTrial) {
+  const Follower::Found fits = follower_.find(shared_->store, serving, current, tried);
+  if (fits.plan != nullptr && fits.plan == serving && current == Follower::Current::kTrial) {
     shared_->store.release(fits.plan);
     return {};
   }
@@ -250,7 +264,7 @@ void StreamKnowledge::tell_phase(Phase phase) {
 void StreamKnowledge::tell_lost(std::uint64_t placed, Evidence why) {
   if (shared_->verbose >= 1) {
     Line() << "lane " << number_ << ": the program has changed after " << placed
-           << " served allocations (" << text_of(why) << "); learning again";
+           << " served allocations (" << words_of(why).evidence << "); learning again";
   }
 }
 

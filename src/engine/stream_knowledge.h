@@ -1,5 +1,5 @@
-// What a lane knows: the log of its stream, and where it is in the plans of the process. Hot, but for the
-// doors to src/learn. Its thread alone calls it; any thread enters a death in the log.
+// What a lane knows: the log of its stream, and where it is in the plans of the process. Hot, but
+// for the doors to src/learn. Its thread alone calls it; any thread enters a death in the log.
 #pragma once
 
 #include <atomic>
@@ -17,6 +17,10 @@ namespace memo {
 struct LearnOptions;
 struct Period;
 
+// For a call that no plan places, the latest of `window`: the host adds the plans that have it, and
+// now and then looks whether there are new ones.
+void fetch_plans(const EngineHost& host, const CallWindow& window);
+
 class StreamKnowledge final : public Knowledge {
  public:
   // The tracker gets the histories as soon as there is memory for them.
@@ -29,7 +33,7 @@ class StreamKnowledge final : public Knowledge {
   void mark() override;
   Learned learn(const Wanted& wanted) override;
   std::uint32_t learn_sites(const Wanted& wanted) override;
-  Known follow(const Call& call, const StoredPlan* serving, Follower::Has has,
+  Known follow(const Call& call, const StoredPlan* serving, Follower::Current current,
                std::uint64_t tried) override;
   void follow_anew() override;
   Known guess(const Call& call, const Schedule& schedule, StepIndex position) override;

@@ -22,8 +22,8 @@ class StreamLog {
   bool prepare_again(bool trace);
   // There is memory. Any thread.
   [[nodiscard]] bool ready() const { return ready_.load(std::memory_order_acquire); }
-  // The latest tokens of sizes and of call sites, once there is memory: what Repeat::start() takes, with room
-  // for tuning::kMaxLog each.
+  // The latest tokens of sizes and of call sites, once there is memory: what Repeat::start() takes,
+  // with room for tuning::kMaxLog each.
   GrowingArray<std::uint32_t> sizes;
   GrowingArray<std::uint32_t> sites;
 

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kRelease = 1U << 16;          // the lane is left without its plan
 constexpr std::uint32_t kRestartFollower = 1U << 17;  // known plans are followed from here on
 constexpr std::uint32_t kRestartLog = 1U << 18;       // the calls noted so far are forgotten
-constexpr std::uint32_t kPurge = 1U << 19;            // the slab's memory goes
+constexpr std::uint32_t kGiveBack = 1U << 19;         // the slab's memory goes
 constexpr std::uint32_t kStarted = 1U << 20;          // serving begins: what learning held goes
 constexpr std::uint32_t kVerdicts = (1U << 16) - 1;
 
@@ -50,7 +50,7 @@ const char* name_of(Phase phase) {
 
 void Tracker::open(const TrackerTerms& terms, Memory* memory, Knowledge* knowledge) {
   state_.terms = terms;
-  state_.tally.open(terms.counters);
+  state_.counts.open(terms.counters);
   memory_ = memory;
   knowledge_ = knowledge;
 }
@@ -64,8 +64,8 @@ void Tracker::begin_histories(GrowingArray<std::uint32_t>* sizes,
 
 // Phases.
 
-// The event's row of tracker.def is done, if the phase has one; else nothing is, and false. `more` is
-// done besides: effects, and a verdict on the plan that is left; `but` is not.
+// The event's row of tracker.def is done, if the phase has one; else nothing is, and false. `more`
+// is done besides: effects, and a verdict on the plan that is left; `but` is not.
 bool Tracker::move(Event event, std::uint32_t more, std::uint32_t but) {
   TrackerState& s = state_;
   const Phase from = s.phase.load(std::memory_order_relaxed);
@@ -79,7 +79,7 @@ bool Tracker::move(Event event, std::uint32_t more, std::uint32_t but) {
   if ((effects & kStarted) != 0) {
     s.search.demand.planned();
     s.search.restarts = 0;
-    s.tally.begin_plans();
+    s.counts.begin_plans();
   }
   if (row->to != from) {
     s.phase.store(row->to, std::memory_order_release);
@@ -97,7 +97,7 @@ bool Tracker::move(Event event, std::uint32_t more, std::uint32_t but) {
   if ((effects & kRelease) != 0 && (row->to == Phase::kLearning || row->to == Phase::kPooling)) {
     memory_->give_back(false);
   }
-  if ((effects & kPurge) != 0) {
+  if ((effects & kGiveBack) != 0) {
     memory_->give_back(true);
   }
   if (row->to != from && row->to != Phase::kReady) {
@@ -109,8 +109,9 @@ bool Tracker::move(Event event, std::uint32_t more, std::uint32_t but) {
   return true;
 }
 
-// True if the calls noted are to be forgotten. Of a trial that is not lost, but left for another plan, no
-// call is noted any more. While a plan that was found waits for memory, every call has been.
+// True if the calls noted are to be forgotten. Of a trial that is not lost, but left for another
+// plan, no call is noted any more. While a plan that was found waits for memory, every call has
+// been.
 bool Tracker::leave_plan() {
   Serving& serving = state_.serving;
   Confidence& confidence = state_.confidence;
@@ -133,7 +134,7 @@ void Tracker::start() {
 }
 
 bool Tracker::is_crowded() const {
-  return state_.serving.rounds.crowded >= tuning::kMaxCrowded && !state_.serving.rounds.evaded;
+  return state_.serving.rounds.crowded >= tuning::kMaxUnroll && !state_.serving.rounds.evaded;
 }
 
 // Only the size of the next call matters.
@@ -148,6 +149,7 @@ void Tracker::finish() {
   TrackerState& s = state_;
   const Phase now = s.phase.load(std::memory_order_relaxed);
   s.glides = may_glide();
+  s.tries.store(s.confidence.on_trial(), std::memory_order_relaxed);
   s.wants_site.store((now == Phase::kPooling && s.search.demand.wants_sites()) ||
                          (s.terms.keeps_trace && now != Phase::kIdle),
                      std::memory_order_relaxed);
@@ -194,12 +196,12 @@ void Tracker::told(std::size_t marks) {
 }
 
 void Tracker::grown(std::uint64_t bytes) {
-  Tally& tally = state_.tally;
-  tally.other(bytes);
+  CallCounts& counts = state_.counts;
+  counts.other(bytes);
   if (is_serving()) {
-    tally.fallback(bytes, &Counters::fallback_realloc);
+    counts.fallback(bytes, &Counters::fallback_realloc);
   } else {
-    tally.counters().fallback_realloc.add();
+    counts.counters().fallback_realloc.add();
   }
 }
 
@@ -245,7 +247,7 @@ Outcome Tracker::decide(const Call& call) {
         if (!knowledge_->prepare() || !move(Event::kMemory)) {
           return follow_known(call, way);
         }
-      } else if (s.search.restarts > tuning::kMaxRestarts && !s.terms.keeps_trace) {
+      } else if (s.search.restarts > tuning::kMaxAttempts && !s.terms.keeps_trace) {
         return follow_known(call, way);
       }
       break;
@@ -257,7 +259,7 @@ Outcome Tracker::decide(const Call& call) {
 
 void Tracker::note(const Call& call, Way& way) {
   if (!knowledge_->note(call)) {
-    state_.tally.counters().recorder_full.add();
+    state_.counts.counters().recorder_full.add();
     ++state_.search.restarts;
   }
   way.noted = true;
@@ -311,26 +313,26 @@ Outcome Tracker::give(const Call& call, Way way) {
 
 void Tracker::count_given(const Call& call, const Given& given, const Way& way) {
   TrackerState& s = state_;
-  Counters& counters = s.tally.counters();
+  Counters& counters = s.counts.counters();
   if (given.start == nullptr) {
     (given.busy ? counters.fallback_busy : counters.fallback_limit).add();
-    s.tally.other(call.size);
+    s.counts.other(call.size);
     return;
   }
   counters.pooled_allocations.add();
   counters.pooled_bytes.add(call.size);
   const bool pooling = s.phase.load(std::memory_order_relaxed) == Phase::kPooling;
   if (pooling && given.at_hand) {
-    s.tally.begin_pooling();
+    s.counts.begin_pooling();
   }
   s.search.got += given.lacks;
   s.search.calm = given.again != 0 ? 0 : s.search.calm + 1;
-  given.at_hand ? s.tally.at_hand(call.size) : s.tally.other(call.size);
+  given.at_hand ? s.counts.at_hand(call.size) : s.counts.other(call.size);
   if (pooling) {
     s.search.demand.judge(call.size, given.at_hand);
   }
   if (pooling && !given.at_hand) {
-    s.tally.fallback(call.size, &Counters::fallback_grown);
+    s.counts.fallback(call.size, &Counters::fallback_grown);
   } else if (!given.at_hand && !way.missed) {
     counters.fallback_learning.add();
   }
@@ -354,18 +356,18 @@ void Tracker::look_at_size(const Call& call, const Way& way) {
   }
 }
 
-// Whether call sites repeat, while sizes do not. The plan is taken up like any other known one: when some
-// calls have fitted it.
+// Whether call sites repeat, while sizes do not. The plan is taken up like any other known one:
+// when some calls have fitted it.
 void Tracker::look_at_site(const Call& call, const Way& way) {
   TrackerState& s = state_;
   if (s.phase.load(std::memory_order_relaxed) != Phase::kPooling || !way.noted || call.site == 0 ||
       !s.search.demand.wants_sites() || !s.search.sites.add(call.site, call.alignment_log2) ||
-      s.search.symbolic >= tuning::kMaxSymbolic) {
+      s.search.symbolic >= tuning::kMaxAttempts) {
     return;
   }
   if (const std::uint32_t length = knowledge_->learn_sites(what_to_learn()); length != 0) {
-    s.tally.counters().plans.add();
-    s.tally.counters().symbolic_calls.add(length);
+    s.counts.counters().plans.add();
+    s.counts.counters().symbolic_calls.add(length);
     ++s.search.symbolic;
     s.search.sites.lock_broke(2 * length);  // four more iterations before another is made
   }
@@ -377,7 +379,7 @@ void Tracker::learn() {
   if (learned.plan == nullptr) {
     return;
   }
-  s.tally.counters().plans.add();
+  s.counts.counters().plans.add();
   s.serving.plan = learned.plan;
   s.confidence.adopt(true, false, learned.trial);
   s.serving.best = &learned.plan->made;
@@ -396,7 +398,7 @@ Outcome Tracker::serve(const Call& call, Way way) {
   if (is_crowded()) {
     s.serving.rounds.evaded = true;
     memory_->evade();
-    s.tally.counters().evaded.add();
+    s.counts.counters().evaded.add();
   }
   if (s.confidence.first.differs()) {
     lose(call, Evidence::kLivesOtherwise);
@@ -405,7 +407,7 @@ Outcome Tracker::serve(const Call& call, Way way) {
   if (const SymbolicPlan* plan = s.serving.shapes.plan(); plan != nullptr) {
     if (s.learns && s.search.sizes.add(call.size, 0) && s.search.sizes.shift() > plan->count) {
       // The sizes repeat after all, over more calls than the plan's: it was made of a part.
-      s.search.symbolic = tuning::kMaxSymbolic;
+      s.search.symbolic = tuning::kMaxAttempts;
       lose(call, Evidence::kPartOfLoop);
       return give(call, way);
     }
@@ -456,8 +458,8 @@ void Tracker::place(const Call& call, Placing& placing) {
   }
 }
 
-// After the call was placed, or not. Without memory for another plan or shape the lane has none; what was
-// claimed is served all the same.
+// After the call was placed, or not. Without memory for another plan or shape the lane has none;
+// what was claimed is served all the same.
 Outcome Tracker::serve_placed(const Call& call, Way way, Placing placing) {
   Serving& serving = state_.serving;
   // A plan that is known fits better than one on trial.
@@ -472,14 +474,14 @@ Outcome Tracker::serve_placed(const Call& call, Way way, Placing placing) {
   if (serving.shapes.plan() != nullptr && serving.shapes.find(call.size, placing.matched, start)) {
     change_shape(start);
   }
-  return settle(call, way, placing);
+  return answer(call, way, placing);
 }
 
 void Tracker::end_iteration(const Call& call, const Placing& placing) {
   TrackerState& s = state_;
   if (s.serving.shapes.plan() != nullptr) {
     s.walks_whole = true;
-    s.tally.counters().iterations.add();
+    s.counts.counters().iterations.add();
     return;
   }
   if (s.confidence.ends_trial()) {
@@ -489,38 +491,37 @@ void Tracker::end_iteration(const Call& call, const Placing& placing) {
   iterated(placed ? placing.offset : 0, placed ? call.size : 0);
 }
 
-// The call's step ended an iteration of a plan of fixed sizes. The next call begins one: the moment for a
-// lower plan, since the fewest blocks lie where the old one has put them.
+// The call's step ended an iteration of a plan of fixed sizes. The next call begins one: the moment
+// for a lower plan, since the fewest blocks lie where the old one has put them.
 void Tracker::iterated(std::uint64_t offset, std::uint64_t size) {
   TrackerState& s = state_;
   Serving& serving = s.serving;
   const Schedule& schedule = *serving.placer.schedule();
   Rounds& rounds = serving.rounds;
   s.walks_whole = true;
-  s.tally.counters().iterations.add(schedule.count / serving.plan->iteration);
-  if (!rounds.walked && serving.placer.walked_through()) {
-    rounds.walked = true;
+  s.counts.counters().iterations.add(schedule.count / serving.plan->iteration);
+  if (s.confidence.strange() && serving.placer.walked_through()) {
     s.confidence.note_walked();
     serving.plan->walked.store(true, std::memory_order_relaxed);
   }
-  const bool many = rounds.occupied * tuning::kCrowdedShare > schedule.height;
+  const bool many = rounds.occupied * tuning::kManyBytes > schedule.height;
   rounds.crowded = many ? rounds.crowded + 1 : 0;
   rounds.occupied = 0;
   memory_->end_iteration(offset, size, s.confidence.own() && !s.confidence.on_trial());
   if (const Plan& best = serving.plan->best(); best.get() != &schedule) [[unlikely]] {
     serving.best = &best;
     serving.placer.start(best.get(), &best.index(), Cursor());
-    memory_->lower(best->height);
-    s.tally.counters().lowered.add();
+    memory_->trim(best->height);
+    s.counts.counters().lowered.add();
   }
   s.glides = may_glide();
 }
 
-Outcome Tracker::settle(const Call& call, Way way, const Placing& placing) {
+Outcome Tracker::answer(const Call& call, Way way, const Placing& placing) {
   TrackerState& s = state_;
   s.confidence.first.note(placing.miss);
   if (placing.miss == Miss::kNone) {
-    s.tally.planned(call.size);
+    s.counts.planned(call.size);
     s.confidence.note_placed();
     return {.kind = Outcome::Kind::kPlace,
             .dirty = placing.dirty,
@@ -532,12 +533,12 @@ Outcome Tracker::settle(const Call& call, Way way, const Placing& placing) {
   }
   if (s.confidence.tries_own() && placing.miss != Miss::kLeftOut &&
       s.serving.plan->iteration < tuning::kLongLoop) {
-    // Layers are most of a network's calls: a plan on trial that misses one is a part's.
+    // A short plan on trial that misses a call is of a part of the loop.
     lose(call, Evidence::kTrialMissed);
     return give(call, way);
   }
   way.missed = true;
-  s.tally.fallback(call.size, reason_of(placing.miss).counter);
+  s.counts.fallback(call.size, reason_of(placing.miss).counter);
   knowledge_->tell_miss(call, placing.miss, s.serving.placer.position());
   if (placing.miss == Miss::kOccupied) {
     s.serving.rounds.occupied += call.size;
@@ -554,22 +555,24 @@ Outcome Tracker::settle(const Call& call, Way way, const Placing& placing) {
 Known Tracker::follow(const Call& call) {
   const Serving& serving = state_.serving;
   const bool tries = state_.confidence.tries_own();
-  using Has = Follower::Has;
-  const Has has = tries ? Has::kTrial : serving.plan != nullptr ? Has::kPlan : Has::kNothing;
-  return knowledge_->follow(call, serving.plan, has,
+  using Current = Follower::Current;
+  const Current current = tries                     ? Current::kTrial
+                          : serving.plan != nullptr ? Current::kPlan
+                                                    : Current::kNothing;
+  return knowledge_->follow(call, serving.plan, current,
                             tries ? state_.confidence.placed() + tuning::kTrialCalls : 0);
 }
 
-// Memory for what is to be served from; where there is none the plan is left. Who has to share the pool
-// needs no plan of its own for a loop that has one.
+// Memory for what is to be served from; where there is none the plan is left. Who has to share the
+// pool needs no plan of its own for a loop that has one.
 bool Tracker::open() {
   TrackerState& s = state_;
   const Schedule& schedule = wanted();
-  // Since the process began another plan may have been followed and been wrong: then all of the iteration
-  // so far may be alive twice, else the calls that made the plan be believed.
+  // Since the process began another plan may have been followed and been wrong: then all of the
+  // iteration so far may be alive twice, else the calls that made the plan be believed.
   const StepIndex position = s.serving.cursor.position();
   MEMO_DCHECK(s.serving.plan != nullptr && position < schedule.end());
-  const std::uint64_t heard = s.tally.counters().large_allocations.get();
+  const std::uint64_t heard = s.counts.counters().large_allocations.get();
   const bool begins = !s.walks_whole && heard >= position.count();
   const std::uint32_t calls = std::max(tuning::kRepeatContext, begins ? position.count() : 0);
   const Opened opened = memory_->open({.schedule = schedule,
@@ -616,9 +619,9 @@ bool Tracker::take_up(const Call& call, const Known& known) {
   return begin_from(call);
 }
 
-// While a plan is served the others are followed from a call that did not match on, until the plan is
-// found again: a program that goes to and fro between shapes is met by the other shape's plan as soon as
-// that fits. True if another plan is served from now on.
+// While a plan is served the others are followed from a call that did not match on, until the plan
+// is found again: a program that goes to and fro between shapes is met by the other shape's plan as
+// soon as that fits. True if another plan is served from now on.
 bool Tracker::try_others(const Call& call, bool matched) {
   Serving& serving = state_.serving;
   const Known known = follow(call);
@@ -626,7 +629,7 @@ bool Tracker::try_others(const Call& call, bool matched) {
   serving.following = known.plan == nullptr;
   if (known.plan == nullptr) {
     // At the beginning of an iteration a plan that begins as this one does is believed at once,
-    // since a network's first blocks are its largest ones; the plans are followed all the same.
+    // since the first blocks are often the largest; the plans are followed all the same.
     const bool may_guess = first && !matched && serving.shapes.plan() == nullptr &&
                            serving.placer.position() < tuning::kBeginning;
     return may_guess && go_over_to_guess(call);
@@ -680,8 +683,8 @@ void Tracker::adopt(const Known& known, std::uint32_t trial) {
   serving.best = known.best;
 }
 
-// Where in the plan the call at hand is, the step before the one that comes next; a parametric plan is
-// laid out. False if it cannot be.
+// Where in the plan the call at hand is, the step before the one that comes next; a parametric plan
+// is laid out. False if it cannot be.
 bool Tracker::prepare(const Known& known) {
   Serving& serving = state_.serving;
   const Schedule& schedule = *known.plan->made;
@@ -689,7 +692,7 @@ bool Tracker::prepare(const Known& known) {
     serving.cursor = Cursor(schedule.before(known.position, 1));
     return true;
   }
-  if (!serving.shapes.afford(schedule.count, state_.tally.counters().large_allocations.get())) {
+  if (!serving.shapes.afford(schedule.count, state_.counts.counters().large_allocations.get())) {
     return false;
   }
   const Plan* best = knowledge_->prepare(*known.plan);
@@ -707,16 +710,16 @@ bool Tracker::lay_out(const Shapes::Start& start) {
     return false;
   }
   state_.serving.cursor = Cursor(at);
-  state_.tally.counters().shapes.add();
+  state_.counts.counters().shapes.add();
   return true;
 }
 
-// Another shape has begun: the plan is laid out for it, if the stream has earned that. False if the plan
-// is left for it.
+// Another shape has begun: the plan is laid out for it, if the stream has earned that. False if the
+// plan is left for it.
 bool Tracker::change_shape(const Shapes::Start& start) {
   Serving& serving = state_.serving;
   Shapes& shapes = serving.shapes;
-  if (!shapes.afford(shapes.plan()->count, state_.tally.counters().large_allocations.get())) {
+  if (!shapes.afford(shapes.plan()->count, state_.counts.counters().large_allocations.get())) {
     return true;
   }
   if (!lay_out(start)) {
@@ -745,18 +748,34 @@ void Tracker::lose(const Call& call, Evidence evidence) {
   const Judgement judgement = s.confidence.judge(
       evidence, serving.placer.health(), serving.plan->iteration, (*serving.best)->height,
       s.search.sizes.required(), call.op == Op::k_realloc);
-  s.tally.counters().diverged.add();
+  s.counts.counters().diverged.add();
+  s.search.loop.store({}, std::memory_order_relaxed);
+  s.left.store(static_cast<std::uint8_t>(evidence) + 1, std::memory_order_relaxed);
   if (judgement.run) {
     s.search.sizes.lock_broke(*judgement.run);
   }
   knowledge_->tell_lost(s.confidence.placed(), evidence);
-  move(Event::kLost, judgement.verdict | (judgement.gives_back ? kPurge : 0U),
+  move(Event::kLost, judgement.verdict | (judgement.gives_back ? kGiveBack : 0U),
        judgement.tried ? kRestartFollower : 0U);
 }
 
 const Schedule& Tracker::wanted() const {
   const Serving& serving = state_.serving;
   return serving.shapes.plan() != nullptr ? *serving.shapes.schedule() : **serving.best;
+}
+
+StandingWords Tracker::standing() const {
+  const Phase now = phase();
+  if (now == Phase::kServing || now == Phase::kReady) {
+    const bool tried = state_.tries.load(std::memory_order_relaxed);
+    return words_of(tried ? Standing::kTried : Standing::kBelieved);
+  }
+  if (const Loop seen = loop(); seen.length != 0 && seen.run >= 2 * seen.length) {
+    const bool missing = most_until_planned(seen.length) > seen.run;
+    return words_of(missing ? Standing::kRepeats : Standing::kUnlike);
+  }
+  const std::uint8_t left = state_.left.load(std::memory_order_relaxed);
+  return left != 0 ? words_of(static_cast<Evidence>(left - 1)) : words_of(Standing::kNothing);
 }
 
 bool Tracker::valid() const {

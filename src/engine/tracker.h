@@ -1,5 +1,5 @@
-// Decides what becomes of each call of one thread's stream. Hot. It takes no memory, no lock and no time:
-// it calls the memory behind the stream (src/engine/memory.h) and what is known of streams
+// Decides what becomes of each call of one thread's stream. Hot. It takes no memory, no lock and no
+// time: it calls the memory behind the stream (src/engine/memory.h) and what is known of streams
 // (src/engine/knowledge.h), and the same answers give the same decisions and counters.
 //
 // The phase lives here and nowhere else. How it changes is the table of tracker.def. Checked by
@@ -11,12 +11,12 @@
 #include <cstdint>
 
 #include "src/base/loop.h"
+#include "src/engine/call_counts.h"
 #include "src/engine/confidence.h"
 #include "src/engine/demand.h"
 #include "src/engine/knowledge.h"
 #include "src/engine/memory.h"
 #include "src/engine/phase.h"
-#include "src/engine/tally.h"
 #include "src/follow/placer.h"
 #include "src/follow/repeat.h"
 #include "src/follow/shapes.h"
@@ -28,11 +28,11 @@ struct Search {
   Demand demand;
   Repeat sizes;
   Repeat sites;                      // of call sites, while sizes do not repeat
-  std::atomic<bool> looping{false};  // as `sizes` says; read by whoever frees
+  std::atomic<bool> looping{false};  // as `sizes` says; freeing threads read it
   std::atomic<Loop> loop{};          // the latest that was seen; for reports
   std::uint64_t got = 0;             // bytes that the pool had to get
   std::uint32_t calm = 0;            // calls since it last had to get what it had had before
-  // A plan fits the call at hand, and no slab is to be had for any; read by whoever frees.
+  // A plan fits the call at hand, and no slab is to be had for any; freeing threads read it.
   std::atomic<bool> known{false};
   std::uint32_t restarts = 0;  // of a full log
   std::uint32_t symbolic = 0;  // parametric plans made
@@ -48,7 +48,6 @@ struct Waiting {
 
 // What serving a plan of fixed sizes has shown since it was taken up.
 struct Rounds {
-  bool walked = false;         // all of the plan has come in order
   bool evaded = false;         // the slab has gone above the blocks that stay in it
   std::uint32_t crowded = 0;   // iterations in a row in which such blocks were in the way of many
   std::uint64_t occupied = 0;  // bytes of this iteration that they were in the way of
@@ -79,16 +78,19 @@ struct TrackerState {
   TrackerTerms terms;
   std::atomic<bool> wants_site{false};  // the next call's stack is worth unwinding
   bool learns = false;                  // there is memory to learn
+  std::atomic<bool> tries{false};       // what is served is on trial; for reports
+  std::atomic<std::uint8_t> left{0};    // 1 + Evidence of the plan left last; for reports
   bool glides = false;                  // the next call needs its size alone: see Tracker::next()
   bool walks_whole = false;             // the lane has gone through a whole plan, or made one
-  Tally tally;
+  CallCounts counts;
   Search search;
   Waiting waiting;
   Serving serving;
   Confidence confidence;  // in the plan
 };
 
-// What a call gets: the slab's place, what the pool has given, or nothing; the underlying allocator's then.
+// What a call gets: the slab's place, what the pool has given, or nothing; the underlying
+// allocator's then.
 struct Outcome {
   enum class Kind : std::uint8_t { kNothing, kPlace, kBlock };
   Kind kind = Kind::kNothing;
@@ -108,24 +110,26 @@ class Tracker {
   Outcome called(const Call& call);
   // The host begins an iteration; it has told of `marks` since the log began.
   void told(std::size_t marks);
-  // What is no call: kTaken, kWoken, kForked or kLeft. Nothing follows where the phase has no row for it.
+  // What is no call: kTaken, kWoken, kForked or kLeft. Nothing follows where the phase has no row
+  // for it.
   void happened(Event event);
-  // The thread ended in the middle of a call, or does not exist in a forked child: nothing is known of
-  // any plan, and none is released.
+  // The thread ended in the middle of a call, or does not exist in a forked child: nothing is known
+  // of any plan, and none is released.
   void abandon();
   // A block of the underlying allocator has grown to `bytes`.
   void grown(std::uint64_t bytes);
 
-  // The same as called() for most calls of a plan that is served, while only the size of a call matters:
-  // the step that it is, if that has a place; nullptr, and nothing has changed, where called() is to
-  // decide, ...
+  // The same as called() for most calls of a plan that is served, while only the size of a call
+  // matters: the step that it is, if that has a place; nullptr, and nothing has changed, where
+  // called() is to decide, ...
   [[nodiscard]] const Step* next(std::uint64_t size) {
     return state_.glides ? state_.serving.placer.next_expected(size) : nullptr;
   }
-  // ... and what follows when the slab had the place, which is to be done as called() would, or had not.
+  // ... and what follows when the slab had the place, which is to be done as called() would, or had
+  // not.
   void placed(std::uint64_t offset, std::uint64_t size) {
     state_.confidence.note_placed();
-    state_.tally.planned(size);
+    state_.counts.planned(size);
     if (state_.serving.placer.wrapped()) {
       iterated(offset, size);
     }
@@ -133,7 +137,8 @@ class Tracker {
   [[nodiscard]] Outcome not_placed(const Call& call, const Step& step, Miss miss);
 
   [[nodiscard]] Phase phase() const { return state_.phase.load(std::memory_order_acquire); }
-  // A period is being looked for; not where the latest call fits a plan, and others have all slabs. Any thread.
+  // A period is being looked for; not where the latest call fits a plan, and others have all slabs.
+  // Any thread.
   [[nodiscard]] bool searching() const {
     const Phase now = phase();
     return (now == Phase::kLearning || now == Phase::kPooling) &&
@@ -143,8 +148,10 @@ class Tracker {
   [[nodiscard]] bool knows_nothing() const {
     return phase() == Phase::kLearning && !state_.search.looping.load(std::memory_order_relaxed);
   }
-  // The latest loop that was seen while nothing was served. Any thread.
+  // The latest loop that was seen while nothing was served, and since a plan was left. Any thread.
   [[nodiscard]] Loop loop() const { return state_.search.loop.load(std::memory_order_relaxed); }
+  // What is made of the loop, or of its plan. Any thread.
+  [[nodiscard]] StandingWords standing() const;
   // The call stack of the next call is worth unwinding. Any thread.
   [[nodiscard]] bool wants_site() const {
     return state_.wants_site.load(std::memory_order_relaxed);
@@ -152,7 +159,7 @@ class Tracker {
   [[nodiscard]] const TrackerState& state() const { return state_; }
   // What the slab is to hold.
   [[nodiscard]] const Schedule& wanted() const;
-  [[nodiscard]] Tally& tally() { return state_.tally; }
+  [[nodiscard]] CallCounts& counts() { return state_.counts; }
   // True if the phase, the plan and what is open agree, between two calls.
   [[nodiscard]] bool valid() const;
 
@@ -201,7 +208,7 @@ class Tracker {
   void place(const Call& call, Placing& placing);
   void end_iteration(const Call& call, const Placing& placing);
   void iterated(std::uint64_t offset, std::uint64_t size);
-  Outcome settle(const Call& call, Way way, const Placing& placing);
+  Outcome answer(const Call& call, Way way, const Placing& placing);
 
   Known follow(const Call& call);
   bool open();

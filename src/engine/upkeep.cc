@@ -55,16 +55,16 @@ bool Upkeep::tick(Nanos now) {
   for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
     quiet = lanes_.at(i).tick(now, scarce) && quiet;
   }
-  lanes_.shared().slabs.give_back_free(tuning::kUnusedSlab, os::coarse_nanoseconds());
+  lanes_.shared().slabs.give_back_free(tuning::kAtRest, os::coarse_nanoseconds());
   // What is freed at rest goes back, too; what the system refuses to take is not tried each time.
   const auto kept = [&] { return pool.held().dirty_bytes(); };
   if (scarce || (quiet && (left_ == UINT64_MAX || kept() > left_))) {
     trim();
   } else {
-    pool.settle();
+    pool.trim_rest();
   }
   if (!scarce) {
-    pool.gather_lasting();
+    pool.collapse_long_lived();
   }
   left_ = quiet ? kept() : UINT64_MAX;
   return quiet && lanes_.shared().slabs.bytes.load(std::memory_order_relaxed) == 0;

@@ -1,5 +1,6 @@
-// Who gives memory back that nobody uses, and when: on request, at rest, where memory is short. Hot, as it is asked
-// for inside of calls that were refused memory, though each of its functions takes long.
+// When unused memory is given back: on request, at rest, where memory is short.
+// Hot, as it is asked for inside of calls that were refused memory, though each of its functions
+// takes long.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +19,11 @@ class Upkeep {
   void give_back();
   // Gives unused memory outside the slabs back; true if there was some. Any thread.
   bool trim();
-  // The underlying allocator was refused memory for a block of `bytes`: gives up what slabs, pool and that
-  // allocator hold and do not use, so that a limit on data, or on what may be committed, is met as
-  // early as without this library. True if it is worth asking again. Costs milliseconds and the
-  // faults of taking the memory again, so a program that is refused time and again is helped less
-  // and less often. Any thread.
+  // The underlying allocator was refused memory for a block of `bytes`: gives up what slabs, pool
+  // and that allocator hold and do not use, so that a limit on data, or on what may be committed,
+  // is met as early as without this library. True if it is worth asking again. Costs milliseconds
+  // and the faults of taking the memory again, so a program that is refused time and again is
+  // helped less and less often. Any thread.
   bool relieve(std::uint64_t bytes);
   // Gives memory back where a lane has been quiet for long. True at rest: all lanes have been, and
   // no slab has memory. One thread at a time; `now` of the monotonic clock.

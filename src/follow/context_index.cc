@@ -44,9 +44,9 @@ void ContextIndex::build(const Schedule& schedule, std::uint32_t* memory) {
 
 StepIndex ContextIndex::find(const Schedule& schedule, const Recent& recent, StepIndex from) const {
   StepIndex first = kNoStep;
-  int candidates = 0;
+  std::uint64_t candidates = 0;
   for (std::uint32_t at = heads_[hash(recent.sizes) & mask_];
-       at != 0 && candidates < tuning::kMaxCandidates; at = next_[at - 1], ++candidates) {
+       at != 0 && candidates < tuning::kCallWork; at = next_[at - 1], ++candidates) {
     const StepIndex step{at - 1};
     std::uint64_t sizes[kContext];
     context_of(schedule, step, sizes);

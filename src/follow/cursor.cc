@@ -44,7 +44,8 @@ void Cursor::seek(const Schedule& schedule, const ContextIndex& index, const Rec
 // Past the steps that the engine does not see; false where there are so many that the place is
 // lost. Of a plan from a file nearly all may be hidden, for ever.
 bool Cursor::pass_hidden(const SymbolicPlan& plan) {
-  const StepIndex end = position_ + std::min(tuning::kMaxHidden, plan.end() - position_);
+  const StepIndex most{4 * tuning::kCallWork};
+  const StepIndex end = position_ + std::min(most, plan.end() - position_);
   while (position_ < end && plan.hidden(position_, first_)) {
     ++position_;
   }

@@ -1,6 +1,6 @@
-// Whether the blocks of a stream live as long as those of a plan that another process has made: sizes and order alone do
-// not tell a network that is trained from one that is asked. Seen in the plan's first iteration, in which nothing but
-// its own blocks lies in the slab. Hot; one lane's.
+// Whether the blocks of a stream live as long as those of a plan that another process has made:
+// sizes and order alone do not tell training from inference. Seen in the
+// plan's first iteration, in which nothing but its own blocks lies in the slab. Hot; one lane's.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ class FirstIteration {
     in_the_way_ += miss == Miss::kOccupied ? 1U : 0U;
   }
 
-  // For the call before the step `next`: the offset of a block that was placed kLivedCalls before it and is
-  // alive yet by the plan; kUnplanned if there is none, or its lifetime is not known.
+  // For the call before the step `next`: the offset of a block that was placed kLivedCalls before
+  // it and is alive yet by the plan; kUnplanned if there is none, or its lifetime is not known.
   [[nodiscard]] std::uint64_t alive_at(const Schedule& schedule, StepIndex next) const {
     constexpr std::uint32_t kAge = tuning::kLivedCalls;
     if (left_ == 0 || in_row_ < kAge || schedule.count <= kAge) {
@@ -48,8 +48,8 @@ class FirstIteration {
   // The stream's blocks live longer, and lie where the plan has others by then, or are gone sooner,
   // and leave memory for nobody.
   [[nodiscard]] bool differs() const {
-    return (in_the_way_ >= tuning::kMaxOutlived && in_the_way_ * 2 > placed_) ||
-           (gone_ >= tuning::kMaxOutlived && gone_ * 2 > looked_at_);
+    return (in_the_way_ >= tuning::kLivedCalls && in_the_way_ * 2 > placed_) ||
+           (gone_ >= tuning::kLivedCalls && gone_ * 2 > looked_at_);
   }
 
  private:

@@ -1,7 +1,7 @@
-// A plan and all that belongs to it, in one piece of memory: the only owner of steps. Immutable; any
-// number of lanes read it at once. Hot to read, made by src/learn and src/io.
+// A plan and all that belongs to it, in one piece of memory: the only owner of steps. Immutable;
+// any number of lanes read it at once. Hot to read, made by src/learn and src/io.
 //
-//   | Body: the schedule, the index | steps | parametric: rules, supports | else: the index's words |
+//   | Body: the schedule, the index | steps | parametric: rules, supports | else: the index |
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How a plan is found by the calls that begin it, whoever made it: the key of a few calls, and the
+// How a plan is found by the calls that begin it: the key of a few calls, and the
 // name of a plan that lies in a folder. Hot to follow a stream by; no memory.
 #pragma once
 
@@ -8,8 +8,9 @@
 
 namespace memo {
 
-// Parts of the names of files: calls whose sizes and alignments make a key, and keys of a plan (of its first calls, and of
-// those a quarter, a half and three quarters through it, for a program that begins elsewhere).
+// Parts of the names of files: calls whose sizes and alignments make a key, and keys of a plan (of
+// its first calls, and of those a quarter, a half and three quarters through it, for a program that
+// begins elsewhere).
 inline constexpr std::uint32_t kKeyCalls = 8;
 inline constexpr std::uint32_t kPlanKeys = 4;
 

@@ -18,18 +18,19 @@ namespace memo {
 
 class Repeat {
  public:
-  // After so many tokens the stream is looked at anew: a count that went round would leave the
+  // After so many tokens the stream begins again: a count that went round would leave the
   // context's hash wrong for good.
   static constexpr std::uint32_t kMaxTokens = 1U << 26;
 
-  // `history` holds the last `capacity` tokens (a power of two, at least 4 * kRepeatContext) and is the
-  // caller's, who has grown it by one at least; it need not be zeroed. Where the system refuses more, the
-  // stream is looked at anew in what there is. Periods longer than capacity - kRepeatContext are not seen.
+  // `history` holds the last `capacity` tokens (a power of two, at least 4 * kRepeatContext) and is
+  // the caller's, who has grown it by one at least; it need not be zeroed. Where the system refuses
+  // more, the stream begins again in what there is. Periods longer than capacity -
+  // kRepeatContext are not seen.
   void start(GrowingArray<std::uint32_t>* history, std::uint32_t capacity);
 
   // The thread has made one more large allocation. True when a look is worth while: the stream has
-  // matched itself for two periods, a long one for one, kTrialCalls calls and at least `required()`, and grown since
-  // the last look.
+  // matched itself for two periods, a long one for one, kTrialCalls calls and at least
+  // `required()`, and grown since the last look.
   bool add(std::uint64_t size, std::uint8_t alignment_log2);
 
   // A schedule that was learned from this stream has served `run` calls and then lost its way. The

@@ -10,7 +10,7 @@ namespace memo {
 bool Shapes::afford(std::uint32_t steps, std::uint64_t calls) {
   const std::uint64_t earned = calls < calls_ ? 0 : calls - calls_;
   calls_ = calls;
-  steps_ = std::min(tuning::kMaxPlanBytes / 32, steps_ + earned * tuning::kLayoutStepsPerCall);
+  steps_ = std::min(tuning::kMaxPlanBytes / 32, steps_ + earned * tuning::kCallWork);
   if (steps_ < steps) {
     return false;
   }

@@ -1,6 +1,6 @@
 // The shapes of one parametric plan, as a stream comes by them: which one the iteration at hand
 // has, when another begins, and how often one may be laid out. Hot; one lane's. What a shape's slab
-// needs is taken by whoever serves from it.
+// needs the memory takes that serves from it.
 #pragma once
 
 #include <cstdint>

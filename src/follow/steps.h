@@ -1,6 +1,6 @@
 // The steps of a plan: one for each allocation of an iteration, in order. Fixed, or parametric: the
 // same calls each time, with sizes that follow from the size of the first one. Hot to read; views,
-// whose memory src/follow/plan.h or whoever builds a plan owns.
+// whose memory src/follow/plan.h, or the code that builds a plan, owns.
 //
 //   fixed         70,000  12,288  4,194,304 ...            size of step i = steps[i].size
 //

@@ -95,7 +95,14 @@ std::size_t format_json(const Snapshot& snapshot, char* buffer, std::size_t size
 #include "src/base/counters.def"
 #undef COUNTER
   text.add("}");
-  text.add(",\"loop\":{\"calls\":%u,\"run\":%u}", snapshot.loop.length, snapshot.loop.run);
+  text.add(",\"loop\":{\"calls\":%u,\"run\":%u", snapshot.loop.length, snapshot.loop.run);
+  const auto add_words = [&](const char* name, std::string_view words) {
+    text.add(",\"%s\":\"%.*s\"", name, static_cast<int>(words.size()), words.data());
+  };
+  add_words("evidence", snapshot.evidence);
+  add_words("verdict", snapshot.verdict);
+  add_words("next", snapshot.next);
+  text.add("}");
   if (snapshot.observes != 0) {
     text.add(",\"observed\":{\"page_faults\":%llu,\"peak_bytes\":%llu}",
              static_cast<Number>(snapshot.observed_faults),

@@ -22,7 +22,12 @@ struct Snapshot {
 #define PROCESS(name, help) std::uint64_t name = 0;
 #include "src/io/status_page.def"
   double plan_seconds = 0;
-  Loop loop;  // the longest run that a thread has seen of one
+  // Of the thread that has a plan, or has seen the longest run of a loop: the loop, and what it has
+  // shown, what is made of it, and what is needed next (src/engine/confidence.def).
+  Loop loop;
+  std::string_view evidence;
+  std::string_view verdict;
+  std::string_view next;
 
   // Page faults that the blocks served can have spared at most: one for each of their 4 KiB.
   [[nodiscard]] std::uint64_t faults_avoided() const {

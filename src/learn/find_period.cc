@@ -95,7 +95,7 @@ std::size_t least_run(const std::vector<std::uint32_t>& runs, std::size_t p) {
 bool has_inner_loops(const Tokens& stream, const std::vector<std::uint32_t>& runs, std::size_t p) {
   const std::size_t start = stream.size() - p;
   std::vector<bool> inside(p, false);
-  for (std::size_t q = tuning::kMinLayer; q <= std::min(tuning::kMaxLayer, p / 3); ++q) {
+  for (std::size_t q = tuning::kFew / 2; q <= std::min(tuning::kMaxLayer, p / 3); ++q) {
     if (runs[q] >= p) {
       continue;  // p is that loop itself, taken several times
     }
@@ -114,6 +114,12 @@ bool has_inner_loops(const Tokens& stream, const std::vector<std::uint32_t>& run
     }
   }
   return 3 * static_cast<std::size_t>(std::count(inside.begin(), inside.end(), true)) >= p;
+}
+
+// Of a period's bytes or its peak: less than what a layer hands to the next, more than a result
+// that is kept until the next iteration.
+bool is_nothing(std::uint64_t part, std::uint64_t whole) {
+  return part <= whole / (4 * tuning::kLittle);
 }
 
 // kLeaves: blocks stay for good. kHolds: something is alive at every point of the loop;
@@ -137,7 +143,7 @@ Verdict judge(std::span<const Allocation> stream, const Period& period) {
   if (irregular > all / tuning::kIrregular || staying > all / 2) {
     return Verdict::kNo;
   }
-  if (staying > all / tuning::kNothing) {
+  if (!is_nothing(staying, all)) {
     return Verdict::kLeaves;
   }
   const std::vector<std::uint64_t> floor = floors(cycle, lives);
@@ -146,7 +152,7 @@ Verdict judge(std::span<const Allocation> stream, const Period& period) {
     peak = std::max(peak, floor[i] + (lives[i].steps > 0 ? cycle[i].size : 0));
   }
   const std::uint64_t least = *std::min_element(floor.begin(), floor.end());
-  if (least <= peak / tuning::kNothing) {
+  if (is_nothing(least, peak)) {
     return Verdict::kGood;
   }
   return least <= peak / tuning::kLittle ? Verdict::kHoldsLittle : Verdict::kHolds;

@@ -61,7 +61,7 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From 
   if (count >= granules_in(space_->bytes()) || !free_.has_room()) {
     return {};
   }
-  free_.enter(tuning::kMaxEntered);
+  free_.enter(tuning::kCallWork);
   const auto spare = spare_.any() ? place_in_spare(count, step) : std::nullopt;
   const FreeIndex::Place place = spare ? *spare : find(count, step, from);
   if (from == From::kMemory && !spare && !place.found()) {
@@ -93,7 +93,7 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From 
   } else if (huge && count - claim.dirty >= granules_in(os::kHugePage)) {
     huge_pages.restore(*space_, place.start, huge_pages.wanted(place.start, end));
   }
-  lasting.note_taken(place.start, end);
+  long_lived.note_taken(place.start, end);
   return {.start = space_->address(place.start),
           .zero = claim.dirty == Granules{0},
           .resident = claim.dirty == count,
@@ -132,8 +132,8 @@ Granules Arena::account(void* start, PageMap::Claim& claim, Granules count) {
 void Arena::give_excess_back(Granules count) {
   const Granules excess = books_->held.excess();
   if (excess != Granules{0} && !refusals_.waits()) {
-    purge(std::min(excess, count + granules_in(tuning::kMaxAhead)),
-          count.count() + tuning::kMaxRanges);
+    give_back_runs(std::min(excess, count + granules_in(tuning::kStepBytes)),
+                   count.count() + tuning::kCallWork);
   }
 }
 
@@ -151,7 +151,7 @@ Granules Arena::give_back(PageMap::Run run) {
 
 // Gives so many dirty granules back, in at most so many ranges; their number. Where the system
 // takes none, calls ask again more and more seldom.
-Granules Arena::purge(Granules granules, std::uint64_t ranges) {
+Granules Arena::give_back_runs(Granules granules, std::uint64_t ranges) {
   Granules done;
   bool refused = false;
   FreeIndex::Dirty dirty(free_, std::max(granules, Granules{1}));
@@ -208,7 +208,7 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
     free_.add(first + left, given);
     return true;
   }
-  free_.enter(tuning::kMaxEntered);
+  free_.enter(tuning::kCallWork);
   const Granules end = first + count;
   const bool at_top = first + now == top_;
   const FreeIndex::Place place =
@@ -222,7 +222,7 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
     return false;
   }
   free_.take(place, end);
-  lasting.note_taken(first + now, end);
+  long_lived.note_taken(first + now, end);
   top_ = std::max(top_, end);
   forget_spared(first, now);
   if (count >= Shares::kLeast) {
@@ -253,7 +253,7 @@ Granules Arena::spare_unwritten(Granules first, Granules length) {
   std::uint64_t gaps = 0;
   for (os::Residents::Stretch stretch; memory.next(stretch);) {
     there += stretch.there ? granules_of(stretch.bytes) : Granules{0};
-    if (stretch.there || gaps == tuning::kMaxRanges) {
+    if (stretch.there || gaps == tuning::kCallWork) {
       continue;
     }
     const Granules from = std::max(space_->granule_of(stretch.start), first + Granules{1});
@@ -302,7 +302,7 @@ bool Arena::free(void* start, Keep keep, bool spare) {
     huge_pages.take_out(*space_, first, length);
   }
   const Left left = clean ? Left::kNone : given != Granules{0} ? Left::kUnmarked : Left::kAll;
-  const Granules count = space_->pages.release(first, left);
+  const Granules count = space_->pages.free(first, left);
   if (count == Granules{0}) {
     return false;
   }
@@ -314,14 +314,14 @@ bool Arena::free(void* start, Keep keep, bool spare) {
 }
 
 // In some ranges for a caller who says how many `bytes`.
-std::uint64_t Arena::shed(Granules granules, std::uint64_t bytes) {
+std::uint64_t Arena::trim(Granules granules, std::uint64_t bytes) {
   if (bytes == kAll) {
     enter_all();
-    return bytes_of(purge(granules, UINT64_MAX));
+    return bytes_of(give_back_runs(granules, UINT64_MAX));
   }
-  free_.enter(tuning::kMaxEntered);
+  free_.enter(tuning::kCallWork);
   const Granules most = granules_in(bytes);
-  return bytes_of(purge(std::min(granules, most), most.count() + tuning::kMaxRanges));
+  return bytes_of(give_back_runs(std::min(granules, most), most.count() + tuning::kCallWork));
 }
 
 void Arena::keep_out(Granules first, Granules end) {

@@ -9,10 +9,10 @@
 // with pages in place of size bins.
 //
 // What a call costs follows from its own bytes, however many blocks there are: allocate() and
-// resize() enter at most kMaxEntered freed blocks into the index of free runs, look at some hundred
+// resize() enter at most kCallWork freed blocks into the index of free runs, look at some hundred
 // of its runs (src/serve/free_index.h), and give back at most 4 MiB more than the block's bytes, in
 // at most 64 ranges more than its granules, and the one block that was freed as spare. free()
-// touches its block's granules only. shed() is bounded in the same way by the bytes that it is
+// touches its block's granules only. trim() is bounded in the same way by the bytes that it is
 // told, or does all of it, on a thread that has the time. Checked by valid().
 #pragma once
 
@@ -24,9 +24,9 @@
 #include "src/base/granule.h"
 #include "src/base/tuning.h"
 #include "src/serve/free_index.h"
-#include "src/serve/holding.h"
+#include "src/serve/held_memory.h"
 #include "src/serve/huge_pages.h"
-#include "src/serve/lasting.h"
+#include "src/serve/long_lived.h"
 #include "src/serve/shares.h"
 #include "src/serve/space.h"
 
@@ -57,7 +57,7 @@ class Spare {
 
 // What arenas know together.
 struct ArenaBooks {
-  Holding held;
+  HeldMemory held;
   Shares shares;
 };
 
@@ -95,9 +95,9 @@ class Arena {
   void keep_out(Granules first, Granules end);
 
   static constexpr std::uint64_t kAll = UINT64_MAX;
-  // Gives back so many free granules' memory, up to `bytes` of it; bytes. Owner only.
-  std::uint64_t shed(Granules granules, std::uint64_t bytes = kAll);
-  // Gives up the committed memory behind the last block, which shed() has given back; bytes. Owner
+  // Gives back the memory of `granules` free ones, up to `bytes` of it; how many bytes. Owner only.
+  std::uint64_t trim(Granules granules, std::uint64_t bytes = kAll);
+  // Gives up the committed memory behind the last block, which trim() has given back; bytes. Owner
   // only.
   std::uint64_t retreat();
   // Free runs that all calls have looked at so far. Owner only.
@@ -109,14 +109,14 @@ class Arena {
   // Which part of it comes in huge pages. The owner changes it, any thread asks for its end.
   HugePages huge_pages;
   // And what of it comes in them later. The owner notes, the background thread looks.
-  Lasting lasting;
+  LongLived long_lived;
 
  private:
   FreeIndex::Place find(Granules count, Granules step, From from) const;
   std::optional<FreeIndex::Place> place_in_spare(Granules count, Granules step);
   void enter_all();
   Granules give_back(PageMap::Run run);
-  Granules purge(Granules granules, std::uint64_t ranges);
+  Granules give_back_runs(Granules granules, std::uint64_t ranges);
   Granules account(void* start, PageMap::Claim& claim, Granules count);
   void give_excess_back(Granules count);
   void forget_spared(Granules first, Granules count);

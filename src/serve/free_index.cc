@@ -49,7 +49,8 @@ unsigned FreeIndex::Lists::up_to(unsigned list) const {
   return kLists;
 }
 
-// 0 is no node. A tag may be of a run that is no more, or the link of a block that is not entered yet: the node tells.
+// 0 is no node. A tag may be of a run that is no more, or the link of a block that is not entered
+// yet: the node tells.
 std::uint32_t FreeIndex::beginning(std::uint32_t first) const {
   const std::uint32_t node = tag(first);
   return node - 1 < used_ && nodes_[node].count != 0 && nodes_[node].first == first ? node : 0;

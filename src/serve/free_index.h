@@ -1,13 +1,14 @@
-// The free runs of an arena by their lengths: where a block fits, and what memory to give back, without a walk over the
-// page map. Hot. Nothing here changes whose a granule is (src/serve/page_map.h), so that all it can do wrong is to find a
-// poor place.
+// The free runs of an arena by their lengths: where a block fits, and what memory to give back,
+// without a walk over the page map. Hot. Nothing here changes whose a granule is
+// (src/serve/page_map.h), so that all it can do wrong is to find a poor place.
 //
-// A run is of free granules that are all clean or all dirty; runs of one kind never touch. Runs of about the same length
-// are in one list, and a bit tells which lists have any, as in the two-level segregated fit of Masmano et al., "TLSF: a new
-// dynamic memory allocator for real-time systems" (2004), 3. The lists of the dirty runs are apart: memory that is there is
-// taken first.
+// A run is of free granules that are all clean or all dirty; runs of one kind never touch. Runs of
+// about the same length are in one list, and a bit tells which lists have any, as in the two-level
+// segregated fit of Masmano et al., "TLSF: a new dynamic memory allocator for real-time systems"
+// (2004), 3. The lists of the dirty runs are apart: memory that is there is taken first.
 //
-// Any thread tells of a block that it has freed, by defer(); one thread at a time does all else. Checked by valid().
+// Any thread tells of a block that it has freed, by defer(); one thread at a time does all else.
+// Checked by valid().
 #pragma once
 
 #include <atomic>
@@ -37,8 +38,9 @@ class FreeIndex {
   static constexpr std::uint64_t node_bytes(Granules granules) {
     return round_up(granules.count() + kSpare, kStep) * sizeof(Node);
   }
-  // Zeroed arrays for so many granules, which outlive this: of tags one for each, usable up to any `top`, and one more; of
-  // nodes node_bytes(), reserved, from a page's start on. Once, before any other call.
+  // Zeroed arrays for so many granules, which outlive this: of tags one for each, usable up to any
+  // `top`, and one more; of nodes node_bytes(), reserved, from a page's start on. Once, before any
+  // other call.
   void open(const PageMap& pages, Granules granules, Tag* tags, Node* nodes) {
     pages_ = pages;
     tags_ = tags;
@@ -46,7 +48,8 @@ class FreeIndex {
     most_ = static_cast<std::uint32_t>(node_bytes(granules) / sizeof(Node));
   }
 
-  // There is memory for some hundred runs more, or the system gives it. A run for which there is none is given out no more.
+  // There is memory for some hundred runs more, or the system gives it. A run for which there is
+  // none is given out no more.
   [[nodiscard]] bool has_room() { return used_ + kSpare <= room_ || grow(); }
 
   // The block that began at `first` was released. Any thread.
@@ -56,16 +59,16 @@ class FreeIndex {
   // Granules that are free, whatever their memory. Merges them with the runs beside them.
   void add(Granules first, Granules count);
 
-  // A place for `count` granules at a multiple of `step` (a power of two), all of that kind: of the first runs of the
-  // lengths that fit the smallest, at its low end.
+  // A place for `count` granules at a multiple of `step` (a power of two), all of that kind: of the
+  // first runs of the lengths that fit the smallest, at its low end.
   struct Place {
     Granules start;
     std::uint32_t node = 0;  // of the first run that it touches; 0: there is no place
     [[nodiscard]] bool found() const { return node != 0; }
   };
   [[nodiscard]] Place fit(Kind kind, Granules count, Granules step) const;
-  // One that begins or ends in one of the longest dirty runs, and goes on in the free ones beside it. From `top` on all is
-  // free.
+  // One that begins or ends in one of the longest dirty runs, and goes on in the free ones beside
+  // it. From `top` on all is free.
   [[nodiscard]] Place overlap(Granules count, Granules step, Granules top) const;
   // What is free directly below `top`: where it begins, which is `top` where nothing is.
   [[nodiscard]] Place below(Granules top) const;
@@ -74,8 +77,8 @@ class FreeIndex {
   // [place.start, end) is taken.
   void take(const Place& place, Granules end);
 
-  // Dirty runs, to be given back one after another: first those of at least `least` granules, the shortest first, then the
-  // others, the longest first. A run that remains has to be added again.
+  // Dirty runs, to be given back one after another: first those of at least `least` granules, the
+  // shortest first, then the others, the longest first. A run that remains has to be added again.
   class Dirty {
    public:
     Dirty(FreeIndex& index, Granules least);
@@ -91,7 +94,8 @@ class FreeIndex {
 
   // Runs looked at so far.
   [[nodiscard]] std::uint64_t looks() const { return looks_; }
-  // True if each stretch of free granules below `top` is a run, and nothing else is. Looks at all of it.
+  // True if each stretch of free granules below `top` is a run, and nothing else is. Looks at all
+  // of it.
   [[nodiscard]] bool valid(Granules top) const;
 
  private:

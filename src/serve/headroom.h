@@ -1,5 +1,5 @@
-// Whether there is room for more memory under the cgroups' limit. Hot: without a limit one comparison; with one,
-// files are read each time that a 64th of it was taken anew.
+// Whether there is room for more memory under the cgroups' limit. Hot: without a limit one
+// comparison; with one, files are read each time that a 64th of it was taken anew.
 #pragma once
 
 #include <algorithm>
@@ -27,16 +27,16 @@ class Headroom {
   // The least limit at the last look, bytes; GroupLimit::kNone: there is none.
   [[nodiscard]] std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
 
-  // A call takes so many bytes that had no memory, of `alive` bytes in blocks. True where hardly any room is left, and
-  // what is not used should be given back: what was taken and not yet written counts, since no group has it on its books
-  // before. Any thread.
+  // A call takes so many bytes that had no memory, of `alive` bytes in blocks. True where hardly
+  // any room is left, and what is not used should be given back: what was taken and not yet written
+  // counts, since no group has it on its books before. Any thread.
   bool lacks(std::uint64_t bytes, std::uint64_t alive) const {
     const std::uint64_t limit = this->limit();
     if (limit == GroupLimit::kNone) {
       return false;
     }
     const std::uint64_t taken = fresh_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    if (taken < limit / tuning::kRoomStep) {
+    if (taken < limit / (4 * tuning::kRoomMargin)) {
       return false;
     }
     fresh_.store(0, std::memory_order_relaxed);
@@ -61,8 +61,9 @@ class Headroom {
     }
     return look(bytes);
   }
-  // Looks whether so much as the margin is left and nobody has to wait for memory, and notices a limit that was set where
-  // there was none. For a thread that has the time, from time to time: is_short() tells what it saw until it looks again.
+  // Looks whether so much as the margin is left and nobody has to wait for memory, and notices a
+  // limit that was set where there was none. For a thread that has the time, from time to time:
+  // is_short() tells what it saw until it looks again.
   void look_again(const char* machines_pressure = GroupLimit::kMachinesPressure) const {
     const bool is_short = !os::confined() && (look(0) || group_.pressed(machines_pressure));
     short_.store(is_short, std::memory_order_relaxed);
@@ -85,8 +86,8 @@ class Headroom {
   mutable std::atomic<std::uint64_t> limit_{GroupLimit::kNone};
   mutable std::atomic<bool> short_{false};
   mutable std::atomic<std::uint64_t> fresh_{0};  // bytes taken since the last look
-  // By lacks(), bytes: what the group had, and what was taken and not written by then. Threads that look at once may
-  // each miss the other's part, until the next look.
+  // By lacks(), bytes: what the group had, and what was taken and not written by then. Threads that
+  // look at once may each miss the other's part, until the next look.
   mutable std::atomic<std::uint64_t> used_{0};
   mutable std::atomic<std::uint64_t> promised_{0};
 };

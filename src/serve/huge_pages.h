@@ -69,8 +69,7 @@ class HugePages {
     os::advise_huge(space.address(from), bytes_of(to - from), false);
   }
   // A block of [first, end), of which hardly anything had memory, is written whole: the huge pages
-  // that it covers hold no more than it does. The first iteration of a network begins in what the
-  // making of its weights gave back: of resnet50's 3,800 page faults 3,100 were one tensor's. The
+  // that it covers hold no more than it does. A loop often begins in what its start gave back. The
   // arena's owner.
   void restore(const Space& space, Granules first, Granules end) {
     const Granules from = round_up(first, kHugePage);
@@ -111,8 +110,8 @@ class HugePages {
 
   bool allowed_ = false;
   std::atomic<Granules> end_;  // no granule from here on is in a huge page
-  // Ranges below that were taken out, or restored in part. Who frees counts at the same time:
-  // about.
+  // Ranges below that were taken out, or restored in part. Freeing threads count at the same
+  // time: about.
   std::atomic<std::uint32_t> exceptions_{0};
 };
 

@@ -27,13 +27,13 @@ PageMap::Claim PageMap::claim(Granules first, Granules count) {
   const Claim claim = look(first, count);
   if (claim.granted) {
     note(first, count);
-    states_.fill(first + Granules{1}, count - Granules{1}, kUsed | kDirty);
+    states_.fill(first, count, kUsed | kDirty);  // from an aligned word on, where a plan places it
     states_.set(first, kUsed | kStart | kDirty);
   }
   return claim;
 }
 
-Granules PageMap::release(Granules first, Left left) {
+Granules PageMap::free(Granules first, Left left) {
   constexpr std::uint8_t kBlock = kUsed | kStart | kDirty;
   if (!states_.replace(first, kBlock, kUsed | kDirty) &&
       !states_.replace(first, kBlock | kAltered, kUsed | kDirty)) {

@@ -1,8 +1,8 @@
 // The page map: what makes serving safe. A byte for each granule of a space tells whether it is in
 // use; a claim needs every granule free, and a claim is the only way to get one. Hot.
 //
-// One thread at a time claims, extends or shrinks (the lane's owner); any thread releases. A
-// block's granules belong to it from a successful claim until its release, whatever plan or thread
+// One thread at a time claims, extends or shrinks (the lane's owner); any thread frees. A
+// block's granules belong to it from a successful claim until it is freed, whatever plan or thread
 // is wrong. Where to claim is src/serve/free_index.h's.
 //
 // Checked by valid().
@@ -38,20 +38,20 @@ class PageMap {
   // (a pointer into the middle, or a second free), in which case nothing changes.
   // `left`: what of its memory is there still.
   enum class Left : std::uint8_t { kAll, kNone, kUnmarked };
-  Granules release(Granules first, Left left = Left::kAll);
-  // The program changes what the pages of [from, to) are, such as their protection: the blocks in use there are altered()
-  // until their release. Any thread.
+  Granules free(Granules first, Left left = Left::kAll);
+  // The program changes what the pages of [from, to) are, such as their protection: the blocks in
+  // use there are altered() until they are freed. Any thread.
   void mark_altered(Granules from, Granules to) { mark(from, to, kAltered); }
   [[nodiscard]] bool altered(Granules first) const {
     return (states_.at(first) & PageStates::kAltered) != 0;
   }
-  // The same, and what lies there may be another's: such blocks are never released. Any thread.
+  // The same, and what lies there may be another's: such blocks are never freed. Any thread.
   void mark_lost(Granules from, Granules to) { mark(from, to, kAltered | PageStates::kLost); }
   [[nodiscard]] bool lost(Granules first) const {
     return (states_.at(first) & PageStates::kLost) != 0;
   }
-  // Of a block in use, whose release is to leave kUnmarked memory: the caller has given these granules' back, so that
-  // they read as zero. Not the block's first.
+  // Of a block in use, whose free() is to leave kUnmarked memory: the caller has given these
+  // granules' back, so that they read as zero. Not the block's first.
   void mark_given(Granules first, Granules count);
 
   // Makes the block at `first` longer in place, if the granules behind it are free.
@@ -86,8 +86,8 @@ class PageMap {
   // The first granule of [from, to) from which on all up to `to` is free, or free and clean.
   [[nodiscard]] Granules tail(Tail kind, Granules from, Granules to) const;
 
-  // For walks: the state of each granule, and how far a walk moves on from one in use, whose state was
-  // `bits`: past its block from its start, else by one.
+  // For walks: the state of each granule, and how far a walk moves on from one in use, whose state
+  // was `bits`: past its block from its start, else by one.
   [[nodiscard]] const PageStates& states() const { return states_; }
   [[nodiscard]] Granules past(Granules granule, std::uint8_t bits) const {
     return granule + ((bits & PageStates::kStart) != 0 ? noted(granule) : Granules{1});

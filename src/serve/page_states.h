@@ -1,4 +1,5 @@
-// The states of a page map's granules, a byte each, read and written eight at a time where they lie side by side. Hot.
+// The states of a page map's granules, a byte each, read and written eight at a time where they lie
+// side by side. Hot.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,7 @@ class PageStates {
   // `bytes`: one for each granule, aligned to eight, which outlive this.
   explicit PageStates(std::uint8_t* bytes) : bytes_(bytes) {}
 
-  // Acquires what whoever set the state has done before.
+  // Acquires: what was done before the state was set has happened.
   [[nodiscard]] std::uint8_t at(Granules granule) const {
     return __atomic_load_n(bytes_ + granule.count(), __ATOMIC_ACQUIRE);
   }
@@ -67,7 +68,8 @@ class PageStates {
     }
     return bits;
   }
-  // The first of [first, end), which are free, that is not dirty or clean as the first one is; `end`: all are.
+  // The first of [first, end), which are free, that is not dirty or clean as the first one is;
+  // `end`: all are.
   [[nodiscard]] Granules alike_until(Granules first, Granules end) const {
     const std::uint8_t bits = at(first);
     Granules here = first;
@@ -81,7 +83,8 @@ class PageStates {
     }
     return here;
   }
-  // note(states of eight granules, or of one eight times) for all of [first, first + count); acquires.
+  // note(states of eight granules, or of one eight times) for all of [first, first + count);
+  // acquires.
   template <typename Function>
   void each(Granules first, Granules count, Function&& note) const {
     sweep(
@@ -112,7 +115,8 @@ class PageStates {
  private:
   using Word [[gnu::may_alias]] = std::uint64_t;
 
-  // The thread sanitizer takes only accesses of equal size for synchronising, so it gets bytes alone.
+  // The thread sanitizer takes only accesses of equal size for synchronising, so it gets bytes
+  // alone.
 #ifdef MEMO_TSAN
   static constexpr bool kWordAtATime = false;
 #else
@@ -128,7 +132,7 @@ class PageStates {
            reinterpret_cast<std::uintptr_t>(bytes) % sizeof(Word) != 0) {
       byte(bytes++);
     }
-    // Four words a turn: a served block of 1 MiB has 32 of them, claimed and released for each layer.
+    // Four words a turn: for large blocks the loop itself would cost as much as its work.
     for (; kWordAtATime && end - bytes >= static_cast<std::ptrdiff_t>(4 * sizeof(Word));
          bytes += 4 * sizeof(Word)) {
       auto* const words = reinterpret_cast<Word*>(bytes);

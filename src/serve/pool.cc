@@ -93,7 +93,7 @@ Arena::Block Pool::allocate(std::uint64_t bytes, std::uint64_t alignment, std::u
   // What this arena has taken another one gives back.
   if (!block.resident && used().size() > 1) {
     if (const Granules excess = books_.held.excess(); excess != Granules{0}) [[unlikely]] {
-      shed(excess, bytes + tuning::kMaxAhead);
+      trim_arenas(excess, bytes + tuning::kStepBytes);
     }
   }
   return block;
@@ -125,12 +125,12 @@ std::uint64_t Pool::each(std::uint32_t first, Function&& function) {
   return sum;
 }
 
-std::uint64_t Pool::shed(Granules granules, std::uint64_t bytes) {
+std::uint64_t Pool::trim_arenas(Granules granules, std::uint64_t bytes) {
   return each(t_state.arena, [&](Arena& arena) -> std::uint64_t {
     if (granules == Granules{0} || bytes == 0) {
       return 0;
     }
-    const std::uint64_t given = arena.shed(granules, bytes);
+    const std::uint64_t given = arena.trim(granules, bytes);
     granules -= std::min(granules, granules_in(given));
     bytes -= bytes == Arena::kAll ? 0 : std::min(bytes, given);
     return given;
@@ -138,17 +138,26 @@ std::uint64_t Pool::shed(Granules granules, std::uint64_t bytes) {
 }
 
 std::uint64_t Pool::trim(std::uint64_t bytes, std::uint64_t less) {
-  Holding& held = books_.held;
-  return shed(less == Arena::kAll ? held.forget() : held.forget(granules_of(less)), bytes);
+  HeldMemory& held = books_.held;
+  return trim_arenas(less == Arena::kAll ? held.forget() : held.forget(granules_of(less)), bytes);
 }
 
-std::uint64_t Pool::settle() {
+std::uint64_t Pool::trim_rest() {
   std::uint64_t sum = 0;
   for (std::uint64_t done = tuning::kMaxGivenBack; done != 0; sum += done) {
     const Granules excess = std::min(books_.held.excess(), granules_in(tuning::kMaxGivenBack));
-    done = shed(excess, Arena::kAll);
+    done = trim_arenas(excess, Arena::kAll);
   }
   return sum;
+}
+
+bool Pool::carry(void* from, void* to, std::uint64_t bytes) {
+  HeldMemory& held = books_.held;
+  if (!held.raised() || !os::is_bare(to, bytes) || !held.carried(granules_of(bytes))) {
+    os::copy_written(from, to, bytes);
+    return false;
+  }
+  return os::carry(from, to, bytes);
 }
 
 void Pool::keep_out(const void* start, std::uint64_t bytes) {
@@ -160,11 +169,11 @@ void Pool::keep_out(const void* start, std::uint64_t bytes) {
   }
 }
 
-void Pool::gather_lasting() {
+void Pool::collapse_long_lived() {
   const std::span<Part> parts = used();
   for (std::size_t i = 0; i < parts.size() && looks_ && !torn_; ++i) {
     if (parts[i].arena.huge_pages.allowed()) {
-      parts[i].arena.lasting.look(spaces_[i]);
+      parts[i].arena.long_lived.look(spaces_[i]);
     }
   }
 }

@@ -3,7 +3,7 @@
 // The threads use one arena as long as they do not get in each other's way: what a thread has freed
 // serves the next that asks, so the peak is the process' own. A thread that often finds its arena's
 // lock held goes on to the next arena. What they hold counts together, and what is kept of it
-// (src/serve/holding.h): an arena gives back what another has taken. Frees take no lock at all.
+// (src/serve/held_memory.h): an arena gives back what another has taken. Frees take no lock at all.
 // Source: PRMalloc, 2.1 (a pool of tensor memory shared by the threads of a data-flow graph).
 #pragma once
 
@@ -15,13 +15,12 @@
 #include "src/base/tuning.h"
 #include "src/serve/arena.h"
 #include "src/serve/headroom.h"
-#include "src/serve/returned.h"
 
 namespace memo {
 
 class Pool {
  public:
-  // An arena, and the lock of whoever takes blocks from it.
+  // An arena, and the lock under which blocks are taken from it.
   struct alignas(64) Part {
     Lock* lock = nullptr;
     Arena arena;
@@ -41,8 +40,12 @@ class Pool {
   Arena::Block allocate(std::uint64_t bytes, std::uint64_t alignment, std::uint16_t owner);
   // As the arena's. Any thread.
   bool resize(void* start, std::uint64_t bytes);
-  // What goes back to the system when it is freed.
-  Returned returned;
+  // A large block is freed while nothing is known of its stream: true if it is one of the process'
+  // first. Later ones are no start any more: their memory would only be taken anew. Any thread.
+  bool may_return_early() {
+    return early_.load(std::memory_order_relaxed) < tuning::kMaxReturnedAtOnce &&
+           early_.fetch_add(1, std::memory_order_relaxed) < tuning::kMaxReturnedAtOnce;
+  }
   // A recorded program is played again, whose blocks nobody writes: all of them count as written,
   // and nobody looks.
   void take_as_written() { looks_ = false; }
@@ -65,30 +68,33 @@ class Pool {
   std::uint64_t trim(std::uint64_t bytes, std::uint64_t less = Arena::kAll);
   // Lets the peak follow what was alive since the last two calls: the past is forgotten, and up to
   // `bytes` of its memory given back; how much.
-  std::uint64_t age(std::uint64_t bytes) { return shed(books_.held.age(), bytes); }
+  std::uint64_t age(std::uint64_t bytes) { return trim_arenas(books_.held.age(), bytes); }
   // All of it, in portions between which others have the lock: on request, and for a thread that
   // has the time.
   std::uint64_t trim() {
     const std::uint64_t first = trim(tuning::kMaxGivenBack);
-    return first + settle();
+    return first + trim_rest();
   }
   // Gives back what trim(), age() and calls left to be given back.
-  std::uint64_t settle();
+  std::uint64_t trim_rest();
   // What is free of the `bytes` at `start`, in one of its spaces, is never given out: as the
   // arena's.
   void keep_out(const void* start, std::uint64_t bytes);
   // What lasts in it comes in huge pages, some at a time. The background thread, without the locks.
-  void gather_lasting();
+  void collapse_long_lived();
   // Gives up the committed memory behind the last blocks, which trim() has given back; bytes.
   std::uint64_t retreat();
   void allow_slack(std::uint64_t divisor, bool loop = false) {
     books_.held.allow_slack(divisor, loop);
   }
   // The arenas' figures together. Any thread.
-  [[nodiscard]] const Holding& held() const { return books_.held; }
-  // The block at `from`, of so many bytes, is about to lose its memory to the one taken last: as
-  // Holding::carried().
-  bool carried(std::uint64_t bytes) { return books_.held.carried(granules_of(bytes)); }
+  [[nodiscard]] const HeldMemory& held() const { return books_.held; }
+  // Copies the block at `from`, `bytes` long, to the one at `to`, which was allocated last. Where
+  // that one raises the peak, and has hardly any memory yet, the two are never there as a whole: as
+  // mremap() spares the system's malloc. Else the loop needs the memory at another point, and would
+  // only have to get it again. True if `from` has none any more: it is to be freed at once. Any
+  // thread.
+  bool carry(void* from, void* to, std::uint64_t bytes);
   // True if each arena is, and the books agree with them. A pool that was given up has no books to
   // agree. Looks at all of it; no other thread may be at work.
   [[nodiscard]] bool valid();
@@ -119,7 +125,7 @@ class Pool {
   }
   [[nodiscard]] Part& part_of(const void* block) { return parts_[number_of(block)]; }
   void unlock_all(std::size_t count);
-  std::uint64_t shed(Granules granules, std::uint64_t bytes);
+  std::uint64_t trim_arenas(Granules granules, std::uint64_t bytes);
   template <typename Function>
   std::uint64_t each(std::uint32_t first, Function&& function);
 
@@ -136,6 +142,7 @@ class Pool {
   Headroom headroom_;
   bool torn_ = false;
   bool looks_ = true;
+  std::atomic<std::uint32_t> early_{0};  // blocks that may_return_early() has told of
 };
 
 }  // namespace memo

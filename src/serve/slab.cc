@@ -19,7 +19,7 @@ namespace {
 // the slab fills, or lacks little of. A slab's memory is committed in steps of many huge pages, so
 // that the last one is there to be had.
 std::uint64_t huge_end(Choice choice, std::uint64_t height) {
-  const std::uint64_t lacking = os::kHugePage / tuning::kLackingHuge;
+  const std::uint64_t lacking = os::kHugePage / tuning::kSmallPart;
   return choice == Choice::kAuto ? round_down(height + lacking, os::kHugePage)
                                  : round_up(height, os::kHugePage);
 }
@@ -43,7 +43,7 @@ bool Slab::change(std::uint64_t before, std::uint64_t after) {
     return false;
   }
   if ((before & SlabWord::kTorn) != 0) {
-    purge();
+    give_back();
   }
   return true;
 }
@@ -80,12 +80,6 @@ Slab::Raised Slab::raise(std::uint64_t height, bool trial) {
   // Known plans are tried again, so being refused must cost little, and is said once.
   const bool tallest = height > this->tallest();
   const std::uint64_t more = height - this->height();
-  std::uint64_t owed = 0;
-  if (trial) {
-    const Holding& held = pool_->held();
-    const std::uint64_t left = held.asked_peak_bytes() - std::min(held.asked_peak_bytes(), more);
-    owed = held.live_bytes() - std::min(held.live_bytes(), left);
-  }
   if (!reserve(height)) {
     if (books_->verbose >= 1 && !told_) {
       Line()
@@ -100,7 +94,6 @@ Slab::Raised Slab::raise(std::uint64_t height, bool trial) {
   ends_to_look_ = pool_->looks() ? kEndsToLook : 0;
   attends_ = pool_->looks() ? Attends::kEmpties : Attends::kNothing;
   if (trial) {
-    pool_->returned.owe(owed);
     pool_->trim(more, more);
     return tallest ? Raised::kTallest : Raised::kTaller;
   }
@@ -160,7 +153,7 @@ void Slab::look(PageMap::Run claimed) {
     written_ = there();
     along_ = 0;
     whole_ = is_whole(height(), written_);
-    // A look at the process' memory costs some microseconds: only where it may find something.
+    // A look at the process' memory is a system call: only where it may find something.
     watched_ = height() - std::min(height(), written_) >
                std::max(may_lack(written_), tuning::kMaxUnwritten / 2);
     if (books_->huge_pages != Choice::kNever && !pool_->headroom().is_short()) {
@@ -188,7 +181,7 @@ void Slab::attend(std::uint64_t offset, std::uint64_t bytes) {
   if (attends_ != Attends::kGathers) {
     const std::uint64_t there =
         bytes < tuning::kMinLooked ? bytes : os::resident_bytes(at(offset), bytes);
-    if (there != 0 && (attends_ == Attends::kEmpties ? there < bytes / tuning::kHardly
+    if (there != 0 && (attends_ == Attends::kEmpties ? there < bytes / tuning::kSmallPart
                                                      : !is_whole(bytes, there))) {
       os::purge(at(offset), bytes);
     }
@@ -218,7 +211,7 @@ void Slab::gather(char* from, char* to, PageMap::Run claimed) {
     const std::uint64_t lacks = os::kHugePage - std::min(os::kHugePage, has + above);
     const std::atomic_ref<std::uint16_t> made = space().note(granule);
     if (made.load(std::memory_order_relaxed) == 0 && along_ + lacks <= may_lack(written_) &&
-        lacks <= os::kHugePage / tuning::kLackingHuge &&
+        lacks <= os::kHugePage / tuning::kSmallPart &&
         is_free(granule, granule + granules_in(os::kHugePage), claimed) && os::none_is_lent(unit)) {
       along_ += lacks;
       made.store(1, std::memory_order_relaxed);
@@ -284,8 +277,8 @@ void Slab::forget_look() {
 }
 
 // First of all the places are at the slab's start: a child that is forked meanwhile by another
-// thread may give a slab of no height memory anew.
-bool Slab::purge() {
+// thread may give a slab of no height memory again.
+bool Slab::give_back() {
   forget_huge(0);
   forget_look();
   origin_ = sweeps_ = 0;
@@ -294,12 +287,11 @@ bool Slab::purge() {
     return false;
   }
   books_->bytes.fetch_sub(height, std::memory_order_relaxed);
-  pool_->returned.owe(0);
   if (books_->verbose >= 2) {
     Line() << "lane " << SlabWord::lane(word()) << ": slab of " << height << " bytes given back";
   }
   // Blocks of an earlier plan may have lain higher.
-  purge_free(0, space().committed_bytes());
+  give_back_between(0, space().committed_bytes());
   return true;
 }
 
@@ -323,7 +315,7 @@ void Slab::evade() {
 }
 
 void Slab::begin_above() {
-  purge();
+  give_back();
   const Granules top = granules_in(space_->committed_bytes());
   origin_ =
       round_up(bytes_of(space_->pages.tail(PageMap::Tail::kFree, Granules{0}, top)), os::kHugePage);
@@ -349,7 +341,7 @@ bool Slab::keep_out_of_free(Granules first, Granules end) {
   return change(nobodys, word & ~SlabWord::kTorn);
 }
 
-void Slab::lower(std::uint64_t height) {
+void Slab::trim(std::uint64_t height) {
   const std::uint64_t before = this->height();
   if (before <= height) {
     return;
@@ -357,17 +349,17 @@ void Slab::lower(std::uint64_t height) {
   MEMO_DCHECK(books_->bytes.load(std::memory_order_relaxed) >= before - height);
   height_.store(height, std::memory_order_relaxed);
   books_->bytes.fetch_sub(before - height, std::memory_order_relaxed);
-  purge_free(origin_ + height, origin_ + memory_end(books_->huge_pages, before));
+  give_back_between(origin_ + height, origin_ + memory_end(books_->huge_pages, before));
   forget_huge(height);
 }
 
 void Slab::give_back_unused() const {
-  purge_free(0, origin_ + memory_end(books_->huge_pages, height()));
+  give_back_between(0, origin_ + memory_end(books_->huge_pages, height()));
 }
 
 // Gives back the memory of [from, to) that no block uses; bytes from the space's start, whole
 // granules. Where committed memory is counted, a last huge page may end behind it.
-void Slab::purge_free(std::uint64_t from, std::uint64_t to) const {
+void Slab::give_back_between(std::uint64_t from, std::uint64_t to) const {
   const PageMap& pages = space().pages;
   const Granules end = granules_in(std::min(to, space().committed_bytes()));
   for (PageMap::Run run = pages.next_free(granules_in(from), end); run.found();

@@ -3,14 +3,14 @@
 //
 //   space  | in use or free: [0, height) has memory | committed | reserved |
 //
-// A slab is the process', with addresses of its own for ever. One word tells which lane holds it, and
-// for which plan (SlabWord). Who shares them out is src/serve/slabs.h.
+// A slab is the process', with addresses of its own for ever. One word tells which lane holds it,
+// and for which plan (SlabWord). src/serve/slabs.h shares them out.
 //
 // Its memory comes in small pages, where the program writes. After a whole iteration the slab is
-// looked at: what was written as a whole comes in huge pages from then on (src/serve/written.h). Where
-// only parts are written, those must stay the same, else what is free is given back.
+// looked at: what was written as a whole comes in huge pages from then on (src/serve/written.h).
+// Where only parts are written, those must stay the same, else what is free is given back.
 //
-// Its holder alone claims and changes the height; any thread releases. Checked by valid().
+// Its holder alone claims and changes the height; any thread frees. Checked by valid().
 #pragma once
 
 #include <atomic>
@@ -53,8 +53,8 @@ struct SlabBooks {
   std::uint64_t verbose = 0;
 };
 
-// Which lane holds a slab, and for which plan: one word, so that whoever looks, in a forked child too,
-// finds the old one or the new one.
+// Which lane holds a slab, and for which plan: one word, so that a look at it, in a forked child
+// too, finds the old one or the new one.
 //
 //   | generation of the plan | lane | torn | free |
 struct SlabWord {
@@ -79,16 +79,16 @@ class Slab {
   // room for it.
   void open(Space* space, SlabBooks* books, Pool* pool);
 
-  // Who holds it: a SlabWord. Any thread.
+  // Its holder: a SlabWord. Any thread.
   [[nodiscard]] std::uint64_t word() const { return word_.load(std::memory_order_acquire); }
   [[nodiscard]] bool is_free() const { return SlabWord::is_free(word()); }
-  // From `before` to `after`; false if it is not `before` any more. What was torn is whole then, and
-  // has no memory.
+  // From `before` to `after`; false if it is not `before` any more. What was torn is whole then,
+  // and has no memory.
   bool change(std::uint64_t before, std::uint64_t after);
-  // By who holds it: another plan, or nobody holds it from now on.
+  // By its holder: for another plan, or nobody holds it from now on.
   void hold(std::uint64_t word);
   void let_go(Nanos now);
-  // In a forked child: who held it does not exist, and may have been in the middle of anything.
+  // In a forked child: its holder does not exist, and may have been in the middle of anything.
   void orphan();
   // Its holder has just taken it, or gone through its plan.
   void use(Nanos now) { used_at_.store(now, std::memory_order_relaxed); }
@@ -107,14 +107,14 @@ class Slab {
   // tall.
   Raised raise(std::uint64_t height, bool trial = false);
   // No more than `height` bytes are needed from now on.
-  void lower(std::uint64_t height);
+  void trim(std::uint64_t height);
   // Gives the memory back that no block uses; false if there was none.
-  bool purge();
+  bool give_back();
   // The same, and its height is kept: the memory is to be had again when it is touched.
   void give_back_unused() const;
   // The plan's places lie above all that were used until now, and what is free there goes back, in
   // the next iterations too; nothing changes where there are no addresses for it. A block that
-  // stays for good, such as an optimizer's state that was made between calls that the plan has, is
+  // stays for good, because it was made between calls that the plan has, is
   // then in no call's way.
   void evade();
   // At the end of an iteration, which the next one's first call tells: it has claimed
@@ -122,7 +122,7 @@ class Slab {
   void sweep(std::uint64_t offset = 0, std::uint64_t bytes = 0) {
     if (sweeps_ != 0) [[unlikely]] {
       --sweeps_;
-      purge_free(0, origin_);
+      give_back_between(0, origin_);
     }
     if (ends_to_look_ != 0 || watched_ || attends_ != Attends::kNothing) [[unlikely]] {
       look({granules_in(origin_ + offset), granules_of(bytes)});
@@ -133,11 +133,11 @@ class Slab {
   void attend(std::uint64_t offset, std::uint64_t bytes);
   // All of the slab was written when it was looked at last.
   [[nodiscard]] bool whole() const { return whole_; }
-  // The plan's places lie above all blocks that are in use, by who has just taken the slab. Those stay
-  // for good, perhaps.
+  // For a lane that has just taken the slab: the plan's places lie above all blocks that are in
+  // use, since those may stay for good.
   void begin_above();
-  // What is free of its space's [first, end) is given to nobody, and stays as it is: others have the
-  // addresses now. For its holder, or for who keeps that one out.
+  // What is free of its space's [first, end) is given to nobody, and stays as it is: others have
+  // the addresses now. For its holder, or for a caller that keeps the holder out.
   void keep_out(Granules first, Granules end) const;
   // The same where nobody holds it; false if somebody does.
   bool keep_out_of_free(Granules first, Granules end);
@@ -160,7 +160,7 @@ class Slab {
  private:
   bool reserve(std::uint64_t height);
   bool make_room(std::uint64_t height);
-  void purge_free(std::uint64_t from, std::uint64_t to) const;
+  void give_back_between(std::uint64_t from, std::uint64_t to) const;
   void look(PageMap::Run claimed);
   void gather(char* from, char* to, PageMap::Run claimed);
   [[nodiscard]] bool is_free(Granules first, Granules end, PageMap::Run but) const;

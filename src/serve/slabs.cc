@@ -52,7 +52,7 @@ void Slabs::give_back_free(Nanos unused, Nanos now) const {
     const std::uint64_t nobodys = SlabWord::held(SlabWord::kNoLane, SlabWord::plan(word));
     if (SlabWord::is_free(word) && slab.height() != 0 && slab.unused_for(unused, now) &&
         slab.change(word, nobodys)) {
-      slab.purge();
+      slab.give_back();
       slab.space().retreat();  // what no block lies behind is the process' no more
       slab.let_go(now);
     }

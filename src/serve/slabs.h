@@ -1,8 +1,8 @@
 // The slabs of a process, and which of them a lane gets. Hot; any thread.
 //
-// There are some more than threads can run at once. Of those that wait for a processor the others have
-// their blocks from the pool, in which what one frees serves the next: each further slab would hold a
-// whole plan's memory for nobody who runs.
+// There are some more than threads can run at once. Of those that wait for a processor the others
+// have their blocks from the pool, in which what one frees serves the next: each further slab would
+// hold a whole plan's memory for no thread that runs.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace memo {
 
-// Who wants a slab, and what for.
+// A lane that wants a slab, and what for.
 struct SlabWish {
   std::uint32_t lane = 0;
   std::uint64_t plan = 0;    // generation
@@ -35,11 +35,11 @@ class Slabs : public SlabBooks {
 
   // The slab that is the lane's from now on, or nullptr: all are in use. In this order:
   //
-  //   the lane holds it           also with blocks in it
-  //   free, and was the lane's    with that plan, or empty
-  //   free and empty              with that plan, else the least that is high enough, else the highest
-  //   held, and empty             if it was not used for kIdleSlab; `steal(slab, word)` takes it away
-  //   free                        the plan's places lie above the blocks that are in it
+  //   the lane holds it         also with blocks in it
+  //   free, and was the lane's  with that plan, or empty
+  //   free and empty            with that plan, else the least that is high enough, or the highest
+  //   held, and empty           if it was not used for kIdle; `steal(slab, word)` takes it away
+  //   free                      the plan's places lie above the blocks that are in it
   //
   // steal(): true if the slab was held by `word` and is empty yet, and its word is the wish's now.
   template <typename Steal>
@@ -51,7 +51,7 @@ class Slabs : public SlabBooks {
       return empty;
     }
     const auto is_idle = [now](const Slab& slab, std::uint64_t word) {
-      return !SlabWord::is_free(word) && slab.unused_for(tuning::kIdleSlab, now);
+      return !SlabWord::is_free(word) && slab.unused_for(tuning::kIdle, now);
     };
     std::uint64_t word = 0;
     if (Slab* idle = best(wish, word, true, is_idle); idle != nullptr && steal(*idle, word)) {
@@ -59,14 +59,15 @@ class Slabs : public SlabBooks {
     }
     return take_free(wish, false);
   }
-  // Those that nobody holds, and that have not been used for so long, have no memory from now on but
-  // for their blocks'.
+  // Those that nobody holds, and that have not been used for so long, have no memory from now on
+  // but for their blocks'.
   void give_back_free(Nanos unused, Nanos now) const;
   // In a forked child, whose lane is `mine`: what other lanes held is free.
   void orphan(std::uint32_t mine) const;
   // In a forked child, where nobody is in the middle of a call: the books hold what the slabs have.
   void count_bytes();
-  // True if heights, page maps and books agree, and no lane holds two. No other thread may be at work.
+  // True if heights, page maps and books agree, and no lane holds two. No other thread may be at
+  // work.
   [[nodiscard]] bool valid() const;
 
  private:

@@ -87,9 +87,8 @@ bool Space::commit(std::uint64_t bytes) {
   const std::uint64_t page = std::max(kGranule, os::page_size());
   const os::Locking locking = os::locking(records_);
   const std::uint64_t least = round_up(bytes + kGranule, page);
-  const std::uint64_t ample =
-      round_up(bytes + kGranule + std::max(bytes / tuning::kCommitShare, tuning::kMinCommitStep),
-               os::kHugePage);
+  const std::uint64_t ample = round_up(
+      bytes + kGranule + std::max(bytes / tuning::kCommitShare, tuning::kStepBytes), os::kHugePage);
   for (std::uint64_t i = 0; locking.reserved && i < neighbours_; ++i) {
     first_neighbour_[i].unlock();
   }
@@ -141,7 +140,7 @@ std::uint64_t Space::retreat(Granules first) {
   return os::decommit(base_ + target, committed - target) ? committed - target : 0;
 }
 
-bool Space::purge(Granules first, Granules count) {
+bool Space::give_back_whole(Granules first, Granules count) {
   if (!os::purge(address(first), bytes_of(count))) {
     return false;
   }
@@ -150,14 +149,14 @@ bool Space::purge(Granules first, Granules count) {
 }
 
 Granules Space::give_back(Granules first, Granules count) {
-  if (purge(first, count)) {
+  if (give_back_whole(first, count)) {
     return count;
   }
   Granules done;
   for (const Granules end = first + count; count > tuning::kPiece && first < end;
        first += tuning::kPiece) {
     const Granules piece = std::min(tuning::kPiece, end - first);
-    if (purge(first, piece)) {
+    if (give_back_whole(first, piece)) {
       done += piece;
     }
   }

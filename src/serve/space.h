@@ -94,7 +94,7 @@ class Space {
 
  private:
   bool commit_until(std::uint64_t target, os::Lock lock);
-  bool purge(Granules first, Granules count);
+  bool give_back_whole(Granules first, Granules count);
   void unlock() const;
 
   char* base_ = nullptr;

@@ -23,7 +23,9 @@ struct alignas(32) Memory {
   std::atomic<std::uint64_t> place{0};
   std::atomic<std::uint64_t> rule{0};
 };
-constinit Memory memory[tuning::kMaxSites];
+// An address that has lost its place is looked up again.
+constexpr std::uint32_t kAddresses = 4096;
+constinit Memory memory[kAddresses];
 
 std::uint64_t check_of(std::uint64_t address, std::uint64_t place, std::uint64_t rule) {
   return ~address ^ place ^ std::rotl(rule, 29);
@@ -161,7 +163,7 @@ bool look_up_in_list(std::uint64_t return_address, CodeLocation& found) {
 }
 
 CodeLocation code_location(std::uint64_t return_address) {
-  Memory& cell = memory[(return_address ^ (return_address >> 12)) % tuning::kMaxSites];
+  Memory& cell = memory[(return_address ^ (return_address >> 12)) % kAddresses];
   const std::uint64_t place = cell.place.load(std::memory_order_relaxed);
   const std::uint64_t rule = cell.rule.load(std::memory_order_relaxed);
   if (cell.check.load(std::memory_order_relaxed) == check_of(return_address, place, rule)) {

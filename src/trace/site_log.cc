@@ -8,13 +8,16 @@ namespace {
 
 constinit Site* table = nullptr;
 
+// Of the table; a full one names fewer stacks.
+constexpr std::uint32_t kSites = 4096;
+
 // Entries that one stack may take, behind its own: the table is never so full.
 constexpr std::uint32_t kProbes = 16;
 
 }  // namespace
 
 void open_site_log() {
-  table = static_cast<Site*>(os::map(tuning::kMaxSites * sizeof(Site)));
+  table = static_cast<Site*>(os::map(kSites * sizeof(Site)));
 }
 
 void note_site(std::uint64_t signature, const void* const* frames, int count) {
@@ -22,7 +25,7 @@ void note_site(std::uint64_t signature, const void* const* frames, int count) {
     return;
   }
   for (std::uint32_t probe = 0; probe < kProbes; ++probe) {
-    Site& entry = table[(signature + probe) % tuning::kMaxSites];
+    Site& entry = table[(signature + probe) % kSites];
     std::uint64_t seen = __atomic_load_n(&entry.signature, __ATOMIC_RELAXED);
     if (seen == 0 && __atomic_compare_exchange_n(&entry.signature, &seen, signature, false,
                                                  __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
@@ -38,7 +41,7 @@ void note_site(std::uint64_t signature, const void* const* frames, int count) {
 }
 
 const Site* sites(std::uint32_t& count) {
-  count = table != nullptr ? tuning::kMaxSites : 0;
+  count = table != nullptr ? kSites : 0;
   return table;
 }
 

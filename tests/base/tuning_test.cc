@@ -10,13 +10,13 @@ namespace {
 #ifdef MEMO_DEBUG
 TEST_CASE("tuning: what is named is set, and a fault is told with its place", "[base]") {
   const auto fit = tuning::kFit;
-  const auto symbolic = tuning::kMaxSymbolic;
+  const auto symbolic = tuning::kMaxAttempts;
   const char* wrong = nullptr;
-  CHECK(tuning::set("kFit=16,kMaxSymbolic=4", &wrong));
+  CHECK(tuning::set("kFit=16,kMaxAttempts=4", &wrong));
   CHECK(tuning::kFit == 16);
-  CHECK(tuning::kMaxSymbolic == 4);
+  CHECK(tuning::kMaxAttempts == 4);
   for (const char* bad : {"kFit", "kFit=", "kFit=0", "kFit=x", "kFit=1x", "kFit=-1", "kFitt=1",
-                          "kMaxSymbolic=4294967296", "kMaxPlans=16", "kFit=8,,"}) {
+                          "kMaxAttempts=4294967296", "kMaxPlans=16", "kFit=8,,"}) {
     INFO(bad);
     wrong = nullptr;
     CHECK_FALSE(tuning::set(bad, &wrong));
@@ -30,7 +30,7 @@ TEST_CASE("tuning: what is named is set, and a fault is told with its place", "[
   CHECK(tuning::kPiece == Granules{16});
   tuning::kPiece = piece;
   tuning::kFit = fit;
-  tuning::kMaxSymbolic = symbolic;
+  tuning::kMaxAttempts = symbolic;
 }
 #else
 static_assert(tuning::kFit != 0);  // a constant, or this would not compile

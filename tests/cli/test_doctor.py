@@ -53,15 +53,15 @@ class Doctor(unittest.TestCase):
                 " d = bytearray(8 << 20)\n e = bytearray(8 << 20)")
         _, found = self.diagnose(sys.executable, "-c", text % 30)
         what = found["learning", "note"]["what"]
-        told = re.fullmatch(r"a loop of 5 calls has repeated for (\d+) calls, and is planned after at most (\d+) more; "
-                            "until then the pool serves it", what)
+        told = re.fullmatch(r"a loop of 5 calls has repeated for (\d+) calls: it is not believed yet; it is planned after at most "
+                            r"(\d+) more; until then the pool serves it", what)
         self.assertIsNotNone(told, what)
         self.assertEqual(400, int(told[1]) + int(told[2]))
         self.assertTrue(135 <= int(told[1]) <= 150, what)
         with tempfile.TemporaryDirectory() as folder:
             trace = pathlib.Path(folder) / "trace.csv"
             memomalloc("run", "--trace-file", trace, "--", sys.executable, "-c", text % 30)
-            self.assertRegex(memomalloc("analyze", trace).stdout, r"a loop of 5 calls has repeated for \d+ calls, and is planned")
+            self.assertRegex(memomalloc("analyze", trace).stdout, r"a loop of 5 calls has repeated for \d+ calls: it is not")
         _, found = self.diagnose(sys.executable, "-c", text % 120)
         self.assertIn("plans: 1", found["learning", "ok"]["what"])
 

@@ -46,7 +46,7 @@ TEST_CASE("engine: the pool of a loop keeps an eighth of what comes and goes bey
     for (int i = 0; i < 8; ++i) {
       driver.take(2 * kMiB);
     }
-    const Holding& held = engine.lanes.shared().pool.held();
+    const HeldMemory& held = engine.lanes.shared().pool.held();
     CHECK(held.dirty_bytes() <= (loop ? 4 * kMiB : kMiB));
     CHECK(held.dirty_bytes() >= (loop ? 3 * kMiB : 0));
   });
@@ -121,7 +121,7 @@ TEST_CASE("engine: the pool of an unordered stream keeps a quarter more than its
     for (int i = 0; i < 8; ++i) {
       others.push_back(driver.take(2 * kMiB));
     }
-    const Holding& held = engine.lanes.shared().pool.held();
+    const HeldMemory& held = engine.lanes.shared().pool.held();
     REQUIRE(held.live_bytes() == held.peak_bytes());
     CHECK(held.dirty_bytes() >= 6 * kMiB);
     CHECK(held.dirty_bytes() <= 12 * kMiB);

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "src/engine/fetch.h"
+#include "src/engine/stream_knowledge.h"
 #include "src/follow/plan_name.h"
 #include "src/trace/signature.h"
 

@@ -25,7 +25,7 @@ TEST_CASE("demand: is learned when half a window has brought no new peak", "[eng
 TEST_CASE("demand: a search counts as an unordered one once", "[engine]") {
   Demand demand;
   std::uint32_t times = 0;
-  for (std::uint32_t call = 0; call < 2 * tuning::kUnorderedAfter; ++call) {
+  for (std::uint32_t call = 0; call < 16 * tuning::kPoolWindow; ++call) {
     demand.look(100);
     times += demand.unordered() ? 1U : 0U;
   }
@@ -46,7 +46,7 @@ TEST_CASE("demand: stacks are unwound after short windows, and not for ever", "[
   CHECK_FALSE(demand.wants_sites());
   windows(1, 900);
   CHECK(demand.wants_sites());
-  for (std::uint32_t call = 0; call < tuning::kSitesUntil; ++call) {
+  for (std::uint32_t call = 0; call < 64 * tuning::kPoolWindow; ++call) {
     demand.look(100);
   }
   CHECK_FALSE(demand.wants_sites());

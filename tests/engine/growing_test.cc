@@ -56,7 +56,7 @@ TEST_CASE("engine: what a decoder's cache asks for is planned or at hand", "[eng
     CHECK(large > 0);
     CHECK(now - covered >= large / 100 * 95);
     // All of it for no more memory than was alive at once: what the loop's peak takes, is there.
-    const Holding& held = own.engine.lanes.shared().pool.held();
+    const HeldMemory& held = own.engine.lanes.shared().pool.held();
     CHECK(held.live_bytes() + held.dirty_bytes() + own.engine.lanes.at(0).slab_height() <=
           peak + peak / 20);
     for (const auto& [index, block] : alive) {

@@ -44,7 +44,7 @@ TEST_CASE("lanes: where addresses are scarce there are fewer slabs, and then sma
   const std::uint64_t space =
       std::min(std::bit_ceil(os::physical_memory()), std::uint64_t{128} << 30);
   const std::uint32_t slabs = tuning::kSlabsPerProcessor * os::processors();
-  if (slabs / 2 < tuning::kFewSlabs || slabs / 2 == slabs - 1) {
+  if (slabs / 2 < tuning::kSlabsPerProcessor || slabs / 2 == slabs - 1) {
     return;
   }
   struct Scarce {
@@ -53,7 +53,7 @@ TEST_CASE("lanes: where addresses are scarce there are fewer slabs, and then sma
     std::uint64_t smaller;  // times
   };
   std::uint32_t fewest = slabs;
-  while (fewest > tuning::kFewSlabs) {
+  while (fewest > tuning::kSlabsPerProcessor) {
     fewest /= 2;
   }
   // Some are for the pool's arenas, and for tables.

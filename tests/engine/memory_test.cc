@@ -3,6 +3,7 @@
 
 #include "src/base/os.h"
 #include "src/engine/engine.h"
+#include "src/engine/lane_memory.h"
 #include "tests/support/engines.h"
 #include "tests/support/schedules.h"
 #include "tests/support/spaces.h"
@@ -325,6 +326,17 @@ TEST_CASE("engine: a recorder that is full begins anew, and says so", "[engine]"
     const Program program = program_of(17);
     CHECK(testing::iterations_until_serving(driver, program, lane) <= 8);
   });
+}
+
+TEST_CASE("lane: what is owed is paid once", "[engine]") {
+  Debt debt;
+  CHECK_FALSE(debt.pay(4096));
+  debt.set(10'000);
+  CHECK(debt.pay(8192));
+  CHECK(debt.bytes() == 10'000 - 8192);
+  CHECK(debt.pay(8192));
+  CHECK(debt.bytes() == 0);
+  CHECK_FALSE(debt.pay(8192));
 }
 
 }  // namespace

@@ -50,15 +50,15 @@ TEST_CASE("threads: who is in the middle of an iteration keeps its slab where ro
     const std::uint64_t height = lane.slab_height();
     REQUIRE(height != 0);
     REQUIRE_FALSE(is_empty(lane.slab().space()));
-    testing::rest_for(2 * tuning::kIdleSlab);
+    testing::rest_for(2 * tuning::kIdle);
     const std::uint32_t another = engine.lanes.possible();
-    give_up_idle(engine.lanes.shared(), another);
+    give_back_idle(engine.lanes.shared(), another);
     CHECK(lane.slab_height() == height);
     CHECK(kept.whole());
     driver.release(kept);
     driver.free_due(UINT64_MAX);
-    testing::rest_for(2 * tuning::kIdleSlab);
-    give_up_idle(engine.lanes.shared(), another);
+    testing::rest_for(2 * tuning::kIdle);
+    give_back_idle(engine.lanes.shared(), another);
     CHECK(lane.slab_height() == 0);
   });
 }

@@ -83,7 +83,7 @@ TEST_CASE("threads: an idle slab goes to the next thread that works, and back", 
   const Program program = program_of(1);
   testing::when_serving(own.engine, program, [&](Driver& first) {
     const std::uint64_t one = own.engine.lanes.shared().slabs.bytes;
-    testing::rest_for(3 * tuning::kIdleSlab);
+    testing::rest_for(3 * tuning::kIdle);
     const NoFreeSlabs none(own.engine);
     in_thread([&] {
       Driver second(own.engine, 1ULL << 40);
@@ -94,7 +94,7 @@ TEST_CASE("threads: an idle slab goes to the next thread that works, and back", 
       CHECK(own.engine.lanes.at(1).slab_height() == one);
       second.free_due(UINT64_MAX);
       CHECK(second.wrong == 0);
-      testing::rest_for(3 * tuning::kIdleSlab);
+      testing::rest_for(3 * tuning::kIdle);
     });
     first.iterate(program, 3);  // takes it back
     CHECK(own.engine.lanes.shared().slabs.bytes == one);
@@ -182,7 +182,7 @@ TEST_CASE(
       own.engine.thread_ended();
     });
   }
-  const Holding& pool = own.engine.lanes.shared().pool.held();
+  const HeldMemory& pool = own.engine.lanes.shared().pool.held();
   const std::uint64_t kept = pool.dirty_bytes();
   CHECK(kept == 2 * bytes_of(granules_of(program[0].size) + granules_of(program[1].size)));
   work(7);
@@ -192,7 +192,7 @@ TEST_CASE(
 TEST_CASE("threads: a slab with a block in it is not taken", "[engine]") {
   const Program program = program_of(1);
   beside_one_at_work(program, [&](Engine& engine, Driver& second, std::uint64_t one) {
-    testing::rest_for(3 * tuning::kIdleSlab);
+    testing::rest_for(3 * tuning::kIdle);
     second.iterate(program, 5);
     CHECK(engine.lanes.at(1).phase() == Phase::kServing);
     CHECK(engine.lanes.shared().slabs.bytes == 2 * one);
@@ -229,7 +229,7 @@ TEST_CASE("threads: a pool that many share keeps a quarter more than its peak", 
       none.emplace(engine);
     }
     second.iterate(program, 5);
-    const Holding& pool = engine.lanes.shared().pool.held();
+    const HeldMemory& pool = engine.lanes.shared().pool.held();
     const std::uint64_t before = pool.purged_bytes();
     constexpr std::uint64_t kSmall = 1U << 20;
     constexpr std::uint32_t kBlocks = 16;
@@ -311,7 +311,7 @@ TEST_CASE("threads: a slab that is refused is asked for more and more seldom", "
     }
     const std::uint32_t iterations = testing::iterations_until_serving(second, program, lane);
     CHECK(iterations > 1);
-    CHECK(iterations <= tuning::kMaxSlabWait / program.size() + 1);
+    CHECK(iterations <= tuning::kMaxWait / 8 / program.size() + 1);
   });
 }
 

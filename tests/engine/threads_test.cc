@@ -135,7 +135,7 @@ TEST_CASE("threads: more threads than lanes share the last one, and the pool", "
     for (std::uint32_t i = 0; i < lanes.count(); ++i) {
       calls += lanes.at(i).counters.large_allocations.get();
     }
-    if (lanes.possible() != tuning::kFewLanes || lanes.count() != lanes.possible()) {
+    if (lanes.possible() != tuning::kSlabsPerProcessor + 1 || lanes.count() != lanes.possible()) {
       return 2;
     }
     const Lane& common = lanes.at(lanes.count() - 1);

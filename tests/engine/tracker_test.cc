@@ -167,7 +167,7 @@ class World final : public testing::FakeMemory, public testing::FakeKnowledge {
     StoredPlan& plan = *tracker.state().serving.plan;
     plan.has_better = plan.has_better || below(random, 5) == 0;
   }
-  void lower(std::uint64_t) override { REQUIRE(tracker.state().serving.plan != nullptr); }
+  void trim(std::uint64_t) override { REQUIRE(tracker.state().serving.plan != nullptr); }
   void give_back(bool height) override { has_memory_ = has_memory_ && !height; }
 
   bool prepare() override {
@@ -192,7 +192,7 @@ class World final : public testing::FakeMemory, public testing::FakeKnowledge {
   std::uint32_t learn_sites(const Wanted&) override {
     return static_cast<std::uint32_t>(below(random, 2) * 12);
   }
-  Known follow(const Call&, const StoredPlan*, Follower::Has, std::uint64_t) override {
+  Known follow(const Call&, const StoredPlan*, Follower::Current, std::uint64_t) override {
     return below(random, 60) == 0 ? found(some_plan(plans.size())) : Known();
   }
   Known guess(const Call&, const Schedule&, StepIndex) override {

@@ -58,7 +58,7 @@ TEST_CASE("tracker: each pair of phase and event does what it must, or nothing",
       const bool goes = event == Event::kOtherPlan || (with_plan && !needs_plan(found->to));
       CHECK(does("kRelease") == goes);
       CHECK(does("kStarted") == (found->to == Phase::kServing && from != Phase::kServing));
-      CHECK(does("kPurge") == (event == Event::kForked));
+      CHECK(does("kGiveBack") == (event == Event::kForked));
     }
   }
 }

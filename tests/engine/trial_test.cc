@@ -204,6 +204,29 @@ TEST_CASE("engine: what is alive when a known plan begins is given back when it 
   });
 }
 
+TEST_CASE("engine: what is said of a loop follows what it has shown", "[engine]") {
+  testing::drive([](Engine&, Driver& driver, const Lane& lane) {
+    const auto is = [&](const StandingWords& words) {
+      const StandingWords told = lane.standing();
+      return told.evidence == words.evidence && told.verdict == words.verdict &&
+             told.next == words.next;
+    };
+    const Program program = program_of(5);
+    driver.iterate(program, 1);
+    CHECK(is(words_of(Standing::kNothing)));
+    driver.iterate(program, 3);
+    CHECK(is(words_of(on_trial(lane) ? Standing::kTried : Standing::kRepeats)));
+    CHECK(testing::iterations_until_serving(driver, program, lane) < 200);
+    driver.iterate(program, 300);
+    CHECK(is(words_of(Standing::kBelieved)));
+    for (std::uint64_t i = 1; i < 2000 && lane.counters.diverged.get() == 0; ++i) {
+      driver.release(driver.take((1 << 20) + i * kGranule));
+    }
+    CHECK(is(words_of(Evidence::kMissed)));
+    CHECK_FALSE(lane.standing().next.empty());
+  });
+}
+
 TEST_CASE("engine: what is alive twice as a slab comes is owed for no more than two iterations",
           "[engine]") {
   testing::drive([](Engine& engine, Driver& driver, const Lane& lane) {
@@ -211,7 +234,7 @@ TEST_CASE("engine: what is alive twice as a slab comes is owed for no more than 
     for (testing::ProgramStep& call : program) {
       call.lifetime = 5;
     }
-    const auto owed = [&] { return engine.lanes.shared().pool.returned.owed(); };
+    const auto owed = [&] { return lane.owed(); };
     testing::iterations_until_serving(driver, program, lane);
     driver.iterate(program, 30);
     REQUIRE_FALSE(lane.tracker().state().confidence.on_trial());

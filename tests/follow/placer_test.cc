@@ -30,7 +30,7 @@ struct Stream {
   Miss call(std::uint64_t size) {
     const testing::Placement placement = testing::place(placer, size, 16, bare.map);
     if (placement.miss == Miss::kNone) {
-      REQUIRE(bare.map.release(granules_in(placement.offset)) == granules_of(size));
+      REQUIRE(bare.map.free(granules_in(placement.offset)) == granules_of(size));
     }
     return placement.miss;
   }
@@ -60,7 +60,7 @@ TEST_CASE("placer: places each call where the plan says", "[follow]") {
     REQUIRE(placement.offset == stream.own.schedule.steps[step].offset);
     REQUIRE(placement.dirty == (call >= 50));
     REQUIRE(placement.wrapped == (step == 49));
-    REQUIRE(stream.bare.map.release(granules_in(placement.offset)) != 0_g);
+    REQUIRE(stream.bare.map.free(granules_in(placement.offset)) != 0_g);
   }
   CHECK_FALSE(stream.placer.health().lost());
 }
@@ -115,7 +115,7 @@ TEST_CASE("placer: a block that stays keeps its place, until it is freed", "[fol
   CHECK(stream.call(stream.plan[0]) == Miss::kOccupied);
   CHECK(stream.placer.position() == 1_step);
   stream.misses_until_in_step(1, 19);
-  REQUIRE(stream.bare.map.release(granules_in(kept.offset)) != 0_g);
+  REQUIRE(stream.bare.map.free(granules_in(kept.offset)) != 0_g);
   CHECK(stream.call(stream.plan[0]) == Miss::kNone);
   CHECK_FALSE(stream.placer.health().lost());
 }

@@ -79,7 +79,7 @@ TEST_CASE_METHOD(ShapesFixture, "shapes: calls earn the steps that may be laid o
   const auto kAll = static_cast<std::uint32_t>(tuning::kMaxPlanBytes / 32);
   REQUIRE(shapes.afford(kAll, 1000));
   CHECK_FALSE(shapes.afford(1, 1000));
-  CHECK(shapes.afford(static_cast<std::uint32_t>(tuning::kLayoutStepsPerCall), 1001));
+  CHECK(shapes.afford(static_cast<std::uint32_t>(tuning::kCallWork), 1001));
   CHECK_FALSE(shapes.afford(1, 1001));
   CHECK(shapes.afford(kAll, 1000 + kAll));
 }

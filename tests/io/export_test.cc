@@ -41,6 +41,8 @@ struct SomeSnapshot : Snapshot {
     plan_seconds = 0.0125;
     threads = 3;
     loop = {.length = 5, .run = 140};
+    evidence = "it repeats";
+    verdict = "it's tried";
   }
 };
 
@@ -62,7 +64,11 @@ TEST_CASE("export: the statistics are JSON with all that is promised", "[io]") {
   CHECK(all["lower_bound_bytes"] == (1ULL << 40) - 1);
   CHECK(all["plan_seconds"].get<double>() == Approx(0.0125));
   CHECK(all["threads"] == 3);
-  CHECK(all["loop"] == json{{"calls", 5}, {"run", 140}});
+  CHECK(all["loop"] == json{{"calls", 5},
+                            {"run", 140},
+                            {"evidence", "it repeats"},
+                            {"verdict", "it's tried"},
+                            {"next", ""}});
 #define COUNTER(name, unit, help) CHECK(all[#name] == snapshot.counters.name.get());
 #include "src/base/counters.def"
 #undef COUNTER

@@ -117,7 +117,7 @@ struct World {
   void release() {
     const Granules first = some_granule();
     const auto block = model.blocks.find(first);
-    REQUIRE(map.release(first) == (block == model.blocks.end() ? 0_g : block->second));
+    REQUIRE(map.free(first) == (block == model.blocks.end() ? 0_g : block->second));
     if (block != model.blocks.end()) {
       model.blocks.erase(block);
     }

@@ -77,7 +77,7 @@ class World {
     if (!alive.empty()) {
       auto block = alive.lower_bound(Granules{below(random, kHeight / kGranule)});
       block = block == alive.end() ? alive.begin() : block;
-      REQUIRE(bare_.map.release(block->first) == block->second);
+      REQUIRE(bare_.map.free(block->first) == block->second);
       alive.erase(block);
     }
   }
@@ -160,7 +160,7 @@ TEST_CASE("placer: finds back into plans whose sizes recur", "[engine][property]
       }
       const testing::Placement placement = testing::place(placer, size, 16, bare.map);
       if (placement.miss == Miss::kNone) {
-        bare.map.release(granules_in(placement.offset));
+        bare.map.free(granules_in(placement.offset));
       }
       const bool in_step =
           placement.miss == Miss::kNone && placer.position().count() == step % plan.size();

@@ -18,7 +18,7 @@ constexpr std::uint64_t kGiB = 1ULL << 30;
 
 // The most that arena.h allows a call about so many bytes: for its place, and for what it gives back.
 std::uint64_t bound(std::uint64_t bytes) {
-  return 200 + bytes / kGranule + tuning::kMaxRanges;
+  return 200 + bytes / kGranule + tuning::kCallWork;
 }
 
 // An arena of as many addresses as a large machine's; blocks are not touched.

@@ -2,7 +2,6 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 
-#include "src/serve/carrying.h"
 #include "src/serve/pool.h"
 #include "tests/support/arenas.h"
 
@@ -26,7 +25,7 @@ TEST_CASE_METHOD(CarryingPool, "pool: a block that is carried elsewhere is not t
   std::memset(small, 9, 3 * kMiB);
   char* const large = take(4 * kMiB);
   CHECK(pool.held().peak_bytes() == 7 * kMiB);
-  REQUIRE(Carrying::carry(pool, small, large, 3 * kMiB));
+  REQUIRE(pool.carry(small, large, 3 * kMiB));
   REQUIRE(pool.free(small, true));
   CHECK(testing::resident_bytes(own.space.base(), 32 << 20) == 3 * kMiB);
   CHECK(large[0] == 9);
@@ -56,7 +55,7 @@ TEST_CASE_METHOD(CarryingPool,
     std::memset(large, 1, 4 * kMiB);
   }
   const std::uint64_t peak = pool.held().peak_bytes();
-  CHECK_FALSE(Carrying::carry(pool, small, large, 3 * kMiB));
+  CHECK_FALSE(pool.carry(small, large, 3 * kMiB));
   CHECK(std::memcmp(small, large, 3 * kMiB) == 0);
   CHECK(large[3 * kMiB - 1] == 9);
   CHECK(pool.held().peak_bytes() == peak);

@@ -24,7 +24,7 @@ struct Indexed : BareMap {
     REQUIRE(map.claim(Granules{first}, Granules{count}).granted);
   }
   void freed(std::uint64_t first) {
-    REQUIRE(map.release(Granules{first}) != 0_g);
+    REQUIRE(map.free(Granules{first}) != 0_g);
     index.defer(Granules{first});
     index.enter(1);
   }
@@ -145,9 +145,9 @@ TEST_CASE("free index: knows each free run under random calls", "[serve][propert
         block = block == blocks.end() ? blocks.begin() : block;
         if (block->second > 4_g && below(random, 3) == 0) {
           own.map.mark_given(block->first + 2_g, 2_g);
-          REQUIRE(own.map.release(block->first, PageMap::Left::kUnmarked) == block->second);
+          REQUIRE(own.map.free(block->first, PageMap::Left::kUnmarked) == block->second);
         } else {
-          REQUIRE(own.map.release(block->first) == block->second);
+          REQUIRE(own.map.free(block->first) == block->second);
         }
         own.index.defer(block->first);
         blocks.erase(block);

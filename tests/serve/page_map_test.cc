@@ -31,11 +31,11 @@ TEST_CASE("page map: only a block's start releases it, once", "[serve]") {
   BareMap bare(64_g);
   PageMap& map = bare.map;
   REQUIRE(map.claim(10_g, 5_g).granted);
-  CHECK(map.release(11_g) == 0_g);
-  CHECK(map.release(9_g) == 0_g);
+  CHECK(map.free(11_g) == 0_g);
+  CHECK(map.free(9_g) == 0_g);
   CHECK(map.length(11_g) == 0_g);
-  CHECK(map.release(10_g) == 5_g);
-  CHECK(map.release(10_g) == 0_g);
+  CHECK(map.free(10_g) == 5_g);
+  CHECK(map.free(10_g) == 0_g);
   CHECK(map.length(10_g) == 0_g);
   CHECK(map.claim(8_g, 10_g).dirty == 5_g);
 }
@@ -44,7 +44,7 @@ TEST_CASE("page map: old bytes are known until they are given back", "[serve]") 
   BareMap bare(64_g);
   PageMap& map = bare.map;
   CHECK(map.claim(0_g, 20_g).dirty == 0_g);
-  map.release(0_g);
+  map.free(0_g);
   map.mark_clean(0_g, 8_g);
   CHECK(map.states().alike_until(0_g, 64_g) == 8_g);
   CHECK(map.states().alike_until(8_g, 64_g) == 20_g);
@@ -65,7 +65,7 @@ TEST_CASE("page map: blocks grow and shrink in place", "[serve]") {
   CHECK(map.shrink(0_g, 3_g) == 7_g);
   CHECK(map.length(0_g) == 3_g);
   CHECK(map.claim(3_g, 7_g).dirty == 7_g);
-  CHECK(map.release(0_g) == 3_g);
+  CHECK(map.free(0_g) == 3_g);
 }
 
 TEST_CASE("page map: what is free below the end is found from behind", "[serve]") {
@@ -78,9 +78,9 @@ TEST_CASE("page map: what is free below the end is found from behind", "[serve]"
   CHECK(map.tail(PageMap::Tail::kFree, 30_g, 64_g) == 30_g);
   CHECK(map.tail(PageMap::Tail::kFree, 0_g, 23_g) == 23_g);
   REQUIRE(map.claim(50_g, 4_g).granted);
-  map.release(50_g);
+  map.free(50_g);
   CHECK(map.tail(PageMap::Tail::kFree, 0_g, 64_g) == 23_g);
-  map.release(21_g);
+  map.free(21_g);
   CHECK(map.tail(PageMap::Tail::kFree, 3_g, 64_g) == 3_g);
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("page map: other threads release while the owner claims", "[serve]") {
       for (std::uint64_t i = first; i < first + count; ++i) {
         wrong += owner[i].exchange(0) == first + 1 ? 0U : 1U;
       }
-      wrong += map.release(Granules{first}) == Granules{count} ? 0U : 1U;
+      wrong += map.free(Granules{first}) == Granules{count} ? 0U : 1U;
     };
     std::vector<std::thread> threads;
     for (std::uint32_t thread = 0; thread < kThreads; ++thread) {

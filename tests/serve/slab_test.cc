@@ -41,11 +41,11 @@ TEST_CASE_METHOD(Fixture, "slab: all slabs have one limit, and a refusal costs n
   CHECK(books.bytes == 6 * kMiB);
   CHECK(second.height() == 0);
   CHECK(first.raise(5 * kMiB) == Slab::Raised::kEnough);
-  first.lower(5 * kMiB);
+  first.trim(5 * kMiB);
   CHECK(second.raise(3 * kMiB) == Slab::Raised::kTallest);
   CHECK(books.bytes == 8 * kMiB);
-  CHECK(first.purge());
-  CHECK_FALSE(first.purge());
+  CHECK(first.give_back());
+  CHECK_FALSE(first.give_back());
   CHECK(books.bytes == 3 * kMiB);
   CHECK(first.raise(4 * kMiB) == Slab::Raised::kTaller);
   CHECK(first.tallest() == 6 * kMiB);
@@ -124,14 +124,14 @@ TEST_CASE_METHOD(Fixture, "slab: what is in use keeps its bytes while the rest g
   *first.at(offset) = 'x';
   CHECK(first.claim(offset, kGranule, 64).answer == SlabPlace::Answer::kOccupied);
   CHECK(first.claim(offset + kGranule, kGranule, kMiB).answer == SlabPlace::Answer::kMisaligned);
-  first.lower(kMiB);
+  first.trim(kMiB);
   CHECK(*first.at(offset) == 'x');
   CHECK(os::resident_bytes(first.at(3 * kMiB), kMiB) == 0);
   CHECK(os::resident_bytes(first.at(0), kMiB) == kMiB);
-  first.purge();
+  first.give_back();
   CHECK(*first.at(offset) == 'x');
   CHECK(os::resident_bytes(first.at(0), kMiB) == 0);
-  CHECK(first.space().pages.release(granules_in(offset)) != 0_g);
+  CHECK(first.space().pages.free(granules_in(offset)) != 0_g);
   CHECK(first.valid());
 }
 
@@ -158,7 +158,7 @@ TEST_CASE_METHOD(Fixture,
     first.give_back_unused();
   }
   SECTION("with a lower height") {
-    first.lower(kMiB);
+    first.trim(kMiB);
   }
   SECTION("with a plan that goes on above") {
     first.evade();
@@ -184,7 +184,7 @@ TEST_CASE_METHOD(WideFixture, "slab: of what is written in part no two iteration
     // But in the iteration after the look that tells how much is written.
     const bool after_look = i / 3 == 1;
     CHECK(testing::resident_bytes(first.at(0), kHeight) <= (after_look ? 4 : 1) * kWritten);
-    first.space().pages.release(first.space().granule_of(first.at(0)));
+    first.space().pages.free(first.space().granule_of(first.at(0)));
   }
 }
 
@@ -204,20 +204,20 @@ TEST_CASE_METHOD(Fixture, "slab: goes on above what stays in it", "[serve]") {
   *first.at(0) = 'y';
   CHECK(*old == 'x');
   // A block of the loop goes an iteration later, and its memory with it.
-  CHECK(first.space().pages.release(granules_in(kMiB)) != 0_g);
+  CHECK(first.space().pages.free(granules_in(kMiB)) != 0_g);
   first.sweep();
   CHECK(resident(old) == kMiB / 2);
   CHECK(first.valid());
-  CHECK(first.space().pages.release(first.space().granule_of(first.at(0))) != 0_g);
+  CHECK(first.space().pages.free(first.space().granule_of(first.at(0))) != 0_g);
   char* const above = first.at(0);
-  CHECK(first.purge());
+  CHECK(first.give_back());
   CHECK(first.at(0) == old);
   CHECK(resident(above) == 0);
   CHECK(*old == 'x');
-  CHECK(first.space().pages.release(0_g) != 0_g);
+  CHECK(first.space().pages.free(0_g) != 0_g);
   CHECK(first.raise(2 * kMiB) == Slab::Raised::kTaller);
   first.evade();
-  CHECK(first.purge());
+  CHECK(first.give_back());
 }
 
 // A child is forked while another thread gives the slab back, which takes a call for each of its
@@ -237,9 +237,8 @@ TEST_CASE_METHOD(WideFixture,
   each_other([&](std::uint64_t offset) { first.claim(offset, kGranule, 64); });
   each_other([&](std::uint64_t offset) { first.claim(offset + kGranule, kGranule, 64); });
   const Granules origin = first.space().granule_of(first.at(0));
-  each_other(
-      [&](std::uint64_t offset) { first.space().pages.release(origin + granules_in(offset)); });
-  std::thread other([&] { first.purge(); });
+  each_other([&](std::uint64_t offset) { first.space().pages.free(origin + granules_in(offset)); });
+  std::thread other([&] { first.give_back(); });
   while (first.height() != 0) {
   }
   const int status = testing::status_of_child([&] {

@@ -141,9 +141,9 @@ TEST_CASE_METHOD(ThreeSlabs, "slabs: what nobody holds keeps its memory for some
   hold(0, 0, 4, 4 * kMiB);
   hold(1, 1, 4, 4 * kMiB);
   slabs[0].let_go(kNow);
-  books.give_back_free(tuning::kUnusedSlab, kNow + os::kSecond);
+  books.give_back_free(tuning::kAtRest, kNow + os::kSecond);
   CHECK(books.bytes == 8 * kMiB);
-  books.give_back_free(tuning::kUnusedSlab, kNow + 3 * os::kSecond);
+  books.give_back_free(tuning::kAtRest, kNow + 3 * os::kSecond);
   CHECK(books.bytes == 4 * kMiB);
   CHECK(slabs[0].is_free());
   CHECK_FALSE(slabs[1].is_free());

@@ -95,8 +95,7 @@ TEST_CASE("placer: no schedule makes two live blocks share a page", "[engine][ho
         auto chosen = live.begin();
         std::advance(chosen, static_cast<long>(hostile.random() % live.size()));
         REQUIRE(holds(hostile, chosen->first, chosen->second));
-        REQUIRE(hostile.pages.release(granules_in(chosen->first)) ==
-                granules_of(chosen->second.size));
+        REQUIRE(hostile.pages.free(granules_in(chosen->first)) == granules_of(chosen->second.size));
         live.erase(chosen);
       }
     }
@@ -113,12 +112,12 @@ TEST_CASE("page map: a block is released once, whatever is freed", "[serve][host
   REQUIRE(hostile.pages.claim(Granules{10}, Granules{5}).granted);
   REQUIRE_FALSE(hostile.pages.claim(Granules{14}, Granules{2}).granted);
   REQUIRE_FALSE(hostile.pages.claim(Granules{8}, Granules{3}).granted);
-  REQUIRE(hostile.pages.release(Granules{11}) == Granules{0});
-  REQUIRE(hostile.pages.release(Granules{9}) == Granules{0});
+  REQUIRE(hostile.pages.free(Granules{11}) == Granules{0});
+  REQUIRE(hostile.pages.free(Granules{9}) == Granules{0});
   Granules released[4];
   std::vector<std::thread> threads;
   for (auto& count : released) {
-    threads.emplace_back([&] { count = hostile.pages.release(Granules{10}); });
+    threads.emplace_back([&] { count = hostile.pages.free(Granules{10}); });
   }
   for (auto& thread : threads) {
     thread.join();

@@ -16,14 +16,16 @@ namespace memo::testing {
 class OwnArena : public Arena {
  public:
   void open(Space* space, bool huge = false) { Arena::open(space, &books_, huge); }
-  [[nodiscard]] const Holding& held() const { return books_.held; }
-  std::uint64_t trim(std::uint64_t bytes = kAll) { return shed(books_.held.forget(), bytes); }
-  std::uint64_t trim(std::uint64_t bytes, std::uint64_t less) {
-    return shed(books_.held.forget(granules_in(less)), bytes);
+  [[nodiscard]] const HeldMemory& held() const { return books_.held; }
+  std::uint64_t trim(std::uint64_t bytes = kAll) {
+    return Arena::trim(books_.held.forget(), bytes);
   }
-  std::uint64_t age(std::uint64_t bytes = kAll) { return shed(books_.held.age(), bytes); }
+  std::uint64_t trim(std::uint64_t bytes, std::uint64_t less) {
+    return Arena::trim(books_.held.forget(granules_in(less)), bytes);
+  }
+  std::uint64_t age(std::uint64_t bytes = kAll) { return Arena::trim(books_.held.age(), bytes); }
   std::uint64_t settle(std::uint64_t bytes = kAll) {
-    return shed(std::min(books_.held.excess(), granules_in(bytes)));
+    return Arena::trim(std::min(books_.held.excess(), granules_in(bytes)));
   }
   [[nodiscard]] bool valid() {
     PageMap::Sums sums;

@@ -18,7 +18,7 @@ class FakeMemory : public Memory {
   Opened open(const Opening&) override { return Opened::kOpened; }
   void begin_serving(bool, bool) override {}
   void end_iteration(std::uint64_t, std::uint64_t, bool) override {}
-  void lower(std::uint64_t) override {}
+  void trim(std::uint64_t) override {}
   void evade() override {}
   void give_back(bool) override {}
   void allow_slack(bool) override {}
@@ -37,7 +37,9 @@ class FakeKnowledge : public Knowledge {
   void mark() override {}
   Learned learn(const Wanted&) override { return {}; }
   std::uint32_t learn_sites(const Wanted&) override { return 0; }
-  Known follow(const Call&, const StoredPlan*, Follower::Has, std::uint64_t) override { return {}; }
+  Known follow(const Call&, const StoredPlan*, Follower::Current, std::uint64_t) override {
+    return {};
+  }
   void follow_anew() override {}
   Known guess(const Call&, const Schedule&, StepIndex) override { return {}; }
   const Plan* prepare(StoredPlan& plan) override { return &plan.best(); }

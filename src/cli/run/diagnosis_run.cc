@@ -37,6 +37,19 @@ std::string reasons(const json& statistics) {
   return text.empty() ? "none" : text;
 }
 
+Loop loop_in(const json& statistics) {
+  const json loop = statistics.value("loop", json::object());
+  return {.length = static_cast<std::uint32_t>(number_in(loop, "calls")),
+          .run = static_cast<std::uint32_t>(number_in(loop, "run"))};
+}
+
+// What the process' statistics say of its loop or plan: evidence, verdict, and what is needed next.
+std::string standing_in(const json& statistics) {
+  const json loop = statistics.value("loop", json::object());
+  return loop_words(loop.value("evidence", ""), loop.value("verdict", ""), loop.value("next", ""),
+                    loop_in(statistics));
+}
+
 Finding examine_learning(const json& statistics, std::int64_t allocations) {
   const std::int64_t plans = number_in(statistics, "plans");
   const std::int64_t loaded = number_in(statistics, "plans_loaded");
@@ -51,30 +64,31 @@ Finding examine_learning(const json& statistics, std::int64_t allocations) {
     return {Level::kGood, "learning",
             "plans: " + std::to_string(plans + loaded) + from_file + "; slab " +
                 mebibytes(number_in(statistics, "slab_bytes")) + ", least possible " +
-                mebibytes(number_in(statistics, "lower_bound_bytes")) + shapes,
+                mebibytes(number_in(statistics, "lower_bound_bytes")) + shapes + "; " +
+                standing_in(statistics),
             ""};
   }
-  const json seen = statistics.value("loop", json::object());
-  const std::string loop =
-      loop_words({.length = static_cast<std::uint32_t>(number_in(seen, "calls")),
-                  .run = static_cast<std::uint32_t>(number_in(seen, "run"))});
-  if (!loop.empty() && number_in(statistics, "at_hand_bytes") > 0) {
-    return {Level::kNote, "learning", loop + "; until then the pool serves it",
+  const Loop loop = loop_in(statistics);
+  const bool repeats = loop.length != 0 && loop.run >= 2 * loop.length;
+  if (repeats && number_in(statistics, "at_hand_bytes") > 0) {
+    return {Level::kNote, "learning", standing_in(statistics) + "; until then the pool serves it",
             "nothing to do: the pool causes no page faults either, and a plan saves little more"};
   }
-  if (!loop.empty()) {
-    return {Level::kNote, "learning", loop, "run more iterations"};
+  if (repeats) {
+    return {Level::kNote, "learning", standing_in(statistics), "run more iterations"};
   }
+  const json words = statistics.value("loop", json::object());
   const std::string none =
-      "nothing repeats in " + std::to_string(allocations) + " large allocations";
+      words.value("evidence", "") + " in " + std::to_string(allocations) + " large allocations";
   if (number_in(statistics, "at_hand_bytes") > 0) {
     return {Level::kNote, "learning", none + "; the pool serves them",
             "nothing to do if the threads allocate in no fixed order; a loop of few calls needs "
             "more iterations"};
   }
   return {Level::kNote, "learning", none,
-          "run more iterations, at least 4 of one shape; to see what repeats: `memomalloc run "
-          "--trace-file trace.csv -- COMMAND`, then `memomalloc analyze trace.csv`"};
+          words.value("next", "") +
+              "; to see what repeats: `memomalloc run --trace-file trace.csv -- COMMAND`, then "
+              "`memomalloc analyze trace.csv`"};
 }
 
 Finding examine_serving(const json& statistics) {

@@ -104,8 +104,8 @@ std::string without_period(const Analysis& analysis, const Period* changing) {
     return "repeats every " + std::to_string(analysis.unplanned) +
            " calls, but there was no plan in time; try a longer --plan-time, or another --planner";
   }
-  const std::string loop = loop_words(analysis.loop);
-  return loop.empty() ? "nothing repeats" : loop;
+  const StandingWords& is = analysis.standing;
+  return loop_words(is.evidence, is.verdict, is.next, analysis.loop);
 }
 
 void print_table(const Analyses& analyses, const Changing& changes) {

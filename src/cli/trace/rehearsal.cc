@@ -227,6 +227,7 @@ class Stage {
       analysis.served_bytes = lane.counters.planned_bytes.get();
       analysis.plans = lane.counters.plans.get();
       analysis.loop = lane.loop();
+      analysis.standing = lane.standing();
       analysis.plan_seconds = lane.plan_seconds();
       analysis.repeats = analysis.period && (last == Phase::kServing || last == Phase::kReady);
       if (!analysis.period) {
@@ -266,7 +267,7 @@ class Stage {
       if (actor.lane.slab().wants_deaths()) {
         actor.lane.note_death(slab, start, 0);
       }
-      slab.pages.release(slab.granule_of(start));
+      slab.pages.free(slab.granule_of(start));
     } else {
       const Space& pool = pool_.space;
       actor.lane.free_pooled(start, bytes_of(pool.pages.length(pool.granule_of(start))), 0);
@@ -301,7 +302,7 @@ std::uint64_t room_for(const Streams& streams) {
     }
     sum += most;
   }
-  return std::bit_ceil(std::min(4 * sum, tuning::kMaxReserved / 2) + tuning::kMinSpace);
+  return std::bit_ceil(std::min(4 * sum, tuning::kMaxReserved / 2) + tuning::kMaxAlignment);
 }
 
 }  // namespace

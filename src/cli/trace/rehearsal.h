@@ -49,6 +49,7 @@ struct Analysis {
   // where this one took it up.
   std::optional<Period> period;
   Loop loop;                       // the latest that was seen while nothing was served
+  StandingWords standing;          // what is made of it
   std::uint32_t unplanned = 0;     // length of the period that got no plan in time, 0 if none
   bool repeats = false;            // the stream's end still follows the period
   std::uint64_t locked_after = 0;  // allocations made when there was a plan first, 0 if never

@@ -1,5 +1,5 @@
 // What lasts in the pool, is written, and is nobody else's comes in huge pages.
-#include "src/serve/lasting.h"
+#include "src/serve/long_lived.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -28,10 +28,10 @@ std::uint64_t in_huge_pages() {
   return at == sums.npos ? 0 : std::strtoull(sums.c_str() + at + 14, nullptr, 10);
 }
 
-struct LastingFixture : ArenaFixture {
+struct LongLivedFixture : ArenaFixture {
   void look(int times) {
     for (int i = 0; i < times; ++i) {
-      arena.lasting.look(space);
+      arena.long_lived.look(space);
     }
   }
   // Huge pages that are made of what `times` looks find.
@@ -49,7 +49,7 @@ struct LastingFixture : ArenaFixture {
   }
 };
 
-TEST_CASE_METHOD(LastingFixture, "lasting: what is written and stays comes in huge pages",
+TEST_CASE_METHOD(LongLivedFixture, "long lived: what is written and stays comes in huge pages",
                  "[serve]") {
   if (!can()) {
     return;
@@ -57,7 +57,7 @@ TEST_CASE_METHOD(LastingFixture, "lasting: what is written and stays comes in hu
   char* const weights = take(9 * kMiB);
   weights[5 * kMiB] = 7;
   const std::uint64_t held = resident();
-  CHECK(made(tuning::kLastingLooks - 1) == 0);
+  CHECK(made(tuning::kLongLivedLooks - 1) == 0);
   CHECK(made(1) == 4);
   CHECK(made(5) == 0);
   CHECK(resident() == held);
@@ -65,17 +65,17 @@ TEST_CASE_METHOD(LastingFixture, "lasting: what is written and stays comes in hu
   CHECK(weights[5 * kMiB - 1] == 1);
 }
 
-TEST_CASE_METHOD(LastingFixture, "lasting: a few huge pages are made in a look", "[serve]") {
+TEST_CASE_METHOD(LongLivedFixture, "long lived: a few huge pages are made in a look", "[serve]") {
   if (!can()) {
     return;
   }
-  take(2 * (tuning::kGatheredAtOnce + 4) * kMiB);
-  look(tuning::kLastingLooks - 1);
-  CHECK(made(1) == tuning::kGatheredAtOnce);
+  take(2 * (tuning::kCollapsedAtOnce + 4) * kMiB);
+  look(tuning::kLongLivedLooks - 1);
+  CHECK(made(1) == tuning::kCollapsedAtOnce);
   CHECK(made(1) == 4);
 }
 
-TEST_CASE_METHOD(LastingFixture, "lasting: what has a page that nobody wrote stays as it is",
+TEST_CASE_METHOD(LongLivedFixture, "long lived: what has a page that nobody wrote stays as it is",
                  "[serve]") {
   if (!can()) {
     return;
@@ -90,7 +90,8 @@ TEST_CASE_METHOD(LastingFixture, "lasting: what has a page that nobody wrote sta
   CHECK(resident() == held);
 }
 
-TEST_CASE_METHOD(LastingFixture, "lasting: blocks that come and go stay as they are", "[serve]") {
+TEST_CASE_METHOD(LongLivedFixture, "long lived: blocks that come and go stay as they are",
+                 "[serve]") {
   if (!can()) {
     return;
   }
@@ -103,7 +104,7 @@ TEST_CASE_METHOD(LastingFixture, "lasting: blocks that come and go stay as they 
   CHECK(made(6) == 0);
 }
 
-TEST_CASE_METHOD(LastingFixture, "lasting: pages that a child shares stay shared", "[serve]") {
+TEST_CASE_METHOD(LongLivedFixture, "long lived: pages that a child shares stay shared", "[serve]") {
   if (!can()) {
     return;
   }
@@ -124,8 +125,8 @@ TEST_CASE_METHOD(LastingFixture, "lasting: pages that a child shares stay shared
   CHECK(made(1) == 4);
 }
 
-TEST_CASE_METHOD(LastingFixture, "lasting: a block whose pages the program changes stays as it is",
-                 "[serve]") {
+TEST_CASE_METHOD(LongLivedFixture,
+                 "long lived: a block whose pages the program changes stays as it is", "[serve]") {
   if (!can()) {
     return;
   }

@@ -1,4 +1,4 @@
-#include "src/serve/lasting.h"
+#include "src/serve/long_lived.h"
 
 #include "src/base/tuning.h"
 
@@ -18,7 +18,7 @@ bool is_altered(const Space& space, Granules first) {
 
 }  // namespace
 
-void Lasting::look(const Space& space) {
+void LongLived::look(const Space& space) {
   std::uint8_t* looks = looks_.load(std::memory_order_relaxed);
   if (looks == nullptr) {
     looks = os::can_collapse() ? static_cast<std::uint8_t*>(os::map(space.bytes() / os::kHugePage))
@@ -27,7 +27,7 @@ void Lasting::look(const Space& space) {
   }
   const std::uint64_t count = looks == nullptr ? 0 : space.committed_bytes() / os::kHugePage;
   std::uint32_t made = 0;
-  for (std::uint64_t unit = 0; unit < count && made < tuning::kGatheredAtOnce; ++unit) {
+  for (std::uint64_t unit = 0; unit < count && made < tuning::kCollapsedAtOnce; ++unit) {
     const std::uint8_t before = __atomic_load_n(looks + unit, __ATOMIC_RELAXED);
     if (before == kDone) {
       continue;
@@ -36,7 +36,7 @@ void Lasting::look(const Space& space) {
     const std::uint8_t now = space.pages.states().all_used(first, kUnit) ? before + 1 : 0;
     __atomic_store_n(looks + unit, now, __ATOMIC_RELAXED);
     char* const start = space.address(first);
-    if (now < tuning::kLastingLooks || is_altered(space, first) || !os::is_own(start)) {
+    if (now < tuning::kLongLivedLooks || is_altered(space, first) || !os::is_own(start)) {
       continue;
     }
     __atomic_store_n(looks + unit, kDone, __ATOMIC_RELAXED);
@@ -47,7 +47,7 @@ void Lasting::look(const Space& space) {
     if (!space.pages.states().all_used(first, kUnit)) {
       __atomic_store_n(looks + unit, std::uint8_t{0}, __ATOMIC_RELAXED);
     }
-    if (!os::rest(tuning::kGatherRest)) {
+    if (!os::rest(tuning::kCollapseRest)) {
       return;
     }
   }

@@ -1,5 +1,5 @@
 // How much an arena may keep.
-#include "src/serve/holding.h"
+#include "src/serve/held_memory.h"
 
 #include <catch2/catch.hpp>
 
@@ -8,8 +8,8 @@
 namespace memo {
 namespace {
 
-TEST_CASE("holding: what is free is never more than the peak", "[serve]") {
-  Holding held;
+TEST_CASE("held memory: what is free is never more than the peak", "[serve]") {
+  HeldMemory held;
   held.allow_slack(1);
   held.take(100_g, 0_g);
   held.free(100_g, 100_g);
@@ -19,8 +19,8 @@ TEST_CASE("holding: what is free is never more than the peak", "[serve]") {
   CHECK(held.excess() == 100_g);
 }
 
-TEST_CASE("holding: the slack follows the least of two windows, as the peak does", "[serve]") {
-  Holding held;
+TEST_CASE("held memory: the slack follows the least of two windows, as the peak does", "[serve]") {
+  HeldMemory held;
   held.allow_slack(8);
   held.take(800_g, 0_g);
   held.free(800_g, 800_g);
@@ -31,9 +31,10 @@ TEST_CASE("holding: the slack follows the least of two windows, as the peak does
   CHECK(held.age() == 800_g);
 }
 
-TEST_CASE("holding: what a loop has had since before its peak does not come and go", "[serve]") {
+TEST_CASE("held memory: what a loop has had since before its peak does not come and go",
+          "[serve]") {
   const bool loop = GENERATE(true, false);
-  Holding held;
+  HeldMemory held;
   held.allow_slack(8, loop);
   held.take(100_g, 0_g);
   held.free(100_g, 100_g);
@@ -47,8 +48,8 @@ TEST_CASE("holding: what a loop has had since before its peak does not come and 
   CHECK(held.excess() == (loop ? 150_g : 50_g));  // an eighth of 80, and of 880
 }
 
-TEST_CASE("holding: a block that is carried elsewhere raises no peak", "[serve]") {
-  Holding held;
+TEST_CASE("held memory: a block that is carried elsewhere raises no peak", "[serve]") {
+  HeldMemory held;
   held.take(100_g, 0_g);
   held.take(150_g, 0_g);  // the first one is carried here
   CHECK(held.raised());
@@ -70,8 +71,9 @@ TEST_CASE("holding: a block that is carried elsewhere raises no peak", "[serve]"
   CHECK(held.peak_bytes() == bytes_of(170_g));
 }
 
-TEST_CASE("holding: a block that is carried elsewhere counts once in its window, too", "[serve]") {
-  Holding held;
+TEST_CASE("held memory: a block that is carried elsewhere counts once in its window, too",
+          "[serve]") {
+  HeldMemory held;
   held.take(1000_g, 0_g);
   held.free(1000_g, 1000_g);
   held.age();

@@ -13,7 +13,7 @@
 
 namespace memo {
 
-class Lasting {
+class LongLived {
  public:
   // Granules [first, end), at least one, were taken anew. The arena's owner.
   void note_taken(Granules first, Granules end) {

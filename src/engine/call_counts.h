@@ -15,50 +15,22 @@ struct Served {
   std::uint64_t large_bytes = 0;  // asked for meanwhile, served or not
 };
 
-class ServedSince {
- public:
-  // What the counters say so far does not count.
-  void begin(const Counters& counters) {
-    const Served now = served(counters);
-    planned_bytes_ = now.planned_bytes;
-    at_hand_bytes_ = now.at_hand_bytes;
-    large_bytes_ = now.large_bytes;
-    begun_ = true;
-  }
-  [[nodiscard]] bool begun() const { return begun_.load(std::memory_order_relaxed); }
-  void reset() { begun_ = false; }
-  // Nothing before begin().
-  [[nodiscard]] Served get(const Counters& counters) const {
-    if (!begun_) {
-      return {};
-    }
-    const Served now = served(counters);
-    return {now.planned_bytes - planned_bytes_, now.at_hand_bytes - at_hand_bytes_,
-            now.large_bytes - large_bytes_};
-  }
-
- private:
-  static Served served(const Counters& counters) {
-    return {counters.planned_bytes.get(), counters.at_hand_bytes.get(), counters.large_bytes.get()};
-  }
-  std::atomic<bool> begun_{false};
-  std::atomic<std::uint64_t> planned_bytes_{0};
-  std::atomic<std::uint64_t> at_hand_bytes_{0};
-  std::atomic<std::uint64_t> large_bytes_{0};
-};
-
-class Tally {
+class CallCounts {
  public:
   void open(Counters* counters) { counters_ = counters; }
   [[nodiscard]] Counters& counters() const { return *counters_; }
   // From the first plan on, or before it from the first block that the pool had at hand while
   // pooling. Any thread.
-  [[nodiscard]] Served served() const { return since_.get(*counters_); }
-  [[nodiscard]] bool serves() const { return since_.begun(); }
-  void forget() {
-    since_.reset();
-    planned_ = false;
+  [[nodiscard]] Served served() const {
+    if (!serves()) {
+      return {};
+    }
+    const Served now = so_far();
+    return {now.planned_bytes - planned_bytes_, now.at_hand_bytes - at_hand_bytes_,
+            now.large_bytes - large_bytes_};
   }
+  [[nodiscard]] bool serves() const { return serves_.load(std::memory_order_acquire); }
+  void forget() { serves_ = planned_ = false; }
 
   // Each call ends in exactly one of these three, in which the large ones are counted too: a
   // handler that jumps out of a call leaves the sums equal.
@@ -82,12 +54,12 @@ class Tally {
   void begin_plans() {
     if (!planned_) {
       planned_ = true;
-      since_.begin(*counters_);
+      begin();
     }
   }
   void begin_pooling() {
-    if (!since_.begun()) {
-      since_.begin(*counters_);
+    if (!serves()) {
+      begin();
     }
   }
   void fallback(std::uint64_t bytes, Counter Counters::* reason) {
@@ -102,9 +74,25 @@ class Tally {
     counters_->large_bytes.add(bytes);
   }
 
+  [[nodiscard]] Served so_far() const {
+    return {counters_->planned_bytes.get(), counters_->at_hand_bytes.get(),
+            counters_->large_bytes.get()};
+  }
+  // What the counters say so far does not count.
+  void begin() {
+    const Served now = so_far();
+    planned_bytes_ = now.planned_bytes;
+    at_hand_bytes_ = now.at_hand_bytes;
+    large_bytes_ = now.large_bytes;
+    serves_ = true;
+  }
+
   Counters* counters_ = nullptr;
-  ServedSince since_;
   bool planned_ = false;  // a plan was served from
+  std::atomic<bool> serves_{false};
+  std::atomic<std::uint64_t> planned_bytes_{0};  // when it began, as the next two
+  std::atomic<std::uint64_t> at_hand_bytes_{0};
+  std::atomic<std::uint64_t> large_bytes_{0};
 };
 
 }  // namespace memo

@@ -71,7 +71,7 @@ class PeakOf {
   std::atomic<Granules> window_before_;  // as before_
 };
 
-class Holding {
+class HeldMemory {
  public:
   // `count` granules were taken, of which `dirty` had memory, and `spared` will not be written;
   // `stale` of these had some.
