@@ -163,7 +163,7 @@ namespace {
 // Each page of the 2 MiB at `start` is as asked. Source: the kernel's admin-guide/mm/pagemap.rst.
 template <typename Fits>
 bool all_pages(const void* start, Fits&& fits) {
-  constexpr std::uint64_t kAtOnce = 128;  // pages
+  constexpr std::uint64_t kAtOnce = 32;  // pages: a large call has little stack
   KeepErrno keep;
   const NoCancellation whole;
   const int file = page_size() == kMinPage && !confined()
