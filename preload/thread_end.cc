@@ -5,7 +5,7 @@
 #include "preload/process.h"
 
 namespace memo {
-namespace {}  // namespace
+
 void prepare_thread_end(void (*end)(void*)) {
   g_process.thread_end.have_key =
       g_process.next.pthread_key_create != nullptr &&

@@ -281,7 +281,7 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   const std::uint64_t always = 4 * tuning::kLargeBlock;  // glibc's malloc unmaps those, too
   const bool at_once = memory_.debt.pay(bytes) || bare;
   const bool spare = !at_once && bytes >= tuning::kLargeBlock && tracker_.knows_nothing() &&
-                     pool.may_return_early();
+                     pool.may_return_early(bytes, always);
   const bool waits = spare && calls >= tuning::kEarlyCalls && bytes < always;
   const bool freed = pool.free(start, at_once || (spare && !waits), waits);
   if (t_state.inside == 0) {

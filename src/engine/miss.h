@@ -1,4 +1,4 @@
-// Why a call was not placed, as the slab answers, in counters and in words. Hot.
+// The counter and the word of each reason for which a call was not placed. Hot.
 #pragma once
 
 #include <string_view>

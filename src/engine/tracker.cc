@@ -315,7 +315,9 @@ void Tracker::count_given(const Call& call, const Given& given, const Way& way) 
   TrackerState& s = state_;
   Counters& counters = s.counts.counters();
   if (given.start == nullptr) {
-    (given.busy ? counters.fallback_busy : counters.fallback_limit).add();
+    if (!way.missed) {
+      (given.busy ? counters.fallback_busy : counters.fallback_limit).add();
+    }
     s.counts.other(call.size);
     return;
   }
@@ -331,10 +333,13 @@ void Tracker::count_given(const Call& call, const Given& given, const Way& way) 
   if (pooling) {
     s.search.demand.judge(call.size, given.at_hand);
   }
-  if (pooling && !given.at_hand) {
-    s.counts.fallback(call.size, &Counters::fallback_grown);
-  } else if (!given.at_hand && !way.missed) {
-    counters.fallback_learning.add();
+  // A call that a plan has missed is counted under the reason of that.
+  if (!given.at_hand && !way.missed) {
+    if (pooling) {
+      s.counts.fallback(call.size, &Counters::fallback_grown);
+    } else {
+      counters.fallback_learning.add();
+    }
   }
 }
 

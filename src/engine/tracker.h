@@ -32,7 +32,7 @@ struct Search {
   std::atomic<Loop> loop{};          // the latest that was seen; for reports
   std::uint64_t got = 0;             // bytes that the pool had to get
   std::uint32_t calm = 0;            // calls since it last had to get what it had had before
-  // A plan fits the call at hand, and no slab is to be had for any; freeing threads read it.
+  // A plan fits, and all slabs are in use: nothing is learned meanwhile. Freeing threads read it.
   std::atomic<bool> known{false};
   std::uint32_t restarts = 0;  // of a full log
   std::uint32_t symbolic = 0;  // parametric plans made
@@ -167,9 +167,9 @@ class Tracker {
   // What is known of the call at hand on its way.
   struct Way {
     bool noted = false;
-    bool added = false;         // its size is in `search.sizes` already,
-    bool worth_a_look = false;  // which says so since
-    bool served = false;        // a plan was served, from which it may have no place
+    bool added = false;         // its size was added to `search.sizes`,
+    bool worth_a_look = false;  // and that said that it may repeat now
+    bool served = false;        // a plan was served when it came, with a place for it or not
     bool missed = false;        // it was counted as a fallback
   };
   // Where the plan has the call.

@@ -44,8 +44,9 @@ class Cursor {
     pass(schedule);
     return true;
   }
-  // The step that the latest call is, and the cursor is behind it; nullptr if it is none, and the
-  // place stays: an extra, a missing or a changed call costs only itself and a step or two.
+  // The step that the latest call is, and the cursor is behind it: the expected one, else the next
+  // of its size within a few steps, else the one that the last three sizes name. nullptr if there
+  // is none, and the place stays: an extra or a changed call costs itself alone.
   const Step* advance(const Schedule& schedule, const ContextIndex& index, const Recent& recent) {
     const StepIndex at = position_;
     if (follow(schedule, recent.latest())) [[likely]] {

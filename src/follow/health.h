@@ -30,8 +30,8 @@ class Health {
   void note_in_the_way(std::uint64_t bytes) { kept_out_bytes_ += bytes; }
   [[nodiscard]] std::uint32_t misses_in_row() const { return misses_in_row_; }
   // True when most of the last iteration's calls (at least kJudgedCalls) did not match, or many in
-  // each of several iterations, or when most bytes of each of them had no place: the program has
-  // changed.
+  // a row, or many calls or bytes in each of several iterations, or when most bytes of each of them
+  // had no place: the program has changed.
   [[nodiscard]] bool lost() const { return lost_; }
   // Lost for one of the latter reasons: the plan is another program's, which shares a part with
   // this one, or its sizes alone.

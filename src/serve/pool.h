@@ -41,10 +41,19 @@ class Pool {
   // As the arena's. Any thread.
   bool resize(void* start, std::uint64_t bytes);
   // A large block is freed while nothing is known of its stream: true if it is one of the process'
-  // first. Later ones are no start any more: their memory would only be taken anew. Any thread.
-  bool may_return_early() {
-    return early_.load(std::memory_order_relaxed) < tuning::kMaxReturnedAtOnce &&
-           early_.fetch_add(1, std::memory_order_relaxed) < tuning::kMaxReturnedAtOnce;
+  // first, and the first of its size or of `always` bytes. Later ones are no start any more, and a
+  // size that comes again may be a loop's: their memory would only be taken anew. Any thread.
+  bool may_return_early(std::uint64_t bytes, std::uint64_t always) {
+    for (std::atomic<std::uint64_t>& early : early_) {
+      std::uint64_t size = early.load(std::memory_order_relaxed);
+      if (size == 0 && early.compare_exchange_strong(size, bytes, std::memory_order_relaxed)) {
+        return true;
+      }
+      if (size == bytes && bytes < always) {
+        return false;
+      }
+    }
+    return false;
   }
   // A recorded program is played again, whose blocks nobody writes: all of them count as written,
   // and nobody looks.
@@ -142,7 +151,8 @@ class Pool {
   Headroom headroom_;
   bool torn_ = false;
   bool looks_ = true;
-  std::atomic<std::uint32_t> early_{0};  // blocks that may_return_early() has told of
+  // Bytes of the blocks for which may_return_early() was true; 0: none yet.
+  std::atomic<std::uint64_t> early_[tuning::kMaxReturnedAtOnce] = {};
 };
 
 }  // namespace memo

@@ -330,6 +330,16 @@ TEST_CASE("trial: a block that the plan leaves out does not end it", "[engine]")
   });
 }
 
+TEST_CASE("engine: a size that comes again is not given back at once", "[engine]") {
+  testing::drive([&](Engine& engine, Driver& driver, const Lane&) {
+    constexpr std::uint64_t kBytes = 16ULL << 20;
+    driver.iterate({{kBytes, 1}});
+    CHECK(engine.lanes.shared().pool.held().dirty_bytes() < kBytes);
+    driver.iterate({{kBytes, 1}});
+    CHECK(engine.lanes.shared().pool.held().dirty_bytes() >= kBytes);
+  });
+}
+
 TEST_CASE("engine: the fifth freed block of a dozen MiB is not given back at once", "[engine]") {
   testing::drive([&](Engine& engine, Driver& driver, const Lane&) {
     constexpr std::uint64_t kBytes = 12ULL << 20;
