@@ -90,7 +90,8 @@ def steps():
         # Each small program runs in eight modes or more: together they meet a chance often enough. `make soak` has all.
         ("preload", [build, programs, [python, "tests/preload/run.py", "--build", "build", "--fewer", "3"]], 1500),
         ("refusal", [build, programs, [python, "tests/refusal/run.py", "--build", "build", "--seconds", "30"]], 600),
-        ("cli", [build, ["rm", "-rf", shared], ([python, "tests/run_python.py", "tests/cli", "--share", shared],) * 3], 1500),
+        ("cli", [build, programs, ["rm", "-rf", shared],
+                 ([python, "tests/run_python.py", "tests/cli", "--share", shared],) * 3], 1500),
         ("torch", [build, [python, "scripts/gates/smoke_torch.py"]], 1500),
         ("stress", [["tests/stress/stress.sh", "none", "10", "4"]], 300),
         ("valgrind", [["tests/stress/valgrind.sh"]], 300),
