@@ -202,9 +202,8 @@ void exit_now(int code) {
 }
 
 std::size_t stats_json(char* buffer, std::size_t size) {
-  Engine& engine = g_process.engine;
-  if (!engine.forks.here() && t_state.inside == 0) {
-    engine.forks.notice();
+  if (t_state.inside == 0) {
+    g_process.engine.forks.noticed();
   }
   const RecursionGuard guard;
   Snapshot now;

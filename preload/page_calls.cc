@@ -60,6 +60,29 @@ auto pass_on(Function Next::* next, long number, Arguments... arguments) {
              : (Result)syscall(number, arguments...);  // NOLINT(google-readability-casting)
 }
 
+// Copies what the kernel does not move, since it is several mappings, as where some of it comes in
+// huge pages: to `place`, or anywhere. Else MAP_FAILED, as for the refusal that has led here.
+void* copy_away(void* start, std::size_t bytes, std::size_t to, void* place) {
+  const int refusal = errno;
+  const std::size_t copied = std::min(bytes, to);
+  void* now =
+      pass_on(&Next::mmap, SYS_mmap, nullptr, to, kUsual, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
+  if (now != MAP_FAILED) {
+    os::copy_written(start, now, copied);
+    void* const fresh = now;
+    if (place != nullptr) {
+      now = pass_on(&Next::mremap, SYS_mremap, fresh, to, to, MREMAP_MAYMOVE | MREMAP_FIXED, place);
+    }
+    if (now == MAP_FAILED) {
+      pass_on(&Next::munmap, SYS_munmap, fresh, to);
+    } else {
+      os::decommit(start, copied);
+    }
+  }
+  errno = now == MAP_FAILED ? refusal : errno;
+  return now;
+}
+
 }  // namespace
 
 int mprotect(void* start, std::size_t bytes, int access) {
@@ -117,29 +140,6 @@ int munmap(void* start, std::size_t bytes) {
   return 0;
 }
 
-// Copies what the kernel does not move, since it is several mappings, as where some of it comes in
-// huge pages: to `place`, or anywhere. Else MAP_FAILED, as for the refusal that has led here.
-void* copy_away(void* start, std::size_t bytes, std::size_t to, void* place) {
-  const int refusal = errno;
-  const std::size_t copied = std::min(bytes, to);
-  void* now =
-      pass_on(&Next::mmap, SYS_mmap, nullptr, to, kUsual, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
-  if (now != MAP_FAILED) {
-    os::copy_written(start, now, copied);
-    void* const fresh = now;
-    if (place != nullptr) {
-      now = pass_on(&Next::mremap, SYS_mremap, fresh, to, to, MREMAP_MAYMOVE | MREMAP_FIXED, place);
-    }
-    if (now == MAP_FAILED) {
-      pass_on(&Next::munmap, SYS_munmap, fresh, to);
-    } else {
-      os::decommit(start, copied);
-    }
-  }
-  errno = now == MAP_FAILED ? refusal : errno;
-  return now;
-}
-
 // What it moves away is noted before, since another thread may map something in its place at once.
 void* mremap(void* start, std::size_t bytes, std::size_t to, int flags, void* place) {
   const bool fixed = (flags & MREMAP_FIXED) != 0;
@@ -155,23 +155,25 @@ void* mremap(void* start, std::size_t bytes, std::size_t to, int flags, void* pl
   void* now = pass_on(&Next::mremap, SYS_mremap, start, bytes, to, flags, place);
   bytes = round_up(bytes, os::page_size());
   to = round_up(to, os::page_size());
+  const auto close_cut = [&] {
+    close_hole(static_cast<char*>(start) + to, bytes - std::min(bytes, to));
+  };
   if (now == MAP_FAILED && errno == EFAULT && plain && !to_ours &&
       (flags & (MREMAP_MAYMOVE | MREMAP_DONTUNMAP)) == MREMAP_MAYMOVE) {
     now = copy_away(start, bytes, to, fixed ? place : nullptr);
     if (now != MAP_FAILED) {
-      close_hole(static_cast<char*>(start) + to, bytes - std::min(bytes, to));
+      close_cut();
       return now;
     }
   }
-  char* const cut = static_cast<char*>(start) + to;
   if (now == MAP_FAILED) {
     // But for wrong arguments a refusal may come when something is unmapped already.
     if (fixed && errno != EINVAL) {
       close_hole(place, to);
-      close_hole(cut, bytes - std::min(bytes, to));
+      close_cut();
     }
   } else if (now == start) {
-    close_hole(cut, bytes - std::min(bytes, to));
+    close_cut();
   } else if ((flags & MREMAP_DONTUNMAP) == 0) {
     close_hole(start, bytes);
   }

@@ -14,6 +14,7 @@ processor, where no allocator is measured.
 """
 
 import argparse
+import contextlib
 import csv
 import datetime
 import importlib.metadata
@@ -29,7 +30,7 @@ import sys
 import tempfile
 import threading
 import time
-from typing import Any, Optional
+from typing import Any, Iterator, Optional
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -40,7 +41,7 @@ import results
 ALLOCATORS = ("native", "expandable", "memomalloc")
 PAIR = ("native", "memomalloc")
 PART_SECONDS = 100  # after which a part's processes are given up
-SHOWN_STEPS = 6  # whose planned share is told, of a process with an earlier one's plans
+SHOWN_STEPS = 6  # The rows give the planned share of so many first steps of a process with stored plans.
 
 
 class Process:
@@ -96,7 +97,8 @@ class Process:
 class Measurement:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.arguments = arguments
-        self.end = self.until = time.monotonic() + arguments.seconds  # of all, and of the part at hand
+        self.end = time.monotonic() + arguments.seconds  # The time limit of all parts.
+        self.until = self.end  # The time limit of the current part.
         facts = machine()
         self.result: dict[str, Any] = {
             "title": "Planned GPU memory: reserved memory, step time and largest batch beside torch's own allocator",
@@ -111,15 +113,20 @@ class Measurement:
         """Starts the processes of all parts: each is used once."""
         self.waiting += [Process(allocator, self.arguments) for allocators in parts for allocator in allocators]
 
-    def take(self, *allocators: str) -> list[Process]:
-        """A process of each allocator: one that waits, or a new one."""
-        taken = []
-        for allocator in allocators:
-            one = next((process for process in self.waiting if process.allocator == allocator), None)
-            if one is not None:
-                self.waiting.remove(one)
-            taken.append(one or Process(allocator, self.arguments))
-        return taken
+    @contextlib.contextmanager
+    def taken(self, *allocators: str) -> Iterator[list[Process]]:
+        """A process of each allocator, one that waits or a new one; they end with the block."""
+        processes = []
+        try:
+            for allocator in allocators:
+                one = next((process for process in self.waiting if process.allocator == allocator), None)
+                if one is not None:
+                    self.waiting.remove(one)
+                processes.append(one or Process(allocator, self.arguments))
+            yield processes
+        finally:
+            for process in processes:
+                process.end()
 
     def end_all(self) -> None:
         for process in self.waiting:
@@ -161,12 +168,8 @@ class Measurement:
         return {process.allocator: process.answer(self.until) for process in processes}
 
     def workload(self, name: str, rounds: int, allocators: tuple[str, ...] = ALLOCATORS) -> dict[str, Any]:
-        processes = self.take(*allocators)
-        try:
+        with self.taken(*allocators) as processes:
             return self._workload(name, rounds, processes)
-        finally:
-            for process in processes:
-                process.end()
 
     def _workload(self, name: str, rounds: int, processes: list[Process]) -> dict[str, Any]:
         found: dict[str, Any] = {"make": self.all_of(processes, "make", name, 0)}
@@ -203,13 +206,10 @@ class Measurement:
 
     def repeated(self, name: str) -> dict[str, Any]:
         """The losses of another process with torch's own allocator: equal, or the workload cannot tell allocators apart."""
-        process, = self.take("native")
-        try:
+        with self.taken("native") as (process,):
             process.ask("make", name, 0)
             process.ask("steps", self.arguments.first)
             found = {"make": process.answer(self.until), "first": process.answer(self.until)}
-        finally:
-            process.end()
         before = self.result["parts"].get(name, {}).get("first", {}).get("native", {}).get("losses")
         self.row(name, "native, again", "losses equal to native's", int(found["first"].get("losses") == before), "")
         return found
@@ -232,23 +232,15 @@ class Measurement:
         return found
 
     def largest(self, name: str, first: int, grain: int) -> dict[str, Any]:
-        processes = self.take(*ALLOCATORS)
-        try:
+        with self.taken(*ALLOCATORS) as processes:
             found = self.all_of(processes, "largest", name, 0.25, first, grain)
-        finally:
-            for process in processes:
-                process.end()
         for allocator, answer in found.items():
             self.row(name, allocator, "largest batch in a quarter of the memory", answer.get("batch"), "")
         return found
 
     def smoke(self) -> dict[str, Any]:
-        processes = self.take(*PAIR)
-        try:
+        with self.taken(*PAIR) as processes:
             return self.all_of(processes, "smoke")
-        finally:
-            for process in processes:
-                process.end()
 
 
 def machine() -> dict[str, Any]:

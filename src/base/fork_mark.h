@@ -1,6 +1,6 @@
 // Tells a process that it is a forked child, also where no handler of fork() ran: after _Fork() and
-// clone() or fork as bare system calls. A handler may leave its work to who asks first. Hot to ask:
-// one load and one comparison.
+// clone() or fork as bare system calls. A handler may leave its work to the first caller that asks.
+// Asking is hot: one load and one comparison.
 //
 // The mark is a byte in a page that the kernel empties in each child (MADV_WIPEONFORK, Linux 4.14).
 // A child that shares its parent's memory (vfork) is none, and finds the mark. Where the kernel
@@ -19,7 +19,7 @@ class ForkMark {
   // False in a forked child, until renew(); what was done before that is seen then.
   [[nodiscard]] bool here() const { return value() == kHere; }
   void renew() { set(kHere); }
-  // In a child that is not here() yet: a handler has told of it. Its own children are told of anew.
+  // A handler of fork() has run in this child, which is not here() yet. A child of it starts again.
   void tell() { set(kTold); }
   [[nodiscard]] bool told() const { return value() == kTold; }
 

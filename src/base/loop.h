@@ -12,6 +12,9 @@ namespace memo {
 struct Loop {
   std::uint32_t length = 0;  // calls; 0: none
   std::uint32_t run = 0;     // calls so far that equalled the one `length` earlier
+
+  // It has come three times: what came twice may be chance.
+  [[nodiscard]] bool repeats() const { return length != 0 && run >= 2 * length; }
 };
 
 // Calls that a loop of that length must have run for to be believed against all signs.

@@ -8,7 +8,7 @@
 
 namespace memo {
 
-// What was served, by a plan or from memory at hand, since a lane began to serve.
+// Bytes that a lane has placed by a plan, or given from memory at hand, since it began to serve.
 struct Served {
   std::uint64_t planned_bytes = 0;
   std::uint64_t at_hand_bytes = 0;

@@ -95,8 +95,8 @@ class Confidence {
 
   // After a call that had no place: what speaks against the plan, if it is enough.
   [[nodiscard]] std::optional<Evidence> after_miss(const Health& health) const;
-  // The plan, of iterations of so many calls and a slab of `height` bytes, is left. `required`:
-  // calls that were asked of it before it was made. `moves`: the call at hand moves a block.
+  // Judges a plan that is left. `iteration`: calls of one iteration. `height`: bytes of its slab.
+  // `required`: calls that had to repeat before it was made. `moves`: this call is a realloc.
   Judgement judge(Evidence evidence, const Health& health, std::uint32_t iteration,
                   std::uint64_t height, std::uint32_t required, bool moves);
   // If the plan is on trial, that is over, and true if it was one of this stream: the next must

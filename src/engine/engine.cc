@@ -31,7 +31,7 @@ void* Engine::allocate(const Request& request) {
 
 // For what is not for the lane, for a thread without one, or in a child that was just made.
 void* Engine::allocate_with_care(const Request& request) {
-  if (!forks.here() && !forks.notice()) {
+  if (!forks.noticed()) {
     return pass_on(request.size, &Counters::fallback_busy);
   }
   if (request.alignment > tuning::kMaxAlignment) {
@@ -187,9 +187,7 @@ bool Engine::free(void* pointer, bool bare) {
     return space->pages.free(space->granule_of(pointer),
                              clean ? PageMap::Left::kNone : PageMap::Left::kAll) != Granules{0};
   }
-  if (!lanes.mark.here()) [[unlikely]] {
-    forks.notice();
-  }
+  forks.noticed();
   return bytes != 0 && lanes.at(lanes.shared().pool.owner(pointer))
                            .free_pooled(pointer, bytes, by, bare || altered);
 }
@@ -233,7 +231,7 @@ bool Engine::carry(void* from, void* to, std::uint64_t bytes) {
 }
 
 void Engine::note_foreign_growth(std::uint64_t bytes) {
-  if (t_state.inside != 0 || (!forks.here() && !forks.notice())) {
+  if (t_state.inside != 0 || !forks.noticed()) {
     return;
   }
   Lane* lane = my_lane();
@@ -244,16 +242,14 @@ void Engine::note_foreign_growth(std::uint64_t bytes) {
 
 void Engine::iteration() {
   Lane* lane = my_lane();
-  if (lane != nullptr && t_state.inside == 0 && (forks.here() || forks.notice())) {
+  if (lane != nullptr && t_state.inside == 0 && forks.noticed()) {
     const RecursionGuard guard;
     lane->iteration(guard);
   }
 }
 
 void Engine::thread_ended() {
-  if (!forks.here()) {
-    forks.notice();
-  }
+  forks.noticed();
   ThreadState& thread = t_state;
   thread.left = true;
   Lane* lane = std::exchange(thread.lane, nullptr);

@@ -18,7 +18,7 @@ class Follower {
   struct Found {
     StoredPlan* plan = nullptr;  // acquired for the caller
     StepIndex position;
-    std::uint64_t first = 0;  // of a symbolic plan: the first size of the iteration at hand
+    std::uint64_t first = 0;  // first size of the current iteration, for a parametric plan
   };
   // What the lane has meanwhile. Without a plan fewer of its thread's first calls must fit, since
   // they most likely do what other threads have done. To one on trial no plan is preferred that has

@@ -12,13 +12,12 @@ void Forks::before() {
   ++thread.inside;
   std::uint32_t taken = 0;
   const bool alone = lanes_.host().alone != nullptr && lanes_.host().alone();
-  // Once there are lanes the child finds out anew which of them are free.
-  if (!alone && !lanes_.opened()) {
-    taken |= lanes_.registry().lock_within(kForFork) ? kRegistry : 0;
-  }
   if (!alone && lanes_.opened()) {
+    // The child builds the list of free lanes again, so the registry's lock is not needed.
     taken |= lanes_.shared().store.lock().lock_within(kForFork) ? kStore : 0;
     taken |= lanes_.shared().pool.lock_all(kForFork) ? kPool : 0;
+  } else if (!alone) {
+    taken |= lanes_.registry().lock_within(kForFork) ? kRegistry : 0;
   }
   thread.forks = (thread.forks << kForkBits) | taken;
 }

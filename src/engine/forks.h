@@ -1,5 +1,5 @@
-// What fork() does to the engine, whoever calls it and wherever: in a handler, without fork()'s own
-// handlers, while others hold locks. Cold but for here(), and no allocation.
+// What fork() does to the engine. It may come from a signal handler, without the handlers of
+// fork(), and while other threads hold locks. Cold but for here(), and no allocation.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,9 @@ class Forks {
   // That first call, of a child without fork()'s handlers, too. False where another thread has come
   // first, and is at it for long.
   [[gnu::cold]] bool notice();
+
+  // False in a child whose first call another thread is at for long. Hot.
+  bool noticed() { return here() || notice(); }
 
   // From now on children are noticed that no handler tells of. Comes by itself with the first lane.
   bool mark_process() { return lanes_.mark.open(); }

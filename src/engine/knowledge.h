@@ -17,7 +17,7 @@ struct Known {
   StoredPlan* plan = nullptr;
   const Plan* best = nullptr;  // what to serve it from
   StepIndex position;          // the step that comes next
-  std::uint64_t first = 0;     // of a parametric plan, the first size of the iteration at hand
+  std::uint64_t first = 0;     // first size of the current iteration, for a parametric plan
   bool strange = false;        // no iteration of the fixed plan has come in this process
   std::uint32_t trial = 0;     // calls that it is to serve before it is believed
 };

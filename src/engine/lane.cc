@@ -268,11 +268,7 @@ bool Lane::note_foreign_growth(std::uint64_t bytes) {
 
 bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_lane, bool bare) {
   Pool& pool = memory_.shared().pool;
-  Space& space = pool.space_of(start);
-  if (knowledge_.log.ready()) {
-    knowledge_.log.recorder.free(reinterpret_cast<std::uint64_t>(start), space.live,
-                                 space.granule_of(start), freeing_lane);
-  }
+  note_death(pool.space_of(start), start, freeing_lane);
   MEMO_DCHECK(memory_.live.load(std::memory_order_relaxed) >= bytes);
   memory_.live.fetch_sub(bytes, std::memory_order_relaxed);
   // While nothing is known the next layer's output may take the place of a large block, which

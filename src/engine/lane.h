@@ -75,7 +75,7 @@ class Lane {
 
   // Releases a block of the pool (of `bytes`, this lane's); false if none starts there. Any thread.
   bool free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_lane, bool bare = false);
-  // A block of this lane's slab, in `space`, is about to be released. Any thread.
+  // A block of this lane's, in `space`, is about to be released. Any thread.
   void note_death(Space& space, void* start, std::uint32_t freeing_lane);
   // A block of the pool of this lane was changed in size, in place; bytes. Any thread. Always true.
   bool resized(std::uint64_t before, std::uint64_t after) {

@@ -27,4 +27,7 @@ enum class Event : std::uint8_t {
 };
 inline constexpr std::uint32_t kEvents = 14;
 
+// The condition of a row of tracker.def.
+enum class When : std::uint8_t { kAlways, kLearns, kCannot };
+
 }  // namespace memo

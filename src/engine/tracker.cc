@@ -15,8 +15,6 @@ constexpr std::uint32_t kGiveBack = 1U << 19;         // the slab's memory goes
 constexpr std::uint32_t kStarted = 1U << 20;          // serving begins: what learning held goes
 constexpr std::uint32_t kVerdicts = (1U << 16) - 1;
 
-enum class When : std::uint8_t { kAlways, kLearns, kCannot };
-
 struct Row {
   Phase from;
   Event event;
@@ -463,8 +461,8 @@ void Tracker::place(const Call& call, Placing& placing) {
   }
 }
 
-// After the call was placed, or not. Without memory for another plan or shape the lane has none;
-// what was claimed is served all the same.
+// After the call was placed, or not. Another plan or shape may get no memory, which leaves the lane
+// without a plan. A place that was claimed before is served all the same.
 Outcome Tracker::serve_placed(const Call& call, Way way, Placing placing) {
   Serving& serving = state_.serving;
   // A plan that is known fits better than one on trial.
@@ -568,8 +566,8 @@ Known Tracker::follow(const Call& call) {
                             tries ? state_.confidence.placed() + tuning::kTrialCalls : 0);
 }
 
-// Memory for what is to be served from; where there is none the plan is left. Who has to share the
-// pool needs no plan of its own for a loop that has one.
+// Memory for what is to be served from; where there is none the plan is left. While all slabs are
+// busy, a thread whose loop has a plan learns none of its own.
 bool Tracker::open() {
   TrackerState& s = state_;
   const Schedule& schedule = wanted();
@@ -775,7 +773,7 @@ StandingWords Tracker::standing() const {
     const bool tried = state_.tries.load(std::memory_order_relaxed);
     return words_of(tried ? Standing::kTried : Standing::kBelieved);
   }
-  if (const Loop seen = loop(); seen.length != 0 && seen.run >= 2 * seen.length) {
+  if (const Loop seen = loop(); seen.repeats()) {
     const bool missing = most_until_planned(seen.length) > seen.run;
     return words_of(missing ? Standing::kRepeats : Standing::kUnlike);
   }

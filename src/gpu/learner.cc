@@ -142,10 +142,7 @@ bool Learner::unfit() const {
 void Learner::leave() {
   plan_->wrong = plan_->wrong || placer_.health().outlived() || unfit();
   const auto run = static_cast<std::uint32_t>(std::min<std::uint64_t>(served_, UINT32_MAX));
-  phase_ = Phase::kLearning;
-  placer_.stop();
-  plan_ = nullptr;
-  restart();
+  refuse();
   repeat_.lock_broke(run);
 }
 

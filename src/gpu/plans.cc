@@ -20,8 +20,10 @@ Known* Plans::add(Plan plan, std::uint32_t iteration) {
   ++made;
   seconds += plan->plan_seconds;
   auto known = std::make_shared<Known>();
+  known->plan = std::move(plan);
+  known->iteration = iteration;
   if (store_ != nullptr) {
-    known->name = name_of({plan.get(), iteration}, {});
+    known->name = name_of({known->plan.get(), iteration}, {});
     seen_.insert(known->name.stream);
     std::vector<PlanName> wrong;
     for (const auto& other : all) {
@@ -29,11 +31,7 @@ Known* Plans::add(Plan plan, std::uint32_t iteration) {
         wrong.push_back(other->name);
       }
     }
-    known->plan = std::move(plan);
-    known->iteration = iteration;
     store_->save(known, std::move(wrong));
-  } else {
-    known->plan = std::move(plan);
   }
   return all.emplace_back(std::move(known)).get();
 }

@@ -332,8 +332,7 @@ void Slab::keep_out(Granules first, Granules end) const {
 
 bool Slab::keep_out_of_free(Granules first, Granules end) {
   const std::uint64_t word = this->word();
-  // For a moment nobody else takes it.
-  const std::uint64_t nobodys = SlabWord::held(SlabWord::kNoLane, SlabWord::plan(word));
+  const std::uint64_t nobodys = SlabWord::nobodys(word);
   if (!SlabWord::is_free(word) || !change(word, nobodys)) {
     return false;
   }

@@ -66,6 +66,8 @@ struct SlabWord {
   static constexpr std::uint64_t held(std::uint32_t lane, std::uint64_t plan) {
     return plan << (kLaneBits + 2) | std::uint64_t{lane} << 2;
   }
+  // In place of a free `word`, so that nobody else takes the slab for a moment.
+  static constexpr std::uint64_t nobodys(std::uint64_t word) { return held(kNoLane, plan(word)); }
   static constexpr bool is_free(std::uint64_t word) { return (word & kFree) != 0; }
   static constexpr std::uint32_t lane(std::uint64_t word) {
     return static_cast<std::uint32_t>(word >> 2) % (1U << kLaneBits);

@@ -48,10 +48,8 @@ void Slabs::give_back_free(Nanos unused, Nanos now) const {
   for (std::uint32_t i = 0; i < count_; ++i) {
     Slab& slab = slabs_[i];
     const std::uint64_t word = slab.word();
-    // For a moment nobody else takes it.
-    const std::uint64_t nobodys = SlabWord::held(SlabWord::kNoLane, SlabWord::plan(word));
     if (SlabWord::is_free(word) && slab.height() != 0 && slab.unused_for(unused, now) &&
-        slab.change(word, nobodys)) {
+        slab.change(word, SlabWord::nobodys(word))) {
       slab.give_back();
       slab.space().retreat();  // what no block lies behind is the process' no more
       slab.let_go(now);

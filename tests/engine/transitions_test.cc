@@ -12,7 +12,6 @@ using testing::kAllPhases;
 using testing::kExpected;
 using testing::needs_plan;
 
-enum class When : std::uint8_t { kAlways, kLearns, kCannot };
 struct Row {
   Phase from;
   Event event;

@@ -69,12 +69,11 @@ Finding examine_learning(const json& statistics, std::int64_t allocations) {
             ""};
   }
   const Loop loop = loop_in(statistics);
-  const bool repeats = loop.length != 0 && loop.run >= 2 * loop.length;
-  if (repeats && number_in(statistics, "at_hand_bytes") > 0) {
+  if (loop.repeats() && number_in(statistics, "at_hand_bytes") > 0) {
     return {Level::kNote, "learning", standing_in(statistics) + "; until then the pool serves it",
             "nothing to do: the pool causes no page faults either, and a plan saves little more"};
   }
-  if (repeats) {
+  if (loop.repeats()) {
     return {Level::kNote, "learning", standing_in(statistics), "run more iterations"};
   }
   const json words = statistics.value("loop", json::object());

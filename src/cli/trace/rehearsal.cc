@@ -171,7 +171,7 @@ class Stage {
     shared_->timeless = true;
     shared_->keep_trace = how.recorded;
   }
-  // For so many threads, each with a slab.
+  // Opens the pool, and a slab for each of `threads`. False where there are no addresses.
   bool open(std::size_t threads) {
     if (!pool_.open(room_)) {
       return false;
