@@ -90,6 +90,13 @@ Program find_program(const std::string& word) {
   return program;
 }
 
+std::set<std::string> objects_of(const Program& program, const std::string& preload) {
+  const std::optional<ElfFile> elf = read_elf(program.path);
+  const auto objects = elf ? loaded_objects(elf->interpreter, program.path, preload) : std::nullopt;
+  return objects ? std::set<std::string>(objects->begin(), objects->end())
+                 : std::set<std::string>{};
+}
+
 std::vector<Finding> examine_program(const Program& program, const std::string& library) {
   const std::optional<ElfFile> elf = read_elf(program.path);
   if (const auto found = find_obstacle(program, elf)) {
@@ -105,10 +112,7 @@ std::vector<Finding> examine_program(const Program& program, const std::string& 
          program.path + " contains an allocator of its own (" + *elf->allocators.begin() + ")",
          "blocks that it takes there are not seen"});
   }
-  const auto objects = loaded_objects(elf->interpreter, program.path, library);
-  const bool mapped =
-      objects && std::find(objects->begin(), objects->end(), library) != objects->end();
-  if (mapped) {
+  if (objects_of(program, library).contains(library)) {
     findings.push_back({Level::kGood, "loaded", library + " is mapped by the loader", ""});
   } else {
     findings.push_back({Level::kFault, "loaded", "the loader refuses " + library,

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct Program {
 
 // Follows PATH and `#!` lines. An empty path if there is no such program.
 Program find_program(const std::string& word);
+
+// The files that the loader maps for it under `preload`. Empty if the loader could not be asked.
+std::set<std::string> objects_of(const Program& program, const std::string& preload);
 
 // Before the command runs: can the loader put `library` into `program` at all?
 std::vector<Finding> examine_program(const Program& program, const std::string& library);

@@ -89,8 +89,8 @@ std::string without_library(const std::vector<std::string>& command, const Run& 
 }
 
 // Runs the command with the library, and appends what its run shows.
-Verdict examine_by_running(const std::vector<std::string>& command, const std::string& library,
-                           bool both, std::vector<Finding>& findings,
+Verdict examine_by_running(const std::vector<std::string>& command, const Program& program,
+                           const std::string& library, bool both, std::vector<Finding>& findings,
                            std::vector<ProcessRow>& processes) {
   const char* others = std::getenv("LD_PRELOAD");
   const std::string preload = preload_list(library, others != nullptr ? others : "");
@@ -98,7 +98,7 @@ Verdict examine_by_running(const std::vector<std::string>& command, const std::s
   // This process has what is set, too: an open allocator is not reported as hidden.
   const Environment opening = opening_environment(choice != nullptr ? choice : "", preload);
   apply(opening);
-  const std::optional<Run> run = run_watched(command, {{"LD_PRELOAD", preload}});
+  std::optional<Run> run = run_watched(command, {{"LD_PRELOAD", preload}});
   if (!run) {
     findings.push_back({Level::kFault, "program", describe_refusal(command[0], errno),
                         "then ask the doctor again"});
@@ -109,6 +109,8 @@ Verdict examine_by_running(const std::vector<std::string>& command, const std::s
                         "it ended with " + describe_exit(run->usage.exit_code),
                         "see its messages above; does it end so without the library too?"});
   }
+  // A program that ends between two looks has still mapped what it is linked to.
+  run->watched.mapped.merge(objects_of(program, preload));
   append(findings, examine_run(*run));
   processes = run->rows;
   Verdict verdict = judge(*run);
@@ -202,7 +204,7 @@ int doctor(int argc, char** argv) {
   const Verdict verdict =
       fault != findings.end()
           ? Verdict{"off", "It is not on: " + fault->what + "; " + fault->advice + "."}
-          : examine_by_running(command, library, both, findings, processes);
+          : examine_by_running(command, program, library, both, findings, processes);
   json ? print_json(verdict, findings, processes) : print(verdict, findings);
   return verdict.helps() ? kDone : kNo;
 }
