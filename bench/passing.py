@@ -47,12 +47,13 @@ def instructions(pattern, environment):
 def timed(pattern, environment):
     """(processor seconds, peak MiB) of a run."""
     _, rounds, threads = PATTERNS[pattern]
-    process = subprocess.Popen([PROGRAM, pattern, str(rounds), str(threads)], env=environment)
+    process = subprocess.Popen([PROGRAM, pattern, str(rounds), str(threads)], env=environment, stdout=subprocess.PIPE)
+    peak = process.stdout.read()
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"passing.py: {pattern} ended with code {process.returncode}")
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    return used.ru_utime + used.ru_stime, int(peak) / 1024
 
 
 def parse(argv):
