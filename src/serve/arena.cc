@@ -243,9 +243,9 @@ void Arena::forget_spared(Granules first, Granules count) {
 }
 
 // Of a block in use that is about to be freed what has no memory is marked so; granules of it.
-// Short gaps count as there. All of it, where the rest would be beyond what may be kept: later it
-// would go piece by piece.
-Granules Arena::spare_unwritten(Granules first, Granules length) {
+// Short gaps count as there. `all` of it, also where the rest would be beyond what may be kept:
+// later it would go piece by piece.
+Granules Arena::spare_unwritten(Granules first, Granules length, bool all) {
   constexpr Granules kLeastGap{16};
   os::Residents memory(space_->address(first), bytes_of(length));
   Granules there;
@@ -253,7 +253,7 @@ Granules Arena::spare_unwritten(Granules first, Granules length) {
   std::uint64_t gaps = 0;
   for (os::Residents::Stretch stretch; memory.next(stretch);) {
     there += stretch.there ? granules_of(stretch.bytes) : Granules{0};
-    if (stretch.there || gaps == tuning::kCallWork) {
+    if (stretch.there || all || gaps == tuning::kCallWork) {
       continue;
     }
     const Granules from = std::max(space_->granule_of(stretch.start), first + Granules{1});
@@ -276,15 +276,12 @@ Granules Arena::spare_unwritten(Granules first, Granules length) {
     if (!expected.fresh() && there > known + along) {
       books_->shares.note_moves(length);
     }
-    if (2 * there < length && books_->held.excess(known, there) != Granules{0} &&
-        os::purge(space_->address(first), bytes_of(length))) {
-      given = length;
-    }
+    all = all || (2 * there < length && books_->held.excess(known, there) != Granules{0});
   }
-  return given;
+  return all && os::purge(space_->address(first), bytes_of(length)) ? length : given;
 }
 
-bool Arena::free(void* start, Keep keep, bool spare) {
+bool Arena::free(void* start, bool at_once, bool spare, bool looks) {
   using Left = PageMap::Left;
   const Granules first = space_->granule_of(start);
   // While the block is still in use nobody else can have its granules, so the memory goes first.
@@ -292,10 +289,10 @@ bool Arena::free(void* start, Keep keep, bool spare) {
   const Granules spared = this->spared(first, length);
   const Granules stale = this->stale(first, length);
   Granules given;
-  if (keep == Keep::kNone && os::purge(start, bytes_of(length))) {
+  if (looks && length >= Shares::kLeast) {
+    given = spare_unwritten(first, length, at_once);
+  } else if (at_once && os::purge(start, bytes_of(length))) {
     given = length;
-  } else if (keep != Keep::kAll && length >= Shares::kLeast) {
-    given = spare_unwritten(first, length);
   }
   const bool clean = given == length && length != Granules{0};
   if (clean) {

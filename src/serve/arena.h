@@ -59,6 +59,8 @@ class Spare {
 struct ArenaBooks {
   HeldMemory held;
   Shares shares;
+  // What a block has written is looked at when it is freed. Else all of it counts as written.
+  bool looks = true;
 };
 
 class Arena {
@@ -82,14 +84,13 @@ class Arena {
   // Changes the size of the block at `start` in place, if there is room. One thread at a time.
   bool resize(void* start, std::uint64_t bytes);
   // Releases the block that starts at `start`; false if none does. Any thread.
-  enum class Keep : std::uint8_t {
-    kAll,      // its memory, as far as the peak allows
-    kWritten,  // of a large one that part which is there
-    kNone,     // it goes back to the system, whatever the peak
-  };
-  // `spare`: its memory goes back with the next call, unless that takes its place, or another block
-  // waits in the same way.
-  bool free(void* start, Keep keep = Keep::kAll, bool spare = false);
+  // `at_once`: its memory goes back to the system, whatever the peak. `spare`: it goes back with
+  // the next call, unless that takes its place, or another block waits in the same way.
+  bool free(void* start, bool at_once = false, bool spare = false) {
+    return free(start, at_once, spare, books_->looks);
+  }
+  // One whose pages are not what the program has written: they go back without a look.
+  bool free_bare(void* start) { return free(start, true, false, false); }
 
   // What is free of [first, end) is never given out: others have the addresses now. Owner only.
   void keep_out(Granules first, Granules end);
@@ -120,7 +121,8 @@ class Arena {
   Granules account(void* start, PageMap::Claim& claim, Granules count);
   void give_excess_back(Granules count);
   void forget_spared(Granules first, Granules count);
-  Granules spare_unwritten(Granules first, Granules length);
+  bool free(void* start, bool at_once, bool spare, bool looks);
+  Granules spare_unwritten(Granules first, Granules length, bool all);
   [[nodiscard]] std::atomic_ref<std::uint16_t> expectation(Granules first) const {
     return space_->note(first + Granules{1});
   }

@@ -171,7 +171,7 @@ void Pool::keep_out(const void* start, std::uint64_t bytes) {
 
 void Pool::collapse_long_lived() {
   const std::span<Part> parts = used();
-  for (std::size_t i = 0; i < parts.size() && looks_ && !torn_; ++i) {
+  for (std::size_t i = 0; i < parts.size() && books_.looks && !torn_; ++i) {
     if (parts[i].arena.huge_pages.allowed()) {
       parts[i].arena.long_lived.look(spaces_[i]);
     }

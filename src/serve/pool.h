@@ -57,14 +57,16 @@ class Pool {
   }
   // A recorded program is played again, whose blocks nobody writes: all of them count as written,
   // and nobody looks.
-  void take_as_written() { looks_ = false; }
-  [[nodiscard]] bool looks() const { return looks_; }
+  void take_as_written() { books_.looks = false; }
+  [[nodiscard]] bool looks() const { return books_.looks; }
   // Releases the block that starts at `start`; false if none does. `spare`: it is worth keeping for
   // the next one alone. Takes no lock. Any thread.
   bool free(void* start, bool at_once, bool spare = false) {
-    const Arena::Keep left = looks_ ? Arena::Keep::kWritten : Arena::Keep::kAll;
-    return torn_ || part_of(start).arena.free(start, at_once ? Arena::Keep::kNone : left, spare);
+    return torn_ || part_of(start).arena.free(start, at_once, spare);
   }
+  // One that has no memory any more, as carry() says, or whose pages are not what the program has
+  // written: they go back, and tell nothing of others.
+  bool free_bare(void* start) { return torn_ || part_of(start).arena.free_bare(start); }
   // The lane of the block that starts at `start`.
   [[nodiscard]] std::uint16_t owner(const void* start) const {
     const Space& space = space_of(start);
@@ -101,8 +103,8 @@ class Pool {
   // Copies the block at `from`, `bytes` long, to the one at `to`, which was allocated last. Where
   // that one raises the peak, and has hardly any memory yet, the two are never there as a whole: as
   // mremap() spares the system's malloc. Else the loop needs the memory at another point, and would
-  // only have to get it again. True if `from` has none any more: it is to be freed at once. Any
-  // thread.
+  // only have to get it again. True if `from` has none any more: it is to be freed as a bare one.
+  // Any thread.
   bool carry(void* from, void* to, std::uint64_t bytes);
   // True if each arena is, and the books agree with them. A pool that was given up has no books to
   // agree. Looks at all of it; no other thread may be at work.
@@ -150,7 +152,6 @@ class Pool {
   ArenaBooks books_;
   Headroom headroom_;
   bool torn_ = false;
-  bool looks_ = true;
   // Bytes of the blocks for which may_return_early() was true; 0: none yet.
   std::atomic<std::uint64_t> early_[tuning::kMaxReturnedAtOnce] = {};
 };

@@ -126,7 +126,9 @@ class Player {
 
 void open_with_plan(Engine& engine, const cli::Stream& stream, const LearnOptions& options) {
   testing::in_thread([&] {
-    engine.free(engine.allocate({1 << 20, 64, Op::k_malloc, false}));
+    void* const first = engine.allocate({1 << 20, 64, Op::k_malloc, false});
+    engine.lanes.shared().pool.take_as_written();
+    engine.free(first);
     const RecursionGuard guard;
     Period period;
     Plan plan = learn_symbolic(guard, stream.allocations, options, &period);

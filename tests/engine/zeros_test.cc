@@ -19,7 +19,9 @@ TEST_CASE("engine: a block of zeros has memory where all of its place has", "[en
   CAPTURE(written);
   testing::drive([&](Engine& engine, const testing::Driver&, const Lane&) {
     for (const std::uint64_t more : {9UL, 1UL, 5UL, 2UL, 7UL, 11UL, 3UL}) {  // no loop
-      engine.free(take(engine, (1UL << 20) + (more << 12), false));
+      char* const other = take(engine, (1UL << 20) + (more << 12), false);
+      std::memset(other, 1, (1UL << 20) + (more << 12));
+      engine.free(other);
     }
     char* const old = take(engine, kBytes, false);
     std::memset(old, 1, written);

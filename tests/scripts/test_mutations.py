@@ -1,6 +1,7 @@
 """The rows of mutations: each breaks one place of the tree, and a row that fits nothing says what there is."""
 
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -68,6 +69,14 @@ class Places(unittest.TestCase):
 
 
 class Rows(unittest.TestCase):
+    def test_each_unit_test_is_there(self):
+        texts = "".join(path.read_text() for path in (ROOT / "tests").rglob("*_test.cc"))
+        found = re.findall(r'TEST_CASE(?:_METHOD\([^,]*,|\()\s*"((?:[^"\\]|\\.|"\s*")*)"', texts)
+        there = {re.sub(r'"\s*"', "", name) for name in found}
+        for name, *_, kind, test in rows.ROWS:
+            if kind == rows.UNIT:
+                self.assertIn(test, there, name)
+
     def test_each_breaks_one_place(self):
         tree = breaking.Tree(ROOT)
         names = [row[0] for row in rows.ROWS]

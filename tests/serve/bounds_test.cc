@@ -39,7 +39,7 @@ struct Large {
   }
   void give(char* block, bool at_once = false) {
     const std::uint64_t before = arena.looks();
-    REQUIRE(arena.free(block, at_once ? Arena::Keep::kNone : Arena::Keep::kAll));
+    REQUIRE(arena.free(block, at_once));
     REQUIRE(arena.looks() == before);
   }
 };

@@ -34,7 +34,7 @@ TEST_CASE_METHOD(HugeArena, "arena: tensors never used before come in huge pages
   const Arena::Block early = arena.allocate(4 * kMiB, 64);
   *static_cast<char*>(early.start) = 1;
   CHECK(resident() == 16 * kMiB + os::page_size());  // hardly anything is alive
-  CHECK(arena.free(early.start, Arena::Keep::kNone));
+  CHECK(arena.free(early.start, true));
   const Arena::Block most = arena.allocate(24 * kMiB, 64);  // may be a buffer for the worst case
   *static_cast<char*>(most.start) = 1;
   CHECK(resident() == 16 * kMiB + os::page_size());
@@ -55,8 +55,8 @@ TEST_CASE_METHOD(HugeArena, "arena: tensors never used before come in huge pages
 
 TEST_CASE_METHOD(HugeArena, "arena: what is used again holds no more than before", "[serve]") {
   take(40 * kMiB, 64);
-  const auto keep = GENERATE(Arena::Keep::kAll, Arena::Keep::kNone);
-  CHECK(arena.free(take(8 * kMiB, 64), keep));
+  const bool at_once = GENERATE(false, true);
+  CHECK(arena.free(take(8 * kMiB, 64), at_once));
   arena.trim();
   CHECK(resident() == 40 * kMiB);
   // Neither a block that may be written in part only, nor one that covers no huge page.
@@ -70,8 +70,8 @@ TEST_CASE_METHOD(HugeArena, "arena: what is used again holds no more than before
 TEST_CASE_METHOD(HugeArena, "arena: a tensor is in huge pages again where memory was given back",
                  "[serve]") {
   take(40 * kMiB, 64);
-  const auto keep = GENERATE(Arena::Keep::kAll, Arena::Keep::kNone);
-  CHECK(arena.free(take(12 * kMiB, 64), keep));
+  const bool at_once = GENERATE(false, true);
+  CHECK(arena.free(take(12 * kMiB, 64), at_once));
   arena.trim();
   const std::uint64_t before = resident();
   CHECK(before == 40 * kMiB);
@@ -81,7 +81,7 @@ TEST_CASE_METHOD(HugeArena, "arena: a tensor is in huge pages again where memory
   CHECK(resident() == before + page);
   tensor[9 * kMiB - 1] = 1;  // in a huge page that is not all the tensor's
   CHECK(resident() == before + page + os::page_size());
-  CHECK(arena.free(tensor, Arena::Keep::kNone));
+  CHECK(arena.free(tensor, true));
   CHECK(resident() == before);
 }
 
@@ -95,7 +95,7 @@ TEST_CASE_METHOD(HugeArena, "arena: memory given back in many pieces splits few 
   }
   for (int round = 0; round < 40; ++round) {
     for (std::size_t i = 0; i < blocks.size(); i += 2) {
-      CHECK(arena.free(blocks[i], Arena::Keep::kNone));
+      CHECK(arena.free(blocks[i], true));
       blocks[i] = take(2 * kMiB, 64);
     }
   }
@@ -130,7 +130,7 @@ TEST_CASE_METHOD(HugeArena, "arena: a piece that goes hundreds of times costs hu
   }
   const auto exchange = [&](int times) {
     for (int i = 0; i < times; ++i) {
-      REQUIRE(arena.free(piece, Arena::Keep::kNone));
+      REQUIRE(arena.free(piece, true));
       piece = take(4 * kMiB, 64);
     }
   };

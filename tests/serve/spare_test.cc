@@ -15,7 +15,7 @@ class SpareArena : public ArenaFixture {
   char* spare(std::uint64_t bytes) {
     char* block = take(bytes);
     take(kMiB);
-    CHECK(arena.free(block, Arena::Keep::kAll, true));
+    CHECK(arena.free(block, false, true));
     CHECK(arena.held().dirty_bytes() == bytes);
     return block;
   }
@@ -67,7 +67,7 @@ TEST_CASE_METHOD(SpareArena,
   char* second = take(12 * kMiB);
   char* long_one = take(65 * kMiB);
   for (char* block : {long_one, first, second}) {
-    CHECK(arena.free(block, Arena::Keep::kAll, true));
+    CHECK(arena.free(block, false, true));
   }
   CHECK(arena.allocate(kMiB, 64).resident);
   CHECK(arena.held().dirty_bytes() == 76 * kMiB);

@@ -12,10 +12,13 @@
 
 namespace memo::testing {
 
-// An arena that gives back what its pool would have it give back.
+// An arena that gives back what its pool would have it give back. All of a block counts as written.
 class OwnArena : public Arena {
  public:
-  void open(Space* space, bool huge = false) { Arena::open(space, &books_, huge); }
+  void open(Space* space, bool huge = false) {
+    books_.looks = false;
+    Arena::open(space, &books_, huge);
+  }
   [[nodiscard]] const HeldMemory& held() const { return books_.held; }
   std::uint64_t trim(std::uint64_t bytes = kAll) {
     return Arena::trim(books_.held.forget(), bytes);
