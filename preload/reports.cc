@@ -1,5 +1,6 @@
 #include "preload/reports.h"
 
+#include <dlfcn.h>
 #include <sys/stat.h>
 #include <atomic>
 #include <cerrno>
@@ -94,6 +95,16 @@ void write_trace_file(const RecursionGuard& guard) {
   }
 }
 
+// The file that small blocks come from, without its folders.
+std::string_view underlying_allocator() {
+  Dl_info found{};
+  if (dladdr(reinterpret_cast<const void*>(g_process.next.malloc), &found) == 0) {
+    return "another allocator";
+  }
+  const std::string_view path = found.dli_fname;
+  return path.substr(path.rfind('/') + 1);
+}
+
 void print_exit_lines() {
   Snapshot now;
   take(now);
@@ -112,7 +123,8 @@ void print_exit_lines() {
          << " large bytes " << share(c.planned_bytes) << " % planned in a slab, "
          << share(c.at_hand_bytes) << " % reused from the pool, " << share(c.other_bytes)
          << " % other, slab " << now.slab_bytes << " of bound " << now.lower_bound_bytes
-         << " bytes, " << now.faults_avoided() << " page faults avoided at most";
+         << " bytes, " << now.faults_avoided() << " page faults avoided at most; smaller blocks by "
+         << underlying_allocator();
   if (c.symbolic_calls.get() != 0) {
     Line() << "plan for changing shapes: " << c.symbolic_calls.get() << " calls, laid out "
            << c.shapes.get() << " times";

@@ -38,7 +38,7 @@ class Verbose(unittest.TestCase):
     def test_each_level_adds_what_the_table_says(self):
         quiet, plans, phases, fallbacks = (self.lines(level) for level in range(4))
         self.assertEqual("", quiet)
-        for text in ("watching blocks", "period of", "lane 0: serving", "exit: "):
+        for text in ("watching blocks", "period of", "lane 0: serving", "exit: ", "smaller blocks by libc.so.6"):
             self.assertIn(text, plans)
         for text in (" bytes taken", "not served: size"):
             self.assertNotIn(text, plans)
