@@ -191,6 +191,13 @@ $(B)/stress: $(stress_obj)
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ -ldl -o $@
 
+# For MODE=tsan alone: what the sanitizer's run time would be told of each access is noted instead.
+access_log := $(addprefix $(O)/prefixed/tests/stress/,shared_lines.o access_log.o)
+$(access_log): private COMMON += -fno-sanitize=thread
+$(B)/shared_lines: $(so_obj:$(O)/preload/%=$(O)/prefixed/preload/%) $(access_log)
+	$(if $(V),,@echo "  LD   $@")
+	$(Q)$(CXX) -no-pie -pthread $^ -ldl -o $@
+
 $(B)/programs/%: tests/preload/programs/%.c $(wildcard tests/preload/programs/*.h)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -fno-builtin -pthread $< -o $@ -ldl

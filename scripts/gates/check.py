@@ -40,6 +40,10 @@ NOT_UNDER = {
 }
 
 
+# Programs of the objects that a sanitizer's compiler has made, without the sanitizer.
+NOTING = {"asan": (), "tsan": ("build/tsan/shared_lines",)}
+
+
 def left_out(sanitizer):
     """(the filter that leaves out what a sanitizer cannot run, a command that names and counts it)."""
     rows = NOT_UNDER.get(sanitizer, {})
@@ -104,9 +108,10 @@ def steps():
     for sanitizer in ("asan", "tsan"):
         folder = f"build/{sanitizer}"
         but, naming = left_out(sanitizer)
-        table.append((sanitizer, [["make", JOBS, f"MODE={sanitizer}", f"{folder}/unit_tests"], naming,
+        table.append((sanitizer, [["make", JOBS, f"MODE={sanitizer}", f"{folder}/unit_tests", *NOTING[sanitizer]], naming,
                                   tuple(fixed_addresses(half) for half in unit_tests(folder, but)),
-                                  fixed_addresses(["tests/stress/stress.sh", sanitizer, "10", "4"])],
+                                  fixed_addresses(["tests/stress/stress.sh", sanitizer, "10", "4"]),
+                                  *([program] for program in NOTING[sanitizer])],
                       900))
     table += [("lint", [["scripts/gates/lint.sh"]], 900), ("fuzz", [["tests/fuzz/run.sh", "4"]], 600)]
     # What needs the builds above, and a copy of them: a few rows; `make soak` takes all.
@@ -118,7 +123,7 @@ def steps():
 # What is done ahead, in this order, once the step AHEAD_FROM begins.
 AHEAD_FROM = "preload"
 AHEAD = {
-    **{mode: ["make", JOBS, f"MODE={mode}", f"build/{mode}/unit_tests", f"build/{mode}/stress"]
+    **{mode: ["make", JOBS, f"MODE={mode}", f"build/{mode}/unit_tests", f"build/{mode}/stress", *NOTING[mode]]
        for mode in ("asan", "tsan")},
     "lint": ["scripts/gates/lint.sh"],
     "fuzz": ["tests/fuzz/run.sh", "build"],

@@ -465,6 +465,12 @@ void Tracker::place(const Call& call, Placing& placing) {
 // without a plan. A place that was claimed before is served all the same.
 Outcome Tracker::serve_placed(const Call& call, Way way, Placing placing) {
   Serving& serving = state_.serving;
+  // The calls say so, and not the store: there the plan may have been withdrawn by now.
+  if (serving.following && !state_.confidence.tries_own() &&
+      serving.placer.expected(tuning::kFit)) {
+    serving.following = false;
+    knowledge_->follow_anew();
+  }
   // A plan that is known fits better than one on trial.
   if ((!placing.matched || serving.following || state_.confidence.tries_own()) &&
       try_others(call, placing.matched) && !placing.matched) {

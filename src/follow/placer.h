@@ -57,8 +57,10 @@ class Placer {
 
   [[nodiscard]] const Schedule* schedule() const { return schedule_; }
   [[nodiscard]] StepIndex position() const { return cursor_.position(); }
-  // The last calls were the steps expected, one after the other, and every step was among them.
-  [[nodiscard]] bool walked_through() const { return cursor_.run() >= schedule_->count; }
+  // The last `calls` were the steps expected, one after the other.
+  [[nodiscard]] bool expected(std::uint32_t calls) const { return cursor_.run() >= calls; }
+  // The same of so many that every step was among them.
+  [[nodiscard]] bool walked_through() const { return expected(schedule_->count); }
   [[nodiscard]] const Health& health() const { return health_; }
 
  private:

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
+#include "src/base/tuning.h"
 #include "src/engine/tracker.h"
 #include "tests/support/fake_stream.h"
 #include "tests/support/histories.h"
@@ -54,7 +55,7 @@ struct ServedPlan final : testing::FakeMemory, testing::FakeKnowledge {
   Claimed claim(const Call&, std::uint64_t) override { return {.miss = answer}; }
   // The plan is found again by its eighth call after one that did not match.
   Known follow(const Call&, const StoredPlan*, Follower::Current, std::uint64_t) override {
-    if (!begins && ++followed % 8 != 0) {
+    if (!begins && (++followed % 8 != 0 || withdrawn)) {
       return {};
     }
     ++plan.users;
@@ -69,6 +70,7 @@ struct ServedPlan final : testing::FakeMemory, testing::FakeKnowledge {
   StoredPlan plan;
   Miss answer = Miss::kNone;  // the slab's
   bool begins = false;        // the next call finds the plan
+  bool withdrawn = false;     // and no later one
   Counters counters;
   Tracker tracker;
   testing::Histories histories;
@@ -108,6 +110,26 @@ TEST_CASE("tracker: the short way decides as the long one does", "[engine][prope
 #define COUNTER(name, unit, help) CHECK(one.counters.name.get() == other.counters.name.get());
 #include "src/base/counters.def"
 #undef COUNTER
+}
+
+TEST_CASE("tracker: a plan that the store has no more is found again by its own calls",
+          "[engine]") {
+  ServedPlan served;
+  served.withdrawn = true;
+  served.call(777'777, Miss::kNone, true);
+  CHECK_FALSE(served.tracker.state().glides);
+  for (std::uint64_t at = 1; at <= tuning::kFit; ++at) {
+    CHECK_FALSE(served.tracker.state().glides);
+    served.call(served.sizes[at], Miss::kNone, true);
+  }
+  CHECK(served.tracker.state().glides);
+  const std::uint64_t followed = served.followed;
+  for (std::uint64_t at = tuning::kFit + 1; at < 120; ++at) {
+    CHECK(served.call(served.sizes[at % 60], Miss::kNone, true) ==
+          served.plan.made->steps[at % 60].offset);
+  }
+  CHECK(served.followed == followed);
+  CHECK(served.tracker.valid());
 }
 
 TEST_CASE("tracker: a slab goes above the blocks that stay in it", "[engine]") {

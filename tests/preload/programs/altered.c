@@ -70,6 +70,9 @@ static void of_a_file(char* block, size_t bytes) {
 static void not_in_children(char* block, size_t bytes) {
   CHECK(madvise(block, bytes, MADV_DONTFORK) == 0);
 }
+static void empty_in_children(char* block, size_t bytes) {
+  CHECK(madvise(block, bytes, MADV_WIPEONFORK) == 0);
+}
 
 static int is_executable(const void* at) {
   FILE* maps = fopen("/proc/self/maps", "r");
@@ -116,6 +119,7 @@ static void keeps_files(void) {
 
 static void comes_into_children(void) {
   in_rounds(not_in_children);
+  in_rounds(empty_in_children);
   char* block = aligned(MIB(33));
   is_fresh(block, MIB(33));
   const pid_t child = fork();

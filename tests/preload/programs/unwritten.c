@@ -91,9 +91,9 @@ static void one_of_two(void) {
 }
 
 // A buffer for the worst case, made as large as what came: what is left of it is written whole.
-static void shrunk_of(size_t asked, size_t left) {
+static void shrunk_of(size_t asked, size_t left, int times) {
   void* kept[kKept] = {0};
-  for (int i = 0; i < 3 * kTimes; ++i) {
+  for (int i = 0; i < times; ++i) {
     free(kept[i % kKept]);
     char* block = malloc(asked);
     CHECK(block != NULL);
@@ -107,10 +107,10 @@ static void shrunk_of(size_t asked, size_t left) {
     free(kept[i]);
 }
 static void shrunk(void) {
-  shrunk_of(MIB(64), KIB(100));
+  shrunk_of(MIB(64), KIB(100), 60 * kTimes);
 }
 static void shrunk_far(void) {
-  shrunk_of(MIB(1024), MIB(2));
+  shrunk_of(MIB(1024), MIB(2), 3 * kTimes);
 }
 
 // An aligned table beside what is written whole. Where huge pages are for all who can have them,
