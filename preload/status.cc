@@ -40,7 +40,7 @@ void describe_lanes(StatusBody& body) {
   }
 }
 
-// A thread that is at the store for long keeps its plans to itself. After the lanes, which get the
+// A thread that is at the cache for long keeps its plans to itself. After the lanes, which get the
 // rows of theirs.
 void describe_plans(StatusBody& body) {
   body.plan_rows = 0;
