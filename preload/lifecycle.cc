@@ -11,7 +11,6 @@
 
 #include "preload/background_task.h"
 #include "preload/background_thread.h"
-#include "preload/lane_threads.h"
 #include "preload/observe.h"
 #include "preload/operators.h"
 #include "preload/plan_exchange.h"
@@ -22,6 +21,7 @@
 #include "preload/shim.h"
 #include "preload/statistics.h"
 #include "preload/status.h"
+#include "preload/status_threads.h"
 #include "preload/system_names.h"
 #include "preload/thread_end.h"
 #include "preload/trim.h"
@@ -160,7 +160,7 @@ void after_fork_in_child() {
                                                .opened = opened,
                                                .outside = &process.catalogue,
                                                .fetch = fetch_cached,
-                                               .keep = start_background_thread,
+                                               .start_background_thread = start_background_thread,
                                                .forked = forked,
                                                .alone = alone});
   }
@@ -214,7 +214,7 @@ std::size_t stats_json(char* buffer, std::size_t size) {
 void release() {
   const RecursionGuard guard;
   if (g_process.engine.lanes.opened()) {
-    g_process.engine.upkeep.give_back();
+    g_process.engine.give_back.all();
     trim_next();
   }
 }

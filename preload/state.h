@@ -68,7 +68,7 @@ struct Background {
   }
 };
 
-struct LaneThreads {
+struct StatusThreads {
   std::atomic<std::uint32_t> numbers[tuning::kMaxLanes] = {};
 
   void forked();

@@ -240,7 +240,7 @@ TEST_CASE("engine: what is alive twice as a slab comes is owed for no more than 
     REQUIRE_FALSE(lane.tracker().state().confidence.on_trial());
     CHECK(owed() == 0);
     for (int times = 0; times < 3; ++times) {
-      engine.upkeep.give_back();
+      engine.give_back.all();
       for (std::size_t i = 0; i < program.size() / 2; ++i) {
         driver.step(program[i]);
       }
