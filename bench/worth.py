@@ -45,7 +45,7 @@ STATES = (
     State("the pool alone", {"MEMOMALLOC_SLAB_LIMIT": "1"}),
     State("with a plan cache", {"MEMOMALLOC_PLANS": "{plans}"}),
     State("no huge pages", {"MEMOMALLOC_HUGEPAGES": "never"}),
-    State("no trials", {"MEMO_TUNE": f"kTrialCalls={NEVER}"}, tuned=True),
+    State("no trials", {"MEMO_TUNE": "kNoMoreTrials=1"}, tuned=True),
     State("no parametric plans", {"MEMO_TUNE": f"kMinSymbolicCalls={NEVER}"}, tuned=True),
 )
 FIGURES = ("faults", "steady_faults", "peak_kib", "planned_percent", "instructions")
@@ -69,7 +69,8 @@ def run(command, variables, library):
             raise SystemExit(f"worth.py: {shlex.join(map(str, command))} ended with {process.returncode}")
         told = json.loads(stats.read_text(encoding="utf-8")) if stats.exists() else {"planned_bytes": 0, "large_bytes": 0}
     last = json.loads(said[-1]) if said and said[-1].startswith("{") else {}
-    return {"faults": used.ru_minflt, "steady_faults": last.get("faults_per_iteration_steady", last.get("late")),
+    steady = last.get("faults_per_iteration_steady", last.get("late"))
+    return {"faults": used.ru_minflt, "steady_faults": None if steady is None else round(steady, 1),
             "peak_kib": used.ru_maxrss, "planned_percent": round(100 * told["planned_bytes"] / max(1, told["large_bytes"]), 1)}
 
 
