@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""What each part of the library is worth: recorded programs with it, and with it switched off.
+"""What each part of the library is worth: programs with the library as it is, and with one part switched off or on.
 
-Each trace is replayed (`memomalloc replay`) under the library as it is, and under each variant of FEATURES. Counted are
-page faults, the peak of resident memory and, with --instructions, instructions (callgrind); seconds are a column that
-nothing is judged by. Trials and parametric plans have no switch: a debug build (`make MODE=debug all`) takes the
-thresholds that rule them out from the environment, and without one these rows are left out. --program adds commands of
-your own, whose own page faults and peak are counted. Written to results/worth/DATE.csv and .json.
+Each workload runs under each of STATES: recorded streams (`memomalloc replay`), rows of bench/workloads/table.py
+(--workloads), programs of bench/growing.py (--growing) and commands of your own (--program). Counted are the process' page
+faults, those of a steady iteration where the program tells of them, the peak of resident memory, and the share of large bytes
+that a plan placed. With --instructions the streams are replayed once more under callgrind, nothing written, by the release
+build. Trials and parametric plans have no switch: a debug build (`make MODE=debug lib`) takes their thresholds from the
+environment, and with another --library these states are left out. Written to results/worth.
 """
 
 import argparse
-import csv
 import dataclasses
-import datetime
 import json
 import os
 import pathlib
@@ -21,114 +20,130 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-TRACES = sorted((ROOT / "tests/golden/traces").glob("*.csv.gz"))
+import children
+from runner import ROOT, table
+
+import results
+
+RELEASE = ROOT / "build/libmemomalloc.so"
+TRACES = {path.name.split(".")[0]: path for path in sorted((ROOT / "tests/golden/traces").glob("*.csv.gz"))}
 NEVER = 1_000_000_000  # more calls than any stream has
 
 
-@dataclasses.dataclass(frozen=True)
-class Feature:
-    """A part of the library: what is set where it is on, and where it is off; {plans}: a folder with plans that an
-    earlier run has made."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class State:
+    """What is set in the environment; {plans}: a folder with plans that an earlier run has made."""
 
     name: str
-    on: dict
-    off: dict
-    debug: bool = False
+    variables: dict
+    tuned: bool = False
 
 
-FEATURES = (
-    Feature("plans", {}, {"MEMOMALLOC_SLAB_LIMIT": "1"}),
-    Feature("fetch of plans", {"MEMOMALLOC_PLANS": "{plans}"}, {}),
-    Feature("trials", {}, {"MEMO_TUNE": f"kTrialCalls={NEVER}"}, debug=True),
-    Feature("parametric plans", {}, {"MEMO_TUNE": f"kMinSymbolicCalls={NEVER}"}, debug=True),
+STATES = (
+    State("as it is", {}),
+    State("the pool alone", {"MEMOMALLOC_SLAB_LIMIT": "1"}),
+    State("with a plan cache", {"MEMOMALLOC_PLANS": "{plans}"}),
+    State("no huge pages", {"MEMOMALLOC_HUGEPAGES": "never"}),
+    State("no trials", {"MEMO_TUNE": "kNoMoreTrials=1"}, tuned=True),
+    State("no parametric plans", {"MEMO_TUNE": f"kMinSymbolicCalls={NEVER}"}, tuned=True),
 )
-COLUMNS = ("feature", "workload", "state", "faults", "peak_kib", "instructions", "seconds")
+FIGURES = ("faults", "steady_faults", "peak_kib", "planned_percent", "instructions")
 
 
-def measured(command, variables, library, instructions):
-    """{faults, peak_kib, instructions, seconds} of one run of the command under the library."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMOMALLOC_")}
-    environment |= variables | {"LD_PRELOAD": str(library)}
-    began = time.monotonic()
-    process = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise SystemExit(f"worth.py: {shlex.join(map(str, command))} ended with {process.returncode}")
-    seconds, count = time.monotonic() - began, None
-    if instructions:
-        done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *command], cwd=ROOT,
-                              env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True)
-        found = re.search(r"Collected : (\d+)", done.stderr)
-        count = int(found[1]) if found else None
-    return {"faults": used.ru_minflt, "peak_kib": used.ru_maxrss, "instructions": count, "seconds": seconds}
+def environment(variables, library):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MEMO")}
+    return kept | variables | {"LD_PRELOAD": str(library)}
+
+
+def run(command, variables, library):
+    """FIGURES of one run of the command under the library, but for instructions."""
+    with tempfile.TemporaryDirectory() as folder:
+        stats = pathlib.Path(folder, "stats.json")
+        process = subprocess.Popen([str(word) for word in command], cwd=ROOT, stdout=subprocess.PIPE, text=True,
+                                   env=environment(variables | {"MEMOMALLOC_STATS_FILE": str(stats)}, library))
+        said = process.stdout.read().splitlines()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            raise SystemExit(f"worth.py: {shlex.join(map(str, command))} ended with {process.returncode}")
+        told = json.loads(stats.read_text(encoding="utf-8")) if stats.exists() else {"planned_bytes": 0, "large_bytes": 0}
+    last = json.loads(said[-1]) if said and said[-1].startswith("{") else {}
+    steady = last.get("faults_per_iteration_steady", last.get("late"))
+    return {"faults": used.ru_minflt, "steady_faults": None if steady is None else round(steady, 1),
+            "peak_kib": used.ru_maxrss, "planned_percent": round(100 * told["planned_bytes"] / max(1, told["large_bytes"]), 1)}
+
+
+def instructions(command, variables):
+    done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *map(str, command), "--no-touch"],
+                          cwd=ROOT, env=environment(variables, RELEASE), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          text=True, check=True)
+    return int(re.search(r"Collected : (\d+)", done.stderr)[1])
 
 
 def medians(samples):
-    def median(name):
-        values = [sample[name] for sample in samples if sample[name] is not None]
-        return statistics.median(values) if values else None
-    return {name: median(name) for name in ("faults", "peak_kib", "instructions", "seconds")}
+    found = {}
+    for name in FIGURES:
+        values = [sample[name] for sample in samples if sample.get(name) is not None]
+        found[name] = statistics.median(values) if values else ""
+    return found
 
 
-def rows(arguments, programs):
-    """A row of COLUMNS for each feature, workload and state; medians, the states in turns."""
-    for feature in FEATURES:
-        folder = ROOT / ("build/debug" if feature.debug else "build")
-        library = folder / "libmemomalloc.so"
-        if arguments.features and feature.name not in arguments.features:
-            continue
-        if not library.exists():
-            print(f"worth.py: {feature.name}: left out, there is no {library.relative_to(ROOT)}", file=sys.stderr)
-            continue
-        for name, command in programs.items():
-            with tempfile.TemporaryDirectory() as plans:
-                states = {state: {key: value.format(plans=plans) for key, value in variables.items()}
-                          for state, variables in (("on", feature.on), ("off", feature.off))}
-                if "{plans}" in feature.on.values():
-                    measured(command, states["on"], library, False)
-                samples = {state: [] for state in states}
-                for _ in range(arguments.runs):
-                    for state, variables in states.items():
-                        samples[state].append(measured(command, variables, library, arguments.instructions))
-                for state in states:
-                    yield {"feature": feature.name, "workload": name, "state": state} | medians(samples[state])
+def rows(arguments, workloads):
+    """A row for each workload and state; medians, the states in turns."""
+    tuned = "debug" in arguments.library.parts
+    for name, command in workloads.items():
+        with tempfile.TemporaryDirectory() as plans:
+            chosen = [state for state in STATES if (tuned or not state.tuned) and state.name in arguments.states]
+            set_to = {state: {key: value.format(plans=plans) for key, value in state.variables.items()} for state in chosen}
+            if any("MEMOMALLOC_PLANS" in variables for variables in set_to.values()):
+                run(command, {"MEMOMALLOC_PLANS": plans}, arguments.library)
+            samples = {state: [] for state in chosen}
+            for _ in range(arguments.runs):
+                for state in chosen:
+                    samples[state].append(run(command, set_to[state], arguments.library))
+            for state in chosen:
+                if arguments.instructions and "replay" in command and not state.tuned:
+                    samples[state].append({"instructions": instructions(command, set_to[state])})
+                row = {"workload": name, "state": state.name} | medians(samples[state])
+                print("  ".join(str(value) for value in row.values()), flush=True)
+                yield row
+
+
+def names(text):
+    return [word for word in text.split(",") if word]
 
 
 def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--traces", default=[path.name.split(".")[0] for path in TRACES],
-                        type=lambda text: [word for word in text.split(",") if word], help="comma between them; '' for none")
-    parser.add_argument("--features", default=[], type=lambda text: text.split(","),
-                        help="of " + ", ".join(feature.name for feature in FEATURES) + " (all)")
+    parser.add_argument("--traces", default=list(TRACES), type=names, help="comma between them; '' for none (all)")
+    parser.add_argument("--workloads", default=[], type=names, help="rows of bench/workloads/table.py, as many iterations as --quick has")
+    parser.add_argument("--growing", default=[], type=names, help="programs of bench/growing.py")
     parser.add_argument("--program", action="append", default=[], metavar="NAME=COMMAND", help="a further workload")
+    parser.add_argument("--states", default=[state.name for state in STATES], type=names,
+                        help="of " + ", ".join(state.name for state in STATES) + " (all)")
+    parser.add_argument("--library", type=pathlib.Path, default=ROOT / "build/debug/libmemomalloc.so")
+    parser.add_argument("--python-torch", default=sys.executable, help="with torch (this one)")
     parser.add_argument("--iterations", type=int, default=1, help="of each trace (%(default)s)")
     parser.add_argument("--runs", type=int, default=3, help="of each state (%(default)s)")
-    parser.add_argument("--instructions", action="store_true", help="count them by callgrind, some 50 times as long")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "results/worth")
+    parser.add_argument("--instructions", action="store_true", help="of the traces, some 50 times as long")
     return parser.parse_args(argv)
 
 
 def main(argv=None):
     arguments = parse(argv)
-    programs = {path.name.split(".")[0]: [ROOT / "build/memomalloc", "replay", path, "--iterations", str(arguments.iterations)]
-                for path in TRACES if path.name.split(".")[0] in arguments.traces}
-    programs |= {name: shlex.split(command) for name, _, command in (text.partition("=") for text in arguments.program)}
-    found = list(rows(arguments, programs))
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    date = datetime.date.today().isoformat()
-    with open(arguments.output / f"{date}.csv", "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(found)
-    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    told = {"commit": commit, "runs": arguments.runs, "processors": os.cpu_count(), "rows": found}
-    (arguments.output / f"{date}.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    for row in found:
-        print("  ".join(str(row[name]) for name in COLUMNS))
+    by_name = {row.name: row for row in table.WORKLOADS}
+    workloads = {name: [ROOT / "build/memomalloc", "replay", TRACES[name], "--iterations", arguments.iterations]
+                 for name in arguments.traces}
+    for row in (by_name[name] for name in arguments.workloads):
+        workloads[row.name] = [arguments.python_torch, row.program, *row.arguments.split(), "--iterations", row.quick,
+                               *(["--json"] if row.program == "scripts/infer.py" else [])]
+    for name in arguments.growing:
+        workloads[name] = [arguments.python_torch, "bench/growing.py", "--child", name, "--passes", 12]
+    workloads |= {name: shlex.split(command) for name, _, command in (text.partition("=") for text in arguments.program)}
+    words = sys.argv[1:] if argv is None else argv
+    path = results.store("worth", shlex.join(["bench/worth.py", *words]), list(rows(arguments, workloads)), repetitions=arguments.runs)
+    print(path.relative_to(ROOT))
     return 0
 
 

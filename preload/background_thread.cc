@@ -126,7 +126,7 @@ void live(void* argument) {
   do {
     ++life.turn;
     // The call that has asked for this thread may be a free of many: not at once.
-    if (life.turn != 1 && life.rest.reached(g_process.engine.upkeep.tick(os::nanoseconds())) &&
+    if (life.turn != 1 && life.rest.reached(g_process.engine.give_back.tick(os::nanoseconds())) &&
         !is_needed() && may_end()) {
       return;
     }
@@ -138,7 +138,7 @@ void live(void* argument) {
   lose_background_thread();
 }
 
-void keep(void*) {
+void look_each_second(void*) {
   Life life;
   life.apart.run(live, &life);
 }
@@ -173,7 +173,7 @@ void start_background_thread(const RecursionGuard&) {
   }
   const os::KeepErrno keep_errno;
   // First of all: what follows may be calls that the program has taken from itself.
-  if (os::confined() || !start_thread(keep, nullptr)) {
+  if (os::confined() || !start_thread(look_each_second, nullptr)) {
     lose_background_thread();
   }
 }

@@ -13,8 +13,8 @@
 #include "preload/lifecycle.h"
 #include "preload/numpy.h"
 #include "preload/operators.h"
+#include "preload/ours.h"
 #include "preload/process.h"
-#include "preload/routing.h"
 #include "preload/shim.h"
 
 #ifndef MEMO_NAME

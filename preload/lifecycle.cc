@@ -11,9 +11,9 @@
 
 #include "preload/background_task.h"
 #include "preload/background_thread.h"
-#include "preload/lane_threads.h"
 #include "preload/observe.h"
 #include "preload/operators.h"
+#include "preload/plan_exchange.h"
 #include "preload/preceding.h"
 #include "preload/process.h"
 #include "preload/reporter.h"
@@ -21,7 +21,7 @@
 #include "preload/shim.h"
 #include "preload/statistics.h"
 #include "preload/status.h"
-#include "preload/store.h"
+#include "preload/status_threads.h"
 #include "preload/system_names.h"
 #include "preload/thread_end.h"
 #include "preload/trim.h"
@@ -32,7 +32,7 @@
 #include "src/base/system_call.h"
 #include "src/base/tuning.h"
 #include "src/io/export.h"
-#include "src/io/store.h"
+#include "src/io/plan_cache.h"
 
 namespace memo {
 
@@ -52,7 +52,7 @@ void opened(const RecursionGuard& guard) {
   // Where it is observed, the underlying allocator is left as it is, and needs no slab made ready.
   if (!g_process.observes) {
     show_large_block();
-    open_store(guard);
+    open_cache(guard);
   }
   open_status_page(guard);
 }
@@ -137,7 +137,7 @@ void after_fork_in_child() {
   const bool on = wanted && (process.observes || process.options.OBSERVE == 0);
   bool reports = false;
   if (meant) {  // others stay silent, whatever is asked for
-    name_store(process.options);
+    name_cache(process.options);
     note_status_folder();
     reports = become_reporter();
   }
@@ -159,8 +159,8 @@ void after_fork_in_child() {
                                                .phase_changed = phase_changed,
                                                .opened = opened,
                                                .outside = &process.catalogue,
-                                               .fetch = fetch_stored,
-                                               .keep = start_background_thread,
+                                               .fetch = fetch_cached,
+                                               .start_background_thread = start_background_thread,
                                                .forked = forked,
                                                .alone = alone});
   }
@@ -214,7 +214,7 @@ std::size_t stats_json(char* buffer, std::size_t size) {
 void release() {
   const RecursionGuard guard;
   if (g_process.engine.lanes.opened()) {
-    g_process.engine.upkeep.give_back();
+    g_process.engine.give_back.all();
     trim_next();
   }
 }

@@ -34,7 +34,7 @@ int mlockall(int flags) {
     return os::lock_all(flags, lanes.region.reserved(), process.next.mlockall);
   };
   const int answer = lock();
-  return answer != 0 && errno == ENOMEM && process.engine.upkeep.relieve(1) ? lock() : answer;
+  return answer != 0 && errno == ENOMEM && process.engine.give_back.relieve(1) ? lock() : answer;
 }
 
 }  // namespace memo::shim

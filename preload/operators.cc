@@ -2,8 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "preload/ours.h"
 #include "preload/process.h"
-#include "preload/routing.h"
 #include "preload/shim.h"
 #include "src/base/message.h"
 

@@ -24,7 +24,7 @@ struct Process {
   Next next;
 
   alignas(64) Engine engine;
-  Catalogue catalogue;  // of the store of plans
+  Catalogue catalogue;  // of the plan cache
   Options options;
   Bootstrap bootstrap;
   C10Callers c10;

@@ -8,11 +8,11 @@
 #include <string_view>
 
 #include "preload/background_task.h"
+#include "preload/plan_exchange.h"
 #include "preload/process.h"
 #include "preload/reporter.h"
 #include "preload/statistics.h"
 #include "preload/status.h"
-#include "preload/store.h"
 #include "src/base/interrupts.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
@@ -135,7 +135,7 @@ void print_exit_lines() {
 }
 
 bool reports_are_due(Nanos now) {
-  return store_lacks_plans() || lacks_status_page() ||
+  return cache_lacks_plans() || lacks_status_page() ||
          (wants_stats_file() && now - g_process.reports.written_at.load() >= tuning::kAtRest &&
           large_calls() != g_process.reports.calls_written);
 }
@@ -147,7 +147,7 @@ void write_due(const RecursionGuard& guard) {
   if (wants_stats_file()) {
     write_stats(false, guard);
   }
-  save_to_store(guard, false);
+  save_to_cache(guard, false);
   open_status_page(guard);
 }
 
@@ -198,7 +198,7 @@ void write_last_reports() {
     write_stats(true, guard);
   }
   write_trace_file(guard);
-  save_to_store(guard, true);
+  save_to_cache(guard, true);
   if (options.STATS != 0) {
     Snapshot now;
     take(now);

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "preload/observe.h"
+#include "preload/ours.h"
 #include "preload/process.h"
-#include "preload/routing.h"
 #include "src/base/bits.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
@@ -63,8 +63,8 @@ void* large(std::uint64_t size, std::uint64_t alignment, Op op, bool zero) {
 template <typename Call>
 void* ask_next(std::uint64_t bytes, Call&& call) {
   void* block = call();
-  if (block == nullptr && bytes != 0 && errno == ENOMEM && g_process.engine.upkeep.relieve(bytes))
-      [[unlikely]] {
+  if (block == nullptr && bytes != 0 && errno == ENOMEM &&
+      g_process.engine.give_back.relieve(bytes)) [[unlikely]] {
     block = call();
   }
   return block;
@@ -258,7 +258,7 @@ int posix_memalign(void** result, std::size_t alignment, std::size_t size) {
                     : nullptr;
   if (block == nullptr) {
     int error = g_process.next.posix_memalign(result, alignment, size);
-    if (error == ENOMEM && g_process.engine.upkeep.relieve(size)) [[unlikely]] {
+    if (error == ENOMEM && g_process.engine.give_back.relieve(size)) [[unlikely]] {
       error = g_process.next.posix_memalign(result, alignment, size);
     }
     return error;

@@ -68,7 +68,7 @@ struct Background {
   }
 };
 
-struct LaneThreads {
+struct StatusThreads {
   std::atomic<std::uint32_t> numbers[tuning::kMaxLanes] = {};
 
   void forked();
@@ -146,8 +146,8 @@ struct ObservedBlocks {
   }
 };
 
-struct Store {
-  // A plan that was fetched from the store: the plan in this process, its name there and its maker.
+struct PlanExchange {
+  // A plan that was fetched from the cache: the plan in this process, its name there and its maker.
   struct Fetched {
     const StoredPlan* plan = nullptr;
     std::uint64_t generation = 0;
@@ -161,11 +161,11 @@ struct Store {
   std::atomic<Nanos> looked_at{Nanos{0}};
   Fetched fetched[tuning::kMaxPlans];
   std::uint32_t fetched_count = 0;
-  // By the slot: the plans that the store has, or could not be given.
+  // By the slot: the plans that the cache has, or could not be given.
   std::atomic<std::uint64_t> known[tuning::kMaxPlans];
   std::atomic<std::uint64_t> streams[tuning::kMaxPlans];  // of their names
   std::atomic<bool> failed{false};
-  bool complained_of_store = false;
+  bool complained_of_cache = false;
   bool complained_of_file = false;
 
   void forked();

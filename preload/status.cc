@@ -7,10 +7,10 @@
 #include <cstring>
 #include <string_view>
 
-#include "preload/lane_threads.h"
 #include "preload/process.h"
 #include "preload/reporter.h"
 #include "preload/statistics.h"
+#include "preload/status_threads.h"
 #include "src/base/check.h"
 #include "src/base/file_map.h"
 #include "src/base/message.h"
@@ -40,7 +40,7 @@ void describe_lanes(StatusBody& body) {
   }
 }
 
-// A thread that is at the store for long keeps its plans to itself. After the lanes, which get the
+// A thread that is at the cache for long keeps its plans to itself. After the lanes, which get the
 // rows of theirs.
 void describe_plans(StatusBody& body) {
   body.plan_rows = 0;
@@ -193,7 +193,7 @@ void keep_status_page() {
   std::uint64_t word = 0;
   if (file != nullptr && !os::confined() && os::copy_mapped(&word, &file->release, sizeof word) &&
       word != g_process.status.last_word) {
-    g_process.engine.upkeep.give_back();
+    g_process.engine.give_back.all();
     if (!g_process.observes) {
       g_process.engine.lanes.shared().host.trim_next();
     }

@@ -25,7 +25,7 @@ void trim_next() {
 }
 
 int shim::malloc_trim(std::size_t pad) {
-  const bool ours = g_process.engine.lanes.opened() && g_process.engine.upkeep.trim();
+  const bool ours = g_process.engine.lanes.opened() && g_process.engine.give_back.trim();
   find_next_allocator();
   const bool theirs = g_process.next.malloc_trim != nullptr && trim_uninterrupted(pad) != 0;
   return theirs || ours ? 1 : 0;

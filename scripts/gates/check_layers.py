@@ -26,13 +26,13 @@ LAYERS = {
     "src/io": (False, ("src/base", "src/trace", "src/follow/plan.h", "src/follow/plan_name.h", "src/follow/steps.h")),
     "src/engine": (True, ("src/base", "src/trace", "src/follow", "src/serve", "src/learn/learn.h")),
     # GPU memory: the engine's learning over memory of its own.
-    "src/gpu": (False, ("src/base", "src/trace/event.h", "src/follow", "src/learn/learn.h", "src/io/store.h",
-                        "src/io/store_name.h", "src/io/shared_file.h", "src/io/status_page.h")),
+    "src/gpu": (False, ("src/base", "src/trace/event.h", "src/follow", "src/learn/learn.h", "src/io/plan_cache.h",
+                        "src/io/plan_cache_name.h", "src/io/shared_file.h", "src/io/status_page.h")),
     "src/cli": (False, ("src/cli/base",)),
     "src/cli/base": (False, ("src/base/loop.h", "src/base/nearest_name.h", "src/io/replace_file.h")),
     "src/cli/trace": (False, ("src/cli/base", "src/base", "src/engine/lane.h", "src/engine/tracker.h", "src/learn",
                               "src/io", "include")),
-    "src/cli/run": (False, ("src/cli/base", "src/base", "src/io/store.h", "include/dsa/planner.h")),
+    "src/cli/run": (False, ("src/cli/base", "src/base", "src/io/plan_cache.h", "include/dsa/planner.h")),
     "src/cli/status": (False, ("src/cli/base", "src/base", "src/io/status_page.h", "src/io/status_page.def")),
     "src/cli/plan": (False, ("src/cli/base", "src/cli/trace", "src/base", "src/io", "planner/mip_model.h", "include")),
     "src/cli/report": (False, ("src/cli/base", "src/cli/trace", "src/base", "src/trace/ops.def", "src/follow/plan.h",
@@ -40,7 +40,7 @@ LAYERS = {
     "src/cli/compare": (False, ("src/cli/base", "src/cli/trace", "src/cli/run", "src/cli/report", "src/base",
                                 "src/io/trace_csv.h")),
     # The second door: what a process reads when it starts and writes when it ends.
-    "preload": (True, ("src/base", "src/engine", "src/io/export.h", "src/io/shared_file.h", "src/io/store.h",
+    "preload": (True, ("src/base", "src/engine", "src/io/export.h", "src/io/shared_file.h", "src/io/plan_cache.h",
                         "src/io/status_page.h", "src/io/status_page.def", "include/memomalloc")),
 }
 FREE = ("tests", "bench")  # may include anything, and count in no layer

@@ -15,8 +15,8 @@
 
 namespace memo {
 
-// Plans of a store that a process knows of: more than a store keeps.
-inline constexpr std::uint32_t kMaxCatalogue = std::bit_ceil(tuning::kMaxStoredPlans);
+// Plans of a cache that a process knows of: more than a cache keeps.
+inline constexpr std::uint32_t kMaxCatalogue = std::bit_ceil(tuning::kMaxCachedPlans);
 
 class Catalogue {
  public:

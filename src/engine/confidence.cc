@@ -109,7 +109,7 @@ bool Confidence::lose_trial(std::uint32_t iteration, std::uint64_t height, bool 
     return false;
   }
   // Blocks that are resized move in a slab where they did not in the pool, at each trial.
-  trials_lost_ = moves ? tuning::kMaxTrialsLost : trials_lost_ + 1;
+  trials_lost_ = moves ? tuning::kNoMoreTrials : trials_lost_ + 1;
   lost_length_ = iteration;
   lost_bytes_ += height;
   return true;

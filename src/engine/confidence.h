@@ -105,7 +105,7 @@ class Confidence {
 
   // In how many copies a loop must have come to be tried; 0: none is.
   [[nodiscard]] std::uint32_t copies_to_try(const Repeat& sizes) const {
-    if (trials_lost_ >= tuning::kMaxTrialsLost) {
+    if (trials_lost_ + 1 >= tuning::kNoMoreTrials) {
       return 0;
     }
     const std::uint32_t shifts = sizes.shifts_to_try();

@@ -263,7 +263,7 @@ void Engine::thread_ended() {
 // refused for memory that nobody uses.
 void Engine::before_fork() {
   if (t_state.inside == 0 && lanes.opened() && os::counts_commitments()) {
-    upkeep.give_back();
+    give_back.all();
   }
   forks.before();
 }

@@ -10,9 +10,9 @@
 #include "src/base/options.h"
 #include "src/base/tuning.h"
 #include "src/engine/forks.h"
+#include "src/engine/give_back.h"
 #include "src/engine/lanes.h"
 #include "src/engine/plans.h"
-#include "src/engine/upkeep.h"
 
 namespace memo {
 
@@ -88,7 +88,7 @@ class Engine {
 
   Lanes lanes;
   Forks forks{lanes};
-  Upkeep upkeep{lanes, forks};
+  GiveBack give_back{lanes, forks};
   Plans plans{lanes};
 
  private:

@@ -52,7 +52,7 @@ enum class Evidence : std::uint8_t;  // src/engine/confidence.h
 class Knowledge {
  public:
   // There is memory to learn; asked seldom where it was refused.
-  virtual bool prepare() = 0;
+  virtual bool can_learn() = 0;
   // The call is noted. False: the log was full, and now begins with it.
   virtual bool note(const Call& call) = 0;
   virtual void forget_calls() = 0;
@@ -74,7 +74,7 @@ class Knowledge {
   // A plan that begins as `schedule` does up to the position, and then with the call.
   virtual Known guess(const Call& call, const Schedule& schedule, StepIndex position) = 0;
   // The parametric plan can be laid out. What to serve it from; nullptr: it cannot.
-  virtual const Plan* prepare(StoredPlan& plan) = 0;
+  virtual const Plan* complete(StoredPlan& plan) = 0;
   // The lane uses the plan no more.
   virtual void leave(StoredPlan& plan, std::uint32_t verdict) = 0;
 

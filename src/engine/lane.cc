@@ -9,48 +9,9 @@
 #include "src/base/message.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
-#include "src/engine/miss.h"
+#include "src/engine/fallback_reasons.h"
 
 namespace memo {
-
-void give_back_idle(Shared& shared, std::uint32_t at_work) {
-  const Nanos now = os::coarse_nanoseconds();
-  for (std::uint32_t i = 0; i < shared.slabs.count(); ++i) {
-    const Slab& slab = shared.slabs.at(i);
-    const std::uint64_t word = slab.word();
-    if (SlabWord::is_free(word) || SlabWord::lane(word) == at_work ||
-        SlabWord::lane(word) >= shared.lanes_taken()) {
-      continue;
-    }
-    Lane& lane = shared.lanes[SlabWord::lane(word)];
-    if (slab.unused_for(tuning::kIdle, now) && is_empty(slab.space())) {
-      lane.give_back();
-    } else {
-      lane.with_slab([](const Slab& its) { its.give_back_unused(); });
-    }
-  }
-  shared.slabs.give_back_free(Nanos{0}, now);
-  shared.pool.trim();
-  if (shared.host.trim_next != nullptr) {
-    const RecursionGuard guard;
-    shared.host.trim_next();
-  }
-}
-
-void age(Shared& shared) {
-  const Nanos now = os::coarse_nanoseconds();
-  Nanos before = shared.times.aged_at.load(std::memory_order_relaxed);
-  if (now - before > 5 * tuning::kAtRest &&
-      shared.times.aged_at.compare_exchange_strong(before, now)) {
-    shared.pool.age(tuning::kMaxGivenBack);
-  }
-  // A lane that learns for long has no background thread that would tell of it.
-  Nanos told = shared.times.told_at.load(std::memory_order_relaxed);
-  if (now - told > tuning::kAtRest && shared.times.told_at.compare_exchange_strong(told, now) &&
-      told != Nanos{0}) {
-    shared.tell_host();
-  }
-}
 
 bool take_idle_slab(const Shared& shared, Slab& slab, std::uint64_t word, const SlabWish& wish) {
   const std::uint32_t holder = SlabWord::lane(word);
@@ -64,18 +25,6 @@ bool take_idle_slab(const Shared& shared, Slab& slab, std::uint64_t word, const 
            << holder;
   }
   return taken;
-}
-
-void keep(const Shared& shared, std::uint64_t calls, bool serves) {
-  // Observing keeps no memory; and a thread's own blocks, in the middle of the program's, would
-  // keep glibc from giving back what it does by itself.
-  const bool much = shared.keeps_much() && calls >= tuning::kEarlyCalls && !shared.options->OBSERVE;
-  // A process that only gets its memory together, such as a server that is about to fork its
-  // workers, has no thread of ours, reports or not, since fork() would leave it behind.
-  if ((much || (serves && shared.reports)) && shared.host.keep != nullptr) {
-    const RecursionGuard guard;
-    shared.host.keep(guard);
-  }
 }
 
 void Lane::open(Shared* shared, std::uint32_t number, bool common) {
@@ -282,7 +231,7 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   const bool freed =
       bare ? pool.free_bare(start) : pool.free(start, at_once || (spare && !waits), waits);
   if (t_state.inside == 0) {
-    keep(memory_.shared(), calls);
+    ask_for_background_thread(memory_.shared(), calls);
   }
   return freed;
 }

@@ -8,7 +8,7 @@
 #include "src/base/check.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
-#include "src/engine/miss.h"
+#include "src/engine/fallback_reasons.h"
 #include "src/serve/written.h"
 
 namespace memo {
@@ -91,7 +91,8 @@ void* LaneMemory::serve(const Request& request, const Given& given) {
   if (given.start == nullptr) {
     return nullptr;
   }
-  keep(*shared_, counts_->counters().pooled_allocations.get(), counts_->serves());
+  ask_for_background_thread(*shared_, counts_->counters().pooled_allocations.get(),
+                            counts_->serves());
   if (request.zero && !given.zero) {
     clear(given.start, round_up(request.size, kGranule), false);
   }
@@ -291,9 +292,9 @@ Opened LaneMemory::ask_for_slab(const Opening& opening) {
     const RecursionGuard guard;
     host.trim_next();
   }
-  if (host.keep != nullptr && (shared_->reports || shared_->keeps_much())) {
+  if (host.start_background_thread != nullptr && (shared_->reports || shared_->keeps_much())) {
     const RecursionGuard guard;
-    host.keep(guard);
+    host.start_background_thread(guard);
   }
   return Opened::kOpened;
 }

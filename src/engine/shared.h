@@ -40,7 +40,7 @@ struct EngineHost {
   void (*fetch)(const RecursionGuard&, std::uint64_t key, bool look) = nullptr;
   // There is memory that may have to be given back later, or there are reports: see to it that
   // tick() is called every second or so, until the engine rests. Told by calls and by frees.
-  void (*keep)(const RecursionGuard&) = nullptr;
+  void (*start_background_thread)(const RecursionGuard&) = nullptr;
   // This is a child; `told`: of fork(), whose handlers have run.
   void (*forked)(bool told) = nullptr;
   bool (*alone)() = nullptr;  // no thread but the calling one is known to exist
@@ -93,7 +93,7 @@ struct Shared {
 // The pool has served or freed a block for a lane that counts `calls` of its. Asks the host for the
 // background thread where much is kept, or where there are reports of a lane that `serves`. Any
 // thread that is not inside the library.
-void keep(const Shared& shared, std::uint64_t calls, bool serves = false);
+void ask_for_background_thread(const Shared& shared, std::uint64_t calls, bool serves = false);
 
 // Gives back what the pool has not needed for long, and tells the host that time has passed; at
 // most now and then.

@@ -10,7 +10,7 @@
 #include "src/base/own_stack.h"
 #include "src/base/tuning.h"
 #include "src/engine/catalogue.h"
-#include "src/engine/miss.h"
+#include "src/engine/fallback_reasons.h"
 #include "src/learn/learn.h"
 
 namespace memo {
@@ -60,13 +60,13 @@ void StreamKnowledge::open(Shared* shared, std::uint32_t number, Tracker* tracke
 // The log.
 
 void StreamKnowledge::begin() {
-  if (!log.ready() && log.prepare(shared_->keep_trace)) {
+  if (!log.ready() && log.take_memory(shared_->keep_trace)) {
     restart_histories();
   }
 }
 
-bool StreamKnowledge::prepare() {
-  if (log.prepare_again(shared_->keep_trace)) {
+bool StreamKnowledge::can_learn() {
+  if (log.take_memory_again(shared_->keep_trace)) {
     restart_histories();
   }
   return log.ready();
@@ -152,12 +152,12 @@ Known StreamKnowledge::guess(const Call& call, const Schedule& schedule, StepInd
   return known_of(shared_->store.take_beginning(schedule, position, call.size));
 }
 
-const Plan* StreamKnowledge::prepare(StoredPlan& plan) {
+const Plan* StreamKnowledge::complete(StoredPlan& plan) {
   const NoInterrupts whole;
   const RecursionGuard guard;
-  bool complete = false;
-  os::run_on_own_stack([&] { complete = shared_->store.complete(guard, plan); });
-  return complete ? &plan.best() : nullptr;
+  bool done = false;
+  os::run_on_own_stack([&] { done = shared_->store.complete(guard, plan); });
+  return done ? &plan.best() : nullptr;
 }
 
 void StreamKnowledge::leave(StoredPlan& plan, std::uint32_t verdict) {

@@ -26,7 +26,7 @@ class StreamKnowledge final : public Knowledge {
   // The tracker gets the histories as soon as there is memory for them.
   void open(Shared* shared, std::uint32_t number, Tracker* tracker);
 
-  bool prepare() override;
+  bool can_learn() override;
   bool note(const Call& call) override;
   void forget_calls() override;
   void planned() override;
@@ -37,13 +37,13 @@ class StreamKnowledge final : public Knowledge {
                std::uint64_t tried) override;
   void follow_anew() override;
   Known guess(const Call& call, const Schedule& schedule, StepIndex position) override;
-  const Plan* prepare(StoredPlan& plan) override;
+  const Plan* complete(StoredPlan& plan) override;
   void leave(StoredPlan& plan, std::uint32_t verdict) override;
   void tell_phase(Phase phase) override;
   void tell_lost(std::uint64_t placed, Evidence why) override;
   void tell_miss(const Call& call, Miss miss, StepIndex near) override;
 
-  // As prepare(), at once: for a lane that a thread has just taken.
+  // As can_learn(), at once: for a lane that a thread has just taken.
   void begin();
   // The call that was noted last has got this block of the space, or none.
   void bind(const void* start, const Space* space);

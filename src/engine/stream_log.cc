@@ -5,7 +5,7 @@
 
 namespace memo {
 
-bool StreamLog::prepare(bool trace) {
+bool StreamLog::take_memory(bool trace) {
   if (ready_.load(std::memory_order_relaxed)) {
     return true;
   }
@@ -19,11 +19,11 @@ bool StreamLog::prepare(bool trace) {
   return true;
 }
 
-bool StreamLog::prepare_again(bool trace) {
+bool StreamLog::take_memory_again(bool trace) {
   if (refusals_.waits()) {
     return false;
   }
-  if (!prepare(trace)) {
+  if (!take_memory(trace)) {
     refusals_.refused(tuning::kMaxWait);
     return false;
   }

@@ -2,7 +2,7 @@
 #include "src/engine/tracker.h"
 
 #include "src/base/check.h"
-#include "src/engine/miss.h"
+#include "src/engine/fallback_reasons.h"
 
 namespace memo {
 namespace {
@@ -119,7 +119,7 @@ bool Tracker::leave_plan() {
   serving.plan = nullptr;
   serving.placer.stop();
   serving.shapes.close();
-  serving.following = false;
+  serving.seeks_others = false;
   return forgets;
 }
 
@@ -138,7 +138,7 @@ bool Tracker::is_crowded() const {
 // Only the size of the next call matters.
 bool Tracker::may_glide() const {
   const TrackerState& s = state_;
-  return is_serving() && s.serving.shapes.plan() == nullptr && !s.serving.following &&
+  return is_serving() && s.serving.shapes.plan() == nullptr && !s.serving.seeks_others &&
          !s.confidence.on_trial() && s.confidence.first.is_over() && !is_crowded() &&
          !(s.terms.keeps_trace && s.learns);
 }
@@ -155,7 +155,7 @@ void Tracker::finish() {
 
 void Tracker::happened(Event event) {
   TrackerState& s = state_;
-  s.search.known.store(false, std::memory_order_relaxed);
+  s.search.lacks_slab.store(false, std::memory_order_relaxed);
   const bool moved = move(event);
   if (moved && event == Event::kLeft) {
     s.walks_whole = false;
@@ -175,7 +175,7 @@ void Tracker::abandon() {
   s.serving = Serving();
   s.search.demand = Demand();
   s.search.looping.store(false, std::memory_order_relaxed);
-  s.search.known.store(false, std::memory_order_relaxed);
+  s.search.lacks_slab.store(false, std::memory_order_relaxed);
   s.search.restarts = s.search.symbolic = 0;
   s.confidence.forget();
   s.walks_whole = false;
@@ -183,7 +183,7 @@ void Tracker::abandon() {
 }
 
 void Tracker::told(std::size_t marks) {
-  state_.search.known.store(false, std::memory_order_relaxed);
+  state_.search.lacks_slab.store(false, std::memory_order_relaxed);
   if (!is_serving()) {
     knowledge_->mark();
     if (searching() && marks + 1 >= 3) {
@@ -206,7 +206,7 @@ void Tracker::grown(std::uint64_t bytes) {
 // A call.
 
 Outcome Tracker::called(const Call& call) {
-  state_.search.known.store(false, std::memory_order_relaxed);
+  state_.search.lacks_slab.store(false, std::memory_order_relaxed);
   const Outcome outcome = decide(call);
   finish();
   return outcome;
@@ -242,7 +242,7 @@ Outcome Tracker::decide(const Call& call) {
         return give(call, way);
       }
       if (!s.learns) {
-        if (!knowledge_->prepare() || !move(Event::kMemory)) {
+        if (!knowledge_->can_learn() || !move(Event::kMemory)) {
           return follow_known(call, way);
         }
       } else if (s.search.restarts > tuning::kMaxAttempts && !s.terms.keeps_trace) {
@@ -422,16 +422,16 @@ Outcome Tracker::serve(const Call& call, Way way) {
   Placing placing;
   place(call, placing);
   placing.matched = placing.is_step;
-  return serve_placed(call, way, placing);
+  return after_placing(call, way, placing);
 }
 
 Outcome Tracker::not_placed(const Call& call, const Step& step, Miss miss) {
-  state_.search.known.store(false, std::memory_order_relaxed);
+  state_.search.lacks_slab.store(false, std::memory_order_relaxed);
   Placing placing{.matched = true, .is_step = true, .miss = miss, .offset = step.offset};
   placing.wrapped = state_.serving.placer.wrapped();
   Way way;
   way.served = true;
-  const Outcome outcome = serve_placed(call, way, placing);
+  const Outcome outcome = after_placing(call, way, placing);
   finish();
   return outcome;
 }
@@ -463,7 +463,7 @@ void Tracker::place(const Call& call, Placing& placing) {
 
 // After the call was placed, or not. Another plan or shape may get no memory, which leaves the lane
 // without a plan. A place that was claimed before is served all the same.
-Outcome Tracker::serve_placed(const Call& call, Way way, Placing placing) {
+Outcome Tracker::after_placing(const Call& call, Way way, Placing placing) {
   Serving& serving = state_.serving;
   // The calls say so, and not the store: there the plan may have been withdrawn by now.
   if (serving.following && !state_.confidence.tries_own() &&
@@ -472,7 +472,7 @@ Outcome Tracker::serve_placed(const Call& call, Way way, Placing placing) {
     knowledge_->follow_anew();
   }
   // A plan that is known fits better than one on trial.
-  if ((!placing.matched || serving.following || state_.confidence.tries_own()) &&
+  if ((!placing.matched || serving.seeks_others || state_.confidence.tries_own()) &&
       try_others(call, placing.matched) && !placing.matched) {
     place(call, placing);
   }
@@ -590,7 +590,7 @@ bool Tracker::open() {
                                        .calls = std::min(calls, schedule.count),
                                        .trial = s.confidence.on_trial()});
   if (opened != Opened::kOpened) {
-    s.search.known.store(opened == Opened::kBusy, std::memory_order_relaxed);
+    s.search.lacks_slab.store(opened == Opened::kBusy, std::memory_order_relaxed);
     move(Event::kRefused);
   }
   return opened == Opened::kOpened;
@@ -621,7 +621,7 @@ void Tracker::begin_plan() {
 // A known plan fits the call, and none is served. True if it is served from now on.
 bool Tracker::take_up(const Call& call, const Known& known) {
   adopt(known, state_.learns ? known.trial : 0);
-  if (!prepare(known)) {
+  if (!find_place(known)) {
     move(Event::kUnusable);
     return false;
   }
@@ -634,8 +634,8 @@ bool Tracker::take_up(const Call& call, const Known& known) {
 bool Tracker::try_others(const Call& call, bool matched) {
   Serving& serving = state_.serving;
   const Known known = follow(call);
-  const bool first = !serving.following;
-  serving.following = known.plan == nullptr;
+  const bool first = !serving.seeks_others;
+  serving.seeks_others = known.plan == nullptr;
   if (known.plan == nullptr) {
     // At the beginning of an iteration a plan that begins as this one does is believed at once,
     // since the first blocks are often the largest; the plans are followed all the same.
@@ -650,7 +650,7 @@ bool Tracker::try_others(const Call& call, bool matched) {
   }
   move(Event::kOtherPlan, state_.confidence.tries_own() ? kWithdrawn : 0U);
   adopt(known, 0);
-  if (!prepare(known)) {
+  if (!find_place(known)) {
     move(Event::kUnusable);
     return false;
   }
@@ -679,7 +679,7 @@ bool Tracker::go_over(bool guessed) {
     return false;
   }
   begin_plan();
-  state_.serving.following = guessed;
+  state_.serving.seeks_others = guessed;
   move(Event::kOpened);
   return true;
 }
@@ -694,7 +694,7 @@ void Tracker::adopt(const Known& known, std::uint32_t trial) {
 
 // Where in the plan the call at hand is, the step before the one that comes next; a parametric plan
 // is laid out. False if it cannot be.
-bool Tracker::prepare(const Known& known) {
+bool Tracker::find_place(const Known& known) {
   Serving& serving = state_.serving;
   const Schedule& schedule = *known.plan->made;
   if (schedule.symbolic == nullptr) {
@@ -704,7 +704,7 @@ bool Tracker::prepare(const Known& known) {
   if (!serving.shapes.afford(schedule.count, state_.counts.counters().large_allocations.get())) {
     return false;
   }
-  const Plan* best = knowledge_->prepare(*known.plan);
+  const Plan* best = knowledge_->complete(*known.plan);
   if (best == nullptr || !serving.shapes.open(*(*best)->symbolic) ||
       !lay_out({known.first, known.position - StepIndex{1}})) {
     return false;
@@ -804,7 +804,7 @@ bool Tracker::valid() const {
   if (state_.confidence.on_trial() && (!has_plan || !state_.learns || state_.glides)) {
     return false;
   }
-  return (!serving.following || now == Phase::kServing) && state_.glides == may_glide();
+  return (!serving.seeks_others || now == Phase::kServing) && state_.glides == may_glide();
 }
 
 }  // namespace memo

@@ -33,7 +33,7 @@ struct Search {
   std::uint64_t got = 0;             // bytes that the pool had to get
   std::uint32_t calm = 0;            // calls since it last had to get what it had had before
   // A plan fits, and all slabs are in use: nothing is learned meanwhile. Freeing threads read it.
-  std::atomic<bool> known{false};
+  std::atomic<bool> lacks_slab{false};
   std::uint32_t restarts = 0;  // of a full log
   std::uint32_t symbolic = 0;  // parametric plans made
 };
@@ -59,8 +59,8 @@ struct Serving {
   const Plan* best = nullptr;  // what `plan` is served from
   Cursor cursor;               // where serving is to begin
   Placer placer;
-  Shapes shapes;           // of a parametric plan
-  bool following = false;  // a call did not match: other plans are followed as well
+  Shapes shapes;              // of a parametric plan
+  bool seeks_others = false;  // a call did not match: other plans are followed as well
   Rounds rounds;
 };
 
@@ -142,7 +142,7 @@ class Tracker {
   [[nodiscard]] bool searching() const {
     const Phase now = phase();
     return (now == Phase::kLearning || now == Phase::kPooling) &&
-           !state_.search.known.load(std::memory_order_relaxed);
+           !state_.search.lacks_slab.load(std::memory_order_relaxed);
   }
   // Nothing is known of the stream yet, not even that it goes in a loop. Any thread.
   [[nodiscard]] bool knows_nothing() const {
@@ -204,7 +204,7 @@ class Tracker {
   void learn();
 
   Outcome serve(const Call& call, Way way);
-  Outcome serve_placed(const Call& call, Way way, Placing placing);
+  Outcome after_placing(const Call& call, Way way, Placing placing);
   void place(const Call& call, Placing& placing);
   void end_iteration(const Call& call, const Placing& placing);
   void iterated(std::uint64_t offset, std::uint64_t size);
@@ -219,7 +219,7 @@ class Tracker {
   bool go_over_to_guess(const Call& call);
   bool go_over(bool guessed);
   void adopt(const Known& known, std::uint32_t trial);
-  bool prepare(const Known& known);
+  bool find_place(const Known& known);
   bool lay_out(const Shapes::Start& start);
   bool change_shape(const Shapes::Start& start);
   [[nodiscard]] Wanted what_to_learn() const;

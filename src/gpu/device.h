@@ -44,7 +44,7 @@ struct Settings {
   std::uint64_t chunk = std::uint64_t{4} << 20;  // of large blocks; a multiple of kSmallChunk
   bool plan = true;                              // false: the pool alone
   bool steal = true;                             // idle chunks move before new ones are made
-  Store* store = nullptr;                        // of plans, if there is one
+  PlanExchange* cache = nullptr;                 // of plans, if there is one
 };
 
 // Which pool of a graph; torch's MempoolId_t.

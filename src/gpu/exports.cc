@@ -95,7 +95,7 @@ Device* device(int number) {
     found = place.load(std::memory_order_acquire);
     if (found == nullptr) {
       Settings settings;
-      settings.store = keeper().store();
+      settings.cache = keeper().cache();
       found = new Device(all.driver, number, all.device_count, settings);
       place.store(found, std::memory_order_release);
       keeper().start();

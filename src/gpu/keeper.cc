@@ -15,7 +15,7 @@
 #include "src/base/file_map.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
-#include "src/io/store_name.h"
+#include "src/io/plan_cache_name.h"
 
 namespace memo::gpu {
 namespace {
@@ -41,10 +41,10 @@ void read_own_options(Options& options) {
 Keeper::Keeper(std::vector<StatusDevice> (*devices)(), void (*give_back)())
     : devices_(devices), give_back_(give_back), process_(getpid()) {
   read_own_options(options_);
-  name_store(options_);
+  name_cache(options_);
   char folder[4096];
   if (!options_.PLANS.empty() && expand_path(options_.PLANS.view(), folder, sizeof folder)) {
-    store_ = std::make_unique<Store>(folder, options_.PLAN_TRUST);
+    cache_ = std::make_unique<PlanExchange>(folder, options_.PLAN_TRUST);
   }
   const char* runtime = secure_getenv("XDG_RUNTIME_DIR");
   if (runtime != nullptr && std::strlen(runtime) < sizeof runtime_) {
@@ -55,7 +55,7 @@ Keeper::Keeper(std::vector<StatusDevice> (*devices)(), void (*give_back)())
 }
 
 void Keeper::start() {
-  if ((store_ == nullptr && options_.STATUS == 0) || started_.exchange(true)) {
+  if ((cache_ == nullptr && options_.STATUS == 0) || started_.exchange(true)) {
     return;
   }
   sigset_t all;
@@ -81,8 +81,8 @@ void Keeper::start() {
 }
 
 void Keeper::look() {
-  if (store_ != nullptr) {
-    store_->write();
+  if (cache_ != nullptr) {
+    cache_->write();
   }
   if (options_.STATUS != 0) {
     write_page();
@@ -135,8 +135,8 @@ void Keeper::finish() {
   if (getpid() != process_) {
     return;
   }
-  if (store_ != nullptr) {
-    store_->write();
+  if (cache_ != nullptr) {
+    cache_->write();
   }
   const std::lock_guard held(lock_);
   if (std::exchange(page_, nullptr) != nullptr) {

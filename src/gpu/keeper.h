@@ -1,4 +1,4 @@
-// What goes on beside the program's calls: plans are saved (src/gpu/store.h), the page of the
+// What goes on beside the program's calls: plans are saved (src/gpu/plan_exchange.h), the page of the
 // process' GPUs is written (src/io/status_page.h), and memory is given back where `memomalloc
 // release` asks. One thread, once a second; none where MEMOMALLOC_PLANS and MEMOMALLOC_STATUS ask
 // for nothing. Cold.
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "src/base/options.h"
-#include "src/gpu/store.h"
+#include "src/gpu/plan_exchange.h"
 #include "src/io/status_page.h"
 
 namespace memo::gpu {
@@ -23,7 +23,7 @@ class Keeper {
   Keeper(std::vector<StatusDevice> (*devices)(), void (*give_back)());
 
   // Where plans lie; nullptr: nowhere.
-  [[nodiscard]] Store* store() { return store_.get(); }
+  [[nodiscard]] PlanExchange* cache() { return cache_.get(); }
   // Starts the thread, once, if there is anything to do.
   void start();
   // A device that torch's own allocator serves; in place of what was said of it before.
@@ -40,7 +40,7 @@ class Keeper {
   pid_t process_;
   Options options_;
   char runtime_[512] = "";  // the user's runtime folder
-  std::unique_ptr<Store> store_;
+  std::unique_ptr<PlanExchange> cache_;
   std::atomic<bool> started_{false};
 
   std::mutex lock_;  // what follows

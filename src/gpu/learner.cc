@@ -111,7 +111,7 @@ Learner::Answer Learner::next(std::uint64_t bytes) {
     }
     phase_ = Phase::kLearning;
   }
-  if (!adopt_stored() && !adopt() && look_due) {
+  if (!adopt_cached() && !adopt() && look_due) {
     look();
   }
   return {};
@@ -133,7 +133,7 @@ Learner::Answer Learner::serve(std::uint64_t bytes) {
   return {.step = step != nullptr && step->offset != kUnplanned ? step : nullptr, .opened = false};
 }
 
-// A plan that this process made has places for the blocks that it made it of. One of the store may
+// A plan that this process made has places for the blocks that it made it of. One of the cache may
 // be anybody's, and one whose blocks live longer is none.
 bool Learner::unfit() const {
   return plan_->fetched && poor_ >= kPoorIterations;
@@ -153,12 +153,12 @@ void Learner::refuse() {
   restart();
 }
 
-// A plan of the store of which the latest calls are the first ones, or those a quarter, a half or
+// A plan of the cache of which the latest calls are the first ones, or those a quarter, a half or
 // three quarters through it. Of several the longest, of which the others may be a part.
-bool Learner::adopt_stored() {
+bool Learner::adopt_cached() {
   Known* best = nullptr;
   if (window_.full()) {
-    for (Known* plan : plans_.stored(window_.key())) {
+    for (Known* plan : plans_.cached(window_.key())) {
       best = best == nullptr || plan->plan->count > best->plan->count ? plan : best;
     }
   }

@@ -60,7 +60,7 @@ class Learner {
   void look();
   void restart();
   bool adopt();
-  bool adopt_stored();
+  bool adopt_cached();
   void wait_for(Known* plan, StepIndex next);
   Answer serve(std::uint64_t bytes);
   [[nodiscard]] bool unfit() const;

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "src/io/store_name.h"
+#include "src/io/plan_cache_name.h"
 
 namespace memo::gpu {
 
@@ -22,7 +22,7 @@ Known* Plans::add(Plan plan, std::uint32_t iteration) {
   auto known = std::make_shared<Known>();
   known->plan = std::move(plan);
   known->iteration = iteration;
-  if (store_ != nullptr) {
+  if (cache_ != nullptr) {
     known->name = name_of({known->plan.get(), iteration}, {});
     seen_.insert(known->name.stream);
     std::vector<PlanName> wrong;
@@ -31,21 +31,21 @@ Known* Plans::add(Plan plan, std::uint32_t iteration) {
         wrong.push_back(other->name);
       }
     }
-    store_->save(known, std::move(wrong));
+    cache_->save(known, std::move(wrong));
   }
   return all.emplace_back(std::move(known)).get();
 }
 
-std::vector<Known*> Plans::stored(std::uint64_t key) {
+std::vector<Known*> Plans::cached(std::uint64_t key) {
   std::vector<Known*> result;
-  if (store_ == nullptr) {
+  if (cache_ == nullptr) {
     return result;
   }
-  for (const PlanName& name : store_->with_key(key)) {
+  for (const PlanName& name : cache_->with_key(key)) {
     if (Known* known = find(name)) {
       result.push_back(known);
     } else if (all.size() < kMost && seen_.insert(name.stream).second) {
-      if (std::optional<Known> loaded = store_->load(name, most_height_)) {
+      if (std::optional<Known> loaded = cache_->load(name, most_height_)) {
         ++fetched;
         result.push_back(all.emplace_back(std::make_shared<Known>(std::move(*loaded))).get());
       }

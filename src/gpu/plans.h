@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "src/gpu/store.h"
+#include "src/gpu/plan_exchange.h"
 
 namespace memo::gpu {
 
@@ -17,19 +17,20 @@ class Plans {
  public:
   static constexpr std::size_t kMost = 32;
 
-  // Without a store `store` is null. A plan from it has `most_height` bytes at most.
-  Plans(Store* store, std::uint64_t most_height) : store_(store), most_height_(most_height) {}
+  // Without a cache `cache` is null. A plan from it has `most_height` bytes at most.
+  Plans(PlanExchange* cache, std::uint64_t most_height)
+      : cache_(cache), most_height_(most_height) {}
 
-  // A plan that this process has made. It goes to the store, in place of those of the same calls
+  // A plan that this process has made. It goes to the cache, in place of those of the same calls
   // that were wrong.
   Known* add(Plan plan, std::uint32_t iteration);
-  // The store's plans that have calls with the key, and are not known to be wrong; they are read
+  // The cache's plans that have calls with the key, and are not known to be wrong; they are read
   // where they are not in `all` yet.
-  std::vector<Known*> stored(std::uint64_t key);
+  std::vector<Known*> cached(std::uint64_t key);
 
   std::vector<std::shared_ptr<Known>> all;
   std::uint64_t made = 0;            // by this process
-  std::uint64_t fetched = 0;         // from the store
+  std::uint64_t fetched = 0;         // from the cache
   double seconds = 0;                // spent on making them
   std::uint32_t milliseconds = 100;  // most for one
   std::string planner = "portfolio";
@@ -37,7 +38,7 @@ class Plans {
  private:
   Known* find(const PlanName& name);
 
-  Store* store_;
+  PlanExchange* cache_;
   std::uint64_t most_height_;
   std::unordered_set<std::uint64_t> seen_;  // streams whose plan was made, or read
 };

@@ -25,8 +25,8 @@
 #include "src/base/tuning.h"
 #include "src/serve/free_index.h"
 #include "src/serve/held_memory.h"
-#include "src/serve/huge_pages.h"
-#include "src/serve/long_lived.h"
+#include "src/serve/long_lived_huge_pages.h"
+#include "src/serve/pool_huge_pages.h"
 #include "src/serve/shares.h"
 #include "src/serve/space.h"
 
@@ -66,7 +66,7 @@ struct ArenaBooks {
 class Arena {
  public:
   // `books` outlive this. `huge`: blocks that nobody has used before may come in huge pages
-  // (src/serve/huge_pages.h).
+  // (src/serve/pool_huge_pages.h).
   void open(Space* space, ArenaBooks* books, bool huge = false);
 
   struct Block {

@@ -163,6 +163,9 @@ class Slab {
   bool reserve(std::uint64_t height);
   bool make_room(std::uint64_t height);
   void give_back_between(std::uint64_t from, std::uint64_t to) const;
+  // src/serve/slab_huge_pages.cc
+  [[nodiscard]] std::uint64_t huge_end(std::uint64_t height) const;
+  [[nodiscard]] std::uint64_t memory_end(std::uint64_t height) const;
   void look(PageMap::Run claimed);
   void gather(char* from, char* to, PageMap::Run claimed);
   [[nodiscard]] bool is_free(Granules first, Granules end, PageMap::Run but) const;

@@ -163,10 +163,10 @@ TEST_CASE("engine: a slab is kept for three seconds without a call, and not for 
   testing::drive([](Engine& engine, Driver& driver, const Lane& lane) {
     testing::iterations_until_serving(driver, testing::program_of(1), lane);
     REQUIRE(lane.slab_height() != 0);
-    engine.upkeep.tick(100 * os::kSecond);
-    engine.upkeep.tick(103 * os::kSecond);
+    engine.give_back.tick(100 * os::kSecond);
+    engine.give_back.tick(103 * os::kSecond);
     CHECK(lane.slab_height() != 0);
-    engine.upkeep.tick(106 * os::kSecond);
+    engine.give_back.tick(106 * os::kSecond);
     CHECK(lane.slab_height() == 0);
   });
 }

@@ -118,9 +118,9 @@ TEST_CASE("catalogue: a full one takes no more", "[engine]") {
   }
 }
 
-int looks = 0;  // at the store, whatever the calls' key is
+int looks = 0;  // at the cache, whatever the calls' key is
 
-TEST_CASE("catalogue: the store is looked at again each few dozen calls that no plan places",
+TEST_CASE("catalogue: the cache is looked at again each few dozen calls that no plan places",
           "[engine]") {
   const auto catalogue = std::make_unique<Catalogue>();
   REQUIRE(catalogue->open());

@@ -77,7 +77,7 @@ TEST_CASE("confidence: a trial of this stream's loop is over at its loss, and th
   confidence.begin(kIteration);
   CHECK(
       confidence.lose_trial(kIteration, 1 << 20, true));  // of blocks that move none is made again
-  CHECK(confidence.trials_lost() == tuning::kMaxTrialsLost);
+  CHECK(confidence.trials_lost() == tuning::kNoMoreTrials);
 }
 
 TEST_CASE("confidence: a trial that keeps its promise is believed, and forgives those lost",

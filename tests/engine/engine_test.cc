@@ -26,10 +26,10 @@ TEST_CASE("engine: nothing is set up before the first allocation", "[engine]") {
   CHECK_FALSE(own.engine.owns(nullptr));
   CHECK_FALSE(own.engine.owns(&own));
   CHECK(own.engine.lanes.count() == 0);
-  own.engine.upkeep.give_back();
-  CHECK_FALSE(own.engine.upkeep.trim());
+  own.engine.give_back.all();
+  CHECK_FALSE(own.engine.give_back.trim());
   own.engine.iteration();
-  own.engine.upkeep.tick(Nanos{1});
+  own.engine.give_back.tick(Nanos{1});
 }
 
 TEST_CASE("engine: learns a stream, waits for a quiet point, and serves it whole", "[engine]") {
@@ -177,7 +177,7 @@ TEST_CASE("engine: zeroed blocks are zero in every phase", "[engine]") {
       iterate();
     }
     REQUIRE(lane.phase() == Phase::kServing);
-    engine.upkeep.give_back();
+    engine.give_back.all();
     iterate();
     iterate();
     driver.step({77'777, 1}, 64, true);

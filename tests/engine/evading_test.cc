@@ -35,7 +35,7 @@ TEST_CASE("engine: blocks that stay in a plan's places are in its way for some i
       driver.release(block);
     }
     // After a rest the slab begins at its start again.
-    engine.upkeep.give_back();
+    engine.give_back.all();
     const std::uint64_t before = lane.counters.planned_allocations.get();
     driver.iterate(program, 3);
     CHECK(lane.counters.planned_allocations.get() == before + 3 * program.size());

@@ -143,7 +143,7 @@ TEST_CASE("fork: a child that no handler tells of does without what others held"
       Driver busy(own.engine, 1ULL << 40);
       while (!over) {
         busy.iterate(testing::program_of(8, 6));
-        own.engine.upkeep.give_back();
+        own.engine.give_back.all();
       }
       busy.free_due(UINT64_MAX);
       CHECK(busy.wrong == 0);

@@ -15,7 +15,7 @@ namespace {
 bool fills(int calls) {
   const int status = testing::status_of_child([&] {
     StreamLog log;
-    if (!log.prepare(true)) {
+    if (!log.take_memory(true)) {
       return 2;
     }
     for (int i = 0; i < calls; ++i) {
@@ -43,7 +43,7 @@ TEST_CASE("stream log: commits what it needs", "[engine]") {
   const int status = testing::status_of_child([] {
     StreamLog log;
     const std::uint64_t before = writable_kib();
-    return before != 0 && log.prepare(false) && writable_kib() <= before + 64 ? 0 : 1;
+    return before != 0 && log.take_memory(false) && writable_kib() <= before + 64 ? 0 : 1;
   });
   CHECK(status == 0);
 }

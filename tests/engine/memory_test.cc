@@ -42,7 +42,7 @@ TEST_CASE("engine: gives the slab back on request, and serves again", "[engine]"
     testing::iterations_until_serving(driver, program, lane);
     driver.iterate(program);
     const Block kept = driver.take(program[0].size);
-    engine.upkeep.give_back();
+    engine.give_back.all();
     CHECK(engine.lanes.shared().slabs.bytes == 0);
     CHECK(lane.counters.released.get() == 1);
     CHECK(kept.whole());
@@ -69,7 +69,7 @@ TEST_CASE("engine: the underlying allocator is trimmed for a new slab, not for o
     testing::iterations_until_serving(driver, program, lane);
     driver.iterate(program);
     CHECK(trims == 1);
-    engine.upkeep.give_back();
+    engine.give_back.all();
     driver.iterate(program, 3);
     CHECK(engine.lanes.shared().slabs.bytes == lane.slab().tallest());
     CHECK(trims == 1);
@@ -142,7 +142,7 @@ void load_tall_plan(const RecursionGuard& guard) {
                                     .lower_bound = kTall,
                                     .lowest = true}),
                      count);
-  opening->upkeep.tick(100 * os::kSecond);
+  opening->give_back.tick(100 * os::kSecond);
 }
 
 // With a loop of its own behind it the lane has gone through a whole plan, which says nothing of
@@ -153,8 +153,8 @@ TEST_CASE("engine: a saved plan has no memory before calls have matched it, and 
   CAPTURE(other_loop);
   Options options;
   options.SLAB_LIMIT = 2 * kTall;
-  OwnEngine own(options,
-                {.opened = load_tall_plan, .keep = [](const RecursionGuard&) { ++times_kept; }});
+  OwnEngine own(options, {.opened = load_tall_plan,
+                          .start_background_thread = [](const RecursionGuard&) { ++times_kept; }});
   opening = &own.engine;
   times_kept = 0;
   drive(own, [&](Engine& engine, Driver& driver, const Lane& lane) {
@@ -173,7 +173,7 @@ TEST_CASE("engine: a saved plan has no memory before calls have matched it, and 
     }
     CHECK(lane.phase() == Phase::kServing);
     CHECK(lane.slab().tallest() == kTall);
-    engine.upkeep.tick(101 * os::kSecond);
+    engine.give_back.tick(101 * os::kSecond);
     // 12 blocks of up to 200 KB, and the other loop's slab.
     CHECK(testing::resident_bytes(slab, kTall) <= 32ULL << 20);
     for (std::size_t i = 0; i < 100; ++i) {
@@ -189,11 +189,11 @@ TEST_CASE("engine: gives the slab back when the loop is left", "[engine]") {
     testing::iterations_until_serving(driver, program, lane);
     for (std::uint64_t now = 1; now < 10; ++now) {
       driver.iterate(program);
-      engine.upkeep.tick(now * os::kSecond);
+      engine.give_back.tick(now * os::kSecond);
       REQUIRE(engine.lanes.shared().slabs.bytes == lane.slab().tallest());
     }
     for (std::uint64_t now = 10; now < 20; ++now) {
-      engine.upkeep.tick(now * os::kSecond);
+      engine.give_back.tick(now * os::kSecond);
     }
     CHECK(engine.lanes.shared().slabs.bytes == 0);
     CHECK(lane.counters.released.get() == 1);

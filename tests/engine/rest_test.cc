@@ -33,7 +33,7 @@ std::vector<Block> take_some(Random& random, Driver& driver, std::uint64_t count
 TEST_CASE(
     "engine: what the pool keeps is told once it is much, and is a thread's own affair before",
     "[engine]") {
-  OwnEngine own({}, {.keep = [](const RecursionGuard&) { ++times_told; }});
+  OwnEngine own({}, {.start_background_thread = [](const RecursionGuard&) { ++times_told; }});
   times_told = 0;
   drive(own, [](Engine& engine, Driver& driver, const Lane& lane) {
     Random random(15);
@@ -47,7 +47,7 @@ TEST_CASE(
     }
     CHECK(free_bytes(engine) >= tuning::kKept);
     CHECK(times_told == 0);
-    engine.upkeep.trim();
+    engine.give_back.trim();
     const std::uint64_t many = 2 * tuning::kKept / 500'000;
     const std::vector<Block> blocks = take_some(random, driver, many);
     CHECK(times_told == 0);
@@ -65,7 +65,7 @@ TEST_CASE(
 
 // Whether the host is told of so many blocks, taken one after the other and then freed.
 bool told_of(std::uint32_t count, std::uint64_t bytes) {
-  OwnEngine own({}, {.keep = [](const RecursionGuard&) { ++times_told; }});
+  OwnEngine own({}, {.start_background_thread = [](const RecursionGuard&) { ++times_told; }});
   times_told = 0;
   drive(own, [&](Engine&, Driver& driver, const Lane&) {
     std::vector<Block> blocks;
@@ -98,20 +98,20 @@ TEST_CASE("engine: rests once the pool's memory was given back, and so is what i
     }
     std::uint64_t now = 1;
     for (; now * os::kSecond <= 2 * tuning::kAtRest; ++now) {
-      CHECK_FALSE(engine.upkeep.tick(now * os::kSecond));
+      CHECK_FALSE(engine.give_back.tick(now * os::kSecond));
       CHECK(free_bytes(engine) > 0);
     }
-    engine.upkeep.tick(++now * os::kSecond);
-    CHECK(engine.upkeep.tick(++now * os::kSecond));
+    engine.give_back.tick(++now * os::kSecond);
+    CHECK(engine.give_back.tick(++now * os::kSecond));
     CHECK(free_bytes(engine) == 0);
     for (const Block& block : late) {
       driver.release(block);
     }
     CHECK(free_bytes(engine) > 0);
-    CHECK(engine.upkeep.tick(++now * os::kSecond));
+    CHECK(engine.give_back.tick(++now * os::kSecond));
     CHECK(free_bytes(engine) == 0);
     driver.release(driver.take(700'000));
-    CHECK_FALSE(engine.upkeep.tick(++now * os::kSecond));
+    CHECK_FALSE(engine.give_back.tick(++now * os::kSecond));
   });
 }
 
@@ -121,8 +121,8 @@ std::uint32_t ticks = 0;
 
 // Two ticks, long apart, in the middle of a call that takes a slab.
 void tick_in_call() {
-  resting += taking->upkeep.tick(os::kSecond) ? 1U : 0U;
-  resting += taking->upkeep.tick(100 * os::kSecond) ? 1U : 0U;
+  resting += taking->give_back.tick(os::kSecond) ? 1U : 0U;
+  resting += taking->give_back.tick(100 * os::kSecond) ? 1U : 0U;
   ++ticks;
 }
 

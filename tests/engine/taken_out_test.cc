@@ -52,7 +52,7 @@ TEST_CASE("engine: a plan gives no place that others have mapped something at", 
     CHECK(first.as_it_was());
     CHECK(second.as_it_was());
     CHECK(lane.counters.evaded.get() == 1);  // as of blocks that stay
-    engine.upkeep.give_back();
+    engine.give_back.all();
     driver.iterate(program, 3);
     CHECK(first.as_it_was());
     CHECK(second.as_it_was());

@@ -195,7 +195,7 @@ TEST_CASE("threads: blocks are freed by others while their owner is served", "[e
         }
       }
       if (i % 20 == 19) {
-        own.engine.upkeep.give_back();
+        own.engine.give_back.all();
       }
     }
     done = true;

@@ -170,7 +170,7 @@ class World final : public testing::FakeMemory, public testing::FakeKnowledge {
   void trim(std::uint64_t) override { REQUIRE(tracker.state().serving.plan != nullptr); }
   void give_back(bool height) override { has_memory_ = has_memory_ && !height; }
 
-  bool prepare() override {
+  bool can_learn() override {
     if (yes()) {
       return false;
     }
@@ -198,7 +198,7 @@ class World final : public testing::FakeMemory, public testing::FakeKnowledge {
   Known guess(const Call&, const Schedule&, StepIndex) override {
     return below(random, 3) == 0 ? found(some_plan(kFixed)) : Known();
   }
-  const Plan* prepare(StoredPlan& plan) override { return yes() ? &plan.best() : nullptr; }
+  const Plan* complete(StoredPlan& plan) override { return yes() ? &plan.best() : nullptr; }
   void leave(StoredPlan& plan, std::uint32_t) override {
     REQUIRE(plan.users != 0);
     --plan.users;

@@ -176,12 +176,12 @@ class Model {
       case 0:
         return engine_->iteration();
       case 1:
-        return engine_->upkeep.give_back();
+        return engine_->give_back.all();
       case 2:
-        engine_->upkeep.tick(now_ += 5 * memo::os::kSecond);
+        engine_->give_back.tick(now_ += 5 * memo::os::kSecond);
         return;
       case 3:
-        engine_->upkeep.trim();
+        engine_->give_back.trim();
         return;
       case 4:
         return release_all();

@@ -16,8 +16,8 @@
 #include "src/base/guard.h"
 #include "src/gpu/device.h"
 #include "src/gpu/intervals.h"
-#include "src/gpu/store.h"
-#include "src/io/store.h"
+#include "src/gpu/plan_exchange.h"
+#include "src/io/plan_cache.h"
 #include "tests/gpu/fake_driver.h"
 #include "tests/gpu/replay.h"
 #include "tests/support/process.h"
@@ -26,9 +26,9 @@ using memo::gpu::Address;
 using memo::gpu::Device;
 using memo::gpu::Driver;
 using memo::gpu::Intervals;
+using memo::gpu::PlanExchange;
 using memo::gpu::PoolId;
 using memo::gpu::Settings;
-using memo::gpu::Store;
 using memo::gpu::Stream;
 
 namespace {
@@ -121,14 +121,14 @@ void iterate(Bench& bench, Stream on = nullptr) {
 
 // Planned calls of the first iterations of a new process whose plans lie in the folder.
 std::uint64_t planned_at_once(const Folder& folder, int iterations, Stream on = nullptr) {
-  Store store(folder.path.c_str(), memo::Trust::kOwner);
+  PlanExchange cache(folder.path.c_str(), memo::Trust::kOwner);
   Settings settings;
-  settings.store = &store;
+  settings.cache = &cache;
   Bench bench(4096, settings);
   for (int i = 0; i < iterations; ++i) {
     iterate(bench, on);
   }
-  store.write();
+  cache.write();
   return figure(*bench.device, "planned_allocations");
 }
 
@@ -136,24 +136,24 @@ std::uint64_t planned_at_once(const Folder& folder, int iterations, Stream on = 
 // place.
 void save_as(const Folder& folder, const char* machine, bool right) {
   const memo::RecursionGuard guard;
-  const memo::StoreTurn turn(folder.path.c_str());
+  const memo::CacheTurn turn(folder.path.c_str());
   memo::PlanName name;
-  memo::Stored stored;
+  memo::Cached cached;
   std::string_view problem;
   REQUIRE(folder.plans().size() == 1);
   REQUIRE(memo::parse_name(folder.plans().front().filename().string(), name));
-  REQUIRE(memo::load_stored(guard, folder.path.c_str(), name, UINT64_MAX, memo::Trust::kOwner,
-                            stored, &problem));
-  memo::Schedule schedule = *stored.plan.plan;
+  REQUIRE(memo::load_cached(guard, folder.path.c_str(), name, UINT64_MAX, memo::Trust::kOwner,
+                            cached, &problem));
+  memo::Schedule schedule = *cached.plan.plan;
   std::vector<memo::Step> steps(schedule.steps, schedule.steps + schedule.count);
   for (memo::Step& step : steps) {
     step.offset = right ? step.offset : 0;
   }
   schedule.steps = steps.data();
-  memo::StoreRecord record = stored.record;
+  memo::CacheRecord record = cached.record;
   std::snprintf(record.machine, sizeof record.machine, "%s", machine);
-  memo::remove_stored(folder.path.c_str(), name);
-  REQUIRE(memo::save_stored(guard, turn, folder.path.c_str(), {&schedule, stored.plan.iteration},
+  memo::remove_cached(folder.path.c_str(), name);
+  REQUIRE(memo::save_cached(guard, turn, folder.path.c_str(), {&schedule, cached.plan.iteration},
                             name, record, memo::Trust::kOwner));
 }
 
@@ -499,7 +499,7 @@ TEST_CASE("gpu: a second free and an unknown address are told", "[gpu]") {
   CHECK(bench.device->allocate(0, nullptr).address == 0);
 }
 
-TEST_CASE("gpu: a plan of the store serves the next process from its second iteration on",
+TEST_CASE("gpu: a plan of the cache serves the next process from its second iteration on",
           "[gpu]") {
   const Folder folder;
   CHECK(planned_at_once(folder, 3) == 0);
@@ -510,16 +510,16 @@ TEST_CASE("gpu: a plan of the store serves the next process from its second iter
   CHECK(folder.plans().size() == 1);
 }
 
-TEST_CASE("gpu: devices of one process find each other's plans in the store", "[gpu]") {
+TEST_CASE("gpu: devices of one process find each other's plans in the cache", "[gpu]") {
   const Folder folder;
-  Store store(folder.path.c_str(), memo::Trust::kOwner);
+  PlanExchange cache(folder.path.c_str(), memo::Trust::kOwner);
   Settings settings;
-  settings.store = &store;
+  settings.cache = &cache;
   Bench bench(4096, settings);
   for (int i = 0; i < 40; ++i) {
     iterate(bench);
   }
-  store.write();
+  cache.write();
   const std::unique_ptr<Device> first = std::move(bench.device);
   bench.device = std::make_unique<Device>(bench.driver, 1, fake::kDevices, settings);
   for (int i = 0; i < 3; ++i) {
@@ -537,12 +537,12 @@ TEST_CASE("gpu: recorded streams are planned at once by the plans of an earlier 
     const auto rows = rows_of(name);
     std::uint64_t planned[2] = {};
     for (std::uint64_t& share : planned) {
-      Store store(folder.path.c_str(), memo::Trust::kOwner);
+      PlanExchange cache(folder.path.c_str(), memo::Trust::kOwner);
       replay::Options options;
       options.seed = seed;
-      options.settings.store = &store;
+      options.settings.cache = &cache;
       const auto outcome = replay::run(rows, options);
-      store.write();
+      cache.write();
       CAPTURE(name, seed);
       CHECK(outcome.faults == std::vector<std::string>());
       CHECK(outcome.refused == 0);

@@ -80,7 +80,7 @@ TEST_CASE("engine: plans without sense do no harm", "[engine][property]") {
           }
         }
         if (below(random, 20) == 0) {
-          own.engine.upkeep.give_back();
+          own.engine.give_back.all();
         }
         REQUIRE(own.engine.lanes.valid());
       }
@@ -129,7 +129,7 @@ TEST_CASE("engine: nor do they in several threads that free each other's blocks"
             }
           }
           if (below(mine, 30) == 0) {
-            own.engine.upkeep.give_back();  // of all lanes
+            own.engine.give_back.all();  // of all lanes
           }
         }
         driver.free_due(UINT64_MAX);
@@ -193,7 +193,7 @@ TEST_CASE("engine: no wrong guess costs a byte", "[engine][property]") {
             own.engine.iteration();
           }
           if (below(random, 30) == 0) {
-            own.engine.upkeep.give_back();
+            own.engine.give_back.all();
           }
           REQUIRE(own.engine.lanes.valid());
         }

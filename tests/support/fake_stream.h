@@ -30,7 +30,7 @@ class FakeMemory : public Memory {
 class FakeKnowledge : public Knowledge {
  public:
   virtual ~FakeKnowledge() = default;
-  bool prepare() override { return false; }
+  bool can_learn() override { return false; }
   bool note(const Call&) override { return true; }
   void forget_calls() override {}
   void planned() override {}
@@ -42,7 +42,7 @@ class FakeKnowledge : public Knowledge {
   }
   void follow_anew() override {}
   Known guess(const Call&, const Schedule&, StepIndex) override { return {}; }
-  const Plan* prepare(StoredPlan& plan) override { return &plan.best(); }
+  const Plan* complete(StoredPlan& plan) override { return &plan.best(); }
   void leave(StoredPlan& plan, std::uint32_t) override { --plan.users; }
   void tell_phase(Phase) override {}
   void tell_lost(std::uint64_t, Evidence) override {}

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "src/engine/miss.h"
+#include "src/engine/fallback_reasons.h"
 
 namespace memo::testing {
 

@@ -23,7 +23,7 @@ struct PlansRequest {
   std::vector<std::string> words;
   std::string folder;
   bool json = false;
-  StoreLimits limits;
+  CacheLimits limits;
   double days = 0;  // 0: however long
 };
 
@@ -88,8 +88,8 @@ int list(const PlansRequest& wishes, const std::vector<PlanFile>& files) {
   return kDone;
 }
 
-void print_plan(const PlanFile& file, const Stored& stored, bool in_json) {
-  const Schedule& schedule = *stored.plan.plan;
+void print_plan(const PlanFile& file, const Cached& cached, bool in_json) {
+  const Schedule& schedule = *cached.plan.plan;
   Json plan = as_json(file);
   std::vector<std::vector<std::string>> rows{{"step", "bytes", "alignment", "offset"}};
   for (std::uint32_t i = 0; i < schedule.count; ++i) {
@@ -126,11 +126,11 @@ int show(const CLI::App& app, const PlansRequest& wishes, const std::vector<Plan
   for (const std::string& word : wishes.words) {
     bool found = false;
     for (const PlanFile& file : files) {
-      Stored stored;
+      Cached cached;
       std::string problem;
       if (file.name.starts_with(word) && usable(file) &&
-          read_plan(wishes.folder, file.name, stored, problem)) {
-        print_plan(file, stored, wishes.json);
+          read_plan(wishes.folder, file.name, cached, problem)) {
+        print_plan(file, cached, wishes.json);
         found = true;
       }
     }
@@ -178,11 +178,11 @@ int verify(const PlansRequest& wishes, const std::vector<PlanFile>& files) {
 int prune(const PlansRequest& wishes) {
   const RecursionGuard guard;
   constexpr double kDay = 86'400;
-  StoreLimits limits = wishes.limits;
+  CacheLimits limits = wishes.limits;
   if (wishes.days > 0) {
     limits.unused = static_cast<std::uint64_t>(wishes.days * kDay);
   }
-  const Pruned pruned = prune_store(guard, wishes.folder.c_str(), limits);
+  const Pruned pruned = prune_cache(guard, wishes.folder.c_str(), limits);
   const Json told{
       {"plans", pruned.plans}, {"bytes", pruned.bytes}, {"half_written", pruned.left_over}};
   if (wishes.json) {
@@ -236,14 +236,14 @@ int act(const CLI::App& app, const PlansRequest& wishes) {
     return give(wishes);
   }
   if (std::error_code failed; !std::filesystem::exists(wishes.folder, failed)) {
-    return complain(app, "there is no store '" + wishes.folder +
+    return complain(app, "there is no plan cache '" + wishes.folder +
                              "'; `memomalloc run --plans 1 -- COMMAND` makes your own, and "
                              "--plans DIRECTORY names another");
   }
   std::string error;
   const auto files = read_plans_folder(wishes.folder, error);
   if (!files) {
-    return refuse(error, "name a store with --plans DIRECTORY");
+    return refuse(error, "name a plan cache with --plans DIRECTORY");
   }
   return wishes.action == "list"   ? list(wishes, *files)
          : wishes.action == "show" ? show(app, wishes, *files)

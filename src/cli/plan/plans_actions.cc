@@ -1,4 +1,4 @@
-// See plans_actions.h: plans from one store to another, by folders and archives. Cold.
+// See plans_actions.h: plans from one cache to another, by folders and archives. Cold.
 #include "src/cli/plan/plans_actions.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 #include "src/cli/base/files.h"
 #include "src/cli/plan/plans_folder.h"
 #include "src/cli/plan/tar.h"
+#include "src/io/plan_cache_bytes.h"
 #include "src/io/plan_records.h"
-#include "src/io/stored_bytes.h"
 
 namespace memo::cli {
 namespace {
@@ -25,7 +25,7 @@ constexpr std::string_view kWhatTo = "`memomalloc plans --help` tells what it ta
 
 struct Named {
   PlanName name;
-  Stored stored;
+  Cached cached;
 };
 
 void tell(const std::string& what, const std::string& reason) {
@@ -33,15 +33,15 @@ void tell(const std::string& what, const std::string& reason) {
 }
 
 // False, with errno, where the folder cannot be written.
-bool put(const StoreTurn& turn, const std::string& folder, const Named& plan) {
+bool put(const CacheTurn& turn, const std::string& folder, const Named& plan) {
   const RecursionGuard guard;
-  const SavedPlan saved{plan.stored.plan.plan.get(), plan.stored.plan.iteration};
-  return save_stored(guard, turn, folder.c_str(), saved, plan.name, plan.stored.record,
+  const SavedPlan saved{plan.cached.plan.plan.get(), plan.cached.plan.iteration};
+  return save_cached(guard, turn, folder.c_str(), saved, plan.name, plan.cached.record,
                      plans_trust());
 }
 
 int put_all(const std::string& folder, const std::vector<Named>& plans, Added& added) {
-  std::optional<StoreTurn> turn;
+  std::optional<CacheTurn> turn;
   for (const Named& plan : plans) {
     if (!turn) {
       turn.emplace(folder.c_str());
@@ -63,9 +63,9 @@ void take_archive(const std::string& path, const std::vector<TarFile>& files,
                   std::vector<Named>& plans, Added& added) {
   for (const TarFile& file : files) {
     Named plan;
-    std::string_view problem = "it is no stored plan";
+    std::string_view problem = "it is no cached plan";
     if (parse_name(file.name, plan.name) &&
-        parse_stored(as_bytes(file.bytes), plan.name, kAnyHeight, plan.stored, &problem)) {
+        parse_cached(as_bytes(file.bytes), plan.name, kAnyHeight, plan.cached, &problem)) {
       plans.push_back(std::move(plan));
       continue;
     }
@@ -91,7 +91,7 @@ int merge_plans(const std::string& folder, const std::vector<std::string>& other
       if (file.half_written || file.other_version) {
         continue;
       }
-      if (read_plan(other, file.name, plan.stored, problem) && parse_name(file.name, plan.name)) {
+      if (read_plan(other, file.name, plan.cached, problem) && parse_name(file.name, plan.name)) {
         plans.push_back(std::move(plan));
       } else {
         tell(other + "/" + file.name, problem);

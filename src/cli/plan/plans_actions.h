@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "src/io/store.h"
+#include "src/io/plan_cache.h"
 
 namespace memo::cli {
 
-// What came of plans that were put into a store.
+// What came of plans that were put into a cache.
 struct Added {
   std::uint64_t plans = 0;
   std::uint64_t refused = 0;  // told of on stderr
@@ -16,7 +16,7 @@ struct Added {
 
 // Each returns an exit code, after a complaint on stderr where it is not kDone.
 
-// The plans of the other stores, too.
+// The plans of the other caches, too.
 int merge_plans(const std::string& folder, const std::vector<std::string>& others, Added& added);
 // The plans of archives.
 int import_plans(const std::string& folder, const std::vector<std::string>& paths, Added& added);

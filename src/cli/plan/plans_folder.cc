@@ -23,14 +23,14 @@ void look_into(const std::string& folder, PlanFile& file) {
   if (file.half_written) {
     return;
   }
-  Stored stored;
-  if (!read_plan(folder, file.name, stored, file.problem)) {
+  Cached cached;
+  if (!read_plan(folder, file.name, cached, file.problem)) {
     file.other_version = file.problem.empty();
     return;
   }
-  const Schedule& schedule = *stored.plan.plan;
-  file.record = stored.record;
-  file.calls = stored.plan.iteration;
+  const Schedule& schedule = *cached.plan.plan;
+  file.record = cached.record;
+  file.calls = cached.plan.iteration;
   file.steps = schedule.count;
   file.height = schedule.height;
   file.bound = schedule.lower_bound;
@@ -51,7 +51,7 @@ std::string plans_folder(const std::string& named, std::string& error) {
     return "";
   }
   char path[4096];
-  const std::size_t length = user_store(path, sizeof path);
+  const std::size_t length = user_cache(path, sizeof path);
   if (length == 0 || length >= sizeof path) {
     error = "neither XDG_CACHE_HOME nor HOME names a folder; name one with --plans DIRECTORY";
     return "";
@@ -64,24 +64,24 @@ Trust plans_trust() {
   return trust != nullptr && std::string_view(trust) == "group" ? Trust::kGroup : Trust::kOwner;
 }
 
-bool read_plan(const std::string& folder, const std::string& name, Stored& stored,
+bool read_plan(const std::string& folder, const std::string& name, Cached& cached,
                std::string& problem) {
   const RecursionGuard guard;
   PlanName parsed;
   if (!parse_name(name, parsed)) {
-    problem = "its name is no stored plan's";
+    problem = "its name is no cached plan's";
     return false;
   }
   std::string_view reason;
   const bool good =
-      load_stored(guard, folder.c_str(), parsed, kAnyHeight, plans_trust(), stored, &reason);
+      load_cached(guard, folder.c_str(), parsed, kAnyHeight, plans_trust(), cached, &reason);
   problem = reason;
   return good;
 }
 
 std::optional<std::vector<PlanFile>> read_plans_folder(const std::string& folder,
                                                        std::string& error) {
-  const std::string_view doubts = doubt_about_store(folder.c_str(), plans_trust());
+  const std::string_view doubts = doubt_about_cache(folder.c_str(), plans_trust());
   if (!doubts.empty()) {
     error = folder + ":0: the folder is not used: " + std::string(doubts);
     return std::nullopt;

@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "src/base/options.h"
-#include "src/io/store.h"
+#include "src/io/plan_cache.h"
 
 namespace memo::cli {
 
 // Files are read whatever slabs their plans ask for.
 inline constexpr std::uint64_t kAnyHeight = std::numeric_limits<std::uint64_t>::max();
 
-// One file of the store.
+// One file of the cache.
 struct PlanFile {
   std::string name;
   std::uint64_t bytes = 0;
@@ -24,7 +24,7 @@ struct PlanFile {
   bool half_written = false;
   std::string problem;  // why it cannot be used; empty: it can
   // Where it can be used:
-  StoreRecord record;
+  CacheRecord record;
   std::uint32_t calls = 0;  // of an iteration
   std::uint32_t steps = 0;
   std::uint64_t height = 0;
@@ -39,13 +39,13 @@ std::string plans_folder(const std::string& named, std::string& error);
 // As MEMOMALLOC_PLAN_TRUST says.
 Trust plans_trust();
 
-// All files of the folder that belong to a store, by name; none, with `error` set, if it is not
+// All files of the folder that belong to a cache, by name; none, with `error` set, if it is not
 // there or is another's.
 std::optional<std::vector<PlanFile>> read_plans_folder(const std::string& folder,
                                                        std::string& error);
 
 // The whole plan; false, with `problem` set, if it cannot be used.
-bool read_plan(const std::string& folder, const std::string& name, Stored& stored,
+bool read_plan(const std::string& folder, const std::string& name, Cached& cached,
                std::string& problem);
 
 }  // namespace memo::cli

@@ -18,7 +18,7 @@
 #include "src/cli/base/process.h"
 #include "src/cli/run/elf_file.h"
 #include "src/cli/run/loader.h"
-#include "src/io/store.h"
+#include "src/io/plan_cache.h"
 
 namespace memo::cli {
 namespace {
@@ -150,7 +150,7 @@ std::vector<Finding> examine_environment() {
     char path[4096];
     const std::string_view doubt =
         expand_path(plans, path, sizeof path)
-            ? doubt_about_store(path, group ? Trust::kGroup : Trust::kOwner)
+            ? doubt_about_cache(path, group ? Trust::kGroup : Trust::kOwner)
             : std::string_view();
     const std::size_t advice = doubt.find("; ");
     if (!doubt.empty()) {

@@ -78,8 +78,8 @@ std::string check_path(const std::string& path) {
   return path.find('%') != std::string::npos ? "" : unwritable(path);
 }
 
-// A store may be one to read only, and is made where it is not there.
-std::string check_store(const std::string& path) {
+// A cache may be one to read only, and is made where it is not there.
+std::string check_cache(const std::string& path) {
   std::error_code failed;
   return std::filesystem::exists(path, failed) && !std::filesystem::is_directory(path, failed)
              ? path + ": is no directory; plans are files in one"
@@ -171,8 +171,8 @@ OptionFlags::OptionFlags(CLI::App& app) {
         ->group(is_common(name) ? option->get_group() : kAdvanced);
     option->check(kind.check)->default_str(row.initial);
     if (row.type == "Path") {
-      const auto check = [store = name == "PLANS"](std::string& text) {
-        return store ? check_store(text) : check_path(text);
+      const auto check = [cache = name == "PLANS"](std::string& text) {
+        return cache ? check_cache(text) : check_path(text);
       };
       option->check(CLI::Validator(check, ""));
     }

@@ -11,6 +11,7 @@
 
 #include "src/cli/base/arguments.h"
 #include "src/cli/base/command.h"
+#include "src/cli/status/open_metrics.h"
 #include "src/cli/status/status_pages.h"
 #include "src/cli/status/status_text.h"
 
@@ -49,7 +50,7 @@ std::vector<nlohmann::json> look(const StatusRequest& wishes) {
 
 std::string show(const std::vector<nlohmann::json>& processes, const StatusRequest& wishes) {
   if (wishes.metrics) {
-    return status_metrics(processes);
+    return open_metrics(processes);
   }
   if (wishes.json) {
     return nlohmann::json(processes).dump(wishes.watch ? -1 : 2) + "\n";

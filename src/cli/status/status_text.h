@@ -1,5 +1,5 @@
-// What `memomalloc status` says of running processes: tables for a terminal, and the lines that
-// Prometheus reads. From the statistics of src/cli/status/status_pages.h. Cold.
+// What `memomalloc status` says of running processes on a terminal, from the statistics of
+// src/cli/status/status_pages.h. Cold.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,9 +13,5 @@ std::string status_table(const std::vector<nlohmann::json>& processes);
 
 // All about one process.
 std::string status_details(const nlohmann::json& process);
-
-// The counters and the amounts of those that run, in the format of OpenMetrics 1.0, which a
-// collector of Prometheus' text format reads as well.
-std::string status_metrics(const std::vector<nlohmann::json>& processes);
 
 }  // namespace memo::cli

@@ -1,4 +1,4 @@
-// What a stored plan is called, who made it, and where the user's own lie. Cold.
+// What a cached plan is called, who made it, and where the user's own lie. Cold.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace memo {
 
 // Who made a plan. No data, and of arguments and code a hash each: names of files.
-struct StoreRecord {
+struct CacheRecord {
   char magic[8] = {'M', 'E', 'M', 'O', 'M', 'A', 'D', 'E'};
   char program[72] = "";        // the executable, and the script or module that it was given
   std::uint32_t arguments = 0;  // of the words behind these, but the code of -c; 0: none
@@ -22,11 +22,11 @@ struct StoreRecord {
   std::uint64_t made = 0;       // seconds since 1970
 };
 
-inline constexpr std::size_t kStoredNameRoom = 96;  // of a file's name, with the final zero
+inline constexpr std::size_t kCachedNameRoom = 96;  // of a file's name, with the final zero
 
 // The file's name.
-void write_name(const PlanName& name, char (&text)[kStoredNameRoom]);
-// False if it is no name of a stored plan.
+void write_name(const PlanName& name, char (&text)[kCachedNameRoom]);
+// False if it is no name of a cached plan.
 bool parse_name(std::string_view text, PlanName& name);
 // How a parametric plan is found, whose sizes are another process' own; 0: not known.
 struct Origin {
@@ -37,18 +37,18 @@ struct Origin {
 PlanName name_of(const SavedPlan& plan, const Origin& origin) noexcept;
 
 // This process, now.
-StoreRecord describe_maker();
+CacheRecord describe_maker();
 // A key of the program's name, like those of calls.
-std::uint64_t key_of_program(const StoreRecord& record);
+std::uint64_t key_of_program(const CacheRecord& record);
 
-struct Stored {
+struct Cached {
   LoadedPlan plan;
-  StoreRecord record;
+  CacheRecord record;
 };
-// The user's own store, in the cache folder that the environment names. The length of the path; 0:
+// The user's own cache, in the cache folder that the environment names. The length of the path; 0:
 // none is named; `room` or more: it does not fit, and nothing is written.
-std::size_t user_store(char* path, std::size_t room);
-// MEMOMALLOC_PLANS=1 becomes the user's own store. Says on stderr if there is none.
-void name_store(Options& options);
+std::size_t user_cache(char* path, std::size_t room);
+// MEMOMALLOC_PLANS=1 becomes the user's own cache. Says on stderr if there is none.
+void name_cache(Options& options);
 
 }  // namespace memo

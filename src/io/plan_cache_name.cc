@@ -1,5 +1,5 @@
-// See store_name.h. Cold.
-#include "src/io/store_name.h"
+// See plan_cache_name.h. Cold.
+#include "src/io/plan_cache_name.h"
 
 #include <fcntl.h>
 #include <sys/utsname.h>
@@ -26,7 +26,7 @@ constexpr std::uint64_t kNameVersion = 2;  // of what the names of streams are m
 constexpr std::size_t kDigits = 16;
 constexpr std::string_view kEnding = ".plan";
 constexpr std::size_t kNameLength = (kDigits + 1) * (1 + kPlanKeys) - 1 + kEnding.size();
-static_assert(kNameLength < kStoredNameRoom);
+static_assert(kNameLength < kCachedNameRoom);
 
 bool parse_digits(std::string_view text, std::uint64_t& value) {
   value = 0;
@@ -139,7 +139,7 @@ std::uint32_t hash(std::string_view text, std::uint64_t seed) {
 
 // The program; behind options, the file that it is given or the module that an interpreter is to
 // run; and its other arguments.
-void describe_command(StoreRecord& record) {
+void describe_command(CacheRecord& record) {
   CommandLine line;
   const char* const program = line.next();
   copy_text(last_part(program != nullptr ? program : ""), record.program, sizeof record.program);
@@ -165,7 +165,7 @@ void describe_command(StoreRecord& record) {
 
 }  // namespace
 
-void write_name(const PlanName& name, char (&text)[kStoredNameRoom]) {
+void write_name(const PlanName& name, char (&text)[kCachedNameRoom]) {
   static_assert(kPlanKeys == 4);
   std::snprintf(
       text, sizeof text, "%016llx-%016llx-%016llx-%016llx-%016llx%.*s",
@@ -207,8 +207,8 @@ PlanName name_of(const SavedPlan& plan, const Origin& origin) noexcept {
   return name;
 }
 
-StoreRecord describe_maker() {
-  StoreRecord record;
+CacheRecord describe_maker() {
+  CacheRecord record;
   describe_command(record);
   utsname system{};
   if (uname(&system) == 0) {
@@ -219,12 +219,12 @@ StoreRecord describe_maker() {
   return record;
 }
 
-std::uint64_t key_of_program(const StoreRecord& record) {
+std::uint64_t key_of_program(const CacheRecord& record) {
   const std::uint64_t key = XXH3_64bits(record.program, std::strlen(record.program));
   return key != 0 ? key : 1;
 }
 
-std::size_t user_store(char* path, std::size_t room) {
+std::size_t user_cache(char* path, std::size_t room) {
   const char* cache = secure_getenv("XDG_CACHE_HOME");
   const char* home = secure_getenv("HOME");
   const bool has_cache = cache != nullptr && cache[0] == '/';  // others are to be passed over
@@ -241,12 +241,12 @@ std::size_t user_store(char* path, std::size_t room) {
   return std::max<std::size_t>(size, 1);
 }
 
-void name_store(Options& options) {
+void name_cache(Options& options) {
   if (options.PLANS.view() != "1") {
     return;
   }
   char path[sizeof options.PLANS.value] = "";
-  const std::size_t length = user_store(path, sizeof path);
+  const std::size_t length = user_cache(path, sizeof path);
   if (length == 0 || length >= sizeof path) {
     Line() << "MEMOMALLOC_PLANS=1 has no effect: "
            << (length == 0 ? "neither XDG_CACHE_HOME nor HOME names a folder"

@@ -1,6 +1,6 @@
-// The store: a folder of plans that processes share. Cold.
+// The plan cache: a folder of plans that processes share. Cold.
 //
-//   STREAM-KEY-KEY-KEY-KEY.plan     a plan file of one plan, and behind it a StoreRecord
+//   STREAM-KEY-KEY-KEY-KEY.plan     a plan file of one plan, and behind it a CacheRecord
 //
 // A plan is found by its name: STREAM is a hash of all its calls, the same wherever in the loop it
 // begins, each KEY one of a few calls. Files come by a rename and go by an unlink, so that readers
@@ -15,33 +15,33 @@
 #include "src/base/guard.h"
 #include "src/base/options.h"
 #include "src/base/tuning.h"
+#include "src/io/plan_cache_name.h"
 #include "src/io/saved_plan.h"
 #include "src/io/shared_file.h"
-#include "src/io/store_name.h"
 
 namespace memo {
 
 // Runs visit(context, name) for each plan's name in the folder; false, with errno, if it cannot be
 // read.
-bool list_store(const RecursionGuard&, const char* folder,
+bool list_cache(const RecursionGuard&, const char* folder,
                 void (*visit)(void* context, const PlanName& name), void* context) noexcept;
 
 // Why the folder is not used, whatever is in it; empty if it may be, or there is none.
-std::string_view doubt_about_store(const char* folder, Trust trust) noexcept;
+std::string_view doubt_about_cache(const char* folder, Trust trust) noexcept;
 
 // Reads the plan of that name, of at most `most_height` bytes. False if it is not there any more,
 // or cannot be used, and *problem says why; what another version of the library wrote is no
 // problem.
-bool load_stored(const RecursionGuard&, const char* folder, const PlanName& name,
-                 std::uint64_t most_height, Trust trust, Stored& stored,
+bool load_cached(const RecursionGuard&, const char* folder, const PlanName& name,
+                 std::uint64_t most_height, Trust trust, Cached& cached,
                  std::string_view* problem) noexcept;
 
 // Makes the folder if it is not there, and has it for this process while one lives (FolderLock): of
 // two that save one stream at once the lower plan is to stay. One for all that is saved together,
 // since each may wait for seconds.
-class StoreTurn {
+class CacheTurn {
  public:
-  explicit StoreTurn(const char* folder);
+  explicit CacheTurn(const char* folder);
 
  private:
   std::optional<FolderLock> lock_;
@@ -50,17 +50,17 @@ class StoreTurn {
 // Puts the plan into the folder, unless one of its stream lies there that is as low; a higher one
 // goes. A parametric plan takes the place of the one before it. False, with errno, if it cannot be
 // written.
-bool save_stored(const RecursionGuard& guard, const StoreTurn&, const char* folder,
-                 const SavedPlan& plan, const PlanName& name, const StoreRecord& record,
+bool save_cached(const RecursionGuard& guard, const CacheTurn&, const char* folder,
+                 const SavedPlan& plan, const PlanName& name, const CacheRecord& record,
                  Trust trust) noexcept;
 
 // The plan is in use: noted at most once an hour, where the folder may be written.
 void note_use(const char* folder, const PlanName& name) noexcept;
-void remove_stored(const char* folder, const PlanName& name) noexcept;
+void remove_cached(const char* folder, const PlanName& name) noexcept;
 
-struct StoreLimits {
-  std::uint64_t plans = tuning::kMaxStoredPlans;
-  std::uint64_t bytes = tuning::kMaxStoredBytes;
+struct CacheLimits {
+  std::uint64_t plans = tuning::kMaxCachedPlans;
+  std::uint64_t bytes = tuning::kMaxCachedBytes;
   std::uint64_t unused = UINT64_MAX;  // seconds
 };
 struct Pruned {
@@ -69,6 +69,6 @@ struct Pruned {
   std::uint64_t left_over = 0;  // files that killed writers had left
 };
 // Removes what exceeds the limits, what was used longest ago first; what killed writers left, too.
-Pruned prune_store(const RecursionGuard&, const char* folder, const StoreLimits& limits) noexcept;
+Pruned prune_cache(const RecursionGuard&, const char* folder, const CacheLimits& limits) noexcept;
 
 }  // namespace memo

@@ -1,4 +1,4 @@
-#include "preload/lane_threads.h"
+#include "preload/status_threads.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ namespace {
 void set_thread(std::uint32_t number) {
   if (const std::uint32_t lane = g_process.engine.lanes.number_of(my_lane());
       lane < tuning::kMaxLanes) {
-    g_process.lane_threads.numbers[lane].store(number, std::memory_order_relaxed);
+    g_process.status_threads.numbers[lane].store(number, std::memory_order_relaxed);
   }
 }
 
@@ -33,10 +33,10 @@ void leave_lane_thread() {
 
 std::uint32_t thread_of_lane(std::uint32_t lane) {
   MEMO_DCHECK(lane < tuning::kMaxLanes);
-  return g_process.lane_threads.numbers[lane].load(std::memory_order_relaxed);
+  return g_process.status_threads.numbers[lane].load(std::memory_order_relaxed);
 }
 
-void state::LaneThreads::forked() {
+void state::StatusThreads::forked() {
   if (g_process.options.STATUS != 0) {
     for (std::atomic<std::uint32_t>& number : numbers) {
       number = 0;

@@ -1,5 +1,5 @@
-// See store.h. Cold.
-#include "src/gpu/store.h"
+// See plan_exchange.h. Cold.
+#include "src/gpu/plan_exchange.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -8,7 +8,7 @@
 
 #include "src/base/guard.h"
 #include "src/base/message.h"
-#include "src/io/store.h"
+#include "src/io/plan_cache.h"
 
 namespace memo::gpu {
 namespace {
@@ -27,8 +27,8 @@ StepIndex Known::behind(std::uint64_t key) const {
   return StepIndex{static_cast<std::uint32_t>((step + kKeyCalls) % count)};
 }
 
-Store::Store(const char* folder, Trust trust) : folder_(folder), trust_(trust) {
-  const std::string_view doubts = doubt_about_store(folder, trust);
+PlanExchange::PlanExchange(const char* folder, Trust trust) : folder_(folder), trust_(trust) {
+  const std::string_view doubts = doubt_about_cache(folder, trust);
   if (!doubts.empty()) {
     Line() << "the plans in '" << folder_ << "' are not used, and are left as they are: " << doubts;
     folder_.clear();
@@ -36,7 +36,7 @@ Store::Store(const char* folder, Trust trust) : folder_(folder), trust_(trust) {
   list();
 }
 
-void Store::enter(const PlanName& name) {
+void PlanExchange::enter(const PlanName& name) {
   for (const std::uint64_t key : name.keys) {
     std::vector<PlanName>& names = by_key_[key];
     if (key != 0 && std::find(names.begin(), names.end(), name) == names.end()) {
@@ -45,7 +45,7 @@ void Store::enter(const PlanName& name) {
   }
 }
 
-void Store::list() {
+void PlanExchange::list() {
   const FileMark mark = FileMark::of(folder_.c_str());
   if (folder_.empty() || mark == FileMark() || mark == listed_) {
     return;
@@ -53,7 +53,7 @@ void Store::list() {
   listed_ = mark;
   const RecursionGuard guard;
   std::vector<PlanName> found;
-  list_store(
+  list_cache(
       guard, folder_.c_str(),
       [](void* to, const PlanName& name) {
         static_cast<std::vector<PlanName>*>(to)->push_back(name);
@@ -65,25 +65,25 @@ void Store::list() {
   }
 }
 
-std::vector<PlanName> Store::with_key(std::uint64_t key) {
+std::vector<PlanName> PlanExchange::with_key(std::uint64_t key) {
   const std::lock_guard held(lock_);
   const auto found = by_key_.find(key);
   return found == by_key_.end() ? std::vector<PlanName>() : found->second;
 }
 
-std::optional<Known> Store::load(const PlanName& name, std::uint64_t most) {
+std::optional<Known> PlanExchange::load(const PlanName& name, std::uint64_t most) {
   const RecursionGuard guard;
-  Stored stored;
+  Cached cached;
   std::string_view problem;
-  const bool loaded = load_stored(guard, folder_.c_str(), name, most, trust_, stored, &problem);
-  if (loaded && std::strcmp(stored.record.machine, kMaker) == 0 &&
-      stored.plan.plan->symbolic == nullptr) {
+  const bool loaded = load_cached(guard, folder_.c_str(), name, most, trust_, cached, &problem);
+  if (loaded && std::strcmp(cached.record.machine, kMaker) == 0 &&
+      cached.plan.plan->symbolic == nullptr) {
     note_use(folder_.c_str(), name);
-    return Known{std::move(stored.plan.plan), stored.plan.iteration, name, true};
+    return Known{std::move(cached.plan.plan), cached.plan.iteration, name, true};
   }
   const std::lock_guard held(lock_);
   if (!problem.empty() && !std::exchange(complained_, true)) {
-    char text[kStoredNameRoom];
+    char text[kCachedNameRoom];
     write_name(name, text);
     Line() << "cuda: the plan '" << text << "' in '" << folder_ << "' is not used: " << problem
            << "; `memomalloc plans verify` tells of all";
@@ -91,14 +91,14 @@ std::optional<Known> Store::load(const PlanName& name, std::uint64_t most) {
   return std::nullopt;
 }
 
-void Store::save(std::shared_ptr<const Known> plan, std::vector<PlanName> wrong) {
+void PlanExchange::save(std::shared_ptr<const Known> plan, std::vector<PlanName> wrong) {
   const std::lock_guard held(lock_);
   if (!folder_.empty() && plan->name.keys[0] != 0) {
     tasks_.push_back({std::move(plan), std::move(wrong)});
   }
 }
 
-void Store::write() {
+void PlanExchange::write() {
   const std::lock_guard alone(writing_);
   const RecursionGuard guard;
   std::deque<Task> tasks;
@@ -107,21 +107,21 @@ void Store::write() {
     tasks.swap(tasks_);
   }
   if (!tasks.empty()) {
-    const StoreTurn turn(folder_.c_str());
-    StoreRecord maker = describe_maker();
+    const CacheTurn turn(folder_.c_str());
+    CacheRecord maker = describe_maker();
     std::strcpy(maker.machine, kMaker);
     for (const Task& task : tasks) {
       for (const PlanName& name : task.wrong) {
-        remove_stored(folder_.c_str(), name);
+        remove_cached(folder_.c_str(), name);
       }
       const Known& plan = *task.plan;
-      if (!save_stored(guard, turn, folder_.c_str(), {plan.plan.get(), plan.iteration}, plan.name,
+      if (!save_cached(guard, turn, folder_.c_str(), {plan.plan.get(), plan.iteration}, plan.name,
                        maker, trust_) &&
           !std::exchange(complained_, true)) {
         Line() << "cuda: a plan cannot be saved in '" << folder_ << "': " << std::strerror(errno);
       }
     }
-    prune_store(guard, folder_.c_str(), {});
+    prune_cache(guard, folder_.c_str(), {});
   }
   list();
 }

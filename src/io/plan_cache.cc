@@ -1,5 +1,5 @@
-// See store.h: what is done with the folder and its files. Cold.
-#include "src/io/store.h"
+// See plan_cache.h: what is done with the folder and its files. Cold.
+#include "src/io/plan_cache.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,10 +16,10 @@
 
 #include "src/base/tuning.h"
 #include "src/io/plan_bytes.h"
+#include "src/io/plan_cache_bytes.h"
 #include "src/io/plan_records.h"
 #include "src/io/replace_file.h"
 #include "src/io/shared_file.h"
-#include "src/io/stored_bytes.h"
 
 namespace memo {
 namespace {
@@ -43,7 +43,7 @@ class StoredPath {
  private:
   struct Text {
     explicit Text(const PlanName& name) { write_name(name, value); }
-    char value[kStoredNameRoom] = "";
+    char value[kCachedNameRoom] = "";
   };
   char text_[4096] = "";
 };
@@ -139,7 +139,7 @@ std::vector<Aged> aged_plans(const char* folder, Pruned& pruned) {
     plan.bytes = static_cast<std::uint64_t>(status.st_size);
     if (!half) {
       plans.push_back(plan);
-    } else if (plan.used + tuning::kStoreRest * os::kSecond < now() && unlink(path.get()) == 0) {
+    } else if (plan.used + tuning::kCacheRest * os::kSecond < now() && unlink(path.get()) == 0) {
       ++pruned.left_over;
     }
   }
@@ -148,7 +148,7 @@ std::vector<Aged> aged_plans(const char* folder, Pruned& pruned) {
 
 }  // namespace
 
-bool list_store(const RecursionGuard&, const char* folder,
+bool list_cache(const RecursionGuard&, const char* folder,
                 void (*visit)(void* context, const PlanName& name), void* context) noexcept {
   Folder files(folder);
   if (!files.opened()) {
@@ -163,7 +163,7 @@ bool list_store(const RecursionGuard&, const char* folder,
   return true;
 }
 
-std::string_view doubt_about_store(const char* folder, Trust trust) noexcept {
+std::string_view doubt_about_cache(const char* folder, Trust trust) noexcept {
   try {
     struct stat status{};
     if (stat(folder, &status) != 0) {
@@ -183,8 +183,8 @@ std::string_view doubt_about_store(const char* folder, Trust trust) noexcept {
   }
 }
 
-bool load_stored(const RecursionGuard&, const char* folder, const PlanName& name,
-                 std::uint64_t most_height, Trust trust, Stored& stored,
+bool load_cached(const RecursionGuard&, const char* folder, const PlanName& name,
+                 std::uint64_t most_height, Trust trust, Cached& cached,
                  std::string_view* problem) noexcept {
   *problem = {};
   try {
@@ -194,22 +194,22 @@ bool load_stored(const RecursionGuard&, const char* folder, const PlanName& name
       return false;
     }
     *problem = read_plan_bytes(path.get(), trust, bytes);
-    return problem->empty() && parse_stored(bytes, name, most_height, stored, problem);
+    return problem->empty() && parse_cached(bytes, name, most_height, cached, problem);
   } catch (...) {
     *problem = "there is not enough memory for it";
     return false;
   }
 }
 
-StoreTurn::StoreTurn(const char* folder) {
+CacheTurn::CacheTurn(const char* folder) {
   make_folders(folder);
   if (const StoredPath inside(folder, "."); inside) {
     lock_.emplace(inside.get());
   }
 }
 
-bool save_stored(const RecursionGuard& guard, const StoreTurn&, const char* folder,
-                 const SavedPlan& plan, const PlanName& name, const StoreRecord& record,
+bool save_cached(const RecursionGuard& guard, const CacheTurn&, const char* folder,
+                 const SavedPlan& plan, const PlanName& name, const CacheRecord& record,
                  Trust trust) noexcept {
   try {
     const StoredPath path(folder, name);
@@ -218,12 +218,12 @@ bool save_stored(const RecursionGuard& guard, const StoreTurn&, const char* fold
     }
     const std::vector<PlanName> before = names_of_stream(folder, name.stream);
     for (const PlanName& other : before) {
-      Stored stored;
+      Cached cached;
       std::string_view problem;
       if (plan.schedule->symbolic == nullptr &&
-          load_stored(guard, folder, other, std::numeric_limits<std::uint64_t>::max(), trust,
-                      stored, &problem) &&
-          stored.plan.plan->height <= plan.schedule->height) {
+          load_cached(guard, folder, other, std::numeric_limits<std::uint64_t>::max(), trust,
+                      cached, &problem) &&
+          cached.plan.plan->height <= plan.schedule->height) {
         return true;
       }
     }
@@ -239,7 +239,7 @@ bool save_stored(const RecursionGuard& guard, const StoreTurn&, const char* fold
     }
     for (const PlanName& other : before) {
       if (other != name) {
-        remove_stored(folder, other);
+        remove_cached(folder, other);
       }
     }
     return true;
@@ -253,18 +253,18 @@ void note_use(const char* folder, const PlanName& name) noexcept {
   const StoredPath path(folder, name);
   struct stat status{};
   if (path && stat(path.get(), &status) == 0 &&
-      os::nanoseconds_of(status.st_mtim) + tuning::kStoreRest * os::kSecond < now()) {
+      os::nanoseconds_of(status.st_mtim) + tuning::kCacheRest * os::kSecond < now()) {
     utimensat(AT_FDCWD, path.get(), nullptr, 0);
   }
 }
 
-void remove_stored(const char* folder, const PlanName& name) noexcept {
+void remove_cached(const char* folder, const PlanName& name) noexcept {
   if (const StoredPath path(folder, name); path) {
     unlink(path.get());
   }
 }
 
-Pruned prune_store(const RecursionGuard&, const char* folder, const StoreLimits& limits) noexcept {
+Pruned prune_cache(const RecursionGuard&, const char* folder, const CacheLimits& limits) noexcept {
   Pruned pruned;
   try {
     std::vector<Aged> plans = aged_plans(folder, pruned);

@@ -1,4 +1,4 @@
-#include "preload/store.h"
+#include "preload/plan_exchange.h"
 
 #include <unistd.h>
 #include <cerrno>
@@ -16,8 +16,8 @@
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 #include "src/engine/plan_store.h"
+#include "src/io/plan_cache.h"
 #include "src/io/shared_file.h"
-#include "src/io/store.h"
 
 namespace memo {
 namespace {
@@ -60,10 +60,10 @@ class HeldPlans {
   std::uint64_t mark_ = kNoPlans;
 };
 
-using Fetched = state::Store::Fetched;
+using Fetched = state::PlanExchange::Fetched;
 
 // The folder, or false: there is none, or it is another's in what it holds.
-bool store_folder(char (&path)[4096]) {
+bool cache_folder(char (&path)[4096]) {
   const option::Path& folder = g_process.options.PLANS;
   return !folder.empty() && expand_path(folder.view(), path, sizeof path);
 }
@@ -89,19 +89,19 @@ Nanos file_time() {
 // listed once more: its time may not tell of the next change.
 void list(const RecursionGuard& guard, const char* folder) {
   const FileMark mark = FileMark::of(folder);
-  if (mark == FileMark() || (mark == g_process.store.listed &&
-                             mark.written + 2 * os::kSecond < g_process.store.listed_at)) {
+  if (mark == FileMark() || (mark == g_process.plan_exchange.listed &&
+                             mark.written + 2 * os::kSecond < g_process.plan_exchange.listed_at)) {
     return;
   }
-  g_process.store.listed = mark;
-  g_process.store.listed_at = file_time();
-  if (doubt_about_store(folder, g_process.options.PLAN_TRUST).empty()) {
-    list_store(guard, folder, note_name, nullptr);
+  g_process.plan_exchange.listed = mark;
+  g_process.plan_exchange.listed_at = file_time();
+  if (doubt_about_cache(folder, g_process.options.PLAN_TRUST).empty()) {
+    list_cache(guard, folder, note_name, nullptr);
   }
 }
 
-Maker maker_of(const StoreRecord& record) {
-  const StoreRecord here = describe_maker();
+Maker maker_of(const CacheRecord& record) {
+  const CacheRecord here = describe_maker();
   if (std::strcmp(record.program, here.program) != 0 || record.arguments != here.arguments) {
     return Maker::kOther;
   }
@@ -110,7 +110,7 @@ Maker maker_of(const StoreRecord& record) {
 
 // The process has made, or fetched, a plan of the same stream.
 bool is_at_hand(const PlanName& name) {
-  for (const std::atomic<std::uint64_t>& stream : g_process.store.streams) {
+  for (const std::atomic<std::uint64_t>& stream : g_process.plan_exchange.streams) {
     if (stream == name.stream) {
       return true;
     }
@@ -119,14 +119,15 @@ bool is_at_hand(const PlanName& name) {
 }
 
 void note_known(const StoredPlan& plan, const PlanName& name) {
-  g_process.store.known[slot_of(plan)] = mark_of(plan);
-  g_process.store.streams[slot_of(plan)] = name.stream;
+  g_process.plan_exchange.known[slot_of(plan)] = mark_of(plan);
+  g_process.plan_exchange.streams[slot_of(plan)] = name.stream;
 }
 
 // Lets a plan be fetched again whose slot another plan has taken, unless it was wrong.
 void return_pushed_out() {
-  for (Fetched& plan : g_process.store.fetched) {
-    if (plan.plan != nullptr && g_process.store.streams[slot_of(*plan.plan)] != plan.name.stream &&
+  for (Fetched& plan : g_process.plan_exchange.fetched) {
+    if (plan.plan != nullptr &&
+        g_process.plan_exchange.streams[slot_of(*plan.plan)] != plan.name.stream &&
         !PlanStore::was_withdrawn(*plan.plan, plan.generation)) {
       g_process.catalogue.put_back(plan.name);
       plan = {};
@@ -138,33 +139,33 @@ void fetch(const RecursionGuard& guard, const char* folder, const PlanName& name
   if (is_at_hand(name)) {
     return;
   }
-  Stored stored;
+  Cached cached;
   std::string_view problem;
-  if (!load_stored(guard, folder, name, g_process.engine.lanes.shared().slabs.limit,
-                   g_process.options.PLAN_TRUST, stored, &problem)) {
-    if (!problem.empty() && !g_process.store.complained_of_file) {
-      g_process.store.complained_of_file = true;
-      char text[kStoredNameRoom];
+  if (!load_cached(guard, folder, name, g_process.engine.lanes.shared().slabs.limit,
+                   g_process.options.PLAN_TRUST, cached, &problem)) {
+    if (!problem.empty() && !g_process.plan_exchange.complained_of_file) {
+      g_process.plan_exchange.complained_of_file = true;
+      char text[kCachedNameRoom];
       write_name(name, text);
       Line() << "the plan '" << text << "' in '" << folder << "' is not used: " << problem
              << "; `memomalloc plans verify` tells of all";
     }
     return;
   }
-  const Maker maker = maker_of(stored.record);
+  const Maker maker = maker_of(cached.record);
   const StoredPlan* plan =
-      g_process.engine.plans.add(guard, std::move(stored.plan.plan), stored.plan.iteration, maker);
+      g_process.engine.plans.add(guard, std::move(cached.plan.plan), cached.plan.iteration, maker);
   if (plan == nullptr) {
     return;
   }
   note_known(*plan, name);
   return_pushed_out();
-  g_process.store.fetched[g_process.store.fetched_count++ % tuning::kMaxPlans] = {
+  g_process.plan_exchange.fetched[g_process.plan_exchange.fetched_count++ % tuning::kMaxPlans] = {
       plan, plan->generation, name, maker};
   note_use(folder, name);
   if (g_process.options.VERBOSE >= 1) {
-    Line() << "a plan of " << plan->made->count << " calls, made by '" << stored.record.program
-           << "', is taken from the store";
+    Line() << "a plan of " << plan->made->count << " calls, made by '" << cached.record.program
+           << "', is taken from the plan cache";
   }
 }
 
@@ -173,14 +174,14 @@ void fetch_all(const RecursionGuard& guard, const char* folder, std::uint64_t ke
                            [&](const PlanName& name) { fetch(guard, folder, name); });
 }
 
-// What this program had in the store and was found wrong by goes where its successor has come. With
+// What this program had in the cache and was found wrong by goes where its successor has come. With
 // other arguments a program is often another one.
 void remove_replaced(const char* folder, const PlanName& successor) {
-  for (const Fetched& plan : g_process.store.fetched) {
+  for (const Fetched& plan : g_process.plan_exchange.fetched) {
     if (plan.maker != Maker::kOther && plan.plan != nullptr && plan.name != successor &&
         share_a_key(plan.name, successor) &&
         PlanStore::was_withdrawn(*plan.plan, plan.generation)) {
-      remove_stored(folder, plan.name);
+      remove_cached(folder, plan.name);
     }
   }
 }
@@ -189,13 +190,13 @@ bool may_only_be_read(int error) {
   return error == EROFS || error == EACCES || error == EPERM;
 }
 
-// True if the plan is in the store now, or is not to be.
-bool save(const RecursionGuard& guard, const StoreTurn& turn, const char* folder,
-          const SavedPlan& plan, const PlanName& name, const StoreRecord& maker) {
+// True if the plan is in the cache now, or is not to be.
+bool save(const RecursionGuard& guard, const CacheTurn& turn, const char* folder,
+          const SavedPlan& plan, const PlanName& name, const CacheRecord& maker) {
   if (name.keys[0] == 0) {
     return true;
   }
-  if (save_stored(guard, turn, folder, plan, name, maker, g_process.options.PLAN_TRUST)) {
+  if (save_cached(guard, turn, folder, plan, name, maker, g_process.options.PLAN_TRUST)) {
     remove_replaced(folder, name);
     return true;
   }
@@ -204,21 +205,21 @@ bool save(const RecursionGuard& guard, const StoreTurn& turn, const char* folder
 
 }  // namespace
 
-void open_store(const RecursionGuard& guard) {
+void open_cache(const RecursionGuard& guard) {
   char folder[4096];
-  if (!store_folder(folder) || os::confined()) {
+  if (!cache_folder(folder) || os::confined()) {
     return;
   }
   const os::NoCancellation whole;
-  const std::string_view doubts = doubt_about_store(folder, g_process.options.PLAN_TRUST);
+  const std::string_view doubts = doubt_about_cache(folder, g_process.options.PLAN_TRUST);
   if (!doubts.empty()) {
     Line() << "the plans in '" << folder << "' are not used, and are left as they are: " << doubts;
     g_process.options.PLANS.value[0] = '\0';
     return;
   }
-  const TryLock held(g_process.store.at_work);
+  const TryLock held(g_process.plan_exchange.at_work);
   if (held && g_process.catalogue.open()) {
-    g_process.store.looked_at = os::coarse_nanoseconds();
+    g_process.plan_exchange.looked_at = os::coarse_nanoseconds();
     list(guard, folder);
     if (g_process.catalogue.count() != 0) {
       fetch_all(guard, folder, key_of_program(describe_maker()));
@@ -226,21 +227,21 @@ void open_store(const RecursionGuard& guard) {
   }
 }
 
-void fetch_stored(const RecursionGuard& guard, std::uint64_t key, bool look) {
+void fetch_cached(const RecursionGuard& guard, std::uint64_t key, bool look) {
   const Nanos now = os::coarse_nanoseconds();
-  look = look && now - g_process.store.looked_at.load() >= tuning::kAtRest;
+  look = look && now - g_process.plan_exchange.looked_at.load() >= tuning::kAtRest;
   char folder[4096];
-  if ((!look && !g_process.catalogue.has(key)) || !store_folder(folder) || os::confined()) {
+  if ((!look && !g_process.catalogue.has(key)) || !cache_folder(folder) || os::confined()) {
     return;
   }
-  const TryLock held(g_process.store.at_work);
+  const TryLock held(g_process.plan_exchange.at_work);
   if (!held) {
     return;
   }
   const os::NoCancellation whole;
   const int saved = errno;
   if (look) {
-    g_process.store.looked_at = now;
+    g_process.plan_exchange.looked_at = now;
     list(guard, folder);
     return_pushed_out();
   }
@@ -248,32 +249,32 @@ void fetch_stored(const RecursionGuard& guard, std::uint64_t key, bool look) {
   errno = saved;
 }
 
-bool store_lacks_plans() {
-  if (g_process.options.PLANS.empty() || g_process.store.failed) {
+bool cache_lacks_plans() {
+  if (g_process.options.PLANS.empty() || g_process.plan_exchange.failed) {
     return false;
   }
   const HeldPlans held;
   for (std::uint32_t i = 0; i < held.count(); ++i) {
-    if (g_process.store.known[slot_of(held.plan(i))] != mark_of(held.plan(i))) {
+    if (g_process.plan_exchange.known[slot_of(held.plan(i))] != mark_of(held.plan(i))) {
       return true;
     }
   }
   return false;
 }
 
-void save_to_store(const RecursionGuard& guard, bool last) {
+void save_to_cache(const RecursionGuard& guard, bool last) {
   char folder[4096];
-  if (!store_folder(folder) || (g_process.store.failed && !last)) {
+  if (!cache_folder(folder) || (g_process.plan_exchange.failed && !last)) {
     return;
   }
   const HeldPlans held;
-  StoreRecord maker;
-  std::optional<StoreTurn> turn;
+  CacheRecord maker;
+  std::optional<CacheTurn> turn;
   bool failure = false;
   int reason = 0;
   for (std::uint32_t i = 0; i < held.count(); ++i) {
     const StoredPlan& plan = held.plan(i);
-    if (g_process.store.known[slot_of(plan)] == mark_of(plan)) {
+    if (g_process.plan_exchange.known[slot_of(plan)] == mark_of(plan)) {
       continue;
     }
     if (!turn) {
@@ -289,24 +290,24 @@ void save_to_store(const RecursionGuard& guard, bool last) {
       reason = errno;
     }
   }
-  g_process.store.failed = failure;
+  g_process.plan_exchange.failed = failure;
   if (turn && !failure) {
-    prune_store(guard, folder,
-                {.plans = tuning::kMaxStoredPlans, .bytes = tuning::kMaxStoredBytes});
+    prune_cache(guard, folder,
+                {.plans = tuning::kMaxCachedPlans, .bytes = tuning::kMaxCachedBytes});
   }
-  if (failure && !g_process.store.complained_of_store) {
-    g_process.store.complained_of_store = true;
+  if (failure && !g_process.plan_exchange.complained_of_cache) {
+    g_process.plan_exchange.complained_of_cache = true;
     errno = reason;
     complain("plans", folder, "PLANS");
   }
 }
 
-void state::Store::forked() {
+void state::PlanExchange::forked() {
   if (at_work.held_by_another()) {
     at_work.forget_owner();
   }
   g_process.catalogue.forget_beginning();
-  complained_of_store = complained_of_file = failed = false;
+  complained_of_cache = complained_of_file = failed = false;
   if (names_process(g_process.options.PLANS.view())) {
     listed = {};
     for (std::atomic<std::uint64_t>& mark : known) {

@@ -1,5 +1,5 @@
 // What lasts in the pool, is written, and is nobody else's comes in huge pages.
-#include "src/serve/long_lived.h"
+#include "src/serve/long_lived_huge_pages.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>

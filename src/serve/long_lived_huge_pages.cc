@@ -1,4 +1,4 @@
-#include "src/serve/long_lived.h"
+#include "src/serve/long_lived_huge_pages.h"
 
 #include "src/base/tuning.h"
 

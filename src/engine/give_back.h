@@ -1,4 +1,5 @@
-// When unused memory is given back: on request, at rest, where memory is short.
+// When unused memory is given back: on request, at rest, where memory is short; and what calls of
+// the pool do about it now and then (src/engine/shared.h).
 // Hot, as it is asked for inside of calls that were refused memory, though each of its functions
 // takes long.
 #pragma once
@@ -11,12 +12,12 @@
 
 namespace memo {
 
-class Upkeep {
+class GiveBack {
  public:
-  constexpr Upkeep(Lanes& lanes, Forks& forks) : lanes_(lanes), forks_(forks) {}
+  constexpr GiveBack(Lanes& lanes, Forks& forks) : lanes_(lanes), forks_(forks) {}
 
   // Gives all slabs and unused memory back, on request. Any thread.
-  void give_back();
+  void all();
   // Gives unused memory outside the slabs back; true if there was some. Any thread.
   bool trim();
   // The underlying allocator was refused memory for a block of `bytes`: gives up what slabs, pool

@@ -1,4 +1,4 @@
-// The store of plans (src/io/store.h) for GPUs: what is learned of a stream's sizes is found by
+// The plan cache (src/io/plan_cache.h) for GPUs: what is learned of a stream's sizes is found by
 // other devices, other streams and other processes. A plan holds wherever the sizes come, so
 // neither the device's number nor its kind is a part of its name; the tensors' alignment, which is,
 // keeps it apart from a processor's. Any thread; cold.
@@ -25,16 +25,16 @@ struct Known {
   Plan plan;
   std::uint32_t iteration = 0;  // steps of one iteration
   PlanName name;                // no keys: there was no memory for it
-  bool fetched = false;         // from the store: its places are a guess
+  bool fetched = false;         // from the cache: its places are a guess
   bool wrong = false;           // they were not free: nobody takes it up any more
 
   [[nodiscard]] StepIndex behind(std::uint64_t key) const;
 };
 
-class Store {
+class PlanExchange {
  public:
   // Says on stderr why the folder is not used.
-  Store(const char* folder, Trust trust);
+  PlanExchange(const char* folder, Trust trust);
 
   // The plans that have calls with the key.
   std::vector<PlanName> with_key(std::uint64_t key);
@@ -56,7 +56,7 @@ class Store {
   void enter(const PlanName& name);
 
   std::mutex lock_;     // what follows
-  std::string folder_;  // empty: no store
+  std::string folder_;  // empty: no cache
   Trust trust_;
   std::unordered_map<std::uint64_t, std::vector<PlanName>> by_key_;
   std::deque<Task> tasks_;

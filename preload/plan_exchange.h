@@ -1,4 +1,4 @@
-// The store of MEMOMALLOC_PLANS: which plans are fetched from it, and when, and which are saved.
+// The cache of MEMOMALLOC_PLANS: which plans are fetched from it, and when, and which are saved.
 // Cold.
 #pragma once
 
@@ -9,19 +9,19 @@
 
 namespace memo {
 
-// Learns which plans lie in the store, if there is one; reads none of them. Says on stderr why the
+// Learns which plans lie in the cache, if there is one; reads none of them. Says on stderr why the
 // folder is not used. After the engine opened.
-void open_store(const RecursionGuard& guard);
+void open_cache(const RecursionGuard& guard);
 
 // Gives the engine the plans whose calls have the key; `look`: learns of new ones, if it is time.
 // Any thread, in one of its calls: does nothing where another is at it.
-void fetch_stored(const RecursionGuard& guard, std::uint64_t key, bool look);
+void fetch_cached(const RecursionGuard& guard, std::uint64_t key, bool look);
 
-// There are plans of this process that the store was not given. Any thread, in short.
-bool store_lacks_plans();
+// There are plans of this process that the cache was not given. Any thread, in short.
+bool cache_lacks_plans();
 
 // Gives it those; `last`: and tries those again that could not be written. Says once on stderr if
 // they cannot be, but not where the folder may only be read. One thread at a time.
-void save_to_store(const RecursionGuard& guard, bool last);
+void save_to_cache(const RecursionGuard& guard, bool last);
 
 }  // namespace memo

@@ -1,4 +1,6 @@
-// The counter and the word of each reason for which a call was not placed. Hot.
+// The counter and the word of each reason for which a call was not placed, though a plan is served.
+// Tracker::place() decides it, and Tracker::answer() counts it; what the pool or no lane could give
+// is counted in Tracker::count_given() and Engine::allocate_with_care(). Hot.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
-// See stored_bytes.h. Cold.
-#include "src/io/stored_bytes.h"
+// See plan_cache_bytes.h. Cold.
+#include "src/io/plan_cache_bytes.h"
 
 #include <cstring>
 #include <span>
@@ -8,20 +8,20 @@
 
 namespace memo {
 
-bool parse_stored(const std::vector<char>& bytes, const PlanName& name, std::uint64_t most_height,
-                  Stored& stored, std::string_view* problem) {
+bool parse_cached(const std::vector<char>& bytes, const PlanName& name, std::uint64_t most_height,
+                  Cached& cached, std::string_view* problem) {
   *problem = {};
-  if (is_other_version(bytes) || parse_plans(bytes, most_height, {&stored.plan, 1}, problem) != 1) {
+  if (is_other_version(bytes) || parse_plans(bytes, most_height, {&cached.plan, 1}, problem) != 1) {
     return false;
   }
-  StoreRecord record;
+  CacheRecord record;
   if (bytes.size() >= sizeof record) {
     std::memcpy(&record, bytes.data() + bytes.size() - sizeof record, sizeof record);
   }
   if (bytes.size() < sizeof record ||
-      std::memcmp(record.magic, StoreRecord().magic, sizeof record.magic) != 0) {
+      std::memcmp(record.magic, CacheRecord().magic, sizeof record.magic) != 0) {
     *problem = "it does not say who made it";
-  } else if (name_of({stored.plan.plan.get(), stored.plan.iteration},
+  } else if (name_of({cached.plan.plan.get(), cached.plan.iteration},
                      {.beginning = name.keys[0], .program = name.keys[1]}) != name) {
     *problem = "its name is another plan's";
   }
@@ -30,9 +30,9 @@ bool parse_stored(const std::vector<char>& bytes, const PlanName& name, std::uin
         std::span<char>(record.library)}) {
     text.back() = '\0';
   }
-  stored.record = record;
+  cached.record = record;
   if (!problem->empty()) {
-    stored = {};
+    cached = {};
   }
   return problem->empty();
 }

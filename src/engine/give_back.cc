@@ -1,0 +1,124 @@
+#include "src/engine/give_back.h"
+
+#include "src/base/os.h"
+#include "src/base/tuning.h"
+
+namespace memo {
+
+void GiveBack::all() {
+  if (!forks_.here()) {
+    forks_.notice();
+  }
+  for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
+    lanes_.at(i).give_back();
+  }
+  if (lanes_.opened()) {
+    lanes_.shared().slabs.give_back_free(Nanos{0}, os::coarse_nanoseconds());
+  }
+  trim();
+}
+
+bool GiveBack::trim() {
+  return lanes_.opened() && lanes_.shared().pool.trim() + lanes_.shared().pool.retreat() != 0;
+}
+
+bool GiveBack::relieve(std::uint64_t bytes) {
+  if (!lanes_.opened() || t_state.inside != 0) {
+    return false;
+  }
+  const std::uint64_t held = lanes_.committed_bytes();
+  if (bytes > held || relief_.waits()) {
+    return false;
+  }
+  all();
+  if (lanes_.host().trim_next != nullptr) {
+    const RecursionGuard guard;
+    lanes_.host().trim_next();
+  }
+  const std::uint64_t now = lanes_.committed_bytes();
+  lanes_.passed_on.relieved.add_from_any();
+  if (held >= now + bytes) {
+    relief_.restart();
+  } else {
+    relief_.refused(tuning::kMaxWait);
+  }
+  return true;
+}
+
+bool GiveBack::tick(Nanos now) {
+  if (!lanes_.opened()) {
+    return false;
+  }
+  Pool& pool = lanes_.shared().pool;
+  bool quiet = lanes_.count() != 0;
+  const bool scarce = pool.headroom().is_short();
+  for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
+    quiet = lanes_.at(i).tick(now, scarce) && quiet;
+  }
+  lanes_.shared().slabs.give_back_free(tuning::kAtRest, os::coarse_nanoseconds());
+  // What is freed at rest goes back, too; what the system refuses to take is not tried each time.
+  const auto kept = [&] { return pool.held().dirty_bytes(); };
+  if (scarce || (quiet && (left_ == UINT64_MAX || kept() > left_))) {
+    trim();
+  } else {
+    pool.trim_rest();
+  }
+  if (!scarce) {
+    pool.collapse_long_lived();
+  }
+  left_ = quiet ? kept() : UINT64_MAX;
+  return quiet && lanes_.shared().slabs.bytes.load(std::memory_order_relaxed) == 0;
+}
+
+void give_back_idle(Shared& shared, std::uint32_t at_work) {
+  const Nanos now = os::coarse_nanoseconds();
+  for (std::uint32_t i = 0; i < shared.slabs.count(); ++i) {
+    const Slab& slab = shared.slabs.at(i);
+    const std::uint64_t word = slab.word();
+    if (SlabWord::is_free(word) || SlabWord::lane(word) == at_work ||
+        SlabWord::lane(word) >= shared.lanes_taken()) {
+      continue;
+    }
+    Lane& lane = shared.lanes[SlabWord::lane(word)];
+    if (slab.unused_for(tuning::kIdle, now) && is_empty(slab.space())) {
+      lane.give_back();
+    } else {
+      lane.with_slab([](const Slab& its) { its.give_back_unused(); });
+    }
+  }
+  shared.slabs.give_back_free(Nanos{0}, now);
+  shared.pool.trim();
+  if (shared.host.trim_next != nullptr) {
+    const RecursionGuard guard;
+    shared.host.trim_next();
+  }
+}
+
+void age(Shared& shared) {
+  const Nanos now = os::coarse_nanoseconds();
+  Nanos before = shared.times.aged_at.load(std::memory_order_relaxed);
+  if (now - before > 5 * tuning::kAtRest &&
+      shared.times.aged_at.compare_exchange_strong(before, now)) {
+    shared.pool.age(tuning::kMaxGivenBack);
+  }
+  // A lane that learns for long has no background thread that would tell of it.
+  Nanos told = shared.times.told_at.load(std::memory_order_relaxed);
+  if (now - told > tuning::kAtRest && shared.times.told_at.compare_exchange_strong(told, now) &&
+      told != Nanos{0}) {
+    shared.tell_host();
+  }
+}
+
+void ask_for_background_thread(const Shared& shared, std::uint64_t calls, bool serves) {
+  // Observing keeps no memory; and a thread's own blocks, in the middle of the program's, would
+  // keep glibc from giving back what it does by itself.
+  const bool much = shared.keeps_much() && calls >= tuning::kEarlyCalls && !shared.options->OBSERVE;
+  // A process that only gets its memory together, such as a server that is about to fork its
+  // workers, has no thread of ours, reports or not, since fork() would leave it behind.
+  if ((much || (serves && shared.reports)) && shared.host.start_background_thread != nullptr) {
+    const RecursionGuard guard;
+    shared.host.start_background_thread(guard);
+  }
+}
+
+}  // namespace memo
