@@ -466,9 +466,9 @@ void Tracker::place(const Call& call, Placing& placing) {
 Outcome Tracker::after_placing(const Call& call, Way way, Placing placing) {
   Serving& serving = state_.serving;
   // The calls say so, and not the store: there the plan may have been withdrawn by now.
-  if (serving.following && !state_.confidence.tries_own() &&
+  if (serving.seeks_others && !state_.confidence.tries_own() &&
       serving.placer.expected(tuning::kFit)) {
-    serving.following = false;
+    serving.seeks_others = false;
     knowledge_->follow_anew();
   }
   // A plan that is known fits better than one on trial.
