@@ -80,12 +80,13 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From 
   if (!claim.granted) {
     return {};
   }
+  const Granules there = claim.dirty == count ? count : std::min(free_.there(place), count);
   free_.take(place, end);
   if (place.start > top_) {
     free_.add(top_, place.start - top_);
   }
   const Granules top = std::exchange(top_, std::max(top_, end));
-  const Granules expected = account(space_->address(place.start), claim, count);
+  const Granules expected = account(place.start, claim, count, there);
   if (end > top) {
     if (const Granules to = huge ? huge_pages.wanted(top, end) : top; to > top) {
       huge_pages.advise(*space_, top, to);
@@ -101,27 +102,28 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From 
 }
 
 // Enters the claim of a block into the books, and gives old memory back where the total would pass
-// the peak: first what a block has of it that will not write it. How much of the block is expected
-// to be written.
-Granules Arena::account(void* start, PageMap::Claim& claim, Granules count) {
+// the peak: first what a block has of it that will not write it. `there`: so many of its granules
+// had memory, from the first one on. How much of the block is expected to be written.
+Granules Arena::account(Granules first, PageMap::Claim& claim, Granules count, Granules there) {
   Granules written = count;
   if (count >= Shares::kLeast) {
     written = books_->shares.expected(count);
-    const Granules first = space_->granule_of(start);
     Expected expected(count, written, claim.dirty == Granules{0});
     const Granules spared = count - expected.of(count);
     Expected stale(count, claim.dirty - std::min(claim.dirty, written), false);
-    books_->held.take(count, claim.dirty, spared, stale.of(count));
+    note(first, Noted::kRaised, books_->held.take(count, claim.dirty, spared, stale.of(count)));
+    note(first, Noted::kPeak, books_->held.peak());
     const bool wrong =
         books_->shares.moves(count) || (stale.word() != 0 && books_->held.excess() != Granules{0});
-    if (wrong && claim.dirty != Granules{0} && os::purge(start, bytes_of(count))) {
+    if (wrong && claim.dirty != Granules{0} && os::purge(space_->address(first), bytes_of(count))) {
       huge_pages.take_out(*space_, first, count);
-      claim.dirty = Granules{0};
+      claim.dirty = there = Granules{0};
       books_->held.renew(stale.of(count));
       stale = Expected(0);
       expected = Expected(count, written, true);
     }
     expect(first, expected, stale);
+    note(first, Noted::kThereBefore, there);
   } else {
     books_->held.take(count, claim.dirty);
   }
@@ -195,17 +197,7 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
     return true;
   }
   if (count < now) {
-    const Granules left = std::max(count, Granules{1});
-    char* const tail = space_->address(first + left);
-    const bool clean = now - left >= Shares::kLeast && os::purge(tail, bytes_of(now - left));
-    if (clean) {
-      huge_pages.take_out(*space_, first + left, now - left);
-      books_->held.overestimated(now - left - std::min(now - left, spared(first, now)));
-    }
-    forget_spared(first, now);
-    const Granules given = pages.shrink(first, left, clean);
-    books_->held.free(given, clean ? Granules{0} : given);
-    free_.add(first + left, given);
+    shrink(first, now, std::max(count, Granules{1}));
     return true;
   }
   free_.enter(tuning::kCallWork);
@@ -229,8 +221,38 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
     expect(first, Expected(count, count, false), Expected(0));
   }
   books_->held.take(count - now, claim.dirty);
+  if (count >= Shares::kLeast) {
+    note(first, Noted::kRaised, count);
+    if (now < Shares::kLeast) {
+      note(first, Noted::kThereBefore, Granules{0});
+    }
+  }
   give_excess_back(count - now);
   return true;
+}
+
+// Cuts off what is behind `left` granules of a block in use. Of a long tail that memory stays which
+// was there before the block, as if the tail had not been taken; what came with it goes.
+void Arena::shrink(Granules first, Granules now, Granules left) {
+  const Granules tail = now - left;
+  Granules given;
+  if (tail >= Shares::kLeast) {
+    const Granules kept = std::clamp(noted(first, Noted::kThereBefore), left, now);
+    if (kept < now && os::purge(space_->address(first + kept), bytes_of(now - kept))) {
+      given = now - kept;
+      huge_pages.take_out(*space_, first + kept, given);
+    }
+    const Granules unknown = tail - std::min(tail, spared(first, now));
+    const bool last = books_->held.peak() == noted(first, Noted::kPeak);
+    books_->held.overestimated(last ? std::min(unknown, noted(first, Noted::kRaised)) : unknown);
+  }
+  forget_spared(first, now);
+  if (left >= Shares::kLeast) {
+    note(first, Noted::kThereBefore, std::min(noted(first, Noted::kThereBefore), left));
+  }
+  space_->pages.shrink(first, left, given);
+  books_->held.free(tail, tail - given);
+  free_.add(first + left, tail);
 }
 
 // A block of `count` granules changes its size: it counts as written.

@@ -118,9 +118,10 @@ class Arena {
   void enter_all();
   Granules give_back(PageMap::Run run);
   Granules give_back_runs(Granules granules, std::uint64_t ranges);
-  Granules account(void* start, PageMap::Claim& claim, Granules count);
+  Granules account(Granules first, PageMap::Claim& claim, Granules count, Granules there);
   void give_excess_back(Granules count);
   void forget_spared(Granules first, Granules count);
+  void shrink(Granules first, Granules now, Granules left);
   bool free(void* start, bool at_once, bool spare, bool looks);
   Granules spare_unwritten(Granules first, Granules length, bool all);
   [[nodiscard]] std::atomic_ref<std::uint16_t> expectation(Granules first) const {
@@ -129,6 +130,22 @@ class Arena {
   // And what had memory when the block was taken, beyond that.
   [[nodiscard]] std::atomic_ref<std::uint16_t> beyond(Granules first) const {
     return space_->note(first + Granules{2});
+  }
+  // What is noted of a block of Shares::kLeast and more, as it is taken: how many of its granules
+  // have memory already, from the first one on; by how many it raises the pool's peak; and to what.
+  enum class Noted : std::uint8_t { kThereBefore = 3, kRaised = 5, kPeak = 7 };
+  void note(Granules first, Noted which, Granules number) {
+    for (unsigned half = 0; half < 2; ++half) {
+      const auto bits = static_cast<std::uint16_t>(number.count() >> 16U * half);
+      const Granules at = first + Granules{static_cast<unsigned>(which) + half};
+      space_->note(at).store(bits, std::memory_order_relaxed);
+    }
+  }
+  [[nodiscard]] Granules noted(Granules first, Noted which) const {
+    const Granules at = first + Granules{static_cast<unsigned>(which)};
+    const std::uint64_t low = space_->note(at).load(std::memory_order_relaxed);
+    const std::uint64_t high = space_->note(at + Granules{1}).load(std::memory_order_relaxed);
+    return Granules{high << 16U | low};
   }
   // Of a block of Shares::kLeast and more.
   void expect(Granules first, Expected expected, Expected stale) {

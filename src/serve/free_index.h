@@ -11,6 +11,7 @@
 // Checked by valid().
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -74,6 +75,12 @@ class FreeIndex {
   [[nodiscard]] Place below(Granules top) const;
   // The run that begins at `start`, if it and those behind it reach `end`, or `top`.
   [[nodiscard]] Place behind(Granules start, Granules end, Granules top) const;
+  // Granules from the place's start on that have memory, as far as its first run tells.
+  [[nodiscard]] Granules there(const Place& place) const {
+    const std::uint32_t start = static_cast<std::uint32_t>(place.start.count());
+    const bool dirty = place.found() && nodes_[place.node].dirty != 0;
+    return Granules{dirty ? std::max(end_of(place.node), start) - start : 0};
+  }
   // [place.start, end) is taken.
   void take(const Place& place, Granules end);
 

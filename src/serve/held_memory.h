@@ -74,8 +74,8 @@ class PeakOf {
 class HeldMemory {
  public:
   // `count` granules were taken, of which `dirty` had memory, and `spared` will not be written;
-  // `stale` of these had some.
-  void take(Granules count, Granules dirty, Granules spared = {}, Granules stale = {}) {
+  // `stale` of these had some. By how much that has raised the peak.
+  Granules take(Granules count, Granules dirty, Granules spared = {}, Granules stale = {}) {
     const std::uint64_t both =
         both_.fetch_add(count.count() - (dirty.count() << kDirtyShift), std::memory_order_relaxed);
     const Granules before = less_spared(live_of(both));
@@ -94,8 +94,10 @@ class HeldMemory {
     } else {
       lower(least_since_peak_, before);
     }
+    const Granules peak = peak_.get();
     peak_.note(live);
     asked_.note(live_of(both) + count);
+    return live - std::min(live, peak);
   }
   // `count` were freed, of which `spared` and `stale` were, and kept `dirty` granules' memory. Any
   // thread.
@@ -194,7 +196,8 @@ class HeldMemory {
   [[nodiscard]] Granules stale() const { return Granules{stale_.load(std::memory_order_relaxed)}; }
   [[nodiscard]] std::uint64_t live_bytes() const { return bytes_of(live()); }
   [[nodiscard]] std::uint64_t dirty_bytes() const { return bytes_of(dirty()); }
-  [[nodiscard]] std::uint64_t peak_bytes() const { return bytes_of(peak_.get()); }
+  [[nodiscard]] Granules peak() const { return peak_.get(); }
+  [[nodiscard]] std::uint64_t peak_bytes() const { return bytes_of(peak()); }
   // The most that was in use at once, as it was asked for.
   [[nodiscard]] std::uint64_t asked_peak_bytes() const { return bytes_of(asked_.get()); }
   [[nodiscard]] std::uint64_t purged_bytes() const {

@@ -65,6 +65,9 @@ TEST_CASE("page map: blocks grow and shrink in place", "[serve]") {
   CHECK(map.shrink(0_g, 3_g) == 7_g);
   CHECK(map.length(0_g) == 3_g);
   CHECK(map.claim(3_g, 7_g).dirty == 7_g);
+  CHECK(map.shrink(3_g, 1_g, 2_g) == 6_g);
+  CHECK(map.look(4_g, 4_g).dirty == 4_g);
+  CHECK(map.look(8_g, 2_g).dirty == 0_g);
   CHECK(map.free(0_g) == 3_g);
 }
 

@@ -57,6 +57,52 @@ TEST_CASE("arena: a block that writes other pages each time finds none of the ea
   }
 }
 
+TEST_CASE_METHOD(ArenaFixture, "arena: what is cut off a block keeps the memory that it had before",
+                 "[serve]") {
+  // A new block, written or not.
+  char* const fresh = take(8 * kMiB);
+  CHECK(arena.resize(fresh, 4 * kMiB));
+  CHECK(arena.resize(fresh, 2 * kMiB));
+  CHECK(arena.held().dirty_bytes() == 0);
+  CHECK(resident() == 2 * kMiB);
+  CHECK(arena.free(fresh));
+  CHECK(arena.free(take(6 * kMiB)));
+  // One of which 6 MiB were there before.
+  const std::uint64_t size = GENERATE(6 * kMiB, 16 * kMiB);
+  const Arena::Block block = arena.allocate(size, 16);
+  REQUIRE(block.start == fresh);
+  CHECK(arena.resize(block.start, kGranule));
+  CHECK(arena.valid());
+  CHECK(arena.held().dirty_bytes() == 6 * kMiB - kGranule);
+  CHECK(resident() == 6 * kMiB);
+  // It serves the next one, and raises no peak.
+  const Arena::Block next = arena.allocate(5 * kMiB, 16);
+  CHECK(next.resident);
+  CHECK(arena.held().peak_bytes() == 6 * kMiB);
+  CHECK(arena.free(next.start));
+  arena.trim();
+  CHECK(resident() == kGranule);
+  CHECK(arena.valid());
+}
+
+TEST_CASE_METHOD(ArenaFixture, "arena: a block within the peak that is cut off does not lower it",
+                 "[serve]") {
+  CHECK(arena.free(take(16 * kMiB)));
+  const auto cut = [this](std::uint64_t bytes, bool another) {
+    const Arena::Block block = arena.allocate(bytes, 16);
+    char* const beside = another ? take(18 * kMiB) : nullptr;
+    CHECK(arena.resize(block.start, kGranule));
+    CHECK(arena.free(block.start));
+    CHECK((beside == nullptr || arena.free(beside)));
+    CHECK(arena.free(take(kGranule)));
+    return arena.held().peak_bytes();
+  };
+  CHECK(cut(6 * kMiB, false) == 16 * kMiB);
+  CHECK(cut(20 * kMiB, false) == 16 * kMiB);
+  CHECK(cut(4 * kMiB, true) == 18 * kMiB + kGranule);  // it has raised another one's
+  CHECK(arena.valid());
+}
+
 TEST_CASE_METHOD(ArenaFixture, "arena: what others have mapped is given to nobody", "[serve]") {
   char* const used = take(4 * kMiB);
   char* const gone = take(8 * kMiB);
