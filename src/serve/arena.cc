@@ -311,10 +311,14 @@ bool Arena::free(void* start, bool at_once, bool spare, bool looks) {
   const Granules spared = this->spared(first, length);
   const Granules stale = this->stale(first, length);
   Granules given;
-  if (looks && length >= Shares::kLeast) {
+  const bool far = length > granules_in(tuning::kMostLooked);
+  if (looks && length >= Shares::kLeast && !far) {
     given = spare_unwritten(first, length, at_once);
-  } else if (at_once && os::purge(start, bytes_of(length))) {
+  } else if ((at_once || (looks && far)) && os::purge(start, bytes_of(length))) {
     given = length;
+  }
+  if (looks && far) {  // that it was written is not known
+    books_->held.overestimated(length - std::min(length, spared));
   }
   const bool clean = given == length && length != Granules{0};
   if (clean) {

@@ -161,6 +161,20 @@ TEST_CASE("written: a block expects what the last of its size has held, if that 
   CHECK(Expected(513_g, 513_g, false).of(513_g) == 513_g);
 }
 
+TEST_CASE("written: a block of many GiB goes without a look at each of its pages", "[serve]") {
+  testing::OwnSpace own{16ULL << 30U};
+  testing::OwnPool pool(&own.space);
+  char* const block = static_cast<char*>(pool.allocate(8ULL << 30U, 16, 0).start);
+  REQUIRE(block != nullptr);
+  std::memset(block, 1, 8 * kMiB);
+  CHECK(pool.free(block, false));
+  CHECK(testing::resident_bytes(block, 8 * kMiB) == 0);
+  CHECK(pool.held().dirty_bytes() == 0);
+  pool.free(pool.allocate(kMiB / 2, 16, 0).start, false);
+  CHECK(pool.held().peak_bytes() <= 2 * kMiB);
+  CHECK(pool.valid());
+}
+
 TEST_CASE("written: what was hardly written raises no peak, also where all of it goes at once",
           "[serve]") {
   testing::OwnSpace own{1024 * kMiB};
