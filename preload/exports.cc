@@ -111,12 +111,17 @@ MEMO_EXPORT std::size_t MEMO_NAME(malloc_usable_size)(void* pointer) noexcept {
   return shim::malloc_usable_size(pointer);
 }
 
+// GCC 14 takes it that what mlock() is given was to be written before: its declaration says that
+// nothing is read there.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #define ENTRY(name, kind, result, parameters, arguments) \
   MEMO_EXPORT result MEMO_NAME(name)                     \
   parameters noexcept {                                  \
     return shim::name arguments;                         \
   }
 #include "preload/hooks.def"
+#pragma GCC diagnostic pop
 
 MEMO_EXPORT unsigned MEMO_NAME(la_version)(unsigned version) {
   return memo::load_as_auditor(version);

@@ -138,14 +138,19 @@ TEST_CASE("space: a program that locks its memory locks what it uses, not what i
 
 constexpr std::uint64_t kSmall = 64 << 10;
 
-// Takes the right to lock more than RLIMIT_MEMLOCK says from the process.
-bool give_up_privilege() {
+// Whether the process may lock more than RLIMIT_MEMLOCK says, if it is to; else takes the right
+// from it. False where it has none.
+bool has_privilege(bool privileged) {
+  constexpr std::uint32_t kRight = 1U << CAP_IPC_LOCK;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct rights[2]{};
   if (syscall(SYS_capget, &header, rights) != 0) {
     return false;
   }
-  rights[0].effective &= ~(1U << CAP_IPC_LOCK);
+  if (privileged) {
+    return (rights[0].effective & kRight) != 0;
+  }
+  rights[0].effective &= ~kRight;
   return syscall(SYS_capset, &header, rights) == 0;
 }
 
@@ -155,7 +160,7 @@ template <typename Check>
 int after_lock_all(int flags, std::uint64_t bytes, bool privileged, Check&& check) {
   return WEXITSTATUS(testing::status_of_child([&] {
     const rlimit limit{bytes, bytes};
-    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || (!privileged && !give_up_privilege())) {
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || !has_privilege(privileged)) {
       return 0;
     }
     constexpr std::uint64_t kReserved = 1ULL << 42;
@@ -202,7 +207,7 @@ TEST_CASE("os: what is reserved is not locked with what a program will have", "[
   const bool privileged = GENERATE(false, true);
   const int status = testing::status_of_child([=] {
     const rlimit limit{kSmall, kSmall};
-    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || (!privileged && !give_up_privilege()) ||
+    if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0 || !has_privilege(privileged) ||
         syscall(SYS_mlockall, MCL_FUTURE) != 0) {
       return 0;
     }
