@@ -201,7 +201,7 @@ ROWS = (
      UNIT, "engine: what is carried to memory at hand, is little, or a part of a block is only copied"),
     ("calloc leaves a dirty page of the slab as it is", "LaneMemory::serve", "swap", "& dirty => & !dirty",
      PRELOAD, "zeroed [default]"),
-    ("a plan that was withdrawn is sought in the store at each call", "Tracker::serve_placed", "never",
+    ("a plan that was withdrawn is sought in the store at each call", "Tracker::after_placing", "never",
      "serving.placer.expected(tuning::kFit)", UNIT, "tracker: a plan that the store has no more is found again by its own calls"),
     ("it is not told for what a plan was left", "Tracker::lose", "drop", "s.left.store(static_cast<std::uint8_t>(evidence) + 1, std::memory_order_relaxed)",
      UNIT, "engine: what is said of a loop follows what it has shown"),
