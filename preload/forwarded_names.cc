@@ -23,6 +23,7 @@ void find_system_names() {}
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 
 #include "preload/process.h"
