@@ -41,7 +41,7 @@ import results
 ALLOCATORS = ("native", "expandable", "memomalloc")
 PAIR = ("native", "memomalloc")
 PART_SECONDS = 100  # after which a part's processes are given up
-SHOWN_STEPS = 6  # The rows give the planned share of so many first steps of a process with stored plans.
+SHOWN_STEPS = 6  # With stored plans, the rows give the planned share of the first steps, as many as this.
 
 
 class Process:

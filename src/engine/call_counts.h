@@ -8,7 +8,8 @@
 
 namespace memo {
 
-// Bytes that a lane has placed by a plan, or given from memory at hand, since it began to serve.
+// Bytes of the blocks that a lane has placed by a plan, or taken from the pool's free memory, since
+// it began to serve.
 struct Served {
   std::uint64_t planned_bytes = 0;
   std::uint64_t at_hand_bytes = 0;

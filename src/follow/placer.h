@@ -59,7 +59,7 @@ class Placer {
   [[nodiscard]] StepIndex position() const { return cursor_.position(); }
   // The last `calls` were the steps expected, one after the other.
   [[nodiscard]] bool expected(std::uint32_t calls) const { return cursor_.run() >= calls; }
-  // The same of so many that every step was among them.
+  // The last calls were the steps expected, at least as many as the plan has.
   [[nodiscard]] bool walked_through() const { return expected(schedule_->count); }
   [[nodiscard]] const Health& health() const { return health_; }
 

@@ -1,4 +1,5 @@
-// What a cached plan is called, who made it, and where the user's own lie. Cold.
+// The name of a cached plan's file, the program that made the plan, and the user's own folder of
+// plans. Cold.
 #pragma once
 
 #include <cstddef>

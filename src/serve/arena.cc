@@ -101,9 +101,9 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From 
           .lacking = bytes_of(expected - std::min(expected, claim.dirty))};
 }
 
-// Enters the claim of a block into the books, and gives old memory back where the total would pass
-// the peak: first what a block has of it that will not write it. `there`: so many of its granules
-// had memory, from the first one on. How much of the block is expected to be written.
+// Enters the claim of a block into the books. Where the total would pass the peak, old memory is
+// given back: first that which the block has and is not expected to write. The first `there` of its
+// granules had memory before. Returns how much of the block is expected to be written.
 Granules Arena::account(Granules first, PageMap::Claim& claim, Granules count, Granules there) {
   Granules written = count;
   if (count >= Shares::kLeast) {
@@ -268,6 +268,10 @@ void Arena::forget_spared(Granules first, Granules count) {
 // Short gaps count as there. `all` of it, also where the rest would be beyond what may be kept:
 // later it would go piece by piece.
 Granules Arena::spare_unwritten(Granules first, Granules length, bool all) {
+  if (length > granules_in(tuning::kMostLooked)) {  // nothing of it is known to be written
+    books_->held.overestimated(length - spared(first, length));
+    return os::purge(space_->address(first), bytes_of(length)) ? length : Granules{0};
+  }
   constexpr Granules kLeastGap{16};
   os::Residents memory(space_->address(first), bytes_of(length));
   Granules there;
@@ -311,14 +315,10 @@ bool Arena::free(void* start, bool at_once, bool spare, bool looks) {
   const Granules spared = this->spared(first, length);
   const Granules stale = this->stale(first, length);
   Granules given;
-  const bool far = length > granules_in(tuning::kMostLooked);
-  if (looks && length >= Shares::kLeast && !far) {
+  if (looks && length >= Shares::kLeast) {
     given = spare_unwritten(first, length, at_once);
-  } else if ((at_once || (looks && far)) && os::purge(start, bytes_of(length))) {
+  } else if (at_once && os::purge(start, bytes_of(length))) {
     given = length;
-  }
-  if (looks && far) {  // that it was written is not known
-    books_->held.overestimated(length - std::min(length, spared));
   }
   const bool clean = given == length && length != Granules{0};
   if (clean) {

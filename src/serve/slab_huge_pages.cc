@@ -29,8 +29,8 @@ std::uint64_t Slab::there() const {
   return os::resident_bytes(at(0), height());
 }
 
-// After a whole iteration: what it has written is known. Where that changes from one to the next,
-// the union of all would be held in the end.
+// Called at the end of an iteration, when its written pages are known. Where each iteration writes
+// other pages, the slab would hold all of them in the end.
 void Slab::look(PageMap::Run claimed) {
   if (ends_to_look_ != 0) {
     if (--ends_to_look_ != 0) {

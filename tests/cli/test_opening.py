@@ -56,7 +56,7 @@ print(json.dumps([one.enable_cpu_mem_arena for one in (own, o.get_default_sessio
 class Opening(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        # A module that is written anew within a second, in as many bytes, is not told from the compiled old one.
+        # Python takes a compiled module for new if the source has the same size and second of writing.
         self.enterContext(unittest.mock.patch.dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
         for name, text in FAKES.items():
             path = self.folder / "fakes" / name

@@ -262,7 +262,7 @@ TEST_CASE_METHOD(CacheFixture, "plan cache: ten thousand plans are kept, and 256
   }
 }
 
-TEST_CASE_METHOD(CacheFixture, "plan cache: a folder that cannot be is told of", "[io]") {
+TEST_CASE_METHOD(CacheFixture, "plan cache: a folder that cannot be made is reported", "[io]") {
   folder_ = "/proc/none/plans";
   bool saved = true;
   save(loop(70'000, 40), 9 << 20, 0, &saved);

@@ -320,7 +320,7 @@ bool succeeds(const char* name, void (*run)(unsigned), unsigned threads) {
 }  // namespace
 
 int main() {
-  // A slab for each thread, also on a machine that would never run so many at once.
+  // Each thread gets a slab, also where the machine has few processors.
   memo::tuning::kSlabsPerProcessor = accesses::kMaxThreads;
   int passed = 0;
   int failed = 0;
