@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Runs the Python tests of a folder: run_python.py FOLDER [--share DIRECTORY] [options of unittest's discover]
+"""Runs the Python tests of a folder: run_python.py FOLDER [--again] [--share DIRECTORY] [options of unittest's discover]
 
 Prints a line `skipped: TEST: REASON` for each test that cannot run here, which unittest does not tell, and at
 the end which classes took longest. Several that share a directory run each class once among them, each the next that
-none has begun; the directory is made. Exit code 1 if a test failed, 2 for bad usage."""
+none has begun; the directory is made. With --again a test that fails is run once more, after all others: where it
+passes then, a line `unsteady: TEST: REASON` says so. Such a test depends on time, and needs a mend. Exit code 1 if a test failed, 2 for bad usage."""
 
 import os
 import sys
@@ -17,6 +18,7 @@ class Result(unittest.TextTestResult):
     """Counts a test that skips as one, however many of its parts do; and the seconds of each class."""
 
     seconds = {}
+    again = None  # with --again: the tests that failed once, each with the reason
 
     def startTest(self, test):
         self.began = time.monotonic()
@@ -32,6 +34,36 @@ class Result(unittest.TextTestResult):
         if all(whole is not other for other, _ in self.skipped):
             super().addSkip(whole, reason)
             self.stream.writeln(f"\nskipped: {whole.id()}: {reason}")
+
+    def addFailure(self, test, err):
+        if not self.postpones(test, err):
+            super().addFailure(test, err)
+
+    def addError(self, test, err):
+        if not self.postpones(test, err):
+            super().addError(test, err)
+
+    def addSubTest(self, test, subtest, err):
+        if err is None or not self.postpones(test, err):
+            super().addSubTest(test, subtest, err)
+
+    def postpones(self, test, err):
+        """Whether the test is to run once more, and does not count as failed yet."""
+        if Result.again is None or not isinstance(test, unittest.TestCase):  # what fails in setUpClass is none
+            return False
+        self.again.setdefault(test, str(err[1]).strip().partition("\n")[0])
+        return True
+
+    def stopTestRun(self):
+        """unittest calls this before it prints what failed."""
+        failed_once, Result.again = Result.again or {}, None
+        self.testsRun -= len(failed_once)
+        for test, reason in failed_once.items():
+            bad = len(self.failures) + len(self.errors)
+            unittest.TestSuite([test]).run(self)
+            if len(self.failures) + len(self.errors) == bad:
+                self.stream.writeln(f"\nunsteady: {test.id()}: {reason}")
+        super().stopTestRun()
 
 
 class Claimed(unittest.TestSuite):
@@ -68,6 +100,8 @@ class Loader(unittest.TestLoader):
 
 def main(folder, *options):
     loader = unittest.defaultTestLoader
+    if options and options[0] == "--again":
+        Result.again, options = {}, options[1:]
     if options and options[0] == "--share":
         if len(options) < 2:
             sys.stderr.write("run_python.py: --share DIRECTORY\n")

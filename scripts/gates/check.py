@@ -3,7 +3,8 @@
 
 A step's output goes to build/check/STEP.log. Each step tells its counts and what failed at once; the ends of
 the logs of those that failed come after the last step, then the reason of each skip, so that what shows only
-the first lines shows every failure. A skip that tests/allowed_skips.txt does not name is a failure, but with
+the first lines shows every failure. A test of the command that fails once and passes when it runs again is named as
+unsteady. A skip that tests/allowed_skips.txt does not name is a failure, but with
 --no-install, where what is missing was not installed, and where the system lacks a package. The last line is
 `N passed, N failed, N skipped`. Exit code 0 if nothing failed, 1 otherwise, 2 for bad usage.
 """
@@ -95,7 +96,7 @@ def steps():
         ("preload", [build, programs, [python, "tests/preload/run.py", "--build", "build", "--fewer", "3"]], 1500),
         ("refusal", [build, programs, [python, "tests/refusal/run.py", "--build", "build", "--seconds", "30"]], 600),
         ("cli", [build, programs, ["rm", "-rf", shared],
-                 ([python, "tests/run_python.py", "tests/cli", "--share", shared],) * 3], 1500),
+                 ([python, "tests/run_python.py", "tests/cli", "--again", "--share", shared],) * 3], 1500),
         ("torch", [build, [python, "scripts/gates/smoke_torch.py"]], 1500),
         ("stress", [["tests/stress/stress.sh", "none", "10", "4"]], 300),
         ("valgrind", [["tests/stress/valgrind.sh"]], 300),
@@ -154,6 +155,10 @@ STACK = re.compile(r"^\s+((?:Read|Write|Atomic|Previous|READ|WRITE|freed by|prev
 FRAME = re.compile(r"^\s+#\d+ (?:0x[0-9a-f]+ in )?(.+?) \(?((?:\S*/)?(?:src|preload|planner|scheduler|tests)/\S+:\d+)")
 FRAMES_SHOWN = 3  # of a stack
 WIDTH_SHOWN = 240  # characters of a line
+# A test that unittest names and its traceback, and the line of that which says why.
+BLOCK = re.compile(r"^((?:FAIL|ERROR): .+)\n-{70}\n(.*?)(?=^[=-]{70}$)", re.MULTILINE | re.DOTALL)
+WHY = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Expired)\b.*", re.MULTILINE)
+UNSTEADY = re.compile(r"^unsteady: .+$", re.MULTILINE)
 SKIPPED = re.compile(r"^[ \t]*skipped: (.+)$", re.MULTILINE)  # indented in a warning of Catch2
 
 
@@ -266,8 +271,9 @@ def processor_seconds():
 
 
 def first_failures(log):
-    """The first lines of a step's log that name what failed, each cut to a width that can be read."""
-    found = dict.fromkeys(line[:WIDTH_SHOWN] for line in FAILURES.findall(log))
+    """The first lines of a step's log that name what failed, and why, each cut to a width that can be read."""
+    why = {name: [f"  {line}" for line in WHY.findall(text)[-1:]] for name, text in BLOCK.findall(log)}
+    found = dict.fromkeys(line[:WIDTH_SHOWN] for name in FAILURES.findall(log) for line in [name, *why.get(name, ())])
     more = [f"and {len(found) - FAILURES_SHOWN} more"] if len(found) > FAILURES_SHOWN else []
     return [*list(found)[:FAILURES_SHOWN], *more, *sanitizer_stacks(log)]
 
@@ -309,7 +315,7 @@ def run_step(name, commands, limit, allowed):
     print(f"{verdict:7}{name:10}{passed:6} passed {failed + len(refused):4} failed "
           f"{len(reasons) - len(refused):4} skipped{time.monotonic() - began:8.1f} s, "
           f"{processor_seconds() - used_before:.0f} s of processor")
-    for line in [*(first_failures(text) if failed else ()), *(f"not allowed, skipped: {one}" for one in refused)]:
+    for line in [*(first_failures(text) if failed else ()), *(line[:WIDTH_SHOWN] for line in UNSTEADY.findall(text)), *(f"not allowed, skipped: {one}" for one in refused)]:
         print(f"       {line}")
     sys.stdout.flush()
     end = [f"--- end of {path.relative_to(ROOT)}", *text.splitlines()[-TAIL_LINES:], "---"] if failed else []

@@ -153,6 +153,30 @@ class Runners(unittest.TestCase):
         self.assertEqual(["test_some.Other.test_d: no class", "test_some.Some.test_b: no tool",
                           "test_some.Some.test_c: no part"], sorted(reasons))
 
+    def test_a_test_that_passes_when_it_runs_again_is_unsteady(self):
+        """One fails once, one in a part of it, one always: with --again the last alone fails, with its reason."""
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "test_some.py").write_text(
+                "import unittest\nclass Some(unittest.TestCase):\n    runs = {}\n"
+                "    def first(self):\n        self.runs[self.id()] = self.runs.get(self.id(), 0) + 1\n"
+                "        return self.runs[self.id()] == 1\n"
+                "    def test_a(self):\n        self.assertFalse(self.first(), 'too early')\n"
+                "    def test_b(self):\n        for part in range(2):\n            with self.subTest(part=part):\n"
+                "                self.assertFalse(self.first(), 'in part')\n"
+                "    def test_c(self):\n        self.assertEqual(1, 2, 'always')\n")
+            command = [sys.executable, SCRIPTS.parent / "tests/run_python.py", folder]
+            again = subprocess.run([*command, "--again"], capture_output=True, text=True)
+            once = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual([1, 1], [once.returncode, again.returncode])
+        self.assertEqual((0, 3), check.count(once.stderr, False)[:2], once.stderr)
+        self.assertEqual((2, 1), check.count(again.stderr, False)[:2], again.stderr)
+        self.assertEqual([], check.UNSTEADY.findall(once.stderr))
+        self.assertEqual(["unsteady: test_some.Some.test_a: True is not false : too early",
+                          "unsteady: test_some.Some.test_b: True is not false : in part"],
+                         check.UNSTEADY.findall(again.stderr))
+        self.assertEqual(["FAIL: test_c (test_some.Some.test_c)", "  AssertionError: 1 != 2 : always"],
+                         check.first_failures(again.stderr))
+
     def test_processes_that_share_a_directory_run_each_class_once(self):
         classes = "".join(f"class Case{number}(unittest.TestCase):\n    def test_a(self):\n        time.sleep(0.05)\n"
                           f"        print('ran {number}')\n" for number in range(8))
