@@ -1,6 +1,7 @@
 // The counter and the word of each reason for which a call was not placed, though a plan is served.
-// Tracker::place() decides it, and Tracker::answer() counts it; what the pool or no lane could give
-// is counted in Tracker::count_given() and Engine::allocate_with_care(). Hot.
+// Tracker::place() decides it, and Tracker::answer() counts it, or Lane::glide() on the short way.
+// Calls that the pool could not serve: Tracker::count_given(); that no lane took: Lane::wait(),
+// Lane::end(), Engine::allocate_with_care(); a block that grew: Tracker::grown(). Hot.
 #pragma once
 
 #include <string_view>

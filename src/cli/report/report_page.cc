@@ -14,14 +14,11 @@ namespace {
 
 using nlohmann::json;
 
-const char* label_of(Op op) {
-  constexpr const char* kNames[] = {
+constexpr const char* kOpNames[] = {
 #define OP(name) #name,
 #include "src/trace/ops.def"
 #undef OP
-  };
-  return kNames[static_cast<std::size_t>(op)];
-}
+};
 
 // Columns instead of an object for each block: a fraction of the size.
 json columns(const std::vector<MapBlock>& blocks, std::map<std::uint64_t, std::size_t>& sites) {
@@ -83,9 +80,8 @@ json page_data(const Report& report) {
     names[index] = report.site_name(site);
   }
   json ops = json::array();
-  for (std::size_t op = 0; op <= static_cast<std::size_t>(Op::k_pvalloc); ++op) {
-    ops.push_back(report.source == Report::Source::kProblem ? "buffer"
-                                                            : label_of(static_cast<Op>(op)));
+  for (const char* name : kOpNames) {
+    ops.push_back(report.source == Report::Source::kProblem ? "buffer" : name);
   }
   return {{"title", report.title},
           {"threads", threads},
