@@ -130,12 +130,13 @@ unit_test_obj := $(call obj,$(filter-out tests/support/%,$(test_src)))
 $(unit_test_obj) $(O)/catch.h.gch: KIND := $(catch3) $(if $(filter release,$(MODE)),-O1) $(if $(filter asan ubsan,$(MODE)),-O0) $(if $(HAVE_CBC),-DMEMO_HAVE_CBC=1)
 $(unit_test_obj): KIND += -include $(O)/catch.h
 $(unit_test_obj): $(O)/catch.h.gch
-$(O)/catch.h.gch: $(O)/.flags
+$(O)/catch.h.gch: $(O)/.flags | $(catch_main)
 	@echo '#include <catch2/catch.hpp>' > $(O)/catch.h
 	$(if $(V),,@echo "  CXX  catch2")
 	$(Q)$(CXX) $(COMMON) $(KIND) -x c++-header $(O)/catch.h -o $@
 # Catch2's own code is not what is tested: all modes have one, no sanitizer looks at it, and nothing makes it fast.
 $(catch_main): tests/main.cc
+	$(if $(wildcard /usr/include/catch2),,$(error Catch2 is missing: ./scripts/install_deps.sh check installs what tests need))
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CXX  $<")
 	$(Q)$(CXX) -std=c++20 -fPIC $(catch3) -c $< -o $@
