@@ -77,7 +77,7 @@ void describe_now(StatusBody& body, const Snapshot& all) {
   StatusShares total;
   total.nanoseconds = os::nanoseconds().count();
 #define SHARES(name, help) total.name = all.counters.name.get();
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
   if (g_process.status.samples[0].nanoseconds == 0) {
     g_process.status.samples[0] = g_process.status.samples[1] = total;
     g_process.status.samples[0].nanoseconds = g_process.status.samples[1].nanoseconds =
@@ -86,7 +86,7 @@ void describe_now(StatusBody& body, const Snapshot& all) {
   const StatusShares& before = g_process.status.samples[0];
   body.now.nanoseconds = total.nanoseconds - before.nanoseconds;
 #define SHARES(name, help) body.now.name = total.name - before.name;
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
   if (Nanos{total.nanoseconds - g_process.status.samples[1].nanoseconds} >= kWindow) {
     g_process.status.samples[0] = g_process.status.samples[1];
     g_process.status.samples[1] = total;
@@ -101,7 +101,7 @@ void describe(StatusBody& body) {
   body.answered = g_process.status.last_word;
   put_text(body.phase, now.phase);
 #define PROCESS(name, help) body.name = now.name;
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
   body.plan_seconds = now.plan_seconds;
   std::size_t i = 0;
 #define COUNTER(name, unit, help) body.counters[i++] = now.counters.name.get();

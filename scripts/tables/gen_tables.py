@@ -125,7 +125,7 @@ TABLES = {
     "compared": compared.table,
     "python_api": gen_api.python_api,
     "c_api": gen_api.c_api,
-    "process": Table("src/io/status_page.def", ("PROCESS",), ("field", "meaning"), (lambda row: f"`{row[0]}`", lambda row: row[1])),
+    "process": Table("src/io/status_page_numbers.def", ("PROCESS",), ("field", "meaning"), (lambda row: f"`{row[0]}`", lambda row: row[1])),
     "options": Table("src/base/options.def", ("OPTION",), ("variable", "default", "meaning"),
                      (option_name, option_default, lambda row: row[4])),
     "counters": Table("src/base/counters.def", ("COUNTER",), ("counter", "unit", "meaning"),

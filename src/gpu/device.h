@@ -182,7 +182,7 @@ class Device {
   Context context_ = nullptr;
   Physical physical_;
   std::uint64_t addresses_left_;  // of this device's share
-  Plans plans_;
+  PlanStore plans_;
   std::unordered_map<Stream, std::unique_ptr<Lane>> lanes_;
   std::vector<std::unique_ptr<Graph>> graphs_;
   std::unordered_map<Address, Block> blocks_;

@@ -50,7 +50,7 @@ StepIndex quiet_step(const Schedule& schedule) {
 
 }  // namespace
 
-Learner::Learner(Plans& plans) : plans_(plans) {
+Learner::Learner(PlanStore& plans) : plans_(plans) {
   repeats_ = history_.reserve(kHistory);
   restart();
 }
@@ -156,9 +156,9 @@ void Learner::refuse() {
 // A plan of the cache of which the latest calls are the first ones, or those a quarter, a half or
 // three quarters through it. Of several the longest, of which the others may be a part.
 bool Learner::adopt_cached() {
-  Known* best = nullptr;
+  StoredPlan* best = nullptr;
   if (window_.full()) {
-    for (Known* plan : plans_.cached(window_.key())) {
+    for (StoredPlan* plan : plans_.cached(window_.key())) {
       best = best == nullptr || plan->plan->count > best->plan->count ? plan : best;
     }
   }
@@ -173,7 +173,7 @@ bool Learner::adopt() {
   constexpr std::uint32_t kSure = 24;  // calls in a row
   cursors_.resize(plans_.all.size());
   for (std::size_t i = 0; i < cursors_.size(); ++i) {
-    Known& known = *plans_.all[i];
+    StoredPlan& known = *plans_.all[i];
     const Plan& plan = known.plan;
     cursors_[i].seek(*plan, plan.index(), recent_);
     if (!known.wrong && cursors_[i].run() >= std::min(2 * plan->count, kSure)) {
@@ -184,7 +184,7 @@ bool Learner::adopt() {
   return false;
 }
 
-void Learner::wait_for(Known* plan, StepIndex next) {
+void Learner::wait_for(StoredPlan* plan, StepIndex next) {
   phase_ = Phase::kWaiting;
   plan_ = plan;
   cursor_ = Cursor(next);
@@ -192,7 +192,7 @@ void Learner::wait_for(Known* plan, StepIndex next) {
 }
 
 void Learner::look() {
-  if (plans_.all.size() >= Plans::kMost) {
+  if (plans_.all.size() >= PlanStore::kMost) {
     return;
   }
   const RecursionGuard guard;
@@ -207,7 +207,7 @@ void Learner::look() {
   }
   const auto position =
       StepIndex{static_cast<std::uint32_t>((log_.size() - period.first) % plan->count)};
-  Known* made = plans_.add(std::move(plan), period.length);
+  StoredPlan* made = plans_.add(std::move(plan), period.length);
   if (phase_ == Phase::kServing) {
     placer_.stop();
   }

@@ -17,14 +17,14 @@
 #include "src/follow/plan.h"
 #include "src/follow/plan_name.h"
 #include "src/follow/repeat.h"
-#include "src/gpu/plans.h"
+#include "src/gpu/plan_store.h"
 #include "src/trace/event.h"
 
 namespace memo::gpu {
 
 class Learner {
  public:
-  explicit Learner(Plans& plans);
+  explicit Learner(PlanStore& plans);
 
   struct Answer {
     const Step* step = nullptr;  // whose place the call has; null: none
@@ -61,14 +61,14 @@ class Learner {
   void restart();
   bool adopt();
   bool adopt_cached();
-  void wait_for(Known* plan, StepIndex next);
+  void wait_for(StoredPlan* plan, StepIndex next);
   Answer serve(std::uint64_t bytes);
   [[nodiscard]] bool unfit() const;
   void leave();
 
   static constexpr std::uint64_t kMostCalls = 1U << 19;  // in the log; then it begins again
 
-  Plans& plans_;
+  PlanStore& plans_;
   Phase phase_ = Phase::kLearning;
   std::vector<Allocation> log_;
   std::uint64_t number_ = 0;  // calls ever
@@ -79,7 +79,7 @@ class Learner {
   Recent recent_;
   CallWindow window_;
   std::vector<Cursor> cursors_;  // one for each of plans_.all
-  Known* plan_ = nullptr;
+  StoredPlan* plan_ = nullptr;
   Cursor cursor_;               // waiting
   StepIndex quiet_;             // waiting: the step before which the fewest bytes are alive
   Placer placer_;               // serving

@@ -18,7 +18,7 @@ constexpr const char* kMaker = "cuda";  // the machine that a plan's record name
 }  // namespace
 
 // Keys are of the calls from the first step on, and from each quarter of the plan on.
-StepIndex Known::behind(std::uint64_t key) const {
+StepIndex StoredPlan::behind(std::uint64_t key) const {
   const std::uint64_t count = plan->count;
   std::uint64_t step = 0;
   for (std::uint32_t i = kPlanKeys; i-- > 0;) {
@@ -71,7 +71,7 @@ std::vector<PlanName> PlanExchange::with_key(std::uint64_t key) {
   return found == by_key_.end() ? std::vector<PlanName>() : found->second;
 }
 
-std::optional<Known> PlanExchange::load(const PlanName& name, std::uint64_t most) {
+std::optional<StoredPlan> PlanExchange::load(const PlanName& name, std::uint64_t most) {
   const RecursionGuard guard;
   Cached cached;
   std::string_view problem;
@@ -79,7 +79,7 @@ std::optional<Known> PlanExchange::load(const PlanName& name, std::uint64_t most
   if (loaded && std::strcmp(cached.record.machine, kMaker) == 0 &&
       cached.plan.plan->symbolic == nullptr) {
     note_use(folder_.c_str(), name);
-    return Known{std::move(cached.plan.plan), cached.plan.iteration, name, true};
+    return StoredPlan{std::move(cached.plan.plan), cached.plan.iteration, name, true};
   }
   const std::lock_guard held(lock_);
   if (!problem.empty() && !std::exchange(complained_, true)) {
@@ -91,7 +91,7 @@ std::optional<Known> PlanExchange::load(const PlanName& name, std::uint64_t most
   return std::nullopt;
 }
 
-void PlanExchange::save(std::shared_ptr<const Known> plan, std::vector<PlanName> wrong) {
+void PlanExchange::save(std::shared_ptr<const StoredPlan> plan, std::vector<PlanName> wrong) {
   const std::lock_guard held(lock_);
   if (!folder_.empty() && plan->name.keys[0] != 0) {
     tasks_.push_back({std::move(plan), std::move(wrong)});
@@ -114,7 +114,7 @@ void PlanExchange::write() {
       for (const PlanName& name : task.wrong) {
         remove_cached(folder_.c_str(), name);
       }
-      const Known& plan = *task.plan;
+      const StoredPlan& plan = *task.plan;
       if (!save_cached(guard, turn, folder_.c_str(), {plan.plan.get(), plan.iteration}, plan.name,
                        maker, trust_) &&
           !std::exchange(complained_, true)) {

@@ -21,7 +21,7 @@
 namespace memo::gpu {
 
 // A plan, whoever made it.
-struct Known {
+struct StoredPlan {
   Plan plan;
   std::uint32_t iteration = 0;  // steps of one iteration
   PlanName name;                // no keys: there was no memory for it
@@ -40,16 +40,16 @@ class PlanExchange {
   std::vector<PlanName> with_key(std::uint64_t key);
   // A plan of at most `most` bytes. None if it is gone, is no GPU's, or cannot be used, which is
   // said once. Reads a file.
-  std::optional<Known> load(const PlanName& name, std::uint64_t most);
+  std::optional<StoredPlan> load(const PlanName& name, std::uint64_t most);
   // Has the plan saved by the next write(), and wrong ones of the same calls removed.
-  void save(std::shared_ptr<const Known> plan, std::vector<PlanName> wrong);
+  void save(std::shared_ptr<const StoredPlan> plan, std::vector<PlanName> wrong);
   // Writes what was given to save(), and learns of the plans that others have saved since. May wait
   // for another process; no device's lock may be held.
   void write();
 
  private:
   struct Task {
-    std::shared_ptr<const Known> plan;
+    std::shared_ptr<const StoredPlan> plan;
     std::vector<PlanName> wrong;
   };
   void list();

@@ -128,7 +128,7 @@ void print_stats(const Snapshot& snapshot) {
   Line() << "phase " << snapshot.phase;
   Line() << "plan_microseconds " << static_cast<std::uint64_t>(snapshot.plan_seconds * 1e6);
 #define PROCESS(name, help) Line() << #name " " << snapshot.name;
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
 #define COUNTER(name, unit, help) Line() << #name " " << snapshot.counters.name.get();
 #include "src/base/counters.def"
 #undef COUNTER

@@ -18,9 +18,9 @@ namespace memo {
 struct Snapshot {
   Counters counters;
   const char* phase = "idle";
-  // The numbers of a page of statistics (src/io/status_page.def).
+  // The numbers of a page of statistics (src/io/status_page_numbers.def).
 #define PROCESS(name, help) std::uint64_t name = 0;
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
   double plan_seconds = 0;
   // Of the thread that has a plan, or has seen the longest run of a loop: the loop, and what it has
   // shown, what is made of it, and what is needed next (src/engine/confidence.def).

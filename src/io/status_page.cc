@@ -54,21 +54,21 @@ constexpr std::uint64_t kMaxNumber = 1ULL << 56U;
 bool believable(const StatusLane& lane) {
   bool good = is_text(lane.phase);
 #define LANE(name, help) good = good && lane.name < kMaxNumber;
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
   return good;
 }
 
 bool believable(const StatusPlan& plan) {
   bool good = true;
 #define PLAN(name, help) good = good && plan.name < kMaxNumber;
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
   return good;
 }
 
 bool believable(const StatusDevice& device) {
   bool good = is_text(device.phase) && device.number < kMaxNumber;
 #define DEVICE(name, type, help) good = good && device.name < kMaxNumber;
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
   return good;
 }
 
@@ -82,7 +82,7 @@ bool believable(const StatusBody& body) {
               is_text(body.phase);
 #define SHARES(name, help) good = good && body.now.name < kMaxNumber;
 #define PROCESS(name, help) good = good && body.name < kMaxNumber;
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
   for (const std::uint64_t number : body.counters) {
     good = good && number < kMaxNumber;
   }

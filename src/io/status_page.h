@@ -30,25 +30,25 @@ constexpr std::uint32_t kDeviceRows = 16;
 struct StatusLane {
   char phase[16] = {};
 #define LANE(name, help) std::uint64_t name = 0;
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
 };
 
 struct StatusPlan {
 #define PLAN(name, help) std::uint64_t name = 0;
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
 };
 
 struct StatusDevice {
   char phase[16] = {};
   std::uint64_t number = 0;  // as CUDA counts
 #define DEVICE(name, type, help) std::uint64_t name = 0;
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
 };
 
 struct StatusShares {
   std::uint64_t nanoseconds = 0;
 #define SHARES(name, help) std::uint64_t name = 0;
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
 };
 
 // A range of addresses, [start, start + bytes).
@@ -69,7 +69,7 @@ struct StatusBody {
   std::uint64_t written_at = 0;
   std::uint64_t answered = 0;  // the last word that was read and done
 #define PROCESS(name, help) std::uint64_t name = 0;
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
   double plan_seconds = 0;
   StatusRange pool;
   StatusRange slabs;
@@ -112,7 +112,7 @@ constexpr std::uint64_t kStatusLayout = [] {
 #define SHARES(name, help) add(#name ",");
 #define PROCESS(name, help) add(#name ",");
 #define DEVICE(name, type, help) add(#name ",");
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
 #define COUNTER(name, unit, help) add(#name ",");
 #include "src/base/counters.def"
 #undef COUNTER

@@ -111,7 +111,7 @@ std::string open_metrics(const std::vector<json>& processes) {
     }
   };
 #define DEVICE(name, type, help) device(#name, #type, help);
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
   return text + "# EOF\n";
 }
 

@@ -168,7 +168,7 @@ json lanes_of(const StatusBody& body) {
     const StatusLane& lane = body.lanes[i];
     json row = {{"lane", i}, {"phase", text(lane.phase)}};
 #define LANE(name, help) row[#name] = lane.name;
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
     lanes.push_back(std::move(row));
   }
   return lanes;
@@ -177,7 +177,7 @@ json lanes_of(const StatusBody& body) {
 json shares_of(const StatusShares& shares) {
   json all = {{"seconds", static_cast<double>(shares.nanoseconds) * 1e-9}};
 #define SHARES(name, help) all[#name] = shares.name;
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
   return all;
 }
 
@@ -187,7 +187,7 @@ json plans_of(const StatusBody& body) {
     const StatusPlan& plan = body.plans[i];
     json row = {{"plan", i + 1}};
 #define PLAN(name, help) row[#name] = plan.name;
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
     plans.push_back(std::move(row));
   }
   return plans;
@@ -199,7 +199,7 @@ json devices_of(const StatusBody& body) {
     const StatusDevice& device = body.devices[i];
     json row = {{"device", device.number}, {"phase", text(device.phase)}};
 #define DEVICE(name, type, help) row[#name] = device.name;
-#include "src/io/status_page.def"
+#include "src/io/status_page_numbers.def"
     devices.push_back(std::move(row));
   }
   return devices;

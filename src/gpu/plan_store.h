@@ -13,22 +13,22 @@
 
 namespace memo::gpu {
 
-class Plans {
+class PlanStore {
  public:
   static constexpr std::size_t kMost = 32;
 
   // Without a cache `cache` is null. A plan from it has `most_height` bytes at most.
-  Plans(PlanExchange* cache, std::uint64_t most_height)
+  PlanStore(PlanExchange* cache, std::uint64_t most_height)
       : cache_(cache), most_height_(most_height) {}
 
   // A plan that this process has made. It goes to the cache, in place of those of the same calls
   // that were wrong.
-  Known* add(Plan plan, std::uint32_t iteration);
+  StoredPlan* add(Plan plan, std::uint32_t iteration);
   // The cache's plans that have calls with the key, and are not known to be wrong; they are read
   // where they are not in `all` yet.
-  std::vector<Known*> cached(std::uint64_t key);
+  std::vector<StoredPlan*> cached(std::uint64_t key);
 
-  std::vector<std::shared_ptr<Known>> all;
+  std::vector<std::shared_ptr<StoredPlan>> all;
   std::uint64_t made = 0;            // by this process
   std::uint64_t fetched = 0;         // from the cache
   double seconds = 0;                // spent on making them
@@ -36,7 +36,7 @@ class Plans {
   std::string planner = "portfolio";
 
  private:
-  Known* find(const PlanName& name);
+  StoredPlan* find(const PlanName& name);
 
   PlanExchange* cache_;
   std::uint64_t most_height_;

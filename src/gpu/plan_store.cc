@@ -1,5 +1,5 @@
 // See plans.h. Cold.
-#include "src/gpu/plans.h"
+#include "src/gpu/plan_store.h"
 
 #include <utility>
 
@@ -7,7 +7,7 @@
 
 namespace memo::gpu {
 
-Known* Plans::find(const PlanName& name) {
+StoredPlan* PlanStore::find(const PlanName& name) {
   for (const auto& known : all) {
     if (known->name == name && !known->wrong) {
       return known.get();
@@ -16,10 +16,10 @@ Known* Plans::find(const PlanName& name) {
   return nullptr;
 }
 
-Known* Plans::add(Plan plan, std::uint32_t iteration) {
+StoredPlan* PlanStore::add(Plan plan, std::uint32_t iteration) {
   ++made;
   seconds += plan->plan_seconds;
-  auto known = std::make_shared<Known>();
+  auto known = std::make_shared<StoredPlan>();
   known->plan = std::move(plan);
   known->iteration = iteration;
   if (cache_ != nullptr) {
@@ -36,18 +36,18 @@ Known* Plans::add(Plan plan, std::uint32_t iteration) {
   return all.emplace_back(std::move(known)).get();
 }
 
-std::vector<Known*> Plans::cached(std::uint64_t key) {
-  std::vector<Known*> result;
+std::vector<StoredPlan*> PlanStore::cached(std::uint64_t key) {
+  std::vector<StoredPlan*> result;
   if (cache_ == nullptr) {
     return result;
   }
   for (const PlanName& name : cache_->with_key(key)) {
-    if (Known* known = find(name)) {
+    if (StoredPlan* known = find(name)) {
       result.push_back(known);
     } else if (all.size() < kMost && seen_.insert(name.stream).second) {
-      if (std::optional<Known> loaded = cache_->load(name, most_height_)) {
+      if (std::optional<StoredPlan> loaded = cache_->load(name, most_height_)) {
         ++fetched;
-        result.push_back(all.emplace_back(std::make_shared<Known>(std::move(*loaded))).get());
+        result.push_back(all.emplace_back(std::make_shared<StoredPlan>(std::move(*loaded))).get());
       }
     }
   }
