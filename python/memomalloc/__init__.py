@@ -137,7 +137,7 @@ def enable(*, restart=False, library=None, **options):
 
     For workers that a program spawns, and for scripts: `restart` restarts this program, with its arguments, if
     it runs without the library. Call it first then, since what was done before is done again. Options are settings:
-    enable(threshold="4K") sets MEMOMALLOC_THRESHOLD. Memory pools of frameworks that are imported later become visible,
+    enable(threshold="16K") sets MEMOMALLOC_THRESHOLD. Memory pools of frameworks that are imported later become visible,
     as with `memomalloc run`; open="none" leaves them. `library`: another than the one in this package. RuntimeError
     if there is no library, or in a notebook, whose kernel would have to restart.
     """

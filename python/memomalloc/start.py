@@ -18,7 +18,7 @@ def preload_list(library, rest):
 
 
 def settings(options):
-    """MEMOMALLOC_ variables from keywords: threshold="4K" is MEMOMALLOC_THRESHOLD=4K, True is 1, False is 0."""
+    """MEMOMALLOC_ variables from keywords: threshold="16K" is MEMOMALLOC_THRESHOLD=16K, True is 1, False is 0."""
     return {f"MEMOMALLOC_{name.upper()}": str(int(value)) if isinstance(value, bool) else str(value)
             for name, value in options.items()}
 

@@ -107,7 +107,7 @@ class Kernel(unittest.TestCase):
                               env=os.environ | {"PYTHONPATH": str(ROOT / "python"), "JUPYTER_DATA_DIR": str(self.folder)})
 
     def test_installed_and_removed(self):
-        done = self.jupyter("install", "--user", "--library", str(LIBRARY), "--set", "MEMOMALLOC_THRESHOLD=4K")
+        done = self.jupyter("install", "--user", "--library", str(LIBRARY), "--set", "MEMOMALLOC_THRESHOLD=16K")
         self.assertIn(done.returncode, (0, 1), done.stderr)  # 1: this Python has no ipykernel, and it says so
         self.assertEqual(done.returncode == 1, "pip install ipykernel" in done.stderr)
         kernel = json.loads((self.folder / "kernels/memomalloc/kernel.json").read_text())

@@ -304,7 +304,7 @@ std::vector<Finding> examine_run(const Run& run) {
         {Level::kNote, "seen",
          was_mapped ? "the library was loaded, but saw few large allocations or none"
                     : "no process of the command made large allocations",
-         "does the network run in this command? MEMOMALLOC_THRESHOLD=4K also serves smaller "
+         "does the network run in this command? MEMOMALLOC_THRESHOLD=16K also serves smaller "
          "blocks; MEMOMALLOC_VERBOSE=1 tells which processes have the library"});
     return findings;
   }
