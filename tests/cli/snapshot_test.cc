@@ -166,8 +166,8 @@ TEST_CASE("snapshot: devices are merged by their times", "[cli]") {
   }
   std::string seen;
   CHECK(snapshot_rows(snapshot, [&](const TraceRow& row) {
-          seen += (row.kind == TraceRow::Kind::kFree ? "-" : "+") + std::to_string(row.thread) +
-                  ":" + std::to_string(row.block) + " ";
+          seen += row.kind == TraceRow::Kind::kFree ? '-' : '+';
+          seen += std::to_string(row.thread) + ":" + std::to_string(row.block) + " ";
           return std::string();
         }).empty());
   CHECK(seen == "+0:0 +3:2 +3:3 +0:1 -3:3 -0:1 ");
