@@ -32,9 +32,12 @@ FreeIndex::Place Arena::find(Granules count, Granules step, From from) const {
   if (place.found() || from == From::kMemory) {
     return place;
   }
-  place = free_.overlap(count, step, top_);
+  place = free_.overlap(FreeIndex::Kind::kDirty, count, step, top_);
   if (!place.found()) {
     place = free_.fit(FreeIndex::Kind::kClean, count, step);
+  }
+  if (!place.found()) {
+    place = free_.overlap(FreeIndex::Kind::kClean, count, step, top_);
   }
   if (!place.found()) {
     place = free_.below(top_);

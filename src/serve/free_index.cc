@@ -61,16 +61,24 @@ std::uint32_t FreeIndex::ending(std::uint32_t end) const {
   return node - 1 < used_ && nodes_[node].count != 0 && end_of(node) == end ? node : 0;
 }
 
-std::uint32_t FreeIndex::reach(std::uint32_t node, std::uint32_t top) const {
-  std::uint32_t end = end_of(node);
-  for (int i = 0; i < kMostBeside && end < top; ++i) {
-    const std::uint32_t next = beginning(end);
-    if (next == 0) {
+FreeIndex::Area FreeIndex::area(std::uint32_t node, std::uint32_t top) const {
+  Area area{.node = node, .first = nodes_[node].first, .end = end_of(node)};
+  for (int i = 0; i < kMostBeside && area.end < top; ++i) {
+    const std::uint32_t right = beginning(area.end);
+    if (right == 0) {
       break;
     }
-    end = end_of(next);
+    area.end = end_of(right);
   }
-  return end;
+  for (int i = 0; i < kMostBeside; ++i) {
+    const std::uint32_t left = ending(area.first);
+    if (left == 0) {
+      break;
+    }
+    area.node = left;
+    area.first = nodes_[left].first;
+  }
+  return area;
 }
 
 void FreeIndex::insert(std::uint32_t first, std::uint32_t count, bool dirty) {
@@ -207,35 +215,64 @@ FreeIndex::Place FreeIndex::fit(Kind kind, Granules granules, Granules alignment
   return {};
 }
 
-FreeIndex::Place FreeIndex::overlap(Granules granules, Granules alignment, Granules most) const {
-  const Lists& lists = lists_[1];
+// Of the places in `area` that begin at `start`: its first run, and how much memory it has.
+FreeIndex::Place FreeIndex::at(const Area& area, std::uint32_t start, std::uint32_t count,
+                               std::uint32_t& memory) const {
+  Place place{Granules{start}};
+  const std::uint32_t end = std::min(start + count, area.end);
+  memory = 0;
+  for (std::uint32_t node = area.node; node != 0 && nodes_[node].first < end;
+       node = beginning(end_of(node))) {
+    if (end_of(node) <= start) {
+      continue;
+    }
+    place.node = place.node == 0 ? node : place.node;
+    if (nodes_[node].dirty != 0) {
+      memory += std::min(end, end_of(node)) - std::max(start, nodes_[node].first);
+    }
+  }
+  return place;
+}
+
+FreeIndex::Place FreeIndex::overlap(Kind kind, Granules granules, Granules alignment,
+                                    Granules most) const {
+  const Lists& lists = lists_[kind == Kind::kDirty ? 1 : 0];
   const std::uint32_t count = narrow(granules);
   const std::uint32_t step = narrow(alignment);
   const std::uint32_t top = narrow(most);
+  Place best;
+  std::uint32_t best_memory = 0;
   int looked = 0;
-  for (unsigned list = lists.up_to(kLists - 1); list != kLists;
+  for (unsigned list = lists.up_to(kLists - 1); list != kLists && looked < kMostLooks;
        list = list == 0 ? kLists : lists.up_to(list - 1)) {
-    for (std::uint32_t node = lists.heads[list]; node != 0; node = nodes_[node].next) {
-      if (++looked > kMostLooks) {
-        return {};
-      }
-      ++looks_;
-      const std::uint32_t end = reach(node, top);
-      const std::uint32_t low = up(nodes_[node].first, step);
-      if (low < end_of(node) && (end == top || low + count <= end)) {
-        return {Granules{low}, node};
-      }
-      const std::uint32_t left = ending(nodes_[node].first);
-      if (left != 0 && end >= count && end != top) {
-        const std::uint32_t high = (end - count) & ~(step - 1);
-        if (high >= nodes_[left].first && high < end_of(node) &&
-            high + count > nodes_[node].first) {
-          return {Granules{high}, left};
+    for (std::uint32_t node = lists.heads[list]; node != 0 && looked < kMostLooks;
+         node = nodes_[node].next) {
+      ++looked;
+      const Area area = this->area(node, top);
+      const auto consider = [&](std::uint32_t start) {
+        const bool grows = start + count > area.end;
+        if (start < area.first || start >= area.end || (grows && area.end != top)) {
+          return;
+        }
+        std::uint32_t memory = 0;
+        const Place place = at(area, start, count, memory);
+        const bool tight = !grows && (start < area.first + step || start + count + step > area.end);
+        if ((!best.found() || memory > best_memory) && (tight || memory >= count / 2)) {
+          best = place;
+          best_memory = memory;
+        }
+      };
+      consider(up(area.first, step));
+      consider(up(nodes_[node].first, step));
+      for (const std::uint32_t end : {end_of(node), area.end}) {
+        if (end >= count) {
+          consider((end - count) & ~(step - 1));
         }
       }
     }
   }
-  return {};
+  looks_ += static_cast<std::uint64_t>(looked);
+  return best;
 }
 
 FreeIndex::Place FreeIndex::below(Granules top) const {
@@ -252,7 +289,7 @@ FreeIndex::Place FreeIndex::below(Granules top) const {
 
 FreeIndex::Place FreeIndex::behind(Granules start, Granules end, Granules top) const {
   const std::uint32_t node = beginning(narrow(start));
-  const bool reaches = node != 0 && reach(node, narrow(top)) >= narrow(std::min(end, top));
+  const bool reaches = node != 0 && area(node, narrow(top)).end >= narrow(std::min(end, top));
   return reaches ? Place{start, node} : Place{};
 }
 

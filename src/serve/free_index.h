@@ -68,9 +68,10 @@ class FreeIndex {
     [[nodiscard]] bool found() const { return node != 0; }
   };
   [[nodiscard]] Place fit(Kind kind, Granules count, Granules step) const;
-  // One that begins or ends in one of the longest dirty runs, and goes on in the free ones beside
-  // it. From `top` on all is free.
-  [[nodiscard]] Place overlap(Granules count, Granules step, Granules top) const;
+  // One that begins or ends in one of the longest runs of that kind, and goes on in the free ones
+  // beside it: the one that has most memory. From `top` on all is free; a place that reaches
+  // beyond it has memory for half of the block.
+  [[nodiscard]] Place overlap(Kind kind, Granules count, Granules step, Granules top) const;
   // What is free directly below `top`: where it begins, which is `top` where nothing is.
   [[nodiscard]] Place below(Granules top) const;
   // The run that begins at `start`, if it and those behind it reach `end`, or `top`.
@@ -137,8 +138,15 @@ class FreeIndex {
   // The run that begins, or ends, at a granule; 0: none does.
   [[nodiscard]] std::uint32_t beginning(std::uint32_t first) const;
   [[nodiscard]] std::uint32_t ending(std::uint32_t end) const;
-  // Where the runs from `node` on that touch one another end, of which the first begins there.
-  [[nodiscard]] std::uint32_t reach(std::uint32_t node, std::uint32_t top) const;
+  // Free granules [first, end) around a run, some of its neighbours; `node` is the first of them.
+  struct Area {
+    std::uint32_t node;
+    std::uint32_t first;
+    std::uint32_t end;
+  };
+  [[nodiscard]] Area area(std::uint32_t node, std::uint32_t top) const;
+  [[nodiscard]] Place at(const Area& area, std::uint32_t start, std::uint32_t count,
+                         std::uint32_t& memory) const;
   void insert(std::uint32_t first, std::uint32_t count, bool dirty);
   void merge(std::uint32_t first, std::uint32_t count, bool dirty);
   void remove(std::uint32_t node);
