@@ -118,6 +118,8 @@ ROWS = (
      UNIT, "slab: a last huge page that lacks little comes as a whole, and goes as one"),
     ("what a freed block does not hold is memory of the pool", "Arena::free", "swap", "looks && length >= => false && length >=",
      UNIT, "written: what a freed block of some MiB does not hold is no memory of the pool"),
+    ("a block of a new size counts as written, whatever the last ones were", "Shares::note", "drop", "new_lack_.store(",
+     UNIT, "written: a block of a new size is written as the last new ones were"),
     ("what goes at once has raised the peak by all of it", "Arena::free", "swap", "spare_unwritten(first, length, at_once) => length",
      UNIT, "written: what was hardly written raises no peak, also where all of it goes at once"),
     ("who waits for memory is not asked", "Headroom::look_again", "swap", "(look(0) || group_.pressed(machines_pressure) => look(0",
