@@ -14,6 +14,8 @@ namespace memo {
 namespace {
 
 constexpr Granules kHugePage = granules_in(os::kHugePage);
+// Of the peak: so much is taken before it is looked how much of it had gone.
+constexpr std::uint64_t kTurns = 16;
 
 }  // namespace
 
@@ -136,10 +138,29 @@ Granules Arena::account(Granules first, PageMap::Claim& claim, Granules count, G
 
 void Arena::give_excess_back(Granules count) {
   const Granules excess = books_->held.excess();
+  Granules given;
   if (excess != Granules{0} && !refusals_.waits()) {
-    give_back_runs(std::min(excess, count + granules_in(tuning::kStepBytes)),
-                   count.count() + tuning::kCallWork);
+    const Granules most = std::min(excess, count + granules_in(tuning::kStepBytes));
+    given = give_back_runs(most, count.count() + tuning::kCallWork);
   }
+  judge(count, given);
+}
+
+// A call has taken so many, and given back so many. As long as the peak stays what it is, the next
+// ones take these again: where they are many, a slack costs less.
+void Arena::judge(Granules taken, Granules given) {
+  const Granules peak = books_->held.peak();
+  if (peak == judged_.peak) {
+    judged_.taken += taken;
+    judged_.given += given;
+    if (judged_.taken < kTurns * peak) {
+      return;
+    }
+    if (judged_.given >= judged_.taken / tuning::kComesBack) {
+      books_->held.allow_slack(tuning::kPoolSlack, true);
+    }
+  }
+  judged_ = {.peak = peak, .taken = {}, .given = {}};
 }
 
 // Gives a free run back that is not in the index, and enters it; how much. What the system refuses

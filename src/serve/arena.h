@@ -120,6 +120,7 @@ class Arena {
   Granules give_back_runs(Granules granules, std::uint64_t ranges);
   Granules account(Granules first, PageMap::Claim& claim, Granules count, Granules there);
   void give_excess_back(Granules count);
+  void judge(Granules taken, Granules given);
   void forget_spared(Granules first, Granules count);
   void shrink(Granules first, Granules now, Granules left);
   bool free(void* start, bool at_once, bool spare, bool looks);
@@ -168,6 +169,10 @@ class Arena {
   Granules top_;  // granules from here on were never used
   FreeIndex free_;
   ArenaBooks* books_ = nullptr;
+  // Since the peak is that, or it was last judged whether memory goes and comes back.
+  struct {
+    Granules peak, taken, given;
+  } judged_;
   Backoff refusals_;  // of the system to take memory back
   Spare spare_;
 };
