@@ -203,11 +203,13 @@ int main(void) {
       long written = 0;
       const long excess = in_child(seed + i, loops, &written);
       most[loops] = excess > most[loops] ? excess : most[loops];
-      // What is written once more, a quarter of it, and 12 MiB: the library's bound (a sixteenth,
-      // and 4 MiB at most), its tables, and what the pool keeps of blocks whose size it has not
-      // seen freed. In a loop that has just got its slab the pool has that, too, and a block that
-      // is moved brings along what its place had. Another allocator is not held to it.
-      if (serving_expected() && excess > written + written / 4 + (12 << 10)) {
+      // A quarter of what is written and 12 MiB: the library's bound (a sixteenth, and 4 MiB at
+      // most), its tables, and what the pool keeps of blocks whose size it has not seen freed. In a
+      // loop once more what it writes: where it has just got its slab, the pool has that, too, and
+      // a block that is moved brings along what its place had. Another allocator is not held to
+      // it.
+      const long bound = written / 4 + (12 << 10) + (loops ? written : 0);
+      if (serving_expected() && excess > bound) {
         dprintf(STDERR_FILENO, "seed %u, %s: %ld KiB more than the %ld KiB that are written\n",
                 seed + i, loops ? "in a loop" : "in no loop", excess, written);
         _exit(1);
