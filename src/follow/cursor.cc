@@ -7,22 +7,29 @@
 
 namespace memo {
 
-// The step that the call is most likely to be, if any is likely.
+// The step that the call is most likely to be, if any is likely. Behind a gap that is a guess: extra
+// calls have sizes of steps, too, and would lead further from the place one by one.
 const Step* Cursor::find(const Schedule& schedule, const ContextIndex& index,
                          const Recent& recent) {
-  run_ = 0;
   const StepIndex end = schedule.end();
+  const StepIndex from = run_ != 0 ? position_ : before_;
   StepIndex found = kNoStep;
-  for (StepIndex ahead{1}; ahead <= std::min(tuning::kMaxSkipped, end - StepIndex{1}); ++ahead) {
-    const StepIndex step = (position_ + ahead) % end;
+  run_ = 0;
+  before_ = from;
+  for (StepIndex gap; gap <= std::min(tuning::kMaxSkipped, end - StepIndex{1}); ++gap) {
+    const StepIndex step = (from + gap) % end;
     if (schedule.at(step).size == recent.latest()) {
       found = step;
+      run_ = gap < StepIndex{kContext} ? 1 : 0;
       break;
     }
   }
-  found = found != kNoStep ? found : index.find(schedule, recent, position_);
   if (found == kNoStep) {
-    return nullptr;
+    found = index.find(schedule, recent, position_);
+    if (found == kNoStep) {
+      return nullptr;
+    }
+    before_ = (found + StepIndex{1}) % end;
   }
   position_ = found;
   pass(schedule);

@@ -22,11 +22,12 @@ class Cursor {
  public:
   // Before the step `position`, with no call matched.
   Cursor() = default;
-  explicit Cursor(StepIndex position) : position_(position) {}
+  explicit Cursor(StepIndex position) : position_(position), before_(position) {}
 
   // The step that comes next. Of a parametric plan it may be its end: the iteration is over.
   [[nodiscard]] StepIndex position() const { return position_; }
-  // Calls in a row that were the steps expected, up to the last one; saturates.
+  // Calls in a row that were the steps expected, up to the last one; saturates. 0: the place is a
+  // guess.
   [[nodiscard]] std::uint32_t run() const { return run_; }
   // Of a parametric plan: the first size of the iteration at hand, bytes.
   [[nodiscard]] std::uint64_t first() const { return first_; }
@@ -45,7 +46,8 @@ class Cursor {
     return true;
   }
   // The step that the latest call is, and the cursor is behind it: the expected one, else the next
-  // of its size within a few steps, else the one that the last three sizes name. nullptr if there
+  // of its size within a few steps, else the one that the last three sizes name. Where several are
+  // missing before it, the next call is looked for from the place before as well. nullptr if there
   // is none, and the place stays: an extra or a changed call costs itself alone.
   const Step* advance(const Schedule& schedule, const ContextIndex& index, const Recent& recent) {
     const StepIndex at = position_;
@@ -77,6 +79,7 @@ class Cursor {
   std::uint64_t first_ = 0;
   StepIndex position_;
   std::uint32_t run_ = 0;
+  StepIndex before_;     // of a guess: the step that was expected then
   bool varied_ = false;  // the run's calls were of different sizes
 };
 
