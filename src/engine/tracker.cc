@@ -450,6 +450,10 @@ void Tracker::place(const Call& call, Placing& placing) {
     placing.miss = Miss::kLeftOut;
     return;
   }
+  if (serving.placer.guesses()) {
+    placing.miss = Miss::kOrder;
+    return;
+  }
   placing.offset = step->offset;
   const std::uint64_t earlier =
       state_.confidence.first.alive_at(*serving.placer.schedule(), serving.placer.position());

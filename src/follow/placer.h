@@ -57,6 +57,9 @@ class Placer {
 
   [[nodiscard]] const Schedule* schedule() const { return schedule_; }
   [[nodiscard]] StepIndex position() const { return cursor_.position(); }
+  // The last call's step is a guess. Such a call is to have no place: it may be an extra one, whose
+  // block stays for good and would be in others' way in each iteration.
+  [[nodiscard]] bool guesses() const { return !expected(1); }
   // The last `calls` were the steps expected, one after the other.
   [[nodiscard]] bool expected(std::uint32_t calls) const { return cursor_.run() >= calls; }
   // The last calls were the steps expected, at least as many as the plan has.

@@ -130,7 +130,8 @@ Learner::Answer Learner::serve(std::uint64_t bytes) {
     leave();
     return {};
   }
-  return {.step = step != nullptr && step->offset != kUnplanned ? step : nullptr, .opened = false};
+  const bool has_place = step != nullptr && step->offset != kUnplanned && !placer_.guesses();
+  return {.step = has_place ? step : nullptr, .opened = false};
 }
 
 // A plan that this process made has places for the blocks that it made it of. One of the cache may

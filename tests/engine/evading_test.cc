@@ -43,6 +43,26 @@ TEST_CASE("engine: blocks that stay in a plan's places are in its way for some i
   });
 }
 
+TEST_CASE("engine: extra blocks that stay get no places where the plan has other blocks",
+          "[engine]") {
+  drive([](Engine&, Driver& driver, const Lane& lane) {
+    const Program program = program_of(12);
+    testing::iterations_until_serving(driver, program, lane);
+    driver.iterate(program, 2);
+    const std::uint64_t planned = lane.counters.planned_allocations.get();
+    std::vector<Block> kept;
+    for (const std::uint32_t ahead : {4U, 4U, 7U, 6U, 6U, 8U, 5U}) {
+      kept.push_back(driver.take(program[ahead].size));
+    }
+    driver.iterate(program, 8);
+    CHECK(lane.counters.planned_allocations.get() == planned + 8 * program.size());
+    CHECK(lane.counters.fallback_occupied.get() == 0);
+    for (const Block& block : kept) {
+      driver.release(block);
+    }
+  });
+}
+
 // The iterations, of at most 60, in which an older block was in the way of one that the slab has a place for.
 std::uint32_t crowded_iterations(Driver& driver, const Program& program, const Lane& lane) {
   std::uint32_t count = 0;

@@ -67,7 +67,7 @@ ROWS = (
     ("the main thread's stack is known by /proc alone", "find_stack_bounds", "swap", "guess_main_stack() => bounds",
      PRELOAD, "no_descriptors [default]"),
     # src/follow
-    ("a call that is no step moves the place", "Cursor::find", "swap", "{\n    return => {\n    ++position_;\n    return",
+    ("a call that is no step moves the place", "Cursor::find", "swap", "{\n      return => {\n      ++position_;\n      return",
      UNIT, "cursor: a served fixed plan does what a plain search of its steps does"),
     ("a place that is sought is kept after a call that is no step", "Cursor::seek", "drop", "position_ = index.find(schedule, recent, StepIndex{0})",
      UNIT, "cursor: a place in a fixed plan is sought as a plain search of its steps does"),
@@ -77,6 +77,8 @@ ROWS = (
      UNIT, "health: is lost and unfit when its windows say so"),
     ("a plan is followed whose blocks die sooner", "FirstIteration::differs", "swap", "in_the_way_ >= tuning:: => in_the_way_ >= 100 * tuning::",
      UNIT, "engine: a stored plan whose blocks live for another time is left within its first iteration"),
+    ("an extra call has the place of a step ahead", "Placer::guesses", "swap", "!expected(1) => false",
+     UNIT, "engine: extra blocks that stay get no places where the plan has other blocks"),
     ("a plan that is shorter is followed from the last one's step", "Placer::start", "swap", "*this = Placer();\n    change(schedule, index, => change(schedule, index, schedule_ ? cursor_ :",
      UNIT, "placer: a shorter plan is followed from its own first step"),
     ("a shape is laid out with the sizes of another", "Layout::place", "swap", "first_ => largest_",
