@@ -14,6 +14,10 @@ Slab* Slabs::take_own(const SlabWish& wish) const {
     }
     if (!SlabWord::is_free(word)) {
       slab.hold(wish.word());
+      // Blocks that an earlier plan was left for may stay for good.
+      if (SlabWord::plan(word) != wish.plan && slab.height() == 0 && !is_empty(slab.space())) {
+        slab.begin_above();
+      }
       return &slab;
     }
     const bool fits = SlabWord::plan(word) == wish.plan || is_empty(slab.space());

@@ -136,6 +136,22 @@ TEST_CASE_METHOD(ThreeSlabs, "slabs: a free one with blocks in it is taken last,
   CHECK(slabs[1].at(0) == slabs[1].space().base() + 2 * kMiB);
 }
 
+TEST_CASE_METHOD(ThreeSlabs,
+                 "slabs: one without memory begins above its blocks, but for the plan they are of",
+                 "[serve]") {
+  hold(1, 9, 4, 4 * kMiB);
+  put_block(1);
+  const std::uint64_t plan = GENERATE(4U, 5U);
+  if (GENERATE(true, false)) {
+    CHECK(slabs[1].give_back());
+    CHECK(take(kMiB, plan) == 1);
+    CHECK(slabs[1].at(0) == slabs[1].space().base() + (plan == 4 ? 0 : 2 * kMiB));
+  } else {
+    CHECK(take(kMiB, plan) == 1);
+    CHECK(slabs[1].at(0) == slabs[1].space().base());
+  }
+}
+
 TEST_CASE_METHOD(ThreeSlabs, "slabs: what nobody holds keeps its memory for some seconds",
                  "[serve]") {
   hold(0, 0, 4, 4 * kMiB);
