@@ -11,7 +11,7 @@ import time
 from loaded_library import library_stats
 
 # Counters of ours that stand still while a program is served as planned.
-TELLING = frozenset("other_allocations fallback_allocations plans plans_loaded shapes lowered evaded diverged released "
+TELLING = frozenset("other_allocations fallback_allocations plans plans_loaded shapes lowered diverged released "
                     "relieved room_made".split())
 ALL_SIGNALS = 60  # of 64: two cannot be blocked, and the C library keeps two for itself
 TICK_MS = 1e3 / os.sysconf("SC_CLK_TCK")

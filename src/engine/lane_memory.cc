@@ -177,12 +177,6 @@ void LaneMemory::trim(std::uint64_t height) {
   slab().trim(height);
 }
 
-void LaneMemory::evade() {
-  MEMO_DCHECK(may_claim());
-  slab().evade();
-  shared_->pool.trim(tuning::kMaxGivenBack);  // what it had to hold for blocks without a place
-}
-
 void LaneMemory::give_back(bool height) {
   if (height) {
     debt.set(0);

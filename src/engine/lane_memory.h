@@ -46,7 +46,6 @@ class LaneMemory final : public Memory {
   void begin_serving(bool trial, bool own) override;
   void end_iteration(std::uint64_t offset, std::uint64_t bytes, bool believed) override;
   void trim(std::uint64_t height) override;
-  void evade() override;
   void give_back(bool height) override;
   void allow_slack(bool loop) override;
 

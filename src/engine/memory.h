@@ -66,8 +66,6 @@ class Memory {
   virtual void end_iteration(std::uint64_t offset, std::uint64_t bytes, bool believed) = 0;
   // The slab's memory above the height goes.
   virtual void trim(std::uint64_t height) = 0;
-  // The slab goes on above the blocks that stay in it.
-  virtual void evade() = 0;
   // The slab's memory that no block uses goes; `height`: and nothing of it is kept for the plan.
   virtual void give_back(bool height) = 0;
   // The pool may keep more than its peak; of a loop some, else more.

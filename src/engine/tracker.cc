@@ -115,7 +115,6 @@ bool Tracker::leave_plan() {
   Confidence& confidence = state_.confidence;
   const bool forgets = confidence.tries_own() || (confidence.on_trial() && is_serving());
   confidence.leave();
-  serving.rounds = Rounds();
   serving.plan = nullptr;
   serving.placer.stop();
   serving.shapes.close();
@@ -131,15 +130,11 @@ void Tracker::start() {
   memory_->begin_serving(state_.confidence.on_trial(), state_.confidence.own());
 }
 
-bool Tracker::is_crowded() const {
-  return state_.serving.rounds.crowded >= tuning::kMaxUnroll && !state_.serving.rounds.evaded;
-}
-
 // Only the size of the next call matters.
 bool Tracker::may_glide() const {
   const TrackerState& s = state_;
   return is_serving() && s.serving.shapes.plan() == nullptr && !s.serving.seeks_others &&
-         !s.confidence.on_trial() && s.confidence.first.is_over() && !is_crowded() &&
+         !s.confidence.on_trial() && s.confidence.first.is_over() &&
          !(s.terms.keeps_trace && s.learns);
 }
 
@@ -160,11 +155,8 @@ void Tracker::happened(Event event) {
   if (moved && event == Event::kLeft) {
     s.walks_whole = false;
   }
-  if (event == Event::kWoken) {
-    s.serving.rounds = Rounds();  // the slab begins at its start again
-    if (moved && open()) {
-      move(Event::kOpened);
-    }
+  if (moved && event == Event::kWoken && open()) {
+    move(Event::kOpened);
   }
   finish();
 }
@@ -398,11 +390,6 @@ Outcome Tracker::serve(const Call& call, Way way) {
   TrackerState& s = state_;
   MEMO_DCHECK(is_serving() && s.serving.plan != nullptr && s.serving.placer.schedule() != nullptr);
   way.served = true;
-  if (is_crowded()) {
-    s.serving.rounds.evaded = true;
-    memory_->evade();
-    s.counts.counters().evaded.add();
-  }
   if (s.confidence.first.differs()) {
     lose(call, Evidence::kLivesOtherwise);
     return give(call, way);
@@ -510,16 +497,12 @@ void Tracker::iterated(std::uint64_t offset, std::uint64_t size) {
   TrackerState& s = state_;
   Serving& serving = s.serving;
   const Schedule& schedule = *serving.placer.schedule();
-  Rounds& rounds = serving.rounds;
   s.walks_whole = true;
   s.counts.counters().iterations.add(schedule.count / serving.plan->iteration);
   if (s.confidence.strange() && serving.placer.walked_through()) {
     s.confidence.note_walked();
     serving.plan->walked.store(true, std::memory_order_relaxed);
   }
-  const bool many = rounds.occupied * tuning::kManyBytes > schedule.height;
-  rounds.crowded = many ? rounds.crowded + 1 : 0;
-  rounds.occupied = 0;
   memory_->end_iteration(offset, size, s.confidence.own() && !s.confidence.on_trial());
   if (const Plan& best = serving.plan->best(); best.get() != &schedule) [[unlikely]] {
     serving.best = &best;
@@ -554,7 +537,6 @@ Outcome Tracker::answer(const Call& call, Way way, const Placing& placing) {
   s.counts.fallback(call.size, reason_of(placing.miss).counter);
   knowledge_->tell_miss(call, placing.miss, s.serving.placer.position());
   if (placing.miss == Miss::kOccupied) {
-    s.serving.rounds.occupied += call.size;
     s.serving.placer.note_in_the_way(call.size);
   }
   if (const auto evidence = s.confidence.after_miss(s.serving.placer.health()); evidence) {

@@ -46,13 +46,6 @@ struct Waiting {
   std::uint32_t begins = 0;       // calls noted before the plan's period
 };
 
-// What serving a plan of fixed sizes has shown since it was taken up.
-struct Rounds {
-  bool evaded = false;         // the slab has gone above the blocks that stay in it
-  std::uint32_t crowded = 0;   // iterations in a row in which such blocks were in the way of many
-  std::uint64_t occupied = 0;  // bytes of this iteration that they were in the way of
-};
-
 // Ready and Serving: the plan. Serving: how it goes.
 struct Serving {
   StoredPlan* plan = nullptr;
@@ -61,7 +54,6 @@ struct Serving {
   Placer placer;
   Shapes shapes;              // of a parametric plan
   bool seeks_others = false;  // a call did not match: other plans are followed as well
-  Rounds rounds;
 };
 
 // What holds for as long as a tracker lives.
@@ -185,7 +177,6 @@ class Tracker {
   [[nodiscard]] bool is_serving() const {
     return state_.phase.load(std::memory_order_relaxed) == Phase::kServing;
   }
-  [[nodiscard]] bool is_crowded() const;
   [[nodiscard]] bool may_glide() const;
   bool move(Event event, std::uint32_t more = 0, std::uint32_t but = 0);
   bool leave_plan();

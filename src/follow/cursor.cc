@@ -7,8 +7,8 @@
 
 namespace memo {
 
-// The step that the call is most likely to be, if any is likely. Behind a gap that is a guess: extra
-// calls have sizes of steps, too, and would lead further from the place one by one.
+// The step that the call is most likely to be, if any is likely. Behind a gap that is a guess:
+// extra calls have sizes of steps, too, and would lead further from the place one by one.
 const Step* Cursor::find(const Schedule& schedule, const ContextIndex& index,
                          const Recent& recent) {
   const StepIndex end = schedule.end();

@@ -118,7 +118,7 @@ bool Slab::reserve(std::uint64_t height) {
 bool Slab::give_back() {
   forget_huge(0);
   forget_look();
-  origin_ = sweeps_ = 0;
+  origin_ = 0;
   const std::uint64_t height = height_.exchange(0, std::memory_order_release);
   if (height == 0) {
     return false;
@@ -130,25 +130,6 @@ bool Slab::give_back() {
   // Blocks of an earlier plan may have lain higher.
   give_back_between(0, space().committed_bytes());
   return true;
-}
-
-void Slab::evade() {
-  const std::uint64_t height = this->height();
-  const std::uint64_t above = round_up(origin_ + tallest(), os::kHugePage);
-  if (!space().commit(above + height)) {
-    return;
-  }
-  if (books_->verbose >= 2) {
-    Line() << "lane " << SlabWord::lane(word())
-           << ": the slab goes on above blocks that stay in it";
-  }
-  give_back_unused();
-  forget_huge(0);
-  forget_look();
-  ends_to_look_ = kEndsToLook;
-  attends_ = Attends::kEmpties;
-  origin_ = above;
-  sweeps_ = tuning::kMaxUnroll;
 }
 
 void Slab::begin_above() {

@@ -114,18 +114,9 @@ class Slab {
   bool give_back();
   // The same, and its height is kept: the memory is to be had again when it is touched.
   void give_back_unused() const;
-  // The plan's places lie above all that were used until now, and what is free there goes back, in
-  // the next iterations too; nothing changes where there are no addresses for it. A block that
-  // stays for good, because it was made between calls that the plan has, is
-  // then in no call's way.
-  void evade();
   // At the end of an iteration, which the next one's first call tells: it has claimed
   // [offset, offset + bytes), and nobody has written there yet.
   void sweep(std::uint64_t offset = 0, std::uint64_t bytes = 0) {
-    if (sweeps_ != 0) [[unlikely]] {
-      --sweeps_;
-      give_back_between(0, origin_);
-    }
     if (ends_to_look_ != 0 || watched_ || attends_ != Attends::kNothing) [[unlikely]] {
       look({granules_in(origin_ + offset), granules_of(bytes)});
     }
@@ -185,7 +176,6 @@ class Slab {
   std::atomic<std::uint64_t> tallest_{0};
   std::atomic<std::uint64_t> bound_{0};
   std::uint64_t origin_ = 0;  // bytes before the plan's places; 0 where there is no height
-  std::uint32_t sweeps_ = 0;  // ends of iterations that are still to give back what is free there
   // Ends of iterations until the slab is looked at: the first may be of a part of one.
   std::uint32_t ends_to_look_ = 0;
   // What is done with places that are claimed, since others were in use when the slab was looked

@@ -64,7 +64,6 @@ struct ServedPlan final : testing::FakeMemory, testing::FakeKnowledge {
     return {.plan = &plan, .best = &plan.best(), .position = StepIndex{next}};
   }
   void end_iteration(std::uint64_t, std::uint64_t, bool) override { ++iterations; }
-  void evade() override { ++evaded; }
 
   std::vector<std::uint64_t> sizes;
   StoredPlan plan;
@@ -77,7 +76,6 @@ struct ServedPlan final : testing::FakeMemory, testing::FakeKnowledge {
   std::uint64_t glided = 0;
   std::uint64_t iterations = 0;
   std::uint64_t followed = 0;
-  std::uint64_t evaded = 0;
 };
 
 TEST_CASE("tracker: the short way decides as the long one does", "[engine][property]") {
@@ -130,29 +128,6 @@ TEST_CASE("tracker: a plan that the store has no more is found again by its own 
   }
   CHECK(served.followed == followed);
   CHECK(served.tracker.valid());
-}
-
-TEST_CASE("tracker: a slab goes above the blocks that stay in it", "[engine]") {
-  const bool shortly = GENERATE(true, false);
-  // How often, where a block of a part of the slab's height is in the way for so many iterations.
-  const auto evaded = [&](std::uint64_t parts, int iterations) {
-    ServedPlan served;
-    const std::uint64_t height = parts * served.sizes[5];
-    ServedPlan low(height);
-    std::uint64_t at = 1;
-    for (int i = 0; i < (iterations + 3) * 60; ++i, ++at) {
-      const bool in_way = at % 60 == 5 && i < iterations * 60;
-      low.call(low.sizes[at % 60], in_way ? Miss::kOccupied : Miss::kNone, shortly);
-      REQUIRE(low.tracker.valid());
-    }
-    CHECK(low.tracker.phase() == Phase::kServing);
-    CHECK(low.evaded == low.counters.evaded.get());
-    return low.evaded;
-  };
-  CHECK(evaded(6, 5) == 1);
-  CHECK(evaded(12, 5) == 0);
-  CHECK(evaded(6, 3) == 0);
-  CHECK(evaded(6, 50) == 1);  // blocks of each iteration may stay
 }
 
 TEST_CASE("tracker: a plan begins at a quiet point, or when it has waited for an iteration",

@@ -51,7 +51,7 @@ TEST_CASE("engine: a plan gives no place that others have mapped something at", 
     driver.free_due(UINT64_MAX);
     CHECK(first.as_it_was());
     CHECK(second.as_it_was());
-    CHECK(lane.counters.evaded.get() == 1);  // as of blocks that stay
+    CHECK(lane.counters.fallback_occupied.get() != 0);  // as of blocks that stay
     engine.give_back.all();
     driver.iterate(program, 3);
     CHECK(first.as_it_was());

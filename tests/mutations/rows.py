@@ -103,7 +103,7 @@ ROWS = (
     ("a pool keeps more than its peak before anything comes again", "Pool::open", "swap", "  } =>     arena_.books().allow_slack(8);\n  }",
      UNIT, "engine: the pool of a loop keeps an eighth of what comes and goes beyond its peak"),
     ("blocks above a slab's height keep their memory", "Slab::give_back", "swap", "space().committed_bytes() => height",
-     UNIT, "slab: goes on above what stays in it"),
+     UNIT, "slab: a plan may begin above the blocks that are in it"),
     ("a height near the greatest number seems to be there already", "Space::commit", "swap", "bytes_) { => bytes_ && bytes + kGranule > committed) {",
      UNIT, "slab: no height is so great that it seems to be there already"),
     ("what is left of a spare block stays", "Arena::place_in_spare", "never", "kept < spare.count",

@@ -113,6 +113,13 @@ TEST_CASE_METHOD(Fixture, "slab: a plan may begin above the blocks that are in i
   CHECK(first.claim(0, 3 * kMiB, 64).answer == SlabPlace::Answer::kGranted);
   CHECK(*old == 'x');
   CHECK(first.valid());
+  char* const above = first.at(0);
+  std::memset(above, 1, first.height());
+  CHECK(first.space().pages.free(first.space().granule_of(above)) != 0_g);
+  CHECK(first.give_back());
+  CHECK(first.at(0) == first.space().base());
+  CHECK(os::resident_bytes(above, 3 * kMiB) == 0);
+  CHECK(*old == 'x');
 }
 
 TEST_CASE_METHOD(Fixture, "slab: what is in use keeps its bytes while the rest goes", "[serve]") {
@@ -160,9 +167,6 @@ TEST_CASE_METHOD(Fixture,
   SECTION("with a lower height") {
     first.trim(kMiB);
   }
-  SECTION("with a plan that goes on above") {
-    first.evade();
-  }
   CHECK(resident(last) == 0);
   CHECK(first.valid());
 }
@@ -188,46 +192,17 @@ TEST_CASE_METHOD(WideFixture, "slab: of what is written in part no two iteration
   }
 }
 
-TEST_CASE_METHOD(Fixture, "slab: goes on above what stays in it", "[serve]") {
-  REQUIRE(first.raise(2 * kMiB) == Slab::Raised::kTallest);
-  std::memset(first.at(0), 1, first.height());
-  for (const std::uint64_t offset : {std::uint64_t{0}, kMiB}) {
-    REQUIRE(first.claim(offset, kMiB / 2, 64).answer == SlabPlace::Answer::kGranted);
-  }
-  char* const old = first.at(0);
-  *old = 'x';
-  first.evade();
-  CHECK(first.at(0) >= old + 2 * kMiB);
-  CHECK(first.height() == 2 * kMiB);
-  CHECK(resident(old) == kMiB);  // of the two
-  REQUIRE(first.claim(0, kMiB / 2, 64).answer == SlabPlace::Answer::kGranted);
-  *first.at(0) = 'y';
-  CHECK(*old == 'x');
-  // A block of the loop goes an iteration later, and its memory with it.
-  CHECK(first.space().pages.free(granules_in(kMiB)) != 0_g);
-  first.sweep();
-  CHECK(resident(old) == kMiB / 2);
-  CHECK(first.valid());
-  CHECK(first.space().pages.free(first.space().granule_of(first.at(0))) != 0_g);
-  char* const above = first.at(0);
-  CHECK(first.give_back());
-  CHECK(first.at(0) == old);
-  CHECK(resident(above) == 0);
-  CHECK(*old == 'x');
-  CHECK(first.space().pages.free(0_g) != 0_g);
-  CHECK(first.raise(2 * kMiB) == Slab::Raised::kTaller);
-  first.evade();
-  CHECK(first.give_back());
-}
-
 // A child is forked while another thread gives the slab back, which takes a call for each of its
 // pieces.
 TEST_CASE_METHOD(WideFixture,
                  "slab: a child that finds one half given back has its places within its memory",
                  "[serve]") {
   constexpr Granules kAll = granules_in(64 * kMiB);
+  REQUIRE(first.raise(kMiB) == Slab::Raised::kTallest);
+  REQUIRE(first.claim(0, kMiB, 64).answer == SlabPlace::Answer::kGranted);
+  first.begin_above();
+  CHECK(first.space().pages.free(0_g) != 0_g);
   REQUIRE(first.raise(bytes_of(kAll)) == Slab::Raised::kTallest);
-  first.evade();
   std::memset(first.at(0), 1, first.height());
   const auto each_other = [&](auto&& function) {
     for (Granules at; at < kAll; at += Granules{2}) {
@@ -249,17 +224,6 @@ TEST_CASE_METHOD(WideFixture,
   });
   other.join();
   CHECK(status == 7 << 8);
-}
-
-TEST_CASE_METHOD(Fixture, "slab: without addresses for it nothing goes on above", "[serve]") {
-  REQUIRE(first.raise(8 * kMiB) == Slab::Raised::kTallest);
-  char* const old = first.at(0);
-  for (int i = 0; i < 20; ++i) {
-    first.evade();
-    CHECK(first.at(8 * kMiB) <= old + 64 * kMiB);
-  }
-  CHECK(first.at(0) > old);
-  CHECK(first.valid());
 }
 
 TEST_CASE_METHOD(Fixture, "slab: a call that takes one gives back its height and some dozen MiB",

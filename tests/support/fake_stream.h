@@ -19,7 +19,6 @@ class FakeMemory : public Memory {
   void begin_serving(bool, bool) override {}
   void end_iteration(std::uint64_t, std::uint64_t, bool) override {}
   void trim(std::uint64_t) override {}
-  void evade() override {}
   void give_back(bool) override {}
   void allow_slack(bool) override {}
 
