@@ -80,18 +80,23 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From 
   if (end > top_ && !space_->commit(bytes_of(end))) {
     return {};
   }
+  Met met{.share = count < Shares::kLeast ? Share{count} : books_->shares.of(count)};
+  const Granules written = met.share.written;
+  const bool known = met.share.where == Shares::Where::kFirst;
+  met.dirty = known ? space_->pages.look(place.start, written).dirty : written;
   PageMap::Claim claim = space_->pages.claim(place.start, count);
+  met.dirty = std::min(met.dirty, claim.dirty);
   MEMO_DCHECK(claim.granted);
   if (!claim.granted) {
     return {};
   }
-  const Granules there = claim.dirty == count ? count : std::min(free_.there(place), count);
+  met.there = claim.dirty == count ? count : std::min(free_.there(place), count);
   free_.take(place, end);
   if (place.start > top_) {
     free_.add(top_, place.start - top_);
   }
   const Granules top = std::exchange(top_, std::max(top_, end));
-  const Granules expected = account(place.start, claim, count, there);
+  account(place.start, claim, count, met);
   if (end > top) {
     if (const Granules to = huge ? huge_pages.wanted(top, end) : top; to > top) {
       huge_pages.advise(*space_, top, to);
@@ -103,37 +108,39 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From 
   return {.start = space_->address(place.start),
           .zero = claim.dirty == Granules{0},
           .resident = claim.dirty == count,
-          .lacking = bytes_of(expected - std::min(expected, claim.dirty))};
+          .lacking = bytes_of(written - met.dirty)};
 }
 
 // Enters the claim of a block into the books. Where the total would pass the peak, old memory is
-// given back: first that which the block has and is not expected to write. The first `there` of its
-// granules had memory before. Returns how much of the block is expected to be written.
-Granules Arena::account(Granules first, PageMap::Claim& claim, Granules count, Granules there) {
-  Granules written = count;
-  if (count >= Shares::kLeast) {
-    written = books_->shares.expected(count);
-    Expected expected(count, written, claim.dirty == Granules{0});
-    const Granules spared = count - expected.of(count);
-    Expected stale(count, claim.dirty - std::min(claim.dirty, written), false);
-    note(first, Noted::kRaised, books_->held.take(count, claim.dirty, spared, stale.of(count)));
-    note(first, Noted::kPeak, books_->held.peak());
-    const bool wrong =
-        books_->shares.moves(count) || (stale.word() != 0 && books_->held.excess() != Granules{0});
-    if (wrong && claim.dirty != Granules{0} && os::purge(space_->address(first), bytes_of(count))) {
-      huge_pages.take_out(*space_, first, count);
-      claim.dirty = there = Granules{0};
-      books_->held.renew(stale.of(count));
-      stale = Expected(0);
-      expected = Expected(count, written, true);
-    }
-    expect(first, expected, stale);
-    note(first, Noted::kThereBefore, there);
-  } else {
+// given back: first that which the block has and is not expected to write.
+void Arena::account(Granules first, PageMap::Claim& claim, Granules count, Met& met) {
+  if (count < Shares::kLeast) {
     books_->held.take(count, claim.dirty);
+    give_excess_back(count);
+    return;
   }
+  using Where = Shares::Where;
+  const auto [written, where] = met.share;
+  Expected expected(count, written, claim.dirty == Granules{0});
+  const Granules spared = count - expected.of(count);
+  Expected stale(count, claim.dirty - met.dirty, false);
+  note(first, Noted::kRaised, books_->held.take(count, claim.dirty, spared, stale.of(count)));
+  note(first, Noted::kPeak, books_->held.peak());
+  const bool wrong =
+      where == Where::kMoves || (stale.word() != 0 && books_->held.excess() != Granules{0});
+  const Granules right = where == Where::kFirst ? written : Granules{0};
+  if (wrong && claim.dirty != Granules{0} &&
+      os::purge(space_->address(first + right), bytes_of(count - right))) {
+    huge_pages.take_out(*space_, first + right, count - right);
+    met.dirty = claim.dirty = where == Where::kFirst ? met.dirty : Granules{0};
+    met.there = std::min(met.there, right);
+    books_->held.renew(stale.of(count));
+    stale = Expected(0);
+    expected = Expected(count, written, claim.dirty == Granules{0});
+  }
+  expect(first, expected, stale);
+  note(first, Noted::kThereBefore, met.there);
   give_excess_back(count);
-  return written;
 }
 
 void Arena::give_excess_back(Granules count) {
@@ -299,10 +306,14 @@ Granules Arena::spare_unwritten(Granules first, Granules length, bool all) {
   constexpr Granules kLeastGap{16};
   os::Residents memory(space_->address(first), bytes_of(length));
   Granules there;
+  Granules beginning;  // of these, before the first gap
   Granules given;
   std::uint64_t gaps = 0;
   for (os::Residents::Stretch stretch; memory.next(stretch);) {
     there += stretch.there ? granules_of(stretch.bytes) : Granules{0};
+    if (stretch.there && stretch.start == space_->address(first)) {
+      beginning = there;
+    }
     if (stretch.there || all || gaps == tuning::kCallWork) {
       continue;
     }
@@ -318,7 +329,8 @@ Granules Arena::spare_unwritten(Granules first, Granules length, bool all) {
   if (memory.told()) {
     const Expected expected(expectation(first).load(std::memory_order_relaxed));
     const Granules before = expected.of(length);
-    books_->shares.note(length, there, expected.fresh());
+    books_->shares.note(length, there, expected.fresh(),
+                        bytes_of(there - beginning) <= may_lack(bytes_of(there)));
     books_->held.overestimated(before -
                                std::min(before, std::max(there, books_->shares.expected(length))));
     const Granules known = before + stale(first, length);

@@ -118,7 +118,15 @@ class Arena {
   void enter_all();
   Granules give_back(PageMap::Run run);
   Granules give_back_runs(Granules granules, std::uint64_t ranges);
-  Granules account(Granules first, PageMap::Claim& claim, Granules count, Granules there);
+  // What a block that is taken finds: what is expected of its size, how many of the granules that
+  // it will write have memory, and how many from the first one on.
+  using Share = Shares::Share;
+  struct Met {
+    Share share;
+    Granules dirty = {};
+    Granules there = {};
+  };
+  void account(Granules first, PageMap::Claim& claim, Granules count, Met& met);
   void give_excess_back(Granules count);
   void judge(Granules taken, Granules given);
   void forget_spared(Granules first, Granules count);

@@ -38,42 +38,54 @@ class Shares {
   // Blocks of fewer granules are taken to be written.
   static constexpr Granules kLeast = granules_in(tuning::kMinLooked);
 
+  // Which pages of a size's blocks are written: the first ones; others each time, so that what
+  // earlier ones have written is not theirs; or it is not known.
+  enum class Where : std::uint8_t { kUnknown, kFirst, kMoves };
+  struct Share {
+    Granules written;
+    Where where = Where::kUnknown;
+  };
   // Of a block of `count` granules those that will be written: as many as of the last one of that
   // size; of a new size, the part that the last new ones had in the mean.
-  [[nodiscard]] Granules expected(Granules count) const {
+  [[nodiscard]] Share of(Granules count) const {
     const std::uint64_t word = slot(count).load(std::memory_order_relaxed);
-    if (word >> 32U == count.count()) {
-      return Granules{word & kMost};
+    if (is_of(word, count)) {
+      return {Granules{word & kMost}, static_cast<Where>(word >> kWhereShift & 3U)};
     }
     const std::uint64_t lack = new_lack_.load(std::memory_order_relaxed);
-    return lack < kLittle ? count : count - Granules{count.count() * lack / kWhole};
+    return {lack < kLittle ? count : count - Granules{count.count() * lack / kWhole}};
   }
-  // Such blocks write other pages each time: what earlier ones have written is not theirs.
-  [[nodiscard]] bool moves(Granules count) const {
-    const std::uint64_t word = slot(count).load(std::memory_order_relaxed);
-    return word >> 32U == count.count() && (word & kMoves) != 0;
-  }
-  void note_moves(Granules count) { slot(count).fetch_or(kMoves, std::memory_order_relaxed); }
-  // Of such a block, about to be freed, `there` have memory. Where it is not `fresh`, earlier
-  // blocks may have written some of them.
-  void note(Granules count, Granules there, bool fresh) {
-    const Granules least = fresh ? there : std::min(there, expected(count));
-    if (slot(count).load(std::memory_order_relaxed) >> 32U != count.count()) {
-      const std::uint64_t lack = kWhole - std::min(least, count).count() * kWhole / count.count();
+  [[nodiscard]] Granules expected(Granules count) const { return of(count).written; }
+  // Such a block, about to be freed, has written pages that it was not expected to.
+  void note_moves(Granules count) { store(count, {expected(count), Where::kMoves}); }
+  // Of such a block `there` have memory. Where it is not `fresh`, earlier blocks may have written
+  // some of them: only of a fresh one it is known whether they are its `first` ones.
+  void note(Granules count, Granules there, bool fresh, bool first) {
+    const Share now = of(count);
+    const Where elsewhere = now.where == Where::kMoves ? Where::kMoves : Where::kUnknown;
+    const Share next = fresh ? Share{there, first ? Where::kFirst : elsewhere}
+                             : Share{std::min(there, now.written), now.where};
+    if (!is_of(slot(count).load(std::memory_order_relaxed), count)) {
+      const Granules written = std::min(next.written, count);
+      const std::uint64_t lack = kWhole - written.count() * kWhole / count.count();
       const std::uint64_t mean = new_lack_.load(std::memory_order_relaxed);
       new_lack_.store((3 * mean + lack) / 4, std::memory_order_relaxed);
     }
-    const std::uint64_t moves = this->moves(count) ? kMoves : 0;
-    slot(count).store(count.count() << 32U | moves | std::min(least.count(), kMost),
-                      std::memory_order_relaxed);
+    store(count, next);
   }
 
  private:
   static constexpr std::uint32_t kSlots = 256;
-  static constexpr std::uint64_t kMoves = 1ULL << 31U;
-  static constexpr std::uint64_t kMost = kMoves - 1;
+  static constexpr unsigned kWhereShift = 30;
+  static constexpr std::uint64_t kMost = (1ULL << kWhereShift) - 1;
   static constexpr std::uint64_t kWhole = 1U << 16U;
   static constexpr std::uint64_t kLittle = kWhole / 8;  // new sizes that lack less count as written
+  static bool is_of(std::uint64_t word, Granules count) { return word >> 32U == count.count(); }
+  void store(Granules count, Share share) {
+    const std::uint64_t written = std::min(share.written.count(), kMost);
+    const std::uint64_t where = static_cast<std::uint64_t>(share.where) << kWhereShift;
+    slot(count).store(count.count() << 32U | where | written, std::memory_order_relaxed);
+  }
   [[nodiscard]] const std::atomic<std::uint64_t>& slot(Granules count) const {
     return slots_[((count.count() * 0x9E3779B97F4A7C15ULL) >> 32U) % kSlots];
   }

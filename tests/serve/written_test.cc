@@ -57,6 +57,61 @@ TEST_CASE("arena: a block that writes other pages each time finds none of the ea
   }
 }
 
+// A block of 4 MiB is written up to its third; then one lies where only the last 2 MiB have memory.
+TEST_CASE("arena: a block that writes its first pages keeps them, whatever lay behind them",
+          "[serve]") {
+  testing::OwnSpace own{128 * kMiB};
+  testing::OwnPool pool{&own.space};
+  constexpr std::uint64_t kWritten = 3 * kMiB;
+  const auto take = [&](std::uint64_t bytes, std::uint64_t written) {
+    char* const block = static_cast<char*>(pool.allocate(bytes, 16, 0).start);
+    REQUIRE(block != nullptr);
+    std::memset(block, 1, written);
+    return block;
+  };
+  const bool spare_memory = GENERATE(true, false);
+  CHECK(pool.free(take(4 * kMiB, kWritten), false));
+  pool.trim();
+  if (spare_memory) {
+    CHECK(pool.free(take(32 * kMiB, 32 * kMiB), true));  // raises the peak
+  }
+  char* const first = take(2 * kMiB, 2 * kMiB);
+  char* const last = take(2 * kMiB, 2 * kMiB);
+  char* const wall = take(kMiB / 2, kMiB / 2);
+  REQUIRE((last == first + 2 * kMiB && wall == last + 2 * kMiB));
+  CHECK(pool.free(first, true));
+  CHECK(pool.free(last, false));
+  for (int i = 0; i < 3; ++i) {
+    char* const block = take(4 * kMiB, 0);
+    REQUIRE((block == first));
+    CHECK(testing::resident_bytes(block, kWritten) == (i == 0 ? kMiB : kWritten));
+    // What it will not write stays within the peak, and goes beyond it.
+    CHECK(testing::resident_bytes(block + kWritten, kMiB) == (spare_memory ? kMiB : 0));
+    std::memset(block, 1, kWritten);
+    CHECK(pool.free(block, false));
+    CHECK(pool.valid());
+  }
+}
+
+TEST_CASE("written: a size is taken to write other pages each time until a new block tells",
+          "[serve]") {
+  using Where = Shares::Where;
+  Shares shares;
+  CHECK(shares.of(512_g).where == Where::kUnknown);
+  shares.note(512_g, 10_g, true, true);
+  CHECK(shares.of(512_g).where == Where::kFirst);
+  shares.note(512_g, 40_g, false, false);  // earlier blocks may have written some
+  CHECK(shares.of(512_g).where == Where::kFirst);
+  shares.note_moves(512_g);
+  shares.note(512_g, 40_g, true, false);
+  CHECK(shares.of(512_g).where == Where::kMoves);
+  shares.note(512_g, 40_g, true, true);
+  CHECK(shares.of(512_g).where == Where::kFirst);
+  CHECK(shares.expected(512_g) == 40_g);
+  shares.note(512_g, 40_g, true, false);
+  CHECK(shares.of(512_g).where == Where::kUnknown);
+}
+
 TEST_CASE_METHOD(ArenaFixture, "arena: what is cut off a block keeps the memory that it had before",
                  "[serve]") {
   // A new block, written or not.
@@ -149,11 +204,11 @@ TEST_CASE("written: a block expects what the last of its size has held, if that 
           "[serve]") {
   Shares shares;
   CHECK(shares.expected(512_g) == 512_g);
-  shares.note(512_g, 10_g, true);
+  shares.note(512_g, 10_g, true, false);
   CHECK(shares.expected(512_g) == 10_g);
-  shares.note(512_g, 40_g, false);  // earlier blocks may have written some
+  shares.note(512_g, 40_g, false, false);  // earlier blocks may have written some
   CHECK(shares.expected(512_g) == 10_g);
-  shares.note(512_g, 40_g, true);
+  shares.note(512_g, 40_g, true, false);
   CHECK(shares.expected(512_g) == 40_g);
   const Expected expected(513_g, 10_g, true);
   CHECK(expected.fresh());
