@@ -4,6 +4,18 @@
 #include "src/base/tuning.h"
 
 namespace memo {
+namespace {
+
+// The pool's peak becomes the present window's, if that is over.
+void age_pool(Shared& shared, Nanos now) {
+  Nanos before = shared.times.aged_at.load(std::memory_order_relaxed);
+  if (now > before + 5 * tuning::kAtRest &&
+      shared.times.aged_at.compare_exchange_strong(before, now)) {
+    shared.pool.age(tuning::kMaxGivenBack);
+  }
+}
+
+}  // namespace
 
 void GiveBack::all() {
   if (!forks_.here()) {
@@ -61,6 +73,7 @@ bool GiveBack::tick(Nanos now) {
   if (scarce || (quiet && (left_ == UINT64_MAX || kept() > left_))) {
     trim();
   } else {
+    age_pool(lanes_.shared(), now);
     pool.trim_rest();
   }
   if (!scarce) {
@@ -96,11 +109,7 @@ void give_back_idle(Shared& shared, std::uint32_t at_work) {
 
 void age(Shared& shared) {
   const Nanos now = os::coarse_nanoseconds();
-  Nanos before = shared.times.aged_at.load(std::memory_order_relaxed);
-  if (now - before > 5 * tuning::kAtRest &&
-      shared.times.aged_at.compare_exchange_strong(before, now)) {
-    shared.pool.age(tuning::kMaxGivenBack);
-  }
+  age_pool(shared, now);
   // A lane that learns for long has no background thread that would tell of it.
   Nanos told = shared.times.told_at.load(std::memory_order_relaxed);
   if (now - told > tuning::kAtRest && shared.times.told_at.compare_exchange_strong(told, now) &&

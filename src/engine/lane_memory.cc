@@ -149,7 +149,7 @@ void LaneMemory::end_iteration(std::uint64_t offset, std::uint64_t bytes, bool b
   if (owing_ends_ != 0 && --owing_ends_ == 0) [[unlikely]] {
     debt.set(0);
     if (believed) {
-      shared_->pool.trim(slab().height() + tuning::kMaxGivenBack);
+      shared_->pool.make_way(slab().height());
     }
   }
   slab().use(os::coarse_nanoseconds());
@@ -164,7 +164,7 @@ void LaneMemory::begin_serving(bool trial, bool own) {
   if (!trial) {
     // Another thread has made the plan: the pool is left to the threads that come next.
     if (own) {
-      shared_->pool.trim(slab().height() + tuning::kMaxGivenBack);
+      shared_->pool.make_way(slab().height());
     }
     shared_->pool.allow_slack(0);
     owing_ends_ = 2;

@@ -77,6 +77,14 @@ class Pool {
   // rest of the peak does not keep, up to `bytes` of it; the bytes given back. For callers of
   // malloc, who tell how much.
   std::uint64_t trim(std::uint64_t bytes, std::uint64_t less = Arena::kAll);
+  // A slab of `height` bytes has blocks from now on that the pool had, whose memory goes: the past
+  // peak is forgotten, and what it kept given back, as far as a call may. Beside a slab that is
+  // little, such as an inner loop's, what the loops around it will need again stays. Bytes given
+  // back.
+  std::uint64_t make_way(std::uint64_t height) {
+    const bool little = height < books_.held.dirty_bytes() / tuning::kSmallPart;
+    return trim(height + tuning::kMaxGivenBack, little ? height : Arena::kAll);
+  }
   // Lets the peak follow what was alive since the last two calls: the past is forgotten, and up to
   // `bytes` of its memory given back; how much.
   std::uint64_t age(std::uint64_t bytes) { return trim_arenas(books_.held.age(), bytes); }

@@ -77,7 +77,7 @@ Slab::Raised Slab::raise(std::uint64_t height, bool trial) {
     pool_->trim(more, more);
     return tallest ? Raised::kTallest : Raised::kTaller;
   }
-  pool_->trim(height + tuning::kMaxGivenBack);
+  pool_->make_way(height);
   if (tallest || space().sparing()) {
     pool_->retreat();
   }

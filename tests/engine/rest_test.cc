@@ -115,6 +115,22 @@ TEST_CASE("engine: rests once the pool's memory was given back, and so is what i
   });
 }
 
+TEST_CASE("engine: what a program used once goes while it works on, also where it makes few calls",
+          "[engine]") {
+  drive([](Engine& engine, Driver& driver, const Lane&) {
+    Random random(17);
+    for (const Block& block : take_some(random, driver, 60)) {
+      driver.release(block);
+    }
+    CHECK(free_bytes(engine) >= 60 * 500'000);
+    for (Nanos now = 100 * os::kSecond; now <= 130 * os::kSecond; now += os::kSecond) {
+      driver.release(driver.take(700'000));
+      CHECK_FALSE(engine.give_back.tick(now));
+    }
+    CHECK(free_bytes(engine) <= 1'000'000);
+  });
+}
+
 Engine* taking = nullptr;  // whose lane takes a slab
 std::uint32_t resting = 0;
 std::uint32_t ticks = 0;

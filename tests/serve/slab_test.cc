@@ -226,7 +226,8 @@ TEST_CASE_METHOD(WideFixture,
   CHECK(status == 7 << 8);
 }
 
-TEST_CASE_METHOD(Fixture, "slab: a call that takes one gives back its height and some dozen MiB",
+TEST_CASE_METHOD(WideFixture,
+                 "slab: a call that takes one gives back its height and some dozen MiB",
                  "[serve]") {
   testing::OwnSpace large{512 * kMiB};
   testing::OwnPool full{&large.space};
@@ -236,9 +237,12 @@ TEST_CASE_METHOD(Fixture, "slab: a call that takes one gives back its height and
   REQUIRE(block.start != nullptr);
   std::memset(block.start, 1, 128 * kMiB);
   full.free(block.start, false);
-  REQUIRE(slab.raise(4 * kMiB) == Slab::Raised::kTallest);
-  CHECK(full.held().purged_bytes() >= 50 * kMiB);
-  CHECK(full.held().purged_bytes() <= 100 * kMiB);
+  const std::uint64_t height = GENERATE(4 * kMiB, 32 * kMiB);
+  REQUIRE(slab.raise(height) == Slab::Raised::kTallest);
+  // One that is little, as an inner loop's, leaves the pool what the loops around it need.
+  const bool little = height < 128 * kMiB / tuning::kSmallPart;
+  CHECK(full.held().purged_bytes() >= (little ? 0 : 60 * kMiB));
+  CHECK(full.held().purged_bytes() <= (little ? height : 100 * kMiB));
 }
 
 TEST_CASE_METHOD(Fixture, "slab: what the pool does not use goes before a slab comes", "[serve]") {
