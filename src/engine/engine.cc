@@ -218,11 +218,12 @@ bool Engine::resize(void* pointer, std::uint64_t bytes) {
 
 bool Engine::carry(void* from, void* to, std::uint64_t bytes) {
   const Space* space = lanes.space_of(from);
+  const Space* target = owns(to) ? lanes.space_of(to) : nullptr;  // else the underlying allocator's
   if (bytes >= tuning::kLargeBlock && bytes == size(from) && lanes.is_pool(*space) &&
-      space == lanes.space_of(to)) {
+      space == target) {
     return lanes.shared().pool.carry(from, to, bytes);
   }
-  if (bytes >= tuning::kMinLooked && lanes.space_of(to) != nullptr) {
+  if (bytes >= tuning::kMinLooked && target != nullptr) {
     os::copy_written(from, to, bytes);
   } else {
     std::memcpy(to, from, bytes);

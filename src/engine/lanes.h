@@ -42,6 +42,7 @@ class Lanes {
 
   // The space in which a block may start at the pointer, which is in the region; or nullptr.
   [[nodiscard]] Space* space_of(const void* pointer) const {
+    MEMO_DCHECK(region.owns(pointer));
     Space& space = region.at(region.number_of(pointer));
     return space.plausible(pointer) ? &space : nullptr;
   }

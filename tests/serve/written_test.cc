@@ -219,15 +219,15 @@ TEST_CASE("written: a block expects what the last of its size has held, if that 
 TEST_CASE("written: a block of a new size is written as the last new ones were", "[serve]") {
   Shares shares;
   for (Granules size = 512_g; size < 516_g; size += 1_g) {
-    shares.note(size, 5_g, true);
+    shares.note(size, 5_g, true, true);
   }
   CHECK(shares.expected(10'000_g) < 4'000_g);
   CHECK(shares.expected(512_g) == 5_g);  // has been seen
   for (int i = 0; i < 100; ++i) {
-    shares.note(512_g, 5_g, true);  // is not new
+    shares.note(512_g, 5_g, true, true);  // is not new
   }
   for (Granules size = 600_g; size < 612_g; size += 1_g) {
-    shares.note(size, size, true);
+    shares.note(size, size, true, true);
   }
   CHECK(shares.expected(10'000_g) == 10'000_g);
 }

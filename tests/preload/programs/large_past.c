@@ -50,6 +50,26 @@ static void past(unsigned gigabytes) {
     free(blocks[i]);
 }
 
+// Blocks that grow where all addresses that the library has reserved are taken: the underlying
+// allocator serves them.
+static void beyond_all_addresses(void) {
+  enum { kGrowing = 8, kBlocks = 2400 };
+  static char* blocks[kGrowing + kBlocks];
+  for (unsigned i = 0; i < kGrowing + kBlocks; ++i) {
+    blocks[i] = malloc(i < kGrowing ? MIB(2) : MIB(192));  // none where the system refuses
+    if (blocks[i] != NULL)
+      fill(blocks[i], KIB(4), i);
+  }
+  for (unsigned i = 0; i < kGrowing; ++i) {
+    char* larger = realloc(blocks[i], MIB(256));
+    blocks[i] = larger == NULL ? blocks[i] : larger;
+  }
+  for (unsigned i = 0; i < kGrowing + kBlocks; ++i) {
+    CHECK(blocks[i] == NULL || filled(blocks[i], KIB(4), i));
+    free(blocks[i]);
+  }
+}
+
 static long resident_mib(void) {
   long pages[2] = {0, 0};
   FILE* file = fopen("/proc/self/statm", "r");
@@ -70,6 +90,7 @@ int main(int count, char** arguments) {
     if (count > 1 && atoi(arguments[1]) != 0)
       printf("after %u GiB: %.0f ns, fresh %.0f\n", gigabytes, then, fresh);
   }
+  beyond_all_addresses();
   malloc_trim(0);
   CHECK(!on_glibc() || resident_mib() - before < kMaxResident);
   printf("done\n");
