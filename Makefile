@@ -108,7 +108,8 @@ cold_libs := -lz $(if $(HAVE_CBC),-lCbcSolver -lCbc -lCgl -lOsiClp -lClpSolver -
 .PHONY: all lib cli dsa cuda programs fuzzers demo check test bench stress soak fuzz mutations cross cross-torch vm asan ubsan tsan lint format install uninstall deb clean help
 .DELETE_ON_ERROR:
 
-all: lib cli dsa cuda ## build/libmemomalloc.so, -cuda.so and -dsa.so, and build/memomalloc
+# The manual pages as well, so that `sudo make install` leaves nothing of root's here.
+all: lib cli dsa cuda $(if $(filter release,$(MODE)),man) ## build/libmemomalloc.so, -cuda.so and -dsa.so, and build/memomalloc
 lib: $(B)/libmemomalloc.so
 dsa: $(B)/libmemomalloc-dsa.so
 cuda: $(B)/libmemomalloc-cuda.so

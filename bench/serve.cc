@@ -43,7 +43,7 @@ void served_pair(benchmark::State& state) {
   Loop loop(64, bytes);
   std::uint32_t step = 0;
   for (auto _ : state) {
-    const auto placement = memo::testing::place(loop.placer, bytes + step, 64, loop.pages);
+    auto placement = memo::testing::place(loop.placer, bytes + step, 64, loop.pages);
     benchmark::DoNotOptimize(placement.offset);
     loop.pages.free(memo::granules_in(placement.offset));
     step = (step + 1) % 64;

@@ -40,9 +40,11 @@ make_root() {
   cp -a "$base/." "$ROOT/"
   mount -t proc proc "$ROOT/proc"
   mount --bind /dev "$ROOT/dev"
+  mount --make-private "$ROOT/dev"
+  mount -t tmpfs -o mode=1777 tmpfs "$ROOT/dev/shm" # for users' semaphores
   # No terminal for packages to ask on, and none to be had.
   echo 'Dpkg::Use-Pty "0";' >"$ROOT/etc/apt/apt.conf.d/90-no-terminal"
-  MOUNTS="$ROOT/proc $ROOT/dev $(copy_network "$ROOT")"
+  MOUNTS="$ROOT/proc $ROOT/dev/shm $ROOT/dev $(copy_network "$ROOT")"
 }
 
 # Never with something of the machine's mounted in it.

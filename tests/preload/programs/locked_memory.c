@@ -44,7 +44,8 @@ static void loop(void) {
 // after it.
 static void locked(int how, int late) {
   const struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
-  setrlimit(RLIMIT_MEMLOCK, &limit);
+  if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0)
+    return;  // a user, whose limit is less than the loop takes
   if (late)
     loop();
   const long resident = status_mib("VmRSS:");
