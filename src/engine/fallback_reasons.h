@@ -1,7 +1,7 @@
 // The counter and the word of each reason for which a call was not placed, though a plan is served.
-// Tracker::place() decides it, and Tracker::answer() counts it, or Lane::glide() on the short way.
-// Calls that the pool could not serve: Tracker::count_given(); that no lane took: Lane::wait(),
-// Lane::end(), Engine::allocate_with_care(); a block that grew: Tracker::grown(). Hot.
+// Tracker::place() decides it, and Tracker::answer() counts it, or Lane::serve_expected() on the
+// short way. Calls that the pool could not serve: Tracker::count_given(); that no lane took:
+// Lane::wait(), Lane::end(), Engine::allocate_with_care(); growth: Tracker::grown(). Hot.
 #pragma once
 
 #include <string_view>

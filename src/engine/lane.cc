@@ -137,7 +137,7 @@ void* Lane::enter(const Request& request, std::uint64_t site) {
     wake();
   }
   if (const Step* step = tracker_.next(request.size); step != nullptr) [[likely]] {
-    return glide(request, *step);
+    return serve_expected(request, *step);
   }
   return end(request, tracker_.called(call_of(request, site)));
 }
@@ -153,7 +153,7 @@ void* Lane::wait(const Request& request, std::uint64_t site) {
   return nullptr;
 }
 
-void* Lane::glide(const Request& request, const Step& step) {
+void* Lane::serve_expected(const Request& request, const Step& step) {
   MEMO_DCHECK(step.offset + request.size <= memory_.slab().tallest());
   const SlabPlace place = memory_.slab().claim(step.offset, request.size, request.alignment);
   if (place.answer != SlabPlace::Answer::kGranted) [[unlikely]] {

@@ -155,7 +155,7 @@ class Lane {
     return static_cast<bool>(entered);
   }
   void* enter(const Request& request, std::uint64_t site);
-  void* glide(const Request& request, const Step& step);
+  void* serve_expected(const Request& request, const Step& step);
   void* end(const Request& request, const Outcome& outcome);
   [[nodiscard]] Call call_of(const Request& request, std::uint64_t site) const;
   void* wait(const Request& request, std::uint64_t site);

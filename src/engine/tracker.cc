@@ -131,7 +131,7 @@ void Tracker::start() {
 }
 
 // Only the size of the next call matters.
-bool Tracker::may_glide() const {
+bool Tracker::may_take_short_way() const {
   const TrackerState& s = state_;
   return is_serving() && s.serving.shapes.plan() == nullptr && !s.serving.seeks_others &&
          !s.confidence.on_trial() && s.confidence.first.is_over() &&
@@ -141,7 +141,7 @@ bool Tracker::may_glide() const {
 void Tracker::finish() {
   TrackerState& s = state_;
   const Phase now = s.phase.load(std::memory_order_relaxed);
-  s.glides = may_glide();
+  s.short_way = may_take_short_way();
   s.tries.store(s.confidence.on_trial(), std::memory_order_relaxed);
   s.wants_site.store((now == Phase::kPooling && s.search.demand.wants_sites()) ||
                          (s.terms.keeps_trace && now != Phase::kIdle),
@@ -510,7 +510,7 @@ void Tracker::iterated(std::uint64_t offset, std::uint64_t size) {
     memory_->trim(best->height);
     s.counts.counters().lowered.add();
   }
-  s.glides = may_glide();
+  s.short_way = may_take_short_way();
 }
 
 Outcome Tracker::answer(const Call& call, Way way, const Placing& placing) {
@@ -787,10 +787,11 @@ bool Tracker::valid() const {
                                  serving.placer.position() >= serving.placer.schedule()->end())) {
     return false;
   }
-  if (state_.confidence.on_trial() && (!has_plan || !state_.learns || state_.glides)) {
+  if (state_.confidence.on_trial() && (!has_plan || !state_.learns || state_.short_way)) {
     return false;
   }
-  return (!serving.seeks_others || now == Phase::kServing) && state_.glides == may_glide();
+  return (!serving.seeks_others || now == Phase::kServing) &&
+         state_.short_way == may_take_short_way();
 }
 
 }  // namespace memo

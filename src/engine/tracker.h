@@ -72,7 +72,7 @@ struct TrackerState {
   bool learns = false;                  // there is memory to learn
   std::atomic<bool> tries{false};       // what is served is on trial; for reports
   std::atomic<std::uint8_t> left{0};    // 1 + Evidence of the plan left last; for reports
-  bool glides = false;                  // the next call needs its size alone: see Tracker::next()
+  bool short_way = false;               // the next call needs its size alone: see Tracker::next()
   bool walks_whole = false;             // the lane has gone through a whole plan, or made one
   CallCounts counts;
   Search search;
@@ -115,10 +115,9 @@ class Tracker {
   // matters: the step that it is, if that has a place; nullptr, and nothing has changed, where
   // called() is to decide, ...
   [[nodiscard]] const Step* next(std::uint64_t size) {
-    return state_.glides ? state_.serving.placer.next_expected(size) : nullptr;
+    return state_.short_way ? state_.serving.placer.next_expected(size) : nullptr;
   }
-  // ... and what follows when the slab had the place, which is to be done as called() would, or had
-  // not.
+  // After next(): the slab had the place; it had not.
   void placed(std::uint64_t offset, std::uint64_t size) {
     state_.confidence.note_placed();
     state_.counts.planned(size);
@@ -177,7 +176,7 @@ class Tracker {
   [[nodiscard]] bool is_serving() const {
     return state_.phase.load(std::memory_order_relaxed) == Phase::kServing;
   }
-  [[nodiscard]] bool may_glide() const;
+  [[nodiscard]] bool may_take_short_way() const;
   bool move(Event event, std::uint32_t more = 0, std::uint32_t but = 0);
   bool leave_plan();
   void start();

@@ -63,7 +63,7 @@ TEST_CASE("trial: a plan that keeps its promise is believed, and serves on", "[e
     REQUIRE(on_trial(lane));
     driver.iterate(program, 60);
     CHECK_FALSE(on_trial(lane));
-    CHECK(lane.tracker().state().glides);
+    CHECK(lane.tracker().state().short_way);
     CHECK(lane.counters.plans.get() == 1);
     CHECK(lane.counters.diverged.get() == 0);
     CHECK(engine.lanes.valid());

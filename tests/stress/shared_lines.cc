@@ -90,7 +90,7 @@ bool iterate(unsigned loop) {
   }
   const Progress after = Progress::now();
   return after.planned == before.planned + kCalls && after.lowered == before.lowered &&
-         t_state.lane->tracker().state().glides;
+         t_state.lane->tracker().state().short_way;
 }
 
 // Threads that wait for each other.

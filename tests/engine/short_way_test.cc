@@ -33,14 +33,14 @@ struct ServedPlan final : testing::FakeMemory, testing::FakeKnowledge {
     tracker.happened(Event::kTaken);
     begins = true;
     REQUIRE(tracker.called({.size = sizes[0]}).kind == Outcome::Kind::kPlace);
-    REQUIRE(tracker.state().glides);
+    REQUIRE(tracker.state().short_way);
   }
   // Where the call was placed; kUnplanned where it was not.
   std::uint64_t call(std::uint64_t size, Miss slab, bool shortly) {
     const Call call{.size = size, .alignment_log2 = 6};
     answer = slab;
     if (const Step* step = shortly ? tracker.next(size) : nullptr; step != nullptr) {
-      ++glided;
+      ++shortened;
       if (slab == Miss::kNone) {
         tracker.placed(step->offset, size);
         return step->offset;
@@ -73,7 +73,7 @@ struct ServedPlan final : testing::FakeMemory, testing::FakeKnowledge {
   Counters counters;
   Tracker tracker;
   testing::Histories histories;
-  std::uint64_t glided = 0;
+  std::uint64_t shortened = 0;
   std::uint64_t iterations = 0;
   std::uint64_t followed = 0;
 };
@@ -100,11 +100,11 @@ TEST_CASE("tracker: the short way decides as the long one does", "[engine][prope
     REQUIRE(one.tracker.valid());
   }
   CHECK(one.tracker.phase() == Phase::kServing);
-  CHECK(one.glided > 10'000);
+  CHECK(one.shortened > 10'000);
   CHECK(one.iterations > 100);
   CHECK(one.iterations == other.iterations);
   CHECK(one.counters.lowered.get() == 1);
-  CHECK(other.glided == 0);
+  CHECK(other.shortened == 0);
 #define COUNTER(name, unit, help) CHECK(one.counters.name.get() == other.counters.name.get());
 #include "src/base/counters.def"
 #undef COUNTER
@@ -115,12 +115,12 @@ TEST_CASE("tracker: a plan that the store has no more is found again by its own 
   ServedPlan served;
   served.withdrawn = true;
   served.call(777'777, Miss::kNone, true);
-  CHECK_FALSE(served.tracker.state().glides);
+  CHECK_FALSE(served.tracker.state().short_way);
   for (std::uint64_t at = 1; at <= tuning::kFit; ++at) {
-    CHECK_FALSE(served.tracker.state().glides);
+    CHECK_FALSE(served.tracker.state().short_way);
     served.call(served.sizes[at], Miss::kNone, true);
   }
-  CHECK(served.tracker.state().glides);
+  CHECK(served.tracker.state().short_way);
   const std::uint64_t followed = served.followed;
   for (std::uint64_t at = tuning::kFit + 1; at < 120; ++at) {
     CHECK(served.call(served.sizes[at % 60], Miss::kNone, true) ==
