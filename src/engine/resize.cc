@@ -1,0 +1,54 @@
+// What realloc does with a block of the engine: it stays, or its contents move.
+#include <cstring>
+
+#include "src/base/os.h"
+#include "src/base/tuning.h"
+#include "src/engine/engine.h"
+
+namespace memo {
+
+bool Engine::resize(void* pointer, std::uint64_t bytes) {
+  const std::uint64_t now = size(pointer);
+  const Space* space = lanes.space_of(pointer);
+  if (space != nullptr && space->pages.altered(space->granule_of(pointer))) [[unlikely]] {
+    return false;  // what is cut off would be another's
+  }
+  const bool pooled = space != nullptr && lanes.is_pool(*space);
+  if (pooled && t_state.inside == 0) {
+    Pool& pool = lanes.shared().pool;
+    return pool.resize(pointer, bytes) && lanes.at(pool.owner(pointer)).resized(now, size(pointer));
+  }
+  // A block of a slab stays where it is while at least half of it is used.
+  const bool stays = bytes <= now && bytes >= now / 2;
+  if (stays && pooled) {
+    note_left_larger();
+  }
+  return stays;
+}
+
+bool Engine::carry(void* from, void* to, std::uint64_t bytes) {
+  const Space* space = lanes.space_of(from);
+  const Space* target = owns(to) ? lanes.space_of(to) : nullptr;  // else the underlying allocator's
+  if (bytes >= tuning::kLargeBlock && bytes == size(from) && lanes.is_pool(*space) &&
+      space == target) {
+    return lanes.shared().pool.carry(from, to, bytes);
+  }
+  if (bytes >= tuning::kMinLooked && target != nullptr) {
+    os::copy_written(from, to, bytes);
+  } else {
+    std::memcpy(to, from, bytes);
+  }
+  return false;
+}
+
+void Engine::note_foreign_growth(std::uint64_t bytes) {
+  if (t_state.inside != 0 || !forks.noticed()) {
+    return;
+  }
+  Lane* lane = my_lane();
+  if (lane == nullptr || !lane->note_foreign_growth(bytes)) {
+    lanes.passed_on.pass_on(bytes, &Counters::fallback_realloc);
+  }
+}
+
+}  // namespace memo
