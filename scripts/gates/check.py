@@ -155,8 +155,8 @@ STACK = re.compile(r"^\s+((?:Read|Write|Atomic|Previous|READ|WRITE|freed by|prev
 FRAME = re.compile(r"^\s+#\d+ (?:0x[0-9a-f]+ in )?(.+?) \(?((?:\S*/)?(?:src|preload|planner|scheduler|tests)/\S+:\d+)")
 FRAMES_SHOWN = 3  # of a stack
 WIDTH_SHOWN = 240  # characters of a line
-# A test that unittest names and its traceback, and the line of that which says why.
-BLOCK = re.compile(r"^((?:FAIL|ERROR): .+)\n-{70}\n(.*?)(?=^[=-]{70}$)", re.MULTILINE | re.DOTALL)
+# A test that unittest names, with its words, and its traceback, and the line of that which says why.
+BLOCK = re.compile(r"^((?:FAIL|ERROR): .+)\n(?:[^-\n].*\n)?-{70}\n(.*?)(?=^[=-]{70}$)", re.MULTILINE | re.DOTALL)
 WHY = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Expired)\b.*", re.MULTILINE)
 UNSTEADY = re.compile(r"^unsteady: .+$", re.MULTILINE)
 SKIPPED = re.compile(r"^[ \t]*skipped: (.+)$", re.MULTILINE)  # indented in a warning of Catch2

@@ -111,7 +111,7 @@ class Kernel(unittest.TestCase):
         self.assertIn(done.returncode, (0, 1), done.stderr)  # 1: this Python has no ipykernel, and it says so
         self.assertEqual(done.returncode == 1, "pip install ipykernel" in done.stderr)
         kernel = json.loads((self.folder / "kernels/memomalloc/kernel.json").read_text())
-        self.assertEqual({"LD_PRELOAD": str(LIBRARY), "MEMOMALLOC_THRESHOLD": "4K"}, kernel["env"])
+        self.assertEqual({"LD_PRELOAD": str(LIBRARY), "MEMOMALLOC_THRESHOLD": "16K"}, kernel["env"])
         self.assertEqual([sys.executable, "-m", "ipykernel_launcher"], kernel["argv"][:3])
         self.assertEqual(0, self.jupyter("remove", "--user").returncode)
         self.assertEqual([], list((self.folder / "kernels").iterdir()))

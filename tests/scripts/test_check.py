@@ -163,7 +163,7 @@ class Runners(unittest.TestCase):
                 "    def test_a(self):\n        self.assertFalse(self.first(), 'too early')\n"
                 "    def test_b(self):\n        for part in range(2):\n            with self.subTest(part=part):\n"
                 "                self.assertFalse(self.first(), 'in part')\n"
-                "    def test_c(self):\n        self.assertEqual(1, 2, 'always')\n")
+                "    def test_c(self):\n        \"\"\"Says so.\"\"\"\n        self.assertEqual(1, 2, 'always')\n")
             command = [sys.executable, SCRIPTS.parent / "tests/run_python.py", folder]
             again = subprocess.run([*command, "--again"], capture_output=True, text=True)
             once = subprocess.run(command, capture_output=True, text=True)
