@@ -156,7 +156,7 @@ FRAME = re.compile(r"^\s+#\d+ (?:0x[0-9a-f]+ in )?(.+?) \(?((?:\S*/)?(?:src|prel
 FRAMES_SHOWN = 3  # of a stack
 WIDTH_SHOWN = 240  # characters of a line
 # A test that unittest names, with its words, and its traceback, and the line of that which says why.
-BLOCK = re.compile(r"^((?:FAIL|ERROR): .+)\n(?:[^-\n].*\n)?-{70}\n(.*?)(?=^[=-]{70}$)", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^((?:FAIL|ERROR): [^\n]+)\n(?:[^-\n][^\n]*\n)?-{70}\n(.*?)(?=^[=-]{70}$)", re.MULTILINE | re.DOTALL)
 WHY = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Expired)\b.*", re.MULTILINE)
 UNSTEADY = re.compile(r"^unsteady: .+$", re.MULTILINE)
 SKIPPED = re.compile(r"^[ \t]*skipped: (.+)$", re.MULTILINE)  # indented in a warning of Catch2
