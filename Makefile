@@ -127,10 +127,10 @@ own_names := $(patsubst %,-Wl$(comma)--wrap=%,mmap munmap mremap mprotect madvis
 $(call obj,$(cli_src)): KIND := $(if $(filter release manylinux-%,$(MODE)),-O2)
 # Tests are compiled for longer than they run: what the address sanitizer adds is twice as much when optimised, and Catch2's
 # header, read once beforehand, would be a third of it.
-# GCC 12 warns of strings that are put together (its bug 105651), most of all for AArch64.
-no_string_warnings := -Wno-array-bounds -Wno-stringop-overflow -Wno-restrict
 unit_test_obj := $(call obj,$(filter-out tests/support/%,$(test_src)))
 $(unit_test_obj) $(O)/catch.h.gch: KIND := $(catch3) $(if $(filter release aarch64,$(MODE)),-O1) $(if $(filter asan ubsan,$(MODE)),-O0) $(if $(HAVE_CBC),-DMEMO_HAVE_CBC=1)
+# GCC 12 warns of strings that are put together (its bug 105651), most of all for AArch64.
+no_string_warnings := -Wno-array-bounds -Wno-stringop-overflow -Wno-restrict
 $(unit_test_obj): KIND += -include $(O)/catch.h $(if $(filter aarch64,$(MODE)),$(no_string_warnings))
 $(unit_test_obj): $(O)/catch.h.gch
 $(O)/catch.h.gch: $(O)/.flags | $(catch_main)

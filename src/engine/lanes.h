@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "src/base/check.h"
 #include "src/base/counters.h"
 #include "src/base/fork_mark.h"
 #include "src/base/growing_array.h"

@@ -1,4 +1,4 @@
-// See plans.h. Cold.
+// See plan_store.h. Cold.
 #include "src/gpu/plan_store.h"
 
 #include <utility>

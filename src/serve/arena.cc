@@ -121,8 +121,8 @@ void Arena::give_excess_back(Granules count) {
   judge(count, given);
 }
 
-// A call has taken so many, and given back so many. As long as the peak stays what it is, the next
-// ones take these again: where they are many, a slack costs less.
+// `taken` and `given` are what a call has taken and given back. While the peak stays the same, the
+// next calls take again what was given back: where that is much, a slack costs less.
 void Arena::judge(Granules taken, Granules given) {
   const Granules peak = books_->held.peak();
   if (peak == judged_.peak) {

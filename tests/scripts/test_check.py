@@ -136,17 +136,21 @@ class Failures(unittest.TestCase):
 class Runners(unittest.TestCase):
     """What the project's own runners print is what is counted."""
 
-    def test_python(self):
+    def run_python(self, text, *options):
+        """What running a file of tests with this text ends with and prints."""
         with tempfile.TemporaryDirectory() as folder:
-            pathlib.Path(folder, "test_some.py").write_text(
-                "import unittest\nclass Some(unittest.TestCase):\n"
-                "    def test_a(self):\n        pass\n"
-                "    def test_b(self):\n        \"\"\"Has words of its own.\"\"\"\n        self.skipTest('no tool')\n"
-                "    def test_c(self):\n        for part in range(2):\n            with self.subTest(part=part):\n"
-                "                self.skipTest('no part')\n"
-                "@unittest.skip('no class')\nclass Other(unittest.TestCase):\n    def test_d(self):\n        pass\n")
-            done = subprocess.run([sys.executable, SCRIPTS.parent / "tests/run_python.py", folder],
+            pathlib.Path(folder, "test_some.py").write_text(text)
+            return subprocess.run([sys.executable, SCRIPTS.parent / "tests/run_python.py", folder, *options],
                                   capture_output=True, text=True)
+
+    def test_python(self):
+        done = self.run_python(
+            "import unittest\nclass Some(unittest.TestCase):\n"
+            "    def test_a(self):\n        pass\n"
+            "    def test_b(self):\n        \"\"\"Has words of its own.\"\"\"\n        self.skipTest('no tool')\n"
+            "    def test_c(self):\n        for part in range(2):\n            with self.subTest(part=part):\n"
+            "                self.skipTest('no part')\n"
+            "@unittest.skip('no class')\nclass Other(unittest.TestCase):\n    def test_d(self):\n        pass\n")
         self.assertEqual(0, done.returncode, done.stderr)
         passed, failed, reasons = check.count(done.stderr, True)
         self.assertEqual((1, 0), (passed, failed), done.stderr)
@@ -155,18 +159,14 @@ class Runners(unittest.TestCase):
 
     def test_a_test_that_passes_when_it_runs_again_is_unsteady(self):
         """One fails once, one in a part of it, one always: with --again the last alone fails, with its reason."""
-        with tempfile.TemporaryDirectory() as folder:
-            pathlib.Path(folder, "test_some.py").write_text(
-                "import unittest\nclass Some(unittest.TestCase):\n    runs = {}\n"
-                "    def first(self):\n        self.runs[self.id()] = self.runs.get(self.id(), 0) + 1\n"
-                "        return self.runs[self.id()] == 1\n"
-                "    def test_a(self):\n        self.assertFalse(self.first(), 'too early')\n"
-                "    def test_b(self):\n        for part in range(2):\n            with self.subTest(part=part):\n"
-                "                self.assertFalse(self.first(), 'in part')\n"
-                "    def test_c(self):\n        \"\"\"Says so.\"\"\"\n        self.assertEqual(1, 2, 'always')\n")
-            command = [sys.executable, SCRIPTS.parent / "tests/run_python.py", folder]
-            again = subprocess.run([*command, "--again"], capture_output=True, text=True)
-            once = subprocess.run(command, capture_output=True, text=True)
+        tests = ("import unittest\nclass Some(unittest.TestCase):\n    runs = {}\n"
+                 "    def first(self):\n        self.runs[self.id()] = self.runs.get(self.id(), 0) + 1\n"
+                 "        return self.runs[self.id()] == 1\n"
+                 "    def test_a(self):\n        self.assertFalse(self.first(), 'too early')\n"
+                 "    def test_b(self):\n        for part in range(2):\n            with self.subTest(part=part):\n"
+                 "                self.assertFalse(self.first(), 'in part')\n"
+                 "    def test_c(self):\n        \"\"\"Says so.\"\"\"\n        self.assertEqual(1, 2, 'always')\n")
+        once, again = self.run_python(tests), self.run_python(tests, "--again")
         self.assertEqual([1, 1], [once.returncode, again.returncode])
         self.assertEqual((0, 3), check.count(once.stderr, False)[:2], once.stderr)
         self.assertEqual((2, 1), check.count(again.stderr, False)[:2], again.stderr)

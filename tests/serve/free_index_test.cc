@@ -28,6 +28,12 @@ struct Indexed : BareMap {
     index.defer(Granules{first});
     index.enter(1);
   }
+  // All of it has memory and is free, and the index has none of it.
+  void all_dirty() {
+    used(0, top.count());
+    freed(0);
+    REQUIRE(FreeIndex::Dirty(index, top).take().count == top);
+  }
 };
 
 TEST_CASE("free index: the shortest run that fits, from the lowest on", "[serve]") {
@@ -54,10 +60,7 @@ TEST_CASE("free index: the shortest run that fits, from the lowest on", "[serve]
 
 TEST_CASE("free index: a place goes on where there is no memory, before or behind", "[serve]") {
   Indexed own(100_g);
-  own.used(0, 100);
-  own.freed(0);
-  FreeIndex::Dirty dirty(own.index, 100_g);
-  REQUIRE(dirty.take().count == 100_g);
+  own.all_dirty();
   own.used(90, 10);
   own.used(0, 10);
   own.map.mark_clean(10_g, 30_g);
@@ -84,10 +87,7 @@ TEST_CASE("free index: a place goes on where there is no memory, before or behin
 
 TEST_CASE("free index: of the places that have memory the one with the most is taken", "[serve]") {
   Indexed own(100_g);
-  own.used(0, 100);
-  own.freed(0);
-  FreeIndex::Dirty dirty(own.index, 100_g);
-  REQUIRE(dirty.take().count == 100_g);
+  own.all_dirty();
   own.used(50, 10);
   own.used(95, 5);
   own.map.mark_clean(0_g, 5_g);
