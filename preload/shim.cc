@@ -192,12 +192,9 @@ void* malloc(std::size_t size) {
 }
 
 void free(void* pointer) {
-  if (pointer == nullptr || g_process.bootstrap.owns(pointer)) {
-    return;
-  }
   if (g_process.engine.owns(pointer)) {
     free_owned(pointer, "free");
-  } else if (have_next()) {
+  } else if (pointer != nullptr && !g_process.bootstrap.owns(pointer) && have_next()) {
     g_process.observes ? observe_free(pointer) : g_process.next.free(pointer);
   }
 }

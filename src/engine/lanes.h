@@ -12,7 +12,7 @@
 #include "src/base/lock.h"
 #include "src/base/options.h"
 #include "src/engine/lane.h"
-#include "src/serve/region.h"
+#include "src/serve/space.h"
 
 namespace memo {
 

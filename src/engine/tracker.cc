@@ -510,7 +510,6 @@ void Tracker::iterated(std::uint64_t offset, std::uint64_t size) {
     memory_->trim(best->height);
     s.counts.counters().lowered.add();
   }
-  s.short_way = may_take_short_way();
 }
 
 Outcome Tracker::answer(const Call& call, Way way, const Placing& placing) {

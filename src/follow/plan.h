@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "src/follow/context_index.h"
+#include "src/follow/cursor.h"
 #include "src/follow/steps.h"
 
 namespace memo {

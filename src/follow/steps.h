@@ -14,8 +14,8 @@
 
 #include <cstdint>
 
-#include "src/base/granule.h"
 #include "src/base/tuning.h"
+#include "src/base/units.h"
 
 namespace memo {
 

@@ -6,8 +6,8 @@
 #include <cstddef>
 
 #include "src/base/check.h"
-#include "src/base/granule.h"
 #include "src/base/tuning.h"
+#include "src/base/units.h"
 #include "src/follow/steps.h"
 
 namespace memo {

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "src/base/check.h"
-#include "src/base/granule.h"
 #include "src/base/os.h"
 #include "src/base/resident.h"
 #include "src/base/tuning.h"
+#include "src/base/units.h"
 #include "src/serve/written.h"
 
 namespace memo {

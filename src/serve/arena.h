@@ -21,8 +21,8 @@
 #include <optional>
 
 #include "src/base/backoff.h"
-#include "src/base/granule.h"
 #include "src/base/tuning.h"
+#include "src/base/units.h"
 #include "src/serve/free_index.h"
 #include "src/serve/held_memory.h"
 #include "src/serve/long_lived_huge_pages.h"

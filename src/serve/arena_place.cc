@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "src/base/granule.h"
+#include "src/base/units.h"
 #include "src/serve/arena.h"
 
 namespace memo {

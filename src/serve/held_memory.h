@@ -12,7 +12,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "src/base/granule.h"
+#include "src/base/units.h"
 
 namespace memo {
 

@@ -7,8 +7,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "src/base/granule.h"
 #include "src/base/os.h"
+#include "src/base/units.h"
 #include "src/serve/space.h"
 
 namespace memo {

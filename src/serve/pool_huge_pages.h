@@ -9,9 +9,9 @@
 #include <atomic>
 #include <cstdint>
 
-#include "src/base/granule.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
+#include "src/base/units.h"
 #include "src/serve/space.h"
 
 namespace memo {

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "src/base/granule.h"
 #include "src/base/tuning.h"
+#include "src/base/units.h"
 
 namespace memo {
 

@@ -16,9 +16,9 @@
 #include <atomic>
 #include <cstdint>
 
-#include "src/base/granule.h"
 #include "src/base/options.h"
 #include "src/base/tuning.h"
+#include "src/base/units.h"
 #include "src/serve/page_map.h"
 #include "src/serve/pool.h"
 #include "src/serve/space.h"

@@ -8,8 +8,6 @@
 #include <functional>
 #include <type_traits>
 
-#include "src/base/granule.h"
-
 namespace memo {
 namespace {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/granule.h"
+#include "src/base/units.h"
 #include "tests/support/engines.h"
 
 namespace memo {

@@ -1,5 +1,5 @@
 // The index that finds a place in a plan by the sizes of the last calls.
-#include "src/follow/context_index.h"
+#include "src/follow/cursor.h"
 
 #include <catch2/catch.hpp>
 #include <vector>

@@ -1,5 +1,5 @@
 // Whether a stream still is its plan's: streams on both sides of a bound.
-#include "src/follow/health.h"
+#include "src/follow/placer.h"
 
 #include <catch2/catch.hpp>
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "src/base/granule.h"
 #include "src/base/tuning.h"
+#include "src/base/units.h"
 #include "src/cli/trace/trace_reader.h"
 #include "tests/learn/feed.h"
 

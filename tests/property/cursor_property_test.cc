@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "src/follow/health.h"
+#include "src/follow/placer.h"
 #include "tests/support/schedules.h"
 
 namespace memo {

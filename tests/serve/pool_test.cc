@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/base/os.h"
-#include "src/serve/region.h"
+#include "src/serve/space.h"
 #include "tests/support/process.h"
 #include "tests/support/spaces.h"
 

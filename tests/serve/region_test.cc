@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "src/base/os.h"
-#include "src/serve/region.h"
+#include "src/serve/space.h"
 
 namespace memo {
 namespace {

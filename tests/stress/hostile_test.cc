@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/base/granule.h"
+#include "src/base/units.h"
 #include "tests/support/placements.h"
 
 namespace memo {

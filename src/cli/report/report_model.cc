@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "dsa/planner.h"
-#include "src/base/granule.h"
+#include "src/base/units.h"
 #include "src/cli/trace/rehearsal.h"
 #include "src/follow/plan.h"
 #include "src/learn/find_period.h"

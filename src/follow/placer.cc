@@ -1,5 +1,5 @@
-// See health.h. Hot.
-#include "src/follow/health.h"
+// See placer.h. Hot.
+#include "src/follow/placer.h"
 
 namespace memo {
 
