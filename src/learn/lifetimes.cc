@@ -51,6 +51,20 @@ Lifetime lifetime_of(std::span<const Allocation> stream, std::size_t earliest, s
   return life;
 }
 
+// Where calls like the period's begin, less than a period before it: it may begin later, where
+// least is alive, and else what died there would count as never seen to die.
+std::size_t first_like_it(std::span<const Allocation> stream, const Period& period) {
+  std::size_t first = period.first;
+  const auto same = [&](const Allocation& a, const Allocation& b) {
+    return a.size == b.size && a.alignment_log2 == b.alignment_log2;
+  };
+  while (first > 0 && period.first - first < period.length - 1 &&
+         same(stream[first - 1], stream[first - 1 + period.length])) {
+    --first;
+  }
+  return first;
+}
+
 // Adds `bytes` to `steps` consecutive points of a cycle from `start` on; `change` is the difference
 // of neighbouring points, its last entry one past the end.
 void add_round(std::vector<std::uint64_t>& change, std::size_t start, std::size_t steps,
@@ -114,8 +128,10 @@ std::vector<Lifetime> lifetimes(std::span<const Allocation> stream, const Period
   MEMO_DCHECK(period.length != 0 && period.first + period.length <= stream.size());
   std::vector<Lifetime> lives;
   lives.reserve(period.length);
+  const std::size_t first = first_like_it(stream, period);
   for (std::size_t i = 0; i < period.length; ++i) {
-    const std::size_t earliest = period.first + i;
+    const std::size_t begins = period.first + i;
+    const std::size_t earliest = begins - (begins - first < period.length ? 0 : period.length);
     const std::size_t copies = (stream.size() - 1 - earliest) / period.length;
     lives.push_back(
         lifetime_of(stream, earliest, earliest + copies * period.length, period.length));

@@ -144,6 +144,24 @@ TEST_CASE("lifetimes: a block may live for three iterations, one of six has no p
   CHECK(lives[1].steps == 0);
 }
 
+TEST_CASE("lifetimes: the same calls before the period tell, others do not", "[learn]") {
+  for (const bool same : {true, false}) {
+    StreamBuilder builder;
+    std::vector<StreamBuilder::Block> blocks;
+    for (std::uint64_t i = 0; i < 8; ++i) {
+      if (i >= 3) {
+        builder.free(blocks[i - 3]);
+      }
+      blocks.push_back(builder.allocate(kSize * (1 + i % 4 + (same || i >= 3 ? 0 : 4))));
+    }
+    // The period is calls 3 to 6, of which the last two have not died yet.
+    const std::vector<Lifetime> lives = lifetimes(builder.stream, {3, 4, 1});
+    CHECK(lives[1].steps == 3);
+    CHECK(lives[2].steps == (same ? 3 : 0));
+    CHECK(lives[3].steps == (same ? 3 : 0));
+  }
+}
+
 TEST_CASE("lifetimes: blocks still alive say nothing until they are overdue", "[learn]") {
   StreamBuilder builder;
   constexpr std::uint32_t kCalls = 60;
