@@ -7,23 +7,22 @@ namespace memo {
 namespace {
 
 enum class Fault : std::uint8_t {
-#define FAULT(name, failures, may_convince, withdrawn_if_short, run, verdict, next) name,
+#define FAULT(name, unfit, withdrawn_if_short, run, verdict, next) name,
 #include "src/engine/confidence.def"
 };
 enum class Run : std::uint8_t { kServed, kUneven, kShortly };
 
 struct FaultRow {
   Fault fault;
-  std::uint32_t failures;
-  bool may_convince;
+  bool unfit;
   bool withdrawn_if_short;
   Run run;
   std::string_view verdict;
   std::string_view next;
 };
 constexpr FaultRow kFaults[] = {
-#define FAULT(name, failures, may_convince, withdrawn_if_short, run, verdict, next) \
-  {Fault::name, failures, may_convince, withdrawn_if_short, Run::run, verdict, next},
+#define FAULT(name, unfit, withdrawn_if_short, run, verdict, next) \
+  {Fault::name, unfit, withdrawn_if_short, Run::run, verdict, next},
 #include "src/engine/confidence.def"
 };
 
@@ -72,7 +71,6 @@ Judgement Confidence::judge(Evidence evidence, const Health& health, std::uint32
   const Fault seen = first.differs() || health.outlived() ? Fault::kOutlived
                      : health.unfit()                     ? Fault::kUnfit
                                                           : fault;
-  const std::uint32_t part = fault == Fault::kPart ? kPart : 0U;
   fault = std::max(fault, seen);
   const FaultRow& row = kFaults[static_cast<std::size_t>(fault)];
   MEMO_DCHECK(row.fault == fault);
@@ -85,8 +83,8 @@ Judgement Confidence::judge(Evidence evidence, const Health& health, std::uint32
   const std::uint64_t least =
       strange_ ? iteration / 2 : tuning::kTrialIterations * std::uint64_t{iteration};
   const bool hardly = placed_ < least;
-  judgement.verdict = row.failures | part;
-  judgement.verdict |= row.may_convince && convinced ? kTrusted : kDistrusted;
+  // After a long run the program has gone on to something else, and may come back.
+  judgement.verdict = row.unfit ? kUnfit : convinced ? 0U : kFailed;
   judgement.verdict |= judgement.tried || (hardly && row.withdrawn_if_short) ? kWithdrawn : 0U;
   judgement.gives_back = convinced || judgement.tried || strange_;
   // What was tried is no evidence against another loop, and another stream's plan is none against

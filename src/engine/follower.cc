@@ -82,26 +82,35 @@ void Follower::catch_up(Cursor& cursor, const StoredPlan& plan) const {
 }
 
 void Follower::distrust(std::uint32_t slot, const StoredPlan& plan, bool unfit) {
-  if (distrusted_[slot] != plan.generation) {
-    distrusted_[slot] = plan.generation;
-    failures_[slot] = 0;
+  Failures& its = failures_[slot];
+  if (its.generation != plan.generation) {
+    its = {.generation = plan.generation};
   }
-  failures_[slot] = std::min(failures_[slot] + (unfit ? 2 : 1), tuning::kMaxFailures);
+  its.again = its.once || unfit;
+  its.once = true;
+  if (unfit) {
+    its.unfit = std::min(std::max(its.unfit, 1U) + 1, tuning::kMaxFailures);
+  }
 }
 
 std::uint64_t Follower::calls_needed(std::uint32_t slot, const StoredPlan& plan, bool fresh,
                                      Current current) const {
   const Schedule& schedule = *plan.made;
-  const bool failed = distrusted_[slot] == plan.generation && failures_[slot] != 0;
-  if (fresh && !failed && schedule.symbolic == nullptr && plan.walked) {
+  const Failures none;
+  const Failures& its = failures_[slot].generation == plan.generation ? failures_[slot] : none;
+  if (fresh && !its.once && schedule.symbolic == nullptr && plan.walked) {
     return kContext;
   }
   const std::uint64_t fit = schedule.symbolic != nullptr ? fit_of_shape() : tuning::kFit;
-  const bool distrusted = failed && failures_[slot] > 1;
-  if (distrusted && current == Current::kTrial) {
+  if (!its.again) {
+    return fit;
+  }
+  if (current == Current::kTrial) {
     return UINT64_MAX;
   }
-  return distrusted ? fit + (std::uint64_t{schedule.count} << failures_[slot]) : fit;
+  const std::uint64_t more = its.unfit != 0 ? std::uint64_t{schedule.count} << its.unfit
+                                            : schedule.count / tuning::kFitAgain;
+  return fit + more;
 }
 
 // Takes the newest of the recent sizes; true if the plan has fitted for `needed` calls.

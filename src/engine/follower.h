@@ -47,12 +47,10 @@ class Follower {
   // Of the thread's first calls too few have been looked at for a known plan to be ruled out.
   [[nodiscard]] bool beginning() const { return fresh_ != 0; }
   void restart();
-  // The plan of this slot has failed the lane. After the second time it must fit four times through
-  // before it is taken up again, and twice as often after each further one; an `unfit` plan counts
-  // for two.
+  // The plan of this slot was left by the lane. From the second time on it must fit for some more of
+  // its calls before it is taken up again. One that is `unfit` must fit four times through, and
+  // twice as often after each further time.
   void distrust(std::uint32_t slot, const StoredPlan& plan, bool unfit);
-  // The plan has served for long.
-  void trust(std::uint32_t slot) { failures_[slot] = 0; }
 
  private:
   struct Place {
@@ -68,8 +66,13 @@ class Follower {
   Recent recent_;
   CallWindow window_;
   std::uint32_t fresh_ = tuning::kFreshCalls;  // calls that still count as the thread's beginning
-  std::uint64_t distrusted_[tuning::kMaxPlans] = {};  // generations
-  std::uint32_t failures_[tuning::kMaxPlans] = {};    // of the distrusted one
+  struct Failures {
+    std::uint64_t generation = 0;  // of the plan that all else here is about
+    bool once = false;
+    bool again = false;
+    std::uint32_t unfit = 0;  // log2 of how often it must fit through; 0: it was not
+  };
+  Failures failures_[tuning::kMaxPlans] = {};
 };
 
 }  // namespace memo

@@ -40,11 +40,9 @@ struct Wanted {
 
 // What is made of a plan that the stream has left; a sum.
 enum Verdict : std::uint32_t {
-  kWithdrawn = 1U << 0,        // nobody follows it any more
-  kTrusted = 1U << 1,          // it has served for long
-  kDistrusted = 1U << 2,       // it has failed
-  kDistrustedTwice = 1U << 3,  // it is another program's
-  kPart = 1U << 4,             // it was made of a part of the loop
+  kWithdrawn = 1U << 0,  // nobody follows it any more
+  kFailed = 1U << 1,     // the calls are others now
+  kUnfit = 1U << 2,      // it is another program's, or made of a part of the loop
 };
 
 enum class Evidence : std::uint8_t;  // src/engine/confidence.h

@@ -166,14 +166,8 @@ void StreamKnowledge::leave(StoredPlan& plan, std::uint32_t verdict) {
   if ((verdict & kWithdrawn) != 0) {
     shared_->store.withdraw(&plan);
   }
-  if ((verdict & kPart) != 0) {
-    follower_.distrust(slot, plan, true);
-  }
-  if ((verdict & kTrusted) != 0) {
-    follower_.trust(slot);
-  }
-  if ((verdict & kDistrusted) != 0) {
-    follower_.distrust(slot, plan, (verdict & kDistrustedTwice) != 0);
+  if ((verdict & (kFailed | kUnfit)) != 0) {
+    follower_.distrust(slot, plan, (verdict & kUnfit) != 0);
   }
   shared_->store.release(&plan);
 }

@@ -429,16 +429,8 @@ void Tracker::place(const Call& call, Placing& placing) {
   const Step* step = serving.placer.next(call.size);
   placing.is_step = step != nullptr;
   placing.wrapped = step != nullptr && serving.placer.wrapped();
-  if (step == nullptr) {
-    placing.miss = serving.placer.why_no_step();
-    return;
-  }
-  if (step->offset == kUnplanned) {
-    placing.miss = Miss::kLeftOut;
-    return;
-  }
-  if (serving.placer.guesses()) {
-    placing.miss = Miss::kOrder;
+  placing.miss = serving.placer.why_no_place(step);
+  if (placing.miss != Miss::kNone) {
     return;
   }
   placing.offset = step->offset;

@@ -78,7 +78,7 @@ class Placer {
   void stop() { schedule_ = nullptr; }
 
   // The step that the stream's next call is, whether or not that has a place; nullptr if it is
-  // none, for why_no_step().
+  // none.
   const Step* next(std::uint64_t size) {
     recent_.add(size);
     const Step* step = cursor_.advance(*schedule_, *index_, recent_);
@@ -98,17 +98,21 @@ class Placer {
   }
   // The call's step has a place, where an older block lies.
   void note_in_the_way(std::uint64_t size) { health_.note_in_the_way(size); }
-  [[nodiscard]] Miss why_no_step() const {
-    return health_.misses_in_row() <= 1 ? Miss::kSize : Miss::kOrder;
+  // Why the last call has no place in the plan, in which it is `step` or none; kNone: it has one. A
+  // guess is to have none: it may be an extra call, whose block stays for good and would be in
+  // others' way in each iteration.
+  [[nodiscard]] Miss why_no_place(const Step* step) const {
+    if (step == nullptr) {
+      return health_.misses_in_row() <= 1 ? Miss::kSize : Miss::kOrder;
+    }
+    const Miss guessed = expected(1) ? Miss::kNone : Miss::kOrder;
+    return step->offset == kUnplanned ? Miss::kLeftOut : guessed;
   }
   // The last call's step ended an iteration, if it was one.
   [[nodiscard]] bool wrapped() const { return cursor_.position() == StepIndex{0}; }
 
   [[nodiscard]] const Schedule* schedule() const { return schedule_; }
   [[nodiscard]] StepIndex position() const { return cursor_.position(); }
-  // The last call's step is a guess. Such a call is to have no place: it may be an extra one, whose
-  // block stays for good and would be in others' way in each iteration.
-  [[nodiscard]] bool guesses() const { return !expected(1); }
   // The last `calls` were the steps expected, one after the other.
   [[nodiscard]] bool expected(std::uint32_t calls) const { return cursor_.run() >= calls; }
   // The last calls were the steps expected, at least as many as the plan has.

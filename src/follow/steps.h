@@ -119,9 +119,6 @@ struct Schedule {
   [[nodiscard]] StepIndex before(StepIndex step, std::uint32_t calls) const {
     return (step + StepIndex{count - calls}) % end();
   }
-  // Blocks fill at least half of the slab at one time. Large alignments (blocks that begin at 64
-  // MiB borders) leave most of it empty for ever: such a slab is not populated.
-  [[nodiscard]] bool dense() const { return height / 2 <= lower_bound; }
 };
 
 }  // namespace memo

@@ -130,7 +130,7 @@ Learner::Answer Learner::serve(std::uint64_t bytes) {
     leave();
     return {};
   }
-  const bool has_place = step != nullptr && step->offset != kUnplanned && !placer_.guesses();
+  const bool has_place = placer_.why_no_place(step) == Miss::kNone;
   return {.step = has_place ? step : nullptr, .opened = false};
 }
 

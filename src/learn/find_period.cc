@@ -124,12 +124,12 @@ bool is_nothing(std::uint64_t part, std::uint64_t whole) {
 
 // kLeaves: blocks stay for good. kHolds: something is alive at every point of the loop;
 // kHoldsLittle: less than layers hand on.
-enum class Verdict { kNo, kLeaves, kHolds, kHoldsLittle, kGood };
+enum class Remains { kUnlike, kLeaves, kHolds, kHoldsLittle, kGood };
 
 // What the blocks of the latest copies say. A part of an iteration leaves blocks behind for the
 // rest of it (activations kept for the backward pass), or hands one on from copy to copy (the
 // residual), so that the load never comes down to nothing.
-Verdict judge(std::span<const Allocation> stream, const Period& period) {
+Remains judge(std::span<const Allocation> stream, const Period& period) {
   const std::vector<Lifetime> lives = lifetimes(stream, period);
   const auto cycle = stream.subspan(period.first, period.length);
   std::uint64_t all = 0;
@@ -141,10 +141,10 @@ Verdict judge(std::span<const Allocation> stream, const Period& period) {
     staying += lives[i].steps == 0 ? cycle[i].size : 0;
   }
   if (irregular > all / tuning::kIrregular || staying > all / 2) {
-    return Verdict::kNo;
+    return Remains::kUnlike;
   }
   if (!is_nothing(staying, all)) {
-    return Verdict::kLeaves;
+    return Remains::kLeaves;
   }
   const std::vector<std::uint64_t> floor = floors(cycle, lives);
   std::uint64_t peak = 0;
@@ -153,9 +153,9 @@ Verdict judge(std::span<const Allocation> stream, const Period& period) {
   }
   const std::uint64_t least = *std::min_element(floor.begin(), floor.end());
   if (is_nothing(least, peak)) {
-    return Verdict::kGood;
+    return Remains::kGood;
   }
-  return least <= peak / tuning::kLittle ? Verdict::kHoldsLittle : Verdict::kHolds;
+  return least <= peak / tuning::kLittle ? Remains::kHoldsLittle : Remains::kHolds;
 }
 
 // Moves the beginning to the first point of least load at or after `period.first`.
@@ -182,16 +182,16 @@ std::optional<Period> find(std::span<const Allocation> stream, const Tokens& all
     }
     work -= std::min<std::size_t>(work, 3 * p + 128);
     const Period period{static_cast<std::uint32_t>(n - run - p), static_cast<std::uint32_t>(p), 1};
-    const Verdict verdict = judge(stream, period);
-    if (verdict == Verdict::kNo) {
+    const Remains remains = judge(stream, period);
+    if (remains == Remains::kUnlike) {
       continue;
     }
     const bool convincing = run >= convincing_run(p);
     const bool whole =
-        verdict == Verdict::kGood ||
-        (verdict == Verdict::kHoldsLittle &&
+        remains == Remains::kGood ||
+        (remains == Remains::kHoldsLittle &&
          run >= std::max(std::size_t{tuning::kConvincingRun} / 2, tuning::kFew * p)) ||
-        (verdict != Verdict::kLeaves && has_inner_loops(all, runs, p));
+        (remains != Remains::kLeaves && has_inner_loops(all, runs, p));
     if (convincing || (whole && (!wary || run >= 2 * longest_broken_run(all, p, run)))) {
       return at_floor(stream, period);
     }
@@ -199,13 +199,13 @@ std::optional<Period> find(std::span<const Allocation> stream, const Tokens& all
   return std::nullopt;
 }
 
-// Calls that a loop of that verdict must have run for to be believed.
-std::size_t believed_run(Verdict verdict, std::size_t p) {
-  switch (verdict) {
-    case Verdict::kGood:
+// Calls that a loop that leaves so much must have run for to be believed.
+std::size_t believed_run(Remains remains, std::size_t p) {
+  switch (remains) {
+    case Remains::kGood:
       return p < tuning::kFew ? std::max(2 * p, std::size_t{tuning::kConvincingRun} / 4)
                               : std::max<std::size_t>(2 * p, tuning::kMinMatchedCalls);
-    case Verdict::kHoldsLittle:
+    case Remains::kHoldsLittle:
       return std::min<std::size_t>(
           convincing_run(p), std::max(std::size_t{tuning::kConvincingRun} / 2, tuning::kFew * p));
     default:
@@ -237,11 +237,11 @@ std::optional<Period> find_period_to_try(std::span<const Allocation> stream, std
     return std::nullopt;
   }
   Period period{static_cast<std::uint32_t>(n - run - p), length, 1};
-  const Verdict verdict = judge(stream, period);
-  if (verdict == Verdict::kNo || verdict == Verdict::kLeaves) {
+  const Remains remains = judge(stream, period);
+  if (remains == Remains::kUnlike || remains == Remains::kLeaves) {
     return std::nullopt;
   }
-  const std::size_t believed = believed_run(verdict, p);
+  const std::size_t believed = believed_run(remains, p);
   period = at_floor(stream, period);
   period.trial = static_cast<std::uint32_t>(std::max(2 * p, believed > run ? believed - run : 0));
   return period;

@@ -75,12 +75,11 @@ PageMap::Claim PageMap::extend(Granules first, Granules count) {
   return claim;
 }
 
-Granules PageMap::shrink(Granules first, Granules count, Granules clean) {
+void PageMap::shrink(Granules first, Granules count, Granules clean) {
   const Granules now = noted(first);
   note(first, count);
   states_.fill(first + count, now - count - clean, kDirty);
   states_.fill(first + now - clean, clean, 0);
-  return now - count;
 }
 
 void PageMap::mark_clean(Granules first, Granules count) {

@@ -203,10 +203,9 @@ class PageMap {
 
   // Makes the block at `first` longer in place, if the granules behind it are free.
   Claim extend(Granules first, Granules count);
-  // Makes the block at `first` shorter: gives back the granules from first + count on, and tells
-  // how many. The caller has given back the memory of the last `clean` ones, so that they read as
-  // zero.
-  Granules shrink(Granules first, Granules count, Granules clean = {});
+  // Makes the block at `first` shorter: gives back the granules from first + count on. The caller
+  // has given back the memory of the last `clean` ones, so that they read as zero.
+  void shrink(Granules first, Granules count, Granules clean = {});
 
   // Marks free granules of [first, first + count) as clean: their memory was given back and reads
   // as zero.

@@ -275,13 +275,31 @@ TEST_CASE("plan: moves, and is what it was copied from", "[follow]") {
 }
 
 TEST_CASE_METHOD(Fixture,
+                 "follower: a plan that was left twice must fit for a quarter of its calls",
+                 "[engine]") {
+  const std::vector<std::uint64_t> sizes = count_up(100, 100);
+  StoredPlan* plan = add(sizes);
+  Follower follower;
+  for (const std::uint64_t needed : {8U, 33U, 33U}) {
+    follower.distrust(store.slot_of(plan), *plan, false);
+    follower.restart();
+    std::uint64_t calls = 1;
+    while (calls < 300 && follower.next(store, sizes[calls - 1]).plan == nullptr) {
+      ++calls;
+    }
+    CHECK(calls == needed);
+    store.release(plan);
+  }
+}
+
+TEST_CASE_METHOD(Fixture,
                  "follower: a plan must fit 256 times through at most, however often it fails",
                  "[engine]") {
   const std::vector<std::uint64_t> sizes = count_up(100, 4);
   StoredPlan* plan = add(sizes);
   Follower follower;
   for (int i = 0; i < 12; ++i) {
-    follower.distrust(store.slot_of(plan), *plan, false);
+    follower.distrust(store.slot_of(plan), *plan, true);
   }
   std::uint64_t calls = 0;
   while (calls < 3000 && follower.next(store, sizes[calls % 4]).plan == nullptr) {

@@ -77,7 +77,7 @@ ROWS = (
      UNIT, "health: is lost and unfit when its windows say so"),
     ("a plan is followed whose blocks die sooner", "FirstIteration::differs", "swap", "in_the_way_ >= tuning:: => in_the_way_ >= 100 * tuning::",
      UNIT, "engine: a stored plan whose blocks live for another time is left within its first iteration"),
-    ("an extra call has the place of a step ahead", "Placer::guesses", "swap", "!expected(1) => false",
+    ("an extra call has the place of a step ahead", "Placer::why_no_place", "swap", "expected(1) => true",
      UNIT, "engine: extra blocks that stay get no places where the plan has other blocks"),
     ("a plan that is shorter is followed from the last one's step", "Placer::start", "swap", "*this = Placer();\n    change(schedule, index, => change(schedule, index, schedule_ ? cursor_ :",
      UNIT, "placer: a shorter plan is followed from its own first step"),

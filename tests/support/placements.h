@@ -20,11 +20,8 @@ struct Placement {
 inline Placement place(Placer& placer, std::uint64_t size, std::uint64_t alignment,
                        PageMap& pages) {
   const Step* step = placer.next(size);
-  if (step == nullptr) {
-    return {.miss = placer.why_no_step()};
-  }
-  if (step->offset == kUnplanned) {
-    return {.miss = Miss::kLeftOut, .wrapped = placer.wrapped()};
+  if (step == nullptr || step->offset == kUnplanned) {
+    return {.miss = placer.why_no_place(step), .wrapped = step != nullptr && placer.wrapped()};
   }
   const SlabPlace answer = claim_place(pages, step->offset, size, alignment);
   return {step->offset, miss_of(answer.answer), answer.dirty, placer.wrapped()};
