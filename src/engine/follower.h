@@ -47,9 +47,9 @@ class Follower {
   // Of the thread's first calls too few have been looked at for a known plan to be ruled out.
   [[nodiscard]] bool beginning() const { return fresh_ != 0; }
   void restart();
-  // The plan of this slot was left by the lane. From the second time on it must fit for some more of
-  // its calls before it is taken up again. One that is `unfit` must fit four times through, and
-  // twice as often after each further time.
+  // The plan of this slot was left by the lane. From the second time on it must fit for more of its
+  // calls before it is taken up again. One that is `unfit` must fit four times through, and twice
+  // as often after each further time.
   void distrust(std::uint32_t slot, const StoredPlan& plan, bool unfit);
 
  private:

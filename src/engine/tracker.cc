@@ -394,17 +394,10 @@ Outcome Tracker::serve(const Call& call, Way way) {
     lose(call, Evidence::kLivesOtherwise);
     return give(call, way);
   }
-  if (const SymbolicPlan* plan = s.serving.shapes.plan(); plan != nullptr) {
-    if (s.learns && s.search.sizes.add(call.size, 0) && s.search.sizes.shift() > plan->count) {
-      // The sizes repeat after all, over more calls than the plan's: it was made of a part.
-      s.search.symbolic = tuning::kMaxAttempts;
-      lose(call, Evidence::kPartOfLoop);
-      return give(call, way);
-    }
-    if (s.serving.shapes.begins_another(s.serving.placer.position(), call.size) &&
-        !change_shape({call.size, StepIndex{0}})) {
-      return give(call, way);
-    }
+  if (s.serving.shapes.plan() != nullptr &&
+      s.serving.shapes.begins_another(s.serving.placer.position(), call.size) &&
+      !change_shape({call.size, StepIndex{0}})) {
+    return give(call, way);
   }
   Placing placing;
   place(call, placing);

@@ -8,7 +8,9 @@
 //   seek()     whether the plan fits is to be seen   the place is found again, or lost
 //
 // A cursor is a place alone, and holds no pointer: the plan comes with each call, and may end
-// before the cursor does. The index by which a place is found again is made once per schedule. What lies at a step's offset it does not know; the slab says so.
+// before the cursor does. What lies at a step's offset it does not know; the slab says so.
+//
+// The index by which a place is found again from the last few sizes is made once per schedule.
 #pragma once
 
 #include <cstdint>

@@ -51,7 +51,6 @@ TEST_CASE("confidence: another program's plan is unfit, however long it served",
   const Judgement judgement = judge(after(2 * tuning::kConvincingRun), Evidence::kUneven);
   CHECK(judgement.verdict == kUnfit);
   CHECK(judgement.run == tuning::kConvincingRun / 2);
-  CHECK(judge(after(200), Evidence::kPartOfLoop).verdict == kUnfit);
 }
 
 TEST_CASE("confidence: what others have made is no evidence against this stream's loop",
