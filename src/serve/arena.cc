@@ -35,8 +35,10 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From 
     return {};
   }
   free_.enter(tuning::kCallWork);
+  Met met{.share = count < Shares::kLeast ? Share{count} : books_->shares.of(count)};
+  const Granules written = met.share.written;
   const auto spare = spare_.any() ? place_in_spare(count, step) : std::nullopt;
-  const FreeIndex::Place place = spare ? *spare : find(count, step, from);
+  const FreeIndex::Place place = spare ? *spare : find(count, written, step, from);
   if (from == From::kMemory && !spare && !place.found()) {
     return {};
   }
@@ -48,8 +50,6 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From 
   if (end > top_ && !space_->commit(bytes_of(end))) {
     return {};
   }
-  Met met{.share = count < Shares::kLeast ? Share{count} : books_->shares.of(count)};
-  const Granules written = met.share.written;
   const bool known = met.share.where == Shares::Where::kFirst;
   met.dirty = known ? space_->pages.look(place.start, written).dirty : written;
   PageMap::Claim claim = space_->pages.claim(place.start, count);

@@ -113,7 +113,7 @@ class Arena {
   LongLived long_lived;
 
  private:
-  FreeIndex::Place find(Granules count, Granules step, From from) const;
+  FreeIndex::Place find(Granules count, Granules written, Granules step, From from) const;
   std::optional<FreeIndex::Place> place_in_spare(Granules count, Granules step);
   void enter_all();
   Granules give_back(PageMap::Run run);

@@ -7,18 +7,22 @@
 
 namespace memo {
 
-// Where there is memory; where there is some; where nothing lies; where nothing ever lay.
-FreeIndex::Place Arena::find(Granules count, Granules step, From from) const {
-  FreeIndex::Place place = free_.fit(FreeIndex::Kind::kDirty, count, step);
+// Where there is memory; where there is some; where nothing lies; where nothing ever lay. A block
+// of which less than half will be `written` leaves memory that it would only cover to others.
+FreeIndex::Place Arena::find(Granules count, Granules written, Granules step, From from) const {
+  FreeIndex::Place place;
+  if (count <= 2 * written) {
+    place = free_.fit(FreeIndex::Kind::kDirty, count, step);
+  }
   if (place.found() || from == From::kMemory) {
     return place;
   }
-  place = free_.overlap(FreeIndex::Kind::kDirty, count, step, top_);
+  place = free_.overlap(FreeIndex::Kind::kDirty, count, written, step, top_);
   if (!place.found()) {
     place = free_.fit(FreeIndex::Kind::kClean, count, step);
   }
   if (!place.found()) {
-    place = free_.overlap(FreeIndex::Kind::kClean, count, step, top_);
+    place = free_.overlap(FreeIndex::Kind::kClean, count, written, step, top_);
   }
   if (!place.found()) {
     place = free_.below(top_);

@@ -215,12 +215,14 @@ FreeIndex::Place FreeIndex::fit(Kind kind, Granules granules, Granules alignment
   return {};
 }
 
-// Of the places in `area` that begin at `start`: its first run, and how much memory it has.
+// Of the places in `area` that begin at `start`: its first run, and how much memory it has where it
+// will be written, less what it has elsewhere.
 FreeIndex::Place FreeIndex::at(const Area& area, std::uint32_t start, std::uint32_t count,
-                               std::uint32_t& memory) const {
+                               std::uint32_t written, std::int64_t& gain) const {
   Place place{Granules{start}};
   const std::uint32_t end = std::min(start + count, area.end);
-  memory = 0;
+  const std::int64_t used = start + written;
+  gain = 0;
   for (std::uint32_t node = area.node; node != 0 && nodes_[node].first < end;
        node = beginning(end_of(node))) {
     if (end_of(node) <= start) {
@@ -228,20 +230,23 @@ FreeIndex::Place FreeIndex::at(const Area& area, std::uint32_t start, std::uint3
     }
     place.node = place.node == 0 ? node : place.node;
     if (nodes_[node].dirty != 0) {
-      memory += std::min(end, end_of(node)) - std::max(start, nodes_[node].first);
+      const std::int64_t from = std::max(start, nodes_[node].first);
+      const std::int64_t to = std::min(end, end_of(node));
+      gain += 2 * (std::clamp(used, from, to) - from) - (to - from);
     }
   }
   return place;
 }
 
-FreeIndex::Place FreeIndex::overlap(Kind kind, Granules granules, Granules alignment,
-                                    Granules most) const {
+FreeIndex::Place FreeIndex::overlap(Kind kind, Granules granules, Granules first,
+                                    Granules alignment, Granules most) const {
   const Lists& lists = lists_[kind == Kind::kDirty ? 1 : 0];
   const std::uint32_t count = narrow(granules);
+  const std::uint32_t written = narrow(first);
   const std::uint32_t step = narrow(alignment);
   const std::uint32_t top = narrow(most);
   Place best;
-  std::uint32_t best_memory = 0;
+  std::int64_t most_gained = 0;
   int looked = 0;
   for (unsigned list = lists.up_to(kLists - 1); list != kLists && looked < kMostLooks;
        list = list == 0 ? kLists : lists.up_to(list - 1)) {
@@ -254,12 +259,12 @@ FreeIndex::Place FreeIndex::overlap(Kind kind, Granules granules, Granules align
         if (start < area.first || start >= area.end || (grows && area.end != top)) {
           return;
         }
-        std::uint32_t memory = 0;
-        const Place place = at(area, start, count, memory);
+        std::int64_t gain = 0;
+        const Place place = at(area, start, count, written, gain);
         const bool tight = !grows && (start < area.first + step || start + count + step > area.end);
-        if ((!best.found() || memory > best_memory) && (tight || memory >= count / 2)) {
+        if ((!best.found() || gain > most_gained) && (tight || gain >= count / 2)) {
           best = place;
-          best_memory = memory;
+          most_gained = gain;
         }
       };
       consider(up(area.first, step));

@@ -69,9 +69,11 @@ class FreeIndex {
   };
   [[nodiscard]] Place fit(Kind kind, Granules count, Granules step) const;
   // One that begins or ends in one of the longest runs of that kind, and goes on in the free ones
-  // beside it: the one that has most memory. From `top` on all is free; a place that reaches
-  // beyond it has memory for half of the block.
-  [[nodiscard]] Place overlap(Kind kind, Granules count, Granules step, Granules top) const;
+  // beside it: the one that has most memory where the block will be `written`, from its start on,
+  // less what lies behind that. From `top` on all is free; a place that reaches beyond it has
+  // memory for half of the block.
+  [[nodiscard]] Place overlap(Kind kind, Granules count, Granules written, Granules step,
+                              Granules top) const;
   // What is free directly below `top`: where it begins, which is `top` where nothing is.
   [[nodiscard]] Place below(Granules top) const;
   // The run that begins at `start`, if it and those behind it reach `end`, or `top`.
@@ -146,7 +148,7 @@ class FreeIndex {
   };
   [[nodiscard]] Area area(std::uint32_t node, std::uint32_t top) const;
   [[nodiscard]] Place at(const Area& area, std::uint32_t start, std::uint32_t count,
-                         std::uint32_t& memory) const;
+                         std::uint32_t written, std::int64_t& gain) const;
   void insert(std::uint32_t first, std::uint32_t count, bool dirty);
   void merge(std::uint32_t first, std::uint32_t count, bool dirty);
   void remove(std::uint32_t node);

@@ -142,7 +142,7 @@ ROWS = (
      UNIT, "arena: a locked page holds back no other memory"),
     ("free runs side by side are not merged", "FreeIndex::merge", "never", "(nodes_[left].dirty != 0) == dirty",
      UNIT, "free index: knows each free run under random calls"),
-    ("a place with less memory is taken", "FreeIndex::overlap", "swap", "memory > best_memory => memory < best_memory",
+    ("a place with less memory is taken", "FreeIndex::overlap", "swap", "gain > most_gained => gain < most_gained",
      UNIT, "free index: of the places that have memory the one with the most is taken"),
     ("a trim on a caller's path gives all back at once", "Arena::trim", "swap", "bytes == kAll => bytes != 0",
      UNIT, "arena: a trim for a caller gives back what it is told, and the rest later"),

@@ -67,20 +67,20 @@ TEST_CASE("free index: a place goes on where there is no memory, before or behin
   own.map.mark_clean(60_g, 30_g);
   own.index.add(10_g, 80_g);  // clean 10 to 40, dirty to 60, clean to 90
   REQUIRE(own.index.valid(own.top));
-  CHECK(own.index.overlap(Kind::kDirty, 30_g, 1_g, own.top).start == 40_g);
+  CHECK(own.index.overlap(Kind::kDirty, 30_g, 30_g, 1_g, own.top).start == 40_g);
   // No half of them has memory: at an end of what is free.
-  CHECK(own.index.overlap(Kind::kDirty, 50_g, 1_g, own.top).start == 10_g);
-  CHECK(own.index.overlap(Kind::kDirty, 51_g, 1_g, own.top).start == 10_g);
-  CHECK(own.index.overlap(Kind::kDirty, 60_g, 16_g, own.top).start == 16_g);
-  CHECK_FALSE(own.index.overlap(Kind::kDirty, 81_g, 1_g, own.top).found());
+  CHECK(own.index.overlap(Kind::kDirty, 50_g, 50_g, 1_g, own.top).start == 10_g);
+  CHECK(own.index.overlap(Kind::kDirty, 51_g, 51_g, 1_g, own.top).start == 10_g);
+  CHECK(own.index.overlap(Kind::kDirty, 60_g, 60_g, 16_g, own.top).start == 16_g);
+  CHECK_FALSE(own.index.overlap(Kind::kDirty, 81_g, 81_g, 1_g, own.top).found());
   // All is free behind: enough has memory, or not.
-  CHECK_FALSE(own.index.overlap(Kind::kDirty, 81_g, 1_g, 90_g).found());
+  CHECK_FALSE(own.index.overlap(Kind::kDirty, 81_g, 81_g, 1_g, 90_g).found());
   CHECK(own.index.below(90_g).start == 10_g);
   CHECK_FALSE(own.index.below(95_g).found());
   CHECK(own.index.behind(40_g, 70_g, own.top).found());
   CHECK_FALSE(own.index.behind(40_g, 91_g, own.top).found());
   CHECK_FALSE(own.index.behind(41_g, 50_g, own.top).found());
-  own.index.take(own.index.overlap(Kind::kDirty, 60_g, 16_g, own.top), 76_g);
+  own.index.take(own.index.overlap(Kind::kDirty, 60_g, 60_g, 16_g, own.top), 76_g);
   own.used(16, 60);
   CHECK(own.index.valid(own.top));
 }
@@ -96,10 +96,12 @@ TEST_CASE("free index: of the places that have memory the one with the most is t
   own.index.add(0_g, 50_g);   // clean 0 to 5, dirty to 20, clean to 50
   own.index.add(60_g, 35_g);  // dirty 60 to 74, clean to 78, dirty to 95
   REQUIRE(own.index.valid(own.top));
-  CHECK(own.index.overlap(Kind::kDirty, 18_g, 1_g, own.top).start == 77_g);
-  CHECK(own.index.overlap(Kind::kDirty, 30_g, 1_g, own.top).start == 60_g);
-  CHECK(own.index.overlap(Kind::kDirty, 40_g, 1_g, own.top).start == 0_g);
-  CHECK(own.index.overlap(Kind::kClean, 32_g, 1_g, own.top).start == 60_g);
+  CHECK(own.index.overlap(Kind::kDirty, 18_g, 18_g, 1_g, own.top).start == 77_g);
+  CHECK(own.index.overlap(Kind::kDirty, 30_g, 30_g, 1_g, own.top).start == 60_g);
+  CHECK(own.index.overlap(Kind::kDirty, 40_g, 40_g, 1_g, own.top).start == 0_g);
+  CHECK(own.index.overlap(Kind::kClean, 32_g, 32_g, 1_g, own.top).start == 60_g);
+  // Memory behind what will be written is better left to others.
+  CHECK(own.index.overlap(Kind::kDirty, 40_g, 5_g, 1_g, own.top).start == 10_g);
 }
 
 TEST_CASE("free index: what is given back is the shortest that is long enough, then the longest",
@@ -150,7 +152,7 @@ TEST_CASE("free index: knows each free run under random calls", "[serve][propert
         }
         FreeIndex::Place place = own.index.fit(Kind::kDirty, count, step);
         if (!place.found()) {
-          place = own.index.overlap(Kind::kDirty, count, step, own.top + 1_g);
+          place = own.index.overlap(Kind::kDirty, count, count, step, own.top + 1_g);
         }
         if (!place.found()) {
           place = own.index.fit(Kind::kClean, count, step);

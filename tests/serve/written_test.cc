@@ -93,6 +93,32 @@ TEST_CASE("arena: a block that writes its first pages keeps them, whatever lay b
   }
 }
 
+// The sizes of an encoder: a buffer and a tree that are hardly written, around a table that is.
+TEST_CASE("arena: a block that is hardly written leaves the memory of others to them", "[serve]") {
+  testing::OwnSpace own{1024 * kMiB};
+  testing::OwnPool pool{&own.space};
+  struct Part {
+    std::uint64_t bytes, written;
+    char* start;
+  };
+  Part parts[] = {
+      {96 * kMiB, kMiB, nullptr}, {64 * kMiB, 64 * kMiB, nullptr}, {512 * kMiB, 8 * kMiB, nullptr}};
+  for (int i = 0; i < 8; ++i) {
+    std::uint64_t there = 0;
+    for (Part& part : parts) {
+      part.start = static_cast<char*>(pool.allocate(part.bytes, 16, 0).start);
+      REQUIRE(part.start != nullptr);
+      there += testing::resident_bytes(part.start, part.written);
+      std::memset(part.start, 1, part.written);
+    }
+    CHECK((i < 2 || there >= 72 * kMiB));
+    for (const Part& part : parts) {
+      CHECK(pool.free(part.start, false));
+    }
+    CHECK(pool.valid());
+  }
+}
+
 TEST_CASE("written: a size is taken to write other pages each time until a new block tells",
           "[serve]") {
   using Where = Shares::Where;
