@@ -280,7 +280,7 @@ class DoneAhead(unittest.TestCase):
             done.start()
             done.before("neither")
             self.wait_for("two")
-        self.assertEqual("19", (self.folder / "priority").read_text().strip())
+        self.assertEqual(min(19, os.nice(0) + 19), int((self.folder / "priority").read_text()))
 
     def test_what_has_begun_is_waited_for_and_the_rest_is_left_to_its_step(self):
         work = {"first": ["sh", "-c", "touch begun; sleep 0.3; touch one"], "second": ["touch", "two"], "third": ["touch", "three"]}
