@@ -255,22 +255,43 @@ def trees(name):
     if name == "catboost":
         from catboost import CatBoostClassifier
 
-        model = CatBoostClassifier(iterations=30, verbose=False, thread_count=2, allow_writing_files=False)
+        model = CatBoostClassifier(iterations=10, verbose=False, thread_count=2, allow_writing_files=False)
     elif name == "xgboost":
         from xgboost import XGBClassifier
 
-        model = XGBClassifier(n_estimators=30, n_jobs=2)
+        model = XGBClassifier(n_estimators=10, n_jobs=2)
     else:
         from lightgbm import LGBMClassifier
 
-        model = LGBMClassifier(n_estimators=30, n_jobs=2, verbose=-1)
-    model.fit(rows, truth)
-    return lambda: model.predict_proba(rows[:random.randint(1000, 20000)]), 20
+        model = LGBMClassifier(n_estimators=10, n_jobs=2, verbose=-1)
+
+    def run():
+        part = random.randint(5000, 20000)
+        model.fit(rows[:part], truth[:part])
+        model.predict_proba(rows[:part])
+
+    return run, 20
+
+
+def scikit_learn():
+    import numpy
+    from sklearn.decomposition import PCA
+    from sklearn.ensemble import RandomForestClassifier
+
+    rng = numpy.random.default_rng(1)
+    rows, truth = rng.standard_normal((20000, 60)), rng.integers(0, 4, 20000)
+    forest = RandomForestClassifier(20, max_depth=8, n_jobs=2, random_state=1).fit(rows, truth)
+
+    def run():
+        part = rows[:random.randint(1000, 20000)]
+        forest.predict_proba(PCA(30).fit(part).inverse_transform(PCA(30).fit_transform(part)))
+
+    return run, 20
 
 
 LOOPS = {"onnxruntime": onnxruntime, "fastapi": fastapi, "openvino": openvino, "mnn": mnn, "ncnn": ncnn, "iree": iree, "tvm": tvm, "mlx": mlx,
          "paddle": paddle, "litert": litert, "spacy": spacy, "vllm": vllm, "faiss": faiss, "catboost": lambda: trees("catboost"),
-         "xgboost": lambda: trees("xgboost"), "lightgbm": lambda: trees("lightgbm")}
+         "xgboost": lambda: trees("xgboost"), "lightgbm": lambda: trees("lightgbm"), "scikit-learn": scikit_learn}
 
 if __name__ == "__main__":
     once, turns = LOOPS[sys.argv[1]]()

@@ -3,8 +3,8 @@
 
     bench/runtimes.py [--only TEXT] [--others jemalloc,tcmalloc,mimalloc] [--python PYTHON]
 
-The loops are those of runtime_loops.py; what a row has is told in complaints/run.py. A runtime that is not installed is named
-and left out. The figures go to results/runtimes; with --only they are printed alone.
+The loops are those of runtime_loops.py, and of complaints for what is built on the runtimes; what a row has is told in
+complaints/run.py. A runtime that is not installed is named and left out. The figures go to results/runtimes; with --only they are printed alone.
 """
 
 import argparse
@@ -24,13 +24,20 @@ import runtime_loops  # noqa: E402
 import table  # noqa: E402
 
 PACKAGES = {"onnxruntime": ("onnxruntime", "onnx"), "fastapi": ("fastapi", "uvicorn", "onnxruntime", "onnx"), "openvino": ("openvino", "onnx"),
-            "mnn": ("MNN",), "litert": ("ai_edge_litert", "flatbuffers"), "iree": ("iree.runtime", "iree.compiler"), "mlx": ("mlx.core",)}
+            "mnn": ("MNN",), "scikit-learn": ("sklearn",), "litert": ("ai_edge_litert", "flatbuffers"),
+            "iree": ("iree.runtime", "iree.compiler"), "mlx": ("mlx.core",)}
+# What is built on them: a program of complaints with its words, and the packages.
+BUILT = {"rapidocr": (("rapid_ocr",), ("rapidocr", "onnxruntime")), "embeddings": (("onnx_texts", "arena", "24"), ("onnxruntime", "onnx")),
+         "reranker": (("onnx_texts", "no-arena", "24"), ("onnxruntime", "onnx")), "whisper": (("whisper", "3", "6"), ("ctranslate2",)),
+         "ocr in torch": (("torch_ocr",), ("torch",)), "tokenizers": (("long_texts",), ("tokenizers",)),
+         "sentence-transformers": (("sentence_transformers_1795",), ("torch",)), "pandas": (("pandas_2659",), ("pandas",)),
+         "pyarrow": (("arrow_47266",), ("pyarrow",)), "polars": (("polars_23109",), ("polars",))}
 COLUMNS = ("runtime", "how", *complaints.FIGURES, "note")
 
 
-def doctor(python, name):
+def doctor(python, program, words):
     """The first line, and the exit code."""
-    done = subprocess.run([ROOT / "build/memomalloc", "doctor", "--json", "--", python, HERE / "runtime_loops.py", name],
+    done = subprocess.run([ROOT / "build/memomalloc", "doctor", "--json", "--", python, HERE / "complaints" / f"{program}.py", *words],
                           capture_output=True, text=True, timeout=complaints.PATIENCE, check=False,
                           env=os.environ | {"COMPLAINT_WAIT": "0"})
     try:
@@ -40,11 +47,12 @@ def doctor(python, name):
 
 
 def one_runtime(python, name, others):
-    if complaints.interpreter((python,), PACKAGES.get(name, (name,))) is None:
+    program, packages = BUILT.get(name, (("../runtime_loops", name), PACKAGES.get(name, (name,))))
+    if complaints.interpreter((python,), packages) is None:
         return name, [], "not installed", None
-    loop = table.Complaint(name, ("../runtime_loops", name), (), "")
+    loop = table.Complaint(name, program, packages, "")
     rows = [{"runtime": name, "how": how} | complaints.measured(python, loop, how) for how in ("glibc", *others, "memomalloc")]
-    return name, rows, *doctor(python, name)
+    return name, rows, *doctor(python, program[0], program[1:])
 
 
 def document(results, others):
@@ -64,7 +72,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, help="runtimes at a time")
     arguments = parser.parse_args()
     others = tuple(filter(None, arguments.others.split(",")))
-    names = [name for name in runtime_loops.LOOPS if arguments.only in name]
+    names = [name for name in (*runtime_loops.LOOPS, *BUILT) if arguments.only in name]
     found = []
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as threads:
         for result in threads.map(lambda name: one_runtime(arguments.python, name, others), names):
