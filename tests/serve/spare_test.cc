@@ -1,5 +1,6 @@
 // The arena and a freed block that is not worth keeping.
 #include <catch2/catch.hpp>
+#include <cstring>
 
 #include "tests/support/arenas.h"
 
@@ -57,6 +58,19 @@ TEST_CASE_METHOD(
     CHECK(resident() == before - 5 * kMiB);
   }
   CHECK(arena.held().dirty_bytes() == 0);
+  CHECK(arena.valid());
+}
+
+TEST_CASE_METHOD(SpareArena, "arena: of a spare block what was never written does not go back",
+                 "[serve]") {
+  arena.look();
+  const Arena::Block block = arena.allocate(12 * kMiB, 64);
+  std::memset(block.start, 1, 9 * kMiB);
+  take(kMiB);
+  CHECK(arena.free(block.start, false, true));
+  CHECK(arena.held().dirty_bytes() == 9 * kMiB);
+  const auto next = GENERATE(1ULL, 8ULL, 13ULL);  // elsewhere, in a part of it, too long for it
+  CHECK(arena.allocate(next * kMiB, 64).start != nullptr);
   CHECK(arena.valid());
 }
 

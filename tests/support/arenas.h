@@ -12,13 +12,15 @@
 
 namespace memo::testing {
 
-// An arena that gives back what its pool would have it give back. All of a block counts as written.
+// An arena that gives back what its pool would have it give back. All of a block counts as written,
+// until it is told to look.
 class OwnArena : public Arena {
  public:
   void open(Space* space, bool huge = false) {
     books_.looks = false;
     Arena::open(space, &books_, huge);
   }
+  void look() { books_.looks = true; }
   [[nodiscard]] const HeldMemory& held() const { return books_.held; }
   std::uint64_t trim(std::uint64_t bytes = kAll) {
     return Arena::trim(books_.held.forget(), bytes);
