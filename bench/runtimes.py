@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runtimes for processors, each by `memomalloc run` and nothing else, and the doctor's first line beside it:
 
-    bench/runtimes.py [--only TEXT] [--others jemalloc,tcmalloc,mimalloc] [--python PYTHON]
+    bench/runtimes.py [--only TEXT] [--others jemalloc,tcmalloc,mimalloc] [--again] [--python PYTHON]
 
 The loops are those of runtime_loops.py, and of complaints for what is built on the runtimes; what a row has is told in
 complaints/run.py. A runtime that is not installed is named and left out. The figures go to results/runtimes; with --only they are printed alone.
@@ -46,17 +46,16 @@ def doctor(python, program, words):
         return (done.stderr.splitlines() or ["nothing was said"])[-1], done.returncode
 
 
-def one_runtime(python, name, others):
+def one_runtime(python, name, hows, kept):
     program, packages = BUILT.get(name, (("../runtime_loops", name), PACKAGES.get(name, (name,))))
     if complaints.interpreter((python,), packages) is None:
         return name, [], "not installed", None
     loop = table.Complaint(name, program, packages, "")
-    rows = [{"runtime": name, "how": how} | complaints.measured(python, loop, how) for how in ("glibc", *others, "memomalloc")]
+    rows = kept + [{"runtime": name, "how": how} | complaints.measured(python, loop, how) for how in hows]
     return name, rows, *doctor(python, program[0], program[1:])
 
 
-def document(results, others):
-    hows = ("glibc", *others, "memomalloc")
+def document(results, hows):
     lines = ["| runtime | " + " | ".join(hows) + " | the doctor's first line |", "|---|" + "---|" * (len(hows) + 1)]
     for name, rows, line, _ in results:
         own = {row["how"]: row for row in rows}
@@ -68,22 +67,25 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="runtimes whose names hold this")
     parser.add_argument("--others", default="", help="more allocators, with commas between them")
+    parser.add_argument("--again", action="store_true", help="this library alone; the others' rows are those of the last result")
     parser.add_argument("--python", default=sys.executable, help="the interpreter that has them (this one)")
     parser.add_argument("--jobs", type=int, default=1, help="runtimes at a time")
     arguments = parser.parse_args()
-    others = tuple(filter(None, arguments.others.split(",")))
+    hows = ("glibc", *filter(None, arguments.others.split(",")), "memomalloc")
+    last = [row for row in results.newest("runtimes")[0] if row["how"] != "memomalloc"] if arguments.again else []
     names = [name for name in (*runtime_loops.LOOPS, *BUILT) if arguments.only in name]
     found = []
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as threads:
-        for result in threads.map(lambda name: one_runtime(arguments.python, name, others), names):
+        for result in threads.map(lambda name: one_runtime(arguments.python, name, hows[-1:] if last else hows,
+                                                           [row for row in last if row["runtime"] == name]), names):
             found.append(result)
-            print(document([result], others).splitlines()[-1], flush=True)
+            print(document([result], hows).splitlines()[-1], flush=True)
     if not arguments.only:
         told = [{"runtime": name, "line": line, "exit_code": code} for name, _, line, code in found]
         results.store("runtimes", "bench/runtimes.py", [row for _, rows, _, _ in found for row in rows], doctor=told,
                       title="Runtimes for processors by memomalloc run, and the doctor's first line",
                       about="RSS in MiB ten seconds after the loop (held), in the mean while it runs, and at most.")
-    print(document(found, others))
+    print(document(found, hows))
 
 
 if __name__ == "__main__":

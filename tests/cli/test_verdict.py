@@ -145,7 +145,7 @@ class Verdict(unittest.TestCase):
             # Where it serves all the same, that is the answer, and what it does not see stands beside it.
             state, line, _ = self.judge(*self.script(f"import ctypes\nctypes.CDLL({str(path)!r})\n{POOLED.format(rounds=200)}time.sleep(0.5)\n"))
             self.assertEqual("helps", state)
-            self.assertIn(f"Not seen: {path.name}: {word}", line)
+            self.assertIn(f"Not seen, where it is used: {path.name}: {word}", line)
         inside = self.library("libengine.so", "void* je_malloc(unsigned long size) { return (void*)size; }")
         line = self.judge(*self.script(f"import ctypes, time\nctypes.CDLL({str(inside)!r})\ntime.sleep(1)\n"))[1]
         self.assertIn("libengine.so: it has an allocator of its own inside, jemalloc", line)

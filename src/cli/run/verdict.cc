@@ -79,7 +79,7 @@ Verdict of_what_was_served(const Run& run) {
   const Hiding* one = reason(hidden);
   if (served * kPartToSay >= work.large && work.faults_avoided >= kFaultsToSay) {
     return {"helps", "It is on, and serves this program: " + share + "." +
-                         (one != nullptr ? " Not seen: " + one->what + "." : "")};
+                         (one != nullptr ? " Not seen, where it is used: " + one->what + "." : "")};
   }
   if (one != nullptr) {
     const bool is_pool = one->hider->kind == Hider::kPool;
