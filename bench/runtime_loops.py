@@ -289,9 +289,60 @@ def scikit_learn():
     return run, 20
 
 
+THREADS = (1, 8, 2, 12, 1, 4, 16, 2)  # of the phases below
+
+
+def threads_of_python():
+    """Pools of threads that come and go, with arrays of their own sizes."""
+    import concurrent.futures
+
+    import numpy
+
+    def task(elements):
+        half = numpy.full(elements, 2, numpy.float32)
+        return numpy.sqrt(half * half + half).sum()
+
+    phase = iter(range(1000))
+
+    def run():
+        with concurrent.futures.ThreadPoolExecutor(THREADS[next(phase) % len(THREADS)]) as pool:
+            list(pool.map(task, [random.randint(1 << 17, 1 << 20) for _ in range(48)]))
+
+    return run, 32
+
+
+def threads_of_torch():
+    import torch as t
+
+    net = t.nn.Sequential(t.nn.Conv2d(3, 32, 3, padding=1), t.nn.ReLU(), t.nn.Conv2d(32, 32, 3, padding=1), t.nn.ReLU()).eval()
+    phase = iter(range(1000))
+
+    def run():
+        t.set_num_threads(THREADS[next(phase) % len(THREADS)])
+        with t.no_grad():
+            for _ in range(6):
+                net(t.zeros(4, 3, 96, 96))
+
+    return run, 32
+
+
+def threads_of_faiss():
+    import faiss as f
+
+    search, _ = faiss()
+    phase = iter(range(1000))
+
+    def run():
+        f.omp_set_num_threads(THREADS[next(phase) % len(THREADS)])
+        search()
+
+    return run, 16
+
+
 LOOPS = {"onnxruntime": onnxruntime, "fastapi": fastapi, "openvino": openvino, "mnn": mnn, "ncnn": ncnn, "iree": iree, "tvm": tvm, "mlx": mlx,
          "paddle": paddle, "litert": litert, "spacy": spacy, "vllm": vllm, "faiss": faiss, "catboost": lambda: trees("catboost"),
-         "xgboost": lambda: trees("xgboost"), "lightgbm": lambda: trees("lightgbm"), "scikit-learn": scikit_learn}
+         "xgboost": lambda: trees("xgboost"), "lightgbm": lambda: trees("lightgbm"), "scikit-learn": scikit_learn,
+         "threads by phase, numpy": threads_of_python, "threads by phase, torch": threads_of_torch, "threads by phase, faiss": threads_of_faiss}
 
 if __name__ == "__main__":
     once, turns = LOOPS[sys.argv[1]]()

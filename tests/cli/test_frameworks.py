@@ -126,6 +126,38 @@ class Frameworks(unittest.TestCase):
                 done = self.under(code, options=["--next", name])
                 self.assertEqual(alone, done.stdout)
 
+    @needs("numpy")
+    def test_numpys_arrays_are_seen(self):
+        code = ("import memomalloc, numpy\nbefore = memomalloc.stats()['large_allocations']\n"
+                "for i in range(40):\n    numpy.zeros(1 << 16 + i % 4).sum()\n"
+                "print(memomalloc.stats()['large_allocations'] - before)")
+        self.assertGreaterEqual(int(self.under(code).stdout), 40)
+
+    def hidden_by(self, code, **variables):
+        (self.folder / "program.py").write_text(code)
+        done = memomalloc("doctor", "--json", "--", PYTHON, self.folder / "program.py", environment=variables)
+        return str([row["what"] for row in json_of(done)["findings"] if row["question"] == "hidden"])
+
+    @needs("polars")
+    def test_the_doctor_names_polars_allocator(self):
+        code = "import polars, time; print(polars.Series(range(1 << 20)).sort().sum()); time.sleep(0.5)"
+        self.assertIn("polars has an allocator of its own", self.hidden_by(code))
+
+    @needs("duckdb")
+    def test_the_doctor_names_duckdbs_allocator(self):
+        code = "import duckdb, time; print(duckdb.sql('select sum(i) from range(1000000) t(i)').fetchone()); time.sleep(0.5)"
+        self.assertIn("duckdb has an allocator of its own", self.hidden_by(code))
+
+    @needs("vllm")
+    def test_vllm_looks_for_the_word_in_the_librarys_path(self):
+        # Nothing of it is imported, which takes long and many packages.
+        code = ("import importlib.util, os, pathlib\nplace = pathlib.Path(importlib.util.find_spec('vllm').origin).parent\n"
+                "print('libtcmalloc' in (place / 'platforms/cpu.py').read_text(), os.environ['LD_PRELOAD'].split(':')[0])")
+        looks, first = self.under(code).stdout.split()
+        self.assertEqual("True", looks)
+        self.assertIn("libtcmalloc", first)
+        self.assertTrue(os.path.samefile(first, ROOT / "build/libmemomalloc.so"), first)
+
     def server(self, *command):
         """What two workers answer."""
         (self.folder / "served.py").write_text(SERVED)
