@@ -52,12 +52,12 @@ namespace {
 
 // Which pages hold anything, in memory or swapped out (/proc/self/pagemap); those that are only
 // mapped count. Unlike mincore() it has what was swapped out, so that what it leaves out reads as
-// zeros. Source: the kernel's admin-guide/mm/pagemap.rst.
+// zeros. Source: the kernel's admin-guide/mm/pagemap.rst. Where that file cannot be had, the system
+// has larger pages, or the thread is confined, a page holds what is not zeros.
 class Written {
  public:
   static constexpr std::uint64_t kAtOnce = 64 * kMinPage;  // bytes
 
-  // Unknown where the system has no such file, or has larger pages, and to a confined thread.
   Written()
       : file_(page_size() == kMinPage && !confined()
                   ? open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)
@@ -70,19 +70,19 @@ class Written {
   Written(const Written&) = delete;
   Written& operator=(const Written&) = delete;
 
-  static constexpr std::uint64_t kEach = UINT64_MAX;
-  // A bit for each page from `page` on; each, where the system does not tell.
+  // A bit for each page from `page` on.
   [[nodiscard]] std::uint64_t look(const char* page, std::uint64_t count) const {
     std::uint64_t words[kAtOnce / kMinPage];
     const auto at =
         static_cast<off_t>(reinterpret_cast<std::uint64_t>(page) / kMinPage * sizeof words[0]);
     const std::uint64_t bytes = count * sizeof words[0];
-    if (file_ < 0 || pread(file_, words, bytes, at) != static_cast<ssize_t>(bytes)) {
-      return kEach;
-    }
+    const bool told =
+        file_ >= 0 && pread(file_, words, bytes, at) == static_cast<ssize_t>(bytes);
     std::uint64_t found = 0;
     for (std::uint64_t i = 0; i < count; ++i) {
-      found |= (words[i] >> 62U) != 0 ? std::uint64_t{1} << i : 0;  // present, or in swap
+      const bool there = told ? (words[i] >> 62U) != 0  // present, or in swap
+                              : !is_zero(page + i * kMinPage);
+      found |= std::uint64_t{there} << i;
     }
     return found;
   }
@@ -96,8 +96,7 @@ class Written {
 void copy_pages(const Written& written, const char* from, char* to, std::uint64_t bytes) {
   const std::uint64_t count = bytes / kMinPage;
   const std::uint64_t there = written.look(from, count);
-  const std::uint64_t all = Written::kEach >> (64 - count);
-  if ((there & all) == all) {
+  if (there == UINT64_MAX >> (64 - count)) {
     std::memcpy(to, from, bytes);
     return;
   }
