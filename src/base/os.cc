@@ -38,19 +38,24 @@ Nanos read_clock(clockid_t clock) {
 }
 
 // The filters of the calling thread as one number, never 0; kUnknown where the system does not
-// tell. Kernels before 5.10 tell only whether there is one.
+// tell. Kernels before 5.10 tell only whether there is one. Where the file is not there or no
+// descriptor is left, the thread is asked itself: a filter that ends the process at that call
+// refuses files for other reasons.
 constexpr std::uint64_t kUnknown = 1;
+constexpr std::uint64_t kNone = 2;
 std::uint64_t filters() {
   std::uint64_t found = kUnknown;
+  errno = 0;
   LineReader status("/proc/thread-self/status");
   for (std::string_view line; status.next(line);) {
     if (line.starts_with("Seccomp:")) {
-      found = 2 + number_in(line);
+      found = kNone + number_in(line);
     } else if (line.starts_with("Seccomp_filters:")) {
       return found + (number_in(line) << 8);
     }
   }
-  return found;
+  const bool missing = errno == ENOENT || errno == EMFILE || errno == ENFILE;
+  return missing && prctl(PR_GET_SECCOMP) == 0 ? kNone : found;
 }
 
 constinit std::atomic<std::uint64_t> filters_at_start{0};  // 0: start() has not been called

@@ -76,8 +76,7 @@ class Written {
     const auto at =
         static_cast<off_t>(reinterpret_cast<std::uint64_t>(page) / kMinPage * sizeof words[0]);
     const std::uint64_t bytes = count * sizeof words[0];
-    const bool told =
-        file_ >= 0 && pread(file_, words, bytes, at) == static_cast<ssize_t>(bytes);
+    const bool told = file_ >= 0 && pread(file_, words, bytes, at) == static_cast<ssize_t>(bytes);
     std::uint64_t found = 0;
     for (std::uint64_t i = 0; i < count; ++i) {
       const bool there = told ? (words[i] >> 62U) != 0  // present, or in swap

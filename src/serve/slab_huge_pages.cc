@@ -53,7 +53,8 @@ void Slab::look(PageMap::Run claimed) {
     }
   } else {
     attends_ = attends_ == Attends::kRenews ? attends_ : Attends::kNothing;
-    if (os::process_bytes() <= process_had_ + tuning::kMaxUnwritten / 4) {
+    const std::uint64_t has = os::process_bytes();
+    if (has != 0 && has <= process_had_ + tuning::kMaxUnwritten / 4) {
       return;
     }
     if (there() > written_ + along_ + tuning::kMaxUnwritten / 2) {

@@ -2,6 +2,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include <catch2/catch.hpp>
 #include <cerrno>
@@ -43,6 +44,18 @@ TEST_CASE("os: a filter of system calls that was added is noticed, one from befo
     bool other = false;
     std::thread([&] { other = add_filter() && os::confined(); }).join();
     return other && !os::confined() ? 0 : 4;
+  });
+  CHECK(status == 0);
+}
+
+TEST_CASE("os: a filter is noticed where no file can be opened", "[base]") {
+  const int status = status_of_child([] {
+    os::start();
+    const rlimit none{};
+    if (setrlimit(RLIMIT_NOFILE, &none) != 0 || os::confined()) {
+      return 1;
+    }
+    return !add_filter() || os::confined() ? 0 : 2;
   });
   CHECK(status == 0);
 }

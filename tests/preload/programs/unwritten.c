@@ -27,8 +27,16 @@ static long status_kib(const char* name) {
   return found == NULL ? 0 : atol(found + strlen(name));
 }
 
+static void allow_files(rlim_t most) {
+  struct rlimit limit;
+  CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  limit.rlim_cur = most < limit.rlim_max ? most : limit.rlim_max;
+  CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+}
+
 // At most so many bytes are written at once.
 static void holds(const char* field, size_t written) {
+  allow_files(64);
   const long held = status_kib(field) - before;
   const long most = (long)(written >> 10) + allowed_kib(written);
   if (held > most)
@@ -243,6 +251,17 @@ static void once(void) {
     free(alive[j]);
 }
 
+// No descriptor is left, so that nobody can look into /proc, as in a program that has changed its
+// root.
+static void grown_without_files(void) {
+  allow_files(0);
+  grown_in_turns();
+}
+static void other_pages_without_files(void) {
+  allow_files(0);
+  other_pages();
+}
+
 // Locked as it is touched.
 static void locked_on_fault(void) {
   if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0)
@@ -272,6 +291,8 @@ static const struct part kParts[] = {
     {"zeroed_table", zeroed_table},
     {"read_zeros", read_zeros},
     {"once", once},
+    {"grown_without_files", grown_without_files},
+    {"other_pages_without_files", other_pages_without_files},
     {"locked_on_fault", locked_on_fault},
 };
 
