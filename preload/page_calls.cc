@@ -111,6 +111,8 @@ void* mmap64(void* start, std::size_t bytes, int access, int flags, int file, lo
 int madvise(void* start, std::size_t bytes, int advice) {
   if (stays(advice)) {
     note(start, bytes);
+  } else if (advice == MADV_HUGEPAGE) {
+    g_process.engine.note_huge(start, bytes);
   }
   return pass_on(&Next::madvise, SYS_madvise, start, bytes, advice);
 }

@@ -104,6 +104,15 @@ void Engine::note_altered(const void* start, std::uint64_t bytes) {
   });
 }
 
+// A slab has none beyond a plan.
+void Engine::note_huge(const void* start, std::uint64_t bytes) {
+  each_usable(lanes, start, bytes, [&](const Space& space, Granules first, Granules end) {
+    if (lanes.is_pool(space)) {
+      lanes.shared().pool.note_huge(space.address(first), bytes_of(end - first));
+    }
+  });
+}
+
 void Engine::note_taken_out(const void* start, std::uint64_t bytes) {
   each_usable(lanes, start, bytes, [&](Space& space, Granules first, Granules end) {
     if (!space.pages.next_free(first, end).found()) {

@@ -53,7 +53,9 @@ class Engine {
   // The program changes what the pages of [start, start + bytes) are: protection, mapping, advice.
   // Blocks of ours in it get new ones when they are freed. Any thread.
   void note_altered(const void* start, std::uint64_t bytes);
-  // The same, and what is free in it is given to nobody.
+  // The program has asked for huge pages there, which blocks may keep. Any thread.
+  void note_huge(const void* start, std::uint64_t bytes);
+  // As note_altered(), and what is free in it is given to nobody.
   void note_taken_out(const void* start, std::uint64_t bytes);
   // The same, and others lie there from now on.
   void note_replaced(const void* start, std::uint64_t bytes);

@@ -51,6 +51,12 @@ class HugePages {
       end_.store(to, std::memory_order_relaxed);
     }
   }
+  // The program has asked for some up to `end` itself. Any thread.
+  void note_asked(Granules end) {
+    Granules now = end_.load(std::memory_order_relaxed);
+    while (now < end && !end_.compare_exchange_weak(now, end, std::memory_order_relaxed)) {
+    }
+  }
   // Memory was given back. What is used again there comes in small pages, until restore(): a huge
   // one would hold more than what is in use. Any thread.
   void take_out(const Space& space, Granules first, Granules count) {

@@ -3,6 +3,7 @@
 // what it touches. Each case is a process of its own, whose memory is held against the pages that
 // it writes.
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "room.h"
@@ -59,6 +60,21 @@ static void first_part(void) {
     free(block);
   }
   holds("VmHWM:", MIB(2));
+}
+
+// Where the program had asked for huge pages of a block before: they were that block's.
+static void after_huge(void) {
+  char* block = NULL;
+  CHECK(posix_memalign((void**)&block, kPage, MIB(64)) == 0);
+  madvise(block, MIB(64), MADV_HUGEPAGE);
+  write_pages(block, 0, MIB(64));
+  free(block);
+  block = malloc(MIB(64) + kPage);
+  CHECK(block != NULL);
+  for (size_t at = 0; at < MIB(64); at += MIB(2))
+    write_pages(block, at, at + kPage);
+  holds("VmRSS:", MIB(64) / MIB(2) * kPage);
+  free(block);
 }
 
 // Many blocks, a part of each: columns and lists that are reserved.
@@ -279,6 +295,7 @@ static void locked_on_fault(void) {
 
 static const struct part kParts[] = {
     {"first_part", first_part},
+    {"after_huge", after_huge},
     {"columns", columns},
     {"short_columns", short_columns},
     {"one_of_two", one_of_two},
