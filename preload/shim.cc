@@ -75,6 +75,10 @@ void* malloc_next(std::size_t size) {
   return own != nullptr ? own : ask_next(size, [=] { return g_process.next.malloc(size); });
 }
 
+void* zeroed_next(std::size_t size) {
+  return ask_next(size, [=] { return g_process.next.calloc(1, size); });
+}
+
 void* memalign_next(std::size_t alignment, std::size_t size) {
   return ask_next(size, [=] { return g_process.next.memalign(alignment, size); });
 }
@@ -103,11 +107,12 @@ void free_owned(void* pointer, const char* function, bool bare = false) {
 // Moves a block of the engine to one of `size` bytes elsewhere.
 void* move_owned(void* pointer, std::size_t now, std::size_t size) {
   void* moved = is_large(size) ? large(size, kDefaultAlignment, Op::k_realloc, false) : nullptr;
+  const std::size_t bytes = now < size ? now : size;
   if (moved == nullptr) {
-    moved = malloc_next(size);
+    moved = bytes < tuning::kMinLooked ? malloc_next(size) : zeroed_next(size);
   }
   if (moved != nullptr) {
-    const bool bare = g_process.engine.carry(pointer, moved, now < size ? now : size);
+    const bool bare = g_process.engine.carry(pointer, moved, bytes);
     free_owned(pointer, "realloc", bare);
   }
   return moved;

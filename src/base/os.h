@@ -117,8 +117,8 @@ bool is_bare(const void* start, std::uint64_t bytes);
 // false for a confined thread.
 bool is_written(const void* start, std::uint64_t bytes);
 // Copies [from, from + bytes) to `to`, elsewhere, where `to` gets no memory for what has none at
-// `from`, and reads as zeros there.
-void copy_written(const void* from, void* to, std::uint64_t bytes);
+// `from`, and reads as zeros there. `zeros`: it does so already.
+void copy_written(const void* from, void* to, std::uint64_t bytes, bool zeros = false);
 
 // Bytes of the process in memory; 0 where the system does not tell, or the thread is confined.
 std::uint64_t process_bytes();

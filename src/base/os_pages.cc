@@ -92,14 +92,15 @@ class Written {
 };
 
 // Of whole pages, at most kAtOnce.
-void copy_pages(const Written& written, const char* from, char* to, std::uint64_t bytes) {
+void copy_pages(const Written& written, const char* from, char* to, std::uint64_t bytes,
+                bool zeros) {
   const std::uint64_t count = bytes / kMinPage;
   const std::uint64_t there = written.look(from, count);
   if (there == UINT64_MAX >> (64 - count)) {
     std::memcpy(to, from, bytes);
     return;
   }
-  const bool bare = purge(to, bytes);
+  const bool bare = zeros || purge(to, bytes);
   for (std::uint64_t i = 0; i < count; ++i) {
     if ((there >> i & 1) != 0) {
       std::memcpy(to + i * kMinPage, from + i * kMinPage, kMinPage);
@@ -111,17 +112,17 @@ void copy_pages(const Written& written, const char* from, char* to, std::uint64_
 
 }  // namespace
 
-void copy_written(const void* from, void* to, std::uint64_t bytes) {
+void copy_written(const void* from, void* to, std::uint64_t bytes, bool zeros) {
   KeepErrno keep;
   const auto* const source = static_cast<const char*>(from);
   auto* const target = static_cast<char*>(to);
   const Written written;
   std::uint64_t at = 0;
   if (reinterpret_cast<std::uint64_t>(from) % kMinPage == 0 &&
-      reinterpret_cast<std::uint64_t>(to) % kMinPage == 0) {
+      (zeros || reinterpret_cast<std::uint64_t>(to) % kMinPage == 0)) {
     for (; at + kMinPage <= bytes;) {
       const std::uint64_t part = std::min(Written::kAtOnce, (bytes - at) / kMinPage * kMinPage);
-      copy_pages(written, source + at, target + at, part);
+      copy_pages(written, source + at, target + at, part, zeros);
       at += part;
     }
   }

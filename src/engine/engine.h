@@ -47,7 +47,7 @@ class Engine {
   bool resize(void* pointer, std::uint64_t bytes);
 
   // Copies the first `bytes` of the block at `from` to the one at `to`, which is fresh, the
-  // engine's or not. True if `from` has no memory any more: it is to be freed as a bare one.
+  // engine's or, where it is zero from tuning::kMinLooked bytes on, not. True if `from` has no memory any more: it is to be freed as a bare one.
   bool carry(void* from, void* to, std::uint64_t bytes);
 
   // The program changes what the pages of [start, start + bytes) are: protection, mapping, advice.

@@ -33,8 +33,8 @@ bool Engine::carry(void* from, void* to, std::uint64_t bytes) {
       space == target) {
     return lanes.shared().pool.carry(from, to, bytes);
   }
-  if (bytes >= tuning::kMinLooked && target != nullptr) {
-    os::copy_written(from, to, bytes);
+  if (bytes >= tuning::kMinLooked) {
+    os::copy_written(from, to, bytes, target == nullptr);
   } else {
     std::memcpy(to, from, bytes);
   }

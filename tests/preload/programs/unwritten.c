@@ -177,6 +177,27 @@ static void grown_in_turns(void) {
     free(blocks[i]);
 }
 
+// Grown until it is too large for the library: the underlying allocator has it then.
+static void grown_out(void) {
+  const struct rlimit limit = {MIB(4096), MIB(4096)};
+  CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+  for (int i = 0; i < kTimes; ++i) {
+    void* block = malloc(MIB(1));
+    CHECK(block != NULL);
+    free(block);
+  }
+  size_t bytes = MIB(64);
+  char* block = malloc(bytes);
+  CHECK(block != NULL);
+  write_pages(block, MIB(40), MIB(41));
+  for (; bytes < MIB(1024); bytes += MIB(32)) {
+    block = realloc(block, bytes + MIB(32));
+    CHECK(block != NULL && block[MIB(40)] == 1 && block[MIB(41) - kPage] == 1);
+  }
+  holds("VmHWM:", MIB(1));
+  free(block);
+}
+
 // What was zero stays so, wherever the block lies.
 static void grown_zeros(void) {
   for (int i = 0; i < kTimes; ++i) {
@@ -303,6 +324,7 @@ static const struct part kParts[] = {
     {"shrunk_far", shrunk_far},
     {"aligned_table", aligned_table},
     {"grown_in_turns", grown_in_turns},
+    {"grown_out", grown_out},
     {"grown_zeros", grown_zeros},
     {"other_pages", other_pages},
     {"zeroed_table", zeroed_table},
