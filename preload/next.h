@@ -25,6 +25,12 @@ struct mallinfo2 {
 extern "C" struct mallinfo2 mallinfo2() noexcept;
 #endif
 
+// And this from 2.36 on.
+#if !__GLIBC_PREREQ(2, 36)
+extern "C" ssize_t process_madvise(int process, const struct iovec* parts, std::size_t count,
+                                   int advice, unsigned flags) noexcept;
+#endif
+
 // mallinfo() is, and is still called.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 

@@ -23,6 +23,7 @@ namespace memo::shim {
 namespace {
 
 constexpr int kGuardInstall = 102;               // MADV_GUARD_INSTALL, Linux 6.13
+constexpr long kProcessMadvise = 440;            // its system call, Linux 5.10
 constexpr unsigned long kRegister = 0xC020AA00;  // UFFDIO_REGISTER
 constexpr int kUsual = PROT_READ | PROT_WRITE;   // what a block has
 
@@ -44,10 +45,14 @@ void close_hole(void* start, std::size_t bytes) {
   }
 }
 
-// Of the advice that stays with the pages, and is not undone by writing or by free.
-bool stays(int advice) {
-  return advice == MADV_DONTFORK || advice == MADV_WIPEONFORK || advice == MADV_DONTDUMP ||
-         advice == MADV_MERGEABLE || advice == kGuardInstall;
+// Advice that stays with the pages, and is not undone by writing or by free.
+void note_advice(const void* start, std::size_t bytes, int advice) {
+  if (advice == MADV_DONTFORK || advice == MADV_WIPEONFORK || advice == MADV_DONTDUMP ||
+      advice == MADV_MERGEABLE || advice == kGuardInstall) {
+    note(start, bytes);
+  } else if (advice == MADV_HUGEPAGE) {
+    g_process.engine.note_huge(start, bytes);
+  }
 }
 
 // The next definition, once it is known; a call may come before, and from inside of the look-up.
@@ -109,12 +114,19 @@ void* mmap64(void* start, std::size_t bytes, int access, int flags, int file, lo
 }
 
 int madvise(void* start, std::size_t bytes, int advice) {
-  if (stays(advice)) {
-    note(start, bytes);
-  } else if (advice == MADV_HUGEPAGE) {
-    g_process.engine.note_huge(start, bytes);
-  }
+  note_advice(start, bytes, advice);
   return pass_on(&Next::madvise, SYS_madvise, start, bytes, advice);
+}
+
+// Of this process, from Linux 6.13 on, or of another: then blocks here get new pages for nothing.
+ssize_t process_madvise(int process, const iovec* parts, std::size_t count, int advice,
+                        unsigned flags) {
+  const ssize_t answer =
+      pass_on(&Next::process_madvise, kProcessMadvise, process, parts, count, advice, flags);
+  for (std::size_t i = 0; answer > 0 && i < count; ++i) {
+    note_advice(parts[i].iov_base, parts[i].iov_len, advice);
+  }
+  return answer;
 }
 
 // What is unmapped of ours stays reserved, so that nothing else of the process comes there. The
