@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -27,6 +28,26 @@ bool is_zero(const char* page) {
   return *page == 0 && std::memcmp(page, page + 1, kMinPage - 1) == 0;
 }
 
+// False where the system says that it takes memory back and does not, as an emulator of single
+// processes: QEMU before 7.1.
+bool takes_back() {
+  static constinit std::atomic<bool> known{false};
+  static constinit std::atomic<bool> takes{true};
+  if (!known.load(std::memory_order_acquire)) {
+    void* const page =
+        mmap(nullptr, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) {
+      return true;
+    }
+    auto& byte = *static_cast<volatile char*>(page);
+    byte = 1;
+    takes = madvise(page, page_size(), MADV_DONTNEED) != 0 || byte == 0;
+    munmap(page, page_size());
+    known.store(true, std::memory_order_release);
+  }
+  return takes.load(std::memory_order_relaxed);
+}
+
 }  // namespace
 
 bool purge(void* start, std::uint64_t bytes) {
@@ -39,7 +60,7 @@ bool purge(void* start, std::uint64_t bytes) {
     std::memset(start, 0, bytes);
     return true;
   }
-  if (madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED) != 0) {
+  if (!takes_back() || madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED) != 0) {
     return false;
   }
   // Where pages are larger than our granules, the pages at both ends belong to others as well.
