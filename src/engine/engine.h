@@ -46,8 +46,9 @@ class Engine {
   // Changes the size in place where that is possible without waste.
   bool resize(void* pointer, std::uint64_t bytes);
 
-  // Copies the first `bytes` of the block at `from` to the one at `to`, which is fresh, the
-  // engine's or, where it is zero from tuning::kMinLooked bytes on, not. True if `from` has no memory any more: it is to be freed as a bare one.
+  // Copies the first `bytes` of the block at `from` to the one at `to`, which is fresh: the
+  // engine's, or another, which is zero from tuning::kMinLooked bytes on. True if `from` has no
+  // memory any more: it is to be freed as a bare one.
   bool carry(void* from, void* to, std::uint64_t bytes);
 
   // The program changes what the pages of [start, start + bytes) are: protection, mapping, advice.
