@@ -99,10 +99,11 @@ class Written {
     const std::uint64_t bytes = count * sizeof words[0];
     const bool told = file_ >= 0 && pread(file_, words, bytes, at) == static_cast<ssize_t>(bytes);
     std::uint64_t found = 0;
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const bool there = told ? (words[i] >> 62U) != 0  // present, or in swap
-                              : !is_zero(page + i * kMinPage);
-      found |= std::uint64_t{there} << i;
+    for (std::uint64_t i = 0; told && i < count; ++i) {
+      found |= (words[i] >> 62U) != 0 ? std::uint64_t{1} << i : 0;  // present, or in swap
+    }
+    for (std::uint64_t i = 0; !told && i < count; ++i) {
+      found |= is_zero(page + i * kMinPage) ? 0 : std::uint64_t{1} << i;
     }
     return found;
   }
