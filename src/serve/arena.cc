@@ -142,10 +142,7 @@ void Arena::judge(Granules taken, Granules given) {
 // block that was never written whole has not everywhere. What the system refuses to take, such as
 // pages that the program has locked, stays as it is.
 Granules Arena::give_back(PageMap::Run run) {
-  const auto dirty = [&] { return space_->pages.look(run.first, run.count).dirty; };
-  const Granules before = dirty();
-  const bool any = before != Granules{0} && space_->give_back(run.first, run.count) != Granules{0};
-  const Granules given = any ? before - dirty() : Granules{0};
+  const Granules given = space_->give_back(run.first, run.count);
   if (given != Granules{0}) {
     huge_pages.take_out(*space_, run.first, run.count);
     books_->held.give_back(given);

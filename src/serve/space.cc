@@ -142,27 +142,26 @@ std::uint64_t Space::retreat(Granules first) {
   return os::decommit(base_ + target, committed - target) ? committed - target : 0;
 }
 
-bool Space::give_back_whole(Granules first, Granules count) {
+bool Space::give_back_whole(Granules first, Granules count, Granules& given) {
+  const Granules dirty = pages.look(first, count).dirty;
   if (!os::purge(address(first), bytes_of(count))) {
     return false;
   }
   pages.mark_clean(first, count);
+  given += dirty;
   return true;
 }
 
 Granules Space::give_back(Granules first, Granules count) {
-  if (give_back_whole(first, count)) {
-    return count;
+  Granules given;
+  if (give_back_whole(first, count, given)) {
+    return given;
   }
-  Granules done;
   for (const Granules end = first + count; count > tuning::kPiece && first < end;
        first += tuning::kPiece) {
-    const Granules piece = std::min(tuning::kPiece, end - first);
-    if (give_back_whole(first, piece)) {
-      done += piece;
-    }
+    give_back_whole(first, std::min(tuning::kPiece, end - first), given);
   }
-  return done;
+  return given;
 }
 
 bool Space::plausible(const void* pointer) const {

@@ -70,8 +70,8 @@ class Space {
   }
 
   // Gives the memory of free granules back to the system and marks them as clean; where the system
-  // refuses some (pages that the program has locked), those stay. How many were given back. Not
-  // while another thread may claim them.
+  // refuses some (pages that the program has locked), those stay. How many of them had
+  // memory and have none any more. Not while another thread may claim them.
   Granules give_back(Granules first, Granules count);
 
   // Opens an index of the free runs. Before the first block.
@@ -96,7 +96,7 @@ class Space {
 
  private:
   bool commit_until(std::uint64_t target, os::Lock lock);
-  bool give_back_whole(Granules first, Granules count);
+  bool give_back_whole(Granules first, Granules count, Granules& given);
   void unlock() const;
 
   char* base_ = nullptr;
