@@ -60,7 +60,7 @@ Device::Device(const Driver& driver, int number, int device_count, const Setting
       settings_(settings),
       physical_(driver, number, device_count),
       addresses_left_(kAddresses / static_cast<std::uint64_t>(std::max(device_count, 1))),
-      plans_(settings.cache, physical_.total()) {
+      plans_(settings.cache, physical_.total(), settings.plan_milliseconds) {
   started_ = std::chrono::steady_clock::now();
   driver_.retain_context(&context_, number);
 }

@@ -45,6 +45,7 @@ struct Settings {
   bool plan = true;                              // false: the pool alone
   bool steal = true;                             // idle chunks move before new ones are made
   PlanExchange* cache = nullptr;                 // of plans, if there is one
+  std::uint32_t plan_milliseconds = 100;         // most for making one
 };
 
 // Which pool of a graph; torch's MempoolId_t.

@@ -199,7 +199,6 @@ void Learner::look() {
   const RecursionGuard guard;
   Period period;
   LearnOptions options;
-  options.planner = plans_.planner;
   options.plan_milliseconds = plans_.milliseconds;
   options.min_run = repeat_.required();
   Plan plan = learn(guard, log_, options, &period);

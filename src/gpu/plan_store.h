@@ -17,9 +17,10 @@ class PlanStore {
  public:
   static constexpr std::size_t kMost = 32;
 
-  // Without a cache `cache` is null. A plan from it has `most_height` bytes at most.
-  PlanStore(PlanExchange* cache, std::uint64_t most_height)
-      : cache_(cache), most_height_(most_height) {}
+  // Without a cache `cache` is null. A plan from it has `most_height` bytes at most; one that is
+  // made takes `most_time` at most, milliseconds.
+  PlanStore(PlanExchange* cache, std::uint64_t most_height, std::uint32_t most_time)
+      : milliseconds(most_time), cache_(cache), most_height_(most_height) {}
 
   // A plan that this process has made. It goes to the cache, in place of those of the same calls
   // that were wrong.
@@ -29,11 +30,10 @@ class PlanStore {
   std::vector<StoredPlan*> cached(std::uint64_t key);
 
   std::vector<std::shared_ptr<StoredPlan>> all;
-  std::uint64_t made = 0;            // by this process
-  std::uint64_t fetched = 0;         // from the cache
-  double seconds = 0;                // spent on making them
-  std::uint32_t milliseconds = 100;  // most for one
-  std::string planner = "portfolio";
+  std::uint64_t made = 0;     // by this process
+  std::uint64_t fetched = 0;  // from the cache
+  double seconds = 0;         // spent on making them
+  const std::uint32_t milliseconds;
 
  private:
   StoredPlan* find(const PlanName& name);

@@ -22,7 +22,8 @@ struct Row {
 std::vector<Row> read(const std::string& path);
 
 struct Options {
-  memo::gpu::Settings settings;
+  // A busy machine makes the plans of an idle one.
+  memo::gpu::Settings settings{.plan_milliseconds = 10000};
   std::uint64_t seed = 1;
   std::uint64_t memory = std::uint64_t{80} << 30;
   bool late = true;  // work ends late; false: at once
