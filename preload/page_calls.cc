@@ -73,7 +73,7 @@ void* copy_away(void* start, std::size_t bytes, std::size_t to, void* place) {
   void* now =
       pass_on(&Next::mmap, SYS_mmap, nullptr, to, kUsual, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
   if (now != MAP_FAILED) {
-    os::copy_written(start, now, copied);
+    os::copy_written(start, now, copied, true);
     void* const fresh = now;
     if (place != nullptr) {
       now = pass_on(&Next::mremap, SYS_mremap, fresh, to, to, MREMAP_MAYMOVE | MREMAP_FIXED, place);

@@ -108,11 +108,13 @@ void free_owned(void* pointer, const char* function, bool bare = false) {
 void* move_owned(void* pointer, std::size_t now, std::size_t size) {
   void* moved = is_large(size) ? large(size, kDefaultAlignment, Op::k_realloc, false) : nullptr;
   const std::size_t bytes = now < size ? now : size;
+  // Other allocators write all of a zeroed block.
+  const bool zeros = moved == nullptr && bytes >= tuning::kMinLooked && g_process.next.of_libc;
   if (moved == nullptr) {
-    moved = bytes < tuning::kMinLooked ? malloc_next(size) : zeroed_next(size);
+    moved = zeros ? zeroed_next(size) : malloc_next(size);
   }
   if (moved != nullptr) {
-    const bool bare = g_process.engine.carry(pointer, moved, bytes);
+    const bool bare = g_process.engine.carry(pointer, moved, bytes, zeros);
     free_owned(pointer, "realloc", bare);
   }
   return moved;

@@ -38,9 +38,9 @@ Nanos read_clock(clockid_t clock) {
 }
 
 // The filters of the calling thread as one number, never 0; kUnknown where the system does not
-// tell. Kernels before 5.10 tell only whether there is one. Where the file is not there or no
-// descriptor is left, the thread is asked itself: a filter that ends the process at that call
-// refuses files for other reasons.
+// tell. Kernels before 5.10 tell only whether there is one. Where the file is missing or no
+// descriptor is left, the thread is asked itself. Other refusals may be a filter's, which may end
+// the process at that question, too.
 constexpr std::uint64_t kUnknown = 1;
 constexpr std::uint64_t kNone = 2;
 std::uint64_t filters() {

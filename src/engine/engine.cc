@@ -104,7 +104,7 @@ void Engine::note_altered(const void* start, std::uint64_t bytes) {
   });
 }
 
-// A slab has none beyond a plan.
+// In a slab they stay with the addresses.
 void Engine::note_huge(const void* start, std::uint64_t bytes) {
   each_usable(lanes, start, bytes, [&](const Space& space, Granules first, Granules end) {
     if (lanes.is_pool(space)) {

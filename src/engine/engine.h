@@ -46,15 +46,16 @@ class Engine {
   // Changes the size in place where that is possible without waste.
   bool resize(void* pointer, std::uint64_t bytes);
 
-  // Copies the first `bytes` of the block at `from` to the one at `to`, which is fresh: the
-  // engine's, or another, which is zero from tuning::kMinLooked bytes on. True if `from` has no
-  // memory any more: it is to be freed as a bare one.
-  bool carry(void* from, void* to, std::uint64_t bytes);
+  // Copies the first `bytes` of the block at `from` to the one at `to`, which is fresh; `zeros`: it
+  // is not the engine's, and reads as zeros. True if `from` has no memory any more: it is to be
+  // freed as a bare one.
+  bool carry(void* from, void* to, std::uint64_t bytes, bool zeros = false);
 
   // The program changes what the pages of [start, start + bytes) are: protection, mapping, advice.
   // Blocks of ours in it get new ones when they are freed. Any thread.
   void note_altered(const void* start, std::uint64_t bytes);
-  // The program has asked for huge pages there, which blocks may keep. Any thread.
+  // The program has asked for huge pages there: in the pool they end where memory is given back.
+  // Any thread.
   void note_huge(const void* start, std::uint64_t bytes);
   // As note_altered(), and what is free in it is given to nobody.
   void note_taken_out(const void* start, std::uint64_t bytes);

@@ -86,10 +86,9 @@ void Follower::distrust(std::uint32_t slot, const StoredPlan& plan, bool unfit) 
   if (its.generation != plan.generation) {
     its = {.generation = plan.generation};
   }
-  its.again = its.once || unfit;
-  its.once = true;
+  its.times = std::min(its.times + (unfit ? 2U : 1U), 2U);
   if (unfit) {
-    its.unfit = std::min(std::max(its.unfit, 1U) + 1, tuning::kMaxFailures);
+    its.unfit = std::min(std::max(its.unfit, 1U) + 1, tuning::kMaxFitLog2);
   }
 }
 
@@ -98,11 +97,11 @@ std::uint64_t Follower::calls_needed(std::uint32_t slot, const StoredPlan& plan,
   const Schedule& schedule = *plan.made;
   const Failures none;
   const Failures& its = failures_[slot].generation == plan.generation ? failures_[slot] : none;
-  if (fresh && !its.once && schedule.symbolic == nullptr && plan.walked) {
+  if (fresh && its.times == 0 && schedule.symbolic == nullptr && plan.walked) {
     return kContext;
   }
   const std::uint64_t fit = schedule.symbolic != nullptr ? fit_of_shape() : tuning::kFit;
-  if (!its.again) {
+  if (its.times < 2) {
     return fit;
   }
   if (current == Current::kTrial) {

@@ -68,9 +68,8 @@ class Follower {
   std::uint32_t fresh_ = tuning::kFreshCalls;  // calls that still count as the thread's beginning
   struct Failures {
     std::uint64_t generation = 0;  // of the plan that all else here is about
-    bool once = false;
-    bool again = false;
-    std::uint32_t unfit = 0;  // log2 of how often it must fit through; 0: it was not
+    std::uint32_t times = 0;       // it was left; 2: twice or more, or it was unfit
+    std::uint32_t unfit = 0;       // log2 of how often it must fit through; 0: it was not
   };
   Failures failures_[tuning::kMaxPlans] = {};
 };

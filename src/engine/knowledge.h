@@ -42,7 +42,7 @@ struct Wanted {
 enum Verdict : std::uint32_t {
   kWithdrawn = 1U << 0,  // nobody follows it any more
   kFailed = 1U << 1,     // the calls are others now
-  kUnfit = 1U << 2,      // it is another program's
+  kUnfit = 1U << 2,      // it is not this stream's
 };
 
 enum class Evidence : std::uint8_t;  // src/engine/confidence.h

@@ -1,6 +1,7 @@
 // What realloc does with a block of the engine: it stays, or its contents move.
 #include <cstring>
 
+#include "src/base/check.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 #include "src/engine/engine.h"
@@ -26,15 +27,16 @@ bool Engine::resize(void* pointer, std::uint64_t bytes) {
   return stays;
 }
 
-bool Engine::carry(void* from, void* to, std::uint64_t bytes) {
+bool Engine::carry(void* from, void* to, std::uint64_t bytes, bool zeros) {
   const Space* space = lanes.space_of(from);
   const Space* target = owns(to) ? lanes.space_of(to) : nullptr;  // else the underlying allocator's
   if (bytes >= tuning::kLargeBlock && bytes == size(from) && lanes.is_pool(*space) &&
       space == target) {
     return lanes.shared().pool.carry(from, to, bytes);
   }
-  if (bytes >= tuning::kMinLooked) {
-    os::copy_written(from, to, bytes, target == nullptr);
+  MEMO_DCHECK(!zeros || target == nullptr);
+  if (bytes >= tuning::kMinLooked && (target != nullptr || zeros)) {
+    os::copy_written(from, to, bytes, zeros);
   } else {
     std::memcpy(to, from, bytes);
   }

@@ -138,9 +138,8 @@ void Arena::judge(Granules taken, Granules given) {
   judged_ = {.peak = peak, .taken = {}, .given = {}};
 }
 
-// Gives a free run back that is not in the index, and enters it; how much of it had memory, which a
-// block that was never written whole has not everywhere. What the system refuses to take, such as
-// pages that the program has locked, stays as it is.
+// Gives a free run back that is not in the index, and enters it. How many of its granules had
+// memory and lost it: of a block that was written in part only some have any.
 Granules Arena::give_back(PageMap::Run run) {
   const Granules given = space_->give_back(run.first, run.count);
   if (given != Granules{0}) {

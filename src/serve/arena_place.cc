@@ -24,6 +24,9 @@ FreeIndex::Place Arena::find(Granules count, Granules written, Granules step, Fr
   if (!place.found()) {
     place = free_.overlap(FreeIndex::Kind::kClean, count, written, step, top_);
   }
+  if (!place.found() && count > 2 * written) {
+    place = free_.fit(FreeIndex::Kind::kDirty, count, step);
+  }
   if (!place.found()) {
     place = free_.below(top_);
     place.start = round_up(place.start, step);

@@ -238,11 +238,11 @@ FreeIndex::Place FreeIndex::at(const Area& area, std::uint32_t start, std::uint3
   return place;
 }
 
-FreeIndex::Place FreeIndex::overlap(Kind kind, Granules granules, Granules first,
+FreeIndex::Place FreeIndex::overlap(Kind kind, Granules granules, Granules to_write,
                                     Granules alignment, Granules most) const {
   const Lists& lists = lists_[kind == Kind::kDirty ? 1 : 0];
   const std::uint32_t count = narrow(granules);
-  const std::uint32_t written = narrow(first);
+  const std::uint32_t written = narrow(to_write);
   const std::uint32_t step = narrow(alignment);
   const std::uint32_t top = narrow(most);
   Place best;
@@ -262,6 +262,9 @@ FreeIndex::Place FreeIndex::overlap(Kind kind, Granules granules, Granules first
         std::int64_t gain = 0;
         const Place place = at(area, start, count, written, gain);
         const bool tight = !grows && (start < area.first + step || start + count + step > area.end);
+        if (gain < 0 && kind == Kind::kDirty) {
+          return;
+        }
         if ((!best.found() || gain > most_gained) && (tight || gain >= count / 2)) {
           best = place;
           most_gained = gain;

@@ -99,10 +99,11 @@ class Pool {
   // What is free of the `bytes` at `start`, in one of its spaces, is never given out: as the
   // arena's.
   void keep_out(const void* start, std::uint64_t bytes);
-  // The program has asked for huge pages in [start, start + bytes): they end where memory goes.
+  // The program has asked for huge pages in [start, start + bytes): they end where
+  // memory is given back.
   void note_huge(const void* start, std::uint64_t bytes) {
     const Granules first = space_of(start).granule_of(start);
-    part_of(start).arena.huge_pages.note_asked(first + granules_of(bytes));
+    part_of(start).arena.huge_pages.raise(first + granules_of(bytes));
   }
   // What lasts in it comes in huge pages, some at a time. The background thread, without the locks.
   void collapse_long_lived();

@@ -48,11 +48,11 @@ class HugePages {
     const Granules from = round_up(top, kHugePage);
     const Granules to = round_up(end, kHugePage);
     if (allowed_ && from < to && os::advise_huge(space.address(from), bytes_of(to - from), true)) {
-      end_.store(to, std::memory_order_relaxed);
+      raise(to);
     }
   }
-  // The program has asked for some up to `end` itself. Any thread.
-  void note_asked(Granules end) {
+  // There may be some up to `end`; the program may have asked for them itself. Any thread.
+  void raise(Granules end) {
     Granules now = end_.load(std::memory_order_relaxed);
     while (now < end && !end_.compare_exchange_weak(now, end, std::memory_order_relaxed)) {
     }
@@ -93,7 +93,7 @@ class HugePages {
       exceptions_.store(before + 1, std::memory_order_relaxed);
     }
     if (os::advise_huge(space.address(from), bytes_of(to - from), true)) {
-      end_.store(std::max(advised, to), std::memory_order_relaxed);
+      raise(to);
     }
   }
   // The memory from granule `end` on was given up, and the advice with it. The arena's owner.

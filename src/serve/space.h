@@ -69,9 +69,9 @@ class Space {
     return committed_.load(std::memory_order_relaxed);
   }
 
-  // Gives the memory of free granules back to the system and marks them as clean; where the system
-  // refuses some (pages that the program has locked), those stay. How many of them had
-  // memory and have none any more. Not while another thread may claim them.
+  // Gives the memory of free granules back to the system and marks them as clean. What the system
+  // refuses to take, such as pages that the program has locked, stays. How many granules had memory
+  // and lost it. Not while another thread may claim them.
   Granules give_back(Granules first, Granules count);
 
   // Opens an index of the free runs. Before the first block.

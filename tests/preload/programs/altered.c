@@ -80,8 +80,10 @@ extern ssize_t process_madvise(int, const struct iovec*, size_t, int, unsigned)
 static void not_in_children_by_number(char* block, size_t bytes) {
   const struct iovec all = {block, bytes};
   const int self = (int)syscall(kPidfdOpen, getpid(), 0);
-  if (process_madvise != NULL && self >= 0)
-    process_madvise(self, &all, 1, MADV_DONTFORK, 0);
+  if (process_madvise == NULL || self < 0)
+    return;
+  const ssize_t done = process_madvise(self, &all, 1, MADV_DONTFORK, 0);
+  CHECK(done == (ssize_t)bytes || errno == EINVAL || errno == ENOSYS || errno == EPERM);
   close(self);
 }
 
