@@ -38,7 +38,9 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From 
   Met met{.share = count < Shares::kLeast ? Share{count} : books_->shares.of(count)};
   const Granules written = met.share.written;
   const auto spare = spare_.any() ? place_in_spare(count, step) : std::nullopt;
-  const FreeIndex::Place place = spare ? *spare : find(count, written, step, from);
+  // Of a block that writes its last page, too, the place's end counts as much as its start.
+  const bool known = met.share.where == Shares::Where::kFirst;
+  const FreeIndex::Place place = spare ? *spare : find(count, known ? written : count, step, from);
   if (from == From::kMemory && !spare && !place.found()) {
     return {};
   }
@@ -50,7 +52,6 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From 
   if (end > top_ && !space_->commit(bytes_of(end))) {
     return {};
   }
-  const bool known = met.share.where == Shares::Where::kFirst;
   met.dirty = known ? space_->pages.look(place.start, written).dirty : written;
   PageMap::Claim claim = space_->pages.claim(place.start, count);
   met.dirty = std::min(met.dirty, claim.dirty);

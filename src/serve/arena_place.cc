@@ -7,13 +7,10 @@
 
 namespace memo {
 
-// Where there is memory; where there is some; where nothing lies; where nothing ever lay. A block
-// of which less than half will be `written` leaves memory that it would only cover to others.
+// Where there is memory; where there is some that will be `written`, and hardly any that would only
+// be covered; where nothing lies; where nothing ever lay.
 FreeIndex::Place Arena::find(Granules count, Granules written, Granules step, From from) const {
-  FreeIndex::Place place;
-  if (count <= 2 * written) {
-    place = free_.fit(FreeIndex::Kind::kDirty, count, step);
-  }
+  FreeIndex::Place place = free_.fit(FreeIndex::Kind::kDirty, count, step);
   if (place.found() || from == From::kMemory) {
     return place;
   }
@@ -23,9 +20,6 @@ FreeIndex::Place Arena::find(Granules count, Granules written, Granules step, Fr
   }
   if (!place.found()) {
     place = free_.overlap(FreeIndex::Kind::kClean, count, written, step, top_);
-  }
-  if (!place.found() && count > 2 * written) {
-    place = free_.fit(FreeIndex::Kind::kDirty, count, step);
   }
   if (!place.found()) {
     place = free_.below(top_);

@@ -262,9 +262,6 @@ FreeIndex::Place FreeIndex::overlap(Kind kind, Granules granules, Granules to_wr
         std::int64_t gain = 0;
         const Place place = at(area, start, count, written, gain);
         const bool tight = !grows && (start < area.first + step || start + count + step > area.end);
-        if (gain < 0 && kind == Kind::kDirty) {
-          return;
-        }
         if ((!best.found() || gain > most_gained) && (tight || gain >= count / 2)) {
           best = place;
           most_gained = gain;
