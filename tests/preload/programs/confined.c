@@ -102,6 +102,8 @@ int main(void) {
     printf("confined after %u: %d\n", kBefore[i], status);
     failed |= status;
   }
+  if (!on_glibc())  // others believe that their memory has become zeros
+    return failed != 0;
   fflush(stdout);
   const pid_t child = fork();
   CHECK(child >= 0);
