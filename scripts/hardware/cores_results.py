@@ -52,7 +52,9 @@ class Results:
 
     def __init__(self, folder, head, began):
         folder.mkdir(parents=True, exist_ok=True)
-        self.head = head | {"rows": [], "failures": [], "left_out": []}
+        self.head = {"title": "Threads and processes on many cores",
+                     "about": "Each turn of a row: milliseconds a step, page faults, processor time, RSS; of contended rows pairs of malloc "
+                              "and free a second."} | head | {"rows": [], "failures": [], "left_out": []}
         self.began = began
         self.json, self.csv = (folder / f"{head['date']}.{ending}" for ending in ("json", "csv"))
         with self.csv.open("w", newline="", encoding="utf-8") as file:

@@ -47,7 +47,9 @@ def folded(row):
 def page(name):
     rows, how = results.newest(name)
     rows = [folded(row) for row in rows]
-    parts = [f"# {how['title']}"] + ([how["about"]] if how.get("about") else []) + ["\n".join(results.markdown(rows)), results.source(how)]
+    told = [how["about"]] if how.get("about") else []
+    told += ["Not measured, for lack of time: " + ", ".join(how["left_out"]) + "."] if how.get("left_out") else []
+    parts = [f"# {how['title']}", *told, "\n".join(results.markdown(rows)), results.source(how)]
     return WIDE + "\n\n".join(parts) + "\n"
 
 
