@@ -86,9 +86,9 @@ TEST_CASE("tracker: the short way decides as the long one does", "[engine][prope
   ServedPlan other;
   std::uint64_t at = 1;
   for (int i = 0; i < 20'000 && one.tracker.phase() == Phase::kServing; ++i) {
-    const bool wrong = below(random, 50) == 0;
+    const bool wrong = below(random, 100) == 0;
     const std::uint64_t size = wrong ? 777'777 : one.sizes[at++ % one.sizes.size()];
-    const Miss slab = below(random, 30) == 0 ? Miss::kOccupied : Miss::kNone;
+    const Miss slab = below(random, 80) == 0 ? Miss::kOccupied : Miss::kNone;
     if (i == 10'000) {
       one.plan.has_better = true;
       other.plan.has_better = true;
