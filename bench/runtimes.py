@@ -3,8 +3,8 @@
 
     bench/runtimes.py [--only TEXT] [--others jemalloc,tcmalloc,mimalloc] [--again] [--python PYTHON]
 
-The loops are those of runtime_loops.py, and of complaints for what is built on the runtimes; what a row has is told in
-complaints/run.py. A runtime that is not installed is named and left out. The figures go to results/runtimes; with --only they are printed alone.
+runtime_loops.py has the runtimes' loops, and complaints has the programs that are built on them. complaints/run.py explains the
+figures. A runtime that is not installed is named and left out. Results go to results/runtimes; --only prints them alone.
 """
 
 import argparse

@@ -48,7 +48,7 @@ class Health {
   // Misses in a row that end the plan at once: longer than a detour between two matching calls.
   static std::uint32_t max_in_row() { return tuning::kMaxPoorWindows * tuning::kJudgedCalls; }
 
-  std::uint32_t calls_ = 0;   // of the window at hand
+  std::uint32_t calls_ = 0;   // in the current window
   std::uint32_t misses_ = 0;  // of these
   std::uint64_t bytes_ = 0;   // of its calls
   std::uint64_t missed_bytes_ = 0;

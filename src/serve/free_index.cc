@@ -215,8 +215,8 @@ FreeIndex::Place FreeIndex::fit(Kind kind, Granules granules, Granules alignment
   return {};
 }
 
-// Of the places in `area` that begin at `start`: its first run, and how much memory it has where it
-// will be written, less what it has elsewhere.
+// The place in `area` that begins at `start`: its first run. `gain` is the memory in its first
+// `written` granules, less the memory in the others.
 FreeIndex::Place FreeIndex::at(const Area& area, std::uint32_t start, std::uint32_t count,
                                std::uint32_t written, std::int64_t& gain) const {
   Place place{Granules{start}};

@@ -12,8 +12,8 @@
 
 namespace memo::testing {
 
-// An arena that gives back what its pool would have it give back. All of a block counts as written,
-// until it is told to look.
+// An arena that gives back what its pool would have it give back. All of a block counts as written
+// unless look() was called.
 class OwnArena : public Arena {
  public:
   void open(Space* space, bool huge = false) {
