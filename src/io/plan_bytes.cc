@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "src/base/tuning.h"

@@ -60,9 +60,11 @@ class Skips(Exception):
 
 
 def passes(tree, kind, test):
-    """True if the test passes in the tree; raises CalledProcessError if the tree cannot be built, and Skips where the
+    """True if the test passes in the tree; raises LookupError if the tree cannot be built, and Skips where the
     test skips, which has not passed: it would be taken for one that notices nothing."""
-    subprocess.run(["make", "-s", f"-j{os.cpu_count()}", *GOALS[kind]], cwd=tree, check=True, capture_output=True)
+    built = subprocess.run(["make", "-s", f"-j{os.cpu_count()}", *GOALS[kind]], cwd=tree, capture_output=True, text=True)
+    if built.returncode:
+        raise LookupError(f"it does not compile:\n{built.stderr[:2000]}")
     done = subprocess.run(command_of(kind, test), cwd=tree, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, timeout=600, errors="replace")
     if NOTHING_RAN.search(done.stdout):
