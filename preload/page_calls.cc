@@ -66,23 +66,16 @@ auto pass_on(Function Next::* next, long number, Arguments... arguments) {
 }
 
 // Copies what the kernel does not move, since it is several mappings, as where some of it comes in
-// huge pages: to `place`, or anywhere. Else MAP_FAILED, as for the refusal that has led here.
+// huge pages: to `place`, or anywhere. Else MAP_FAILED, as for the refusal that has led here. The
+// kernel may have unmapped `place` already, so that nothing else may be mapped in between.
 void* copy_away(void* start, std::size_t bytes, std::size_t to, void* place) {
   const int refusal = errno;
-  const std::size_t copied = std::min(bytes, to);
-  void* now =
-      pass_on(&Next::mmap, SYS_mmap, nullptr, to, kUsual, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (place != nullptr ? MAP_FIXED : 0);
+  void* const now = pass_on(&Next::mmap, SYS_mmap, place, to, kUsual, flags, -1, 0L);
   if (now != MAP_FAILED) {
+    const std::size_t copied = std::min(bytes, to);
     os::copy_written(start, now, copied, true);
-    void* const fresh = now;
-    if (place != nullptr) {
-      now = pass_on(&Next::mremap, SYS_mremap, fresh, to, to, MREMAP_MAYMOVE | MREMAP_FIXED, place);
-    }
-    if (now == MAP_FAILED) {
-      pass_on(&Next::munmap, SYS_munmap, fresh, to);
-    } else {
-      os::decommit(start, copied);
-    }
+    os::decommit(start, copied);
   }
   errno = now == MAP_FAILED ? refusal : errno;
   return now;

@@ -184,12 +184,15 @@ static void moved_beside_much(void) {
     CHECK(to != MAP_FAILED && filled(to, bytes, 1) && all_zero(to + bytes, MIB(1)));
     CHECK(munmap(to, bytes + MIB(1)) == 0);
     free(block);
-    char* const other = aligned(bytes);
-    to = map(bytes);
-    CHECK(mremap(other, bytes, MIB(32), MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
-    CHECK(filled(to, MIB(32), 1));
-    free(other);
-    CHECK(munmap(to, MIB(32)) == 0);
+    const size_t sizes[] = {MIB(32), bytes + MIB(1)};
+    for (size_t k = 0; k < 2; ++k) {
+      char* const other = aligned(bytes);
+      to = map(bytes + MIB(1));
+      CHECK(mremap(other, bytes, sizes[k], MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
+      CHECK(filled(to, k == 0 ? sizes[k] : bytes, 1));
+      free(other);
+      CHECK(munmap(to, bytes + MIB(1)) == 0);
+    }
   }
   CHECK(filled(kept, MIB(48), 1));
   free(kept);
