@@ -12,7 +12,8 @@
 namespace memo {
 
 // What the pool expects of one of its blocks, in the second of the words that its space has for the
-// block's granules.
+// block's granules. Never less than it was told, and exact up to 128 MiB: a granule too many in the
+// pool's books lets it give back memory that the next block writes.
 class Expected {
  public:
   // Of a block of `count` granules so many; `fresh`: none of it had memory before.
@@ -24,7 +25,7 @@ class Expected {
   [[nodiscard]] std::uint16_t word() const { return word_; }
   [[nodiscard]] bool fresh() const { return (word_ & kFresh) != 0; }
   [[nodiscard]] Granules of(Granules count) const {
-    return Granules{(count.count() * (word_ & kAll) + kAll - 1) / kAll};
+    return Granules{count.count() * (word_ & kAll) / kAll};
   }
 
  private:
