@@ -50,6 +50,12 @@ void take(Snapshot& now, Peak peak) {
   now.counters.add(engine.lanes.passed_on);
   auto best = Phase::kIdle;
   bool has_plan = false;
+  const auto tell = [&](const StandingWords& words) {
+    now.evidence = words.evidence;
+    now.verdict = words.verdict;
+    now.next = words.next;
+  };
+  tell(words_of(Standing::kNothing));
   for (std::uint32_t i = 0; i < engine.lanes.count(); ++i) {
     const Lane& lane = engine.lanes.at(i);
     now.counters.add(lane.counters);
@@ -60,13 +66,10 @@ void take(Snapshot& now, Peak peak) {
     now.plan_seconds += lane.plan_seconds();
     const Loop loop = lane.loop();
     const bool planned = rank(lane.phase()) == rank(Phase::kServing);
-    if (now.evidence.empty() || std::pair(planned, loop.run) > std::pair(has_plan, now.loop.run)) {
+    if (i == 0 || std::pair(planned, loop.run) > std::pair(has_plan, now.loop.run)) {
       has_plan = planned;
       now.loop = loop;
-      const StandingWords words = lane.standing();
-      now.evidence = words.evidence;
-      now.verdict = words.verdict;
-      now.next = words.next;
+      tell(lane.standing());
     }
     if (rank(lane.phase()) > rank(best)) {
       best = lane.phase();

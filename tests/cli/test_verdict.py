@@ -151,9 +151,12 @@ class Verdict(unittest.TestCase):
         self.assertIn("libengine.so: it has an allocator of its own inside, jemalloc", line)
 
     def test_a_program_too_short(self):
-        state, line, _ = self.judge(*self.script("held = [b'x' * 300000 for _ in range(3)]\n"))
+        state, line, findings = self.judge(*self.script("held = [b'x' * 300000 for _ in range(3)]\n"))
         self.assertEqual("short", state)
         self.assertIn("ends too early to tell", line)
+        learning = next(finding for finding in findings if finding["question"] == "learning")
+        self.assertRegex(learning["what"], r"^nothing repeats in \d+ large allocations$")
+        self.assertRegex(learning["advice"], "^run more iterations, at least 4 of one shape; ")
 
     def test_a_program_that_the_loader_keeps_it_from(self):
         state, line, _ = self.judge("true", MEMOMALLOC_DISABLE="1")
