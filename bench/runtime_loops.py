@@ -237,6 +237,54 @@ def vllm():
     return lambda: model.generate([prompt() for _ in range(4)], settings, use_tqdm=False), 24
 
 
+PIECES = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *(f"\u2581{number}" for number in range(3741))]
+
+
+def write_llama(path):
+    import gguf
+    import numpy
+
+    width, inner, kinds = 512, 1536, gguf.TokenType
+    file, rng = gguf.GGUFWriter(str(path), "llama"), numpy.random.default_rng(1)
+    for add, value in ((file.add_context_length, 2048), (file.add_embedding_length, width), (file.add_block_count, 4),
+                       (file.add_feed_forward_length, inner), (file.add_head_count, 8), (file.add_layer_norm_rms_eps, 1e-5),
+                       (file.add_tokenizer_model, "llama"), (file.add_token_list, PIECES), (file.add_token_scores, [0.0] * len(PIECES)),
+                       (file.add_token_types, [kinds.UNKNOWN, *[kinds.CONTROL] * 2, *[kinds.BYTE] * 256, *[kinds.NORMAL] * 3741])):
+        add(value)
+    shapes = {"token_embd": (len(PIECES), width), "output": (len(PIECES), width), "output_norm": (width,)}
+    for block in range(4):
+        shapes |= {f"blk.{block}.{name}": shape for name, shape in (
+            ("attn_norm", (width,)), ("ffn_norm", (width,)),
+            ("ffn_gate", (inner, width)), ("ffn_up", (inner, width)), ("ffn_down", (width, inner)),
+            *((f"attn_{part}", (width, width)) for part in ("q", "k", "v", "output")))}
+    for name, shape in shapes.items():
+        values = rng.normal(0, 0.02, shape) if len(shape) > 1 else numpy.ones(shape)
+        file.add_tensor(f"{name}.weight", values.astype(numpy.float32))
+    for write in (file.write_header_to_file, file.write_kv_data_to_file, file.write_tensors_to_file, file.close):
+        write()
+
+
+def llama_cpp():
+    """Prompts of many lengths through llama.cpp's server, in this process; the wheel is xllamacpp."""
+    import multiprocessing
+
+    import xllamacpp
+
+    path = FOLDER / "llama.gguf"
+    writer = multiprocessing.get_context("fork").Process(target=write_llama, args=(path,))
+    writer.start()
+    writer.join()
+    settings = xllamacpp.CommonParams()
+    settings.model.path, settings.n_ctx, settings.n_parallel, settings.verbosity = str(path), 2048, 4, -1
+    server = xllamacpp.Server(settings)
+
+    def ask():
+        prompt = [random.randrange(300, len(PIECES)) for _ in range(random.randint(8, 400))]
+        server.handle_completions({"prompt": prompt, "max_tokens": 8, "temperature": 0, "ignore_eos": True})
+
+    return ask, 16
+
+
 def faiss():
     import faiss as f
     import numpy
@@ -340,7 +388,7 @@ def threads_of_faiss():
 
 
 LOOPS = {"onnxruntime": onnxruntime, "fastapi": fastapi, "openvino": openvino, "mnn": mnn, "ncnn": ncnn, "iree": iree, "tvm": tvm, "mlx": mlx,
-         "paddle": paddle, "litert": litert, "spacy": spacy, "vllm": vllm, "faiss": faiss, "catboost": lambda: trees("catboost"),
+         "paddle": paddle, "litert": litert, "spacy": spacy, "vllm": vllm, "llama.cpp": llama_cpp, "faiss": faiss, "catboost": lambda: trees("catboost"),
          "xgboost": lambda: trees("xgboost"), "lightgbm": lambda: trees("lightgbm"), "scikit-learn": scikit_learn,
          "threads by phase, numpy": threads_of_python, "threads by phase, torch": threads_of_torch, "threads by phase, faiss": threads_of_faiss}
 

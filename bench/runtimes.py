@@ -26,7 +26,7 @@ import table  # noqa: E402
 PACKAGES = {"onnxruntime": ("onnxruntime", "onnx"), "fastapi": ("fastapi", "uvicorn", "onnxruntime", "onnx"), "openvino": ("openvino", "onnx"),
             "mnn": ("MNN",), "scikit-learn": ("sklearn",), **{f"threads by phase, {name}": (name,) for name in ("numpy", "torch", "faiss")},
             "litert": ("ai_edge_litert", "flatbuffers"),
-            "iree": ("iree.runtime", "iree.compiler"), "mlx": ("mlx.core",)}
+            "iree": ("iree.runtime", "iree.compiler"), "mlx": ("mlx.core",), "llama.cpp": ("xllamacpp", "gguf")}
 # What is built on them: a program of complaints with its words, and the packages.
 BUILT = {"rapidocr": (("rapid_ocr",), ("rapidocr", "onnxruntime")), "embeddings": (("onnx_texts", "arena", "24"), ("onnxruntime", "onnx")),
          "reranker": (("onnx_texts", "no-arena", "24"), ("onnxruntime", "onnx")), "whisper": (("whisper", "3", "6"), ("ctranslate2",)),
