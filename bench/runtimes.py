@@ -68,24 +68,25 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="runtimes whose names hold this")
     parser.add_argument("--others", default="", help="more allocators, with commas between them")
-    parser.add_argument("--again", action="store_true", help="this library alone; the others' rows are those of the last result")
+    parser.add_argument("--again", action="store_true", help="the others' rows are those of the last result, where it has them")
     parser.add_argument("--python", default=sys.executable, help="the interpreter that has them (this one)")
     parser.add_argument("--jobs", type=int, default=1, help="runtimes at a time")
     arguments = parser.parse_args()
     hows = ("glibc", *filter(None, arguments.others.split(",")), "memomalloc")
-    last = [row for row in results.newest("runtimes")[0] if row["how"] != "memomalloc"] if arguments.again else []
     names = [name for name in (*runtime_loops.LOOPS, *BUILT) if arguments.only in name]
+    last, whence = results.newest("runtimes") if arguments.again else ([], {})
+    kept = {name: [row for row in last if row["runtime"] == name and row["how"] != "memomalloc"] for name in names}
     found = []
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as threads:
-        for result in threads.map(lambda name: one_runtime(arguments.python, name, hows[-1:] if last else hows,
-                                                           [row for row in last if row["runtime"] == name]), names):
+        for result in threads.map(lambda name: one_runtime(arguments.python, name, hows[-1:] if kept[name] else hows, kept[name]), names):
             found.append(result)
             print(document([result], hows).splitlines()[-1], flush=True)
     if not arguments.only:
         told = [{"runtime": name, "line": line, "exit_code": code} for name, _, line, code in found]
         results.store("runtimes", "bench/runtimes.py", [row for _, rows, _, _ in found for row in rows], doctor=told,
                       title="Runtimes for processors by memomalloc run, and the doctor's first line",
-                      about="RSS in MiB ten seconds after the loop (held), in the mean while it runs, and at most.")
+                      about="RSS in MiB ten seconds after the loop (held), in the mean while it runs, and at most." +
+                      (f" Rows of other allocators that {whence['date']} had are of then." if whence else ""))
     print(document(found, hows))
 
 
