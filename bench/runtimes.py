@@ -38,9 +38,12 @@ COLUMNS = ("runtime", "how", *complaints.FIGURES, "note")
 
 def doctor(python, program, words):
     """The first line, and the exit code."""
-    done = subprocess.run([ROOT / "build/memomalloc", "doctor", "--json", "--", python, HERE / "complaints" / f"{program}.py", *words],
-                          capture_output=True, text=True, timeout=complaints.PATIENCE, check=False,
-                          env=os.environ | {"COMPLAINT_WAIT": "0"})
+    try:
+        done = subprocess.run([ROOT / "build/memomalloc", "doctor", "--json", "--", python, HERE / "complaints" / f"{program}.py", *words],
+                              capture_output=True, text=True, timeout=complaints.PATIENCE, check=False,
+                              env=os.environ | {"COMPLAINT_WAIT": "0"})
+    except subprocess.TimeoutExpired:
+        return f"no end within {complaints.PATIENCE} seconds", None
     try:
         return json.loads(done.stdout)["verdict"]["line"], done.returncode
     except ValueError:
