@@ -10,6 +10,7 @@
 #include <fstream>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 namespace memo::cli {
 namespace {
@@ -53,25 +54,28 @@ std::int64_t look_at(pid_t process, Watched& watched) {
   const fs::path folder = "/proc/" + std::to_string(process);
   std::error_code gone;
   std::int64_t all = memory_of(folder);
-  if (all > 0) {
-    WatchedProcess& one = watched.processes[process];
-    one.memory = all;
-    one.peak = std::max(one.peak, all);
-    one.executable = fs::read_symlink(folder / "exe", gone);
-    one.preload = preload_of(folder);
-    std::getline(std::ifstream(folder / "comm"), one.name);
-    one.libraries.clear();
-    std::ifstream maps(folder / "maps");
-    for (std::string line; std::getline(maps, line);) {
-      const std::size_t path = line.find('/');
-      if (path != std::string::npos && line.find("r-xp") < path) {
-        const std::string file = line.substr(path);
-        watched.mapped.insert(file);
-        if (fs::path(file).filename().string().starts_with("libmemomalloc.so")) {
-          one.libraries.insert(file);
-        }
+  WatchedProcess one;
+  one.memory = all;
+  one.executable = fs::read_symlink(folder / "exe", gone);
+  one.preload = preload_of(folder);
+  std::getline(std::ifstream(folder / "comm"), one.name);
+  std::ifstream maps(folder / "maps");
+  // One that ends in the meantime has no mappings: what was seen of it before stays.
+  bool ended = true;
+  for (std::string line; std::getline(maps, line); ended = false) {
+    const std::size_t path = line.find('/');
+    if (path != std::string::npos && line.find("r-xp") < path) {
+      const std::string file = line.substr(path);
+      watched.mapped.insert(file);
+      if (fs::path(file).filename().string().starts_with("libmemomalloc.so")) {
+        one.libraries.insert(file);
       }
     }
+  }
+  if (all > 0 && !ended) {
+    WatchedProcess& known = watched.processes[process];
+    one.peak = std::max(all, known.peak);
+    known = std::move(one);
   }
   for (const auto& task : fs::directory_iterator(folder / "task", gone)) {
     std::ifstream children(task.path() / "children");
