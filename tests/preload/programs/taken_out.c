@@ -149,7 +149,10 @@ static void move_onto(char* block, size_t bytes) {
   CHECK(filled(onto, page_size, 7));
   is_whole_but(block, bytes, onto, page_size);
 }
+// A block with a segment in it stays in use for good, and so no large one, which a small machine lacks.
 static void attach(char* block, size_t bytes) {
+  if (bytes > MIB(9))
+    return;
   char* const onto = middle(block, bytes);
   const int segment = shmget(IPC_PRIVATE, page_size, IPC_CREAT | 0600);
   if (segment < 0)
