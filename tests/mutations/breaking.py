@@ -169,6 +169,8 @@ def broken(tree, function, kind, text):
     elif kind == "swap":
         new = text.split(" => ", 1)[1]
     else:
+        if re.search(r"(?:\.|->|::)$", source[:at]):
+            raise Lost(f"{function} has {wanted!r} as a part of a longer name")
         operator = {"never": ("false &&", "False and"), "always": ("true ||", "True or")}[kind][name.endswith(".py")]
         new = f"({operator} ({wanted}))"
     return name, source[:at] + new + source[end:]

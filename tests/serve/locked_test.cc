@@ -120,7 +120,7 @@ TEST_CASE("space: a program that locks its memory locks what it uses, not what i
     if (block.start == nullptr) {
       return 1;
     }
-    if (status_kib("RssAnon:") > resident + 8192) {
+    if (status_kib("RssAnon:") > resident + 4096) {
       return 2;
     }
     // What was reserved does not count any more, and the block is locked.

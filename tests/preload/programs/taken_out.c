@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/shm.h>
 
+#include "room.h"
 #include "support.h"
 
 #ifndef MREMAP_DONTUNMAP
@@ -149,9 +150,10 @@ static void move_onto(char* block, size_t bytes) {
   CHECK(filled(onto, page_size, 7));
   is_whole_but(block, bytes, onto, page_size);
 }
-// A block with a segment in it stays in use for good, and so no large one, which a small machine lacks.
+// A block with a segment in it stays in use for good: no large one where there is no memory for it.
+static int has_much;
 static void attach(char* block, size_t bytes) {
-  if (bytes > MIB(9))
+  if (bytes > MIB(9) && !has_much)
     return;
   char* const onto = middle(block, bytes);
   const int segment = shmget(IPC_PRIVATE, page_size, IPC_CREAT | 0600);
@@ -204,6 +206,7 @@ static void refused(void) {
   in_rounds(fail_to_move);
 }
 static void attached(void) {
+  has_much = has_memory(MIB(256), KIB(4));
   in_rounds(attach);
 }
 
