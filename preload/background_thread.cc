@@ -107,10 +107,12 @@ void start_tasks(void* argument) {
 
 // A second, or less: true once the program is gone.
 bool pass_a_second(Life& life) {
+  GiveBack& give_back = g_process.engine.give_back;
   const Nanos end = os::nanoseconds() + os::kSecond;
   do {
-    const Nanos step = first_thread_has_left() ? tuning::kIdle : os::kSecond;
+    const Nanos step = first_thread_has_left() ? tuning::kIdle : give_back.until_look();
     life.refused = !sleep_own_thread(step);
+    give_back.look_for_pause(os::nanoseconds());
     if (program_is_gone()) {
       return true;
     }

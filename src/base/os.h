@@ -71,6 +71,10 @@ void unlock(void* start, std::uint64_t bytes);
 // zero afterwards. False where the system refuses, as it does for pages that the program has
 // locked; then the contents stay.
 bool purge(void* start, std::uint64_t bytes);
+// Lets the system take the memory behind the whole pages inside [start, start + bytes) when it
+// needs some (MADV_FREE): until they are written the next time, each holds what it held or zeros.
+// A refusal changes nothing.
+void free_lazily(void* start, std::uint64_t bytes);
 // Copies [from, from + bytes) to `to`, elsewhere, and purges each huge page's worth of it when that
 // is copied: no more than that is there twice, and what has no memory gets none. True if all of it
 // was purged; else, as where pages are locked, some of it is as before.

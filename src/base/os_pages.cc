@@ -69,6 +69,16 @@ bool purge(void* start, std::uint64_t bytes) {
   return true;
 }
 
+void free_lazily(void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  const auto first = reinterpret_cast<std::uint64_t>(start);
+  const std::uint64_t from = round_up(first, page_size());
+  const std::uint64_t to = round_down(first + bytes, page_size());
+  if (from < to) {
+    madvise(reinterpret_cast<void*>(from), to - from, MADV_FREE);
+  }
+}
+
 namespace {
 
 // Which pages hold anything, in memory or swapped out (/proc/self/pagemap); those that are only

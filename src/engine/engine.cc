@@ -89,7 +89,7 @@ void keep_out(const Lanes& lanes, Slab& slab, Granules first, Granules end) {
   do {
     Lane* const holder = holder_of(lanes, slab);
     const bool done = holder != nullptr ? holder->keep_out(slab, first, end)
-                                        : slab.is_free() && slab.keep_out_of_free(first, end);
+                                        : slab.while_free([&] { slab.keep_out(first, end); });
     if (done) {
       return;
     }

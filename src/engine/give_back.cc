@@ -1,5 +1,7 @@
 #include "src/engine/give_back.h"
 
+#include <algorithm>
+
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 
@@ -80,7 +82,56 @@ bool GiveBack::tick(Nanos now) {
     pool.collapse_long_lived();
   }
   left_ = quiet ? kept() : UINT64_MAX;
+  pause_ = quiet ? tuning::kIdle : pause_;
   return quiet && lanes_.shared().slabs.bytes.load(std::memory_order_relaxed) == 0;
+}
+
+bool GiveBack::waits_for_pause() const {
+  return lanes_.opened() && lanes_.shared().pool.headroom().is_tight() &&
+         lanes_.shared().keeps_much() && !in_pause_;
+}
+
+Nanos GiveBack::until_look() const {
+  return waits_for_pause() ? std::max(tuning::kIdle, pause_ / 2) : os::kSecond;
+}
+
+void GiveBack::look_for_pause(Nanos now) {
+  std::uint64_t calls = 0;
+  for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
+    calls += lanes_.at(i).counters.large_allocations.get();
+  }
+  const IdleClock::Look look = calls_.look(calls, now);
+  if (!look.rested) {
+    pause_ = std::min(in_pause_ ? 2 * pause_ : pause_, tuning::kAtRest);
+    in_pause_ = false;
+  } else if (look.time >= pause_ && waits_for_pause()) {
+    free_lazily();
+    in_pause_ = true;
+  }
+}
+
+// What a lane or a thread is just at work on stays.
+void GiveBack::free_lazily() {
+  for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
+    Granules at;
+    const auto part = [&](const Slab& slab) { at = slab.free_lazily(at); };
+    for (Granules before = Space::kNone; at != Space::kNone && at != before;) {
+      before = at;
+      lanes_.at(i).with_slab(part);
+    }
+  }
+  const Slabs& slabs = lanes_.shared().slabs;
+  for (std::uint32_t i = 0; i < slabs.count(); ++i) {
+    Slab& slab = slabs.at(i);
+    if (slab.height() != 0) {
+      slab.while_free([&] {
+        for (Granules at; at != Space::kNone;) {
+          at = slab.free_lazily(at);
+        }
+      });
+    }
+  }
+  lanes_.shared().pool.free_lazily();
 }
 
 void give_back_idle(Shared& shared, std::uint32_t at_work) {

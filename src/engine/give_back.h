@@ -29,13 +29,26 @@ class GiveBack {
   // Gives memory back where a lane has been quiet for long. True at rest: all lanes have been, and
   // no slab has memory. One thread at a time; `now` of the monotonic clock.
   bool tick(Nanos now);
+  // A group's limit ends a process that grows by small blocks, mappings or children: where its room
+  // is tight, and no large call comes for a while, the system may take what is held and not used
+  // before it comes to that. Until then it is there for the next call. To be called after each
+  // until_look() again. One thread at a time; `now` as tick()'s.
+  void look_for_pause(Nanos now);
+  [[nodiscard]] Nanos until_look() const;
 
  private:
+  [[nodiscard]] bool waits_for_pause() const;
+  void free_lazily();
+
   Lanes& lanes_;
   Forks& forks_;
   // Bytes of the pool that the last tick left, at rest; UINT64_MAX: it was none.
   std::uint64_t left_ = UINT64_MAX;
   Backoff relief_;  // refusals that relieve() lets pass
+  IdleClock calls_;
+  bool in_pause_ = false;  // all is the system's to take
+  // Without a call make a pause: each that was none for longer, since calls came again, doubles it.
+  Nanos pause_ = tuning::kIdle;
 };
 
 }  // namespace memo

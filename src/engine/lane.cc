@@ -277,10 +277,11 @@ bool Lane::give_back() {
 
 bool Lane::tick(Nanos now, bool scarce) {
   const IdleClock::Look look = idle_.look(counters.large_allocations.get(), now);
-  if (look.for_long || (scarce && look.rested)) {
+  const bool for_long = look.time >= 2 * tuning::kAtRest;
+  if (for_long || (scarce && look.rested)) {
     give_back();
   }
-  return look.for_long;
+  return for_long;
 }
 
 }  // namespace memo

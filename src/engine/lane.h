@@ -21,12 +21,12 @@
 
 namespace memo {
 
-// Notices from time to time that a lane's calls have stopped.
+// Notices from time to time that calls have stopped.
 class IdleClock {
  public:
   struct Look {
-    bool rested = false;    // there were none since the last look
-    bool for_long = false;  // nor for long
+    bool rested = false;  // there were none since the last look
+    Nanos time;           // nor for so long
   };
   // `calls` so far. One thread at a time.
   Look look(std::uint64_t calls, Nanos now) {
@@ -36,7 +36,7 @@ class IdleClock {
       calls_ = calls;
       since_ = now;
     }
-    return {rested, now - since_ >= 2 * tuning::kAtRest};
+    return {rested, now - since_};
   }
 
  private:

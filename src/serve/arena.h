@@ -98,6 +98,11 @@ class Arena {
   static constexpr std::uint64_t kAll = UINT64_MAX;
   // Gives back the memory of `granules` free ones, up to `bytes` of it; how many bytes. Owner only.
   std::uint64_t trim(Granules granules, std::uint64_t bytes = kAll);
+  // The system may take what is free when it needs some. A part from `from` on, as the space's.
+  // Owner only.
+  Granules free_lazily(Granules from) const {
+    return space_->free_lazily(std::min(from, top_), top_);
+  }
   // Gives up the committed memory behind the last block, which trim() has given back; bytes. Owner
   // only.
   std::uint64_t retreat();

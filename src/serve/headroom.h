@@ -59,16 +59,21 @@ class Headroom {
     if (limit() == GroupLimit::kNone || os::confined()) {
       return false;
     }
-    return look(bytes);
+    return less_than(see(), bytes);
   }
   // Looks whether so much as the margin is left and nobody has to wait for memory, and notices a
   // limit that was set where there was none. For a thread that has the time, from time to time:
-  // is_short() tells what it saw until it looks again.
+  // is_short() and is_tight() tell what it saw until it looks again.
   void look_again(const char* machines_pressure = GroupLimit::kMachinesPressure) const {
-    const bool is_short = !os::confined() && (look(0) || group_.pressed(machines_pressure));
+    const GroupLimit::Room room = os::confined() ? GroupLimit::Room{} : see();
+    const bool is_short =
+        !os::confined() && (less_than(room, 0) || group_.pressed(machines_pressure));
     short_.store(is_short, std::memory_order_relaxed);
+    tight_.store(room.left < room.limit / tuning::kTightShare, std::memory_order_relaxed);
   }
   [[nodiscard]] bool is_short() const { return short_.load(std::memory_order_relaxed); }
+  // What is left could be taken within a second or so, without any large block.
+  [[nodiscard]] bool is_tight() const { return tight_.load(std::memory_order_relaxed); }
 
  private:
   GroupLimit::Room see() const {
@@ -79,12 +84,12 @@ class Headroom {
   static bool less_than(const GroupLimit::Room& room, std::uint64_t bytes) {
     return room.limit != GroupLimit::kNone && room.left < bytes + room.limit / tuning::kRoomMargin;
   }
-  bool look(std::uint64_t bytes) const { return less_than(see(), bytes); }
 
   GroupLimit group_;
   // What was seen last.
   mutable std::atomic<std::uint64_t> limit_{GroupLimit::kNone};
   mutable std::atomic<bool> short_{false};
+  mutable std::atomic<bool> tight_{false};
   mutable std::atomic<std::uint64_t> fresh_{0};  // bytes taken since the last look
   // By lacks(), bytes: what the group had, and what was taken and not written by then. Threads that
   // look at once may each miss the other's part, until the next look.

@@ -151,6 +151,15 @@ std::uint64_t Pool::trim_rest() {
   return sum;
 }
 
+void Pool::free_lazily() {
+  for (Part& part : used()) {
+    for (Granules at; at != Space::kNone && !torn_ && part.lock->lock_within(Lock::Patience::kCall);
+         part.lock->unlock()) {
+      at = part.arena.free_lazily(at);
+    }
+  }
+}
+
 bool Pool::carry(void* from, void* to, std::uint64_t bytes) {
   HeldMemory& held = books_.held;
   if (!held.raised() || !os::is_bare(to, bytes) || !held.carried(granules_of(bytes))) {

@@ -96,6 +96,9 @@ class Pool {
   }
   // Gives back what trim(), age() and calls left to be given back.
   std::uint64_t trim_rest();
+  // The system may take what is free when it needs some; until then it is there. In portions,
+  // between which others have the locks.
+  void free_lazily();
   // What is free of the `bytes` at `start`, in one of its spaces, is never given out: as the
   // arena's.
   void keep_out(const void* start, std::uint64_t bytes);

@@ -148,16 +148,6 @@ void Slab::keep_out(Granules first, Granules end) const {
   }
 }
 
-bool Slab::keep_out_of_free(Granules first, Granules end) {
-  const std::uint64_t word = this->word();
-  const std::uint64_t nobodys = SlabWord::nobodys(word);
-  if (!SlabWord::is_free(word) || !change(word, nobodys)) {
-    return false;
-  }
-  keep_out(first, end);
-  return change(nobodys, word & ~SlabWord::kTorn);
-}
-
 void Slab::trim(std::uint64_t height) {
   const std::uint64_t before = this->height();
   if (before <= height) {

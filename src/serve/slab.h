@@ -114,6 +114,10 @@ class Slab {
   bool give_back();
   // The same, and its height is kept: the memory is to be had again when it is touched.
   void give_back_unused() const;
+  // The system may take that memory when it needs some. A part from `from` on, as the space's.
+  Granules free_lazily(Granules from) const {
+    return space().free_lazily(from, granules_in(space().committed_bytes()));
+  }
   // At the end of an iteration, which the next one's first call tells: it has claimed
   // [offset, offset + bytes), and nobody has written there yet.
   void sweep(std::uint64_t offset = 0, std::uint64_t bytes = 0) {
@@ -132,8 +136,17 @@ class Slab {
   // What is free of its space's [first, end) is given to nobody, and stays as it is: others have
   // the addresses now. For its holder, or for a caller that keeps the holder out.
   void keep_out(Granules first, Granules end) const;
-  // The same where nobody holds it; false if somebody does.
-  bool keep_out_of_free(Granules first, Granules end);
+  // Runs function() if nobody holds the slab, and nobody can meanwhile; false if somebody does.
+  template <typename Function>
+  bool while_free(Function&& function) {
+    const std::uint64_t word = this->word();
+    const std::uint64_t nobodys = SlabWord::nobodys(word);
+    if (!SlabWord::is_free(word) || !change(word, nobodys)) {
+      return false;
+    }
+    function();
+    return change(nobodys, word & ~SlabWord::kTorn);
+  }
   // A plan that is served from it needs so many bytes at least.
   void note_bound(std::uint64_t bytes);
 

@@ -164,6 +164,15 @@ Granules Space::give_back(Granules first, Granules count) {
   return given;
 }
 
+Granules Space::free_lazily(Granules from, Granules end) const {
+  const Granules to = std::min(end, from + granules_in(tuning::kMaxGivenBack));
+  for (PageMap::Run run = pages.next_free(from, to); run.found();
+       run = pages.next_free(run.end(), to)) {
+    os::free_lazily(address(run.first), bytes_of(run.count));
+  }
+  return to == end ? kNone : to;
+}
+
 bool Space::plausible(const void* pointer) const {
   const auto offset = static_cast<std::uint64_t>(static_cast<const char*>(pointer) - base_);
   return offset % kGranule == 0 && offset < committed_.load(std::memory_order_acquire);

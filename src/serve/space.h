@@ -73,6 +73,11 @@ class Space {
   // refuses to take, such as pages that the program has locked, stays. How many granules had memory
   // and lost it. Not while another thread may claim them.
   Granules give_back(Granules first, Granules count);
+  // The system may take the memory of free granules of [from, end) when it needs some; until then
+  // it is there. Looks at kMaxGivenBack; where that ends, or kNone: nothing of it is left. Not
+  // while another thread may claim them.
+  static constexpr Granules kNone = Granules::max();
+  Granules free_lazily(Granules from, Granules end) const;
 
   // Opens an index of the free runs. Before the first block.
   void index(FreeIndex& index);

@@ -191,6 +191,25 @@ TEST_CASE("headroom: memory is short while tasks wait for it, whatever is left",
   CHECK_FALSE(headroom.is_short());
 }
 
+TEST_CASE("headroom: less than half of the limit is tight", "[limits]") {
+  const Groups tree(kSecondVersion);
+  tree.write("fs/a/b/memory.current", 60 * kMiB);
+  Headroom headroom;
+  headroom.open(tree.groups().c_str(), tree.root().c_str());
+  headroom.look_again();
+  CHECK_FALSE(headroom.is_tight());
+  tree.write("fs/a/b/memory.max", 128 * kMiB);
+  headroom.look_again();
+  CHECK_FALSE(headroom.is_tight());
+  tree.write("fs/a/b/memory.current", 70 * kMiB);
+  headroom.look_again();
+  CHECK(headroom.is_tight());
+  CHECK_FALSE(headroom.is_short());
+  tree.write("fs/a/b/memory.stat", "inactive_file 10485760\n");  // lazily freed memory is there
+  headroom.look_again();
+  CHECK_FALSE(headroom.is_tight());
+}
+
 TEST_CASE("headroom: a limit that is set, raised or lifted later", "[limits]") {
   const Groups tree(kSecondVersion);
   tree.write("fs/a/b/memory.current", 20 * kMiB);

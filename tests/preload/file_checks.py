@@ -180,13 +180,15 @@ def group_of(limit):
 
 
 def a_control_group(context):
-    """A group that has room for a loop or for the blocks after it, but not for both: it ends who takes more."""
+    """A group that has room for a loop or for the blocks after it, large or small, but not for both: it ends who
+    takes more."""
     with group_of(52 << 20) as group:
-        command = group.command([context.programs / "left_loop"])
-        reference = context.run(command, common.SYSTEM)
-        expect(reference.code == 0, f"fails without the library: {reference}")
-        for settings in ((), (("MEMOMALLOC_SLAB_LIMIT", "1G"),)):
-            expect_same(context.run(command, with_settings(*settings, serving=bool(settings))), reference)
+        for then in ([], ["small"]):
+            command = group.command([context.programs / "left_loop", *then])
+            reference = context.run(command, common.SYSTEM)
+            expect(reference.code == 0, f"fails without the library: {reference}")
+            for settings in ((), (("MEMOMALLOC_SLAB_LIMIT", "1G"),)):
+                expect_same(context.run(command, with_settings(*settings, serving=bool(settings))), reference, then)
 
 
 def settings_of_the_c_library(context):

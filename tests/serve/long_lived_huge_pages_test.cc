@@ -5,9 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <cstring>
-#include <string>
 
 #include "src/base/os.h"
 #include "src/base/tuning.h"
@@ -20,13 +18,7 @@ namespace memo {
 namespace {
 
 using testing::ArenaFixture;
-
-// KiB of the process in huge pages.
-std::uint64_t in_huge_pages() {
-  const std::string sums = testing::read_file("/proc/self/smaps_rollup");
-  const std::size_t at = sums.find("AnonHugePages:");
-  return at == sums.npos ? 0 : std::strtoull(sums.c_str() + at + 14, nullptr, 10);
-}
+using testing::in_huge_pages;
 
 struct LongLivedFixture : ArenaFixture {
   void look(int times) {
@@ -38,7 +30,7 @@ struct LongLivedFixture : ArenaFixture {
   std::uint64_t made(int times) {
     const std::uint64_t before = in_huge_pages();
     look(times);
-    return (in_huge_pages() - before) / 2048;
+    return (in_huge_pages() - before) / os::kHugePage;
   }
   static bool can() {
     if (!os::can_collapse() || !testing::huge_pages_to_be_had()) {

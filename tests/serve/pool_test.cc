@@ -169,5 +169,29 @@ TEST_CASE_METHOD(SeveralArenas, "pool: threads of all arenas exchange blocks",
   CHECK(pool.held().dirty_bytes() == 0);
 }
 
+TEST_CASE_METHOD(SeveralArenas,
+                 "pool: what is free may be taken by the system, and what is in use may not",
+                 "[serve]") {
+  constexpr std::uint64_t kBlock = 2 * kMiB;
+  std::vector<char*> blocks;
+  for (std::uint8_t i = 0; i < 60; ++i) {
+    blocks.push_back(take(i % kArenas, kBlock));
+  }
+  for (std::size_t i = 0; i < blocks.size(); i += 2) {
+    REQUIRE(pool.free(blocks[i], false));
+  }
+  const std::uint64_t before = testing::lazily_freed();
+  pool.free_lazily();
+  const std::uint64_t free = blocks.size() / 2 * kBlock;
+  CHECK(testing::lazily_freed() - before <= free);
+  CHECK(testing::lazily_freed() - before >= free - free / 8);
+  CHECK(pool.held().dirty_bytes() == free);
+  CHECK(os::resident_bytes(blocks[0], kBlock) == kBlock);
+  for (std::size_t i = 1; i < blocks.size(); i += 2) {
+    CHECK(blocks[i][kBlock - 1] == 1);
+  }
+  CHECK(pool.valid());
+}
+
 }  // namespace
 }  // namespace memo

@@ -66,6 +66,25 @@ TEST_CASE_METHOD(Fixture, "slab: no height is so great that it seems to be there
   CHECK(books.bytes == 6 * kMiB);
 }
 
+TEST_CASE_METHOD(WideFixture, "slab: what is free may be taken by the system, in several parts",
+                 "[serve]") {
+  constexpr std::uint64_t kHeight = 96 * kMiB;
+  REQUIRE(first.raise(kHeight) == Slab::Raised::kTallest);
+  std::memset(first.at(0), 1, kHeight);
+  REQUIRE(first.claim(40 * kMiB, 8 * kMiB, 64).answer == SlabPlace::Answer::kGranted);
+  const std::uint64_t before = testing::lazily_freed();
+  Granules at;
+  int parts = 0;
+  for (; at != Space::kNone; ++parts) {
+    at = first.free_lazily(at);
+  }
+  CHECK(parts == 2);
+  CHECK(testing::lazily_freed() - before <= kHeight - 8 * kMiB);
+  CHECK(testing::lazily_freed() - before >= kHeight - 20 * kMiB);
+  CHECK(first.height() == kHeight);
+  CHECK(os::resident_bytes(first.at(0), kHeight) == kHeight);
+}
+
 TEST_CASE_METHOD(Fixture, "slab: one word tells who holds it, and for which plan", "[serve]") {
   const std::uint64_t nobody = first.word();
   const std::uint64_t mine = SlabWord::held(3, 7);

@@ -25,6 +25,23 @@ inline std::string read_file(const std::string& path) {
   return text.str();
 }
 
+// Bytes of the process that are so, as /proc/self/smaps_rollup names it.
+inline std::uint64_t bytes_that_are(const std::string& name) {
+  std::istringstream lines(read_file("/proc/self/smaps_rollup"));
+  std::uint64_t kib = 0;
+  for (std::string word; lines >> word && word != name;) {
+  }
+  lines >> kib;
+  return kib << 10;
+}
+inline std::uint64_t in_huge_pages() {
+  return bytes_that_are("AnonHugePages:");
+}
+// The system may take them when it needs some (MADV_FREE).
+inline std::uint64_t lazily_freed() {
+  return bytes_that_are("LazyFree:");
+}
+
 // An empty folder, removed at the end with all that is in it.
 class TempFolder {
  public:

@@ -1,5 +1,7 @@
-// A loop that is learned and left, then blocks of other sizes, as many as the loop's memory. What was held for the loop
-// must not be what ends the process in a cgroup that has room for either.
+// A loop that is learned and left, then as much memory as the loop's in blocks of other sizes, or, with an argument, in
+// small ones. What was held for the loop must not be what ends the process in a cgroup that has room for either.
+#include <time.h>
+
 #include "room.h"
 #include "support.h"
 
@@ -28,7 +30,25 @@ static void other_blocks(size_t each) {
   fill_check_free(blocks, kOther, each);
 }
 
-int main(void) {
+// Long before a loop counts as left, which takes four seconds and more.
+static void pause_after_loop(void) {
+  const struct timespec little = {.tv_nsec = 20 * 1000 * 1000};
+  if (memomalloc_version == NULL)
+    return;
+  for (unsigned tries = 0; tries < 100 && lazily_freed_kib() < 8 << 10; ++tries)
+    nanosleep(&little, NULL);
+}
+
+static void small_blocks(void) {
+  enum { kSmall = 40 << 10 };
+  static void* blocks[kSmall];
+  for (unsigned i = 0; i < kSmall; ++i)
+    blocks[i] = malloc(KIB(1));
+  fill_check_free(blocks, kSmall, KIB(1));
+}
+
+int main(int count, char** words) {
+  (void)words;
   if (!has_memory(MIB(48), KIB(4))) {
     puts("skipped: there is no memory for either");
     return 77;
@@ -37,6 +57,11 @@ int main(void) {
   loop();
   if (serving_expected())
     CHECK(counter("planned_allocations") > before);
+  if (count > 1) {
+    pause_after_loop();
+    small_blocks();
+    return 0;
+  }
   other_blocks(MIB(1));
   loop();
   other_blocks(MIB(1) + KIB(8));

@@ -31,14 +31,23 @@ static inline int has_room(size_t bytes) {
   return has_memory(bytes, bytes) && has_memory(bytes / 16, KIB(4));
 }
 
-// What the process had at most in memory, in KiB.
-static inline long peak_kib(void) {
-  FILE* const file = fopen("/proc/self/status", "r");
+// What a file of /proc says of the process behind the name, in KiB; -1: nothing.
+static inline long kib_in(const char* path, const char* name) {
+  FILE* const file = fopen(path, "r");
   char line[256];
-  long peak = -1;
-  CHECK(file != NULL);
-  while (peak < 0 && fgets(line, sizeof line, file) != NULL)
-    sscanf(line, "VmHWM: %ld", &peak);
-  fclose(file);
-  return peak;
+  long kib = -1;
+  while (file != NULL && kib < 0 && fgets(line, sizeof line, file) != NULL)
+    if (strncmp(line, name, strlen(name)) == 0)
+      kib = atol(line + strlen(name));
+  if (file != NULL)
+    fclose(file);
+  return kib;
+}
+
+// What the process had at most in memory; what the system may take of it (MADV_FREE).
+static inline long peak_kib(void) {
+  return kib_in("/proc/self/status", "VmHWM:");
+}
+static inline long lazily_freed_kib(void) {
+  return kib_in("/proc/self/smaps_rollup", "LazyFree:");
 }
