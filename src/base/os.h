@@ -86,6 +86,10 @@ bool renew(void* start, std::uint64_t bytes);
 // supported.
 bool advise_huge(void* start, std::uint64_t bytes, bool huge);
 bool populate(void* start, std::uint64_t bytes);
+// Has the kernel join the parts of a mapping again that a program's advice splits: it does so only
+// where the mapping had a page before, and no huge page lies across a border. For [start, start +
+// bytes) that is nobody's yet; leaves no memory. Page multiples.
+void keep_whole(void* start, std::uint64_t bytes);
 // Of the 2 MiB at `start` each page of 4 KiB has memory that no other process has as well: not
 // shared with a forked child, nor in swap, nor the zeros that the kernel lends to who only reads.
 // False where the system does not tell.

@@ -65,6 +65,15 @@ bool none_is_lent(const void* start) {
       start, [](std::uint64_t page) { return (page & kPresent) == 0 || (page & kExclusive) != 0; });
 }
 
+// The last page: the huge page around it is needed last.
+void keep_whole(void* start, std::uint64_t bytes) {
+  char* const first = static_cast<char*>(start);
+  char* const page = first + bytes - page_size();
+  *static_cast<volatile char*>(page) = 0;
+  const std::uint64_t around = reinterpret_cast<std::uint64_t>(page) % kHugePage + page_size();
+  purge(first + bytes - std::min(bytes, around), std::min(bytes, around));
+}
+
 void collapse(void* start) {
   KeepErrno keep;
   madvise(start, kHugePage, MADV_COLLAPSE);

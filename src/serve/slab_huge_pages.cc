@@ -144,8 +144,17 @@ bool Slab::is_free(Granules first, Granules end, PageMap::Run but) const {
   return free(first, std::min(end, but.first)) && free(std::max(first, but.end()), end);
 }
 
+// The advice comes first: what the program has advised of parts ends with it, and all is one
+// mapping again. Before Linux 6.14 a purge leaves page tables, which are then populated in small
+// pages.
 bool Slab::make_huge(char* from, std::uint64_t bytes) {
-  return os::purge(from, bytes) && os::advise_huge(from, bytes, true) && os::populate(from, bytes);
+  const bool made =
+      os::advise_huge(from, bytes, true) && os::purge(from, bytes) && os::populate(from, bytes);
+  const bool collapses = made && os::can_collapse();
+  for (std::uint64_t at = 0; collapses && at < bytes; at += os::kHugePage) {
+    os::collapse(from + at);
+  }
+  return made;
 }
 
 // What comes from `from` bytes on is another plan's, of which nothing is known.

@@ -126,6 +126,7 @@ bool Space::commit_until(std::uint64_t target, os::Lock lock) {
   }
   if (!bare_) {
     os::place_on_nodes(base_ + committed, target - committed, nodes_);
+    os::keep_whole(base_ + committed, target - committed);
   }
   committed_.store(target, std::memory_order_release);
   return true;

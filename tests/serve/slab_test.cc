@@ -8,7 +8,9 @@
 #include "src/base/os.h"
 #include "tests/support/arenas.h"
 #include "tests/support/process.h"
+#include "tests/support/skip.h"
 #include "tests/support/spaces.h"
+#include "tests/support/units.h"
 
 namespace memo {
 namespace {
@@ -83,6 +85,28 @@ TEST_CASE_METHOD(WideFixture, "slab: what is free may be taken by the system, in
   CHECK(testing::lazily_freed() - before >= kHeight - 20 * kMiB);
   CHECK(first.height() == kHeight);
   CHECK(os::resident_bytes(first.at(0), kHeight) == kHeight);
+}
+
+// As numpy does: of each array all but the first page, before anything is written.
+TEST_CASE_METHOD(WideFixture, "slab: huge pages have no gaps where the program has advised parts",
+                 "[serve]") {
+  constexpr std::uint64_t kHeight = 18 * kMiB;
+  constexpr std::uint64_t kBlock = kHeight / 4;
+  if (!os::can_collapse() || !testing::huge_pages_to_be_had()) {
+    testing::skip("this kernel makes no huge pages of small ones");
+    return;
+  }
+  books.huge_pages = Choice::kAuto;
+  REQUIRE(first.raise(kHeight) == Slab::Raised::kTallest);
+  const std::uint64_t before = testing::in_huge_pages();
+  for (std::uint64_t at = 0; at < kHeight; at += kBlock) {
+    REQUIRE(os::advise_huge(first.at(at) + bytes_of(1_g), kBlock - bytes_of(2_g), true));
+    std::memset(first.at(at), 1, kBlock);
+  }
+  CHECK(testing::in_huge_pages() - before < kHeight);
+  first.sweep();
+  first.sweep();
+  CHECK(testing::in_huge_pages() - before == kHeight);
 }
 
 TEST_CASE_METHOD(Fixture, "slab: one word tells who holds it, and for which plan", "[serve]") {
