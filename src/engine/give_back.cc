@@ -82,7 +82,9 @@ bool GiveBack::tick(Nanos now) {
     pool.collapse_long_lived();
   }
   left_ = quiet ? kept() : UINT64_MAX;
-  pause_ = quiet ? tuning::kIdle : pause_;
+  if (quiet) {
+    pause_ = 1;
+  }
   return quiet && lanes_.shared().slabs.bytes.load(std::memory_order_relaxed) == 0;
 }
 
@@ -92,7 +94,7 @@ bool GiveBack::waits_for_pause() const {
 }
 
 Nanos GiveBack::until_look() const {
-  return waits_for_pause() ? std::max(tuning::kIdle, pause_ / 2) : os::kSecond;
+  return waits_for_pause() ? std::max(tuning::kIdle, pause() / 2) : os::kSecond;
 }
 
 void GiveBack::look_for_pause(Nanos now) {
@@ -102,9 +104,11 @@ void GiveBack::look_for_pause(Nanos now) {
   }
   const IdleClock::Look look = calls_.look(calls, now);
   if (!look.rested) {
-    pause_ = std::min(in_pause_ ? 2 * pause_ : pause_, tuning::kAtRest);
+    if (in_pause_ && pause() < tuning::kAtRest) {
+      pause_ *= 2;
+    }
     in_pause_ = false;
-  } else if (look.time >= pause_ && waits_for_pause()) {
+  } else if (look.time >= pause() && waits_for_pause()) {
     free_lazily();
     in_pause_ = true;
   }
@@ -112,23 +116,19 @@ void GiveBack::look_for_pause(Nanos now) {
 
 // What a lane or a thread is just at work on stays.
 void GiveBack::free_lazily() {
-  for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
-    Granules at;
-    const auto part = [&](const Slab& slab) { at = slab.free_lazily(at); };
-    for (Granules before = Space::kNone; at != Space::kNone && at != before;) {
-      before = at;
-      lanes_.at(i).with_slab(part);
-    }
-  }
   const Slabs& slabs = lanes_.shared().slabs;
   for (std::uint32_t i = 0; i < slabs.count(); ++i) {
     Slab& slab = slabs.at(i);
-    if (slab.height() != 0) {
-      slab.while_free([&] {
-        for (Granules at; at != Space::kNone;) {
-          at = slab.free_lazily(at);
-        }
-      });
+    Granules at = slab.height() == 0 ? Space::kNone : Granules{0};
+    const auto part = [&at](const Slab& its) { at = its.free_lazily(at); };
+    for (Granules before = Space::kNone; at != Space::kNone && at != before;) {
+      before = at;
+      const std::uint64_t word = slab.word();
+      if (SlabWord::is_free(word)) {
+        slab.while_free([&] { part(slab); });
+      } else if (SlabWord::lane(word) < lanes_.count()) {
+        lanes_.at(SlabWord::lane(word)).with_slab(part);
+      }
     }
   }
   lanes_.shared().pool.free_lazily();

@@ -38,6 +38,7 @@ class GiveBack {
 
  private:
   [[nodiscard]] bool waits_for_pause() const;
+  [[nodiscard]] Nanos pause() const { return pause_ * tuning::kIdle; }
   void free_lazily();
 
   Lanes& lanes_;
@@ -47,8 +48,8 @@ class GiveBack {
   Backoff relief_;  // refusals that relieve() lets pass
   IdleClock calls_;
   bool in_pause_ = false;  // all is the system's to take
-  // Without a call make a pause: each that was none for longer, since calls came again, doubles it.
-  Nanos pause_ = tuning::kIdle;
+  // So many times kIdle without a call are a pause: each after which calls came again doubles it.
+  std::uint64_t pause_ = 1;
 };
 
 }  // namespace memo
