@@ -251,7 +251,7 @@ ROWS = (
     ("realloc to no bytes is the library's choice", "realloc_owned", "swap", "realloc_to_nothing() => nullptr",
      PRELOAD, "blocks of no bytes"),
     ("a size is asked for of another allocator than the next", "realloc", "always", "g_process.next.knows_sizes()",
-     PRELOAD, "underlying allocators that tell no size"),
+     PRELOAD, "next allocators that tell no size"),
     ("a page stays when its process ends", "close_status_page", "never", "g_process.status.page.exchange(nullptr) != nullptr",
      SCRIPT, "test_status.py test_goes_with_the_process"),
     ("nobody hears a word", "keep_status_page", "never", "word != g_process.status.last_word",

@@ -7,9 +7,15 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/mutations"))
+sys.path[:0] = [str(ROOT / "tests/mutations"), str(ROOT / "tests/preload")]
+import binary_checks
 import breaking
+import common
+import file_checks
+import neighbour_checks
+import real_programs
 import rows
+import worker_checks
 
 CODE = """namespace memo::shim {
 // take(1) { is no definition
@@ -76,6 +82,15 @@ class Rows(unittest.TestCase):
         for name, *_, kind, test in rows.ROWS:
             if kind == rows.UNIT:
                 self.assertIn(test, there, name)
+
+    def test_each_preload_check_is_there(self):
+        modes = {mode.name for mode in common.modes(common.PEERS)}
+        there = [f"{program.stem} [{mode}]" for program in (ROOT / "tests/preload/programs").glob("*.c*") for mode in modes]
+        for module in (binary_checks, file_checks, neighbour_checks, real_programs, worker_checks):
+            there += [name for name, _ in module.checks(common.Context(ROOT / "build"))]
+        for name, *_, kind, test in rows.ROWS:
+            if kind == rows.PRELOAD:
+                self.assertTrue(any(test in check for check in there), f"{name}: there is no check {test!r}")
 
     def test_each_breaks_one_place(self):
         tree = breaking.Tree(ROOT)
