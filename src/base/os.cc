@@ -214,16 +214,6 @@ bool commit(void* start, std::uint64_t bytes, Lock lock) {
   return lock == Lock::kNo || mlock(start, bytes) == 0;
 }
 
-bool renew(void* start, std::uint64_t bytes) {
-  KeepErrno keep;
-  const auto first = reinterpret_cast<std::uint64_t>(start);
-  const std::uint64_t from = round_up(first, page_size());
-  const std::uint64_t to = round_down(first + bytes, page_size());
-  constexpr int kAnew = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-  return from >= to || mmap(reinterpret_cast<void*>(from), to - from, PROT_READ | PROT_WRITE, kAnew,
-                            -1, 0) != MAP_FAILED;
-}
-
 bool decommit(void* start, std::uint64_t bytes) {
   KeepErrno keep;
   constexpr int kReserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;

@@ -96,9 +96,9 @@ void keep_whole(void* start, std::uint64_t bytes);
 bool is_own(const void* start);
 // The same of those pages that have memory.
 bool none_is_lent(const void* start);
-// The 2 MiB at `start`, in use by whoever, come in one huge page; where the system has none, they
-// stay as they are.
-void collapse(void* start);
+// [start, start + bytes), in use by whoever, comes in huge pages; where the system has none, it
+// stays as it is. Multiples of 2 MiB.
+void collapse(void* start, std::uint64_t bytes = kHugePage);
 // The system knows how, and its owner has not switched huge pages off. Opens, reads and closes a
 // file.
 bool can_collapse();

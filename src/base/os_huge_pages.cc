@@ -74,9 +74,9 @@ void keep_whole(void* start, std::uint64_t bytes) {
   purge(first + bytes - std::min(bytes, around), std::min(bytes, around));
 }
 
-void collapse(void* start) {
+void collapse(void* start, std::uint64_t bytes) {
   KeepErrno keep;
-  madvise(start, kHugePage, MADV_COLLAPSE);
+  madvise(start, bytes, MADV_COLLAPSE);
 }
 
 // No byte is asked for: that tells whether the advice is known.

@@ -9,11 +9,11 @@
 #include <cerrno>
 #include <cstring>
 
-#include "src/base/bits.h"
 #include "src/base/keep_errno.h"
 #include "src/base/no_cancellation.h"
 #include "src/base/os.h"
 #include "src/base/resident.h"
+#include "src/base/whole_pages.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // Linux 5.14; older kernels answer EINVAL
@@ -52,30 +52,33 @@ bool takes_back() {
 
 bool purge(void* start, std::uint64_t bytes) {
   KeepErrno keep;
-  const auto first = reinterpret_cast<std::uint64_t>(start);
-  const std::uint64_t last = first + bytes;
-  const std::uint64_t from = round_up(first, page_size());
-  const std::uint64_t to = round_down(last, page_size());
-  if (from >= to) {
+  const WholePages pages(start, bytes);
+  if (!pages.any()) {
     std::memset(start, 0, bytes);
     return true;
   }
-  if (!takes_back() || madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED) != 0) {
+  if (!takes_back() || madvise(pages.first, pages.bytes(), MADV_DONTNEED) != 0) {
     return false;
   }
   // Where pages are larger than our granules, the pages at both ends belong to others as well.
-  std::memset(start, 0, from - first);
-  std::memset(reinterpret_cast<void*>(to), 0, last - to);
+  char* const begin = static_cast<char*>(start);
+  std::memset(begin, 0, static_cast<std::size_t>(pages.first - begin));
+  std::memset(pages.end, 0, static_cast<std::size_t>(begin + bytes - pages.end));
   return true;
+}
+
+bool renew(void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  const WholePages pages(start, bytes);
+  constexpr int kAnew = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  return !pages.any() ||
+         mmap(pages.first, pages.bytes(), PROT_READ | PROT_WRITE, kAnew, -1, 0) != MAP_FAILED;
 }
 
 void free_lazily(void* start, std::uint64_t bytes) {
   KeepErrno keep;
-  const auto first = reinterpret_cast<std::uint64_t>(start);
-  const std::uint64_t from = round_up(first, page_size());
-  const std::uint64_t to = round_down(first + bytes, page_size());
-  if (from < to) {
-    madvise(reinterpret_cast<void*>(from), to - from, MADV_FREE);
+  if (const WholePages pages(start, bytes); pages.any()) {
+    madvise(pages.first, pages.bytes(), MADV_FREE);
   }
 }
 

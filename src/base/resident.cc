@@ -4,16 +4,15 @@
 #include <sys/mman.h>
 #include <algorithm>
 
-#include "src/base/bits.h"
 #include "src/base/keep_errno.h"
 #include "src/base/os.h"
+#include "src/base/whole_pages.h"
 
 namespace memo::os {
 
 Residents::Residents(const void* start, std::uint64_t bytes)
-    : at_(reinterpret_cast<char*>(round_up(reinterpret_cast<std::uint64_t>(start), page_size()))),
-      end_(reinterpret_cast<char*>(
-          round_down(reinterpret_cast<std::uint64_t>(start) + bytes, page_size()))),
+    : at_(WholePages(start, bytes).first),
+      end_(WholePages(start, bytes).end),
       told_(at_ >= end_ || !confined()) {}
 
 bool Residents::fill() {

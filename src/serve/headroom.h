@@ -65,9 +65,9 @@ class Headroom {
   // limit that was set where there was none. For a thread that has the time, from time to time:
   // is_short() and is_tight() tell what it saw until it looks again.
   void look_again(const char* machines_pressure = GroupLimit::kMachinesPressure) const {
-    const GroupLimit::Room room = os::confined() ? GroupLimit::Room{} : see();
-    const bool is_short =
-        !os::confined() && (less_than(room, 0) || group_.pressed(machines_pressure));
+    const bool may_look = !os::confined();
+    const GroupLimit::Room room = may_look ? see() : GroupLimit::Room{};
+    const bool is_short = may_look && (less_than(room, 0) || group_.pressed(machines_pressure));
     short_.store(is_short, std::memory_order_relaxed);
     tight_.store(room.left < room.limit / tuning::kTightShare, std::memory_order_relaxed);
   }

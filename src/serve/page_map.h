@@ -229,6 +229,13 @@ class PageMap {
 
   // The next free run of [from, to).
   [[nodiscard]] Run next_free(Granules from, Granules to) const;
+  // function(run) for each of them; it may claim the run.
+  template <typename Function>
+  void each_free(Granules from, Granules to, Function&& function) const {
+    for (Run run = next_free(from, to); run.found(); run = next_free(run.end(), to)) {
+      function(run);
+    }
+  }
   enum class Tail : std::uint8_t { kFree, kClean };
   // The first granule of [from, to) from which on all up to `to` is free, or free and clean.
   [[nodiscard]] Granules tail(Tail kind, Granules from, Granules to) const;

@@ -142,10 +142,7 @@ void Slab::begin_above() {
 void Slab::keep_out(Granules first, Granules end) const {
   PageMap& pages = space().pages;
   end = std::min(end, granules_in(space().committed_bytes()));
-  for (PageMap::Run run = pages.next_free(first, end); run.found();
-       run = pages.next_free(run.end(), end)) {
-    pages.claim(run.first, run.count);
-  }
+  pages.each_free(first, end, [&](PageMap::Run run) { pages.claim(run.first, run.count); });
 }
 
 void Slab::trim(std::uint64_t height) {
@@ -169,10 +166,8 @@ void Slab::give_back_unused() const {
 void Slab::give_back_between(std::uint64_t from, std::uint64_t to) const {
   const PageMap& pages = space().pages;
   const Granules end = granules_in(std::min(to, space().committed_bytes()));
-  for (PageMap::Run run = pages.next_free(granules_in(from), end); run.found();
-       run = pages.next_free(run.end(), end)) {
-    space().give_back(run.first, run.count);
-  }
+  pages.each_free(granules_in(from), end,
+                  [&](PageMap::Run run) { space().give_back(run.first, run.count); });
 }
 
 bool Slab::valid() const {

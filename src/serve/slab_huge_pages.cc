@@ -150,9 +150,8 @@ bool Slab::is_free(Granules first, Granules end, PageMap::Run but) const {
 bool Slab::make_huge(char* from, std::uint64_t bytes) {
   const bool made =
       os::advise_huge(from, bytes, true) && os::purge(from, bytes) && os::populate(from, bytes);
-  const bool collapses = made && os::can_collapse();
-  for (std::uint64_t at = 0; collapses && at < bytes; at += os::kHugePage) {
-    os::collapse(from + at);
+  if (made && os::can_collapse()) {
+    os::collapse(from, bytes);
   }
   return made;
 }

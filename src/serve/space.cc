@@ -167,10 +167,9 @@ Granules Space::give_back(Granules first, Granules count) {
 
 Granules Space::free_lazily(Granules from, Granules end) const {
   const Granules to = std::min(end, from + granules_in(tuning::kMaxGivenBack));
-  for (PageMap::Run run = pages.next_free(from, to); run.found();
-       run = pages.next_free(run.end(), to)) {
+  pages.each_free(from, to, [&](PageMap::Run run) {
     os::free_lazily(address(run.first), bytes_of(run.count));
-  }
+  });
   return to == end ? kNone : to;
 }
 

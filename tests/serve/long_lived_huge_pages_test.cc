@@ -11,7 +11,6 @@
 #include "src/base/tuning.h"
 #include "tests/support/arenas.h"
 #include "tests/support/process.h"
-#include "tests/support/skip.h"
 #include "tests/support/units.h"
 
 namespace memo {
@@ -32,18 +31,11 @@ struct LongLivedFixture : ArenaFixture {
     look(times);
     return (in_huge_pages() - before) / os::kHugePage;
   }
-  static bool can() {
-    if (!os::can_collapse() || !testing::huge_pages_to_be_had()) {
-      testing::skip("this kernel makes no huge pages of small ones");
-      return false;
-    }
-    return true;
-  }
 };
 
 TEST_CASE_METHOD(LongLivedFixture, "long lived: what is written and stays comes in huge pages",
                  "[serve]") {
-  if (!can()) {
+  if (!testing::collapses()) {
     return;
   }
   char* const weights = take(9 * kMiB);
@@ -58,7 +50,7 @@ TEST_CASE_METHOD(LongLivedFixture, "long lived: what is written and stays comes 
 }
 
 TEST_CASE_METHOD(LongLivedFixture, "long lived: a few huge pages are made in a look", "[serve]") {
-  if (!can()) {
+  if (!testing::collapses()) {
     return;
   }
   take(2 * (tuning::kCollapsedAtOnce + 4) * kMiB);
@@ -69,7 +61,7 @@ TEST_CASE_METHOD(LongLivedFixture, "long lived: a few huge pages are made in a l
 
 TEST_CASE_METHOD(LongLivedFixture, "long lived: what has a page that nobody wrote stays as it is",
                  "[serve]") {
-  if (!can()) {
+  if (!testing::collapses()) {
     return;
   }
   char* const block = static_cast<char*>(arena.allocate(6 * kMiB, 16).start);
@@ -84,7 +76,7 @@ TEST_CASE_METHOD(LongLivedFixture, "long lived: what has a page that nobody wrot
 
 TEST_CASE_METHOD(LongLivedFixture, "long lived: blocks that come and go stay as they are",
                  "[serve]") {
-  if (!can()) {
+  if (!testing::collapses()) {
     return;
   }
   for (int i = 0; i < 6; ++i) {
@@ -97,7 +89,7 @@ TEST_CASE_METHOD(LongLivedFixture, "long lived: blocks that come and go stay as 
 }
 
 TEST_CASE_METHOD(LongLivedFixture, "long lived: pages that a child shares stay shared", "[serve]") {
-  if (!can()) {
+  if (!testing::collapses()) {
     return;
   }
   take(8 * kMiB);
@@ -119,7 +111,7 @@ TEST_CASE_METHOD(LongLivedFixture, "long lived: pages that a child shares stay s
 
 TEST_CASE_METHOD(LongLivedFixture,
                  "long lived: a block whose pages the program changes stays as it is", "[serve]") {
-  if (!can()) {
+  if (!testing::collapses()) {
     return;
   }
   take(4 * kMiB);

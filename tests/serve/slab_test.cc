@@ -8,7 +8,6 @@
 #include "src/base/os.h"
 #include "tests/support/arenas.h"
 #include "tests/support/process.h"
-#include "tests/support/skip.h"
 #include "tests/support/spaces.h"
 #include "tests/support/units.h"
 
@@ -92,8 +91,7 @@ TEST_CASE_METHOD(WideFixture, "slab: huge pages have no gaps where the program h
                  "[serve]") {
   constexpr std::uint64_t kHeight = 18 * kMiB;
   constexpr std::uint64_t kBlock = kHeight / 4;
-  if (!os::can_collapse() || !testing::huge_pages_to_be_had()) {
-    testing::skip("this kernel makes no huge pages of small ones");
+  if (!testing::collapses()) {
     return;
   }
   books.huge_pages = Choice::kAuto;

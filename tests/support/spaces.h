@@ -11,6 +11,7 @@
 #include "src/base/os.h"
 #include "src/serve/page_map.h"
 #include "src/serve/space.h"
+#include "tests/support/skip.h"
 #include "tests/support/units.h"
 
 namespace memo {
@@ -106,6 +107,15 @@ inline bool huge_pages_to_be_had() {
   const bool huge = resident_bytes(start, os::kHugePage) == os::kHugePage;
   munmap(start, os::kHugePage);
   return huge;
+}
+
+// True if huge pages are made of small ones here; else the test is skipped.
+inline bool collapses() {
+  const bool can = os::can_collapse() && huge_pages_to_be_had();
+  if (!can) {
+    skip("this kernel makes no huge pages of small ones");
+  }
+  return can;
 }
 
 }  // namespace memo::testing

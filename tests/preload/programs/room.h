@@ -36,11 +36,11 @@ static inline long kib_in(const char* path, const char* name) {
   FILE* const file = fopen(path, "r");
   char line[256];
   long kib = -1;
-  while (file != NULL && kib < 0 && fgets(line, sizeof line, file) != NULL)
+  CHECK(file != NULL);
+  while (kib < 0 && fgets(line, sizeof line, file) != NULL)
     if (strncmp(line, name, strlen(name)) == 0)
       kib = atol(line + strlen(name));
-  if (file != NULL)
-    fclose(file);
+  fclose(file);
   return kib;
 }
 
