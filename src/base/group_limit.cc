@@ -19,13 +19,21 @@ constexpr std::size_t kMaxGroupLine = 448;
 struct Names {
   const char* limits[2];  // nullptr: there is no second one
   const char* used;
-  std::string_view cache[2];  // what memory.stat calls the page cache's lists, with a space
+  // In memory.stat, with a space: the page cache's lists; its pages, and those of tmpfs of them.
+  std::string_view lists[2];
+  std::string_view pages;
+  std::string_view shared;
 };
 constexpr Names kFirst{{"memory.limit_in_bytes", nullptr},
                        "memory.usage_in_bytes",
-                       {"total_inactive_file ", "total_active_file "}};
-constexpr Names kSecond{
-    {"memory.max", "memory.high"}, "memory.current", {"inactive_file ", "active_file "}};
+                       {"total_inactive_file ", "total_active_file "},
+                       "total_cache ",
+                       "total_shmem "};
+constexpr Names kSecond{{"memory.max", "memory.high"},
+                        "memory.current",
+                        {"inactive_file ", "active_file "},
+                        "file ",
+                        "shmem "};
 
 // A path that is put together in place.
 class Path {
@@ -60,19 +68,26 @@ std::uint64_t read_number(std::string_view folder, const char* name) {
   return number ? os::number_in(line) : GroupLimit::kNone;
 }
 
+// The lists alone tell too much: memory that was freed lazily stays in them when it is used again.
 std::uint64_t page_cache(std::string_view folder, const Names& names) {
   Path path(folder);
-  std::uint64_t sum = 0;
   if (!path.add("/memory.stat")) {
-    return sum;
+    return 0;
   }
+  std::uint64_t listed = 0;
+  std::uint64_t pages = UINT64_MAX;
+  std::uint64_t shared = 0;
   os::LineReader file(path.text());
   for (std::string_view line; file.next(line);) {
-    if (line.starts_with(names.cache[0]) || line.starts_with(names.cache[1])) {
-      sum += os::number_in(line);
+    if (line.starts_with(names.lists[0]) || line.starts_with(names.lists[1])) {
+      listed += os::number_in(line);
+    } else if (line.starts_with(names.pages)) {
+      pages = os::number_in(line);
+    } else if (line.starts_with(names.shared)) {
+      shared = os::number_in(line);
     }
   }
-  return sum;
+  return std::min(listed, pages - std::min(pages, shared));
 }
 
 // What the folder's own group leaves, its parents apart. A limit that no machine has is none.
