@@ -1,5 +1,6 @@
 // What realloc does with a block of the engine: it stays, or its contents move.
 #include <cstring>
+#include <optional>
 
 #include "src/base/check.h"
 #include "src/base/os.h"
@@ -17,7 +18,16 @@ bool Engine::resize(void* pointer, std::uint64_t bytes) {
   const bool pooled = space != nullptr && lanes.is_pool(*space);
   if (pooled && t_state.inside == 0) {
     Pool& pool = lanes.shared().pool;
-    return pool.resize(pointer, bytes) && lanes.at(pool.owner(pointer)).resized(now, size(pointer));
+    const std::optional<std::uint64_t> lacking = pool.resize(pointer, bytes);
+    if (lacking) {
+      lanes.at(pool.owner(pointer)).resized(now, size(pointer));
+    }
+    if (lacking && *lacking != 0 && pool.headroom().lacks(*lacking, pool.held().live_bytes()))
+        [[unlikely]] {
+      lanes.passed_on.room_made.add_from_any();
+      give_back_idle(lanes.shared(), SlabWord::kNoLane);
+    }
+    return lacking.has_value();
   }
   // A block of a slab stays where it is while at least half of it is used.
   const bool stays = bytes <= now && bytes >= now / 2;

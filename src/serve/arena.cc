@@ -188,17 +188,17 @@ void Arena::enter_all() {
   }
 }
 
-bool Arena::resize(void* start, std::uint64_t bytes) {
+std::optional<std::uint64_t> Arena::resize(void* start, std::uint64_t bytes) {
   PageMap& pages = space_->pages;
   const Granules first = space_->granule_of(start);
   const Granules now = pages.length(first);
   const Granules count = granules_of(bytes);
   if (count == now) {
-    return true;
+    return 0;
   }
   if (count < now) {
     shrink(first, now, std::max(count, Granules{1}));
-    return true;
+    return 0;
   }
   free_.enter(tuning::kCallWork);
   const Granules end = first + count;
@@ -207,11 +207,11 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
       at_top ? FreeIndex::Place{top_} : free_.behind(first + now, end, top_);
   if ((!at_top && !place.found()) || end >= granules_in(space_->bytes()) ||
       !space_->commit(bytes_of(end))) {
-    return false;
+    return std::nullopt;
   }
   const PageMap::Claim claim = pages.extend(first, count);
   if (!claim.granted) {
-    return false;
+    return std::nullopt;
   }
   free_.take(place, end);
   long_lived.note_taken(first + now, end);
@@ -228,7 +228,7 @@ bool Arena::resize(void* start, std::uint64_t bytes) {
     }
   }
   give_excess_back(count - now);
-  return true;
+  return bytes_of(count - now - claim.dirty);
 }
 
 // Cuts off what is behind `left` granules of a block in use. Of a long tail that memory stays which

@@ -81,8 +81,9 @@ class Arena {
   // memory for it, or anywhere. One thread at a time.
   enum class From : std::uint8_t { kAnywhere, kMemory };
   Block allocate(std::uint64_t bytes, std::uint64_t alignment, From from = From::kAnywhere);
-  // Changes the size of the block at `start` in place, if there is room. One thread at a time.
-  bool resize(void* start, std::uint64_t bytes);
+  // Changes the size of the block at `start` in place, if there is room: bytes that it gets and
+  // that had no memory. One thread at a time.
+  std::optional<std::uint64_t> resize(void* start, std::uint64_t bytes);
   // Releases the block that starts at `start`; false if none does. Any thread.
   // `at_once`: its memory goes back to the system, whatever the peak. `spare`: it goes back with
   // the next call, unless that takes its place, or another block waits in the same way.

@@ -99,14 +99,14 @@ Arena::Block Pool::allocate(std::uint64_t bytes, std::uint64_t alignment, std::u
   return block;
 }
 
-bool Pool::resize(void* start, std::uint64_t bytes) {
+std::optional<std::uint64_t> Pool::resize(void* start, std::uint64_t bytes) {
   Part& part = part_of(start);
   if (torn_ || !part.lock->lock_within(Lock::Patience::kCall)) {
-    return false;
+    return std::nullopt;
   }
-  const bool done = part.arena.resize(start, bytes);
+  const std::optional<std::uint64_t> lacking = part.arena.resize(start, bytes);
   part.lock->unlock();
-  return done;
+  return lacking;
 }
 
 // The sum of function(arena) over all arenas, each with its lock, from number `first` on, until

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "src/base/lock.h"
@@ -39,7 +40,7 @@ class Pool {
   // thread.
   Arena::Block allocate(std::uint64_t bytes, std::uint64_t alignment, std::uint16_t owner);
   // As the arena's. Any thread.
-  bool resize(void* start, std::uint64_t bytes);
+  std::optional<std::uint64_t> resize(void* start, std::uint64_t bytes);
   // A large block is freed while nothing is known of its stream: true if it is one of the process'
   // first, and the first of its size or of `always` bytes. Later ones are no start any more, and a
   // size that comes again may be a loop's: their memory would only be taken anew. Any thread.

@@ -182,13 +182,14 @@ def group_of(limit):
 def a_control_group(context):
     """A group that has room for a loop or for the blocks after it, large or small, but not for both: it ends who
     takes more."""
-    with group_of(52 << 20) as group:
-        for then in ([], ["small"]):
-            command = group.command([context.programs / "left_loop", *then])
-            reference = context.run(command, common.SYSTEM)
-            expect(reference.code == 0, f"fails without the library: {reference}")
-            for settings in ((), (("MEMOMALLOC_SLAB_LIMIT", "1G"),)):
-                expect_same(context.run(command, with_settings(*settings, serving=bool(settings))), reference, then)
+    for limit, words in ((52, ("", "small", "again small")), (70, ("grown", "again one"))):
+        with group_of(limit << 20) as group:
+            for word in words:
+                command = group.command([context.programs / "left_loop", word])
+                reference = context.run(command, common.SYSTEM)
+                expect(reference.code == 0, f"fails without the library: {reference}")
+                for settings in ((), (("MEMOMALLOC_SLAB_LIMIT", "1G"),)):
+                    expect_same(context.run(command, with_settings(*settings, serving=bool(settings))), reference, word)
 
 
 def settings_of_the_c_library(context):

@@ -1,11 +1,11 @@
-// A loop that is learned and left, then as much memory as the loop's in blocks of other sizes, or, with an argument, in
-// small ones. What was held for the loop must not be what ends the process in a cgroup that has room for either.
+// A loop that is learned and left, then as much memory as the loop's in other blocks: of other sizes, or as the argument
+// says. What was held for the loop must not be what ends the process in a cgroup that has room for either.
 #include <time.h>
 
 #include "room.h"
 #include "support.h"
 
-enum { kLoop = 16, kIterations = 12, kOther = 44 };  // blocks
+enum { kLoop = 16, kIterations = 12, kOther = 44, kLarge = 58 };  // blocks; of so many MiB
 
 static void loop(void) {
   unsigned char* blocks[kLoop];
@@ -47,8 +47,23 @@ static void small_blocks(void) {
   fill_check_free(blocks, kSmall, KIB(1));
 }
 
+static void one_block(void) {
+  void* block = malloc(MIB(kLarge));
+  fill_check_free(&block, 1, MIB(kLarge));
+}
+
+static void grown_block(void) {
+  void* block = NULL;
+  for (size_t size = MIB(1); size <= MIB(kLarge); size += MIB(1)) {
+    block = realloc(block, size);
+    CHECK(block != NULL);
+    memset((char*)block + size - MIB(1), 1, MIB(1));
+  }
+  fill_check_free(&block, 1, MIB(kLarge));
+}
+
 int main(int count, char** words) {
-  (void)words;
+  const char* const then = count > 1 ? words[1] : "";
   if (!has_memory(MIB(48), KIB(4))) {
     puts("skipped: there is no memory for either");
     return 77;
@@ -57,9 +72,25 @@ int main(int count, char** words) {
   loop();
   if (serving_expected())
     CHECK(counter("planned_allocations") > before);
-  if (count > 1) {
+  if (strcmp(then, "grown") == 0) {
+    grown_block();
+    return 0;
+  }
+  if (strcmp(then, "small") == 0) {
     pause_after_loop();
     small_blocks();
+    return 0;
+  }
+  // What the system was free to take is in use again.
+  if (strncmp(then, "again", 5) == 0) {
+    pause_after_loop();
+    loop();
+    if (strcmp(then, "again one") == 0) {
+      one_block();
+    } else {
+      pause_after_loop();
+      small_blocks();
+    }
     return 0;
   }
   other_blocks(MIB(1));
