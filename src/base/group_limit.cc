@@ -19,7 +19,8 @@ constexpr std::size_t kMaxGroupLine = 448;
 struct Names {
   const char* limits[2];  // nullptr: there is no second one
   const char* used;
-  // In memory.stat, with a space: the page cache's lists; its pages, and those of tmpfs of them.
+  // Names in memory.stat, each with the space behind it: the lists of file pages, all file pages,
+  // and those of tmpfs.
   std::string_view lists[2];
   std::string_view pages;
   std::string_view shared;
@@ -68,7 +69,8 @@ std::uint64_t read_number(std::string_view folder, const char* name) {
   return number ? os::number_in(line) : GroupLimit::kNone;
 }
 
-// The lists alone tell too much: memory that was freed lazily stays in them when it is used again.
+// The lists alone hold too much: memory that was freed lazily stays there when it is used again.
+// So the page cache is no more than all file pages without tmpfs.
 std::uint64_t page_cache(std::string_view folder, const Names& names) {
   Path path(folder);
   if (!path.add("/memory.stat")) {

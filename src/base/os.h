@@ -96,8 +96,8 @@ void keep_whole(void* start, std::uint64_t bytes);
 bool is_own(const void* start);
 // The same of those pages that have memory.
 bool none_is_lent(const void* start);
-// [start, start + bytes), in use by whoever, comes in huge pages; where the system has none, it
-// stays as it is. Multiples of 2 MiB.
+// Puts [start, start + bytes) into huge pages, whether it is in use or not. It stays as it is where
+// the system has none. Multiples of 2 MiB.
 void collapse(void* start, std::uint64_t bytes = kHugePage);
 // The system knows how, and its owner has not switched huge pages off. Opens, reads and closes a
 // file.

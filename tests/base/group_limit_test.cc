@@ -73,20 +73,18 @@ TEST_CASE("group limit: version 1, where it has the memory", "[limits]") {
 }
 
 TEST_CASE("group limit: lazily freed memory that is used again is no page cache", "[limits]") {
-  const Groups second(kSecondVersion);
-  second.write("fs/a/b/memory.max", 90 * kMiB);
-  second.write("fs/a/b/memory.current", 60 * kMiB);
-  second.write("fs/a/b/memory.stat",
-               "anon 1\nfile 12582912\nfile_mapped 99999999\nshmem 2097152\n"
-               "inactive_file 20971520\nactive_file 10485760\n");
-  CHECK(second.found().look().left == 40 * kMiB);
-  const Groups first(kFirstVersion);
-  first.write("fs/memory/a/b/memory.limit_in_bytes", 90 * kMiB);
-  first.write("fs/memory/a/b/memory.usage_in_bytes", 60 * kMiB);
-  first.write("fs/memory/a/b/memory.stat",
-              "cache 99999999\ntotal_cache 12582912\ntotal_shmem 2097152\n"
-              "total_inactive_file 20971520\ntotal_active_file 10485760\n");
-  CHECK(first.found().look().left == 40 * kMiB);
+  const bool second = GENERATE(true, false);
+  const Groups tree(second ? kSecondVersion : kFirstVersion);
+  const std::string folder = second ? "fs/a/b/memory." : "fs/memory/a/b/memory.";
+  tree.write(folder + (second ? "max" : "limit_in_bytes"), 90 * kMiB);
+  tree.write(folder + (second ? "current" : "usage_in_bytes"), 60 * kMiB);
+  tree.write(folder + "stat", second ? "anon 1\nfile 12582912\nfile_mapped 99999999\n"
+                                       "shmem 2097152\ninactive_file 20971520\n"
+                                       "active_file 10485760\n"
+                                     : "cache 99999999\ntotal_cache 12582912\n"
+                                       "total_shmem 2097152\ntotal_inactive_file 20971520\n"
+                                       "total_active_file 10485760\n");
+  CHECK(tree.found().look().left == 40 * kMiB);
 }
 
 TEST_CASE("group limit: a container's own group is the root that it sees", "[limits]") {

@@ -185,7 +185,7 @@ def a_control_group(context):
     for limit, words in ((52, ("", "small", "again small")), (70, ("grown", "again one"))):
         with group_of(limit << 20) as group:
             for word in words:
-                command = group.command([context.programs / "left_loop", word])
+                command = group.command([context.programs / "left_loop", *word.split()])
                 reference = context.run(command, common.SYSTEM)
                 expect(reference.code == 0, f"fails without the library: {reference}")
                 for settings in ((), (("MEMOMALLOC_SLAB_LIMIT", "1G"),)):
