@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -229,29 +230,42 @@ std::uint64_t resident_bytes(const void* start, std::uint64_t bytes) {
   return memory.told() ? sum : 0;
 }
 
-bool is_written(const void* start, std::uint64_t bytes) {
+bool is_written(const void* start, std::uint64_t bytes, std::uint64_t but) {
   constexpr std::size_t kAtOnce = 64;  // pages
+  constexpr int kLooks = 4;            // at each
+  using Line = std::array<std::uint64_t, 8>;
   KeepErrno keep;
   if (confined()) {
     return false;
   }
-  char* at = const_cast<char*>(static_cast<const char*>(start));
-  char* const end = at + bytes;
-  while (at < end) {
-    std::uint64_t words[kAtOnce] = {};
-    iovec pages[kAtOnce];
+  char* const first = const_cast<char*>(static_cast<const char*>(start));
+  std::uint64_t zero = 0;
+  // From the end: what is not yet written mostly ends so.
+  for (std::uint64_t left = bytes; left != 0 && zero <= but;) {
+    std::array<iovec, kAtOnce> pages;
     std::size_t count = 0;
-    for (; count < kAtOnce && at < end; at += kMinPage) {
-      pages[count++] = {at, sizeof words[0]};
+    for (; count < kAtOnce && left != 0; left -= kMinPage) {
+      pages[count++] = {first + (left - kMinPage), sizeof(Line)};
     }
-    iovec here{words, count * sizeof words[0]};
-    if (process_vm_readv(getpid(), &here, 1, pages, count, 0) !=
-            static_cast<ssize_t>(here.iov_len) ||
-        std::any_of(words, words + count, [](std::uint64_t word) { return word == 0; })) {
-      return false;
+    for (int look = 0; look < kLooks && count != 0; ++look) {
+      std::array<Line, kAtOnce> lines = {};
+      iovec here{lines.data(), count * sizeof(Line)};
+      if (process_vm_readv(getpid(), &here, 1, pages.data(), count, 0) !=
+          static_cast<ssize_t>(here.iov_len)) {
+        return false;
+      }
+      std::size_t zeros = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        if (lines[i] == Line{}) {
+          pages[zeros++] = {static_cast<char*>(pages[i].iov_base) + kMinPage / kLooks,
+                            sizeof(Line)};
+        }
+      }
+      count = zeros;
     }
+    zero += count * kMinPage;
   }
-  return true;
+  return zero <= but;
 }
 
 bool is_bare(const void* start, std::uint64_t bytes) {

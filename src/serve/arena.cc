@@ -45,13 +45,10 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From 
     return {};
   }
   const Granules end = place.start + count;
-  const bool covers = end <= top_ ? count >= kHugePage : round_up(top_, kHugePage) < end;
-  const bool huge = covers && alignment >= tuning::kTensorAlignment &&
-                    books_->held.live_bytes() >= tuning::kWorthHugePages &&
-                    huge_pages.ready(*space_);
   if (end > top_ && !space_->commit(bytes_of(end))) {
     return {};
   }
+  const std::uint64_t alive = bytes_of(books_->held.in_memory());
   met.dirty = known ? space_->pages.look(place.start, written).dirty : written;
   PageMap::Claim claim = space_->pages.claim(place.start, count);
   met.dirty = std::min(met.dirty, claim.dirty);
@@ -66,12 +63,12 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From 
   }
   const Granules top = std::exchange(top_, std::max(top_, end));
   account(place.start, claim, count, met);
-  if (end > top) {
-    if (const Granules to = huge ? huge_pages.wanted(top, end) : top; to > top) {
-      huge_pages.advise(*space_, top, to);
-    }
-  } else if (huge && count - claim.dirty >= granules_in(os::kHugePage)) {
-    huge_pages.restore(*space_, place.start, huge_pages.wanted(place.start, end));
+  if (!huge_pages.allowed() || alive < tuning::kWorthHugePages || books_->headroom.is_tight()) {
+    // None, or the last one, half empty, would count.
+  } else if (end > top) {
+    huge_pages.advise(*space_, books_->ahead, alive, top, end);
+  } else if (count - claim.dirty >= kHugePage) {
+    huge_pages.restore(*space_, books_->ahead, alive, place.start, end);
   }
   long_lived.note_taken(place.start, end);
   return {.start = space_->address(place.start),

@@ -24,6 +24,7 @@
 #include "src/base/tuning.h"
 #include "src/base/units.h"
 #include "src/serve/free_index.h"
+#include "src/serve/headroom.h"
 #include "src/serve/held_memory.h"
 #include "src/serve/long_lived_huge_pages.h"
 #include "src/serve/pool_huge_pages.h"
@@ -59,6 +60,8 @@ class Spare {
 struct ArenaBooks {
   HeldMemory held;
   Shares shares;
+  AheadWindow ahead;
+  Headroom headroom;
   // What a block has written is looked at when it is freed. Else all of it counts as written.
   bool looks = true;
 };

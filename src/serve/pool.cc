@@ -29,7 +29,7 @@ void Pool::open(std::span<Part> parts, Space* spaces, bool huge_pages) {
     parts[i].lock = &gates_[i].lock;
     parts[i].arena.open(spaces + i, &books_, huge_pages);
   }
-  headroom_.open();
+  books_.headroom.open();
 }
 
 Pool::Part* Pool::enter() {

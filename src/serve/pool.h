@@ -15,7 +15,6 @@
 #include "src/base/lock.h"
 #include "src/base/tuning.h"
 #include "src/serve/arena.h"
-#include "src/serve/headroom.h"
 
 namespace memo {
 
@@ -34,7 +33,10 @@ class Pool {
   void open(std::span<Part> parts, Space* spaces, bool huge_pages);
 
   // What a cgroup leaves for the pool and for the slabs.
-  [[nodiscard]] const Headroom& headroom() const { return headroom_; }
+  [[nodiscard]] const Headroom& headroom() const { return books_.headroom; }
+
+  // What comes in huge pages before it is written, here and in the slabs. Any thread.
+  [[nodiscard]] AheadWindow& ahead() { return books_.ahead; }
 
   // A block for lane `owner`; none where there is no memory, or others hold the lock for long. Any
   // thread.
@@ -168,7 +170,6 @@ class Pool {
   Space* spaces_ = nullptr;
   int shift_ = 0;  // log2 of a space's bytes, rounded up where there is only one
   ArenaBooks books_;
-  Headroom headroom_;
   bool torn_ = false;
   // Bytes of the blocks for which may_return_early() was true; 0: none yet.
   std::atomic<std::uint64_t> early_[tuning::kMaxReturnedAtOnce] = {};

@@ -1,8 +1,8 @@
 // Which part of an arena's space comes in huge pages: where these cost no memory, since a block is
 // written whole. Weights are read in each iteration, and cost fewer misses of the TLB there. Hot.
 //
-// Nobody knows what a new block will have of it, so that it is some MiB at its start, and the next
-// block has to wait until those are seen to be written (src/serve/written.h).
+// Nobody knows how much of a new block will be written: src/serve/ahead.h says how much of it comes
+// so.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 #include "src/base/units.h"
+#include "src/serve/ahead.h"
 #include "src/serve/space.h"
 
 namespace memo {
@@ -23,31 +24,13 @@ class HugePages {
   // Before the first block.
   void allow() { allowed_ = true; }
   [[nodiscard]] bool allowed() const { return allowed_; }
-  // A block may have some: what was advised last is written, or in use no more. Before the block is
-  // claimed. The arena's owner.
-  [[nodiscard]] bool ready(const Space& space) {
-    if (unproven_.found() &&
-        (!space.pages.states().all_used(unproven_.first, unproven_.count) || proven(space))) {
-      unproven_ = {};
-    }
-    return allowed_ && !unproven_.found();
-  }
-  // Where those for a block up to `end`, new from `from` on, are to end; `from`: there are to be
-  // none. Where it is ready(). The arena's owner.
-  [[nodiscard]] Granules wanted(Granules from, Granules end) {
-    const Granules first = round_up(from, kHugePage);
-    const Granules to = std::min(end, round_down(from + kMost, kHugePage));
-    if (first < to) {
-      unproven_ = {first, to - first};
-    }
-    return std::max(from, to);
-  }
-  // Asks for huge pages from the first one that nobody has used yet, where granules from `top` on
-  // were never used, up to `end`, a block's. The arena's owner.
-  void advise(const Space& space, Granules top, Granules end) {
-    const Granules from = round_up(top, kHugePage);
-    const Granules to = round_up(end, kHugePage);
-    if (allowed_ && from < to && os::advise_huge(space.address(from), bytes_of(to - from), true)) {
+  // Asks for some from the first one on that nobody has used yet, where granules from `top` on were
+  // never used, for a block up to `end`; `alive` bytes are in blocks. The arena's owner.
+  void advise(const Space& space, AheadWindow& window, std::uint64_t alive, Granules top,
+              Granules end) {
+    const PageMap::Run run = ahead_.take(space, window, alive, top, end);
+    const Granules to = round_up(run.end(), kHugePage);
+    if (run.found() && os::advise_huge(space.address(run.first), bytes_of(to - run.first), true)) {
       raise(to);
     }
   }
@@ -74,26 +57,25 @@ class HugePages {
     }
     os::advise_huge(space.address(from), bytes_of(to - from), false);
   }
-  // A block of [first, end), of which hardly anything had memory, is written whole: the huge pages
-  // that it covers hold no more than it does. A loop often begins in what its start gave back. The
-  // arena's owner.
-  void restore(const Space& space, Granules first, Granules end) {
-    const Granules from = round_up(first, kHugePage);
-    const Granules to = round_down(end, kHugePage);
-    if (!allowed_ || from >= to) {
-      return;
-    }
+  // The same for a block of [first, end) of which hardly anything has memory: the huge pages that
+  // it covers. A loop often begins in what its start gave back. The arena's owner.
+  void restore(const Space& space, AheadWindow& window, std::uint64_t alive, Granules first,
+               Granules end) {
     const Granules advised = end_.load(std::memory_order_relaxed);
     const std::uint32_t before = exceptions_.load(std::memory_order_relaxed);
-    if (from == first && to == end && to <= advised) {  // one mapping with its neighbours again
-      exceptions_.store(std::max(before, 1U) - 1, std::memory_order_relaxed);
-    } else if (before >= tuning::kMaxExceptions) {
+    const bool whole = first == round_up(first, kHugePage) && end == round_down(end, kHugePage);
+    if (before >= tuning::kMaxExceptions && (!whole || end > advised)) {
       return;
-    } else {
-      exceptions_.store(before + 1, std::memory_order_relaxed);
     }
-    if (os::advise_huge(space.address(from), bytes_of(to - from), true)) {
-      raise(to);
+    const PageMap::Run run = ahead_.take(space, window, alive, first, round_down(end, kHugePage));
+    if (!run.found()) {
+      return;
+    }
+    // One mapping with its neighbours again, or another exception.
+    const bool merges = whole && run.end() == end && end <= advised;
+    exceptions_.store(merges ? std::max(before, 1U) - 1 : before + 1, std::memory_order_relaxed);
+    if (os::advise_huge(space.address(run.first), bytes_of(run.count), true)) {
+      raise(run.end());
     }
   }
   // The memory from granule `end` on was given up, and the advice with it. The arena's owner.
@@ -104,16 +86,8 @@ class HugePages {
 
  private:
   static constexpr Granules kHugePage = granules_in(os::kHugePage);
-  static constexpr Granules kMost = granules_in(tuning::kMaxUnwritten);
 
-  [[nodiscard]] bool proven(const Space& space) const {
-    const void* const start = space.address(unproven_.first);
-    const std::uint64_t bytes = bytes_of(unproven_.count);
-    return os::resident_bytes(start, bytes) == bytes && os::is_written(start, bytes);
-  }
-
-  PageMap::Run unproven_;
-
+  Ahead ahead_;
   bool allowed_ = false;
   std::atomic<Granules> end_;  // no granule from here on is in a huge page
   // Ranges below that were taken out, or restored in part. Freeing threads count at the same

@@ -174,6 +174,7 @@ class Slab {
   void gather(char* from, char* to, PageMap::Run claimed);
   [[nodiscard]] bool is_free(Granules first, Granules end, PageMap::Run but) const;
   bool make_huge(char* from, std::uint64_t bytes);
+  void take_ahead(std::uint64_t offset, std::uint64_t bytes);
   void forget_huge(std::uint64_t from);
   void forget_look();
   [[nodiscard]] std::uint64_t there() const;
@@ -202,6 +203,7 @@ class Slab {
   std::uint64_t gathered_ = 0;     // bytes from at(0) on that may be in huge pages
   std::uint64_t along_ = 0;        // bytes that have memory with those, and were not written
   std::uint64_t process_had_ = 0;  // bytes of memory, then
+  Ahead ahead_;
   bool told_ = false;       // there was no memory for the height asked for last, and it was said
   bool room_made_ = false;  // for that height, in vain
 };

@@ -9,6 +9,11 @@
 #include "src/serve/written.h"
 
 namespace memo {
+namespace {
+
+constexpr Granules kHugePage = granules_in(os::kHugePage);
+
+}  // namespace
 
 // Where the advice on huge pages ends in a slab of `height` bytes. By itself it covers those that
 // the slab fills, or lacks little of. A slab's memory is committed in steps of many huge pages, so
@@ -43,7 +48,7 @@ void Slab::look(PageMap::Run claimed) {
     attends_ = Attends::kNothing;
     written_ = there();
     along_ = 0;
-    whole_ = is_whole(height(), written_);
+    whole_ = is_whole(height() + ahead_.look(space(), pool_->ahead()), written_);
     // A look at the process' memory is a system call: only where it may find something.
     watched_ = height() - std::min(height(), written_) >
                std::max(may_lack(written_), tuning::kMaxUnwritten / 2);
@@ -73,9 +78,13 @@ void Slab::attend(std::uint64_t offset, std::uint64_t bytes) {
   if (attends_ != Attends::kGathers) {
     const std::uint64_t there =
         bytes < tuning::kMinLooked ? bytes : os::resident_bytes(at(offset), bytes);
-    if (there != 0 && (attends_ == Attends::kEmpties ? there < bytes / tuning::kSmallPart
-                                                     : !is_whole(bytes, there))) {
+    const bool renews = attends_ == Attends::kRenews;
+    const bool bare = renews ? !is_whole(bytes, there) : there < bytes / tuning::kSmallPart;
+    if (bare && there != 0) {
       os::purge(at(offset), bytes);
+    }
+    if (bare && !renews) {
+      take_ahead(offset, bytes);
     }
     return;
   }
@@ -83,6 +92,27 @@ void Slab::attend(std::uint64_t offset, std::uint64_t bytes) {
   const std::uint64_t end = std::min(round_up(offset + bytes, os::kHugePage), huge_end(height()));
   gather(at(round_down(offset, os::kHugePage)), at(end),
          {granules_in(origin_ + offset), granules_of(bytes)});
+}
+
+// A place of which hardly anything has memory is claimed in a slab that was not looked at yet. What
+// comes in huge pages now is not made anew then.
+void Slab::take_ahead(std::uint64_t offset, std::uint64_t bytes) {
+  const Headroom& headroom = pool_->headroom();
+  if (books_->huge_pages == Choice::kNever || headroom.is_short() || headroom.is_tight()) {
+    return;
+  }
+  const Granules first = granules_in(origin_ + offset);
+  const std::uint64_t alive = bytes_of(pool_->held().in_memory()) + height();
+  const PageMap::Run run = ahead_.take(space(), pool_->ahead(), alive, first,
+                                       round_down(first + granules_in(bytes), kHugePage));
+  char* const from = space().address(run.first);
+  const std::uint64_t length = bytes_of(run.count);
+  if (run.found() && os::advise_huge(from, length, true)) {
+    for (std::uint64_t unit = 0; unit < length; unit += os::kHugePage) {
+      space().note(space().granule_of(from + unit)).store(1, std::memory_order_relaxed);
+    }
+    gathered_ = std::max(gathered_, static_cast<std::uint64_t>(from - at(0)) + length);
+  }
 }
 
 // Makes huge pages of what was written as a whole between two borders of them and is free now, or
@@ -170,6 +200,7 @@ void Slab::forget_huge(std::uint64_t from) {
 }
 
 void Slab::forget_look() {
+  ahead_.forget();
   attends_ = Attends::kNothing;
   ends_to_look_ = 0;
   whole_ = watched_ = false;

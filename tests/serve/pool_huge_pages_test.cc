@@ -29,74 +29,64 @@ std::size_t mappings() {
   return static_cast<std::size_t>(std::count(all.begin(), all.end(), '\n'));
 }
 
-TEST_CASE_METHOD(HugeArena, "arena: tensors never used before come in huge pages", "[serve]") {
-  take(16 * kMiB, 64);
-  const Arena::Block early = arena.allocate(4 * kMiB, 64);
+TEST_CASE_METHOD(HugeArena, "arena: blocks never used before come in huge pages", "[serve]") {
+  take(16 * kMiB);
+  const Arena::Block early = arena.allocate(4 * kMiB, 16);
   *static_cast<char*>(early.start) = 1;
   CHECK(resident() == 16 * kMiB + os::page_size());  // hardly anything is alive
   CHECK(arena.free(early.start, true));
-  const Arena::Block most = arena.allocate(24 * kMiB, 64);  // may be a buffer for the worst case
-  *static_cast<char*>(most.start) = 1;
-  CHECK(resident() == 16 * kMiB + os::page_size());
-  CHECK(arena.huge_pages.end() == Granules{0});
-  std::memset(most.start, 1, 24 * kMiB);
+  take(24 * kMiB);
   const std::uint64_t before = resident();
   CHECK(before == 40 * kMiB);
-  const Arena::Block plain = arena.allocate(4 * kMiB, 32);
-  *static_cast<char*>(plain.start) = 1;
-  CHECK(resident() - before == os::page_size());
-  const Arena::Block tensor = arena.allocate(4 * kMiB, 64);
-  *static_cast<char*>(tensor.start) = 1;
-  CHECK(resident() - before ==
-        os::page_size() + (testing::huge_pages_to_be_had() ? os::kHugePage : os::page_size()));
-  const Granules end = space.granule_of(tensor.start) + granules_of(4 * kMiB);
+  CHECK(arena.huge_pages.end() == Granules{0});
+  const Arena::Block block = arena.allocate(4 * kMiB, 16);
+  *static_cast<char*>(block.start) = 1;
+  CHECK(resident() - before == (testing::huge_pages_to_be_had() ? os::kHugePage : os::page_size()));
+  const Granules end = space.granule_of(block.start) + granules_of(4 * kMiB);
   CHECK(arena.huge_pages.end() == round_up(end, granules_in(os::kHugePage)));
 }
 
-TEST_CASE_METHOD(HugeArena, "arena: what is used again holds no more than before", "[serve]") {
-  take(40 * kMiB, 64);
+TEST_CASE_METHOD(HugeArena, "arena: a block that covers no huge page holds what it writes",
+                 "[serve]") {
+  take(40 * kMiB);
   const bool at_once = GENERATE(false, true);
-  CHECK(arena.free(take(8 * kMiB, 64), at_once));
+  CHECK(arena.free(take(8 * kMiB), at_once));
   arena.trim();
   CHECK(resident() == 40 * kMiB);
-  // Neither a block that may be written in part only, nor one that covers no huge page.
-  const Arena::Block plain = arena.allocate(4 * kMiB, 32);
-  *static_cast<char*>(plain.start) = 1;
-  const Arena::Block tensor = arena.allocate(kMiB, 64);
-  *static_cast<char*>(tensor.start) = 1;
-  CHECK(resident() == 40 * kMiB + 2 * os::page_size());
+  *static_cast<char*>(arena.allocate(kMiB, 16).start) = 1;
+  CHECK(resident() == 40 * kMiB + os::page_size());
 }
 
-TEST_CASE_METHOD(HugeArena, "arena: a tensor is in huge pages again where memory was given back",
+TEST_CASE_METHOD(HugeArena, "arena: a block is in huge pages again where memory was given back",
                  "[serve]") {
-  take(40 * kMiB, 64);
+  take(40 * kMiB);
   const bool at_once = GENERATE(false, true);
-  CHECK(arena.free(take(12 * kMiB, 64), at_once));
+  CHECK(arena.free(take(12 * kMiB), at_once));
   arena.trim();
   const std::uint64_t before = resident();
   CHECK(before == 40 * kMiB);
-  char* const tensor = static_cast<char*>(arena.allocate(9 * kMiB, 64).start);
-  *tensor = 1;
+  char* const block = static_cast<char*>(arena.allocate(9 * kMiB, 16).start);
+  *block = 1;
   const std::uint64_t page = testing::huge_pages_to_be_had() ? os::kHugePage : os::page_size();
   CHECK(resident() == before + page);
-  tensor[9 * kMiB - 1] = 1;  // in a huge page that is not all the tensor's
+  block[9 * kMiB - 1] = 1;  // in a huge page that is not all the block's
   CHECK(resident() == before + page + os::page_size());
-  CHECK(arena.free(tensor, true));
+  CHECK(arena.free(block, true));
   CHECK(resident() == before);
 }
 
 TEST_CASE_METHOD(HugeArena, "arena: memory given back in many pieces splits few mappings",
                  "[serve]") {
-  take(40 * kMiB, 64);
+  take(40 * kMiB);
   const std::size_t before = mappings();
   std::vector<char*> blocks;
   for (int i = 0; i < 40; ++i) {
-    blocks.push_back(take(2 * kMiB, 64));
+    blocks.push_back(take(2 * kMiB));
   }
   for (int round = 0; round < 40; ++round) {
     for (std::size_t i = 0; i < blocks.size(); i += 2) {
       CHECK(arena.free(blocks[i], true));
-      blocks[i] = take(2 * kMiB, 64);
+      blocks[i] = take(2 * kMiB);
     }
   }
   CHECK(mappings() <= before + 8);  // and not one for each of the 20 pieces
@@ -121,9 +111,9 @@ bool asks_for_huge_pages(const char* at) {
 
 TEST_CASE_METHOD(HugeArena, "arena: a piece that goes hundreds of times costs huge pages elsewhere",
                  "[serve]") {
-  take(41 * kMiB, 64);
-  char* piece = take(4 * kMiB, 64);  // covers one huge page, and two in part
-  const char* const other = take(20 * kMiB, 64) + 2 * kMiB;
+  take(41 * kMiB);
+  char* piece = take(4 * kMiB);  // covers one huge page, and two in part
+  const char* const other = take(20 * kMiB) + 2 * kMiB;
   if (!asks_for_huge_pages(other)) {
     testing::skip("huge pages, or a kernel that tells of them");
     return;
@@ -131,7 +121,7 @@ TEST_CASE_METHOD(HugeArena, "arena: a piece that goes hundreds of times costs hu
   const auto exchange = [&](int times) {
     for (int i = 0; i < times; ++i) {
       REQUIRE(arena.free(piece, true));
-      piece = take(4 * kMiB, 64);
+      piece = take(4 * kMiB);
     }
   };
   exchange(150);

@@ -46,6 +46,16 @@ struct block {
 static size_t held, peak;  // pages, of the model
 static size_t written;     // in this iteration
 
+// Where the kernel refuses what could not all be written at once, a block may not be to be had: how
+// much is asked for at once depends on the seed.
+static int may_be_refused(void) {
+  char mode = '0';
+  const int file = open("/proc/sys/vm/overcommit_memory", O_RDONLY);
+  CHECK(file >= 0 && read(file, &mode, 1) == 1);
+  close(file);
+  return mode == '2';
+}
+
 static int is_set(const struct block* block, size_t page) {
   return block->written[page / 8] >> page % 8 & 1;
 }
@@ -85,7 +95,11 @@ static void begin_block(struct block* block, const struct step* step) {
   block->start = step->zeroed           ? calloc(1, step->bytes)
                  : step->alignment != 0 ? aligned_alloc(step->alignment, step->bytes)
                                         : malloc(step->bytes);
-  CHECK(block->start != NULL);
+  if (block->start == NULL) {
+    CHECK(may_be_refused());
+    munmap(block->written, MIB(512) / kPage / 8);
+    return;
+  }
   const size_t all = step->bytes / kPage;
   for (unsigned i = 0; i < step->pages; ++i) {
     const size_t page =
@@ -95,12 +109,16 @@ static void begin_block(struct block* block, const struct step* step) {
     write_page(block, page);
   }
   if (step->changed != 0) {
+    char* const changed = realloc(block->start, step->changed);
+    if (changed == NULL) {
+      CHECK(may_be_refused());
+      return;
+    }
+    block->start = changed;
     for (size_t page = step->changed / kPage; page < all; ++page)
       held -= (size_t)is_set(block, page);
     for (size_t page = step->changed / kPage; page < all; ++page)
       block->written[page / 8] &= (unsigned char)~(1 << page % 8);
-    block->start = realloc(block->start, step->changed);
-    CHECK(block->start != NULL);
     block->bytes = step->changed;
     check_pages(block);
   }
