@@ -6,8 +6,9 @@
 // A slab is the process', with addresses of its own for ever. One word tells which lane holds it,
 // and for which plan (SlabWord). src/serve/slabs.h shares them out.
 //
-// Its memory comes in small pages, where the program writes. After a whole iteration the slab is
-// looked at: what was written as a whole comes in huge pages from then on (src/serve/written.h).
+// Its memory comes where the program writes, at first in small pages and in huge ones that
+// src/serve/ahead.h allows. After a whole iteration the slab is looked at: what was written as a
+// whole comes in huge pages from then on (src/serve/written.h).
 // Where only parts are written, those must stay the same, else what is free is given back.
 //
 // Its holder alone claims and changes the height; any thread frees. Checked by valid().

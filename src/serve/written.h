@@ -1,9 +1,8 @@
-// What may have memory without being written: the one bound for huge pages, for slabs and for the
-// pool. Hot.
+// What may have memory without being written: the bound for slabs and for the pool. Hot.
 //
 // A page is there because the program has written it, or since it lies in a range of which a look
 // at all of it has shown that the program writes it in each iteration. Beyond that a few are taken
-// along, as many as may_lack() allows.
+// along, as many as may_lack() allows, and in new memory what src/serve/ahead.h allows.
 #pragma once
 
 #include <algorithm>
