@@ -2,6 +2,7 @@
 
 #include "src/base/bits.h"
 #include "src/base/os.h"
+#include "src/base/resident.h"
 #include "src/serve/written.h"
 
 namespace memo {
@@ -11,26 +12,49 @@ constexpr Granules kHugePage = granules_in(os::kHugePage);
 
 }  // namespace
 
+void Ahead::remove(PageMap::Run& run, AheadWindow& window) {
+  if (forks_ == window.forks()) {
+    window.settle(bytes_of(run.count));
+  }
+  run = {};
+}
+
+void Ahead::forget(AheadWindow& window) {
+  for (PageMap::Run& run : runs_) {
+    remove(run, window);
+  }
+  forks_ = window.forks();
+}
+
 PageMap::Run Ahead::take(const Space& space, AheadWindow& window, std::uint64_t alive,
                          Granules from, Granules end) {
   const Granules first = round_up(from, kHugePage);
   if (first >= end) {
     return {};
   }
+  if (forks_ != window.forks()) {
+    forget(window);
+  }
   for (PageMap::Run& run : runs_) {
     if (run.first < end && first < run.end()) {
-      run = {};  // it has no memory any more
+      remove(run, window);  // it has no memory any more
     }
   }
-  const std::uint64_t ahead = look(space, window);
-  const std::uint64_t most = window.size(alive);
-  const Granules room = granules_in(most - std::min(most, ahead));
+  if (looks_.waits()) {
+    return {};
+  }
+  if (look(space, window) == 0) {
+    looks_.restart();
+  } else {
+    looks_.refused(tuning::kMaxWait);
+  }
   const auto none = std::find_if(runs_.begin(), runs_.end(),
                                  [](const PageMap::Run& run) { return !run.found(); });
-  const Granules to = std::min(end, round_down(first + room, kHugePage));
+  const Granules to = std::min(end, round_down(first + granules_in(window.room(alive)), kHugePage));
   if (none == runs_.end() || to <= first) {
     return {};
   }
+  window.take(bytes_of(to - first));
   return *none = {first, to - first};
 }
 
@@ -40,21 +64,25 @@ std::uint64_t Ahead::look(const Space& space, AheadWindow& window) {
     if (!run.found()) {
       continue;
     }
-    const void* const start = space.address(run.first);
     const std::uint64_t bytes = bytes_of(run.count);
-    const std::uint64_t there = os::resident_bytes(start, bytes);
+    std::uint64_t there = 0;
+    bool written = true;  // what is there
+    os::Residents memory(space.address(run.first), bytes);
+    for (os::Residents::Stretch stretch; memory.next(stretch);) {
+      there += stretch.there ? stretch.bytes : 0;
+      written = written &&
+                (!stretch.there || os::is_written(stretch.start, stretch.bytes, may_lack(bytes)));
+    }
     const bool used = space.pages.states().all_used(run.first, run.count);
-    const bool written = there == bytes && os::is_written(start, bytes, may_lack(bytes));
-    if (written) {
-      window.widen(bytes);
-    } else if (!used && there != 0) {
+    if (written && (there == bytes || !used)) {
+      window.widen(there);
+      remove(run, window);
+      continue;
+    }
+    if (!used) {
       window.halve();
     }
-    if (written || (!used && there == 0)) {
-      run = {};
-    } else {
-      sum += bytes;
-    }
+    sum += bytes;
   }
   return sum;
 }

@@ -340,13 +340,19 @@ bool Arena::free(void* start, bool at_once, bool spare, bool looks) {
 
 // In some ranges for a caller who says how many `bytes`.
 std::uint64_t Arena::trim(Granules granules, std::uint64_t bytes) {
+  Granules given;
   if (bytes == kAll) {
     enter_all();
-    return bytes_of(give_back_runs(granules, UINT64_MAX));
+    given = give_back_runs(granules, UINT64_MAX);
+  } else {
+    free_.enter(tuning::kCallWork);
+    const Granules most = granules_in(bytes);
+    given = give_back_runs(std::min(granules, most), most.count() + tuning::kCallWork);
   }
-  free_.enter(tuning::kCallWork);
-  const Granules most = granules_in(bytes);
-  return bytes_of(give_back_runs(std::min(granules, most), most.count() + tuning::kCallWork));
+  if (given != Granules{0}) {
+    huge_pages.look(*space_, books_->ahead);
+  }
+  return bytes_of(given);
 }
 
 void Arena::keep_out(Granules first, Granules end) {

@@ -221,6 +221,7 @@ void Pool::unlock_all(std::size_t count) {
 }
 
 void Pool::after_fork() {
+  books_.ahead.after_fork();
   for (Part& part : parts_) {
     if (part.lock->held_by_another()) {
       torn_ = true;

@@ -34,6 +34,8 @@ class HugePages {
       raise(to);
     }
   }
+  // Memory was given back: what was ahead of it leaves room for others. The arena's owner.
+  void look(const Space& space, AheadWindow& window) { ahead_.look(space, window); }
   // There may be some up to `end`; the program may have asked for them itself. Any thread.
   void raise(Granules end) {
     Granules now = end_.load(std::memory_order_relaxed);

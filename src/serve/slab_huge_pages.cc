@@ -200,7 +200,7 @@ void Slab::forget_huge(std::uint64_t from) {
 }
 
 void Slab::forget_look() {
-  ahead_.forget();
+  ahead_.forget(pool_->ahead());
   attends_ = Attends::kNothing;
   ends_to_look_ = 0;
   whole_ = watched_ = false;

@@ -37,32 +37,59 @@ struct AheadFixture {
 };
 
 TEST_CASE_METHOD(AheadFixture, "ahead: a window grows by what is written, to an end", "[serve]") {
-  CHECK(window.size(kMuch) == tuning::kMaxUnwritten);
-  std::uint64_t written = 0;
-  for (const std::uint64_t expected : {4U, 8U, 16U}) {
+  CHECK(window.room(kMuch) == tuning::kMaxUnwritten);
+  for (const std::uint64_t expected : {4U, 8U, 16U, 16U}) {
     const PageMap::Run run = take(32 * kMiB);
     CHECK(bytes_of(run.count) == expected * kMiB);
+    CHECK(window.room(kMuch) == 0);
     write(run, bytes_of(run.count));
-    written += bytes_of(run.count);
   }
-  take(2 * kMiB);
-  CHECK(window.size(kMuch) == tuning::kMaxUnwritten + written);
-  CHECK(window.size(kMuch / 20) == kMuch / 20 / tuning::kSmallPart);
-  CHECK(window.size(kMiB) == tuning::kMaxUnwritten);
-  window.widen(kMuch);
-  CHECK(window.size(kMuch) == tuning::kMostAhead);
+  CHECK(ahead.look(space, window) == 0);
+  CHECK(window.room(kMuch) == tuning::kMostAhead);
+  CHECK(window.room(kMuch / 20) == kMuch / 20 / tuning::kSmallPart);
+  CHECK(window.room(kMiB) == tuning::kMaxUnwritten);
 }
 
 TEST_CASE_METHOD(AheadFixture, "ahead: nothing more is taken until what was taken is written",
                  "[serve]") {
   const PageMap::Run run = take(32 * kMiB);
   REQUIRE(run.found());
-  CHECK_FALSE(take(32 * kMiB).found());
   write(run, bytes_of(run.count) / 2);
-  CHECK_FALSE(take(32 * kMiB).found());
+  for (int i = 0; i < 20; ++i) {
+    CHECK_FALSE(take(2 * kMiB).found());
+  }
   CHECK(ahead.look(space, window) == bytes_of(run.count));
   write(run, bytes_of(run.count));
-  CHECK(take(32 * kMiB).found());
+  // The longer it was not written the more seldom it is looked at.
+  int calls = 1;
+  while (!take(2 * kMiB).found() && calls < 32) {
+    ++calls;
+  }
+  CHECK(calls > 4);
+  CHECK(calls <= 20);
+}
+
+TEST_CASE_METHOD(AheadFixture, "ahead: the spaces of a process share one window", "[serve]") {
+  window.widen(12 * kMiB);
+  CHECK(bytes_of(take(12 * kMiB).count) == 12 * kMiB);
+  testing::OwnSpace other{64 * kMiB};
+  REQUIRE(other.space.commit(63 * kMiB));
+  Ahead beside;
+  const auto take_beside = [&] {
+    return bytes_of(
+        beside.take(other.space, window, kMuch, Granules{0}, granules_in(32 * kMiB)).count);
+  };
+  CHECK(take_beside() == 4 * kMiB);
+  CHECK(window.room(kMuch) == 0);
+  ahead.forget(window);
+  CHECK(window.room(kMuch) == 12 * kMiB);
+  SECTION("and a child's is its own") {
+    window.after_fork();
+    CHECK(window.room(kMuch) == tuning::kMaxUnwritten);
+    CHECK(take_beside() == 4 * kMiB);
+    beside.forget(window);
+    CHECK(window.room(kMuch) == tuning::kMaxUnwritten);
+  }
 }
 
 TEST_CASE_METHOD(AheadFixture, "ahead: pages of zeros count as written where they are few",
@@ -70,7 +97,7 @@ TEST_CASE_METHOD(AheadFixture, "ahead: pages of zeros count as written where the
   PageMap::Run run = take(32 * kMiB);
   write(run, bytes_of(run.count));
   std::memset(space.address(run.first), 0, 16 * kGranule);
-  run = take(32 * kMiB);
+  run = take(8 * kMiB);
   REQUIRE(run.found());
   // A number here and there is enough, as an activation leaves them.
   std::memset(space.address(run.first), 0, bytes_of(run.count));
@@ -82,20 +109,26 @@ TEST_CASE_METHOD(AheadFixture, "ahead: pages of zeros count as written where the
 
 TEST_CASE_METHOD(AheadFixture, "ahead: a window halves where a freed block was not written",
                  "[serve]") {
-  window.widen(28 * kMiB);
-  const PageMap::Run run = take(32 * kMiB);
-  REQUIRE(bytes_of(run.count) == 32 * kMiB);
-  free(32 * kMiB);
-  SECTION("and has no memory any more: nothing is known") {
-    CHECK(take(64 * kMiB).found());
-    CHECK(window.size(kMuch) == 32 * kMiB);
+  window.widen(12 * kMiB);
+  const PageMap::Run run = take(16 * kMiB);
+  REQUIRE(bytes_of(run.count) == 16 * kMiB);
+  const bool part = GENERATE(false, true);
+  free(16 * kMiB);
+  SECTION("and has no memory any more, or only what was written: it is written") {
+    if (part) {
+      write(run, 3 * kMiB);
+    }
+    CHECK(ahead.look(space, window) == 0);
+    CHECK(window.room(kMuch) == 16 * kMiB);
   }
   SECTION("and holds what was taken for it") {
-    std::memset(space.address(run.first), 0, bytes_of(run.count));
-    CHECK_FALSE(take(64 * kMiB).found());
-    CHECK(window.size(kMuch) == 16 * kMiB);
+    std::memset(space.address(run.first), 0, bytes_of(run.count) / (part ? 2 : 1));
+    CHECK(ahead.look(space, window) == 16 * kMiB);
+    window.settle(16 * kMiB);
+    CHECK(window.room(kMuch) == 8 * kMiB);
+    window.take(16 * kMiB);
     write(run, bytes_of(run.count));  // by another block
-    CHECK(take(64 * kMiB).found());
+    CHECK(ahead.look(space, window) == 0);
   }
 }
 
@@ -104,6 +137,7 @@ TEST_CASE_METHOD(AheadFixture, "ahead: a place that is taken again is ahead once
   REQUIRE(take(32 * kMiB).found());
   const PageMap::Run again = ahead.take(space, window, kMuch, Granules{0}, top);
   CHECK(again.found());
+  CHECK(window.room(kMuch) == 0);
   CHECK(ahead.look(space, window) == bytes_of(again.count));
 }
 

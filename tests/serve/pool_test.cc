@@ -193,5 +193,14 @@ TEST_CASE_METHOD(SeveralArenas,
   CHECK(pool.valid());
 }
 
+TEST_CASE("pool: a child takes nothing for written that its parent has written", "[serve]") {
+  testing::OwnSpace own{64 * kMiB};
+  testing::OwnPool pool(&own.space);
+  pool.ahead().widen(8 * kMiB);
+  CHECK(pool.ahead().room(1024 * kMiB) == 12 * kMiB);
+  pool.after_fork();
+  CHECK(pool.ahead().room(1024 * kMiB) == tuning::kMaxUnwritten);
+}
+
 }  // namespace
 }  // namespace memo
