@@ -6,11 +6,6 @@
 #include "src/serve/written.h"
 
 namespace memo {
-namespace {
-
-constexpr Granules kHugePage = granules_in(os::kHugePage);
-
-}  // namespace
 
 void Ahead::remove(PageMap::Run& run, AheadWindow& window) {
   if (forks_ == window.forks()) {

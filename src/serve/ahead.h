@@ -8,12 +8,15 @@
 #include <cstdint>
 
 #include "src/base/backoff.h"
+#include "src/base/os.h"
 #include "src/base/tuning.h"
 #include "src/base/units.h"
 #include "src/serve/page_map.h"
 #include "src/serve/space.h"
 
 namespace memo {
+
+constexpr Granules kHugePage = granules_in(os::kHugePage);
 
 // How much may be ahead in a process. Any thread; about, where several are at it.
 class AheadWindow {

@@ -13,7 +13,6 @@
 namespace memo {
 namespace {
 
-constexpr Granules kHugePage = granules_in(os::kHugePage);
 // Of the peak: so much is taken before it is looked how much of it had gone.
 constexpr std::uint64_t kTurns = 16;
 
@@ -340,19 +339,13 @@ bool Arena::free(void* start, bool at_once, bool spare, bool looks) {
 
 // In some ranges for a caller who says how many `bytes`.
 std::uint64_t Arena::trim(Granules granules, std::uint64_t bytes) {
-  Granules given;
   if (bytes == kAll) {
     enter_all();
-    given = give_back_runs(granules, UINT64_MAX);
-  } else {
-    free_.enter(tuning::kCallWork);
-    const Granules most = granules_in(bytes);
-    given = give_back_runs(std::min(granules, most), most.count() + tuning::kCallWork);
+    return bytes_of(give_back_runs(granules, UINT64_MAX));
   }
-  if (given != Granules{0}) {
-    huge_pages.look(*space_, books_->ahead);
-  }
-  return bytes_of(given);
+  free_.enter(tuning::kCallWork);
+  const Granules most = granules_in(bytes);
+  return bytes_of(give_back_runs(std::min(granules, most), most.count() + tuning::kCallWork));
 }
 
 void Arena::keep_out(Granules first, Granules end) {

@@ -187,6 +187,16 @@ void Pool::collapse_long_lived() {
   }
 }
 
+void Pool::look_ahead() {
+  for (std::size_t i = 0; i < used().size() && !torn_; ++i) {
+    Part& part = parts_[i];
+    if (part.lock->try_lock()) {
+      part.arena.huge_pages.look(spaces_[i], books_.ahead);
+      part.lock->unlock();
+    }
+  }
+}
+
 std::uint64_t Pool::retreat() {
   return each(0, [](Arena& arena) { return arena.retreat(); });
 }

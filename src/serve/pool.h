@@ -37,6 +37,8 @@ class Pool {
 
   // What comes in huge pages before it is written, here and in the slabs. Any thread.
   [[nodiscard]] AheadWindow& ahead() { return books_.ahead; }
+  // Of it what the arenas have given back leaves room for a slab. For callers of malloc, seldom.
+  void look_ahead();
 
   // A block for lane `owner`; none where there is no memory, or others hold the lock for long. Any
   // thread.

@@ -34,7 +34,7 @@ class HugePages {
       raise(to);
     }
   }
-  // Memory was given back: what was ahead of it leaves room for others. The arena's owner.
+  // What was ahead and has gone leaves room for others. The arena's owner.
   void look(const Space& space, AheadWindow& window) { ahead_.look(space, window); }
   // There may be some up to `end`; the program may have asked for them itself. Any thread.
   void raise(Granules end) {
@@ -87,8 +87,6 @@ class HugePages {
   }
 
  private:
-  static constexpr Granules kHugePage = granules_in(os::kHugePage);
-
   Ahead ahead_;
   bool allowed_ = false;
   std::atomic<Granules> end_;  // no granule from here on is in a huge page

@@ -75,12 +75,13 @@ Slab::Raised Slab::raise(std::uint64_t height, bool trial) {
   attends_ = pool_->looks() ? Attends::kEmpties : Attends::kNothing;
   if (trial) {
     pool_->trim(more, more);
-    return tallest ? Raised::kTallest : Raised::kTaller;
+  } else {
+    pool_->make_way(height);
+    if (tallest || space().sparing()) {
+      pool_->retreat();
+    }
   }
-  pool_->make_way(height);
-  if (tallest || space().sparing()) {
-    pool_->retreat();
-  }
+  pool_->look_ahead();
   return tallest ? Raised::kTallest : Raised::kTaller;
 }
 

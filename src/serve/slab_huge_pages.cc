@@ -9,12 +9,6 @@
 #include "src/serve/written.h"
 
 namespace memo {
-namespace {
-
-constexpr Granules kHugePage = granules_in(os::kHugePage);
-
-}  // namespace
-
 // Where the advice on huge pages ends in a slab of `height` bytes. By itself it covers those that
 // the slab fills, or lacks little of. A slab's memory is committed in steps of many huge pages, so
 // that the last one is there to be had.
