@@ -120,9 +120,9 @@ void clear_written(void* start, std::uint64_t bytes);
 std::uint64_t resident_bytes(const void* start, std::uint64_t bytes);
 // Less than a half of [start, start + bytes) is known to have memory.
 bool is_bare(const void* start, std::uint64_t bytes);
-// True if each page of [start, start + bytes), `but` for so many bytes, holds anything but zeros in
-// one of a few places: whatever it comes in, it was written. Asked of the kernel, so that it may be
-// memory that nobody may read; false for a confined thread.
+// The pages of [start, start + bytes) are written, except for at most `but` bytes. A page counts as
+// written if one of four cache lines in it is not all zeros. The kernel reads them, since the
+// program may have made the memory unreadable. False for a confined thread.
 bool is_written(const void* start, std::uint64_t bytes, std::uint64_t but);
 // Copies [from, from + bytes) to `to`, elsewhere, where `to` gets no memory for what has none at
 // `from`, and reads as zeros there. `zeros`: it does so already.

@@ -107,6 +107,8 @@ class Arena {
   Granules free_lazily(Granules from) const {
     return space_->free_lazily(std::min(from, top_), top_);
   }
+  // What was ahead and has gone leaves room for others; bytes that are ahead still. Owner only.
+  std::uint64_t look_ahead() { return huge_pages.look(*space_, books_->ahead); }
   // Gives up the committed memory behind the last block, which trim() has given back; bytes. Owner
   // only.
   std::uint64_t retreat();

@@ -188,13 +188,7 @@ void Pool::collapse_long_lived() {
 }
 
 void Pool::look_ahead() {
-  for (std::size_t i = 0; i < used().size() && !torn_; ++i) {
-    Part& part = parts_[i];
-    if (part.lock->try_lock()) {
-      part.arena.huge_pages.look(spaces_[i], books_.ahead);
-      part.lock->unlock();
-    }
-  }
+  each(0, [](Arena& arena) { return arena.look_ahead(); });
 }
 
 std::uint64_t Pool::retreat() {

@@ -34,8 +34,8 @@ class HugePages {
       raise(to);
     }
   }
-  // What was ahead and has gone leaves room for others. The arena's owner.
-  void look(const Space& space, AheadWindow& window) { ahead_.look(space, window); }
+  // Bytes that are ahead, when all of it was looked at. The arena's owner.
+  std::uint64_t look(const Space& space, AheadWindow& window) { return ahead_.look(space, window); }
   // There may be some up to `end`; the program may have asked for them itself. Any thread.
   void raise(Granules end) {
     Granules now = end_.load(std::memory_order_relaxed);

@@ -9,6 +9,7 @@
 #include "src/serve/written.h"
 
 namespace memo {
+
 // Where the advice on huge pages ends in a slab of `height` bytes. By itself it covers those that
 // the slab fills, or lacks little of. A slab's memory is committed in steps of many huge pages, so
 // that the last one is there to be had.
@@ -42,7 +43,8 @@ void Slab::look(PageMap::Run claimed) {
     attends_ = Attends::kNothing;
     written_ = there();
     along_ = 0;
-    whole_ = is_whole(height() + ahead_.look(space(), pool_->ahead()), written_);
+    const std::uint64_t unwritten = ahead_.look(space(), pool_->ahead());
+    whole_ = is_whole(height() + unwritten, written_);
     // A look at the process' memory is a system call: only where it may find something.
     watched_ = height() - std::min(height(), written_) >
                std::max(may_lack(written_), tuning::kMaxUnwritten / 2);
@@ -88,8 +90,8 @@ void Slab::attend(std::uint64_t offset, std::uint64_t bytes) {
          {granules_in(origin_ + offset), granules_of(bytes)});
 }
 
-// A place of which hardly anything has memory is claimed in a slab that was not looked at yet. What
-// comes in huge pages now is not made anew then.
+// A place of which hardly anything has memory is claimed in a slab that was not looked at yet. The
+// look does not make these huge pages again.
 void Slab::take_ahead(std::uint64_t offset, std::uint64_t bytes) {
   const Headroom& headroom = pool_->headroom();
   if (books_->huge_pages == Choice::kNever || headroom.is_short() || headroom.is_tight()) {

@@ -22,11 +22,11 @@ struct AheadFixture {
 
   AheadFixture() { REQUIRE(space.commit(255 * kMiB)); }
   // A block behind all others, and what of it is ahead.
-  PageMap::Run take(std::uint64_t bytes, std::uint64_t alive = kMuch) {
+  PageMap::Run take(std::uint64_t bytes) {
     const Granules first = top;
     top = top + granules_in(bytes);
     REQUIRE(space.pages.claim(first, granules_in(bytes)).granted);
-    return ahead.take(space, window, alive, first, top);
+    return ahead.take(space, window, kMuch, first, top);
   }
   void write(PageMap::Run run, std::uint64_t bytes) {
     std::memset(space.address(run.first), 1, bytes);
