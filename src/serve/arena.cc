@@ -294,15 +294,18 @@ Granules Arena::spare_unwritten(Granules first, Granules length, bool all) {
   if (memory.told()) {
     const Expected expected(expectation(first).load(std::memory_order_relaxed));
     const Granules before = expected.of(length);
-    books_->shares.note(length, there, expected.fresh(),
-                        bytes_of(there - beginning) <= may_lack(bytes_of(there)));
-    books_->held.overestimated(before -
-                               std::min(before, std::max(there, books_->shares.expected(length))));
+    const bool in_order = bytes_of(there - beginning) <= may_lack(bytes_of(there));
     const Granules known = before + stale(first, length);
     const Granules along = std::max(granules_in(may_lack(bytes_of(known))), kLeastGap);
-    if (!expected.fresh() && there > known + along) {
+    const bool more = !expected.fresh() && there > known + along;  // than earlier ones have left
+    all = all ||
+          (length >= granules_in(tuning::kMappedAnew) && !books_->shares.is_about(length, there));
+    books_->shares.note(length, there, expected.fresh() || (more && in_order), in_order);
+    if (more && !in_order) {
       books_->shares.note_moves(length);
     }
+    books_->held.overestimated(before -
+                               std::min(before, std::max(there, books_->shares.expected(length))));
     all = all || (2 * there < length && books_->held.excess(known, there) != Granules{0});
   }
   return all && os::purge(space_->address(first), bytes_of(length)) ? length : given;

@@ -8,6 +8,7 @@
 
 #include "src/base/tuning.h"
 #include "src/base/units.h"
+#include "src/serve/written.h"
 
 namespace memo {
 
@@ -57,15 +58,20 @@ class Shares {
     return {lack < kLittle ? count : count - Granules{count.count() * lack / kWhole}};
   }
   [[nodiscard]] Granules expected(Granules count) const { return of(count).written; }
+  // It differs from `there` by no more than may have memory without being written.
+  [[nodiscard]] bool is_about(Granules count, Granules there) const {
+    const Granules before = expected(count);
+    return is_whole(bytes_of(std::max(before, there)), bytes_of(std::min(before, there)));
+  }
   // Such a block, about to be freed, has written pages that it was not expected to.
   void note_moves(Granules count) { store(count, {expected(count), Where::kMoves}); }
-  // Of such a block `there` have memory. Where it is not `fresh`, earlier blocks may have written
-  // some of them: only of a fresh one it is known whether they are its `first` ones.
-  void note(Granules count, Granules there, bool fresh, bool first) {
+  // Of such a block `there` have memory. Where they are not its `own`, earlier blocks may have
+  // written some: only of its own it is known whether they are its `first` ones.
+  void note(Granules count, Granules there, bool own, bool first) {
     const Share now = of(count);
     const Where elsewhere = now.where == Where::kMoves ? Where::kMoves : Where::kUnknown;
-    const Share next = fresh ? Share{there, first ? Where::kFirst : elsewhere}
-                             : Share{std::min(there, now.written), now.where};
+    const Share next = own ? Share{there, first ? Where::kFirst : elsewhere}
+                           : Share{std::min(there, now.written), now.where};
     if (!is_of(slot(count).load(std::memory_order_relaxed), count)) {
       const Granules written = std::min(next.written, count);
       const std::uint64_t lack = kWhole - written.count() * kWhole / count.count();

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #include "src/base/os.h"
 #include "tests/support/arenas.h"
@@ -233,6 +234,22 @@ TEST_CASE_METHOD(WideFixture, "slab: of what is written in part no two iteration
   }
 }
 
+TEST_CASE_METHOD(WideFixture, "slab: a large place of which another part is written begins empty",
+                 "[serve]") {
+  constexpr std::uint64_t kHeight = 64 * kMiB;
+  REQUIRE(first.raise(kHeight) == Slab::Raised::kTallest);
+  for (const std::uint64_t mib : std::vector<std::uint64_t>{40, 10, 20, 30, 63, 5}) {
+    REQUIRE(first.claim(0, kHeight, 16).answer == SlabPlace::Answer::kGranted);
+    first.sweep(0, kHeight);
+    if (first.attentive()) {
+      first.attend(0, kHeight);
+    }
+    std::memset(first.at(0), 1, mib * kMiB);
+    CHECK((mib > 5 || testing::resident_bytes(first.at(0), kHeight) == 5 * kMiB));
+    first.space().pages.free(first.space().granule_of(first.at(0)));
+  }
+}
+
 // A child is forked while another thread gives the slab back, which takes a call for each of its
 // pieces.
 TEST_CASE_METHOD(WideFixture,
@@ -274,7 +291,7 @@ TEST_CASE_METHOD(WideFixture,
   testing::OwnPool full{&large.space};
   Slab slab;
   slab.open(&second_space.space, &books, &full);
-  const Arena::Block block = full.allocate(400 * kMiB, 64, 0);
+  const Arena::Block block = full.allocate(128 * kMiB, 64, 0);
   REQUIRE(block.start != nullptr);
   std::memset(block.start, 1, 128 * kMiB);
   full.free(block.start, false);

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <vector>
 
 #include "src/base/resident.h"
 #include "src/serve/pool.h"
@@ -91,6 +92,49 @@ TEST_CASE("arena: a block that writes its first pages keeps them, whatever lay b
     // What it will not write stays within the peak, and goes beyond it.
     CHECK(testing::resident_bytes(block + kWritten, kMiB) == (spare_memory ? kMiB : 0));
     std::memset(block, 1, kWritten);
+    CHECK(pool.free(block, false));
+    CHECK(pool.valid());
+  }
+}
+
+TEST_CASE("arena: a large block of which another part is written each time leaves nothing",
+          "[serve]") {
+  testing::OwnSpace own{1024 * kMiB};
+  testing::OwnPool pool{&own.space};
+  const auto use = [&](std::uint64_t bytes, std::uint64_t written) {
+    char* const block = static_cast<char*>(pool.allocate(bytes, 16, 0).start);
+    REQUIRE(block != nullptr);
+    std::memset(block, 1, written);
+    CHECK(pool.free(block, false));
+    CHECK(pool.valid());
+  };
+  for (const std::uint64_t mib : std::vector<std::uint64_t>{50, 30, 58, 12}) {
+    use(64 * kMiB, mib * kMiB);
+    CHECK(pool.held().dirty_bytes() == 0);
+  }
+  use(64 * kMiB, 12 * kMiB);  // as the last one
+  CHECK(pool.held().dirty_bytes() == 12 * kMiB);
+  pool.trim();
+  use(31 * kMiB, 31 * kMiB);
+  use(31 * kMiB, 20 * kMiB);
+  CHECK(pool.held().dirty_bytes() == 31 * kMiB);
+}
+
+// An arena that is filled from its start, each time to another end.
+TEST_CASE("arena: a block that is written further than the last one finds that one's pages",
+          "[serve]") {
+  testing::OwnSpace own{1024 * kMiB};
+  testing::OwnPool pool{&own.space};
+  void* const peak = pool.allocate(24 * kMiB, 16, 0).start;
+  std::memset(peak, 1, 24 * kMiB);
+  CHECK(pool.free(peak, true));  // its memory goes
+  std::uint64_t there = 0;
+  for (const std::uint64_t mib : std::vector<std::uint64_t>{5, 2, 7, 3, 9, 4, 9, 6}) {
+    char* const block = static_cast<char*>(pool.allocate(16 * kMiB, 16, 0).start);
+    REQUIRE(block != nullptr);
+    CHECK(testing::resident_bytes(block, 16 * kMiB) == there);
+    std::memset(block, 1, mib * kMiB);
+    there = std::max(there, mib * kMiB);
     CHECK(pool.free(block, false));
     CHECK(pool.valid());
   }
