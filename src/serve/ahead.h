@@ -16,8 +16,6 @@
 
 namespace memo {
 
-constexpr Granules kHugePage = granules_in(os::kHugePage);
-
 // How much may be ahead in a process. Any thread; about, where several are at it.
 class AheadWindow {
  public:

@@ -5,12 +5,10 @@
 namespace memo {
 namespace {
 
-constexpr Granules kUnit = granules_in(os::kHugePage);
-
 // The program has changed what some pages are.
 bool is_altered(const Space& space, Granules first) {
   bool altered = space.pages.altered(space.pages.block_at(first).first);
-  space.pages.states().each(first, kUnit, [&](std::uint64_t bits) {
+  space.pages.states().each(first, kHugePage, [&](std::uint64_t bits) {
     altered = altered || (bits & PageStates::kEveryByte * PageStates::kAltered) != 0;
   });
   return altered;
@@ -33,7 +31,7 @@ void LongLived::look(const Space& space) {
       continue;
     }
     const Granules first = granules_in(unit * os::kHugePage);
-    const std::uint8_t now = space.pages.states().all_used(first, kUnit) ? before + 1 : 0;
+    const std::uint8_t now = space.pages.states().all_used(first, kHugePage) ? before + 1 : 0;
     __atomic_store_n(looks + unit, now, __ATOMIC_RELAXED);
     char* const start = space.address(first);
     if (now < tuning::kLongLivedLooks || is_altered(space, first) || !os::is_own(start)) {
@@ -44,7 +42,7 @@ void LongLived::look(const Space& space) {
     ++made;
     // Its memory may have been given back meanwhile, and a new block may be there, which is not
     // known to be written.
-    if (!space.pages.states().all_used(first, kUnit)) {
+    if (!space.pages.states().all_used(first, kHugePage)) {
       __atomic_store_n(looks + unit, std::uint8_t{0}, __ATOMIC_RELAXED);
     }
     if (!os::rest(tuning::kCollapseRest)) {

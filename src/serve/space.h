@@ -24,6 +24,8 @@
 
 namespace memo {
 
+constexpr Granules kHugePage = granules_in(os::kHugePage);
+
 class Space {
  public:
   // Takes [base, base + bytes) of reserved addresses, and `records` (record_bytes(bytes), reserved
