@@ -15,6 +15,8 @@ namespace {
 
 // Of the peak: so much is taken before it is looked how much of it had gone.
 constexpr std::uint64_t kTurns = 16;
+// Of a block what lacks memory, shorter than this, counts as there.
+constexpr Granules kLeastGap{16};
 
 }  // namespace
 
@@ -260,15 +262,13 @@ void Arena::forget_spared(Granules first, Granules count) {
   }
 }
 
-// Of a block in use that is about to be freed what has no memory is marked so; granules of it.
-// Short gaps count as there. `all` of it, also where the rest would be beyond what may be kept:
-// later it would go piece by piece.
+// Of a block in use that is about to be freed what has no memory is marked so; granules of it. `all`
+// of it, also where the rest would be beyond what may be kept: later it would go piece by piece.
 Granules Arena::spare_unwritten(Granules first, Granules length, bool all) {
   if (length > granules_in(tuning::kMostLooked)) {  // nothing of it is known to be written
     books_->held.overestimated(length - spared(first, length));
     return os::purge(space_->address(first), bytes_of(length)) ? length : Granules{0};
   }
-  constexpr Granules kLeastGap{16};
   os::Residents memory(space_->address(first), bytes_of(length));
   Granules there;
   Granules beginning;  // of these, before the first gap
@@ -292,23 +292,29 @@ Granules Arena::spare_unwritten(Granules first, Granules length, bool all) {
     }
   }
   if (memory.told()) {
-    const Expected expected(expectation(first).load(std::memory_order_relaxed));
-    const Granules before = expected.of(length);
     const bool in_order = bytes_of(there - beginning) <= may_lack(bytes_of(there));
-    const Granules known = before + stale(first, length);
-    const Granules along = std::max(granules_in(may_lack(bytes_of(known))), kLeastGap);
-    const bool more = !expected.fresh() && there > known + along;  // than earlier ones have left
-    all = all ||
-          (length >= granules_in(tuning::kMappedAnew) && !books_->shares.is_about(length, there));
-    books_->shares.note(length, there, expected.fresh() || (more && in_order), in_order);
-    if (more && !in_order) {
-      books_->shares.note_moves(length);
-    }
-    books_->held.overestimated(before -
-                               std::min(before, std::max(there, books_->shares.expected(length))));
-    all = all || (2 * there < length && books_->held.excess(known, there) != Granules{0});
+    all = learn(first, length, there, in_order) || all;
   }
   return all && os::purge(space_->address(first), bytes_of(length)) ? length : given;
+}
+
+// Of a block that is about to be freed `there` granules have memory, `in_order`: from its start on.
+// True where all of that is to go.
+bool Arena::learn(Granules first, Granules length, Granules there, bool in_order) {
+  Shares& shares = books_->shares;
+  HeldMemory& held = books_->held;
+  const Expected expected(expectation(first).load(std::memory_order_relaxed));
+  const Granules before = expected.of(length);
+  const Granules known = before + stale(first, length);
+  const Granules along = std::max(granules_in(may_lack(bytes_of(known))), kLeastGap);
+  const bool more = !expected.fresh() && there > known + along;  // than earlier ones have left
+  const bool varies = length >= granules_in(tuning::kMappedAnew) && !shares.is_about(length, there);
+  shares.note(length, there, expected.fresh() || (more && in_order), in_order);
+  if (more && !in_order) {
+    shares.note_moves(length);
+  }
+  held.overestimated(before - std::min(before, std::max(there, shares.expected(length))));
+  return varies || (2 * there < length && held.excess(known, there) != Granules{0});
 }
 
 bool Arena::free(void* start, bool at_once, bool spare, bool looks) {

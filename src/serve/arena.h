@@ -144,6 +144,7 @@ class Arena {
   void shrink(Granules first, Granules now, Granules left);
   bool free(void* start, bool at_once, bool spare, bool looks);
   Granules spare_unwritten(Granules first, Granules length, bool all);
+  bool learn(Granules first, Granules length, Granules there, bool in_order);
   [[nodiscard]] std::atomic_ref<std::uint16_t> expectation(Granules first) const {
     return space_->note(first + Granules{1});
   }
