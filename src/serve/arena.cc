@@ -262,8 +262,9 @@ void Arena::forget_spared(Granules first, Granules count) {
   }
 }
 
-// Of a block in use that is about to be freed what has no memory is marked so; granules of it. `all`
-// of it, also where the rest would be beyond what may be kept: later it would go piece by piece.
+// Of a block in use that is about to be freed what has no memory is marked so; granules of it.
+// `all` of it, also where the rest would be beyond what may be kept: later it would go piece by
+// piece.
 Granules Arena::spare_unwritten(Granules first, Granules length, bool all) {
   if (length > granules_in(tuning::kMostLooked)) {  // nothing of it is known to be written
     books_->held.overestimated(length - spared(first, length));
