@@ -120,11 +120,11 @@ void Arena::give_excess_back(Granules count) {
   judge(count, given);
 }
 
-// `taken` and `given` are what a call has taken and given back. While the peak stays the same, the
+// `taken` and `given` are what a call has taken and given back. While the peak hardly grows, the
 // next calls take again what was given back: where that is much, a slack costs less.
 void Arena::judge(Granules taken, Granules given) {
   const Granules peak = books_->held.peak();
-  if (peak == judged_.peak) {
+  if (peak <= judged_.peak + judged_.peak / tuning::kNewLoop) {
     judged_.taken += taken;
     judged_.given += given;
     if (judged_.taken < kTurns * peak) {
@@ -309,7 +309,8 @@ bool Arena::learn(Granules first, Granules length, Granules there, bool in_order
   const Granules known = before + stale(first, length);
   const Granules along = std::max(granules_in(may_lack(bytes_of(known))), kLeastGap);
   const bool more = !expected.fresh() && there > known + along;  // than earlier ones have left
-  const bool varies = length >= granules_in(tuning::kMappedAnew) && !shares.is_about(length, there);
+  const bool varies =
+      length >= granules_in(tuning::kMappedAnew) && !(in_order && shares.is_about(length, there));
   shares.note(length, there, expected.fresh() || (more && in_order), in_order);
   if (more && !in_order) {
     shares.note_moves(length);

@@ -262,7 +262,9 @@ FreeIndex::Place FreeIndex::overlap(Kind kind, Granules granules, Granules to_wr
         std::int64_t gain = 0;
         const Place place = at(area, start, count, written, gain);
         const bool tight = !grows && (start < area.first + step || start + count + step > area.end);
-        if ((!best.found() || gain > most_gained) && (tight || gain >= count / 2)) {
+        const bool better = !best.found() || gain > most_gained ||
+                            (gain == most_gained && place.start < best.start);
+        if (better && (tight || gain >= count / 2)) {
           best = place;
           most_gained = gain;
         }

@@ -70,8 +70,8 @@ class FreeIndex {
   [[nodiscard]] Place fit(Kind kind, Granules count, Granules step) const;
   // One that begins or ends in one of the longest runs of that kind, and goes on in the free ones
   // beside it: the one that has most memory where the block will be `written`, from its start on,
-  // less what lies behind that. From `top` on all is free; a place that reaches beyond it has
-  // memory for half of the block.
+  // less what lies behind that, and of several such the lowest. From `top` on all is free; a place
+  // that reaches beyond it has memory for half of the block.
   [[nodiscard]] Place overlap(Kind kind, Granules count, Granules written, Granules step,
                               Granules top) const;
   // What is free directly below `top`: where it begins, which is `top` where nothing is.

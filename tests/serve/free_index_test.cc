@@ -67,7 +67,9 @@ TEST_CASE("free index: a place goes on where there is no memory, before or behin
   own.map.mark_clean(60_g, 30_g);
   own.index.add(10_g, 80_g);  // clean 10 to 40, dirty to 60, clean to 90
   REQUIRE(own.index.valid(own.top));
-  CHECK(own.index.overlap(Kind::kDirty, 30_g, 30_g, 1_g, own.top).start == 40_g);
+  CHECK(own.index.overlap(Kind::kDirty, 30_g, 25_g, 1_g, own.top).start == 40_g);
+  // The memory may be at its end as well: the lowest place.
+  CHECK(own.index.overlap(Kind::kDirty, 30_g, 30_g, 1_g, own.top).start == 30_g);
   // No half of them has memory: at an end of what is free.
   CHECK(own.index.overlap(Kind::kDirty, 50_g, 50_g, 1_g, own.top).start == 10_g);
   CHECK(own.index.overlap(Kind::kDirty, 51_g, 51_g, 1_g, own.top).start == 10_g);

@@ -101,10 +101,10 @@ TEST_CASE("arena: a large block of which another part is written each time leave
           "[serve]") {
   testing::OwnSpace own{1024 * kMiB};
   testing::OwnPool pool{&own.space};
-  const auto use = [&](std::uint64_t bytes, std::uint64_t written) {
+  const auto use = [&](std::uint64_t bytes, std::uint64_t written, std::uint64_t from = 0) {
     char* const block = static_cast<char*>(pool.allocate(bytes, 16, 0).start);
     REQUIRE(block != nullptr);
-    std::memset(block, 1, written);
+    std::memset(block + from, 1, written);
     CHECK(pool.free(block, false));
     CHECK(pool.valid());
   };
@@ -114,6 +114,9 @@ TEST_CASE("arena: a large block of which another part is written each time leave
   }
   use(64 * kMiB, 12 * kMiB);  // as the last one
   CHECK(pool.held().dirty_bytes() == 12 * kMiB);
+  pool.trim();
+  use(64 * kMiB, 12 * kMiB, 20 * kMiB);  // as much, elsewhere
+  CHECK(pool.held().dirty_bytes() == 0);
   pool.trim();
   use(31 * kMiB, 31 * kMiB);
   use(31 * kMiB, 20 * kMiB);
