@@ -64,8 +64,8 @@ class Verdict(unittest.TestCase):
 
     def test_what_glibc_holds_is_told_beside_it(self):
         line = self.judge(*self.script(POOLED.format(rounds=400) + "time.sleep(1)\n"), options=["--both"])[1]
-        self.assertRegex(line, r"it holds [\d.]+ MiB, at most [\d.]+ MiB\. Without the library it holds [\d.]+ MiB, at most "
-                               r"[\d.]+ MiB, and takes \d+ page faults, not \d+\.$")
+        self.assertRegex(line, r"it holds [\d.]+ MiB, at most [\d.]+ MiB, pages of files apart\. Without the library "
+                               r"it holds [\d.]+ MiB, at most [\d.]+ MiB, and takes \d+ page faults, not \d+\.$")
 
     def test_an_arena_that_is_off_already_is_not_told(self):
         fakes = self.folder / "fakes"

@@ -19,9 +19,10 @@ bool is_crash(int signal) {
 }
 
 std::string memory_of(const Run& run) {
-  return run.watched.peak == 0 ? ""
-                               : "; at the end it holds " + mebibytes(run.watched.held) +
-                                     ", at most " + mebibytes(run.watched.peak);
+  return run.watched.peak == 0
+             ? ""
+             : "; at the end it holds " + mebibytes(run.watched.held) + ", at most " +
+                   mebibytes(run.watched.peak) + ", pages of files apart";
 }
 
 // All processes that do the work, together.
