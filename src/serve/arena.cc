@@ -309,14 +309,15 @@ bool Arena::learn(Granules first, Granules length, Granules there, bool in_order
   const Granules known = before + stale(first, length);
   const Granules along = std::max(granules_in(may_lack(bytes_of(known))), kLeastGap);
   const bool more = !expected.fresh() && there > known + along;  // than earlier ones have left
-  const bool varies =
-      length >= granules_in(tuning::kMappedAnew) && !(in_order && shares.is_about(length, there));
+  const bool steady =
+      (in_order || is_whole(bytes_of(length), bytes_of(there))) && shares.is_about(length, there);
   shares.note(length, there, expected.fresh() || (more && in_order), in_order);
   if (more && !in_order) {
     shares.note_moves(length);
   }
   held.overestimated(before - std::min(before, std::max(there, shares.expected(length))));
-  return varies || (2 * there < length && held.excess(known, there) != Granules{0});
+  return (length >= granules_in(tuning::kMappedAnew) && !steady) ||
+         (2 * there < length && held.excess(known, there) != Granules{0});
 }
 
 bool Arena::free(void* start, bool at_once, bool spare, bool looks) {

@@ -117,6 +117,10 @@ TEST_CASE("arena: a large block of which another part is written each time leave
   pool.trim();
   use(64 * kMiB, 12 * kMiB, 20 * kMiB);  // as much, elsewhere
   CHECK(pool.held().dirty_bytes() == 0);
+  use(64 * kMiB, 63 * kMiB, kMiB);
+  use(64 * kMiB, 63 * kMiB, kMiB);  // hardly a part is missing
+  CHECK(pool.held().dirty_bytes() >= 63 * kMiB);
+  pool.trim();
   pool.trim();
   use(31 * kMiB, 31 * kMiB);
   use(31 * kMiB, 20 * kMiB);
