@@ -15,7 +15,7 @@ namespace {
 
 // Of the peak: so much is taken before it is looked how much of it had gone.
 constexpr std::uint64_t kTurns = 16;
-// Of a block what lacks memory, shorter than this, counts as there.
+// A shorter gap in the memory of a block counts as memory.
 constexpr Granules kLeastGap{16};
 
 }  // namespace
@@ -299,8 +299,8 @@ Granules Arena::spare_unwritten(Granules first, Granules length, bool all) {
   return all && os::purge(space_->address(first), bytes_of(length)) ? length : given;
 }
 
-// Of a block that is about to be freed `there` granules have memory, `in_order`: from its start on.
-// True where all of that is to go.
+// Notes what a block has written that is about to be freed: `there` granules have memory,
+// `in_order` if they lie in one piece from its start. True if all of it is to be given back.
 bool Arena::learn(Granules first, Granules length, Granules there, bool in_order) {
   Shares& shares = books_->shares;
   HeldMemory& held = books_->held;

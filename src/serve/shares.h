@@ -58,7 +58,7 @@ class Shares {
     return {lack < kLittle ? count : count - Granules{count.count() * lack / kWhole}};
   }
   [[nodiscard]] Granules expected(Granules count) const { return of(count).written; }
-  // It differs from `there` by no more than may have memory without being written.
+  // Such a block is expected to write `there` granules, but for what may_lack() allows.
   [[nodiscard]] bool is_about(Granules count, Granules there) const {
     const Granules before = expected(count);
     return is_whole(bytes_of(std::max(before, there)), bytes_of(std::min(before, there)));

@@ -75,7 +75,7 @@ void Slab::attend(std::uint64_t offset, std::uint64_t bytes) {
     const std::uint64_t there =
         bytes < tuning::kMinLooked ? bytes : os::resident_bytes(at(offset), bytes);
     const bool renews = attends_ == Attends::kRenews;
-    // One that was written as a whole is not always.
+    // A large place that is whole now may be written in part next time.
     const bool bare = renews ? bytes >= tuning::kMappedAnew || !is_whole(bytes, there)
                              : there < bytes / tuning::kSmallPart;
     if (bare && there != 0) {
