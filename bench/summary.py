@@ -62,10 +62,10 @@ class Results:
     def peers(self, workload, ours):
         return [name for name in self.cells[workload] if name != ours]
 
-    def calm_peers(self, workload, ours, most=FEW_FAULTS):
-        """Those of the others that take at most so many faults an iteration in the steady state."""
+    def calm_peers(self, workload, ours):
+        """Those of the others that take at most FEW_FAULTS faults an iteration in the steady state."""
         return [name for name in self.peers(workload, ours)
-                if self.median(workload, name, "faults_per_iteration_steady") <= most]
+                if self.median(workload, name, "faults_per_iteration_steady") <= FEW_FAULTS]
 
     def least(self, workload, key, names):
         """The name with the least median, or None if there is no name."""

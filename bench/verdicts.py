@@ -6,8 +6,6 @@ Each line is judged on the medians of one comparison, and names the rows that fa
 import summary
 
 WORST = 4  # rows that a line names
-# Who took fewer faults an iteration counted as one that does not fault; now summary.FEW_FAULTS at most.
-OLD_FAULTING = 100
 
 
 class Judge:
@@ -33,8 +31,8 @@ class Judge:
         return self.tail(row, self.ours) / min(
             self.tail(row, name) for name in self.results.peers(row, self.ours))
 
-    def calm(self, row, most=summary.FEW_FAULTS):
-        return self.results.calm_peers(row, self.ours, most)
+    def calm(self, row):
+        return self.results.calm_peers(row, self.ours)
 
     def contended(self):
         """The rows in which the fastest or any other allocator still faults."""
@@ -83,9 +81,6 @@ def lines(results, ours, large_batch=()):
         (f"at most {summary.FEW_FAULTS} page faults an iteration in the steady state",
          every({row: judge.median(row, ours, "faults_per_iteration_steady") for row in judge.rows},
                summary.FEW_FAULTS, "{:.0f}")),
-        (f"old form: the same, least of all that take fewer than {OLD_FAULTING} faults an iteration",
-         every({row: judge.over_least(row, "steady_over_before_kib", judge.calm(row, OLD_FAULTING - 1))
-                for row in judge.rows}, 1.0)),
     )]
 
 

@@ -296,7 +296,7 @@ def setuid_ignores_the_environment(context):
 def a_device_gets_one_document(context):
     """Statistics that go to a device or a pipe are written at the end alone: a second document would follow the first."""
     mode = Mode("device", settings=(("MEMOMALLOC_STATS_FILE", "/dev/stdout"),), serving=False)
-    result = context.run([context.programs / "steady_faults"], mode)
+    result = context.run([context.programs / "loops"], mode)
     expect(result.code == 0 and result.out.count(b'{"version"') == 1, f"{result}")
 
 

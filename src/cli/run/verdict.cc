@@ -91,7 +91,8 @@ Verdict of_what_was_served(const Run& run) {
   if (work.calls < kFewCalls) {
     return {"short", "It is on; the program ends too early to tell, after " +
                          std::to_string(work.calls) +
-                         " large allocations: run more iterations, at least 4 of one shape" +
+                         " large allocations: a loop is learned after 4 iterations or more of one "
+                         "shape, a program that runs once has little to gain" +
                          memory_of(run) + "."};
   }
   return {"little", "It is on, and serves little: " + share + "."};
