@@ -60,7 +60,7 @@ cli_src := $(wildcard src/cli/*.cc src/cli/*/*.cc)
 test_src := $(wildcard tests/support/*.cc tests/*/*_test.cc)
 # Of the commands, what unit tests call; tests/cli runs the others as they are built.
 tested_cli_src := $(patsubst %,src/cli/%.cc,base/process $(addprefix trace/,heap_map pickled rehearsal snapshot snapshot_views snapshot_worth trace_reader unpickle) \
-                   run/elf_file run/loader report/report_assets compare/comparison compare/comparison_page)
+                   base/temporary run/elf_file run/loader report/report_assets compare/comparison compare/comparison_page)
 # Sources without a second thread, which ThreadSanitizer has nothing to say of; the other sanitizers run them.
 unit_test_src := $(wildcard tests/*/*_test.cc)
 single_threaded := $(filter-out $(shell grep -l 'std::thread' $(unit_test_src)),$(unit_test_src)) scheduler/% planner/solver/% \

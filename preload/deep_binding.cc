@@ -19,8 +19,7 @@ void shim::note_deep_binding(const char* file) {
   if (!g_process.once.deep_binding.exchange(true)) {
     Line() << file
            << " is loaded with RTLD_DEEPBIND: its malloc and free are the C library's, and a block "
-              "that this library has "
-              "served must not be freed there (`memomalloc doctor` tells more)";
+              "of this library that it frees ends the program; MEMOMALLOC_DISABLE=1 then helps";
   }
 }
 

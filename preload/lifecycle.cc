@@ -6,7 +6,6 @@
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <cerrno>
 #include <string_view>
 
 #include "preload/background_task.h"
@@ -27,6 +26,7 @@
 #include "preload/trim.h"
 #include "src/base/descriptors.h"
 #include "src/base/interrupts.h"
+#include "src/base/keep_errno.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
 #include "src/base/system_call.h"
@@ -41,11 +41,10 @@ constinit Process g_process;
 namespace {
 
 void show_large_block() {
-  const int saved = errno;
+  const os::KeepErrno keep_errno;
   if (g_process.next.trims()) {
     g_process.next.free(g_process.next.malloc(tuning::kShownBytes));
   }
-  errno = saved;
 }
 
 void opened(const RecursionGuard& guard) {
@@ -215,7 +214,7 @@ void release() {
   const RecursionGuard guard;
   if (g_process.engine.lanes.opened()) {
     g_process.engine.give_back.all();
-    trim_next();
+    g_process.engine.lanes.shared().trim_next();
   }
 }
 

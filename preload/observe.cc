@@ -1,12 +1,12 @@
 #include "preload/observe.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "preload/observed_blocks.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
+#include "src/base/keep_errno.h"
 
 namespace memo {
 namespace {
@@ -41,13 +41,12 @@ std::uint64_t calls_not_served() {
 
 // The engine is asked as if the block were for it to give. Nothing clears what nobody touches.
 void observe_block(void* block, Request request, AskEngine& ask) {
-  const int saved = errno;
+  const os::KeepErrno keep_errno;
   request.zero = false;
   const std::uint64_t before = calls_not_served();
   void* stand_in = ask(request);
   const bool served = stand_in != nullptr && calls_not_served() == before;
   free_stand_in(add_observed_block(block, request.size, stand_in, served));
-  errno = saved;
 }
 
 // Asking for a block's size is quicker than looking for it.
@@ -120,7 +119,7 @@ void* observe_realloc(void* pointer, std::size_t size, AskEngine& ask) {
   }
   void* stand_in = take(pointer);
   void* block = g_process.next.realloc(pointer, size);
-  const int saved = errno;
+  const os::KeepErrno keep_errno;
   if (block != nullptr) {
     move_stand_in(stand_in, block, size, ask);
   } else if (size == 0) {
@@ -128,7 +127,6 @@ void* observe_realloc(void* pointer, std::size_t size, AskEngine& ask) {
   } else if (stand_in != nullptr) {  // refused: the block stays where it is
     free_stand_in(add_observed_block(pointer, before, stand_in, false));
   }
-  errno = saved;
   return block;
 }
 

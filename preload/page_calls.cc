@@ -162,9 +162,7 @@ void* mremap(void* start, std::size_t bytes, std::size_t to, int flags, void* pl
   void* now = pass_on(&Next::mremap, SYS_mremap, start, bytes, to, flags, place);
   bytes = round_up(bytes, os::page_size());
   to = round_up(to, os::page_size());
-  const auto close_cut = [&] {
-    close_hole(static_cast<char*>(start) + to, bytes - std::min(bytes, to));
-  };
+  const auto close_cut = [&] { close_hole(static_cast<char*>(start) + to, sub_sat(bytes, to)); };
   if (now == MAP_FAILED && errno == EFAULT && plain && !to_ours &&
       (flags & (MREMAP_MAYMOVE | MREMAP_DONTUNMAP)) == MREMAP_MAYMOVE) {
     now = copy_away(start, bytes, to, fixed ? place : nullptr);

@@ -12,6 +12,7 @@
 #include "preload/process.h"
 #include "preload/reporter.h"
 #include "src/base/check.h"
+#include "src/base/keep_errno.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
@@ -153,6 +154,7 @@ void fetch(const RecursionGuard& guard, const char* folder, const PlanName& name
     return;
   }
   const Maker maker = maker_of(cached.record);
+  const std::uint32_t calls = cached.plan.plan->count;
   const StoredPlan* plan =
       g_process.engine.plans.add(guard, std::move(cached.plan.plan), cached.plan.iteration, maker);
   if (plan == nullptr) {
@@ -164,7 +166,7 @@ void fetch(const RecursionGuard& guard, const char* folder, const PlanName& name
       plan, plan->generation, name, maker};
   note_use(folder, name);
   if (g_process.options.VERBOSE >= 1) {
-    Line() << "a plan of " << plan->made->count << " calls, made by '" << cached.record.program
+    Line() << "a plan of " << calls << " calls, made by '" << cached.record.program
            << "', is taken from the plan cache";
   }
 }
@@ -229,7 +231,7 @@ void open_cache(const RecursionGuard& guard) {
 
 void fetch_cached(const RecursionGuard& guard, std::uint64_t key, bool look) {
   const Nanos now = os::coarse_nanoseconds();
-  look = look && now - g_process.plan_exchange.looked_at.load() >= tuning::kAtRest;
+  look = look && now >= g_process.plan_exchange.looked_at.load() + tuning::kAtRest;
   char folder[4096];
   if ((!look && !g_process.catalogue.has(key)) || !cache_folder(folder) || os::confined()) {
     return;
@@ -239,14 +241,13 @@ void fetch_cached(const RecursionGuard& guard, std::uint64_t key, bool look) {
     return;
   }
   const os::NoCancellation whole;
-  const int saved = errno;
+  const os::KeepErrno keep_errno;
   if (look) {
     g_process.plan_exchange.looked_at = now;
     list(guard, folder);
     return_pushed_out();
   }
   fetch_all(guard, folder, key);
-  errno = saved;
 }
 
 bool cache_lacks_plans() {

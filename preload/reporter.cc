@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "preload/process.h"
+#include "src/base/keep_errno.h"
 #include "src/base/message.h"
 
 namespace memo {
@@ -14,9 +15,8 @@ namespace {
 // 0 where the system does not tell.
 ino_t own_number_space() {
   struct stat space{};
-  const int saved = errno;
+  const os::KeepErrno keep_errno;
   const bool told = stat("/proc/self/ns/pid", &space) == 0;
-  errno = saved;
   return told ? space.st_ino : 0;
 }
 

@@ -14,6 +14,7 @@
 #include "preload/statistics.h"
 #include "preload/status.h"
 #include "src/base/interrupts.h"
+#include "src/base/keep_errno.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
 #include "src/base/own_stack.h"
@@ -101,8 +102,7 @@ std::string_view underlying_allocator() {
   if (dladdr(reinterpret_cast<const void*>(g_process.next.malloc), &found) == 0) {
     return "another allocator";
   }
-  const std::string_view path = found.dli_fname;
-  return path.substr(path.rfind('/') + 1);
+  return last_part(found.dli_fname);
 }
 
 void print_exit_lines() {
@@ -136,7 +136,7 @@ void print_exit_lines() {
 
 bool reports_are_due(Nanos now) {
   return cache_lacks_plans() || lacks_status_page() ||
-         (wants_stats_file() && now - g_process.reports.written_at.load() >= tuning::kAtRest &&
+         (wants_stats_file() && now >= g_process.reports.written_at.load() + tuning::kAtRest &&
           large_calls() != g_process.reports.calls_written);
 }
 
@@ -191,7 +191,7 @@ void write_last_reports() {
   end_reports();
   close_status_page();
   const os::NoCancellation whole;
-  const int saved = errno;
+  const os::KeepErrno keep_errno;
   const RecursionGuard guard;
   const Options& options = g_process.options;
   if (wants_stats_file()) {
@@ -207,7 +207,6 @@ void write_last_reports() {
   if (options.VERBOSE >= 1 && g_process.engine.lanes.opened()) {
     print_exit_lines();
   }
-  errno = saved;
 }
 
 }  // namespace

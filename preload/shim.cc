@@ -149,6 +149,7 @@ void* realloc_owned(void* pointer, std::size_t size) {
   void* moved = move_owned(pointer, now, size);
   if (moved == nullptr && size <= now) {
     engine.note_left_larger();
+    errno = saved;
     return pointer;  // too large for its size, but never lost
   }
   return moved;

@@ -36,7 +36,7 @@ std::uint64_t peak_of_late() {
   getrusage(RUSAGE_SELF, &used);
   const Nanos now = os::nanoseconds();
   if (kept.most_then.exchange(used.ru_maxrss, std::memory_order_relaxed) != used.ru_maxrss ||
-      now - kept.peak_at.load(std::memory_order_relaxed) >= kPeriod) {
+      now >= kept.peak_at.load(std::memory_order_relaxed) + kPeriod) {
     kept.peak_at.store(now, std::memory_order_relaxed);
     kept.peak.store(os::peak_memory(), std::memory_order_relaxed);
   }

@@ -13,6 +13,7 @@
 #include "preload/status_threads.h"
 #include "src/base/check.h"
 #include "src/base/file_map.h"
+#include "src/base/keep_errno.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
 #include "src/io/status_page.h"
@@ -161,7 +162,7 @@ void open_status_page(const RecursionGuard&) {
     return;
   }
   const os::NoCancellation whole;
-  const int saved = errno;
+  const os::KeepErrno keep_errno;
   g_process.status.opened_at = os::nanoseconds();
   describe_process(g_process.status.draft.page.body);
   g_process.status.draft.page.body.opened_at = g_process.status.opened_at.count();
@@ -173,7 +174,6 @@ void open_status_page(const RecursionGuard&) {
     give_up(std::strerror(errno));
   }
   g_process.status.page = made;
-  errno = saved;
   leave();
 }
 

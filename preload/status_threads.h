@@ -1,5 +1,4 @@
-// Which thread owns each lane, as the system numbers threads, for the status page. Any thread;
-// noted only where there is such a page.
+// Which thread owns each lane, as the system numbers threads, for the status page. Any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Arithmetic that cannot surprise: rounding, logarithms, checked products. Hot, pure.
+// Arithmetic that cannot surprise: rounding, logarithms, differences. Hot, pure.
 #pragma once
 
 #include <bit>
@@ -20,6 +20,13 @@ constexpr std::uint64_t round_up(std::uint64_t x, std::uint64_t unit) {
 constexpr std::uint64_t round_down(std::uint64_t x, std::uint64_t unit) {
   MEMO_DCHECK(is_power_of_two(unit));
   return x & ~(unit - 1);
+}
+
+// x - y, or nothing where y is more, as C++26's std::sub_sat. Each is read once: where another
+// thread changes x meanwhile, two reads in `x - std::min(x, y)` could make it go round.
+template <typename T>
+constexpr T sub_sat(T x, T y) {
+  return x > y ? x - y : T{};
 }
 
 // Floor of the binary logarithm; requires x >= 1.

@@ -3,12 +3,13 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include <cerrno>
+
+#include "src/base/keep_errno.h"
 
 namespace memo::os {
 
 void* map_file(int file, std::uint64_t bytes) {
-  const int saved = errno;
+  const os::KeepErrno keep_errno;
   void* got = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (got == MAP_FAILED) {
     got = nullptr;
@@ -16,20 +17,16 @@ void* map_file(int file, std::uint64_t bytes) {
     munmap(got, bytes);
     got = nullptr;
   }
-  errno = saved;
   return got;
 }
 
 // The kernel copies, and reports what it could not reach. Reading one's own memory is no tracing,
 // which Yama and missing rights would forbid.
 bool copy_mapped(void* to, const void* from, std::uint64_t bytes) {
-  const int saved = errno;
+  const os::KeepErrno keep_errno;
   const iovec target{to, bytes};
   const iovec source{const_cast<void*>(from), bytes};
-  const bool whole =
-      process_vm_readv(getpid(), &target, 1, &source, 1, 0) == static_cast<ssize_t>(bytes);
-  errno = saved;
-  return whole;
+  return process_vm_readv(getpid(), &target, 1, &source, 1, 0) == static_cast<ssize_t>(bytes);
 }
 
 }  // namespace memo::os

@@ -1,10 +1,10 @@
 #include "src/base/group_limit.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <string_view>
 
+#include "src/base/keep_errno.h"
 #include "src/base/os.h"
 #include "src/base/proc_file.h"
 #include "src/base/tuning.h"
@@ -89,7 +89,7 @@ std::uint64_t page_cache(std::string_view folder, const Names& names) {
       shared = os::number_in(line);
     }
   }
-  return std::min(listed, pages - std::min(pages, shared));
+  return std::min(listed, sub_sat(pages, shared));
 }
 
 // What the folder's own group leaves, its parents apart. A limit that no machine has is none.
@@ -103,8 +103,8 @@ GroupLimit::Room room_in(std::string_view folder, const Names& names) {
   if (used == GroupLimit::kNone) {
     return {.limit = limit, .left = limit};
   }
-  const std::uint64_t held = used - std::min(used, page_cache(folder, names));
-  return {.limit = limit, .left = limit - std::min(limit, held)};
+  const std::uint64_t held = sub_sat(used, page_cache(folder, names));
+  return {.limit = limit, .left = sub_sat(limit, held)};
 }
 
 // Of "some avg10=12.34 avg60=...": the whole hundredths of the last ten seconds in which a task has
@@ -137,7 +137,7 @@ bool has_memory(std::string_view controllers) {
 }  // namespace
 
 void GroupLimit::find(const char* groups, const char* folders) {
-  const int before = errno;
+  const os::KeepErrno keep_errno;
   path_[0] = '\0';
   os::LinesOf<kMaxGroupLine> file(groups);
   for (std::string_view line; file.next(line);) {
@@ -165,11 +165,10 @@ void GroupLimit::find(const char* groups, const char* folders) {
       break;  // where version 1 has the memory, version 2 has none
     }
   }
-  errno = before;
 }
 
 GroupLimit::Room GroupLimit::look() const {
-  const int before = errno;
+  const os::KeepErrno keep_errno;
   const Names& names = second_ ? kSecond : kFirst;
   Room least;
   for (std::size_t size = std::strlen(path_); size >= root_ && size != 0;) {
@@ -183,17 +182,14 @@ GroupLimit::Room GroupLimit::look() const {
       --size;
     } while (size > root_ && path_[size] != '/');
   }
-  errno = before;
   return least;
 }
 
 bool GroupLimit::pressed(const char* machine) const {
-  const int before = errno;
+  const os::KeepErrno keep_errno;
   Path own(path_);
   const bool groups = second_ && path_[0] != '\0' && own.add("/memory.pressure");
-  const bool pressed = waited(groups ? own.text() : machine) >= tuning::kPressure;
-  errno = before;
-  return pressed;
+  return waited(groups ? own.text() : machine) >= tuning::kPressure;
 }
 
 }  // namespace memo

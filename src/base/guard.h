@@ -14,8 +14,7 @@ namespace memo {
 class Lane;
 
 struct ThreadState {
-  // The lane that follows this thread's stream, if it has one, or another thread's by now: see
-  // my_lane().
+  // The lane that follows this thread's stream, if it has one.
   Lane* lane = nullptr;
   std::uint16_t inside = 0;      // > 0: allocations of this thread are the library's own
   std::uint8_t holds = 0;        // hold_signals() without release_signals()

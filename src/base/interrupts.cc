@@ -10,6 +10,7 @@
 
 #include "src/base/check.h"
 #include "src/base/guard.h"
+#include "src/base/keep_errno.h"
 #include "src/base/os.h"
 
 namespace memo {
@@ -77,7 +78,7 @@ void take_pending(const sigset_t& set) {
 }  // namespace
 
 NoWriteSignals::NoWriteSignals() {
-  const int saved = errno;
+  const os::KeepErrno keep_errno;
   sigset_t pending;
   sigset_t set;
   sigemptyset(&set);
@@ -93,15 +94,13 @@ NoWriteSignals::NoWriteSignals() {
       sigdelset(&taken_, one);
     }
   }
-  errno = saved;
 }
 
 NoWriteSignals::~NoWriteSignals() {
   if (changed_) {
-    const int saved = errno;
+    const os::KeepErrno keep_errno;
     take_pending(taken_);
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    errno = saved;
   }
 }
 

@@ -1,5 +1,6 @@
 #include "src/base/options.h"
 
+#include <sys/auxv.h>
 #include <unistd.h>
 #include <algorithm>
 #include <charconv>
@@ -188,14 +189,14 @@ bool runs_in(std::string_view names) {
   }
   char path[1024];
   const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
-  if (size <= 0) {
-    return false;
-  }
-  std::string_view executable(path, static_cast<std::size_t>(size));
-  executable.remove_prefix(executable.rfind('/') + 1);
+  const std::string_view file =
+      last_part({path, static_cast<std::size_t>(std::max<ssize_t>(size, 0))});
+  const auto* called = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  const std::string_view started_as = called != nullptr ? last_part(called) : "";
   while (!names.empty()) {
     const std::size_t colon = names.find(':');
-    if (names.substr(0, colon) == executable) {
+    const std::string_view name = names.substr(0, colon);
+    if (!name.empty() && (name == file || name == started_as)) {
       return true;
     }
     names = colon == std::string_view::npos ? std::string_view() : names.substr(colon + 1);

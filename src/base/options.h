@@ -52,12 +52,18 @@ void read_options(char** environment, Options& options);
 // bytes.
 bool expand_path(std::string_view path, char* result, std::uint64_t room);
 
+// What stands behind the last slash of a path; all of it where there is none.
+constexpr std::string_view last_part(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
 // True if the path has %p: each process has its own.
 constexpr bool names_process(std::string_view path) {
   return path.find("%p") != std::string_view::npos;
 }
 
-// True if `names`, a `:` list, is empty or holds the last part of this process' executable path.
+// True if `names`, a `:` list, is empty or holds this process' name: its executable file's, behind
+// all links, or the one that was executed, such as python3 or a script's.
 bool runs_in(std::string_view names);
 
 }  // namespace memo

@@ -71,7 +71,7 @@ void keep_whole(void* start, std::uint64_t bytes) {
   char* const page = first + bytes - page_size();
   *static_cast<volatile char*>(page) = 0;
   const std::uint64_t around = reinterpret_cast<std::uint64_t>(page) % kHugePage + page_size();
-  purge(first + bytes - std::min(bytes, around), std::min(bytes, around));
+  purge(first + sub_sat(bytes, around), std::min(bytes, around));
 }
 
 void collapse(void* start, std::uint64_t bytes) {

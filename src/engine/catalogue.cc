@@ -13,7 +13,7 @@ bool Catalogue::open() {
   if (opened()) {
     return true;
   }
-  auto* memory = static_cast<char*>(os::map(round_up(kPlans + kIndex, os::page_size())));
+  auto* memory = static_cast<char*>(os::map(kPlans + kIndex));
   if (memory == nullptr) {
     return false;
   }

@@ -13,7 +13,6 @@ enum class Fault : std::uint8_t {
 enum class Run : std::uint8_t { kServed, kUneven, kShortly };
 
 struct FaultRow {
-  Fault fault;
   bool unfit;
   bool withdrawn_if_short;
   Run run;
@@ -22,7 +21,7 @@ struct FaultRow {
 };
 constexpr FaultRow kFaults[] = {
 #define FAULT(name, unfit, withdrawn_if_short, run, verdict, next) \
-  {Fault::name, unfit, withdrawn_if_short, Run::run, verdict, next},
+  {unfit, withdrawn_if_short, Run::run, verdict, next},
 #include "src/engine/confidence.def"
 };
 
@@ -73,7 +72,6 @@ Judgement Confidence::judge(Evidence evidence, const Health& health, std::uint32
                                                           : fault;
   fault = std::max(fault, seen);
   const FaultRow& row = kFaults[static_cast<std::size_t>(fault)];
-  MEMO_DCHECK(row.fault == fault);
 
   Judgement judgement;
   const bool convinced = placed_ >= tuning::kConvincingRun;

@@ -118,7 +118,7 @@ class Confidence {
     trial_ = 0;
     first = FirstIteration();
   }
-  // Nothing is known of the stream any more.
+  // Nothing is known of the stream any more; what a search has cost still counts.
   void forget() {
     adopt(false, false, 0);
     begin(0);
@@ -169,7 +169,7 @@ class Confidence {
   // pool had given for it: all of them together never cost more than the pool has got.
   [[nodiscard]] std::uint64_t bytes_to_try(std::uint64_t got) const {
     const std::uint64_t most = std::max(tuning::kTrialBytes, got);
-    return most - std::min(most, 2 * lost_bytes_);
+    return sub_sat(most, 2 * lost_bytes_);
   }
   [[nodiscard]] std::uint32_t trials_lost() const { return trials_lost_; }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/interrupts.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 
@@ -85,6 +86,7 @@ void each_usable(const Lanes& lanes, const void* start, std::uint64_t bytes, Fun
 // What is free of the slab's [first, end) is given to nobody. Not where another thread is at work
 // in it for long, or a frame that this one has interrupted.
 void keep_out(const Lanes& lanes, Slab& slab, Granules first, Granules end) {
+  const NoInterrupts whole;  // as in give_back_idle()
   const Nanos start = os::nanoseconds();
   do {
     Lane* const holder = holder_of(lanes, slab);
@@ -144,7 +146,7 @@ void Engine::note_lost(const void* start, std::uint64_t bytes) {
 }
 
 bool Engine::is_unaltered(const void* start, std::uint64_t bytes) const {
-  Space* space = owns(start) ? &lanes.region.at(lanes.region.number_of(start)) : nullptr;
+  const Space* space = owns(start) ? lanes.space_of(start) : nullptr;
   if (space == nullptr || !space->plausible(start)) {
     return false;
   }

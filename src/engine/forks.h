@@ -29,7 +29,7 @@ class Forks {
   bool noticed() { return here() || notice(); }
 
   // From now on children are noticed that no handler tells of. Comes by itself with the first lane.
-  bool mark_process() { return lanes_.mark.open(); }
+  void mark_process() { lanes_.mark.open(); }
   // False in a forked child that has not been noticed yet.
   [[nodiscard]] bool here() const { return lanes_.mark.here(); }
   // True in a process that has been forked since the engine was configured or marked.

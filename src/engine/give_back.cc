@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/base/interrupts.h"
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 
@@ -20,9 +21,8 @@ void age_pool(Shared& shared, Nanos now) {
 }  // namespace
 
 void GiveBack::all() {
-  if (!forks_.here()) {
-    forks_.notice();
-  }
+  const NoInterrupts whole;  // as in give_back_idle()
+  forks_.noticed();
   for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
     lanes_.at(i).give_back();
   }
@@ -45,10 +45,7 @@ bool GiveBack::relieve(std::uint64_t bytes) {
     return false;
   }
   all();
-  if (lanes_.host().trim_next != nullptr) {
-    const RecursionGuard guard;
-    lanes_.host().trim_next();
-  }
+  lanes_.shared().trim_next();
   const std::uint64_t now = lanes_.committed_bytes();
   lanes_.passed_on.relieved.add_from_any();
   if (held >= now + bytes) {
@@ -135,6 +132,7 @@ void GiveBack::free_lazily() {
 }
 
 void give_back_idle(Shared& shared, std::uint32_t at_work) {
+  const NoInterrupts whole;  // a handler could jump out of it, and leave another lane locked
   const Nanos now = os::coarse_nanoseconds();
   for (std::uint32_t i = 0; i < shared.slabs.count(); ++i) {
     const Slab& slab = shared.slabs.at(i);
@@ -152,10 +150,7 @@ void give_back_idle(Shared& shared, std::uint32_t at_work) {
   }
   shared.slabs.give_back_free(Nanos{0}, now);
   shared.pool.trim();
-  if (shared.host.trim_next != nullptr) {
-    const RecursionGuard guard;
-    shared.host.trim_next();
-  }
+  shared.trim_next();
 }
 
 void age(Shared& shared) {
@@ -163,7 +158,7 @@ void age(Shared& shared) {
   age_pool(shared, now);
   // A lane that learns for long has no background thread that would tell of it.
   Nanos told = shared.times.told_at.load(std::memory_order_relaxed);
-  if (now - told > tuning::kAtRest && shared.times.told_at.compare_exchange_strong(told, now) &&
+  if (now > told + tuning::kAtRest && shared.times.told_at.compare_exchange_strong(told, now) &&
       told != Nanos{0}) {
     shared.tell_host();
   }
@@ -175,9 +170,8 @@ void ask_for_background_thread(const Shared& shared, std::uint64_t calls, bool s
   const bool much = shared.keeps_much() && calls >= tuning::kEarlyCalls && !shared.options->OBSERVE;
   // A process that only gets its memory together, such as a server that is about to fork its
   // workers, has no thread of ours, reports or not, since fork() would leave it behind.
-  if ((much || (serves && shared.reports)) && shared.host.start_background_thread != nullptr) {
-    const RecursionGuard guard;
-    shared.host.start_background_thread(guard);
+  if (much || (serves && shared.reports)) {
+    shared.start_background_thread();
   }
 }
 

@@ -223,11 +223,10 @@ bool Lane::free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_l
   // While nothing is known the next layer's output may take the place of a large block, which
   // therefore waits for the next call. A program of a few calls may make no other.
   const std::uint64_t calls = counters.pooled_allocations.get();
-  const std::uint64_t always = 4 * tuning::kLargeBlock;  // glibc's malloc unmaps those, too
   const bool at_once = memory_.debt.pay(bytes);
   const bool spare = !at_once && !bare && bytes >= tuning::kLargeBlock &&
-                     tracker_.knows_nothing() && pool.may_return_early(bytes, always);
-  const bool waits = spare && calls >= tuning::kEarlyCalls && bytes < always;
+                     tracker_.knows_nothing() && pool.may_return_early(bytes, tuning::kMappedAnew);
+  const bool waits = spare && calls >= tuning::kEarlyCalls && bytes < tuning::kMappedAnew;
   const bool freed =
       bare ? pool.free_bare(start) : pool.free(start, at_once || (spare && !waits), waits);
   if (t_state.inside == 0) {

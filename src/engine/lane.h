@@ -95,16 +95,15 @@ class Lane {
   // Gives memory back if the lane has been quiet for long, or, where memory is `scarce`, since the
   // last tick; tells whether it has been for long. Any thread.
   bool tick(Nanos now, bool scarce);
-  // Runs function(slab), if the lane holds one, while nobody claims in it; false if the lane is
-  // just at work. For a moment: calls of its thread wait, and go to the underlying allocator after
-  // 250 ms. Any thread.
+  // Runs function(slab), if the lane holds one and is not just at work, while nobody claims in it.
+  // For a moment: calls of its thread wait, and go to the underlying allocator after 250 ms. Any
+  // thread.
   template <typename Function>
-  bool with_slab(Function&& function) {
+  void with_slab(Function&& function) {
     const TryLock entered(entered_);
     if (entered && memory_.holds_slab()) {
       function(memory_.slab());
     }
-    return static_cast<bool>(entered);
   }
 
   // The calling thread is in the middle of a call of the lane: a handler has interrupted it.

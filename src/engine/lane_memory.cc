@@ -73,13 +73,12 @@ Given LaneMemory::give(const Call& call) {
     make_room();
   }
   // Any allocator has to get what a peak grows by; the rest the pool has had before.
-  const std::uint64_t grown =
-      pool.held().asked_peak_bytes() - std::min(pool.held().asked_peak_bytes(), peak);
+  const std::uint64_t grown = sub_sat(pool.held().asked_peak_bytes(), peak);
   return {.start = block.start,
           .zero = block.zero,
           .at_hand = block.lacking == 0,
           .lacks = block.lacking,
-          .again = block.lacking - std::min(block.lacking, grown)};
+          .again = sub_sat(block.lacking, grown)};
 }
 
 void LaneMemory::make_room() {
@@ -108,9 +107,8 @@ void LaneMemory::allow_slack(bool loop) {
 // What the lane's blocks hold beyond the pool's peak less `more`, which a slab on trial is to get.
 std::uint64_t LaneMemory::held_beyond(std::uint64_t more) const {
   const HeldMemory& held = shared_->pool.held();
-  const std::uint64_t left = held.asked_peak_bytes() - std::min(held.asked_peak_bytes(), more);
-  return std::min(held.live_bytes() - std::min(held.live_bytes(), left),
-                  live.load(std::memory_order_relaxed));
+  const std::uint64_t left = sub_sat(held.asked_peak_bytes(), more);
+  return std::min(sub_sat(held.live_bytes(), left), live.load(std::memory_order_relaxed));
 }
 
 Claimed LaneMemory::claim(const Call& call, std::uint64_t offset) {
@@ -255,8 +253,7 @@ Opened LaneMemory::ask_for_slab(const Opening& opening) {
   Slab& its = slab();
   its.want_deaths(shared_->keep_trace || opening.trial);
   const std::uint64_t before = its.height();
-  const std::uint64_t beyond =
-      opening.trial ? held_beyond(schedule.height - std::min(schedule.height, before)) : 0;
+  const std::uint64_t beyond = opening.trial ? held_beyond(sub_sat(schedule.height, before)) : 0;
   const Slab::Raised raised = its.raise(schedule.height, opening.trial);
   if (raised == Slab::Raised::kRefused) {
     if (its.height() == 0) {
@@ -281,14 +278,11 @@ Opened LaneMemory::ask_for_slab(const Opening& opening) {
   }
   // Walking the whole heap takes a request's time: only for a slab that may raise the process'
   // peak.
-  const EngineHost& host = shared_->host;
-  if (!opening.trial && raised == Slab::Raised::kTallest && host.trim_next != nullptr) {
-    const RecursionGuard guard;
-    host.trim_next();
+  if (!opening.trial && raised == Slab::Raised::kTallest) {
+    shared_->trim_next();
   }
-  if (host.start_background_thread != nullptr && (shared_->reports || shared_->keeps_much())) {
-    const RecursionGuard guard;
-    host.start_background_thread(guard);
+  if (shared_->reports || shared_->keeps_much()) {
+    shared_->start_background_thread();
   }
   return Opened::kOpened;
 }

@@ -23,8 +23,8 @@ class Debt {
   // A block of so many bytes is freed: true, and that much less is owed, if it is one of those.
   bool pay(std::uint64_t bytes) {
     std::uint64_t owed = this->bytes();
-    while (owed != 0 && !bytes_.compare_exchange_weak(owed, owed - std::min(owed, bytes),
-                                                      std::memory_order_relaxed)) {
+    while (owed != 0 &&
+           !bytes_.compare_exchange_weak(owed, sub_sat(owed, bytes), std::memory_order_relaxed)) {
     }
     return owed != 0;
   }

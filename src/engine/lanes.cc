@@ -50,16 +50,14 @@ bool Lanes::open() {
   const std::uint32_t slabs =
       limited ? tuning::kSlabsPerProcessor
               : std::min(tuning::kSlabsPerProcessor * os::processors(), tuning::kMaxSlabs);
-  const std::uint32_t pools = limited ? 1 : static_cast<std::uint32_t>(Pool::useful_parts());
-  const std::uint64_t own =
-      round_up(sizeof(Shared) + pools * sizeof(Pool::Part) + slabs * sizeof(Slab) +
-                   (slabs + pools) * sizeof(Space) + 2 * std::uint64_t{64},
-               os::page_size());
+  const std::uint32_t pools = limited ? 1 : Pool::useful_parts();
+  const std::uint64_t own = sizeof(Shared) + pools * sizeof(Pool::Part) + slabs * sizeof(Slab) +
+                            (slabs + pools) * sizeof(Space);
   auto* memory = static_cast<char*>(os::map(own));
   if (memory == nullptr) {
     return false;
   }
-  auto* parts = reinterpret_cast<Pool::Part*>(memory + round_up(sizeof(Shared), 64));
+  auto* parts = reinterpret_cast<Pool::Part*>(memory + sizeof(Shared));
   auto* slab_memory = reinterpret_cast<Slab*>(parts + pools);
   auto* spaces = reinterpret_cast<Space*>(slab_memory + slabs);
   possible_ = limited ? tuning::kSlabsPerProcessor + 1 : tuning::kMaxLanes;

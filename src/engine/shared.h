@@ -63,6 +63,18 @@ struct Shared {
       os::run_on_own_stack([&] { host.phase_changed(guard); });
     }
   }
+  void trim_next() const {
+    if (host.trim_next != nullptr) {
+      const RecursionGuard guard;
+      host.trim_next();
+    }
+  }
+  void start_background_thread() const {
+    if (host.start_background_thread != nullptr) {
+      const RecursionGuard guard;
+      host.start_background_thread(guard);
+    }
+  }
 
   PlanStore store;
   Pool pool;

@@ -24,8 +24,7 @@ bool Layout::open(const SymbolicPlan& plan) {
     const std::uint32_t capacity = std::bit_ceil(plan.count);
     const std::uint64_t each = sizeof(Step) + 2 * sizeof(std::uint64_t);
     const std::uint64_t words = ContextIndex::words(capacity);
-    auto* memory = static_cast<char*>(
-        os::map(round_up(capacity * each + words * sizeof(std::uint32_t), os::page_size())));
+    auto* memory = static_cast<char*>(os::map(capacity * each + words * sizeof(std::uint32_t)));
     if (memory == nullptr) {
       return false;
     }

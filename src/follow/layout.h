@@ -17,8 +17,8 @@ class Layout {
   // The plan that shapes are made of, or nullptr.
   [[nodiscard]] const SymbolicPlan* plan() const { return plan_; }
 
-  // Lays the iteration that begins with a block of `first` bytes out; false (and nothing changed
-  // but schedule()) if it would need more than `limit` bytes or has no step.
+  // Lays the iteration that begins with a block of `first` bytes out; false, and no schedule is
+  // valid, if it would need more than `limit` bytes or has no step.
   bool lay_out(std::uint64_t first, std::uint64_t limit);
   [[nodiscard]] std::uint64_t first() const { return first_; }
   // The shape that has needed the most memory so far: its first size.

@@ -30,8 +30,7 @@ Plan Plan::copy_of(const Schedule& schedule) {
       symbolic != nullptr
           ? symbolic->count * sizeof(SymbolicStep) + symbolic->support_count * sizeof(Support)
           : ContextIndex::words(schedule.count) * sizeof(std::uint32_t);
-  const std::uint64_t bytes =
-      round_up(sizeof(Body) + schedule.count * sizeof(Step) + behind, os::page_size());
+  const std::uint64_t bytes = sizeof(Body) + schedule.count * sizeof(Step) + behind;
   Plan plan;
   auto* piece = static_cast<char*>(os::map(bytes));
   if (piece == nullptr) {

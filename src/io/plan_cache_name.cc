@@ -101,11 +101,6 @@ void copy_text(std::string_view from, char* to, std::size_t room) {
   to[used + length] = '\0';
 }
 
-std::string_view last_part(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string_view::npos ? path : path.substr(slash + 1);
-}
-
 // The words of the command line, of which each ends with a zero; its first 4095 bytes.
 class CommandLine {
  public:

@@ -21,8 +21,7 @@ namespace {
 constexpr int kShownFrames = 8;  // with fewer, different callers of a tensor library look alike
 
 std::string_view file_name(const Dl_info& module) {
-  const std::string_view path = module.dli_fname != nullptr ? module.dli_fname : "?";
-  return path.substr(path.rfind('/') + 1);
+  return last_part(module.dli_fname != nullptr ? module.dli_fname : "?");
 }
 
 // Frames that are in every stack and tell nothing.

@@ -24,7 +24,7 @@ class AheadWindow {
     const std::uint64_t most = std::min(alive / tuning::kSmallPart, tuning::kMostAhead);
     const std::uint64_t size =
         std::min(bytes_.load(std::memory_order_relaxed), std::max(most, tuning::kMaxUnwritten));
-    return size - std::min(size, ahead_.load(std::memory_order_relaxed));
+    return sub_sat(size, ahead_.load(std::memory_order_relaxed));
   }
   void take(std::uint64_t bytes) { ahead_.fetch_add(bytes, std::memory_order_relaxed); }
   // So much is ahead no more: it is written, or has no memory.

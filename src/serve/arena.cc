@@ -215,11 +215,9 @@ std::optional<std::uint64_t> Arena::resize(void* start, std::uint64_t bytes) {
   long_lived.note_taken(first + now, end);
   top_ = std::max(top_, end);
   forget_spared(first, now);
-  if (count >= Shares::kLeast) {
-    expect(first, Expected(count, count, false), Expected(0));
-  }
   books_->held.take(count - now, claim.dirty);
   if (count >= Shares::kLeast) {
+    expect(first, Expected(count, count, false), Expected(0));
     note(first, Noted::kRaised, count);
     if (now < Shares::kLeast) {
       note(first, Noted::kThereBefore, Granules{0});
@@ -240,7 +238,7 @@ void Arena::shrink(Granules first, Granules now, Granules left) {
       given = now - kept;
       huge_pages.take_out(*space_, first + kept, given);
     }
-    const Granules unknown = tail - std::min(tail, spared(first, now));
+    const Granules unknown = sub_sat(tail, spared(first, now));
     const bool last = books_->held.peak() == noted(first, Noted::kPeak);
     books_->held.overestimated(last ? std::min(unknown, noted(first, Noted::kRaised)) : unknown);
   }
@@ -315,7 +313,7 @@ bool Arena::learn(Granules first, Granules length, Granules there, bool in_order
   if (more && !in_order) {
     shares.note_moves(length);
   }
-  held.overestimated(before - std::min(before, std::max(there, shares.expected(length))));
+  held.overestimated(sub_sat(before, std::max(there, shares.expected(length))));
   return (length >= granules_in(tuning::kMappedAnew) && !steady) ||
          (2 * there < length && held.excess(known, there) != Granules{0});
 }

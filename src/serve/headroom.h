@@ -46,21 +46,13 @@ class Headroom {
     const GroupLimit::Room room = see();
     const std::uint64_t used = room.limit - room.left;
     const std::uint64_t before = used_.exchange(used, std::memory_order_relaxed);
-    const std::uint64_t written = used - std::min(used, before);
+    const std::uint64_t written = sub_sat(used, before);
     const std::uint64_t promised = promised_.load(std::memory_order_relaxed) + taken;
-    const std::uint64_t still = std::min(promised - std::min(promised, written), alive);
+    const std::uint64_t still = std::min(sub_sat(promised, written), alive);
     promised_.store(still, std::memory_order_relaxed);
     return less_than(room, still);
   }
 
-  // True where less than `bytes` and a margin are left now. The limit may have changed since the
-  // last look. A confined thread, which may open no file, is told that there is enough. Any thread.
-  bool scarce(std::uint64_t bytes) const {
-    if (limit() == GroupLimit::kNone || os::confined()) {
-      return false;
-    }
-    return less_than(see(), bytes);
-  }
   // Looks whether so much as the margin is left and nobody has to wait for memory, and notices a
   // limit that was set where there was none. For a thread that has the time, from time to time:
   // is_short() and is_tight() tell what it saw until it looks again.

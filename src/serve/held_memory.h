@@ -46,13 +46,13 @@ class PeakOf {
   }
   // It was `less` too high, in this window and before.
   void lower(Granules less, Granules now) {
-    peak_ = std::max(now, get() - std::min(get(), less));
+    peak_ = std::max(now, sub_sat(get(), less));
     const Granules window = window_;
-    window_ = std::max(now, window - std::min(window, less));
+    window_ = std::max(now, sub_sat(window, less));
   }
   // `less` of what was before this window is forgotten.
   void forget(Granules less, Granules now) {
-    peak_ = std::max(now, get() - std::min(get(), less));
+    peak_ = std::max(now, sub_sat(get(), less));
     window_ = std::min(window_.load(), get());
   }
   void forget(Granules now) {
@@ -97,7 +97,7 @@ class HeldMemory {
     const Granules peak = peak_.get();
     peak_.note(live);
     asked_.note(live_of(both) + count);
-    return live - std::min(live, peak);
+    return sub_sat(live, peak);
   }
   // `count` were freed, of which `spared` and `stale` were, and kept `dirty` granules' memory. Any
   // thread.
@@ -127,9 +127,9 @@ class HeldMemory {
     if (!raised()) {
       return false;
     }
-    peak_.unnote(in_memory() - std::min(in_memory(), count));
+    peak_.unnote(sub_sat(in_memory(), count));
     if (asked_.raised()) {
-      asked_.unnote(live() - std::min(live(), count));
+      asked_.unnote(sub_sat(live(), count));
     }
     return true;
   }
@@ -157,8 +157,8 @@ class HeldMemory {
   [[nodiscard]] Granules excess(Granules freed = {}, Granules dirty = {}) const {
     const Granules free = this->dirty() + dirty;
     const Granules used = in_memory() + stale();
-    const Granules held = used - std::min(used, freed) + free;
-    return std::max(held - std::min(held, most_kept()), free - std::min(free, peak_.get()));
+    const Granules held = sub_sat(used, freed) + free;
+    return std::max(sub_sat(held, most_kept()), sub_sat(free, peak_.get()));
   }
   // The past peak is forgotten, or `less` of it. What is held beyond what may be kept from now on.
   Granules forget() {
@@ -221,12 +221,12 @@ class HeldMemory {
   }
 
   // A word of what is in use, and above it of what is free and dirty: 2^32 granules of each are
-  // more than there are addresses.
+  // more than the arenas have addresses.
   static constexpr unsigned kDirtyShift = 32;
   static Granules live_of(std::uint64_t both) { return Granules{both & UINT32_MAX}; }
   [[nodiscard]] Granules less_spared(Granules live) const {
     const Granules spared{spared_.load(std::memory_order_relaxed)};
-    return live - std::min(live, spared);  // others free meanwhile
+    return sub_sat(live, spared);  // others free meanwhile
   }
   static void lower(std::atomic<Granules>& least, Granules now) {
     if (now < least.load(std::memory_order_relaxed)) {

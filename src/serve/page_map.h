@@ -1,9 +1,9 @@
 // The page map: what makes serving safe. A byte for each granule of a space tells whether it is in
 // use; a claim needs every granule free, and a claim is the only way to get one. Hot.
 //
-// One thread at a time claims, extends or shrinks (the lane's owner); any thread frees. A
-// block's granules belong to it from a successful claim until it is freed, whatever plan or thread
-// is wrong. Where to claim is src/serve/free_index.h's.
+// One thread at a time claims, extends or shrinks (the slab's lane, or who holds the arena's lock);
+// any thread frees. A block's granules belong to it from a successful claim until it is freed,
+// whatever plan or thread is wrong. Where to claim is src/serve/free_index.h's.
 //
 // Checked by valid().
 //
@@ -264,9 +264,12 @@ class PageMap {
 
   void mark(Granules from, Granules to, std::uint8_t bits);
   // Of the block that starts there, or did last.
-  [[nodiscard]] Granules noted(Granules first) const { return Granules{length_[first.count()]}; }
+  [[nodiscard]] Granules noted(Granules first) const {
+    return Granules{__atomic_load_n(length_ + first.count(), __ATOMIC_RELAXED)};
+  }
   void note(Granules first, Granules count) {
-    length_[first.count()] = static_cast<std::uint32_t>(count.count());
+    __atomic_store_n(length_ + first.count(), static_cast<std::uint32_t>(count.count()),
+                     __ATOMIC_RELAXED);
   }
 
   PageStates states_;

@@ -18,7 +18,7 @@ void Slab::open(Space* space, SlabBooks* books, Pool* pool) {
 }
 
 bool Slab::change(std::uint64_t before, std::uint64_t after) {
-  if (!word_.compare_exchange_strong(before, after & ~SlabWord::kTorn, std::memory_order_acquire,
+  if (!word_.compare_exchange_strong(before, after & ~SlabWord::kTorn, std::memory_order_acq_rel,
                                      std::memory_order_relaxed)) {
     return false;
   }
@@ -46,7 +46,7 @@ void Slab::let_go(Nanos now) {
 void Slab::orphan() {
   want_deaths(false);
   word_.store(SlabWord::held(SlabWord::lane(word()), 0) | SlabWord::kFree | SlabWord::kTorn,
-              std::memory_order_relaxed);
+              std::memory_order_release);
 }
 
 void Slab::note_bound(std::uint64_t bytes) {

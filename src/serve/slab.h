@@ -174,7 +174,7 @@ class Slab {
   void look(PageMap::Run claimed);
   void gather(char* from, char* to, PageMap::Run claimed);
   [[nodiscard]] bool is_free(Granules first, Granules end, PageMap::Run but) const;
-  bool make_huge(char* from, std::uint64_t bytes);
+  void make_huge(char* from, std::uint64_t bytes);
   void take_ahead(std::uint64_t offset, std::uint64_t bytes);
   void forget_huge(std::uint64_t from);
   void forget_look();

@@ -46,8 +46,8 @@ void Slab::look(PageMap::Run claimed) {
     const std::uint64_t unwritten = ahead_.look(space(), pool_->ahead());
     whole_ = is_whole(height() + unwritten, written_);
     // A look at the process' memory is a system call: only where it may find something.
-    watched_ = height() - std::min(height(), written_) >
-               std::max(may_lack(written_), tuning::kMaxUnwritten / 2);
+    watched_ =
+        sub_sat(height(), written_) > std::max(may_lack(written_), tuning::kMaxUnwritten / 2);
     if (books_->huge_pages != Choice::kNever && !pool_->headroom().is_short()) {
       gather(at(0), at(huge_end(height())), claimed);
       attends_ = Attends::kGathers;
@@ -125,9 +125,8 @@ void Slab::gather(char* from, char* to, PageMap::Run claimed) {
     const Granules granule = space().granule_of(unit);
     // With MEMOMALLOC_HUGEPAGES=always what lies above the slab lacks nothing.
     const std::uint64_t end = static_cast<std::uint64_t>(unit - at(0)) + os::kHugePage;
-    const std::uint64_t above =
-        books_->huge_pages == Choice::kAlways ? end - std::min(end, height()) : 0;
-    const std::uint64_t lacks = os::kHugePage - std::min(os::kHugePage, has + above);
+    const std::uint64_t above = books_->huge_pages == Choice::kAlways ? sub_sat(end, height()) : 0;
+    const std::uint64_t lacks = sub_sat(os::kHugePage, has + above);
     const std::atomic_ref<std::uint16_t> made = space().note(granule);
     if (made.load(std::memory_order_relaxed) == 0 && along_ + lacks <= may_lack(written_) &&
         lacks <= os::kHugePage / tuning::kSmallPart &&
@@ -175,13 +174,11 @@ bool Slab::is_free(Granules first, Granules end, PageMap::Run but) const {
 // The advice comes first: what the program has advised of parts ends with it, and all is one
 // mapping again. Before Linux 6.14 a purge leaves page tables, which are then populated in small
 // pages.
-bool Slab::make_huge(char* from, std::uint64_t bytes) {
-  const bool made =
-      os::advise_huge(from, bytes, true) && os::purge(from, bytes) && os::populate(from, bytes);
-  if (made && os::can_collapse()) {
+void Slab::make_huge(char* from, std::uint64_t bytes) {
+  if (os::advise_huge(from, bytes, true) && os::purge(from, bytes) && os::populate(from, bytes) &&
+      os::can_collapse()) {
     os::collapse(from, bytes);
   }
-  return made;
 }
 
 // What comes from `from` bytes on is another plan's, of which nothing is known.

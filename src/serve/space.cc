@@ -94,9 +94,6 @@ bool Space::commit(std::uint64_t bytes) {
   for (std::uint64_t i = 0; locking.reserved && i < neighbours_; ++i) {
     first_neighbour_[i].unlock();
   }
-  if (locking.reserved) {
-    unlock();
-  }
   // What a program has locked has memory at once, so it is no more than what is asked for.
   const bool sparing = sparing_ || locking.future != os::Lock::kNo || locking.reserved;
   return (!sparing && commit_until(std::min(ample, end), os::Lock::kNo)) ||
@@ -178,19 +175,10 @@ bool Space::plausible(const void* pointer) const {
   return offset % kGranule == 0 && offset < committed_.load(std::memory_order_acquire);
 }
 
-namespace {
-
-// Of one space's tables.
-std::uint64_t record_bytes(std::uint64_t space) {
-  return round_up(Space::record_bytes(space), os::page_size());
-}
-
-}  // namespace
-
 bool Region::reserve(Space* spaces, std::uint64_t pools, std::uint64_t count, std::uint64_t most,
                      std::uint64_t least, bool bare) {
   for (std::uint64_t space = most; space >= least; space /= 2) {
-    const std::uint64_t record = record_bytes(space);
+    const std::uint64_t record = Space::record_bytes(space);
     const std::uint64_t apart = count * space / tuning::kApartShare;
     auto* base = static_cast<char*>(os::reserve(count * space, tuning::kMaxAlignment, apart));
     auto* records = base == nullptr
@@ -230,8 +218,9 @@ void Region::publish() {
 
 std::array<os::Reserved, 2> Region::reserved() const {
   const std::uint64_t space = spaces_->bytes();
-  return {os::Reserved{base(), count_ * space},
-          os::Reserved{reinterpret_cast<std::uint64_t>(tables_), count_ * record_bytes(space)}};
+  return {
+      os::Reserved{base(), count_ * space},
+      os::Reserved{reinterpret_cast<std::uint64_t>(tables_), count_ * Space::record_bytes(space)}};
 }
 
 }  // namespace memo

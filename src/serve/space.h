@@ -1,6 +1,6 @@
 // Spaces: the parts of one reserved region of addresses in which slabs and arenas lie. Hot.
 //
-//   region  | space 0: the pool's arena | space 1: a slab | space 2: a slab | ...
+//   region  | the pool's arenas, a space each | slabs, a space each | ...
 //   space   | committed: readable, writable | reserved: no access |
 //
 // One range check tells whether a pointer is ours, one shift tells whose. Address space is reserved
@@ -112,8 +112,8 @@ class Space {
   std::uint64_t bytes_ = 0;
   std::atomic<std::uint64_t> end_{UINT64_MAX};  // bytes that may be committed
   std::atomic<std::uint64_t> committed_{0};
-  const Space* first_neighbour_ = nullptr;
-  std::uint64_t neighbours_ = 0;
+  const Space* first_neighbour_ = this;
+  std::uint64_t neighbours_ = 1;
   os::Numa nodes_ = os::Numa::kOff;
   bool sparing_ = false;
   bool bare_ = false;

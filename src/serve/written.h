@@ -19,7 +19,7 @@ constexpr std::uint64_t may_lack(std::uint64_t written) {
 
 // Of memory of `bytes` the part that is there counts as all of it.
 constexpr bool is_whole(std::uint64_t bytes, std::uint64_t there) {
-  return bytes - std::min(bytes, there) <= may_lack(there);
+  return sub_sat(bytes, there) <= may_lack(there);
 }
 
 }  // namespace memo

@@ -96,6 +96,16 @@ def odd_but_valid_settings(context):
         program_survives(context, with_settings(*settings), lines=0)
 
 
+def a_program_goes_by_two_names(context):
+    """MEMOMALLOC_EXE means the file, or the link by which it was executed; others stay silent."""
+    with tempfile.TemporaryDirectory() as folder:
+        link = pathlib.Path(folder, "link")
+        link.symlink_to(context.programs / PROGRAM)
+        for name, meant in ((PROGRAM, True), ("other:link", True), ("lin", False), (f"{folder}/link", False)):
+            result = context.run([link], with_settings(("MEMOMALLOC_EXE", name), ("MEMOMALLOC_STATS", "1")))
+            expect(result.code == 0 and bool(result.err) == meant, f"{name}: {result}")
+
+
 def closed_streams_stay_silent(context):
     """Every report is asked for, and there is nowhere to write: no stream is open, and the output paths are
     the closed streams. The program ends as it does without us."""
@@ -309,7 +319,7 @@ def silent_children(context):
 
 def checks(context):
     functions = (outputs_that_cannot_be_written, outputs_are_written, a_symlinked_output_keeps_its_target,
-                 bad_settings_are_named_once, strict_stops_on_bad_settings, odd_but_valid_settings,
+                 bad_settings_are_named_once, strict_stops_on_bad_settings, odd_but_valid_settings, a_program_goes_by_two_names,
                  closed_streams_stay_silent, remarks_stay_out_of_a_daemons_files, a_full_tmp, strict_overcommit,
                  a_control_group,
                  a_device_gets_one_document,

@@ -142,7 +142,9 @@ def _cuda(_):
     sys.path.append(parent)  # at the end: a memomalloc that the program has comes first
     try:
         from memomalloc import cuda
-
+    except ImportError:
+        raise ImportError("planned GPU memory is in memomalloc's wheel, which is not installed") from None
+    else:
         cuda.enable(observe=os.environ.get("MEMOMALLOC_OBSERVE") == "1")
     finally:
         sys.path.remove(parent)
@@ -164,8 +166,10 @@ def _act(action, module):
     # A framework of another release may have changed what an action relies on: the program goes on without it.
     try:
         action(module)
+    # GPU memory was asked for by name: that it is not planned is said to whoever does not ask for silence.
     except Exception as error:
-        if os.environ.get("MEMOMALLOC_VERBOSE", "0") != "0" and sys.stderr is not None:
+        told = os.environ.get("MEMOMALLOC_VERBOSE", "1" if action is _cuda else "0") != "0"
+        if told and sys.stderr is not None:
             sys.stderr.write(f"memomalloc: {getattr(module, '__name__', action.__name__)} stays as it is: {error}\n")
 
 
@@ -219,7 +223,7 @@ def install():
 def variables(environment):
     """What a process needs for the openings: PYTHONPATH with this folder first, and settings that are not set yet."""
     choice = environment.get("MEMOMALLOC_OPEN", "")
-    if "none" in choice.split(","):
+    if "none" in choice.split(",") or environment.get("MEMOMALLOC_DISABLE") == "1":
         return {}
     rest = environment.get("PYTHONPATH", "")
     found = {"PYTHONPATH": rest if _HERE in rest.split(":") else _HERE + (":" + rest if rest else "")}

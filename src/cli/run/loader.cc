@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "src/cli/base/process.h"
+#include "src/cli/base/temporary.h"
 #include "src/cli/run/elf_file.h"
 
 namespace memo::cli {
@@ -95,32 +96,20 @@ std::string preload_list(const std::string& first, const std::string& rest) {
 std::optional<std::vector<std::string>> loaded_objects(const std::string& interpreter,
                                                        const std::string& program,
                                                        const std::string& preload) {
-  std::array<char, 32> path{"/tmp/memomalloc-XXXXXX"};
-  const int file = mkostemp(path.data(), O_CLOEXEC);
-  if (file < 0) {
-    return std::nullopt;
-  }
-  unlink(path.data());
+  const TemporaryFile output;
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   const CommandLine list{.words = {interpreter, "--list", program},
                          .environment = {{"LD_PRELOAD", preload}},
-                         .output = file,
+                         .output = output.descriptor(),
                          .errors = nowhere};
   const std::optional<Usage> usage = run_to_end(list);
   close(nowhere);
-  std::string text;
-  std::array<char, 4096> chunk{};
-  lseek(file, 0, SEEK_SET);
-  for (ssize_t n = 0; (n = read(file, chunk.data(), chunk.size())) > 0;) {
-    text.append(chunk.data(), static_cast<std::size_t>(n));
-  }
-  close(file);
   if (!usage || usage->exit_code != 0) {
     return std::nullopt;
   }
   // Lines are "name => /path (0x...)" or "/path (0x...)".
   std::vector<std::string> objects;
-  std::istringstream lines(text);
+  std::istringstream lines(output.contents());
   for (std::string line; std::getline(lines, line);) {
     const std::size_t begin = line.find('/');
     const std::size_t arrow = line.find("=> /");

@@ -78,6 +78,9 @@ std::string check_openings(const std::string& choice) {
 
 Environment opening_environment(const std::string& choice, const std::string& preload, bool cuda) {
   Environment environment;
+  if (const char* off = std::getenv("MEMOMALLOC_DISABLE"); off != nullptr && *off == '1') {
+    return environment;
+  }
   const auto add = [&](const std::string& name, const std::string& value) {
     if (std::getenv(name.c_str()) == nullptr) {
       environment[name] = value;

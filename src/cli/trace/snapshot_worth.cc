@@ -124,8 +124,7 @@ std::string worth_sentence(const SnapshotWorth& worth) {
   std::string text = worth.height < worth.reserved
                          ? "a plan saves " + human(worth.reserved - worth.height) + " of the " +
                                human(worth.reserved) + " reserved, and needs " +
-                               human(worth.height - std::min(worth.alive, worth.height)) +
-                               " more than is alive"
+                               human(sub_sat(worth.height, worth.alive)) + " more than is alive"
                          : "a plan saves nothing of the " + human(worth.reserved) + " reserved";
   if (worth.streams > 1) {
     text += "; with each of " + std::to_string(worth.streams) + " streams apart it needs " +
