@@ -17,8 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DESCRIPTION = """\
 A program that runs a neural network again and again asks malloc for the same large blocks in the
 same order. libmemomalloc, preloaded into it, learns that order in the first iterations, plans a
-place for each block, and serves all later iterations from one slab: no page faults, no
-fragmentation. A wrong guess costs a fallback to the underlying allocator, never a wrong answer."""
+place for each block, and serves later iterations from one slab, with hardly a page fault. A pool
+serves large blocks that no plan places. A wrong guess costs time, never a wrong answer."""
 
 LIBRARY_TEXT = """\
 Preload the library with
@@ -35,8 +35,11 @@ API = (
     ("const char *memomalloc_version(void)", "the version as text"),
     ("void memomalloc_iteration(void)",
      "an iteration begins here in this thread; optional, since boundaries are found without it"),
-    ("memomalloc_stats_json(char *buffer, size_t size)", "the statistics as JSON"),
-    ("void memomalloc_release(void)", "releases the slabs to the system"),
+    ("size_t memomalloc_stats_json(char *buffer, size_t size)",
+     "writes the statistics as JSON; returns their whole length"),
+    ("void memomalloc_release(void)", "releases the slabs and all unused memory to the system"),
+    ("const void *memomalloc_numpy_handler(void)",
+     "a handler for numpy's PyDataMem_SetHandler(), by which arrays come from malloc"),
 )
 
 
