@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* The library's version, "0.1.0"; a constant. */
+/* The library's version as text; a constant. */
 const char* memomalloc_version(void) __attribute__((weak));
 
 /* An iteration begins here on the calling thread. Optional: boundaries are found without it. */

@@ -1,5 +1,6 @@
 """`memomalloc doctor`: what it finds before and after running a command."""
 
+import os
 import pathlib
 import re
 import shutil
@@ -8,6 +9,7 @@ import sys
 import tempfile
 import unittest
 
+from stored_plans import needs_mounts
 from support import COMMAND, json_of, memomalloc
 
 # Repeats one iteration of large blocks, as a network does; `rounds` times.
@@ -46,6 +48,14 @@ class Doctor(unittest.TestCase):
         self.assertEqual(0, code, found)
         for question in ("library", "program", "loaded", "seen", "learning", "serving"):
             self.assertIn((question, "ok"), found)
+
+    @needs_mounts
+    def test_a_tmp_that_may_only_be_read(self):
+        with tempfile.TemporaryDirectory(dir=COMMAND.parent) as folder:
+            done = subprocess.run(["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o ro none /tmp && exec "$0" doctor -- true', COMMAND],
+                                  capture_output=True, text=True, env=os.environ | {"TMPDIR": folder})
+        self.assertIn("ok    library", done.stdout)
+        self.assertNotIn("FAULT", done.stdout)
 
     def test_a_short_loop_is_named_before_it_is_planned(self):
         """Five results that live until the next iteration makes them again: planned once 400 calls have repeated."""

@@ -4,6 +4,7 @@ where an environment has them, with the frameworks themselves (test_frameworks.p
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -103,6 +104,23 @@ class Opening(unittest.TestCase):
                      "class SessionOptions: pass\nget_default_session_options = None\n"):
             state.write_text(text)
             self.run_python("import onnxruntime")
+
+    def test_nothing_is_set_where_the_library_is_off(self):
+        code = "import os; print(os.environ.get('ARROW_DEFAULT_MEMORY_POOL'), os.environ['PYTHONPATH'].count('opening'))"
+        self.assertEqual("system 1\n", self.run_python(code).stdout)
+        self.assertEqual("None 0\n", self.run_python(code, MEMOMALLOC_DISABLE="1").stdout)
+
+    def test_gpu_memory_that_cannot_be_planned_is_told(self):
+        """As after `make install`, which has the hook and no Python module."""
+        shutil.copytree(ROOT / "python/memomalloc/opening", self.folder / "alone/opening")
+        (self.folder / "fakes/torch.py").write_text("")
+        variables = {"PYTHONPATH": f"{self.folder}/alone/opening:{self.folder}/fakes", "MEMOMALLOC_CUDA": "1",
+                     "LD_PRELOAD": str(ROOT / "build/libmemomalloc.so")}
+        for verbose, told in (({}, "memomalloc: torch stays as it is: planned GPU memory is in memomalloc's wheel, which is not installed\n"),
+                              ({"MEMOMALLOC_VERBOSE": "0"}, "")):
+            done = subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, text=True,
+                                  env=os.environ | variables | verbose)
+            self.assertEqual((0, told), (done.returncode, done.stderr))
 
     def test_mlx_gives_its_cache_back_on_a_processor_only(self):
         code = "import mlx.core as m; print(m.limit)"

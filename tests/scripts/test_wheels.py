@@ -16,6 +16,14 @@ NAME = "memomalloc-0.1.0-py3-none-manylinux_2_28_x86_64.whl"
 INFO = "memomalloc-0.1.0.dist-info"
 
 
+class Version(unittest.TestCase):
+    def test_it_is_one_everywhere(self):
+        version = (ROOT / "VERSION").read_text().strip()
+        self.assertTrue((ROOT / "packaging/debian/changelog").read_text().startswith(f"memomalloc ({version}) "))
+        newest = next(line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line.startswith("## "))
+        self.assertIn(version, newest)
+
+
 def elf(machine=62, needed=("libc.so.6",), section=".dynamic"):
     """A file with a dynamic section of this name that asks for these libraries."""
     strings = b"\0" + b"".join(name.encode() + b"\0" for name in (section, ".dynstr", *needed))

@@ -142,7 +142,7 @@ std::vector<Finding> examine_environment() {
   if (names != nullptr && *names != '\0') {
     findings.push_back({Level::kNote, "environment",
                         "MEMOMALLOC_EXE=" + std::string(names) + " leaves other executables out",
-                        "the name to list is that of the file, such as python3.11"});
+                        "the name to list is that of the file or of its link, such as python3"});
   }
   if (const char* plans = std::getenv("MEMOMALLOC_PLANS"); plans != nullptr) {
     const char* trust = std::getenv("MEMOMALLOC_PLAN_TRUST");
