@@ -29,6 +29,9 @@ using testing::status_of_child;
 using testing::stderr_of;
 
 TEST_CASE("bits: rounding and logarithms", "[base]") {
+  CHECK(sub_sat(7, 3) == 4);
+  CHECK(sub_sat(3, 7) == 0);
+  CHECK(sub_sat(UINT64_C(0), UINT64_MAX) == 0);
   CHECK(round_up(0, 4096) == 0);
   CHECK(round_up(1, 4096) == 4096);
   CHECK(round_up(4096, 4096) == 4096);

@@ -83,6 +83,8 @@ TEST_CASE("units: bytes become granules and granules bytes", "[base]") {
   CHECK(granules_in(2 * kGranule + 1) == Granules{2});
   CHECK(bytes_of(Granules{3}) == 3 * kGranule);
   CHECK(round_up(Granules{9}, Granules{8}) == Granules{16});
+  CHECK(sub_sat(Granules{9}, Granules{8}) == Granules{1});
+  CHECK(sub_sat(Granules{8}, Granules{9}) == Granules{0});
   CHECK(round_down(Granules{9}, Granules{8}) == Granules{8});
 }
 
