@@ -57,6 +57,7 @@ bool Lanes::open() {
   if (memory == nullptr) {
     return false;
   }
+  static_assert(alignof(Shared) % alignof(Pool::Part) == 0);
   auto* parts = reinterpret_cast<Pool::Part*>(memory + sizeof(Shared));
   auto* slab_memory = reinterpret_cast<Slab*>(parts + pools);
   auto* spaces = reinterpret_cast<Space*>(slab_memory + slabs);

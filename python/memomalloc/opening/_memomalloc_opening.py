@@ -166,8 +166,8 @@ def _act(action, module):
     # A framework of another release may have changed what an action relies on: the program goes on without it.
     try:
         action(module)
-    # GPU memory was asked for by name: that it is not planned is said to whoever does not ask for silence.
     except Exception as error:
+        # GPU memory was asked for by name: that it is not planned is said to whoever does not ask for silence.
         told = os.environ.get("MEMOMALLOC_VERBOSE", "1" if action is _cuda else "0") != "0"
         if told and sys.stderr is not None:
             sys.stderr.write(f"memomalloc: {getattr(module, '__name__', action.__name__)} stays as it is: {error}\n")
