@@ -242,6 +242,14 @@ void Lane::note_death(Space& space, void* start, std::uint32_t freeing_lane) {
   }
 }
 
+void Lane::resized(Space& space, void* start, std::uint64_t before, std::uint64_t after) {
+  memory_.live.fetch_add(after - before, std::memory_order_relaxed);
+  if (before > after + before / tuning::kSmallPart && knowledge_.log.ready()) {
+    knowledge_.log.recorder.cut(reinterpret_cast<std::uint64_t>(start), space.live,
+                                space.granule_of(start));
+  }
+}
+
 bool Lane::hand_over(Slab& slab, std::uint64_t word, const SlabWish& wish) {
   const TryLock entered(entered_);
   const bool handed = entered && is_empty(slab.space()) && slab.change(word, wish.word());

@@ -77,10 +77,8 @@ class Lane {
   bool free_pooled(void* start, std::uint64_t bytes, std::uint32_t freeing_lane, bool bare = false);
   // A block of this lane's, in `space`, is about to be released. Any thread.
   void note_death(Space& space, void* start, std::uint32_t freeing_lane);
-  // A block of the pool of this lane was changed in size, in place; bytes. Any thread.
-  void resized(std::uint64_t before, std::uint64_t after) {
-    memory_.live.fetch_add(after - before, std::memory_order_relaxed);
-  }
+  // A block of the pool of this lane, in `space`, was changed in size, in place; bytes. Any thread.
+  void resized(Space& space, void* start, std::uint64_t before, std::uint64_t after);
 
   // Gives back the slab's memory that no block uses, and what of it no block lies behind counts as
   // the process' no more. The slab is free; the plan is kept, and the next call takes a slab again.

@@ -11,7 +11,7 @@ namespace memo {
 
 bool Engine::resize(void* pointer, std::uint64_t bytes) {
   const std::uint64_t now = size(pointer);
-  const Space* space = lanes.space_of(pointer);
+  Space* space = lanes.space_of(pointer);
   if (space != nullptr && space->pages.altered(space->granule_of(pointer))) [[unlikely]] {
     return false;  // what is cut off would be another's
   }
@@ -20,7 +20,7 @@ bool Engine::resize(void* pointer, std::uint64_t bytes) {
     Pool& pool = lanes.shared().pool;
     const std::optional<std::uint64_t> lacking = pool.resize(pointer, bytes);
     if (lacking) {
-      lanes.at(pool.owner(pointer)).resized(now, size(pointer));
+      lanes.at(pool.owner(pointer)).resized(*space, pointer, now, size(pointer));
     }
     if (lacking && *lacking != 0 && pool.headroom().lacks(*lacking, pool.held().live_bytes()))
         [[unlikely]] {

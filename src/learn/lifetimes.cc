@@ -13,9 +13,13 @@
 namespace memo {
 namespace {
 
-// Another thread may free the block, and so enter its death, while we look.
+// Another thread may free the block, and so enter its death, or cut it while we look.
 std::uint32_t death_of(const Allocation& block) {
   return std::atomic_ref(const_cast<std::uint32_t&>(block.death)).load(std::memory_order_relaxed);
+}
+
+bool is_cut(const Allocation& block) {
+  return std::atomic_ref(const_cast<bool&>(block.cut)).load(std::memory_order_relaxed);
 }
 
 Lifetime lifetime_of(std::span<const Allocation> stream, std::size_t earliest, std::size_t latest,
@@ -27,6 +31,7 @@ Lifetime lifetime_of(std::span<const Allocation> stream, std::size_t earliest, s
   std::size_t birth = latest;
   for (std::size_t copy = 0; dead < enough && copy < enough + tuning::kMaxUnroll; ++copy) {
     const std::uint32_t death = death_of(stream[birth]);
+    life.cut = life.cut || is_cut(stream[birth]);
     const bool first = birth < earliest + length;
     if (death == kAlive) {
       // A weight that was made before the loop may look like a part of its first copy.
@@ -158,7 +163,7 @@ PlanInput plan_input(std::span<const Allocation> stream, const Period& period) {
   const auto cycle = stream.subspan(period.first, period.length);
   std::uint32_t longest = 1;
   for (std::size_t i = 0; i < lives.size(); ++i) {
-    if (cycle[i].size > kMaxBlock || cycle[i].alignment_log2 > 46) {
+    if (lives[i].cut || cycle[i].size > kMaxBlock || cycle[i].alignment_log2 > 46) {
       lives[i].steps = 0;
     }
     longest = std::max(longest, lives[i].steps);

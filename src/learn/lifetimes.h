@@ -23,6 +23,7 @@ struct Lifetime {
   std::uint32_t steps = 0;  // longest life seen, in allocations; 0: never seen to die, or lives
                             // longer than kMaxUnroll periods
   bool regular = true;      // all copies seen agree
+  bool cut = false;         // one was cut: a plan would hold its first size for its whole life
 };
 
 // The lifetimes of the period's positions, from the latest dead copies of each (three; more of

@@ -97,7 +97,7 @@ std::optional<Candidate> fit(std::span<const Allocation> stream, std::size_t fir
     step.alignment_log2 = block.alignment_log2;
     step.lifetime = lives[i].steps;
     // A block that lives into the next iteration would lie where that one's sizes put others.
-    step.planned = step.lifetime != 0 && i + step.lifetime <= length;
+    step.planned = !lives[i].cut && step.lifetime != 0 && i + step.lifetime <= length;
     result.bytes += block.size;
     result.loose += step.planned && !step.elastic ? 0 : block.size;
     result.steps.push_back(step);

@@ -24,6 +24,7 @@ struct Allocation {
   std::uint32_t death = kAlive;  // step of the free, kAlive while it lives
   std::uint8_t alignment_log2 = 0;
   Op op = Op::k_malloc;
+  bool cut = false;  // it lost much of its size while it lived
 };
 
 }  // namespace memo

@@ -66,25 +66,43 @@ void Recorder::bind(std::uint32_t index, std::uint64_t address, LiveTable& table
   table.insert(slot, TaggedPointer(address, static_cast<std::uint16_t>(index % kIds)));
 }
 
-void Recorder::free(std::uint64_t address, LiveTable& table, Granules slot,
-                    std::uint32_t freeing_lane) {
+// The id gives the index modulo 2^16; the newest allocation of that id at this address is the one.
+// kNotRecorded if there is none.
+std::uint32_t Recorder::index_of(TaggedPointer pointer) const {
+  const std::uint32_t now = count();
+  for (std::uint64_t index = now - 1 - ((now - 1 - pointer.id()) % kIds); index < now;
+       index -= kIds) {
+    if (std::atomic_ref(addresses_.data()[index]).load(std::memory_order_relaxed) ==
+        pointer.address()) {
+      return static_cast<std::uint32_t>(index);
+    }
+  }
+  return kNotRecorded;
+}
+
+void Recorder::cut(std::uint64_t address, LiveTable& table, Granules slot) {
   TaggedPointer pointer;
   if (!table.claim(slot, address, pointer)) {
     return;
   }
-  // The id gives the index modulo 2^16; the newest allocation of that id at this address is the
-  // one.
-  const std::uint32_t now = count();
-  for (std::uint64_t index = now - 1 - ((now - 1 - pointer.id()) % kIds); index < now;
-       index -= kIds) {
-    if (std::atomic_ref(addresses_.data()[index]).load(std::memory_order_relaxed) == address) {
-      std::atomic_ref(log_.data()[index].death).store(now, std::memory_order_relaxed);
-      if (stamped_) {
-        stamps_.data()[index].died = clock_of_all_lanes.fetch_add(1, std::memory_order_relaxed);
-        stamps_.data()[index].freeing_lane = freeing_lane;
-      }
-      return;
-    }
+  if (const std::uint32_t index = index_of(pointer); index != kNotRecorded) {
+    std::atomic_ref(log_.data()[index].cut).store(true, std::memory_order_relaxed);
+  }
+  table.insert(slot, pointer);
+}
+
+void Recorder::free(std::uint64_t address, LiveTable& table, Granules slot,
+                    std::uint32_t freeing_lane) {
+  TaggedPointer pointer;
+  const std::uint32_t index =
+      table.claim(slot, address, pointer) ? index_of(pointer) : kNotRecorded;
+  if (index == kNotRecorded) {
+    return;
+  }
+  std::atomic_ref(log_.data()[index].death).store(count(), std::memory_order_relaxed);
+  if (stamped_) {
+    stamps_.data()[index].died = clock_of_all_lanes.fetch_add(1, std::memory_order_relaxed);
+    stamps_.data()[index].freeing_lane = freeing_lane;
   }
 }
 

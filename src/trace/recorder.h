@@ -43,6 +43,8 @@ class Recorder {
   std::uint32_t note(const Allocation& allocation, std::uint64_t live);
   // Ties the allocation `index` to the block at `address`, whose live-table slot is `slot`.
   void bind(std::uint32_t index, std::uint64_t address, LiveTable& table, Granules slot);
+  // The block at `address`, if it is one of this log, has lost much of its size. Any thread.
+  void cut(std::uint64_t address, LiveTable& table, Granules slot);
   // Enters the death of the block at `address`, if it is one of this log.
   void free(std::uint64_t address, LiveTable& table, Granules slot, std::uint32_t freeing_lane);
 
@@ -63,6 +65,7 @@ class Recorder {
 
  private:
   bool grow(std::uint32_t count);
+  [[nodiscard]] std::uint32_t index_of(TaggedPointer pointer) const;
 
   GrowingArray<Allocation> log_;
   GrowingArray<std::uint64_t> addresses_;  // of each allocation's block, to tell equal ids apart

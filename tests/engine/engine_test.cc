@@ -1,6 +1,7 @@
 // The engine as a plain object: a stream is learned, planned and served, on one thread.
 #include "src/engine/engine.h"
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <set>
 #include <utility>
@@ -249,6 +250,31 @@ TEST_CASE("engine: resizes in place or not at all", "[engine]") {
     CHECK(block.whole());
     driver.release(block);
   });
+}
+
+TEST_CASE("engine: what is cut and kept is no part of a plan", "[engine]") {
+  for (const bool cuts : {false, true}) {
+    drive([&](Engine& engine, Driver&, const Lane& lane) {
+      const Counters& counters = lane.counters;
+      constexpr std::uint64_t kSize = 4 << 20;
+      std::array<void*, 8> kept{};
+      for (std::size_t i = 0; i < 400; ++i) {
+        void* const whole = engine.allocate({kSize, 16, Op::k_malloc, false});
+        REQUIRE(whole != nullptr);
+        for (std::uint64_t size = 100'000; size < 124'000; size += 1000) {
+          CHECK(engine.free(engine.allocate({size, 16, Op::k_malloc, false})));
+        }
+        if (cuts && engine.size(whole) == kSize) {
+          REQUIRE(engine.resize(whole, kSize / 4));
+        }
+        void*& oldest = kept[i % kept.size()];
+        CHECK((oldest == nullptr || engine.free(oldest)));
+        oldest = whole;
+      }
+      CHECK(counters.planned_allocations.get() > 0);
+      CHECK((lane.slab_height() < kSize) == cuts);
+    });
+  }
 }
 
 TEST_CASE("engine: the library's own calls and impossible ones pass by", "[engine]") {

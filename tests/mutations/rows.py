@@ -175,6 +175,8 @@ ROWS = (
     ("a block that others may have come into is made anew", "PageMap::lost", "swap", "!= 0 => > 99",
      UNIT, "engine: a block that others may have come into is never freed"),
     # src/learn
+    ("a block that is cut is planned with its first size", "lifetime_of", "swap", "life.cut || is_cut(stream[birth]) => life.cut",
+     UNIT, "engine: what is cut and kept is no part of a plan"),
     ("a loop that keeps its result waits for 64 copies", "period_of", "swap", "!= 0 => == 1",
      UNIT, "trial: a loop that keeps its result is served from its fourth iteration on"),
     ("two shifts are not asked for", "find_period_to_try", "swap", "std::size_t{copies} * => std::size_t{1} *",

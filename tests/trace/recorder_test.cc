@@ -55,6 +55,21 @@ TEST_CASE_METHOD(Fixture, "recorder: a block dies at the step after the last one
   CHECK(log[2].size == 300);
 }
 
+TEST_CASE_METHOD(Fixture, "recorder: a block that is cut is known, and dies as others", "[trace]") {
+  REQUIRE(recorder.prepare(16, false));
+  take(100, 1);
+  take(200, 2);
+  recorder.cut(address_of(1), table, Granules{1});
+  recorder.cut(address_of(3), table, Granules{3});  // of no log
+  free(1);
+  take(300, 1);
+  const auto log = recorder.log();
+  CHECK(log[0].cut);
+  CHECK(log[0].death == 2);
+  CHECK_FALSE(log[1].cut);
+  CHECK_FALSE(log[2].cut);  // the same address again
+}
+
 TEST_CASE_METHOD(Fixture, "recorder: unknown blocks and second frees change nothing", "[trace]") {
   REQUIRE(recorder.prepare(16, false));
   free(5);  // before anything was recorded
