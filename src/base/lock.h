@@ -3,7 +3,7 @@
 // The owner may be interrupted anywhere, by a handler that allocates, forks, ends the thread or
 // jumps away. A thread that already holds the lock fails at once. A thread that finds it held by
 // another sleeps in the kernel, so that an owner of lower priority gets to run, and gives up in the
-// end. Whoever holds one may wait for another, never the other way round.
+// end. A thread that holds a lane's lock may wait for the store's or the pool's, never the reverse.
 #pragma once
 
 #include <atomic>

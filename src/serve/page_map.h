@@ -1,9 +1,9 @@
 // The page map: what makes serving safe. A byte for each granule of a space tells whether it is in
 // use; a claim needs every granule free, and a claim is the only way to get one. Hot.
 //
-// One thread at a time claims, extends or shrinks (the slab's lane, or who holds the arena's lock);
-// any thread frees. A block's granules belong to it from a successful claim until it is freed,
-// whatever plan or thread is wrong. Where to claim is src/serve/free_index.h's.
+// One thread at a time claims, extends or shrinks: in a slab the lane's, in an arena the one that
+// holds its lock. Any thread frees. A block's granules belong to it from a successful claim until
+// it is freed, whatever plan or thread is wrong. Where to claim is src/serve/free_index.h's.
 //
 // Checked by valid().
 //

@@ -319,8 +319,8 @@ def silent_children(context):
 
 def checks(context):
     functions = (outputs_that_cannot_be_written, outputs_are_written, a_symlinked_output_keeps_its_target,
-                 bad_settings_are_named_once, strict_stops_on_bad_settings, odd_but_valid_settings, a_program_goes_by_two_names,
-                 closed_streams_stay_silent, remarks_stay_out_of_a_daemons_files, a_full_tmp, strict_overcommit,
+                 bad_settings_are_named_once, strict_stops_on_bad_settings, odd_but_valid_settings,
+                 a_program_goes_by_two_names, closed_streams_stay_silent, remarks_stay_out_of_a_daemons_files, a_full_tmp, strict_overcommit,
                  a_control_group,
                  a_device_gets_one_document,
                  settings_of_the_c_library, loaded_late, setuid_ignores_the_environment, silent_children)

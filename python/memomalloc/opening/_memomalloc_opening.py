@@ -167,7 +167,7 @@ def _act(action, module):
     try:
         action(module)
     except Exception as error:
-        # GPU memory was asked for by name: that it is not planned is said to whoever does not ask for silence.
+        # The user asked for planned GPU memory: its failure is reported unless MEMOMALLOC_VERBOSE=0.
         told = os.environ.get("MEMOMALLOC_VERBOSE", "1" if action is _cuda else "0") != "0"
         if told and sys.stderr is not None:
             sys.stderr.write(f"memomalloc: {getattr(module, '__name__', action.__name__)} stays as it is: {error}\n")

@@ -18,6 +18,7 @@
 #include "src/cli/base/process.h"
 #include "src/cli/run/elf_file.h"
 #include "src/cli/run/loader.h"
+#include "src/cli/run/opening.h"
 #include "src/io/plan_cache.h"
 
 namespace memo::cli {
@@ -133,8 +134,7 @@ std::string obstacle(const std::string& program) {
 
 std::vector<Finding> examine_environment() {
   std::vector<Finding> findings;
-  const char* disable = std::getenv("MEMOMALLOC_DISABLE");
-  if (disable != nullptr && std::string(disable) == "1") {
+  if (is_on("MEMOMALLOC_DISABLE")) {
     findings.push_back({Level::kFault, "environment",
                         "MEMOMALLOC_DISABLE=1 switches the library off", "unset it"});
   }

@@ -47,6 +47,11 @@ std::string hook_folder() {
 
 }  // namespace
 
+bool is_on(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && std::string_view(value) == "1";
+}
+
 bool opens(std::string_view choice, std::string_view name) {
   bool chosen = true;
   for (const std::string& word : words_of(choice)) {
@@ -78,7 +83,7 @@ std::string check_openings(const std::string& choice) {
 
 Environment opening_environment(const std::string& choice, const std::string& preload, bool cuda) {
   Environment environment;
-  if (const char* off = std::getenv("MEMOMALLOC_DISABLE"); off != nullptr && *off == '1') {
+  if (is_on("MEMOMALLOC_DISABLE")) {
     return environment;
   }
   const auto add = [&](const std::string& name, const std::string& value) {

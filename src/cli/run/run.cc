@@ -173,11 +173,9 @@ int run(int argc, char** argv) {
   }
   const std::string preload = preload_list(library, behind);
   const auto cuda = environment.find("MEMOMALLOC_CUDA");
-  const char* cuda_set = std::getenv("MEMOMALLOC_CUDA");
   environment.merge(opening_environment(
       chosen_openings(environment), preload,
-      cuda != environment.end() ? cuda->second == "1"
-                                : cuda_set != nullptr && std::string_view(cuda_set) == "1"));
+      cuda != environment.end() ? cuda->second == "1" : is_on("MEMOMALLOC_CUDA")));
   environment["LD_PRELOAD"] = preload;
   if (summary) {
     const char* file = std::getenv("MEMOMALLOC_STATS_FILE");
