@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -183,6 +184,17 @@ class Doctor(unittest.TestCase):
         process = subprocess.run(["sh", "-c", f"ulimit -v 400000; {COMMAND} doctor -- /usr/bin/env true"],
                                  capture_output=True, text=True)
         self.assertIn("limited to 390 MB", process.stdout)
+
+    def test_a_table_of_symbols_beyond_the_file_s_end(self):
+        """Section headers are not needed to run a program: whatever packs it may leave anything there."""
+        program = self.compile("int main(void) { return 0; }")
+        whole = bytearray(program.read_bytes())
+        at, size, count = struct.unpack_from("<Q", whole, 40)[0], *struct.unpack_from("<HH", whole, 58)
+        for header in range(at, at + size * count, size):
+            if struct.unpack_from("<I", whole, header + 4)[0] in (2, 11):  # SHT_SYMTAB, SHT_DYNSYM
+                struct.pack_into("<Q", whole, header + 32, 1 << 63)
+        program.write_bytes(whole)
+        self.assertIn(("loaded", "ok"), self.diagnose(program)[1])
 
     def test_scripts_are_followed_to_their_interpreter(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))

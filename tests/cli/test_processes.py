@@ -122,7 +122,14 @@ for _ in range(2):
             memomalloc("run", "--summary", "--", "true", environment={"MEMOMALLOC_STATS_FILE": str(one)})
             self.assertEqual("true", json.loads(one.read_text())["process"])
             refused = memomalloc("run", "--summary", "--", "true", environment={"MEMOMALLOC_STATS_FILE": f"{folder}/none/a"})
-            self.assertIn(f"{folder}/none/a: the statistics were not written", refused.stderr)
+            self.assertIn(f"the statistics are lost: {folder}/none/a: cannot be made", refused.stderr)
+            self.assertIn(f"mkdir -p {folder}/none", refused.stderr)
+            with open(one, "w+", encoding="ascii") as log:
+                log.write("kept")
+                log.flush()
+                subprocess.run([COMMAND, "run", "--summary", "--stats-file", "/dev/stderr", "--", "true"], stderr=log, check=True)
+                log.seek(0)
+                self.assertRegex(log.read(), r'^keptno process.*\n\{.*"process": ?"true"')
 
     def test_compare_lists_the_processes(self):
         process = memomalloc("compare", "--allocators", "glibc,memomalloc", "--runs", "1", "--warmup", "0", "--json",

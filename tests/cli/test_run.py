@@ -31,10 +31,12 @@ class Run(unittest.TestCase):
         self.assertNotIn("MEMOMALLOC_VERBOSE", process.stdout)
 
     def test_the_next_allocator_comes_right_behind_ours(self):
+        other = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "libtcmalloc.so.4"
+        shutil.copy(COMMAND.parent / "libmemomalloc.so", other)  # any library that defines malloc
         for word, found in (("tcmalloc", "libtcmalloc"), ("jemalloc", "libjemalloc"), ("mimalloc", "libmimalloc"),
                             ("auto", "lib"), ("glibc", None), (LIBM, LIBM)):
             process = memomalloc("run", "--next", word, "--", "sh", "-c", "echo $LD_PRELOAD",
-                                 environment={"LD_PRELOAD": "libdl.so.2:/x/libtcmalloc_minimal.so.4"})
+                                 environment={"LD_PRELOAD": f"libdl.so.2:{other}"})
             if process.returncode == 2:  # not installed
                 self.assertIn(f"--next {word}: there is no such allocator here", process.stderr)
                 self.assertNotIn(word, ("auto", "glibc", LIBM))
@@ -47,6 +49,13 @@ class Run(unittest.TestCase):
             elif word != "auto":
                 self.assertIn(found, rest[0])
                 self.assertEqual(1, len(rest))
+
+    def test_children_of_the_shell_that_became_the_command_are_left_to_it(self):
+        program = "import os; print(os.waitstatus_to_exitcode(os.wait()[1]))"
+        script = '(exit 7) & exec "$0" run --next auto -- "$1" -I -c "$2"'
+        process = subprocess.run(["sh", "-c", script, COMMAND, sys.executable, program], capture_output=True, text=True)
+        self.assertIn(process.returncode, (0, 2), process.stderr)
+        self.assertEqual("7\n" if process.returncode == 0 else "", process.stdout)  # 2: there is no other allocator
 
     @unittest.skipUnless((ROOT / "build/programs/c10_functions").exists(), "the small programs are not built")
     def test_a_torch_of_another_release_is_one_line(self):
@@ -63,11 +72,16 @@ class Run(unittest.TestCase):
             self.assertEqual("none\n", memomalloc("run", *closed, "--", "sh", "-c", script).stdout)
         own = {"ARROW_DEFAULT_MEMORY_POOL": "mimalloc"}
         self.assertEqual("mimalloc\n", memomalloc("run", "--", "sh", "-c", script, environment=own).stdout)
+        self.assertEqual("none\n", memomalloc("run", "--disable", "--", "sh", "-c", script).stdout)
         script = "echo ${TF_ENABLE_ONEDNN_OPTS-none}"  # changes kernels
         self.assertEqual("none\n", memomalloc("run", "--", "sh", "-c", script).stdout)
 
     def test_exit_code_is_the_commands(self):
-        self.assertEqual(7, memomalloc("run", "--", "sh", "-c", "exit 7").returncode)
+        for options in ([], ["--summary"]):
+            command = [COMMAND, "run", *options, "--", "sh", "-c", "exit 7"]
+            for word in (signal.SIG_DFL, signal.SIG_IGN):  # where it is ignored, children leave no exit code
+                done = subprocess.run(command, capture_output=True, preexec_fn=lambda: signal.signal(signal.SIGCHLD, word))
+                self.assertEqual(7, done.returncode)
 
     def test_signals_reach_the_command(self):
         program = ("import signal, sys\n"
@@ -139,6 +153,9 @@ class Run(unittest.TestCase):
                 told = subprocess.run([there / COMMAND.name, "doctor", "--", "echo", "ran"], capture_output=True, text=True)
                 self.assertEqual(1, told.returncode)
                 self.assertIn("a blank or a colon", told.stdout)
+                process = memomalloc("run", "--next", there / "libmemomalloc.so", "--", "echo", "ran")
+                self.assertEqual((2, ""), (process.returncode, process.stdout))
+                self.assertIn("a blank or a colon", process.stderr)
 
 
 class Reports(unittest.TestCase):

@@ -67,6 +67,16 @@ class Verdict(unittest.TestCase):
         self.assertRegex(line, r"it holds [\d.]+ MiB, at most [\d.]+ MiB, pages of files apart\. Without the library "
                                r"it holds [\d.]+ MiB, at most [\d.]+ MiB, and takes \d+ page faults, not \d+\.$")
 
+    def test_without_the_library_the_program_runs_as_it_was_given(self):
+        (self.folder / "own.py").write_text("")
+        program = self.script("import signal, sys, own\nprint(*sys.path, file=sys.stderr)\n"
+                              "sys.exit(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)\n")
+        line = self.judge(*program, options=["--both"], PYTHONPATH=str(self.folder))[1]
+        self.assertIn("Without the library", line)
+        self.assertNotIn("ended with", line)
+        program = self.script("import os\nos._exit('libmemo' not in open('/proc/self/maps').read())\n")
+        self.assertIn("; it ended with exit code 1 then.", self.judge(*program, options=["--both"])[1])
+
     def test_an_arena_that_is_off_already_is_not_told(self):
         fakes = self.folder / "fakes"
         (fakes / "onnxruntime/capi").mkdir(parents=True)

@@ -34,18 +34,6 @@ std::size_t character(const std::string& text, std::size_t at) {
   return first == 0xc2 && byte(at + 1) < 0xa0 ? 0 : length;
 }
 
-// What a message quotes of a hostile file must not control the terminal.
-std::string printable(std::string text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = character(text, at);
-    if (length == 0) {
-      text[at] = '?';
-    }
-    at += std::max<std::size_t>(length, 1);
-  }
-  return text;
-}
-
 // What may follow an option: "FILE", "SIZE". CLI11 adds what a check allows, which the text says.
 std::string value_of(const CLI::Option& option) {
   if (option.get_type_size() == 0) {
@@ -174,6 +162,17 @@ std::string hint(std::string_view word, const std::vector<std::string>& names) {
 
 std::string help_of(const CLI::App& app) {
   return "`memomalloc " + app.get_name() + " --help` lists the options";
+}
+
+std::string printable(std::string text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = character(text, at);
+    if (length == 0) {
+      text[at] = '?';
+    }
+    at += std::max<std::size_t>(length, 1);
+  }
+  return text;
 }
 
 int complain(const CLI::App& app, const std::string& what) {

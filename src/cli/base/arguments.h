@@ -32,6 +32,9 @@ std::string hint(std::string_view word, const std::vector<std::string>& names);
 // Where the options are listed: what ends a complaint.
 std::string help_of(const CLI::App& app);
 
+// The text with `?` for all that controls a terminal: it may quote a hostile file.
+std::string printable(std::string text);
+
 // Prints "memomalloc NAME: what" to stderr, and returns kBadInput.
 int complain(const CLI::App& app, const std::string& what);
 

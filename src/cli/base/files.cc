@@ -53,17 +53,17 @@ std::string unwritable(const std::string& path) {
   if (path.empty()) {
     return "'': an output needs a name";
   }
-  if (stat(path.c_str(), &status) == 0) {
-    if (S_ISDIR(status.st_mode)) {
-      return path + ": is a folder; name a file in it";
-    }
-    return access(path.c_str(), W_OK) == 0
-               ? ""
-               : path + ": cannot be written: " + std::strerror(errno) + "; name another file";
+  const bool exists = stat(path.c_str(), &status) == 0;
+  if (exists && S_ISDIR(status.st_mode)) {
+    return path + ": is a folder; name a file in it";
+  }
+  if (exists && access(path.c_str(), W_OK) != 0) {
+    return path + ": cannot be written: " + std::strerror(errno) + "; name another file";
   }
   std::string folder = std::filesystem::path(path).parent_path();
   folder = folder.empty() ? "." : folder;
-  if (path == "-" || access(folder.c_str(), W_OK | X_OK) == 0) {
+  if (path == "-" || (exists && is_no_file(path.c_str())) ||
+      access(folder.c_str(), W_OK | X_OK) == 0) {
     return "";
   }
   return path + ": cannot be made: " + std::strerror(errno) +
@@ -94,7 +94,10 @@ std::string unwritable(const std::vector<std::string>& inputs,
 
 bool write_text(const std::string& path, const std::string& text, std::string& error) {
   if (path == "-") {
-    return std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+    const bool whole =
+        std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    error = whole ? "" : std::string("stdout cannot be written: ") + std::strerror(errno);
+    return whole;
   }
   if (error = unwritable(path); !error.empty()) {
     return false;

@@ -21,6 +21,8 @@
 namespace memo::cli {
 namespace {
 
+volatile sig_atomic_t followed = 0;  // the child that gets signals, until it was waited for
+
 double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
@@ -61,14 +63,18 @@ bool is_executable(const std::string& path) {
 
 }  // namespace
 
-void apply(const Environment& environment) {
+Environment apply(const Environment& environment) {
+  Environment before;
   for (const auto& [name, value] : environment) {
+    const char* set = std::getenv(name.c_str());
+    before[name] = set != nullptr ? std::optional<std::string>(set) : std::nullopt;
     if (value) {
       setenv(name.c_str(), value->c_str(), 1);
     } else {
       unsetenv(name.c_str());
     }
   }
+  return before;
 }
 
 double monotonic_seconds() {
@@ -78,6 +84,7 @@ double monotonic_seconds() {
 }
 
 pid_t start(const CommandLine& command) {
+  signal(SIGCHLD, SIG_DFL);  // where it is ignored, nobody is told how a child ended
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) {
     return -1;
@@ -101,12 +108,39 @@ Usage wait_for(pid_t child, double started_seconds) {
   rusage used{};
   while (wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
   }
+  if (followed == child) {
+    followed = 0;
+  }
   Usage usage;
   usage.wall_seconds = monotonic_seconds() - started_seconds;
   usage.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   usage.exit_code = usage.signal != 0 ? 128 + usage.signal : WEXITSTATUS(status);
   add(usage, used);
   return usage;
+}
+
+SignalsPassedOn::SignalsPassedOn(pid_t child) {
+  followed = child;
+  struct sigaction pass_on{};
+  pass_on.sa_flags = SA_SIGINFO | SA_RESTART;
+  pass_on.sa_sigaction = [](int number, siginfo_t* info, void*) {
+    const bool by_terminal = info->si_code > 0;
+    if (followed == 0) {
+      signal(number, SIG_DFL);
+      raise(number);
+    } else if (!by_terminal) {
+      kill(followed, number);
+    }
+  };
+  for (std::size_t i = 0; i < std::size(kNumbers); ++i) {
+    sigaction(kNumbers[i], &pass_on, &before_[i]);
+  }
+}
+
+SignalsPassedOn::~SignalsPassedOn() {
+  for (std::size_t i = 0; i < std::size(kNumbers); ++i) {
+    sigaction(kNumbers[i], &before_[i], nullptr);
+  }
 }
 
 void adopt_orphans() {
@@ -138,7 +172,7 @@ std::optional<Usage> run_to_end(const CommandLine& command) {
   if (child < 0) {
     return std::nullopt;
   }
-  return wait_for_all(child, started);
+  return wait_for(child, started);
 }
 
 std::string find_in_path(const std::string& word) {

@@ -3,7 +3,9 @@
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,14 +35,29 @@ struct Usage {
   std::int64_t peak_rss_bytes = 0;  // of the largest process
 };
 
-// Applies the changes to this process' own environment.
-void apply(const Environment& environment);
+// Applies the changes to this process' own environment; returns those that undo them.
+Environment apply(const Environment& environment);
 
 // Starts the command. Returns -1 with errno set if it could not be executed.
 pid_t start(const CommandLine& command);
 
 // Waits for a child that started at `started_seconds` on monotonic_seconds().
 Usage wait_for(pid_t child, double started_seconds);
+
+// While one lives, signals that are sent to this process alone reach the child, and those of a
+// terminal, which reach the child without it, do nothing here. Once the child has ended they act as
+// if there were none. Of one child at a time.
+class SignalsPassedOn {
+ public:
+  explicit SignalsPassedOn(pid_t child);
+  ~SignalsPassedOn();
+  SignalsPassedOn(const SignalsPassedOn&) = delete;
+  SignalsPassedOn& operator=(const SignalsPassedOn&) = delete;
+
+ private:
+  static constexpr int kNumbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
+  struct sigaction before_[std::size(kNumbers)];
+};
 
 // From now on what the command leaves behind when it ends is this process' to wait for: workers of
 // a server that was killed.
@@ -51,7 +68,7 @@ void adopt_orphans();
 // one. Requires adopt_orphans() before the start.
 Usage wait_for_all(pid_t child, double started_seconds);
 
-// start and wait_for_all; none if the command could not be executed (errno tells why).
+// start and wait_for; none if the command could not be executed (errno tells why).
 std::optional<Usage> run_to_end(const CommandLine& command);
 
 double monotonic_seconds();

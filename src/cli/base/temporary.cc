@@ -22,7 +22,8 @@ namespace {
 
 std::string temporary_folder() {
   const char* folder = std::getenv("TMPDIR");
-  return folder != nullptr && *folder != '\0' ? folder : "/tmp";
+  // A child in another folder is given the path, too.
+  return std::filesystem::absolute(folder != nullptr && *folder != '\0' ? folder : "/tmp");
 }
 
 // A name as mkdtemp(3) and mkostemp(3) fill it in.
@@ -41,8 +42,10 @@ TemporaryFolder::TemporaryFolder() {
 }
 
 TemporaryFolder::~TemporaryFolder() {
+  const int reason = errno;  // of what failed while the folder was there
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+  errno = reason;
 }
 
 TemporaryFile::TemporaryFile() {

@@ -9,6 +9,7 @@
 #include "src/cli/base/arguments.h"
 #include "src/cli/base/command.h"
 #include "src/cli/base/files.h"
+#include "src/cli/base/json_text.h"
 #include "src/cli/base/process_rows.h"
 #include "src/cli/base/temporary.h"
 #include "src/cli/base/ticker.h"
@@ -89,11 +90,13 @@ class Runner {
     }
     output_.clear();
     errors_.clear();
-    const std::optional<Usage> usage = run_to_end(line);
-    if (!usage) {
+    const double started = monotonic_seconds();
+    const pid_t child = start(line);
+    if (child < 0) {
       return std::nullopt;
     }
-    return Sample{*usage, last_json_numbers(output_.contents())};
+    const Usage usage = wait_for_all(child, started);
+    return Sample{usage, last_json_numbers(output_.contents())};
   }
 
   // The processes of one more run, under our library, that made large allocations.
@@ -120,12 +123,13 @@ int measure(Comparison& comparison) {
   adopt_orphans();
   std::vector<Contestant>& all = comparison.contestants;
   Ticker ticker("warming up");
-  for (int round = -comparison.warm_ups; round < comparison.runs; ++round) {
+  for (int round = std::min(-comparison.warm_ups, -1); round < comparison.runs; ++round) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       Contestant& contestant = all[(i + static_cast<std::size_t>(std::max(round, 0))) % all.size()];
-      // Only the row with plans needs a run of its own before the measured ones; the file cache
-      // needs one.
-      if (round < 0 && i > 0 && contestant.allocator.name != kOwnPlannedName) {
+      // Before the measured runs the row with plans needs one that makes them, and the file cache
+      // as many as were asked for.
+      const bool fills_cache = i == 0 && comparison.warm_ups > 0;
+      if (round < 0 && !fills_cache && contestant.allocator.name != kOwnPlannedName) {
         continue;
       }
       ticker.tell((round < 0 ? "warming up"
@@ -205,6 +209,7 @@ int compare(int argc, char** argv) {
       "named p50..., p99... and first... become columns. Exit code 1 if a run failed.");
   app.add_option("--allocators", wanted, "only these, by their names below")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->type_name("NAME");
   app.add_option("-r,--runs", comparison.runs, "measured runs of each")
       ->check(CLI::Range(1, 10000))
@@ -240,23 +245,25 @@ int compare(int argc, char** argv) {
                                        [](const Contestant& c) { return c.samples.empty(); })) {
     return code;
   }
-  std::string error;
+  if (csv_path == "-" || page_path == "-") {
+    // That file alone goes to stdout.
+  } else if (json) {
+    nlohmann::json answer = as_json(comparison.contestants, comparison.command);
+    if (comparison.lists_processes) {
+      answer["processes"] = as_json(comparison.processes);
+    }
+    std::printf("%s\n", json_text(answer, 2).c_str());
+  } else {
+    const std::string names = wanted.empty() ? left_out(comparison.contestants) : "";
+    print(comparison, names);
+  }
+  std::string error;  // after the table, which a full disk then does not take away
   if (!csv_path.empty() && !write_text(csv_path, as_csv(comparison.contestants), error)) {
     return complain(app, error);
   }
   if (!page_path.empty() &&
       !write_text(page_path, as_page(comparison.contestants, comparison.command), error)) {
     return complain(app, error);
-  }
-  if (json) {
-    nlohmann::json answer = as_json(comparison.contestants, comparison.command);
-    if (comparison.lists_processes) {
-      answer["processes"] = as_json(comparison.processes);
-    }
-    std::printf("%s\n", answer.dump(2).c_str());
-  } else {
-    const std::string names = wanted.empty() ? left_out(comparison.contestants) : "";
-    print(comparison, names);
   }
   return code;
 }

@@ -1,13 +1,13 @@
 // Finds allocators and turns them into environments. Cold.
 #include "src/cli/run/allocators.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <string_view>
 
 #include "src/cli/run/loader.h"
+#include "src/cli/run/opening.h"
 
 namespace memo::cli {
 namespace {
@@ -34,17 +34,9 @@ constexpr const char* kBestNext[] = {"tcmalloc", "jemalloc", "mimalloc"};
 
 std::string foreign_preload() {
   const char* value = std::getenv("LD_PRELOAD");
-  std::string text = value != nullptr ? value : "";
-  std::replace(text.begin(), text.end(), ' ', ':');
-  std::istringstream entries(text);
   std::string kept;
-  for (std::string entry; std::getline(entries, entry, ':');) {
-    const bool known = std::any_of(std::begin(kRows), std::end(kRows), [&](const Row& row) {
-      const std::string stem =
-          std::string(row.soname).substr(0, std::string(row.soname).find(".so"));
-      return !stem.empty() && entry.find(stem) != std::string::npos;
-    });
-    if (!known && !entry.empty()) {
+  for (const std::string& entry : preload_entries(value != nullptr ? value : "")) {
+    if (!gives_malloc(entry)) {
       kept += (kept.empty() ? "" : ":") + entry;
     }
   }
@@ -112,6 +104,9 @@ Environment environment_of(const Allocator& allocator) {
   const std::string rest = foreign_preload();
   environment["LD_PRELOAD"] =
       allocator.library.empty() ? rest : preload_list(allocator.library, rest);
+  if (allocator.name == kOwnName || allocator.name == kOwnPlannedName) {
+    environment.merge(opening_environment(chosen_openings(), *environment["LD_PRELOAD"]));
+  }
   std::istringstream words(allocator.settings);
   for (std::string word; words >> word;) {
     const std::size_t equals = word.find('=');

@@ -27,7 +27,8 @@ std::vector<Allocator> installed_allocators();
 // The names of all rows, installed or not.
 std::vector<std::string> allocator_names();
 
-// The environment that makes a command use it. Other allocators leave the user's LD_PRELOAD.
+// The environment that makes a command use it, our own as `memomalloc run` does. Other allocators
+// leave the user's LD_PRELOAD.
 Environment environment_of(const Allocator& allocator);
 
 // The same as words before a command in a shell: LD_PRELOAD=... NAME=VALUE...
@@ -40,7 +41,7 @@ std::optional<std::string> next_allocator(const std::string& word);
 // What next_allocator() takes, for --help and messages.
 std::string next_allocator_words();
 
-// The user's LD_PRELOAD without any allocator of the table.
+// The user's LD_PRELOAD without the libraries that define malloc.
 std::string foreign_preload();
 
 // The rows as text, a line each, for --help.

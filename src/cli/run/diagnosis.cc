@@ -148,10 +148,12 @@ std::vector<Finding> examine_environment() {
     const char* trust = std::getenv("MEMOMALLOC_PLAN_TRUST");
     const bool group = trust != nullptr && std::string_view(trust) == "group";
     char path[4096];
+    const std::size_t length = user_cache(path, sizeof path);
+    const bool is_named = std::string_view(plans) == "1" ? length != 0 && length < sizeof path
+                                                         : expand_path(plans, path, sizeof path);
     const std::string_view doubt =
-        expand_path(plans, path, sizeof path)
-            ? doubt_about_cache(path, group ? Trust::kGroup : Trust::kOwner)
-            : std::string_view();
+        is_named ? doubt_about_cache(path, group ? Trust::kGroup : Trust::kOwner)
+                 : std::string_view();
     const std::size_t advice = doubt.find("; ");
     if (!doubt.empty()) {
       findings.push_back({Level::kNote, "environment",

@@ -45,20 +45,22 @@ std::string obstacle(const std::string& program);
 // libraries in LD_PRELOAD.
 std::vector<Finding> examine_environment();
 
-// One run of the command.
-struct Run {
-  std::vector<ProcessRow> rows;  // the processes that made large allocations
-  Watched watched;
-  std::vector<std::string> notes;  // of Python's start hook: "PID NAME: what"
-  Usage usage;
-};
-
 // What keeps memory of the program from the library, one for each way; what is open is left out.
 struct Hiding {
   const Hider* hider;
   std::string what;
 };
-std::vector<Hiding> what_hides(const Run& run);
+std::vector<Hiding> what_hides(const std::set<std::string>& mapped,
+                               const std::vector<std::string>& notes);
+
+// One run of the command.
+struct Run {
+  std::vector<ProcessRow> rows;  // the processes that made large allocations
+  Watched watched;
+  std::vector<std::string> notes;  // of Python's start hook: "PID NAME: what"
+  std::vector<Hiding> hidden;
+  Usage usage;
+};
 
 // Processes that hold much and are not served, and why, the greatest first.
 struct Unserved {

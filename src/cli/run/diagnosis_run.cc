@@ -9,7 +9,6 @@
 
 #include "src/cli/base/loop_words.h"
 #include "src/cli/run/diagnosis.h"
-#include "src/cli/run/elf_file.h"
 #include "src/cli/run/hiders.h"
 #include "src/cli/run/loader.h"
 
@@ -106,9 +105,9 @@ Finding examine_serving(const json& statistics) {
 }
 
 // What the start hook has told of an opening, without the process' number; one line for each.
-std::set<std::string> notes_of(const Run& run, const std::string& name) {
+std::set<std::string> notes_of(const std::vector<std::string>& all, const std::string& name) {
   std::set<std::string> found;
-  for (const std::string& note : run.notes) {
+  for (const std::string& note : all) {
     const std::size_t space = note.find(' ');
     if (space != std::string::npos && note.compare(space + 1, name.size() + 2, name + ": ") == 0) {
       found.insert(note.substr(space + name.size() + 3));
@@ -131,7 +130,7 @@ void add_hidden(const Run& run, std::vector<Finding>& findings) {
       findings.push_back({Level::kGood, "opened", what, ""});
     }
   }
-  for (const Hiding& hiding : what_hides(run)) {
+  for (const Hiding& hiding : run.hidden) {
     findings.push_back({Level::kNote, "hidden", hiding.what, hiding.hider->advice});
   }
 }
@@ -142,9 +141,7 @@ std::string allocator_in_front(const std::string& preload) {
     if (std::filesystem::path(entry).filename().string().starts_with("libmemomalloc")) {
       return "";
     }
-    const std::string path = entry.find('/') != std::string::npos ? entry : find_by_soname(entry);
-    const auto elf = read_elf(path);
-    if (elf && elf->allocators.contains("malloc")) {
+    if (gives_malloc(entry)) {
       return entry;
     }
   }
@@ -235,17 +232,18 @@ void add_processes(const std::vector<ProcessRow>& rows, std::int64_t all,
 
 }  // namespace
 
-std::vector<Hiding> what_hides(const Run& run) {
+std::vector<Hiding> what_hides(const std::set<std::string>& mapped,
+                               const std::vector<std::string>& all_notes) {
   std::vector<Hiding> found;
   std::set<std::string_view> told;  // one, however many files it has
-  for (const std::string& path : run.watched.mapped) {
+  for (const std::string& path : mapped) {
     for (const Hider& hider : kHiders) {
       if (!is_from(hider, path) || is_open(hider) || !told.insert(hider.what).second) {
         continue;
       }
       const std::string name = std::filesystem::path(path).filename();
       const std::set<std::string> notes =
-          hider.kind == Hider::kHook ? notes_of(run, hider.name) : std::set<std::string>{};
+          hider.kind == Hider::kHook ? notes_of(all_notes, hider.name) : std::set<std::string>{};
       const auto asked = std::find_if(notes.begin(), notes.end(), is_asked_for);
       if (notes.empty()) {
         found.push_back({&hider, name + ": " + hider.what});

@@ -1,6 +1,5 @@
 // `memomalloc doctor`: does the library help a command, and if not, what is in the way? Runs the
 // command to find out. Cold.
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 
 #include "src/cli/base/arguments.h"
 #include "src/cli/base/command.h"
+#include "src/cli/base/json_text.h"
 #include "src/cli/base/process.h"
 #include "src/cli/base/temporary.h"
 #include "src/cli/run/diagnosis.h"
@@ -24,8 +24,6 @@
 
 namespace memo::cli {
 namespace {
-
-volatile sig_atomic_t watched = 0;  // the command's process, for the signal handler
 
 const char* word_for(Level level) {
   constexpr const char* kNames[] = {"ok", "note", "FAULT"};
@@ -61,12 +59,7 @@ std::optional<Run> run_watched(const std::vector<std::string>& command, Environm
   if (child < 0) {
     return std::nullopt;
   }
-  // A terminal's interrupt goes to the command too; the diagnosis follows when the command has
-  // ended. Set after the start, since a child inherits what is ignored.
-  watched = child;
-  signal(SIGINT, SIG_IGN);
-  signal(SIGQUIT, SIG_IGN);
-  signal(SIGTERM, [](int number) { kill(watched, number); });
+  const SignalsPassedOn passed_on(child);  // a terminal's interrupt ends the command alone
   Run run;
   run.watched = watch(child);
   run.usage = wait_for_all(child, started);
@@ -85,7 +78,10 @@ std::string without_library(const std::vector<std::string>& command, const Run& 
               : " Without the library it holds " + mebibytes(run->watched.held) + ", at most " +
                     mebibytes(run->watched.peak) + ", and takes " +
                     std::to_string(run->usage.minor_faults) + " page faults, not " +
-                    std::to_string(with.usage.minor_faults) + ".";
+                    std::to_string(with.usage.minor_faults) +
+                    (run->usage.exit_code == 0
+                         ? "."
+                         : "; it ended with " + describe_exit(run->usage.exit_code) + " then.");
 }
 
 // Runs the command with the library, and appends what its run shows.
@@ -94,10 +90,9 @@ Verdict examine_by_running(const std::vector<std::string>& command, const Progra
                            std::vector<ProcessRow>& processes) {
   const char* others = std::getenv("LD_PRELOAD");
   const std::string preload = preload_list(library, others != nullptr ? others : "");
-  const char* choice = std::getenv("MEMOMALLOC_OPEN");
   // This process has what is set, too: an open allocator is not reported as hidden.
-  const Environment opening = opening_environment(choice != nullptr ? choice : "", preload);
-  apply(opening);
+  const Environment opening = opening_environment(chosen_openings(), preload);
+  const Environment as_before = apply(opening);
   std::optional<Run> run = run_watched(command, {{"LD_PRELOAD", preload}});
   if (!run) {
     findings.push_back({Level::kFault, "program", describe_refusal(command[0], errno),
@@ -111,27 +106,26 @@ Verdict examine_by_running(const std::vector<std::string>& command, const Progra
   }
   // A program that ends between two looks has still mapped what it is linked to.
   run->watched.mapped.merge(objects_of(program, preload));
+  run->hidden = what_hides(run->watched.mapped, run->notes);
   append(findings, examine_run(*run));
   processes = run->rows;
   Verdict verdict = judge(*run);
   if (both) {
-    for (const auto& [name, value] : opening) {
-      unsetenv(name.c_str());
-    }
+    apply(as_before);
     verdict.line += without_library(command, *run);
   }
   return verdict;
 }
 
 void print(const Verdict& verdict, const std::vector<Finding>& findings) {
-  std::printf("%s\n\n", verdict.line.c_str());
+  std::printf("%s\n\n", printable(verdict.line).c_str());
   const bool colour = isatty(STDOUT_FILENO) != 0;
   constexpr const char* kColours[] = {"\033[32m", "\033[33m", "\033[31m"};
   for (const Finding& finding : findings) {
     std::printf("%s%-5s%s %-11s %s\n",
                 colour ? kColours[static_cast<std::size_t>(finding.level)] : "",
                 word_for(finding.level), colour ? "\033[0m" : "", finding.question.c_str(),
-                finding.what.c_str());
+                printable(finding.what).c_str());
     if (!finding.advice.empty()) {
       std::printf("                  -> %s\n", finding.advice.c_str());
     }
@@ -151,7 +145,7 @@ void print_json(const Verdict& verdict, const std::vector<Finding>& findings,
                                  {"verdict", {{"state", verdict.state}, {"line", verdict.line}}},
                                  {"findings", rows},
                                  {"processes", as_json(processes)}};
-  std::printf("%s\n", answer.dump(2).c_str());
+  std::printf("%s\n", json_text(answer, 2).c_str());
 }
 
 }  // namespace

@@ -87,7 +87,10 @@ void read_symbols(const Mapping& file, const Elf64_Ehdr& header, ElfFile& elf) {
     }
     Elf64_Sym symbol{};
     for (std::uint64_t at = 0; at + sizeof symbol <= table.sh_size; at += sizeof symbol) {
-      if (!file.read(table.sh_offset + at, symbol) || symbol.st_shndx == SHN_UNDEF) {
+      if (!file.read(table.sh_offset + at, symbol)) {
+        break;
+      }
+      if (symbol.st_shndx == SHN_UNDEF) {
         continue;
       }
       const std::uint64_t name_at = names.sh_offset + symbol.st_name;

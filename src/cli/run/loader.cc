@@ -68,6 +68,11 @@ std::vector<std::string> preload_entries(const std::string& list) {
   return entries;
 }
 
+bool gives_malloc(const std::string& entry) {
+  const auto elf = read_elf(entry.find('/') != std::string::npos ? entry : find_by_soname(entry));
+  return elf && elf->allocators.contains("malloc");
+}
+
 std::vector<std::string> missing_in(const std::string& list) {
   std::vector<std::string> missing;
   for (const std::string& entry : preload_entries(list)) {

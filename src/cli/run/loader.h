@@ -29,6 +29,9 @@ std::string preload_list(const std::string& first, const std::string& rest);
 // The entries of an LD_PRELOAD value.
 std::vector<std::string> preload_entries(const std::string& list);
 
+// True if the library that such an entry names defines malloc.
+bool gives_malloc(const std::string& entry);
+
 // Those of them that the loader does not find.
 std::vector<std::string> missing_in(const std::string& list);
 

@@ -66,6 +66,11 @@ bool opens(std::string_view choice, std::string_view name) {
   return chosen;
 }
 
+std::string chosen_openings() {
+  const char* set = std::getenv("MEMOMALLOC_OPEN");
+  return set != nullptr ? set : "";
+}
+
 std::string check_openings(const std::string& choice) {
   for (const std::string& word : words_of(choice)) {
     const std::string name = word[0] == '-' ? word.substr(1) : word;

@@ -16,6 +16,9 @@ bool is_on(const char* variable);
 // True if a value of MEMOMALLOC_OPEN has the opening of this name.
 bool opens(std::string_view choice, std::string_view name);
 
+// What this process' environment has as MEMOMALLOC_OPEN, "" if nothing.
+std::string chosen_openings();
+
 // Why `choice` is no value of MEMOMALLOC_OPEN; empty if it is one.
 std::string check_openings(const std::string& choice);
 

@@ -17,6 +17,7 @@
 
 #include "src/cli/base/arguments.h"
 #include "src/cli/base/command.h"
+#include "src/cli/base/files.h"
 #include "src/cli/base/process.h"
 #include "src/cli/base/process_rows.h"
 #include "src/cli/base/temporary.h"
@@ -37,8 +38,6 @@ int refused(const CLI::App& app, const std::string& word, int error) {
   return error == ENOENT ? kNotFound : kNotExecutable;
 }
 
-volatile sig_atomic_t followed = 0;  // the command's process, for the signal handler
-
 // Ends as the command did. A signal whose core file the command has left leaves no second one.
 int end_as(const Usage& usage) {
   if (usage.signal != 0) {
@@ -53,38 +52,29 @@ int end_as(const Usage& usage) {
 // The file of each process, PID.json, to the path that the user has named. Without %p the one that
 // ended last stays, as it does without --summary.
 void copy_statistics(const std::filesystem::path& folder, const std::string& wanted) {
-  std::error_code failed;
-  std::vector<std::filesystem::directory_entry> files;
-  for (const auto& file : std::filesystem::directory_iterator(folder, failed)) {
-    files.push_back(file);
+  std::error_code ignored;
+  std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> files;
+  for (const auto& file : std::filesystem::directory_iterator(folder, ignored)) {
+    if (file.path().extension() == ".json") {
+      files.emplace_back(file.last_write_time(ignored), file.path());
+    }
   }
-  std::sort(files.begin(), files.end(),
-            [](const auto& a, const auto& b) { return a.last_write_time() < b.last_write_time(); });
+  std::sort(files.begin(), files.end());
   char path[4096];
-  for (const auto& file : files) {
-    const std::string pid = file.path().stem();
-    std::string named;  // %p is the process' number, not ours
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      const bool is_pid = wanted.compare(i, 2, "%p") == 0;
-      named += is_pid ? pid : wanted.substr(i, 1);
-      i += is_pid ? 1 : 0;
+  for (const auto& [ended, file] : files) {
+    std::string named = wanted;  // %p is the process' number, not ours
+    for (std::size_t at = 0; (at = named.find("%p", at)) != std::string::npos;) {
+      named.replace(at, 2, file.stem().string());
     }
-    if (!expand_path(named.c_str(), path, sizeof path) ||
-        !std::filesystem::copy_file(file.path(), path,
-                                    std::filesystem::copy_options::overwrite_existing, failed)) {
-      std::fprintf(stderr, "memomalloc run: %s: the statistics were not written there\n",
-                   named.c_str());
+    std::string error;
+    const std::optional<std::string> text = read_text(file, error);
+    if (text && !expand_path(named, path, sizeof path)) {
+      error = named + ": the name is too long; name a shorter one";
+    }
+    if (!error.empty() || !write_text(path, *text, error)) {
+      std::fprintf(stderr, "memomalloc run: the statistics are lost: %s\n", error.c_str());
     }
   }
-}
-
-// MEMOMALLOC_OPEN as the command gets it.
-std::string chosen_openings(const Environment& environment) {
-  if (const auto set = environment.find("MEMOMALLOC_OPEN"); set != environment.end()) {
-    return set->second.value_or("");
-  }
-  const char* set = std::getenv("MEMOMALLOC_OPEN");
-  return set != nullptr ? set : "";
 }
 
 // Runs the command to its end, with all that it leaves behind, and reports its processes on stderr.
@@ -101,24 +91,12 @@ int run_and_tell(const CLI::App& app, const std::vector<std::string>& command,
     if (child < 0) {
       return refused(app, command[0], errno);
     }
-    // Set after the start, since a child inherits what is ignored. A terminal's own signals go to
-    // the command, too, which has them from there; from elsewhere they come to this process alone.
-    followed = child;
-    for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH}) {
-      struct sigaction pass_on{};
-      pass_on.sa_flags = SA_SIGINFO | SA_RESTART;
-      pass_on.sa_sigaction = [](int signal, siginfo_t* info, void*) {
-        if (info->si_code <= 0) {  // by kill() and the like, not by the kernel for a terminal
-          kill(followed, signal);
-        }
-      };
-      sigaction(number, &pass_on, nullptr);
-    }
+    const SignalsPassedOn passed_on(child);
     usage = wait_for_all(child, started);
+    std::fputs(as_table(process_rows(read_json_files(folder.path()))).c_str(), stderr);
     if (!wanted.empty()) {
       copy_statistics(folder.path(), wanted);
     }
-    std::fputs(as_table(process_rows(read_json_files(folder.path()))).c_str(), stderr);
   }
   return end_as(usage);
 }
@@ -164,6 +142,9 @@ int run(int argc, char** argv) {
       return complain(app, "--next " + next + ": there is no such allocator here; --next takes " +
                                next_allocator_words() + ", if it is installed");
     }
+    if (const std::string reason = why_not_preloaded(*allocator); !reason.empty()) {
+      return complain(app, reason);
+    }
     const std::string rest = foreign_preload();
     behind = allocator->empty() ? rest : preload_list(*allocator, rest);
   }
@@ -173,9 +154,13 @@ int run(int argc, char** argv) {
   }
   const std::string preload = preload_list(library, behind);
   const auto cuda = environment.find("MEMOMALLOC_CUDA");
-  environment.merge(opening_environment(
-      chosen_openings(environment), preload,
-      cuda != environment.end() ? cuda->second == "1" : is_on("MEMOMALLOC_CUDA")));
+  if (const auto off = environment.find("MEMOMALLOC_DISABLE");
+      off == environment.end() || off->second != "1") {
+    const auto named = environment.find("MEMOMALLOC_OPEN");
+    environment.merge(opening_environment(
+        named != environment.end() ? named->second.value_or("") : chosen_openings(), preload,
+        cuda != environment.end() ? cuda->second == "1" : is_on("MEMOMALLOC_CUDA")));
+  }
   environment["LD_PRELOAD"] = preload;
   if (summary) {
     const char* file = std::getenv("MEMOMALLOC_STATS_FILE");

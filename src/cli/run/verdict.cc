@@ -76,8 +76,7 @@ Verdict of_what_was_served(const Run& run) {
                             " in large blocks (" + percent(work.planned, work.large) +
                             " by plan, " + percent(work.at_hand, work.large) + " from the pool)" +
                             memory_of(run);
-  const std::vector<Hiding> hidden = what_hides(run);
-  const Hiding* one = reason(hidden);
+  const Hiding* one = reason(run.hidden);
   if (served * kPartToSay >= work.large && work.faults_avoided >= kFaultsToSay) {
     return {"helps", "It is on, and serves this program: " + share + "." +
                          (one != nullptr ? " Not seen, where it is used: " + one->what + "." : "")};
