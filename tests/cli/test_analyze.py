@@ -90,6 +90,8 @@ class Analyze(unittest.TestCase):
                              "--problem", problem)
         height = json_of(process)["threads"][0]["height"]
         planned = json_of(memomalloc("plan", problem, "--json"))
+        alone = memomalloc("analyze", TRACES / "mobilenet_v2_b8.csv.gz", "--problem", "-").stdout
+        self.assertEqual(problem.read_text(), alone)
         self.assertEqual(149, planned["buffers"])
         self.assertLessEqual(planned["height"], height)
 
@@ -124,7 +126,9 @@ class Analyze(unittest.TestCase):
     def test_bad_input(self):
         trace = self.folder() / "bad.csv"
         for text, line in ((HEADER + "malloc,0,0,12,1,0\nmalloc,0,1,twelve,1,0\n", 3),
-                           (HEADER + "free,0,0,,,\n", 2), ("", 1), ("id,lower,upper\n", 1)):
+                           (HEADER + "free,0,0,,,\n", 2), ("", 1), ("id,lower,upper\n", 1),
+                           (HEADER + "malloc,0,0,12,1,0\0\0\nmalloc,0,1,12,1,0\n", 2),
+                           (HEADER + "malloc,0,0,12,1,0\n" + 700 * "\0", 3), ("\0" * 700, 1)):
             trace.write_text(text)
             process = memomalloc("analyze", trace, "--json")
             self.assertEqual((2, ""), (process.returncode, process.stdout))
@@ -139,6 +143,11 @@ class Analyze(unittest.TestCase):
         trace = self.folder() / "empty.csv"
         trace.write_text(HEADER)
         self.assertEqual([], json_of(memomalloc("analyze", trace, "--json"))["threads"])
+
+    def test_a_threshold_of_0_counts_all_that_has_a_size(self):
+        trace = self.folder() / "small.csv"
+        trace.write_text(HEADER + "malloc,0,0,0,1,0\nmalloc,0,1,8,1,0\nfree,0,0,,,\n")
+        self.assertEqual(1, json_of(memomalloc("analyze", trace, "--threshold", "0", "--json"))["threads"][0]["allocations"])
 
     def test_what_is_said_where_there_is_no_plan(self):
         trace = TRACES / "mobilenet_v2_b8.csv.gz"

@@ -54,8 +54,17 @@ class Compare(unittest.TestCase):
         self.assertEqual(0, glibc["reported"]["preload"]["max"])
         self.assertEqual(1, ours["reported"]["preload"]["min"])
 
+    def test_names_that_are_no_text(self):
+        process = memomalloc("compare", "--json", "--runs", "1", "--allocators", "glibc", "echo", b"\xff".decode(errors="surrogateescape"))
+        self.assertEqual(["echo", "\ufffd"], json_of(process)["command"])
+
+    def test_our_own_rows_run_as_by_the_command(self):
+        process = memomalloc("compare", "--runs", "1", "-w", "0", "--allocators", "glibc,memomalloc", "--csv", "-", "--",
+                             "sh", "-c", 'test "$ARROW_DEFAULT_MEMORY_POOL" = system')
+        self.assertEqual(["allocator", "memomalloc"], [line.split(",")[0] for line in process.stdout.splitlines()])
+
     def test_plans_of_an_earlier_run_serve_from_the_start(self):
-        process = memomalloc("compare", "--json", "--runs", "2", "--allocators", "memomalloc,memomalloc-plans",
+        process = memomalloc("compare", "--json", "--runs", "2", "-w", "0", "--allocators", "memomalloc,memomalloc-plans",
                              "--", sys.executable, "-c", SERVED, environment={"PYTHONPATH": str(ROOT / "python")})
         self.assertEqual(0, process.returncode, process.stderr)
         without, with_file = (row["reported"] for row in json_of(process)["allocators"])

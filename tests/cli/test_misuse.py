@@ -105,10 +105,12 @@ class Misuse(unittest.TestCase):
             process = memomalloc("report", TRACE, "-o", "/dev/full", "--no-glibc")
             self.assertEqual((2, ""), (process.returncode, process.stdout))
             self.assertIn("No space left", process.stderr)
-            with open("/dev/full", "w", encoding="ascii") as full:
-                process = subprocess.run([COMMAND, "options"], stdout=full, stderr=subprocess.PIPE, text=True)
-            self.assertEqual(2, process.returncode)
-            self.assertIn("could not be written", process.stderr)
+            for words, reason in ((["options"], "could not be written"),
+                                  (["plan", self.folder / "good.csv", "-o", "-"], "stdout cannot be written: No space left")):
+                with open("/dev/full", "w", encoding="ascii") as full:
+                    process = subprocess.run([COMMAND, *words], stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(2, process.returncode)
+                self.assertIn(reason, process.stderr)
 
     def test_outputs_that_are_no_files_are_not_replaced(self):
         pipe = self.folder / "pipe"

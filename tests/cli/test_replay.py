@@ -3,10 +3,11 @@
 import csv
 import gzip
 import pathlib
+import subprocess
 import tempfile
 import unittest
 
-from support import json_of, memomalloc
+from support import COMMAND, json_of, memomalloc
 
 HEADER = "op,thread,block,size,alignment,site\n"
 TRACE = HEADER + """malloc,0,0,1000000,1,0
@@ -41,10 +42,17 @@ class Replay(unittest.TestCase):
         memomalloc("replay", trace, "--addresses", trace.with_suffix(".out"))
         rows = list(csv.DictReader(trace.with_suffix(".out").read_text().splitlines()))
         self.assertEqual(["0", "1", "0"], [row["thread"] for row in rows])
+        self.assertEqual(3, len(list(csv.DictReader(memomalloc("replay", trace, "--addresses", "-").stdout.splitlines()))))
         first, second, third = (int(row["address"]) for row in rows)
         self.assertEqual(0, second % 4096)
         self.assertEqual(0, third % 64)
         self.assertTrue(first + 1000000 <= second or second + 4000000 <= first)
+
+    def test_threads_that_cannot_be_started(self):
+        trace = self.write(HEADER + "".join(f"malloc,{thread},{thread},8,1,0\n" for thread in range(500)))
+        process = subprocess.run(["sh", "-c", 'ulimit -v 500000; exec "$0" replay "$1"', COMMAND, trace], capture_output=True, text=True)
+        self.assertEqual((1, ""), (process.returncode, process.stdout), process.stderr)
+        self.assertRegex(process.stderr, r"\d+ of the trace's 500 threads cannot be started; is there a limit")
 
     def test_an_empty_trace(self):
         self.assertEqual(0, json_of(memomalloc("replay", self.write(HEADER)))["allocations"])

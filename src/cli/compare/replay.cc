@@ -83,6 +83,13 @@ int replay(int argc, char** argv) {
   }
   const rusage before = usage_now();
   const ReplayResult result = replay_trace(trace, iterations, !no_touch);
+  if (result.missing_threads != 0) {
+    std::fprintf(stderr,
+                 "memomalloc replay: %u of the trace's %u threads cannot be started; is there a "
+                 "limit on processes (`ulimit -u`) or memory (`ulimit -v`)?\n",
+                 result.missing_threads, trace.threads);
+    return kNo;
+  }
   if (result.refused_bytes != 0) {
     std::fprintf(stderr,
                  "memomalloc replay: the allocator refused %llu bytes; is there a limit on memory "
@@ -94,7 +101,9 @@ int replay(int argc, char** argv) {
   if (!addresses_path.empty() && !write_text(addresses_path, addresses_csv(trace, result), error)) {
     return complain(app, error);
   }
-  std::printf("%s\n", line.c_str());
+  if (addresses_path != "-") {
+    std::printf("%s\n", line.c_str());
+  }
   return kDone;
 }
 

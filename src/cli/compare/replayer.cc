@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 
@@ -66,9 +67,18 @@ class Player {
       return std::move(result_);
     }
     std::vector<std::thread> workers;
-    for (std::uint32_t i = 1; i < trace_.threads; ++i) {
-      workers.emplace_back([this, i] { work(i); });
+    try {
+      for (std::uint32_t i = 1; i < trace_.threads; ++i) {
+        workers.emplace_back([this, i] {
+          start_.wait(kNotYet);
+          work(i);
+        });
+      }
+    } catch (const std::system_error&) {  // a limit on threads or on addresses
+      result_.missing_threads = trace_.threads - 1 - static_cast<std::uint32_t>(workers.size());
     }
+    start_ = result_.missing_threads == 0 ? kPlay : kGiveUp;
+    start_.notify_all();
     started_ = monotonic_seconds();
     work(0);
     for (std::thread& worker : workers) {
@@ -81,6 +91,9 @@ class Player {
   // One thread's events, each when all before it have happened. The thread that plays the last
   // event of an iteration ends it.
   void work(std::uint32_t thread) {
+    if (start_ == kGiveUp) {
+      return;
+    }
     const auto count = static_cast<std::uint32_t>(trace_.events.size());
     for (int iteration = 0; iteration < iterations_; ++iteration) {
       const std::uint32_t base = static_cast<std::uint32_t>(iteration) * count;
@@ -143,6 +156,8 @@ class Player {
   std::vector<void*> blocks_;
   std::vector<std::vector<std::uint32_t>> turns_;  // thread -> its events
   std::atomic<std::uint32_t> turn_ = 0;
+  enum Start { kNotYet, kPlay, kGiveUp };
+  std::atomic<Start> start_ = kNotYet;  // by all threads together, or by none
   double started_ = 0;
   ReplayResult result_;  // written by the thread whose turn it is
 };

@@ -36,6 +36,7 @@ struct ReplayResult {
   std::vector<double> seconds;            // of each iteration
   std::vector<std::uintptr_t> addresses;  // block -> its address in the last iteration
   std::uint64_t refused_bytes = 0;        // size of the request that failed; 0: none did
+  std::uint32_t missing_threads = 0;      // that could not be started; then nothing was played
 };
 
 // Plays the whole trace `iterations` times and, with `touch`, writes a byte into each page of each

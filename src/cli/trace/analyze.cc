@@ -221,6 +221,7 @@ int analyze(int argc, char** argv) {
   if (auto code = parse(app, argc, argv)) {
     return *code;
   }
+  how.threshold = std::max<std::uint64_t>(how.threshold, 1);  // as the library takes it
   if (dsa::find_planner(how.planner) == nullptr) {
     return complain(app,
                     "there is no planner '" + how.planner + "'; `memomalloc planners` lists them");
@@ -249,7 +250,9 @@ int analyze(int argc, char** argv) {
       return complain(app, reason);
     }
   }
-  as_json ? print_json(analyses, changes) : print_table(analyses, changes);
+  if (problem_path != "-") {
+    as_json ? print_json(analyses, changes) : print_table(analyses, changes);
+  }
   return kDone;
 }
 

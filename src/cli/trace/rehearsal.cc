@@ -300,9 +300,9 @@ std::uint64_t room_for(const Streams& streams) {
       live = event.is_free ? live - bytes : live + bytes;
       most = std::max(most, live);
     }
-    sum += most;
+    sum = std::min(sum + most, tuning::kMaxReserved / 8);
   }
-  return std::bit_ceil(std::min(4 * sum, tuning::kMaxReserved / 2) + tuning::kMaxAlignment);
+  return std::bit_ceil(4 * sum + tuning::kMaxAlignment);
 }
 
 }  // namespace

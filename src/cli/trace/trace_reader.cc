@@ -29,16 +29,20 @@ constexpr std::uint64_t kLooksEach = 1024;  // lines
 constexpr const char* kBomb =
     "it unpacks to more than 200 times its size; unpack it (gzip -d) to have it read all the same";
 bool grows_too_much(gzFile file) {
-  return gzdirect(file) == 0 && gztell(file) > kMostUnpacked &&
-         gztell(file) / kMostGrowth > gzoffset(file);
+  const z_off_t packed = gzoffset(file);  // below 0 for a pipe, whose place is not known
+  return gzdirect(file) == 0 && gztell(file) > kMostUnpacked && packed >= 0 &&
+         gztell(file) / kMostGrowth > packed;
 }
 
 // The next line without its end; false at the end of the file.
 bool next_line(gzFile file, std::string& line) {
   line.clear();
+  // What the file holds may be zero bytes: the piece ends at the last of them.
   char piece[512];
+  std::memset(piece, 1, sizeof piece);
   while (line.size() < kMaxLine && gzgets(file, piece, sizeof(piece)) != nullptr) {
-    line += piece;
+    line.append(piece, std::string_view(piece, sizeof piece).rfind('\0'));
+    std::memset(piece, 1, sizeof piece);
     if (line.back() == '\n') {
       line.pop_back();
       if (!line.empty() && line.back() == '\r') {
