@@ -57,6 +57,9 @@ class Command(Store):
         self.assertEqual(kept, self.names())
         self.plans("prune", "--max-size", str((self.store / kept[0]).stat().st_size))
         self.assertEqual(kept[:1], self.names())
+        self.plans("prune", "--older-than", "1e300")
+        self.assertEqual(kept[:1], self.names())
+        self.assertIn("there is no plan cache", self.plans("prune", code=2, store=self.folder / "none").stderr)
         self.plans("prune", "--older-than", "1")
         self.assertEqual([], self.names())
 
@@ -72,6 +75,10 @@ class Command(Store):
         archive.write_bytes(whole[:600] + b"!" + whole[601:])  # a plan is damaged, the archive is not
         self.assertIn("is left out", self.plans("import", archive, code=1, store=self.folder / "new").stderr)
         self.plans("list", code=2, store=self.folder / "nowhere")
+        self.assertIn("no plan 'nothing' in it", self.plans("export", archive, self.names()[0], "nothing", code=1).stderr)
+        (self.store / "\x1b[2J\udcff.plan").write_text("text")
+        self.assertIn("?[2J?.plan:0: ", self.plans("verify", code=1).stdout)
+        self.assertEqual("\x1b[2J\ufffd.plan", json_of(self.plans("verify", "--json", code=1))["broken"][0]["name"])
         for words in (("show",), ("list", "more"), ("list", "--max-plans", "3"), ("burn",)):
             self.plans(*words, code=2)
 

@@ -141,6 +141,9 @@ class Plans(SnapshotCase):
         content = snapshot(loop(Device(), layers=2), Device(1), loop(Device(2)))
         path = self.write(content)
         self.assertEqual(2, json_of(memomalloc("plan", path, "--json"))["device"])
+        made = self.folder / "plan.csv"
+        memomalloc("plan", path, "--device", "0", "-o", made)
+        self.assertRegex(memomalloc("plan", path, "--device", "0", "--check", made).stdout, r"(?m)^valid: ")
         missing = memomalloc("plan", path, "--device", "1")
         self.assertEqual(2, missing.returncode)
         self.assertIn("device 1 holds nothing", missing.stderr)

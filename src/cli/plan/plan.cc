@@ -127,7 +127,9 @@ int compare(const PlanRequest& request, const Table& table) {
 
 // Exit code 0 if the file's offsets are a valid plan for the problem.
 int check(const CLI::App& app, const PlanRequest& request, const Table& table) {
-  const std::optional<Table> plan_table = read_table(request.check, request);
+  TableRequest of_plan = request;
+  of_plan.device.reset();  // a plan's file has none
+  const std::optional<Table> plan_table = read_table(request.check, of_plan);
   if (!plan_table) {
     return kBadInput;
   }

@@ -9,6 +9,7 @@
 #include "src/base/tuning.h"
 #include "src/cli/base/arguments.h"
 #include "src/cli/base/command.h"
+#include "src/cli/base/json_text.h"
 #include "src/cli/base/text_table.h"
 #include "src/cli/plan/plans_actions.h"
 #include "src/cli/plan/plans_folder.h"
@@ -24,7 +25,7 @@ struct PlansRequest {
   std::string folder;
   bool json = false;
   CacheLimits limits;
-  double days = 0;  // 0: however long
+  std::optional<double> days;
 };
 
 std::string moment(std::uint64_t seconds) {
@@ -34,15 +35,6 @@ std::string moment(std::uint64_t seconds) {
   gmtime_r(&time, &parts);
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
   return text;
-}
-
-// What a file says of its maker may be anything.
-std::string printable(const char* text) {
-  std::string result = text;
-  for (char& c : result) {
-    c = c >= ' ' && c <= '~' ? c : '?';
-  }
-  return result;
 }
 
 std::string short_name(const std::string& name) {
@@ -81,7 +73,7 @@ int list(const PlansRequest& wishes, const std::vector<PlanFile>& files) {
     }
   }
   if (wishes.json) {
-    std::printf("%s\n", plans.dump(2).c_str());
+    std::printf("%s\n", json_text(plans, 2).c_str());
   } else {
     std::fputs(text_table(rows).c_str(), stdout);
   }
@@ -103,7 +95,7 @@ void print_plan(const PlanFile& file, const Cached& cached, bool in_json) {
                     placed ? std::to_string(step.offset) : "-"});
   }
   if (in_json) {
-    std::printf("%s\n", plan.dump(2).c_str());
+    std::printf("%s\n", json_text(plan, 2).c_str());
     return;
   }
   const std::vector<std::pair<std::string, std::string>> heads = {
@@ -154,18 +146,15 @@ int verify(const PlansRequest& wishes, const std::vector<PlanFile>& files) {
     if (!file.problem.empty()) {
       broken.push_back({{"name", file.name}, {"reason", file.problem}});
       if (!wishes.json) {
-        std::printf("%s/%s:0: %s\n", wishes.folder.c_str(), file.name.c_str(),
+        std::printf("%s/%s:0: %s\n", wishes.folder.c_str(), printable(file.name).c_str(),
                     file.problem.c_str());
       }
     }
   }
   if (wishes.json) {
-    std::printf(
-        "%s\n",
-        Json{
-            {"plans", good}, {"other_versions", others}, {"half_written", half}, {"broken", broken}}
-            .dump(2)
-            .c_str());
+    const Json told{
+        {"plans", good}, {"other_versions", others}, {"half_written", half}, {"broken", broken}};
+    std::printf("%s\n", json_text(told, 2).c_str());
   } else {
     std::printf(
         "%llu plans, %llu of another version of the library, %llu half-written, %zu broken\n",
@@ -179,14 +168,15 @@ int prune(const PlansRequest& wishes) {
   const RecursionGuard guard;
   constexpr double kDay = 86'400;
   CacheLimits limits = wishes.limits;
-  if (wishes.days > 0) {
-    limits.unused = static_cast<std::uint64_t>(wishes.days * kDay);
+  if (wishes.days) {
+    constexpr double kEver = 1e18;  // seconds, which 64 bits hold
+    limits.unused = static_cast<std::uint64_t>(std::min(*wishes.days * kDay, kEver));
   }
   const Pruned pruned = prune_cache(guard, wishes.folder.c_str(), limits);
   const Json told{
       {"plans", pruned.plans}, {"bytes", pruned.bytes}, {"half_written", pruned.left_over}};
   if (wishes.json) {
-    std::printf("%s\n", told.dump().c_str());
+    std::printf("%s\n", json_text(told).c_str());
   } else {
     std::printf("removed %llu plans of %llu bytes, and %llu half-written files\n",
                 static_cast<unsigned long long>(pruned.plans),
@@ -204,7 +194,8 @@ int add(const PlansRequest& wishes) {
     return code;
   }
   if (wishes.json) {
-    std::printf("%s\n", Json{{"plans", added.plans}, {"refused", added.refused}}.dump().c_str());
+    std::printf("%s\n",
+                json_text(Json{{"plans", added.plans}, {"refused", added.refused}}).c_str());
   } else {
     std::printf("%llu plans are in '%s' now, %llu were refused\n",
                 static_cast<unsigned long long>(added.plans), wishes.folder.c_str(),
@@ -218,7 +209,7 @@ int give(const PlansRequest& wishes) {
   const int code = export_plans(wishes.folder, wishes.words.front(),
                                 {wishes.words.begin() + 1, wishes.words.end()}, count);
   if (code == kDone && wishes.words.front() != "-") {
-    wishes.json ? std::printf("%s\n", Json{{"plans", count}}.dump().c_str())
+    wishes.json ? std::printf("%s\n", json_text(Json{{"plans", count}}).c_str())
                 : std::printf("%llu plans are in '%s'\n", static_cast<unsigned long long>(count),
                               wishes.words.front().c_str());
   }
@@ -226,9 +217,6 @@ int give(const PlansRequest& wishes) {
 }
 
 int act(const CLI::App& app, const PlansRequest& wishes) {
-  if (wishes.action == "prune") {
-    return prune(wishes);
-  }
   if (wishes.action == "merge" || wishes.action == "import") {
     return add(wishes);
   }
@@ -239,6 +227,9 @@ int act(const CLI::App& app, const PlansRequest& wishes) {
     return complain(app, "there is no plan cache '" + wishes.folder +
                              "'; `memomalloc run --plans 1 -- COMMAND` makes your own, and "
                              "--plans DIRECTORY names another");
+  }
+  if (wishes.action == "prune") {
+    return prune(wishes);
   }
   std::string error;
   const auto files = read_plans_folder(wishes.folder, error);

@@ -134,13 +134,21 @@ int export_plans(const std::string& folder, const std::string& path,
     if (!wanted || file.half_written || file.other_version || !file.problem.empty()) {
       continue;
     }
-    if (auto text = read_text(folder + "/" + file.name, error)) {
-      archive.push_back({file.name, file.used, std::move(*text)});
+    auto text = read_text(folder + "/" + file.name, error);
+    if (!text) {
+      return refuse(error, kWhatTo);
     }
+    archive.push_back({file.name, file.used, std::move(*text)});
   }
   count = archive.size();
-  if (archive.empty()) {
-    std::fprintf(stderr, "%s:0: there is no such plan in it\n", folder.c_str());
+  const auto is_missing = [&](const std::string& word) {
+    return std::none_of(archive.begin(), archive.end(),
+                        [&](const TarFile& file) { return file.name.starts_with(word); });
+  };
+  const auto missing = std::find_if(beginnings.begin(), beginnings.end(), is_missing);
+  if (archive.empty() || missing != beginnings.end()) {
+    std::fprintf(stderr, "%s:0: there is no %s in it\n", folder.c_str(),
+                 archive.empty() ? "such plan" : ("plan '" + printable(*missing) + "'").c_str());
     return kNo;
   }
   return write_text(path, write_tar(archive), error) ? kDone : refuse(error, kWhatTo);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "src/cli/base/json_text.h"
 #include "src/cli/trace/pickle.h"
 
 namespace memo::cli {
@@ -123,7 +124,8 @@ std::string chrome_trace(const std::vector<ThreadMap>& maps, const SiteName& nam
     std::uint64_t live = 0;
     for (const Moment& moment : moments(map)) {
       const std::size_t id = first_id + static_cast<std::size_t>(moment.block - map.blocks.data());
-      append_slice(json, moment, id, map.thread, nlohmann::json(name(moment.block->site)).dump());
+      append_slice(json, moment, id, map.thread,
+                   json_text(nlohmann::json(name(moment.block->site))));
       live = moment.is_begin ? live + moment.block->size : live - moment.block->size;
       append_live(json, moment.time, live, thread);
     }

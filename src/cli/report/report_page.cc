@@ -7,6 +7,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "src/cli/base/json_text.h"
 #include "src/cli/report/report_assets.h"
 
 namespace memo::cli {
@@ -128,7 +129,7 @@ std::string base64(const std::string& bytes) {
 
 // JSON inside <script> must not contain an end tag.
 std::string script_safe(const json& value) {
-  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string text = json_text(value);
   for (std::size_t at = 0; (at = text.find("</", at)) != std::string::npos; at += 3) {
     text.insert(at + 1, 1, '\\');
   }

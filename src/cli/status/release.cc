@@ -46,13 +46,14 @@ std::vector<ProcessPage> find(pid_t pid, std::vector<std::string>& problems) {
   return pages;
 }
 
-// Resident memory of the process, which everybody may know; 0 if the system does not tell.
-std::int64_t resident_bytes(pid_t pid) {
-  std::ifstream statm("/proc/" + std::to_string(pid) + "/statm");
+// Resident memory of the process, which everybody may know, in words.
+std::string resident_memory(const ProcessPage& page) {
+  std::ifstream statm("/proc/" + std::to_string(page.body.pid) + "/statm");
   std::int64_t whole = 0;
   std::int64_t resident = 0;
-  statm >> whole >> resident;
-  return resident * static_cast<std::int64_t>(os::page_size());
+  return is_numbered_here(page) && statm >> whole >> resident
+             ? mebibytes(resident * static_cast<std::int64_t>(os::page_size()))
+             : "not known";
 }
 
 }  // namespace
@@ -81,7 +82,7 @@ int release(int argc, char** argv) {
                  pid);
     return kNo;
   }
-  const std::int64_t before = resident_bytes(pid);
+  const std::string before = resident_memory(pages.front());
   const std::uint64_t word = os::nanoseconds().count();  // a new one
   for (const ProcessPage& page : pages) {
     if (!ask(page, word)) {
@@ -97,7 +98,7 @@ int release(int argc, char** argv) {
     if (std::all_of(now.begin(), now.end(),
                     [&](const ProcessPage& page) { return page.body.answered == word; })) {
       std::printf("%s, process %d: resident %s before, %s now\n", now.front().body.process, pid,
-                  mebibytes(before).c_str(), mebibytes(resident_bytes(pid)).c_str());
+                  before.c_str(), resident_memory(now.front()).c_str());
       for (std::uint64_t i = 0; i < now.back().body.device_rows; ++i) {
         const StatusDevice& device = now.back().body.devices[i];
         std::printf("GPU %llu: reserved %s now\n", static_cast<unsigned long long>(device.number),

@@ -11,6 +11,7 @@
 
 #include "src/cli/base/arguments.h"
 #include "src/cli/base/command.h"
+#include "src/cli/base/json_text.h"
 #include "src/cli/status/open_metrics.h"
 #include "src/cli/status/status_pages.h"
 #include "src/cli/status/status_text.h"
@@ -53,7 +54,7 @@ std::string show(const std::vector<nlohmann::json>& processes, const StatusReque
     return open_metrics(processes);
   }
   if (wishes.json) {
-    return nlohmann::json(processes).dump(wishes.watch ? -1 : 2) + "\n";
+    return json_text(nlohmann::json(processes), wishes.watch ? -1 : 2) + "\n";
   }
   if (processes.empty()) {
     return (wishes.pid ? "process " + std::to_string(*wishes.pid) + " has nothing" : "no process") +

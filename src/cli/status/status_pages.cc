@@ -269,7 +269,14 @@ std::vector<ProcessPage> merged(std::vector<ProcessPage> pages) {
   return processes;
 }
 
+bool is_numbered_here(const ProcessPage& page) {
+  return page.body.space == number_space(getpid());
+}
+
 std::optional<Residency> residency_of(const ProcessPage& page) {
+  if (!is_numbered_here(page)) {
+    return std::nullopt;
+  }
   std::ifstream smaps("/proc/" + std::to_string(page.body.pid) + "/smaps");
   Residency sum;
   bool ours = false;

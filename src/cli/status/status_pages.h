@@ -38,8 +38,11 @@ struct Residency {
   std::int64_t slab_bytes = 0;       // of these, of slabs
   std::int64_t slab_huge_page_bytes = 0;
 };
-// None if the system does not tell (another user's process). The kernel walks all memory of the
-// process, which may wait for that to map more: a millisecond for each GiB in small pages.
+// True if the process' number means that process here, too: not if it is another container's.
+bool is_numbered_here(const ProcessPage& page);
+// None if the system does not tell (another user's process, another container's). The kernel walks
+// all memory of the process, which may wait for that to map more: a millisecond for each GiB in
+// small pages.
 std::optional<Residency> residency_of(const ProcessPage& page);
 
 // The names of the statistics file, and more: now, lanes, stored_plans, devices, pool, age_seconds,
