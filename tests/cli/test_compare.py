@@ -85,12 +85,13 @@ class Compare(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "runs.csv"
             process = memomalloc("compare", "--runs", "2", "--allocators", "glibc,glibc-tuned", "--csv",
-                                 path, "--", "true")
+                                 path, "--", "echo", '{"p50, \\"ms\\"": 2}')
             rows = list(csv.DictReader(path.read_text().splitlines()))
         self.assertIn("GLIBC_TUNABLES=", process.stdout)
         self.assertEqual([("glibc", "0"), ("glibc", "1"), ("glibc-tuned", "0"), ("glibc-tuned", "1")],
                          [(row["allocator"], row["run"]) for row in rows])
         self.assertGreater(int(rows[0]["minor_faults"]), 0)
+        self.assertEqual("2", rows[0]['p50, "ms"'])
 
     def test_the_page(self):
         with tempfile.TemporaryDirectory() as folder:

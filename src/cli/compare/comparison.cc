@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iomanip>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -317,7 +318,7 @@ std::string as_csv(const std::vector<Contestant>& contestants) {
     csv << ',' << quantity.name;
   }
   for (const std::string& name : names) {
-    csv << ',' << name;
+    csv << ',' << std::quoted(name, '"', '"');  // as RFC 4180 has it: it may be any text
   }
   csv << '\n';
   for (const Contestant& contestant : contestants) {
