@@ -512,11 +512,13 @@ bool Device::sleep(bool keep) {
   bool enough = true;
   each_zone([&](Zone& zone) {
     for (std::uint32_t chunk = 0; chunk < zone.chunk_count() && enough; ++chunk) {
-      if (!zone.in_use(chunk) || !zone.missing(chunk * zone.chunk_bytes(), 1).empty()) {
+      // A graph's replay uses what the graph has freed, too.
+      if ((!zone.in_use(chunk) && !zone.pinned) ||
+          !zone.missing(chunk * zone.chunk_bytes(), 1).empty()) {
         continue;
       }
       Asleep one{&zone, chunk, nullptr};
-      if (keep) {
+      if (keep && zone.in_use(chunk)) {
         one.contents.reset(new (std::nothrow) char[zone.chunk_bytes()]);
         enough = one.contents != nullptr &&
                  driver_.copy_to_host(one.contents.get(), zone.base() + chunk * zone.chunk_bytes(),

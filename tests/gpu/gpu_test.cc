@@ -445,6 +445,23 @@ TEST_CASE("gpu: asleep nothing is held, and addresses stay", "[gpu]") {
   fake::world().queues[nullptr].capturing = false;
 }
 
+TEST_CASE("gpu: a graph's memory is there again after sleep, also what the graph has freed",
+          "[gpu]") {
+  Bench bench(256);
+  const PoolId id{7, 0};
+  bench.device->begin_pool(id, [](Stream on) { return on == stream(3); });
+  const Address large = bench.take(20 * kMiB, stream(3));
+  const Address small = bench.take(4096, stream(3));
+  bench.free(large, {});
+  bench.free(small, {});
+  bench.device->end_pool(id);
+  REQUIRE(bench.device->sleep(true));
+  CHECK(fake::world().used == 0);
+  REQUIRE(bench.device->wake());
+  CHECK(fake::world().mapped(large, large + 20 * kMiB));
+  CHECK(fake::world().mapped(small, small + 4096));
+}
+
 TEST_CASE("gpu: whichever call of the driver is refused, books and blocks stay right", "[gpu]") {
   // What a first run without refusals asks for; then each occasion is refused once, and from it on.
   for (const bool ever : {false, true}) {
