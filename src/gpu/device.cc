@@ -547,24 +547,28 @@ bool Device::wake() {
 }
 
 bool Device::wake_up() {
-  while (!asleep_.empty()) {
-    Asleep& one = asleep_.back();
+  for (; !asleep_.empty(); asleep_.pop_back()) {
+    const Asleep& one = asleep_.back();
     const std::uint64_t bytes = one.zone->chunk_bytes();
-    if (one.zone->missing(one.chunk * bytes, 1).empty()) {
-      asleep_.pop_back();
-      continue;
-    }
-    const Handle handle = physical_.take(bytes);
-    if (handle == 0 || !one.zone->fill(one.chunk, {handle})) {
-      if (handle != 0) {
-        physical_.give(handle, bytes);
+    // Where the copy was refused before, the memory is there already.
+    if (!one.zone->missing(one.chunk * bytes, 1).empty()) {
+      const Handle handle = physical_.take(bytes);
+      if (handle == 0 || !one.zone->fill(one.chunk, {handle})) {
+        if (handle != 0) {
+          physical_.give(handle, bytes);
+        }
+        return false;
       }
+    }
+    if (one.contents != nullptr &&
+        driver_.copy_to_device(one.zone->base() + one.chunk * bytes, one.contents.get(), bytes) !=
+            kSuccess) {
       return false;
     }
-    if (one.contents != nullptr) {
-      driver_.copy_to_device(one.zone->base() + one.chunk * bytes, one.contents.get(), bytes);
-    }
-    asleep_.pop_back();
+  }
+  // The driver may still copy on its default stream, for which torch's streams do not wait.
+  if (driver_.synchronize_stream(nullptr) != kSuccess) {
+    return false;
   }
   sleeping_ = false;
   return true;

@@ -353,6 +353,10 @@ FAKE cuMemcpyDtoH_v2(void* to, Address from, std::size_t bytes) {
 }
 FAKE cuMemcpyHtoD_v2(Address to, const void* from, std::size_t bytes) {
   ENTER;
+  MAY_REFUSE(fake::kInvalid);
+  // From memory that is not pinned it may return before all is there.
+  const Stream stream = fake::own(nullptr);
+  w.uses.push_back({to, to + bytes, stream, w.issue(stream)});
   if (w.real) {
     std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -437,12 +438,28 @@ TEST_CASE("gpu: asleep nothing is held, and addresses stay", "[gpu]") {
   REQUIRE(bench.device->wake());
   CHECK(fake::world().mapped(large, large + 20 * kMiB));
   CHECK(fake::world().mapped(small, small + 4096));
+  CHECK_FALSE(fake::world().unfinished(large, large + 20 * kMiB));
   REQUIRE(bench.device->sleep(false));
   bench.take(8 * kMiB);  // a call wakes it
   CHECK(fake::world().mapped(large, large + 20 * kMiB));
   fake::world().queues[nullptr].capturing = true;
   CHECK_FALSE(bench.device->sleep(true));
   fake::world().queues[nullptr].capturing = false;
+}
+
+TEST_CASE("gpu: while what was kept cannot be copied back, the device sleeps", "[gpu]") {
+  fake::world().restart(64 * kMiB, true);
+  const Driver driver = replay::fake_driver();
+  Device device(driver, 0, 1, {});
+  const auto block = device.allocate(4 * kMiB, nullptr);
+  auto* bytes = reinterpret_cast<unsigned char*>(block.address);
+  std::memset(bytes, 77, 4 * kMiB);
+  REQUIRE(device.sleep(true));
+  fake::world().refuse_at = fake::world().occasions + 4;  // made, mapped, opened: the copy
+  CHECK_FALSE(device.wake());
+  CHECK(device.statistics().find("\"asleep\":true") != std::string::npos);
+  REQUIRE(device.wake());
+  CHECK(std::all_of(bytes, bytes + 4 * kMiB, [](unsigned char byte) { return byte == 77; }));
 }
 
 TEST_CASE("gpu: a graph's memory is there again after sleep, also what the graph has freed",
