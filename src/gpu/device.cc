@@ -73,7 +73,8 @@ Interval Device::carve(std::uint64_t least, std::uint64_t bytes) {
   const std::uint64_t size =
       round_up(std::max(least, std::min(bytes, addresses_left_ / kPart)), settings_.chunk);
   Address base = 0;
-  if (driver_.reserve(&base, size, settings_.chunk, 0, 0) != kSuccess) {
+  if (const int error = driver_.reserve(&base, size, settings_.chunk, 0, 0); error != kSuccess) {
+    physical_.set_error(error);
     return {};
   }
   addresses_left_ -= std::min(addresses_left_, size);
@@ -108,6 +109,7 @@ Device::Result Device::allocate(std::uint64_t bytes, Stream stream) {
   }
   const std::lock_guard guard(lock_);
   const Scope scope(driver_, context_);
+  physical_.set_error(kSuccess);
   if (sleeping_ && !wake_up()) {
     return {0, "the device sleeps, and there is too little memory to wake it", true};
   }
@@ -131,8 +133,7 @@ Device::Result Device::allocate(std::uint64_t bytes, Stream stream) {
   }
   if (!placed) {
     needed_ = needed;
-    ++figures_.refusals;
-    return {0, no_memory(bytes), true};
+    return refusal(bytes);
   }
   figures_.allocation.add(block.large, 1);
   figures_.allocated_bytes.add(block.large, block.bytes);
@@ -590,7 +591,14 @@ void Device::reset_peaks() {
   physical_.reset_peak();
 }
 
-std::string Device::no_memory(std::uint64_t bytes) {
+// Only what a program can go on from, with less memory, is told as such: after another error of the
+// driver no retry helps.
+Device::Result Device::refusal(std::uint64_t bytes) {
+  if (const int error = physical_.error(); error != kSuccess && error != kOutOfMemory) {
+    return {0, "CUDA error: " + driver_.name_of(error) + ", where " + human(bytes) + " was asked for",
+            false};
+  }
+  ++figures_.refusals;
   std::size_t free = 0;
   std::size_t total = 0;
   driver_.memory_info(&free, &total);
@@ -603,10 +611,7 @@ std::string Device::no_memory(std::uint64_t bytes) {
   if (physical_.limit() != UINT64_MAX) {
     text += "; " + human(physical_.limit()) + " allowed";
   }
-  if (physical_.error() != kSuccess && physical_.error() != kOutOfMemory) {
-    text += "; the driver says " + driver_.name_of(physical_.error());
-  }
-  return text + ".";
+  return {0, text + ".", true};
 }
 
 std::string Device::statistics() {

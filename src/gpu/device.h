@@ -174,7 +174,7 @@ class Device {
   void finish(const Block& block);
   [[nodiscard]] const char* phase() const;
   [[nodiscard]] const Schedule* tallest_plan() const;
-  std::string no_memory(std::uint64_t bytes);
+  Result refusal(std::uint64_t bytes);
 
   std::mutex lock_;
   const Driver& driver_;

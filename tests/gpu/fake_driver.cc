@@ -250,6 +250,9 @@ FAKE cuMemCreate(std::uint64_t* handle, std::size_t bytes,
                  const memo::gpu::AllocationProperties* properties, std::uint64_t) {
   ENTER;
   MAY_REFUSE(fake::kOutOfMemory);
+  if (w.no_handle != 0) {
+    return w.no_handle;
+  }
   const int device = properties->location.id;
   if (w.used_by[device] + bytes > w.memory) {
     return fake::kOutOfMemory;

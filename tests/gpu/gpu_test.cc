@@ -325,6 +325,21 @@ TEST_CASE("gpu: no memory is an error that says what there is, and the next call
   bench.take(60 * kMiB);
 }
 
+TEST_CASE("gpu: another error of the driver is none of memory, and is told by its name", "[gpu]") {
+  Bench bench(64);
+  const Address first = bench.take(8 * kMiB);
+  fake::world().no_handle = 1;
+  const auto refused = bench.device->allocate(16 * kMiB, nullptr);
+  CHECK_FALSE(refused.memory);
+  CHECK(refused.error == "CUDA error: CUDA_ERROR_INVALID_VALUE, where 16.00 MiB was asked for");
+  CHECK(figure(*bench.device, "num_ooms") == 0);
+  // What is told is this call's own refusal, not an earlier one's.
+  CHECK(bench.device->allocate(65 * kMiB, nullptr).memory);
+  fake::world().no_handle = 0;
+  bench.free(first, {nullptr});
+  bench.take(60 * kMiB);
+}
+
 TEST_CASE("gpu: a fraction of the memory is a limit", "[gpu]") {
   Bench bench(128);
   bench.device->limit(0.5);
