@@ -111,7 +111,11 @@ Device::Result Device::allocate(std::uint64_t bytes, Stream stream) {
   const Scope scope(driver_, context_);
   physical_.set_error(kSuccess);
   if (sleeping_ && !wake_up()) {
-    return {0, "the device sleeps, and there is too little memory to wake it", true};
+    Result refused = refusal(bytes);
+    if (refused.memory) {
+      refused.error = "the device sleeps, and there is too little memory to wake it";
+    }
+    return refused;
   }
   poll();
   Block block;
@@ -561,10 +565,12 @@ bool Device::wake_up() {
         return false;
       }
     }
-    if (one.contents != nullptr &&
-        driver_.copy_to_device(one.zone->base() + one.chunk * bytes, one.contents.get(), bytes) !=
-            kSuccess) {
-      return false;
+    if (one.contents != nullptr) {
+      physical_.set_error(driver_.copy_to_device(one.zone->base() + one.chunk * bytes,
+                                                 one.contents.get(), bytes));
+      if (physical_.error() != kSuccess) {
+        return false;
+      }
     }
   }
   // The driver may still copy on its default stream, for which torch's streams do not wait.

@@ -39,7 +39,7 @@ class Physical {
   [[nodiscard]] std::uint64_t granularity() const { return granularity_; }
   // Calls of the driver that changed mappings.
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
-  // The driver's latest refusal; kSuccess where the limit refused, or since it was forgotten.
+  // The driver's latest refusal; kSuccess: the limit refused, or nothing did.
   [[nodiscard]] int error() const { return error_; }
   void set_error(int error) { error_ = error; }
 

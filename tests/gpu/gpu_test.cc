@@ -473,6 +473,8 @@ TEST_CASE("gpu: while what was kept cannot be copied back, the device sleeps", "
   fake::world().refuse_at = fake::world().occasions + 4;  // made, mapped, opened: the copy
   CHECK_FALSE(device.wake());
   CHECK(device.statistics().find("\"asleep\":true") != std::string::npos);
+  fake::world().refuse_at = fake::world().occasions + 1;  // a call wakes it, too
+  CHECK_FALSE(device.allocate(kMiB, nullptr).memory);
   REQUIRE(device.wake());
   CHECK(std::all_of(bytes, bytes + 4 * kMiB, [](unsigned char byte) { return byte == 77; }));
 }
