@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "src/base/message.h"
+
 namespace memo::gpu {
 
 Physical::Physical(const Driver& driver, int device, int device_count) : driver_(driver) {
@@ -77,13 +79,30 @@ bool Physical::map(Address address, std::uint64_t bytes, const std::vector<Handl
     mapped += bytes;
   }
   if (error_ == kSuccess) {
-    ++calls_;
-    error_ = driver_.set_access(address, mapped, rights_.data(), rights_.size());
+    error_ = open(address, mapped);
   }
   if (error_ != kSuccess && mapped != 0) {
     driver_.unmap(address, mapped);
   }
   return error_ == kSuccess;
+}
+
+// A peer that the driver refuses would have each mapping refused.
+int Physical::open(Address address, std::uint64_t bytes) {
+  ++calls_;
+  const int error = driver_.set_access(address, bytes, rights_.data(), rights_.size());
+  if (error == kSuccess || rights_.size() == 1) {
+    return error;
+  }
+  ++calls_;
+  if (const int own = driver_.set_access(address, bytes, rights_.data(), 1); own != kSuccess) {
+    return own;
+  }
+  rights_.resize(1);
+  Line() << "cuda: no other GPU reaches the memory of GPU "
+         << static_cast<std::uint64_t>(properties_.location.id) << " (" << driver_.name_of(error)
+         << ")";
+  return kSuccess;
 }
 
 void Physical::unmap(Address address, std::uint64_t bytes) {

@@ -44,6 +44,8 @@ class Physical {
   void set_error(int error) { error_ = error; }
 
  private:
+  int open(Address address, std::uint64_t bytes);  // to all that may; the driver's error
+
   const Driver& driver_;
   AllocationProperties properties_;
   std::vector<AccessRight> rights_;

@@ -334,6 +334,9 @@ FAKE cuMemSetAccess(Address address, std::size_t bytes, const memo::gpu::AccessR
                     std::size_t count) {
   ENTER;
   MAY_REFUSE(fake::kOutOfMemory);
+  if (w.refuse_peers && count > 1) {
+    return fake::kInvalid;
+  }
   for (auto at = w.mappings.find(address); at != w.mappings.end() && at->first < address + bytes;
        ++at) {
     for (std::size_t i = 0; i < count; ++i) {

@@ -93,6 +93,7 @@ class World {
   std::map<void*, Event> events;
   std::map<Stream, int> device_of;  // where it is not the first
   bool peers = false;               // each device can reach the other's memory
+  bool refuse_peers = false;        // they say so, and get no access
   std::uint64_t memory = 0;         // of each device
   std::uint64_t used = 0;           // of all
   std::uint64_t used_by[kDevices] = {};

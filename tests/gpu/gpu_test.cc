@@ -712,6 +712,21 @@ TEST_CASE("gpu: what a device maps, those that can reach it may read and write",
   }
 }
 
+TEST_CASE("gpu: where the driver refuses a peer, the device has its memory for itself", "[gpu]") {
+  Bench bench(64);
+  fake::world().peers = fake::world().refuse_peers = true;
+  Device second(bench.driver, 1, fake::kDevices, {});
+  const std::string said = memo::testing::stderr_of([&] {
+    CHECK(second.allocate(8 * kMiB, nullptr).error.empty());
+    CHECK(second.allocate(8 * kMiB, nullptr).error.empty());
+  });
+  CHECK(said.find("no other GPU reaches the memory of GPU 1 (CUDA_ERROR_INVALID_VALUE)") !=
+        std::string::npos);
+  for (const auto& [address, mapping] : fake::world().mappings) {
+    CHECK(mapping.devices == std::set<int>{1});
+  }
+}
+
 TEST_CASE("gpu: two large devices with many streams share the process' addresses", "[gpu]") {
   Bench bench(std::uint64_t{141} << 10);
   Device second(bench.driver, 1, fake::kDevices, {});
