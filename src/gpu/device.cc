@@ -63,6 +63,13 @@ Device::Device(const Driver& driver, int number, int device_count, const Setting
       plans_(settings.cache, physical_.total(), settings.plan_milliseconds) {
   started_ = std::chrono::steady_clock::now();
   driver_.retain_context(&context_, number);
+  int has = 0;
+  if (driver_.device_attribute(&has, kHasVirtualMemory, number) != kSuccess || has == 0) {
+    problem_ = "GPU " + std::to_string(number) + " has no virtual memory management";
+  } else if (kSmallChunk % physical_.granularity() != 0) {
+    problem_ = "GPU " + std::to_string(number) + " maps memory in pieces of " +
+               human(physical_.granularity()) + ", which do not make up " + human(kSmallChunk);
+  }
 }
 
 // Zones are for ever: a stream's are used again when the stream is. No zone takes more than a small
@@ -106,6 +113,9 @@ Device::Zones* Device::graph_zones(Stream stream) {
 Device::Result Device::allocate(std::uint64_t bytes, Stream stream) {
   if (bytes == 0) {
     return {};
+  }
+  if (!problem_.empty()) {
+    return {0, problem_, false};
   }
   const std::lock_guard guard(lock_);
   const Scope scope(driver_, context_);

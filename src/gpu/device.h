@@ -58,6 +58,7 @@ struct PoolId {
 class Device {
  public:
   // `driver` is loaded, and outlives the device, as plans do.
+  // Where the device cannot do what is needed here, each call for memory tells so.
   Device(const Driver& driver, int number, int device_count, const Settings& settings);
 
   struct Result {
@@ -182,6 +183,7 @@ class Device {
   Settings settings_;
   Context context_ = nullptr;
   Physical physical_;
+  std::string problem_;           // why the device can serve nothing; empty: it can
   std::uint64_t addresses_left_;  // of this device's share
   PlanStore plans_;
   std::unordered_map<Stream, std::unique_ptr<Lane>> lanes_;

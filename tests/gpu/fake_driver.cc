@@ -160,9 +160,9 @@ FAKE cuDeviceGet(int* device, int number) {
   *device = number;
   return 0;
 }
-FAKE cuDeviceGetAttribute(int* value, int, int) {
+FAKE cuDeviceGetAttribute(int* value, int attribute, int) {
   ENTER;
-  *value = 1;
+  *value = attribute != memo::gpu::kHasVirtualMemory || w.has_virtual_memory ? 1 : 0;
   return 0;
 }
 FAKE cuDeviceTotalMem_v2(std::size_t* bytes, int) {
@@ -221,7 +221,7 @@ FAKE cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
 FAKE cuMemGetAllocationGranularity(std::size_t* bytes, const memo::gpu::AllocationProperties*,
                                    int) {
   ENTER;
-  *bytes = std::size_t{2} << 20;
+  *bytes = w.granularity;
   return 0;
 }
 FAKE cuMemAddressReserve(Address* address, std::size_t bytes, std::size_t alignment, Address,

@@ -61,6 +61,8 @@ class World {
   // The n-th call from now on that could fail, fails; 0: none. With `ever`, all from there on.
   std::uint64_t refuse_at = 0;
   bool refuse_ever = false;
+  bool has_virtual_memory = true;
+  std::size_t granularity = std::size_t{2} << 20;
   int no_handle = 0;    // the error of each call for memory; 0: there is some
   bool asleep = false;  // blocks that are alive may lose their memory
   std::uint64_t occasions = 0;

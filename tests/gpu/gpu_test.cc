@@ -340,6 +340,21 @@ TEST_CASE("gpu: another error of the driver is none of memory, and is told by it
   bench.take(60 * kMiB);
 }
 
+TEST_CASE("gpu: a device that cannot move memory says so", "[gpu]") {
+  fake::world().restart(64 * kMiB, false);
+  const Driver driver = replay::fake_driver();
+  fake::world().has_virtual_memory = false;
+  const auto without = Device(driver, 1, fake::kDevices, {}).allocate(kMiB, nullptr);
+  CHECK(without.error == "GPU 1 has no virtual memory management");
+  CHECK_FALSE(without.memory);
+  fake::world().has_virtual_memory = true;
+  fake::world().granularity = 16 * kMiB;
+  const auto coarse = Device(driver, 0, 1, {}).allocate(kMiB, nullptr);
+  CHECK(coarse.error ==
+        "GPU 0 maps memory in pieces of 16.00 MiB, which do not make up 2.00 MiB");
+  CHECK_FALSE(coarse.memory);
+}
+
 TEST_CASE("gpu: a fraction of the memory is a limit", "[gpu]") {
   Bench bench(128);
   bench.device->limit(0.5);
