@@ -71,6 +71,12 @@ def enabled() -> bool:
     return _library is not None
 
 
+def _sees_gpus(torch: Any) -> bool:
+    """False where torch certainly finds none. torch.cuda.is_available() would start CUDA's driver: then it is too late to set
+    CUDA_VISIBLE_DEVICES, and a child by fork can use no GPU."""
+    return torch.backends.cuda.is_built() and getattr(torch.cuda, "_device_count_nvml", lambda: -1)() != 0  # -1: unknown
+
+
 def enable(observe: bool = False, *, library: Optional[str] = None) -> bool:
     """Gives torch's GPU memory to the library; True if that worked.
 
@@ -84,7 +90,7 @@ def enable(observe: bool = False, *, library: Optional[str] = None) -> bool:
     global _library
     if enabled() or (_observing and observe):
         return True
-    if not torch.cuda.is_available():
+    if not _sees_gpus(torch):
         _say("torch sees no GPU here; nothing is changed")
         return False
     if torch.cuda.is_initialized():

@@ -17,6 +17,10 @@ std::string Driver::load() {
   }
 #include "src/gpu/driver.def"
 #undef DRIVER
+  return "";
+}
+
+std::string Driver::start() const {
   const int error = init(0);
   return error == kSuccess ? "" : "the CUDA driver does not start: " + name_of(error);
 }

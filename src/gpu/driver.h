@@ -50,8 +50,11 @@ struct Driver {
 #include "src/gpu/driver.def"
 #undef DRIVER
 
-  // Fills the table from libcuda.so.1 and initializes the driver. Empty, or why that failed.
+  // Fills the table from libcuda.so.1. Empty, or why that failed.
   [[nodiscard]] std::string load();
+  // Initializes the driver: from now on it is known which GPUs the process sees, and a forked child
+  // can use none. Empty, or why that failed.
+  [[nodiscard]] std::string start() const;
   // The driver's own name of an error, such as CUDA_ERROR_OUT_OF_MEMORY.
   [[nodiscard]] std::string name_of(int error) const;
 };

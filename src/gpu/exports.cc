@@ -30,7 +30,8 @@ constexpr int kMostDevices = 64;
 // Never destroyed: tensors are freed until the very end of the process.
 struct Library {
   Driver driver;
-  std::string problem;  // why there is no driver; empty: there is one
+  std::string missing;  // why there is no driver; empty: there is one
+  std::string problem;  // why nothing can be served; once it was tried to start the driver
   int device_count = 0;
   std::mutex lock;
 };
@@ -73,18 +74,29 @@ Keeper& keeper() {
 Library& library() {
   static Library* const kLibrary = [] {
     auto* made = new Library;
-    made->problem = made->driver.load();
-    if (made->problem.empty()) {
-      made->driver.device_count(&made->device_count);
-    }
-    pthread_atfork(nullptr, nullptr, [] { g_forked.store(true); });
+    made->missing = made->driver.load();
     return made;
   }();
   return *kLibrary;
 }
 
+// With the driver started. Only what needs a GPU calls this: until then the program may choose its
+// GPUs, and fork.
+Library& started() {
+  static Library* const kStarted = [] {
+    Library& all = library();
+    all.problem = all.missing.empty() ? all.driver.start() : all.missing;
+    if (all.problem.empty()) {
+      all.driver.device_count(&all.device_count);
+    }
+    pthread_atfork(nullptr, nullptr, [] { g_forked.store(true); });
+    return &all;
+  }();
+  return *kStarted;
+}
+
 Device* device(int number) {
-  Library& all = library();
+  Library& all = started();
   if (number < 0 || number >= kMostDevices || number >= all.device_count) {
     return nullptr;
   }
@@ -116,8 +128,8 @@ Device* owner_of(Address address) {
 }
 
 Device::Result allocate(std::int64_t size, int number, Stream stream) {
-  if (!library().problem.empty()) {
-    return {0, library().problem, false};
+  if (!started().problem.empty()) {
+    return {0, started().problem, false};
   }
   if (g_forked.load(std::memory_order_relaxed)) {
     int count = 0;
@@ -274,9 +286,10 @@ MEMO_CUDA void memomalloc_cuda_release_pool(int device, PoolId id) {
   }
 }
 
-// Why nothing can be served, for people; "" where all is well. The text stays.
+// Why there is no driver, for people; "" where there is one, which is not started by this. The text
+// stays.
 MEMO_CUDA const char* memomalloc_cuda_problem() {
-  return memo::gpu::library().problem.c_str();
+  return memo::gpu::library().missing.c_str();
 }
 
 // The device's figures as JSON: the length of the text, of which as much as fits is written.

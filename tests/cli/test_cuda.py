@@ -49,6 +49,9 @@ class OverAFakeDriver(unittest.TestCase):
         self.assertEqual(done.stdout, "child 0, parent goes on\n")
         self.assertIn("CUDA_ERROR_NOT_INITIALIZED", done.stderr)
 
+    def test_before_the_first_block_a_child_may_be_forked(self):
+        self.assertEqual(door("forked before").stdout, "child 0\n")
+
     def test_no_memory_is_no_end(self):
         done = door("refused")
         self.assertEqual(done.stdout, "null block\n")
@@ -213,9 +216,9 @@ class Status(unittest.TestCase):
 OBSERVED_TORCH = """
 import pickle, sys, types
 def no(*words, **more):
-    raise AssertionError("torch's allocator is not to be changed")
+    raise AssertionError("torch's allocator is not to be changed, nor the driver started")
 cuda = types.ModuleType("torch.cuda")
-cuda.is_available, cuda.is_initialized, cuda.device_count = lambda: True, lambda: cuda.started, lambda: 2
+cuda.is_available, cuda._device_count_nvml, cuda.is_initialized, cuda.device_count = no, lambda: 2, lambda: cuda.started, lambda: 2
 cuda.started, cuda.waiting = False, []
 cuda._lazy_call = cuda.waiting.append
 cuda.memory_reserved, cuda.memory_allocated = lambda device: 8 << 20, lambda device: 3 << 20
@@ -225,6 +228,7 @@ cuda.memory.CUDAPluggableAllocator = cuda.memory.change_current_allocator = no
 cuda.memory._snapshot = lambda: pickle.load(open(sys.argv[1], "rb"))
 torch = types.ModuleType("torch")
 torch.cuda = cuda
+torch.backends = types.SimpleNamespace(cuda=types.SimpleNamespace(is_built=lambda: True))
 sys.modules.update({"torch": torch, "torch.cuda": cuda, "torch.cuda.memory": cuda.memory})
 import memomalloc.cuda
 memomalloc.cuda._FIRST_PAUSE = 0.05

@@ -159,6 +159,19 @@ int forked() {
   return 0;
 }
 
+// The child is forked before there is a block: it has the GPU for itself.
+int forked_before() {
+  find<const char* (*)()>("memomalloc_cuda_problem")();
+  const pid_t child = fork();
+  if (child == 0) {
+    _exit(take(1 << 20) != nullptr ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::printf("child %d\n", WEXITSTATUS(status));
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -188,6 +201,9 @@ int main(int argc, char** argv) {
   }
   if (what == "forked") {
     return forked();
+  }
+  if (what == "forked before") {
+    return forked_before();
   }
   void* one = take(4 << 20);
   if (what == "twice") {

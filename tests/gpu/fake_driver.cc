@@ -146,6 +146,14 @@ using fake::world;
     return error;         \
   }
 
+// How often the driver was called, and how many contexts there are, in the process.
+FAKE fakeCalls() {
+  return static_cast<int>(world().calls);
+}
+FAKE fakeContexts() {
+  return static_cast<int>(world().contexts.size());
+}
+
 FAKE cuInit(unsigned) {
   ENTER;
   return 0;
@@ -177,6 +185,7 @@ FAKE cuDeviceCanAccessPeer(int* can, int, int) {
 }
 FAKE cuDevicePrimaryCtxRetain(void** context, int device) {
   ENTER;
+  w.contexts.insert(device);
   *context = reinterpret_cast<void*>(std::intptr_t{device} + 1);
   return 0;
 }

@@ -93,6 +93,7 @@ class World {
   std::map<Address, Mapping> mappings;
   std::map<std::uint64_t, Memory> handles;
   std::map<void*, Event> events;
+  std::set<int> contexts;           // devices that have one
   std::map<Stream, int> device_of;  // where it is not the first
   bool peers = false;               // each device can reach the other's memory
   bool refuse_peers = false;        // they say so, and get no access
@@ -107,7 +108,6 @@ class World {
   std::uint64_t next_handle = 1;
   std::uint64_t next_event = 1;
   Address next_address = Address{1} << 45;
-  int error_when_forked = 0;
   int process = 0;
 };
 
