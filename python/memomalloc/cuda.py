@@ -121,11 +121,12 @@ def enable(observe: bool = False, *, library: Optional[str] = None) -> bool:
     _library = shared
     _answer_torch(torch)
     if os.environ.get("MEMOMALLOC_STATS", "0") not in ("", "0") or os.environ.get("MEMOMALLOC_VERBOSE", "0") not in ("", "0"):
-        atexit.register(_tell_at_exit)
+        atexit.register(_tell_at_exit, os.getpid())
     return True
 
 
 def _figures(device: int) -> dict[str, Any]:
+    """The library's figures; {} before the device's first tensor."""
     assert _library is not None
     size = 16384
     while True:
@@ -149,7 +150,8 @@ def stats(device: Any = None) -> dict[str, Any]:
 
     planned_bytes: placed where a plan says; reused_bytes: from memory that was held; other_bytes: for which memory was
     mapped; of tensors of 1 MiB and more. plan_bytes, lower_bound_bytes: the plan's height, and the least possible.
-    Where the program is observed: what memomalloc plan says of the allocations until now. {} where nothing is enabled.
+    Where the program is observed: what memomalloc plan says of the allocations until now. {} where nothing is enabled, and
+    before the device's first tensor.
     """
     if _observing:
         return _observed([_index(device)]).get(_index(device), {})
@@ -169,10 +171,12 @@ def _sentence(device: int) -> str:
             f"alive {_human(one['requested_bytes.all.peak'])} at the peak; plans {one['plans']}, phase {one['phase']}")
 
 
-def _tell_at_exit() -> None:
+def _tell_at_exit(process: int) -> None:
     import torch
 
-    for device in range(torch.cuda.device_count()):
+    if os.getpid() != process:  # a child by os.fork that ends as a program does
+        return
+    for device in range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0):
         if _figures(device).get("reserved_bytes.all.peak"):
             _say(_sentence(device))
 
@@ -183,6 +187,8 @@ def memory_summary(device: Any = None) -> str:
         return "memomalloc.cuda is not enabled"
     index = _index(device)
     one = _figures(index)
+    if not one:
+        return f"device {index}: no tensor until now"
     rows = [("alive now", one["requested_bytes.all.current"]), ("alive at the peak", one["requested_bytes.all.peak"]),
             ("reserved now", one["reserved_bytes.all.current"]), ("reserved at the peak", one["reserved_bytes.all.peak"]),
             ("height of the plan", one["plan_bytes"]), ("least possible", one["lower_bound_bytes"])]

@@ -78,7 +78,7 @@ class Child:
         import memomalloc.cuda
 
         figures = memomalloc.cuda.stats()
-        return [figures[f"{name}_bytes"] for name in ("planned", "reused", "other")]
+        return [figures.get(f"{name}_bytes", 0) for name in ("planned", "reused", "other")]
 
     def run(self, count: int) -> dict[str, Any]:
         """Seconds of each of `count` steps that are not waited for one by one."""

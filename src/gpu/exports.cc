@@ -116,6 +116,13 @@ Device* device(int number) {
   return found;
 }
 
+// The same if it has had a block already, else null: asked for figures no GPU is taken into use.
+Device* device_in_use(int number) {
+  return number >= 0 && number < kMostDevices
+             ? g_devices[static_cast<std::size_t>(number)].load(std::memory_order_acquire)
+             : nullptr;
+}
+
 // The device that has the block; null: none has.
 Device* owner_of(Address address) {
   for (auto& place : g_devices) {
@@ -292,9 +299,10 @@ MEMO_CUDA const char* memomalloc_cuda_problem() {
   return memo::gpu::library().missing.c_str();
 }
 
-// The device's figures as JSON: the length of the text, of which as much as fits is written.
+// The device's figures as JSON, {} before its first block: the length of the text, of which as much
+// as fits is written.
 MEMO_CUDA std::size_t memomalloc_cuda_stats_json(int device, char* buffer, std::size_t size) {
-  Device* one = memo::gpu::device(device);
+  Device* one = memo::gpu::device_in_use(device);
   const std::string text = one != nullptr ? one->statistics() : "{}";
   if (size != 0) {
     const std::size_t written = text.size() < size ? text.size() : size - 1;
@@ -319,7 +327,7 @@ MEMO_CUDA void memomalloc_cuda_observed(int device, const std::uint64_t figures[
 }
 
 MEMO_CUDA void memomalloc_cuda_reset_peaks(int device) {
-  if (Device* one = memo::gpu::device(device)) {
+  if (Device* one = memo::gpu::device_in_use(device)) {
     one->reset_peaks();
   }
 }

@@ -268,6 +268,69 @@ class Observing(unittest.TestCase):
         self.assertEqual(0, process.returncode)
 
 
+#: what memomalloc.cuda.enable() asks of torch; tensors are blocks of the library, over the driver that is none
+ENABLED_TORCH = """
+import ctypes, os, sys, types
+def no(*words, **more):
+    raise AssertionError("the driver is not to be started")
+cuda = types.ModuleType("torch.cuda")
+cuda.is_available, cuda._device_count_nvml, cuda.is_initialized, cuda.device_count = no, lambda: 2, lambda: cuda.started, lambda: 2
+cuda.started, cuda.current_device = False, lambda: 0
+cuda._utils = types.SimpleNamespace(_get_device_index=lambda device, optional: device)
+cuda.memory = types.ModuleType("torch.cuda.memory")
+class Pluggable:
+    def __init__(self, path, take, give):
+        self.hooks = types.SimpleNamespace(**{name: lambda address: None for name in memomalloc.cuda._HOOKS})
+    def allocator(self):
+        return self.hooks
+cuda.memory.CUDAPluggableAllocator, cuda.memory.change_current_allocator = Pluggable, lambda allocator: None
+torch = types.ModuleType("torch")
+torch.cuda, torch._C = cuda, types.SimpleNamespace(_cuda_memoryStats=no, _cuda_emptyCache=lambda: None, _accelerator_getDeviceStats=no)
+torch.backends = types.SimpleNamespace(cuda=types.SimpleNamespace(is_built=lambda: True))
+sys.modules.update({"torch": torch, "torch.cuda": cuda, "torch.cuda.memory": cuda.memory})
+import memomalloc.cuda
+assert memomalloc.cuda.enable(library=sys.argv[1])
+shared, driver = ctypes.CDLL(sys.argv[1]), ctypes.CDLL("libcuda.so.1")
+shared.memomalloc_cuda_malloc.restype = ctypes.c_void_p
+def tensor(device):
+    cuda.started = True
+    return shared.memomalloc_cuda_malloc(ctypes.c_ssize_t(4 << 20), device, None)
+"""
+
+
+class Enabled(unittest.TestCase):
+    def run_python(self, script, **variables):
+        done = subprocess.run([sys.executable, "-c", ENABLED_TORCH + script, LIBRARY], capture_output=True, text=True, check=False,
+                              timeout=120, env=surroundings(PYTHONPATH=str(ROOT / "python"), **variables))
+        self.assertEqual(0, done.returncode, done.stderr)
+        return done
+
+    def test_the_driver_starts_with_the_first_tensor(self):
+        self.assertEqual("0\nTrue\n", self.run_python("print(driver.fakeCalls()); tensor(0); print(driver.fakeCalls() > 0)").stdout)
+
+    def test_asked_for_figures_no_gpu_is_taken_into_use(self):
+        done = self.run_python("""
+print(memomalloc.cuda.stats(), memomalloc.cuda.memory_summary(1), torch._C._cuda_memoryStats(1)["num_ooms"], driver.fakeContexts())
+tensor(1)
+torch._C._cuda_resetPeakMemoryStats(0)
+print(memomalloc.cuda.stats(), memomalloc.cuda.stats(1)["reserved_bytes.all.peak"] >> 20, memomalloc.cuda.stats(99))
+memomalloc.cuda._tell_at_exit(os.getpid())
+print(len(memomalloc.cuda.memory_summary(1).splitlines()), driver.fakeContexts())
+""")
+        self.assertEqual("{} device 1: no tensor until now 0 0\n{} 4 {}\n7 1\n", done.stdout)
+        self.assertRegex(done.stderr, r"^memomalloc: cuda: device 1: .*; reserved 4\.0 MiB at most, .*\n$")
+
+    def test_a_forked_child_tells_nothing_at_its_end(self):
+        done = self.run_python("""
+tensor(0)
+child = os.fork()
+if not child:
+    sys.exit()
+os.waitpid(child, 0)
+""", MEMOMALLOC_STATS="1")
+        self.assertEqual(1, done.stderr.count("memomalloc: cuda: device 0: "), done.stderr)
+
+
 class WithoutAGpu(unittest.TestCase):
     def run_python(self, script, **variables):
         return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120,
