@@ -39,7 +39,6 @@ struct AccessRight {
 
 inline constexpr int kSuccess = 0;
 inline constexpr int kOutOfMemory = 2;
-inline constexpr int kDeinitialized = 4;
 inline constexpr int kNotReady = 600;
 inline constexpr unsigned kWithoutTiming = 2;
 inline constexpr int kHasVirtualMemory = 102;  // attributes of a device

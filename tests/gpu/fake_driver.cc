@@ -163,11 +163,6 @@ FAKE cuDeviceGetCount(int* count) {
   *count = fake::kDevices;
   return 0;
 }
-FAKE cuDeviceGet(int* device, int number) {
-  ENTER;
-  *device = number;
-  return 0;
-}
 FAKE cuDeviceGetAttribute(int* value, int attribute, int) {
   ENTER;
   *value = attribute != memo::gpu::kHasVirtualMemory || w.has_virtual_memory ? 1 : 0;
