@@ -139,7 +139,7 @@ def enable(*, restart=False, library=None, **options):
     it runs without the library. Call it first then, since what was done before is done again. Options are settings:
     enable(threshold="16K") sets MEMOMALLOC_THRESHOLD. Memory pools of frameworks that are imported later become visible,
     as with `memomalloc run`; open="none" leaves them. `library`: another than the one in this package. RuntimeError
-    if there is no library, or in a notebook, whose kernel would have to restart.
+    if there is no library, or if this program cannot restart: a notebook's kernel, a script read from standard input.
     """
     from memomalloc.start import enable as by_environment
 

@@ -64,6 +64,9 @@ def enable(library, loaded, restart, options):
     if in_notebook():
         raise RuntimeError("memomalloc.enable: a notebook's kernel cannot restart by itself; "
                            "`python -m memomalloc jupyter install` adds a kernel that runs with the library")
+    if sys.argv[:1] in ([""], ["-"]) and not (sys.stdin and sys.stdin.isatty()):
+        raise RuntimeError("memomalloc.enable: a script that is read from standard input cannot be read again; "
+                           "name its file, or start it by `memomalloc run`")
     if again:  # it was started with the library, which the loader refused with a line on stderr
         return False
     sys.stdout.flush()

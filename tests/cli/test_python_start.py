@@ -25,11 +25,11 @@ class Start(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
-    def python(self, *words, **variables):
+    def python(self, *words, input=None, **variables):
         clean = {name: value for name, value in os.environ.items()
                  if name != "LD_PRELOAD" and not name.startswith("MEMOMALLOC_")}
         return subprocess.run([sys.executable, *words], cwd=self.folder, capture_output=True, text=True, timeout=120,
-                              env=clean | {"PYTHONPATH": str(ROOT / "python")} | variables)
+                              input=input, env=clean | {"PYTHONPATH": str(ROOT / "python")} | variables)
 
     def script(self, text):
         (self.folder / "script.py").write_text(f"import memomalloc, os, sys\n{text}")
@@ -65,6 +65,10 @@ class Start(unittest.TestCase):
         script = self.script(f"import types\nsys.modules['ipykernel'] = types\n"
                              f"memomalloc.enable(restart=True, library={str(LIBRARY)!r})")
         self.assertIn("jupyter install", self.python(script).stderr)
+        script = f"import memomalloc\nmemomalloc.enable(restart=True, library={str(LIBRARY)!r})\nprint('done')"
+        for words in ((), ("-",)):
+            self.assertIn("from standard input cannot be read again", self.python(*words, input=script).stderr)
+        self.assertEqual("done\n", self.python("-c", script).stdout)
 
     def test_the_list_keeps_what_was_there_and_has_one_of_ours(self):
         self.assertEqual("/a/libmemomalloc.so.1:x.so:y.so",
