@@ -237,10 +237,22 @@ def _as_torch(device: int) -> dict[str, Any]:
 
 
 def _answer_torch(torch: Any) -> None:
-    """torch's own functions for statistics raise where the allocator is not its own: they get ours."""
+    """torch's own functions for statistics raise where the allocator is not its own: they get ours. Those of torch.accelerator
+    ask the allocator that was there before."""
+    def reset_peaks(device: int) -> None:
+        _library.memomalloc_cuda_reset_peaks(device)  # type: ignore[union-attr]
+
+    def reset_sums(device: int) -> None:
+        pass
+
     torch._C._cuda_memoryStats = _as_torch
-    torch._C._cuda_resetPeakMemoryStats = lambda device: _library.memomalloc_cuda_reset_peaks(device)  # type: ignore[union-attr]
-    torch._C._cuda_resetAccumulatedMemoryStats = lambda device: None
+    torch._C._cuda_resetPeakMemoryStats = reset_peaks
+    torch._C._cuda_resetAccumulatedMemoryStats = reset_sums
+    for name, answer in (("isAllocatorInitialized", torch.cuda.is_initialized), ("getDeviceStats", _as_torch),
+                         ("resetPeakStats", reset_peaks), ("resetAccumulatedStats", reset_sums),
+                         ("emptyCache", torch._C._cuda_emptyCache)):
+        if hasattr(torch._C, f"_accelerator_{name}"):
+            setattr(torch._C, f"_accelerator_{name}", answer)
 
 
 def _observe(library: Optional[str]) -> bool:

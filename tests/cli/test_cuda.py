@@ -285,7 +285,8 @@ class Pluggable:
         return self.hooks
 cuda.memory.CUDAPluggableAllocator, cuda.memory.change_current_allocator = Pluggable, lambda allocator: None
 torch = types.ModuleType("torch")
-torch.cuda, torch._C = cuda, types.SimpleNamespace(_cuda_memoryStats=no, _cuda_emptyCache=lambda: None, _accelerator_getDeviceStats=no)
+torch.cuda, torch._C = cuda, types.SimpleNamespace(_cuda_emptyCache=lambda: None, **{
+    f"_accelerator_{name}": no for name in ("isAllocatorInitialized", "getDeviceStats", "resetPeakStats", "emptyCache")})
 torch.backends = types.SimpleNamespace(cuda=types.SimpleNamespace(is_built=lambda: True))
 sys.modules.update({"torch": torch, "torch.cuda": cuda, "torch.cuda.memory": cuda.memory})
 import memomalloc.cuda
@@ -319,6 +320,17 @@ print(len(memomalloc.cuda.memory_summary(1).splitlines()), driver.fakeContexts()
 """)
         self.assertEqual("{} device 1: no tensor until now 0 0\n{} 4 {}\n7 1\n", done.stdout)
         self.assertRegex(done.stderr, r"^memomalloc: cuda: device 1: .*; reserved 4\.0 MiB at most, .*\n$")
+
+    def test_torch_accelerator_is_answered_where_torch_has_it(self):
+        done = self.run_python("""
+print(torch._C._accelerator_isAllocatorInitialized())
+tensor(0)
+print(torch._C._accelerator_isAllocatorInitialized(), torch._C._accelerator_getDeviceStats(0)["allocated_bytes"]["all"]["peak"] >> 20)
+torch._C._accelerator_resetPeakStats(0)
+torch._C._accelerator_emptyCache()
+print(hasattr(torch._C, "_accelerator_resetAccumulatedStats"))
+""")
+        self.assertEqual("False\nTrue 4\nFalse\n", done.stdout)
 
     def test_a_forked_child_tells_nothing_at_its_end(self):
         done = self.run_python("""
