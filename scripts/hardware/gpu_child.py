@@ -100,10 +100,6 @@ class Child:
             result["figures"] = {key: value for key, value in memomalloc.cuda.stats().items() if "." not in key}
         return result
 
-    def reset(self) -> dict[str, Any]:
-        self.torch.cuda.reset_peak_memory_stats()
-        return {}
-
     def largest(self, name: str, fraction: float, first: int, grain: int) -> dict[str, Any]:
         """The largest batch, in multiples of `grain`, of which three steps fit into the fraction of the memory."""
         import gpu_steps
@@ -149,6 +145,7 @@ class Child:
                 results[name] = str(function())
             except Exception as error:  # each failure is a result
                 results[name] = f"{type(error).__name__}: {error}"[:400]
+            print(f"  {self.allocator}: {name}: {results[name]}", file=sys.stderr, flush=True)  # where a later one hangs
 
         def out_of_memory() -> str:
             try:
@@ -195,6 +192,21 @@ class Child:
             freed = torch.cuda.mem_get_info()[0] - before
             memomalloc.cuda.wake()
             return f"{'right' if bool((kept == torch.arange(1 << 24, device='cuda')).all()) else 'wrong'}, {freed >> 20} MiB free meanwhile"
+
+        def graph_asleep() -> str:
+            """A graph whose memory is nearly all free once it is captured."""
+            import memomalloc.cuda
+
+            given = torch.zeros(1 << 24, device="cuda")
+            one = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(one):
+                result = (given * 2 + 1).max()
+            memomalloc.cuda.sleep()
+            memomalloc.cuda.wake()
+            given.fill_(3)
+            one.replay()
+            torch.cuda.synchronize()
+            return "right" if float(result) == 7 else "wrong"
 
         def forked() -> str:
             child = os.fork()
@@ -261,15 +273,16 @@ class Child:
         attempt("graph_again", graph)
         attempt("two_streams", two_streams)
         attempt("threads", threads)
-        attempt("compiled", compiled)
         attempt("empty_cache", torch.cuda.empty_cache)
         if self.allocator == "memomalloc":
             attempt("sleep", asleep)
+            attempt("graph_asleep", graph_asleep)
             import memomalloc.cuda
 
             attempt("summary", memomalloc.cuda.memory_summary)
         attempt("fork", forked)
         attempt("device_to_device", lambda: bool((torch.ones(1 << 22, device="cuda").clone() == 1).all()))
+        attempt("compiled", compiled)
         return results
 
 
