@@ -77,6 +77,7 @@ class Process:
             self.end()
             return {"error": "no answer in time"}
         if line is None:
+            self.answers.put(None)  # for what is asked later
             return {"error": f"the process ended with code {self.child.wait()}"}
         return dict(json.loads(line))
 

@@ -1,5 +1,6 @@
 """scripts/hardware/gpu.sh without a GPU: small networks on the processor go through its parts, and the files are written."""
 
+import argparse
 import csv
 import json
 import os
@@ -7,11 +8,14 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts/tables"))
+sys.path[:0] = [str(ROOT / "scripts/tables"), str(ROOT / "scripts/hardware")]
 
+import gpu
 import results
 
 PARTS = ("transformer", "stored transformer")  # all of them take minutes
@@ -49,6 +53,14 @@ class Gpu(unittest.TestCase):
         done = self.run_script("--seconds", "1", "--only", "transformer,compiled")
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertEqual({"left_out": ["transformer", "compiled"], "rows": 0}, json.loads(done.stdout))
+
+    def test_a_process_that_has_ended_is_waited_for_by_no_answer(self):
+        with unittest.mock.patch.object(sys, "executable", "false"):
+            process = gpu.Process("native", argparse.Namespace(library="", tiny=True))
+        for _ in range(2):
+            self.assertEqual({"error": "the process ended with code 1"}, process.answer(time.monotonic() + 10))
+        process.child.stdin.close()
+        process.child.stdout.close()
 
     def test_a_part_that_is_not_there(self):
         done = self.run_script("--only", "transfomer")
