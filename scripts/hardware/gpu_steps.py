@@ -89,7 +89,7 @@ def _autocast() -> Any:
 
 
 def _language(batch: int, tiny: bool, mixed: bool, experts: int = 0, compiled: bool = False) -> Step:
-    words, width, layers, longest = (500, 64, 2, 64) if tiny else (32000, 1024, 8 if experts else 12, 1024)
+    words, width, layers, longest = (500, 64, 2, 64) if tiny else (32000, 1024, 8 if experts else 4 if compiled else 12, 1024)
     model: Any = Language(words, width, layers, experts).to(DEVICE)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     forward = torch.compile(model) if compiled else model
