@@ -182,7 +182,7 @@ class Measurement:
         found["first"] = first
         losses = {allocator: answer.get("losses") for allocator, answer in first.items()}
         native = losses.get("native")
-        found["losses_equal"] = {allocator: value == native for allocator, value in losses.items()}
+        found["losses_equal"] = {allocator: value is not None and value == native for allocator, value in losses.items()}
         alive = [process for process in processes if "error" not in first[process.allocator]]
         usual = statistics.median(first[alive[0].allocator]["seconds"][1:]) if alive else 1.0
         count = max(2, min(50, int(self.arguments.turn / usual)))
@@ -212,7 +212,8 @@ class Measurement:
             process.ask("steps", self.arguments.first)
             found = {"make": process.answer(self.until), "first": process.answer(self.until)}
         before = self.result["parts"].get(name, {}).get("first", {}).get("native", {}).get("losses")
-        self.row(name, "native, again", "losses equal to native's", int(found["first"].get("losses") == before), "")
+        equal = before is not None and found["first"].get("losses") == before
+        self.row(name, "native, again", "losses equal to native's", int(equal), "")
         return found
 
     def stored(self, name: str) -> dict[str, Any]:

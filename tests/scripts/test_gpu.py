@@ -62,6 +62,13 @@ class Gpu(unittest.TestCase):
         process.child.stdin.close()
         process.child.stdout.close()
 
+    def test_losses_that_there_are_none_of_are_not_equal(self):
+        measurement = gpu.Measurement(argparse.Namespace(seconds=10, rounds=1, first=2, library="", tiny=True))
+        self.addCleanup(measurement.end_all)
+        with unittest.mock.patch.object(sys, "executable", "false"):
+            measurement.repeated("transformer")
+        self.assertEqual([0], [row["value"] for row in measurement.rows])
+
     def test_a_part_that_is_not_there(self):
         done = self.run_script("--only", "transfomer")
         self.assertEqual(2, done.returncode)
