@@ -8,7 +8,8 @@ of the memory, a process with the plans of an earlier one, torch.compile, and wh
 of their worth and stop when the time is up; a failure of one leaves the others' figures. All processes are started before
 the first part, since importing torch takes as long as a part. Writes DATE.json and DATE.csv.
 
-It needs the tree, torch with CUDA, and build/libmemomalloc-cuda.so or an installed wheel. `scripts/hardware/prepare.sh gpu`
+It needs the tree, torch with CUDA, and build/libmemomalloc-cuda.so or an installed wheel; for `memomalloc run --cuda` also
+build/memomalloc and build/libmemomalloc.so. `scripts/hardware/prepare.sh gpu`
 lays together what a copy of the tree needs. --tiny goes through all parts with small networks, without a GPU on the
 processor, where no allocator is measured.
 """
@@ -41,6 +42,17 @@ import results
 ALLOCATORS = ("native", "expandable", "memomalloc")
 PAIR = ("native", "memomalloc")
 PART_SECONDS = 100  # after which a part's processes are given up
+COMMANDED = """
+import os, torch
+os.environ["CUDA_VISIBLE_DEVICES"] = "0"
+child = os.fork()
+one = torch.ones(1 << 22, device="cuda" if torch.cuda.is_available() else "cpu")
+print("child:" if child == 0 else "parent:", float(one.sum()), torch.cuda.device_count(), flush=True)
+if child:
+    print("child ended with", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    import memomalloc.cuda
+    print(memomalloc.cuda.memory_summary())
+"""
 SHOWN_STEPS = 6  # With stored plans, the rows give the planned share of the first steps, as many as this.
 
 
@@ -242,7 +254,17 @@ class Measurement:
 
     def smoke(self) -> dict[str, Any]:
         with self.taken(*PAIR) as processes:
-            return self.all_of(processes, "smoke")
+            found = self.all_of(processes, "smoke")
+        found["memomalloc run --cuda"] = self.by_the_command()
+        return found
+
+    def by_the_command(self) -> dict[str, Any]:
+        """A program that knows nothing of the library, and chooses its GPU once torch is imported."""
+        if not (ROOT / "build/memomalloc").exists():
+            return {"error": "there is no build/memomalloc"}
+        done = subprocess.run([ROOT / "build/memomalloc", "run", "--cuda", "--", sys.executable, "-c", COMMANDED],
+                              capture_output=True, text=True, check=False, timeout=max(1.0, self.until - time.monotonic()))
+        return {"code": done.returncode, "stdout": done.stdout, "stderr": done.stderr[-2000:]}
 
 
 def machine() -> dict[str, Any]:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Puts what a measurement on another machine needs besides the tree into build, and names it for that machine to be given:
 #   scripts/hardware/prepare.sh [MAKE'S ARGUMENTS]        for cores.sh: the library, the micro-benchmark, other allocators
-#   scripts/hardware/prepare.sh gpu [MAKE'S ARGUMENTS]    for gpu.sh: the library for GPUs, and the command
+#   scripts/hardware/prepare.sh gpu [MAKE'S ARGUMENTS]    for gpu.sh: the libraries, and the command
 # build/hardware/commit tells the machine what it measures.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -11,8 +11,8 @@ mkdir -p $OUT
 git describe --always --abbrev=40 --dirty --exclude='*' >$OUT/commit
 
 if [ "${1:-}" = gpu ]; then
-  make cuda cli "${@:2}"
-  echo "carry: build/libmemomalloc-cuda.so build/memomalloc $OUT"
+  make lib cuda cli "${@:2}"
+  echo "carry: build/libmemomalloc.so build/libmemomalloc-cuda.so build/memomalloc $OUT"
   exit
 fi
 make all build/bench/contended "$@"
