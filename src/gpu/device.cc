@@ -576,8 +576,8 @@ bool Device::wake_up() {
       }
     }
     if (one.contents != nullptr) {
-      physical_.set_error(driver_.copy_to_device(one.zone->base() + one.chunk * bytes,
-                                                 one.contents.get(), bytes));
+      physical_.set_error(
+          driver_.copy_to_device(one.zone->base() + one.chunk * bytes, one.contents.get(), bytes));
       if (physical_.error() != kSuccess) {
         return false;
       }
@@ -611,7 +611,8 @@ void Device::reset_peaks() {
 // driver no retry helps.
 Device::Result Device::refusal(std::uint64_t bytes) {
   if (const int error = physical_.error(); error != kSuccess && error != kOutOfMemory) {
-    return {0, "CUDA error: " + driver_.name_of(error) + ", where " + human(bytes) + " was asked for",
+    return {0,
+            "CUDA error: " + driver_.name_of(error) + ", where " + human(bytes) + " was asked for",
             false};
   }
   ++figures_.refusals;

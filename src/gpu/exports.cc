@@ -217,7 +217,7 @@ MEMO_CUDA void* memomalloc_cuda_malloc(ssize_t size, int device, void* stream) {
     // Nothing with a destructor is alive here.
     memo::gpu::throw_as_torch(error, memory);
     memo::gpu::throw_as_torch(error, false);  // this torch's own for no memory is not to be found
-    memo::Line() << "cuda: " << error;  // no torch: the caller sees a null pointer
+    memo::Line() << "cuda: " << error;        // no torch: the caller sees a null pointer
   }
   return result;
 }

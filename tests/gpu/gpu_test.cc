@@ -350,8 +350,7 @@ TEST_CASE("gpu: a device that cannot move memory says so", "[gpu]") {
   fake::world().has_virtual_memory = true;
   fake::world().granularity = 16 * kMiB;
   const auto coarse = Device(driver, 0, 1, {}).allocate(kMiB, nullptr);
-  CHECK(coarse.error ==
-        "GPU 0 maps memory in pieces of 16.00 MiB, which do not make up 2.00 MiB");
+  CHECK(coarse.error == "GPU 0 maps memory in pieces of 16.00 MiB, which do not make up 2.00 MiB");
   CHECK_FALSE(coarse.memory);
 }
 
