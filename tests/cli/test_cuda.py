@@ -29,6 +29,24 @@ def door(what, *more, driver=True, **variables):
                           capture_output=True, text=True, timeout=120, check=False)
 
 
+#: c10::Error as torch has it, without the classes that are made of it
+TORCH_ERROR = """
+#include <exception>
+#include <string>
+namespace c10 {
+struct SourceLocation { const char* function; const char* file; unsigned line; };
+struct Error : std::exception {
+  std::string text;
+  Error(SourceLocation, std::string given);
+  ~Error() override;
+  const char* what() const noexcept override { return text.c_str(); }
+};
+Error::Error(SourceLocation, std::string given) : text(std::move(given)) {}
+Error::~Error() {}
+}
+"""
+
+
 class OverAFakeDriver(unittest.TestCase):
     def test_a_loop_is_planned_and_keeps_what_is_written(self):
         done = door("loop")
@@ -56,6 +74,12 @@ class OverAFakeDriver(unittest.TestCase):
         done = door("refused")
         self.assertEqual(done.stdout, "null block\n")
         self.assertIn("Tried to allocate 4096.00 GiB", done.stderr)
+
+    def test_where_torch_has_no_error_for_no_memory_its_usual_one_is_raised(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "torch.cc").write_text(TORCH_ERROR)
+        subprocess.run(["g++", "-fPIC", "-shared", "-Wl,-soname,libc10.so", "torch.cc", "-o", "libc10.so"], cwd=folder, check=True)
+        self.assertIn("Tried to allocate 4096.00 GiB", door("thrown", folder / "libc10.so").stdout)
 
     def test_misuse_ends_in_a_named_error(self):
         for what, words in (("twice", "free of what is not alive"), ("unknown", "free of what is not alive"),

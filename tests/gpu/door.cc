@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <random>
 #include <string>
 #include <thread>
@@ -217,6 +218,13 @@ int main(int argc, char** argv) {
     void* none = take(ssize_t{1} << 42);
     void* again = take(4 << 20);
     std::printf("%s %s\n", none == nullptr ? "null" : "block", again == nullptr ? "null" : "block");
+  } else if (what == "thrown") {
+    dlopen(argv[3], RTLD_NOW | RTLD_GLOBAL);
+    try {
+      take(ssize_t{1} << 42);
+    } catch (const std::exception& error) {
+      std::printf("%s\n", error.what());
+    }
   } else if (what == "nothing") {
     std::printf("%s\n", one == nullptr ? "null" : "block");
   }
