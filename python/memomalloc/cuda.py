@@ -74,7 +74,8 @@ def enabled() -> bool:
 def _sees_gpus(torch: Any) -> bool:
     """False where torch certainly finds none. torch.cuda.is_available() would start CUDA's driver: then it is too late to set
     CUDA_VISIBLE_DEVICES, and a child by fork can use no GPU."""
-    return torch.backends.cuda.is_built() and getattr(torch.cuda, "_device_count_nvml", lambda: -1)() != 0  # -1: unknown
+    count = getattr(torch.cuda, "_device_count_nvml", lambda: -1)  # -1: unknown
+    return bool(torch.backends.cuda.is_built() and count() != 0)
 
 
 def enable(observe: bool = False, *, library: Optional[str] = None) -> bool:
@@ -213,9 +214,9 @@ def sleep(device: Any = None, *, keep: bool = True) -> None:
 
 
 def wake(device: Any = None) -> None:
-    """Ends sleep(). RuntimeError where the device has too little memory: call it again later."""
+    """Ends sleep(). RuntimeError where the device has too little memory, or the driver refuses: call it again later."""
     if enabled() and _library.memomalloc_cuda_wake(-1 if device is None else _index(device)):  # type: ignore[union-attr]
-        raise RuntimeError("memomalloc.cuda.wake: the device has too little memory")
+        raise RuntimeError("memomalloc.cuda.wake: the device has too little memory, or the driver refuses")
 
 
 _KINDS = ("current", "peak", "allocated", "freed")

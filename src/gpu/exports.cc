@@ -31,7 +31,7 @@ constexpr int kMostDevices = 64;
 struct Library {
   Driver driver;
   std::string missing;  // why there is no driver; empty: there is one
-  std::string problem;  // why nothing can be served; once it was tried to start the driver
+  std::string problem;  // why nothing can be served; empty before the driver was to start
   int device_count = 0;
   std::mutex lock;
 };
