@@ -62,9 +62,10 @@ Device::Device(const Driver& driver, int number, int device_count, const Setting
       addresses_left_(kAddresses / static_cast<std::uint64_t>(std::max(device_count, 1))),
       plans_(settings.cache, physical_.total(), settings.plan_milliseconds) {
   started_ = std::chrono::steady_clock::now();
-  driver_.retain_context(&context_, number);
   int has = 0;
-  if (driver_.device_attribute(&has, kHasVirtualMemory, number) != kSuccess || has == 0) {
+  if (const int error = driver_.retain_context(&context_, number); error != kSuccess) {
+    problem_ = "GPU " + std::to_string(number) + " cannot be used: " + driver_.name_of(error);
+  } else if (driver_.device_attribute(&has, kHasVirtualMemory, number) != kSuccess || has == 0) {
     problem_ = "GPU " + std::to_string(number) + " has no virtual memory management";
   } else if (kSmallChunk % physical_.granularity() != 0) {
     problem_ = "GPU " + std::to_string(number) + " maps memory in pieces of " +

@@ -180,6 +180,7 @@ FAKE cuDeviceCanAccessPeer(int* can, int, int) {
 }
 FAKE cuDevicePrimaryCtxRetain(void** context, int device) {
   ENTER;
+  MAY_REFUSE(fake::kOutOfMemory);
   w.contexts.insert(device);
   *context = reinterpret_cast<void*>(std::intptr_t{device} + 1);
   return 0;

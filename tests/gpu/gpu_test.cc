@@ -352,6 +352,10 @@ TEST_CASE("gpu: a device that cannot move memory says so", "[gpu]") {
   const auto coarse = Device(driver, 0, 1, {}).allocate(kMiB, nullptr);
   CHECK(coarse.error == "GPU 0 maps memory in pieces of 16.00 MiB, which do not make up 2.00 MiB");
   CHECK_FALSE(coarse.memory);
+  fake::world().restart(64 * kMiB, false);
+  fake::world().refuse_at = 1;
+  const auto refused = Device(driver, 0, 1, {}).allocate(kMiB, nullptr);
+  CHECK(refused.error == "GPU 0 cannot be used: CUDA_ERROR_OUT_OF_MEMORY");
 }
 
 TEST_CASE("gpu: a fraction of the memory is a limit", "[gpu]") {
