@@ -87,7 +87,8 @@ $(foreach one,$(together),$(foreach file,$(in_$(one)),$(eval together_$(file) :=
 obj = $(sort $(foreach file,$(1),$(O)/$(if $(together_$(file)),together/$(together_$(file)),$(basename $(file))).o))
 # What includes the files of each, written again where they are others now.
 write_together = mkdir -p $(O)/together/$(dir $(1)); printf '\#include "%s"\n' $(in_$(1)) > $(O)/together/$(1).new; \
-                 cmp -s $(O)/together/$(1).new $(O)/together/$(1).cc || mv $(O)/together/$(1).new $(O)/together/$(1).cc;
+                 if cmp -s $(O)/together/$(1).new $(O)/together/$(1).cc; then rm $(O)/together/$(1).new; \
+                 else mv $(O)/together/$(1).new $(O)/together/$(1).cc; fi;
 $(shell $(foreach one,$(together),$(call write_together,$(one))))
 
 hot_obj := $(call obj,$(hot_src) $(preload_src))

@@ -16,6 +16,10 @@ installed := $(BINDIR)/memomalloc $(LIBDIR)/$(REAL_NAME) $(LIBDIR)/$(SONAME) $(L
              $(DATADIR)/man/man1/memomalloc.1 $(DATADIR)/man/man7/libmemomalloc.7 \
              $(DATADIR)/bash-completion/completions/memomalloc $(addprefix $(DATADIR)/memomalloc/opening/,$(OPENING))
 
+# As ldconfig takes the highest version that it finds, an older or newer one that stays would come back.
+remove_versions = rm -f $(DESTDIR)$(LIBDIR)/libmemomalloc.so.[0-9]*.[0-9]*.[0-9]*
+no_blanks = $(if $(word 2,$(DESTDIR)$(PREFIX)$(LIBDIR)),$(error DESTDIR, PREFIX and LIBDIR may have no blank))
+
 .PHONY: man docs wheel
 man: $(MAN)/memomalloc.1 ## memomalloc.1 and libmemomalloc.7 into build/man
 $(MAN)/memomalloc.1: build/memomalloc scripts/tables/gen_man.py
@@ -24,6 +28,7 @@ docs: cli ## docs/commands.md from the commands' own --help
 	python3 scripts/tables/gen_man.py --markdown docs/commands.md
 
 install: all man ## into DESTDIR and PREFIX (/usr/local); LIBDIR= for a multiarch folder
+	$(no_blanks)$(remove_versions)
 	install $(INSTALL_FLAGS) -D -m 755 build/memomalloc $(DESTDIR)$(BINDIR)/memomalloc
 	install $(INSTALL_FLAGS) -D -m 644 build/libmemomalloc.so $(DESTDIR)$(LIBDIR)/$(REAL_NAME)
 	ln -sf $(REAL_NAME) $(DESTDIR)$(LIBDIR)/$(SONAME)
@@ -41,6 +46,7 @@ install: all man ## into DESTDIR and PREFIX (/usr/local); LIBDIR= for a multiarc
 	$(if $(DESTDIR),,-@[ "$$(id -u)" != 0 ] || ldconfig)
 
 uninstall: ## what install put there
+	$(no_blanks)$(remove_versions)
 	rm -f $(addprefix $(DESTDIR),$(installed))
 	-rm -rf $(DESTDIR)$(DATADIR)/memomalloc/opening/__pycache__
 	-rmdir $(DESTDIR)$(INCLUDEDIR)/memomalloc $(DESTDIR)$(DATADIR)/memomalloc/opening/* $(DESTDIR)$(DATADIR)/memomalloc/opening \
@@ -52,7 +58,7 @@ deb: ## Debian packages into build/deb, checked by lintian where it is installed
 	@command -v dpkg-buildpackage dh > /dev/null || { echo "make deb: apt-get install debhelper dpkg-dev fakeroot"; exit 1; }
 	rm -rf build/deb
 	mkdir -p $(DEB)
-	{ git ls-files --cached --others --exclude-standard 2>/dev/null || find . -path ./build -prune -o -type f -print; } \
+	{ git ls-files --cached --others --exclude-standard 2>/dev/null || find . \( -path ./build -o -path ./dist -o -name '.?*' \) -prune -o -type f -print; } \
 	    | tar -cf - --ignore-failed-read -T - | tar -xf - -C $(DEB)
 	cp -r packaging/debian $(DEB)/debian
 	cd $(DEB) && dpkg-buildpackage -us -uc -b

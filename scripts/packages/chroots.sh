@@ -1,6 +1,8 @@
 # Bare Debians to try packages in, shared by the shell scripts that source it after common.sh. As root, with a network.
 # PACKAGES: what they hold beside the least.
 [ "$(id -u)" = 0 ] || die "only root can make a chroot"
+# With mounts of its own, which end with the script, however that ends: nothing of the machine's stays mounted below CACHE.
+[ -n "${MEMO_UNSHARED:-}" ] || MEMO_UNSHARED=1 exec unshare --mount "scripts/packages/${0##*/}" "$@"
 command -v debootstrap >/dev/null || die "apt-get install debootstrap"
 CACHE=${MEMO_CHROOTS:-$HOME/.cache/memomalloc}
 MIRROR=$(python3 -c 'import sys; sys.path.insert(0, "scripts/packages"); import debian_packages; print(debian_packages.find_mirror())')

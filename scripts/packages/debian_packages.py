@@ -21,13 +21,13 @@ class Unavailable(Exception):
 
 
 def code_name(path="/etc/os-release"):
-    """The machine's own release, as bookworm; "" if its file does not say."""
+    """The machine's own release of Debian, as bookworm; "" if it is none, or its file does not say."""
     try:
         text = pathlib.Path(path).read_text()
     except OSError:
         return ""
     found = re.search(r'^VERSION_CODENAME="?([\w-]+)', text, re.MULTILINE)
-    return found[1] if found else ""
+    return found[1] if found and re.search(r'^ID="?debian"?$', text, re.MULTILINE) else ""
 
 
 def choose_mirror(targets, own):

@@ -84,6 +84,8 @@ def complaints(path):
                   *(f"{info}/licenses/packaging/licenses/{name}.txt" for name in LICENSES),
                   *(f"memomalloc/{source}" for source in sources), f"{info}/METADATA", f"{info}/WHEEL"]
         told += [f"{name} is missing" for name in wanted if name not in there]
+        own = {f"{info}/{name}" for name in ("RECORD", "top_level.txt", "entry_points.txt")}
+        told += [f"{name} does not belong there" for name in there if name not in {*wanted, *own} and not name.endswith("/")]
         if f"{info}/WHEEL" in there:
             tag = f"Tag: py3-none-{match['platform']}"
             if tag not in archive.read(f"{info}/WHEEL").decode().splitlines():

@@ -113,6 +113,12 @@ def share(folder):
 def pack(python, processor, ready):
     variables = {"MEMO_BUILT": str(ready.relative_to(ROOT)),
                  "MEMO_PLATFORM": f"manylinux_{GLIBC.replace('.', '_')}_{processor}"}
+    # setuptools keeps what an earlier tree had, and pip refuses two versions of one name.
+    for old in (*ROOT.glob("build/lib*"), *ROOT.glob("build/bdist.*")):
+        if old.is_dir():
+            shutil.rmtree(old)
+    for old in ROOT.glob(f"dist/memomalloc-*_{processor}.whl"):
+        old.unlink()
     run(python, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation",
         "-w", ROOT / "dist", ".", env={**os.environ, **variables})
 
@@ -142,7 +148,7 @@ def test(processor):
     shutil.rmtree(folder, ignore_errors=True)
     with zipfile.ZipFile(wheel_of(processor)) as archive:
         for part, place in (("libmemomalloc.so", "lib/libmemomalloc.so.1"), ("memomalloc", "bin/memomalloc")):
-            folder.mkdir(exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
             (folder / part).write_bytes(archive.read(f"memomalloc/{place}"))
             (folder / part).chmod(0o755)
     native = platform.machine() == processor
@@ -168,9 +174,12 @@ def main(argv=None):
         if step not in steps:
             parser.error(f"no step {step!r}; there are {', '.join(steps)}")
     well = True
-    for processor in arguments.processor or DEBIAN:
-        for step in arguments.steps or ("build", "check"):
-            well = steps[step](processor) is not False and well
+    try:
+        for processor in arguments.processor or DEBIAN:
+            for step in arguments.steps or ("build", "check"):
+                well = steps[step](processor) is not False and well
+    except debian_packages.Unavailable as reason:
+        sys.exit(f"wheels.py: {reason}")
     return 0 if well else 1
 
 

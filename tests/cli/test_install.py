@@ -44,11 +44,19 @@ class Install(unittest.TestCase):
         self.assertEqual(FILES | {f"lib/libmemomalloc.so.{version}"}, files_below(self.prefix))
         copy = self.folder.with_name(self.folder.name + "-copy")
         shutil.copytree(self.prefix, copy / "usr/local", symlinks=True)
+        shutil.copy(copy / f"usr/local/lib/libmemomalloc.so.{version}", copy / "usr/local/lib/libmemomalloc.so.0.0.9")
         try:
             make("uninstall", f"DESTDIR={copy}", "PREFIX=/usr/local")
             self.assertEqual(set(), files_below(copy))
         finally:
             shutil.rmtree(copy)
+
+    def test_paths_with_blanks_are_refused_before_anything_is_done(self):
+        for target in ("install", "uninstall"):
+            with self.assertRaises(subprocess.CalledProcessError) as refused:
+                make(target, f"DESTDIR={self.folder}/a stage", "PREFIX=/usr/local")
+            self.assertIn("may have no blank", refused.exception.stderr)
+        self.assertFalse((self.folder / "a stage").exists())
 
     def test_the_command_finds_its_library(self):
         process = subprocess.run([self.prefix / "bin/memomalloc", "run", "--", "sh", "-c", "echo $LD_PRELOAD"],

@@ -206,6 +206,15 @@ class Mirror(unittest.TestCase):
     def test_own_release_comes_first(self):
         self.assertEqual("http://d/", debian_packages.choose_mirror(self.TARGETS, "rel"))
 
+    def test_the_release_is_one_of_debian(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            for system, told in (("debian", "bookworm"), ("ubuntu", ""), ("debian-like", "")):
+                file.seek(0)
+                file.truncate()
+                file.write(f'NAME="x"\nVERSION_CODENAME=bookworm\nID={system}\n')
+                file.flush()
+                self.assertEqual(told, debian_packages.code_name(file.name))
+
     def test_else_an_alias(self):
         self.assertEqual("http://c/", debian_packages.choose_mirror(self.TARGETS, "none"))
 
