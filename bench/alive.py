@@ -65,14 +65,14 @@ def main(argv=None):
                     samples[allocator.name].append(measured(allocator, threads, alive, arguments.seconds))
             for name, found in samples.items():
                 kept = [one for one in found if one is not None]
-                medians = {key: round(statistics.median(one[key] for one in kept), 4) for key in kept[0]} if kept else {}
+                medians = {key: round(statistics.median(one[key] for one in kept), 4) for key in kept[0]} if len(kept) == len(found) else {}
                 rows.append({"threads": threads, "alive": alive, "allocator": name} | medians)
                 print("  ".join(f"{value}" for value in rows[-1].values()), flush=True)
     path = results.store("alive", "bench/alive.py " + " ".join(sys.argv[1:]), rows, repetitions=arguments.repetitions,
                          versions={allocator.name: allocators.version(allocator) for allocator in chosen}, folder=arguments.output,
                          title="Pairs of malloc and free in no order, by blocks alive and threads",
                          about="Blocks of 64 KiB to 1 MiB, two pages of each written. cpu_us_per_pair: processor time of all threads, "
-                               "microseconds; empty: the run did not end in time.")
+                               "microseconds; empty: a run did not end in time.")
     print(path)
     return 0
 

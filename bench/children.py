@@ -26,7 +26,8 @@ def add_options(parser, names):
 def chosen(arguments):
     """The allocators that were asked for and are installed."""
     wanted = [allocators.BY_NAME[name] for name in arguments.allocators.split(",")]
-    return [allocator for allocator in wanted if allocator.library() is not None or arguments.library]
+    return [allocator for allocator in wanted if allocator.library() is not None
+            or (arguments.library and allocator.name == allocators.OURS)]
 
 
 def environment(allocator, arguments):

@@ -26,17 +26,23 @@ find_python() {
 
 # with_clock TEXT COMMAND...: runs it, and shows on a terminal for how long; what it prints goes to stderr.
 with_clock() {
-  local text=$1 begin=$SECONDS pid
+  local text=$1 begin=$SECONDS clock='' code=0
   shift
   echo "$text" >&2
-  "$@" >&2 &
-  pid=$!
-  while [ -t 2 ] && kill -0 $pid 2>/dev/null; do
-    printf '\r  %d s' $((SECONDS - begin)) >&2
-    sleep 1
-  done
-  [ ! -t 2 ] || printf '\r\033[K' >&2
-  wait $pid
+  if [ -t 2 ]; then # the clock in the background, for what runs there does not hear Ctrl-C
+    while kill -0 $$ 2>/dev/null; do
+      printf '\r  %d s' $((SECONDS - begin)) >&2
+      sleep 1
+    done &
+    clock=$!
+  fi
+  "$@" >&2 || code=$?
+  if [ -n "$clock" ]; then
+    kill $clock
+    wait $clock 2>/dev/null || true
+    printf '\r\033[K' >&2
+  fi
+  return $code
 }
 
 # build_with_progress TARGET: makes it, and shows how many of its files are compiled.

@@ -5,9 +5,10 @@ import dataclasses
 import os
 import pathlib
 
-# The folder of each version's memory controller, what its limit is called, and what the most is that a group ever had.
-VERSIONS = (("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.max_usage_in_bytes"),
-            ("/sys/fs/cgroup", "memory.max", "memory.peak"))
+# The folder of each version's memory controller, what its limit is called, the limit that keeps programs from swapping, and
+# what the most is that a group ever had. Version 1 limits memory and swap together.
+VERSIONS = (("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.max_usage_in_bytes"),
+            ("/sys/fs/cgroup", "memory.max", "memory.swap.max", "memory.peak"))
 # Moves itself into the group and becomes the program.
 ENTER = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 
@@ -37,7 +38,7 @@ class Group:
 @contextlib.contextmanager
 def limited(limit):
     """A group whose processes may have `limit` bytes; it is gone afterwards. Raises Unavailable."""
-    for number, (root, name, most) in enumerate(VERSIONS):
+    for number, (root, name, swap, most) in enumerate(VERSIONS):
         folder = pathlib.Path(root) / f"memomalloc-{os.getpid()}-{number}"
         try:
             folder.mkdir()
@@ -48,6 +49,8 @@ def limited(limit):
                 (folder / name).write_text(str(limit))
             except OSError:
                 continue
+            with contextlib.suppress(OSError):  # a kernel without swap has no such file
+                (folder / swap).write_text(str(limit) if "memsw" in swap else "0")
             yield Group(folder, most)
             return
         finally:

@@ -21,7 +21,7 @@ def is_of_the_library(thread):
     """True of a thread that blocks all signals that can be blocked, as the library's own do."""
     with open(f"/proc/self/task/{thread}/status", encoding="ascii") as file:
         blocked = next(line for line in file if line.startswith("SigBlk:"))
-    return int(blocked.split()[1], 16).bit_count() >= ALL_SIGNALS
+    return bin(int(blocked.split()[1], 16)).count("1") >= ALL_SIGNALS
 
 
 def stolen_ms():

@@ -161,7 +161,7 @@ install_python() {
   python_has torch torchvision numpy && return 0
   local python offered
   python=$(base_python)
-  [ -x "$VENV/bin/python" ] || with_clock "making the Python environment $VENV" "$python" -m venv "$VENV"
+  "$VENV/bin/python" -m pip --version >/dev/null 2>&1 || with_clock "making the Python environment $VENV" "$python" -m venv "$VENV"
   echo "asking pip for torch" >&2
   offered=$("$VENV/bin/python" -m pip index versions torch 2>/dev/null || true)
   if grep -qF "$TORCH+cpu" <<<"$offered"; then
@@ -171,7 +171,9 @@ install_python() {
   else
     # shellcheck disable=SC2086
     install_packages $packages_debian_torch
-    with_clock "making the Python environment $VENV" "$python" -m venv --clear --system-site-packages "$VENV"
+    # Over what is there, which may be the user's: only what the environment sees is changed.
+    with_clock "making the Python environment $VENV" "$python" -m venv --system-site-packages "$VENV"
+    python_has torch torchvision numpy || die "$VENV is of another Python and has no torch; name another folder in MEMO_VENV"
     return 0
   fi
   # Without its dependencies: they would replace the CPU torch.

@@ -31,7 +31,7 @@ class Ahead:
                 self.step = next(iter(self.left))
                 self.process = subprocess.Popen(
                     ["nice", "-n", "19", *self.left.pop(self.step)], cwd=self.folder, stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0)
+                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
             self.process.wait()
 
     def before(self, step):
