@@ -147,8 +147,17 @@ def _is_fence(node: Any, result: Any) -> bool:
     return bool(getattr(target, "__name__", None) != "getitem" and not isinstance(result, numbers))
 
 
+def _same_elements(tensor: Any, other: Any) -> bool:
+    """Does each element of one lie where that of the other does, or neither anywhere near?"""
+    if tensor.untyped_storage()._cdata != other.untyped_storage()._cdata:
+        return True
+    return bool(tensor.element_size() == other.element_size() and tensor.shape == other.shape
+                and tensor.stride() == other.stride() and tensor.storage_offset() == other.storage_offset())
+
+
 def _overwritable(node: Any, result: Any, arguments: list[tuple[str, Any]]) -> list[str]:
-    """The arguments that an element-wise operator could keep its result in."""
+    """The arguments that an element-wise operator could keep its result in. Not one of which it reads another
+    view as well: it may have overwritten what it is still to read there."""
     import torch
 
     # Batch norm with given statistics scales and shifts each element, though torch does not tag it so.
@@ -156,9 +165,10 @@ def _overwritable(node: Any, result: Any, arguments: list[tuple[str, Any]]) -> l
     pointwise = torch.Tag.pointwise in getattr(node.target, "tags", ())
     if not (pointwise or fixed_norm) or not isinstance(result, torch.Tensor):
         return []
+    read = [tensor for _, value in arguments for tensor in _tensors_in(value) if tensor is not None]
     return [a for a, value in arguments if isinstance(value, torch.Tensor)
             and value.shape == result.shape and value.dtype == result.dtype
-            and value.stride() == result.stride()]
+            and value.stride() == result.stride() and all(_same_elements(value, other) for other in read)]
 
 
 class _Describer:

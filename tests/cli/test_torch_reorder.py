@@ -46,6 +46,20 @@ class ByHand(WithTorch):
                 saved += lean.meta["memomalloc"].saving > 0
         self.assertGreater(saved, 0, "not one of them was reordered")
 
+    def test_what_is_read_through_another_view_is_not_overwritten(self):
+        def network(parts, x):
+            a, b, c, d, e = (torch.sin(x + step) for step in range(5))
+            return (torch.add(a, a.t()), torch.sub(b, b[0]), torch.mul(c, c), torch.div(d, c.t()),
+                    torch.pow(e, e.view(torch.int32)))
+
+        exported = torch.export.export(module_of(network), (torch.randn(8, 8),), strict=False).module()
+        nodes = graph.describe(exported, (torch.randn(8, 8),), "views").nodes
+        sines = [node["name"] for node in nodes if node["op"] == "aten.sin.default"]
+        found = {node["op"].split(".")[1]: [old for _, old in node.get("overwrites", [])]
+                 for node in nodes if node["op"].startswith("aten.")}
+        self.assertEqual({"add": [], "sub": [], "mul": [sines[2]], "div": [sines[3]], "pow": [sines[4]]},
+                         {name: found[name] for name in ("add", "sub", "mul", "div", "pow")})
+
     def test_running_statistics_are_written_in_turn(self):
         """No schema says that batch_norm writes them."""
         def network(parts, x):
