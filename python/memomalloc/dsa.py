@@ -186,8 +186,25 @@ def _offsets(count: int) -> Any:
     return numpy.zeros(count, numpy.int64) if numpy is not None else array.array("q", bytes(8 * count))
 
 
-def _interruptible(call: Any, stop: int) -> bool:
-    """Runs call() in a thread where Ctrl-C would not reach it otherwise; True if Ctrl-C came."""
+class _Stop:
+    """The flag that ends a search. Whoever may still look at it keeps it: the thread that searches may go on
+    after the one that waits was thrown out."""
+
+    def __init__(self) -> None:
+        self.flag = _library.dsa_stop_new()
+        if not self.flag:
+            raise MemoryError("no memory for a plan")
+
+    def set(self) -> None:
+        _library.dsa_stop_set(self.flag)
+
+    def __del__(self) -> None:
+        _library.dsa_stop_free(self.flag)
+
+
+def _interruptible(call: Any, stop: _Stop) -> bool:
+    """Runs call() in a thread where Ctrl-C would not reach it otherwise; True if Ctrl-C came. Any other
+    exception of a signal's handler, or a second Ctrl-C, ends the search as well, and is raised."""
     if threading.current_thread() is not threading.main_thread():
         call()
         return False
@@ -199,14 +216,18 @@ def _interruptible(call: Any, stop: int) -> bool:
         finally:
             done.set()
 
-    # Not by join(): Ctrl-C in the middle of one makes Python 3.11 take the thread for ended.
-    threading.Thread(target=work, daemon=True).start()
-    while not done.is_set():
-        try:
-            done.wait(_POLL_SECONDS)
-        except KeyboardInterrupt:
-            interrupted = True
-            _library.dsa_stop_set(stop)
+    try:
+        # Not by join(): Ctrl-C in the middle of one makes Python 3.11 take the thread for ended.
+        threading.Thread(target=work, daemon=True).start()
+        while not done.is_set():
+            try:
+                done.wait(_POLL_SECONDS)
+            except KeyboardInterrupt:
+                interrupted = True
+                stop.set()
+    except BaseException:
+        stop.set()
+        raise
     return interrupted
 
 
@@ -241,20 +262,15 @@ def plan(lower: Integers, upper: Integers, size: Integers, *, alignment: Optiona
     given = _Input(lower, upper, size, alignment, gaps, fixed)
     if capacity is not None and not 0 <= capacity < 2**63:
         raise ValueError(f"capacity is {capacity}; it must be from 0 to 2**63 - 1")
-    offsets, result, status = _offsets(given.count), _Result(), [_NO_PLAN]
-    stop = _library.dsa_stop_new()
-    if not stop:
-        raise MemoryError("no memory for a plan")
-    options = _Options(planner.encode(), seconds, -1 if capacity is None else capacity, seed % 2**64, stop)
+    offsets, result, status, stop = _offsets(given.count), _Result(), [_NO_PLAN], _Stop()
+    options = _Options(planner.encode(), seconds, -1 if capacity is None else capacity, seed % 2**64, None)
 
     def call() -> None:
+        options.stop = stop.flag  # here, so that the flag is kept until the search has ended
         status[0] = _library.dsa_plan(ctypes.byref(given.problem), ctypes.byref(options), _address(offsets),
                                       ctypes.byref(result))
 
-    try:
-        interrupted = _interruptible(call, stop)
-    finally:
-        _library.dsa_stop_free(stop)
+    interrupted = _interruptible(call, stop)
     if status[0] == _BAD_INPUT:
         raise ValueError(result.text())
     if status[0] == _NO_PLAN:

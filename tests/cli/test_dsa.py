@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
@@ -106,6 +107,15 @@ class BadInput(unittest.TestCase):
         self.refused("no planner 'x'", [0], [1], [5], planner="x")
         self.refused("seconds must be", [0], [1], [5], seconds=float("nan"))
 
+    def test_nothing_is_kept_where_options_are_of_a_wrong_type(self):
+        made, freed = dsa._library.dsa_stop_new, dsa._library.dsa_stop_free
+        with unittest.mock.patch.object(dsa._library, "dsa_stop_new", side_effect=made) as new, \
+                unittest.mock.patch.object(dsa._library, "dsa_stop_free", side_effect=freed) as free:
+            for wrong in ({"planner": None}, {"seed": 1.5}, {"seconds": "1"}):
+                with self.assertRaises((AttributeError, TypeError)):
+                    dsa.plan([0], [1], [5], **wrong)
+            self.assertEqual(new.call_count, free.call_count)
+
     def test_nothing_is_changed_where_input_is_refused(self):
         lower = [0, 1]
         self.refused("buffer 1", lower, [1, 1], [1, 1])
@@ -155,6 +165,28 @@ class Interrupted(unittest.TestCase):
                 child.send_signal(signal.SIGINT)
             out, _ = child.communicate(timeout=60)
         self.assertEqual(("True True", 0), (out.strip(), child.returncode))
+
+    def test_another_exception_ends_the_search_too(self):
+        """Whose flag is freed after it, not before."""
+        golden = ROOT / "tests/golden/instances/minimalloc/D.1048576.csv"
+        text = ("import csv, signal, threading, time\nfrom memomalloc import dsa\n"
+                f"rows = list(csv.DictReader(open({str(golden)!r})))\n"
+                "columns = {name: [int(row[name]) for row in rows] for name in ('lower', 'upper', 'size')}\n"
+                "searching, at_free = [], []\n"
+                "plan, free = dsa._library.dsa_plan, dsa._library.dsa_stop_free\n"
+                "def counted(*words):\n  searching.append(1)\n  status = plan(*words)\n  searching.pop()\n  return status\n"
+                "def noted(flag):\n  at_free.append(len(searching))\n  free(flag)\n"
+                "dsa._library.dsa_plan, dsa._library.dsa_stop_free = counted, noted\n"
+                "def late(*_):\n  raise TimeoutError('late')\n"
+                "signal.signal(signal.SIGALRM, late)\nsignal.alarm(1)\n"
+                "try:\n  dsa.plan(**columns, seconds=300)\n"
+                "except TimeoutError as error:\n  print(error)\n"
+                "for turn in range(600):\n"
+                "  if threading.active_count() == 1:\n    break\n"
+                "  time.sleep(0.1)\n"
+                "print(threading.active_count(), at_free)\n")
+        done = run(text)
+        self.assertEqual((["late", "1 [0]"], 0), (done.stdout.splitlines(), done.returncode), done.stderr)
 
 
 class TypeHints(unittest.TestCase):
