@@ -18,6 +18,7 @@ from __future__ import annotations
 import array
 import ctypes
 import dataclasses
+import operator
 import pathlib
 import threading
 from typing import Any, Optional, Sequence, Union
@@ -129,6 +130,11 @@ def _column(name: str, values: Integers) -> Any:
         raise ValueError(f"{name} has {found.ndim} dimensions, and must have one")
     if found.size == 0:
         return numpy.zeros(0, numpy.int64)
+    if found.dtype.kind == "O":  # whatever stands for an integer, such as Python's own
+        try:
+            found = numpy.array([operator.index(value) for value in found], numpy.int64)
+        except (TypeError, OverflowError):
+            raise _wrong_row(name, found, what) from None
     if found.dtype.kind not in "iu" or (found.dtype == numpy.uint64 and found.max() > 2**63 - 1):
         with numpy.errstate(invalid="ignore"):
             whole = found.astype(numpy.int64) if found.dtype.kind == "f" else None
@@ -146,7 +152,7 @@ def _address(column: Any) -> Optional[int]:
 
 def _fixed_column(values: Any) -> Any:
     """Fixed offsets, None or -1 where there is none."""
-    if numpy is None or not isinstance(values, numpy.ndarray):
+    if numpy is None or not isinstance(values, numpy.ndarray) or values.dtype.kind == "O":
         values = [-1 if value is None else value for value in values]
     column = _column("fixed", values)
     for row, value in enumerate(column) if len(column) and min(column) < -1 else ():

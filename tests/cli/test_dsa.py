@@ -132,6 +132,16 @@ class Numpy(unittest.TestCase):
             self.assertEqual(expected, list(dsa.plan(**arrays).offsets), kind)
 
     @unittest.skipUnless(numpy, "numpy is not installed")
+    def test_arrays_of_objects_are_taken_where_each_is_an_integer(self):
+        given = problem(50, 6)
+        objects = {name: numpy.array(values, object) for name, values in given.items()}
+        fixed = numpy.array([0] + [None] * 49, object)
+        self.assertEqual(list(dsa.plan(**given, fixed=list(fixed)).offsets), list(dsa.plan(**objects, fixed=fixed).offsets))
+        for wrong in (None, "a", 2**63, 1.5):
+            with self.assertRaisesRegex(ValueError, r"size\[1\] is .*, which is no integer of 64 bits"):
+                dsa.plan([0, 0], [1, 1], numpy.array([1, wrong], object))
+
+    @unittest.skipUnless(numpy, "numpy is not installed")
     def test_arrays_of_other_shapes_are_refused(self):
         with self.assertRaisesRegex(ValueError, "lower has 2 dimensions"):
             dsa.plan(numpy.zeros((2, 2), int), [1, 1], [1, 1])
