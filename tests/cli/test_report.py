@@ -99,6 +99,18 @@ class Files(ReportCase):
         plan.write_text("id,lower,upper,size,offset\na,0,4,2,1\nb,1,3,3,2\n")
         self.assertIn("buffers a and b", self.report(plan, code=2).stderr)
 
+    def test_names_cannot_break_the_page(self):
+        """A mark of the page's own as the file's name, and the begin of a comment as a buffer's."""
+        for name in ("@script@.csv", "@data@.csv"):
+            file = self.folder / name
+            file.write_text("id,lower,upper,size\n<!--<script,0,4,2\n")
+            self.report(file)
+            page = (self.folder / "report.html").read_text()
+            self.assertEqual(f"{name} - MemoMalloc report", re.search("<title>(.*?)</title>", page, re.DOTALL)[1][:99])
+            self.assertTrue("function showThread" in page.rpartition("<script>")[2])
+            self.assertEqual((name, ["buffer <!--<script"]), (self.data()["title"], self.data()["sites"]))
+            self.assertFalse("<!--" in page)
+
     def test_standard_input_and_output(self):
         shell = f"zcat {GOLDEN / 'traces/mobilenet_v2_b8.csv.gz'} | {COMMAND} report - -o -"
         process = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)

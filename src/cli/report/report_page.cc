@@ -127,11 +127,12 @@ std::string base64(const std::string& bytes) {
   return text;
 }
 
-// JSON inside <script> must not contain an end tag.
+// JSON inside <script> must not contain an end tag, nor the begin of a comment, after which an end
+// tag may be none.
 std::string script_safe(const json& value) {
-  std::string text = json_text(value);
-  for (std::size_t at = 0; (at = text.find("</", at)) != std::string::npos; at += 3) {
-    text.insert(at + 1, 1, '\\');
+  std::string text;
+  for (const char c : json_text(value)) {
+    text += c == '<' ? "\\u003c" : std::string(1, c);
   }
   return text;
 }
@@ -154,24 +155,25 @@ void replace(std::string& page, const std::string& mark, const std::string& text
 
 std::string report_html(const Report& report) {
   const Answer answer = answer_of(report);
-  std::string page = html_head(report.title + " - MemoMalloc report", "style.css");
-  page += asset("page.html");
+  std::string page(asset("page.html"));
   std::string script;
   for (const char* part : {"format.js", "heap_map.js", "chart.js", "tables.js", "main.js"}) {
     script += asset(part);
   }
+  // From the bottom up, and the head last: names that are put in may look like marks, and lie
+  // behind those that are still to be replaced.
   replace(page, "@script@", script);
-  replace(page, "@chrome@", base64(gzipped(chrome_trace(report.maps, report.site_name))));
   replace(page, "@viz@", base64(gzipped(memory_viz_pickle(report.maps, report.site_name))));
+  replace(page, "@chrome@", base64(gzipped(chrome_trace(report.maps, report.site_name))));
   replace(page, "@data@", script_safe(page_data(report)));
   std::string notes;
   for (const std::string& note : report.notes) {
     notes += "\n    <p class=\"hint\">" + escaped(note) + "</p>";
   }
-  replace(page, "@answer@", marked_up(answer.what));
-  replace(page, "@next@", marked_up(answer.next));
   replace(page, "@notes@", notes);
-  return page;
+  replace(page, "@next@", marked_up(answer.next));
+  replace(page, "@answer@", marked_up(answer.what));
+  return html_head(report.title + " - MemoMalloc report", "style.css") + page;
 }
 
 }  // namespace memo::cli
