@@ -99,6 +99,23 @@ class Files(ReportCase):
         plan.write_text("id,lower,upper,size,offset\na,0,4,2,1\nb,1,3,3,2\n")
         self.assertIn("buffers a and b", self.report(plan, code=2).stderr)
 
+    def test_times_that_lie_far_apart_become_ranks(self):
+        far = 6 * 10**18
+        for name, (text, live) in {
+                "more than there are numbers for": (f"a,{-far},{far},10\nb,0,5,3\n", [10, 13, 10]),
+                "nanoseconds": ("a,0,10000000000,10\n", [10]),
+        }.items():
+            with self.subTest(name):
+                file = self.folder / "problem.csv"
+                file.write_text("id,lower,upper,size\n" + text)
+                self.report(file)
+                thread, = self.data()["threads"]
+                self.assertEqual((True, len(live), live), (thread["ranked"], thread["steps"], thread["live"]))
+        file.write_text("id,lower,upper,size\na,0,1000000,10\nb,999998,1000000,3\n")
+        self.report(file)
+        thread, = self.data()["threads"]
+        self.assertEqual((False, 1000000, [0, 999998]), (thread["ranked"], thread["steps"], thread["blocks"]["lower"]))
+
     def test_names_cannot_break_the_page(self):
         """A mark of the page's own as the file's name, and the begin of a comment as a buffer's."""
         for name in ("@script@.csv", "@data@.csv"):

@@ -116,6 +116,14 @@ class Page(ReportCase):
         for word in ("glibc", "whole run", "next iteration", "left out"):
             self.assertNotIn(word, text)
 
+    def test_times_in_nanoseconds_and_a_hostile_name_are_drawn(self):
+        file = self.folder / "@data@.csv"
+        file.write_text("id,lower,upper,size\n<!--<script,0,10000000000,10\n")
+        self.open(file)
+        self.assertIn("its times lie far apart", self.browser.evaluate("byId('map-caption').textContent"))
+        self.assertEqual("buffer <!--<script", self.browser.evaluate(
+            "document.querySelector('#sites tbody td').textContent"))
+
     def test_each_statistic_has_its_meaning(self):
         statistics = self.folder / "statistics.json"
         statistics.write_text(json.dumps(STATISTICS | {"diverged": 3}))

@@ -35,6 +35,7 @@ struct ThreadMap {
   std::optional<Period> period;   // none: the map shows the whole stream
   bool changing = false;          // sizes differ from iteration to iteration; the largest is shown
   dsa::Time steps = 0;            // length of the time axis
+  bool ranked = false;            // a step is from one begin or end of a block to the next
   std::uint64_t lower_bound = 0;  // of the blocks shown, bytes
   std::uint64_t height = 0;       // of the plan, bytes
   std::uint64_t unplanned = 0;    // blocks of an iteration that outlive it and are left out

@@ -53,6 +53,7 @@ json thread_json(const ThreadMap& map, std::map<std::uint64_t, std::size_t>& sit
           {"bytes", map.bytes},
           {"period", period},
           {"steps", map.steps},
+          {"ranked", map.ranked},
           {"lowerBound", map.lower_bound},
           {"height", map.height},
           {"unplanned", map.unplanned},

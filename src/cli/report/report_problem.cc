@@ -25,6 +25,29 @@ std::vector<dsa::Interval> alive(const dsa::Buffer& buffer) {
   return parts;
 }
 
+template <typename Visit>
+void for_each_time(Buffers& buffers, Visit visit) {
+  for (dsa::Buffer& buffer : buffers) {
+    visit(buffer.lower);
+    visit(buffer.upper);
+    for (dsa::Interval& gap : buffer.gaps) {
+      visit(gap.lower);
+      visit(gap.upper);
+    }
+  }
+}
+
+// Each time becomes its rank among all of them. Which buffers are alive together stays the same.
+void rank_times(Buffers& buffers) {
+  std::vector<dsa::Time> times;
+  for_each_time(buffers, [&](dsa::Time time) { times.push_back(time); });
+  std::sort(times.begin(), times.end());
+  times.erase(std::unique(times.begin(), times.end()), times.end());
+  for_each_time(buffers, [&](dsa::Time& time) {
+    time = std::lower_bound(times.begin(), times.end(), time) - times.begin();
+  });
+}
+
 // Greatest sum of the buffers alive, in each of equal parts of [first, first + steps).
 std::vector<std::uint64_t> live_bytes(const Buffers& buffers, dsa::Time first, dsa::Time steps) {
   std::map<dsa::Time, dsa::Bytes> changes = {{first, 0}, {first + steps, 0}};
@@ -94,7 +117,9 @@ bool begins_like_problem(const std::string& path) {
 }
 
 ThreadMap map_of(const dsa::CsvTable& table, const ModelOptions& options, std::string& error) {
-  const Buffers& buffers = table.problem.buffers;
+  // The page keeps a number for each step, and a difference of two times may have no number at all.
+  constexpr std::uint64_t kMostSteps = 1'000'000;
+  Buffers buffers = table.problem.buffers;
   ThreadMap map;
   std::optional<dsa::Plan> plan = given_plan(buffers);
   dsa::Problem free = table.problem;
@@ -122,6 +147,13 @@ ThreadMap map_of(const dsa::CsvTable& table, const ModelOptions& options, std::s
     map.bytes += static_cast<std::uint64_t>(buffer.size);
   }
   map.allocations = buffers.size();
+  if (static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first) > kMostSteps) {
+    rank_times(buffers);
+    map.ranked = true;
+    first = 0;
+    last = 0;
+    for_each_time(buffers, [&](dsa::Time time) { last = std::max(last, time); });
+  }
   map.steps = last - first;
   map.lower_bound = static_cast<std::uint64_t>(dsa::lower_bound(free));
   map.height = static_cast<std::uint64_t>(plan->height);

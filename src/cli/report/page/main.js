@@ -115,7 +115,8 @@ function showThread(thread) {
   byId("planned-height").textContent = bytes(thread.height);
   byId("glibc-height").textContent = bytes(thread.glibcBytes);
   const period = thread.period;
-  const what = data.buffers ? "a planner's problem, with the offsets that it has or got" : !period ? `nothing repeats in this ${data.stream}, so its whole stream is shown`
+  const what = data.buffers ? "a planner's problem, with the offsets that it has or got" +
+      (thread.ranked ? "; its times lie far apart, so a step is from one begin or end of a buffer to the next" : "") : !period ? `nothing repeats in this ${data.stream}, so its whole stream is shown`
     : `the iteration has ${count(period.length)} allocations` +
       (period.changing ? ", whose sizes follow from the first one's and change; the largest one learned is shown" : "") +
       (period.unroll > 1 ? `, ${period.unroll} of them are shown` : "");
