@@ -116,6 +116,15 @@ class Page(ReportCase):
         for word in ("glibc", "whole run", "next iteration", "left out"):
             self.assertNotIn(word, text)
 
+    def test_a_buffer_of_many_parts_counts_once(self):
+        file = self.folder / "problem.csv"
+        file.write_text("id,lower,upper,size,gaps\na,0,10,10,2-3 5-6\n")
+        self.open(file)
+        tiles = self.browser.evaluate("byId('tiles').innerText")
+        self.assertRegex(tiles, r"\b10 B\s+without reuse")
+        self.assertEqual(["buffer a", "1", "10 B", "100.0 %", "10 B", "8.0"], self.browser.evaluate(
+            "[...document.querySelectorAll('#sites tbody td')].map(cell => cell.textContent)"))
+
     def test_times_in_nanoseconds_and_a_hostile_name_are_drawn(self):
         file = self.folder / "@data@.csv"
         file.write_text("id,lower,upper,size\n<!--<script,0,10000000000,10\n")

@@ -86,7 +86,7 @@ function draw() {
 
 function showSites() {
   fillTable(byId("sites"), [data.buffers ? "buffer" : "call", "blocks", "bytes", "share", "largest", "mean lifetime in steps"],
-    topSites(current.blocks, data.sites, 25), (row, line) => {
+    topSites(current.blocks, data.sites, 25, data.buffers), (row, line) => {
       const swatch = element("span", "");
       swatch.className = "swatch";
       swatch.style.background = siteColour(row.site);
@@ -131,7 +131,8 @@ function showThread(thread) {
     ["lower bound", bytes(thread.lowerBound), "greatest sum of bytes alive at one time"],
     ["above the bound", percent(thread.height - thread.lowerBound, thread.lowerBound)],
     ...(hasGlibc ? [["glibc's layout", bytes(thread.glibcBytes), "addresses used for the same blocks"]] : []),
-    ["without reuse", bytes(blocks.reduce((sum, block) => sum + block.size, 0)), "sum of the blocks' sizes"],
+    ["without reuse", bytes(data.buffers ? thread.bytes : blocks.reduce((sum, block) => sum + block.size, 0)),
+     data.buffers ? "sum of the buffers' sizes" : "sum of the blocks' sizes"],
     ...(period ? [["freed in the next iteration", count(blocks.filter((block) => block.wraps).length), "wrapping blocks"],
                   ["left out of the plan", count(thread.unplanned), "blocks that outlive their iteration"]] : []),
     [data.buffers ? "buffers" : "large allocations", count(thread.allocations), data.buffers ? "" : "in the whole trace"],

@@ -21,13 +21,14 @@ function fillTiles(tiles) {
   }
 }
 
-// The sites of an iteration's blocks, those with the most bytes first.
-function topSites(blocks, names, most) {
+// The sites of an iteration's blocks, those with the most bytes first. `once`: the blocks of a site are the
+// parts of one block's life.
+function topSites(blocks, names, most, once) {
   const sites = new Map();
   for (const block of blocks) {
     const sum = sites.get(block.site) || {site: block.site, blocks: 0, bytes: 0, steps: 0, largest: 0};
-    sum.blocks += 1;
-    sum.bytes += block.size;
+    sum.blocks = once ? 1 : sum.blocks + 1;
+    sum.bytes = once ? block.size : sum.bytes + block.size;
     sum.steps += block.steps;
     sum.largest = Math.max(sum.largest, block.size);
     sites.set(block.site, sum);
