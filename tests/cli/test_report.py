@@ -116,6 +116,13 @@ class Files(ReportCase):
         thread, = self.data()["threads"]
         self.assertEqual((False, 1000000, [0, 999998]), (thread["ranked"], thread["steps"], thread["blocks"]["lower"]))
 
+    def test_no_plan_is_said_to_be_none(self):
+        trace = self.folder / "trace.csv"
+        trace.write_text("op,thread,block,size,alignment,site\n" +
+                         "".join(f"malloc,0,{block},{2**62},1,0\n" for block in range(3)))
+        self.report(trace, "--no-glibc")
+        self.assertEqual("No plan was found for the blocks shown.", self.answer()[0])
+
     def test_names_cannot_break_the_page(self):
         """A mark of the page's own as the file's name, and the begin of a comment as a buffer's."""
         for name in ("@script@.csv", "@data@.csv"):

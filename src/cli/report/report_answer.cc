@@ -82,6 +82,10 @@ Answer of_statistics(const json& statistics) {
 }
 
 Answer of_map(const ThreadMap& map, Report::Source source) {
+  if (map.blocks.empty()) {
+    return {"No plan was found for the blocks shown.",
+            "Give the planner more time (`--seconds`), or leave small blocks out (`--threshold`)."};
+  }
   const std::string blocks =
       grouped(map.blocks.size()) + (map.blocks.size() == 1 ? " block" : " blocks");
   const std::string height = mebibytes(static_cast<std::int64_t>(map.height));

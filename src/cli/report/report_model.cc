@@ -150,6 +150,7 @@ ThreadMap make_map(std::uint32_t thread, const Stream& stream, const ModelOption
   const std::optional<dsa::Plan> plan = plan_within(problem, options);
   if (!plan) {
     map.blocks.clear();
+    map.lower_bound = 0;
     return map;
   }
   map.height = static_cast<std::uint64_t>(plan->height);
