@@ -3,6 +3,7 @@
 import html
 import importlib.util
 import json
+import os
 import pickle
 import re
 import subprocess
@@ -134,6 +135,22 @@ class Files(ReportCase):
             self.assertTrue("function showThread" in page.rpartition("<script>")[2])
             self.assertEqual((name, ["buffer <!--<script"]), (self.data()["title"], self.data()["sites"]))
             self.assertFalse("<!--" in page)
+
+    def test_a_problem_from_a_pipe_is_refused_with_what_to_do(self):
+        problem, pipe = "id,lower,upper,size\na,0,4,2\n", self.folder / "pipe"
+        os.mkfifo(pipe)
+        for given in ("-", pipe):
+            process = subprocess.run([COMMAND, "report", given, "-o", self.folder / "report.html"], input=problem,
+                                     capture_output=True, text=True, timeout=60)
+            self.assertEqual(2, process.returncode)
+            self.assertIn("a problem and statistics are read from files", process.stderr)
+
+    def test_statistics_alone_bring_no_names_of_the_folder(self):
+        file = self.folder / "stats.json"
+        file.write_text(json.dumps(STATISTICS))
+        (self.folder / ".sites").write_text("of something else\n")
+        process = subprocess.run([COMMAND, "report", "stats.json"], cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(0, process.returncode, process.stderr)
 
     def test_standard_input_and_output(self):
         shell = f"zcat {GOLDEN / 'traces/mobilenet_v2_b8.csv.gz'} | {COMMAND} report - -o -"

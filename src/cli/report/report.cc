@@ -121,7 +121,12 @@ Refusal read_problem(const std::string& path, const ModelOptions& options, Repor
 
 Refusal read_inputs(const ReportRequest& request, Report& report, std::string& trace,
                     SnapshotNotes& notes) {
+  constexpr std::string_view kOnlyTraces =
+      "standard input is read as a trace; a problem and statistics are read from files";
   for (const std::string& path : request.inputs) {
+    if (std::error_code none; std::filesystem::is_fifo(path, none)) {
+      return {path + ":0: this is a pipe, and what it brings cannot be read twice", kOnlyTraces};
+    }
     if (begins_like_json(path)) {
       if (report.statistics.is_object()) {
         return {path + ":0: these are second statistics, and a page holds one process'",
@@ -152,7 +157,7 @@ Refusal read_inputs(const ReportRequest& request, Report& report, std::string& t
     report.source = notes.found ? Report::Source::kSnapshot : Report::Source::kTrace;
     Streams streams;
     if (std::string error = read_streams(path, request.threshold, streams); !error.empty()) {
-      return {error, kHowToRecord};
+      return {error, path == "-" ? kOnlyTraces : kHowToRecord};
     }
     report.maps = make_maps(streams, request.model);
   }
@@ -257,7 +262,7 @@ int report(int argc, char** argv) {
   request.model.stop = Ticker::stop();
   SnapshotNotes notes;
   Refusal refusal = read_inputs(request, report, trace, notes);
-  if (request.sites.empty() && std::filesystem::exists(trace + ".sites")) {
+  if (!trace.empty() && request.sites.empty() && std::filesystem::exists(trace + ".sites")) {
     request.sites = trace + ".sites";  // the library writes it beside a trace
   }
   if (refusal.reason.empty() && !request.sites.empty()) {
