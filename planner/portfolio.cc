@@ -282,12 +282,12 @@ Found portfolio(const Model& model, const Budget& whole) {
   Best best(model, budget);
   // Of few, the tree search packs what was joined wrongly by itself.
   const double share = model.items.size() <= kFewItems ? kFewJoined : 1;
-  Found joined = search(Model(problem_of(blocks)),
-                        budget.part(budget.target(), share * budget.remaining(), budget.seed()));
-  if (joined.offsets) {
-    joined = {.offsets = take_apart(blocks, *joined.offsets)};  // what is proved is of the blocks
-  }
-  if (!best.take(std::move(joined))) {
+  const Found joined =
+      search(Model(problem_of(blocks)),
+             budget.part(budget.target(), share * budget.remaining(), budget.seed()));
+  // What is proved is of the blocks, be it that nothing is lower or that nothing fits.
+  if (!best.take(joined.offsets ? Found{.offsets = take_apart(blocks, *joined.offsets)}
+                                : Found{})) {
     best.take(search(model, budget));
   }
   return best.result();

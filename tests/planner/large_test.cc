@@ -88,6 +88,25 @@ TEST_CASE("large: a rectangle that was cut up is joined again", "[planner]") {
   CHECK(plan.height == model.bound);
 }
 
+TEST_CASE("large: that joined blocks do not fit proves nothing of what they are made of",
+          "[planner]") {
+  const dsa::Bytes rows[][3] = {{29, 33, 2}, {18, 21, 1},  {39, 40, 12}, {1, 15, 3},   {35, 38, 17},
+                                {0, 11, 8},  {11, 29, 4},  {15, 18, 1},  {27, 29, 11}, {20, 23, 1},
+                                {0, 27, 7},  {1, 8, 1},    {27, 40, 1},  {36, 40, 2},  {8, 15, 2},
+                                {23, 29, 1}, {29, 33, 15}, {38, 39, 12}, {16, 20, 1},  {38, 40, 1},
+                                {0, 1, 4},   {33, 35, 17}, {38, 40, 4},  {27, 29, 1},  {15, 27, 2},
+                                {11, 27, 4}, {15, 16, 1},  {15, 36, 1},  {27, 36, 1},  {21, 27, 1},
+                                {0, 8, 1}};
+  dsa::Problem problem;
+  for (const auto& [lower, upper, size] : rows) {
+    problem.buffers.push_back({.lower = lower, .upper = upper, .size = size});
+  }
+  const dsa::Outcome outcome = dsa::plan(problem, {.capacity = 20, .seconds = 60});
+  INFO(outcome.reason);
+  REQUIRE(outcome.plan);
+  CHECK(outcome.plan->height == 20);
+}
+
 TEST_CASE("large: demand is the load and the waste of each section", "[planner]") {
   const auto seed = Catch::rngSeed();
   INFO("seed " << seed);
