@@ -91,6 +91,7 @@ Descent::Descent(const Model& model, std::uint64_t seed)
   for (const Item& item : model.items) {
     grain_ = std::gcd(grain_, item.size);
     grain_ = item.alignment > 1 ? std::gcd(grain_, item.alignment) : grain_;
+    grain_ = item.fixed != kNotFixed ? std::gcd(grain_, item.fixed) : grain_;
   }
   grain_ = std::max<Bytes>(grain_, 1);
   least_ = align_up(model.bound, grain_);

@@ -56,6 +56,14 @@ TEST_CASE("tree search: what is pinned lies where it must", "[planner]") {
   }
 }
 
+TEST_CASE("descent: fixed offsets count in what heights can be", "[planner]") {
+  const dsa::Model model({{{.lower = 0, .upper = 1, .size = 1024, .fixed = 512},
+                           {.lower = 1, .upper = 2, .size = 1024}}});
+  const dsa::Found found = dsa::Descent(model, 1).run({512, 1024}, budget_of(model.bound, kAmple));
+  REQUIRE(found.offsets);
+  CHECK(dsa::height_of(model, *found.offsets) == 1536);
+}
+
 TEST_CASE("wrapped: a period cut open is closed again", "[planner]") {
   const auto seed = Catch::rngSeed();
   INFO("seed " << seed);
