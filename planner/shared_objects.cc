@@ -67,7 +67,7 @@ Found SharedObjects::plan(const Budget& budget) const {
   return model_.has_fixed ? settle(model_, offsets, budget) : Found{.offsets = std::move(offsets)};
 }
 
-std::vector<Bytes> positional_maxima(const Model& model) {
+std::vector<Bytes> positional_maxima(const Model& model, const Budget& budget) {
   std::vector<std::vector<ItemId>> births(model.load.size() + 1);
   std::vector<std::vector<ItemId>> deaths(model.load.size() + 1);
   for (std::size_t i = 0; i < model.items.size(); ++i) {
@@ -78,7 +78,7 @@ std::vector<Bytes> positional_maxima(const Model& model) {
   }
   std::multiset<Bytes, std::greater<>> alive;
   std::vector<Bytes> maxima;
-  for (std::size_t s = 0; s < model.load.size(); ++s) {
+  for (std::size_t s = 0; s < model.load.size() && !budget.expired(); ++s) {
     for (const ItemId id : deaths[s]) {
       alive.erase(alive.find(model.items[static_cast<std::size_t>(id)].size));
     }
@@ -143,7 +143,7 @@ Found shared_lee(const Model& model, const Budget& budget) {
 }
 
 Found shared_by_size_improved(const Model& model, const Budget& budget) {
-  const std::vector<Bytes> maxima = positional_maxima(model);
+  const std::vector<Bytes> maxima = positional_maxima(model, budget);
   const Order order = by_size(model);
   const auto size_of = [&](ItemId id) { return model.items[static_cast<std::size_t>(id)].size; };
   // Stages: of the size of a positional maximum, or between two of them.
@@ -152,6 +152,8 @@ Found shared_by_size_improved(const Model& model, const Budget& budget) {
     const auto at = std::lower_bound(maxima.begin(), maxima.end(), size, std::greater<>());
     return 2 * (at - maxima.begin()) + (at != maxima.end() && *at == size ? 1 : 0);
   };
+  constexpr std::size_t kPairs = 4096;  // between two looks at the clock
+  std::size_t pairs = 0;
   SharedObjects objects(model);
   for (std::size_t first = 0; first < order.size();) {
     std::vector<ItemId> stage;
@@ -169,6 +171,9 @@ Found shared_by_size_improved(const Model& model, const Budget& budget) {
       Section least = std::numeric_limits<Section>::max();
       for (std::size_t i = 0; i < stage.size(); ++i) {
         for (std::size_t o = 0; o < objects.count(); ++o) {
+          if (++pairs % kPairs == 0 && budget.expired()) {
+            return {.reason = kOutOfTime};
+          }
           if (!objects.suits(o, stage[i])) {
             continue;
           }

@@ -44,7 +44,8 @@ class SharedObjects {
 };
 
 // For each k, the greatest k-th largest size that is alive in a section, descending. No set of
-// shared objects is smaller than their sum. Source: the same, section 4.1.
-std::vector<Bytes> positional_maxima(const Model& model);
+// shared objects is smaller than their sum. Of the first sections only, if the budget runs out.
+// Source: the same, section 4.1.
+std::vector<Bytes> positional_maxima(const Model& model, const Budget& budget);
 
 }  // namespace dsa

@@ -110,7 +110,11 @@ TEST_CASE("papers: the bound of shared objects is the sum of the positional maxi
     INFO(kNetworks[i]);
     const dsa::Problem problem = network(i);
     dsa::Bytes sum = 0;
-    for (const dsa::Bytes size : dsa::positional_maxima(dsa::Model(problem))) {
+    const dsa::Model model(problem);
+    const auto begin = dsa::Budget::Clock::now();
+    CHECK(dsa::positional_maxima(model, {{.seconds = 0}, model.bound, begin}).empty());
+    for (const dsa::Bytes size :
+         dsa::positional_maxima(model, {{.seconds = 600}, model.bound, begin})) {
       sum += size;
     }
     CHECK(mebibytes(sum) == Approx(kHere[i] == kSame ? kPaper[i] : kHere[i]).margin(0.0011));
