@@ -10,6 +10,7 @@
 #include "dsa/validate.h"
 #include "tests/support/brute_force.h"
 #include "tests/support/problems.h"
+#include "tests/support/skip.h"
 
 using namespace dsa::testing;  // NOLINT(google-build-using-namespace): the generators of these
                                // tests
@@ -170,6 +171,27 @@ TEST_CASE("planners: extreme problems get a plan or a reason", "[planner][proper
     INFO("planner " << planner.name);
     CHECK_FALSE(planner.run({{{.lower = 1, .upper = 0, .size = 1}}}, {}).plan);
   }
+}
+
+TEST_CASE("planners: what the MIP's solver cannot tell apart is not proved",
+          "[planner][property]") {
+  // Heights of more units than a solver's numbers have room for.
+  const dsa::Planner& mip = *dsa::find_planner("mip");
+  if (!has_solver(mip)) {
+    memo::testing::skip("COIN-OR CBC is not installed");
+    return;
+  }
+  constexpr dsa::Bytes kLarge = 1'000'000'000;
+  const dsa::Problem problem{
+      {{.lower = 3, .upper = 4, .size = 5 * kLarge, .alignment = 3},
+       {.lower = 5, .upper = 11, .size = 5 * kLarge, .alignment = 8 * kLarge},
+       {.lower = 0, .upper = 5, .size = kLarge, .alignment = 8, .gaps = {{2, 3}}},
+       {.lower = 0, .upper = 3, .size = 5 * kLarge, .alignment = kLarge}}};
+  const dsa::Outcome outcome = mip.run(problem, {.seconds = kProof});
+  INFO(outcome.reason);
+  CHECK_FALSE(outcome.infeasible);
+  REQUIRE(outcome.plan);
+  CHECK((!outcome.optimal || outcome.plan->height == outcome.lower_bound));
 }
 
 TEST_CASE("planners: a common alignment counts in the bound", "[planner][property]") {
