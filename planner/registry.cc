@@ -2,6 +2,7 @@
 // exception past here. Cold.
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <new>
 
 #include "dsa/planner.h"
@@ -86,7 +87,8 @@ Outcome plan(const Problem& problem, const Options& options) {
 }
 
 Bytes lower_bound(const Problem& problem) {
-  return Model(problem).bound;
+  // Sums of more than 63 bits have no model.
+  return validate(problem) ? Model(problem).bound : std::numeric_limits<Bytes>::max();
 }
 
 Bytes height_of(const Model& model, const Offsets& offsets) {

@@ -48,7 +48,7 @@ Outcome plan(const Problem& problem, const Options& options = {});
 
 // The greatest sum of sizes alive at one time, or the end of the highest fixed buffer if that is
 // more. Where all alignments have a common divisor, all sizes but one are rounded up to it. No plan
-// is lower. Saturates at INT64_MAX.
+// is lower. INT64_MAX of a problem that is not well formed (see dsa::validate).
 Bytes lower_bound(const Problem& problem);
 
 }  // namespace dsa

@@ -206,6 +206,12 @@ TEST_CASE("planners: a common alignment counts in the bound", "[planner][propert
   // Without one, the sum of the sizes.
   CHECK(dsa::lower_bound({{{.lower = 0, .upper = 2, .size = 50, .alignment = 64},
                            {.lower = 0, .upper = 2, .size = 1}}}) == 51);
+  // More than there are numbers for.
+  constexpr dsa::Bytes kHalf = dsa::Bytes{1} << 62;
+  CHECK(dsa::lower_bound({{{.lower = 0, .upper = 1, .size = kHalf},
+                           {.lower = 0, .upper = 1, .size = kHalf},
+                           {.lower = 0, .upper = 1, .size = kHalf}}}) ==
+        std::numeric_limits<dsa::Bytes>::max());
 }
 
 TEST_CASE("planners: a capacity below the bound is refused as impossible", "[planner][property]") {
