@@ -64,6 +64,9 @@ void World::restart(std::uint64_t bytes, bool is_real) {
   if (file >= 0) {
     close(file);
   }
+  for (const auto& [address, size] : reserved) {
+    munmap(address, size);
+  }
   *this = World();
   memory = bytes;
   real = is_real;
@@ -244,6 +247,7 @@ FAKE cuMemAddressReserve(Address* address, std::size_t bytes, std::size_t alignm
     if (got == MAP_FAILED) {
       return fake::kOutOfMemory;
     }
+    w.reserved.emplace_back(got, room);
     *address = (reinterpret_cast<Address>(got) + alignment - 1) / alignment * alignment;
     return 0;
   }

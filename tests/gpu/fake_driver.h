@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fake {
@@ -103,6 +104,7 @@ class World {
   std::uint64_t addresses = 0;  // reserved
   std::uint64_t calls = 0;
   bool real = false;
+  std::vector<std::pair<void*, std::size_t>> reserved;  // of the process' addresses, if so
   int file = -1;
   std::uint64_t file_end = 0;
   std::uint64_t next_handle = 1;
