@@ -203,9 +203,11 @@ $(B)/shared_lines: $(so_obj:$(O)/preload/%=$(O)/prefixed/preload/%) $(access_log
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CXX) -no-pie -pthread $^ -ldl -o $@
 
+# Its names are seen by all libraries, as those of a library of the program's are.
+$(B)/programs/own_names: private SEEN := -rdynamic
 $(B)/programs/%: tests/preload/programs/%.c $(wildcard tests/preload/programs/*.h)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -fno-builtin -pthread $< -o $@ -ldl
+	$(Q)$(CC) -std=gnu2x -O1 -g -Wall -Wextra -fno-builtin -pthread $(SEEN) $< -o $@ -ldl
 $(B)/programs/%: tests/preload/programs/%.cc $(wildcard tests/preload/programs/*.h tests/stress/*.h)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -std=c++20 -O1 -g -Wall -Wextra -fno-builtin -pthread -I. -Iinclude $(KIND) $< -o $@ -ldl

@@ -9,11 +9,11 @@
 #include "planner/coalesce.h"
 
 #include <algorithm>
-#include <cmath>
 #include <queue>
 #include <random>
 
 #include "planner/fit_score.h"
+#include "planner/real_functions.h"
 
 namespace dsa {
 namespace {
@@ -72,8 +72,8 @@ class Joiner {
   void offer(Index a, Index b) {
     float value = fit_score_(a, b);
     if (noise_ > 0) {
-      value *= std::exp(
-          static_cast<float>(noise_ * (static_cast<double>(random_() >> 11) * 0x1p-53 - 0.5)));
+      value *= static_cast<float>(
+          exponential(noise_ * (static_cast<double>(random_() >> 11) * 0x1p-53 - 0.5)));
     }
     matches_.push({value, a, b});
   }

@@ -2,7 +2,6 @@
 #include "planner/mip.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "planner/orders.h"
 #include "planner/strategies.h"
@@ -45,7 +44,7 @@ Found mip(const Model& model, const Budget& budget) {
   // The solver's numbers are floating point; the order of the offsets is what is taken from it.
   Offsets offsets(model.items.size());
   for (std::size_t i = 0; i < offsets.size(); ++i) {
-    offsets[i] = std::llround(solution.values[i + 1] * program.unit);
+    offsets[i] = static_cast<Offset>(solution.values[i + 1] * program.unit + 0.5);
   }
   Found found = settle(model, offsets, budget);
   if (!found.offsets || height_of(model, *found.offsets) > known) {

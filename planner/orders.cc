@@ -2,9 +2,10 @@
 #include "planner/orders.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <tuple>
+
+#include "planner/real_functions.h"
 
 namespace dsa {
 namespace {
@@ -58,8 +59,8 @@ Order by_long_life(const Model& model) {
   // Less lets short lives take the low places, more is worse where few blocks are alive at a time.
   constexpr double kPower = 16;
   return sorted_by(model, [&](const Item& item) {
-    return -std::log(static_cast<double>(item.size)) -
-           kPower * std::log(static_cast<double>(lifetime(model, item)));
+    return -natural_log(static_cast<double>(item.size)) -
+           kPower * natural_log(static_cast<double>(lifetime(model, item)));
   });
 }
 

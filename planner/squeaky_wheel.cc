@@ -2,10 +2,10 @@
 #include "planner/squeaky_wheel.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 
+#include "planner/real_functions.h"
 #include "planner/strategies.h"
 
 namespace dsa {
@@ -22,8 +22,8 @@ SqueakyWheel::SqueakyWheel(const Model& model, std::uint64_t seed, double power)
   for (const Item& item : model.items) {
     // The noise parts equal ones differently for each seed. Priorities keep the same spread.
     const double scale = 2 / (1 + power);
-    priority_.push_back(scale * std::log(static_cast<double>(item.size)) +
-                        scale * power * std::log(static_cast<double>(lifetime(model, item))) +
+    priority_.push_back(scale * natural_log(static_cast<double>(item.size)) +
+                        scale * power * natural_log(static_cast<double>(lifetime(model, item))) +
                         static_cast<double>(random_() >> 11) * 0x1p-53 * 1e-3);
   }
 }

@@ -2,8 +2,9 @@
 #include "planner/tree_search.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
+
+#include "planner/real_functions.h"
 
 namespace dsa {
 
@@ -17,8 +18,8 @@ TreeSearch::TreeSearch(const Model& model, Bytes capacity, const SearchWeights& 
         *std::max_element(model.load.begin() + e.lower, model.load.begin() + e.upper);
     // Not std::uniform_real_distribution, whose draws differ between libraries.
     const double draw = static_cast<double>(random() >> 11) * 0x1p-53;
-    weight_.push_back(weights.lifetime * std::log(e.upper - e.lower) +
-                      weights.size * std::log(static_cast<double>(e.size)) +
+    weight_.push_back(weights.lifetime * natural_log(e.upper - e.lower) +
+                      weights.size * natural_log(static_cast<double>(e.size)) +
                       weights.load * static_cast<double>(load) / static_cast<double>(capacity) +
                       weights.noise * draw);
   }

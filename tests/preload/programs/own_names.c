@@ -40,6 +40,7 @@ OWN(getrlimit);
 OWN(getrusage);
 OWN(gettext);
 OWN(gettid);
+OWN(log);
 OWN(lseek);
 OWN(lstat);
 OWN(madvise);
@@ -91,9 +92,31 @@ OWN(unlinkat);
 OWN(utimensat);
 OWN(write);
 
-enum { kBlocks = 8, kRounds = 60, kBytes = 6 << 20 };
+enum { kBlocks = 8, kRounds = 60, kBytes = 6 << 20, kPlaces = 200, kCalls = 600 };
+
+// A loop whose plan is searched for: sizes and lives of no order, the same in each round.
+static int unordered(void) {
+  for (unsigned round = 0; round < kRounds; ++round) {
+    char* blocks[kPlaces] = {0};
+    unsigned random = 7;
+    for (unsigned i = 0; i < kCalls; ++i) {
+      random = random * 1103515245 + 12345;
+      char** place = &blocks[(random >> 16) % kPlaces];
+      char* before = *place;
+      *place = before == NULL ? malloc(65536 + (random >> 7) % 300000) : NULL;
+      if (before == NULL && *place == NULL)
+        return 0;
+      free(before);
+    }
+    for (unsigned i = 0; i < kPlaces; ++i)
+      free(blocks[i]);
+  }
+  return 1;
+}
 
 int main(void) {
+  if (!unordered())
+    return 3;
   for (unsigned round = 0; round < kRounds; ++round) {
     char* blocks[kBlocks];
     for (unsigned i = 0; i < kBlocks; ++i) {
