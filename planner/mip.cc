@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "planner/orders.h"
+#include "planner/real_functions.h"
 #include "planner/strategies.h"
 
 namespace dsa {
@@ -44,7 +45,7 @@ Found mip(const Model& model, const Budget& budget) {
   // The solver's numbers are floating point; the order of the offsets is what is taken from it.
   Offsets offsets(model.items.size());
   for (std::size_t i = 0; i < offsets.size(); ++i) {
-    offsets[i] = static_cast<Offset>(solution.values[i + 1] * program.unit + 0.5);
+    offsets[i] = nearest(solution.values[i + 1] * program.unit);
   }
   Found found = settle(model, offsets, budget);
   if (!found.offsets || height_of(model, *found.offsets) > known) {

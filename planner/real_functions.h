@@ -36,4 +36,10 @@ inline double exponential(double x) {
   return sum;
 }
 
+// The nearest whole number to a number from 0 to 2^53.
+inline std::int64_t nearest(double x) {
+  const auto below = static_cast<std::int64_t>(x);
+  return x - static_cast<double>(below) < 0.5 ? below : below + 1;
+}
+
 }  // namespace dsa

@@ -13,5 +13,7 @@ TEST_CASE("real functions: they are the C++ library's but for the last places", 
     REQUIRE(std::abs(dsa::natural_log(x) - std::log(x)) <= 1e-15 * (1 + std::log(x)));
     const double y = static_cast<double>(random() >> 11) * 0x1p-51 - 2;
     REQUIRE(std::abs(dsa::exponential(y) - std::exp(y)) <= 1e-14 * std::exp(y));
+    const double z = static_cast<double>(random() >> 11) * 0x1p-20;
+    REQUIRE(dsa::nearest(z) == std::llround(z));
   }
 }
