@@ -608,8 +608,8 @@ void Device::reset_peaks() {
   physical_.reset_peak();
 }
 
-// Only what a program can go on from, with less memory, is told as such: after another error of the
-// driver no retry helps.
+// A lack of memory is reported as one, since the program may retry with less. Any other error of the
+// driver is reported by its name: a retry would not help.
 Device::Result Device::refusal(std::uint64_t bytes) {
   if (const int error = physical_.error(); error != kSuccess && error != kOutOfMemory) {
     return {0,

@@ -325,7 +325,8 @@ TEST_CASE("gpu: no memory is an error that says what there is, and the next call
   bench.take(60 * kMiB);
 }
 
-TEST_CASE("gpu: another error of the driver is none of memory, and is told by its name", "[gpu]") {
+TEST_CASE("gpu: an error of the driver that is not a lack of memory is reported by its name",
+          "[gpu]") {
   Bench bench(64);
   const Address first = bench.take(8 * kMiB);
   fake::world().no_handle = 1;
@@ -333,7 +334,7 @@ TEST_CASE("gpu: another error of the driver is none of memory, and is told by it
   CHECK_FALSE(refused.memory);
   CHECK(refused.error == "CUDA error: CUDA_ERROR_INVALID_VALUE, where 16.00 MiB was asked for");
   CHECK(figure(*bench.device, "num_ooms") == 0);
-  // What is told is this call's own refusal, not an earlier one's.
+  // Each call reports its own error, not that of an earlier call.
   CHECK(bench.device->allocate(65 * kMiB, nullptr).memory);
   fake::world().no_handle = 0;
   bench.free(first, {nullptr});

@@ -84,7 +84,7 @@ double monotonic_seconds() {
 }
 
 pid_t start(const CommandLine& command) {
-  signal(SIGCHLD, SIG_DFL);  // where it is ignored, nobody is told how a child ended
+  signal(SIGCHLD, SIG_DFL);  // while it is ignored, wait4() does not tell how a child ended
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) {
     return -1;

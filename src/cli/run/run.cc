@@ -77,6 +77,15 @@ void copy_statistics(const std::filesystem::path& folder, const std::string& wan
   }
 }
 
+// The variable as the command gets it, "" if it has none.
+std::string value_in(const Environment& environment, const char* name) {
+  if (const auto set = environment.find(name); set != environment.end()) {
+    return set->second.value_or("");
+  }
+  const char* set = std::getenv(name);
+  return set != nullptr ? set : "";
+}
+
 // Runs the command to its end, with all that it leaves behind, and reports its processes on stderr.
 // `wanted`: the file in which the user wants the statistics, or "".
 int run_and_tell(const CLI::App& app, const std::vector<std::string>& command,
@@ -153,22 +162,13 @@ int run(int argc, char** argv) {
     environment["MEMOMALLOC_OPEN"] = "none";
   }
   const std::string preload = preload_list(library, behind);
-  const auto cuda = environment.find("MEMOMALLOC_CUDA");
-  if (const auto off = environment.find("MEMOMALLOC_DISABLE");
-      off == environment.end() || off->second != "1") {
-    const auto named = environment.find("MEMOMALLOC_OPEN");
-    environment.merge(opening_environment(
-        named != environment.end() ? named->second.value_or("") : chosen_openings(), preload,
-        cuda != environment.end() ? cuda->second == "1" : is_on("MEMOMALLOC_CUDA")));
+  if (value_in(environment, "MEMOMALLOC_DISABLE") != "1") {
+    environment.merge(opening_environment(value_in(environment, "MEMOMALLOC_OPEN"), preload,
+                                          value_in(environment, "MEMOMALLOC_CUDA") == "1"));
   }
   environment["LD_PRELOAD"] = preload;
   if (summary) {
-    const char* file = std::getenv("MEMOMALLOC_STATS_FILE");
-    const auto named = environment.find("MEMOMALLOC_STATS_FILE");
-    return run_and_tell(app, command, environment,
-                        named != environment.end() ? named->second.value_or("")
-                        : file != nullptr          ? file
-                                                   : "");
+    return run_and_tell(app, command, environment, value_in(environment, "MEMOMALLOC_STATS_FILE"));
   }
   apply(environment);
   std::vector<char*> words;
