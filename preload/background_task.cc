@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <algorithm>
@@ -14,10 +13,10 @@
 #include <string_view>
 
 #include "preload/process.h"
-#include "src/base/apart.h"
 #include "src/base/check.h"
 #include "src/base/keep_errno.h"
 #include "src/base/os.h"
+#include "src/base/own_thread.h"
 #include "src/base/proc_file.h"
 #include "src/base/tuning.h"
 
@@ -122,9 +121,8 @@ void* begin(void*) {
 
 void do_task(void* task) {
   os::Apart().run(
-      [](void* apart) {
+      [](void* apart, const RecursionGuard& guard) {
         note_own_task();
-        const RecursionGuard guard;
         static_cast<state::Task*>(apart)->work(guard);
       },
       task);
@@ -139,27 +137,16 @@ void note_own_task() {
   --g_process.own_threads.tasks_to_come;
 }
 
-bool start_thread(void (*body)(void*), void* argument) {
+bool start_thread(void (*body)(void*), void* argument, const RecursionGuard& guard) {
   if (g_process.own_threads.ending || g_process.own_threads.starting.exchange(true)) {
     return false;
   }
   g_process.own_threads.next_body = body;
   g_process.own_threads.next_argument = argument;
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   if (g_process.own_threads.count++ == 0) {
-    g_process.own_threads.programs_mask = before;
+    pthread_sigmask(SIG_BLOCK, nullptr, &g_process.own_threads.programs_mask);
   }
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, tuning::kOwnStack);
-  pthread_t thread;
-  const bool started = pthread_create(&thread, &attributes, begin, nullptr) == 0;
-  pthread_attr_destroy(&attributes);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const bool started = os::start_own_thread(begin, nullptr, nullptr, guard);
   if (!started) {
     --g_process.own_threads.count;
     g_process.own_threads.starting = false;
@@ -233,12 +220,13 @@ void let_own_threads_live() {
   g_process.own_threads.ending = false;
 }
 
-void start_task(state::Task& task, void (*work)(const RecursionGuard&)) {
+void start_task(state::Task& task, void (*work)(const RecursionGuard&),
+                const RecursionGuard& guard) {
   if (task.running.exchange(true)) {
     return;
   }
   task.work = work;
-  if (!start_thread(do_task, &task)) {
+  if (!start_thread(do_task, &task, guard)) {
     task.running = false;
   }
 }

@@ -1,8 +1,8 @@
 // Threads of the library's own, which nobody waits for. Cold.
 //
-// glibc runs exit() on the thread that ends last, be it one of these: each keeps the program's
-// table of descriptors, and does what opens files apart (src/base/apart.h). They end at once where
-// the last thread of the program's does.
+// Each keeps the program's table of descriptors, and does what opens files apart, since it may be
+// the one that runs exit() (src/base/own_thread.h). They end at once where the last thread of the
+// program's does.
 #pragma once
 
 #include <atomic>
@@ -15,13 +15,12 @@
 
 namespace memo {
 
-// Starts a thread with the stack of a planner, in which all signals are blocked: the program's
-// handlers never run on it. `body` gets the argument. False if the system refuses it. The caller
-// has asked os::confined() before: there a new thread could be the program's end.
-bool start_thread(void (*body)(void*), void* argument);
+// Starts body(argument) in a thread of its own (os::start_own_thread). False if the system refuses
+// it. The caller has asked os::confined() before: there a new thread could be the program's end.
+bool start_thread(void (*body)(void*), void* argument, const RecursionGuard&);
 
-// The calling task of the kernel is the library's: what start_thread() starts says so by itself,
-// and then does one thing apart (os::Apart), which says so first of all.
+// The calling thread is the library's: what start_thread() starts says so by itself, and then does
+// one thing apart (os::Apart), which says so first of all.
 void note_own_task();
 
 // True once the threads of the library's own are to end, since no other thread is left, or is about
@@ -53,6 +52,6 @@ void let_own_threads_live();
 
 // Begins what a thread of its own does, one at a time and apart, unless it is being done, or no
 // thread may be started. Any thread.
-void start_task(state::Task& task, void (*work)(const RecursionGuard&));
+void start_task(state::Task& task, void (*work)(const RecursionGuard&), const RecursionGuard&);
 
 }  // namespace memo

@@ -8,10 +8,10 @@
 #include "preload/process.h"
 #include "preload/reports.h"
 #include "preload/status.h"
-#include "src/base/apart.h"
 #include "src/base/backoff.h"
 #include "src/base/keep_errno.h"
 #include "src/base/os.h"
+#include "src/base/own_thread.h"
 #include "src/base/tuning.h"
 
 namespace memo {
@@ -28,13 +28,13 @@ void look_again(const RecursionGuard&) {
 }
 
 // What a cgroup leaves: each time where it has a limit, and now and then where it had none.
-void look_for_room(std::uint32_t turn) {
+void look_for_room(std::uint32_t turn, const RecursionGuard& guard) {
   if (!g_process.engine.lanes.opened() ||
       (g_process.engine.lanes.shared().pool.headroom().limit() == GroupLimit::kNone &&
        turn % tuning::kTurnsALook != 0)) {
     return;
   }
-  start_task(g_process.background.looking, look_again);
+  start_task(g_process.background.looking, look_again, guard);
 }
 
 // The background thread is not there: its start is tried again after a while, each time twice as
@@ -97,12 +97,12 @@ struct Life {
 };
 
 // By the thread itself, which has the program's descriptors, as what it starts has.
-void start_tasks(void* argument) {
-  look_for_room(static_cast<const Life*>(argument)->turn);
+void start_tasks(void* argument, const RecursionGuard& guard) {
+  look_for_room(static_cast<const Life*>(argument)->turn, guard);
   if (g_process.engine.plans.wants_search()) {
-    start_task(g_process.background.searching, search);
+    start_task(g_process.background.searching, search, guard);
   }
-  begin_due_reports(os::nanoseconds());
+  begin_due_reports(os::nanoseconds(), guard);
 }
 
 // A second, or less: true once the program is gone.
@@ -121,10 +121,9 @@ bool pass_a_second(Life& life) {
 }
 
 // Ends where nothing is left to be done until calls come.
-void live(void* argument) {
+void live(void* argument, const RecursionGuard&) {
   auto& life = *static_cast<Life*>(argument);
   note_own_task();
-  const RecursionGuard guard;  // for the whole life: its allocations are the library's own
   do {
     ++life.turn;
     // The call that has asked for this thread may be a free of many: not at once.
@@ -165,7 +164,7 @@ bool alone() {
          *g_process.background.single_threaded != 0;
 }
 
-void start_background_thread(const RecursionGuard&) {
+void start_background_thread(const RecursionGuard& guard) {
   // Creating a thread takes another of the dynamic linker's locks: not in a callback under the
   // first. A later start of serving will do.
   if (g_process.background.running.load(std::memory_order_relaxed) || in_loader() ||
@@ -175,7 +174,7 @@ void start_background_thread(const RecursionGuard&) {
   }
   const os::KeepErrno keep_errno;
   // First of all: what follows may be calls that the program has taken from itself.
-  if (os::confined() || !start_thread(look_each_second, nullptr)) {
+  if (os::confined() || !start_thread(look_each_second, nullptr, guard)) {
     lose_background_thread();
   }
 }

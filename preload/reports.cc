@@ -165,9 +165,9 @@ void note_start_of_reports() {
   clock_gettime(CLOCK_REALTIME_COARSE, &g_process.reports.started);
 }
 
-void begin_due_reports(Nanos now) {
+void begin_due_reports(Nanos now, const RecursionGuard& guard) {
   if (reports_are_due(now)) {
-    start_task(g_process.reports.writing, write_due);
+    start_task(g_process.reports.writing, write_due, guard);
   }
 }
 

@@ -12,7 +12,7 @@ void note_start_of_reports();
 
 // Begins to write, in a thread of its own, statistics that have changed since they were written,
 // some seconds ago, and plans since they were saved. The background thread's.
-void begin_due_reports(Nanos now);
+void begin_due_reports(Nanos now, const RecursionGuard&);
 
 // True if a lane serves.
 bool anyone_serves();

@@ -75,6 +75,9 @@ bool purge(void* start, std::uint64_t bytes);
 // needs some (MADV_FREE): until they are written the next time, each holds what it held or zeros.
 // A refusal changes nothing.
 void free_lazily(void* start, std::uint64_t bytes);
+// In children that are forked from now on [start, start + bytes) is zero, and no memory of theirs,
+// or, for `keep`, a copy again. False where the system refuses. Page multiples.
+bool wipe_on_fork(void* start, std::uint64_t bytes, bool keep);
 // Copies [from, from + bytes) to `to`, elsewhere, and purges each huge page's worth of it when that
 // is copied: no more than that is there twice, and what has no memory gets none. True if all of it
 // was purged; else, as where pages are locked, some of it is as before.

@@ -9,6 +9,7 @@ namespace memo {
 void Forks::before() {
   constexpr auto kForFork = Lock::Patience::kFork;
   ThreadState& thread = t_state;
+  const bool interrupted = thread.inside != 0;
   ++thread.inside;
   std::uint32_t taken = 0;
   const bool alone = lanes_.host().alone != nullptr && lanes_.host().alone();
@@ -19,10 +20,28 @@ void Forks::before() {
   } else if (!alone) {
     taken |= lanes_.registry().lock_within(kForFork) ? kRegistry : 0;
   }
+  if (!interrupted && lanes_.opened() && here()) {
+    taken |= wipe_free(alone || (taken & kPool) != 0);
+  }
   thread.forks = (thread.forks << kForkBits) | taken;
 }
 
+// What is free holds nothing, but each of its pages would be copied for a child once the process
+// writes it again. What other threads may claim meanwhile stays as it is: the program's threads
+// count on what they had written by then.
+std::uint32_t Forks::wipe_free(bool pool) const {
+  Lane* mine = my_lane();
+  return (mine != nullptr && mine->wipe_free_on_fork() ? kLane : 0) |
+         (pool && lanes_.shared().pool.wipe_free_on_fork() ? kWiped : 0);
+}
+
 void Forks::release(std::uint32_t taken) {
+  if ((taken & kWiped) != 0) {
+    lanes_.shared().pool.keep_on_fork();
+  }
+  if ((taken & kLane) != 0) {
+    my_lane()->keep_on_fork();
+  }
   if ((taken & kPool) != 0) {
     lanes_.shared().pool.unlock_all();
   }
@@ -89,6 +108,9 @@ void Forks::live_on(const Lane* mine, bool interrupted, bool told) {
 }
 
 void Forks::take_over(Shared& shared, const Lane* mine, bool interrupted) {
+  // A bare clone of another thread's may have come between fork() and its handlers.
+  shared.pool.keep_on_fork();
+  shared.slabs.keep_on_fork();
   shared.slabs.orphan(lanes_.number_of(mine));
   for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
     Lane& lane = lanes_.at(i);

@@ -40,8 +40,12 @@ class Forks {
   static constexpr std::uint32_t kRegistry = 1;
   static constexpr std::uint32_t kStore = 2;
   static constexpr std::uint32_t kPool = 4;
-  static constexpr std::uint32_t kForkBits = 3;
+  static constexpr std::uint32_t kLane = 8;
+  // And whether children get no copy of what is free of the pool.
+  static constexpr std::uint32_t kWiped = 16;
+  static constexpr std::uint32_t kForkBits = 5;
 
+  [[nodiscard]] std::uint32_t wipe_free(bool pool) const;
   void release(std::uint32_t taken);
   void live_on(const Lane* mine, bool interrupted, bool told);
   void take_over(Shared& shared, const Lane* mine, bool interrupted);

@@ -91,6 +91,22 @@ void Lane::forget_counts() {
   tracker_.counts().forget();
 }
 
+bool Lane::wipe_free_on_fork() {
+  if (!entered_.try_lock()) {
+    return false;
+  }
+  if (memory_.holds_slab() && memory_.slab().space().wipe_free_on_fork()) {
+    return true;
+  }
+  entered_.unlock();
+  return false;
+}
+
+void Lane::keep_on_fork() {
+  memory_.slab().space().keep_on_fork();
+  entered_.unlock();
+}
+
 bool Lane::after_fork() {
   forget_counts();
   if (entered_.held_by_me()) {

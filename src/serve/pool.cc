@@ -224,6 +224,20 @@ void Pool::unlock_all(std::size_t count) {
   }
 }
 
+bool Pool::wipe_free_on_fork() {
+  bool any = false;
+  for (std::size_t i = 0; i < used().size() && !torn_; ++i) {
+    any = spaces_[i].wipe_free_on_fork() || any;
+  }
+  return any;
+}
+
+void Pool::keep_on_fork() {
+  for (std::size_t i = 0; i < used().size(); ++i) {
+    spaces_[i].keep_on_fork();
+  }
+}
+
 void Pool::after_fork() {
   books_.ahead.after_fork();
   for (Part& part : parts_) {

@@ -170,6 +170,25 @@ Granules Space::free_lazily(Granules from, Granules end) const {
   return to == end ? kNone : to;
 }
 
+// Whole huge pages: a border within one would split it.
+bool Space::wipe_free_on_fork() {
+  keep_on_fork();
+  if (!bare_) {
+    pages.each_free(Granules{0}, granules_in(committed_bytes()), [&](PageMap::Run run) {
+      const Granules first = round_up(run.first, kHugePage);
+      const Granules end = round_down(run.end(), kHugePage);
+      wiped_on_fork_ =
+          (first < end && os::wipe_on_fork(address(first), bytes_of(end - first), false)) ||
+          wiped_on_fork_;
+    });
+  }
+  return wiped_on_fork_;
+}
+
+void Space::keep_on_fork() {
+  wiped_on_fork_ = wiped_on_fork_ && !os::wipe_on_fork(base_, committed_bytes(), true);
+}
+
 bool Space::plausible(const void* pointer) const {
   const auto offset = static_cast<std::uint64_t>(static_cast<const char*>(pointer) - base_);
   return offset % kGranule == 0 && offset < committed_.load(std::memory_order_acquire);

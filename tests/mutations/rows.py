@@ -251,6 +251,10 @@ ROWS = (
      SCRIPT, "test_next_process.py shapes_that_no_process_has_seen"),
     ("handlers of fork are served while the locks are held", "Forks::before", "drop", "++thread.inside",
      PRELOAD, "fork_handlers [default]"),
+    ("children get copies of what is free", "Space::wipe_free_on_fork", "swap", "first < end => end < first",
+     PRELOAD, "waiting_children [default]"),
+    ("a child gets no copy of what its parent has taken since it forked once", "Space::keep_on_fork", "swap", "base_, committed_bytes(), true => base_, 0, true",
+     PRELOAD, "waiting_children [default]"),
     # preload
     ("children that do nothing large report", "is_reporter", "never", "engine.forks.forked() && large_calls() == 0",
      PRELOAD, "workers: forked children report"),

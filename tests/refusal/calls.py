@@ -153,10 +153,9 @@ NEVER_REFUSED = set("""
     __errno_location __stack_chk_fail __sched_cpucount _dl_find_object dladdr dladdr1 dlsym dlclose dlerror dl_iterate_phdr
     free memchr memcmp memcpy memmove memset mempcpy bcmp memrchr strchr strrchr strcmp strncmp strlen strnlen strstr
     strcpy strncpy strtol strtoul strtoull strerror strerror_r snprintf sprintf vsnprintf gettext qsort bsearch
-    expf exp log log2 pow llround lround sqrt ceil floor fmod
     pthread_self pthread_equal tss_create mallinfo mallinfo2 pthread_once pthread_mutex_lock pthread_mutex_trylock pthread_mutex_unlock
     pthread_attr_init pthread_attr_destroy pthread_attr_getstack pthread_attr_setdetachstate pthread_attr_setstacksize
-    pthread_attr_setguardsize pthread_setcancelstate pthread_getspecific pthread_detach pthread_setname_np
+    pthread_attr_setguardsize pthread_setcancelstate pthread_getspecific pthread_detach pthread_join pthread_setname_np
     __pthread_key_create sigfillset sigemptyset sigaddset sigdelset sigismember
     pthread_cond_wait pthread_cond_signal pthread_cond_broadcast
 """.split())

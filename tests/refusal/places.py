@@ -13,9 +13,8 @@ TURNED = {"R_X86_64_JUMP_SLO", "R_X86_64_JUMP_SLOT", "R_X86_64_GLOB_DAT", "R_X86
 OWN = {"R_X86_64_RELATIVE", "R_X86_64_DTPMOD64", "R_X86_64_TPOFF64", "R_X86_64_DTPOFF64"}
 
 
-# Makes a second task of the kernel, and waits for it, by instructions alone: errno is the other task's as well. And what runs
-# before there is a C library.
-APART = ("os::Apart::", "load_as_auditor")
+# Runs before there is a C library.
+BEFORE = ("load_as_auditor",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,7 +106,7 @@ def places(library, names):
         if heading:
             inside, argument = short(heading[1]), None
             own = "memo::" in heading[1] or "dsa::" in heading[1]
-            hidden = plain(heading[1]) in calls.REFUSED.keys() | calls.NEVER_REFUSED | {"syscall"} or inside.startswith(APART)
+            hidden = plain(heading[1]) in calls.REFUSED.keys() | calls.NEVER_REFUSED | {"syscall"} or inside in BEFORE
             continue
         match = re.match(r"\s*([0-9a-f]+):\s+(\S+)\s*(.*)$", line)
         if not match:
