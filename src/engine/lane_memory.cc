@@ -74,11 +74,31 @@ Given LaneMemory::give(const Call& call) {
   }
   // Any allocator has to get what a peak grows by; the rest the pool has had before.
   const std::uint64_t grown = sub_sat(pool.held().asked_peak_bytes(), peak);
+  if (grown != 0) [[unlikely]] {
+    outgrow_slabs(grown);
+  }
   return {.start = block.start,
           .zero = block.zero,
           .at_hand = block.lacking == 0,
           .lacks = block.lacking,
           .again = sub_sat(block.lacking, grown)};
+}
+
+// The pool gets more and more while no iteration of a plan ends: the loop is another one, whose
+// memory is not to come on top of a slab's that the loop before has left.
+void LaneMemory::outgrow_slabs(std::uint64_t grown) {
+  outgrown_ += grown;
+  const bool holds = holds_slab();
+  const std::uint64_t height = holds ? slab().height() : shared_->slabs.bytes.load();
+  if (outgrown_ <= height / tuning::kSmallPart) {
+    return;
+  }
+  outgrown_ = 0;
+  if (holds) {
+    slab().give_back_unused();
+  } else if (height != 0) {
+    shared_->slabs.give_back_free(Nanos{0}, os::coarse_nanoseconds());
+  }
 }
 
 void LaneMemory::make_room() {
@@ -150,6 +170,7 @@ void LaneMemory::end_iteration(std::uint64_t offset, std::uint64_t bytes, bool b
       shared_->pool.make_way(slab().height());
     }
   }
+  outgrown_ = 0;
   slab().use(os::coarse_nanoseconds());
   slab().sweep(offset, bytes);
 }
