@@ -275,7 +275,7 @@ test: $(B)/unit_tests all programs ## unit, property and preload tests
 	python3 tests/preload/run.py --build $(B)
 bench: all $(bench_programs) ## every benchmark; results as tables and CSV in build/bench
 	$(B)/bench/planner_quality --csv $(B)/bench/planners.csv
-	python3 bench/run.py
+	$(or $(wildcard .venv/bin/python),python3) bench/run.py
 asan ubsan tsan: ## the unit tests under a sanitizer
 	$(MAKE) MODE=$@ build/$@/unit_tests
 	build/$@/unit_tests

@@ -45,9 +45,12 @@ class Results:
         return estimate(self.ratios(workload, a, b, key).values())
 
     def mean_estimate(self, workloads, a, b, key):
-        """Of the geometric mean over the workloads, taken within each repetition that has them all."""
+        """Of the geometric mean over the workloads, taken within each repetition that has them all; where a run failed
+        in each of them, of their medians."""
         found = [self.ratios(workload, a, b, key) for workload in workloads]
         complete = set.intersection(*(set(ratios) for ratios in found))
+        if not complete:
+            return estimate([geometric_mean([statistics.median(ratios.values()) for ratios in found])])
         return estimate([geometric_mean([ratios[number] for ratios in found]) for number in sorted(complete)])
 
     @property

@@ -53,6 +53,19 @@ class Summary(unittest.TestCase):
         lost = summary.Results(rows_of[1:])
         self.assertEqual(2, lost.estimate("w", "ours", "other", "p50_ms").repetitions)
 
+    def test_a_repetition_in_which_a_run_failed_has_no_mean(self):
+        def results(*lost):
+            return summary.Results([dict(row, repetition=number) for workload in "ab" for number in range(2)
+                                    if (workload, number) not in lost
+                                    for row in rows(workload, "ours", [1 + number]) + rows(workload, "other", [2])])
+
+        def mean(*lost):
+            return str(results(*lost).mean_estimate("ab", "ours", "other", "p50_ms"))
+
+        self.assertEqual("0.75 (0.50 to 1.00)", mean())
+        self.assertEqual("1.00", mean(("a", 0)))
+        self.assertEqual("0.71", mean(("a", 0), ("b", 1)))
+
     def test_geometric_mean(self):
         self.assertTrue(math.isclose(2.0, summary.geometric_mean([1.0, 4.0])))
 
