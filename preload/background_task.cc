@@ -18,7 +18,6 @@
 #include "src/base/os.h"
 #include "src/base/own_thread.h"
 #include "src/base/proc_file.h"
-#include "src/base/tuning.h"
 
 namespace memo {
 namespace {

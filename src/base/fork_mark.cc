@@ -5,7 +5,7 @@
 namespace memo {
 
 bool ForkMark::open() {
-  if (mark_.load(std::memory_order_relaxed) != &kAlwaysHere) {
+  if (is_open()) {
     return true;
   }
   auto* page = static_cast<char*>(os::map(os::page_size()));

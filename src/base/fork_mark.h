@@ -18,6 +18,10 @@ class ForkMark {
   bool open();
   // False in a forked child, until renew(); what was done before that is seen then.
   [[nodiscard]] bool here() const { return value() == kHere; }
+  // A child is noticed, whether handlers run in it or not.
+  [[nodiscard]] bool is_open() const {
+    return mark_.load(std::memory_order_relaxed) != &kAlwaysHere;
+  }
   void renew() { set(kHere); }
   // A handler of fork() has run in this child, which is not here() yet. A child of it starts again.
   void tell() { set(kTold); }

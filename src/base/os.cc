@@ -25,7 +25,8 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 #ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18  // Linux 4.14
+#define MADV_WIPEONFORK 18  // Linux 4.14, as the next
+#define MADV_KEEPONFORK 19
 #endif
 
 namespace memo::os {
@@ -297,6 +298,11 @@ void name_mapping(const void* start, std::uint64_t bytes, const char* name) {
 bool wipe_on_fork(void* start, std::uint64_t bytes) {
   KeepErrno keep;
   return madvise(start, bytes, MADV_WIPEONFORK) == 0;
+}
+
+bool copy_on_fork(void* start, std::uint64_t bytes) {
+  KeepErrno keep;
+  return madvise(start, bytes, MADV_KEEPONFORK) == 0;
 }
 
 void unmap(void* start, std::uint64_t bytes) {

@@ -75,9 +75,6 @@ bool purge(void* start, std::uint64_t bytes);
 // needs some (MADV_FREE): until they are written the next time, each holds what it held or zeros.
 // A refusal changes nothing.
 void free_lazily(void* start, std::uint64_t bytes);
-// In children that are forked from now on [start, start + bytes) is zero, and no memory of theirs,
-// or, for `keep`, a copy again. False where the system refuses. Page multiples.
-bool wipe_on_fork(void* start, std::uint64_t bytes, bool keep);
 // Copies [from, from + bytes) to `to`, elsewhere, and purges each huge page's worth of it when that
 // is copied: no more than that is there twice, and what has no memory gets none. True if all of it
 // was purged; else, as where pages are locked, some of it is as before.
@@ -152,9 +149,11 @@ bool rest(Nanos time = kMillisecond);
 // (before 5.17, or CONFIG_ANON_VMA_NAME) refuse it silently, and a confined thread does not ask.
 void name_mapping(const void* start, std::uint64_t bytes, const char* name);
 
-// Has the memory emptied in each forked child; false where the kernel does not know how (before
-// Linux 4.14). Page multiples.
+// Children that are forked from now on have zeros there, and no memory; or a copy, as before. False
+// where the kernel does not know how (before Linux 4.14), or has done it in parts of the range only.
+// Page multiples.
 bool wipe_on_fork(void* start, std::uint64_t bytes);
+bool copy_on_fork(void* start, std::uint64_t bytes);
 
 // Gives back what reserve() or map() gave.
 void unmap(void* start, std::uint64_t bytes);

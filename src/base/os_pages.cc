@@ -20,11 +20,6 @@
 #define MADV_POPULATE_WRITE 23  // Linux 5.14; older kernels answer EINVAL
 #endif
 
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18  // Linux 4.14, as the next
-#define MADV_KEEPONFORK 19
-#endif
-
 namespace memo::os {
 namespace {
 
@@ -86,11 +81,6 @@ void free_lazily(void* start, std::uint64_t bytes) {
   if (const WholePages pages(start, bytes); pages.any()) {
     madvise(pages.first, pages.bytes(), MADV_FREE);
   }
-}
-
-bool wipe_on_fork(void* start, std::uint64_t bytes, bool keep) {
-  KeepErrno keep_errno;
-  return madvise(start, bytes, keep ? MADV_KEEPONFORK : MADV_WIPEONFORK) == 0;
 }
 
 namespace {

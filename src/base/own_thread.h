@@ -1,4 +1,4 @@
-// Threads of the library's own. Hot: no allocation of the program's, errno kept.
+// Threads of the library's own. Cold; errno is kept.
 //
 // glibc runs exit() on the thread that ends last, and what runs there must find the program's
 // files. So a thread of the library's own keeps the process' table of descriptors, and what opens

@@ -1,5 +1,6 @@
 #include "src/engine/forks.h"
 
+#include "src/base/check.h"
 #include "src/base/interrupts.h"
 
 namespace memo {
@@ -9,7 +10,8 @@ namespace memo {
 void Forks::before() {
   constexpr auto kForFork = Lock::Patience::kFork;
   ThreadState& thread = t_state;
-  const bool interrupted = thread.inside != 0;
+  const Lane* mine = my_lane();
+  const bool interrupted = thread.inside != 0 || (mine != nullptr && mine->at_work_here());
   ++thread.inside;
   std::uint32_t taken = 0;
   const bool alone = lanes_.host().alone != nullptr && lanes_.host().alone();
@@ -20,15 +22,16 @@ void Forks::before() {
   } else if (!alone) {
     taken |= lanes_.registry().lock_within(kForFork) ? kRegistry : 0;
   }
-  if (!interrupted && lanes_.opened() && here()) {
+  if (!interrupted && lanes_.opened() && lanes_.mark.is_open() && here()) {
     taken |= wipe_free(alone || (taken & kPool) != 0);
   }
+  MEMO_DCHECK(thread.forks >> (32 - kForkBits) == 0);
   thread.forks = (thread.forks << kForkBits) | taken;
 }
 
 // What is free holds nothing, but each of its pages would be copied for a child once the process
-// writes it again. What other threads may claim meanwhile stays as it is: the program's threads
-// count on what they had written by then.
+// writes it again. Other threads' slabs stay as they are: such a thread may claim and write before
+// the fork, and the child must have that.
 std::uint32_t Forks::wipe_free(bool pool) const {
   Lane* mine = my_lane();
   return (mine != nullptr && mine->wipe_free_on_fork() ? kLane : 0) |
@@ -37,10 +40,10 @@ std::uint32_t Forks::wipe_free(bool pool) const {
 
 void Forks::release(std::uint32_t taken) {
   if ((taken & kWiped) != 0) {
-    lanes_.shared().pool.keep_on_fork();
+    lanes_.shared().pool.copy_on_fork();
   }
   if ((taken & kLane) != 0) {
-    my_lane()->keep_on_fork();
+    my_lane()->copy_on_fork();
   }
   if ((taken & kPool) != 0) {
     lanes_.shared().pool.unlock_all();
@@ -108,9 +111,10 @@ void Forks::live_on(const Lane* mine, bool interrupted, bool told) {
 }
 
 void Forks::take_over(Shared& shared, const Lane* mine, bool interrupted) {
-  // A bare clone of another thread's may have come between fork() and its handlers.
-  shared.pool.keep_on_fork();
-  shared.slabs.keep_on_fork();
+  // Another thread may have made this child by a bare clone, while free memory was marked for a
+  // fork() under way.
+  shared.pool.copy_on_fork();
+  shared.slabs.copy_on_fork();
   shared.slabs.orphan(lanes_.number_of(mine));
   for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
     Lane& lane = lanes_.at(i);

@@ -41,7 +41,7 @@ class Forks {
   static constexpr std::uint32_t kStore = 2;
   static constexpr std::uint32_t kPool = 4;
   static constexpr std::uint32_t kLane = 8;
-  // And whether children get no copy of what is free of the pool.
+  // And whether children get no copy of what is free in the pool.
   static constexpr std::uint32_t kWiped = 16;
   static constexpr std::uint32_t kForkBits = 5;
 

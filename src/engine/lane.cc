@@ -102,8 +102,8 @@ bool Lane::wipe_free_on_fork() {
   return false;
 }
 
-void Lane::keep_on_fork() {
-  memory_.slab().space().keep_on_fork();
+void Lane::copy_on_fork() {
+  memory_.slab().space().copy_on_fork();
   entered_.unlock();
 }
 

@@ -74,8 +74,8 @@ Given LaneMemory::give(const Call& call) {
   }
   // Any allocator has to get what a peak grows by; the rest the pool has had before.
   const std::uint64_t grown = sub_sat(pool.held().asked_peak_bytes(), peak);
-  if (grown != 0) [[unlikely]] {
-    outgrow_slabs(grown);
+  if (grown != 0 && holds_slab()) [[unlikely]] {
+    outgrow_slab(grown);
   }
   return {.start = block.start,
           .zero = block.zero,
@@ -84,20 +84,15 @@ Given LaneMemory::give(const Call& call) {
           .again = sub_sat(block.lacking, grown)};
 }
 
-// The pool gets more and more while no iteration of a plan ends: the loop is another one, whose
-// memory is not to come on top of a slab's that the loop before has left.
-void LaneMemory::outgrow_slabs(std::uint64_t grown) {
-  outgrown_ += grown;
-  const bool holds = holds_slab();
-  const std::uint64_t height = holds ? slab().height() : shared_->slabs.bytes.load();
-  if (outgrown_ <= height / tuning::kSmallPart) {
-    return;
-  }
-  outgrown_ = 0;
-  if (holds) {
+// The pool gets more and more while the slab serves no call: the loop is another one, whose memory
+// is not to come on top of the slab's. The height is kept: else the pool would give way to it again.
+void LaneMemory::outgrow_slab(std::uint64_t grown) {
+  const std::uint64_t served = counts_->counters().planned_allocations.get();
+  outgrown_ = served == served_ ? outgrown_ + grown : grown;
+  served_ = served;
+  if (outgrown_ > slab().height() / tuning::kSmallPart) {
     slab().give_back_unused();
-  } else if (height != 0) {
-    shared_->slabs.give_back_free(Nanos{0}, os::coarse_nanoseconds());
+    outgrown_ = 0;
   }
 }
 
@@ -170,7 +165,6 @@ void LaneMemory::end_iteration(std::uint64_t offset, std::uint64_t bytes, bool b
       shared_->pool.make_way(slab().height());
     }
   }
-  outgrown_ = 0;
   slab().use(os::coarse_nanoseconds());
   slab().sweep(offset, bytes);
 }

@@ -77,7 +77,7 @@ class LaneMemory final : public Memory {
   Opened ask_for_slab(const Opening& opening);
   bool take_slab(const SlabWish& wish, Nanos now);
   void make_room();
-  void outgrow_slabs(std::uint64_t grown);
+  void outgrow_slab(std::uint64_t grown);
   [[nodiscard]] std::uint64_t held_beyond(std::uint64_t more) const;
 
   // The slab is this lane's, or was until a fork or the thread's end came in the middle of the call
@@ -92,7 +92,8 @@ class LaneMemory final : public Memory {
   std::atomic<Slab*> slab_{nullptr};
   std::uint64_t word_ = kNoWord;  // by which the lane holds it
   Backoff refusals_;
-  std::uint64_t outgrown_ = 0;  // bytes by which the pool has grown since an iteration ended
+  std::uint64_t outgrown_ = 0;  // bytes by which the pool has grown since a call was served
+  std::uint64_t served_ = 0;    // calls, by then
   bool slabs_in_use_ = false;   // it was refused one since all were in use
   // Ends of iterations until nothing is owed of what was alive as the slab was opened.
   std::uint32_t owing_ends_ = 0;

@@ -232,9 +232,9 @@ bool Pool::wipe_free_on_fork() {
   return any;
 }
 
-void Pool::keep_on_fork() {
+void Pool::copy_on_fork() {
   for (std::size_t i = 0; i < used().size(); ++i) {
-    spaces_[i].keep_on_fork();
+    spaces_[i].copy_on_fork();
   }
 }
 

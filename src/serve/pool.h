@@ -140,9 +140,9 @@ class Pool {
   // locks are to be had.
   [[nodiscard]] bool lock_all(Lock::Patience patience);
   void unlock_all() { unlock_all(parts_.size()); }
-  // With all locks held: as a space's. False where nothing is free.
+  // As a space's, of all arenas. While no other thread may claim.
   bool wipe_free_on_fork();
-  void keep_on_fork();
+  void copy_on_fork();
   // In a forked child: if a thread that does not exist there was at work on an arena, no block is
   // given out any more, and what is freed stays where it is.
   void after_fork();

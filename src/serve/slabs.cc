@@ -70,9 +70,9 @@ void Slabs::orphan(std::uint32_t mine) const {
   }
 }
 
-void Slabs::keep_on_fork() const {
+void Slabs::copy_on_fork() const {
   for (std::uint32_t i = 0; i < count_; ++i) {
-    slabs_[i].space().keep_on_fork();
+    slabs_[i].space().copy_on_fork();
   }
 }
 

@@ -65,7 +65,7 @@ class Slabs : public SlabBooks {
   // In a forked child, whose lane is `mine`: what other lanes held is free.
   void orphan(std::uint32_t mine) const;
   // In a forked child: as a space's.
-  void keep_on_fork() const;
+  void copy_on_fork() const;
   // In a forked child, where nobody is in the middle of a call: the books hold what the slabs have.
   void count_bytes();
   // True if heights, page maps and books agree, and no lane holds two. No other thread may be at

@@ -170,23 +170,47 @@ Granules Space::free_lazily(Granules from, Granules end) const {
   return to == end ? kNone : to;
 }
 
-// Whole huge pages: a border within one would split it.
-bool Space::wipe_free_on_fork() {
-  keep_on_fork();
-  if (!bare_) {
-    pages.each_free(Granules{0}, granules_in(committed_bytes()), [&](PageMap::Run run) {
-      const Granules first = round_up(run.first, kHugePage);
-      const Granules end = round_down(run.end(), kHugePage);
-      wiped_on_fork_ =
-          (first < end && os::wipe_on_fork(address(first), bytes_of(end - first), false)) ||
-          wiped_on_fork_;
-    });
-  }
-  return wiped_on_fork_;
+namespace {
+
+// The whole huge pages of a free run; none: there are none. A border within one would split it.
+PageMap::Run huge_pages_of(PageMap::Run run) {
+  const Granules first = round_up(run.first, kHugePage);
+  return {first, sub_sat(round_down(run.end(), kHugePage), first)};
 }
 
-void Space::keep_on_fork() {
-  wiped_on_fork_ = wiped_on_fork_ && !os::wipe_on_fork(base_, committed_bytes(), true);
+}  // namespace
+
+// As many as a call deals with: each is one more mapping, which takes fork() its time as well.
+bool Space::wipe_free_on_fork() {
+  // What could not be undone after another fork may be in use by now.
+  if (bare_ || (wiped_until_ != Granules{0} && !os::copy_on_fork(base_, committed_bytes()))) {
+    return false;
+  }
+  wiped_until_ = Granules{0};
+  const Granules end = granules_in(committed_bytes());
+  PageMap::Run run = pages.next_free(Granules{0}, end);
+  for (std::uint32_t done = 0; run.found() && done < tuning::kCallWork;
+       run = pages.next_free(run.end(), end)) {
+    if (const PageMap::Run huge = huge_pages_of(run); huge.found()) {
+      wiped_until_ = huge.end();  // first: a refusal may have done some of it
+      os::wipe_on_fork(address(huge.first), bytes_of(huge.count));
+      ++done;
+    }
+  }
+  return wiped_until_ != Granules{0};
+}
+
+// Not where blocks are in use: the program may have advised the same for its own. What was freed
+// meanwhile is copied already.
+void Space::copy_on_fork() {
+  bool all = true;
+  pages.each_free(Granules{0}, wiped_until_, [&](PageMap::Run run) {
+    const PageMap::Run huge = huge_pages_of(run);
+    all = (!huge.found() || os::copy_on_fork(address(huge.first), bytes_of(huge.count))) && all;
+  });
+  if (all) {
+    wiped_until_ = Granules{0};
+  }
 }
 
 bool Space::plausible(const void* pointer) const {

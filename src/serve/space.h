@@ -81,11 +81,11 @@ class Space {
   static constexpr Granules kNone = Granules::max();
   Granules free_lazily(Granules from, Granules end) const;
 
-  // Children that are forked from now on get no copy of what is free, and what the process writes
-  // there is not copied either. False where nothing is. Not while another thread may claim.
+  // Children forked from now on have zeros where this is free, and no page is copied when the
+  // process writes there. False where that would save nothing. Not while another thread may claim.
   bool wipe_free_on_fork();
-  // They get a copy of everything again: before anything is claimed.
-  void keep_on_fork();
+  // They get a copy of that again. Before anything is claimed: a child would lack it.
+  void copy_on_fork();
 
   // Opens an index of the free runs. Before the first block.
   void index(FreeIndex& index);
@@ -124,7 +124,7 @@ class Space {
   bool sparing_ = false;
   bool bare_ = false;
   bool indexed_ = false;
-  bool wiped_on_fork_ = false;  // some of it
+  Granules wiped_until_;  // before it children may have zeros where it was free; 0: nowhere
 };
 
 // No block is in use. Any thread, since it looks at nothing but the states: it may not last.

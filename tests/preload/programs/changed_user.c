@@ -14,9 +14,11 @@ static void work(void) {
   }
 }
 
+static unsigned most_seen;
+
 // Those whose user is another than `expected`.
 static unsigned threads_of_others(unsigned expected) {
-  unsigned others = 0;
+  unsigned others = 0, seen = 0;
   DIR* tasks = opendir("/proc/self/task");
   CHECK(tasks != NULL);
   for (struct dirent* entry = readdir(tasks); entry != NULL; entry = readdir(tasks)) {
@@ -27,11 +29,15 @@ static unsigned threads_of_others(unsigned expected) {
       continue;
     unsigned real = 0, effective = 0;
     while (fgets(line, sizeof line, status) != NULL)
-      if (sscanf(line, "Uid: %u %u", &real, &effective) == 2)
+      if (sscanf(line, "Uid: %u %u", &real, &effective) == 2) {
+        ++seen;
         others += real != expected || effective != expected;
+      }
     fclose(status);
   }
   closedir(tasks);
+  CHECK(seen != 0);
+  most_seen = seen > most_seen ? seen : most_seen;
   return others;
 }
 
@@ -51,5 +57,7 @@ int main(void) {
     CHECK(setresuid(0, 0, 0) == 0);
     CHECK(threads_of_others(0) == 0);
   }
+  if (serving_expected())
+    CHECK(most_seen > 1);
   return 0;
 }

@@ -1,5 +1,4 @@
-// Loops one after the other, each larger than the last: the process holds what the largest needs, and not the sum of two. In one
-// thread, and in threads that come and go.
+// Loops one after the other, each larger than the last: the process holds what the largest needs, and not the sum of two.
 #include "support.h"
 
 enum { kBlocks = 8, kIterations = 20 };
@@ -15,32 +14,20 @@ static long peak_kib(void) {
   return peak;
 }
 
-static void* loop(void* argument) {
-  const size_t each = *(const size_t*)argument;
+static void loop(size_t each) {
   for (unsigned iteration = 0; iteration < kIterations; ++iteration) {
     void* blocks[kBlocks];
     for (unsigned i = 0; i < kBlocks; ++i)
       blocks[i] = malloc(each + i * KIB(4));
     fill_check_free(blocks, kBlocks, each);
   }
-  return argument;
-}
-
-static void larger_and_larger(int in_threads, size_t most) {
-  for (size_t each = most / 2; each <= most; each += most / 8) {
-    pthread_t thread;
-    if (!in_threads)
-      loop(&each);
-    else
-      CHECK(pthread_create(&thread, NULL, loop, &each) == 0 && pthread_join(thread, NULL) == 0);
-  }
 }
 
 int main(void) {
   const long before = peak_kib();
   const size_t most = MIB(10);
-  larger_and_larger(0, most / 2);
-  larger_and_larger(1, most);
+  for (size_t each = most / 2; each <= most; each += most / 8)
+    loop(each);
   const long held = peak_kib() - before;
   printf("the largest loop has %zu KiB\n", kBlocks * most / 1024);
   if (memomalloc_version != NULL && held > (long)(kBlocks * most / 1024 * 9 / 8)) {
