@@ -85,7 +85,7 @@ Given LaneMemory::give(const Call& call) {
 }
 
 // The pool gets more and more while the slab serves no call: the loop is another one, whose memory
-// is not to come on top of the slab's. The height is kept: else the pool would give way to it again.
+// must not come on top of the slab's. The height stays: else the pool would give way to it again.
 void LaneMemory::outgrow_slab(std::uint64_t grown) {
   const std::uint64_t served = counts_->counters().planned_allocations.get();
   outgrown_ = served == served_ ? outgrown_ + grown : grown;
