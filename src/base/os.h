@@ -149,8 +149,8 @@ bool rest(Nanos time = kMillisecond);
 // (before 5.17, or CONFIG_ANON_VMA_NAME) refuse it silently, and a confined thread does not ask.
 void name_mapping(const void* start, std::uint64_t bytes, const char* name);
 
-// Children forked from now on have zeros there, and no memory; or a copy, as before. False where the
-// kernel does not know how (before Linux 4.14), or has done it in parts of the range only.
+// Children forked from now on have zeros there, and no memory; or a copy, as before. False where
+// the kernel does not know how (before Linux 4.14), or has done it in parts of the range only.
 // Page multiples.
 bool wipe_on_fork(void* start, std::uint64_t bytes);
 bool copy_on_fork(void* start, std::uint64_t bytes);

@@ -93,8 +93,8 @@ class Lane {
   // Gives memory back if the lane has been quiet for long, or, where memory is `scarce`, since the
   // last tick; tells whether it has been for long. Any thread.
   bool tick(Nanos now, bool scarce);
-  // Around fork(), by the lane's thread: children get no copy of what is free of its slab. True: the
-  // lane is locked until copy_on_fork(), and nobody takes the slab. False: nothing was done.
+  // Around fork(), by the lane's thread: children get no copy of what is free of its slab. True:
+  // the lane is locked until copy_on_fork(), and nobody takes the slab. False: nothing was done.
   bool wipe_free_on_fork();
   void copy_on_fork();
   // Runs function(slab), if the lane holds one and is not just at work, while nobody claims in it.
