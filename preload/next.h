@@ -41,6 +41,9 @@ extern "C" int tss_create(unsigned* key, void (*end)(void*)) noexcept;
 #define MREMAP_DONTUNMAP 4  // Linux 5.7
 #endif
 
+// As it is called here and replaced; its header, which has it variadic, is not included.
+extern "C" int ioctl(int file, unsigned long request, void* argument) noexcept;
+
 namespace memo {
 
 // The addresses of an object of the process, [start, end); none where both are 0.

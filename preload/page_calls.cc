@@ -217,7 +217,7 @@ ssize_t vmsplice(int pipe, const iovec* parts, std::size_t count, unsigned flags
 }
 
 int ioctl(int file, unsigned long request, void* argument) {
-  const int answer = static_cast<int>(syscall(SYS_ioctl, file, request, argument));
+  const int answer = pass_on(&Next::ioctl, SYS_ioctl, file, request, argument);
   if (request == kRegister && answer == 0) {
     const auto* const range = static_cast<const std::uint64_t*>(argument);
     note(reinterpret_cast<const void*>(range[0]), range[1]);

@@ -10,6 +10,8 @@ extern "C" {
 std::size_t sallocx(const void* pointer, int flags) noexcept;
 void dallocx(void* pointer, int flags) noexcept;
 void sdallocx(void* pointer, std::size_t size, int flags) noexcept;
+std::size_t xallocx(void* pointer, std::size_t size, std::size_t extra, int flags) noexcept;
+void* rallocx(void* pointer, std::size_t size, int flags) noexcept;
 // several
 std::size_t malloc_size(const void* pointer) noexcept;
 void cfree(void* pointer) noexcept;

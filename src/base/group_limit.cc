@@ -79,7 +79,7 @@ std::uint64_t page_cache(std::string_view folder, const Names& names) {
   std::uint64_t listed = 0;
   std::uint64_t pages = UINT64_MAX;
   std::uint64_t shared = 0;
-  os::LineReader file(path.text());
+  os::LinesOf<64> file(path.text());
   for (std::string_view line; file.next(line);) {
     if (line.starts_with(names.lists[0]) || line.starts_with(names.lists[1])) {
       listed += os::number_in(line);

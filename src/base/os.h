@@ -80,7 +80,8 @@ void free_lazily(void* start, std::uint64_t bytes);
 // was purged; else, as where pages are locked, some of it is as before.
 bool carry(void* from, void* to, std::uint64_t bytes);
 // The whole pages inside [start, start + bytes) are new ones, as commit() makes them, whatever they
-// were. False where the system refuses; what becomes of them is not known then.
+// were; those at both ends can be written, and keep what they hold. False where the system refuses;
+// what becomes of them is not known then.
 bool renew(void* start, std::uint64_t bytes);
 // Asks for huge pages; populates with memory in one call. Page multiples. False where not
 // supported.

@@ -72,6 +72,16 @@ bool renew(void* start, std::uint64_t bytes) {
   KeepErrno keep;
   const WholePages pages(start, bytes);
   constexpr int kAnew = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  // The pages at both ends have other blocks as well, where pages are larger than our granules.
+  const std::uint64_t page = page_size();
+  char* const first =
+      reinterpret_cast<char*>(round_down(reinterpret_cast<std::uint64_t>(start), page));
+  const std::uint64_t all =
+      round_up(static_cast<std::uint64_t>(static_cast<char*>(start) + bytes - first), page);
+  if (all != pages.bytes() && mprotect(first, all, PROT_READ | PROT_WRITE) != 0) {
+    return false;
+  }
+  munlock(first, all);  // else the limit on locked memory counts the new pages beside the old ones
   return !pages.any() ||
          mmap(pages.first, pages.bytes(), PROT_READ | PROT_WRITE, kAnew, -1, 0) != MAP_FAILED;
 }
@@ -231,7 +241,7 @@ std::uint64_t resident_bytes(const void* start, std::uint64_t bytes) {
 }
 
 bool is_written(const void* start, std::uint64_t bytes, std::uint64_t but) {
-  constexpr std::size_t kAtOnce = 64;  // pages
+  constexpr std::size_t kAtOnce = 16;  // pages: a small stack has room for them
   constexpr int kLooks = 4;            // at each
   using Line = std::array<std::uint64_t, 8>;
   KeepErrno keep;

@@ -8,6 +8,7 @@
 
 #include "src/base/descriptors.h"
 #include "src/base/keep_errno.h"
+#include "src/base/own_stack.h"
 #include "src/base/tuning.h"
 
 namespace memo::os {
@@ -33,15 +34,22 @@ bool start_own_thread(void* (*body)(void*), void* argument, pthread_t* joined,
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, tuning::kOwnStack);
-  pthread_attr_setdetachstate(
-      &attributes, joined == nullptr ? PTHREAD_CREATE_DETACHED : PTHREAD_CREATE_JOINABLE);
-  pthread_t thread;
-  const bool started =
-      pthread_create(joined == nullptr ? &thread : joined, &attributes, body, argument) == 0;
-  pthread_attr_destroy(&attributes);
+  // glibc puts the program's thread-local storage into the stack: where kOwnStack has no room for
+  // it, the stack is as large as the program's threads'.
+  bool started = false;
+  for (int usual = 0; usual < 2 && !started; ++usual) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    if (usual == 0) {
+      pthread_attr_setstacksize(&attributes, tuning::kOwnStack);
+    }
+    pthread_attr_setdetachstate(
+        &attributes, joined == nullptr ? PTHREAD_CREATE_DETACHED : PTHREAD_CREATE_JOINABLE);
+    pthread_t thread;
+    started =
+        pthread_create(joined == nullptr ? &thread : joined, &attributes, body, argument) == 0;
+    pthread_attr_destroy(&attributes);
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return started;
 }
@@ -50,7 +58,11 @@ void* Apart::begin(void* self) {
   const RecursionGuard guard;
   own_descriptors();
   auto& apart = *static_cast<Apart*>(self);
-  apart.work_(apart.argument_, guard);
+  // Planning needs more stack than thread-local storage may have left.
+  auto work = [&] { apart.work_(apart.argument_, guard); };
+  if (!run_on_own_stack(work)) {
+    work();
+  }
   change(apart.state_, kJoin);
   return nullptr;
 }

@@ -192,7 +192,8 @@ bool Engine::free(void* pointer, bool bare) {
         holder->note_death(*space, pointer, by);
       }
     }
-    const bool clean = altered || (bytes >= tuning::kMinLooked && is_left(lanes, slab) &&
+    const bool renewed = altered && os::page_size() <= kGranule;  // to its ends
+    const bool clean = renewed || (bytes >= tuning::kMinLooked && is_left(lanes, slab) &&
                                    os::purge(pointer, bytes));
     return space->pages.free(space->granule_of(pointer),
                              clean ? PageMap::Left::kNone : PageMap::Left::kAll) != Granules{0};

@@ -381,15 +381,12 @@ void Arena::keep_out(Granules first, Granules end) {
     while (from > Granules{0} && states.at(from - Granules{1}) == state) {
       --from;
     }
-    free_.take(free_.behind(from, to, top_), to);
+    // Parts of it, where a block that has just been freed there is not entered yet.
     const Granules last = std::min(to, end);
+    for (; from < last; ++from) {
+      free_.take({at, free_.behind(from, from, top_).node}, last);
+    }
     take(at, last);
-    if (from < at) {
-      free_.add(from, at - from);
-    }
-    if (last < to) {
-      free_.add(last, to - last);
-    }
     at = last;
   }
   if (top_ < end) {
@@ -406,7 +403,12 @@ std::uint64_t Arena::retreat() {
   enter_all();
   const Granules end = space_->pages.tail(PageMap::Tail::kClean, Granules{0}, top_);
   if (end < top_) {
-    free_.take(free_.behind(end, top_, top_), top_);
+    // None where a block in it has just been freed, and is not entered yet.
+    const FreeIndex::Place run = free_.behind(end, top_, top_);
+    if (!run.found()) {
+      return 0;
+    }
+    free_.take(run, top_);
     top_ = end;
   }
   huge_pages.retreat(end);

@@ -150,10 +150,11 @@ void FreeIndex::merge(std::uint32_t first, std::uint32_t count, bool dirty) {
 
 void FreeIndex::add(Granules first, Granules count) {
   for (const Granules end = first + count; first < end;) {
-    const bool dirty = pages_.states().at(first) != 0;
+    const std::uint8_t bits = pages_.states().at(first);
     const Granules to = pages_.states().alike_until(first, end);
-    MEMO_DCHECK((pages_.states().at(first) & PageStates::kUsed) == 0);
-    merge(narrow(first), narrow(to - first), dirty);
+    if ((bits & PageStates::kUsed) == 0) {
+      merge(narrow(first), narrow(to - first), bits != 0);
+    }
     first = to;
   }
 }

@@ -57,7 +57,8 @@ class FreeIndex {
   void defer(Granules first);
   // Enters up to `most` of the blocks that were deferred, as long as it has room.
   void enter(std::uint64_t most);
-  // Granules that are free, whatever their memory. Merges them with the runs beside them.
+  // Granules that are free, whatever their memory, or were when a block was freed: what is taken by
+  // now is left out. Merges them with the runs beside them.
   void add(Granules first, Granules count);
 
   // A place for `count` granules at a multiple of `step` (a power of two), all of that kind: of the

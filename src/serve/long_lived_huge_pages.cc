@@ -14,6 +14,11 @@ bool is_altered(const Space& space, Granules first) {
   return altered;
 }
 
+bool replace(std::uint8_t* look, std::uint8_t expected, std::uint8_t value) {
+  return __atomic_compare_exchange_n(look, &expected, value, false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED);
+}
+
 }  // namespace
 
 void LongLived::look(const Space& space) {
@@ -32,12 +37,12 @@ void LongLived::look(const Space& space) {
     }
     const Granules first = granules_in(unit * os::kHugePage);
     const std::uint8_t now = space.pages.states().all_used(first, kHugePage) ? before + 1 : 0;
-    __atomic_store_n(looks + unit, now, __ATOMIC_RELAXED);
     char* const start = space.address(first);
-    if (now < tuning::kLongLivedLooks || is_altered(space, first) || !os::is_own(start)) {
+    // Not over the note that a block has been taken there meanwhile.
+    if (!replace(looks + unit, before, now) || now < tuning::kLongLivedLooks ||
+        is_altered(space, first) || !os::is_own(start) || !replace(looks + unit, now, kDone)) {
       continue;
     }
-    __atomic_store_n(looks + unit, kDone, __ATOMIC_RELAXED);
     os::collapse(start);
     ++made;
     // Its memory may have been given back meanwhile, and a new block may be there, which is not

@@ -141,12 +141,12 @@ std::uint64_t Space::retreat(Granules first) {
 }
 
 bool Space::give_back_whole(Granules first, Granules count, Granules& given) {
-  const Granules dirty = pages.look(first, count).dirty;
-  if (!os::purge(address(first), bytes_of(count))) {
+  const PageMap::Claim is = pages.look(first, count);
+  if (!is.granted || !os::purge(address(first), bytes_of(count))) {
     return false;
   }
   pages.mark_clean(first, count);
-  given += dirty;
+  given += is.dirty;
   return true;
 }
 

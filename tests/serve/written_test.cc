@@ -264,6 +264,44 @@ TEST_CASE_METHOD(ArenaFixture, "arena: what others have mapped is given to nobod
   CHECK(arena.valid());
 }
 
+// Another thread has freed a block, and has not yet told the index of free runs.
+void free_untold(const Space& space, char* block, std::uint64_t bytes) {
+  REQUIRE(os::purge(block, bytes));
+  PageMap pages = space.pages;
+  REQUIRE(pages.free(space.granule_of(block), PageMap::Left::kNone) == granules_of(bytes));
+}
+
+TEST_CASE_METHOD(ArenaFixture, "arena: a block that is freed as the end is given up stays nobody's",
+                 "[serve]") {
+  take(4 * kMiB);
+  char* const untold = take(8 * kMiB);
+  CHECK(arena.free(take(2 * kMiB)));
+  arena.trim();
+  free_untold(space, untold, 8 * kMiB);
+  arena.retreat();
+  const char* const large = take(12 * kMiB);
+  for (int i = 0; i < 16; ++i) {
+    const char* const block = take(2 * kMiB);
+    CHECK((block >= large + 12 * kMiB || block + 2 * kMiB <= large));
+  }
+}
+
+TEST_CASE_METHOD(ArenaFixture, "arena: what others have mapped beside a block that is just freed",
+                 "[serve]") {
+  char* const untold = take(4 * kMiB);
+  char* const told = take(8 * kMiB);
+  take(2 * kMiB);
+  CHECK(arena.free(told));
+  arena.trim();
+  free_untold(space, untold, 4 * kMiB);
+  const Granules first = space.granule_of(told);
+  arena.keep_out(first + granules_of(kMiB), first + granules_of(3 * kMiB));
+  for (int i = 0; i < 64; ++i) {
+    const char* const block = take(kMiB);
+    CHECK((block + kMiB <= told + kMiB || block >= told + 3 * kMiB));
+  }
+}
+
 TEST_CASE("arena: what a sparse block has beyond the peak goes with it", "[serve]") {
   testing::OwnSpace own{128 * kMiB};
   testing::OwnPool pool{&own.space};

@@ -115,6 +115,20 @@ static void ends_with_free(void) {
   free(block);
 }
 
+// Neither begins nor ends with a page, where pages are large: what is left of it there is not zero.
+static void reads_zeros(void) {
+  for (int round = 0; round < 4 * kRounds; ++round) {
+    const size_t bytes = KIB(100);
+    char* block = malloc(bytes);
+    is_fresh(block, bytes);
+    mlock(block, bytes);  // may be refused
+    free(block);
+    block = calloc(1, bytes);
+    CHECK(block != NULL && all_zero(block, bytes));
+    free(block);
+  }
+}
+
 static void keeps_files(void) {
   char name[] = "/tmp/memomalloc-altered-XXXXXX";
   char text[4];
@@ -218,6 +232,7 @@ static void is_read_from_a_pipe(void) {
 }
 
 static const struct part kParts[] = {{"ends_with_free", ends_with_free},
+                                     {"reads_zeros", reads_zeros},
                                      {"keeps_files", keeps_files},
                                      {"comes_into_children", comes_into_children},
                                      {"is_nobodys_fault", is_nobodys_fault},

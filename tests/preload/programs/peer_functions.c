@@ -90,6 +90,31 @@ static void freed_with_size(void) {
   }
 }
 
+// As folly's containers do where they find jemalloc: in place if that can be, else by another block.
+static void resized(void) {
+  size_t (*xallocx)(void*, size_t, size_t, int) =
+      (size_t (*)(void*, size_t, size_t, int))find("xallocx");
+  void* (*rallocx)(void*, size_t, int) = (void* (*)(void*, size_t, int))find("rallocx");
+  size_t (*nallocx)(size_t, int) = (size_t (*)(size_t, int))find("nallocx");
+  void (*sdallocx)(void*, size_t, int) = (void (*)(void*, size_t, int))find("sdallocx");
+  if (xallocx == NULL || rallocx == NULL || nallocx == NULL || sdallocx == NULL)
+    return;
+  for (unsigned i = 0; i < kSizes; ++i) {
+    const size_t large = 2 * sizes[i];
+    const int aligned = 16, zero = 64;  // the logarithm of 64 KiB, and MALLOCX_ZERO
+    unsigned char* block = made(sizes[i], i);
+    const size_t got = xallocx(block, large, 0, 0);
+    CHECK(got >= sizes[i] && filled(block, sizes[i], i));
+    block = rallocx(block, large, 0);
+    CHECK(block != NULL && filled(block, sizes[i], i));
+    fill(block, large, i + 1);
+    block = rallocx(block, 4 * large, aligned | zero);
+    CHECK(block != NULL && (uintptr_t)block % KIB(64) == 0 && filled(block, large, i + 1));
+    CHECK(block[4 * large - 1] == 0);
+    sdallocx(block, nallocx(4 * large, aligned), aligned);
+  }
+}
+
 // A place of the slab is asked for its size, and freed by each.
 static void* of_a_slab(void* nothing) {
   static const char* const names[] = {"tc_free", "mi_free", "cfree"};
@@ -111,10 +136,10 @@ static void* of_a_slab(void* nothing) {
 }
 
 static void found_only_with_their_allocator(void) {
-  static const char* const rows[][2] = {{"jemalloc", "sallocx"},        {"jemalloc", "sdallocx"},
-                                        {"jemalloc", "dallocx"},        {"tcmalloc", "tc_free"},
-                                        {"tcmalloc", "tc_malloc_size"}, {"mimalloc", "mi_free"},
-                                        {"mimalloc", "mi_usable_size"}};
+  static const char* const rows[][2] = {
+      {"jemalloc", "sallocx"},        {"jemalloc", "sdallocx"}, {"jemalloc", "xallocx"},
+      {"jemalloc", "rallocx"},        {"jemalloc", "dallocx"},  {"tcmalloc", "tc_free"},
+      {"tcmalloc", "tc_malloc_size"}, {"mimalloc", "mi_free"},  {"mimalloc", "mi_usable_size"}};
   const char* next = getenv("NEXT_ALLOCATOR");
   for (unsigned i = 0; i < sizeof rows / sizeof *rows; ++i)
     CHECK((find(rows[i][1]) != NULL) == (next != NULL && strcmp(next, rows[i][0]) == 0));
@@ -129,6 +154,7 @@ int main(void) {
     sizes_told();
     freed();
     freed_with_size();
+    resized();
   }
   puts("sizes and frees ok");
   pthread_t thread;  // sequences are learned per thread

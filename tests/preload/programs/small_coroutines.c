@@ -9,7 +9,21 @@ enum { kStack = 8192, kGuard = 16384, kFilled = 0x5a };
 static ucontext_t outside;
 static ucontext_t inside;
 
+// Beside so much that new memory comes in huge pages, which are looked at.
+static void write_large(void) {
+  enum { kLarge = 16 };
+  void* blocks[kLarge];
+  for (unsigned i = 0; i < kLarge; ++i) {
+    blocks[i] = malloc(MIB(4));
+    CHECK(blocks[i] != NULL);
+    memset(blocks[i], 1, MIB(4));
+  }
+  for (unsigned i = 0; i < kLarge; ++i)
+    free(blocks[i]);
+}
+
 static void work(void) {
+  write_large();
   for (int i = 0; i < 100; ++i) {
     void* blocks[kStepCount];
     for (unsigned k = 0; k < kStepCount; ++k)
