@@ -36,7 +36,8 @@ class HeldPlans {
  public:
   HeldPlans() {
     g_process.engine.plans.for_each([&](StoredPlan& plan) {
-      mark_ += mark_of(plan);
+      marks_[count_] = mark_of(plan);
+      mark_ += marks_[count_];
       MEMO_DCHECK(count_ < tuning::kMaxPlans);
       plans_[count_] = &plan;
       saved_[count_++] = {plan.best().get(), plan.iteration};
@@ -53,9 +54,12 @@ class HeldPlans {
   [[nodiscard]] std::uint64_t mark() const { return mark_; }
   [[nodiscard]] std::span<const SavedPlan> plans() const { return {saved_, count_}; }
   [[nodiscard]] const StoredPlan& plan(std::uint32_t i) const { return *plans_[i]; }
+  // Of what plans() has; a lower plan may have come since.
+  [[nodiscard]] std::uint64_t mark(std::uint32_t i) const { return marks_[i]; }
 
  private:
   StoredPlan* plans_[tuning::kMaxPlans] = {};
+  std::uint64_t marks_[tuning::kMaxPlans] = {};
   SavedPlan saved_[tuning::kMaxPlans] = {};
   std::uint32_t count_ = 0;
   std::uint64_t mark_ = kNoPlans;
@@ -119,8 +123,8 @@ bool is_at_hand(const PlanName& name) {
   return false;
 }
 
-void note_known(const StoredPlan& plan, const PlanName& name) {
-  g_process.plan_exchange.known[slot_of(plan)] = mark_of(plan);
+void note_known(const StoredPlan& plan, std::uint64_t mark, const PlanName& name) {
+  g_process.plan_exchange.known[slot_of(plan)] = mark;
   g_process.plan_exchange.streams[slot_of(plan)] = name.stream;
 }
 
@@ -160,7 +164,7 @@ void fetch(const RecursionGuard& guard, const char* folder, const PlanName& name
   if (plan == nullptr) {
     return;
   }
-  note_known(*plan, name);
+  note_known(*plan, mark_of(*plan), name);
   return_pushed_out();
   g_process.plan_exchange.fetched[g_process.plan_exchange.fetched_count++ % tuning::kMaxPlans] = {
       plan, plan->generation, name, maker};
@@ -275,7 +279,7 @@ void save_to_cache(const RecursionGuard& guard, bool last) {
   int reason = 0;
   for (std::uint32_t i = 0; i < held.count(); ++i) {
     const StoredPlan& plan = held.plan(i);
-    if (g_process.plan_exchange.known[slot_of(plan)] == mark_of(plan)) {
+    if (g_process.plan_exchange.known[slot_of(plan)] == held.mark(i)) {
       continue;
     }
     if (!turn) {
@@ -285,7 +289,7 @@ void save_to_cache(const RecursionGuard& guard, bool last) {
     const PlanName name = name_of(held.plans()[i], {.beginning = g_process.catalogue.beginning(),
                                                     .program = key_of_program(maker)});
     if (save(guard, *turn, folder, held.plans()[i], name, maker)) {
-      note_known(plan, name);
+      note_known(plan, held.mark(i), name);
     } else {
       failure = true;
       reason = errno;

@@ -130,12 +130,13 @@ void Engine::note_taken_out(const void* start, std::uint64_t bytes) {
 }
 
 void Engine::note_replaced(const void* start, std::uint64_t bytes) {
-  note_taken_out(start, bytes);
+  // First: nothing more is committed there while a lock is waited for.
   each_touched(lanes, start, bytes, [](Space& space, std::uint64_t first, std::uint64_t end) {
     if (end > space.committed_bytes()) {
       space.end_at(first);
     }
   });
+  note_taken_out(start, bytes);
 }
 
 void Engine::note_lost(const void* start, std::uint64_t bytes) {

@@ -38,12 +38,16 @@ std::uint32_t Forks::wipe_free(bool pool) const {
          (pool && lanes_.shared().pool.wipe_free_on_fork() ? kWiped : 0);
 }
 
-void Forks::release(std::uint32_t taken) {
-  if ((taken & kWiped) != 0) {
+// What is done for the memory of a child waits for its first call, as all else.
+void Forks::let_go(bool in_parent) {
+  ThreadState& thread = t_state;
+  const std::uint32_t taken = thread.forks % (1U << kForkBits);
+  thread.forks >>= kForkBits;
+  if ((taken & kWiped) != 0 && in_parent) {
     lanes_.shared().pool.copy_on_fork();
   }
   if ((taken & kLane) != 0) {
-    my_lane()->copy_on_fork();
+    my_lane()->after_wiped(in_parent);
   }
   if ((taken & kPool) != 0) {
     lanes_.shared().pool.unlock_all();
@@ -54,20 +58,17 @@ void Forks::release(std::uint32_t taken) {
   if ((taken & kRegistry) != 0) {
     lanes_.registry().unlock();
   }
+  --thread.inside;
 }
 
 void Forks::after_in_parent() {
-  ThreadState& thread = t_state;
-  const std::uint32_t taken = thread.forks % (1U << kForkBits);
-  thread.forks >>= kForkBits;
-  release(taken);
-  --thread.inside;
+  let_go(true);
 }
 
 void Forks::after_in_child(bool at_once) {
   const bool interrupted = t_state.inside > 1;
   const Lane* mine = my_lane();
-  after_in_parent();
+  let_go(false);
   if (noticing_.held_by_another()) {
     noticing_.forget_owner();
   }
@@ -111,8 +112,8 @@ void Forks::live_on(const Lane* mine, bool interrupted, bool told) {
 }
 
 void Forks::take_over(Shared& shared, const Lane* mine, bool interrupted) {
-  // Another thread may have made this child by a bare clone, while free memory was marked for a
-  // fork() under way.
+  // Free memory is marked as it was for the fork, or for another thread's, where a bare clone came
+  // between its mark and its end.
   shared.pool.copy_on_fork();
   shared.slabs.copy_on_fork();
   shared.slabs.orphan(lanes_.number_of(mine));

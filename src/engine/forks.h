@@ -46,7 +46,7 @@ class Forks {
   static constexpr std::uint32_t kForkBits = 5;
 
   [[nodiscard]] std::uint32_t wipe_free(bool pool) const;
-  void release(std::uint32_t taken);
+  void let_go(bool in_parent);
   void live_on(const Lane* mine, bool interrupted, bool told);
   void take_over(Shared& shared, const Lane* mine, bool interrupted);
 

@@ -102,8 +102,10 @@ bool Lane::wipe_free_on_fork() {
   return false;
 }
 
-void Lane::copy_on_fork() {
-  memory_.slab().space().copy_on_fork();
+void Lane::after_wiped(bool in_parent) {
+  if (in_parent) {
+    memory_.slab().space().copy_on_fork();
+  }
   entered_.unlock();
 }
 

@@ -94,9 +94,10 @@ class Lane {
   // last tick; tells whether it has been for long. Any thread.
   bool tick(Nanos now, bool scarce);
   // Around fork(), by the lane's thread: children get no copy of what is free of its slab. True:
-  // the lane is locked until copy_on_fork(), and nobody takes the slab. False: nothing was done.
+  // the lane is locked until after_wiped(), and nobody takes the slab. False: nothing was done.
   bool wipe_free_on_fork();
-  void copy_on_fork();
+  // The parent's children get copies again. A child is left as it is until it is noticed.
+  void after_wiped(bool in_parent);
   // Runs function(slab), if the lane holds one and is not just at work, while nobody claims in it.
   // For a moment: calls of its thread wait, and go to the underlying allocator after 250 ms. Any
   // thread.

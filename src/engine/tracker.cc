@@ -107,13 +107,14 @@ bool Tracker::move(Event event, std::uint32_t more, std::uint32_t but) {
   return true;
 }
 
-// True if the calls noted are to be forgotten. Of a trial that is not lost, but left for another
+// True if the calls noted are to be forgotten; a trace has them all. Of a trial that is not lost, but left for another
 // plan, no call is noted any more. While a plan that was found waits for memory, every call has
 // been.
 bool Tracker::leave_plan() {
   Serving& serving = state_.serving;
   Confidence& confidence = state_.confidence;
-  const bool forgets = confidence.tries_own() || (confidence.on_trial() && is_serving());
+  const bool forgets = !state_.terms.keeps_trace &&
+                       (confidence.tries_own() || (confidence.on_trial() && is_serving()));
   confidence.leave();
   serving.plan = nullptr;
   serving.placer.stop();

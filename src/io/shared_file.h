@@ -55,6 +55,7 @@ class FolderLock {
   ~FolderLock() {
     const int saved = errno;
     if (folder_ >= 0) {
+      flock(folder_, LOCK_UN);  // a child that was forked meanwhile has the folder open as well
       close(folder_);
     }
     errno = saved;

@@ -206,10 +206,11 @@ class HeldMemory {
 
  private:
   void correct(Granules live) {
-    const Granules over{over_.load(std::memory_order_relaxed)};
-    if (over != Granules{0}) [[unlikely]] {
-      over_.fetch_sub(over.count(), std::memory_order_relaxed);
-      peak_.lower(over, live);
+    if (over_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+      // Once, should another thread correct at the same time.
+      if (const Granules over{over_.exchange(0, std::memory_order_relaxed)}; over != Granules{0}) {
+        peak_.lower(over, live);
+      }
     }
   }
   [[nodiscard]] Granules most_kept() const {

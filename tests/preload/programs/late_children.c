@@ -177,9 +177,11 @@ static void cost_little(void) {
       free(blocks[i]);
   }
   const long after = faults_of_child();
-  if (after > before + 12)
+  const long most =
+      on_glibc() ? 12 : 24;  // jemalloc's child makes the locks of one more arena anew
+  if (after > before + most)
     dprintf(STDERR_FILENO, "%ld page faults, %ld before the loop\n", after, before);
-  CHECK(after <= before + 12);
+  CHECK(after <= before + most);
   stop = 1;
   CHECK(pthread_join(thread, NULL) == 0);
 }
