@@ -107,9 +107,9 @@ bool Tracker::move(Event event, std::uint32_t more, std::uint32_t but) {
   return true;
 }
 
-// True if the calls noted are to be forgotten; a trace has them all. Of a trial that is not lost, but left for another
-// plan, no call is noted any more. While a plan that was found waits for memory, every call has
-// been.
+// True if the calls noted are to be forgotten: never those of a trace. Of a trial that is not lost,
+// but left for another plan, no call is noted any more. While a plan that was found waits for
+// memory, every call has been.
 bool Tracker::leave_plan() {
   Serving& serving = state_.serving;
   Confidence& confidence = state_.confidence;
