@@ -81,9 +81,12 @@ bool renew(void* start, std::uint64_t bytes) {
   if (all != pages.bytes() && mprotect(first, all, PROT_READ | PROT_WRITE) != 0) {
     return false;
   }
-  munlock(first, all);  // else the limit on locked memory counts the new pages beside the old ones
-  return !pages.any() ||
-         mmap(pages.first, pages.bytes(), PROT_READ | PROT_WRITE, kAnew, -1, 0) != MAP_FAILED;
+  if (!pages.any()) {
+    return true;
+  }
+  // Else the limit on locked memory counts the new pages beside the old ones.
+  munlock(pages.first, pages.bytes());
+  return mmap(pages.first, pages.bytes(), PROT_READ | PROT_WRITE, kAnew, -1, 0) != MAP_FAILED;
 }
 
 void free_lazily(void* start, std::uint64_t bytes) {

@@ -1,7 +1,6 @@
 // See slabs.h. Hot.
 #include "src/serve/slabs.h"
 
-
 namespace memo {
 
 Slab* Slabs::take_own(const SlabWish& wish) const {
