@@ -1,4 +1,4 @@
-// Work that is done apart: with signals blocked, a table of descriptors of its own, and the process' user.
+// os::Apart runs work with signals blocked, its own table of descriptors, and the process' user.
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -32,12 +32,6 @@ static void register_handlers(void) {
 // The loader runs .preinit_array before any constructor.
 __attribute__((section(".preinit_array"), used)) static void (*preinit)(void) = register_handlers;
 
-static void wait_for(pid_t child) {
-  int status = 0;
-  CHECK(child > 0 && waitpid(child, &status, 0) == child);
-  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
 // In a thread that has made no large call before, so that the library meets it in the handler.
 static void* fork_in_new_thread(void* unused) {
   (void)unused;
@@ -49,7 +43,7 @@ static void* fork_in_new_thread(void* unused) {
       learn_steps();
       _exit(0);
     }
-    wait_for(child);
+    ends_well(child);
   }
   handled = 0;
   return NULL;
@@ -82,7 +76,7 @@ static void exec_while_others_allocate(void) {
       execl("/bin/true", "true", (char*)NULL);
       _exit(127);
     }
-    wait_for(child);
+    ends_well(child);
   }
   // The process itself is replaced while its threads are at work.
   CHECK(run_again("replaced", NULL, NULL) == 0);
@@ -111,7 +105,7 @@ static void child_goes_on(void) {
   free_steps(blocks);
   if (child == 0)
     _exit(0);
-  wait_for(child);
+  ends_well(child);
   printf("a child goes on ok\n");
 }
 

@@ -26,12 +26,6 @@ static void* keep_learning(void* argument) {
   return NULL;
 }
 
-static void wait_for(pid_t child) {
-  int status = 0;
-  CHECK(child > 0 && waitpid(child, &status, 0) == child);
-  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
 static void fork_while_others_allocate(void) {
   enum { kThreads = 3 };
   pthread_t threads[kThreads];
@@ -51,7 +45,7 @@ static void fork_while_others_allocate(void) {
       free(block);
       _exit(0);
     }
-    wait_for(child);
+    ends_well(child);
     free_steps(blocks);
   }
   stop = 1;
@@ -86,7 +80,7 @@ static void fork_while_others_plan(void) {
       learn_steps();
       exit(0);
     }
-    wait_for(child);
+    ends_well(child);
   }
   stop = 1;
   for (int i = 0; i < kThreads; ++i)
@@ -115,7 +109,7 @@ static void slab_is_private_to_each(void) {
   }
   char byte;
   CHECK(read(ready[0], &byte, 1) == 1);
-  wait_for(child);
+  ends_well(child);
   close(ready[0]), close(ready[1]);
   free_steps(blocks);
   printf("slab is private to each ok\n");
@@ -149,7 +143,7 @@ static void worker_processes(void) {
     }
   }
   for (int i = 0; i < count; ++i)
-    wait_for(workers[i]);
+    ends_well(workers[i]);
   printf("worker processes ok\n");
 }
 
@@ -161,7 +155,7 @@ static void generations(int depth, int all) {
   const pid_t child = fork();
   if (child == 0)
     generations(depth - 1, all);
-  wait_for(child);
+  ends_well(child);
   if (depth < all)
     exit(0);
   printf("generations ok\n");

@@ -13,13 +13,9 @@ static ucontext_t inside;
 static void write_large(void) {
   enum { kLarge = 16 };
   void* blocks[kLarge];
-  for (unsigned i = 0; i < kLarge; ++i) {
-    blocks[i] = malloc(MIB(4));
-    CHECK(blocks[i] != NULL);
-    memset(blocks[i], 1, MIB(4));
-  }
   for (unsigned i = 0; i < kLarge; ++i)
-    free(blocks[i]);
+    blocks[i] = malloc(MIB(4));
+  fill_check_free(blocks, kLarge, MIB(4));
 }
 
 static void work(void) {

@@ -2,12 +2,6 @@
 // say nothing of their own.
 #include "support.h"
 
-static void wait_for(pid_t child) {
-  int status = 0;
-  CHECK(child > 0 && waitpid(child, &status, 0) == child);
-  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
 static void* others(void* stop) {
   while (!*(volatile int*)stop)
     learn_steps();
@@ -29,7 +23,7 @@ int main(void) {
       execv("/bin/true", arguments);
       _exit(127);
     }
-    wait_for(child);
+    ends_well(child);
     free_steps(blocks);
   }
   // A failed exec ends by _exit in the parent's memory.
@@ -38,13 +32,13 @@ int main(void) {
     execv("/no/such/program", arguments);
     _exit(0);
   }
-  wait_for(failing);
+  ends_well(failing);
   printf("vfork ok\n");
   for (int i = 0; i < 15; ++i) {
     take_steps(blocks);
     pid_t child = -1;
     CHECK(posix_spawn(&child, "/bin/true", NULL, NULL, arguments, environ) == 0);
-    wait_for(child);
+    ends_well(child);
     free_steps(blocks);
   }
   printf("posix_spawn ok\n");

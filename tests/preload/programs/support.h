@@ -117,6 +117,13 @@ static inline void end_after(unsigned seconds) {
   alarm(seconds * slower());
 }
 
+// Waits for a child.
+static inline void ends_well(pid_t child) {
+  int status = 0;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 // Waits for a child that may hold every signal but the last one; it has this long on a usual machine.
 static inline void ends_well_within(pid_t child, unsigned seconds) {
   int status = 0;

@@ -11,13 +11,6 @@ enum { kBlocks = 8, kChildren = 4, kThreads = 3, kSlots = 6 };
 #define MADV_WIPEONFORK 18
 #endif
 
-// -1: for any.
-static void wait_for(pid_t child) {
-  int status = 0;
-  CHECK(waitpid(child, &status, 0) > 0);
-  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
 // The kernel can leave memory out of a fork: since Linux 4.14, and not under an emulator of single processes.
 static int leaves_memory_out(void) {
   char* page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -86,8 +79,9 @@ static void children_hold_what_is_in_use(void) {
     for (unsigned i = 0; i < kChildren; ++i)
       CHECK(held_kib(children[i]) < 16 * 1024);
   for (unsigned i = 0; i < kChildren; ++i) {  // one at a time: there may be no room for all
-    CHECK(write(ends[1], "x", 1) == 1);
-    wait_for(-1);
+    int status = 0;
+    CHECK(write(ends[1], "x", 1) == 1 && wait(&status) > 0);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   }
   close(ends[0]), close(ends[1]);
   free(kept), free(own);
@@ -148,7 +142,7 @@ static void go_on(pid_t (*again)(void)) {
     CHECK(filled(blocks[i], size_of_slot(i), i + 2));
   if (child == 0)
     syscall(SYS_exit_group, 0);
-  wait_for(child);
+  ends_well(child);
 }
 
 static void fork_while_others_write(void) {
@@ -165,7 +159,7 @@ static void fork_while_others_write(void) {
       go_on(bare ? clone_bare : fork);
       syscall(SYS_exit_group, 0);
     }
-    wait_for(child);
+    ends_well(child);
   }
   stop = 1;
   for (int i = 0; i < kThreads; ++i)
