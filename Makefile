@@ -123,7 +123,7 @@ $(shell mkdir -p $(O); printf '%s' '$(subst ','\'',$(flags_now))' | cmp -s - $(O
 $(hot_obj): KIND := $(HOT)
 # What the shared object calls itself is not what it shows: operators new and delete, and calls that change pages.
 $(call obj,preload/own_operators.cc): KIND :=
-own_names := $(patsubst %,-Wl$(comma)--wrap=%,mmap munmap mremap mprotect madvise mlock mlock2 $(shell sed -n -E 's/^HOOK\((_Z[A-Za-z0-9_]*), Operator\)/\1/p' preload/hooks.def))
+own_names := $(patsubst %,-Wl$(comma)--wrap=%,mmap munmap mremap mprotect madvise mlock mlock2 prctl $(shell sed -n -E 's/^HOOK\((_Z[A-Za-z0-9_]*), Operator\)/\1/p' preload/hooks.def))
 # The commands are cold.
 $(call obj,$(cli_src)): KIND := $(if $(filter release manylinux-%,$(MODE)),-O2)
 # Tests are compiled for longer than they run: what the address sanitizer adds is twice as much when optimised, and Catch2's

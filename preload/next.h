@@ -41,8 +41,10 @@ extern "C" int tss_create(unsigned* key, void (*end)(void*)) noexcept;
 #define MREMAP_DONTUNMAP 4  // Linux 5.7
 #endif
 
-// As it is called here and replaced; its header, which has it variadic, is not included.
+// As they are called here and replaced; their headers, which have them variadic, are not included.
 extern "C" int ioctl(int file, unsigned long request, void* argument) noexcept;
+extern "C" int prctl(int option, unsigned long a, unsigned long b, unsigned long c,
+                     unsigned long d) noexcept;
 
 namespace memo {
 

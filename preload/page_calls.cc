@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "preload/pass_on.h"
 #include "preload/process.h"
 #include "preload/shim.h"
 #include "src/base/bits.h"
@@ -53,16 +54,6 @@ void note_advice(const void* start, std::size_t bytes, int advice) {
   } else if (advice == MADV_HUGEPAGE) {
     g_process.engine.note_huge(start, bytes);
   }
-}
-
-// The next definition, once it is known; a call may come before, and from inside of the look-up.
-template <typename Function, typename... Arguments>
-auto pass_on(Function Next::* next, long number, Arguments... arguments) {
-  using Result = decltype((g_process.next.*next)(arguments...));
-  const bool known = __atomic_load_n(&g_process.next.malloc, __ATOMIC_ACQUIRE) != nullptr;
-  return known && g_process.next.*next != nullptr
-             ? (g_process.next.*next)(arguments...)
-             : (Result)syscall(number, arguments...);  // NOLINT(google-readability-casting)
 }
 
 // Copies what the kernel does not move, since it is several mappings, as where some of it comes in

@@ -25,10 +25,11 @@ namespace {
 
 constexpr std::uint64_t kNoPlans = 0;
 
-// A number for one plan, that changes when a lower one takes its place.
+// A number for one plan, that changes when a lower one takes its place, or is no longer looked for.
 std::uint64_t mark_of(const StoredPlan& plan) {
   return (plan.generation + 1) * 0x9e3779b97f4a7c15U ^
-         reinterpret_cast<std::uint64_t>(plan.best().get());
+         reinterpret_cast<std::uint64_t>(plan.best().get()) ^
+         std::uint64_t{plan.lowest.load(std::memory_order_relaxed)};
 }
 
 // All plans of the process, kept as they are while this lives.
@@ -40,7 +41,7 @@ class HeldPlans {
       mark_ += marks_[count_];
       MEMO_DCHECK(count_ < tuning::kMaxPlans);
       plans_[count_] = &plan;
-      saved_[count_++] = {plan.best().get(), plan.iteration};
+      saved_[count_++] = {plan.best().get(), plan.iteration, plan.lowest};
     });
   }
   ~HeldPlans() {
@@ -140,10 +141,22 @@ void return_pushed_out() {
   }
 }
 
+// So many plans are read at most until the next look: a program that has more of one beginning than
+// there are slots would read the same files at each such call.
+bool may_fetch(Nanos now) {
+  state::PlanExchange& its = g_process.plan_exchange;
+  if (now >= its.fetching_since + tuning::kAtRest) {
+    its.fetching_since = now;
+    its.fetched_since = 0;
+  }
+  return its.fetched_since < tuning::kMaxPlans;
+}
+
 void fetch(const RecursionGuard& guard, const char* folder, const PlanName& name) {
   if (is_at_hand(name)) {
     return;
   }
+  ++g_process.plan_exchange.fetched_since;
   Cached cached;
   std::string_view problem;
   if (!load_cached(guard, folder, name, g_process.engine.lanes.shared().slabs.limit,
@@ -251,7 +264,9 @@ void fetch_cached(const RecursionGuard& guard, std::uint64_t key, bool look) {
     list(guard, folder);
     return_pushed_out();
   }
-  fetch_all(guard, folder, key);
+  if (may_fetch(now)) {
+    fetch_all(guard, folder, key);
+  }
 }
 
 bool cache_lacks_plans() {

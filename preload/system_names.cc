@@ -74,7 +74,7 @@ extern "C" {
   }
 #include "preload/system_names.def"
 
-// Memory. Some names are what the library shows as well (page_calls.cc): the linker gives this
+// Memory. Some names are what the library shows as well: the linker gives this
 // object's own calls these instead (--wrap).
 
 void* __wrap_mmap(void* start, size_t bytes, int access, int flags, int file,
@@ -147,7 +147,7 @@ int gethostname(char* name, size_t bytes) noexcept {
   }
   return 0;
 }
-int prctl(int what, ...) noexcept {
+int __wrap_prctl(int what, ...) noexcept {
   va_list rest;
   va_start(rest, what);
   unsigned long words[4];

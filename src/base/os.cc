@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "src/base/bits.h"
+#include "src/base/guard.h"
 #include "src/base/keep_errno.h"
 #include "src/base/proc_file.h"
 #include "src/base/tuning.h"
@@ -60,6 +61,7 @@ std::uint64_t filters() {
 }
 
 constinit std::atomic<std::uint64_t> filters_at_start{0};  // 0: start() has not been called
+constinit std::atomic<bool> filters_expected{false};
 constinit std::atomic<std::uint64_t> memory_at_start{0};
 constinit std::atomic<std::uint32_t> processors_at_start{0};
 constinit std::atomic<bool> limited_at_start{false};
@@ -106,6 +108,16 @@ std::uint64_t address_limit() {
                                                                               : limit.rlim_cur;
 }
 
+bool has_new_filters() {
+  KeepErrno keep;
+  std::uint64_t before = filters_at_start.load(std::memory_order_relaxed);
+  const std::uint64_t now = filters();
+  if (before == 0 && filters_at_start.compare_exchange_strong(before, now)) {
+    return false;
+  }
+  return now != before;
+}
+
 // Of a thread that is not confined.
 bool commits_strictly() {
   std::string_view policy;
@@ -123,16 +135,23 @@ void start() {
   limited_at_start = address_limit() != UINT64_MAX;
 }
 
-bool confined() {
-  KeepErrno keep;
-  std::uint64_t before = filters_at_start.load(std::memory_order_relaxed);
-  const std::uint64_t now = filters();
-  if (before == 0 && filters_at_start.compare_exchange_strong(before, now)) {
-    return false;
-  }
-  return now != before;
+void expect_filters() {
+  filters_expected.store(true, std::memory_order_relaxed);
 }
 
+bool confined() {
+  ThreadState& thread = t_state;
+  // In milliseconds, modulo 2^32; never 0.
+  const auto time = static_cast<std::uint32_t>(coarse_nanoseconds() / kMillisecond) | 1U;
+  const bool trusted =
+      thread.asked_at != 0 && time - thread.asked_at < tuning::kIdle / kMillisecond;
+  if (trusted && !filters_expected.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  const bool is = has_new_filters();
+  thread.asked_at = is ? 0 : time;
+  return is;
+}
 std::uint64_t page_size() {
   static constinit std::uint64_t size = 0;
   if (size == 0) {

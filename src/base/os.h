@@ -19,9 +19,12 @@ void start();
 
 // True where the calling thread may have lost system calls since start(): a filter (seccomp) was
 // added then, or the system does not tell any more. Such a thread calls only what malloc needs:
-// mmap, munmap, mprotect, madvise and futex. Opens, reads and closes a file, for rare
-// decisions (a new thread, a look at what is resident). Any thread.
+// mmap, munmap, mprotect, madvise and futex. Opens, reads and closes a file; a thread that had no
+// new filter is trusted for kIdle, unless some are expected. Any thread.
 [[nodiscard]] bool confined();
+// The program is about to add filters, or may be (PR_SET_NO_NEW_PRIVS comes before those that need
+// no privilege): no thread is trusted from now on.
+void expect_filters();
 
 std::uint64_t page_size();        // bytes; read from the system once
 std::uint64_t physical_memory();  // bytes; read from the system once

@@ -50,6 +50,8 @@ bool Lane::take() {
     knowledge_.restart_histories();
     memory_.give_back(true);
     torn_ = false;
+  } else if (phase() != Phase::kIdle) {
+    end_stream();
   }
   MEMO_DCHECK(!taken_.load(std::memory_order_relaxed) && phase() == Phase::kIdle);
   MEMO_DCHECK(!memory_.holds_slab());
@@ -74,15 +76,17 @@ void Lane::leave() {
     memory_.lose_slab();
     entered_.forget_owner();
   } else if (const WaitLock held(entered_, Lock::Patience::kFork); held) {
-    tracker_.happened(Event::kLeft);
-    memory_.let_slab_go();
-    memory_.forget();
-    knowledge_.forget();
-    stack_ = {};
-  } else {
-    torn_ = true;
-  }
+    end_stream();
+  }  // else the thread that takes the lane next does it
   taken_.store(false, std::memory_order_release);
+}
+
+void Lane::end_stream() {
+  tracker_.happened(Event::kLeft);
+  memory_.let_slab_go();
+  memory_.forget();
+  knowledge_.forget();
+  stack_ = {};
 }
 
 // A child counts its own calls alone.

@@ -55,7 +55,8 @@ class Lane {
   bool take();
   // The lane learns from the calling thread, whose stack this is: takes the memory for it.
   void begin(const StackBounds& stack);
-  // The calling thread ends. Its blocks stay where they are.
+  // The calling thread ends. Its blocks stay where they are. Where another has the lane for long,
+  // the next to take it gives up slab and plan.
   void leave();
   // In a forked child, where only the forking thread lives on: no plan, no slab, learning again.
   // False, and it is done at the next call, if the fork has interrupted the lane at work.
@@ -155,6 +156,7 @@ class Lane {
     }
     return static_cast<bool>(entered);
   }
+  void end_stream();
   void* enter(const Request& request, std::uint64_t site);
   void* serve_expected(const Request& request, const Step& step);
   void* end(const Request& request, const Outcome& outcome);

@@ -12,7 +12,7 @@ namespace memo {
 namespace {
 
 bool unsearched(const StoredPlan& plan) {
-  return !plan.searched && !plan.made->lowest;
+  return !plan.at_search && !plan.lowest.load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -22,10 +22,11 @@ StoredPlan* PlanStore::add(const RecursionGuard&, Plan plan, std::uint32_t itera
   if (stored == nullptr) {
     return nullptr;
   }
+  stored->lowest = plan->lowest;
   stored->made = std::move(plan);
   stored->has_better = false;
   stored->better = Plan();
-  stored->searched = false;
+  stored->at_search = false;
   stored->completing = false;
   stored->walked = maker == Maker::kProcess;
   stored->maker = maker;
@@ -102,7 +103,7 @@ StoredPlan* PlanStore::take_unsearched() {
   StoredPlan* found = nullptr;
   for_each([&](StoredPlan& plan, std::uint32_t) {
     if (found == nullptr && unsearched(plan)) {
-      plan.searched = true;
+      plan.at_search = true;
       plan.users.fetch_add(1, std::memory_order_acq_rel);
       found = &plan;
     }
@@ -163,6 +164,7 @@ void PlanStore::after_fork(bool in_use) {
     plan.users = in_use ? plan.users.load() : 0;
     // The thread that was completing it does not exist here, unless it is this one.
     plan.completing = in_use && plan.completing;
+    plan.at_search = false;  // nor the one that was searching
   }
 }
 

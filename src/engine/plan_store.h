@@ -22,7 +22,9 @@ struct StoredPlan {
   // parametric plan, the whole that PlanStore::complete() has made. Written once.
   Plan better;
   std::atomic<bool> has_better{false};
-  bool searched = false;  // the search has begun
+  // No lower one is known of, and none is looked for (any more).
+  std::atomic<bool> lowest{false};
+  bool at_search = false;  // a thread of this process looks for one
   std::atomic<bool> completing{false};
   Maker maker = Maker::kOther;
   // Every call of it has come in order in this process, or it was made of this process' calls. What

@@ -36,6 +36,9 @@ void Plans::search(const RecursionGuard& guard, const std::atomic<bool>* stop) {
   }
   os::yield_to_others();
   plan->improve(improve(guard, *plan->made, static_cast<double>(tuning::kMaxSearchSeconds), stop));
+  if (stop == nullptr || !*stop) {
+    plan->lowest = true;
+  }
   release(*plan);
 }
 

@@ -22,6 +22,9 @@ constexpr std::uint32_t power(std::uint32_t base, std::uint32_t exponent) {
 
 constexpr std::uint32_t kOldest = power(kBase, tuning::kRepeatContext);
 
+// Whole histories that looks may go over at once, after a quiet time.
+constexpr std::uint32_t kSavedLooks = 4;
+
 std::uint32_t hash(std::uint64_t size, std::uint8_t alignment_log2) {
   const std::uint64_t mixed = (size * 64 + alignment_log2) * 0x9E3779B97F4A7C15ULL;
   return static_cast<std::uint32_t>(mixed >> 32);
@@ -88,11 +91,17 @@ void Repeat::look_back() {
 }
 
 bool Repeat::worth_a_look() {
+  earned_ = std::min<std::uint32_t>(earned_ + 4 * tuning::kCallWork, kSavedLooks * (mask_ + 1));
   const std::uint32_t least =
       std::max(std::max(shifts_to_try() * shift_, tuning::kTrialCalls), required_);
   if (shift_ == 0 || matched_ < least || matched_ < next_look_) {
     return false;
   }
+  const std::uint32_t tokens = std::min(count_, mask_ + 1);
+  if (earned_ < tokens) {
+    return false;
+  }
+  earned_ -= tokens;
   next_look_ = matched_ + std::max(std::max(shift_ / 2, matched_ / tuning::kNextLookShare),
                                    tuning::kRepeatContext);
   if (matched_ < 2 * shift_) {

@@ -30,7 +30,8 @@ class Repeat {
 
   // The thread has made one more large allocation. True when a look is worth while: the stream has
   // matched itself for two periods, a long one for one, kTrialCalls calls and at least
-  // `required()`, and grown since the last look.
+  // `required()`, and grown since the last look; and the calls since earlier looks have earned the
+  // history's length, over which a look goes.
   bool add(std::uint64_t size, std::uint8_t alignment_log2);
 
   // A schedule that was learned from this stream has served `run` calls and then lost its way. The
@@ -65,6 +66,7 @@ class Repeat {
   std::uint32_t matched_ = 0;
   std::uint32_t next_look_ = 0;  // matched_ at which the next look is due
   std::uint32_t required_ = 0;
+  std::uint32_t earned_ = 0;  // tokens that looks may go over
   // By context: count_ after its latest occurrence, 0 for none.
   std::uint32_t latest_[kSlots] = {};
 };

@@ -48,6 +48,13 @@ class StoredPath {
   char text_[4096] = "";
 };
 
+// The plan of that schedule need not be written where `there` is.
+bool is_as_good(const Schedule& there, const SavedPlan& plan) {
+  const std::uint64_t height = plan.schedule->height;
+  const bool lowest = plan.lowest || plan.schedule->lowest;
+  return there.height < height || (there.height == height && (there.lowest || !lowest));
+}
+
 // The names of a folder's files, one at a time.
 class Folder {
  public:
@@ -223,7 +230,7 @@ bool save_cached(const RecursionGuard& guard, const CacheTurn&, const char* fold
       if (plan.schedule->symbolic == nullptr &&
           load_cached(guard, folder, other, std::numeric_limits<std::uint64_t>::max(), trust,
                       cached, &problem) &&
-          cached.plan.plan->height <= plan.schedule->height) {
+          is_as_good(*cached.plan.plan, plan)) {
         return true;
       }
     }

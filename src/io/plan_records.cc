@@ -26,7 +26,8 @@ struct PlanHeader {
   std::uint64_t lower_bound;
   std::uint32_t count;
   std::uint32_t iteration;
-  std::uint64_t least;  // of a symbolic plan, whose rules follow the steps; else 0
+  std::uint64_t least;   // of a symbolic plan, whose rules follow the steps; else 0
+  std::uint64_t lowest;  // 1: its reader need not search for a lower one; else 0
 };
 struct StepRecord {
   std::uint64_t size;
@@ -40,7 +41,7 @@ struct RuleRecord {
   std::uint32_t lifetime;
   std::uint32_t elastic;
 };
-static_assert(sizeof(PlanHeader) == 32 && sizeof(StepRecord) == 32 && sizeof(RuleRecord) == 48);
+static_assert(sizeof(PlanHeader) == 40 && sizeof(StepRecord) == 32 && sizeof(RuleRecord) == 48);
 
 // A step that could be served; whether it is right shows in serving.
 bool sound(const StepRecord& step, std::uint64_t height) {
@@ -57,15 +58,11 @@ bool sound(const RuleRecord& record) {
          std::isfinite(rule.x0) && std::isfinite(rule.x1) && record.elastic <= 1;
 }
 
-bool is_readable(std::uint32_t version) {
-  return version >= kOldestPlanVersion && version <= kPlanVersion;
-}
-
 std::string_view check(const FileHeader& header, std::span<const char> rest) {
   if (std::string_view(header.magic, sizeof header.magic) != kPlanMagic) {
     return "it is no plan file";
   }
-  if (!is_readable(header.version)) {
+  if (header.version != kPlanVersion) {
     return "another version of the library wrote it";
   }
   if (header.checksum != XXH3_64bits(rest.data(), rest.size())) {
@@ -164,7 +161,7 @@ bool is_other_version(std::span<const char> bytes) {
   FileHeader header{};
   Reader reader(bytes);
   return reader.read(header) && std::string_view(header.magic, sizeof header.magic) == kPlanMagic &&
-         !is_readable(header.version);
+         header.version != kPlanVersion;
 }
 
 void append_plan(std::vector<char>& bytes, const SavedPlan& plan) {
@@ -172,7 +169,8 @@ void append_plan(std::vector<char>& bytes, const SavedPlan& plan) {
   const SymbolicPlan* symbolic = schedule.symbolic;
   MEMO_DCHECK(symbolic == nullptr || symbolic->count == schedule.count);
   append(bytes, PlanHeader{schedule.height, schedule.lower_bound, schedule.count, plan.iteration,
-                           symbolic != nullptr ? symbolic->least : 0});
+                           symbolic != nullptr ? symbolic->least : 0,
+                           plan.lowest || schedule.lowest ? 1U : 0U});
   for (std::uint32_t i = 0; i < schedule.count; ++i) {
     const Step& step = schedule.steps[i];
     append(bytes,
@@ -188,7 +186,7 @@ bool read_plan(Reader& reader, std::uint64_t most_height, LoadedPlan& plan) {
   PlanHeader header{};
   if (!reader.read(header) || header.count == 0 || header.iteration == 0 ||
       header.iteration > header.count || header.height > most_height ||
-      header.height % kGranule != 0) {
+      header.height % kGranule != 0 || header.lowest > 1) {
     return false;
   }
   const std::size_t each = sizeof(StepRecord) + (header.least != 0 ? sizeof(RuleRecord) : 0);
@@ -202,12 +200,11 @@ bool read_plan(Reader& reader, std::uint64_t most_height, LoadedPlan& plan) {
     return false;
   }
   const SymbolicPlan symbolic{.steps = rules.data(), .count = header.count, .least = header.least};
-  // Its maker has searched for a lower one.
   plan = {Plan::copy_of({.steps = steps.data(),
                          .count = header.count,
                          .height = header.height,
                          .lower_bound = header.lower_bound,
-                         .lowest = true,
+                         .lowest = header.lowest != 0,
                          .symbolic = header.least != 0 ? &symbolic : nullptr}),
           header.iteration};
   if (!plan.plan) {

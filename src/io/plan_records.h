@@ -39,9 +39,7 @@ class Reader {
 
 inline constexpr std::string_view kPlanMagic = "MEMOPLAN";
 
-// The version of the format, and the oldest that is read as well: its steps have no lifetimes.
-inline constexpr std::uint32_t kPlanVersion = 3;
-inline constexpr std::uint32_t kOldestPlanVersion = 2;
+inline constexpr std::uint32_t kPlanVersion = 4;  // of the format; no other is read
 
 // The whole file, of at most `most` bytes: a plan that would exceed them is left out. Behind the
 // plans comes `trailer`, which readers of plans pass over.

@@ -10,6 +10,7 @@ namespace memo {
 struct SavedPlan {
   const Schedule* schedule = nullptr;
   std::uint32_t iteration = 0;  // steps of one iteration
+  bool lowest = false;          // as Schedule's: a search has ended since the schedule was made
 };
 
 struct LoadedPlan {

@@ -15,6 +15,8 @@ namespace {
 
 // Of the peak: so much is taken before it is looked how much of it had gone.
 constexpr std::uint64_t kTurns = 16;
+// Milliseconds for another thread to end its free().
+constexpr std::uint64_t kMoments = 3;
 // A shorter gap in the memory of a block counts as memory.
 constexpr Granules kLeastGap{16};
 
@@ -369,6 +371,7 @@ void Arena::keep_out(Granules first, Granules end) {
       expect(from, Expected(0), Expected(0));
     }
   };
+  std::uint64_t moments = kMoments;
   for (Granules at = first; at < std::min(end, top_);) {
     const std::uint8_t state = states.at(at);
     if ((state & PageStates::kUsed) != 0) {
@@ -381,7 +384,13 @@ void Arena::keep_out(Granules first, Granules end) {
     while (from > Granules{0} && states.at(from - Granules{1}) == state) {
       --from;
     }
-    // Parts of it, where a block that has just been freed there is not entered yet.
+    // Not all of it, while a thread is about to tell of a block that it has freed there. What such
+    // a block has left beyond `end` would be lost, since its start is.
+    if (moments != 0 && !free_.behind(from, to, top_).found() && os::rest()) {
+      --moments;
+      enter_all();
+      continue;
+    }
     const Granules last = std::min(to, end);
     for (; from < last; ++from) {
       free_.take({at, free_.behind(from, from, top_).node}, last);

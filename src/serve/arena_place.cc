@@ -31,8 +31,9 @@ FreeIndex::Place Arena::find(Granules count, Granules written, Granules step, Fr
 // The spare block's, if the new one fills most of it: what is left goes back. Else all of it does.
 std::optional<FreeIndex::Place> Arena::place_in_spare(Granules count, Granules step) {
   const PageMap::Run spare = spare_.take();
-  const bool suits =
-      count <= spare.count && spare.count <= 2 * count && spare.first % step == Granules{0};
+  const bool suits = count <= spare.count && spare.count <= 2 * count &&
+                     spare.first % step == Granules{0} &&
+                     space_->pages.look(spare.first, count).granted;  // not kept out
   const Granules kept = suits ? count : Granules{0};
   if (kept < spare.count) {
     give_back({spare.first + kept, spare.count - kept});

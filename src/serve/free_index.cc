@@ -90,6 +90,7 @@ void FreeIndex::insert(std::uint32_t first, std::uint32_t count, bool dirty) {
   } else {
     return;
   }
+  ++runs_;
   Lists& lists = lists_[dirty ? 1 : 0];
   const unsigned list = list_of(count);
   const std::uint32_t next = lists.heads[list];
@@ -120,6 +121,8 @@ void FreeIndex::remove(std::uint32_t node) {
       lists.any[list / 64] &= ~(std::uint64_t{1} << (list % 64));
     }
   }
+  MEMO_DCHECK(runs_ != 0);
+  --runs_;
   is.count = 0;
   is.next = unused_;
   unused_ = node;
@@ -357,7 +360,7 @@ FreeIndex::Run FreeIndex::Dirty::take() {
 }
 
 bool FreeIndex::valid(Granules top) const {
-  std::uint64_t runs = 0;
+  std::uint32_t runs = 0;
   for (Granules at; at < top;) {
     const std::uint8_t bits = pages_.states().at(at);
     if ((bits & PageStates::kUsed) != 0) {
@@ -376,14 +379,15 @@ bool FreeIndex::valid(Granules top) const {
     ++runs;
     at = end;
   }
+  std::uint32_t listed = 0;
   for (const Lists& lists : lists_) {
     for (unsigned list = lists.from(0); list != kLists; list = lists.from(list + 1)) {
       for (std::uint32_t node = lists.heads[list]; node != 0; node = nodes_[node].next) {
-        --runs;
+        ++listed;
       }
     }
   }
-  return runs == 0;
+  return runs == listed && runs == runs_;
 }
 
 }  // namespace memo

@@ -51,7 +51,7 @@ class FreeIndex {
 
   // There is memory for some hundred runs more, or the system gives it. A run for which there is
   // none is given out no more.
-  [[nodiscard]] bool has_room() { return used_ + kSpare <= room_ || grow(); }
+  [[nodiscard]] bool has_room() { return runs_ + kSpare <= room_ || grow(); }
 
   // The block that began at `first` was released. Any thread.
   void defer(Granules first);
@@ -158,6 +158,7 @@ class FreeIndex {
   PageMap pages_;
   Tag* tags_ = nullptr;
   Node* nodes_ = nullptr;
+  std::uint32_t runs_ = 0;
   std::uint32_t used_ = 0;    // nodes ever
   std::uint32_t room_ = 0;    // nodes that have memory
   std::uint32_t most_ = 0;    // nodes that can have

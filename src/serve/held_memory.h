@@ -76,40 +76,44 @@ class HeldMemory {
   // `count` granules were taken, of which `dirty` had memory, and `spared` will not be written;
   // `stale` of these had some. By how much that has raised the peak.
   Granules take(Granules count, Granules dirty, Granules spared = {}, Granules stale = {}) {
-    const std::uint64_t both =
-        both_.fetch_add(count.count() - (dirty.count() << kDirtyShift), std::memory_order_relaxed);
-    const Granules before = less_spared(live_of(both));
+    const Granules written = count - spared;
+    const Granules before = in_memory_of(both_.fetch_add(
+        written.count() - (dirty.count() << kDirtyShift), std::memory_order_relaxed));
     if (spared != Granules{0}) {
       spared_.fetch_add(spared.count(), std::memory_order_relaxed);
     }
     if (stale != Granules{0}) {
       stale_.fetch_add(stale.count(), std::memory_order_relaxed);
     }
-    const Granules live = before + count - spared;
+    const Granules now = before + written;
     correct(before);
     lower(window_least_, before);
     lower(least_, before);
-    if (live > peak_.get()) {
-      least_since_peak_.store(live, std::memory_order_relaxed);
+    if (now > peak_.get()) {
+      least_since_peak_.store(now, std::memory_order_relaxed);
     } else {
       lower(least_since_peak_, before);
     }
     const Granules peak = peak_.get();
-    peak_.note(live);
-    asked_.note(live_of(both) + count);
-    return sub_sat(live, peak);
+    peak_.note(now);
+    asked_.note(live());
+    return sub_sat(now, peak);
   }
   // `count` were freed, of which `spared` and `stale` were, and kept `dirty` granules' memory. Any
   // thread.
   void free(Granules count, Granules dirty, Granules spared = {}, Granules stale = {}) {
-    both_.fetch_add((dirty.count() << kDirtyShift) - count.count(), std::memory_order_relaxed);
+    both_.fetch_add((dirty.count() << kDirtyShift) - (count - spared).count(),
+                    std::memory_order_relaxed);
     if (spared != Granules{0}) {
       spared_.fetch_sub(spared.count(), std::memory_order_relaxed);
     }
     renew(stale);
   }
   // Of blocks in use so many more are spared, or as a negative number fewer.
-  void spare(std::uint64_t granules) { spared_.fetch_add(granules, std::memory_order_relaxed); }
+  void spare(std::uint64_t granules) {
+    both_.fetch_sub(granules, std::memory_order_relaxed);
+    spared_.fetch_add(granules, std::memory_order_relaxed);
+  }
   // Of blocks in use `stale` ones have no memory any more, or count as written.
   void renew(Granules stale) {
     if (stale != Granules{0}) {
@@ -187,9 +191,13 @@ class HeldMemory {
     return more;
   }
 
-  [[nodiscard]] Granules live() const { return live_of(both_.load(std::memory_order_relaxed)); }
+  [[nodiscard]] Granules live() const {
+    return in_memory() + Granules{spared_.load(std::memory_order_relaxed)};
+  }
   // Of what is in use.
-  [[nodiscard]] Granules in_memory() const { return less_spared(live()); }
+  [[nodiscard]] Granules in_memory() const {
+    return in_memory_of(both_.load(std::memory_order_relaxed));
+  }
   [[nodiscard]] Granules dirty() const {
     return Granules{both_.load(std::memory_order_relaxed) >> kDirtyShift};
   }
@@ -221,14 +229,11 @@ class HeldMemory {
     return peak + (divisor == 0 || least >= peak ? Granules{0} : (peak - least) / divisor);
   }
 
-  // A word of what is in use, and above it of what is free and dirty: 2^32 granules of each are
-  // more than the arenas have addresses.
+  // What is in use and not spared, and above it what is free and dirty. One word, so that a free
+  // beside take() can make no peak that never was. 2^32 granules of each are more than the arenas
+  // have addresses.
   static constexpr unsigned kDirtyShift = 32;
-  static Granules live_of(std::uint64_t both) { return Granules{both & UINT32_MAX}; }
-  [[nodiscard]] Granules less_spared(Granules live) const {
-    const Granules spared{spared_.load(std::memory_order_relaxed)};
-    return sub_sat(live, spared);  // others free meanwhile
-  }
+  static Granules in_memory_of(std::uint64_t both) { return Granules{both & UINT32_MAX}; }
   static void lower(std::atomic<Granules>& least, Granules now) {
     if (now < least.load(std::memory_order_relaxed)) {
       least.store(now, std::memory_order_relaxed);

@@ -137,10 +137,13 @@ void prepare_code_locations() {
 }
 
 bool look_up_in_table(std::uint64_t return_address, CodeLocation& found) {
-  LoadedObject object;
-  if (find_object == nullptr ||
-      find_object(reinterpret_cast<void*>(return_address), &object) != 0) {
+  if (find_object == nullptr) {
     return false;
+  }
+  LoadedObject object;
+  if (find_object(reinterpret_cast<void*>(return_address), &object) != 0) {
+    found = {};  // generated code: no module has it
+    return true;
   }
   // The first page of a module's file is mapped at its low end, with the list of its segments.
   const auto* header = static_cast<const ElfW(Ehdr)*>(object.low);

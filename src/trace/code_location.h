@@ -26,8 +26,9 @@ void prepare_code_locations();
 // unloaded and another has come to lie in its place, the first may be remembered.
 CodeLocation code_location(std::uint64_t return_address);
 
-// The two ways of looking up, without the memory. The first answers false where there is no such
-// function or it does not know the address.
+// The two ways of looking up, without the memory. The first answers false where glibc has no such
+// function, or the module's file is unusual; generated code is found, with no place. The second
+// answers false for that.
 bool look_up_in_table(std::uint64_t return_address, CodeLocation& found);
 bool look_up_in_list(std::uint64_t return_address, CodeLocation& found);
 

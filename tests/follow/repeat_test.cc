@@ -115,6 +115,18 @@ TEST_CASE_METHOD(Fixture, "repeat: looks become rarer while the answer is no", "
   CHECK(looks <= 40);
 }
 
+TEST_CASE_METHOD(Fixture, "repeat: looks at a loop that breaks again and again are bounded",
+                 "[follow]") {
+  int looks = 0;
+  for (std::uint32_t i = 0; i < 10'000; ++i) {
+    looks += add(1, 1) + (i % 10 == 9 ? add(2 + i, 1) : 0);
+  }
+  // Those of a history of kHistory tokens, which each call earns a part of.
+  const int earned = 11'000 * 4 * int{tuning::kCallWork} / static_cast<int>(kHistory);
+  CHECK(looks >= earned);
+  CHECK(looks <= 2 * earned);
+}
+
 TEST_CASE_METHOD(Fixture, "repeat: a broken lock asks for twice its run", "[follow]") {
   repeat.lock_broke(200);
   CHECK(repeat.required() == 400);

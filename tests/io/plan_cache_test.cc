@@ -29,9 +29,9 @@ std::vector<Step> loop(std::uint64_t from, std::uint32_t count, std::uint32_t st
 class CacheFixture {
  protected:
   PlanName save(const std::vector<Step>& steps, std::uint64_t height, std::uint32_t iteration = 0,
-                bool* saved = nullptr) {
+                bool* saved = nullptr, bool lowest = false) {
     const Plan plan = testing::plan_of(steps, height);
-    const SavedPlan whole{plan.get(), iteration != 0 ? iteration : plan->count};
+    const SavedPlan whole{plan.get(), iteration != 0 ? iteration : plan->count, lowest};
     const PlanName name = name_of(whole, {});
     const bool good = save_cached(guard_, CacheTurn(folder_.c_str()), folder_.c_str(), whole, name,
                                   describe_maker(), Trust::kOwner);
@@ -129,6 +129,18 @@ TEST_CASE_METHOD(CacheFixture, "plan cache: of equal streams the lower plan stay
   const PlanName other = save(loop(80'000, 40), 20 << 20);
   CHECK(names().size() == 2);
   CHECK(load(other, cached));
+}
+
+TEST_CASE_METHOD(CacheFixture, "plan cache: that a search has ended is kept", "[io]") {
+  const auto saved_after = [&](bool lowest) {
+    const PlanName name = save(loop(70'000, 40), 9 << 20, 0, nullptr, lowest);
+    Cached cached;
+    REQUIRE(load(name, cached));
+    return cached.plan.plan->lowest;
+  };
+  CHECK_FALSE(saved_after(false));
+  CHECK(saved_after(true));
+  CHECK(saved_after(false));  // another process, which has not searched
 }
 
 TEST_CASE_METHOD(CacheFixture,

@@ -207,6 +207,17 @@ TEST_CASE_METHOD(FileFixture, "plan file: room is kept to", "[io]") {
   CHECK(loaded.plans.size() == 1);
 }
 
+TEST_CASE_METHOD(FileFixture, "plan file: only after a search no lower plan is looked for",
+                 "[io]") {
+  const bool lowest = GENERATE(false, true);
+  saved_[0].lowest = lowest;
+  REQUIRE(save_plans(path_, saved_));
+  Loaded loaded;
+  load(read_file(path_), loaded);
+  REQUIRE(loaded.plans.size() == 2);
+  CHECK(loaded.plans[0].plan->lowest == lowest);
+}
+
 TEST_CASE_METHOD(FileFixture, "plan file: cut anywhere, it is refused", "[io]") {
   for (std::size_t size = 0; size < good_.size(); ++size) {
     CAPTURE(size);
@@ -223,8 +234,7 @@ TEST_CASE_METHOD(FileFixture, "plan file: with any bit flipped, nothing false is
     CAPTURE(bit);
     Loaded loaded;
     load(bytes, loaded);
-    const bool older = byte == 8 && bytes[byte] == 2;
-    if (library || older) {
+    if (library) {
       CHECK(loaded.plans.size() == 2);
     } else if (byte >= 12 && byte < 16) {  // how many plans: fewer are whole
       CHECK(loaded.plans.size() < 2);
@@ -272,7 +282,7 @@ TEST_CASE_METHOD(FileFixture, "plan file: plans that make no sense are refused",
     std::memcpy(bytes.data() + kHeader + at, &value, size);
     return refusal(sealed(bytes));
   };
-  const std::size_t step = 32;
+  const std::size_t step = 40;
   CHECK_FALSE(with(0, 4097, 8).empty());                   // the height is no multiple of a granule
   CHECK_FALSE(with(0, 0, 8).empty());                      // nor high enough for its steps
   CHECK_FALSE(with(16, 0, 4).empty());                     // no steps
@@ -284,11 +294,12 @@ TEST_CASE_METHOD(FileFixture, "plan file: plans that make no sense are refused",
   CHECK_FALSE(with(step + 8, 17, 8).empty());              // at no granule's start
   CHECK_FALSE(with(step + 8, 200 * kGranule, 8).empty());  // at the slab's end
   CHECK_FALSE(with(step + 24, 64, 8).empty());             // aligned to 2^64
-  const std::size_t rule = step + 5 * 32 + 32 + 6 * 32;    // behind the second plan's steps
+  const std::size_t rule = step + 5 * 32 + 40 + 6 * 32;    // behind the second plan's steps
   const std::uint64_t no_number = 0x7FF8'0000'0000'0000;
   CHECK_FALSE(with(rule, no_number, 8).empty());
   CHECK_FALSE(with(rule + 44, 2, 4).empty());  // elastic: neither no nor yes
   CHECK_FALSE(with(24, 65'536, 8).empty());    // rules that are not there
+  CHECK_FALSE(with(32, 2, 8).empty());         // searched for a lower one: neither no nor yes
   Loaded loaded;
   load(good_, loaded, 100 * kGranule);
   CHECK(loaded.plans.empty());  // over the limit

@@ -1,7 +1,9 @@
 // How much an arena may keep.
 #include "src/serve/held_memory.h"
 
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "tests/support/units.h"
 
@@ -17,6 +19,25 @@ TEST_CASE("held memory: what is free is never more than the peak", "[serve]") {
   CHECK(held.excess() == 0_g);  // slack is all that comes and goes
   held.free(100_g, 100_g);
   CHECK(held.excess() == 100_g);
+}
+
+TEST_CASE("held memory: a free beside an allocation makes no peak", "[serve]") {
+  HeldMemory held;
+  std::atomic<bool> stop{false};
+  std::thread sparse([&] {
+    while (!stop) {
+      held.take(1000_g, 0_g, 990_g);
+      held.free(1000_g, 0_g, 990_g);
+    }
+  });
+  for (int i = 0; i < 3'000'000; ++i) {
+    held.take(10_g, 0_g);
+    held.free(10_g, 0_g);
+  }
+  stop = true;
+  sparse.join();
+  CHECK(held.peak() <= 20_g);
+  CHECK(held.live() == 0_g);
 }
 
 TEST_CASE("held memory: the slack follows the least of two windows, as the peak does", "[serve]") {

@@ -20,9 +20,9 @@
 namespace {
 
 // The layout of src/io/plan_records.cc: a header of 40 bytes with the checksum at its end, and then
-// the plan, a header of 32 bytes (height first, number of steps at 16) and steps of 32 (offset at 8).
+// the plan, a header of 40 bytes (height first, number of steps at 16) and steps of 32 (offset at 8).
 // Sizes and alignments are in the file's name as well, which keeps to what it says.
-constexpr std::size_t kFileHeader = 40, kChecksum = 32, kPlanHeader = 32, kStep = 32;
+constexpr std::size_t kFileHeader = 40, kChecksum = 32, kPlanHeader = 40, kStep = 32;
 constexpr std::uint64_t kPage = 4096;
 
 template <typename Value>
