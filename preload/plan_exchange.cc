@@ -141,22 +141,10 @@ void return_pushed_out() {
   }
 }
 
-// So many plans are read at most until the next look: a program that has more of one beginning than
-// there are slots would read the same files at each such call.
-bool may_fetch(Nanos now) {
-  state::PlanExchange& its = g_process.plan_exchange;
-  if (now >= its.fetching_since + tuning::kAtRest) {
-    its.fetching_since = now;
-    its.fetched_since = 0;
-  }
-  return its.fetched_since < tuning::kMaxPlans;
-}
-
 void fetch(const RecursionGuard& guard, const char* folder, const PlanName& name) {
   if (is_at_hand(name)) {
     return;
   }
-  ++g_process.plan_exchange.fetched_since;
   Cached cached;
   std::string_view problem;
   if (!load_cached(guard, folder, name, g_process.engine.lanes.shared().slabs.limit,
@@ -264,9 +252,7 @@ void fetch_cached(const RecursionGuard& guard, std::uint64_t key, bool look) {
     list(guard, folder);
     return_pushed_out();
   }
-  if (may_fetch(now)) {
-    fetch_all(guard, folder, key);
-  }
+  fetch_all(guard, folder, key);
 }
 
 bool cache_lacks_plans() {

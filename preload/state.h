@@ -161,8 +161,6 @@ struct PlanExchange {
   std::atomic<Nanos> looked_at{Nanos{0}};
   Fetched fetched[tuning::kMaxPlans];
   std::uint32_t fetched_count = 0;
-  Nanos fetching_since;
-  std::uint32_t fetched_since = 0;  // plans that were read since then
   // By the slot: the plans that the cache has, or could not be given.
   std::atomic<std::uint64_t> known[tuning::kMaxPlans];
   std::atomic<std::uint64_t> streams[tuning::kMaxPlans];  // of their names
