@@ -138,5 +138,49 @@ TEST_CASE("lanes: a call in whose middle its thread ends leaves the lane to the 
   });
 }
 
+TEST_CASE("lanes: a thread that ends while another is at its lane leaves the plan to the next",
+          "[engine]") {
+  OwnEngine own;
+  const Program program = testing::untried_program();
+  const auto users = [&] {
+    std::uint32_t sum = 0;
+    own.engine.lanes.shared().store.for_each(
+        [&](const StoredPlan& plan, std::uint32_t) { sum += plan.users; });
+    return sum;
+  };
+  in_thread([&] {
+    Driver driver(own.engine);
+    driver.iterate({{65'536, 1}});  // the lane exists
+    testing::iterations_until_serving(driver, program, own.engine.lanes.at(0));
+    driver.free_due(UINT64_MAX);
+    std::atomic<bool> there{false};
+    std::atomic<bool> gone{false};
+    std::thread other([&] {
+      own.engine.lanes.at(0).with_slab([&](Slab&) {
+        there = true;
+        while (!gone && os::rest()) {
+        }
+      });
+    });
+    while (!there && os::rest()) {
+    }
+    own.engine.thread_ended();
+    gone = true;
+    other.join();
+    CHECK(users() == 1);
+  });
+  in_thread([&] {
+    Driver driver(own.engine, 1ULL << 40);
+    driver.iterate({{65'536, 1}});
+    CHECK(own.engine.lanes.count() == 1);
+    CHECK(users() == 0);
+    testing::iterations_until_serving(driver, program, own.engine.lanes.at(0));
+    CHECK(users() == 1);
+    driver.free_due(UINT64_MAX);
+    CHECK(driver.wrong == 0);
+    own.engine.thread_ended();
+  });
+}
+
 }  // namespace
 }  // namespace memo

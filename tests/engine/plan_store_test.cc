@@ -108,6 +108,17 @@ TEST_CASE_METHOD(Fixture, "plan store: a withdrawn plan is unseen, and stays whi
   CHECK(visible() == std::set<std::uint64_t>{4, 7});
 }
 
+TEST_CASE_METHOD(Fixture, "plan store: a search that a fork has cut off begins again in the child",
+                 "[engine]") {
+  StoredPlan* plan = add({1, 2, 3});
+  const bool ended = GENERATE(false, true);
+  REQUIRE(store.take_unsearched() == plan);
+  CHECK_FALSE(store.has_unsearched());
+  plan->lowest = ended;
+  store.after_fork(false);
+  CHECK(store.has_unsearched() == !ended);
+}
+
 TEST_CASE_METHOD(Fixture, "follower: takes a plan up after eight calls that fit, anywhere in it",
                  "[engine]") {
   const std::vector<std::uint64_t> sizes = count_up(100, 30);
