@@ -122,7 +122,7 @@ TEST_CASE_METHOD(Fixture, "repeat: looks at a loop that breaks again and again a
     looks += add(1, 1) + (i % 10 == 9 ? add(2 + i, 1) : 0);
   }
   // Those of a history of kHistory tokens, which each call earns a part of.
-  const int earned = 11'000 * 4 * int{tuning::kCallWork} / static_cast<int>(kHistory);
+  const int earned = 11'000 * 4 * static_cast<int>(tuning::kCallWork) / static_cast<int>(kHistory);
   CHECK(looks >= earned);
   CHECK(looks <= 2 * earned);
 }
