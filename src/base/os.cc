@@ -109,7 +109,6 @@ std::uint64_t address_limit() {
 }
 
 bool has_new_filters() {
-  KeepErrno keep;
   std::uint64_t before = filters_at_start.load(std::memory_order_relaxed);
   const std::uint64_t now = filters();
   if (before == 0 && filters_at_start.compare_exchange_strong(before, now)) {
@@ -140,6 +139,7 @@ void expect_filters() {
 }
 
 bool confined() {
+  KeepErrno keep;
   ThreadState& thread = t_state;
   // In milliseconds, modulo 2^32; never 0.
   const auto time = static_cast<std::uint32_t>(coarse_nanoseconds() / kMillisecond) | 1U;
