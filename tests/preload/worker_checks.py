@@ -38,13 +38,17 @@ def reports_in(folder, suffix):
 def forked_children_report_for_themselves(context):
     """Every report is asked for. The process that was started writes them, and so do the children that it forks and
     that make large allocations, whether they end by exit or by _exit; each line of a child names it. A child that does
-    nothing large is silent, and so are children of vfork, which run in another process' memory."""
+    nothing large but a free is silent, and so are children of vfork, which run in another process' memory."""
     script = WORK + """
 def refused():
     try:
         subprocess.run(["/no/such/program"])
     except FileNotFoundError:
         pass
+held = bytearray(300_000)
+def let_go():
+    refused()
+    held.clear()
 work(%s, 50)
 for leave in (sys.exit, os._exit):
     child = os.fork()
@@ -55,7 +59,7 @@ for leave in (sys.exit, os._exit):
         leave(0)
     os.waitpid(child, 0)
     print(child, flush=True)
-os.waitpid(forked(refused), 0)
+os.waitpid(forked(let_go), 0)
 refused()
 """ % (LOOP, LOOP)
     with tempfile.TemporaryDirectory() as folder:
