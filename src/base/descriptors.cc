@@ -43,7 +43,8 @@ bool is_programs_file(int stream) {
 // The process' standard error in this thread's table; -1 where it has none, or is not to be had. A
 // sandbox may refuse the first way, which is the only one to a socket.
 int borrow_stderr() {
-  const auto process = static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0));
+  const auto process =
+      filtered_at_start() ? -1 : static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0));
   if (process >= 0) {
     const auto stream = static_cast<int>(syscall(SYS_pidfd_getfd, process, STDERR_FILENO, 0));
     close(process);
@@ -71,7 +72,7 @@ bool own_descriptors() {
   const KeepErrno keep;
   const NoCancellation whole;
   constexpr unsigned kUnshare = 1U << 1U;  // CLOSE_RANGE_UNSHARE
-  const bool own = syscall(SYS_close_range, 0U, ~0U, kUnshare) == 0;
+  const bool own = !filtered_at_start() && syscall(SYS_close_range, 0U, ~0U, kUnshare) == 0;
   // Nothing can be written by these.
   for (int number = 0; own && number <= STDERR_FILENO; ++number) {
     open("/", O_PATH | O_CLOEXEC);

@@ -40,11 +40,11 @@ Nanos read_clock(clockid_t clock) {
 }
 
 // The filters of the calling thread as one number, never 0; kUnknown where the system does not
-// tell. Kernels before 5.10 tell only whether there is one. Where the file is missing or no
-// descriptor is left, the thread is asked itself. Other refusals may be a filter's, which may end
-// the process at that question, too.
+// tell, and kMissing where the file is not there, or no descriptor is left for it. Kernels before
+// 5.10 tell only whether there is a filter.
 constexpr std::uint64_t kUnknown = 1;
 constexpr std::uint64_t kNone = 2;
+constexpr std::uint64_t kMissing = UINT64_MAX;
 std::uint64_t filters() {
   std::uint64_t found = kUnknown;
   errno = 0;
@@ -56,8 +56,13 @@ std::uint64_t filters() {
       return found + (number_in(line) << 8);
     }
   }
-  const bool missing = errno == ENOENT || errno == EMFILE || errno == ENFILE;
-  return missing && prctl(PR_GET_SECCOMP) == 0 ? kNone : found;
+  return errno == ENOENT || errno == EMFILE || errno == ENFILE ? kMissing : found;
+}
+
+// As the process starts the thread may be asked itself: later a filter could end it for that.
+std::uint64_t first_filters() {
+  const std::uint64_t found = filters();
+  return found != kMissing ? found : prctl(PR_GET_SECCOMP) == 0 ? kNone : kUnknown;
 }
 
 constinit std::atomic<std::uint64_t> filters_at_start{0};  // 0: start() has not been called
@@ -110,11 +115,11 @@ std::uint64_t address_limit() {
 
 bool has_new_filters() {
   std::uint64_t before = filters_at_start.load(std::memory_order_relaxed);
-  const std::uint64_t now = filters();
-  if (before == 0 && filters_at_start.compare_exchange_strong(before, now)) {
+  if (before == 0 && filters_at_start.compare_exchange_strong(before, first_filters())) {
     return false;
   }
-  return now != before;
+  const std::uint64_t now = filters();
+  return now == kMissing ? filters_expected.load(std::memory_order_relaxed) : now != before;
 }
 
 // Of a thread that is not confined.
@@ -128,7 +133,7 @@ bool commits_strictly() {
 
 void start() {
   KeepErrno keep;
-  filters_at_start = filters();
+  filters_at_start = first_filters();
   memory_at_start = physical_memory();
   processors_at_start = processors();
   limited_at_start = address_limit() != UINT64_MAX;
@@ -152,6 +157,11 @@ bool confined() {
   thread.asked_at = is ? 0 : time;
   return is;
 }
+bool filtered_at_start() {
+  const std::uint64_t filters = filters_at_start.load(std::memory_order_relaxed);
+  return filters > kNone;
+}
+
 std::uint64_t page_size() {
   static constinit std::uint64_t size = 0;
   if (size == 0) {
@@ -272,7 +282,7 @@ Locking locking(const void* reserved) {
   } else if (locked(fresh)) {
     // MCL_ONFAULT leaves a new page without memory.
     unsigned char there = 1;
-    const bool told = !confined() && mincore(fresh, page_size(), &there) == 0;
+    const bool told = !confined() && tell_resident(fresh, 1, &there);
     found.future = told && (there & 1) == 0 ? Lock::kOnFault : Lock::kAtOnce;
   }
   if (fresh != MAP_FAILED) {

@@ -25,6 +25,9 @@ void start();
 // The program is about to add filters, or may be (PR_SET_NO_NEW_PRIVS comes before those that need
 // no privilege): no thread is trusted from now on.
 void expect_filters();
+// The process was started under a filter. Lists of what is allowed, such as systemd's
+// @system-service, leave out what few programs need: mincore, close_range, pidfd_getfd.
+[[nodiscard]] bool filtered_at_start();
 
 std::uint64_t page_size();        // bytes; read from the system once
 std::uint64_t physical_memory();  // bytes; read from the system once
@@ -128,6 +131,9 @@ bool is_bare(const void* start, std::uint64_t bytes);
 // written if one of four cache lines in it is not all zeros. The kernel reads them, since the
 // program may have made the memory unreadable. False for a confined thread.
 bool is_written(const void* start, std::uint64_t bytes, std::uint64_t but);
+// there[i] & 1: whether the page i of `count` from `start` on has memory, as mincore(2) tells. False
+// where the system does not. Not for a confined thread.
+bool tell_resident(const void* start, std::uint64_t count, unsigned char* there);
 // Copies [from, from + bytes) to `to`, elsewhere, where `to` gets no memory for what has none at
 // `from`, and reads as zeros there. `zeros`: it does so already.
 void copy_written(const void* from, void* to, std::uint64_t bytes, bool zeros = false);

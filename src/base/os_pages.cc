@@ -96,6 +96,32 @@ void free_lazily(void* start, std::uint64_t bytes) {
   }
 }
 
+bool tell_resident(const void* start, std::uint64_t count, unsigned char* there) {
+  KeepErrno keep;
+  if (!filtered_at_start()) {
+    return mincore(const_cast<void*>(start), count * page_size(), there) == 0;
+  }
+  constexpr std::uint64_t kAtOnce = 64;  // pages
+  const NoCancellation whole;
+  const int file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  const std::uint64_t first = reinterpret_cast<std::uint64_t>(start) / page_size();
+  bool told = file >= 0;
+  for (std::uint64_t at = 0; told && at < count; at += kAtOnce) {
+    std::uint64_t words[kAtOnce];
+    const std::uint64_t some = std::min(kAtOnce, count - at);
+    const std::uint64_t bytes = some * sizeof words[0];
+    const auto place = static_cast<off_t>((first + at) * sizeof words[0]);
+    told = pread(file, words, bytes, place) == static_cast<ssize_t>(bytes);
+    for (std::uint64_t i = 0; told && i < some; ++i) {
+      there[at + i] = static_cast<unsigned char>(words[i] >> 63U);  // present
+    }
+  }
+  if (file >= 0) {
+    close(file);
+  }
+  return told;
+}
+
 namespace {
 
 // Which pages hold anything, in memory or swapped out (/proc/self/pagemap); those that are only

@@ -33,6 +33,7 @@ bool start_own_thread(void* (*body)(void*), void* argument, pthread_t* joined,
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
+  sigdelset(&all, SIGSYS);  // blocked, a filter's trap would end the process
   pthread_sigmask(SIG_SETMASK, &all, &before);
   // glibc puts the program's thread-local storage into the stack: where kOwnStack has no room for
   // it, the stack is as large as the program's threads'.

@@ -1,7 +1,6 @@
 // See resident.h. Hot.
 #include "src/base/resident.h"
 
-#include <sys/mman.h>
 #include <algorithm>
 
 #include "src/base/keep_errno.h"
@@ -23,7 +22,7 @@ bool Residents::fill() {
   const std::uint64_t bytes =
       std::min<std::uint64_t>(static_cast<std::uint64_t>(end_ - at_), kAtOnce * page);
   KeepErrno keep;
-  told_ = mincore(at_, bytes, pages_) == 0;
+  told_ = tell_resident(at_, bytes / page, pages_);
   first_ = 0;
   count_ = told_ ? bytes / page : 0;
   return told_;

@@ -1,4 +1,4 @@
-// Which part of some memory is there, as the kernel tells page by page (mincore(2)): nothing is
+// Which part of some memory is there, as the kernel tells page by page (tell_resident()): nothing is
 // read, so that it may be asked of memory that nobody may touch. What was swapped out counts as not
 // there: give a stretch back before taking it for zeros. Hot, but for rare decisions: a look costs
 // system calls.

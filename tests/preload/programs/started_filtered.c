@@ -1,0 +1,123 @@
+// Started under a filter that ends the process for calls that lists of allowed ones, such as
+// systemd's @system-service, leave out: loops, sparse blocks, threads, forks and reports go on. And
+// a filter that answers by a signal does so in every thread.
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+
+#include "support.h"
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438
+#endif
+#ifndef SECCOMP_FILTER_FLAG_TSYNC
+#define SECCOMP_FILTER_FLAG_TSYNC 1UL
+#endif
+
+#define ON(call, action) \
+  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1), BPF_STMT(BPF_RET | BPF_K, action)
+
+// False where there are no filters.
+static int add(struct sock_filter* rules, unsigned short count) {
+  const struct sock_fprog program = {count, rules};
+  CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+  return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
+}
+
+static int leave_out_rare_calls(void) {
+  struct sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      ON(mincore, SECCOMP_RET_KILL_PROCESS),
+      ON(close_range, SECCOMP_RET_KILL_PROCESS),
+      ON(pidfd_getfd, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  return add(rules, sizeof rules / sizeof rules[0]);
+}
+
+// The last page of each block is written, and its first.
+static void* iterate(void* unused) {
+  enum { kBlocks = 12 };
+  for (unsigned round = 0; round < repeated(40, 12); ++round) {
+    char* blocks[kBlocks];
+    for (unsigned i = 0; i < kBlocks; ++i) {
+      const size_t size = MIB(2) + KIB(64) * i + (round % 5 == 4 ? KIB(512) : 0);
+      blocks[i] = malloc(size);
+      CHECK(blocks[i] != NULL);
+      blocks[i][0] = blocks[i][size - 1] = (char)i;
+    }
+    for (unsigned i = 0; i < kBlocks; ++i)
+      free(blocks[i]);
+  }
+  return unused;
+}
+
+static void work(void) {
+  pthread_t thread;
+  iterate(NULL);
+  CHECK(pthread_create(&thread, NULL, iterate, NULL) == 0);
+  iterate(NULL);
+  CHECK(pthread_join(thread, NULL) == 0);
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    iterate(NULL);
+    _exit(0);
+  }
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static void answer(int signal, siginfo_t* info, void* context) {
+  (void)signal;
+  (void)info;
+#if defined __x86_64__
+  ((ucontext_t*)context)->uc_mcontext.gregs[REG_RAX] = -EPERM;
+#elif defined __aarch64__
+  ((ucontext_t*)context)->uc_mcontext.regs[0] = (unsigned long long)-EPERM;
+#else
+  (void)context;
+#endif
+}
+
+static void trap_files(void) {
+  struct sigaction action = {0};
+  action.sa_sigaction = answer;
+  action.sa_flags = SA_SIGINFO;
+  CHECK(sigaction(SIGSYS, &action, NULL) == 0);
+  struct sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      ON(openat, SECCOMP_RET_TRAP),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  add(rules, sizeof rules / sizeof rules[0]);
+}
+
+int main(int argc, char** argv) {
+  (void)argv;
+  if (argc == 1) {
+    leave_out_rare_calls();
+    CHECK(run_again("filtered", NULL, NULL) == 0);
+    printf("started filtered ok\n");
+    return 0;
+  }
+  work();
+  trap_files();
+  iterate(NULL);
+  usleep(2500000);  // its own threads look about
+  iterate(NULL);
+  return 0;
+}
