@@ -131,8 +131,8 @@ bool is_bare(const void* start, std::uint64_t bytes);
 // written if one of four cache lines in it is not all zeros. The kernel reads them, since the
 // program may have made the memory unreadable. False for a confined thread.
 bool is_written(const void* start, std::uint64_t bytes, std::uint64_t but);
-// there[i] & 1: whether the page i of `count` from `start` on has memory, as mincore(2) tells. False
-// where the system does not. Not for a confined thread.
+// there[i] & 1: whether the page i of `count` from `start` on has memory, as mincore(2) tells.
+// False where the system does not. Not for a confined thread.
 bool tell_resident(const void* start, std::uint64_t count, unsigned char* there);
 // Copies [from, from + bytes) to `to`, elsewhere, where `to` gets no memory for what has none at
 // `from`, and reads as zeros there. `zeros`: it does so already.

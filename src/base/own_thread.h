@@ -16,7 +16,8 @@
 namespace memo::os {
 
 // Starts body(argument) in a thread in which all signals are blocked but SIGSYS: of the program's
-// handlers only that of its own filter runs on it. nullptr for `joined`: nobody joins it. False if the system refuses it.
+// handlers only that of its own filter runs on it. nullptr for `joined`: nobody joins it. False if
+// the system refuses it.
 bool start_own_thread(void* (*body)(void*), void* argument, pthread_t* joined,
                       const RecursionGuard& guard);
 

@@ -1,7 +1,6 @@
-// Which part of some memory is there, as the kernel tells page by page (tell_resident()): nothing is
-// read, so that it may be asked of memory that nobody may touch. What was swapped out counts as not
-// there: give a stretch back before taking it for zeros. Hot, but for rare decisions: a look costs
-// system calls.
+// Which part of some memory is there, as the kernel tells page by page (tell_resident()): nothing
+// is read, so that it may be asked of memory that nobody may touch. What was swapped out counts as
+// not there: give a stretch back before taking it for zeros. Hot; a look costs system calls.
 #pragma once
 
 #include <cstddef>
