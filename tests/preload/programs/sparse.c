@@ -15,10 +15,11 @@ static size_t block_size(unsigned i, unsigned number) {
 static unsigned both_ends = kBlocks, zeroed = kBlocks, far_apart = kFar;
 
 // As many, fewer where they would not fit into a slab, which may have half of the machine's memory, or
-// where no memory is left beside them.
+// where not so much is left that slab, pool and the underlying allocator can each have the gaps
+// between them: under strict overcommit these count.
 static unsigned blocks_of(unsigned usual, size_t each) {
   const size_t all = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-  while (usual > 1 && (usual * each > all * 7 / 16 || !has_memory(usual * each * 3 / 2, each)))
+  while (usual > 1 && (usual * each > all * 7 / 16 || !has_memory(usual * each * 3, each)))
     --usual;
   return usual;
 }
