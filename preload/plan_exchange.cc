@@ -27,9 +27,9 @@ constexpr std::uint64_t kNoPlans = 0;
 
 // A number for one plan, that changes when a lower one takes its place, or is no longer looked for.
 std::uint64_t mark_of(const StoredPlan& plan) {
+  const std::uint64_t lowest = plan.lowest ? 1 : 0;
   return (plan.generation + 1) * 0x9e3779b97f4a7c15U ^
-         reinterpret_cast<std::uint64_t>(plan.best().get()) ^
-         std::uint64_t{plan.lowest.load(std::memory_order_relaxed)};
+         reinterpret_cast<std::uint64_t>(plan.best().get()) ^ lowest;
 }
 
 // All plans of the process, kept as they are while this lives.
@@ -41,7 +41,8 @@ class HeldPlans {
       mark_ += marks_[count_];
       MEMO_DCHECK(count_ < tuning::kMaxPlans);
       plans_[count_] = &plan;
-      saved_[count_++] = {plan.best().get(), plan.iteration, plan.lowest};
+      const bool lowest = plan.lowest;  // before the plan, which may be lowered meanwhile
+      saved_[count_++] = {plan.best().get(), plan.iteration, lowest};
     });
   }
   ~HeldPlans() {

@@ -44,7 +44,7 @@ bool is_programs_file(int stream) {
 // sandbox may refuse the first way, which is the only one to a socket.
 int borrow_stderr() {
   const auto process =
-      filtered_at_start() ? -1 : static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0));
+      may_end_by_filter() ? -1 : static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0));
   if (process >= 0) {
     const auto stream = static_cast<int>(syscall(SYS_pidfd_getfd, process, STDERR_FILENO, 0));
     close(process);
@@ -72,7 +72,7 @@ bool own_descriptors() {
   const KeepErrno keep;
   const NoCancellation whole;
   constexpr unsigned kUnshare = 1U << 1U;  // CLOSE_RANGE_UNSHARE
-  const bool own = !filtered_at_start() && syscall(SYS_close_range, 0U, ~0U, kUnshare) == 0;
+  const bool own = !may_end_by_filter() && syscall(SYS_close_range, 0U, ~0U, kUnshare) == 0;
   // Nothing can be written by these.
   for (int number = 0; own && number <= STDERR_FILENO; ++number) {
     open("/", O_PATH | O_CLOEXEC);

@@ -11,7 +11,7 @@ namespace memo::os {
 // what it opens takes no number of the program's and is in no child that another thread forks
 // meanwhile, and it holds open nothing that the program has closed. The numbers of the standard
 // streams lead nowhere. False where the system does not know how (before Linux 5.9), or may not
-// allow it (filtered_at_start()); then it shares the program's.
+// allow it (may_end_by_filter()); then it shares the program's.
 bool own_descriptors();
 
 // What standard error is now is what remarks go to from now on, and what is no regular file: a

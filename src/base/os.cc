@@ -62,7 +62,8 @@ std::uint64_t filters() {
 // As the process starts the thread may be asked itself: later a filter could end it for that.
 std::uint64_t first_filters() {
   const std::uint64_t found = filters();
-  return found != kMissing ? found : prctl(PR_GET_SECCOMP) == 0 ? kNone : kUnknown;
+  const int asked = found == kMissing ? prctl(PR_GET_SECCOMP) : -1;
+  return found != kMissing ? found : asked >= 0 ? kNone + static_cast<unsigned>(asked) : kUnknown;
 }
 
 constinit std::atomic<std::uint64_t> filters_at_start{0};  // 0: start() has not been called
@@ -157,9 +158,18 @@ bool confined() {
   thread.asked_at = is ? 0 : time;
   return is;
 }
-bool filtered_at_start() {
-  const std::uint64_t filters = filters_at_start.load(std::memory_order_relaxed);
-  return filters > kNone;
+// Containers' filters answer an error where one is not allowed, and allow no namespaces; unshare()
+// of nothing tells. Systemd's list allows that.
+bool may_end_by_filter() {
+  static constinit std::atomic<bool> answers_errors{false};
+  if (filters_at_start.load(std::memory_order_relaxed) <= kNone ||
+      answers_errors.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  KeepErrno keep;
+  const bool answers = syscall(SYS_unshare, 0) != 0;
+  answers_errors.store(answers, std::memory_order_relaxed);
+  return !answers;
 }
 
 std::uint64_t page_size() {

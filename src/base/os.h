@@ -25,9 +25,10 @@ void start();
 // The program is about to add filters, or may be (PR_SET_NO_NEW_PRIVS comes before those that need
 // no privilege): no thread is trusted from now on.
 void expect_filters();
-// The process was started under a filter. Lists of what is allowed, such as systemd's
-// @system-service, leave out what few programs need: mincore, close_range, pidfd_getfd.
-[[nodiscard]] bool filtered_at_start();
+// The process was started under a filter that may end it for a call that few programs need. Lists
+// of what is allowed, such as systemd's @system-service, leave out mincore, close_range, and
+// pidfd_getfd. Not for a confined thread.
+[[nodiscard]] bool may_end_by_filter();
 
 std::uint64_t page_size();        // bytes; read from the system once
 std::uint64_t physical_memory();  // bytes; read from the system once

@@ -98,7 +98,7 @@ void free_lazily(void* start, std::uint64_t bytes) {
 
 bool tell_resident(const void* start, std::uint64_t count, unsigned char* there) {
   KeepErrno keep;
-  if (!filtered_at_start()) {
+  if (!may_end_by_filter()) {
     return mincore(const_cast<void*>(start), count * page_size(), there) == 0;
   }
   constexpr std::uint64_t kAtOnce = 64;  // pages

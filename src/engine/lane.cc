@@ -128,7 +128,7 @@ bool Lane::after_fork() {
 void Lane::orphan() {
   forget_counts();
   entered_.forget_owner();
-  if (taken_.load(std::memory_order_relaxed)) {
+  if (taken_.load(std::memory_order_relaxed) || phase() != Phase::kIdle) {
     tracker_.abandon();
     torn_ = true;
     taken_.store(false, std::memory_order_relaxed);

@@ -12,7 +12,8 @@ namespace memo {
 namespace {
 
 bool unsearched(const StoredPlan& plan) {
-  return !plan.at_search && !plan.lowest.load(std::memory_order_relaxed);
+  return !plan.at_search && !plan.has_better.load(std::memory_order_relaxed) &&
+         !plan.lowest.load(std::memory_order_relaxed);
 }
 
 }  // namespace

@@ -45,7 +45,8 @@ static_assert(sizeof(PlanHeader) == 40 && sizeof(StepRecord) == 32 && sizeof(Rul
 
 // A step that could be served; whether it is right shows in serving.
 bool sound(const StepRecord& step, std::uint64_t height) {
-  if (step.size == 0 || step.alignment_log2 > 63) {
+  constexpr std::uint32_t kMost = 46;  // kMaxBlock: planners round up to it
+  if (step.size == 0 || step.alignment_log2 > (step.offset == kUnplanned ? 63 : kMost)) {
     return false;
   }
   return step.offset == kUnplanned ||
@@ -186,7 +187,8 @@ bool read_plan(Reader& reader, std::uint64_t most_height, LoadedPlan& plan) {
   PlanHeader header{};
   if (!reader.read(header) || header.count == 0 || header.iteration == 0 ||
       header.iteration > header.count || header.height > most_height ||
-      header.height % kGranule != 0 || header.lowest > 1) {
+      header.height % kGranule != 0 || header.lowest > 1 ||
+      (header.least != 0 && header.lowest == 0)) {
     return false;
   }
   const std::size_t each = sizeof(StepRecord) + (header.least != 0 ? sizeof(RuleRecord) : 0);

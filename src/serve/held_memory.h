@@ -111,8 +111,8 @@ class HeldMemory {
   }
   // Of blocks in use so many more are spared, or as a negative number fewer.
   void spare(std::uint64_t granules) {
-    both_.fetch_sub(granules, std::memory_order_relaxed);
     spared_.fetch_add(granules, std::memory_order_relaxed);
+    both_.fetch_sub(granules, std::memory_order_relaxed);
   }
   // Of blocks in use `stale` ones have no memory any more, or count as written.
   void renew(Granules stale) {

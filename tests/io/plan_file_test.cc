@@ -58,6 +58,7 @@ class FileFixture {
     }
     symbolic_ = {rules_.data(), static_cast<std::uint32_t>(rules_.size()), nullptr, 0, 65'536};
     schedules_[1].symbolic = &symbolic_;
+    schedules_[1].lowest = true;  // no other is written
     REQUIRE(save_plans(path_, saved_));
     good_ = read_file(path_);
   }

@@ -124,7 +124,7 @@ BY_NUMBER = {
     25: ("mremap", REFUSED["mremap"]), 30: ("shmat", _row(MINUS, "EACCES EIDRM EINVAL ENOMEM")),
     149: ("mlock", REFUSED["mlock"]), 325: ("mlock2", REFUSED["mlock2"]),
     278: ("vmsplice", _row(MINUS, "EAGAIN EBADF EINVAL ENOMEM")),
-    16: ("ioctl", _row(MINUS, "EBADF EINVAL ENOTTY")), 157: ("prctl", REFUSED["prctl"]), 329: ("pkey_mprotect", REFUSED["mprotect"]),
+    16: ("ioctl", _row(MINUS, "EBADF EINVAL ENOTTY")), 157: ("prctl", REFUSED["prctl"]), 272: ("unshare", _row(MINUS, "EINVAL ENOMEM EPERM")), 329: ("pkey_mprotect", REFUSED["mprotect"]),
     14: ("rt_sigprocmask", _row(MINUS, "EINVAL")),
     24: ("sched_yield", _row(MINUS, "")), 28: ("madvise", REFUSED["madvise"]), 35: ("nanosleep", REFUSED["nanosleep"]),
     39: ("getpid", _row(MINUS, "")), 128: ("rt_sigtimedwait", _row(MINUS, "EAGAIN EINTR EINVAL")),
