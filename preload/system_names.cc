@@ -74,8 +74,8 @@ extern "C" {
   }
 #include "preload/system_names.def"
 
-// Memory. Some names are what the library shows as well: the linker gives this
-// object's own calls these instead (--wrap).
+// Memory. Some names are what the library shows as well: the linker gives this object's own calls
+// these instead (--wrap).
 
 void* __wrap_mmap(void* start, size_t bytes, int access, int flags, int file,
                   off_t offset) noexcept {

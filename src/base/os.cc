@@ -161,15 +161,18 @@ bool confined() {
 // Containers' filters answer an error where one is not allowed, and allow no namespaces; unshare()
 // of nothing tells. Systemd's list allows that.
 bool may_end_by_filter() {
-  static constinit std::atomic<bool> answers_errors{false};
-  if (filters_at_start.load(std::memory_order_relaxed) <= kNone ||
-      answers_errors.load(std::memory_order_relaxed)) {
+  enum class Answer : std::uint8_t { kNotAsked, kError, kAllowed };
+  static constinit std::atomic<Answer> known{Answer::kNotAsked};
+  if (filters_at_start.load(std::memory_order_relaxed) <= kNone) {
     return false;
   }
-  KeepErrno keep;
-  const bool answers = syscall(SYS_unshare, 0) != 0;
-  answers_errors.store(answers, std::memory_order_relaxed);
-  return !answers;
+  Answer answer = known.load(std::memory_order_relaxed);
+  if (answer == Answer::kNotAsked) {
+    KeepErrno keep;
+    answer = syscall(SYS_unshare, 0) != 0 ? Answer::kError : Answer::kAllowed;
+    known.store(answer, std::memory_order_relaxed);
+  }
+  return answer == Answer::kAllowed;
 }
 
 std::uint64_t page_size() {

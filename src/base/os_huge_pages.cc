@@ -1,14 +1,12 @@
 // Huge pages of 2 MiB, asked for in advance or of memory that is there.
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 #include <algorithm>
 #include <iterator>
 #include <string_view>
 
 #include "src/base/keep_errno.h"
-#include "src/base/no_cancellation.h"
 #include "src/base/os.h"
+#include "src/base/pagemap.h"
 #include "src/base/proc_file.h"
 
 #ifndef MADV_COLLAPSE
@@ -26,43 +24,34 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;  // others are not looked at
 
-// Each page of the 2 MiB at `start` is as asked. Source: the kernel's admin-guide/mm/pagemap.rst.
+// Each page of the 2 MiB at `start` is as asked.
 template <typename Fits>
 bool all_pages(const void* start, Fits&& fits) {
   constexpr std::uint64_t kAtOnce = 32;  // pages: a large call has little stack
   KeepErrno keep;
-  const NoCancellation whole;
-  const int file =
-      page_size() == kPage && !confined() ? open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) : -1;
-  const std::uint64_t first = reinterpret_cast<std::uint64_t>(start) / kPage;
+  const Pagemap pagemap(page_size() == kPage && !confined());
   std::uint64_t pages[kAtOnce];
-  bool all = file >= 0;
+  bool all = true;
   for (std::uint64_t i = 0; all && i < kHugePage / kPage; i += kAtOnce) {
-    all = pread(file, pages, sizeof pages, static_cast<off_t>((first + i) * sizeof pages[0])) ==
-              sizeof pages &&
+    all = pagemap.read(static_cast<const char*>(start) + i * kPage, pages, kAtOnce) &&
           std::all_of(std::begin(pages), std::end(pages), fits);
-  }
-  if (file >= 0) {
-    close(file);
   }
   return all;
 }
-
-constexpr std::uint64_t kPresent = 1ULL << 63U;
-constexpr std::uint64_t kOfFile = 1ULL << 61U;     // or shared anonymous memory
-constexpr std::uint64_t kExclusive = 1ULL << 56U;  // mapped once
 
 }  // namespace
 
 bool is_own(const void* start) {
   return all_pages(start, [](std::uint64_t page) {
-    return (page & (kPresent | kOfFile | kExclusive)) == (kPresent | kExclusive);
+    return (page & (Pagemap::kPresent | Pagemap::kOfFile | Pagemap::kExclusive)) ==
+           (Pagemap::kPresent | Pagemap::kExclusive);
   });
 }
 
 bool none_is_lent(const void* start) {
-  return all_pages(
-      start, [](std::uint64_t page) { return (page & kPresent) == 0 || (page & kExclusive) != 0; });
+  return all_pages(start, [](std::uint64_t page) {
+    return (page & Pagemap::kPresent) == 0 || (page & Pagemap::kExclusive) != 0;
+  });
 }
 
 // The last page: the huge page around it is needed last.

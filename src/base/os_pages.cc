@@ -1,5 +1,4 @@
 // What lies behind the addresses that os.cc reserves: memory, or none.
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -11,8 +10,8 @@
 #include <cstring>
 
 #include "src/base/keep_errno.h"
-#include "src/base/no_cancellation.h"
 #include "src/base/os.h"
+#include "src/base/pagemap.h"
 #include "src/base/resident.h"
 #include "src/base/whole_pages.h"
 
@@ -102,58 +101,37 @@ bool tell_resident(const void* start, std::uint64_t count, unsigned char* there)
     return mincore(const_cast<void*>(start), count * page_size(), there) == 0;
   }
   constexpr std::uint64_t kAtOnce = 64;  // pages
-  const NoCancellation whole;
-  const int file = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-  const std::uint64_t first = reinterpret_cast<std::uint64_t>(start) / page_size();
-  bool told = file >= 0;
+  const Pagemap pagemap(true);
+  bool told = true;
   for (std::uint64_t at = 0; told && at < count; at += kAtOnce) {
     std::uint64_t words[kAtOnce];
     const std::uint64_t some = std::min(kAtOnce, count - at);
-    const std::uint64_t bytes = some * sizeof words[0];
-    const auto place = static_cast<off_t>((first + at) * sizeof words[0]);
-    told = pread(file, words, bytes, place) == static_cast<ssize_t>(bytes);
+    told = pagemap.read(static_cast<const char*>(start) + at * page_size(), words, some);
     for (std::uint64_t i = 0; told && i < some; ++i) {
-      there[at + i] = static_cast<unsigned char>(words[i] >> 63U);  // present
+      there[at + i] = (words[i] & Pagemap::kPresent) != 0 ? 1 : 0;
     }
-  }
-  if (file >= 0) {
-    close(file);
   }
   return told;
 }
 
 namespace {
 
-// Which pages hold anything, in memory or swapped out (/proc/self/pagemap); those that are only
-// mapped count. Unlike mincore() it has what was swapped out, so that what it leaves out reads as
-// zeros. Source: the kernel's admin-guide/mm/pagemap.rst. Where that file cannot be had, the system
-// has larger pages, or the thread is confined, a page holds what is not zeros.
+// Which pages hold anything, in memory or swapped out; those that are only mapped count. Unlike
+// mincore() it has what was swapped out, so that what it leaves out reads as zeros. Where the
+// system does not tell, has larger pages, or the thread is confined, a page holds what is not
+// zeros.
 class Written {
  public:
   static constexpr std::uint64_t kAtOnce = 64 * kMinPage;  // bytes
 
-  Written()
-      : file_(page_size() == kMinPage && !confined()
-                  ? open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)
-                  : -1) {}
-  ~Written() {
-    if (file_ >= 0) {
-      close(file_);
-    }
-  }
-  Written(const Written&) = delete;
-  Written& operator=(const Written&) = delete;
-
   // A bit for each page from `page` on.
   [[nodiscard]] std::uint64_t look(const char* page, std::uint64_t count) const {
     std::uint64_t words[kAtOnce / kMinPage];
-    const auto at =
-        static_cast<off_t>(reinterpret_cast<std::uint64_t>(page) / kMinPage * sizeof words[0]);
-    const std::uint64_t bytes = count * sizeof words[0];
-    const bool told = file_ >= 0 && pread(file_, words, bytes, at) == static_cast<ssize_t>(bytes);
+    const bool told = pagemap_.read(page, words, count);
     std::uint64_t found = 0;
     for (std::uint64_t i = 0; told && i < count; ++i) {
-      found |= (words[i] >> 62U) != 0 ? std::uint64_t{1} << i : 0;  // present, or in swap
+      const bool holds = (words[i] & (Pagemap::kPresent | Pagemap::kSwapped)) != 0;
+      found |= holds ? std::uint64_t{1} << i : 0;
     }
     for (std::uint64_t i = 0; !told && i < count; ++i) {
       found |= is_zero(page + i * kMinPage) ? 0 : std::uint64_t{1} << i;
@@ -162,8 +140,7 @@ class Written {
   }
 
  private:
-  const NoCancellation whole_;
-  int file_;
+  Pagemap pagemap_{page_size() == kMinPage && !confined()};
 };
 
 // Of whole pages, at most kAtOnce.

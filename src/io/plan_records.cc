@@ -3,6 +3,7 @@
 #include "src/base/check.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <new>
 
@@ -45,7 +46,8 @@ static_assert(sizeof(PlanHeader) == 40 && sizeof(StepRecord) == 32 && sizeof(Rul
 
 // A step that could be served; whether it is right shows in serving.
 bool sound(const StepRecord& step, std::uint64_t height) {
-  constexpr std::uint32_t kMost = 46;  // kMaxBlock: planners round up to it
+  // Planners round up to it.
+  constexpr auto kMost = static_cast<std::uint32_t>(std::countr_zero(kMaxBlock));
   if (step.size == 0 || step.alignment_log2 > (step.offset == kUnplanned ? 63 : kMost)) {
     return false;
   }
