@@ -9,10 +9,15 @@
 namespace memo {
 
 int shim::prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) {
-  if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP) {
-    os::expect_filters();
+  const bool filters = option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP;
+  if (filters) {
+    os::expect_filter(true);
   }
-  return pass_on(&Next::prctl, SYS_prctl, option, a, b, c, d);
+  const int result = pass_on(&Next::prctl, SYS_prctl, option, a, b, c, d);
+  if (filters && result != 0) {
+    os::expect_filter(false);
+  }
+  return result;
 }
 
 }  // namespace memo

@@ -22,7 +22,10 @@ struct ThreadState {
   std::uint8_t arena = 0;        // of the pool's arenas the one that the thread uses
   std::uint8_t arena_waits = 0;  // recent calls that had to wait for its lock, weighted
   std::uint32_t forks = 0;       // the locks taken for each fork() under way, see Forks::before()
-  std::uint32_t asked_at = 0;    // when os::confined() answered no, by the coarse clock; 0: never
+  // When os::confined() answered no, by the coarse clock, as an odd number; 0: never; kFiltered: a
+  // filter was found, and none ever goes.
+  static constexpr std::uint32_t kFiltered = 2;
+  std::uint32_t asked_at = 0;
   // Frame of the innermost dl_iterate_phdr that was called, see in_loader().
   std::uint64_t walk = 0;
   std::uint64_t held_signals = 0;  // the program's mask, as the kernel has it; see hold_signals()

@@ -67,7 +67,7 @@ std::uint64_t first_filters() {
 }
 
 constinit std::atomic<std::uint64_t> filters_at_start{0};  // 0: start() has not been called
-constinit std::atomic<bool> filters_expected{false};
+constinit std::atomic<std::uint32_t> filters_expected{0};  // calls for one that did not fail
 constinit std::atomic<std::uint64_t> memory_at_start{0};
 constinit std::atomic<std::uint32_t> processors_at_start{0};
 constinit std::atomic<bool> limited_at_start{false};
@@ -114,13 +114,18 @@ std::uint64_t address_limit() {
                                                                               : limit.rlim_cur;
 }
 
-bool has_new_filters() {
+enum class Added : std::uint8_t { kNo, kPerhaps, kYes };
+Added filters_added() {
   std::uint64_t before = filters_at_start.load(std::memory_order_relaxed);
   if (before == 0 && filters_at_start.compare_exchange_strong(before, first_filters())) {
-    return false;
+    return Added::kNo;
   }
   const std::uint64_t now = filters();
-  return now == kMissing ? filters_expected.load(std::memory_order_relaxed) : now != before;
+  const bool expected = filters_expected.load(std::memory_order_relaxed) != 0;
+  if (now == before || (now == kMissing && !expected)) {
+    return Added::kNo;
+  }
+  return now == kMissing || now == kUnknown ? Added::kPerhaps : Added::kYes;
 }
 
 // Of a thread that is not confined.
@@ -135,29 +140,34 @@ bool commits_strictly() {
 void start() {
   KeepErrno keep;
   filters_at_start = first_filters();
+  t_state.asked_at = 0;
   memory_at_start = physical_memory();
   processors_at_start = processors();
   limited_at_start = address_limit() != UINT64_MAX;
 }
 
-void expect_filters() {
-  filters_expected.store(true, std::memory_order_relaxed);
+void expect_filter(bool expected) {
+  filters_expected.fetch_add(expected ? 1 : UINT32_MAX, std::memory_order_relaxed);
 }
 
 bool confined() {
   KeepErrno keep;
   ThreadState& thread = t_state;
-  // In milliseconds, modulo 2^32; never 0.
+  if (thread.asked_at == ThreadState::kFiltered) {
+    return true;
+  }
+  // In milliseconds, modulo 2^32; odd.
   const auto time = static_cast<std::uint32_t>(coarse_nanoseconds() / kMillisecond) | 1U;
   const bool trusted =
       thread.asked_at != 0 && time - thread.asked_at < tuning::kIdle / kMillisecond;
-  if (trusted && !filters_expected.load(std::memory_order_relaxed)) {
+  if (trusted && filters_expected.load(std::memory_order_relaxed) == 0) {
     return false;
   }
-  const bool is = has_new_filters();
-  thread.asked_at = is ? 0 : time;
-  return is;
+  const Added added = filters_added();
+  thread.asked_at = added == Added::kNo ? time : added == Added::kYes ? ThreadState::kFiltered : 0;
+  return added != Added::kNo;
 }
+
 // Containers' filters answer an error where one is not allowed, and allow no namespaces; unshare()
 // of nothing tells. Systemd's list allows that.
 bool may_end_by_filter() {

@@ -11,8 +11,10 @@
 namespace memo {
 namespace {
 
+// One that was only loaded may never be used here.
 bool unsearched(const StoredPlan& plan) {
-  return !plan.at_search && !plan.has_better.load(std::memory_order_relaxed) &&
+  return plan.walked.load(std::memory_order_relaxed) && !plan.at_search &&
+         !plan.has_better.load(std::memory_order_relaxed) &&
          !plan.lowest.load(std::memory_order_relaxed);
 }
 

@@ -165,6 +165,21 @@ TEST_CASE("lanes: a thread that ends while another is at its lane leaves the pla
     while (!there && os::rest()) {
     }
     own.engine.thread_ended();
+    // What the ended thread has left is nobody's in a child.
+    int child = -1;
+    std::thread([&] {
+      own.engine.before_fork();
+      child = testing::status_of_child([&] {
+        own.engine.forks.after_in_child();
+        Driver taker(own.engine, 1ULL << 50);
+        taker.iterate({{65'536, 1}});  // takes the lane
+        testing::iterations_until_serving(taker, program, own.engine.lanes.at(0));
+        taker.free_due(UINT64_MAX);
+        return taker.wrong == 0 && users() == 1 ? 0 : 1;
+      });
+      own.engine.forks.after_in_parent();
+    }).join();
+    CHECK(child == 0);
     gone = true;
     other.join();
     CHECK(users() == 1);

@@ -108,6 +108,19 @@ TEST_CASE_METHOD(Fixture, "plan store: a withdrawn plan is unseen, and stays whi
   CHECK(visible() == std::set<std::uint64_t>{4, 7});
 }
 
+TEST_CASE_METHOD(Fixture, "plan store: a plan is searched for that is used and has no lower one",
+                 "[engine]") {
+  StoredPlan* plan =
+      store.add(guard, testing::hostile(random, {1, 2, 3}, 1 << 20), 3, Maker::kCommand);
+  CHECK(store.take_unsearched() == nullptr);
+  plan->walked = true;
+  const bool better = GENERATE(false, true);
+  if (better) {
+    plan->improve(testing::hostile(random, {1, 2, 3}, 1 << 19));
+  }
+  CHECK(store.has_unsearched() == !better);
+}
+
 TEST_CASE_METHOD(Fixture, "plan store: a search that a fork has cut off begins again in the child",
                  "[engine]") {
   StoredPlan* plan = add({1, 2, 3});

@@ -295,12 +295,14 @@ TEST_CASE_METHOD(FileFixture, "plan file: plans that make no sense are refused",
   CHECK_FALSE(with(step + 8, 17, 8).empty());              // at no granule's start
   CHECK_FALSE(with(step + 8, 200 * kGranule, 8).empty());  // at the slab's end
   CHECK_FALSE(with(step + 24, 64, 8).empty());             // aligned to 2^64
+  CHECK_FALSE(with(step + 24, 47, 8).empty());             // planned, and to more than a block has
   const std::size_t rule = step + 5 * 32 + 40 + 6 * 32;    // behind the second plan's steps
   const std::uint64_t no_number = 0x7FF8'0000'0000'0000;
   CHECK_FALSE(with(rule, no_number, 8).empty());
   CHECK_FALSE(with(rule + 44, 2, 4).empty());  // elastic: neither no nor yes
   CHECK_FALSE(with(24, 65'536, 8).empty());    // rules that are not there
   CHECK_FALSE(with(32, 2, 8).empty());         // searched for a lower one: neither no nor yes
+  CHECK_FALSE(with(step + 5 * 32 + 32, 0, 8).empty());  // no: of rules no other is searched for
   Loaded loaded;
   load(good_, loaded, 100 * kGranule);
   CHECK(loaded.plans.empty());  // over the limit
