@@ -19,8 +19,8 @@ void start();
 
 // True where the calling thread may have lost system calls since start(): a filter (seccomp) was
 // added then, or the system does not tell any more. Such a thread calls only what malloc needs:
-// mmap, munmap, mprotect, madvise and futex. Opens, reads and closes a file until a filter is found.
-// A thread that had no new filter is trusted for kIdle, unless some are expected. Any thread.
+// mmap, munmap, mprotect, madvise and futex. Opens, reads and closes a file until one is found. A
+// thread that had no new filter is trusted for kIdle, unless some are expected. Any thread.
 [[nodiscard]] bool confined();
 // The program is about to add a filter, or may be: PR_SET_NO_NEW_PRIVS comes before those that need
 // no privilege. No thread is trusted then, until as many calls have failed (false).
