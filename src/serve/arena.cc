@@ -241,8 +241,7 @@ void Arena::shrink(Granules first, Granules now, Granules left) {
       huge_pages.take_out(*space_, first + kept, given);
     }
     const Granules unknown = sub_sat(tail, spared(first, now));
-    const bool last = books_->held.peak() == noted(first, Noted::kPeak);
-    books_->held.overestimated(last ? std::min(unknown, noted(first, Noted::kRaised)) : unknown);
+    overestimated(first, unknown);
   }
   forget_spared(first, now);
   if (left >= Shares::kLeast) {
@@ -251,6 +250,13 @@ void Arena::shrink(Granules first, Granules now, Granules left) {
   space_->pages.shrink(first, left, given);
   books_->held.free(tail, tail - given);
   free_.add(first + left, tail);
+}
+
+// A block has so many granules fewer in memory than it counted for. Where the peak is as when the
+// block was taken, others have reached it before, but for what this one has added.
+void Arena::overestimated(Granules first, Granules count) {
+  const bool last = books_->held.peak() == noted(first, Noted::kPeak);
+  books_->held.overestimated(last ? std::min(count, noted(first, Noted::kRaised)) : count);
 }
 
 // A block of `count` granules changes its size: it counts as written.
@@ -315,9 +321,10 @@ bool Arena::learn(Granules first, Granules length, Granules there, bool in_order
   if (more && !in_order) {
     shares.note_moves(length);
   }
-  held.overestimated(sub_sat(before, std::max(there, shares.expected(length))));
+  overestimated(first, sub_sat(before, std::max(there, shares.expected(length))));
+  const Granules excess = held.excess(known, there);
   return (length >= granules_in(tuning::kMappedAnew) && !steady) ||
-         (2 * there < length && held.excess(known, there) != Granules{0});
+         (2 * there < length && excess > granules_in(may_lack(bytes_of(there))));
 }
 
 bool Arena::free(void* start, bool at_once, bool spare, bool looks) {

@@ -173,6 +173,7 @@ class Arena {
     expectation(first).store(expected.word(), std::memory_order_relaxed);
     beyond(first).store(stale.word(), std::memory_order_relaxed);
   }
+  void overestimated(Granules first, Granules count);
   // Granules of the block that count as unwritten, and those that others wrote and it will not.
   [[nodiscard]] Granules spared(Granules first, Granules count) const {
     return count < Shares::kLeast

@@ -130,6 +130,8 @@ ROWS = (
      UNIT, "arena: a large block of which another part is written each time leaves nothing"),
     ("a block that is filled further counts as one that moves", "Arena::learn", "swap", "more && !in_order => more",
      UNIT, "arena: a block that is written further than the last one finds that one's pages"),
+    ("a block that fills less than the last lowers the peak", "Arena::overestimated", "never", "books_->held.peak() == noted(first, Noted::kPeak)",
+     UNIT, "arena: a buffer that is filled to any end keeps its pages, though its size changes"),
     ("a large place that was written as a whole keeps it", "Slab::attend", "swap", "bytes >= tuning::kMappedAnew || => ",
      UNIT, "slab: a large place of which another part is written begins empty"),
     ("a large block that is written elsewhere each time keeps its memory", "Arena::learn", "swap", "(in_order || is_whole(bytes_of(length), bytes_of(there))) && => ",

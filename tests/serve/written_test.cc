@@ -9,6 +9,7 @@
 #include "src/serve/pool.h"
 #include "src/serve/shares.h"
 #include "tests/support/arenas.h"
+#include "tests/support/process.h"
 #include "tests/support/spaces.h"
 #include "tests/support/units.h"
 
@@ -145,6 +146,32 @@ TEST_CASE("arena: a block that is written further than the last one finds that o
     CHECK(pool.free(block, false));
     CHECK(pool.valid());
   }
+}
+
+// A server's requests, each in a buffer of its own.
+TEST_CASE("arena: a buffer that is filled to any end keeps its pages, though its size changes",
+          "[serve]") {
+  const std::uint64_t seed = GENERATE(from_range(testing::seeds(3)));
+  INFO("seed " << seed);
+  testing::Random random(seed);
+  testing::OwnSpace own{64 * kMiB};
+  testing::OwnPool pool{&own.space};
+  constexpr std::uint64_t kCalls = 400;
+  std::uint64_t most = 0;
+  std::uint64_t faulted = 0;
+  for (std::uint64_t call = 0; call < kCalls; ++call) {
+    const std::uint64_t size = 4 * kMiB + testing::below(random, 2) * kGranule;
+    const std::uint64_t filled = (50 + testing::below(random, 250)) * kGranule;
+    char* const block = static_cast<char*>(pool.allocate(size, 16, 0).start);
+    REQUIRE(block != nullptr);
+    faulted += filled - testing::resident_bytes(block, filled);
+    std::memset(block, 1, filled);
+    CHECK(pool.free(block, false));
+    most = std::max(most, filled);
+    CHECK(testing::resident_bytes(own.space.base(), 8 * kMiB) <= most + may_lack(most));
+  }
+  CHECK(pool.valid());
+  CHECK(faulted < kCalls * 20 * kGranule);  // of 175 in the mean
 }
 
 // The sizes of an encoder: a buffer and a tree that are hardly written, around a table that is.
