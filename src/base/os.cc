@@ -56,7 +56,8 @@ std::uint64_t filters() {
       return found + (number_in(line) << 8);
     }
   }
-  return errno == ENOENT || errno == EMFILE || errno == ENFILE ? kMissing : found;
+  const bool missing = errno == ENOENT || errno == EMFILE || errno == ENFILE;
+  return missing ? kMissing : errno != 0 ? kUnknown : found;
 }
 
 // As the process starts the thread may be asked itself: later a filter could end it for that.

@@ -41,7 +41,9 @@ bool GiveBack::relieve(std::uint64_t bytes) {
     return false;
   }
   const std::uint64_t held = lanes_.committed_bytes();
-  if (bytes > held || relief_.waits()) {
+  const std::uint64_t live = lanes_.shared().pool.held().live_bytes();
+  const bool freed = live + bytes <= live_in_vain_.load(std::memory_order_relaxed);
+  if (bytes > held || (!freed && relief_.waits())) {
     return false;
   }
   all();
@@ -52,6 +54,7 @@ bool GiveBack::relieve(std::uint64_t bytes) {
     relief_.restart();
   } else {
     relief_.refused(tuning::kMaxWait);
+    live_in_vain_.store(live, std::memory_order_relaxed);
   }
   return true;
 }

@@ -46,6 +46,8 @@ class GiveBack {
   // Bytes of the pool that the last tick left, at rest; UINT64_MAX: it was none.
   std::uint64_t left_ = UINT64_MAX;
   Backoff relief_;  // refusals that relieve() lets pass
+  // Bytes of the pool's blocks when relieve() last gave too little: what is freed since may go.
+  std::atomic<std::uint64_t> live_in_vain_{0};
   IdleClock calls_;
   bool in_pause_ = false;  // all is the system's to take
   // So many times kIdle without a call are a pause: each after which calls came again doubles it.

@@ -11,7 +11,7 @@
 namespace memo {
 namespace {
 
-// One that was only loaded may never be used here.
+// One that was loaded, and not walked through, may never be used here.
 bool unsearched(const StoredPlan& plan) {
   return plan.walked.load(std::memory_order_relaxed) && !plan.at_search &&
          !plan.has_better.load(std::memory_order_relaxed) &&

@@ -253,10 +253,11 @@ void Arena::shrink(Granules first, Granules now, Granules left) {
 }
 
 // A block has so many granules fewer in memory than it counted for. Where the peak is as when the
-// block was taken, others have reached it before, but for what this one has added.
+// block was taken, others have reached it before, but for what this one has added: all of it, if it
+// has grown.
 void Arena::overestimated(Granules first, Granules count) {
   const bool last = books_->held.peak() == noted(first, Noted::kPeak);
-  books_->held.overestimated(last ? std::min(count, noted(first, Noted::kRaised)) : count);
+  books_->held.overestimated(count, last ? std::min(count, noted(first, Noted::kRaised)) : count);
 }
 
 // A block of `count` granules changes its size: it counts as written.
@@ -273,7 +274,7 @@ void Arena::forget_spared(Granules first, Granules count) {
 // piece.
 Granules Arena::spare_unwritten(Granules first, Granules length, bool all) {
   if (length > granules_in(tuning::kMostLooked)) {  // nothing of it is known to be written
-    books_->held.overestimated(length - spared(first, length));
+    overestimated(first, length - spared(first, length));
     return os::purge(space_->address(first), bytes_of(length)) ? length : Granules{0};
   }
   os::Residents memory(space_->address(first), bytes_of(length));

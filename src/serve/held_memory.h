@@ -44,11 +44,11 @@ class PeakOf {
     window_ = std::min(window_.load(), std::max(window_before_.load(), now));
     before_ = Granules::max();
   }
-  // It was `less` too high, in this window and before.
-  void lower(Granules less, Granules now) {
+  // It was `less` too high, and `in_window` in this window.
+  void lower(Granules less, Granules in_window, Granules now) {
     peak_ = std::max(now, sub_sat(get(), less));
     const Granules window = window_;
-    window_ = std::max(now, sub_sat(window, less));
+    window_ = std::max(now, sub_sat(window, in_window));
   }
   // `less` of what was before this window is forgotten.
   void forget(Granules less, Granules now) {
@@ -120,8 +120,12 @@ class HeldMemory {
       stale_.fetch_sub(stale.count(), std::memory_order_relaxed);
     }
   }
-  // A block that is freed had so many fewer in memory than the peak counts for it. Any thread.
-  void overestimated(Granules count) { over_.fetch_add(count.count(), std::memory_order_relaxed); }
+  // A block that is freed had `count` fewer in memory than it counted for, of which the peak has
+  // `of_peak`. Any thread.
+  void overestimated(Granules count, Granules of_peak) {
+    over_.fetch_add(of_peak.count(), std::memory_order_relaxed);
+    over_in_window_.fetch_add(count.count(), std::memory_order_relaxed);
+  }
   // The block taken last has raised the peak.
   [[nodiscard]] bool raised() const { return peak_.raised(); }
   // Of those in use `count`, which are about to be freed, lose their memory to that block: if it
@@ -214,10 +218,11 @@ class HeldMemory {
 
  private:
   void correct(Granules live) {
-    if (over_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    if (over_in_window_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
       // Once, should another thread correct at the same time.
-      if (const Granules over{over_.exchange(0, std::memory_order_relaxed)}; over != Granules{0}) {
-        peak_.lower(over, live);
+      const Granules in_window{over_in_window_.exchange(0, std::memory_order_relaxed)};
+      if (in_window != Granules{0}) {
+        peak_.lower(Granules{over_.exchange(0, std::memory_order_relaxed)}, in_window, live);
       }
     }
   }
@@ -245,6 +250,7 @@ class HeldMemory {
   alignas(64) std::atomic<std::uint64_t> spared_{0};  // of those in use
   std::atomic<std::uint64_t> stale_{0};               // of the spared ones, with memory
   std::atomic<std::uint64_t> over_{0};                // that the peak is too high
+  std::atomic<std::uint64_t> over_in_window_{0};      // and that of this window
   std::atomic<std::uint64_t> purged_{0};              // given back so far
   PeakOf peak_;                                       // most in memory at once, of what is in use
   PeakOf asked_;                                      // most in use at once

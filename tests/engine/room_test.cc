@@ -63,5 +63,26 @@ TEST_CASE("threads: who is in the middle of an iteration keeps its slab where ro
   });
 }
 
+TEST_CASE("engine: what was given back in vain is tried again once blocks were freed", "[engine]") {
+  OwnEngine own;
+  testing::drive(own, [](Engine& engine, Driver& driver, Lane&) {
+    driver.iterate(program_of(1));
+    driver.free_due(UINT64_MAX);
+    constexpr std::uint64_t kBytes = 16ULL << 20;
+    const Block low = driver.take(kBytes);
+    const Block high = driver.take(kBytes);
+    REQUIRE(high.start > low.start);
+    driver.release(low);
+    REQUIRE(engine.give_back.relieve(kBytes));
+    const std::uint64_t committed = engine.lanes.committed_bytes();
+    CHECK(committed > 2 * kBytes);  // the high block keeps the low one's
+    CHECK_FALSE(engine.give_back.relieve(kBytes));
+    CHECK(engine.give_back.relieve(kBytes));
+    driver.release(high);
+    CHECK(engine.give_back.relieve(kBytes));
+    CHECK(engine.lanes.committed_bytes() + kBytes <= committed);
+  });
+}
+
 }  // namespace
 }  // namespace memo
