@@ -4,6 +4,7 @@
 // takes long.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "src/base/backoff.h"
