@@ -240,8 +240,7 @@ void Arena::shrink(Granules first, Granules now, Granules left) {
       given = now - kept;
       huge_pages.take_out(*space_, first + kept, given);
     }
-    const Granules unknown = sub_sat(tail, spared(first, now));
-    overestimated(first, unknown);
+    overestimated(first, sub_sat(tail, spared(first, now)));
   }
   forget_spared(first, now);
   if (left >= Shares::kLeast) {
@@ -252,9 +251,9 @@ void Arena::shrink(Granules first, Granules now, Granules left) {
   free_.add(first + left, tail);
 }
 
-// A block has so many granules fewer in memory than it counted for. Where the peak is as when the
-// block was taken, others have reached it before, but for what this one has added: all of it, if it
-// has grown.
+// Lowers the pool's peak for a block that has `count` granules fewer in memory than it counted for.
+// If the peak has not changed since the block was taken, other blocks reached it earlier: then only
+// what this block added is taken off. A block that has grown counts as having added all of it.
 void Arena::overestimated(Granules first, Granules count) {
   const bool last = books_->held.peak() == noted(first, Noted::kPeak);
   books_->held.overestimated(count, last ? std::min(count, noted(first, Noted::kRaised)) : count);
@@ -323,9 +322,8 @@ bool Arena::learn(Granules first, Granules length, Granules there, bool in_order
     shares.note_moves(length);
   }
   overestimated(first, sub_sat(before, std::max(there, shares.expected(length))));
-  const Granules excess = held.excess(known, there);
   return (length >= granules_in(tuning::kMappedAnew) && !steady) ||
-         (2 * there < length && excess > granules_in(may_lack(bytes_of(there))));
+         (2 * there < length && held.excess(known, there) > granules_in(may_lack(bytes_of(there))));
 }
 
 bool Arena::free(void* start, bool at_once, bool spare, bool looks) {

@@ -153,7 +153,7 @@ class Arena {
     return space_->note(first + Granules{2});
   }
   // What is noted of a block of Shares::kLeast and more, as it is taken: how many of its granules
-  // have memory already, from the first one on; by how many it raises the pool's peak; and to what.
+  // have memory already, from the first one on; by how many it raises the pool's peak; the peak.
   enum class Noted : std::uint8_t { kThereBefore = 3, kRaised = 5, kPeak = 7 };
   void note(Granules first, Noted which, Granules number) {
     for (unsigned half = 0; half < 2; ++half) {

@@ -78,7 +78,7 @@ int main(void) {
     return 77;
   }
   CHECK(data_in_use() < MIB(64));
-  // What lies free between blocks stays usable, and counts; glibc alone needs 142 units.
+  // What lies free between blocks counts, too.
   const size_t units = 180;
   while (!has_memory(data_in_use() + units * unit, KIB(4)))
     unit /= 2;
