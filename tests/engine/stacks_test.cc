@@ -1,8 +1,10 @@
 // What plans, reads and writes files has a stack of its own, whatever the thread's is.
 #include <alloca.h>
+#include <execinfo.h>
 #include <pthread.h>
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <climits>
 #include <cstdlib>
@@ -121,6 +123,19 @@ TEST_CASE("stacks: the library's own is another one of the same thread", "[engin
   return testing::skip("a sanitizer knows the thread's own stack alone");
 #endif
   CHECK(distance_of_own_stack() > 1 << 20);
+}
+
+// True if an unwinder that begins on the library's own stack comes to this function's caller.
+[[gnu::noinline]] bool caller_is_found() {
+  void* const caller = __builtin_return_address(0);
+  std::array<void*, 64> frames{};
+  int count = 0;
+  os::run_on_own_stack([&] { count = backtrace(frames.data(), static_cast<int>(frames.size())); });
+  return std::find(frames.begin(), frames.begin() + count, caller) != frames.begin() + count;
+}
+
+TEST_CASE("stacks: debuggers and profilers find the caller of the library's own", "[engine]") {
+  CHECK(caller_is_found());
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ ROWS = (
      UNIT, "os: what a thread with descriptors of its own opens and closes is nobody else's"),
     ("what is done apart opens files among the program's", "Apart::begin", "drop", "own_descriptors()",
      UNIT, "apart: what is opened is nobody else's, and a step back has the process' descriptors"),
-    ("planning is done on the caller's stack", "run_on_own_stack", "swap", "call_on(stack + tuning::kOwnStack, work, => work(",
+    ("planning is done on the caller's stack", "run_on_own_stack", "swap", "memo_call_on(stack + tuning::kOwnStack, work, => work(",
      PRELOAD, "small_coroutines [default]"),
     ("a thread with descriptors of its own says nothing", "write_to_stderr", "swap", "borrowed ? borrow_stderr() : STDERR_FILENO => STDERR_FILENO",
      UNIT, "os: a thread with descriptors of its own speaks by the program's"),
