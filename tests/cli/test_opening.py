@@ -90,6 +90,15 @@ class Opening(unittest.TestCase):
         self.assertEqual(2, wrong.returncode)
         self.assertIn("there is no opening 'onnx'", wrong.stderr)
 
+    def test_a_variable_that_is_wrong_is_told_and_the_default_holds(self):
+        show = ("run", "--", "sh", "-c", "echo $MEMOMALLOC_OPEN $ARROW_DEFAULT_MEMORY_POOL")
+        wrong = memomalloc(*show, environment={"MEMOMALLOC_OPEN": "none,onnx"})
+        self.assertEqual((0, "all system\n"), (wrong.returncode, wrong.stdout))
+        self.assertRegex(wrong.stderr, "^memomalloc: bad value of MEMOMALLOC_OPEN: there is no opening 'onnx'.* default is used\n$")
+        strict = memomalloc(*show, environment={"MEMOMALLOC_OPEN": "onnx", "MEMOMALLOC_STRICT": "1"})
+        self.assertEqual((2, ""), (strict.returncode, strict.stdout))
+        self.assertIn("there is no opening 'onnx'", strict.stderr)
+
     def test_it_is_told_in_one_line_by_the_first_process(self):
         code = "import onnxruntime, subprocess, sys\nif len(sys.argv) < 3:\n    subprocess.run([sys.executable, '-c', sys.argv[1], *sys.argv[1:], '1'])"
         told = self.run_python(code, words=[code]).stderr

@@ -161,10 +161,19 @@ int run(int argc, char** argv) {
   if (closed) {
     environment["MEMOMALLOC_OPEN"] = "none";
   }
+  std::string openings = value_in(environment, "MEMOMALLOC_OPEN");
+  if (std::string reason = check_openings(openings); !reason.empty()) {
+    reason.insert(0, "bad value of MEMOMALLOC_OPEN: ");
+    if (value_in(environment, "MEMOMALLOC_STRICT") == "1") {
+      return complain(app, reason);
+    }
+    std::fprintf(stderr, "memomalloc: %s; the default is used\n", reason.c_str());
+    environment["MEMOMALLOC_OPEN"] = openings = "all";
+  }
   const std::string preload = preload_list(library, behind);
   if (value_in(environment, "MEMOMALLOC_DISABLE") != "1") {
-    environment.merge(opening_environment(value_in(environment, "MEMOMALLOC_OPEN"), preload,
-                                          value_in(environment, "MEMOMALLOC_CUDA") == "1"));
+    environment.merge(
+        opening_environment(openings, preload, value_in(environment, "MEMOMALLOC_CUDA") == "1"));
   }
   environment["LD_PRELOAD"] = preload;
   if (summary) {
