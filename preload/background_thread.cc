@@ -81,9 +81,11 @@ bool is_needed() {
 }
 
 // From now on a lane that keeps much memory starts the next background thread. False if one did
-// just before, and found this one running.
+// just before, and found this one running: by the end of the rest each processor has told what it
+// has counted before it could see the store.
 bool may_end() {
   g_process.background.running = false;
+  (void)sleep_own_thread(os::kMillisecond);
   return !g_process.engine.lanes.shared().keeps_much() ||
          g_process.background.running.exchange(true);
 }

@@ -13,6 +13,7 @@
 #include <linux/mman.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -168,10 +169,14 @@ long syscall(long number, ...) noexcept {
   return told<long>(
       system_call(number, words[0], words[1], words[2], words[3], words[4], words[5]));
 }
-// _SC_PAGESIZE alone: the kernel takes no address that is not a page's.
+// _SC_PAGESIZE alone: the kernel takes no address that is not a page's. Where a filter refuses to
+// tell, the process has been told at its start.
 long sysconf(int name) noexcept {
   long size = name == _SC_PAGESIZE ? 4096 : -1;
   while (size > 0 && size < 65536 && madvise(reinterpret_cast<void*>(size), 0, MADV_NORMAL) != 0) {
+    if (errno != EINVAL) {
+      return static_cast<long>(getauxval(AT_PAGESZ));
+    }
     size *= 2;
   }
   return size;

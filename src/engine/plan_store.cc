@@ -62,11 +62,12 @@ StoredPlan* PlanStore::take_slot() {
   std::uint32_t chosen = tuning::kMaxPlans;
   for (std::uint32_t slot = 0; slot < tuning::kMaxPlans; ++slot) {
     const bool idle = plans_[slot].users.load(std::memory_order_acquire) == 0;
-    if (state_[slot] == State::kEmpty || (state_[slot] == State::kWithdrawn && idle)) {
+    const State state = std::atomic_ref(state_[slot]).load(std::memory_order_acquire);
+    if (state == State::kEmpty || (state == State::kWithdrawn && idle)) {
       chosen = slot;
       break;
     }
-    if (state_[slot] == State::kVisible && idle &&
+    if (state == State::kVisible && idle &&
         (chosen == tuning::kMaxPlans || plans_[slot].used_at < plans_[chosen].used_at)) {
       chosen = slot;
     }

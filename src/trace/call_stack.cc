@@ -7,13 +7,17 @@ namespace {
 
 constexpr std::uint64_t kWord = 8;
 
+// A return address without its signature (pointer authentication), which lies in the bits that the
+// kernel's addresses do not use.
+std::uint64_t unsigned_address(std::uint64_t pc) {
 #if defined(__aarch64__)
-// Return addresses may be signed in the bits that no address of a process uses (pointer
-// authentication); glibc's processes have 48-bit addresses unless they ask for more.
-constexpr std::uint64_t kAddressBits = (1ULL << 48) - 1;
+  register std::uint64_t address asm("x30") = pc;
+  asm("hint #7" : "+r"(address));  // xpaclri; nothing on a processor that does not sign
+  return address;
 #else
-constexpr std::uint64_t kAddressBits = ~0ULL;
+  return pc;
 #endif
+}
 
 // The word at `address`, if it lies in the part of the stack that is in use. What is there may be
 // another frame's variable, which sanitizers must not judge.
@@ -63,7 +67,7 @@ bool step(const StackBounds& stack, const FrameRule& rule, FrameState& frame) {
       return false;
     }
   }
-  frame.pc = pc & kAddressBits;
+  frame.pc = unsigned_address(pc);
   frame.sp = cfa;
   return frame.pc != 0;
 }
@@ -78,7 +82,7 @@ std::uint64_t StackBounds::room() const {
 int walk_stack(const StackBounds& stack, const FrameState& innermost, const void** frames,
                std::uint64_t* places, int most) {
   FrameState frame = innermost;
-  frame.pc &= kAddressBits;
+  frame.pc = unsigned_address(frame.pc);
   if (frame.sp < stack.low || frame.sp > stack.high || frame.pc == 0) {
     return 0;
   }
