@@ -63,7 +63,7 @@ tested_cli_src := $(patsubst %,src/cli/%.cc,base/process $(addprefix trace/,heap
                    base/temporary run/elf_file run/loader report/report_assets compare/comparison compare/comparison_page)
 # Sources without a second thread, which ThreadSanitizer has nothing to say of; the other sanitizers run them.
 unit_test_src := $(wildcard tests/*/*_test.cc)
-single_threaded := $(filter-out $(shell grep -l 'std::thread' $(unit_test_src)),$(unit_test_src)) scheduler/% planner/solver/% \
+single_threaded := $(filter-out $(shell grep -l 'std::thread' $(unit_test_src) </dev/null),$(unit_test_src)) scheduler/% planner/solver/% \
                    $(tested_cli_src)
 preload_program_src := $(wildcard tests/preload/programs/*.c tests/preload/programs/*.cc)
 bench_src := $(wildcard bench/*.cc)

@@ -49,10 +49,10 @@ def library_path():
 def _loaded_path():
     """The file of the library in this process; None without it."""
     try:
-        lines = pathlib.Path("/proc/self/maps").read_text().splitlines()
+        lines = pathlib.Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return None
-    paths = (line.split(maxsplit=5)[5] for line in lines if "/libmemomalloc.so" in line)
+    paths = (line.split(maxsplit=5)[5].removesuffix(" (deleted)") for line in lines if "/libmemomalloc.so" in line)
     return next((path for path in paths if pathlib.Path(path).name.startswith("libmemomalloc.so")), None)
 
 
@@ -69,10 +69,10 @@ def environment(library=None, **options):
     the start hook that makes memory pools of frameworks visible, unless open="none". `library`
     is the library's path: by itself the one in this process, else the package's, else the installed one.
     """
-    library = os.fspath(library or _loaded_path() or library_path() or "libmemomalloc.so.1")
-    variables = {name: value for name, value in os.environ.items() if name.startswith("MEMOMALLOC_")}
     from memomalloc import start
 
+    library = start.preloadable(os.fspath(library or _loaded_path() or library_path() or "libmemomalloc.so.1"))
+    variables = {name: value for name, value in os.environ.items() if name.startswith("MEMOMALLOC_")}
     preload = start.preload_list(library, os.environ.get("LD_PRELOAD", ""))
     variables |= start.settings(options) | {"LD_PRELOAD": preload}
     return variables | start.opening().variables({**os.environ, **variables})
@@ -138,12 +138,12 @@ def enable(*, restart=False, library=None, **options):
     For workers that a program spawns, and for scripts: `restart` restarts this program, with its arguments, if
     it runs without the library. Call it first then, since what was done before is done again. Options are settings:
     enable(threshold="16K") sets MEMOMALLOC_THRESHOLD. Memory pools of frameworks that are imported later become visible,
-    as with `memomalloc run`; open="none" leaves them. `library`: another than the one in this package. RuntimeError
-    if there is no library, or if this program cannot restart: a notebook's kernel, a script read from standard input.
+    as with `memomalloc run`; open="none" leaves them. `library`: another than the loaded one, or the package's. RuntimeError
+    without one, or if this program cannot restart: a notebook, a forked or spawned worker, a script from standard input.
     """
     from memomalloc.start import enable as by_environment
 
-    return by_environment(library or library_path(), loaded(), restart, options)
+    return by_environment(library or _loaded_path() or library_path(), loaded(), restart, options)
 
 
 def report():

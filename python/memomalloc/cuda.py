@@ -44,7 +44,11 @@ _HOOKS = {"set_init_fn": "memomalloc_cuda_init", "set_reset_fn": "memomalloc_cud
 
 
 def _say(text: str) -> None:
-    print(f"memomalloc: cuda: {text}", file=sys.stderr, flush=True)
+    try:
+        if sys.stderr is not None:
+            print(f"memomalloc: cuda: {text}", file=sys.stderr, flush=True)
+    except (OSError, ValueError):  # what is only told ends no program
+        pass
 
 
 def _path(library: Optional[str]) -> Optional[str]:

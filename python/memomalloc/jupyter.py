@@ -8,6 +8,8 @@ import re
 import shutil
 import sys
 
+from memomalloc.start import preloadable
+
 LANGUAGE = "python"
 
 
@@ -47,6 +49,11 @@ def install(arguments, library):
     if not os.path.exists(library):
         print(f"memomalloc jupyter: there is no {library}", file=sys.stderr)
         return 2
+    try:
+        library = preloadable(os.path.abspath(library))
+    except RuntimeError as error:
+        print(error, file=sys.stderr)
+        return 2
     options = {}
     for setting in arguments.set:
         name, separator, value = setting.partition("=")
@@ -55,7 +62,7 @@ def install(arguments, library):
             return 2
         options[name] = value
     folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(specification(os.path.abspath(library), arguments.display_name, options), indent=1)
+    text = json.dumps(specification(library, arguments.display_name, options), indent=1)
     (folder / "kernel.json").write_text(text + "\n", encoding="utf-8")
     print(f"installed {folder}\nChoose the kernel {arguments.display_name!r} in Jupyter; "
           "`import memomalloc; memomalloc.report()` tells there what it does.")

@@ -5,6 +5,17 @@ import os
 import pathlib
 import sys
 
+_RESTARTED = "_MEMOMALLOC_RESTARTED"  # the process that has begun anew: the dynamic linker may drop LD_PRELOAD
+
+
+def preloadable(library):
+    """The library, by its whole path if it has one. RuntimeError where LD_PRELOAD cannot name it."""
+    path = os.path.abspath(library) if "/" in library else library
+    if " " in path or ":" in path:
+        raise RuntimeError(f"memomalloc: LD_PRELOAD cannot name {path!r}, whose path has a blank or a colon, where its list is "
+                           "divided; install it elsewhere, or name a link to it that has neither")
+    return path
+
 
 def preload_list(library, rest):
     """The value of LD_PRELOAD with our library first, and what was there behind it, once each."""
@@ -39,6 +50,13 @@ def in_notebook():
     return "ipykernel" in sys.modules
 
 
+def is_worker():
+    """True in a process that another Python has forked or spawned: its command is its parent's, or works once."""
+    forked = int(pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()[6]) & 0x40  # PF_FORKNOEXEC
+    multiprocessing = sys.modules.get("multiprocessing")
+    return bool(forked) or (multiprocessing is not None and multiprocessing.parent_process() is not None)
+
+
 def own_command():
     """The words that this process was started with."""
     words = pathlib.Path("/proc/self/cmdline").read_bytes().split(b"\0")[:-1]
@@ -50,7 +68,7 @@ def enable(library, loaded, restart, options):
     if library is None:
         raise RuntimeError("memomalloc.enable: this package carries no library (it is a source folder); "
                            "name one by library=..., as build/libmemomalloc.so")
-    library = os.path.abspath(library)
+    library = preloadable(os.path.abspath(library))
     if not os.path.exists(library):
         raise FileNotFoundError(f"memomalloc.enable: there is no {library}")
     before = os.environ.get("LD_PRELOAD", "")
@@ -67,8 +85,14 @@ def enable(library, loaded, restart, options):
     if sys.argv[:1] in ([""], ["-"]) and not (sys.stdin and sys.stdin.isatty()):
         raise RuntimeError("memomalloc.enable: a script that is read from standard input cannot be read again; "
                            "name its file, or start it by `memomalloc run`")
-    if again:  # it was started with the library, which the loader refused with a line on stderr
+    if is_worker():
+        raise RuntimeError("memomalloc.enable: a worker that another process has forked or spawned cannot restart; "
+                           "start the first process by `memomalloc run`")
+    # It was started with the library, which the loader refused with a line on stderr, or left out.
+    if again or os.environ.get(_RESTARTED) == str(os.getpid()):
         return False
-    sys.stdout.flush()
-    sys.stderr.flush()
+    os.environ[_RESTARTED] = str(os.getpid())
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
     os.execv(sys.executable, own_command())

@@ -19,7 +19,7 @@ make all build/bench/contended "$@"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 for name in libtcmalloc_minimal.so.4 libjemalloc.so.2; do
-  path=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p | awk -v name=$name '$1 == name { print $NF; exit }')
+  path=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p | awk -v name=$name '$1 == name && !found++ { print $NF }')
   [ -n "$path" ] || { echo "prepare.sh: $name is not installed (apt-get install libtcmalloc-minimal4 libjemalloc2)" >&2; exit 2; }
   cp -L "$path" $OUT/
 done
@@ -32,7 +32,7 @@ name = next(name for name in wheel.namelist() if name.endswith("/libmimalloc.so.
 (out / "libmimalloc.so.3").write_bytes(wheel.read(name))
 END
 {
-  echo "tcmalloc gperftools $(dpkg-query -W -f='${Version}' libtcmalloc-minimal4)"
+  echo "tcmalloc gperftools $(dpkg-query -W -f='${Version}' 'libtcmalloc-minimal4*')"
   echo "jemalloc $(dpkg-query -W -f='${Version}' libjemalloc2)"
   echo "mimalloc ${MIMALLOC#*==}"
 } >$OUT/versions

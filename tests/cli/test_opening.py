@@ -131,6 +131,40 @@ class Opening(unittest.TestCase):
                                   env=os.environ | variables | verbose)
             self.assertEqual((0, told), (done.returncode, done.stderr))
 
+    def test_gpu_memory_leaves_the_order_of_packages_and_no_name_behind(self):
+        for name in ("one", "two"):
+            (self.folder / name).mkdir()
+        (self.folder / "fakes/torch.py").write_text("")
+        code = "import sys\nbefore = list(sys.path)\nimport torch\nprint(before == sys.path, 'memomalloc' in sys.modules)"
+        shutil.copytree(ROOT / "python/memomalloc/opening", self.folder / "share/memomalloc/opening")
+        for hook, path in ((ROOT / "python/memomalloc/opening", f"{self.folder}/one:{ROOT}/python:{self.folder}/two"),
+                           (self.folder / "share/memomalloc/opening", f"{self.folder}/one")):
+            variables = {"PYTHONPATH": f"{hook}:{self.folder}/fakes:{path}", "MEMOMALLOC_CUDA": "1",
+                         "LD_PRELOAD": str(ROOT / "build/libmemomalloc.so")}
+            done = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, env=os.environ | variables)
+            self.assertEqual(f"True {hook.is_relative_to(ROOT)}\n", done.stdout, done.stderr)
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                self.assertEqual(0, subprocess.run([PYTHON, "-c", "import torch"], stderr=full,
+                                                   env=os.environ | variables).returncode)
+
+    def test_other_tools_that_put_a_loader_in_place_of_a_modules(self):
+        code = ("import importlib.abc, importlib.util, sys\n"
+                "class Loader(importlib.abc.Loader):\n    def __init__(self, loader): self.loader = loader\n"
+                "    def create_module(self, spec): return self.loader.create_module(spec)\n"
+                "    def exec_module(self, module): self.loader.exec_module(module)\n"
+                "class Finder:\n    busy = False\n    def find_spec(self, name, path=None, target=None):\n"
+                "        if self.busy or not name.startswith('onnxruntime'): return None\n        self.busy = True\n"
+                "        spec = importlib.util.find_spec(name)\n        self.busy = False\n"
+                "        spec.loader = Loader(spec.loader)\n        return spec\n"
+                "sys.meta_path.insert(0, Finder())\nimport onnxruntime\nprint(onnxruntime.SessionOptions().arena)")
+        self.assertEqual("False\n", self.run_python(code).stdout)
+
+    def test_nothing_is_done_for_a_framework_that_is_only_looked_for(self):
+        code = "import importlib.util; print(importlib.util.find_spec('pyarrow') is not None)"
+        done = self.run_python(code, MEMOMALLOC_VERBOSE="1")
+        self.assertEqual("True\n", done.stdout)
+        self.assertNotIn("pyarrow", done.stderr)
+
     def test_mlx_gives_its_cache_back_on_a_processor_only(self):
         code = "import mlx.core as m; print(m.limit)"
         self.assertEqual("0\n", self.run_python(code).stdout)
@@ -219,15 +253,16 @@ class Opening(unittest.TestCase):
             self.assertEqual(found, done.stdout, done.stderr)
 
     def test_an_environment_for_other_processes(self):
-        code = "import json, memomalloc; print(json.dumps([memomalloc.environment(), memomalloc.environment(open='none')]))"
+        code = "import json, memomalloc; print(json.dumps([memomalloc.environment(), memomalloc.environment(open='none'), memomalloc.environment(open='none', cuda=True)]))"
         done = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, check=True,
                               env={"PYTHONPATH": str(ROOT / "python"), "PATH": os.environ["PATH"]})
-        opened, closed = json.loads(done.stdout)
+        opened, closed, planned = json.loads(done.stdout)
         hook, rest = opened["PYTHONPATH"].split(":")
         self.assertTrue(pathlib.Path(hook, "sitecustomize.py").exists())
         self.assertEqual(str(ROOT / "python"), rest)
         self.assertEqual("system", opened["ARROW_DEFAULT_MEMORY_POOL"])
         self.assertEqual({"LD_PRELOAD", "MEMOMALLOC_OPEN"}, set(closed))
+        self.assertEqual({"LD_PRELOAD", "MEMOMALLOC_OPEN", "MEMOMALLOC_CUDA", "PYTHONPATH"}, set(planned))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -56,6 +57,47 @@ class Start(unittest.TestCase):
         done = self.python(script)
         self.assertEqual((0, "False\n"), (done.returncode, done.stdout))
         self.assertIn("cannot be preloaded", done.stderr)
+
+    def test_a_loader_that_drops_the_list_starts_it_no_more_than_once(self):
+        (self.folder / "libmemomalloc.so.1").write_text("no library")
+        script = self.script("print('begins', flush=True)\nos.environ.pop('LD_PRELOAD', None)\n"
+                             "print(memomalloc.enable(restart=True, library='libmemomalloc.so.1'))")
+        done = self.python(script)
+        self.assertEqual((0, "begins\nbegins\nFalse\n"), (done.returncode, done.stdout))
+
+    def test_a_program_without_streams_starts_anew(self):
+        script = self.script(f"sys.stdout = sys.stderr = None\nmemomalloc.enable(restart=True, library={str(LIBRARY)!r})\n"
+                             "os.write(1, str(memomalloc.loaded()).encode())")
+        self.assertEqual("True", self.python(script).stdout)
+
+    def test_a_program_under_the_library_needs_no_other(self):
+        done = self.python(self.script("print(memomalloc.enable(restart=True))"), LD_PRELOAD=str(LIBRARY))
+        self.assertEqual("True\n", done.stdout, done.stderr)
+
+    def test_workers_do_not_restart(self):
+        for method in ("fork", "spawn", "forkserver"):
+            (self.folder / "worker.py").write_text(
+                "import memomalloc, multiprocessing\n"
+                "def work():\n    try:\n        memomalloc.enable(restart=True, library=LIBRARY)\n"
+                "    except RuntimeError as error:\n        print(error, flush=True)\n"
+                "if __name__ == '__main__':\n    worker = multiprocessing.get_context(METHOD).Process(target=work)\n"
+                "    worker.start()\n    worker.join()\n    print(worker.exitcode)\n"
+                .replace("LIBRARY", repr(str(LIBRARY))).replace("METHOD", repr(method)))
+            self.assertRegex(self.python("worker.py").stdout, r"^memomalloc.enable: a worker .*\n0\n$", method)
+
+    def test_a_path_that_the_list_cannot_name_is_refused(self):
+        (self.folder / "my lib").mkdir()
+        shutil.copy(LIBRARY, self.folder / "my lib/libmemomalloc.so.1")
+        for call in ("enable", "environment"):
+            done = self.python(self.script(f"memomalloc.{call}(library='my lib/libmemomalloc.so.1')"))
+            self.assertEqual(1, done.returncode)
+            self.assertIn("RuntimeError: memomalloc: LD_PRELOAD cannot name", done.stderr)
+        done = self.python("-m", "memomalloc", "jupyter", "install", "--library", "my lib/libmemomalloc.so.1",
+                           JUPYTER_DATA_DIR=str(self.folder / "data"))
+        self.assertEqual(2, done.returncode)
+        self.assertIn("LD_PRELOAD cannot name", done.stderr)
+        whole = self.python(self.script("print(memomalloc.environment(library='./x.so')['LD_PRELOAD'])")).stdout
+        self.assertEqual(f"{self.folder}/x.so\n", whole)
 
     def test_what_cannot_be_done_is_said(self):
         for library, error in (("nowhere.so", "FileNotFoundError"), (None, "RuntimeError")):

@@ -7,6 +7,7 @@ with commas between them, or names to leave out with `-` in front.
 This file stands by itself: it is imported before the program, by an interpreter that may have no memomalloc.
 """
 
+import importlib
 import os
 import sys
 
@@ -36,6 +37,15 @@ def _library():
     return next((path for path in paths if os.path.basename(path).startswith("libmemomalloc.so")), None)
 
 
+def _write(line):
+    """On stderr, where there is one that takes it."""
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(f"memomalloc: {line}\n")
+    except (OSError, ValueError):
+        pass
+
+
 def _tell(name, what):
     """One line, once for a process and the children that it makes later."""
     notes = os.environ.get(_NOTES)
@@ -50,10 +60,20 @@ def _tell(name, what):
     if name in told.split(",") or os.environ.get("MEMOMALLOC_VERBOSE") == "0" or sys.stderr is None:
         return
     os.environ[_TOLD] = told + "," + name if told else name
+    _write(f"{name}: {what} (MEMOMALLOC_OPEN=-{name} leaves it as it was)")
+
+
+def _package(name):
+    """A module of memomalloc: the program's own, else that of the package around this folder. ImportError without either."""
+    parent = os.path.dirname(os.path.dirname(_HERE))
+    behind = parent not in sys.path and os.path.exists(os.path.join(parent, "memomalloc", "__init__.py"))
+    if behind:
+        sys.path.append(parent)
     try:
-        sys.stderr.write(f"memomalloc: {name}: {what} (MEMOMALLOC_OPEN=-{name} leaves it as it was)\n")
-    except (OSError, ValueError):
-        pass
+        return importlib.import_module("memomalloc." + name)
+    finally:
+        if behind:
+            sys.path.remove(parent)
 
 
 def _onnxruntime(module):
@@ -98,15 +118,11 @@ def _numpy(_):
     # Elsewhere arrays come from malloc by themselves.
     if sys.version_info < (3, 15) or getattr(sys, "_is_gil_enabled", lambda: True)():
         return
-    parent = os.path.dirname(os.path.dirname(_HERE))
-    sys.path.append(parent)  # at the end: a memomalloc that the program has comes first
     try:
-        from memomalloc.numpy import use_malloc
+        numpy = _package("numpy")
     except ImportError:
         return
-    finally:
-        sys.path.remove(parent)
-    if use_malloc():
+    if numpy.use_malloc():
         _tell("numpy", "arrays come from malloc, not from CPython's mimalloc")
 
 
@@ -138,16 +154,11 @@ def _vllm(_):
 
 
 def _cuda(_):
-    parent = os.path.dirname(os.path.dirname(_HERE))
-    sys.path.append(parent)  # at the end: a memomalloc that the program has comes first
     try:
-        from memomalloc import cuda
+        cuda = _package("cuda")
     except ImportError:
         raise ImportError("planned GPU memory is in memomalloc's wheel, which is not installed") from None
-    else:
-        cuda.enable(observe=os.environ.get("MEMOMALLOC_OBSERVE") == "1")
-    finally:
-        sys.path.remove(parent)
+    cuda.enable(observe=os.environ.get("MEMOMALLOC_OBSERVE") == "1")
 
 
 # Module, opening, what is done before its code runs, and after.
@@ -168,9 +179,8 @@ def _act(action, module):
         action(module)
     except Exception as error:
         # The user asked for planned GPU memory: its failure is reported unless MEMOMALLOC_VERBOSE=0.
-        told = os.environ.get("MEMOMALLOC_VERBOSE", "1" if action is _cuda else "0") != "0"
-        if told and sys.stderr is not None:
-            sys.stderr.write(f"memomalloc: {getattr(module, '__name__', action.__name__)} stays as it is: {error}\n")
+        if os.environ.get("MEMOMALLOC_VERBOSE", "1" if action is _cuda else "0") != "0":
+            _write(f"{getattr(module, '__name__', action.__name__)} stays as it is: {error}")
 
 
 class _Finder:
@@ -192,18 +202,22 @@ class _Finder:
                     break
         if spec is None:
             return None
-        if before is not None:
-            _act(before, None)
-        run = getattr(spec.loader, "exec_module", None)
+        loader = spec.loader  # another tool may put its own in this place
+        run = getattr(loader, "exec_module", None)
         # A loader of one module; one that many modules share is left alone.
-        if after is not None and run is not None and getattr(spec.loader, "name", None) == name:
+        if run is not None and getattr(loader, "name", None) == name:
 
             def exec_module(module):
-                del spec.loader.exec_module
+                loader.__dict__.pop("exec_module", None)
+                if before is not None:
+                    _act(before, None)
                 run(module)
-                _act(after, module)
+                if after is not None:
+                    _act(after, module)
 
-            spec.loader.exec_module = exec_module
+            loader.exec_module = exec_module
+        elif before is not None:
+            _act(before, None)
         return spec
 
 
@@ -223,7 +237,8 @@ def install():
 def variables(environment):
     """What a process needs for the openings: PYTHONPATH with this folder first, and settings that are not set yet."""
     choice = environment.get("MEMOMALLOC_OPEN", "")
-    if "none" in choice.split(",") or environment.get("MEMOMALLOC_DISABLE") == "1":
+    closed = "none" in [word.strip() for word in choice.split(",")] and environment.get("MEMOMALLOC_CUDA") != "1"
+    if closed or environment.get("MEMOMALLOC_DISABLE") == "1":
         return {}
     rest = environment.get("PYTHONPATH", "")
     found = {"PYTHONPATH": rest if _HERE in rest.split(":") else _HERE + (":" + rest if rest else "")}
