@@ -169,14 +169,15 @@ long syscall(long number, ...) noexcept {
   return told<long>(
       system_call(number, words[0], words[1], words[2], words[3], words[4], words[5]));
 }
-// _SC_PAGESIZE alone: the kernel takes no address that is not a page's. Where a filter refuses to
-// tell, the process has been told at its start.
+// _SC_PAGESIZE alone: what the process was told at its start, or more, where an address of the
+// largest pages is taken and one of smaller pages is not. A filter's answers are the same for all.
 long sysconf(int name) noexcept {
-  long size = name == _SC_PAGESIZE ? 4096 : -1;
-  while (size > 0 && size < 65536 && madvise(reinterpret_cast<void*>(size), 0, MADV_NORMAL) != 0) {
-    if (errno != EINVAL) {
-      return static_cast<long>(getauxval(AT_PAGESZ));
-    }
+  constexpr long kLargest = 65536;
+  const auto taken = [](long address) {
+    return madvise(reinterpret_cast<void*>(address), 0, MADV_NORMAL) == 0;
+  };
+  long size = name == _SC_PAGESIZE ? static_cast<long>(getauxval(AT_PAGESZ)) : -1;
+  for (const bool told = size > 0 && taken(kLargest); told && size < kLargest && !taken(size);) {
     size *= 2;
   }
   return size;

@@ -96,7 +96,7 @@ std::uint64_t page_cache(std::string_view folder, const Names& names) {
 GroupLimit::Room room_in(std::string_view folder, const Names& names) {
   const std::uint64_t limit =
       std::min(read_number(folder, names.limits[0]), read_number(folder, names.limits[1]));
-  if (limit >= os::physical_memory()) {
+  if (limit > os::physical_memory()) {
     return {};
   }
   const std::uint64_t used = read_number(folder, names.used);

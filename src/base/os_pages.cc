@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
+#include "src/base/check.h"
 #include "src/base/keep_errno.h"
 #include "src/base/os.h"
 #include "src/base/pagemap.h"
@@ -228,12 +230,17 @@ void clear_pages(void* start, std::uint64_t bytes) {
 }
 
 void clear_written(void* start, std::uint64_t bytes) {
-  Residents memory(start, bytes);
-  for (Residents::Stretch stretch; memory.next(stretch);) {
-    clear_pages(stretch.start, stretch.there ? stretch.bytes : 0);
-  }
-  if (!memory.told() || page_size() != kMinPage) {
-    std::memset(start, 0, bytes);
+  KeepErrno keep;
+  MEMO_DCHECK(bytes % kMinPage == 0);
+  auto* const first = static_cast<char*>(start);
+  const Written written;
+  for (std::uint64_t at = 0; at < bytes; at += Written::kAtOnce) {
+    const std::uint64_t count = std::min(Written::kAtOnce, bytes - at) / kMinPage;
+    std::uint64_t there = written.look(first + at, count);
+    for (; there != 0; there &= there - 1) {
+      const auto page = static_cast<std::uint64_t>(std::countr_zero(there));
+      clear_pages(first + at + page * kMinPage, kMinPage);
+    }
   }
 }
 

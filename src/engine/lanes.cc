@@ -23,7 +23,7 @@ std::uint32_t reserve(Region& region, Space* spaces, std::uint32_t pools, std::u
                       std::uint64_t most, bool bare) {
   for (;; slabs /= 2) {
     const std::uint64_t space =
-        std::min(std::bit_ceil(os::physical_memory()),
+        std::min(std::max(std::bit_ceil(os::physical_memory()), tuning::kMaxAlignment),
                  std::bit_floor(std::max<std::uint64_t>(most / (slabs + pools), 1)));
     const bool few = slabs <= tuning::kSlabsPerProcessor;
     if (region.reserve(spaces, pools, slabs + pools, space, few ? tuning::kMaxAlignment : space,

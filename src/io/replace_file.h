@@ -22,18 +22,22 @@ namespace memo {
 inline bool write_all(int file, const void* data, std::size_t size) {
   const NoWriteSignals quiet;
   const char* text = static_cast<const char*>(data);
+  int rests = 0;  // of a millisecond each, since the last byte
   while (size > 0) {
     const ssize_t written = write(file, text, size);
     if (written < 0 && errno == EINTR) {
       continue;
     }
     pollfd ready{file, POLLOUT, 0};
-    if (written < 0 && errno == EAGAIN && poll(&ready, 1, tuning::kPipePatience) == 1) {
+    if (written < 0 && errno == EAGAIN && rests++ < tuning::kPipePatience &&
+        poll(&ready, 1, tuning::kPipePatience) == 1) {
+      os::rest();  // not all that is called ready takes a byte
       continue;
     }
     if (written <= 0) {
       return false;
     }
+    rests = 0;
     text += written;
     size -= static_cast<std::size_t>(written);
   }

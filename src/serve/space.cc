@@ -201,12 +201,15 @@ bool Space::wipe_free_on_fork() {
 }
 
 // Not where blocks are in use: the program may have advised the same for its own. What was freed
-// meanwhile is copied already.
+// meanwhile is copied already. A filter may allow the one advice and not the other: new pages have
+// neither.
 void Space::copy_on_fork() {
   bool all = true;
   pages.each_free(Granules{0}, wiped_until_, [&](PageMap::Run run) {
     const PageMap::Run huge = huge_pages_of(run);
-    all = (!huge.found() || os::copy_on_fork(address(huge.first), bytes_of(huge.count))) && all;
+    void* const start = address(huge.first);
+    const std::uint64_t bytes = bytes_of(huge.count);
+    all = (bytes == 0 || os::copy_on_fork(start, bytes) || os::renew(start, bytes)) && all;
   });
   if (all) {
     wiped_until_ = Granules{0};

@@ -15,7 +15,7 @@ ROWS = (
      UNIT, "apart: what is opened is nobody else's, and a step back has the process' descriptors"),
     ("planning is done on the caller's stack", "run_on_own_stack", "swap", "memo_call_on(stack + tuning::kOwnStack, work, => work(",
      PRELOAD, "small_coroutines [default]"),
-    ("a filter that refuses advice makes pages larger", "sysconf", "swap", "errno != EINVAL => false",
+    ("a filter that refuses advice makes pages larger", "sysconf", "swap", "size > 0 && taken(kLargest) => size > 0",
      PRELOAD, "started_filtered [default]"),
     ("a thread with descriptors of its own says nothing", "write_to_stderr", "swap", "borrowed ? borrow_stderr() : STDERR_FILENO => STDERR_FILENO",
      UNIT, "os: a thread with descriptors of its own speaks by the program's"),

@@ -78,11 +78,11 @@ static void work(void) {
   ends_well(child);
 }
 
-// What the library asks the kernel at its start is answered by an error: a page is no larger for it.
-static void refuse_advice(void) {
+// What the library asks the kernel at its start has one answer: a page is no larger for it.
+static void refuse_advice(unsigned error) {
   struct sock_filter rules[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-      ON(madvise, SECCOMP_RET_ERRNO | EPERM),
+      ON(madvise, SECCOMP_RET_ERRNO | error),
       ON(unshare, SECCOMP_RET_ERRNO | EPERM),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
@@ -97,6 +97,61 @@ static void free_large_blocks(void) {
     free(block);
   }
 }
+
+// Children may get zeros for free memory, and no more are to get copies.
+static void refuse_to_keep(unsigned unused) {
+  enum { kKeepOnFork = 19 };
+  (void)unused;
+  struct sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kKeepOnFork, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  add(rules, sizeof rules / sizeof rules[0]);
+}
+
+static void fork_twice(void) {
+  enum { kBlocks = 8, kRounds = 12 };
+  for (unsigned round = 0; round < kRounds; ++round) {
+    char* blocks[kBlocks];
+    for (unsigned i = 0; i < kBlocks; ++i) {
+      blocks[i] = malloc(MIB(6));
+      CHECK(blocks[i] != NULL);
+      memset(blocks[i], (int)(i + 1), MIB(6));
+    }
+    // No fork at first; then one while all is free, and from then on while it is in use.
+    const pid_t child = round > kRounds / 2 ? fork() : getpid();
+    if (child == 0) {
+      for (unsigned i = 0; i < kBlocks; ++i)
+        CHECK(blocks[i][0] == (char)(i + 1) && memcmp(blocks[i], blocks[i] + 1, MIB(6) - 1) == 0);
+      _exit(0);
+    }
+    if (round > kRounds / 2)
+      ends_well(child);
+    for (unsigned i = 0; i < kBlocks; ++i)
+      free(blocks[i]);
+    if (round == kRounds / 2) {
+      const pid_t other = fork();
+      if (other == 0)
+        _exit(0);
+      ends_well(other);
+    }
+  }
+}
+
+// Each word that this program starts itself anew with has its filter and its part.
+static const struct {
+  const char* word;
+  void (*filter)(unsigned error);
+  unsigned error;
+  void (*part)(void);
+} kParts[] = {{"refused", refuse_advice, EPERM, free_large_blocks},
+              {"invalid", refuse_advice, EINVAL, free_large_blocks},
+              {"kept", refuse_to_keep, 0, fork_twice}};
+enum { kPartCount = sizeof kParts / sizeof kParts[0] };
 
 static void answer(int signal, siginfo_t* info, void* context) {
   (void)signal;
@@ -124,24 +179,26 @@ static void trap_files(void) {
 }
 
 int main(int argc, char** argv) {
-  (void)argv;
   if (argc == 1) {
-    const pid_t child = fork();
-    if (child == 0) {
-      refuse_advice();
-      CHECK(run_again("without advice", "", NULL) == 0);
-      _exit(0);
+    for (unsigned i = 0; i < kPartCount; ++i) {
+      const pid_t child = fork();
+      if (child == 0) {
+        kParts[i].filter(kParts[i].error);
+        CHECK(run_again(kParts[i].word, NULL, NULL) == 0);
+        _exit(0);
+      }
+      ends_well(child);
     }
-    ends_well(child);
     leave_out_rare_calls();
     CHECK(run_again("filtered", NULL, NULL) == 0);
     printf("started filtered ok\n");
     return 0;
   }
-  if (argc == 3) {
-    free_large_blocks();
-    return 0;
-  }
+  for (unsigned i = 0; i < kPartCount; ++i)
+    if (strcmp(argv[1], kParts[i].word) == 0) {
+      kParts[i].part();
+      return 0;
+    }
   work();
   trap_files();
   iterate(NULL);
