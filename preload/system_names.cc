@@ -177,8 +177,10 @@ long sysconf(int name) noexcept {
     return madvise(reinterpret_cast<void*>(address), 0, MADV_NORMAL) == 0;
   };
   long size = name == _SC_PAGESIZE ? static_cast<long>(getauxval(AT_PAGESZ)) : -1;
-  for (const bool told = size > 0 && taken(kLargest); told && size < kLargest && !taken(size);) {
-    size *= 2;
+  if (size > 0 && taken(kLargest)) {
+    while (size < kLargest && !taken(size)) {
+      size *= 2;
+    }
   }
   return size;
 }

@@ -5,7 +5,9 @@ import os
 import pathlib
 import sys
 
-_RESTARTED = "_MEMOMALLOC_RESTARTED"  # the process that has begun anew: the dynamic linker may drop LD_PRELOAD
+# This variable has the number of the process that restarted itself. LD_PRELOAD does not show a restart: the dynamic
+# linker may remove it.
+_RESTARTED = "_MEMOMALLOC_RESTARTED"
 
 
 def preloadable(library):

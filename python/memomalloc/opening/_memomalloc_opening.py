@@ -174,6 +174,8 @@ _ACTIONS = {
 
 
 def _act(action, module):
+    if action is None:
+        return
     # A framework of another release may have changed what an action relies on: the program goes on without it.
     try:
         action(module)
@@ -209,14 +211,12 @@ class _Finder:
 
             def exec_module(module):
                 loader.__dict__.pop("exec_module", None)
-                if before is not None:
-                    _act(before, None)
+                _act(before, None)
                 run(module)
-                if after is not None:
-                    _act(after, module)
+                _act(after, module)
 
             loader.exec_module = exec_module
-        elif before is not None:
+        else:
             _act(before, None)
         return spec
 
@@ -230,8 +230,7 @@ def install():
         module = sys.modules.get(name)
         if module is not None and wanted(opening) and _library() is not None:
             for action in (before, after):
-                if action is not None:
-                    _act(action, module)
+                _act(action, module)
 
 
 def variables(environment):

@@ -99,47 +99,49 @@ static void free_large_blocks(void) {
 }
 
 // Children may get zeros for free memory, and no more are to get copies.
-static void refuse_to_keep(unsigned unused) {
+static void refuse_to_keep(unsigned error) {
   enum { kKeepOnFork = 19 };
-  (void)unused;
   struct sock_filter rules[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kKeepOnFork, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   add(rules, sizeof rules / sizeof rules[0]);
 }
 
-static void fork_twice(void) {
-  enum { kBlocks = 8, kRounds = 12 };
-  for (unsigned round = 0; round < kRounds; ++round) {
-    char* blocks[kBlocks];
-    for (unsigned i = 0; i < kBlocks; ++i) {
-      blocks[i] = malloc(MIB(6));
-      CHECK(blocks[i] != NULL);
-      memset(blocks[i], (int)(i + 1), MIB(6));
-    }
-    // No fork at first; then one while all is free, and from then on while it is in use.
-    const pid_t child = round > kRounds / 2 ? fork() : getpid();
+static void use_blocks(int forks) {
+  enum { kBlocks = 8 };
+  char* blocks[kBlocks];
+  for (unsigned i = 0; i < kBlocks; ++i) {
+    blocks[i] = malloc(MIB(6));
+    CHECK(blocks[i] != NULL);
+    memset(blocks[i], (int)(i + 1), MIB(6));
+  }
+  if (forks) {
+    const pid_t child = fork();
     if (child == 0) {
       for (unsigned i = 0; i < kBlocks; ++i)
         CHECK(blocks[i][0] == (char)(i + 1) && memcmp(blocks[i], blocks[i] + 1, MIB(6) - 1) == 0);
       _exit(0);
     }
-    if (round > kRounds / 2)
-      ends_well(child);
-    for (unsigned i = 0; i < kBlocks; ++i)
-      free(blocks[i]);
-    if (round == kRounds / 2) {
-      const pid_t other = fork();
-      if (other == 0)
-        _exit(0);
-      ends_well(other);
-    }
+    ends_well(child);
   }
+  for (unsigned i = 0; i < kBlocks; ++i)
+    free(blocks[i]);
+}
+
+static void fork_between(void) {
+  for (unsigned round = 0; round < 7; ++round)
+    use_blocks(0);
+  const pid_t child = fork();  // while all is free
+  if (child == 0)
+    _exit(0);
+  ends_well(child);
+  for (unsigned round = 0; round < 5; ++round)
+    use_blocks(1);
 }
 
 // Each word that this program starts itself anew with has its filter and its part.
@@ -150,7 +152,7 @@ static const struct {
   void (*part)(void);
 } kParts[] = {{"refused", refuse_advice, EPERM, free_large_blocks},
               {"invalid", refuse_advice, EINVAL, free_large_blocks},
-              {"kept", refuse_to_keep, 0, fork_twice}};
+              {"kept", refuse_to_keep, EPERM, fork_between}};
 enum { kPartCount = sizeof kParts / sizeof kParts[0] };
 
 static void answer(int signal, siginfo_t* info, void* context) {
