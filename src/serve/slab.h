@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "src/base/backoff.h"
 #include "src/base/options.h"
 #include "src/base/tuning.h"
 #include "src/base/units.h"
@@ -203,7 +204,8 @@ class Slab {
   std::uint64_t written_ = 0;      // bytes that had memory then
   std::uint64_t gathered_ = 0;     // bytes from at(0) on that may be in huge pages
   std::uint64_t along_ = 0;        // bytes that have memory with those, and were not written
-  std::uint64_t process_had_ = 0;  // bytes of memory, then
+  std::uint64_t process_had_ = 0;  // bytes of memory, the least since then
+  Backoff renewals_;               // iterations that renew until one does not
   Ahead ahead_;
   bool told_ = false;       // there was no memory for the height asked for last, and it was said
   bool room_made_ = false;  // for that height, in vain

@@ -53,14 +53,21 @@ void Slab::look(PageMap::Run claimed) {
       attends_ = Attends::kGathers;
     }
   } else {
-    attends_ = attends_ == Attends::kRenews ? attends_ : Attends::kNothing;
+    const bool renews = attends_ == Attends::kRenews;
+    // Now and then an iteration shows whether others are written still.
+    attends_ = renews && renewals_.waits() ? Attends::kRenews : Attends::kNothing;
     const std::uint64_t has = os::process_bytes();
     if (has != 0 && has <= process_had_ + tuning::kMaxUnwritten / 4) {
+      process_had_ = std::min(process_had_, has);
       return;
     }
-    if (there() > written_ + along_ + tuning::kMaxUnwritten / 2) {
+    const std::uint64_t now = there();
+    if (renews) {  // no other iteration's
+      written_ = std::max(written_, now);
+    } else if (now > written_ + along_ + tuning::kMaxUnwritten / 2) {
       give_back_unused();
-      attends_ = Attends::kRenews;  // from now on
+      attends_ = Attends::kRenews;
+      renewals_.refused(tuning::kMaxWait);
       attend(bytes_of(claimed.first) - origin_, bytes_of(claimed.count));
     }
   }
@@ -199,6 +206,7 @@ void Slab::forget_look() {
   attends_ = Attends::kNothing;
   ends_to_look_ = 0;
   whole_ = watched_ = false;
+  renewals_.restart();
 }
 
 }  // namespace memo

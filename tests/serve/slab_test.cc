@@ -234,6 +234,48 @@ TEST_CASE_METHOD(WideFixture, "slab: of what is written in part no two iteration
   }
 }
 
+TEST_CASE_METHOD(WideFixture, "slab: what is written further from some iteration on stays",
+                 "[serve]") {
+  constexpr std::uint64_t kHeight = 24 * kMiB;
+  REQUIRE(first.raise(kHeight) == Slab::Raised::kTallest);
+  int kept = 0;
+  for (int i = 0; i < 40; ++i) {
+    REQUIRE(first.claim(0, kHeight, 16).answer == SlabPlace::Answer::kGranted);
+    first.sweep(0, kHeight);
+    if (first.attentive()) {
+      first.attend(0, kHeight);
+    }
+    const std::uint64_t mib = i < 5 ? 4 : i % 2 == 0 ? 8 : 12;
+    kept += testing::resident_bytes(first.at(0), kHeight) == 12 * kMiB ? 1 : 0;
+    std::memset(first.at(0), 1, mib * kMiB);
+    first.space().pages.free(first.space().granule_of(first.at(0)));
+  }
+  CHECK(kept >= 28);
+}
+
+TEST_CASE_METHOD(WideFixture,
+                 "slab: memory that the process gives up elsewhere is none of a slab's",
+                 "[serve]") {
+  constexpr std::uint64_t kHeight = 24 * kMiB;
+  std::vector<char> elsewhere(256 * kMiB, 1);
+  REQUIRE(first.raise(kHeight) == Slab::Raised::kTallest);
+  std::uint64_t most = 0;
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    REQUIRE(first.claim(0, kHeight, 16).answer == SlabPlace::Answer::kGranted);
+    first.sweep(0, kHeight);
+    if (first.attentive()) {
+      first.attend(0, kHeight);
+    }
+    std::memset(first.at(i * 2 * kMiB), 1, 2 * kMiB);
+    most = std::max(most, testing::resident_bytes(first.at(0), kHeight));
+    first.space().pages.free(first.space().granule_of(first.at(0)));
+    if (i == 1) {
+      elsewhere = std::vector<char>();
+    }
+  }
+  CHECK(most <= 8 * kMiB);
+}
+
 TEST_CASE_METHOD(WideFixture, "slab: a large place of which another part is written begins empty",
                  "[serve]") {
   constexpr std::uint64_t kHeight = 64 * kMiB;
