@@ -16,13 +16,18 @@ namespace {
 
 // Makes a block of calloc's zero, to the end of its granules: other allocators' functions that grow
 // a zeroed block (mi_rezalloc) clear what is behind the usable size. What has no memory gets none:
-// of a large block of which only parts have any, those go. `whole`: it is known that it has.
-void clear(void* start, std::uint64_t bytes, bool whole) {
+// of a large block of which hardly half has any, that goes. `whole`: it is known that all has.
+// `anew`: nothing tells that as much is written again, and a block that is large goes in any case.
+void clear(void* start, std::uint64_t bytes, bool whole, bool anew) {
   if (bytes < tuning::kMinLooked) {
     std::memset(start, 0, bytes);
-  } else if (whole || is_whole(bytes, os::resident_bytes(start, bytes))) {
+    return;
+  }
+  const bool stays = !anew || bytes < tuning::kMappedAnew;
+  const std::uint64_t there = whole || !stays ? 0 : os::resident_bytes(start, bytes);
+  if (whole || (stays && is_whole(bytes, there))) {
     os::clear_pages(start, bytes);
-  } else if (!os::purge(start, bytes)) {
+  } else if ((stays && 2 * there >= bytes) || !os::purge(start, bytes)) {
     os::clear_written(start, bytes);
   }
 }
@@ -108,7 +113,7 @@ void* LaneMemory::serve(const Request& request, const Given& given) {
   ask_for_background_thread(*shared_, counts_->counters().pooled_allocations.get(),
                             counts_->serves());
   if (request.zero && !given.zero) {
-    clear(given.start, round_up(request.size, kGranule), false);
+    clear(given.start, round_up(request.size, kGranule), false, true);
   }
   return given.start;
 }
@@ -146,7 +151,7 @@ void* LaneMemory::serve(const Request& request, std::uint64_t offset, bool dirty
     its.attend(offset, request.size);
   }
   if (request.zero && dirty) {
-    clear(start, round_up(request.size, kGranule), its.whole());
+    clear(start, round_up(request.size, kGranule), its.whole(), false);
   }
   // The place gets memory: under a limit the pool may hold as much since the slab's was given back.
   const Pool& pool = shared_->pool;

@@ -95,9 +95,14 @@ void Arena::account(Granules first, PageMap::Claim& claim, Granules count, Met& 
   Expected stale(count, claim.dirty - met.dirty, false);
   note(first, Noted::kRaised, books_->held.take(count, claim.dirty, spared, stale.of(count)));
   note(first, Noted::kPeak, books_->held.peak());
-  const bool wrong =
-      where == Where::kMoves || (stale.word() != 0 && books_->held.excess() != Granules{0});
   const Granules right = where == Where::kFirst ? written : Granules{0};
+  const bool beyond = stale.word() != 0 && books_->held.excess() != Granules{0};
+  const bool wrong = (where == Where::kMoves && moves_.waits()) ||
+                     (beyond && holds_more(first, count, right, written));
+  if (beyond && !wrong) {
+    books_->held.renew(stale.of(count));
+    stale = Expected(0);
+  }
   if (wrong && claim.dirty != Granules{0} &&
       os::purge(space_->address(first + right), bytes_of(count - right))) {
     huge_pages.take_out(*space_, first + right, count - right);
@@ -110,6 +115,14 @@ void Arena::account(Granules first, PageMap::Claim& claim, Granules count, Met& 
   expect(first, expected, stale);
   note(first, Noted::kThereBefore, met.there);
   give_excess_back(count);
+}
+
+// Behind `right` granules the block that is taken has more memory than it needs to write `written`.
+// Short gaps count as memory, and may be all that the books have more.
+bool Arena::holds_more(Granules first, Granules count, Granules right, Granules written) const {
+  const std::uint64_t there =
+      os::resident_bytes(space_->address(first + right), bytes_of(count - right));
+  return there == 0 || !is_whole(bytes_of(right) + there, bytes_of(written));
 }
 
 void Arena::give_excess_back(Granules count) {
@@ -235,6 +248,13 @@ void Arena::shrink(Granules first, Granules now, Granules left) {
   const Granules tail = now - left;
   Granules given;
   if (tail >= Shares::kLeast) {
+    const bool looks = books_->looks && now <= granules_in(tuning::kMostLooked);
+    const std::uint64_t there =
+        looks ? os::resident_bytes(space_->address(first), bytes_of(now)) : 0;
+    if (there != 0) {
+      const Expected expected(expectation(first).load(std::memory_order_relaxed));
+      books_->shares.note(now, granules_of(there), expected.fresh(), there <= bytes_of(left));
+    }
     const Granules kept = std::clamp(noted(first, Noted::kThereBefore), left, now);
     if (kept < now && os::purge(space_->address(first + kept), bytes_of(now - kept))) {
       given = now - kept;
@@ -320,6 +340,7 @@ bool Arena::learn(Granules first, Granules length, Granules there, bool in_order
   shares.note(length, there, expected.fresh() || (more && in_order), in_order);
   if (more && !in_order) {
     shares.note_moves(length);
+    moves_.refused(tuning::kMaxWait);
   }
   overestimated(first, sub_sat(before, std::max(there, shares.expected(length))));
   return (length >= granules_in(tuning::kMappedAnew) && !steady) ||

@@ -138,6 +138,8 @@ class Arena {
     Granules there = {};
   };
   void account(Granules first, PageMap::Claim& claim, Granules count, Met& met);
+  [[nodiscard]] bool holds_more(Granules first, Granules count, Granules right,
+                                Granules written) const;
   void give_excess_back(Granules count);
   void judge(Granules taken, Granules given);
   void forget_spared(Granules first, Granules count);
@@ -195,6 +197,7 @@ class Arena {
     Granules peak, taken, given;
   } judged_;
   Backoff refusals_;  // of the system to take memory back
+  Backoff moves_;     // blocks that find none of the earlier pages, until one is to show whether so
   Spare spare_;
 };
 

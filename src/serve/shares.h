@@ -69,9 +69,11 @@ class Shares {
   // written some: only of its own it is known whether they are its `first` ones.
   void note(Granules count, Granules there, bool own, bool first) {
     const Share now = of(count);
-    const Where elsewhere = now.where == Where::kMoves ? Where::kMoves : Where::kUnknown;
-    const Share next = own ? Share{there, first ? Where::kFirst : elsewhere}
-                           : Share{std::min(there, now.written), now.where};
+    const bool moves = now.where == Where::kMoves;
+    const Where elsewhere = moves ? Where::kMoves : Where::kUnknown;
+    const Share next =
+        own ? Share{there, first ? Where::kFirst : elsewhere}
+            : Share{std::min(there, now.written), moves ? Where::kUnknown : now.where};
     if (!is_of(slot(count).load(std::memory_order_relaxed), count)) {
       const Granules written = std::min(next.written, count);
       const std::uint64_t lack = kWhole - written.count() * kWhole / count.count();

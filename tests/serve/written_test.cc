@@ -128,6 +128,72 @@ TEST_CASE("arena: a large block of which another part is written each time leave
   CHECK(pool.held().dirty_bytes() == 31 * kMiB);
 }
 
+TEST_CASE("arena: gaps that are too short to count cost no memory that is there", "[serve]") {
+  testing::OwnSpace own{128 * kMiB};
+  testing::OwnPool pool{&own.space};
+  for (int i = 0; i < 8; ++i) {
+    char* const block = static_cast<char*>(pool.allocate(16 * kMiB, 16, 0).start);
+    REQUIRE(block != nullptr);
+    CHECK((i < 2 || testing::resident_bytes(block, 16 * kMiB) == 2 * kMiB));
+    for (std::uint64_t at = 0; at < 16 * kMiB; at += 8 * kGranule) {
+      block[at] = 1;
+    }
+    CHECK(pool.free(block, false));
+    CHECK(pool.valid());
+  }
+}
+
+TEST_CASE("arena: a block whose pages move no more keeps them", "[serve]") {
+  testing::OwnSpace own{128 * kMiB};
+  testing::OwnPool pool{&own.space};
+  int kept = 0;
+  for (int i = 0; i < 40; ++i) {
+    char* const block = static_cast<char*>(pool.allocate(8 * kMiB, 16, 0).start);
+    REQUIRE(block != nullptr);
+    kept += testing::resident_bytes(block, 8 * kMiB) == 4 * kMiB ? 1 : 0;
+    const std::uint64_t written = (i == 0 ? 1 : 2) * kMiB;
+    std::memset(block, 1, written);
+    std::memset(block + 4 * kMiB, 1, written);
+    CHECK(pool.free(block, false));
+    CHECK(pool.valid());
+  }
+  CHECK(kept >= 34);
+}
+
+TEST_CASE("arena: a buffer that is cut off to what came in takes nothing from others", "[serve]") {
+  testing::OwnSpace own{256 * kMiB};
+  testing::OwnPool pool{&own.space};
+  const auto take = [&](std::uint64_t bytes, std::uint64_t written) {
+    char* const block = static_cast<char*>(pool.allocate(bytes, 16, 0).start);
+    REQUIRE(block != nullptr);
+    std::memset(block, 1, written);
+    return block;
+  };
+  std::vector<char*> others;
+  for (int i = 0; i < 40; ++i) {
+    others.push_back(take(kMiB, kMiB));
+    take(kMiB / 16, kMiB / 16);  // lives between them
+  }
+  for (char* const other : others) {
+    CHECK(pool.free(other, false));
+  }
+  for (int i = 0; i < 4; ++i) {
+    char* const buffer = take(64 * kMiB, kMiB);
+    CHECK(pool.resize(buffer, kMiB));
+    CHECK(pool.free(buffer, false));
+    if (i == 0) {
+      for (char*& other : others) {
+        other = take(kMiB, kMiB);
+      }
+      for (char* const other : others) {
+        CHECK(pool.free(other, false));
+      }
+    }
+    CHECK((i == 0 || pool.held().dirty_bytes() >= 40 * kMiB));
+    CHECK(pool.valid());
+  }
+}
+
 // An arena that is filled from its start, each time to another end.
 TEST_CASE("arena: a block that is written further than the last one finds that one's pages",
           "[serve]") {
