@@ -50,6 +50,9 @@ class GrowingArray {
     return true;
   }
 
+  // The memory of all elements goes, and they are zero again.
+  void give_back() const { os::purge(elements_, bytes(room_)); }
+
   [[nodiscard]] Element* data() const { return elements_; }
 
  private:

@@ -76,6 +76,10 @@ Judgement Confidence::judge(Evidence evidence, const Health& health, std::uint32
   Judgement judgement;
   const bool convinced = placed_ >= tuning::kConvincingRun;
   judgement.tried = lose_trial(iteration, height, moves);
+  if (convinced) {
+    trials_lost_ = 0;
+    lost_bytes_ = 0;
+  }
   // What another process has made, and has come here for most of its first iteration, is right: a
   // loop's first iteration may make calls that no later one has.
   const std::uint64_t least =

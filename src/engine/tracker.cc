@@ -1,6 +1,8 @@
 // See tracker.h: the table of transitions, and what becomes of a call, from the top down. Hot.
 #include "src/engine/tracker.h"
 
+#include <algorithm>
+
 #include "src/base/check.h"
 #include "src/engine/fallback_reasons.h"
 
@@ -14,6 +16,9 @@ constexpr std::uint32_t kRestartLog = 1U << 18;       // the calls noted so far 
 constexpr std::uint32_t kGiveBack = 1U << 19;         // the slab's memory goes
 constexpr std::uint32_t kStarted = 1U << 20;          // serving begins: what learning held goes
 constexpr std::uint32_t kVerdicts = (1U << 16) - 1;
+
+// Times that the calls which are not noted double.
+constexpr std::uint32_t kMaxDoubled = 10;
 
 struct Row {
   Phase from;
@@ -76,7 +81,7 @@ bool Tracker::move(Event event, std::uint32_t more, std::uint32_t but) {
   const bool forgets = ((effects & kRelease) != 0 && leave_plan()) || (effects & kRestartLog) != 0;
   if ((effects & kStarted) != 0) {
     s.search.demand.planned();
-    s.search.restarts = 0;
+    s.search.restarts = s.search.deaf = 0;
     s.counts.begin_plans();
   }
   if (row->to != from) {
@@ -155,6 +160,8 @@ void Tracker::happened(Event event) {
   const bool moved = move(event);
   if (moved && event == Event::kLeft) {
     s.walks_whole = false;
+    s.search.demand = Demand();
+    s.search.restarts = s.search.deaf = 0;
   }
   if (moved && event == Event::kWoken && open()) {
     move(Event::kOpened);
@@ -169,7 +176,7 @@ void Tracker::abandon() {
   s.search.demand = Demand();
   s.search.looping.store(false, std::memory_order_relaxed);
   s.search.lacks_slab.store(false, std::memory_order_relaxed);
-  s.search.restarts = s.search.symbolic = 0;
+  s.search.restarts = s.search.deaf = s.search.symbolic = 0;
   s.confidence.forget();
   s.walks_whole = false;
   finish();
@@ -238,7 +245,8 @@ Outcome Tracker::decide(const Call& call) {
         if (!knowledge_->can_learn() || !move(Event::kMemory)) {
           return follow_known(call, way);
         }
-      } else if (s.search.restarts > tuning::kMaxAttempts && !s.terms.keeps_trace) {
+      } else if (s.search.deaf != 0 && !hears_again(call, way)) {
+        look_at_demand(call);
         return follow_known(call, way);
       }
       break;
@@ -249,11 +257,29 @@ Outcome Tracker::decide(const Call& call) {
 }
 
 void Tracker::note(const Call& call, Way& way) {
+  Search& search = state_.search;
   if (!knowledge_->note(call)) {
     state_.counts.counters().recorder_full.add();
-    ++state_.search.restarts;
+    if (++search.restarts > tuning::kMaxAttempts) {
+      const std::uint32_t doubled = std::min(search.restarts - tuning::kMaxAttempts, kMaxDoubled);
+      search.deaf = tuning::kMaxLog << (doubled - 1);
+    }
   }
   way.noted = true;
+}
+
+// True where sizes repeat after all, once the calls that pass in any case are over.
+bool Tracker::hears_again(const Call& call, Way& way) {
+  Search& search = state_.search;
+  search.sizes.add(call.size, call.alignment_log2);
+  search.deaf -= search.deaf > 1 ? 1U : 0U;
+  if (search.deaf > 1 || !search.sizes.looping()) {
+    return false;
+  }
+  search.deaf = 0;
+  knowledge_->forget_calls();
+  way.added = true;
+  return true;
 }
 
 void Tracker::look_at_demand(const Call& call) {
@@ -731,6 +757,9 @@ void Tracker::lose(const Call& call, Evidence evidence) {
   s.counts.counters().diverged.add();
   s.search.loop.store({}, std::memory_order_relaxed);
   s.left.store(static_cast<std::uint8_t>(evidence) + 1, std::memory_order_relaxed);
+  if (judgement.verdict == 0) {  // it served for long
+    s.search.symbolic = 0;
+  }
   if (judgement.run) {
     s.search.sizes.lock_broke(*judgement.run);
   }

@@ -35,6 +35,7 @@ struct Search {
   // A plan fits, and all slabs are in use: nothing is learned meanwhile. Freeing threads read it.
   std::atomic<bool> lacks_slab{false};
   std::uint32_t restarts = 0;  // of a full log
+  std::uint32_t deaf = 0;      // calls that are not noted, since many logs were filled in vain
   std::uint32_t symbolic = 0;  // parametric plans made
 };
 
@@ -184,6 +185,7 @@ class Tracker {
 
   Outcome decide(const Call& call);
   void note(const Call& call, Way& way);
+  bool hears_again(const Call& call, Way& way);
   void look_at_demand(const Call& call);
   Outcome follow_known(const Call& call, Way way);
   Outcome wait_for_quiet(const Call& call, Way way);

@@ -1,5 +1,6 @@
 #include "src/serve/long_lived_huge_pages.h"
 
+#include "src/base/bits.h"
 #include "src/base/tuning.h"
 
 namespace memo {
@@ -36,11 +37,14 @@ void LongLived::look(const Space& space) {
       continue;
     }
     const Granules first = granules_in(unit * os::kHugePage);
-    const std::uint8_t now = space.pages.states().all_used(first, kHugePage) ? before + 1 : 0;
+    const std::uint8_t next = before == kDone - 1 ? kDone / 2 : before + 1;
+    const std::uint8_t now = space.pages.states().all_used(first, kHugePage) ? next : 0;
     char* const start = space.address(first);
-    // Not over the note that a block has been taken there meanwhile.
+    // Not over the note that a block has been taken there meanwhile. What is shared with children
+    // may be so for good, and is asked for more and more seldom.
     if (!replace(looks + unit, before, now) || now < tuning::kLongLivedLooks ||
-        is_altered(space, first) || !os::is_own(start) || !replace(looks + unit, now, kDone)) {
+        !(now == tuning::kLongLivedLooks || is_power_of_two(now)) || is_altered(space, first) ||
+        !os::is_own(start) || !replace(looks + unit, now, kDone)) {
       continue;
     }
     os::collapse(start);

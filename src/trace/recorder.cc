@@ -52,6 +52,18 @@ std::uint32_t Recorder::note(const Allocation& allocation, std::uint64_t live) {
   return index;
 }
 
+// A long log would lie idle while a plan is served, or for good.
+void Recorder::restart() {
+  const bool is_long = count() >= tuning::kMaxLog / 8;
+  count_.store(0, std::memory_order_release);
+  room_ = capacity_;
+  if (is_long) {
+    log_.give_back();
+    addresses_.give_back();
+    live_.give_back();
+  }
+}
+
 void Recorder::mark() {
   if (stamped_ && marks_.grow(mark_count_ + 1)) {
     marks_.data()[mark_count_] = {clock_of_all_lanes.fetch_add(1, std::memory_order_relaxed),

@@ -52,10 +52,7 @@ class Recorder {
   void mark();
 
   // Forgets everything; blocks of before are unknown from now on.
-  void restart() {
-    count_.store(0, std::memory_order_release);
-    room_ = capacity_;
-  }
+  void restart();
 
   [[nodiscard]] std::uint32_t count() const { return count_.load(std::memory_order_acquire); }
   [[nodiscard]] std::span<const Allocation> log() const { return {log_.data(), count()}; }

@@ -96,6 +96,23 @@ TEST_CASE("confidence: a trial that keeps its promise is believed, and forgives 
   CHECK(confidence.trials_lost() == 0);
 }
 
+TEST_CASE("confidence: a plan that served for long forgives the trials lost before it",
+          "[engine]") {
+  Confidence confidence = after(3, true, false, 10);
+  confidence.judge(Evidence::kTrialMissed, Health(), kIteration, 64 << 20, 0, true);
+  CHECK(confidence.trials_lost() == tuning::kNoMoreTrials);
+  CHECK(confidence.bytes_to_try(0) == 0);
+  const bool long_run = GENERATE(true, false);
+  confidence.adopt(false, false, 0);
+  confidence.begin(kIteration);
+  for (std::uint32_t i = 0; i < (long_run ? tuning::kConvincingRun : 100); ++i) {
+    confidence.note_placed();
+  }
+  confidence.judge(Evidence::kMissed, Health(), kIteration, 1 << 20, 0, false);
+  CHECK(confidence.trials_lost() == (long_run ? 0 : tuning::kNoMoreTrials));
+  CHECK((confidence.bytes_to_try(0) != 0) == long_run);
+}
+
 TEST_CASE("confidence: misses alone end a stored plan of which nothing has come", "[engine]") {
   Health health;
   for (std::uint32_t i = 0; i < tuning::kMaxStrangeMisses; ++i) {

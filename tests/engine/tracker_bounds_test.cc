@@ -40,6 +40,7 @@ class LearningLane final : public testing::FakeMemory, public testing::FakeKnowl
   std::uint32_t trial = 0;     // what it is to serve before it is believed
   bool has_memory = true;      // for a slab
   bool log_full = false;       // at the next call
+  std::uint32_t noted = 0;     // calls
   std::uint32_t guesses = 0;
   std::uint32_t sites_learned = 0;
   std::uint32_t forgotten = 0;  // logs
@@ -49,7 +50,10 @@ class LearningLane final : public testing::FakeMemory, public testing::FakeKnowl
  private:
   Opened open(const Opening&) override { return has_memory ? Opened::kOpened : Opened::kRefused; }
   Given give(const Call&) override { return {.start = &block_}; }  // the pool had to get it
-  bool note(const Call&) override { return !std::exchange(log_full, false); }
+  bool note(const Call&) override {
+    ++noted;
+    return !std::exchange(log_full, false);
+  }
   void forget_calls() override { ++forgotten; }
   std::uint32_t learn_sites(const Wanted&) override {
     ++sites_learned;
@@ -152,6 +156,48 @@ TEST_CASE("tracker: a stream that has filled some logs without a period fills no
   CHECK(lane.tracker.phase() == Phase::kPooling);
   CHECK(lane.counters.recorder_full.get() >= 5);
   CHECK(lane.counters.recorder_full.get() <= 7);
+}
+
+TEST_CASE("tracker: a loop that comes after logs in vain is noted, or that of the next thread",
+          "[engine]") {
+  Random random(1);
+  LearningLane lane;
+  const auto stray = [&](std::uint32_t calls) {
+    for (std::uint32_t i = 0; i < calls; ++i) {
+      lane.call({.size = 65'536 + 8 * below(random, 100'000), .peak = 1000});
+    }
+  };
+  const auto loop = [&](std::uint32_t calls) {
+    for (std::uint32_t i = 0; i < calls; ++i) {
+      lane.call({.size = 65'536 + 4'096 * (i % 20), .peak = 1000});
+    }
+  };
+  for (int i = 0; i < 20; ++i) {
+    lane.log_full = true;
+    stray(200);
+  }
+  lane.log_full = false;
+  std::uint32_t before = lane.noted;
+  stray(tuning::kMaxLog);
+  CHECK(lane.noted == before);
+  SECTION("a loop") {
+    loop(200);
+    CHECK(lane.noted >= before + 100);
+    // In vain again: twice as many calls pass.
+    lane.log_full = true;
+    loop(1);
+    before = lane.noted;
+    loop(tuning::kMaxLog + tuning::kMaxLog / 2);
+    CHECK(lane.noted == before);
+    loop(tuning::kMaxLog / 2);
+    CHECK(lane.noted > before);
+  }
+  SECTION("another thread") {
+    lane.tracker.happened(Event::kLeft);
+    lane.tracker.happened(Event::kTaken);
+    stray(1000);
+    CHECK(lane.noted == before + 1000);
+  }
 }
 
 TEST_CASE("tracker: plans of call sites are made a few times, and then no more", "[engine]") {

@@ -102,11 +102,11 @@ TEST_CASE_METHOD(LongLivedFixture, "long lived: pages that a child shares stay s
     static_cast<void>(read(ends[0], &byte, 1));
     _exit(0);
   }
-  CHECK(made(6) == 0);
+  CHECK(made(300) == 0);
   close(ends[1]);
   close(ends[0]);
   CHECK(waitpid(child, nullptr, 0) == child);
-  CHECK(made(1) == 4);
+  CHECK(made(150) == 4);
 }
 
 TEST_CASE_METHOD(LongLivedFixture,

@@ -7,7 +7,9 @@
 #include <thread>
 #include <vector>
 
+#include "src/base/tuning.h"
 #include "tests/support/process.h"
+#include "tests/support/spaces.h"
 
 namespace memo {
 namespace {
@@ -113,6 +115,23 @@ TEST_CASE_METHOD(Fixture, "recorder: after a restart the blocks of before are st
   CHECK(recorder.log()[1].death == kAlive);
   free(4);
   CHECK(recorder.log()[1].death == 2);
+}
+
+TEST_CASE_METHOD(Fixture, "recorder: a long log holds no memory after its restart", "[trace]") {
+  REQUIRE(recorder.prepare(tuning::kMaxLog, false));
+  const bool is_long = GENERATE(true, false);
+  const std::uint32_t count = is_long ? tuning::kMaxLog : tuning::kMaxLog / 16;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    take(64, i % kSlots);
+  }
+  const Allocation* const log = recorder.log().data();
+  const std::uint64_t bytes = count * sizeof *log;
+  recorder.restart();
+  // A short one may be filled again at once.
+  CHECK((testing::resident_bytes(log, bytes) == 0) == is_long);
+  free(0);
+  CHECK(take(128, 0) == 0);
+  CHECK(recorder.log()[0].size == 128);
 }
 
 TEST_CASE_METHOD(Fixture, "recorder: frees find their generation when the ids wrap", "[trace]") {
