@@ -5,8 +5,9 @@
 
 #include "support.h"
 
-// Of all processes: pages that a kernel which balances NUMA nodes has hidden, to see who uses them.
-static long hint_faults(void) {
+// A number of /proc/vmstat, of all processes; 0 if it has none of that name, which follows a newline
+// and ends in a space.
+static long vmstat(const char* name) {
   static char text[KIB(64)];
   const int file = open("/proc/vmstat", O_RDONLY | O_CLOEXEC);
   if (file < 0)
@@ -18,16 +19,16 @@ static long hint_faults(void) {
   }
   close(file);
   text[length] = '\0';
-  static const char kName[] = "\nnuma_hint_faults ";
-  const char* found = strstr(text, kName);
-  return found ? strtol(found + sizeof kName - 1, NULL, 10) : 0;
+  const char* found = strstr(text, name);
+  return found ? strtol(found + strlen(name), NULL, 10) : 0;
 }
 
-// Of this process, but for those with which the kernel only looks: it counts them as others.
+// Of this process, but for the kernel's own: pages that it has hidden to see which NUMA node uses
+// them, and free ones that it has taken since memory was short.
 static long faults(void) {
   struct rusage usage;
   CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
-  return usage.ru_minflt - hint_faults();
+  return usage.ru_minflt - vmstat("\nnuma_hint_faults ") - vmstat("\npglazyfreed ");
 }
 
 // Faults of the last `rounds` - `settled` rounds.
