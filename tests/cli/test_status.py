@@ -217,6 +217,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as plain
 text = sys.stdin.read()
 assert list(plain(text))
+kinds = {line.split()[3] for line in text.splitlines() if line.startswith("# TYPE ")}
+assert kinds <= {"counter", "gauge", "histogram", "summary", "untyped"}, kinds  # what node_exporter takes
 print(json.dumps({sample.name + "/" + sample.labels.get("pid", ""): sample.value
                   for family in text_string_to_metric_families(text) for sample in family.samples}))
 """

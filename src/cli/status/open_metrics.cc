@@ -23,7 +23,8 @@ std::string labels(const json& process) {
          "\",process=" + quoted(text_in(process, "process"));
 }
 
-// The head of a metric, whose name is without the library's.
+// The head of a metric, whose name is without the library's. Only types that the older text format
+// has, too: what reads that one refuses a whole file for a type of OpenMetrics alone.
 std::string head(const std::string& name, const char* type, std::string_view help) {
   const std::string full = "memomalloc_" + name;
   std::string text = "# TYPE " + full + " " + type + "\n";
@@ -48,7 +49,7 @@ std::string gauge(const std::vector<json>& processes, const char* name, std::str
 }
 
 std::string phases(const std::vector<json>& processes) {
-  std::string text = head("phase", "stateset", "what the process' busiest thread does");
+  std::string text = head("phase", "gauge", "what the process' busiest thread does");
   for (const json& process : processes) {
     for (const char* phase : {"idle", "learning", "serving", "pooling"}) {
       text += "memomalloc_phase{" + labels(process) + ",memomalloc_phase=\"" + phase + "\"} " +
@@ -69,7 +70,7 @@ std::string open_metrics(const std::vector<json>& processes) {
   }
   std::string text = head("processes", "gauge", "processes that tell of themselves") +
                      "memomalloc_processes " + std::to_string(running.size()) + "\n" +
-                     head("process", "info", "the version of the library in the process");
+                     head("process_info", "gauge", "the version of the library in the process");
   for (const json& process : running) {
     text += "memomalloc_process_info{" + labels(process) +
             ",version=" + quoted(text_in(process, "version")) + "} 1\n";
