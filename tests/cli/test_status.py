@@ -200,6 +200,9 @@ class Status(unittest.TestCase):
             answer = server.ask("release", server.workers[0])
             self.assertEqual(0, answer.returncode, answer)
             self.assertRegex(answer.stdout, r"resident [\d.]+ MiB before, [\d.]+ MiB now")
+            asking = [subprocess.Popen([COMMAND, "release", str(server.workers[0])], env=server.environment(),
+                                       stdout=subprocess.DEVNULL) for _ in range(4)]
+            self.assertEqual([0] * 4, [process.wait(PATIENCE) for process in asking])
             after = server.status()
             self.assertGreater(after[server.workers[0]]["released"], 0)
             self.assertEqual(0, after[server.workers[1]]["released"])

@@ -23,12 +23,17 @@ namespace {
 
 constexpr Nanos kAnswerTime = 10 * os::kSecond;  // a process that serves answers within two seconds
 
-// False with errno if the page cannot be written.
+// A later word, which another has written meanwhile, stays: its answer is to both. False with errno
+// if the page cannot be written.
 bool ask(const ProcessPage& page, std::uint64_t word) {
   const int folder = open_status_folder(page.folder.c_str(), page.owner, false);
   const int file = folder < 0 ? -1 : open_page(folder, page.name.c_str(), page.owner, true);
-  const bool asked = file >= 0 && pwrite(file, &word, sizeof word, offsetof(StatusFile, release)) ==
-                                      static_cast<ssize_t>(sizeof word);
+  constexpr ssize_t kSize = sizeof word;
+  constexpr off_t kPlace = offsetof(StatusFile, release);
+  std::uint64_t written = 0;
+  bool asked = file >= 0 && pread(file, &written, kSize, kPlace) == kSize;
+  word = std::max(word, written);
+  asked = asked && pwrite(file, &word, kSize, kPlace) == kSize;
   const int reason = errno;
   for (const int each : {file, folder}) {
     if (each >= 0) {
@@ -83,7 +88,7 @@ int release(int argc, char** argv) {
     return kNo;
   }
   const std::string before = resident_memory(pages.front());
-  const std::uint64_t word = os::nanoseconds().count();  // a new one
+  const std::uint64_t word = os::nanoseconds().count();  // greater than all before
   for (const ProcessPage& page : pages) {
     if (!ask(page, word)) {
       std::fprintf(stderr, "process %d cannot be asked: %s\n", pid, std::strerror(errno));
@@ -96,7 +101,7 @@ int release(int argc, char** argv) {
       break;
     }
     if (std::all_of(now.begin(), now.end(),
-                    [&](const ProcessPage& page) { return page.body.answered == word; })) {
+                    [&](const ProcessPage& page) { return page.body.answered >= word; })) {
       std::printf("%s, process %d: resident %s before, %s now\n", now.front().body.process, pid,
                   before.c_str(), resident_memory(now.front()).c_str());
       for (std::uint64_t i = 0; i < now.back().body.device_rows; ++i) {
