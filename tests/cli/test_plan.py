@@ -42,6 +42,8 @@ class Plan(unittest.TestCase):
         checked = memomalloc("plan", problem, "--check", wrong)
         self.assertEqual(1, checked.returncode)
         self.assertIn("overlap", checked.stdout)
+        named = self.write("id,lower,upper,size,offset\n\x1b[2J,0,3,4,0\nb,1,4,2,3\n", "n.csv")
+        self.assertIn("(?[2J and b)", memomalloc("plan", named, "--check", named).stdout)
 
     def test_a_capacity_beyond_all_memory_is_refused(self):
         problem = self.write(PROBLEM)

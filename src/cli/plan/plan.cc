@@ -73,6 +73,11 @@ nlohmann::ordered_json as_json(const dsa::Planner& planner, const Table& table,
   return row;
 }
 
+// Which buffers a verdict is about: "(a and b)".
+std::string pair_of(const Table& table, const dsa::Verdict& verdict) {
+  return printable("(" + table.ids[verdict.i] + " and " + table.ids[verdict.j] + ")");
+}
+
 double ratio(dsa::Bytes height, dsa::Bytes bound) {
   return bound > 0 ? static_cast<double>(height) / static_cast<double>(bound) : 1;
 }
@@ -86,7 +91,7 @@ dsa::Outcome run(const dsa::Planner& planner, const Table& table, dsa::Options o
     if (const dsa::Verdict verdict = dsa::validate(table.problem, *outcome.plan); !verdict) {
       std::fprintf(stderr, "memomalloc plan: the planner %s made a wrong plan: %s (%s and %s)\n",
                    std::string(planner.name).c_str(), verdict.reason.c_str(),
-                   table.ids[verdict.i].c_str(), table.ids[verdict.j].c_str());
+                   pair_of(table, verdict).c_str());
       outcome.plan.reset();
       outcome.reason = "the plan is not valid";
     }
@@ -148,8 +153,7 @@ int check(const CLI::App& app, const PlanRequest& request, const Table& table) {
     plan.height = std::max(plan.height, *found->second + table.problem.buffers[i].size);
   }
   if (const dsa::Verdict verdict = dsa::validate(table.problem, plan); !verdict) {
-    std::printf("invalid: %s (%s and %s)\n", verdict.reason.c_str(), table.ids[verdict.i].c_str(),
-                table.ids[verdict.j].c_str());
+    std::printf("invalid: %s %s\n", verdict.reason.c_str(), pair_of(table, verdict).c_str());
     return kNo;
   }
   const dsa::Bytes bound = dsa::lower_bound(table.problem);

@@ -106,8 +106,9 @@ void print_text(const Arguments& arguments, const Report& report) {
         report.plan->height == outcome.peak ? "no more than the order needs" : "");
   }
   row("weights and inputs", report.resident, "held all the time, and not counted above");
-  std::printf("\n%s: %zu operators, %zu tensors; searched for %.2f s\n", report.graph.name.c_str(),
-              report.graph.nodes.size(), report.graph.tensors.size(), outcome.seconds);
+  std::printf("\n%s: %zu operators, %zu tensors; searched for %.2f s\n",
+              printable(report.graph.name).c_str(), report.graph.nodes.size(),
+              report.graph.tensors.size(), outcome.seconds);
   if (!report.plan) {
     std::printf("No memory plan was found in the time; --seconds gives it more.\n");
   }
@@ -167,7 +168,7 @@ int run_schedule(const CLI::App& app, const Arguments& arguments) {
   if (!verdict || verdict.peak != report.outcome.peak) {
     std::fprintf(stderr,
                  "memomalloc schedule: the order found is refused: %s; please report this graph\n",
-                 verdict ? "its peak is not as told" : verdict.reason.c_str());
+                 verdict ? "its peak is not as told" : printable(verdict.reason).c_str());
     return kNo;
   }
   report.resident = verdict.resident;
