@@ -162,6 +162,11 @@ class Misuse(unittest.TestCase):
                               (("good.csv", "--capacity", "much"), "units: K, M, G"),
                               (("good.csv", "--device", "1"), "good.csv:1: --device is one of a snapshot's"),
                               (("good.csv", "--compare", "--svg", "map.svg"), "--help"),
+                              (("good.csv", "--check", "good.csv", "--capacity", "1"), "--help"),
+                              (("good.csv", "--check", "good.csv", "--json"), "--help"),
+                              (("good.csv", "--check", "good.csv", "--write-model", "model.lp"), "--help"),
+                              (("good.csv", "--write-model", "model.lp", "--json"), "--help"),
+                              (("good.csv", "--json", "--output", "-"), "name a file"),
                               (("good.csv", "--output", "good.csv"), "would be overwritten"),
                               (("data", "--svg", "no/map.svg"), "mkdir -p no"), ((), "--help")):
             self.refused(2, advice, "plan", *words)

@@ -89,7 +89,7 @@ dsa::Outcome run(const dsa::Planner& planner, const Table& table, dsa::Options o
   dsa::Outcome outcome = planner.run(table.problem, options);
   if (outcome.plan) {
     if (const dsa::Verdict verdict = dsa::validate(table.problem, *outcome.plan); !verdict) {
-      std::fprintf(stderr, "memomalloc plan: the planner %s made a wrong plan: %s (%s and %s)\n",
+      std::fprintf(stderr, "memomalloc plan: the planner %s made a wrong plan: %s %s\n",
                    std::string(planner.name).c_str(), verdict.reason.c_str(),
                    pair_of(table, verdict).c_str());
       outcome.plan.reset();
@@ -281,15 +281,20 @@ int plan(int argc, char** argv) {
                      "plan nothing: write the problem as a mixed-integer program, to .lp or .mps")
           ->type_name("FILE")
           ->group(kAdvanced);
-  app.add_flag("--json", request.json, "print the result as JSON");
+  auto* json = app.add_flag("--json", request.json, "print the result as JSON");
   app.add_flag("--compare", request.compare, "print a row for each planner")
       ->excludes(against)
       ->excludes(model);
+  against->excludes(model)->excludes(limit)->excludes(json);
+  model->excludes(json);
   for (const char* alone : {"--check", "--write-model", "--compare"}) {
     app.get_option(alone)->excludes(output)->excludes(svg);
   }
   if (auto code = parse(app, argc, argv)) {
     return *code;
+  }
+  if (request.json && (request.output == "-" || request.svg == "-")) {
+    return complain(app, "--json goes to standard output, as `-` does; name a file");
   }
   request.quiet = request.json || request.output == "-" || request.svg == "-";
   if (*limit) {
