@@ -30,6 +30,12 @@ class Run(unittest.TestCase):
         self.assertIn("MEMOMALLOC_STATS=1\n", process.stdout)
         self.assertNotIn("MEMOMALLOC_VERBOSE", process.stdout)
 
+    def test_an_empty_option_takes_the_place_of_a_variable(self):
+        process = memomalloc("run", "--plans", "", "--exe", "", "--status=false", "--stats-file", "", "--", "env",
+                             environment={"MEMOMALLOC_PLANS": "/a", "MEMOMALLOC_EXE": "b", "MEMOMALLOC_STATUS": "1"})
+        for line in ("PLANS=", "EXE=", "STATUS=0", "STATS_FILE="):
+            self.assertIn(f"\nMEMOMALLOC_{line}\n", "\n" + process.stdout, process.stderr)
+
     def test_the_next_allocator_comes_right_behind_ours(self):
         other = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "libtcmalloc.so.4"
         shutil.copy(COMMAND.parent / "libmemomalloc.so", other)  # any library that defines malloc

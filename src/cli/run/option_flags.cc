@@ -73,9 +73,9 @@ std::string check_text(const std::string& text) {
 }
 
 // Before the program runs for hours, its outputs are checked. A path with %p or %h is not known
-// yet.
+// yet, and an empty one is none.
 std::string check_path(const std::string& path) {
-  return path.find('%') != std::string::npos ? "" : unwritable(path);
+  return path.empty() || path.find('%') != std::string::npos ? "" : unwritable(path);
 }
 
 // A cache may be one to read only, and is made where it is not there.
@@ -154,7 +154,7 @@ std::string flag_of(std::string_view name) {
   return flag;
 }
 
-OptionFlags::OptionFlags(CLI::App& app) {
+OptionFlags::OptionFlags(CLI::App& app) : app_(app) {
   for (const OptionRow& row : option_rows()) {
     const std::string name(row.name);
     const std::string help(row.help);
@@ -188,13 +188,13 @@ OptionFlags::OptionFlags(CLI::App& app) {
 Environment OptionFlags::environment() const {
   Environment environment;
   for (const auto& [name, value] : values_) {
-    if (!value.empty()) {
+    if (app_.count(flag_of(name)) > 0) {
       environment["MEMOMALLOC_" + name] = value;
     }
   }
   for (const auto& [name, set] : set_) {
-    if (set) {
-      environment["MEMOMALLOC_" + name] = "1";
+    if (app_.count(flag_of(name)) > 0) {
+      environment["MEMOMALLOC_" + name] = set ? "1" : "0";
     }
   }
   return environment;

@@ -25,14 +25,16 @@ std::vector<OptionRow> option_rows();
 // "--stats-file" for STATS_FILE.
 std::string flag_of(std::string_view name);
 
-// Adds an option for each row to an app; after parsing, tells the variables to set.
+// Adds an option for each row to an app; after parsing, tells the variables to set. An option that
+// is given takes the place of its variable, even by an empty value.
 class OptionFlags {
  public:
   explicit OptionFlags(CLI::App& app);
   [[nodiscard]] Environment environment() const;
 
  private:
-  std::map<std::string, std::string> values_;  // by row name; empty: not given
+  const CLI::App& app_;
+  std::map<std::string, std::string> values_;  // by row name
   std::map<std::string, bool> set_;            // the rows of type Flag
 };
 
