@@ -104,6 +104,7 @@ class Run(unittest.TestCase):
         self.assertEqual("--help -- --stats\n",
                          memomalloc("run", "--", "echo", "--help", "--", "--stats").stdout)
         self.assertEqual("-n\n", memomalloc("run", "printf", "%s\n", "-n").stdout)
+        self.assertEqual("--summary -- -n\n", memomalloc("run", "echo", "--summary", "--", "-n").stdout)
 
     def test_wrong_uses_say_what_to_do(self):
         for words, advice in ((["run"], "Put it after `--`"),

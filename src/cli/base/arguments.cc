@@ -263,12 +263,8 @@ std::optional<int> parse_with_command(CLI::App& app, int argc, char** argv,
   if (!command.empty() && command.front().starts_with('-')) {
     return no_such_option(app, command.front());
   }
-  if (!command.empty() && dashes != end) {
-    return complain(app, "unexpected '" + command.front() + "' before `--`; " + help_of(app));
-  }
-  if (dashes != end) {
-    command.assign(dashes + 1, end);
-  }
+  // Behind the command's first word, `--` is the command's own.
+  command.insert(command.end(), command.empty() && dashes != end ? dashes + 1 : dashes, end);
   if (command.empty()) {
     return complain(app, "which command? Put it after `--`: memomalloc " + std::string(argv[0]) +
                              " -- python infer.py");
