@@ -27,6 +27,18 @@ def random_trace(blocks, seed):
     return "\n".join(lines) + "\n"
 
 
+def looped_trace(iterations, sizes, late=None):
+    """The same blocks again and again, each freed at the next one's begin; number `late` lives for two more iterations."""
+    lines, waiting = ["op,thread,block,size,alignment,site"], []
+    for block in range(iterations * len(sizes)):
+        at = block % len(sizes)
+        lines.append(f"malloc,0,{block},{sizes[at]},1,{at + 1:x}")
+        waiting.append((block + (2 * len(sizes) if at == late else 1), block))
+        lines += [f"free,0,{one},0,1,0" for end, one in waiting if end <= block]
+        waiting = [(end, one) for end, one in waiting if end > block]
+    return "\n".join(lines) + "\n"
+
+
 class ReportCase(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))

@@ -11,7 +11,7 @@ import sys
 import unittest
 
 import trace_event
-from report_case import MOBILENET, STATISTICS, ReportCase, random_trace
+from report_case import MOBILENET, STATISTICS, ReportCase, looped_trace, random_trace
 from support import COMMAND, GOLDEN, memomalloc
 
 
@@ -73,6 +73,12 @@ class Files(ReportCase):
         trace.write_text(random_trace(300, 1))
         self.report(trace, "--no-glibc")
         self.assertIn("Nothing repeats", self.answer()[0])
+        trace.write_text(looped_trace(60, (8 << 20, 1 << 20, 4 << 20)))  # long enough to be served on trial
+        self.report(trace, "--no-glibc")
+        self.assertIn("The 3 blocks of an iteration fit into", self.answer()[0])
+        trace.write_text(looped_trace(60, [100_000 * size for size in range(1, 32)], late=5))
+        self.report(trace, "--no-glibc")
+        self.assertIn("The 93 blocks of 3 iterations fit into", self.answer()[0])
 
     def test_the_buffers_of_a_problem_or_plan(self):
         """Offsets that are given are kept; others are planned; gaps are no part of a life; a wrong plan is refused."""

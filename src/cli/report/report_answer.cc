@@ -111,9 +111,12 @@ Answer of_map(const ThreadMap& map, Report::Source source) {
             "Record more of the loop: `memomalloc run --trace-file TRACE.csv -- COMMAND`, with at "
             "least five iterations, more where one has few large blocks."};
   }
-  return {"The " + blocks + " of an iteration fit into " + height + ", " + above(map) + glibc + ".",
-          "Try it: `memomalloc run -- COMMAND` serves the program by such a plan; `memomalloc "
-          "compare -- COMMAND` measures what that wins."};
+  const std::uint32_t unroll = map.period->unroll;
+  const std::string shown = unroll > 1 ? std::to_string(unroll) + " iterations" : "an iteration";
+  return {
+      "The " + blocks + " of " + shown + " fit into " + height + ", " + above(map) + glibc + ".",
+      "Try it: `memomalloc run -- COMMAND` serves the program by such a plan; `memomalloc "
+      "compare -- COMMAND` measures what that wins."};
 }
 
 }  // namespace

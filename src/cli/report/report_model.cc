@@ -22,9 +22,17 @@ struct Choice {
   std::span<const Allocation> stream;     // the part of the stream whose end repeats
 };
 
+// What the library would serve on trial, since it has not repeated for long: none if that fails
+// before the stream's end.
+std::optional<Period> period_on_trial(const Stream& stream, const std::atomic<bool>* stop) {
+  Analyses analyses;
+  const bool done = rehearse({{0, stream}}, {.threshold = 1, .stop = stop}, analyses);
+  return done && analyses[0].repeats ? analyses[0].period : std::nullopt;
+}
+
 // The period of the stream's end, of sizes or else of call sites. What a program allocates after
 // its loop hides it, so that shorter and shorter parts of the stream are tried.
-Choice choose_period(const Stream& stream) {
+Choice choose_period(const Stream& stream, const std::atomic<bool>* stop) {
   const std::span<const Allocation> all = stream.allocations;
   if (const auto period = find_period(all)) {
     return {period, {}, all};
@@ -38,7 +46,8 @@ Choice choose_period(const Stream& stream) {
   if (const auto period = find_period_told(all, stream.marks)) {
     return {period, {}, all};
   }
-  return {{}, find_changing_shapes(all), all};
+  const auto symbolic = find_changing_shapes(all);
+  return {symbolic ? std::nullopt : period_on_trial(stream, stop), symbolic, all};
 }
 
 std::uint64_t round_up(std::uint64_t size) {
@@ -69,7 +78,7 @@ dsa::Problem periodic_problem(std::span<const Allocation> stream, const Period& 
   const std::size_t start = input.period.first + (copies > 0 ? copies - 1 : 0) * cycle;
   map.steps = static_cast<dsa::Time>(cycle);
   map.lower_bound = input.lower_bound;
-  map.unplanned = cycle - input.step_of.size();
+  map.unplanned = (cycle - input.step_of.size()) / input.period.unroll;
   for (std::size_t i = 0; i < input.step_of.size(); ++i) {
     const std::size_t index = std::min(start + input.step_of[i], stream.size() - 1);
     map.blocks.push_back(block_of(stream[index], index, input.problem.buffers[i]));
@@ -142,7 +151,7 @@ ThreadMap make_map(std::uint32_t thread, const Stream& stream, const ModelOption
     map.bytes += allocation.size;
   }
   map.live = live_bytes(stream);
-  const Choice choice = choose_period(stream);
+  const Choice choice = choose_period(stream, options.stop);
   const dsa::Problem problem = choice.period ? periodic_problem(choice.stream, *choice.period, map)
                                : choice.symbolic
                                    ? changing_problem(choice.stream, *choice.symbolic, map)

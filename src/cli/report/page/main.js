@@ -44,7 +44,8 @@ const shared = {
 function shownPart(thread) {
   if (data.buffers) return "all buffers";
   if (!thread.period) return "the whole stream";
-  return thread.period.changing ? "the largest iteration" : "one iteration";
+  return thread.period.changing ? "the largest iteration"
+    : thread.period.unroll > 1 ? `${thread.period.unroll} iterations` : "one iteration";
 }
 
 let scheduled = false;
@@ -119,7 +120,7 @@ function showThread(thread) {
       (thread.ranked ? "; its times lie far apart, so a step is from one begin or end of a buffer to the next" : "") : !period ? `nothing repeats in this ${data.stream}, so its whole stream is shown`
     : `the iteration has ${count(period.length)} allocations` +
       (period.changing ? ", whose sizes follow from the first one's and change; the largest one learned is shown" : "") +
-      (period.unroll > 1 ? `, ${period.unroll} of them are shown` : "");
+      (period.unroll > 1 ? `; ${period.unroll} iterations are shown` : "");
   const shown = data.buffers ? thread.allocations : blocks.length, word = data.buffers ? "buffer" : "block";
   byId("map-caption").textContent = `${count(shown)} ${word}${shown === 1 ? "" : "s"}; ${what}`;
   const unnamed = data.sites.some((name) => /^[0-9a-f]{16}$/.test(name));
