@@ -77,7 +77,8 @@ class Verdict(unittest.TestCase):
         self.assertIn("Without the library", line)
         self.assertNotIn("ended with", line)
         program = self.script("import os\nos._exit('libmemo' not in open('/proc/self/maps').read())\n")
-        self.assertIn("; it ended with exit code 1 then.", self.judge(*program, options=["--both"])[1])
+        for preload in ({}, {"LD_PRELOAD": str(LIBRARY)}):
+            self.assertIn("; it ended with exit code 1 then.", self.judge(*program, options=["--both"], **preload)[1])
 
     def test_an_arena_that_is_off_already_is_not_told(self):
         fakes = self.folder / "fakes"

@@ -72,8 +72,8 @@ std::optional<Run> run_watched(const std::vector<std::string>& command, Environm
 std::string without_library(const std::vector<std::string>& command, const Run& with) {
   const char* others = std::getenv("LD_PRELOAD");
   const auto run = run_watched(
-      command,
-      {{"LD_PRELOAD", others != nullptr ? std::optional<std::string>(others) : std::nullopt}});
+      command, {{"LD_PRELOAD", others != nullptr ? std::optional(preload_without(kSoname, others))
+                                                 : std::nullopt}});
   return !run ? ""
               : " Without the library it holds " + mebibytes(run->watched.held) + ", at most " +
                     mebibytes(run->watched.peak) + ", and takes " +

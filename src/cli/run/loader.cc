@@ -88,13 +88,18 @@ std::vector<std::string> missing_in(const std::string& list) {
 }
 
 std::string preload_list(const std::string& first, const std::string& rest) {
-  std::string list = first;
-  for (const std::string& entry : preload_entries(rest)) {
-    if (stem(entry) != stem(first)) {
-      list += ":" + entry;
+  const std::string behind = preload_without(first, rest);
+  return behind.empty() ? first : first + ":" + behind;
+}
+
+std::string preload_without(const std::string& library, const std::string& list) {
+  std::string kept;
+  for (const std::string& entry : preload_entries(list)) {
+    if (stem(entry) != stem(library)) {
+      kept += (kept.empty() ? "" : ":") + entry;
     }
   }
-  return list;
+  return kept;
 }
 
 std::optional<std::vector<std::string>> loaded_objects(const std::string& interpreter,

@@ -26,6 +26,9 @@ std::string why_not_preloaded(const std::string& library);
 // entries of the same file name as `first`.
 std::string preload_list(const std::string& first, const std::string& rest);
 
+// The list without the entries of the same file name as `library`.
+std::string preload_without(const std::string& library, const std::string& list);
+
 // The entries of an LD_PRELOAD value.
 std::vector<std::string> preload_entries(const std::string& list);
 
