@@ -82,7 +82,7 @@ class Doctor(unittest.TestCase):
         process = memomalloc("doctor", "--", *command)
         self.assertEqual(0, process.returncode, process.stdout)
         lines = process.stdout.splitlines()
-        self.assertRegex(lines[0], r"^It is on, and serves this program: 9\d % of [\d.]+ MiB in large blocks .* holds [\d.]+ MiB, at most")
+        self.assertRegex(lines[0], r"^It is on, and serves this program: 9\d % of [\d.]+ MiB in large blocks .* holds [\d.]+ MiB, seen: at most")
         told = [line for line in lines if line.startswith("ok    process")]
         self.assertEqual(2, len(told), process.stdout)
         self.assertIn(" served (", told[0])

@@ -65,8 +65,8 @@ class Verdict(unittest.TestCase):
 
     def test_what_glibc_holds_is_told_beside_it(self):
         line = self.judge(*self.script(POOLED.format(rounds=400) + "time.sleep(1)\n"), options=["--both"])[1]
-        self.assertRegex(line, r"it holds [\d.]+ MiB, at most [\d.]+ MiB, pages of files apart\. Without the library "
-                               r"it holds [\d.]+ MiB, at most [\d.]+ MiB, and takes \d+ page faults, not \d+\.$")
+        self.assertRegex(line, r"it holds [\d.]+ MiB, seen: at most [\d.]+ MiB, pages of files apart\. Without the library "
+                               r"it holds [\d.]+ MiB, seen: at most [\d.]+ MiB, and takes \d+ page faults, not \d+\.$")
 
     def test_without_the_library_the_program_runs_as_it_was_given(self):
         (self.folder / "own.py").write_text("")

@@ -75,8 +75,8 @@ std::string without_library(const std::vector<std::string>& command, const Run& 
       command, {{"LD_PRELOAD", others != nullptr ? std::optional(preload_without(kSoname, others))
                                                  : std::nullopt}});
   return !run ? ""
-              : " Without the library it holds " + mebibytes(run->watched.held) + ", at most " +
-                    mebibytes(run->watched.peak) + ", and takes " +
+              : " Without the library it holds " + mebibytes(run->watched.held) +
+                    ", seen: at most " + mebibytes(run->watched.peak) + ", and takes " +
                     std::to_string(run->usage.minor_faults) + " page faults, not " +
                     std::to_string(with.usage.minor_faults) +
                     (run->usage.exit_code == 0

@@ -21,7 +21,7 @@ bool is_crash(int signal) {
 std::string memory_of(const Run& run) {
   return run.watched.peak == 0
              ? ""
-             : "; at the end it holds " + mebibytes(run.watched.held) + ", at most " +
+             : "; at the end it holds " + mebibytes(run.watched.held) + ", seen: at most " +
                    mebibytes(run.watched.peak) + ", pages of files apart";
 }
 
