@@ -108,7 +108,7 @@ for _ in range(2):
             child.send_signal(number)
             _, said = child.communicate(timeout=60)
             self.assertEqual(-number, child.returncode)
-            self.assertEqual("no process made large allocations\n", said)
+            self.assertEqual("no process told of large allocations\n", said)
 
     def test_a_summary_leaves_the_statistics_where_they_are_wanted(self):
         with tempfile.TemporaryDirectory() as folder:

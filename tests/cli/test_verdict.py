@@ -1,5 +1,6 @@
 """The first line of `memomalloc doctor`, and its exit code: does the library help, and if not, what is in the way?"""
 
+import os
 import pathlib
 import shutil
 import signal
@@ -148,7 +149,7 @@ class Verdict(unittest.TestCase):
         _, line, findings = self.judge(*self.script("import os; os.abort()"))
         self.assertNotIn("RTLD_DEEPBIND", line)
         seen = next(finding for finding in findings if finding["question"] == "seen")
-        self.assertIn("a program that a signal ends leaves no statistics", seen["what"])
+        self.assertIn("left no statistics: a program that a signal ends leaves none", seen["what"])
 
     def test_runtimes_with_a_pool_of_their_own(self):
         for name, word in (("ncnn.cpython-312-x86_64-linux-gnu.so", "ncnn"), ("_mnncengine.cpython-312-x86_64-linux-gnu.so", "MNN"),
@@ -178,6 +179,21 @@ class Verdict(unittest.TestCase):
         state, line, _ = self.judge("true", MEMOMALLOC_DISABLE="1")
         self.assertEqual("off", state)
         self.assertIn("It is not on: MEMOMALLOC_DISABLE=1 switches the library off; unset it.", line)
+        looped = self.script(POOLED.format(rounds=200))
+        state, line, _ = self.judge(*looped, MEMOMALLOC_OBSERVE="1")
+        self.assertEqual("off", state)
+        self.assertIn("It is not on: MEMOMALLOC_OBSERVE=1", line)
+        state, line, _ = self.judge(*looped, MEMOMALLOC_EXE="other")
+        self.assertEqual("off", state)
+        self.assertIn("It is not on: MEMOMALLOC_EXE=other leaves out what this command runs", line)
+        self.assertEqual("helps", self.judge(*looped, MEMOMALLOC_EXE=pathlib.Path(sys.executable).resolve().name)[0])
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root has rights to give up")
+    def test_a_program_that_gives_up_its_rights_leaves_no_statistics(self):
+        state, line, findings = self.judge(*self.script("import os\nos.setuid(65534)\n" + POOLED.format(rounds=200)))
+        self.assertEqual("silent", state)
+        self.assertIn("left no statistics", line)
+        self.assertIn("one that gives up its rights", str(findings))
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ std::string describe(const ProcessRow& row) {
 
 std::string as_table(const std::vector<ProcessRow>& rows) {
   if (rows.empty()) {
-    return "no process made large allocations\n";
+    return "no process told of large allocations\n";
   }
   std::vector<std::vector<std::string>> table = {{"process", "name", "phase", "large calls",
                                                   "large", "planned", "reused", "other",

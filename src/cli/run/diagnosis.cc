@@ -134,9 +134,12 @@ std::string obstacle(const std::string& program) {
 
 std::vector<Finding> examine_environment() {
   std::vector<Finding> findings;
-  if (is_on("MEMOMALLOC_DISABLE")) {
-    findings.push_back({Level::kFault, "environment",
-                        "MEMOMALLOC_DISABLE=1 switches the library off", "unset it"});
+  for (const auto& [name, what] :
+       {std::pair("MEMOMALLOC_DISABLE", "=1 switches the library off"),
+        std::pair("MEMOMALLOC_OBSERVE", "=1 lets the library look on, and serve nothing")}) {
+    if (is_on(name)) {
+      findings.push_back({Level::kFault, "environment", std::string(name) + what, "unset it"});
+    }
   }
   const char* names = std::getenv("MEMOMALLOC_EXE");
   if (names != nullptr && *names != '\0') {

@@ -56,11 +56,15 @@ std::vector<Hiding> what_hides(const std::set<std::string>& mapped,
 // One run of the command.
 struct Run {
   std::vector<ProcessRow> rows;  // the processes that made large allocations
+  bool told = false;             // any process has left statistics
   Watched watched;
   std::vector<std::string> notes;  // of Python's start hook: "PID NAME: what"
   std::vector<Hiding> hidden;
   Usage usage;
 };
+
+inline constexpr const char* kSilent =
+    "a program that a signal ends leaves none, nor does one that gives up its rights";
 
 // Processes that hold much and are not served, and why, the greatest first.
 struct Unserved {
@@ -75,7 +79,7 @@ std::vector<Finding> examine_run(const Run& run);
 
 // The answer in one sentence, and whether it is yes: the library is on, and helps.
 struct Verdict {
-  std::string state;  // helps, little, hidden, short, elsewhere, crashed, off
+  std::string state;  // helps, little, hidden, short, silent, elsewhere, crashed, off
   std::string line;
   [[nodiscard]] bool helps() const { return state == "helps"; }
 };

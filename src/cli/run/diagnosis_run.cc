@@ -298,10 +298,10 @@ std::vector<Finding> examine_run(const Run& run) {
     const bool was_mapped =
         std::any_of(run.watched.processes.begin(), run.watched.processes.end(),
                     [](const auto& one) { return !one.second.libraries.empty(); });
-    if (was_mapped && run.usage.signal != 0) {
-      findings.push_back(
-          {Level::kNote, "seen",
-           "the library was loaded; a program that a signal ends leaves no statistics", ""});
+    if (was_mapped && !run.told) {
+      findings.push_back({Level::kNote, "seen",
+                          "the library was loaded, and left no statistics: " + std::string(kSilent),
+                          ""});
       return findings;
     }
     findings.push_back(

@@ -63,7 +63,9 @@ std::optional<Run> run_watched(const std::vector<std::string>& command, Environm
   Run run;
   run.watched = watch(child);
   run.usage = wait_for_all(child, started);
-  run.rows = process_rows(read_json_files(folder.path()));
+  const std::vector<nlohmann::json> statistics = read_json_files(folder.path());
+  run.told = !statistics.empty();
+  run.rows = process_rows(statistics);
   run.notes = lines_of(folder.path() / "notes");
   return run;
 }

@@ -70,6 +70,11 @@ Verdict crashed(const Run& run) {
 }
 
 Verdict of_what_was_served(const Run& run) {
+  const char* names = std::getenv("MEMOMALLOC_EXE");
+  if (!run.told && names != nullptr && *names != '\0') {
+    return {"off", "It is not on: MEMOMALLOC_EXE=" + std::string(names) +
+                       " leaves out what this command runs; name its program there, or unset it."};
+  }
   const ProcessRow work = work_of(run.rows);
   const std::int64_t served = work.planned + work.at_hand;
   const std::string share = percent(served, work.large) + " of " + mebibytes(work.large) +
@@ -86,6 +91,10 @@ Verdict of_what_was_served(const Run& run) {
     return {is_pool ? "little" : "hidden",
             std::string("It is on, and sees little: ") + one->what +
                 (is_pool ? "" : std::string("; ") + one->hider->advice) + memory_of(run) + "."};
+  }
+  if (!run.told) {
+    return {"silent", "It was loaded, and left no statistics: " + std::string(kSilent) +
+                          memory_of(run) + "."};
   }
   if (work.calls < kFewCalls) {
     return {"short", "It is on; the program ends too early to tell, after " +
