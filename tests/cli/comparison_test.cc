@@ -33,9 +33,11 @@ TEST_CASE("reported figures: the last JSON object's numbers", "[cli]") {
 }
 
 TEST_CASE("comparison page: says what was won, only where the runs do not overlap", "[cli]") {
-  const auto contestant = [](const char* name, double first, double second, std::int64_t peak) {
+  const auto contestant = [](const char* name, double first, double second, std::int64_t peak,
+                             int runs = 4) {
     Contestant one{{.name = name, .library = "", .settings = "", .note = "as <it> is"}, {}, 0, 0};
-    for (const double wall : {first, second}) {
+    for (int run = 0; run < runs; ++run) {
+      const double wall = run % 2 == 0 ? first : second;
       Sample sample;
       sample.usage.wall_seconds = wall;
       sample.usage.peak_rss_bytes = peak;
@@ -59,6 +61,14 @@ TEST_CASE("comparison page: says what was won, only where the runs do not overla
       {contestant("glibc", 2, 3, 1 << 20), contestant("memomalloc", 1, 2.5, 1 << 20)}, command);
   CHECK(has(ties, "no sure difference in time"));
   CHECK(has(ties, "memomalloc doctor -- python"));
+  const std::string trade = as_page(
+      {contestant("glibc", 4, 4.2, 1 << 20), contestant("memomalloc", 2, 2.1, 2 << 20)}, command);
+  CHECK(has(trade, "0.50 of glibc's time, 2.00 of glibc's peak memory."));
+  CHECK(has(trade, "If the one is worth the other: memomalloc run -- python"));
+  const std::string few =
+      as_page({contestant("glibc", 4, 4.2, 1 << 20), contestant("memomalloc", 2, 2.1, 1 << 20, 3)},
+              command);
+  CHECK(has(few, "With memomalloc: too few runs to tell; it takes 4 of each."));
   CHECK(has(as_page({contestant("glibc", 2, 3, 1 << 20)}, command), "Add memomalloc and glibc"));
 }
 

@@ -32,12 +32,14 @@ def table_of(output):
 
 class Compare(unittest.TestCase):
     def test_the_answer_is_first_and_what_to_do_is_last(self):
-        process = memomalloc("compare", "--runs", "2", "--allocators", "glibc,memomalloc", "--", "true")
+        process = memomalloc("compare", "--runs", "4", "--allocators", "glibc,memomalloc", "--", "true")
         first, blank, heading, *_, last = process.stdout.splitlines()
         self.assertRegex(first, r"^With memomalloc: .* time.*, .* peak memory\.$")
         self.assertEqual("", blank)
         self.assertRegex(heading, "^allocator ")
-        self.assertRegex(last, r"^To .*: memomalloc (run|doctor) -- true$")
+        self.assertRegex(last, r"^(To|If) .*: memomalloc (run|doctor) -- true$")
+        few = memomalloc("compare", "--runs", "3", "--allocators", "glibc,memomalloc", "--", "true").stdout.splitlines()
+        self.assertEqual("With memomalloc: too few runs to tell; it takes 4 of each.", few[0])
         alone = memomalloc("compare", "--runs", "1", "--allocators", "glibc", "--", "true").stdout
         self.assertRegex(alone, "^allocator ")
         self.assertNotIn("With memomalloc", alone)

@@ -190,6 +190,19 @@ std::string find_in_path(const std::string& word) {
   return "";
 }
 
+std::string shell_word(const std::string& word) {
+  constexpr const char* kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
+    return word;
+  }
+  std::string quoted = "'";
+  for (const char c : word) {
+    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return quoted + "'";
+}
+
 std::string describe_refusal(const std::string& word, int error) {
   struct stat status{};
   const bool is_path = word.find('/') != std::string::npos;

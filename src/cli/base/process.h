@@ -76,6 +76,9 @@ double monotonic_seconds();
 // Finds words[0] as execvp would; empty if there is none.
 std::string find_in_path(const std::string& word);
 
+// As a shell takes it for one word.
+std::string shell_word(const std::string& word);
+
 // Why `word` could not be executed, given execvp's errno, and what to do about it.
 std::string describe_refusal(const std::string& word, int error);
 

@@ -119,33 +119,29 @@ const Contestant* find(const std::vector<Contestant>& contestants, const char* n
   return found == contestants.end() ? nullptr : &*found;
 }
 
-// "0.55 of glibc's time", or that the runs do not tell: where the two ranges overlap.
-std::string ratio(const Contestant& ours, const Contestant& theirs, const Quantity& quantity,
-                  const char* what) {
+// A quantity beside glibc's: sure where the two ranges lie apart.
+struct Change {
+  std::string words;  // "0.55 of glibc's time"
+  bool less = false;
+  bool more = false;
+};
+
+Change change(const Contestant& ours, const Contestant& theirs, const Quantity& quantity,
+              const char* what) {
   const Spread mine = spread(values(ours, quantity));
   const Spread other = spread(values(theirs, quantity));
-  if (other.median <= 0 || (mine.least <= other.most && other.least <= mine.most)) {
-    return std::string("no sure difference in ") + what;
-  }
-  return number(mine.median / other.median, 2) + " of glibc's " + what;
+  const bool less = mine.most < other.least;
+  const bool more = mine.least > other.most && other.median > 0;
+  return {less || more ? number(mine.median / other.median, 2) + " of glibc's " + what
+                       : std::string("no sure difference in ") + what,
+          less, more};
 }
 
 // As a shell takes it, to be copied.
 std::string words_of(const std::vector<std::string>& command) {
-  constexpr const char* kPlain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";
   std::string words;
   for (const std::string& word : command) {
-    words += words.empty() ? "" : " ";
-    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
-      words += word;
-      continue;
-    }
-    words += '\'';
-    for (const char c : word) {
-      words += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    }
-    words += '\'';
+    words += (words.empty() ? "" : " ") + shell_word(word);
   }
   return words;
 }
@@ -170,21 +166,20 @@ Spread spread(std::vector<double> values) {
   return {median, values[static_cast<std::size_t>(rank) - 1], values.front(), values.back()};
 }
 
-std::map<std::string, double> last_json_numbers(const std::string& output) {
+std::map<std::string, double> last_json_numbers(std::string_view output) {
   std::map<std::string, double> numbers;
-  std::istringstream lines(output);
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with('{')) {
-      continue;
-    }
-    const json value = json::parse(line, nullptr, false);
+  while (!output.empty()) {
+    const std::size_t end_before = output.substr(0, output.size() - 1).rfind('\n');
+    const std::string_view line = output.substr(end_before + 1);  // npos + 1 is 0
+    output.remove_suffix(line.size());
+    const json value = line.starts_with('{') ? json::parse(line, nullptr, false) : json();
     if (value.is_object()) {
-      numbers.clear();
       for (const auto& [name, field] : value.items()) {
         if (field.is_number()) {
           numbers[name] = field.get<double>();
         }
       }
+      return numbers;
     }
   }
   return numbers;
@@ -199,12 +194,18 @@ Answer answer_of(const std::vector<Contestant>& contestants,
   if (ours == nullptr || glibc == nullptr) {
     return {};
   }
-  const bool wins = spread(values(*ours, kWall)).most < spread(values(*glibc, kWall)).least ||
-                    spread(values(*ours, kPeak)).most < spread(values(*glibc, kPeak)).least;
-  return {"With memomalloc: " + ratio(*ours, *glibc, kWall, "time") + ", " +
-              ratio(*ours, *glibc, kPeak, "peak memory") + ".",
-          (wins ? "To keep it: memomalloc run -- "
-                : "To see why it wins nothing here: memomalloc doctor -- ") +
+  if (std::min(ours->samples.size(), glibc->samples.size()) < kEnoughRuns) {
+    return {"With memomalloc: too few runs to tell; it takes " + std::to_string(kEnoughRuns) +
+                " of each.",
+            "To tell: memomalloc compare -- " + words_of(command)};
+  }
+  const Change time = change(*ours, *glibc, kWall, "time");
+  const Change peak = change(*ours, *glibc, kPeak, "peak memory");
+  const bool wins = time.less || peak.less;
+  return {"With memomalloc: " + time.words + ", " + peak.words + ".",
+          (!wins                    ? "To see why it wins nothing here: memomalloc doctor -- "
+           : time.more || peak.more ? "If the one is worth the other: memomalloc run -- "
+                                    : "To keep it: memomalloc run -- ") +
               words_of(command)};
 }
 
@@ -239,10 +240,11 @@ std::string as_table(const std::vector<Contestant>& contestants) {
     }
     rows.push_back(row);
   }
-  std::string text =
-      text_table(rows) +
-      "\nEach figure is the median of the runs, in brackets the least and the most.\n"
-      "Settings:\n";
+  std::string text = text_table(rows) +
+                     "\nEach figure is the median of the runs, in brackets the least and the most; "
+                     "peak RSS is the\n"
+                     "largest process'.\n"
+                     "Settings:\n";
   for (const Contestant& contestant : contestants) {
     const Allocator& a = contestant.allocator;
     text += "  " + a.name + ": " + a.note + (a.settings.empty() ? "" : ", " + a.settings) + "\n";

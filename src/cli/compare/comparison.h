@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/cli/base/process.h"
@@ -38,10 +39,12 @@ Spread spread(std::vector<double> values);
 
 // The numbers at the top level of the last line of `output` that is a JSON object; empty if none
 // is.
-std::map<std::string, double> last_json_numbers(const std::string& output);
+std::map<std::string, double> last_json_numbers(std::string_view output);
+
+inline constexpr std::size_t kEnoughRuns = 4;
 
 // What the runs say of our library against glibc, and what to do next; a sentence each. Both empty
-// unless both have runs that ended well.
+// unless both have runs that ended well. Of fewer than kEnoughRuns nothing is claimed.
 Answer answer_of(const std::vector<Contestant>& contestants,
                  const std::vector<std::string>& command);
 

@@ -62,7 +62,7 @@ std::string comparison_page(const std::string& command, const std::string& headl
   page +=
       "</table>\n<p class=\"soft\">Medians; in brackets, and as the thin line, the least "
       "and "
-      "the most over the runs.</p>\n</body>\n</html>\n";
+      "the most over the runs; peak RSS is the largest process'.</p>\n</body>\n</html>\n";
   return page;
 }
 

@@ -118,7 +118,7 @@ Environment environment_of(const Allocator& allocator) {
 std::string shell_words(const Allocator& allocator) {
   std::string words;
   for (const auto& [name, value] : environment_of(allocator)) {
-    words += (words.empty() ? "" : " ") + name + "=" + value.value_or("");
+    words += (words.empty() ? "" : " ") + name + "=" + shell_word(value.value_or(""));
   }
   return words;
 }
