@@ -65,6 +65,15 @@ class Compare(unittest.TestCase):
                              "sh", "-c", 'test "$ARROW_DEFAULT_MEMORY_POOL" = system')
         self.assertEqual(["allocator", "memomalloc"], [line.split(",")[0] for line in process.stdout.splitlines()])
 
+    def test_no_row_has_settings_of_another_place(self):
+        names = ("MEMOMALLOC_DISABLE", "MALLOC_ARENA_MAX", "GLIBC_TUNABLES")
+        script = " || ".join(f'test -n "${name}"' for name in names)
+        process = memomalloc("compare", "--runs", "1", "-w", "0", "--allocators", "glibc,memomalloc", "--", "sh", "-c",
+                             f"! {{ {script}; }}", environment=dict.fromkeys(names, "1"))
+        self.assertEqual(0, process.returncode, process.stderr)
+        for name in names:
+            self.assertIn(f"the runs are without {name}; ", process.stderr)
+
     def test_plans_of_an_earlier_run_serve_from_the_start(self):
         process = memomalloc("compare", "--json", "--runs", "2", "-w", "0", "--allocators", "memomalloc,memomalloc-plans",
                              "--", sys.executable, "-c", SERVED, environment={"PYTHONPATH": str(ROOT / "python")})

@@ -1,7 +1,11 @@
 // `memomalloc compare`: the same command under each allocator, interleaved. Cold.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -175,6 +179,26 @@ int measure(Comparison& comparison) {
   return failed ? kNo : kDone;
 }
 
+// What is set for one of the allocators is not its default: no run gets it.
+void unset_settings() {
+  constexpr const char* kPrefixes[] = {"GLIBC_TUNABLES=", "MALLOC_", "MEMOMALLOC_", "MIMALLOC_",
+                                       "TCMALLOC_"};
+  std::vector<std::string> names;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                    [&](const char* prefix) { return text.starts_with(prefix); })) {
+      names.push_back(text.substr(0, text.find('=')));
+    }
+  }
+  for (const std::string& name : names) {
+    unsetenv(name.c_str());
+    std::fprintf(stderr,
+                 "memomalloc compare: the runs are without %s; `env` before COMMAND sets it\n",
+                 name.c_str());
+  }
+}
+
 // The answer first, then the figures. `missing`: the allocators that are not installed.
 void print(const Comparison& comparison, const std::string& missing) {
   const Answer answer = answer_of(comparison.contestants, comparison.command);
@@ -238,6 +262,7 @@ int compare(int argc, char** argv) {
     return kBadInput;
   }
   comparison.contestants = std::move(*chosen);
+  unset_settings();
   const int code = measure(comparison);
   std::erase_if(comparison.contestants,
                 [](const Contestant& c) { return c.samples.empty() && c.failures == 0; });
