@@ -140,6 +140,36 @@ class Compare(unittest.TestCase):
         self.assertIn("exit code 3 under glibc", process.stderr)
         self.assertIn("why", process.stderr)
         self.assertEqual("", process.stdout)
+        process = memomalloc("compare", "--allocators", "glibc", "--runs", "2", "-w", "0", "--", "sh", "-c",
+                             "seq 1000 >&2; exit 3")
+        self.assertEqual(1, process.stderr.count("exit code 3 under glibc"))
+        self.assertIn("[...]\n961\n962\n", process.stderr)
+        self.assertNotIn("\n960\n", process.stderr)
+        process = memomalloc("compare", "--allocators", "memomalloc", "--runs", "1", "-w", "0", "--", "false",
+                             environment={"PYTHONPATH": "/a b/it's"})
+        self.assertRegex(process.stderr, r"PYTHONPATH='[^ ]*/a b/it'\\''s' ")
+
+    def test_a_failure_of_the_run_that_lists_processes_is_told(self):
+        process = memomalloc("compare", "--allocators", "memomalloc", "--runs", "1", "-w", "0", "--processes", "--", "sh", "-c",
+                             'test -z "$MEMOMALLOC_STATS_FILE"')
+        self.assertEqual(1, process.returncode)
+        self.assertIn("exit code 1 under memomalloc", process.stderr)
+
+    def test_what_a_run_leaves_behind_is_ended_with_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "left"
+            before = subprocess.Popen(["sh", "-c", f'sleep 50 & exec "$0" compare --runs 1 -w 0 --allocators glibc -- '
+                                       f'sh -c "setsid sleep 100 & echo \\$! > {path}"; ', COMMAND], stdout=subprocess.PIPE, text=True)
+            children = pathlib.Path(f"/proc/{before.pid}/task/{before.pid}/children")
+            while not path.exists() or not path.read_text():
+                time.sleep(0.01)
+            own = next(child for child in children.read_text().split()
+                       if pathlib.Path(f"/proc/{child}/cmdline").read_bytes() == b"sleep\x0050\x00")
+            before.stdout.readline()
+            self.assertFalse(pathlib.Path("/proc", path.read_text().strip()).exists())
+            os.kill(int(own), signal.SIGTERM)  # another's: it was left alone
+            before.communicate(timeout=60)
+            self.assertEqual(0, before.returncode)
 
     def test_a_row_that_fails_leaves_the_others(self):
         process = memomalloc("compare", "--allocators", "glibc,memomalloc", "--runs", "2", "--warmup", "0", "--", "sh",
@@ -166,10 +196,35 @@ class Compare(unittest.TestCase):
             os.killpg(process.pid, signal.SIGINT)
             output, errors = process.communicate(timeout=60)
             self.assertEqual(1, process.returncode)
-            self.assertEqual("memomalloc compare: stopped in round 4 of 1000\n", errors)
+            self.assertEqual("memomalloc compare: stopped in run 4 of 1000\n", errors)
             self.assertRegex(output, r"\nglibc +\d")
             self.assertEqual(1 + 3, len(table.read_text().splitlines()))
             self.assertEqual({"count", "runs.csv"}, {file.name for file in path.iterdir()})
+
+    def test_a_signal_ends_the_run_too(self):
+        program = ("import os, signal, sys, time\nsignal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+                   "open(sys.argv[1], 'w').write(f'{os.getpid()}\\n')\ntime.sleep(60)")
+        for number, code in ((signal.SIGTERM, -signal.SIGTERM), (signal.SIGHUP, -signal.SIGHUP), (signal.SIGINT, 1)):
+            with tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder) / "child"
+                words = [COMMAND, "compare", "--allocators", "glibc", "--", sys.executable, "-I", "-S", "-c", program, path]
+                process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                           env=os.environ | {"TMPDIR": folder},
+                                           preexec_fn=lambda: [signal.signal(one, signal.SIG_DFL) for one in (signal.SIGINT, signal.SIGHUP)])
+                while not path.exists() or "\n" not in path.read_text():
+                    time.sleep(0.01)
+                process.send_signal(number)
+                _, errors = process.communicate(timeout=60)
+                self.assertEqual((code, "memomalloc compare: stopped in the warm-up\n"), (process.returncode, errors))
+                self.assertEqual([path], list(pathlib.Path(folder).iterdir()))
+                self.assertFalse(pathlib.Path("/proc", path.read_text().strip()).exists())
+
+    def test_what_is_ignored_stays_so(self):
+        program = "import signal, sys; sys.exit(any(signal.getsignal(one) != signal.SIG_IGN for one in (signal.SIGINT, signal.SIGHUP)))"
+        words = [COMMAND, "compare", "--allocators", "glibc", "--runs", "1", "--", sys.executable, "-I", "-S", "-c", program]
+        done = subprocess.run(words, capture_output=True, preexec_fn=lambda: [
+            signal.signal(one, signal.SIG_IGN) for one in (signal.SIGINT, signal.SIGHUP)])
+        self.assertEqual(0, done.returncode, done.stderr)
 
 
 if __name__ == "__main__":

@@ -103,7 +103,8 @@ for _ in range(2):
             child = subprocess.Popen([COMMAND, "run", "--summary", "--", sys.executable, "-c",
                                       "import signal, time; signal.signal(signal.SIGINT, signal.SIG_DFL); "
                                       "print('begins', flush=True); time.sleep(100)"],
-                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                     preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
             self.assertEqual("begins\n", child.stdout.readline())
             child.send_signal(number)
             _, said = child.communicate(timeout=60)

@@ -15,13 +15,20 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <set>
 #include <sstream>
 #include <thread>
 
 namespace memo::cli {
 namespace {
 
-volatile sig_atomic_t followed = 0;  // the child that gets signals, until it was waited for
+constexpr double kPatience = 10;  // seconds for what a command leaves behind
+
+volatile sig_atomic_t followed = 0;       // the child that gets signals, until it was waited for
+volatile sig_atomic_t caught_signal = 0;  // the latest that ends a process
+volatile sig_atomic_t caught_alone = 0;   // it came while there was no child
 
 double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
@@ -53,6 +60,24 @@ void add(Usage& usage, const rusage& used) {
   const int error = errno;
   [[maybe_unused]] const ssize_t written = write(report, &error, sizeof error);
   _exit(127);
+}
+
+std::set<pid_t> own_children() {
+  std::set<pid_t> found;
+  std::error_code gone;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", gone)) {
+    std::ifstream children(task.path() / "children");
+    for (pid_t child = 0; children >> child;) {
+      found.insert(child);
+    }
+  }
+  return found;
+}
+
+// Children that no command has left: of the shell, say, that has become this process.
+std::set<pid_t>& children_of_before() {
+  static std::set<pid_t> children;
+  return children;
 }
 
 bool is_executable(const std::string& path) {
@@ -119,22 +144,40 @@ Usage wait_for(pid_t child, double started_seconds) {
   return usage;
 }
 
-SignalsPassedOn::SignalsPassedOn(pid_t child) {
-  followed = child;
+SignalsPassedOn::SignalsPassedOn() {
+  followed = 0;
+  caught_signal = 0;
+  caught_alone = 0;
   struct sigaction pass_on{};
   pass_on.sa_flags = SA_SIGINFO | SA_RESTART;
   pass_on.sa_sigaction = [](int number, siginfo_t* info, void*) {
     const bool by_terminal = info->si_code > 0;
-    if (followed == 0) {
-      signal(number, SIG_DFL);
-      raise(number);
-    } else if (!by_terminal) {
+    if (number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM) {
+      caught_signal = number;
+      caught_alone = followed == 0 ? 1 : 0;
+    }
+    if (followed != 0 && !by_terminal) {
       kill(followed, number);
     }
   };
   for (std::size_t i = 0; i < std::size(kNumbers); ++i) {
     sigaction(kNumbers[i], &pass_on, &before_[i]);
+    if (before_[i].sa_handler == SIG_IGN) {
+      sigaction(kNumbers[i], &before_[i], nullptr);
+    }
   }
+}
+
+void SignalsPassedOn::to(pid_t child) {
+  followed = child;
+  if (caught_alone != 0) {
+    caught_alone = 0;
+    kill(child, caught_signal);
+  }
+}
+
+int SignalsPassedOn::caught() {
+  return caught_signal;
 }
 
 SignalsPassedOn::~SignalsPassedOn() {
@@ -145,14 +188,14 @@ SignalsPassedOn::~SignalsPassedOn() {
 
 void adopt_orphans() {
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  children_of_before() = own_children();
 }
 
 // A server's workers look every second or so whether their parent is there.
 Usage wait_for_all(pid_t child, double started_seconds) {
-  constexpr double kPatience = 10;  // seconds
   Usage usage = wait_for(child, started_seconds);
   const double end = monotonic_seconds() + kPatience;
-  while (monotonic_seconds() < end) {
+  while (monotonic_seconds() < end && caught_alone == 0) {
     rusage used{};
     const pid_t ended = wait4(-1, nullptr, WNOHANG, &used);
     if (ended > 0) {
@@ -164,6 +207,33 @@ Usage wait_for_all(pid_t child, double started_seconds) {
     }
   }
   return usage;
+}
+
+bool end_left_behind(Usage& usage) {
+  const std::set<pid_t>& before = children_of_before();
+  for (const double end = monotonic_seconds() + kPatience; monotonic_seconds() < end;) {
+    std::set<pid_t> left = own_children();
+    std::erase_if(left, [&](pid_t child) { return before.contains(child); });
+    if (left.empty()) {
+      return true;
+    }
+    for (const pid_t child : left) {
+      rusage used{};
+      kill(child, SIGKILL);
+      if (wait4(child, nullptr, WNOHANG, &used) == child) {
+        add(usage, used);
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+void end_by(int signal) {
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  std::signal(signal, SIG_DFL);
+  raise(signal);
 }
 
 std::optional<Usage> run_to_end(const CommandLine& command) {

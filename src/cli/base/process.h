@@ -45,12 +45,16 @@ pid_t start(const CommandLine& command);
 Usage wait_for(pid_t child, double started_seconds);
 
 // While one lives, signals that are sent to this process alone reach the child, and those of a
-// terminal, which reach the child without it, do nothing here. Once the child has ended they act as
-// if there were none. Of one child at a time.
+// terminal, which reach the child without it, do nothing here. Once the child has ended they end
+// the wait for what it leaves behind. What is ignored stays ignored. Of one child at a time.
 class SignalsPassedOn {
  public:
-  explicit SignalsPassedOn(pid_t child);
+  SignalsPassedOn();
   ~SignalsPassedOn();
+  // From now on to this child, with what came before.
+  static void to(pid_t child);
+  // The latest that came and would have ended this process; 0: none.
+  static int caught();
   SignalsPassedOn(const SignalsPassedOn&) = delete;
   SignalsPassedOn& operator=(const SignalsPassedOn&) = delete;
 
@@ -67,6 +71,13 @@ void adopt_orphans();
 // as they end within some seconds. Their times and faults are added, and the peak is the greatest
 // one. Requires adopt_orphans() before the start.
 Usage wait_for_all(pid_t child, double started_seconds);
+
+// Ends what is then left all the same, so that it takes nothing from what comes next, and adds it.
+// False if something cannot be ended.
+bool end_left_behind(Usage& usage);
+
+// Ends this process by the signal, without a core file.
+void end_by(int signal);
 
 // start and wait_for; none if the command could not be executed (errno tells why).
 std::optional<Usage> run_to_end(const CommandLine& command);

@@ -21,9 +21,12 @@ void on_interrupt(int) {
 
 }  // namespace
 
-Ticker::Ticker(std::string what) : what_(std::move(what)) {
+Ticker::Ticker(std::string what)
+    : before_(std::signal(SIGINT, on_interrupt)), what_(std::move(what)) {
   stop_flag = false;
-  std::signal(SIGINT, on_interrupt);
+  if (before_ == SIG_IGN) {
+    std::signal(SIGINT, SIG_IGN);
+  }
   const char* terminal = std::getenv("TERM");
   const bool moves = terminal != nullptr && std::string_view(terminal) != "dumb";
   if (moves && isatty(STDERR_FILENO) != 0) {
@@ -40,7 +43,7 @@ Ticker::~Ticker() {
     wake_.notify_all();
     thread_.join();
   }
-  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGINT, before_);
 }
 
 void Ticker::tell(std::string what) {

@@ -11,7 +11,7 @@ namespace memo::cli {
 
 // From two seconds on, shows on stderr, if that is a terminal, what is done and for how long. Until
 // it is destroyed, the first SIGINT sets stop() instead of ending the process; the second one ends
-// it. One at a time.
+// it. An ignored one stays ignored. One at a time.
 class Ticker {
  public:
   explicit Ticker(std::string what);
@@ -29,6 +29,7 @@ class Ticker {
  private:
   void show();
 
+  void (*before_)(int);  // the handler of SIGINT
   std::string what_;
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
@@ -76,11 +77,22 @@ std::string left_out(const std::vector<Contestant>& contestants) {
   return names;
 }
 
+// Of a failing command's messages: a run may write megabytes.
+std::string last_lines(const std::string& text) {
+  constexpr int kLines = 40;
+  std::size_t from = text.size();
+  for (int line = 0; line <= kLines && from != std::string::npos; ++line) {
+    from = from == 0 ? std::string::npos : text.rfind('\n', from - 1);
+  }
+  return from == std::string::npos ? text : "[...]" + text.substr(from);
+}
+
 class Runner {
  public:
   explicit Runner(const Comparison& comparison) : command_(comparison.command) {}
 
-  // Runs the command once. None if it could not even be executed; errno tells why.
+  // Runs the command once, and all that it leaves behind to its end. None if it could not even be
+  // executed; errno tells why.
   std::optional<Sample> run(const Allocator& allocator, const Environment& more = {}) {
     CommandLine line{.words = command_,
                      .environment = environment_of(allocator),
@@ -99,21 +111,25 @@ class Runner {
     if (child < 0) {
       return std::nullopt;
     }
-    const Usage usage = wait_for_all(child, started);
+    SignalsPassedOn::to(child);
+    Usage usage = wait_for_all(child, started);
+    all_ended_ = end_left_behind(usage);
     return Sample{usage, last_json_numbers(output_.contents())};
   }
 
-  // The processes of one more run, under our library, that made large allocations.
-  std::vector<ProcessRow> processes(const Allocator& allocator) {
-    const TemporaryFolder statistics;
-    run(allocator, {{"MEMOMALLOC_STATS_FILE", statistics.path() / "%p.json"}});
-    return process_rows(read_json_files(statistics.path()));
+  // Why no run may follow the latest one; empty: one may.
+  [[nodiscard]] std::string why_stop() const {
+    return SignalsPassedOn::caught() != 0 ? "stopped"
+           : all_ended_                   ? ""
+                        : "the command leaves a process behind that cannot be ended: stopped";
   }
 
-  [[nodiscard]] std::string errors() const { return errors_.contents(); }
+  [[nodiscard]] std::string errors() const { return last_lines(errors_.contents()); }
 
  private:
   const std::vector<std::string>& command_;
+  bool all_ended_ = true;
+  SignalsPassedOn signals_;
   TemporaryFile output_;
   TemporaryFile errors_;
   TemporaryFolder folder_;
@@ -123,10 +139,37 @@ class Runner {
 // After Ctrl-C, which ends the current run too, what was measured before it is kept. Returns an
 // exit code.
 int measure(Comparison& comparison) {
+  constexpr int kGoOn = -1;
+  Ticker ticker("the warm-up");
   Runner runner(comparison);
   adopt_orphans();
   std::vector<Contestant>& all = comparison.contestants;
-  Ticker ticker("warming up");
+  std::optional<Sample> sample;  // of the latest run, if that ended well
+  const auto run = [&](Contestant& contestant, const std::string& what,
+                       const Environment& more = {}) {
+    ticker.tell(what + ", " + contestant.allocator.name);
+    sample = runner.run(contestant.allocator, more);
+    if (!sample) {
+      const int error = errno;
+      ticker.say("memomalloc compare: " + describe_refusal(comparison.command[0], error));
+      return static_cast<int>(kBadInput);
+    }
+    if (const std::string why = runner.why_stop(); !why.empty()) {
+      ticker.say("memomalloc compare: " + why + " in " + what);
+      return static_cast<int>(kNo);
+    }
+    if (const int code = sample->usage.exit_code; code != 0) {
+      if (contestant.failures++ == 0) {
+        ticker.say("memomalloc compare: " + describe_exit(code) + " under " +
+                   contestant.allocator.name + "; its stderr:\n" + runner.errors() +
+                   "\nRun it alone with " + shell_words(contestant.allocator) +
+                   " to see more, or leave this row out with --allocators.");
+      }
+      contestant.last_failure = code;
+      sample.reset();
+    }
+    return kGoOn;
+  };
   for (int round = std::min(-comparison.warm_ups, -1); round < comparison.runs; ++round) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       Contestant& contestant = all[(i + static_cast<std::size_t>(std::max(round, 0))) % all.size()];
@@ -136,33 +179,13 @@ int measure(Comparison& comparison) {
       if (round < 0 && !fills_cache && contestant.allocator.name != kOwnPlannedName) {
         continue;
       }
-      ticker.tell((round < 0 ? "warming up"
-                             : "run " + std::to_string(round + 1) + " of " +
-                                   std::to_string(comparison.runs)) +
-                  ", " + contestant.allocator.name);
-      const std::optional<Sample> sample = runner.run(contestant.allocator);
-      if (!sample) {
-        const int error = errno;
-        ticker.say("memomalloc compare: " + describe_refusal(comparison.command[0], error));
-        return kBadInput;
+      const int code = run(contestant, round < 0 ? "the warm-up"
+                                                 : "run " + std::to_string(round + 1) + " of " +
+                                                       std::to_string(comparison.runs));
+      if (code != kGoOn || (round < 0 && !sample)) {
+        return code != kGoOn ? code : static_cast<int>(kNo);
       }
-      if (Ticker::stop()->load()) {
-        ticker.say("memomalloc compare: stopped in round " +
-                   std::to_string(std::max(round, 0) + 1) + " of " +
-                   std::to_string(comparison.runs));
-        return kNo;
-      }
-      if (sample->usage.exit_code != 0) {
-        ++contestant.failures;
-        contestant.last_failure = sample->usage.exit_code;
-        ticker.say("memomalloc compare: " + describe_exit(sample->usage.exit_code) + " under " +
-                   contestant.allocator.name + "; its stderr:\n" + runner.errors() +
-                   "\nRun it alone with " + shell_words(contestant.allocator) +
-                   " to see more, or leave this row out with --allocators.");
-        if (round < 0) {
-          return kNo;
-        }
-      } else if (round >= 0) {
+      if (round >= 0 && sample) {
         contestant.samples.push_back(*sample);
       }
     }
@@ -171,8 +194,13 @@ int measure(Comparison& comparison) {
     return contestant.allocator.name == kOwnName;
   });
   if (comparison.lists_processes && own != all.end()) {
-    ticker.tell("the processes of one more run");
-    comparison.processes = runner.processes(own->allocator);
+    const TemporaryFolder statistics;
+    const int code = run(*own, "the run that lists the processes",
+                         {{"MEMOMALLOC_STATS_FILE", statistics.path() / "%p.json"}});
+    if (code != kGoOn) {
+      return code;
+    }
+    comparison.processes = process_rows(read_json_files(statistics.path()));
   }
   const bool failed =
       std::any_of(all.begin(), all.end(), [](const Contestant& c) { return c.failures > 0; });
@@ -230,7 +258,9 @@ int compare(int argc, char** argv) {
       "Shows time, processor time, page faults and peak memory: the median of the runs, with the\n"
       "least and the most. The runs are interleaved. If COMMAND prints a line of JSON, its "
       "numbers\n"
-      "named p50..., p99... and first... become columns. Exit code 1 if a run failed.");
+      "named p50..., p99... and first... become columns. Peak memory is the largest process'. What "
+      "a\n"
+      "run leaves behind is ended. Exit code 1 if a run failed.");
   app.add_option("--allocators", wanted, "only these, by their names below")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -264,6 +294,9 @@ int compare(int argc, char** argv) {
   comparison.contestants = std::move(*chosen);
   unset_settings();
   const int code = measure(comparison);
+  if (const int signal = SignalsPassedOn::caught(); signal != 0 && signal != SIGINT) {
+    end_by(signal);
+  }
   std::erase_if(comparison.contestants,
                 [](const Contestant& c) { return c.samples.empty() && c.failures == 0; });
   if (code == kBadInput || std::all_of(comparison.contestants.begin(), comparison.contestants.end(),

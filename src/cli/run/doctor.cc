@@ -54,12 +54,13 @@ std::optional<Run> run_watched(const std::vector<std::string>& command, Environm
   environment["_MEMOMALLOC_NOTES"] = folder.path() / "notes";
   const double started = monotonic_seconds();
   adopt_orphans();
+  const SignalsPassedOn passed_on;  // a terminal's interrupt ends the command alone
   const pid_t child =
       start({.words = command, .environment = environment, .output = STDERR_FILENO});
   if (child < 0) {
     return std::nullopt;
   }
-  const SignalsPassedOn passed_on(child);  // a terminal's interrupt ends the command alone
+  SignalsPassedOn::to(child);
   Run run;
   run.watched = watch(child);
   run.usage = wait_for_all(child, started);

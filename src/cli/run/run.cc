@@ -2,8 +2,6 @@
 // the process is replaced, signals and the exit code need no passing on. With --summary it stays,
 // as the command's parent, and passes them on. Cold. A command that cannot be executed gives the
 // codes that a shell, env and nohup give.
-#include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,10 +39,7 @@ int refused(const CLI::App& app, const std::string& word, int error) {
 // Ends as the command did. A signal whose core file the command has left leaves no second one.
 int end_as(const Usage& usage) {
   if (usage.signal != 0) {
-    const rlimit none{0, 0};
-    setrlimit(RLIMIT_CORE, &none);
-    signal(usage.signal, SIG_DFL);
-    raise(usage.signal);
+    end_by(usage.signal);
   }
   return usage.exit_code;
 }
@@ -96,11 +91,12 @@ int run_and_tell(const CLI::App& app, const std::vector<std::string>& command,
     environment["MEMOMALLOC_STATS_FILE"] = folder.path() / "%p.json";
     const double started = monotonic_seconds();
     adopt_orphans();
+    const SignalsPassedOn passed_on;
     const pid_t child = start({.words = command, .environment = environment});
     if (child < 0) {
       return refused(app, command[0], errno);
     }
-    const SignalsPassedOn passed_on(child);
+    SignalsPassedOn::to(child);
     usage = wait_for_all(child, started);
     std::fputs(as_table(process_rows(read_json_files(folder.path()))).c_str(), stderr);
     if (!wanted.empty()) {
