@@ -22,6 +22,7 @@ void Clock::tick() {
   if (frees_ == 0 || capturing()) {
     return;
   }
+  over();  // a loop that never asks for it would need an event for each epoch
   Event event = nullptr;
   if (!spare_.empty()) {
     event = spare_.back();
