@@ -40,8 +40,14 @@ void Clock::tick() {
 }
 
 std::uint64_t Clock::over() {
-  while (!marks_.empty() && driver_.query_event(marks_.front().event) == kSuccess) {
-    over_ = marks_.front().epoch + 1;
+  while (!marks_.empty()) {
+    const int state = driver_.query_event(marks_.front().event);
+    if (state == kSuccess) {
+      over_ = marks_.front().epoch + 1;
+    } else if (state != kCapturedEvent) {
+      break;
+    }
+    // Where a capture began before the event was recorded, the next mark tells of its epoch, too.
     spare_.push_back(marks_.front().event);
     marks_.pop_front();
   }

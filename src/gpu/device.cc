@@ -327,6 +327,17 @@ void Device::drop_idle() {
 bool Device::wait_all() {
   bool all = true;
   each_clock([&](Clock& clock) { all = clock.wait() && all; });
+  for (const auto& [queue, uses] : uses_) {
+    const Scope scope(driver_, queue.context);
+    if (uses.empty()) {
+      continue;
+    }
+    if (capturing(queue)) {
+      all = false;
+    } else {
+      driver_.synchronize_stream(queue.stream);
+    }
+  }
   return all;
 }
 
@@ -345,8 +356,11 @@ bool Device::free(Address address) {
   if (block.used_on.empty()) {
     finish(block);
   } else {
-    pending_.push_back({std::move(block), {}, false});
-    mark(pending_.back());
+    const auto shared = std::make_shared<Block>(std::move(block));
+    for (const Queue& queue : shared->used_on) {
+      std::deque<Use>& uses = uses_[queue];
+      mark(queue, uses.emplace_back(Use{shared}));
+    }
   }
   poll();
   return true;
@@ -379,59 +393,56 @@ std::uint64_t Device::size_of(Address address) {
   return found == blocks_.end() ? 0 : found->second.asked;
 }
 
-// Records an event on each stream that uses the block. Not while one of these is captured: the
-// event would belong to the graph, and never pass.
-bool Device::mark(Pending& pending) {
-  for (const Queue& queue : pending.block.used_on) {
-    const Scope scope(driver_, queue.context);
-    int capturing = 0;
-    if (driver_.is_capturing(queue.stream, &capturing) == kSuccess && capturing != 0) {
-      return false;
-    }
-  }
-  for (const Queue& queue : pending.block.used_on) {
-    const Scope scope(driver_, queue.context);  // an event records streams of its own device alone
-    std::vector<Event>& spare = spare_events_[queue.context];
-    Event event = nullptr;
-    if (!spare.empty()) {
-      event = spare.back();
-      spare.pop_back();
-    } else if (driver_.create_event(&event, kWithoutTiming) != kSuccess) {
-      event = nullptr;
-    }
-    if (event != nullptr && driver_.record_event(event, queue.stream) == kSuccess) {
-      pending.events.emplace_back(queue.context, event);
-    } else {  // the stream is gone
-      driver_.synchronize_stream(queue.stream);
-      if (event != nullptr) {
-        spare.push_back(event);
-      }
-    }
-  }
-  pending.marked = true;
-  return true;
+bool Device::capturing(const Queue& queue) {
+  int state = 0;
+  return driver_.is_capturing(queue.stream, &state) == kSuccess && state != 0;
 }
 
-bool Device::passed(Pending& pending) {
-  if (!pending.marked && !mark(pending)) {
+// Not while the stream is captured: the event would belong to the graph, and never pass.
+void Device::mark(const Queue& queue, Use& use) {
+  const Scope scope(driver_, queue.context);  // an event records streams of its own device alone
+  if (capturing(queue)) {
+    return;
+  }
+  std::vector<Event>& spare = spare_events_[queue.context];
+  Event event = nullptr;
+  if (spare.empty() && driver_.create_event(&event, kWithoutTiming) == kSuccess) {
+    spare.push_back(event);
+  }
+  if (!spare.empty() && driver_.record_event(spare.back(), queue.stream) == kSuccess) {
+    use.event = spare.back();
+    spare.pop_back();
+  } else {  // the stream is gone
+    driver_.synchronize_stream(queue.stream);
+    use.over = true;
+  }
+}
+
+bool Device::passed(const Queue& queue, Use& use) {
+  if (use.event == nullptr && !use.over) {
+    mark(queue, use);
+  }
+  if (use.event == nullptr) {
+    return use.over;
+  }
+  const int state = driver_.query_event(use.event);
+  if (state == kNotReady) {
     return false;
   }
-  while (!pending.events.empty()) {
-    const auto [context, event] = pending.events.back();
-    if (driver_.query_event(event) == kNotReady) {
-      return false;
-    }
-    spare_events_[context].push_back(event);
-    pending.events.pop_back();
-  }
-  return true;
+  spare_events_[queue.context].push_back(use.event);
+  use.event = nullptr;
+  return state != kCapturedEvent;  // else it is recorded again, once the capture is over
 }
 
-// In order, and some at a time: an event that has not passed stops the look, as in torch.
+// Of each stream in order, and some at a time: one that has not passed stops the look at its own,
+// as in torch.
 void Device::poll() {
-  while (!pending_.empty() && passed(pending_.front())) {
-    finish(pending_.front().block);
-    pending_.pop_front();
+  for (auto& [queue, uses] : uses_) {
+    for (; !uses.empty() && passed(queue, uses.front()); uses.pop_front()) {
+      if (uses.front().block.use_count() == 1) {
+        finish(*uses.front().block);
+      }
+    }
   }
 }
 

@@ -16,9 +16,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -74,7 +76,7 @@ class Device {
   struct Queue {
     Context context = nullptr;
     Stream stream = nullptr;
-    friend bool operator==(const Queue&, const Queue&) = default;
+    friend auto operator<=>(const Queue&, const Queue&) = default;
   };
   // Work on the stream uses the block: it may be used again only when that is done, too.
   void record_stream(Address address, Queue queue);
@@ -137,10 +139,10 @@ class Device {
     bool large = false;
     std::vector<Queue> used_on;  // besides its own
   };
-  struct Pending {  // freed, and in use on other streams
-    Block block;
-    std::vector<std::pair<Context, Event>> events;
-    bool marked = false;  // the events are recorded
+  struct Use {                     // of a block that was freed, on another stream
+    std::shared_ptr<Block> block;  // of the last of its uses: free
+    Event event = nullptr;         // behind the use; null: not recorded
+    bool over = false;
   };
   struct Asleep {
     Zone* zone;
@@ -170,8 +172,9 @@ class Device {
   template <typename Visit>
   void each_clock(Visit visit);
   void poll();
-  bool mark(Pending& pending);
-  bool passed(Pending& pending);
+  bool capturing(const Queue& queue);
+  void mark(const Queue& queue, Use& use);
+  bool passed(const Queue& queue, Use& use);
   void finish(const Block& block);
   [[nodiscard]] const char* phase() const;
   [[nodiscard]] const Schedule* tallest_plan() const;
@@ -189,7 +192,7 @@ class Device {
   std::unordered_map<Stream, std::unique_ptr<Lane>> lanes_;
   std::vector<std::unique_ptr<Graph>> graphs_;
   std::unordered_map<Address, Block> blocks_;
-  std::deque<Pending> pending_;
+  std::map<Queue, std::deque<Use>> uses_;  // oldest first
   std::unordered_map<Context, std::vector<Event>> spare_events_;
   std::vector<Asleep> asleep_;
   bool sleeping_ = false;

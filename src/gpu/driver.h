@@ -40,6 +40,7 @@ struct AccessRight {
 inline constexpr int kSuccess = 0;
 inline constexpr int kOutOfMemory = 2;
 inline constexpr int kNotReady = 600;
+inline constexpr int kCapturedEvent = 907;  // recorded into a graph: it never passes
 inline constexpr unsigned kWithoutTiming = 2;
 inline constexpr int kHasVirtualMemory = 102;  // attributes of a device
 inline constexpr int kHasDirectRdma = 110;

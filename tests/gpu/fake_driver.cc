@@ -22,6 +22,7 @@ constexpr int kNoContext = 201;
 constexpr int kInvalidHandle = 400;
 constexpr int kNotReady = 600;
 constexpr int kCaptureUnsupported = 900;
+constexpr int kCapturedEvent = 907;
 
 // Of the calling thread; devices have one each, the address is its number + 1.
 thread_local std::vector<void*> t_contexts;
@@ -384,7 +385,7 @@ FAKE cuEventCreate(void** event, unsigned) {
     return fake::kNoContext;
   }
   *event = reinterpret_cast<void*>(w.next_event++);
-  w.events[*event] = {fake::current(), nullptr, 0};
+  w.events[*event] = {fake::current(), nullptr, 0, false};
   return 0;
 }
 FAKE cuEventDestroy_v2(void* event) {
@@ -402,6 +403,9 @@ FAKE cuEventRecord(void* event, Stream given) {
   if (w.queues[stream].capturing) {
     w.faults.push_back("cuEventRecord into a graph");
   }
+  w.events[event].captured = w.capture_next;
+  w.queues[stream].capturing = w.queues[stream].capturing || w.capture_next;
+  w.capture_next = false;
   w.events[event].stream = stream;
   w.events[event].ticket = w.queues[stream].issued;
   return 0;
@@ -409,6 +413,9 @@ FAKE cuEventRecord(void* event, Stream given) {
 FAKE cuEventQuery(void* event) {
   ENTER;
   const fake::World::Event& one = w.events[event];
+  if (one.captured) {
+    return fake::kCapturedEvent;
+  }
   return w.done(one.stream, one.ticket) ? 0 : fake::kNotReady;
 }
 FAKE cuStreamSynchronize(Stream given) {

@@ -64,8 +64,10 @@ class World {
   bool refuse_ever = false;
   bool has_virtual_memory = true;
   std::size_t granularity = std::size_t{2} << 20;
-  int no_handle = 0;    // the error of each call for memory; 0: there is some
-  bool asleep = false;  // blocks that are alive may lose their memory
+  int no_handle = 0;          // the error of each call for memory; 0: there is some
+  unsigned slow = 0;          // milliseconds that each call for memory takes
+  bool capture_next = false;  // a capture begins just before the next event is recorded
+  bool asleep = false;        // blocks that are alive may lose their memory
   std::uint64_t occasions = 0;
   bool refused();
 
@@ -90,6 +92,7 @@ class World {
     int device;
     Stream stream;
     std::uint64_t ticket;
+    bool captured = false;  // recorded into a graph
   };
   std::map<Address, Mapping> mappings;
   std::map<std::uint64_t, Memory> handles;

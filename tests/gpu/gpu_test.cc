@@ -326,6 +326,42 @@ TEST_CASE("gpu: memory is taken from another stream only when its work is done",
   CHECK(fake::world().done(stream(1), 1));
 }
 
+TEST_CASE("gpu: a slow stream holds back its own blocks alone", "[gpu]") {
+  Bench bench(256);
+  const Address slow = bench.take(8 * kMiB, stream(1));
+  const Address quick = bench.take(8 * kMiB, stream(1));
+  bench.device->record_stream(slow, stream(2));
+  bench.device->record_stream(quick, stream(3));
+  bench.free(slow, {stream(1), stream(2)});
+  bench.free(quick, {stream(1), stream(3)});
+  fake::world().finish(stream(3));
+  CHECK(bench.take(8 * kMiB, stream(1)) == quick);
+}
+
+TEST_CASE("gpu: where there is no memory, blocks are waited for that other streams use", "[gpu]") {
+  Bench bench(64);
+  Device second(bench.driver, 1, fake::kDevices, {});
+  const Device::Queue queues[] = {{bench.device->context(), stream(2)},
+                                  {second.context(), nullptr}};
+  for (const auto& queue : queues) {
+    const Stream used_on = queue.stream != nullptr ? queue.stream : fake::kSecondDefault;
+    const Address first = bench.take(40 * kMiB, stream(1));
+    bench.device->record_stream(first, queue);
+    bench.free(first, {stream(1), used_on});
+    bench.free(bench.take(60 * kMiB, stream(1)), {});
+    CHECK(fake::world().done(used_on, 1));
+  }
+  // Not for one that is captured.
+  const Address first = bench.take(40 * kMiB, stream(1));
+  bench.device->record_stream(first, stream(2));
+  fake::world().queues[stream(2)].capturing = true;
+  bench.free(first, {stream(1), stream(2)});
+  CHECK(bench.device->allocate(60 * kMiB, stream(1)).memory);
+  CHECK_FALSE(bench.device->sleep(true));
+  fake::world().queues[stream(2)].capturing = false;
+  bench.take(60 * kMiB, stream(1));
+}
+
 TEST_CASE("gpu: no memory is an error that says what there is, and the next call goes on",
           "[gpu]") {
   Bench bench(64);
@@ -425,6 +461,34 @@ TEST_CASE("gpu: a released graph's memory is another's once its last replay is o
   }
   // Of one graph and one stream: those of a graph that is over are used again.
   CHECK(fake::world().addresses < 3 * (std::uint64_t{64} << 30));
+}
+
+TEST_CASE("gpu: a capture that begins while an event is recorded does no harm", "[gpu]") {
+  Bench bench(1024);
+  std::vector<Address> alive;
+  for (int i = 0; i < 72; ++i) {
+    alive.push_back(bench.take(4 * kMiB, stream(1)));
+  }
+  for (std::size_t i = 0; i < alive.size(); ++i) {
+    fake::world().capture_next = i == 31;
+    bench.free(alive[i], {stream(1)});
+    fake::world().queues[stream(1)].capturing = false;
+  }
+  fake::world().finish(stream(1));
+  for (int i = 0; i < 72; ++i) {
+    bench.take(4 * kMiB, stream(2));
+  }
+  CHECK(figure(*bench.device, "reserved_bytes.all.peak") <= (72 * 4 + 64 + 32) * kMiB);
+  const Address used = bench.take(8 * kMiB, stream(1));
+  bench.device->record_stream(used, stream(5));
+  fake::world().capture_next = true;
+  bench.free(used, {stream(1), stream(5)});
+  CHECK(fake::world().queues[stream(5)].capturing);
+  fake::world().queues[stream(5)].capturing = false;
+  fake::world().finish(stream(1));
+  CHECK(bench.take(8 * kMiB, stream(1)) != used);
+  fake::world().finish(stream(5));
+  CHECK(bench.take(8 * kMiB, stream(1)) == used);
 }
 
 TEST_CASE("gpu: while a stream is captured no event becomes a part of the graph", "[gpu]") {
