@@ -30,15 +30,17 @@ std::string Driver::name_of(int error) const {
   return error_name(error, &name) == kSuccess && name != nullptr ? name : std::to_string(error);
 }
 
-Scope::Scope(const Driver& driver, Context context) : driver_(driver) {
-  driver_.push_context(context);
+Scope::Scope(const Driver& driver, Context context)
+    : driver_(driver), pushed_(driver.push_context(context) == kSuccess) {
   driver_.exchange_capture_mode(&mode_);
 }
 
 Scope::~Scope() {
   driver_.exchange_capture_mode(&mode_);
-  Context context = nullptr;
-  driver_.pop_context(&context);
+  if (pushed_) {
+    Context context = nullptr;
+    driver_.pop_context(&context);
+  }
 }
 
 }  // namespace memo::gpu

@@ -70,6 +70,7 @@ class Scope {
 
  private:
   const Driver& driver_;
+  bool pushed_;
   int mode_ = 2;  // relaxed; then the thread's own
 };
 

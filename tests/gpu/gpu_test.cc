@@ -635,6 +635,19 @@ TEST_CASE("gpu: whichever call of the driver is refused, books and blocks stay r
   }
 }
 
+TEST_CASE("gpu: a context that the driver does not take leaves the thread's own", "[gpu]") {
+  Bench bench(64);
+  Driver driver = bench.driver;
+  driver.push_context = [](memo::gpu::Context) { return 1; };
+  bench.driver.push_context(bench.device->context());
+  {
+    const memo::gpu::Scope scope(driver, bench.device->context());
+  }
+  memo::gpu::Context context = nullptr;
+  bench.driver.pop_context(&context);
+  CHECK(context == bench.device->context());
+}
+
 TEST_CASE("gpu: a second free and an unknown address are told", "[gpu]") {
   Bench bench(64);
   const Address one = bench.take(kMiB);
