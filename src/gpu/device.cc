@@ -194,18 +194,13 @@ bool Device::commit(Zone& zone, std::uint64_t offset, std::uint64_t bytes, bool 
   if (zone.base() == 0) {
     return false;
   }
-  const Time from = std::chrono::steady_clock::now();
-  const bool done = fill(zone, offset, bytes, thrifty);
-  moving_ += thrifty ? std::chrono::nanoseconds{0} : std::chrono::steady_clock::now() - from;
-  return done;
-}
-
-bool Device::fill(Zone& zone, std::uint64_t offset, std::uint64_t bytes, bool thrifty) {
+  each_clock([](Clock& clock) { clock.tick(); });  // the last few frees may be over, too
   const std::vector<std::uint32_t> missing = zone.missing(offset, bytes);
   for (std::size_t i = 0; i < missing.size();) {
     std::vector<Handle> handles;
     bool refused = false;
     std::size_t end = i;
+    const std::uint64_t stolen = figures_.stolen;
     for (; end < missing.size() && missing[end] == missing[i] + (end - i); ++end) {
       const Handle handle = obtain(zone.chunk_bytes(), thrifty);
       if (handle == 0) {
@@ -214,7 +209,12 @@ bool Device::fill(Zone& zone, std::uint64_t offset, std::uint64_t bytes, bool th
       }
       handles.push_back(handle);
     }
-    if (handles.empty() || !zone.fill(missing[i], handles)) {
+    const Time from = std::chrono::steady_clock::now();
+    const bool filled = !handles.empty() && zone.fill(missing[i], handles);
+    if (!thrifty && figures_.stolen != stolen) {
+      moving_ += std::chrono::steady_clock::now() - from;
+    }
+    if (!filled) {
       for (const Handle handle : handles) {
         physical_.give(handle, zone.chunk_bytes());
       }
@@ -234,7 +234,12 @@ Handle Device::obtain(std::uint64_t chunk_bytes, bool thrifty) {
   }
   if (settings_.steal && (thrifty || time_to_move()) &&
       physical_.reserved() + chunk_bytes > needed_ + std::max(kSlack, needed_ / kSlackShare)) {
-    if (const Handle handle = steal(chunk_bytes)) {
+    const Time from = std::chrono::steady_clock::now();
+    const Handle handle = steal(chunk_bytes);
+    if (!thrifty) {
+      moving_ += std::chrono::steady_clock::now() - from;
+    }
+    if (handle != 0) {
       return handle;
     }
   }

@@ -159,7 +159,6 @@ class Device {
   bool claim(Zone& slab, std::uint64_t offset, std::uint64_t bytes);
   bool place(Zone& zone, Block& block);
   bool commit(Zone& zone, std::uint64_t offset, std::uint64_t bytes, bool thrifty);
-  bool fill(Zone& zone, std::uint64_t offset, std::uint64_t bytes, bool thrifty);
   Handle obtain(std::uint64_t chunk_bytes, bool thrifty);
   [[nodiscard]] bool time_to_move() const;
   Handle steal(std::uint64_t chunk_bytes);
@@ -197,7 +196,7 @@ class Device {
   std::vector<Asleep> asleep_;
   bool sleeping_ = false;
   Time started_;
-  std::chrono::nanoseconds moving_{0};  // spent in commit()
+  std::chrono::nanoseconds moving_{0};  // spent on moving chunks that were idle elsewhere
   std::uint64_t needed_ = 0;            // bytes: the most that were in use at once, for ever
   Figures figures_;
 };

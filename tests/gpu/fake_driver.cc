@@ -56,6 +56,10 @@ World& world() {
       made->refuse_at = std::strtoull(at, nullptr, 10);
     }
     made->refuse_ever = std::getenv("FAKE_CUDA_REFUSE_EVER") != nullptr;
+    made->has_virtual_memory = std::getenv("FAKE_CUDA_OLD") == nullptr;
+    if (const char* slow = std::getenv("FAKE_CUDA_SLOW")) {
+      made->slow = static_cast<unsigned>(std::strtoul(slow, nullptr, 10));
+    }
     return made;
   }();
   return *one;
@@ -263,6 +267,7 @@ FAKE cuMemCreate(std::uint64_t* handle, std::size_t bytes,
   if (w.no_handle != 0) {
     return w.no_handle;
   }
+  usleep(w.slow * 1000);
   const int device = properties->location.id;
   if (w.used_by[device] + bytes > w.memory) {
     return fake::kOutOfMemory;

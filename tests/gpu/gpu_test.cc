@@ -362,6 +362,28 @@ TEST_CASE("gpu: where there is no memory, blocks are waited for that other strea
   bench.take(60 * kMiB, stream(1));
 }
 
+TEST_CASE("gpu: memory moves to another stream after few frees, too", "[gpu]") {
+  Bench bench(1024);
+  for (const Stream on : {stream(1), stream(2)}) {
+    std::vector<Address> alive;
+    for (int i = 0; i < 4; ++i) {
+      alive.push_back(bench.take(60 * kMiB, on));
+    }
+    for (const Address address : alive) {
+      bench.free(address, {on});
+    }
+    fake::world().finish(on);
+  }
+  CHECK(figure(*bench.device, "reserved_bytes.all.peak") <= (4 * 60 + 64 + 8) * kMiB);
+}
+
+TEST_CASE("gpu: time that new memory takes is none for moving", "[gpu]") {
+  Bench bench(64);
+  fake::world().slow = 20;
+  bench.take(4 * kMiB);
+  CHECK(figure(*bench.device, "moving_microseconds") < 20000);
+}
+
 TEST_CASE("gpu: no memory is an error that says what there is, and the next call goes on",
           "[gpu]") {
   Bench bench(64);
