@@ -310,14 +310,21 @@ void Device::each_clock(Visit visit) {
   }
 }
 
+// What plans keep and no block needs may be taken; a plan that is served takes it back.
+void Device::unpin_slabs() {
+  for (auto& [stream, lane] : lanes_) {
+    lane->slab.pinned = false;
+  }
+}
+
 // Blocks that lie in the slabs stay where they are.
 void Device::close_slabs() {
   for (auto& [stream, lane] : lanes_) {
     if (lane->learner.serving() != nullptr) {
       lane->learner.refuse();
     }
-    lane->slab.pinned = false;
   }
+  unpin_slabs();
 }
 
 void Device::drop_idle() {
@@ -522,7 +529,7 @@ void Device::settle_graphs() {
 void Device::give_back() {
   const std::lock_guard guard(lock_);
   const Scope scope(driver_, context_);
-  close_slabs();
+  unpin_slabs();
   wait_all();
   settle_graphs();
   poll();
@@ -539,7 +546,8 @@ bool Device::sleep(bool keep) {
     return false;
   }
   poll();
-  close_slabs();
+  unpin_slabs();
+  settle_graphs();
   drop_idle();
   bool enough = true;
   each_zone([&](Zone& zone) {

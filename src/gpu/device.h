@@ -162,6 +162,7 @@ class Device {
   Handle obtain(std::uint64_t chunk_bytes, bool thrifty);
   [[nodiscard]] bool time_to_move() const;
   Handle steal(std::uint64_t chunk_bytes);
+  void unpin_slabs();
   void close_slabs();
   void drop_idle();
   bool wait_all();

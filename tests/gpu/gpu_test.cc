@@ -559,6 +559,23 @@ TEST_CASE("gpu: release returns what no tensor needs, and the plan is served aga
   bench.free(kept, {nullptr});
 }
 
+TEST_CASE("gpu: a plan is served on where memory is released in each round", "[gpu]") {
+  for (const bool asleep : {false, true}) {
+    Bench bench(4096);
+    for (int i = 0; i < 60; ++i) {
+      iterate(bench);
+      if (asleep) {
+        CHECK(bench.device->sleep(true));
+      } else {
+        bench.device->give_back();
+      }
+      CHECK(fake::world().used == 0);
+    }
+    CAPTURE(asleep);
+    CHECK(figure(*bench.device, "planned_allocations") >= 45 * 8);
+  }
+}
+
 TEST_CASE("gpu: asleep nothing is held, and addresses stay", "[gpu]") {
   Bench bench(256);
   const Address large = bench.take(20 * kMiB);
