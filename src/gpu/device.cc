@@ -468,9 +468,9 @@ void Device::begin_pool(PoolId id, std::function<bool(Stream)> takes) {
       return;
     }
   }
-  // The addresses of one that is over are used again.
+  // The addresses of one that was released and has no memory any more are used again.
   auto found = std::find_if(graphs_.begin(), graphs_.end(), [](const auto& graph) {
-    return graph->over &&
+    return graph->begun == 0 &&
            std::all_of(graph->zones.begin(), graph->zones.end(), [](const auto& one) {
              return one.second->small.empty() && one.second->large.empty();
            });
@@ -482,11 +482,7 @@ void Device::begin_pool(PoolId id, std::function<bool(Stream)> takes) {
   graph.id = id;
   graph.begun = 1;
   graph.active = true;
-  graph.over = false;
   graph.takes = std::move(takes);
-  for (auto& [stream, zones] : graph.zones) {
-    zones->small.pinned = zones->large.pinned = true;
-  }
 }
 
 void Device::end_pool(PoolId id) {
@@ -506,23 +502,35 @@ void Device::release_pool(PoolId id) {
   }
 }
 
-// A graph is replayed on whatever stream, and may be destroyed while that runs: the memory of a
-// released pool is free once the device is idle, which is waited for where memory is asked for.
+// Waits for all work of the device. Not in a capture, which that would end: also a stream that has no
+// clock may be captured.
+bool Device::wait_device() {
+  bool captured =
+      std::any_of(graphs_.begin(), graphs_.end(), [](const auto& graph) { return graph->active; });
+  each_clock([&](Clock& clock) { captured = captured || clock.capturing(); });
+  return !captured && driver_.synchronize_context() == kSuccess;
+}
+
+// A graph is replayed on whatever stream, and may be destroyed while that runs; tensors of its pool
+// may outlive it, and be used on whatever stream. What is free in a released pool is anybody's once
+// the device is idle, which is waited for where memory is asked for.
 void Device::settle_graphs() {
-  bool waiting = false;
+  std::vector<Zone*> released;
   for (const auto& graph : graphs_) {
-    waiting = waiting || (graph->begun == 0 && !graph->over);
+    for (auto& [stream, zones] : graph->zones) {
+      for (Zone* zone : {&zones->large, &zones->small}) {
+        if (graph->begun == 0 && zone->has_idle()) {
+          released.push_back(zone);
+        }
+      }
+    }
   }
-  bool capturing = false;
-  each_clock([&](Clock& clock) { capturing = capturing || (waiting && clock.capturing()); });
-  if (!waiting || capturing || driver_.synchronize_context() != kSuccess) {
+  if (released.empty() || !wait_device()) {
     return;
   }
-  for (auto& graph : graphs_) {
-    graph->over = graph->begun == 0;
-    for (auto& [stream, zones] : graph->zones) {
-      zones->small.pinned = zones->large.pinned = !graph->over;
-    }
+  for (Zone* zone : released) {
+    zone->take_all(
+        false, [&](std::uint32_t, Handle handle) { physical_.give(handle, zone->chunk_bytes()); });
   }
 }
 
@@ -542,7 +550,7 @@ bool Device::sleep(bool keep) {
   if (sleeping_) {
     return true;
   }
-  if (!wait_all() || driver_.synchronize_context() != kSuccess) {
+  if (!wait_all() || !wait_device()) {
     return false;
   }
   poll();
@@ -573,7 +581,7 @@ bool Device::sleep(bool keep) {
   }
   each_zone([&](Zone& zone) {
     zone.take_all(
-        [&](std::uint32_t, Handle handle) { physical_.give(handle, zone.chunk_bytes()); });
+        true, [&](std::uint32_t, Handle handle) { physical_.give(handle, zone.chunk_bytes()); });
   });
   physical_.drop_spare();
   sleeping_ = true;

@@ -124,8 +124,7 @@ class Device {
   struct Graph {
     PoolId id;
     std::int64_t begun = 0;  // without release
-    bool active = false;
-    bool over = false;  // released, and no replay of it runs: its zones are like any other
+    bool active = false;     // between begin_pool() and end_pool()
     std::function<bool(Stream)> takes;
     std::unordered_map<Stream, std::unique_ptr<Zones>> zones;
   };
@@ -166,6 +165,7 @@ class Device {
   void close_slabs();
   void drop_idle();
   bool wait_all();
+  bool wait_device();
   void settle_graphs();
   template <typename Visit>
   void each_zone(Visit visit);

@@ -163,9 +163,14 @@ Handle Zone::take_idle() {
   return 0;
 }
 
+bool Zone::has_idle() const {
+  return std::any_of(chunks_.begin(), chunks_.end(),
+                     [](const Chunk& chunk) { return chunk.handle != 0 && chunk.blocks == 0; });
+}
+
 bool Zone::empty() const {
   return std::all_of(chunks_.begin(), chunks_.end(),
-                     [](const Chunk& chunk) { return chunk.blocks == 0; });
+                     [](const Chunk& chunk) { return chunk.handle == 0 && chunk.blocks == 0; });
 }
 
 bool Zone::valid() const {

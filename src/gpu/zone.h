@@ -47,15 +47,17 @@ class Zone {
   // Takes the memory of a chunk without blocks whose last use is over; 0: there is none. Chunks of
   // the smallest free ranges go first, since large ones are worth more.
   Handle take_idle();
-  // Takes the memory of each chunk, calling taken(chunk, handle) while it is still mapped. Only for
-  // when no work runs.
+  // Takes the memory of each chunk, or of those without blocks, calling taken(chunk, handle) while it
+  // is still mapped. Only for when no work runs.
   template <typename Taken>
-  void take_all(Taken taken);
+  void take_all(bool blocks, Taken taken);
+  // Such chunks without blocks there are, whatever their last use.
+  [[nodiscard]] bool has_idle() const;
 
   [[nodiscard]] Address base() const { return base_; }
   [[nodiscard]] std::uint64_t chunk_bytes() const { return chunk_bytes_; }
   [[nodiscard]] std::uint64_t chunk_count() const { return chunks_.size(); }
-  [[nodiscard]] bool empty() const;  // of blocks
+  [[nodiscard]] bool empty() const;  // of blocks, and of memory
   [[nodiscard]] bool in_use(std::uint32_t chunk) const { return chunks_[chunk].blocks != 0; }
   [[nodiscard]] Clock& clock() { return clock_; }
   // Free and committed parts agree with each other and with the counts. O(n).
@@ -85,9 +87,9 @@ class Zone {
 };
 
 template <typename Taken>
-void Zone::take_all(Taken taken) {
+void Zone::take_all(bool blocks, Taken taken) {
   for (std::uint32_t chunk = 0; chunk < chunks_.size(); ++chunk) {
-    if (chunks_[chunk].handle != 0) {
+    if (chunks_[chunk].handle != 0 && (blocks || chunks_[chunk].blocks == 0)) {
       taken(chunk, chunks_[chunk].handle);
       empty(chunk);
     }

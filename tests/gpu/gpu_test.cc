@@ -485,6 +485,48 @@ TEST_CASE("gpu: a released graph's memory is another's once its last replay is o
   CHECK(fake::world().addresses < 3 * (std::uint64_t{64} << 30));
 }
 
+TEST_CASE("gpu: a tensor that outlives its graph is free when no stream uses it", "[gpu]") {
+  Bench bench(64);
+  for (std::uint64_t turn = 1; turn <= 2; ++turn) {
+    const PoolId id{turn, 0};
+    const auto takes = [](Stream on) { return on == stream(3); };
+    bench.device->begin_pool(id, takes);
+    const Address kept = bench.take(20 * kMiB, stream(3));
+    bench.device->end_pool(id);
+    bench.device->release_pool(id);
+    bench.device->give_back();
+    CHECK(fake::world().mapped(kept, kept + 20 * kMiB));
+    // Used on a stream that the library has never seen.
+    bench.free(kept, {stream(8)});
+    if (turn == 1) {
+      bench.free(bench.take(60 * kMiB, stream(1)), {});
+      CHECK(fake::world().done(stream(8), turn));
+    } else {
+      // Another graph, which may be replayed on whatever stream, gets other memory.
+      bench.device->begin_pool({9, 0}, takes);
+      const Address other = bench.take(20 * kMiB, stream(3));
+      CHECK_FALSE(fake::world().unfinished(other, other + 20 * kMiB));
+    }
+  }
+}
+
+TEST_CASE("gpu: while a graph is captured the device is not waited for", "[gpu]") {
+  Bench bench(64);
+  const auto takes = [](Stream on) { return on == stream(3); };
+  bench.device->begin_pool({1, 0}, takes);
+  bench.free(bench.take(20 * kMiB, stream(3)), {});
+  bench.device->end_pool({1, 0});
+  bench.device->release_pool({1, 0});
+  // The library is not asked for memory on the captured stream.
+  bench.device->begin_pool({2, 0}, [](Stream on) { return on == stream(4); });
+  fake::world().queues[stream(4)].capturing = true;
+  bench.device->give_back();
+  CHECK_FALSE(bench.device->sleep(true));
+  fake::world().queues[stream(4)].capturing = false;
+  bench.device->end_pool({2, 0});
+  CHECK(bench.device->sleep(true));
+}
+
 TEST_CASE("gpu: a capture that begins while an event is recorded does no harm", "[gpu]") {
   Bench bench(1024);
   std::vector<Address> alive;
