@@ -2,6 +2,7 @@
 #include "src/gpu/learner.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "src/base/guard.h"
 #include "src/learn/learn.h"
@@ -123,6 +124,7 @@ Learner::Answer Learner::serve(std::uint64_t bytes) {
   misses_ += step == nullptr;
   if (step != nullptr && placer_.wrapped()) {
     ++iterations_;
+    plans_.note_use(*plan_);
     poor_ = occupied_ > placer_.schedule()->count / kOccupiedPart ? poor_ + 1 : 0;
     occupied_ = 0;
   }
@@ -157,9 +159,9 @@ void Learner::refuse() {
 // A plan of the cache of which the latest calls are the first ones, or those a quarter, a half or
 // three quarters through it. Of several the longest, of which the others may be a part.
 bool Learner::adopt_cached() {
-  StoredPlan* best = nullptr;
+  std::shared_ptr<StoredPlan> best;
   if (window_.full()) {
-    for (StoredPlan* plan : plans_.cached(window_.key())) {
+    for (const auto& plan : plans_.cached(window_.key())) {
       best = best == nullptr || plan->plan->count > best->plan->count ? plan : best;
     }
   }
@@ -172,30 +174,30 @@ bool Learner::adopt_cached() {
 // A known plan that the latest calls fit is served without being learned again.
 bool Learner::adopt() {
   constexpr std::uint32_t kSure = 24;  // calls in a row
-  cursors_.resize(plans_.all.size());
+  if (entered_ != plans_.entered()) {  // a cursor's plan may be another now
+    entered_ = plans_.entered();
+    cursors_.assign(plans_.all.size(), Cursor());
+  }
   for (std::size_t i = 0; i < cursors_.size(); ++i) {
     StoredPlan& known = *plans_.all[i];
     const Plan& plan = known.plan;
     cursors_[i].seek(*plan, plan.index(), recent_);
     if (!known.wrong && cursors_[i].run() >= std::min(2 * plan->count, kSure)) {
-      wait_for(&known, cursors_[i].position());
+      wait_for(plans_.all[i], cursors_[i].position());
       return true;
     }
   }
   return false;
 }
 
-void Learner::wait_for(StoredPlan* plan, StepIndex next) {
+void Learner::wait_for(std::shared_ptr<StoredPlan> plan, StepIndex next) {
   phase_ = Phase::kWaiting;
-  plan_ = plan;
+  plan_ = std::move(plan);
   cursor_ = Cursor(next);
-  quiet_ = quiet_step(*plan->plan);
+  quiet_ = quiet_step(*plan_->plan);
 }
 
 void Learner::look() {
-  if (plans_.all.size() >= PlanStore::kMost) {
-    return;
-  }
   const RecursionGuard guard;
   Period period;
   LearnOptions options;
@@ -207,11 +209,11 @@ void Learner::look() {
   }
   const auto position =
       StepIndex{static_cast<std::uint32_t>((log_.size() - period.first) % plan->count)};
-  StoredPlan* made = plans_.add(std::move(plan), period.length);
+  auto made = plans_.add(std::move(plan), period.length);
   if (phase_ == Phase::kServing) {
     placer_.stop();
   }
-  wait_for(made, position);
+  wait_for(std::move(made), position);
 }
 
 }  // namespace memo::gpu

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "src/base/growing_array.h"
@@ -61,7 +62,7 @@ class Learner {
   void restart();
   bool adopt();
   bool adopt_cached();
-  void wait_for(StoredPlan* plan, StepIndex next);
+  void wait_for(std::shared_ptr<StoredPlan> plan, StepIndex next);
   Answer serve(std::uint64_t bytes);
   [[nodiscard]] bool unfit() const;
   void leave();
@@ -79,7 +80,8 @@ class Learner {
   Recent recent_;
   CallWindow window_;
   std::vector<Cursor> cursors_;  // one for each of plans_.all
-  StoredPlan* plan_ = nullptr;
+  std::uint64_t entered_ = 0;    // plans_.entered() when they began
+  std::shared_ptr<StoredPlan> plan_;
   Cursor cursor_;               // waiting
   StepIndex quiet_;             // waiting: the step before which the fewest bytes are alive
   Placer placer_;               // serving

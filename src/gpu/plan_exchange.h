@@ -27,6 +27,7 @@ struct StoredPlan {
   PlanName name;                // no keys: there was no memory for it
   bool fetched = false;         // from the cache: its places are a guess
   bool wrong = false;           // they were not free: nobody takes it up any more
+  std::uint64_t turn = 0;       // of PlanStore: when it was served last
 
   [[nodiscard]] StepIndex behind(std::uint64_t key) const;
 };

@@ -1,22 +1,34 @@
 // See plan_store.h. Cold.
 #include "src/gpu/plan_store.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "src/io/plan_cache_name.h"
 
 namespace memo::gpu {
 
-StoredPlan* PlanStore::find(const PlanName& name) {
+std::shared_ptr<StoredPlan> PlanStore::find(const PlanName& name) {
   for (const auto& known : all) {
     if (known->name == name && !known->wrong) {
-      return known.get();
+      return known;
     }
   }
   return nullptr;
 }
 
-StoredPlan* PlanStore::add(Plan plan, std::uint32_t iteration) {
+void PlanStore::enter(const std::shared_ptr<StoredPlan>& plan) {
+  note_use(*plan);
+  if (all.size() < kMost) {
+    all.push_back(plan);
+    return;
+  }
+  *std::min_element(all.begin(), all.end(), [](const auto& one, const auto& other) {
+    return std::pair(!one->wrong, one->turn) < std::pair(!other->wrong, other->turn);
+  }) = plan;
+}
+
+std::shared_ptr<StoredPlan> PlanStore::add(Plan plan, std::uint32_t iteration) {
   ++made;
   seconds += plan->plan_seconds;
   auto known = std::make_shared<StoredPlan>();
@@ -33,21 +45,22 @@ StoredPlan* PlanStore::add(Plan plan, std::uint32_t iteration) {
     }
     cache_->save(known, std::move(wrong));
   }
-  return all.emplace_back(std::move(known)).get();
+  enter(known);
+  return known;
 }
 
-std::vector<StoredPlan*> PlanStore::cached(std::uint64_t key) {
-  std::vector<StoredPlan*> result;
+std::vector<std::shared_ptr<StoredPlan>> PlanStore::cached(std::uint64_t key) {
+  std::vector<std::shared_ptr<StoredPlan>> result;
   if (cache_ == nullptr) {
     return result;
   }
   for (const PlanName& name : cache_->with_key(key)) {
-    if (StoredPlan* known = find(name)) {
+    if (const auto known = find(name)) {
       result.push_back(known);
-    } else if (all.size() < kMost && seen_.insert(name.stream).second) {
+    } else if (seen_.insert(name.stream).second) {
       if (std::optional<StoredPlan> loaded = cache_->load(name, most_height_)) {
         ++fetched;
-        result.push_back(all.emplace_back(std::make_shared<StoredPlan>(std::move(*loaded))).get());
+        enter(result.emplace_back(std::make_shared<StoredPlan>(std::move(*loaded))));
       }
     }
   }

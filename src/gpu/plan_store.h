@@ -1,6 +1,6 @@
 // The plans of one device, shared by its streams: backward runs in another thread, and a loop may
-// move to another stream. They are kept for as long as the process runs. Under the device's lock;
-// cold.
+// move to another stream. Where there are many, a further one takes the place of one that was wrong,
+// or was not served for longest; who serves it has it still. Under the device's lock; cold.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,14 @@ class PlanStore {
 
   // A plan that this process has made. It goes to the cache, in place of those of the same calls
   // that were wrong.
-  StoredPlan* add(Plan plan, std::uint32_t iteration);
+  std::shared_ptr<StoredPlan> add(Plan plan, std::uint32_t iteration);
   // The cache's plans that have calls with the key, and are not known to be wrong; they are read
   // where they are not in `all` yet.
-  std::vector<StoredPlan*> cached(std::uint64_t key);
+  std::vector<std::shared_ptr<StoredPlan>> cached(std::uint64_t key);
+  // The plan is served now.
+  void note_use(StoredPlan& plan) { plan.turn = ++turn_; }
+  // Plans that ever were in `all`: another number, other plans.
+  [[nodiscard]] std::uint64_t entered() const { return made + fetched; }
 
   std::vector<std::shared_ptr<StoredPlan>> all;
   std::uint64_t made = 0;     // by this process
@@ -36,10 +40,12 @@ class PlanStore {
   const std::uint32_t milliseconds;
 
  private:
-  StoredPlan* find(const PlanName& name);
+  std::shared_ptr<StoredPlan> find(const PlanName& name);
+  void enter(const std::shared_ptr<StoredPlan>& plan);
 
   PlanExchange* cache_;
   std::uint64_t most_height_;
+  std::uint64_t turn_ = 0;
   std::unordered_set<std::uint64_t> seen_;  // streams whose plan was made, or read
 };
 

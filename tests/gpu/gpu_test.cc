@@ -306,6 +306,27 @@ TEST_CASE("gpu: a loop that goes on for long needs no more events", "[gpu]") {
   }
 }
 
+TEST_CASE("gpu: a program of many loops has the latest planned, and knows these again", "[gpu]") {
+  Bench bench(4096);
+  constexpr std::uint64_t kLoops = 40;
+  std::uint64_t before = 0;
+  for (std::uint64_t kind = 0; kind < kLoops; ++kind) {
+    before = figure(*bench.device, "planned_allocations");
+    for (int i = 0; i < 160; ++i) {
+      iterate(bench, nullptr, kind);
+    }
+  }
+  CHECK(figure(*bench.device, "planned_allocations") >= before + 140 * 8);
+  CHECK(figure(*bench.device, "plans_made") == kLoops);
+  CHECK(figure(*bench.device, "plans") < kLoops);
+  for (std::uint64_t kind = kLoops - 8; kind < kLoops; ++kind) {
+    for (int i = 0; i < 10; ++i) {
+      iterate(bench, nullptr, kind);
+    }
+  }
+  CHECK(figure(*bench.device, "plans_made") == kLoops);
+}
+
 TEST_CASE("gpu: a block that another stream uses is not handed out before that is done", "[gpu]") {
   Bench bench(256);
   const Address first = bench.take(8 * kMiB, stream(1));
