@@ -86,7 +86,8 @@ def enable(observe: bool = False, *, library: Optional[str] = None) -> bool:
     """Gives torch's GPU memory to the library; True if that worked.
 
     Call it before CUDA is used first: RuntimeError afterwards, since torch cannot change its allocator then.
-    Where there is no GPU, no driver or no torch with CUDA, a line on stderr says so and the program goes on.
+    Where there is no GPU, one that cannot map memory, no driver or no torch with CUDA, a line on stderr says so and the program
+    goes on.
     observe: torch keeps its own allocator; at the end, and by stats(), it is told what a plan would have saved.
     library: another libmemomalloc-cuda.so than the package's. FileNotFoundError where there is none.
     """

@@ -41,6 +41,10 @@ std::string human(std::uint64_t bytes) {
 
 }  // namespace
 
+std::string no_virtual_memory(int number) {
+  return "GPU " + std::to_string(number) + " has no virtual memory management";
+}
+
 Device::Zones::Zones(Device& device, Stream stream)
     : clock(device.driver_, stream),
       small(device.physical_, clock, device.carve(kSmallZone / kSpan, kSmallZone), kSmallChunk),
@@ -62,13 +66,23 @@ Device::Device(const Driver& driver, int number, int device_count, const Setting
       addresses_left_(kAddresses / static_cast<std::uint64_t>(std::max(device_count, 1))),
       plans_(settings.cache, physical_.total(), settings.plan_milliseconds) {
   started_ = std::chrono::steady_clock::now();
+  open();
+}
+
+// Where the driver refuses the context, the next call for memory asks again: other processes may
+// have had the memory for it.
+void Device::open() {
+  problem_.clear();
   int has = 0;
-  if (const int error = driver_.retain_context(&context_, number); error != kSuccess) {
-    problem_ = "GPU " + std::to_string(number) + " cannot be used: " + driver_.name_of(error);
-  } else if (driver_.device_attribute(&has, kHasVirtualMemory, number) != kSuccess || has == 0) {
-    problem_ = "GPU " + std::to_string(number) + " has no virtual memory management";
+  Context context = nullptr;
+  const int error = driver_.retain_context(&context, number_);
+  context_ = error == kSuccess ? context : nullptr;
+  if (error != kSuccess) {
+    problem_ = "GPU " + std::to_string(number_) + " cannot be used: " + driver_.name_of(error);
+  } else if (driver_.device_attribute(&has, kHasVirtualMemory, number_) != kSuccess || has == 0) {
+    problem_ = no_virtual_memory(number_);
   } else if (kSmallChunk % physical_.granularity() != 0) {
-    problem_ = "GPU " + std::to_string(number) + " maps memory in pieces of " +
+    problem_ = "GPU " + std::to_string(number_) + " maps memory in pieces of " +
                human(physical_.granularity()) + ", which do not make up " + human(kSmallChunk);
   }
 }
@@ -115,10 +129,13 @@ Device::Result Device::allocate(std::uint64_t bytes, Stream stream) {
   if (bytes == 0) {
     return {};
   }
+  const std::lock_guard guard(lock_);
+  if (context_ == nullptr) {
+    open();
+  }
   if (!problem_.empty()) {
     return {0, problem_, false};
   }
-  const std::lock_guard guard(lock_);
   const Scope scope(driver_, context_);
   physical_.set_error(kSuccess);
   if (sleeping_ && !wake_up()) {

@@ -50,6 +50,9 @@ struct Settings {
   std::uint32_t plan_milliseconds = 100;         // most for making one
 };
 
+// What is said of a GPU that cannot map memory.
+std::string no_virtual_memory(int number);
+
 // Which pool of a graph; torch's MempoolId_t.
 struct PoolId {
   std::uint64_t first = 0;
@@ -150,6 +153,7 @@ class Device {
         contents;  // null: there was no block in it, or they were not to be kept
   };
 
+  void open();
   Interval carve(std::uint64_t least, std::uint64_t bytes);
   Lane& lane_of(Stream stream);
   Zones* graph_zones(Stream stream);
@@ -184,7 +188,7 @@ class Device {
   const Driver& driver_;
   int number_;
   Settings settings_;
-  Context context_ = nullptr;
+  std::atomic<Context> context_ = nullptr;  // null: the driver has refused it until now
   Physical physical_;
   std::string problem_;           // why the device can serve nothing; empty: it can
   std::uint64_t addresses_left_;  // of this device's share

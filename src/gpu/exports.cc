@@ -4,9 +4,14 @@
 // Nothing below may throw but malloc, whose caller expects torch's exceptions.
 #include <pthread.h>
 #include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -134,6 +139,36 @@ Device* owner_of(Address address) {
   return nullptr;
 }
 
+// A GPU that cannot map memory is told of before torch has given up its own allocator.
+std::string problem_of_gpus() {
+  const Library& all = library();
+  const pid_t child = all.missing.empty() ? fork() : -1;
+  if (child == 0) {
+    signal(SIGALRM, SIG_DFL);
+    alarm(60);        // one that hangs is waited for no longer
+    int without = 0;  // the first such GPU's number, from 1 on
+    int count = 0;
+    if (all.driver.start().empty()) {
+      all.driver.device_count(&count);
+    }
+    for (int i = std::min(count, kMostDevices); i-- > 0;) {
+      int has = 1;
+      all.driver.device_attribute(&has, kHasVirtualMemory, i);
+      without = has == 0 ? i + 1 : without;
+    }
+    _exit(without);
+  }
+  int status = 0;
+  while (child > 0 && waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) {  // the program has waited for all its children, and has the answer
+      return "";
+    }
+  }
+  return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) != 0
+             ? no_virtual_memory(WEXITSTATUS(status) - 1)
+             : all.missing;
+}
+
 Device::Result allocate(std::int64_t size, int number, Stream stream) {
   if (!started().problem.empty()) {
     return {0, started().problem, false};
@@ -249,8 +284,11 @@ MEMO_CUDA void memomalloc_cuda_record_stream(void* pointer, void* stream) {
     return;
   }
   // torch does not say of which device: each has a default stream.
-  memo::gpu::each_device(
-      -1, [&](const Device& other) { one->record_stream(address, {other.context(), stream}); });
+  memo::gpu::each_device(-1, [&](const Device& other) {
+    if (other.context() != nullptr) {
+      one->record_stream(address, {other.context(), stream});
+    }
+  });
 }
 
 MEMO_CUDA void* memomalloc_cuda_base_alloc(void* pointer, std::size_t* size) {
@@ -294,10 +332,11 @@ MEMO_CUDA void memomalloc_cuda_release_pool(int device, PoolId id) {
   }
 }
 
-// Why there is no driver, for people; "" where there is one, which is not started by this. The text
-// stays.
+// Why no GPU can be served here, for people; "" where all can. The driver is not started by this:
+// what needs that is asked in a child. The text stays.
 MEMO_CUDA const char* memomalloc_cuda_problem() {
-  return memo::gpu::library().missing.c_str();
+  static const std::string* const kProblem = new std::string(memo::gpu::problem_of_gpus());
+  return kProblem->c_str();
 }
 
 // The device's figures as JSON, {} before its first block: the length of the text, of which as much

@@ -330,6 +330,14 @@ class Enabled(unittest.TestCase):
         self.assertEqual(0, done.returncode, done.stderr)
         return done
 
+    def test_where_a_gpu_cannot_map_memory_torch_keeps_its_allocator(self):
+        script = ENABLED_TORCH.replace("assert memomalloc.cuda.enable", "print(memomalloc.cuda.enable")
+        script = script.replace("library=sys.argv[1])", "library=sys.argv[1]))", 1) + "print(memomalloc.cuda.enabled(), driver.fakeCalls())"
+        done = subprocess.run([sys.executable, "-c", script, LIBRARY], capture_output=True, text=True, check=False, timeout=120,
+                              env=surroundings(PYTHONPATH=str(ROOT / "python"), FAKE_CUDA_OLD="1"))
+        self.assertEqual("False\nFalse 0\n", done.stdout, done.stderr)
+        self.assertEqual("memomalloc: cuda: GPU 0 has no virtual memory management; nothing is changed\n", done.stderr)
+
     def test_the_driver_starts_with_the_first_tensor(self):
         self.assertEqual("0\nTrue\n", self.run_python("print(driver.fakeCalls()); tensor(0); print(driver.fakeCalls() > 0)").stdout)
 

@@ -449,6 +449,17 @@ TEST_CASE("gpu: a device that cannot move memory says so", "[gpu]") {
   CHECK_FALSE(coarse.memory);
 }
 
+TEST_CASE("gpu: a device whose context was refused is asked for again", "[gpu]") {
+  fake::world().restart(64 * kMiB, false);
+  const Driver driver = replay::fake_driver();
+  fake::world().refuse_at = 1;
+  fake::world().refuse_ever = true;
+  Device device(driver, 0, 1, {});
+  CHECK(device.allocate(kMiB, nullptr).error == "GPU 0 cannot be used: CUDA_ERROR_OUT_OF_MEMORY");
+  fake::world().refuse_ever = false;
+  CHECK(device.allocate(kMiB, nullptr).error.empty());
+}
+
 TEST_CASE("gpu: a fraction of the memory is a limit", "[gpu]") {
   Bench bench(128);
   bench.device->limit(0.5);
