@@ -94,7 +94,14 @@ Library& started() {
     if (all.problem.empty()) {
       all.driver.device_count(&all.device_count);
     }
-    pthread_atfork(nullptr, nullptr, [] { g_forked.store(true); });
+    // A child can use no GPU, and another thread of its parent may have held any lock: it sees no
+    // device any more.
+    pthread_atfork(nullptr, nullptr, [] {
+      g_forked.store(true);
+      for (auto& place : g_devices) {
+        place.store(nullptr);
+      }
+    });
     return &all;
   }();
   return *kStarted;
@@ -102,7 +109,8 @@ Library& started() {
 
 Device* device(int number) {
   Library& all = started();
-  if (number < 0 || number >= kMostDevices || number >= all.device_count) {
+  if (g_forked.load(std::memory_order_relaxed) || number < 0 || number >= kMostDevices ||
+      number >= all.device_count) {
     return nullptr;
   }
   auto& place = g_devices[static_cast<std::size_t>(number)];

@@ -67,6 +67,9 @@ class OverAFakeDriver(unittest.TestCase):
         self.assertEqual(done.stdout, "child 0, parent goes on\n")
         self.assertIn("CUDA_ERROR_NOT_INITIALIZED", done.stderr)
 
+    def test_a_child_that_is_forked_in_another_threads_call_does_not_wait_for_it(self):
+        self.assertEqual("child 0\n", door("forked in a call", FAKE_CUDA_SLOW="50").stdout)
+
     def test_before_the_first_block_a_child_may_be_forked(self):
         self.assertEqual(door("forked before").stdout, "child 0\n")
 

@@ -160,6 +160,28 @@ int forked() {
   return 0;
 }
 
+// The child is forked while another thread is in the library.
+int forked_in_a_call() {
+  give(take(1 << 20));
+  std::thread other([] { take(60 << 20); });
+  usleep(100000);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(10);
+    const std::string figures = statistics();
+    find<void (*)(int)>("memomalloc_cuda_release")(-1);
+    find<void (*)()>("memomalloc_cuda_reset")();
+    find<void (*)(void*, void*)>("memomalloc_cuda_record_stream")(nullptr, nullptr);
+    find<void (*)(double, int)>("memomalloc_cuda_memory_fraction")(0.5, 0);
+    _exit(figures == "{}" ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  other.join();
+  std::printf("child %d\n", status);
+  return 0;
+}
+
 // The child is forked before there is a block: it has the GPU for itself.
 int forked_before() {
   find<const char* (*)()>("memomalloc_cuda_problem")();
@@ -202,6 +224,9 @@ int main(int argc, char** argv) {
   }
   if (what == "forked") {
     return forked();
+  }
+  if (what == "forked in a call") {
+    return forked_in_a_call();
   }
   if (what == "forked before") {
     return forked_before();
