@@ -104,22 +104,22 @@ Interval Device::carve(std::uint64_t least, std::uint64_t bytes) {
 }
 
 Device::Lane& Device::lane_of(Stream stream) {
-  std::unique_ptr<Lane>& lane = lanes_[stream];
-  if (lane == nullptr) {
-    lane = std::make_unique<Lane>(*this, stream);
+  auto found = lanes_.find(stream);
+  if (found == lanes_.end()) {
+    found = lanes_.emplace(stream, std::make_unique<Lane>(*this, stream)).first;
   }
-  return *lane;
+  return *found->second;
 }
 
 Device::Zones* Device::graph_zones(Stream stream) {
   for (const auto& graph : graphs_) {
     if (graph->active && graph->takes(stream)) {
-      std::unique_ptr<Zones>& zones = graph->zones[stream];
-      if (zones == nullptr) {
-        zones = std::make_unique<Zones>(*this, stream);
-        zones->small.pinned = zones->large.pinned = true;
+      auto found = graph->zones.find(stream);
+      if (found == graph->zones.end()) {
+        found = graph->zones.emplace(stream, std::make_unique<Zones>(*this, stream)).first;
+        found->second->small.pinned = found->second->large.pinned = true;
       }
-      return zones.get();
+      return found->second.get();
     }
   }
   return nullptr;

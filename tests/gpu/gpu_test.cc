@@ -748,6 +748,24 @@ TEST_CASE("gpu: whichever call of the driver is refused, books and blocks stay r
   }
 }
 
+TEST_CASE("gpu: where the host has no memory for a stream's books, the next call goes on",
+          "[gpu]") {
+  Bench bench(64);
+  const auto reserve = bench.driver.reserve;
+  const auto fail = [](Address*, std::size_t, std::size_t, Address, std::uint64_t) -> int {
+    throw std::bad_alloc();
+  };
+  const auto takes = [](Stream on) { return on == stream(3); };
+  bench.device->begin_pool({1, 0}, takes);
+  for (const Stream on : {stream(2), stream(3)}) {
+    bench.driver.reserve = fail;
+    CHECK_THROWS_AS(bench.device->allocate(kMiB, on), std::bad_alloc);
+    bench.driver.reserve = reserve;
+    bench.device->give_back();
+    bench.take(kMiB, on);
+  }
+}
+
 TEST_CASE("gpu: a context that the driver does not take leaves the thread's own", "[gpu]") {
   Bench bench(64);
   Driver driver = bench.driver;
