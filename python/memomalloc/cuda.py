@@ -31,6 +31,7 @@ __all__ = ["enable", "enabled", "memory_summary", "release", "sleep", "stats", "
 
 _library: Optional[ctypes.CDLL] = None
 _observing = False
+_ABLE = "_MEMOMALLOC_GPUS"  #: set for the processes that this one starts: all GPUs can be served, and none needs to ask
 _FIRST_PAUSE = 10.0  #: seconds; each further one is twice as long
 
 #: hook of torch's pluggable allocator -> function of ours; torch sets them as addresses
@@ -109,10 +110,11 @@ def enable(observe: bool = False, *, library: Optional[str] = None) -> bool:
                                 "name one by library=..., as build/libmemomalloc-cuda.so")
     shared = ctypes.CDLL(path)
     shared.memomalloc_cuda_problem.restype = ctypes.c_char_p
-    problem = shared.memomalloc_cuda_problem().decode()
+    problem = "" if _ABLE in os.environ else shared.memomalloc_cuda_problem().decode()
     if problem:
         _say(f"{problem}; nothing is changed")
         return False
+    os.environ[_ABLE] = "1"
     allocator = torch.cuda.memory.CUDAPluggableAllocator(path, "memomalloc_cuda_malloc", "memomalloc_cuda_free")
     inner = allocator.allocator()
     missing = [name for name in _HOOKS if not hasattr(inner, name)]

@@ -341,6 +341,10 @@ class Enabled(unittest.TestCase):
         self.assertEqual("False\nFalse 0\n", done.stdout, done.stderr)
         self.assertEqual("memomalloc: cuda: GPU 0 has no virtual memory management; nothing is changed\n", done.stderr)
 
+    def test_processes_that_a_program_starts_do_not_ask_for_the_gpus_again(self):
+        self.assertEqual("1\n", self.run_python('print(os.environ["_MEMOMALLOC_GPUS"])').stdout)
+        self.run_python("", FAKE_CUDA_OLD="1", _MEMOMALLOC_GPUS="1")
+
     def test_the_driver_starts_with_the_first_tensor(self):
         self.assertEqual("0\nTrue\n", self.run_python("print(driver.fakeCalls()); tensor(0); print(driver.fakeCalls() > 0)").stdout)
 
