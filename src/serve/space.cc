@@ -137,6 +137,16 @@ std::uint64_t Space::retreat(Granules first) {
     return 0;
   }
   committed_.store(target, std::memory_order_release);
+  // What is free and clean has no record but zeros, or what nobody reads. Another thread may still
+  // look there: the records stay readable.
+  const RecordLayout at = layout(bytes_);
+  const auto purge_array = [&](std::uint64_t array, std::uint64_t each) {
+    os::purge(records_ + array + granules_in(target).count() * each,
+              granules_in(committed - target).count() * each);
+  };
+  purge_array(at.state, 1);
+  purge_array(at.length, sizeof(std::uint32_t));
+  purge_array(at.live, sizeof(std::uint64_t));
   return os::decommit(base_ + target, committed - target) ? committed - target : 0;
 }
 
