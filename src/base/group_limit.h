@@ -32,6 +32,8 @@ class GroupLimit {
   // below `folders`. A container may see its own group as the root, by a path that it does not
   // have. A path that is too long for us (some 400 bytes) is as none.
   void find(const char* groups = kGroups, const char* folders = kFolders);
+  [[nodiscard]] bool found() const { return path_[0] != '\0'; }
+  bool operator==(const GroupLimit&) const = default;
   // What is left now, all files read again. Any thread.
   [[nodiscard]] Room look() const;
   // Tasks of the group waited for memory for kPressure of the last ten seconds; tasks of the

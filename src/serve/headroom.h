@@ -14,13 +14,15 @@ namespace memo {
 
 class Headroom {
  public:
-  // Once, before any other call. A confined thread finds no limit.
+  // Once, before any other call; the names outlive this. A confined thread finds no limit.
   void open(const char* groups = GroupLimit::kGroups, const char* folders = GroupLimit::kFolders) {
+    groups_ = groups;
+    folders_ = folders;
     if (os::confined()) {
       return;
     }
-    group_.find(groups, folders);
-    const GroupLimit::Room room = group_.look();
+    find();
+    const GroupLimit::Room room = group().look();
     limit_.store(room.limit, std::memory_order_relaxed);
     used_.store(room.limit - room.left, std::memory_order_relaxed);
   }
@@ -54,12 +56,16 @@ class Headroom {
   }
 
   // Looks whether so much as the margin is left and nobody has to wait for memory, and notices a
-  // limit that was set where there was none. For a thread that has the time, from time to time:
-  // is_short() and is_tight() tell what it saw until it looks again.
+  // limit that was set where there was none, or that the process was moved to another group. For
+  // one thread that has the time, once a second at most: is_short() and is_tight() tell what it saw
+  // until it looks again.
   void look_again(const char* machines_pressure = GroupLimit::kMachinesPressure) const {
     const bool may_look = !os::confined();
+    if (may_look) {
+      find();
+    }
     const GroupLimit::Room room = may_look ? see() : GroupLimit::Room{};
-    const bool is_short = may_look && (less_than(room, 0) || group_.pressed(machines_pressure));
+    const bool is_short = may_look && (less_than(room, 0) || group().pressed(machines_pressure));
     short_.store(is_short, std::memory_order_relaxed);
     tight_.store(room.left < room.limit / tuning::kTightShare, std::memory_order_relaxed);
   }
@@ -68,8 +74,20 @@ class Headroom {
   [[nodiscard]] bool is_tight() const { return tight_.load(std::memory_order_relaxed); }
 
  private:
+  // Who looks at the group before meanwhile goes on doing so: its place is taken by the next but
+  // one, a second later.
+  void find() const {
+    const std::uint32_t other = 1 - now_.load(std::memory_order_relaxed);
+    group_[other].find(groups_, folders_);
+    if (group_[other].found() && group_[other] != group()) {
+      now_.store(other, std::memory_order_release);
+    }
+  }
+  [[nodiscard]] const GroupLimit& group() const {
+    return group_[now_.load(std::memory_order_acquire)];
+  }
   GroupLimit::Room see() const {
-    const GroupLimit::Room room = group_.look();
+    const GroupLimit::Room room = group().look();
     limit_.store(room.limit, std::memory_order_relaxed);
     return room;
   }
@@ -77,7 +95,10 @@ class Headroom {
     return room.limit != GroupLimit::kNone && room.left < bytes + room.limit / tuning::kRoomMargin;
   }
 
-  GroupLimit group_;
+  const char* groups_ = GroupLimit::kGroups;
+  const char* folders_ = GroupLimit::kFolders;
+  mutable GroupLimit group_[2];  // that of now, and the one before
+  mutable std::atomic<std::uint32_t> now_{0};
   // What was seen last.
   mutable std::atomic<std::uint64_t> limit_{GroupLimit::kNone};
   mutable std::atomic<bool> short_{false};

@@ -27,8 +27,8 @@ class Groups {
   void write(const std::string& name, std::uint64_t number) const {
     write(name, std::to_string(number) + "\n");
   }
-  [[nodiscard]] std::string groups() const { return folder_.file("groups"); }
-  [[nodiscard]] std::string root() const { return folder_.file("fs"); }
+  [[nodiscard]] const std::string& groups() const { return groups_; }
+  [[nodiscard]] const std::string& root() const { return root_; }
   [[nodiscard]] GroupLimit found() const {
     GroupLimit limit;
     limit.find(groups().c_str(), root().c_str());
@@ -37,6 +37,8 @@ class Groups {
 
  private:
   testing::TempFolder folder_;
+  std::string groups_ = folder_.file("groups");
+  std::string root_ = folder_.file("fs");
 };
 
 constexpr const char* kSecondVersion = "0::/a/b\n";
@@ -221,6 +223,29 @@ TEST_CASE("headroom: less than half of the limit is tight", "[limits]") {
   tree.write("fs/a/b/memory.stat", "inactive_file 10485760\n");  // lazily freed memory is there
   headroom.look_again();
   CHECK_FALSE(headroom.is_tight());
+}
+
+TEST_CASE("headroom: the limit of a group that the process is moved to", "[limits]") {
+  const Groups tree(kSecondVersion);
+  tree.write("fs/a/b/memory.max", 64 * kMiB);
+  tree.write("fs/a/b/memory.current", 20 * kMiB);
+  tree.write("fs/c/memory.max", 32 * kMiB);
+  tree.write("fs/c/memory.current", 31 * kMiB);
+  Headroom headroom;
+  headroom.open(tree.groups().c_str(), tree.root().c_str());
+  for (int there_and_back = 0; there_and_back < 2; ++there_and_back) {
+    tree.write("groups", "0::/c\n");
+    headroom.look_again();
+    CHECK(headroom.limit() == 32 * kMiB);
+    CHECK(headroom.is_short());
+    tree.write("groups", "");  // it is not told for once
+    headroom.look_again();
+    CHECK(headroom.limit() == 32 * kMiB);
+    tree.write("groups", kSecondVersion);
+    headroom.look_again();
+    CHECK(headroom.limit() == 64 * kMiB);
+    CHECK_FALSE(headroom.is_short());
+  }
 }
 
 TEST_CASE("headroom: a limit that is set, raised or lifted later", "[limits]") {

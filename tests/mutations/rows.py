@@ -146,7 +146,7 @@ ROWS = (
      UNIT, "written: a block of a new size is written as the last new ones were"),
     ("what goes at once has raised the peak by all of it", "Arena::free", "swap", "spare_unwritten(first, length, at_once) => length",
      UNIT, "written: what was hardly written raises no peak, also where all of it goes at once"),
-    ("who waits for memory is not asked", "Headroom::look_again", "swap", "(less_than(room, 0) || group_.pressed(machines_pressure) => less_than(room, 0",
+    ("who waits for memory is not asked", "Headroom::look_again", "swap", "(less_than(room, 0) || group().pressed(machines_pressure) => less_than(room, 0",
      UNIT, "headroom: memory is short while tasks wait for it, whatever is left"),
     ("what is taken bit by bit is never looked at", "Headroom::lacks", "never", "less_than(room, still)",
      UNIT, "headroom: memory that is taken bit by bit is noticed before the limit"),
