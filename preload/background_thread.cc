@@ -23,18 +23,15 @@ void search(const RecursionGuard& guard) {
   g_process.engine.plans.search(guard, &own_threads_end());
 }
 
-void look_again(const RecursionGuard&) {
-  g_process.engine.lanes.shared().pool.headroom().look_again();
-}
-
 // What a cgroup leaves: each time where it has a limit, and now and then where it had none.
-void look_for_room(std::uint32_t turn, const RecursionGuard& guard) {
-  if (!g_process.engine.lanes.opened() ||
-      (g_process.engine.lanes.shared().pool.headroom().limit() == GroupLimit::kNone &&
-       turn % tuning::kTurnsALook != 0)) {
+void look_for_room(std::uint32_t turn) {
+  if (!g_process.engine.lanes.opened()) {
     return;
   }
-  start_task(g_process.background.looking, look_again, guard);
+  const Headroom& headroom = g_process.engine.lanes.shared().pool.headroom();
+  if (headroom.limit() != GroupLimit::kNone || turn % tuning::kTurnsALook == 0) {
+    headroom.look_again();
+  }
 }
 
 // The background thread is not there: its start is tried again after a while, each time twice as
@@ -99,8 +96,7 @@ struct Life {
 };
 
 // By the thread itself, which has the program's descriptors, as what it starts has.
-void start_tasks(void* argument, const RecursionGuard& guard) {
-  look_for_room(static_cast<const Life*>(argument)->turn, guard);
+void start_tasks(void*, const RecursionGuard& guard) {
   if (g_process.engine.plans.wants_search()) {
     start_task(g_process.background.searching, search, guard);
   }
@@ -135,7 +131,8 @@ void live(void* argument, const RecursionGuard&) {
     }
     keep_status_page();
     if (!os::confined()) {
-      life.apart.step_back(start_tasks, &life);
+      look_for_room(life.turn);
+      life.apart.step_back(start_tasks, nullptr);
     }
   } while (!pass_a_second(life) && !life.refused);
   lose_background_thread();

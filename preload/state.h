@@ -58,12 +58,11 @@ struct OwnThreads {
 struct Background {
   std::atomic<bool> running{false};
   Task searching;
-  Task looking;
   Backoff starts;
   const char* single_threaded = nullptr;  // the C library's own note; none before glibc 2.32
 
   void forked() {
-    running = searching.running = looking.running = false;
+    running = searching.running = false;
     starts.restart();
   }
 };
