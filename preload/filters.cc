@@ -9,15 +9,10 @@
 namespace memo {
 
 int shim::prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d) {
-  const bool filters = option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP;
-  if (filters) {
-    os::expect_filter(true);
+  if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP) {
+    os::expect_filter();
   }
-  const int result = pass_on(&Next::prctl, SYS_prctl, option, a, b, c, d);
-  if (filters && result != 0) {
-    os::expect_filter(false);
-  }
-  return result;
+  return pass_on(&Next::prctl, SYS_prctl, option, a, b, c, d);
 }
 
 }  // namespace memo

@@ -67,8 +67,8 @@ std::uint64_t first_filters() {
   return found != kMissing ? found : asked >= 0 ? kNone + static_cast<unsigned>(asked) : kUnknown;
 }
 
-constinit std::atomic<std::uint64_t> filters_at_start{0};  // 0: start() has not been called
-constinit std::atomic<std::uint32_t> filters_expected{0};  // calls for one that did not fail
+constinit std::atomic<std::uint64_t> filters_at_start{0};   // 0: start() has not been called
+constinit std::atomic<Nanos> filter_expected_at{Nanos{0}};  // the last time; 0: never
 constinit std::atomic<std::uint64_t> memory_at_start{0};
 constinit std::atomic<std::uint32_t> processors_at_start{0};
 constinit std::atomic<bool> limited_at_start{false};
@@ -115,14 +115,18 @@ std::uint64_t address_limit() {
                                                                               : limit.rlim_cur;
 }
 
+bool expects_filter(Nanos now) {
+  const Nanos at = filter_expected_at.load(std::memory_order_relaxed);
+  return at != Nanos{0} && now < at + tuning::kFilterTime;
+}
+
 enum class Added : std::uint8_t { kNo, kPerhaps, kYes };
-Added filters_added() {
+Added filters_added(bool expected) {
   std::uint64_t before = filters_at_start.load(std::memory_order_relaxed);
   if (before == 0 && filters_at_start.compare_exchange_strong(before, first_filters())) {
     return Added::kNo;
   }
   const std::uint64_t now = filters();
-  const bool expected = filters_expected.load(std::memory_order_relaxed) != 0;
   if (now == before || (now == kMissing && !expected)) {
     return Added::kNo;
   }
@@ -147,8 +151,8 @@ void start() {
   limited_at_start = address_limit() != UINT64_MAX;
 }
 
-void expect_filter(bool expected) {
-  filters_expected.fetch_add(expected ? 1 : UINT32_MAX, std::memory_order_relaxed);
+void expect_filter(Nanos now) {
+  filter_expected_at.store(now, std::memory_order_relaxed);
 }
 
 bool confined() {
@@ -157,14 +161,16 @@ bool confined() {
   if (thread.asked_at == ThreadState::kFiltered) {
     return true;
   }
+  const Nanos now = coarse_nanoseconds();
+  const bool expected = expects_filter(now);
   // In milliseconds, modulo 2^32; odd.
-  const auto time = static_cast<std::uint32_t>(coarse_nanoseconds() / kMillisecond) | 1U;
+  const auto time = static_cast<std::uint32_t>(now / kMillisecond) | 1U;
   const bool trusted =
       thread.asked_at != 0 && time - thread.asked_at < tuning::kIdle / kMillisecond;
-  if (trusted && filters_expected.load(std::memory_order_relaxed) == 0) {
+  if (trusted && !expected) {
     return false;
   }
-  const Added added = filters_added();
+  const Added added = filters_added(expected);
   thread.asked_at = added == Added::kNo ? time : added == Added::kYes ? ThreadState::kFiltered : 0;
   return added != Added::kNo;
 }

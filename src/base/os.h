@@ -20,11 +20,14 @@ void start();
 // True where the calling thread may have lost system calls since start(): a filter (seccomp) was
 // added then, or the system does not tell any more. Such a thread calls only what malloc needs:
 // mmap, munmap, mprotect, madvise and futex. Opens, reads and closes a file until one is found. A
-// thread that had no new filter is trusted for kIdle, unless some are expected. Any thread.
+// thread that had no new filter is trusted for kIdle, unless one is expected. Any thread.
 [[nodiscard]] bool confined();
-// The program is about to add a filter, or may be: PR_SET_NO_NEW_PRIVS comes before those that need
-// no privilege. No thread is trusted then, until as many calls have failed (false).
-void expect_filter(bool expected);
+// Of the monotonic clock, a few milliseconds behind and cheaper.
+Nanos coarse_nanoseconds();
+// The program is about to add a filter, or may be: PR_SET_NO_NEW_PRIVS comes just before those that
+// need no privilege. No thread is trusted then for kFilterTime, so that a process that adds none
+// does not open a file at each ask for good.
+void expect_filter(Nanos now = coarse_nanoseconds());
 // The process was started under a filter that may end it for a call that few programs need. Lists
 // of what is allowed, such as systemd's @system-service, leave out mincore, close_range, and
 // pidfd_getfd. Not for a confined thread.
@@ -41,8 +44,7 @@ inline Nanos nanoseconds_of(const timespec& time) {
   return static_cast<std::uint64_t>(time.tv_sec) * kSecond +
          Nanos{static_cast<std::uint64_t>(time.tv_nsec)};
 }
-Nanos nanoseconds();         // monotonic clock
-Nanos coarse_nanoseconds();  // the same, a few milliseconds behind and cheaper
+Nanos nanoseconds();  // monotonic clock
 // Of all processors, that the process has used. Always 0 for a confined thread.
 Nanos processor_nanoseconds();
 

@@ -37,7 +37,7 @@ bool filters_are_known() {
 
 // And says so before, as preload's prctl() does.
 bool add_filter(std::uint32_t call = UINT32_MAX) {
-  os::expect_filter(true);
+  os::expect_filter();
   return add_filter_silently(call);
 }
 
@@ -65,30 +65,27 @@ TEST_CASE("os: a filter of system calls that was added is noticed, one from befo
   CHECK(status == 0);
 }
 
-TEST_CASE("os: a thread is not trusted while a filter is expected", "[base]") {
+TEST_CASE("os: a thread is not trusted for some seconds where a filter is expected", "[base]") {
   const int status = status_of_child([] {
     os::start();
     if (!filters_are_known()) {
       return 0;
     }
     // By a bare call, which nobody has told of.
-    const auto confined_after = [](bool expected) {
+    const auto confined_after = [](Nanos since) {
       if (os::confined()) {
         return false;
       }
-      os::expect_filter(true);
-      if (!expected) {  // the call for it has failed
-        os::expect_filter(false);
-      }
+      os::expect_filter(os::coarse_nanoseconds() - since);
       const bool added = add_filter_silently();
       return added && os::confined();
     };
     bool trusted = false;
     for (int thread = 0; thread < 20 && !trusted; ++thread) {  // for a moment only
-      std::thread([&] { trusted = !confined_after(false); }).join();
+      std::thread([&] { trusted = !confined_after(12 * os::kSecond); }).join();
     }
     bool noticed = false;
-    std::thread([&] { noticed = confined_after(true); }).join();
+    std::thread([&] { noticed = confined_after(8 * os::kSecond); }).join();
     return trusted && noticed ? 0 : 1;
   });
   CHECK(status == 0);
