@@ -3,7 +3,6 @@
 // there, nor do its files. What a feature keeps for good has an empty one. Hot.
 #pragma once
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/types.h>
@@ -181,8 +180,9 @@ struct Reporter {
 };
 
 struct ThreadEnd {
-  pthread_key_t key = 0;
-  std::atomic<bool> have_key{false};
+  static constexpr std::uint64_t kNone = UINT64_MAX;
+  void (*end)(void*) = nullptr;
+  std::atomic<std::uint64_t> key{kNone};
 
   void forked();
 };

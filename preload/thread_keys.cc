@@ -12,12 +12,15 @@ namespace {
 
 constexpr int kThreadError = 2;  // thrd_error
 
-// Where all keys of the C library are taken, ours is given to the program, and thread ends are not
-// noticed any more.
+// Where all keys of the C library are taken, ours is given to the program. A thread that begins may
+// take it in between.
 template <typename Create>
 int with_another_key(Create create, int full) {
-  const int answer = create();
-  return answer == full && give_up_thread_end() ? create() : answer;
+  int answer = create();
+  while (answer == full && give_up_thread_end()) {
+    answer = create();
+  }
+  return answer;
 }
 
 }  // namespace
