@@ -93,8 +93,9 @@ struct Status {
   char runtime_folder[512] = "";
   char path[512] = "";  // of the page that there is
   std::atomic<StatusFile*> page{nullptr};
-  std::atomic<bool> given_up{false};
+  Backoff opens;
   std::atomic<bool> busy{false};  // a thread is at what stands below
+  bool complained = false;
   StatusFile draft;
   Nanos opened_at;
   std::uint64_t last_word = 0;
@@ -104,7 +105,8 @@ struct Status {
   // The parent's page is not mapped any more.
   void forked() {
     page = nullptr;
-    given_up = busy = false;
+    opens.restart();
+    busy = complained = false;
     last_word = 0;
     samples[0] = {};
   }

@@ -1,11 +1,13 @@
 #include "preload/status.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "preload/process.h"
 #include "preload/reporter.h"
@@ -16,6 +18,7 @@
 #include "src/base/keep_errno.h"
 #include "src/base/message.h"
 #include "src/base/os.h"
+#include "src/base/tuning.h"
 #include "src/io/status_page.h"
 
 namespace memo {
@@ -120,24 +123,45 @@ void leave() {
   g_process.status.busy.store(false, std::memory_order_release);
 }
 
-void give_up(const char* why) {
-  g_process.status.given_up = true;
-  Line()
-      << "no page of statistics: " << why
-      << "; MEMOMALLOC_STATUS needs XDG_RUNTIME_DIR, or /tmp, where the user may have a folder of "
-         "his own";
+void try_later(const char* why) {
+  MEMO_DCHECK(g_process.status.busy);
+  g_process.status.opens.refused(tuning::kMaxWait);
+  if (!std::exchange(g_process.status.complained, true)) {
+    Line() << "no page of statistics: " << why
+           << "; MEMOMALLOC_STATUS needs XDG_RUNTIME_DIR, or /tmp, where the user may have a "
+              "folder of his own";
+  }
 }
 
-// Writes the draft into the page. One that has lost its memory is no more looked at.
+// What nobody can read any more. A new one is made.
+void drop(StatusFile* file) {
+  MEMO_DCHECK(g_process.status.busy);
+  StatusFile* now = file;
+  if (g_process.status.page.compare_exchange_strong(now, nullptr)) {
+    g_process.status.last_word = 0;
+    munmap(file, sizeof *file);
+  }
+}
+
+// Its folder may go before the process does: systemd removes that of a user who logs out.
+bool is_removed(const StatusFile* file) {
+  const os::KeepErrno keep_errno;
+  return file != nullptr && access(g_process.status.path, F_OK) != 0 &&
+         (errno == ENOENT || errno == ENOTDIR);
+}
+
+// Writes the draft into the page, unless that has lost its memory.
 void publish(StatusFile* file) {
   MEMO_DCHECK(g_process.status.busy);
   describe(g_process.status.draft.page.body);
   seal_page(g_process.status.draft.page);
-  if (!os::copy_mapped(&file->page, &g_process.status.draft.page,
-                       sizeof g_process.status.draft.page)) {
-    g_process.status.page = nullptr;
+  if (os::copy_mapped(&file->page, &g_process.status.draft.page,
+                      sizeof g_process.status.draft.page)) {
+    g_process.status.opens.restart();
+  } else {
     unlink(g_process.status.path);
-    give_up("the system does not let it be written");
+    drop(file);
+    try_later("the system does not let it be written");
   }
 }
 
@@ -153,7 +177,7 @@ void note_status_folder() {
 
 bool lacks_status_page() {
   return g_process.options.STATUS != 0 && g_process.status.page == nullptr &&
-         !g_process.status.given_up;
+         !g_process.reports.ended && !g_process.status.opens.waits();
 }
 
 void open_status_page(const RecursionGuard&) {
@@ -171,7 +195,7 @@ void open_status_page(const RecursionGuard&) {
   StatusFile* made = make_page(g_process.status.runtime_folder, g_process.status.draft,
                                g_process.status.path, sizeof g_process.status.path);
   if (made == nullptr) {
-    give_up(std::strerror(errno));
+    try_later(std::strerror(errno));
   }
   g_process.status.page = made;
   leave();
@@ -189,10 +213,13 @@ void write_status_page() {
 }
 
 void keep_status_page() {
-  StatusFile* file = g_process.status.page;
+  StatusFile* file = os::confined() ? nullptr : g_process.status.page.load();
   std::uint64_t word = 0;
-  if (file != nullptr && !os::confined() && os::copy_mapped(&word, &file->release, sizeof word) &&
-      word != g_process.status.last_word) {
+  if (is_removed(file) && !g_process.status.busy.exchange(true, std::memory_order_acquire)) {
+    drop(file);
+    leave();
+  } else if (file != nullptr && os::copy_mapped(&word, &file->release, sizeof word) &&
+             word != g_process.status.last_word) {
     g_process.engine.give_back.all();
     if (!g_process.observes) {
       g_process.engine.lanes.shared().host.trim_next();
@@ -203,7 +230,6 @@ void keep_status_page() {
 }
 
 void close_status_page() {
-  g_process.status.given_up = true;
   if (g_process.status.page.exchange(nullptr) != nullptr) {
     unlink(g_process.status.path);
   }

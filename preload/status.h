@@ -12,7 +12,7 @@ namespace memo {
 // environment may be changed meanwhile.
 void note_status_folder();
 
-// The page is asked for, and neither there nor given up.
+// The page is asked for and not there; if it could not be made, not each time. A question a second.
 bool lacks_status_page();
 // Makes the page; says on stderr why not, once. Opens and closes a file.
 void open_status_page(const RecursionGuard& guard);
@@ -20,7 +20,8 @@ void open_status_page(const RecursionGuard& guard);
 // Writes the page again, if there is one. Any thread, with 4 KiB of stack; does nothing while
 // another is at it.
 void write_status_page();
-// The same, and gives memory back first where that was asked for. The background thread's.
+// The same, and gives memory back first where that was asked for; leaves a page that was removed.
+// The background thread's.
 void keep_status_page();
 
 // The process ends: takes the page away.

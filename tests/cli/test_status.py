@@ -7,6 +7,7 @@ import pty
 import random
 import re
 import select
+import shutil
 import signal
 import stat
 import subprocess
@@ -144,17 +145,21 @@ class Status(unittest.TestCase):
             self.assertEqual(0, answer.returncode, answer)
 
     def test_bears_what_others_make_of_its_page(self):
-        """A page that is cut short, or lost, is the process' end no more than its statistics'."""
+        """A page that is cut short, or lost with its folder, is made anew."""
         with Server(self.folder) as server:
             server.status()
             cut, lost = server.workers
             os.truncate(server.pages()[cut], 0)
             server.pages()[lost].unlink()
-            time.sleep(3)  # two writes
+            self.assertEqual({cut, lost}, server.status().keys() & {cut, lost})
+            self.assertEqual(0, server.ask("release", cut).returncode)
+            shutil.rmtree(server.runtime)  # the user logs out, and later in again
+            self.assertEqual(1, server.ask("status", cut).returncode)
+            server.runtime.mkdir(mode=0o700)
+            self.assertEqual({cut, lost}, server.status().keys() & {cut, lost})
             for pid in server.workers:
-                self.assertNotEqual("Z", pathlib.Path(f"/proc/{pid}/stat").read_text().split()[2])
-            answer = server.ask("status", cut)
-            self.assertEqual(1, answer.returncode)
+                self.assertEqual(0, server.ask("release", pid).returncode)
+                self.assertEqual(1, pathlib.Path(f"/proc/{pid}/maps").read_text().count(".page"))
 
     def test_believes_no_page(self):
         seed = random.randrange(1 << 32)
