@@ -257,7 +257,7 @@ void fetch_cached(const RecursionGuard& guard, std::uint64_t key, bool look) {
 }
 
 bool cache_lacks_plans() {
-  if (g_process.options.PLANS.empty() || g_process.plan_exchange.failed) {
+  if (g_process.options.PLANS.empty() || g_process.plan_exchange.saves.waits()) {
     return false;
   }
   const HeldPlans held;
@@ -271,7 +271,7 @@ bool cache_lacks_plans() {
 
 void save_to_cache(const RecursionGuard& guard, bool last) {
   char folder[4096];
-  if (!cache_folder(folder) || (g_process.plan_exchange.failed && !last)) {
+  if (!cache_folder(folder) || (!last && g_process.plan_exchange.saves.waits())) {
     return;
   }
   const HeldPlans held;
@@ -297,7 +297,11 @@ void save_to_cache(const RecursionGuard& guard, bool last) {
       reason = errno;
     }
   }
-  g_process.plan_exchange.failed = failure;
+  if (failure) {
+    g_process.plan_exchange.saves.refused(tuning::kMaxWait);
+  } else {
+    g_process.plan_exchange.saves.restart();
+  }
   if (turn && !failure) {
     prune_cache(guard, folder,
                 {.plans = tuning::kMaxCachedPlans, .bytes = tuning::kMaxCachedBytes});
@@ -314,7 +318,8 @@ void state::PlanExchange::forked() {
     at_work.forget_owner();
   }
   g_process.catalogue.forget_beginning();
-  complained_of_cache = complained_of_file = failed = false;
+  complained_of_cache = complained_of_file = false;
+  saves.restart();
   if (names_process(g_process.options.PLANS.view())) {
     listed = {};
     for (std::atomic<std::uint64_t>& mark : known) {

@@ -17,10 +17,11 @@ void open_cache(const RecursionGuard& guard);
 // Any thread, in one of its calls: does nothing where another is at it.
 void fetch_cached(const RecursionGuard& guard, std::uint64_t key, bool look);
 
-// There are plans of this process that the cache was not given. Any thread, in short.
+// There are plans of this process that the cache was not given; if they could not be written, not
+// each time. The background thread's.
 bool cache_lacks_plans();
 
-// Gives it those; `last`: and tries those again that could not be written. Says once on stderr if
+// Gives it those; `last`: though others could not be written just before. Says once on stderr if
 // they cannot be, but not where the folder may only be read. One thread at a time.
 void save_to_cache(const RecursionGuard& guard, bool last);
 

@@ -164,7 +164,7 @@ struct PlanExchange {
   // By the slot: the plans that the cache has, or could not be given.
   std::atomic<std::uint64_t> known[tuning::kMaxPlans];
   std::atomic<std::uint64_t> streams[tuning::kMaxPlans];  // of their names
-  std::atomic<bool> failed{false};
+  Backoff saves;
   bool complained_of_cache = false;
   bool complained_of_file = false;
 

@@ -237,6 +237,22 @@ class Harm(Store):
         self.run_program(loop(0, 200), before=("unshare", "-m", "sh", "-c", script, self.store),
                          said="No space left on device")
 
+    def test_what_could_not_be_saved_is_saved_later(self):
+        in_the_way = self.store
+        in_the_way.touch()
+        self.store = in_the_way / "below"
+        running = self.start(LOOP + "import time\nwhile True:\n    iterate(0, 5, 100_000)\n    time.sleep(0.01)\n")
+        try:
+            self.assertIn("Not a directory", running.stderr.readline())
+            in_the_way.unlink()
+            until = time.monotonic() + 100
+            while not (self.store.exists() and any(name.endswith(".plan") for name in self.names())):
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.1)
+        finally:
+            running.kill()
+        self.assertEqual(("", ""), running.communicate())  # it was said once
+
     @needs_mounts
     def test_containers_share_a_folder(self):
         (self.folder / "other").mkdir()
