@@ -1,6 +1,7 @@
 #include "preload/plan_exchange.h"
 
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -142,14 +143,35 @@ void return_pushed_out() {
   }
 }
 
-void fetch(const RecursionGuard& guard, const char* folder, const PlanName& name) {
+// A row whose plan the process has no more: there are as many rows as it may have plans.
+Fetched& free_row() {
+  const std::span<Fetched> rows = g_process.plan_exchange.fetched;
+  auto row = std::ranges::find(rows, nullptr, &Fetched::plan);
+  if (row == rows.end()) {
+    row = std::ranges::find_if(rows, [](const Fetched& its) {
+      return PlanStore::was_withdrawn(*its.plan, its.generation);
+    });
+  }
+  return row != rows.end() ? *row : rows.front();
+}
+
+bool is_passing(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
+// False where it may be had later.
+bool fetch(const RecursionGuard& guard, const char* folder, const PlanName& name) {
   if (is_at_hand(name)) {
-    return;
+    return true;
   }
   Cached cached;
   std::string_view problem;
+  errno = 0;
   if (!load_cached(guard, folder, name, g_process.engine.lanes.shared().slabs.limit,
                    g_process.options.PLAN_TRUST, cached, &problem)) {
+    if (is_passing(errno)) {
+      return false;
+    }
     if (!problem.empty() && !g_process.plan_exchange.complained_of_file) {
       g_process.plan_exchange.complained_of_file = true;
       char text[kCachedNameRoom];
@@ -157,29 +179,36 @@ void fetch(const RecursionGuard& guard, const char* folder, const PlanName& name
       Line() << "the plan '" << text << "' in '" << folder << "' is not used: " << problem
              << "; `memomalloc plans verify` tells of all";
     }
-    return;
+    return true;
   }
   const Maker maker = maker_of(cached.record);
   const std::uint32_t calls = cached.plan.plan->count;
   const StoredPlan* plan =
       g_process.engine.plans.add(guard, std::move(cached.plan.plan), cached.plan.iteration, maker);
   if (plan == nullptr) {
-    return;
+    return false;
   }
   note_known(*plan, mark_of(*plan), name);
   return_pushed_out();
-  g_process.plan_exchange.fetched[g_process.plan_exchange.fetched_count++ % tuning::kMaxPlans] = {
-      plan, plan->generation, name, maker};
+  free_row() = {plan, plan->generation, name, maker};
   note_use(folder, name);
   if (g_process.options.VERBOSE >= 1) {
     Line() << "a plan of " << calls << " calls, made by '" << cached.record.program
            << "', is taken from the plan cache";
   }
+  return true;
 }
 
 void fetch_all(const RecursionGuard& guard, const char* folder, std::uint64_t key) {
-  g_process.catalogue.take(key, tuning::kMaxFetched,
-                           [&](const PlanName& name) { fetch(guard, folder, name); });
+  g_process.catalogue.take(key, tuning::kMaxFetched, [&](const PlanName& name) {
+    const bool done = fetch(guard, folder, name);
+    if (done) {
+      g_process.plan_exchange.fetches.restart();
+    } else {
+      g_process.plan_exchange.fetches.refused(tuning::kMaxWait);
+    }
+    return done;
+  });
 }
 
 // What this program had in the cache and was found wrong by goes where its successor has come. With
@@ -239,7 +268,8 @@ void fetch_cached(const RecursionGuard& guard, std::uint64_t key, bool look) {
   const Nanos now = os::coarse_nanoseconds();
   look = look && now >= g_process.plan_exchange.looked_at.load() + tuning::kAtRest;
   char folder[4096];
-  if ((!look && !g_process.catalogue.has(key)) || !cache_folder(folder) || os::confined()) {
+  if ((!look && (!g_process.catalogue.has(key) || g_process.plan_exchange.fetches.waits())) ||
+      !cache_folder(folder) || os::confined()) {
     return;
   }
   const TryLock held(g_process.plan_exchange.at_work);
@@ -320,6 +350,7 @@ void state::PlanExchange::forked() {
   g_process.catalogue.forget_beginning();
   complained_of_cache = complained_of_file = false;
   saves.restart();
+  fetches.restart();
   if (names_process(g_process.options.PLANS.view())) {
     listed = {};
     for (std::atomic<std::uint64_t>& mark : known) {

@@ -160,7 +160,7 @@ struct PlanExchange {
   Nanos listed_at;  // since 1970
   std::atomic<Nanos> looked_at{Nanos{0}};
   Fetched fetched[tuning::kMaxPlans];
-  std::uint32_t fetched_count = 0;
+  Backoff fetches;
   // By the slot: the plans that the cache has, or could not be given.
   std::atomic<std::uint64_t> known[tuning::kMaxPlans];
   std::atomic<std::uint64_t> streams[tuning::kMaxPlans];  // of their names

@@ -45,7 +45,7 @@ class Catalogue {
   // False if the plan is known, or there is no room for it.
   bool add(const PlanName& name);
   // Runs function(name) for each plan with the key that nobody has taken, at most `most`; they are
-  // taken then.
+  // taken then. Where it answers false that one is not, and those behind it wait as well.
   template <typename Function>
   void take(std::uint64_t key, std::uint32_t most, Function&& function) {
     for (std::uint32_t i = 0; i < most; ++i) {
@@ -54,7 +54,10 @@ class Catalogue {
         return;
       }
       plan->taken.store(true, std::memory_order_release);
-      function(plan->name);
+      if (!function(plan->name)) {
+        plan->taken.store(false, std::memory_order_release);
+        return;
+      }
     }
   }
   // The plan may be taken again: the process no longer has it.

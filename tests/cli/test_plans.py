@@ -53,6 +53,20 @@ class Sharing(Store):
         self.assertEqual((0, kinds), (once["plans"], once["plans_loaded"]))
         twice = self.run_program(LOOP + each + each)
         self.assertEqual((0, 2 * kinds), (twice["plans"], twice["plans_loaded"]))
+        between = each.replace("    iterate", "    iterate(0, 6, 100_000)\n    iterate")  # so that the first stays for long
+        kept = self.run_program(LOOP + between + each.replace("range(", "range(1, ") + "iterate(0, 6, 100_000)\n")
+        self.assertEqual((0, 2 * kinds), (kept["plans"], kept["plans_loaded"]))
+
+    def test_a_plan_is_fetched_later_where_no_file_can_be_opened(self):
+        self.learn()
+        statistics = self.run_program(LOOP + "import resource\n"
+                                      "few, most = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
+                                      "iterate(5, 3, 100_000)\n"
+                                      "resource.setrlimit(resource.RLIMIT_NOFILE, (0, most))\n"
+                                      "iterate(0, 2, 100_000)\n"
+                                      "resource.setrlimit(resource.RLIMIT_NOFILE, (few, most))\n"
+                                      "iterate(0, 20, 100_000)\n")
+        self.assertEqual(1, statistics["plans_loaded"])
 
     @needs_call_stacks
     def test_shapes_that_no_process_has_seen_are_served(self):

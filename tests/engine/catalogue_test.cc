@@ -16,7 +16,10 @@ namespace {
 
 std::vector<PlanName> take(Catalogue& catalogue, std::uint64_t key, std::uint32_t most = 8) {
   std::vector<PlanName> names;
-  catalogue.take(key, most, [&](const PlanName& name) { names.push_back(name); });
+  catalogue.take(key, most, [&](const PlanName& name) {
+    names.push_back(name);
+    return true;
+  });
   return names;
 }
 
@@ -98,6 +101,18 @@ TEST_CASE("catalogue: what was put back is there again, once", "[engine]") {
   CHECK_FALSE(catalogue->has(40));
   CHECK(take(*catalogue, 20) == std::vector<PlanName>{plan});
   CHECK_FALSE(catalogue->has(10));
+}
+
+TEST_CASE("catalogue: a plan that cannot be had now is asked for once, and again later",
+          "[engine]") {
+  const auto catalogue = std::make_unique<Catalogue>();
+  REQUIRE(catalogue->open());
+  const PlanName plan{.stream = 5, .keys = {10, 20}};
+  REQUIRE(catalogue->add(plan));
+  int asked = 0;
+  catalogue->take(10, 8, [&](const PlanName&) { return ++asked < 0; });
+  CHECK(asked == 1);
+  CHECK(take(*catalogue, 20) == std::vector<PlanName>{plan});
 }
 
 TEST_CASE("catalogue: a full one takes no more", "[engine]") {
