@@ -21,7 +21,9 @@ void add_alive(const Space& space, Alive& alive) {
     const Granules length = space.pages.length(at);
     alive.blocks += length != Granules{0} ? 1U : 0U;
     alive.bytes += bytes_of(length);
-    at += std::max(length, Granules{1});
+    at = length != Granules{0}
+             ? at + length
+             : std::max(space.pages.states().alike_until(at, top), at + Granules{1});
   }
 }
 

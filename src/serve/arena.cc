@@ -35,7 +35,7 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From 
   const Granules count = granules_of(bytes);
   const Granules step = std::max(granules_in(alignment), Granules{1});
   if (count >= granules_in(space_->bytes()) || !free_.has_room()) {
-    return {};
+    return {.full = true};
   }
   free_.enter(tuning::kCallWork);
   Met met{.share = count < Shares::kLeast ? Share{count} : books_->shares.of(count)};
@@ -49,7 +49,7 @@ Arena::Block Arena::allocate(std::uint64_t bytes, std::uint64_t alignment, From 
   }
   const Granules end = place.start + count;
   if (end > top_ && !space_->commit(bytes_of(end))) {
-    return {};
+    return {.full = end >= granules_in(space_->bytes())};
   }
   const std::uint64_t alive = bytes_of(books_->held.in_memory());
   met.dirty = known ? space_->pages.look(place.start, written).dirty : written;

@@ -77,6 +77,7 @@ class Arena {
     bool zero = false;      // every byte is known to be zero
     bool resident = false;  // all of it has memory already: no page fault will follow
     bool busy = false;      // there is none because others were at the arena for long
+    bool full = false;      // there is none because its addresses are used up
     std::uint64_t lacking =
         0;  // bytes of it that have no memory yet, and are expected to be written
   };

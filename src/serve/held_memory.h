@@ -123,8 +123,10 @@ class HeldMemory {
   // A block that is freed had `count` fewer in memory than it counted for, of which the peak has
   // `of_peak`. Any thread.
   void overestimated(Granules count, Granules of_peak) {
-    over_.fetch_add(of_peak.count(), std::memory_order_relaxed);
-    over_in_window_.fetch_add(count.count(), std::memory_order_relaxed);
+    if (count != Granules{0}) {  // of_peak is no more
+      over_.fetch_add(of_peak.count(), std::memory_order_relaxed);
+      over_in_window_.fetch_add(count.count(), std::memory_order_relaxed);
+    }
   }
   // The block taken last has raised the peak.
   [[nodiscard]] bool raised() const { return peak_.raised(); }

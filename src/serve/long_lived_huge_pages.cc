@@ -43,8 +43,8 @@ void LongLived::look(const Space& space) {
     // Not over the note that a block has been taken there meanwhile. What is shared with children
     // may be so for good, and is asked for more and more seldom.
     if (!replace(looks + unit, before, now) || now < tuning::kLongLivedLooks ||
-        !(now == tuning::kLongLivedLooks || is_power_of_two(now)) || is_altered(space, first) ||
-        !os::is_own(start) || !replace(looks + unit, now, kDone)) {
+        !(now == tuning::kLongLivedLooks || is_power_of_two(now)) || !os::is_own(start) ||
+        is_altered(space, first) || !replace(looks + unit, now, kDone)) {
       continue;
     }
     os::collapse(start);

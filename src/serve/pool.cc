@@ -78,13 +78,17 @@ Arena::Block Pool::allocate(std::uint64_t bytes, std::uint64_t alignment, std::u
   if (used().size() > 1 && books_.held.dirty() >= granules_of(bytes)) {
     block = from_memory(bytes, alignment);
   }
-  if (block.start == nullptr) {
+  for (std::size_t tries = 0; block.start == nullptr && tries < parts_.size(); ++tries) {
     Part* const part = enter();
     if (part == nullptr) {
       return {.busy = true};
     }
     block = part->arena.allocate(bytes, alignment);
     part->lock->unlock();
+    if (!block.full) {
+      break;
+    }
+    t_state.arena = static_cast<std::uint8_t>((t_state.arena + 1U) % parts_.size());
   }
   if (block.start != nullptr) {
     const Space& space = space_of(block.start);

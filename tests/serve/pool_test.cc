@@ -1,6 +1,7 @@
 // A pool of several arenas.
 #include "src/serve/pool.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -72,6 +73,19 @@ TEST_CASE_METHOD(SeveralArenas,
   other.join();
   parts_[0].lock->unlock();
   CHECK(pool.valid());
+}
+
+TEST_CASE_METHOD(SeveralArenas, "pool: a thread has the addresses of all arenas", "[serve]") {
+  t_state.arena = 1;
+  std::uint32_t blocks = 0;
+  std::array<std::uint32_t, kArenas> in{};
+  for (; const void* start = pool.allocate(60 * kMiB, 64, 7).start; ++blocks) {
+    ++in.at(arena_of(static_cast<const char*>(start)));
+  }
+  CHECK(blocks == 4 * kArenas);
+  CHECK(std::ranges::count(in, 4U) == kArenas);
+  CHECK(pool.allocate(kMiB, 64, 7).start != nullptr);
+  CHECK(pool.allocate(kArenaSpace, 64, 7).start == nullptr);
 }
 
 TEST_CASE_METHOD(SeveralArenas, "pool: memory that is there is taken in whichever arena it lies",
