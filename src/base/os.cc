@@ -228,6 +228,22 @@ std::uint32_t processors() {
   return count;
 }
 
+bool several_nodes() {
+  enum : std::uint8_t { kUnasked, kOne, kSeveral };
+  static constinit std::atomic<std::uint8_t> nodes{kUnasked};
+  if (nodes.load(std::memory_order_relaxed) == kUnasked && !confined()) {
+    KeepErrno keep;
+    nodes.store(kOne, std::memory_order_relaxed);
+    LineReader status("/proc/thread-self/status");
+    for (std::string_view line; status.next(line);) {
+      if (line.starts_with("Mems_allowed_list:") && line.find_first_of(",-") != line.npos) {
+        nodes.store(kSeveral, std::memory_order_relaxed);
+      }
+    }
+  }
+  return nodes.load(std::memory_order_relaxed) == kSeveral;
+}
+
 Nanos nanoseconds() {
   return read_clock(CLOCK_MONOTONIC);
 }

@@ -112,6 +112,9 @@ void collapse(void* start, std::uint64_t bytes = kHugePage);
 // The system knows how, and its owner has not switched huge pages off. Opens, reads and closes a
 // file.
 bool can_collapse();
+// The thread may have memory on several NUMA nodes. Asked once: opens, reads and closes a file;
+// false where the system does not tell.
+bool several_nodes();
 // On which memory nodes memory is to lie; kOff: as the process is set.
 enum class Numa : std::uint8_t { kLocal, kInterleave, kOff };
 // Says on which memory nodes [start, start + bytes) is to lie from now on, whatever holds for the

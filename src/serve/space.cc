@@ -7,6 +7,7 @@
 #include "src/base/os.h"
 #include "src/base/tuning.h"
 #include "src/base/units.h"
+#include "src/base/whole_pages.h"
 
 namespace memo {
 namespace {
@@ -138,11 +139,14 @@ std::uint64_t Space::retreat(Granules first) {
   }
   committed_.store(target, std::memory_order_release);
   // What is free and clean has no record but zeros, or what nobody reads. Another thread may still
-  // look there: the records stay readable.
+  // look there: the records stay readable, and nothing is written.
   const RecordLayout at = layout(bytes_);
   const auto purge_array = [&](std::uint64_t array, std::uint64_t each) {
-    os::purge(records_ + array + granules_in(target).count() * each,
-              granules_in(committed - target).count() * each);
+    const os::WholePages whole(records_ + array + granules_in(target).count() * each,
+                               granules_in(committed - target).count() * each);
+    if (whole.any()) {
+      os::purge(whole.first, whole.bytes());
+    }
   };
   purge_array(at.state, 1);
   purge_array(at.length, sizeof(std::uint32_t));

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <catch2/catch.hpp>
 #include <cerrno>
 #include <csignal>
@@ -278,6 +280,19 @@ TEST_CASE(
     REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
     CHECK(os::processors() == static_cast<std::uint32_t>(CPU_COUNT(&mine)));
   });
+}
+
+TEST_CASE("os: tells whether the process may have memory on several NUMA nodes", "[base]") {
+  constexpr unsigned long kAllowed = 1UL << 2U;  // MPOL_F_MEMS_ALLOWED
+  std::array<unsigned long, 16> nodes{};
+  if (syscall(SYS_get_mempolicy, nullptr, nodes.data(), 1024, nullptr, kAllowed) != 0) {
+    return;
+  }
+  int count = 0;
+  for (const unsigned long word : nodes) {
+    count += std::popcount(word);
+  }
+  CHECK(os::several_nodes() == (count > 1));
 }
 
 }  // namespace
