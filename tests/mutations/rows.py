@@ -245,7 +245,7 @@ ROWS = (
      UNIT, "catalogue: a plan is found by each of its keys, and taken once"),
     ("a full catalogue writes on", "Catalogue::add", "swap", "count_ == kMaxCatalogue => count_ == 2 * kMaxCatalogue",
      UNIT, "catalogue: a full one takes no more"),
-    ("plans that appear later are not seen", "fetch_plans", "swap", "% tuning::kCallsALook => % 1",
+    ("plans that appear later are not seen", "fetch_plans", "swap", "window.calls() % tuning::kCallsALook == 0 => false",
      SCRIPT, "test_plans.py test_plans_are_saved_while"),
     ("a stored plan that fits no more is kept for hundreds of calls", "known_of", "never", "!plan->walked.load(std::memory_order_relaxed)",
      UNIT, "engine: a stored plan that fits no more is left within some dozens of calls, with its memory"),
