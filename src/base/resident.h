@@ -25,7 +25,7 @@ class Residents {
   [[nodiscard]] bool told() const { return told_; }
 
  private:
-  static constexpr std::size_t kAtOnce = 1024;  // pages, a byte each
+  static constexpr std::size_t kAtOnce = 256;  // pages, a byte each: the stack may be small
   bool fill();
 
   char* at_;
