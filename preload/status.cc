@@ -143,7 +143,7 @@ void drop(StatusFile* file) {
   }
 }
 
-// Its folder may go before the process does: systemd removes that of a user who logs out.
+// The file is gone. Systemd removes a user's runtime folder at logout, and processes may go on.
 bool is_removed(const StatusFile* file) {
   const os::KeepErrno keep_errno;
   return file != nullptr && access(g_process.status.path, F_OK) != 0 &&

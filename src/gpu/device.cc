@@ -357,10 +357,10 @@ bool Device::wait_all() {
   bool all = true;
   each_clock([&](Clock& clock) { all = clock.wait() && all; });
   for (const auto& [queue, uses] : uses_) {
-    const Scope scope(driver_, queue.context);
     if (uses.empty()) {
       continue;
     }
+    const Scope scope(driver_, queue.context);
     if (capturing(queue)) {
       all = false;
     } else {

@@ -147,7 +147,8 @@ Device* owner_of(Address address) {
   return nullptr;
 }
 
-// A GPU that cannot map memory is told of before torch has given up its own allocator.
+// Asked before torch changes its allocator: without virtual memory management every tensor would
+// fail.
 std::string problem_of_gpus() {
   const Library& all = library();
   const pid_t child = all.missing.empty() ? fork() : -1;

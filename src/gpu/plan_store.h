@@ -1,6 +1,6 @@
 // The plans of one device, shared by its streams: backward runs in another thread, and a loop may
-// move to another stream. Where there are many, a further one takes the place of one that was wrong,
-// or was not served for longest; who serves it has it still. Under the device's lock; cold.
+// move to another stream. Of kMost plans the next one replaces one that was wrong, else the least
+// recently served. A stream that serves a replaced plan keeps it. Under the device's lock; cold.
 #pragma once
 
 #include <cstdint>

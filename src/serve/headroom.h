@@ -74,8 +74,8 @@ class Headroom {
   [[nodiscard]] bool is_tight() const { return tight_.load(std::memory_order_relaxed); }
 
  private:
-  // Who looks at the group before meanwhile goes on doing so: its place is taken by the next but
-  // one, a second later.
+  // Another thread may still read the group of before, whose place the next call writes: a second
+  // later.
   void find() const {
     const std::uint32_t other = 1 - now_.load(std::memory_order_relaxed);
     group_[other].find(groups_, folders_);

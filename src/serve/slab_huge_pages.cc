@@ -180,8 +180,8 @@ bool Slab::is_free(Granules first, Granules end, PageMap::Run but) const {
 
 // The advice comes first: what the program has advised of parts ends with it, and all is one
 // mapping again. Before Linux 6.14 a purge leaves page tables, which are then populated in small
-// pages. Where there are several NUMA nodes, nothing is made anew by this thread: a huge page comes
-// where most of its small ones are.
+// pages. On several NUMA nodes this thread populates nothing: that would move the pages to its
+// own node. The kernel makes a huge page on the node that has most of its small pages.
 void Slab::make_huge(char* from, std::uint64_t bytes) {
   if (os::advise_huge(from, bytes, true) &&
       (os::several_nodes() || (os::purge(from, bytes) && os::populate(from, bytes))) &&

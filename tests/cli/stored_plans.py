@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from support import COMMAND, json_of, memomalloc
@@ -66,6 +67,13 @@ class Store(unittest.TestCase):
 
     def names(self, store=None):
         return sorted(path.name for path in (store or self.store).iterdir())
+
+    def wait_for_a_plan(self):
+        """Until a process that runs has saved one."""
+        until = time.monotonic() + 100
+        while not (self.store.exists() and any(name.endswith(".plan") for name in self.names())):
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.1)
 
     def plan(self):
         """The only file of the store."""

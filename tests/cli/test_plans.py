@@ -103,10 +103,7 @@ class Sharing(Store):
                              stats=self.folder / "waiting.json")
         learning = self.start(LOOP + "import time\nwhile True:\n    iterate(0, 5, 100_000)\n    time.sleep(0.01)\n")
         try:
-            until = time.monotonic() + 100
-            while not (self.store.exists() and any(name.endswith(".plan") for name in self.names())):
-                self.assertLess(time.monotonic(), until)
-                time.sleep(0.1)
+            self.wait_for_a_plan()
         finally:
             learning.kill()
             learning.communicate()
@@ -259,10 +256,7 @@ class Harm(Store):
         try:
             self.assertIn("Not a directory", running.stderr.readline())
             in_the_way.unlink()
-            until = time.monotonic() + 100
-            while not (self.store.exists() and any(name.endswith(".plan") for name in self.names())):
-                self.assertLess(time.monotonic(), until)
-                time.sleep(0.1)
+            self.wait_for_a_plan()
         finally:
             running.kill()
         self.assertEqual(("", ""), running.communicate())  # it was said once
