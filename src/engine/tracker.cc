@@ -307,7 +307,6 @@ Outcome Tracker::wait_for_quiet(const Call& call, Way way) {
     s.confidence.lose_trial(s.serving.plan->iteration, (*s.serving.best)->height,
                             call.op == Op::k_realloc);
     move(Event::kMismatch);
-    s.search.sizes.lock_broke(0);
     return give(call, way);
   }
   if (call.live <= s.waiting.quiet_level || --s.waiting.patience == 0) {
