@@ -172,8 +172,12 @@ void begin_due_reports(Nanos now, const RecursionGuard& guard) {
 }
 
 bool anyone_serves() {
-  return any_lane(g_process.engine.lanes,
-                  [](const Lane& lane) { return lane.phase() == Phase::kServing; });
+  const Lanes& lanes = g_process.engine.lanes;
+  bool serves = false;
+  for (std::uint32_t i = 0; i < lanes.count(); ++i) {
+    serves = serves || lanes.at(i).phase() == Phase::kServing;
+  }
+  return serves;
 }
 
 void report_serving(const RecursionGuard& guard) {

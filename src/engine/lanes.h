@@ -96,15 +96,4 @@ class Lanes {
   Lock registry_;
 };
 
-// Whether `is` holds of any lane. Any thread.
-template <typename Is>
-[[nodiscard]] bool any_lane(const Lanes& lanes, Is&& is) {
-  for (std::uint32_t i = 0; i < lanes.count(); ++i) {
-    if (is(lanes.at(i))) {
-      return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace memo
