@@ -291,17 +291,12 @@ bool Lane::keep_out(Slab& slab, Granules first, Granules end) {
   return true;
 }
 
-bool Lane::give_back() {
-  const TryLock entered(entered_);
-  if (!entered) {
-    return false;
-  }
-  if (memory_.holds_slab()) {
+void Lane::give_back() {
+  with_slab([&](Slab& its) {
     memory_.give_back(true);
-    memory_.slab().space().retreat();  // what no block lies behind is the process' no more
+    its.space().retreat();  // what no block lies behind is the process' no more
     memory_.let_slab_go();
-  }
-  return true;
+  });
 }
 
 bool Lane::tick(Nanos now, bool scarce) {

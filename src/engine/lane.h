@@ -83,8 +83,8 @@ class Lane {
 
   // Gives back the slab's memory that no block uses, and what of it no block lies behind counts as
   // the process' no more. The slab is free; the plan is kept, and the next call takes a slab again.
-  // Any thread; false if the lane is just at work.
-  bool give_back();
+  // Any thread; nothing is done if the lane is just at work.
+  void give_back();
   // The lane holds `slab` by `word`, and no block is in it: it is the wish's from now on. False if
   // that is not so, or the lane is just at work. Any thread.
   bool hand_over(Slab& slab, std::uint64_t word, const SlabWish& wish);
