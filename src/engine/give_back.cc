@@ -9,11 +9,15 @@
 namespace memo {
 namespace {
 
+// True in one thread once the period since `last` is over, which was then `before` and is now.
+bool due(std::atomic<Nanos>& last, Nanos now, Nanos period, Nanos& before) {
+  before = last.load(std::memory_order_relaxed);
+  return now > before + period && last.compare_exchange_strong(before, now);
+}
+
 // The pool's peak becomes the present window's, if that is over.
 void age_pool(Shared& shared, Nanos now) {
-  Nanos before = shared.times.aged_at.load(std::memory_order_relaxed);
-  if (now > before + 5 * tuning::kAtRest &&
-      shared.times.aged_at.compare_exchange_strong(before, now)) {
+  if (Nanos before; due(shared.aged_at, now, 5 * tuning::kAtRest, before)) {
     shared.pool.age(tuning::kMaxGivenBack);
   }
 }
@@ -160,9 +164,7 @@ void age(Shared& shared) {
   const Nanos now = os::coarse_nanoseconds();
   age_pool(shared, now);
   // A lane that learns for long has no background thread that would tell of it.
-  Nanos told = shared.times.told_at.load(std::memory_order_relaxed);
-  if (now > told + tuning::kAtRest && shared.times.told_at.compare_exchange_strong(told, now) &&
-      told != Nanos{0}) {
+  if (Nanos told; due(shared.told_at, now, tuning::kAtRest, told) && told != Nanos{0}) {
     shared.tell_host();
   }
 }

@@ -48,12 +48,6 @@ struct EngineHost {
 
 class Lane;
 
-// When something was done last that calls of the pool do now and then.
-struct PoolTimes {
-  std::atomic<Nanos> aged_at;
-  std::atomic<Nanos> told_at;  // the host, without a change of phase
-};
-
 struct Shared {
   // A lane's phase has changed, or it is time to tell again.
   void tell_host() const {
@@ -80,8 +74,9 @@ struct Shared {
   Pool pool;
   Slabs slabs;
   EngineHost host;
-  Counters* passed_on = nullptr;  // of calls that no lane takes, in any thread
-  PoolTimes times;
+  Counters* passed_on = nullptr;             // of calls that no lane takes, in any thread
+  std::atomic<Nanos> aged_at;                // the pool, last
+  std::atomic<Nanos> told_at;                // the host, last without a change of phase
   std::atomic<std::uint32_t> lane_count{0};  // lanes ever taken; read by lanes_taken()
   std::uint64_t verbose = 0;
   bool timeless = false;  // a recorded stream: how long ago something was says nothing
