@@ -20,7 +20,7 @@ bool take_idle_slab(const Shared& shared, Slab& slab, std::uint64_t word, const 
   }
   const NoInterrupts whole;  // a handler could jump out of it, and leave the holder's lane locked
   const bool taken = shared.lanes[holder].hand_over(slab, word, wish);
-  if (taken && shared.verbose >= 2) {
+  if (taken && shared.options->VERBOSE >= 2) {
     Line() << "lane " << wish.lane << ": slab of " << slab.height() << " bytes taken from lane "
            << holder;
   }

@@ -95,7 +95,6 @@ void Lanes::share() {
   shared_->slabs.limit = options_->SLAB_LIMIT != 0 ? options_->SLAB_LIMIT : memory / 2;
   shared_->options = options_;
   shared_->lanes = lanes_.data();
-  shared_->verbose = options_->VERBOSE;
   shared_->slabs.huge_pages = options_->HUGEPAGES;
   shared_->slabs.verbose = options_->VERBOSE;
   shared_->keep_trace = !options_->TRACE_FILE.empty();

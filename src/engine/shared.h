@@ -78,7 +78,6 @@ struct Shared {
   std::atomic<Nanos> aged_at;                // the pool, last
   std::atomic<Nanos> told_at;                // the host, last without a change of phase
   std::atomic<std::uint32_t> lane_count{0};  // lanes ever taken; read by lanes_taken()
-  std::uint64_t verbose = 0;
   bool timeless = false;  // a recorded stream: how long ago something was says nothing
   bool keep_trace = false;
   const Options* options = nullptr;

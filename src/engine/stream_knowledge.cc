@@ -218,7 +218,7 @@ Learned StreamKnowledge::learn(const Wanted& wanted) {
   const std::uint32_t count = log.recorder.count();
   const auto alive = log.recorder.live().last(std::min(period.length, count));
   const auto [low, high] = std::minmax_element(alive.begin(), alive.end());
-  if (shared_->verbose >= 1) {
+  if (shared_->options->VERBOSE >= 1) {
     Line() << "lane " << number_ << ": period of " << period.length << " allocations after "
            << count << ", slab of " << schedule.height << " bytes, bound " << schedule.lower_bound
            << (period.trial != 0 ? ", speculative" : "");
@@ -238,7 +238,7 @@ std::uint32_t StreamKnowledge::learn_sites(const Wanted& wanted) {
   if (plan == nullptr) {
     return 0;
   }
-  if (shared_->verbose >= 1) {
+  if (shared_->options->VERBOSE >= 1) {
     Line() << "lane " << number_ << ": " << period.length
            << " allocations whose sizes follow from the first one's; slab of up to "
            << plan->made->height << " bytes, bound " << plan->made->lower_bound;
@@ -250,20 +250,20 @@ std::uint32_t StreamKnowledge::learn_sites(const Wanted& wanted) {
 // Messages.
 
 void StreamKnowledge::tell_phase(Phase phase) {
-  if (shared_->verbose >= 1) {
+  if (shared_->options->VERBOSE >= 1) {
     Line() << "lane " << number_ << ": " << name_of(phase);
   }
 }
 
 void StreamKnowledge::tell_lost(std::uint64_t placed, Evidence why) {
-  if (shared_->verbose >= 1) {
+  if (shared_->options->VERBOSE >= 1) {
     Line() << "lane " << number_ << ": the program has changed after " << placed
            << " served allocations (" << words_of(why).evidence << "); learning again";
   }
 }
 
 void StreamKnowledge::tell_miss(const Call& call, Miss miss, StepIndex near) {
-  if (shared_->verbose >= 3) [[unlikely]] {
+  if (shared_->options->VERBOSE >= 3) [[unlikely]] {
     Line() << "lane " << number_ << ": " << call.size << " bytes not served near step "
            << near.count() << ": " << reason_of(miss).name;
   }
