@@ -29,10 +29,9 @@ class Engine {
  public:
   constexpr Engine() = default;
 
-  using Host = EngineHost;
   // Takes the options; nothing is set up before the first large allocation. Once, before
   // allocate().
-  void configure(const Options& options, const Host& host) { lanes.configure(options, host); }
+  void configure(const Options& options, const EngineHost& host) { lanes.configure(options, host); }
 
   // A block for the request, or nullptr: the underlying allocator's. Any thread. Requires size >=
   // 1.

@@ -295,7 +295,7 @@ void* g_answer = &g_interrupted;
 TEST_CASE("engine: a signal handler inside an allocation gets the underlying allocator",
           "[engine]") {
   // The host's hooks run in the middle of an allocation, as a signal handler may.
-  Engine::Host host;
+  EngineHost host;
   host.phase_changed = [](const RecursionGuard&) {
     const auto inside = std::exchange(t_state.inside, std::uint16_t{0});
     g_answer = g_interrupted->allocate({65'536, 16, Op::k_malloc, false});

@@ -27,8 +27,7 @@ namespace memo::testing {
 // The region is given back at the end, so that a process may have many engines one after the other.
 class OwnEngine {
  public:
-  explicit OwnEngine(const Options& options = {}, const Engine::Host& host = {})
-      : options_(options) {
+  explicit OwnEngine(const Options& options = {}, const EngineHost& host = {}) : options_(options) {
     engine.configure(options_, host);
   }
   ~OwnEngine() {
