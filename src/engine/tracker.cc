@@ -597,21 +597,17 @@ bool Tracker::begin_from(const Call& call) {
   if (!open()) {
     return false;
   }
-  begin_plan();
-  move(Event::kOpened);
-  if (state_.confidence.on_trial()) {
-    state_.search.sizes.add(call.size, call.alignment_log2);
-  }
-  return true;
-}
-
-void Tracker::begin_plan() {
   Serving& serving = state_.serving;
   const bool shaped = serving.shapes.plan() != nullptr;
   serving.placer.start(shaped ? serving.shapes.schedule() : serving.best->get(),
                        shaped ? serving.shapes.index() : &serving.best->index(),
                        Cursor(serving.cursor.position()));
   state_.confidence.begin(serving.placer.schedule()->count);
+  move(Event::kOpened);
+  if (state_.confidence.on_trial()) {
+    state_.search.sizes.add(call.size, call.alignment_log2);
+  }
+  return true;
 }
 
 // A known plan fits the call, and none is served. True if it is served from now on.
@@ -653,7 +649,7 @@ bool Tracker::try_others(const Call& call, bool matched) {
   if (matched) {  // the call is behind it already
     serving.cursor = Cursor((serving.cursor.position() + StepIndex{1}) % wanted().end());
   }
-  return go_over(false);
+  return begin_from(call);
 }
 
 bool Tracker::go_over_to_guess(const Call& call) {
@@ -667,17 +663,8 @@ bool Tracker::go_over_to_guess(const Call& call) {
   move(Event::kOtherPlan);
   adopt(guess, 0);
   serving.cursor = Cursor(position);
-  return go_over(true);
-}
-
-bool Tracker::go_over(bool guessed) {
-  if (!open()) {
-    return false;
-  }
-  begin_plan();
-  state_.serving.seeks_others = guessed;
-  move(Event::kOpened);
-  return true;
+  serving.seeks_others = begin_from(call);
+  return serving.seeks_others;
 }
 
 void Tracker::adopt(const Known& known, std::uint32_t trial) {

@@ -205,11 +205,9 @@ class Tracker {
   Known follow(const Call& call);
   bool open();
   bool begin_from(const Call& call);
-  void begin_plan();
   bool take_up(const Call& call, const Known& known);
   bool try_others(const Call& call, bool matched);
   bool go_over_to_guess(const Call& call);
-  bool go_over(bool guessed);
   void adopt(const Known& known, std::uint32_t trial);
   bool find_place(const Known& known);
   bool lay_out(const Shapes::Start& start);
