@@ -64,7 +64,7 @@ Follower::Found Follower::find(PlanStore& store, const StoredPlan* serving, Curr
       if (found.plan != nullptr) {
         store.release(found.plan);
       }
-      found = {&plan, place.cursor.position(), place.cursor.first()};
+      found = {.plan = &plan, .position = place.cursor.position(), .first = place.cursor.first()};
       store.use(plan);
     }
   });

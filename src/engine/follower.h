@@ -19,6 +19,7 @@ class Follower {
     StoredPlan* plan = nullptr;  // acquired for the caller
     StepIndex position;
     std::uint64_t first = 0;  // first size of the current iteration, for a parametric plan
+    std::uint32_t trial = 0;  // calls that it is to serve before it is believed
   };
   // What the lane has meanwhile. Without a plan fewer of its thread's first calls must fit, since
   // they most likely do what other threads have done. To one on trial no plan is preferred that has

@@ -13,14 +13,7 @@
 namespace memo {
 
 // A plan that fits the stream, acquired for the tracker; or none.
-struct Known {
-  StoredPlan* plan = nullptr;
-  const Plan* best = nullptr;  // what to serve it from
-  StepIndex position;          // the step that comes next
-  std::uint64_t first = 0;     // first size of the current iteration, for a parametric plan
-  bool strange = false;        // no iteration of the fixed plan has come in this process
-  std::uint32_t trial = 0;     // calls that it is to serve before it is believed
-};
+using Known = Follower::Found;
 
 // A plan that was made of the stream, acquired for the tracker; or none.
 struct Learned {
@@ -71,8 +64,8 @@ class Knowledge {
   virtual void follow_anew() = 0;
   // A plan that begins as `schedule` does up to the position, and then with the call.
   virtual Known guess(const Call& call, const Schedule& schedule, StepIndex position) = 0;
-  // The parametric plan can be laid out. What to serve it from; nullptr: it cannot.
-  virtual const Plan* complete(StoredPlan& plan) = 0;
+  // True if the parametric plan can be laid out from now on.
+  virtual bool complete(StoredPlan& plan) = 0;
   // The lane uses the plan no more.
   virtual void leave(StoredPlan& plan, std::uint32_t verdict) = 0;
 

@@ -16,18 +16,6 @@
 namespace memo {
 namespace {
 
-Known known_of(StoredPlan* plan, StepIndex position = {}, std::uint64_t first = 0) {
-  if (plan == nullptr) {
-    return {};
-  }
-  return {
-      .plan = plan,
-      .best = &plan->best(),
-      .position = position,
-      .first = first,
-      .strange = plan->made->symbolic == nullptr && !plan->walked.load(std::memory_order_relaxed)};
-}
-
 // A short loop may be a part of the stream's, if other threads do nothing else: what is noted stays
 // till it has run for long. A thread's first calls are no part of anything.
 std::uint32_t trial_of(const StoredPlan& plan) {
@@ -134,13 +122,14 @@ Known StreamKnowledge::follow(const Call& call, const StoredPlan* serving,
   if (shared_->host.outside != nullptr) {
     fetch_plans(shared_->host, follower_.window());
   }
-  const Follower::Found fits = follower_.find(shared_->store, serving, current, tried);
-  if (fits.plan != nullptr && fits.plan == serving && current == Follower::Current::kTrial) {
-    shared_->store.release(fits.plan);
+  Known known = follower_.find(shared_->store, serving, current, tried);
+  if (known.plan != nullptr && known.plan == serving && current == Follower::Current::kTrial) {
+    shared_->store.release(known.plan);
     return {};
   }
-  Known known = known_of(fits.plan, fits.position, fits.first);
-  known.trial = fits.plan != nullptr && !follower_.beginning() ? trial_of(*fits.plan) : 0;
+  if (known.plan != nullptr && !follower_.beginning()) {
+    known.trial = trial_of(*known.plan);
+  }
   return known;
 }
 
@@ -149,15 +138,15 @@ void StreamKnowledge::follow_anew() {
 }
 
 Known StreamKnowledge::guess(const Call& call, const Schedule& schedule, StepIndex position) {
-  return known_of(shared_->store.take_beginning(schedule, position, call.size));
+  return {.plan = shared_->store.take_beginning(schedule, position, call.size), .position = {}};
 }
 
-const Plan* StreamKnowledge::complete(StoredPlan& plan) {
+bool StreamKnowledge::complete(StoredPlan& plan) {
   const NoInterrupts whole;
   const RecursionGuard guard;
   bool done = false;
   os::run_on_own_stack([&] { done = shared_->store.complete(guard, plan); });
-  return done ? &plan.best() : nullptr;
+  return done;
 }
 
 void StreamKnowledge::leave(StoredPlan& plan, std::uint32_t verdict) {

@@ -37,7 +37,7 @@ class StreamKnowledge final : public Knowledge {
                std::uint64_t tried) override;
   void follow_anew() override;
   Known guess(const Call& call, const Schedule& schedule, StepIndex position) override;
-  const Plan* complete(StoredPlan& plan) override;
+  bool complete(StoredPlan& plan) override;
   void leave(StoredPlan& plan, std::uint32_t verdict) override;
   void tell_phase(Phase phase) override;
   void tell_lost(std::uint64_t placed, Evidence why) override;

@@ -670,9 +670,12 @@ bool Tracker::go_over_to_guess(const Call& call) {
 void Tracker::adopt(const Known& known, std::uint32_t trial) {
   Serving& serving = state_.serving;
   MEMO_DCHECK(serving.plan == nullptr);
-  state_.confidence.adopt(false, known.strange, trial);
+  const StoredPlan& plan = *known.plan;
+  const bool strange =
+      plan.made->symbolic == nullptr && !plan.walked.load(std::memory_order_relaxed);
+  state_.confidence.adopt(false, strange, trial);
   serving.plan = known.plan;
-  serving.best = known.best;
+  serving.best = &plan.best();
 }
 
 // Where in the plan the call at hand is, the step before the one that comes next; a parametric plan
@@ -687,13 +690,12 @@ bool Tracker::find_place(const Known& known) {
   if (!serving.shapes.afford(schedule.count, state_.counts.counters().large_allocations.get())) {
     return false;
   }
-  const Plan* best = knowledge_->complete(*known.plan);
-  if (best == nullptr || !serving.shapes.open(*(*best)->symbolic) ||
-      !lay_out({known.first, known.position - StepIndex{1}})) {
+  if (!knowledge_->complete(*known.plan)) {
     return false;
   }
-  serving.best = best;
-  return true;
+  serving.best = &known.plan->best();
+  return serving.shapes.open(*(*serving.best)->symbolic) &&
+         lay_out({known.first, known.position - StepIndex{1}});
 }
 
 bool Tracker::lay_out(const Shapes::Start& start) {

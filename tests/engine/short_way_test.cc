@@ -28,6 +28,7 @@ struct ServedPlan final : testing::FakeMemory, testing::FakeKnowledge {
     }
     plan.better = testing::plan_of(steps, 1 << 25);  // found by a search
     plan.iteration = 60;
+    plan.walked = true;
     tracker.open({.counters = &counters, .slab_room = 1 << 30}, this, this);
     tracker.begin_histories(&histories.sizes, &histories.sites);
     tracker.happened(Event::kTaken);
@@ -61,7 +62,7 @@ struct ServedPlan final : testing::FakeMemory, testing::FakeKnowledge {
     ++plan.users;
     const std::uint32_t next = begins ? 1 : 0;
     begins = false;
-    return {.plan = &plan, .best = &plan.best(), .position = StepIndex{next}};
+    return {.plan = &plan, .position = StepIndex{next}};
   }
   void end_iteration(std::uint64_t, std::uint64_t, bool) override { ++iterations; }
 

@@ -36,7 +36,6 @@ class LearningLane final : public testing::FakeMemory, public testing::FakeKnowl
   Tracker tracker;
   Counters counters;
   StoredPlan* fits = nullptr;  // what the next call finds
-  bool strange = false;        // no iteration of it has come in this process
   std::uint32_t trial = 0;     // what it is to serve before it is believed
   bool has_memory = true;      // for a slab
   bool log_full = false;       // at the next call
@@ -65,11 +64,7 @@ class LearningLane final : public testing::FakeMemory, public testing::FakeKnowl
       return {};
     }
     ++plan->users;
-    return {.plan = plan,
-            .best = &plan->made,
-            .position = StepIndex{1},
-            .strange = strange,
-            .trial = trial};
+    return {.plan = plan, .position = StepIndex{1}, .trial = trial};
   }
   Known guess(const Call&, const Schedule&, StepIndex) override {
     ++guesses;
@@ -89,6 +84,7 @@ struct OfForty : StoredPlan {
   OfForty() {
     made = testing::plan_of(testing::stacked(testing::sizes(40)), 1 << 24);
     iteration = 40;
+    walked = true;
   }
 };
 constexpr std::uint64_t kStrange = 1 << 20;  // bytes of a call that is none of its steps
@@ -110,8 +106,8 @@ TEST_CASE("tracker: a found plan that gets no memory costs nothing that is noted
 // Whether the plan, which may be another process', is withdrawn when another program comes after so many calls.
 bool withdrawn_after(std::uint64_t calls, bool strange = false) {
   OfForty plan;
+  plan.walked = !strange;
   LearningLane lane;
-  lane.strange = strange;
   lane.serve(plan, calls);
   for (std::uint64_t i = 0; lane.tracker.phase() == Phase::kServing; ++i) {
     lane.call({.size = kStrange + 4096 * i});

@@ -134,6 +134,7 @@ class World final : public testing::FakeMemory, public testing::FakeKnowledge {
     plan->made = Plan::copy_of(schedule);
     plan->better = Plan::copy_of(schedule);
     plan->iteration = schedule.count;
+    plan->walked = true;
     plans.push_back(std::move(plan));
   }
   StoredPlan* some_plan(std::uint64_t of) {
@@ -198,7 +199,7 @@ class World final : public testing::FakeMemory, public testing::FakeKnowledge {
   Known guess(const Call&, const Schedule&, StepIndex) override {
     return below(random, 3) == 0 ? found(some_plan(kFixed)) : Known();
   }
-  const Plan* complete(StoredPlan& plan) override { return yes() ? &plan.best() : nullptr; }
+  bool complete(StoredPlan&) override { return yes(); }
   void leave(StoredPlan& plan, std::uint32_t) override {
     REQUIRE(plan.users != 0);
     --plan.users;
@@ -207,7 +208,6 @@ class World final : public testing::FakeMemory, public testing::FakeKnowledge {
   Known found(StoredPlan* plan) {
     const auto position = static_cast<std::uint32_t>(below(random, plan->made->count));
     return {.plan = plan,
-            .best = &plan->best(),
             .position = StepIndex{plan->made->symbolic != nullptr ? position + 1 : position},
             .first = 65'536 + 4096 * below(random, 40)};
   }

@@ -247,7 +247,7 @@ ROWS = (
      UNIT, "catalogue: a full one takes no more"),
     ("plans that appear later are not seen", "fetch_plans", "swap", "window.calls() % tuning::kCallsALook == 0 => false",
      SCRIPT, "test_plans.py test_plans_are_saved_while"),
-    ("a stored plan that fits no more is kept for hundreds of calls", "known_of", "never", "!plan->walked.load(std::memory_order_relaxed)",
+    ("a stored plan that fits no more is kept for hundreds of calls", "Tracker::adopt", "never", "!plan.walked.load(std::memory_order_relaxed)",
      UNIT, "engine: a stored plan that fits no more is left within some dozens of calls, with its memory"),
     ("a call does not wait while memory is given back in its lane", "Lane::wait", "swap", "WaitLock => TryLock",
      UNIT, "threads: a call waits while another thread gives memory back in its lane"),
