@@ -42,11 +42,11 @@ void Follower::restart() {
   window_ = CallWindow();
 }
 
-Follower::Found Follower::find(PlanStore& store, const StoredPlan* serving, Current current,
-                               std::uint64_t tried) {
-  const StoredPlan* preferred = current == Current::kTrial ? nullptr : serving;
+Follower::Found Follower::find(PlanStore& store, const StoredPlan* serving, std::uint64_t tried) {
+  const bool trial = tried != 0;
+  const StoredPlan* preferred = trial ? nullptr : serving;
   Found found;
-  const bool fresh = current == Current::kNothing && fresh_ != 0;
+  const bool fresh = serving == nullptr && fresh_ != 0;
   fresh_ -= fresh_ != 0 ? 1 : 0;
   store.for_each([&](StoredPlan& plan, std::uint32_t slot) {
     Place& place = places_[slot];
@@ -55,9 +55,9 @@ Follower::Found Follower::find(PlanStore& store, const StoredPlan* serving, Curr
       place.generation = plan.generation;
       catch_up(place.cursor, plan);
     }
-    const bool in_vain = current == Current::kTrial && shows_no_more(plan, *serving);
+    const bool in_vain = trial && shows_no_more(plan, *serving);
     const std::uint64_t needed = in_vain ? UINT64_MAX
-                                         : std::max(calls_needed(slot, plan, fresh, current),
+                                         : std::max(calls_needed(slot, plan, fresh, trial),
                                                     std::min<std::uint64_t>(tried, plan.iteration));
     if (fits(place.cursor, plan, recent_, needed) &&
         (found.plan == nullptr || is_likelier(plan, *found.plan, preferred))) {
@@ -93,7 +93,7 @@ void Follower::distrust(std::uint32_t slot, const StoredPlan& plan, bool unfit) 
 }
 
 std::uint64_t Follower::calls_needed(std::uint32_t slot, const StoredPlan& plan, bool fresh,
-                                     Current current) const {
+                                     bool trial) const {
   const Schedule& schedule = *plan.made;
   const Failures none;
   const Failures& its = failures_[slot].generation == plan.generation ? failures_[slot] : none;
@@ -104,7 +104,7 @@ std::uint64_t Follower::calls_needed(std::uint32_t slot, const StoredPlan& plan,
   if (its.times < 2) {
     return fit;
   }
-  if (current == Current::kTrial) {
+  if (trial) {
     return UINT64_MAX;
   }
   const std::uint64_t more = its.unfit != 0 ? std::uint64_t{schedule.count} << its.unfit

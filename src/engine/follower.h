@@ -21,28 +21,19 @@ class Follower {
     std::uint64_t first = 0;  // first size of the current iteration, for a parametric plan
     std::uint32_t trial = 0;  // calls that it is to serve before it is believed
   };
-  // What the lane has meanwhile. Without a plan fewer of its thread's first calls must fit, since
-  // they most likely do what other threads have done. To one on trial no plan is preferred that has
-  // failed here: of a loop whose blocks live longer than before, the calls fit it as they did; and
-  // none that shows no more than it does.
-  enum class Current : std::uint8_t { kNothing, kTrial, kPlan };
-  // Where several fit, the one the lane is `serving` if that is one of them and not on trial, else
-  // that of the same process or command, else the lowest.
-  Found next(PlanStore& store, std::uint64_t size, const StoredPlan* serving = nullptr,
-             Current current = Current::kPlan) {
-    hear(size, 0);
-    return find(store, serving, current);
-  }
-  // The same in two steps: the call comes, and plans may be added that have fitted up to it.
+  // In two steps: the call comes, and plans may be added that have fitted up to it.
   void hear(std::uint64_t size, std::uint32_t alignment_log2) {
     recent_.add(size);
     window_.add(size, alignment_log2);
   }
-  // `tried`: calls for which the loop of the plan on trial has come. Another one must fit for as
-  // many, or for an iteration of its own: a long one that has the same short loop in it fits for a
-  // while, too.
-  Found find(PlanStore& store, const StoredPlan* serving, Current current = Current::kPlan,
-             std::uint64_t tried = 0);
+  // Where several fit, the one the lane is `serving` if that is one of them and not on trial, else
+  // that of the same process or command, else the lowest. Where it serves none fewer of its
+  // thread's first calls must fit, since they most likely do what other threads have done.
+  // `tried`: calls for which the loop of the plan on trial has come; 0: none is. Another one must
+  // fit for as many, or for an iteration of its own: a long one that has the same short loop in it
+  // fits for a while, too. None is preferred to it that has failed here: of a loop whose blocks
+  // live longer than before, the calls fit it as they did; and none that shows no more than it does.
+  Found find(PlanStore& store, const StoredPlan* serving, std::uint64_t tried = 0);
   // The last calls that were heard.
   [[nodiscard]] const CallWindow& window() const { return window_; }
   // Of the thread's first calls too few have been looked at for a known plan to be ruled out.
@@ -59,7 +50,7 @@ class Follower {
     Cursor cursor;
   };
   [[nodiscard]] std::uint64_t calls_needed(std::uint32_t slot, const StoredPlan& plan, bool fresh,
-                                           Current current) const;
+                                           bool trial) const;
   void catch_up(Cursor& cursor, const StoredPlan& plan) const;
   static bool fits(Cursor& cursor, const StoredPlan& plan, const Recent& recent,
                    std::uint64_t needed);

@@ -57,9 +57,8 @@ class Knowledge {
   virtual std::uint32_t learn_sites(const Wanted& wanted) = 0;
 
   // A known plan that fits, the call among others; `serving` is preferred, but on trial: see
-  // Follower.
-  virtual Known follow(const Call& call, const StoredPlan* serving, Follower::Current current,
-                       std::uint64_t tried) = 0;
+  // Follower::find().
+  virtual Known follow(const Call& call, const StoredPlan* serving, std::uint64_t tried) = 0;
   // The plans are followed from here on.
   virtual void follow_anew() = 0;
   // A plan that begins as `schedule` does up to the position, and then with the call.

@@ -116,14 +116,13 @@ void StreamKnowledge::forget() {
 
 // The plans.
 
-Known StreamKnowledge::follow(const Call& call, const StoredPlan* serving,
-                              Follower::Current current, std::uint64_t tried) {
+Known StreamKnowledge::follow(const Call& call, const StoredPlan* serving, std::uint64_t tried) {
   follower_.hear(call.size, call.alignment_log2);
   if (shared_->host.outside != nullptr) {
     fetch_plans(shared_->host, follower_.window());
   }
-  Known known = follower_.find(shared_->store, serving, current, tried);
-  if (known.plan != nullptr && known.plan == serving && current == Follower::Current::kTrial) {
+  Known known = follower_.find(shared_->store, serving, tried);
+  if (known.plan != nullptr && known.plan == serving && tried != 0) {
     shared_->store.release(known.plan);
     return {};
   }

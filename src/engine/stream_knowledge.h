@@ -33,8 +33,7 @@ class StreamKnowledge final : public Knowledge {
   void mark() override;
   Learned learn(const Wanted& wanted) override;
   std::uint32_t learn_sites(const Wanted& wanted) override;
-  Known follow(const Call& call, const StoredPlan* serving, Follower::Current current,
-               std::uint64_t tried) override;
+  Known follow(const Call& call, const StoredPlan* serving, std::uint64_t tried) override;
   void follow_anew() override;
   Known guess(const Call& call, const Schedule& schedule, StepIndex position) override;
   bool complete(StoredPlan& plan) override;

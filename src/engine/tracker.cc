@@ -558,14 +558,10 @@ Outcome Tracker::answer(const Call& call, Way way, const Placing& placing) {
 // Plans that are taken up, changed and left.
 
 Known Tracker::follow(const Call& call) {
-  const Serving& serving = state_.serving;
-  const bool tries = state_.confidence.tries_own();
-  using Current = Follower::Current;
-  const Current current = tries                     ? Current::kTrial
-                          : serving.plan != nullptr ? Current::kPlan
-                                                    : Current::kNothing;
-  return knowledge_->follow(call, serving.plan, current,
-                            tries ? state_.confidence.placed() + tuning::kTrialCalls : 0);
+  const Confidence& confidence = state_.confidence;
+  const std::uint64_t tried =
+      confidence.tries_own() ? confidence.placed() + tuning::kTrialCalls : 0;
+  return knowledge_->follow(call, state_.serving.plan, tried);
 }
 
 // Memory for what is to be served from; where there is none the plan is left. While all slabs are

@@ -55,7 +55,7 @@ struct ServedPlan final : testing::FakeMemory, testing::FakeKnowledge {
   }
   Claimed claim(const Call&, std::uint64_t) override { return {.miss = answer}; }
   // The plan is found again by its eighth call after one that did not match.
-  Known follow(const Call&, const StoredPlan*, Follower::Current, std::uint64_t) override {
+  Known follow(const Call&, const StoredPlan*, std::uint64_t) override {
     if (!begins && (++followed % 8 != 0 || withdrawn)) {
       return {};
     }

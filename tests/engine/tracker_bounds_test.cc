@@ -58,7 +58,7 @@ class LearningLane final : public testing::FakeMemory, public testing::FakeKnowl
     ++sites_learned;
     return 20;
   }
-  Known follow(const Call&, const StoredPlan*, Follower::Current, std::uint64_t) override {
+  Known follow(const Call&, const StoredPlan*, std::uint64_t) override {
     StoredPlan* plan = std::exchange(fits, nullptr);
     if (plan == nullptr) {
       return {};

@@ -193,7 +193,7 @@ class World final : public testing::FakeMemory, public testing::FakeKnowledge {
   std::uint32_t learn_sites(const Wanted&) override {
     return static_cast<std::uint32_t>(below(random, 2) * 12);
   }
-  Known follow(const Call&, const StoredPlan*, Follower::Current, std::uint64_t) override {
+  Known follow(const Call&, const StoredPlan*, std::uint64_t) override {
     return below(random, 60) == 0 ? found(some_plan(plans.size())) : Known();
   }
   Known guess(const Call&, const Schedule&, StepIndex) override {

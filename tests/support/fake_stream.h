@@ -36,9 +36,7 @@ class FakeKnowledge : public Knowledge {
   void mark() override {}
   Learned learn(const Wanted&) override { return {}; }
   std::uint32_t learn_sites(const Wanted&) override { return 0; }
-  Known follow(const Call&, const StoredPlan*, Follower::Current, std::uint64_t) override {
-    return {};
-  }
+  Known follow(const Call&, const StoredPlan*, std::uint64_t) override { return {}; }
   void follow_anew() override {}
   Known guess(const Call&, const Schedule&, StepIndex) override { return {}; }
   bool complete(StoredPlan&) override { return true; }
