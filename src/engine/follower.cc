@@ -36,7 +36,7 @@ std::uint32_t fit_of_shape() {
 
 void Follower::restart() {
   for (Place& place : places_) {
-    place = Place();
+    place.cursor = Cursor();
   }
   recent_ = Recent();
   window_ = CallWindow();
@@ -49,15 +49,10 @@ Follower::Found Follower::find(PlanStore& store, const StoredPlan* serving, std:
   const bool fresh = serving == nullptr && fresh_ != 0;
   fresh_ -= fresh_ != 0 ? 1 : 0;
   store.for_each([&](StoredPlan& plan, std::uint32_t slot) {
-    Place& place = places_[slot];
-    if (place.generation != plan.generation) {
-      place = Place();
-      place.generation = plan.generation;
-      catch_up(place.cursor, plan);
-    }
+    Place& place = place_of(slot, plan);
     const bool in_vain = trial && shows_no_more(plan, *serving);
     const std::uint64_t needed = in_vain ? UINT64_MAX
-                                         : std::max(calls_needed(slot, plan, fresh, trial),
+                                         : std::max(calls_needed(place, plan, fresh, trial),
                                                     std::min<std::uint64_t>(tried, plan.iteration));
     if (fits(place.cursor, plan, recent_, needed) &&
         (found.plan == nullptr || is_likelier(plan, *found.plan, preferred))) {
@@ -71,6 +66,16 @@ Follower::Found Follower::find(PlanStore& store, const StoredPlan* serving, std:
   return found;
 }
 
+Follower::Place& Follower::place_of(std::uint32_t slot, const StoredPlan& plan) {
+  Place& place = places_[slot];
+  if (place.generation != plan.generation) {
+    place = Place();
+    place.generation = plan.generation;
+    catch_up(place.cursor, plan);
+  }
+  return place;
+}
+
 // A plan that has just come was not there for the calls before the last one: another thread has
 // made it, or it was fetched since they are its own.
 void Follower::catch_up(Cursor& cursor, const StoredPlan& plan) const {
@@ -82,33 +87,29 @@ void Follower::catch_up(Cursor& cursor, const StoredPlan& plan) const {
 }
 
 void Follower::distrust(std::uint32_t slot, const StoredPlan& plan, bool unfit) {
-  Failures& its = failures_[slot];
-  if (its.generation != plan.generation) {
-    its = {.generation = plan.generation};
-  }
-  its.times = std::min(its.times + (unfit ? 2U : 1U), 2U);
+  std::uint32_t& failed = place_of(slot, plan).failed;
   if (unfit) {
-    its.unfit = std::min(std::max(its.unfit, 1U) + 1, tuning::kMaxFitLog2);
+    failed = std::min(std::max(failed, 2U) + 1, tuning::kMaxFitLog2 + 1);
+  } else if (failed < 2) {
+    ++failed;
   }
 }
 
-std::uint64_t Follower::calls_needed(std::uint32_t slot, const StoredPlan& plan, bool fresh,
-                                     bool trial) const {
+std::uint64_t Follower::calls_needed(const Place& place, const StoredPlan& plan, bool fresh,
+                                     bool trial) {
   const Schedule& schedule = *plan.made;
-  const Failures none;
-  const Failures& its = failures_[slot].generation == plan.generation ? failures_[slot] : none;
-  if (fresh && its.times == 0 && schedule.symbolic == nullptr && plan.walked) {
+  if (fresh && place.failed == 0 && schedule.symbolic == nullptr && plan.walked) {
     return kContext;
   }
   const std::uint64_t fit = schedule.symbolic != nullptr ? fit_of_shape() : tuning::kFit;
-  if (its.times < 2) {
+  if (place.failed < 2) {
     return fit;
   }
   if (trial) {
     return UINT64_MAX;
   }
-  const std::uint64_t more = its.unfit != 0 ? std::uint64_t{schedule.count} << its.unfit
-                                            : schedule.count / tuning::kFitAgain;
+  const std::uint64_t more = place.failed > 2 ? std::uint64_t{schedule.count} << (place.failed - 1)
+                                              : schedule.count / tuning::kFitAgain;
   return fit + more;
 }
 

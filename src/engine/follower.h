@@ -48,9 +48,13 @@ class Follower {
   struct Place {
     std::uint64_t generation = 0;  // of the plan that all else here is about
     Cursor cursor;
+    // How often the plan was left, 2 at most. From 3 on it was unfit, and must fit through
+    // 2^(failed - 1) times.
+    std::uint32_t failed = 0;
   };
-  [[nodiscard]] std::uint64_t calls_needed(std::uint32_t slot, const StoredPlan& plan, bool fresh,
-                                           bool trial) const;
+  Place& place_of(std::uint32_t slot, const StoredPlan& plan);
+  static std::uint64_t calls_needed(const Place& place, const StoredPlan& plan, bool fresh,
+                                    bool trial);
   void catch_up(Cursor& cursor, const StoredPlan& plan) const;
   static bool fits(Cursor& cursor, const StoredPlan& plan, const Recent& recent,
                    std::uint64_t needed);
@@ -58,12 +62,6 @@ class Follower {
   Recent recent_;
   CallWindow window_;
   std::uint32_t fresh_ = tuning::kFreshCalls;  // calls that still count as the thread's beginning
-  struct Failures {
-    std::uint64_t generation = 0;  // of the plan that all else here is about
-    std::uint32_t times = 0;       // it was left; 2: twice or more, or it was unfit
-    std::uint32_t unfit = 0;       // log2 of how often it must fit through; 0: it was not
-  };
-  Failures failures_[tuning::kMaxPlans] = {};
 };
 
 }  // namespace memo

@@ -215,7 +215,7 @@ ROWS = (
      UNIT, "engine: what the pool keeps is told once it is much, and is a thread's own affair before"),
     ("what is freed at rest stays", "GiveBack::tick", "always", "kept() > left_",
      UNIT, "engine: rests once the pool's memory was given back, and so is what is freed at rest"),
-    ("a place in a plan is taken for one in its successor", "Follower::find", "swap", "!= plan.generation => == UINT64_MAX",
+    ("a place in a plan is taken for one in its successor", "Follower::place_of", "swap", "!= plan.generation => == UINT64_MAX",
      UNIT, "follower: what has fitted a plan does not count for its successor"),
     ("a slab without memory is served from", "kServing", "swap", 'kRefused, kAlways, kPooling, kRelease, " => kRefused, kAlways, kServing, kRelease, "',
      UNIT, "tracker: each pair of phase and event does what it must, or nothing"),
