@@ -63,7 +63,7 @@ bool Lane::take() {
 void Lane::begin(const StackBounds& stack) {
   stack_ = stack;
   if (!tracker_.state().terms.common) {
-    knowledge_.begin();
+    knowledge_.can_learn();
   }
   tracker_.happened(Event::kTaken);
   entered_.unlock_quietly();

@@ -47,14 +47,8 @@ void StreamKnowledge::open(Shared* shared, std::uint32_t number, Tracker* tracke
 
 // The log.
 
-void StreamKnowledge::begin() {
-  if (!log.ready() && log.take_memory(shared_->keep_trace)) {
-    restart_histories();
-  }
-}
-
 bool StreamKnowledge::can_learn() {
-  if (log.take_memory_again(shared_->keep_trace)) {
+  if (!log.ready() && log.take_memory(shared_->keep_trace)) {
     restart_histories();
   }
   return log.ready();

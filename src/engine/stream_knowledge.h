@@ -42,8 +42,6 @@ class StreamKnowledge final : public Knowledge {
   void tell_lost(std::uint64_t placed, Evidence why) override;
   void tell_miss(const Call& call, Miss miss, StepIndex near) override;
 
-  // As can_learn(), at once: for a lane that a thread has just taken.
-  void begin();
   // The call that was noted last has got this block of the space, or none.
   void bind(const void* start, const Space* space);
   // Nothing is known of the stream any more.

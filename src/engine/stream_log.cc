@@ -6,27 +6,17 @@
 namespace memo {
 
 bool StreamLog::take_memory(bool trace) {
-  if (ready_.load(std::memory_order_relaxed)) {
-    return true;
+  if (refusals_.waits()) {
+    return false;
   }
   if (!sizes.reserve(tuning::kMaxLog) || !sites.reserve(tuning::kMaxLog) || !sizes.grow(1) ||
       !sites.grow(1) || !recorder.prepare(trace ? 16 * tuning::kMaxLog : tuning::kMaxLog, trace)) {
     sizes.release();
     sites.release();
-    return false;
-  }
-  ready_.store(true, std::memory_order_release);
-  return true;
-}
-
-bool StreamLog::take_memory_again(bool trace) {
-  if (refusals_.waits()) {
-    return false;
-  }
-  if (!take_memory(trace)) {
     refusals_.refused(tuning::kMaxWait);
     return false;
   }
+  ready_.store(true, std::memory_order_release);
   return true;
 }
 

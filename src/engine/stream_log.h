@@ -16,10 +16,9 @@ namespace memo {
 
 class StreamLog {
  public:
-  // Takes the memory, once; false where the system refuses it. `trace`: for a whole trace.
+  // For a log without memory: takes it; false where the system refuses it, which is then asked
+  // seldom. `trace`: for a whole trace.
   bool take_memory(bool trace);
-  // The same for a log without memory, at each call: asks seldom where it was refused in vain.
-  bool take_memory_again(bool trace);
   // There is memory. Any thread.
   [[nodiscard]] bool ready() const { return ready_.load(std::memory_order_acquire); }
   // The latest tokens of sizes and of call sites, once there is memory: what Repeat::start() takes,
