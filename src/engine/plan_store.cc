@@ -13,7 +13,7 @@ namespace {
 
 // One that was loaded, and not walked through, may never be used here.
 bool unsearched(const StoredPlan& plan) {
-  return plan.walked.load(std::memory_order_relaxed) && !plan.at_search &&
+  return plan.walked.load(std::memory_order_relaxed) && !plan.at_work &&
          !plan.has_better.load(std::memory_order_relaxed) &&
          !plan.lowest.load(std::memory_order_relaxed);
 }
@@ -29,8 +29,7 @@ StoredPlan* PlanStore::add(const RecursionGuard&, Plan plan, std::uint32_t itera
   stored->made = std::move(plan);
   stored->has_better = false;
   stored->better = Plan();
-  stored->at_search = false;
-  stored->completing = false;
+  stored->at_work = false;
   stored->walked = maker == Maker::kProcess;
   stored->maker = maker;
   stored->iteration = iteration;
@@ -41,7 +40,7 @@ bool PlanStore::complete(const RecursionGuard& guard, StoredPlan& plan) {
   if (plan.best()->symbolic == nullptr || plan.best()->symbolic->complete()) {
     return true;
   }
-  if (plan.completing.exchange(true)) {
+  if (plan.at_work.exchange(true)) {
     return false;
   }
   plan.improve(restore(guard, *plan.made));
@@ -107,7 +106,7 @@ StoredPlan* PlanStore::take_unsearched() {
   StoredPlan* found = nullptr;
   for_each([&](StoredPlan& plan, std::uint32_t) {
     if (found == nullptr && unsearched(plan)) {
-      plan.at_search = true;
+      plan.at_work = true;
       plan.users.fetch_add(1, std::memory_order_acq_rel);
       found = &plan;
     }
@@ -166,9 +165,8 @@ void PlanStore::after_fork(bool in_use) {
   }
   for (StoredPlan& plan : plans_) {
     plan.users = in_use ? plan.users.load() : 0;
-    // The thread that was completing it does not exist here, unless it is this one.
-    plan.completing = in_use && plan.completing;
-    plan.at_search = false;  // nor the one that was searching
+    // The thread that was at work on it does not exist here, unless it is this one.
+    plan.at_work = in_use && plan.at_work;
   }
 }
 

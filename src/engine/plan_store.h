@@ -24,8 +24,8 @@ struct StoredPlan {
   std::atomic<bool> has_better{false};
   // No lower one is known of, and none is looked for (any more).
   std::atomic<bool> lowest{false};
-  bool at_search = false;  // a thread of this process looks for one
-  std::atomic<bool> completing{false};
+  // A thread of this process looks for one, or completes the plan; it is done once.
+  std::atomic<bool> at_work{false};
   Maker maker = Maker::kOther;
   // Every call of it has come in order in this process, or it was made of this process' calls. What
   // a file only claims is not given memory before it is used.
