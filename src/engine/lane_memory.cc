@@ -85,7 +85,6 @@ Given LaneMemory::give(const Call& call) {
   }
   return {.start = block.start,
           .zero = block.zero,
-          .at_hand = block.lacking == 0,
           .lacks = block.lacking,
           .again = sub_sat(block.lacking, grown)};
 }

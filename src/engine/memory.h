@@ -31,8 +31,8 @@ struct Given {
   void* start = nullptr;  // none: there is no block,
   bool busy = false;      // since others are at the pool
   bool zero = false;      // all of it is
-  bool at_hand = false;   // all of it had memory already
-  // Bytes of it that had no memory, and those of them that the pool has had before.
+  // Bytes of it that had no memory, 0: it was at hand; and those of them that the pool has had
+  // before.
   std::uint64_t lacks = 0;
   std::uint64_t again = 0;
 };

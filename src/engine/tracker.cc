@@ -339,18 +339,19 @@ void Tracker::count_given(const Call& call, const Given& given, const Way& way) 
   }
   counters.pooled_allocations.add();
   counters.pooled_bytes.add(call.size);
+  const bool at_hand = given.lacks == 0;
   const bool pooling = s.phase.load(std::memory_order_relaxed) == Phase::kPooling;
-  if (pooling && given.at_hand) {
+  if (pooling && at_hand) {
     s.counts.begin_pooling();
   }
   s.search.got += given.lacks;
   s.search.calm = given.again != 0 ? 0 : s.search.calm + 1;
-  given.at_hand ? s.counts.at_hand(call.size) : s.counts.other(call.size);
+  at_hand ? s.counts.at_hand(call.size) : s.counts.other(call.size);
   if (pooling) {
-    s.search.demand.judge(call.size, given.at_hand);
+    s.search.demand.judge(call.size, at_hand);
   }
   // A call that a plan has missed is counted under the reason of that.
-  if (!given.at_hand && !way.missed) {
+  if (!at_hand && !way.missed) {
     if (pooling) {
       s.counts.fallback(call.size, &Counters::fallback_grown);
     } else {

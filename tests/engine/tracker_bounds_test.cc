@@ -48,7 +48,7 @@ class LearningLane final : public testing::FakeMemory, public testing::FakeKnowl
 
  private:
   Opened open(const Opening&) override { return has_memory ? Opened::kOpened : Opened::kRefused; }
-  Given give(const Call&) override { return {.start = &block_}; }  // the pool had to get it
+  Given give(const Call&) override { return {.start = &block_, .lacks = 1}; }
   bool note(const Call&) override {
     ++noted;
     return !std::exchange(log_full, false);

@@ -152,7 +152,7 @@ class World final : public testing::FakeMemory, public testing::FakeKnowledge {
   Given give(const Call&) override {
     return {.start = yes() ? &block_ : nullptr,
             .busy = below(random, 2) == 0,
-            .at_hand = below(random, 2) == 0};
+            .lacks = below(random, 2)};
   }
   Opened open(const Opening& wanted) override {
     REQUIRE(wanted.schedule.count != 0);

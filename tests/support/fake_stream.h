@@ -14,7 +14,7 @@ class FakeMemory : public Memory {
   virtual ~FakeMemory() = default;
   Claimed claim(const Call&, std::uint64_t) override { return {}; }
   bool in_use(std::uint64_t) override { return true; }
-  Given give(const Call&) override { return {.start = &block_, .at_hand = true}; }
+  Given give(const Call&) override { return {.start = &block_}; }
   Opened open(const Opening&) override { return Opened::kOpened; }
   void begin_serving(bool, bool) override {}
   void end_iteration(std::uint64_t, std::uint64_t, bool) override {}
