@@ -3,6 +3,7 @@
 // src/engine/stream_knowledge.h; tests fake it. Hot.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "src/engine/follower.h"
@@ -49,8 +50,8 @@ class Knowledge {
   virtual void forget_calls() = 0;
   // Serving begins: what learning held goes.
   virtual void planned() = 0;
-  // The host begins an iteration.
-  virtual void mark() = 0;
+  // The host begins an iteration: how often it has told of one since the log began.
+  virtual std::size_t mark() = 0;
   // A plan of the period of sizes, and one of the period of call sites: how many calls it has, 0 if
   // there is none. That one is followed like any other.
   virtual Learned learn(const Wanted& wanted) = 0;

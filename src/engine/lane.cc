@@ -229,7 +229,7 @@ void Lane::wake() {
 void Lane::iteration(const RecursionGuard&) {
   with_lane([&] {
     knowledge_.log.recorder.mark();
-    tracker_.told(knowledge_.log.marks().size());
+    tracker_.told();
   });
 }
 

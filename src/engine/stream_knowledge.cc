@@ -96,8 +96,9 @@ void StreamKnowledge::planned() {
   log.forget_marks();
 }
 
-void StreamKnowledge::mark() {
+std::size_t StreamKnowledge::mark() {
   log.mark();
+  return log.marks().size();
 }
 
 void StreamKnowledge::forget() {

@@ -30,7 +30,7 @@ class StreamKnowledge final : public Knowledge {
   bool note(const Call& call) override;
   void forget_calls() override;
   void planned() override;
-  void mark() override;
+  std::size_t mark() override;
   Learned learn(const Wanted& wanted) override;
   std::uint32_t learn_sites(const Wanted& wanted) override;
   Known follow(const Call& call, const StoredPlan* serving, std::uint64_t tried) override;

@@ -182,13 +182,10 @@ void Tracker::abandon() {
   finish();
 }
 
-void Tracker::told(std::size_t marks) {
+void Tracker::told() {
   state_.search.lacks_slab.store(false, std::memory_order_relaxed);
-  if (!is_serving()) {
-    knowledge_->mark();
-    if (searching() && marks + 1 >= 3) {
-      learn();
-    }
+  if (!is_serving() && knowledge_->mark() >= 3 && searching()) {
+    learn();
   }
   finish();
 }

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 
 #include "src/base/loop.h"
@@ -101,8 +100,8 @@ class Tracker {
 
   // An allocation of the stream.
   Outcome called(const Call& call);
-  // The host begins an iteration; it has told of `marks` since the log began.
-  void told(std::size_t marks);
+  // The host begins an iteration.
+  void told();
   // What is no call: kTaken, kWoken, kForked or kLeft. Nothing follows where the phase has no row
   // for it.
   void happened(Event event);

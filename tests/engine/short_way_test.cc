@@ -136,6 +136,7 @@ TEST_CASE("tracker: a plan begins at a quiet point, or when it has waited for an
   const bool quiet = GENERATE(true, false);
   class Waiting final : public testing::FakeMemory, public testing::FakeKnowledge {
    public:
+    std::size_t mark() override { return 3; }
     Learned learn(const Wanted&) override {
       ++of.plan.users;
       return {.plan = &of.plan, .position = StepIndex{7}, .quiet_level = 100, .length = 60};
@@ -148,7 +149,7 @@ TEST_CASE("tracker: a plan begins at a quiet point, or when it has waited for an
   tracker.open({.counters = &counters, .slab_room = 1 << 30}, &waiting, &waiting);
   tracker.begin_histories(&waiting.of.histories.sizes, &waiting.of.histories.sites);
   tracker.happened(Event::kTaken);
-  tracker.told(5);
+  tracker.told();
   REQUIRE(tracker.phase() == Phase::kReady);
   std::uint64_t calls = 0;
   Outcome outcome;

@@ -178,6 +178,7 @@ class World final : public testing::FakeMemory, public testing::FakeKnowledge {
     remember();
     return true;
   }
+  std::size_t mark() override { return below(random, 6); }
   bool note(const Call&) override { return below(random, 400) != 0; }
   Learned learn(const Wanted&) override {
     if (!yes()) {
@@ -251,7 +252,7 @@ void live(World& world, std::uint64_t events) {
         break;
       case 5:
       case 6:
-        world.tracker.told(below(world.random, 4));
+        world.tracker.told();
         world.check();
         break;
       default:

@@ -33,7 +33,7 @@ class FakeKnowledge : public Knowledge {
   bool note(const Call&) override { return true; }
   void forget_calls() override {}
   void planned() override {}
-  void mark() override {}
+  std::size_t mark() override { return 0; }
   Learned learn(const Wanted&) override { return {}; }
   std::uint32_t learn_sites(const Wanted&) override { return 0; }
   Known follow(const Call&, const StoredPlan*, std::uint64_t) override { return {}; }
