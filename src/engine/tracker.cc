@@ -558,7 +558,7 @@ Outcome Tracker::answer(const Call& call, Way way, const Placing& placing) {
 Known Tracker::follow(const Call& call) {
   const Confidence& confidence = state_.confidence;
   const std::uint64_t tried =
-      confidence.tries_own() ? confidence.placed() + tuning::kTrialCalls : 0;
+      confidence.tries_own() ? confidence.placed() + tuning::kRepeatContext : 0;
   return knowledge_->follow(call, state_.serving.plan, tried);
 }
 

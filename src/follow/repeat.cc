@@ -92,8 +92,7 @@ void Repeat::look_back() {
 
 bool Repeat::worth_a_look() {
   earned_ = std::min<std::uint32_t>(earned_ + 4 * tuning::kCallWork, kSavedLooks * (mask_ + 1));
-  const std::uint32_t least =
-      std::max(std::max(shifts_to_try() * shift_, tuning::kTrialCalls), required_);
+  const std::uint32_t least = std::max(shifts_to_try() * shift_, required_);
   if (shift_ == 0 || matched_ < least || matched_ < next_look_) {
     return false;
   }

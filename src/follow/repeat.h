@@ -29,9 +29,9 @@ class Repeat {
   void start(GrowingArray<std::uint32_t>* history, std::uint32_t capacity);
 
   // The thread has made one more large allocation. True when a look is worth while: the stream has
-  // matched itself for two periods, a long one for one, kTrialCalls calls and at least
-  // `required()`, and grown since the last look; and the calls since earlier looks have earned the
-  // history's length, over which a look goes.
+  // matched itself for two periods, a long one for one, and for at least `required()` calls, and
+  // grown since the last look; and the calls since earlier looks have earned the history's length,
+  // over which a look goes.
   bool add(std::uint64_t size, std::uint8_t alignment_log2);
 
   // A schedule that was learned from this stream has served `run` calls and then lost its way. The

@@ -232,7 +232,7 @@ std::optional<Period> find_period_to_try(std::span<const Allocation> stream, std
     ++run;
   }
   const std::size_t least =
-      std::max<std::size_t>({std::size_t{copies} * p, tuning::kTrialCalls, min_run});
+      std::max<std::size_t>({std::size_t{copies} * p, tuning::kRepeatContext, min_run});
   if (run < least || run < 2 * longest_broken_run(all, p, run)) {
     return std::nullopt;
   }

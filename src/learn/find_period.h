@@ -20,8 +20,8 @@ std::optional<Period> find_period(std::span<const Allocation> stream, std::uint3
 
 // A loop of `length` calls at the stream's end that has not run for long enough to be believed: it
 // may be a part of an iteration, or chance. Sizes, alignments and lifetimes are equal over at least
-// `copies` shifts and kTrialCalls and min_run calls, over twice what the same loop has run before
-// it broke, and no block stays for good. To be served on trial. O(n).
+// `copies` shifts and kRepeatContext and min_run calls, over twice what the same loop has run
+// before it broke, and no block stays for good. To be served on trial. O(n).
 std::optional<Period> find_period_to_try(std::span<const Allocation> stream, std::uint32_t length,
                                          std::uint32_t copies, std::uint32_t min_run = 0);
 
