@@ -163,8 +163,8 @@ void Tracker::happened(Event event) {
     s.search.demand = Demand();
     s.search.restarts = s.search.deaf = 0;
   }
-  if (moved && event == Event::kWoken && open()) {
-    move(Event::kOpened);
+  if (moved && event == Event::kWoken) {
+    open();
   }
   finish();
 }
@@ -718,7 +718,6 @@ bool Tracker::change_shape(const Shapes::Start& start) {
     return false;
   }
   serving.placer.change(shapes.schedule(), shapes.index(), serving.cursor);
-  move(Event::kOpened);
   return true;
 }
 

@@ -15,7 +15,7 @@ inline bool needs_plan(Phase phase) {
 }
 
 // By event, in the order of Event: the next phase from idle, learning, ready, serving and pooling,
-// by its first letter; `.` where the pair cannot be.
+// by its first letter; `.` where nothing follows, or the pair cannot be.
 struct Expected {
   std::string_view name;
   std::string_view learns;
@@ -23,12 +23,12 @@ struct Expected {
 };
 inline constexpr Expected kExpected[kEvents] = {
     {"taken", "L....", "P...."},     {"memory", "....L", "....L"},
-    {"new loop", ".L..L", ".L..L"},  {"demand known", ".P..P", ".P..P"},
+    {"new loop", "....L", "....L"},  {"demand known", ".P...", ".P..."},
     {"plan made", ".R..R", ".R..R"}, {"mismatch", "..L..", "..L.."},
-    {"opened", ".SSSS", ".SSSS"},    {"refused", ".PPPP", ".PPPP"},
+    {"opened", ".SS.S", ".SS.S"},    {"refused", ".PPPP", ".PPPP"},
     {"unusable", ".L.PP", ".L.PP"},  {"other plan", "...S.", "...S."},
     {"lost", "...L.", "...P."},      {"woken", "...S.", "...S."},
-    {"forked", ".LLLP", ".LPPP"},    {"left", ".IIII", ".IIII"},
+    {"forked", ".LLLP", ".LLPP"},    {"left", ".IIII", ".IIII"},
 };
 
 }  // namespace memo::testing
