@@ -48,7 +48,7 @@ class HeldPlans {
   }
   ~HeldPlans() {
     for (std::uint32_t i = 0; i < count_; ++i) {
-      g_process.engine.plans.release(*plans_[i]);
+      PlanStore::release(*plans_[i]);
     }
   }
   HeldPlans(const HeldPlans&) = delete;

@@ -63,7 +63,7 @@ void describe_plans(StatusBody& body) {
         }
       }
     }
-    g_process.engine.plans.release(plan);
+    PlanStore::release(plan);
   });
 }
 

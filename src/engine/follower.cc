@@ -57,7 +57,7 @@ Follower::Found Follower::find(PlanStore& store, const StoredPlan* serving, std:
     if (fits(place.cursor, plan, recent_, needed) &&
         (found.plan == nullptr || is_likelier(plan, *found.plan, preferred))) {
       if (found.plan != nullptr) {
-        store.release(found.plan);
+        PlanStore::release(*found.plan);
       }
       found = {.plan = &plan, .position = place.cursor.position(), .first = place.cursor.first()};
       store.use(plan);

@@ -107,7 +107,7 @@ StoredPlan* PlanStore::take_unsearched() {
   for_each([&](StoredPlan& plan, std::uint32_t) {
     if (found == nullptr && unsearched(plan)) {
       plan.at_work = true;
-      plan.users.fetch_add(1, std::memory_order_acq_rel);
+      hold(plan);
       found = &plan;
     }
   });
@@ -136,12 +136,8 @@ StoredPlan* PlanStore::take_beginning(const Schedule& schedule, StepIndex positi
 }
 
 void PlanStore::use(StoredPlan& plan) {
-  plan.users.fetch_add(1, std::memory_order_acq_rel);
+  hold(plan);
   plan.used_at = ++clock_;
-}
-
-void PlanStore::release(StoredPlan* plan) {
-  plan->users.fetch_sub(1, std::memory_order_acq_rel);
 }
 
 void PlanStore::withdraw(StoredPlan* plan) {

@@ -74,7 +74,7 @@ class PlanStore {
   // only.
   static void hold(StoredPlan& plan) { plan.users.fetch_add(1, std::memory_order_acq_rel); }
   // The caller no longer uses the plan.
-  void release(StoredPlan* plan);
+  static void release(StoredPlan& plan) { plan.users.fetch_sub(1, std::memory_order_acq_rel); }
   // True if the plan of that generation, which had this slot, was the last in it to be withdrawn.
   static bool was_withdrawn(const StoredPlan& slot, std::uint64_t generation) {
     return slot.withdrawn.load(std::memory_order_relaxed) == generation;

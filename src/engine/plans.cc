@@ -15,7 +15,7 @@ StoredPlan* Plans::add(const RecursionGuard& guard, Plan plan, std::uint32_t ite
   if (stored == nullptr) {
     return nullptr;
   }
-  store.release(stored);
+  PlanStore::release(*stored);
   Counters& counters = lanes_.at(0).counters;  // any thread may add plans
   counters.plans_loaded.add_from_any();
   counters.symbolic_calls.add_from_any(symbolic);
@@ -39,7 +39,7 @@ void Plans::search(const RecursionGuard& guard, const std::atomic<bool>* stop) {
   if (stop == nullptr || !*stop) {
     plan->lowest = true;
   }
-  release(*plan);
+  PlanStore::release(*plan);
 }
 
 }  // namespace memo

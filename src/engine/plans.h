@@ -20,9 +20,9 @@ class Plans {
   // made, before calls have matched it. Nobody's use of it is counted; nullptr if there is no room.
   StoredPlan* add(const RecursionGuard& guard, Plan plan, std::uint32_t iteration,
                   Maker maker = Maker::kOther);
-  // Runs function(plan) for each plan, which from then on is kept until release(). Waits for a
-  // thread that changes the store, though not for ever, and not at all if it is the calling one: a
-  // signal's handler may end the process.
+  // Runs function(plan) for each plan, which from then on is kept until PlanStore::release().
+  // Waits for a thread that changes the store, though not for ever, and not at all if it is the
+  // calling one: a signal's handler may end the process.
   template <typename Function>
   void for_each(Function&& function) {
     if (!lanes_.opened()) {
@@ -39,7 +39,6 @@ class Plans {
          ++i) {
     }
   }
-  void release(StoredPlan& plan) { lanes_.shared().store.release(&plan); }
 
   // Looks for a lower plan than one that was made in the time allowed on a caller's path; takes
   // seconds, or until `*stop`. The lanes put it in between two iterations. Any thread that may take

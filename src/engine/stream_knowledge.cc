@@ -118,7 +118,7 @@ Known StreamKnowledge::follow(const Call& call, const StoredPlan* serving, std::
   }
   Known known = follower_.find(shared_->store, serving, tried);
   if (known.plan != nullptr && known.plan == serving && tried != 0) {
-    shared_->store.release(known.plan);
+    PlanStore::release(*known.plan);
     return {};
   }
   if (known.plan != nullptr && !follower_.beginning()) {
@@ -152,7 +152,7 @@ void StreamKnowledge::leave(StoredPlan& plan, std::uint32_t verdict) {
   if ((verdict & (kFailed | kUnfit)) != 0) {
     follower_.distrust(slot, plan, (verdict & kUnfit) != 0);
   }
-  shared_->store.release(&plan);
+  PlanStore::release(plan);
 }
 
 // The doors to src/learn.
@@ -195,7 +195,7 @@ Learned StreamKnowledge::learn(const Wanted& wanted) {
   // On trial a plan costs its height in page faults; a pool that has the memory at hand costs none.
   if (period.trial != 0 && schedule.height > wanted.trial_bytes) {
     shared_->store.withdraw(plan);
-    shared_->store.release(plan);
+    PlanStore::release(*plan);
     return {};
   }
   const std::uint32_t count = log.recorder.count();
@@ -226,7 +226,7 @@ std::uint32_t StreamKnowledge::learn_sites(const Wanted& wanted) {
            << " allocations whose sizes follow from the first one's; slab of up to "
            << plan->made->height << " bytes, bound " << plan->made->lower_bound;
   }
-  shared_->store.release(plan);
+  PlanStore::release(*plan);
   return period.length;
 }
 

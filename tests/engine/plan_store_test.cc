@@ -67,7 +67,7 @@ TEST_CASE_METHOD(Fixture, "plan store: a full store parts with the plan used lon
   CHECK(add({7}) == nullptr);  // every plan is in use
   CHECK(visible() == all);
   for (StoredPlan* plan : plans) {
-    store.release(plan);
+    PlanStore::release(*plan);
   }
   // The oldest is taken up by a follower, so the second oldest goes.
   Follower follower;
@@ -76,7 +76,7 @@ TEST_CASE_METHOD(Fixture, "plan store: a full store parts with the plan used lon
     found = next(follower, size).plan;
   }
   REQUIRE(found == plans[0]);
-  store.release(found);
+  PlanStore::release(*found);
   CHECK(add({77'777}) == plans[1]);
   all.erase(1000);
   all.insert(77'777);
@@ -108,7 +108,7 @@ TEST_CASE_METHOD(Fixture, "plan store: a withdrawn plan is unseen, and stays whi
   CHECK(plan->made->steps[0].size == 1);
   StoredPlan* other = add({4, 5, 6});
   CHECK(other != plan);
-  store.release(plan);
+  PlanStore::release(*plan);
   StoredPlan* third = add({7, 8, 9});
   CHECK(third == plan);
   CHECK(visible() == std::set<std::uint64_t>{4, 7});
@@ -198,7 +198,7 @@ TEST_CASE_METHOD(Fixture, "follower: streams that only resemble a plan do not fi
 StoredPlan* put_in_place_of(PlanStore& store, StoredPlan* old, Plan next) {
   const RecursionGuard guard;
   store.withdraw(old);
-  store.release(old);
+  PlanStore::release(*old);
   const std::uint32_t count = next->count;
   StoredPlan* plan = store.add(guard, std::move(next), count, Maker::kProcess);
   REQUIRE(plan == old);
@@ -239,7 +239,7 @@ TEST_CASE_METHOD(Fixture, "follower: what has failed is distrusted, not what has
     }
     CAPTURE(i);
     CHECK(found.plan == plan);
-    store.release(plan);
+    PlanStore::release(*plan);
   }
 }
 
@@ -266,7 +266,7 @@ TEST_CASE_METHOD(Fixture, "follower: a place in a long plan is none in the short
     const auto follow = [&](std::uint64_t size) {
       const Follower::Found found = next(follower, size);
       if (found.plan != nullptr) {
-        store.release(found.plan);
+        PlanStore::release(*found.plan);
       }
       return found.plan != nullptr;
     };
@@ -323,7 +323,7 @@ TEST_CASE_METHOD(Fixture,
     follower.distrust(store.slot_of(plan), *plan, false);
     follower.restart();
     REQUIRE(1 + calls_before_plan(follower, sizes, sizes.size() - 1) == needed);
-    store.release(plan);
+    PlanStore::release(*plan);
   }
 }
 
