@@ -63,14 +63,11 @@ std::optional<Evidence> Confidence::after_miss(const Health& health) const {
   return std::nullopt;
 }
 
-Judgement Confidence::judge(Evidence evidence, const Health& health, std::uint32_t iteration,
-                            std::uint64_t height, std::uint32_t required, bool moves) {
-  Fault fault = kEvidence[static_cast<std::size_t>(evidence)].fault;
-  // Whatever ends it: what its windows have shown of it counts as well.
-  const Fault seen = first.differs() || health.outlived() ? Fault::kOutlived
-                     : health.unfit()                     ? Fault::kUnfit
-                                                          : fault;
-  fault = std::max(fault, seen);
+Judgement Confidence::judge(Evidence evidence, std::uint32_t iteration, std::uint64_t height,
+                            std::uint32_t required, bool moves) {
+  // Whatever ends it: what its first iteration has shown counts as well.
+  const Fault fault =
+      first.differs() ? Fault::kOutlived : kEvidence[static_cast<std::size_t>(evidence)].fault;
   const FaultRow& row = kFaults[static_cast<std::size_t>(fault)];
 
   Judgement judgement;

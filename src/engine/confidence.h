@@ -150,8 +150,8 @@ class Confidence {
   [[nodiscard]] std::optional<Evidence> after_miss(const Health& health) const;
   // Judges a plan that is left. `iteration`: calls of one iteration. `height`: bytes of its slab.
   // `required`: calls that had to repeat before it was made. `moves`: this call is a realloc.
-  Judgement judge(Evidence evidence, const Health& health, std::uint32_t iteration,
-                  std::uint64_t height, std::uint32_t required, bool moves);
+  Judgement judge(Evidence evidence, std::uint32_t iteration, std::uint64_t height,
+                  std::uint32_t required, bool moves);
   // If the plan is on trial, that is over, and true if it was one of this stream: the next must
   // show more.
   bool lose_trial(std::uint32_t iteration, std::uint64_t height, bool moves);

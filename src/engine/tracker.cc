@@ -732,9 +732,9 @@ Wanted Tracker::what_to_learn() const {
 void Tracker::lose(const Call& call, Evidence evidence) {
   TrackerState& s = state_;
   const Serving& serving = s.serving;
-  const Judgement judgement = s.confidence.judge(
-      evidence, serving.placer.health(), serving.plan->iteration, (*serving.best)->height,
-      s.search.sizes.required(), call.op == Op::k_realloc);
+  const Judgement judgement =
+      s.confidence.judge(evidence, serving.plan->iteration, (*serving.best)->height,
+                         s.search.sizes.required(), call.op == Op::k_realloc);
   s.counts.counters().diverged.add();
   s.search.loop.store({}, std::memory_order_relaxed);
   s.left.store(static_cast<std::uint8_t>(evidence) + 1, std::memory_order_relaxed);

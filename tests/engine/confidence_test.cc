@@ -20,7 +20,7 @@ Confidence after(std::uint64_t placed, bool own = true, bool strange = false,
 }
 
 Judgement judge(Confidence confidence, Evidence evidence, std::uint32_t required = 0) {
-  return confidence.judge(evidence, Health(), kIteration, 1 << 20, required, false);
+  return confidence.judge(evidence, kIteration, 1 << 20, required, false);
 }
 
 TEST_CASE(
@@ -68,7 +68,7 @@ TEST_CASE("confidence: a trial of this stream's loop is over at its loss, and th
   CHECK(confidence.tries_own());
   CHECK_FALSE(confidence.ends_trial());
   const Judgement judgement =
-      confidence.judge(Evidence::kTrialMissed, Health(), kIteration, 1 << 20, 0, false);
+      confidence.judge(Evidence::kTrialMissed, kIteration, 1 << 20, 0, false);
   CHECK(judgement.tried);
   CHECK((judgement.verdict & kWithdrawn) != 0);
   CHECK_FALSE(judgement.run);
@@ -99,7 +99,7 @@ TEST_CASE("confidence: a trial that keeps its promise is believed, and forgives 
 TEST_CASE("confidence: a plan that served for long forgives the trials lost before it",
           "[engine]") {
   Confidence confidence = after(3, true, false, 10);
-  confidence.judge(Evidence::kTrialMissed, Health(), kIteration, 64 << 20, 0, true);
+  confidence.judge(Evidence::kTrialMissed, kIteration, 64 << 20, 0, true);
   CHECK(confidence.trials_lost() == tuning::kNoMoreTrials);
   CHECK(confidence.bytes_to_try(0) == 0);
   const bool long_run = GENERATE(true, false);
@@ -108,7 +108,7 @@ TEST_CASE("confidence: a plan that served for long forgives the trials lost befo
   for (std::uint32_t i = 0; i < (long_run ? tuning::kConvincingRun : 100); ++i) {
     confidence.note_placed();
   }
-  confidence.judge(Evidence::kMissed, Health(), kIteration, 1 << 20, 0, false);
+  confidence.judge(Evidence::kMissed, kIteration, 1 << 20, 0, false);
   CHECK(confidence.trials_lost() == (long_run ? 0 : tuning::kNoMoreTrials));
   CHECK((confidence.bytes_to_try(0) != 0) == long_run);
 }
