@@ -9,30 +9,27 @@
 
 namespace memo {
 
-// Follows the plans of the store along a stream that is not being served, until one fits. One
-// lane's.
 class Follower {
  public:
-  // The stream's next call; the plan that has fitted for long enough, and the step that comes next
-  // in it.
+  // The plan that has fitted for long enough, and the step that comes next in it.
   struct Found {
     StoredPlan* plan = nullptr;  // acquired for the caller
     StepIndex position;
     std::uint64_t first = 0;  // first size of the current iteration, for a parametric plan
     std::uint32_t trial = 0;  // calls that it is to serve before it is believed
   };
-  // In two steps: the call comes, and plans may be added that have fitted up to it.
+  // The stream's next call. Before find() plans may be added that have fitted up to it.
   void hear(std::uint64_t size, std::uint32_t alignment_log2) {
     recent_.add(size);
     window_.add(size, alignment_log2);
   }
   // Where several fit, the one the lane is `serving` if that is one of them and not on trial, else
-  // that of the same process or command, else the lowest. Where it serves none fewer of its
+  // that of the same process or command, else the lowest. Where it serves none, fewer of its
   // thread's first calls must fit, since they most likely do what other threads have done.
   // `tried`: calls for which the loop of the plan on trial has come; 0: none is. Another one must
   // fit for as many, or for an iteration of its own: a long one that has the same short loop in it
-  // fits for a while, too. None is preferred to it that has failed here: of a loop whose blocks
-  // live longer than before, the calls fit it as they did; and none that shows no more than it does.
+  // fits for a while, too. None is preferred to it that shows no more than it does, or has
+  // failed here: of a loop whose blocks live longer than before, the calls fit it as they did.
   Found find(PlanStore& store, const StoredPlan* serving, std::uint64_t tried = 0);
   // The last calls that were heard.
   [[nodiscard]] const CallWindow& window() const { return window_; }

@@ -113,32 +113,31 @@ class Lane {
   // The calling thread is in the middle of a call of the lane: a handler has interrupted it.
   [[nodiscard]] bool at_work_here() const { return entered_.held_by_me(); }
 
-  // What others see. By the lane's thread, but for what says otherwise.
+  // What others see. Any thread, but for the tracker and the recorder: the lane's thread.
   [[nodiscard]] const Tracker& tracker() const { return tracker_; }
   [[nodiscard]] const Recorder& recorder() const { return knowledge_.log.recorder; }
-  // Any thread.
   [[nodiscard]] Phase phase() const { return tracker_.phase(); }
   [[nodiscard]] Loop loop() const { return tracker_.loop(); }
   [[nodiscard]] StandingWords standing() const { return tracker_.standing(); }
   // The slab that the lane holds, or held last, or else any.
   [[nodiscard]] Slab& slab() const { return memory_.slab(); }
-  // Bytes of the slab that it holds; 0 if it holds none. Any thread.
+  // Bytes of the slab that it holds; 0 if it holds none.
   [[nodiscard]] std::uint64_t slab_height() const {
     const std::uint64_t word = slab().word();
     return !SlabWord::is_free(word) && SlabWord::lane(word) == memory_.number() ? slab().height()
                                                                                 : 0;
   }
-  // The generation of the plan that the slab is for, while serving; 0: none. Any thread.
+  // The generation of the plan that the slab is for, while serving; 0: none.
   [[nodiscard]] std::uint64_t plan() const {
     return phase() == Phase::kServing ? SlabWord::plan(slab().word()) : 0;
   }
-  // Of the lane's blocks in the pool. Any thread.
+  // Of the lane's blocks in the pool.
   [[nodiscard]] std::uint64_t owed() const { return memory_.debt.bytes(); }
   [[nodiscard]] double plan_seconds() const {
     return knowledge_.plan_seconds.load(std::memory_order_relaxed);
   }
   // From the first plan on, or before it from the first block that the pool had at hand while
-  // pooling. Any thread.
+  // pooling.
   [[nodiscard]] Served served() const { return tracker_.state().counts.served(); }
   // True if the phase, the plan and the slab agree. No other thread may be at work.
   [[nodiscard]] bool valid() const;
