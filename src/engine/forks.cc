@@ -114,8 +114,9 @@ void Forks::live_on(const Lane* mine, bool interrupted, bool told) {
 void Forks::take_over(Shared& shared, const Lane* mine, bool interrupted) {
   // Free memory is marked as it was for the fork, or for another thread's, where a bare clone came
   // between its mark and its end.
-  shared.pool.copy_on_fork();
-  shared.slabs.copy_on_fork();
+  for (std::uint64_t i = 0; i < lanes_.region.count(); ++i) {
+    lanes_.region.at(i).copy_on_fork();
+  }
   shared.slabs.orphan(lanes_.number_of(mine));
   for (std::uint32_t i = 0; i < lanes_.count(); ++i) {
     Lane& lane = lanes_.at(i);

@@ -313,7 +313,7 @@ Granules Arena::spare_unwritten(Granules first, Granules length, bool all) {
     const Granules to = space_->granule_of(stretch.start + stretch.bytes);
     // What was swapped out is not there, and no zeros.
     if (from + kLeastGap <= to && os::purge(space_->address(from), bytes_of(to - from))) {
-      space_->pages.mark_given(from, to - from);
+      space_->pages.mark_clean(from, to - from);
       given += to - from;
       ++gaps;
     }

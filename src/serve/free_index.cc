@@ -287,15 +287,12 @@ FreeIndex::Place FreeIndex::overlap(Kind kind, Granules granules, Granules to_wr
 }
 
 FreeIndex::Place FreeIndex::below(Granules top) const {
-  Place place{top};
-  for (int i = 0; i < kMostBeside; ++i) {
-    const std::uint32_t node = ending(narrow(place.start));
-    if (node == 0) {
-      break;
-    }
-    place = {Granules{nodes_[node].first}, node};
+  const std::uint32_t node = ending(narrow(top));
+  if (node == 0) {
+    return {top};
   }
-  return place;
+  const Area all = area(node, narrow(top));
+  return {Granules{all.first}, all.node};
 }
 
 FreeIndex::Place FreeIndex::behind(Granules start, Granules end, Granules top) const {

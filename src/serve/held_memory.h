@@ -38,8 +38,11 @@ class PeakOf {
       window_.store(now, std::memory_order_relaxed);
     }
   }
-  // The latest note, which has raised it, is taken back: it is `now`.
+  // The latest note is taken back if it has raised it: it is `now`.
   void unnote(Granules now) {
+    if (!raised()) {
+      return;
+    }
     peak_ = std::min(get(), std::max(before_.load(std::memory_order_relaxed), now));
     window_ = std::min(window_.load(), std::max(window_before_.load(), now));
     before_ = Granules::max();
@@ -54,10 +57,6 @@ class PeakOf {
   void forget(Granules less, Granules now) {
     peak_ = std::max(now, sub_sat(get(), less));
     window_ = std::min(window_.load(), get());
-  }
-  void forget(Granules now) {
-    peak_ = now;
-    window_ = now;
   }
   void age(Granules now) {
     peak_ = std::max(window_.load(), now);
@@ -131,17 +130,11 @@ class HeldMemory {
   // The block taken last has raised the peak.
   [[nodiscard]] bool raised() const { return peak_.raised(); }
   // Of those in use `count`, which are about to be freed, lose their memory to that block: if it
-  // has raised the peak, both together need not have; else false. What other threads take until the
-  // old one is freed counts on top of both.
-  bool carried(Granules count) {
-    if (!raised()) {
-      return false;
-    }
+  // has raised the peak, both together need not have. What other threads take until the old one is
+  // freed counts on top of both.
+  void carried(Granules count) {
     peak_.unnote(sub_sat(in_memory(), count));
-    if (asked_.raised()) {
-      asked_.unnote(sub_sat(live(), count));
-    }
-    return true;
+    asked_.unnote(sub_sat(live(), count));
   }
   // The memory of `count` free ones went back to the system.
   void give_back(Granules count) {
@@ -171,17 +164,14 @@ class HeldMemory {
     return std::max(sub_sat(held, most_kept()), sub_sat(free, peak_.get()));
   }
   // The past peak is forgotten, or `less` of it. What is held beyond what may be kept from now on.
-  Granules forget() {
+  Granules forget(Granules less = Granules::max()) {
     const Granules now = in_memory();
-    window_least_ = now;
-    least_ = now;
-    least_since_peak_ = now;
-    peak_.forget(now);
-    asked_.forget(live());
-    return dirty();
-  }
-  Granules forget(Granules less) {
-    peak_.forget(less, in_memory());
+    if (less == Granules::max()) {
+      window_least_ = now;
+      least_ = now;
+      least_since_peak_ = now;
+    }
+    peak_.forget(less, now);
     asked_.forget(less, live());
     return excess();
   }

@@ -61,10 +61,6 @@ void PageMap::mark(Granules from, Granules to, std::uint8_t bits) {
   }
 }
 
-void PageMap::mark_given(Granules first, Granules count) {
-  states_.fill(first, count, kUsed);
-}
-
 PageMap::Claim PageMap::extend(Granules first, Granules count) {
   const Granules now = noted(first);
   const Claim claim = look(first + now, count - now);
@@ -83,7 +79,7 @@ void PageMap::shrink(Granules first, Granules count, Granules clean) {
 }
 
 void PageMap::mark_clean(Granules first, Granules count) {
-  states_.fill(first, count, 0);
+  states_.keep(first, count, static_cast<std::uint8_t>(~kDirty));
 }
 
 Granules PageMap::length(Granules first) const {

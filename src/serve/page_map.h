@@ -197,18 +197,15 @@ class PageMap {
   [[nodiscard]] bool lost(Granules first) const {
     return (states_.at(first) & PageStates::kLost) != 0;
   }
-  // Of a block in use, whose free() is to leave kUnmarked memory: the caller has given these
-  // granules' back, so that they read as zero. Not the block's first.
-  void mark_given(Granules first, Granules count);
-
   // Makes the block at `first` longer in place, if the granules behind it are free.
   Claim extend(Granules first, Granules count);
   // Makes the block at `first` shorter: gives back the granules from first + count on. The caller
   // has given back the memory of the last `clean` ones, so that they read as zero.
   void shrink(Granules first, Granules count, Granules clean = {});
 
-  // Marks free granules of [first, first + count) as clean: their memory was given back and reads
-  // as zero.
+  // Marks granules of [first, first + count) as clean: the caller has given their memory back, so
+  // that they read as zero. They are free, or of a block in use, without its first, whose
+  // free() says kUnmarked.
   void mark_clean(Granules first, Granules count);
 
   // Granules of the block that starts at `first`, 0 if none starts there.

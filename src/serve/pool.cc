@@ -166,10 +166,11 @@ void Pool::free_lazily() {
 
 bool Pool::carry(void* from, void* to, std::uint64_t bytes) {
   HeldMemory& held = books_.held;
-  if (!held.raised() || !os::is_bare(to, bytes) || !held.carried(granules_of(bytes))) {
+  if (!held.raised() || !os::is_bare(to, bytes)) {
     os::copy_written(from, to, bytes);
     return false;
   }
+  held.carried(granules_of(bytes));
   return os::carry(from, to, bytes);
 }
 

@@ -50,7 +50,7 @@ class Shares {
   // Of a block of `count` granules those that will be written: as many as of the last one of that
   // size; of a new size, the part that the last new ones had in the mean.
   [[nodiscard]] Share of(Granules count) const {
-    const std::uint64_t word = slot(count).load(std::memory_order_relaxed);
+    const std::uint64_t word = slots_[slot(count)].load(std::memory_order_relaxed);
     if (is_of(word, count)) {
       return {Granules{word & kMost}, static_cast<Where>(word >> kWhereShift & 3U)};
     }
@@ -74,7 +74,7 @@ class Shares {
     const Share next =
         own ? Share{there, first ? Where::kFirst : elsewhere}
             : Share{std::min(there, now.written), moves ? Where::kUnknown : now.where};
-    if (!is_of(slot(count).load(std::memory_order_relaxed), count)) {
+    if (!is_of(slots_[slot(count)].load(std::memory_order_relaxed), count)) {
       const Granules written = std::min(next.written, count);
       const std::uint64_t lack = kWhole - written.count() * kWhole / count.count();
       const std::uint64_t mean = new_lack_.load(std::memory_order_relaxed);
@@ -93,13 +93,10 @@ class Shares {
   void store(Granules count, Share share) {
     const std::uint64_t written = std::min(share.written.count(), kMost);
     const std::uint64_t where = static_cast<std::uint64_t>(share.where) << kWhereShift;
-    slot(count).store(count.count() << 32U | where | written, std::memory_order_relaxed);
+    slots_[slot(count)].store(count.count() << 32U | where | written, std::memory_order_relaxed);
   }
-  [[nodiscard]] const std::atomic<std::uint64_t>& slot(Granules count) const {
-    return slots_[((count.count() * 0x9E3779B97F4A7C15ULL) >> 32U) % kSlots];
-  }
-  [[nodiscard]] std::atomic<std::uint64_t>& slot(Granules count) {
-    return slots_[((count.count() * 0x9E3779B97F4A7C15ULL) >> 32U) % kSlots];
+  static std::uint64_t slot(Granules count) {
+    return ((count.count() * 0x9E3779B97F4A7C15ULL) >> 32U) % kSlots;
   }
   std::atomic<std::uint64_t> slots_[kSlots] = {};
   // What blocks of new sizes leave unwritten, in parts of kWhole: in the mean, the later the more.

@@ -39,7 +39,7 @@ void Slab::let_go(Nanos now) {
   MEMO_DCHECK(SlabWord::lane(word()) != SlabWord::kNoLane || height() == 0);
   want_deaths(false);
   use(now);
-  told_ = room_made_ = false;
+  refused_ = false;
   word_.store(word_.load(std::memory_order_relaxed) | SlabWord::kFree, std::memory_order_release);
 }
 
@@ -57,19 +57,20 @@ Slab::Raised Slab::raise(std::uint64_t height, bool trial) {
   if (height <= this->height()) {
     return Raised::kEnough;
   }
-  // Known plans are tried again, so being refused must cost little, and is said once.
+  // Known plans are tried again, so being refused must cost little, and is said once. Under a limit
+  // the pool's unused memory may be all that is in the way: room is made once, too.
+  const bool first = !std::exchange(refused_, true);
   const bool tallest = height > this->tallest();
   const std::uint64_t more = height - this->height();
-  if (!reserve(height)) {
-    if (books_->verbose >= 1 && !told_) {
+  if (!reserve(height, first)) {
+    if (books_->verbose >= 1 && first) {
       Line()
           << "no memory for a slab of " << height
           << " bytes; serving without one (MEMOMALLOC_SLAB_LIMIT and `ulimit -v` may be too low)";
     }
-    told_ = true;
     return Raised::kRefused;
   }
-  told_ = room_made_ = false;
+  refused_ = false;
   forget_look();
   ends_to_look_ = pool_->looks() ? kEndsToLook : 0;
   attends_ = pool_->looks() ? Attends::kEmpties : Attends::kNothing;
@@ -85,20 +86,12 @@ Slab::Raised Slab::raise(std::uint64_t height, bool trial) {
   return tallest ? Raised::kTallest : Raised::kTaller;
 }
 
-// Under a limit the pool's unused memory may be all that is in a slab's way. Not time and again:
-// what is refused for good is asked for again.
-bool Slab::make_room(std::uint64_t height) {
-  if (std::exchange(room_made_, true)) {
-    return false;
-  }
-  return pool_->trim(height + tuning::kMaxGivenBack) != 0 && pool_->retreat() != 0;
-}
-
-bool Slab::reserve(std::uint64_t height) {
+bool Slab::reserve(std::uint64_t height, bool makes_room) {
   const std::uint64_t more = height - this->height();
   const std::uint64_t end = origin_ + height;
   if (books_->bytes.fetch_add(more, std::memory_order_relaxed) + more > books_->limit ||
-      !(space().commit(end) || (make_room(height) && space().commit(end)))) {
+      !(space().commit(end) || (makes_room && pool_->trim(height + tuning::kMaxGivenBack) != 0 &&
+                                pool_->retreat() != 0 && space().commit(end)))) {
     books_->bytes.fetch_sub(more, std::memory_order_relaxed);
     return false;
   }

@@ -68,12 +68,6 @@ void Slabs::orphan(std::uint32_t mine) const {
   }
 }
 
-void Slabs::copy_on_fork() const {
-  for (std::uint32_t i = 0; i < count_; ++i) {
-    slabs_[i].space().copy_on_fork();
-  }
-}
-
 void Slabs::count_bytes() {
   std::uint64_t sum = 0;
   for (std::uint32_t i = 0; i < count_; ++i) {

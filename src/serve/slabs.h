@@ -64,8 +64,6 @@ class Slabs : public SlabBooks {
   void give_back_free(Nanos unused, Nanos now) const;
   // In a forked child, whose lane is `mine`: what other lanes held is free.
   void orphan(std::uint32_t mine) const;
-  // In a forked child: as a space's.
-  void copy_on_fork() const;
   // In a forked child, where nobody is in the middle of a call: the books hold what the slabs have.
   void count_bytes();
   // True if heights, page maps and books agree, and no lane holds two. No other thread may be at
