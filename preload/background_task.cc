@@ -153,10 +153,6 @@ bool start_thread(void (*body)(void*), void* argument, const RecursionGuard& gua
   return started;
 }
 
-const std::atomic<bool>& own_threads_end() {
-  return g_process.own_threads.ending;
-}
-
 bool sleep_own_thread(Nanos time) {
   const std::uint32_t seen = g_process.own_threads.news;
   if (g_process.own_threads.ending) {
@@ -166,10 +162,6 @@ bool sleep_own_thread(Nanos time) {
                        static_cast<long>((time % os::kSecond).count())};
   return syscall(SYS_futex, &g_process.own_threads.news, FUTEX_WAIT_PRIVATE, seen, &limit) == 0 ||
          errno == ETIMEDOUT || errno == EINTR || errno == EAGAIN;
-}
-
-bool first_thread_has_left() {
-  return g_process.own_threads.first_has_left;
 }
 
 bool program_is_gone() {
@@ -213,10 +205,6 @@ void end_own_threads_with_last() {
             theirs);
   for (int i = 0; i < last_moments() && std::ranges::any_of(theirs, lives) && os::rest(); ++i) {
   }
-}
-
-void let_own_threads_live() {
-  g_process.own_threads.ending = false;
 }
 
 void start_task(state::Task& task, void (*work)(const RecursionGuard&),

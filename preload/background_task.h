@@ -5,8 +5,6 @@
 // program's does.
 #pragma once
 
-#include <atomic>
-
 #include "preload/state.h"
 #include "src/base/guard.h"
 #include "src/base/os.h"
@@ -23,10 +21,6 @@ bool start_thread(void (*body)(void*), void* argument, const RecursionGuard&);
 // one thing apart (os::Apart), which says so first of all.
 void note_own_task();
 
-// True once the threads of the library's own are to end, since no other thread is left, or is about
-// to end.
-const std::atomic<bool>& own_threads_end();
-
 // A thread of the library's own sleeps, or until there is something to look at: false where the
 // system refuses it.
 bool sleep_own_thread(Nanos time);
@@ -37,18 +31,12 @@ inline int last_moments() {
   return static_cast<int>(tuning::kForkPatience / os::kMillisecond);
 }
 
-// The program's first thread has ended, and the process goes on: its end is looked for often from
-// then on.
-bool first_thread_has_left();
-
 // Whether none but the library's own threads are left; then they are to end. Opens files: for what
 // is run apart.
 bool program_is_gone();
 
 // By a thread that ends: where it is the program's last one, the library's own end before.
 void end_own_threads_with_last();
-// The program goes on with another thread.
-void let_own_threads_live();
 
 // Begins what a thread of its own does, one at a time and apart, unless it is being done, or no
 // thread may be started. Any thread.

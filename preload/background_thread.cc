@@ -20,7 +20,7 @@ namespace {
 // One search, at the lowest priority, which an ordinary user's thread cannot raise again. So the
 // background thread, which takes locks, must not search itself.
 void search(const RecursionGuard& guard) {
-  g_process.engine.plans.search(guard, &own_threads_end());
+  g_process.engine.plans.search(guard, &g_process.own_threads.ending);
 }
 
 // What a cgroup leaves: each time where it has a limit, and now and then where it had none.
@@ -57,8 +57,8 @@ class Rest {
       trimmed_ = looked_at_ != Nanos{0} && (used - used_) * tuning::kRestShare <= now - looked_at_;
       looked_at_ = now;
       used_ = used;
-      if (trimmed_ && g_process.engine.lanes.shared().host.trim_next != nullptr) {
-        g_process.engine.lanes.shared().host.trim_next();
+      if (trimmed_) {
+        g_process.engine.lanes.shared().trim_next();
       }
     }
     return trimmed_;
@@ -108,7 +108,8 @@ bool pass_a_second(Life& life) {
   GiveBack& give_back = g_process.engine.give_back;
   const Nanos end = os::nanoseconds() + os::kSecond;
   do {
-    const Nanos step = first_thread_has_left() ? tuning::kIdle : give_back.until_look();
+    const Nanos step =
+        g_process.own_threads.first_has_left ? tuning::kIdle : give_back.until_look();
     life.refused = !sleep_own_thread(step);
     give_back.look_for_pause(os::nanoseconds());
     if (program_is_gone()) {
@@ -176,10 +177,6 @@ void start_background_thread(const RecursionGuard& guard) {
   if (os::confined() || !start_thread(look_each_second, nullptr, guard)) {
     lose_background_thread();
   }
-}
-
-bool background_thread_runs() {
-  return g_process.background.running;
 }
 
 }  // namespace memo

@@ -20,6 +20,4 @@ bool alone();
 // then.
 void start_background_thread(const RecursionGuard&);
 
-bool background_thread_runs();
-
 }  // namespace memo

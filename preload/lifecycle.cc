@@ -63,7 +63,7 @@ void phase_changed(const RecursionGuard& guard) {
   }
   shim::heed_limit();
   write_status_page();
-  if (!background_thread_runs()) {
+  if (!g_process.background.running) {
     report_serving(guard);
   }
 }
@@ -76,7 +76,7 @@ void thread_ends(void*) {
 
 void thread_begins() {
   tell_at_thread_end();
-  let_own_threads_live();
+  g_process.own_threads.ending = false;  // the program goes on
   note_lane_thread();
 }
 

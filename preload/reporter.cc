@@ -58,10 +58,6 @@ bool is_reporter() {
   return space == g_process.reporter.space_of_number || space == 0;
 }
 
-bool is_forked_child() {
-  return g_process.engine.forks.forked();
-}
-
 unsigned long long large_calls() {
   const Lanes& lanes = g_process.engine.lanes;
   unsigned long long sum = lanes.passed_on.large_allocations.get();

@@ -19,9 +19,6 @@ bool is_reporter();
 // In a forked child: it is a process of its own, and says in each message which.
 void name_forked_reporter();
 
-// True in a forked child, whose files must not take the place of its parent's.
-bool is_forked_child();
-
 // Large allocations of this process, of all threads.
 unsigned long long large_calls();
 

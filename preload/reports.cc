@@ -39,7 +39,7 @@ bool another_wrote(const char* path, const Snapshot& now) {
 // A forked child writes statistics only where it has a file of its own: its parent's stays.
 bool wants_stats_file() {
   const std::string_view path = g_process.options.STATS_FILE.view();
-  return !path.empty() && (!is_forked_child() || names_process(path));
+  return !path.empty() && (!g_process.engine.forks.forked() || names_process(path));
 }
 
 void write_stats(bool last, const RecursionGuard& guard) {
@@ -73,7 +73,7 @@ void write_trace_file(const RecursionGuard& guard) {
   const option::Path& file = g_process.options.TRACE_FILE;
   const Engine& engine = g_process.engine;
   // The recorders of a forked child's other lanes hold what its parent's threads did.
-  if (file.empty() || !engine.lanes.opened() || is_forked_child()) {
+  if (file.empty() || !engine.lanes.opened() || engine.forks.forked()) {
     return;
   }
   const Recorder* recorders[tuning::kMaxLanes];

@@ -221,9 +221,7 @@ void keep_status_page() {
   } else if (file != nullptr && os::copy_mapped(&word, &file->release, sizeof word) &&
              word != g_process.status.last_word) {
     g_process.engine.give_back.all();
-    if (!g_process.observes) {
-      g_process.engine.lanes.shared().host.trim_next();
-    }
+    g_process.engine.lanes.shared().trim_next();
     g_process.status.last_word = word;
   }
   write_status_page();

@@ -264,7 +264,7 @@ ROWS = (
     # preload
     ("children that do nothing large report", "is_reporter", "never", "engine.forks.forked() && large_calls() == 0",
      PRELOAD, "workers: forked children report"),
-    ("a child writes over its parent's statistics", "wants_stats_file", "always", "!is_forked_child() || names_process(path)",
+    ("a child writes over its parent's statistics", "wants_stats_file", "always", "!g_process.engine.forks.forked() || names_process(path)",
      PRELOAD, "workers: a child keeps"),
     ("reports wait for the end of the process", "begin_due_reports", "never", "reports_are_due(now)",
      PRELOAD, "workers: nothing waits"),
