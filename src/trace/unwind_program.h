@@ -17,10 +17,6 @@ constexpr std::uint64_t kReturn = 16;
 constexpr std::uint64_t kSp = 31;
 constexpr std::uint64_t kFp = 29;
 constexpr std::uint64_t kReturn = 30;
-#else  // nothing is unwound there
-constexpr std::uint64_t kSp = ~0ULL;
-constexpr std::uint64_t kFp = kSp - 1;
-constexpr std::uint64_t kReturn = kSp - 2;
 #endif
 
 // A place: [the word at] a register's value, or the CFA, plus an offset in bytes.
