@@ -4,14 +4,13 @@
 #include <cstring>
 
 #include "preload/observed_blocks.h"
+#include "preload/ours.h"
 #include "preload/own_memory.h"
 #include "preload/process.h"
 #include "src/base/keep_errno.h"
 
 namespace memo {
 namespace {
-
-constexpr std::uint64_t kDefaultAlignment = 16;  // of malloc on all 64-bit ABIs
 
 bool is_large(std::uint64_t size) {
   return size >= g_process.threshold;
@@ -23,8 +22,9 @@ void* plain(const Request& request) {
   if (request.zero) {
     return next.calloc(1, request.size);
   }
-  return request.alignment > kDefaultAlignment ? next.memalign(request.alignment, request.size)
-                                               : next.malloc(request.size);
+  return request.alignment > shim::kDefaultAlignment
+             ? next.memalign(request.alignment, request.size)
+             : next.malloc(request.size);
 }
 
 void free_stand_in(void* stand_in) {

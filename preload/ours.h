@@ -13,6 +13,7 @@
 namespace memo::shim {
 
 inline constexpr std::uint64_t kMaxBytes = PTRDIFF_MAX;
+inline constexpr std::uint64_t kDefaultAlignment = 16;  // of malloc on all 64-bit ABIs
 
 inline bool is_large(std::uint64_t size) {
   return size >= g_process.threshold && g_process.threshold != 0 && size <= kMaxBytes;

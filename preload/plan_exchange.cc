@@ -118,12 +118,8 @@ Maker maker_of(const CacheRecord& record) {
 
 // The process has made, or fetched, a plan of the same stream.
 bool is_at_hand(const PlanName& name) {
-  for (const std::atomic<std::uint64_t>& stream : g_process.plan_exchange.streams) {
-    if (stream == name.stream) {
-      return true;
-    }
-  }
-  return false;
+  return std::ranges::any_of(g_process.plan_exchange.streams,
+                             [&](const auto& stream) { return stream == name.stream; });
 }
 
 void note_known(const StoredPlan& plan, std::uint64_t mark, const PlanName& name) {
@@ -333,8 +329,7 @@ void save_to_cache(const RecursionGuard& guard, bool last) {
     g_process.plan_exchange.saves.restart();
   }
   if (turn && !failure) {
-    prune_cache(guard, folder,
-                {.plans = tuning::kMaxCachedPlans, .bytes = tuning::kMaxCachedBytes});
+    prune_cache(guard, folder, {});
   }
   if (failure && !g_process.plan_exchange.complained_of_cache) {
     g_process.plan_exchange.complained_of_cache = true;

@@ -15,8 +15,6 @@
 namespace memo::shim {
 namespace {
 
-constexpr std::uint64_t kDefaultAlignment = 16;  // of malloc on all 64-bit ABIs
-
 // True once the underlying allocator is known. False inside the look-up itself, when bootstrap has
 // to serve.
 bool have_next() {

@@ -65,7 +65,7 @@ void take(Snapshot& now, Peak peak) {
     now.since_at_hand_bytes += served.at_hand_bytes;
     now.plan_seconds += lane.plan_seconds();
     const Loop loop = lane.loop();
-    const bool planned = rank(lane.phase()) == rank(Phase::kServing);
+    const bool planned = lane.phase() == Phase::kServing;
     if (i == 0 || std::pair(planned, loop.run) > std::pair(has_plan, now.loop.run)) {
       has_plan = planned;
       now.loop = loop;
