@@ -4,6 +4,7 @@
 // range check or two and a jump. MEMO_NAME lets tests build the same functions under a prefix and
 // link them.
 #include <dlfcn.h>
+#include <link.h>
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
@@ -11,11 +12,11 @@
 #include "memomalloc/memomalloc.h"
 #include "preload/c10.h"
 #include "preload/lifecycle.h"
-#include "preload/numpy.h"
 #include "preload/operators.h"
 #include "preload/ours.h"
 #include "preload/process.h"
 #include "preload/shim.h"
+#include "src/base/guard.h"
 
 #ifndef MEMO_NAME
 #define MEMO_NAME(name) name
@@ -86,6 +87,20 @@ MEMO_EXPORT void* MEMO_NAME(dlopen)(const char* file, int mode) noexcept {
     shim::note_deep_binding(file);
   }
   return g_process.next.dlopen(file, mode);
+}
+
+// Notes that the host's code runs under the dynamic linker's lock: a large allocation in such a
+// callback must not wait for anything that another thread holds while it waits for that lock.
+// pthread_create takes the lock on thread-local storage, which dlopen holds while it takes this
+// one. The callback's exceptions pass through this frame, which has nothing to clean up.
+MEMO_EXPORT int MEMO_NAME(dl_iterate_phdr)(int (*callback)(dl_phdr_info*, std::size_t, void*),
+                                           void* data) {
+  shim::find_next_allocator();
+  const std::uint64_t outer = memo::t_state.walk;
+  memo::t_state.walk = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
+  const int result = g_process.next.dl_iterate_phdr(callback, data);
+  memo::t_state.walk = outer;
+  return result;
 }
 
 MEMO_EXPORT void* MEMO_NAME(mremap)(void* start, std::size_t bytes, std::size_t to, int flags,
@@ -232,8 +247,4 @@ MEMO_EXPORT std::size_t memomalloc_stats_json(char* buffer, std::size_t size) {
 
 MEMO_EXPORT void memomalloc_release() {
   memo::release();
-}
-
-MEMO_EXPORT const void* memomalloc_numpy_handler() {
-  return &memo::numpy_handler();
 }

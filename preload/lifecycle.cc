@@ -23,7 +23,6 @@
 #include "preload/status_threads.h"
 #include "preload/system_names.h"
 #include "preload/thread_end.h"
-#include "preload/trim.h"
 #include "src/base/descriptors.h"
 #include "src/base/interrupts.h"
 #include "src/base/keep_errno.h"
@@ -153,15 +152,16 @@ void after_fork_in_child() {
     // The first thread, also if it allocates nothing: the process may go on without it.
     tell_at_thread_end();
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-    process.engine.configure(process.options, {.trim_next = process.observes ? nullptr : trim_next,
-                                               .new_thread = thread_begins,
-                                               .phase_changed = phase_changed,
-                                               .opened = opened,
-                                               .outside = &process.catalogue,
-                                               .fetch = fetch_cached,
-                                               .start_background_thread = start_background_thread,
-                                               .forked = forked,
-                                               .alone = alone});
+    process.engine.configure(process.options,
+                             {.trim_next = process.observes ? nullptr : shim::trim_next,
+                              .new_thread = thread_begins,
+                              .phase_changed = phase_changed,
+                              .opened = opened,
+                              .outside = &process.catalogue,
+                              .fetch = fetch_cached,
+                              .start_background_thread = start_background_thread,
+                              .forked = forked,
+                              .alone = alone});
   }
   const std::uint64_t threshold = on ? process.options.THRESHOLD : UINT64_MAX;
   process.threshold = threshold != 0 ? threshold : 1;

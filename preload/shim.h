@@ -35,6 +35,10 @@ ssize_t vmsplice(int pipe, const struct iovec* parts, std::size_t count, unsigne
 // library.
 void note_deep_binding(const char* file);
 
+// Has the underlying allocator release what it keeps: takes all of its locks, whether the process
+// has threads or not, and goes through its whole heap. Nothing where it has no malloc_trim.
+void trim_next();
+
 // Looks the underlying allocator up, unless that is done or under way.
 void find_next_allocator();
 

@@ -1,11 +1,10 @@
-#include "preload/trim.h"
-
+// Has the underlying allocator release what it keeps. Cold; any thread.
 #include "preload/process.h"
 #include "preload/shim.h"
 #include "src/base/interrupts.h"
 #include "src/base/os.h"
 
-namespace memo {
+namespace memo::shim {
 namespace {
 
 // Without interrupts: a large call of a handler in its middle may need the underlying allocator for
@@ -24,11 +23,11 @@ void trim_next() {
   }
 }
 
-int shim::malloc_trim(std::size_t pad) {
+int malloc_trim(std::size_t pad) {
   const bool ours = g_process.engine.lanes.opened() && g_process.engine.give_back.trim();
   find_next_allocator();
   const bool theirs = g_process.next.malloc_trim != nullptr && trim_uninterrupted(pad) != 0;
   return theirs || ours ? 1 : 0;
 }
 
-}  // namespace memo
+}  // namespace memo::shim
