@@ -123,7 +123,7 @@ $(shell mkdir -p $(O); printf '%s' '$(subst ','\'',$(flags_now))' | cmp -s - $(O
 $(hot_obj): KIND := $(HOT)
 # What the shared object calls itself is not what it shows: operators new and delete, and calls that change pages.
 $(call obj,preload/own_operators.cc): KIND :=
-own_names := $(patsubst %,-Wl$(comma)--wrap=%,mmap munmap mremap mprotect madvise mlock mlock2 prctl $(shell sed -n -E 's/^HOOK\((_Z[A-Za-z0-9_]*), Operator\)/\1/p' preload/hooks.def))
+own_names := $(patsubst %,-Wl$(comma)--wrap=%,mmap munmap mremap mprotect madvise mlock mlock2 prctl $(shell sed -n -E 's/^OPERATOR.(_Z[A-Za-z0-9_]*),.*/\1/p' preload/hooks.def))
 # The commands are cold.
 $(call obj,$(cli_src)): KIND := $(if $(filter release manylinux-%,$(MODE)),-O2)
 # Tests are compiled for longer than they run: what the address sanitizer adds is twice as much when optimised, and Catch2's
@@ -158,7 +158,7 @@ $(call obj,src/cli/report/report_assets.cc): $(wildcard src/cli/report/page/*)
 # What leaves the library: the rows of hooks.def, and the C API.
 $(O)/exports.map: preload/hooks.def
 	@mkdir -p $(@D)
-	$(Q){ echo '{ global: memomalloc_*;'; sed -n -E 's/^(HOOK|ENTRY)\(([A-Za-z_0-9]*),.*/  \2;/p' $<; echo '  local: *; };'; } > $@
+	$(Q){ echo '{ global: memomalloc_*;'; sed -n -E 's/^(HOOK|ENTRY|OPERATOR|PEER)\(([A-Za-z_0-9]*),.*/  \2;/p' $<; echo '  local: *; };'; } > $@
 $(B)/libmemomalloc.so: $(so_obj) $(O)/exports.map
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CXX) -shared -Wl,-soname,libmemomalloc.so.1 -Wl,--version-script=$(O)/exports.map -Wl,-z,defs -Wl,-z,now \

@@ -153,76 +153,11 @@ MEMO_EXPORT void MEMO_NAME(_ZN3c108free_cpuEPv)(void* pointer) {
 }
 
 // C++'s operators new and delete.
-MEMO_EXPORT void* MEMO_NAME(_Znwm)(std::size_t size) {
-  return memo::g_operators._Znwm(size);
-}
-MEMO_EXPORT void* MEMO_NAME(_Znam)(std::size_t size) {
-  return memo::g_operators._Znam(size);
-}
-MEMO_EXPORT void* MEMO_NAME(_ZnwmRKSt9nothrow_t)(std::size_t size, const std::nothrow_t& tag) {
-  return memo::g_operators._ZnwmRKSt9nothrow_t(size, tag);
-}
-MEMO_EXPORT void* MEMO_NAME(_ZnamRKSt9nothrow_t)(std::size_t size, const std::nothrow_t& tag) {
-  return memo::g_operators._ZnamRKSt9nothrow_t(size, tag);
-}
-MEMO_EXPORT void* MEMO_NAME(_ZnwmSt11align_val_t)(std::size_t size, std::align_val_t alignment) {
-  return memo::g_operators._ZnwmSt11align_val_t(size, alignment);
-}
-MEMO_EXPORT void* MEMO_NAME(_ZnamSt11align_val_t)(std::size_t size, std::align_val_t alignment) {
-  return memo::g_operators._ZnamSt11align_val_t(size, alignment);
-}
-MEMO_EXPORT void* MEMO_NAME(_ZnwmSt11align_val_tRKSt9nothrow_t)(std::size_t size,
-                                                                std::align_val_t alignment,
-                                                                const std::nothrow_t& tag) {
-  return memo::g_operators._ZnwmSt11align_val_tRKSt9nothrow_t(size, alignment, tag);
-}
-MEMO_EXPORT void* MEMO_NAME(_ZnamSt11align_val_tRKSt9nothrow_t)(std::size_t size,
-                                                                std::align_val_t alignment,
-                                                                const std::nothrow_t& tag) {
-  return memo::g_operators._ZnamSt11align_val_tRKSt9nothrow_t(size, alignment, tag);
-}
-MEMO_EXPORT void MEMO_NAME(_ZdlPv)(void* pointer) {
-  return memo::g_operators._ZdlPv(pointer);
-}
-MEMO_EXPORT void MEMO_NAME(_ZdaPv)(void* pointer) {
-  return memo::g_operators._ZdaPv(pointer);
-}
-MEMO_EXPORT void MEMO_NAME(_ZdlPvm)(void* pointer, std::size_t size) {
-  return memo::g_operators._ZdlPvm(pointer, size);
-}
-MEMO_EXPORT void MEMO_NAME(_ZdaPvm)(void* pointer, std::size_t size) {
-  return memo::g_operators._ZdaPvm(pointer, size);
-}
-MEMO_EXPORT void MEMO_NAME(_ZdlPvRKSt9nothrow_t)(void* pointer, const std::nothrow_t& tag) {
-  return memo::g_operators._ZdlPvRKSt9nothrow_t(pointer, tag);
-}
-MEMO_EXPORT void MEMO_NAME(_ZdaPvRKSt9nothrow_t)(void* pointer, const std::nothrow_t& tag) {
-  return memo::g_operators._ZdaPvRKSt9nothrow_t(pointer, tag);
-}
-MEMO_EXPORT void MEMO_NAME(_ZdlPvSt11align_val_t)(void* pointer, std::align_val_t alignment) {
-  return memo::g_operators._ZdlPvSt11align_val_t(pointer, alignment);
-}
-MEMO_EXPORT void MEMO_NAME(_ZdaPvSt11align_val_t)(void* pointer, std::align_val_t alignment) {
-  return memo::g_operators._ZdaPvSt11align_val_t(pointer, alignment);
-}
-MEMO_EXPORT void MEMO_NAME(_ZdlPvmSt11align_val_t)(void* pointer, std::size_t size,
-                                                   std::align_val_t alignment) {
-  return memo::g_operators._ZdlPvmSt11align_val_t(pointer, size, alignment);
-}
-MEMO_EXPORT void MEMO_NAME(_ZdaPvmSt11align_val_t)(void* pointer, std::size_t size,
-                                                   std::align_val_t alignment) {
-  return memo::g_operators._ZdaPvmSt11align_val_t(pointer, size, alignment);
-}
-MEMO_EXPORT void MEMO_NAME(_ZdlPvSt11align_val_tRKSt9nothrow_t)(void* pointer,
-                                                                std::align_val_t alignment,
-                                                                const std::nothrow_t& tag) {
-  return memo::g_operators._ZdlPvSt11align_val_tRKSt9nothrow_t(pointer, alignment, tag);
-}
-MEMO_EXPORT void MEMO_NAME(_ZdaPvSt11align_val_tRKSt9nothrow_t)(void* pointer,
-                                                                std::align_val_t alignment,
-                                                                const std::nothrow_t& tag) {
-  return memo::g_operators._ZdaPvSt11align_val_tRKSt9nothrow_t(pointer, alignment, tag);
-}
+#define OPERATOR(name, kind, result, parameters, arguments) \
+  MEMO_EXPORT result MEMO_NAME(name) parameters {           \
+    return memo::g_operators.name arguments;                \
+  }
+#include "preload/hooks.def"
 // NOLINTEND(readability-identifier-naming,bugprone-reserved-identifier)
 
 MEMO_EXPORT void MEMO_NAME(_exit)(int code) {

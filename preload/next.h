@@ -13,9 +13,7 @@
 #include <unistd.h>
 #include <cstddef>
 #include <cstdint>
-
-#include "preload/operator_functions.h"
-#include "preload/peer_functions.h"
+#include <new>
 
 // glibc has it from 2.33 on.
 #if !__GLIBC_PREREQ(2, 33)
@@ -45,6 +43,18 @@ extern "C" int tss_create(unsigned* key, void (*end)(void*)) noexcept;
 extern "C" int ioctl(int file, unsigned long request, void* argument) noexcept;
 extern "C" int prctl(int option, unsigned long a, unsigned long b, unsigned long c,
                      unsigned long d) noexcept;
+
+// C++'s operators new and delete by the names that the dynamic linker knows (Itanium C++ ABI,
+// 5.1.5); those that may throw pass on what the next one throws. And other allocators' own
+// functions. Source: jemalloc(3); gperftools/tcmalloc.h and malloc_extension_c.h; mimalloc.h;
+// malloc(3) of macOS and FreeBSD for the names without a prefix.
+extern "C" {
+// NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier)
+#define OPERATOR(name, kind, result, parameters, arguments) result name parameters;
+#define PEER(name, kind, result, parameters, arguments, otherwise) result name parameters noexcept;
+#include "preload/hooks.def"
+// NOLINTEND(readability-identifier-naming,bugprone-reserved-identifier)
+}
 
 namespace memo {
 

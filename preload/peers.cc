@@ -35,9 +35,9 @@ std::size_t usable(const void* pointer) {
 
 // As jemalloc's rallocx, whose flags are the binary logarithm of an alignment, and whether what is
 // new is to be zero.
-void* reallocate(void* pointer, std::size_t size, unsigned flags) {
-  const std::size_t alignment = std::size_t{1} << (flags & 63U);
-  const bool zero = (flags & 64U) != 0;
+void* reallocate(void* pointer, std::size_t size, int flags) {
+  const std::size_t alignment = std::size_t{1} << (static_cast<unsigned>(flags) & 63U);
+  const bool zero = (static_cast<unsigned>(flags) & 64U) != 0;
   if (alignment == 1 && !zero) {
     return shim::realloc(pointer, size);
   }
@@ -53,76 +53,19 @@ void* reallocate(void* pointer, std::size_t size, unsigned flags) {
 
 }  // namespace
 
-// A function of the underlying allocator for blocks that are not ours, `otherwise` where it has
-// none.
-#define MEMO_ASK(name, arguments, pointer, otherwise)        \
-  if (!is_ours(pointer) && g_process.next.name != nullptr) { \
-    return g_process.next.name arguments;                    \
-  }                                                          \
-  return otherwise
-
-#define MEMO_SIZE_OF(name, type)                                   \
-  MEMO_EXPORT std::size_t MEMO_NAME(name)(type pointer) noexcept { \
-    MEMO_ASK(name, (pointer), pointer, usable(pointer));           \
+// What is not ours goes to the underlying allocator's function, and where it has none, the way of
+// what is ours.
+#define PEER(name, kind, result, parameters, arguments, otherwise) \
+  MEMO_EXPORT result MEMO_NAME(name)                               \
+  parameters noexcept {                                            \
+    if (!is_ours(pointer) && g_process.next.name != nullptr) {     \
+      return g_process.next.name arguments;                        \
+    }                                                              \
+    return otherwise;                                              \
   }
-MEMO_SIZE_OF(malloc_size, const void*)
-MEMO_SIZE_OF(tc_malloc_size, void*)
-MEMO_SIZE_OF(MallocExtension_GetAllocatedSize, const void*)
-MEMO_SIZE_OF(mi_usable_size, const void*)
-MEMO_SIZE_OF(mi_malloc_size, const void*)
-MEMO_SIZE_OF(mi_malloc_usable_size, const void*)
-
-#define MEMO_FREE(name)                                      \
-  MEMO_EXPORT void MEMO_NAME(name)(void* pointer) noexcept { \
-    MEMO_ASK(name, (pointer), pointer, shim::free(pointer)); \
-  }
-MEMO_FREE(tc_free)
-MEMO_FREE(tc_cfree)
-MEMO_FREE(mi_free)
-MEMO_FREE(mi_cfree)
+#include "preload/hooks.def"
 
 // glibc's own is no name that is found any more, but old programs are bound to it.
 MEMO_EXPORT void MEMO_NAME(cfree)(void* pointer) noexcept {
   shim::free(pointer);
-}
-
-MEMO_EXPORT std::size_t MEMO_NAME(sallocx)(const void* pointer, int flags) noexcept {
-  MEMO_ASK(sallocx, (pointer, flags), pointer, usable(pointer));
-}
-
-MEMO_EXPORT void MEMO_NAME(dallocx)(void* pointer, int flags) noexcept {
-  MEMO_ASK(dallocx, (pointer, flags), pointer, shim::free(pointer));
-}
-
-// In place a block of ours is never resized: the caller asks for another one then.
-MEMO_EXPORT std::size_t MEMO_NAME(xallocx)(void* pointer, std::size_t size, std::size_t extra,
-                                           int flags) noexcept {
-  MEMO_ASK(xallocx, (pointer, size, extra, flags), pointer, usable(pointer));
-}
-
-MEMO_EXPORT void* MEMO_NAME(rallocx)(void* pointer, std::size_t size, int flags) noexcept {
-  MEMO_ASK(rallocx, (pointer, size, flags), pointer,
-           reallocate(pointer, size, static_cast<unsigned>(flags)));
-}
-
-// The size may be any up to what the allocator says that it would have given for the one asked for.
-MEMO_EXPORT void MEMO_NAME(sdallocx)(void* pointer, std::size_t size, int flags) noexcept {
-  MEMO_ASK(sdallocx, (pointer, size, flags), pointer, shim::free(pointer));
-}
-
-MEMO_EXPORT void MEMO_NAME(tc_free_sized)(void* pointer, std::size_t size) noexcept {
-  MEMO_ASK(tc_free_sized, (pointer, size), pointer, shim::free(pointer));
-}
-
-MEMO_EXPORT void MEMO_NAME(mi_free_size)(void* pointer, std::size_t size) noexcept {
-  MEMO_ASK(mi_free_size, (pointer, size), pointer, shim::free(pointer));
-}
-
-MEMO_EXPORT void MEMO_NAME(mi_free_aligned)(void* pointer, std::size_t alignment) noexcept {
-  MEMO_ASK(mi_free_aligned, (pointer, alignment), pointer, shim::free(pointer));
-}
-
-MEMO_EXPORT void MEMO_NAME(mi_free_size_aligned)(void* pointer, std::size_t size,
-                                                 std::size_t alignment) noexcept {
-  MEMO_ASK(mi_free_size_aligned, (pointer, size, alignment), pointer, shim::free(pointer));
 }

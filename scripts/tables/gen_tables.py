@@ -130,7 +130,7 @@ TABLES = {
                      (option_name, option_default, lambda row: row[4])),
     "counters": Table("src/base/counters.def", ("COUNTER",), ("counter", "unit", "meaning"),
                       (lambda row: f"`{row[0]}`", lambda row: row[1], lambda row: row[2])),
-    "hooks": Table("preload/hooks.def", ("HOOK", "ENTRY"), ("function", "kind"),
+    "hooks": Table("preload/hooks.def", ("HOOK", "ENTRY", "OPERATOR", "PEER"), ("function", "kind"),
                    (lambda row: f"`{row[0]}`", lambda row: row[1])),
     "tuning": Table("src/base/tuning.def", ("TUNING", "FIXED"), ("name", "value", "why", "noticed by"),
                     (lambda row: f"`{row[1]}`", threshold, lambda row: row[4], lambda row: row[5])),

@@ -30,7 +30,7 @@ def output(*command):
 def hooks():
     """The names in preload/hooks.def: the first argument of each row."""
     text = (common.ROOT / "preload" / "hooks.def").read_text()
-    names = re.findall(r"^(?:HOOK|ENTRY)\((\w+),", text, re.MULTILINE)
+    names = re.findall(r"^(?:HOOK|ENTRY|OPERATOR|PEER)\((\w+),", text, re.MULTILINE)
     return set(names), len(names)
 
 
