@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
+#include <iterator>
 
 #include "src/base/descriptors.h"
 #include "src/base/interrupts.h"
@@ -39,23 +41,13 @@ Line& Line::operator<<(std::string_view text) {
 
 Line& Line::operator<<(std::uint64_t number) {
   char digits[20];
-  std::size_t start = sizeof digits;
-  do {
-    digits[--start] = static_cast<char>('0' + number % 10);
-    number /= 10;
-  } while (number != 0);
-  return *this << std::string_view(digits + start, sizeof digits - start);
+  return *this << std::string_view(digits, std::to_chars(digits, std::end(digits), number).ptr);
 }
 
 Line& Line::hex(std::uint64_t number) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   char digits[16];
-  std::size_t start = sizeof digits;
-  do {
-    digits[--start] = kDigits[number % 16];
-    number /= 16;
-  } while (number != 0);
-  return *this << "0x" << std::string_view(digits + start, sizeof digits - start);
+  return *this << "0x"
+               << std::string_view(digits, std::to_chars(digits, std::end(digits), number, 16).ptr);
 }
 
 Line& Line::fixed(std::uint64_t value, std::uint64_t unit) {

@@ -16,15 +16,8 @@ namespace {
 constexpr std::string_view kPrefix = "MEMOMALLOC_";
 
 bool parse_number(std::string_view text, std::uint64_t& result) {
-  std::uint64_t value = 0;
-  for (const char digit : text) {
-    if (digit < '0' || digit > '9' || value > (UINT64_MAX - 9) / 10) {
-      return false;
-    }
-    value = value * 10 + static_cast<std::uint64_t>(digit - '0');
-  }
-  result = value;
-  return !text.empty();
+  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), result);
+  return error == std::errc() && last == text.data() + text.size();
 }
 
 bool parse_size(std::string_view text, std::uint64_t& result) {
@@ -65,6 +58,14 @@ bool parse_text(std::string_view text, option::Text& result) {
   return true;
 }
 
+// The value whose place among the names is the text's.
+template <typename Value, std::size_t kCount>
+bool one_of(const std::string_view (&names)[kCount], std::string_view text, Value& value) {
+  const auto* const found = std::ranges::find(names, text);
+  value = static_cast<Value>(found - names);
+  return found != std::end(names);
+}
+
 // One parser for each option type, chosen by the row's type and named as it.
 // NOLINTBEGIN(readability-identifier-naming)
 struct Parse {
@@ -78,26 +79,13 @@ struct Parse {
   static bool Text(std::string_view text, option::Text& value) { return parse_text(text, value); }
   static bool Path(std::string_view text, option::Text& value) { return parse_text(text, value); }
   static bool Choice(std::string_view text, memo::Choice& value) {
-    if (text == "auto") {
-      value = memo::Choice::kAuto;
-    } else if (text == "always") {
-      value = memo::Choice::kAlways;
-    } else if (text == "never") {
-      value = memo::Choice::kNever;
-    } else {
-      return false;
-    }
-    return true;
+    return one_of({"auto", "always", "never"}, text, value);
   }
   static bool Trust(std::string_view text, memo::Trust& value) {
-    value = text == "group" ? memo::Trust::kGroup : memo::Trust::kOwner;
-    return text == "group" || text == "owner";
+    return one_of({"owner", "group"}, text, value);
   }
   static bool Numa(std::string_view text, memo::Numa& value) {
-    constexpr std::string_view kNames[] = {"local", "interleave", "off"};
-    const auto* const found = std::find(std::begin(kNames), std::end(kNames), text);
-    value = static_cast<memo::Numa>(found - kNames);
-    return found != std::end(kNames);
+    return one_of({"local", "interleave", "off"}, text, value);
   }
 };
 // NOLINTEND(readability-identifier-naming)

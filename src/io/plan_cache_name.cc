@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -29,15 +30,8 @@ constexpr std::size_t kNameLength = (kDigits + 1) * (1 + kPlanKeys) - 1 + kEndin
 static_assert(kNameLength < kCachedNameRoom);
 
 bool parse_digits(std::string_view text, std::uint64_t& value) {
-  value = 0;
-  for (const char c : text) {
-    const bool digit = c >= '0' && c <= '9';
-    if (!digit && !(c >= 'a' && c <= 'f')) {
-      return false;
-    }
-    value = value * 16 + static_cast<std::uint64_t>(digit ? c - '0' : c - 'a' + 10);
-  }
-  return true;
+  return text.find_first_not_of("0123456789abcdef") == text.npos &&
+         std::from_chars(text.data(), text.data() + text.size(), value, 16).ec == std::errc();
 }
 
 // Where the rotation begins that is the least of all in lexical order. O(n).
