@@ -133,6 +133,18 @@ Added filters_added(bool expected) {
   return now == kMissing || now == kUnknown ? Added::kPerhaps : Added::kYes;
 }
 
+// What the file counts in pages: 0, what is mapped; 1, what of it is in memory. 0 bytes where it
+// does not tell.
+std::uint64_t bytes_in_statm(int field) {
+  std::string_view sizes;
+  LinesOf<96> statm("/proc/self/statm");
+  statm.next(sizes);
+  for (; field > 0; --field) {
+    sizes.remove_prefix(sizes.find(' ') + 1);
+  }
+  return number_in(sizes.substr(0, sizes.find(' '))) * page_size();
+}
+
 // Of a thread that is not confined.
 bool commits_strictly() {
   std::string_view policy;
@@ -432,28 +444,13 @@ std::uint64_t address_space_left() {
   if (limit == UINT64_MAX) {
     return limit;
   }
-  std::string_view sizes;
-  LineReader statm("/proc/self/statm");
-  if (!statm.next(sizes)) {
-    return 0;
-  }
-  const std::uint64_t used = number_in(sizes.substr(0, sizes.find(' '))) * page_size();
-  return used < limit ? limit - used : 0;
+  const std::uint64_t used = bytes_in_statm(0);
+  return used != 0 && used < limit ? limit - used : 0;
 }
 
 std::uint64_t process_bytes() {
   KeepErrno keep;
-  std::string_view sizes;
-  if (confined()) {
-    return 0;
-  }
-  LinesOf<96> statm(
-      "/proc/self/statm");  // pages: what is mapped, what of it is in memory, and more
-  if (!statm.next(sizes)) {
-    return 0;
-  }
-  sizes.remove_prefix(sizes.find(' ') + 1);
-  return number_in(sizes.substr(0, sizes.find(' '))) * page_size();
+  return confined() ? 0 : bytes_in_statm(1);
 }
 
 }  // namespace memo::os

@@ -106,7 +106,7 @@ ROWS = (
      UNIT, "ahead: a place that is taken again is ahead once"),
     ("what a child shares is copied into huge pages", "LongLived::look", "swap", "|| !os::is_own(start) => ",
      UNIT, "long lived: pages that a child shares stay shared"),
-    ("the process' bytes are all digits of a line", "process_bytes", "swap", "sizes.substr(0, sizes.find(' ')) => sizes",
+    ("the process' bytes are all digits of a line", "bytes_in_statm", "swap", "sizes.substr(0, sizes.find(' ')) => sizes",
      UNIT, "os: the process' bytes in memory are the kernel's count"),
     ("a pool keeps more than its peak before anything comes again", "Pool::open", "swap", "books_.headroom.open() => books_.held.allow_slack(8);\n  books_.headroom.open()",
      UNIT, "engine: the pool of a loop keeps an eighth of what comes and goes beyond its peak"),
