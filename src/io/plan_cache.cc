@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@
 #include <limits>
 #include <vector>
 
+#include "src/base/keep_errno.h"
+#include "src/base/os.h"
 #include "src/base/tuning.h"
 #include "src/io/plan_bytes.h"
 #include "src/io/plan_cache_bytes.h"
@@ -209,9 +212,22 @@ bool load_cached(const RecursionGuard&, const char* folder, const PlanName& name
 }
 
 CacheTurn::CacheTurn(const char* folder) {
+  constexpr int kTries = 1000;
+  constexpr Nanos kPause = 2 * os::kMillisecond;
   make_folders(folder);
-  if (const StoredPath inside(folder, "."); inside) {
-    lock_.emplace(inside.get());
+  folder_ = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  for (int i = 0; folder_ >= 0 && flock(folder_, LOCK_EX | LOCK_NB) != 0; ++i) {
+    if (errno != EWOULDBLOCK || i == kTries || !os::rest(kPause)) {
+      break;
+    }
+  }
+}
+
+CacheTurn::~CacheTurn() {
+  const os::KeepErrno keep_errno;
+  if (folder_ >= 0) {
+    flock(folder_, LOCK_UN);  // a child that was forked meanwhile has the folder open as well
+    close(folder_);
   }
 }
 

@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 #include "src/base/guard.h"
@@ -36,15 +35,21 @@ bool load_cached(const RecursionGuard&, const char* folder, const PlanName& name
                  std::uint64_t most_height, Trust trust, Cached& cached,
                  std::string_view* problem) noexcept;
 
-// Makes the folder if it is not there, and has it for this process while one lives (FolderLock): of
-// two that save one stream at once the lower plan is to stay. One for all that is saved together,
-// since each may wait for seconds.
+// Makes the folder if it is not there. While one lives, no other process that asks has the folder:
+// of two that save one stream at once the lower plan is to stay. One for all that is saved
+// together, since each may wait for seconds. The lock is the folder's (flock), since files are
+// replaced, and goes with the process. Best effort: a process that cannot have it within 2 s, or at
+// all (a folder that may not be read, a file system without locks), goes without, and may undo what
+// another does at the same moment.
 class CacheTurn {
  public:
   explicit CacheTurn(const char* folder);
+  ~CacheTurn();
+  CacheTurn(const CacheTurn&) = delete;
+  CacheTurn& operator=(const CacheTurn&) = delete;
 
  private:
-  std::optional<FolderLock> lock_;
+  int folder_;
 };
 
 // Puts the plan into the folder, unless one of its stream lies there that is as low; a higher one
