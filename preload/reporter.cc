@@ -1,6 +1,5 @@
 #include "preload/reporter.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstring>
@@ -8,19 +7,9 @@
 #include "preload/process.h"
 #include "src/base/keep_errno.h"
 #include "src/base/message.h"
+#include "src/io/status_page.h"
 
 namespace memo {
-namespace {
-
-// 0 where the system does not tell.
-ino_t own_number_space() {
-  struct stat space{};
-  const os::KeepErrno keep_errno;
-  const bool told = stat("/proc/self/ns/pid", &space) == 0;
-  return told ? space.st_ino : 0;
-}
-
-}  // namespace
 
 bool become_reporter() {
   const Options& options = g_process.options;
@@ -29,7 +18,7 @@ bool become_reporter() {
     return false;
   }
   g_process.reporter.number = getpid();
-  g_process.reporter.space_of_number = own_number_space();
+  g_process.reporter.space_of_number = number_space();
   return true;
 }
 
@@ -54,7 +43,8 @@ bool is_reporter() {
   if (g_process.reporter.space_of_number == 0) {
     return true;
   }
-  const ino_t space = own_number_space();
+  const os::KeepErrno keep_errno;
+  const std::uint64_t space = number_space();
   return space == g_process.reporter.space_of_number || space == 0;
 }
 

@@ -34,11 +34,11 @@ struct OwnThreads {
   // seen to be nobody's: what has ended here is still about to end there. 0: free. There are fewer.
   std::atomic<pid_t> numbers[32] = {};
   std::atomic<std::uint32_t> count{0};  // threads that are started and have not yet ended
-  std::atomic<bool> ending{false};  // no other thread is left, or is about to end
+  std::atomic<bool> ending{false};      // no other thread is left, or is about to end
   // The program's first thread has ended, and the process goes on: its end is looked for often.
   std::atomic<bool> first_has_left{false};
-  std::atomic<std::uint32_t> news{0};       // a sleeping thread looks where this changes
-  sigset_t programs_mask = {};              // of the thread that has started the first of them
+  std::atomic<std::uint32_t> news{0};  // a sleeping thread looks where this changes
+  sigset_t programs_mask = {};         // of the thread that has started the first of them
   // Starts are rare, and each is over before the next: the thread takes it, and says so.
   void (*next_body)(void*) = nullptr;
   void* next_argument = nullptr;
@@ -177,7 +177,7 @@ struct Reporter {
   // forked child may be in another one, and does not ask: its first act may be to give system calls
   // up.
   pid_t number = 0;
-  ino_t space_of_number = 0;
+  std::uint64_t space_of_number = 0;
 
   void forked() {}  // name_forked_reporter(), earlier
 };

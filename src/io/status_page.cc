@@ -103,7 +103,7 @@ bool believable(const StatusBody& body) {
 void describe_process(StatusBody& body) {
   body.pid = static_cast<std::uint64_t>(getpid());
   body.start = start_of(getpid());
-  body.space = number_space(getpid());
+  body.space = number_space();
   put_text(body.version, MEMO_VERSION);
   put_text(body.process, __progname);
 }
@@ -186,11 +186,9 @@ std::uint64_t start_of(pid_t pid) {
   return start;
 }
 
-std::uint64_t number_space(pid_t pid) {
-  char path[40];
-  std::snprintf(path, sizeof path, "/proc/%d/ns/pid", static_cast<int>(pid));
+std::uint64_t number_space() {
   struct stat space{};
-  return stat(path, &space) == 0 ? space.st_ino : 0;
+  return stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
 }
 
 void format_name(const StatusName& name, char (&text)[kStatusNameRoom]) {

@@ -148,8 +148,9 @@ int open_status_folder(const char* path, uid_t owner, bool make);
 
 // When the process began, in ticks since the system did; 0 if there is no such process any more.
 std::uint64_t start_of(pid_t pid);
-// The name space of the process' numbers; 0 where the system does not tell.
-std::uint64_t number_space(pid_t pid);
+// The name space of this process' numbers, by /proc/self: a child of vfork in another one has its
+// own. 0 where the system does not tell.
+std::uint64_t number_space();
 
 // The name of a process' page, and back: false for other names.
 struct StatusName {

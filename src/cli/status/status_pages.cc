@@ -95,7 +95,7 @@ std::string_view copy_page(int file, StatusPage& page) {
 
 // True where this process can see that the one of this name has ended.
 bool has_ended(const StatusName& name) {
-  return name.space == number_space(getpid()) && name.space != 0 &&
+  return name.space == number_space() && name.space != 0 &&
          start_of(static_cast<pid_t>(name.pid)) != name.start;
 }
 
@@ -270,7 +270,7 @@ std::vector<ProcessPage> merged(std::vector<ProcessPage> pages) {
 }
 
 bool is_numbered_here(const ProcessPage& page) {
-  return page.body.space == number_space(getpid());
+  return page.body.space == number_space();
 }
 
 std::optional<Residency> residency_of(const ProcessPage& page) {
