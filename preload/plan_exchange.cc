@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <ctime>
 #include <optional>
 #include <span>
 #include <utility>
@@ -84,13 +83,6 @@ std::uint32_t slot_of(const StoredPlan& plan) {
 
 void note_name(void* /*context*/, const PlanName& name) {
   g_process.catalogue.add(name);
-}
-
-// The clock by which files are dated.
-Nanos file_time() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  return os::nanoseconds_of(now);
 }
 
 // The names in the folder, where it has changed. One that was changed just before it was listed is

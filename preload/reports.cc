@@ -28,12 +28,11 @@ namespace {
 // Terminals and pipes lose nothing, and are written by many.
 bool another_wrote(const char* path, const Snapshot& now) {
   struct stat written{};
-  return now.faults_avoided() == 0 && stat(path, &written) == 0 && S_ISREG(written.st_mode) &&
-         (written.st_mtim.tv_sec != g_process.reports.own_written.tv_sec ||
-          written.st_mtim.tv_nsec != g_process.reports.own_written.tv_nsec) &&
-         (written.st_mtim.tv_sec > g_process.reports.started.tv_sec ||
-          (written.st_mtim.tv_sec == g_process.reports.started.tv_sec &&
-           written.st_mtim.tv_nsec > g_process.reports.started.tv_nsec));
+  if (now.faults_avoided() != 0 || stat(path, &written) != 0 || !S_ISREG(written.st_mode)) {
+    return false;
+  }
+  const Nanos at = os::nanoseconds_of(written.st_mtim);
+  return at != g_process.reports.own_written && at > g_process.reports.started;
 }
 
 // A forked child writes statistics only where it has a file of its own: its parent's stays.
@@ -60,8 +59,8 @@ void write_stats(bool last, const RecursionGuard& guard) {
   g_process.reports.calls_written.store(calls, std::memory_order_relaxed);
   g_process.reports.written_at.store(os::nanoseconds(), std::memory_order_relaxed);
   const bool done = fits && write_stats_file(guard, path, now);
-  if (struct stat written{}; done && stat(path, &written) == 0) {
-    g_process.reports.own_written = written.st_mtim;
+  if (done) {
+    g_process.reports.own_written = FileMark::of(path).written;
   }
   if (!done && !g_process.reports.complained && (last || fits)) {
     g_process.reports.complained = true;
@@ -162,7 +161,7 @@ void end_reports() {
 }  // namespace
 
 void note_start_of_reports() {
-  clock_gettime(CLOCK_REALTIME_COARSE, &g_process.reports.started);
+  g_process.reports.started = file_time();
 }
 
 void begin_due_reports(Nanos now, const RecursionGuard& guard) {

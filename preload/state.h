@@ -8,7 +8,6 @@
 #include <sys/types.h>
 #include <atomic>
 #include <cstdint>
-#include <ctime>
 
 #include "src/base/backoff.h"
 #include "src/base/guard.h"
@@ -77,10 +76,10 @@ struct Reports {
   bool reported = false;
   std::atomic<bool> ended{false};  // the process writes its last reports
   bool complained = false;
-  timespec started = {};
+  Nanos started;      // since 1970, as own_written
+  Nanos own_written;  // when this process wrote its statistics last, as the file tells
   std::atomic<Nanos> written_at{Nanos{0}};
   std::atomic<std::uint64_t> calls_written{0};  // large calls that the file tells of
-  timespec own_written = {};  // when this process wrote its statistics last, as the file tells
   Task writing;
 
   void forked() {

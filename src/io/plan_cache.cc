@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <limits>
 #include <vector>
 
@@ -125,12 +124,6 @@ struct Aged {
   std::uint64_t bytes = 0;
 };
 
-Nanos now() {
-  timespec time{};
-  clock_gettime(CLOCK_REALTIME, &time);
-  return os::nanoseconds_of(time);
-}
-
 // All plans of the folder; what killed writers left is removed meanwhile.
 std::vector<Aged> aged_plans(const char* folder, Pruned& pruned) {
   std::vector<Aged> plans;
@@ -149,7 +142,8 @@ std::vector<Aged> aged_plans(const char* folder, Pruned& pruned) {
     plan.bytes = static_cast<std::uint64_t>(status.st_size);
     if (!half) {
       plans.push_back(plan);
-    } else if (plan.used + tuning::kCacheRest * os::kSecond < now() && unlink(path.get()) == 0) {
+    } else if (plan.used + tuning::kCacheRest * os::kSecond < file_time() &&
+               unlink(path.get()) == 0) {
       ++pruned.left_over;
     }
   }
@@ -276,7 +270,7 @@ void note_use(const char* folder, const PlanName& name) noexcept {
   const StoredPath path(folder, name);
   struct stat status{};
   if (path && stat(path.get(), &status) == 0 &&
-      os::nanoseconds_of(status.st_mtim) + tuning::kCacheRest * os::kSecond < now()) {
+      os::nanoseconds_of(status.st_mtim) + tuning::kCacheRest * os::kSecond < file_time()) {
     utimensat(AT_FDCWD, path.get(), nullptr, 0);
   }
 }
@@ -295,7 +289,7 @@ Pruned prune_cache(const RecursionGuard&, const char* folder, const CacheLimits&
               [](const Aged& a, const Aged& b) { return a.used > b.used; });
     std::uint64_t kept = 0;
     std::uint64_t bytes = 0;
-    const Nanos time = now();
+    const Nanos time = file_time();
     for (const Aged& plan : plans) {
       const std::uint64_t unused = time > plan.used ? (time - plan.used) / os::kSecond : 0;
       if (kept < limits.plans && bytes + plan.bytes <= limits.bytes && unused < limits.unused) {

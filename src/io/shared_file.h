@@ -4,10 +4,18 @@
 
 #include <sys/stat.h>
 #include <cstdint>
+#include <ctime>
 
 #include "src/base/os.h"
 
 namespace memo {
+
+// The clock by which files are dated: since 1970.
+inline Nanos file_time() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return os::nanoseconds_of(now);
+}
 
 // Which file lies at a path, and when it was written; equal marks: nobody has changed it. No file
 // has the mark of all zeros.

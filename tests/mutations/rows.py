@@ -296,7 +296,7 @@ ROWS = (
      SCRIPT, "test_observe.py test_tells_what"),
     ("a stand-in outlives its block", "observe_free", "swap", "free_stand_in(take(pointer)) => take(pointer)",
      SCRIPT, "test_observe.py test_serves_nothing"),
-    ("a process takes its own statistics for another's", "write_stats", "drop", "own_written = written.st_mtim",
+    ("a process takes its own statistics for another's", "write_stats", "drop", "own_written = FileMark::of(path).written",
      PRELOAD, "workers: what serves nothing tells all of it"),
     ("a large call is early however large", "is_early", "swap", "static_cast<std::uint32_t>(1 + more => 1U + static_cast<std::uint32_t>(more / 100",
      PRELOAD, "early [default]"),
