@@ -68,10 +68,9 @@ class Folder {
   }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] bool opened() const { return folder_ != nullptr; }
-  // nullptr at the end.
+  // nullptr at the end, and where it cannot be read.
   const char* next() {
-    const dirent* entry = readdir(folder_);
+    const dirent* entry = folder_ != nullptr ? readdir(folder_) : nullptr;
     return entry != nullptr ? entry->d_name : nullptr;
   }
 
@@ -89,8 +88,7 @@ bool starts_as(const char* name, std::uint64_t stream) {
 std::vector<PlanName> names_of_stream(const char* folder, std::uint64_t stream) {
   std::vector<PlanName> names;
   Folder files(folder);
-  const char* text = files.opened() ? files.next() : nullptr;
-  for (; text != nullptr; text = files.next()) {
+  for (const char* text = nullptr; (text = files.next()) != nullptr;) {
     PlanName name;
     if (starts_as(text, stream) && parse_name(text, name)) {
       names.push_back(name);
@@ -128,8 +126,7 @@ struct Aged {
 std::vector<Aged> aged_plans(const char* folder, Pruned& pruned) {
   std::vector<Aged> plans;
   Folder files(folder);
-  const char* text = files.opened() ? files.next() : nullptr;
-  for (; text != nullptr; text = files.next()) {
+  for (const char* text = nullptr; (text = files.next()) != nullptr;) {
     const StoredPath path(folder, text);
     const std::string_view view = text;
     Aged plan;
@@ -152,19 +149,15 @@ std::vector<Aged> aged_plans(const char* folder, Pruned& pruned) {
 
 }  // namespace
 
-bool list_cache(const RecursionGuard&, const char* folder,
+void list_cache(const RecursionGuard&, const char* folder,
                 void (*visit)(void* context, const PlanName& name), void* context) noexcept {
   Folder files(folder);
-  if (!files.opened()) {
-    return false;
-  }
-  for (const char* text = files.next(); text != nullptr; text = files.next()) {
+  for (const char* text = nullptr; (text = files.next()) != nullptr;) {
     PlanName name;
     if (parse_name(text, name)) {
       visit(context, name);
     }
   }
-  return true;
 }
 
 std::string_view doubt_about_cache(const char* folder, Trust trust) noexcept {

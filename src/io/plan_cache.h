@@ -20,9 +20,8 @@
 
 namespace memo {
 
-// Runs visit(context, name) for each plan's name in the folder; false, with errno, if it cannot be
-// read.
-bool list_cache(const RecursionGuard&, const char* folder,
+// Runs visit(context, name) for each plan's name in the folder; for none if it cannot be read.
+void list_cache(const RecursionGuard&, const char* folder,
                 void (*visit)(void* context, const PlanName& name), void* context) noexcept;
 
 // Why the folder is not used, whatever is in it; empty if it may be, or there is none.
