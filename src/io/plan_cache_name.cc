@@ -220,14 +220,9 @@ std::size_t user_cache(char* path, std::size_t room) {
   if (!has_cache && (home == nullptr || home[0] != '/')) {
     return 0;
   }
-  char text[4096];
-  const int length = std::snprintf(text, sizeof text, "%s%s/memomalloc/plans",
-                                   has_cache ? cache : home, has_cache ? "" : "/.cache");
-  const std::size_t size = length < 0 ? room : static_cast<std::size_t>(length);
-  if (size < room && size < sizeof text) {
-    std::memcpy(path, text, size + 1);
-  }
-  return std::max<std::size_t>(size, 1);
+  const int length = std::snprintf(path, room, "%s%s/memomalloc/plans", has_cache ? cache : home,
+                                   has_cache ? "" : "/.cache");
+  return length < 0 ? room : static_cast<std::size_t>(length);
 }
 
 void name_cache(Options& options) {

@@ -47,7 +47,7 @@ struct Cached {
   CacheRecord record;
 };
 // The user's own cache, in the cache folder that the environment names. The length of the path; 0:
-// none is named; `room` or more: it does not fit, and nothing is written.
+// none is named; `room` or more: it does not fit, and is cut short.
 std::size_t user_cache(char* path, std::size_t room);
 // MEMOMALLOC_PLANS=1 becomes the user's own cache. Says on stderr if there is none.
 void name_cache(Options& options);
