@@ -39,6 +39,11 @@ struct Process {
   bool is_auditor =
       false;  // the dynamic linker has loaded the library as an auditor, which it is not
 
+  // What a forked child keeps; its reporter is named apart (reporter.h).
+  state::Reporter reporter;
+  state::Preceding preceding;
+  state::SystemNames system_names;
+  state::Once once;
 #define FEATURE(name, State) state::State name;
 #include "preload/features.def"
 #undef FEATURE

@@ -1,6 +1,6 @@
-// What the features of this folder keep: a struct for each, a member of the one global object, and
-// a row of features.def. forked() makes it a forked child's own: its parent's threads do not exist
-// there, nor do its files. What a feature keeps for good has an empty one. Hot.
+// What the features of this folder keep: a struct for each, a member of the one global object. One
+// with a forked() is a row of features.def: that makes it a forked child's own, where its parent's
+// threads do not exist, nor do its files. Hot.
 #pragma once
 
 #include <signal.h>
@@ -177,8 +177,6 @@ struct Reporter {
   // up.
   pid_t number = 0;
   std::uint64_t space_of_number = 0;
-
-  void forked() {}  // name_forked_reporter(), earlier
 };
 
 struct ThreadEnd {
@@ -198,8 +196,6 @@ struct Preceding {
   decltype(&::realloc) next_realloc = nullptr;
   std::atomic<void*> probe{nullptr};
   std::atomic<bool> came{false};  // the probe's block, to be freed or resized
-
-  void forked() {}
 };
 
 // The C library's own functions of system_names.def, by its rows.
@@ -211,16 +207,12 @@ struct SystemNames {
     kCount,
   };
   std::atomic<void*> functions[static_cast<int>(Name::kCount)] = {};
-
-  void forked() {}
 };
 
 // What is said once in a process.
 struct Once {
   std::atomic<bool> deep_binding{false};
   std::atomic<bool> tensors_left_alone{false};
-
-  void forked() {}
 };
 
 }  // namespace memo::state
