@@ -20,7 +20,6 @@
 #include "preload/shim.h"
 #include "preload/statistics.h"
 #include "preload/status.h"
-#include "preload/status_threads.h"
 #include "preload/system_names.h"
 #include "preload/thread_end.h"
 #include "src/base/descriptors.h"

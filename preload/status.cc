@@ -1,6 +1,7 @@
 #include "preload/status.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <atomic>
 #include <cerrno>
@@ -12,7 +13,6 @@
 #include "preload/process.h"
 #include "preload/reporter.h"
 #include "preload/statistics.h"
-#include "preload/status_threads.h"
 #include "src/base/check.h"
 #include "src/base/file_map.h"
 #include "src/base/keep_errno.h"
@@ -26,13 +26,20 @@ namespace {
 
 constexpr Nanos kWindow = 5 * os::kSecond;  // "now" is between one and two of them long
 
+void set_thread(std::uint32_t number) {
+  if (const std::uint32_t lane = g_process.engine.lanes.number_of(my_lane());
+      lane < tuning::kMaxLanes) {
+    g_process.status_threads.numbers[lane].store(number, std::memory_order_relaxed);
+  }
+}
+
 void describe_lanes(StatusBody& body) {
   const Engine& engine = g_process.engine;
   body.lane_rows = 0;
   for (std::uint32_t i = 0; i < engine.lanes.count() && i < kLaneRows; ++i) {
     const Lane& lane = engine.lanes.at(i);
     StatusLane& row = body.lanes[body.lane_rows++];
-    row.thread = thread_of_lane(i);
+    row.thread = g_process.status_threads.numbers[i].load(std::memory_order_relaxed);
     put_text(row.phase, name_of(lane.phase()));
     row.slab_bytes = lane.slab_height();
     row.tallest_slab_bytes = row.slab_bytes != 0 ? lane.slab().tallest() : 0;
@@ -166,6 +173,26 @@ void publish(StatusFile* file) {
 }
 
 }  // namespace
+
+void note_lane_thread() {
+  if (g_process.options.STATUS != 0 && !os::confined()) {
+    // glibc has gettid() from 2.30 on; wheels are for 2.28.
+    set_thread(static_cast<std::uint32_t>(syscall(SYS_gettid)));
+  }
+}
+
+void leave_lane_thread() {
+  set_thread(0);
+}
+
+void state::StatusThreads::forked() {
+  if (g_process.options.STATUS != 0) {
+    for (std::atomic<std::uint32_t>& number : numbers) {
+      number = 0;
+    }
+    note_lane_thread();
+  }
+}
 
 void note_status_folder() {
   const char* folder = secure_getenv("XDG_RUNTIME_DIR");

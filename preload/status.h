@@ -12,6 +12,10 @@ namespace memo {
 // environment may be changed meanwhile.
 void note_status_folder();
 
+// The calling thread has come by a lane, or leaves it: the page has its number. Any thread.
+void note_lane_thread();
+void leave_lane_thread();
+
 // The page is asked for and not there; if it could not be made, not each time. A question a second.
 bool lacks_status_page();
 // Makes the page; says on stderr why not, once. Opens and closes a file.
