@@ -112,14 +112,6 @@ struct Status {
   }
 };
 
-struct Statistics {
-  std::atomic<std::uint64_t> peak{0};  // bytes
-  std::atomic<Nanos> peak_at{Nanos{0}};
-  std::atomic<long> most_then{0};  // KiB, by getrusage()
-
-  void forked() { peak_at = Nanos{0}; }
-};
-
 struct OwnMemory {
   struct Chunk;
   std::atomic<Chunk*> chunks{nullptr};

@@ -1,6 +1,5 @@
 #include "preload/statistics.h"
 
-#include <sys/resource.h>
 #include <algorithm>
 #include <utility>
 
@@ -27,25 +26,9 @@ int rank(Phase phase) {
   return 0;
 }
 
-// Asking for it opens a file. getrusage() tells where it has grown at once, but not below what the
-// process had that has started this one.
-std::uint64_t peak_of_late() {
-  state::Statistics& kept = g_process.statistics;
-  constexpr Nanos kPeriod = 10 * os::kSecond;
-  rusage used{};
-  getrusage(RUSAGE_SELF, &used);
-  const Nanos now = os::nanoseconds();
-  if (kept.most_then.exchange(used.ru_maxrss, std::memory_order_relaxed) != used.ru_maxrss ||
-      now >= kept.peak_at.load(std::memory_order_relaxed) + kPeriod) {
-    kept.peak_at.store(now, std::memory_order_relaxed);
-    kept.peak.store(os::peak_memory(), std::memory_order_relaxed);
-  }
-  return kept.peak.load(std::memory_order_relaxed);
-}
-
 }  // namespace
 
-void take(Snapshot& now, Peak peak) {
+void take(Snapshot& now) {
   const Engine& engine = g_process.engine;
   now.counters.add(engine.lanes.passed_on);
   auto best = Phase::kIdle;
@@ -93,7 +76,7 @@ void take(Snapshot& now, Peak peak) {
     now.pool_used_bytes = held.live_bytes();
     now.pool_free_bytes = held.dirty_bytes();
   }
-  now.peak_bytes = peak == Peak::kNow ? os::peak_memory() : peak_of_late();
+  now.peak_bytes = os::peak_memory();
   now.phase = g_process.options.DISABLE != 0 ? "disabled" : name_of(best);
 }
 

@@ -106,7 +106,7 @@ void describe_now(StatusBody& body, const Snapshot& all) {
 
 void describe(StatusBody& body) {
   Snapshot now;
-  take(now, Peak::kOfLate);
+  take(now);
   body.parent_pid = static_cast<std::uint64_t>(getppid());
   body.written_at = os::nanoseconds().count();
   body.answered = g_process.status.last_word;
