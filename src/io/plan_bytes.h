@@ -1,6 +1,6 @@
 // A plan's file as bytes, if it may be believed. Cold.
 //
-//   magic "MEMOPLAN" | version | library version | checksum of the rest | plans: header, steps, and
+//   magic "MEMOPLAN" | version | library version | checksum of the rest | plan: header, steps, and
 //   of a symbolic plan, rules ... | trailer
 //
 // A file is taken or refused as a whole. What it says is only a guess to the cursor, which verifies

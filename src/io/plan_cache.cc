@@ -239,8 +239,8 @@ bool save_cached(const RecursionGuard& guard, const CacheTurn&, const char* fold
     }
     const auto* trailer = reinterpret_cast<const char*>(&record);
     const std::vector<char> bytes =
-        format_plans({&plan, 1}, tuning::kMaxPlanBytes, {trailer, sizeof record});
-    if (bytes.size() == format_plans({}, tuning::kMaxPlanBytes, {trailer, sizeof record}).size()) {
+        format_plan(plan, tuning::kMaxPlanBytes, {trailer, sizeof record});
+    if (bytes.empty()) {
       return true;  // it is larger than a file may be
     }
     if (!replace_file(path.get(),

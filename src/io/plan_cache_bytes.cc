@@ -11,7 +11,7 @@ namespace memo {
 bool parse_cached(const std::vector<char>& bytes, const PlanName& name, std::uint64_t most_height,
                   Cached& cached, std::string_view* problem) {
   *problem = {};
-  if (is_other_version(bytes) || parse_plans(bytes, most_height, {&cached.plan, 1}, problem) != 1) {
+  if (is_other_version(bytes) || !parse_plan(bytes, most_height, cached.plan, problem)) {
     return false;
   }
   CacheRecord record;

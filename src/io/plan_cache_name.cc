@@ -18,7 +18,6 @@
 #include "src/base/check.h"
 #include "src/base/message.h"
 #include "src/follow/steps.h"
-#include "src/io/plan_records.h"
 
 namespace memo {
 namespace {

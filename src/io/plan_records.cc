@@ -1,23 +1,53 @@
 // See plan_records.h. Cold.
 #include "src/io/plan_records.h"
-#include "src/base/check.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <new>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "src/base/check.h"
+
 namespace memo {
 namespace {
+
+constexpr std::string_view kPlanMagic = "MEMOPLAN";
+constexpr std::uint32_t kPlanVersion = 4;  // of the format; no other is read
+
+template <typename Record>
+void append(std::vector<char>& bytes, const Record& record) {
+  const auto* raw = reinterpret_cast<const char*>(&record);
+  bytes.insert(bytes.end(), raw, raw + sizeof record);
+}
+
+// Reads records one after the other; false at the end of the bytes.
+class Reader {
+ public:
+  explicit Reader(std::span<const char> bytes) : bytes_(bytes) {}
+  template <typename Record>
+  bool read(Record& record) {
+    if (bytes_.size() < sizeof record) {
+      return false;
+    }
+    std::memcpy(&record, bytes_.data(), sizeof record);
+    bytes_ = bytes_.subspan(sizeof record);
+    return true;
+  }
+  [[nodiscard]] std::size_t left() const { return bytes_.size(); }
+
+ private:
+  std::span<const char> bytes_;
+};
 
 // Little-endian and without padding, as every supported machine has it in memory.
 struct FileHeader {
   char magic[kPlanMagic.size()];
   std::uint32_t version;
-  std::uint32_t plans;
+  std::uint32_t plans;     // 1
   char library[16];        // the library that wrote it, for the message
   std::uint64_t checksum;  // XXH3 of everything behind the header
 };
@@ -105,68 +135,6 @@ std::size_t bytes_of(const Schedule& schedule) {
          (schedule.symbolic != nullptr ? schedule.count * sizeof(RuleRecord) : 0);
 }
 
-}  // namespace
-
-std::vector<char> format_plans(std::span<const SavedPlan> plans, std::uint64_t most,
-                               std::span<const char> trailer) {
-  FileHeader header{};
-  std::vector<char> bytes(sizeof header);
-  for (const SavedPlan& plan : plans) {
-    if (bytes.size() + bytes_of(*plan.schedule) + trailer.size() <= most) {
-      append_plan(bytes, plan);
-      ++header.plans;
-    }
-  }
-  bytes.insert(bytes.end(), trailer.begin(), trailer.end());
-  std::copy(kPlanMagic.begin(), kPlanMagic.end(), header.magic);
-  header.version = kPlanVersion;
-  std::strncpy(header.library, MEMO_VERSION, sizeof header.library - 1);
-  header.checksum = XXH3_64bits(bytes.data() + sizeof header, bytes.size() - sizeof header);
-  std::memcpy(bytes.data(), &header, sizeof header);
-  return bytes;
-}
-
-std::uint32_t parse_plans(std::span<const char> bytes, std::uint64_t most_height,
-                          std::span<LoadedPlan> plans, std::string_view* problem) {
-  FileHeader header{};
-  Reader reader(bytes);
-  if (!reader.read(header)) {
-    const std::string_view begin(bytes.data(), std::min(bytes.size(), kPlanMagic.size()));
-    *problem =
-        kPlanMagic.starts_with(begin) ? "it cannot be read, or is cut short" : "it is no plan file";
-    return 0;
-  }
-  std::uint32_t loaded = 0;
-  // As a whole or not at all.
-  const auto drop_all = [&] {
-    while (loaded > 0) {
-      plans[--loaded] = {};
-    }
-  };
-  try {
-    *problem = check(header, bytes.subspan(sizeof header));
-    while (problem->empty() && loaded < header.plans && loaded < plans.size()) {
-      if (read_plan(reader, most_height, plans[loaded])) {
-        ++loaded;
-      } else {
-        *problem = "a plan in it makes no sense here (its slab may be over the limit)";
-        drop_all();
-      }
-    }
-  } catch (...) {
-    drop_all();
-    throw;
-  }
-  return loaded;
-}
-
-bool is_other_version(std::span<const char> bytes) {
-  FileHeader header{};
-  Reader reader(bytes);
-  return reader.read(header) && std::string_view(header.magic, sizeof header.magic) == kPlanMagic &&
-         header.version != kPlanVersion;
-}
-
 void append_plan(std::vector<char>& bytes, const SavedPlan& plan) {
   const Schedule& schedule = *plan.schedule;
   const SymbolicPlan* symbolic = schedule.symbolic;
@@ -185,6 +153,7 @@ void append_plan(std::vector<char>& bytes, const SavedPlan& plan) {
   }
 }
 
+// False if there is none that makes sense.
 bool read_plan(Reader& reader, std::uint64_t most_height, LoadedPlan& plan) {
   PlanHeader header{};
   if (!reader.read(header) || header.count == 0 || header.iteration == 0 ||
@@ -215,6 +184,50 @@ bool read_plan(Reader& reader, std::uint64_t most_height, LoadedPlan& plan) {
     throw std::bad_alloc();
   }
   return true;
+}
+
+}  // namespace
+
+std::vector<char> format_plan(const SavedPlan& plan, std::uint64_t most,
+                              std::span<const char> trailer) {
+  FileHeader header{};
+  std::vector<char> bytes(sizeof header);
+  if (bytes.size() + bytes_of(*plan.schedule) + trailer.size() > most) {
+    return {};
+  }
+  append_plan(bytes, plan);
+  bytes.insert(bytes.end(), trailer.begin(), trailer.end());
+  std::copy(kPlanMagic.begin(), kPlanMagic.end(), header.magic);
+  header.version = kPlanVersion;
+  header.plans = 1;
+  std::strncpy(header.library, MEMO_VERSION, sizeof header.library - 1);
+  header.checksum = XXH3_64bits(bytes.data() + sizeof header, bytes.size() - sizeof header);
+  std::memcpy(bytes.data(), &header, sizeof header);
+  return bytes;
+}
+
+bool parse_plan(std::span<const char> bytes, std::uint64_t most_height, LoadedPlan& plan,
+                std::string_view* problem) {
+  FileHeader header{};
+  Reader reader(bytes);
+  if (!reader.read(header)) {
+    const std::string_view begin(bytes.data(), std::min(bytes.size(), kPlanMagic.size()));
+    *problem =
+        kPlanMagic.starts_with(begin) ? "it cannot be read, or is cut short" : "it is no plan file";
+    return false;
+  }
+  *problem = check(header, bytes.subspan(sizeof header));
+  if (problem->empty() && (header.plans != 1 || !read_plan(reader, most_height, plan))) {
+    *problem = "a plan in it makes no sense here (its slab may be over the limit)";
+  }
+  return problem->empty();
+}
+
+bool is_other_version(std::span<const char> bytes) {
+  FileHeader header{};
+  Reader reader(bytes);
+  return reader.read(header) && std::string_view(header.magic, sizeof header.magic) == kPlanMagic &&
+         header.version != kPlanVersion;
 }
 
 }  // namespace memo

@@ -2,9 +2,9 @@
 // the unit tests' part. An input whose first byte is odd gets a header that is right, so
 // that what lies behind the checksum is reached as well.
 //
-// Whatever the file: either no plan and a reason, or plans that a server can follow (each step
-// inside the slab, on a granule), which are the same when they are saved and loaded once more; and
-// symbolic plans are refused, or keep blocks apart in every shape.
+// Whatever the file: either no plan and a reason, or one that a server can follow (each step inside
+// the slab, on a granule), which is the same when it is saved and loaded once more; and a symbolic
+// plan is refused, or keeps blocks apart in every shape.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -25,7 +25,6 @@ namespace {
 
 constexpr std::size_t kHeader = 40;  // bytes: magic, version, plans, the writer's name, checksum
 constexpr std::uint64_t kMaxHeight = 1ULL << 30;
-constexpr std::uint64_t kMaxPlans = 8;
 constexpr std::uint64_t kMaxBytes = 1ULL << 20;
 
 void check(const memo::LoadedPlan& plan) {
@@ -66,12 +65,8 @@ void check_shapes(const memo::SymbolicPlan& plan) {
   }
 }
 
-std::vector<char> save(const memo::LoadedPlan* plans, std::uint32_t count) {
-  std::vector<memo::SavedPlan> views;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    views.push_back({plans[i].plan.get(), plans[i].iteration});
-  }
-  return memo::format_plans(views, kMaxBytes);
+std::vector<char> save(const memo::LoadedPlan& plan) {
+  return memo::format_plan({plan.plan.get(), plan.iteration}, kMaxBytes);
 }
 
 }  // namespace
@@ -79,32 +74,33 @@ std::vector<char> save(const memo::LoadedPlan* plans, std::uint32_t count) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string bytes(reinterpret_cast<const char*>(data), size);
   if (size > kHeader && (data[0] & 1) != 0) {
-    const std::uint32_t version = 2 + (data[0] >> 1 & 1);
+    const std::uint32_t version = 4 + (data[0] >> 1 & 1);
+    const std::uint32_t plans = 1;
     const std::uint64_t sum = XXH3_64bits(bytes.data() + kHeader, size - kHeader);
     std::memcpy(bytes.data(), "MEMOPLAN", 8);
     std::memcpy(bytes.data() + 8, &version, sizeof version);
+    std::memcpy(bytes.data() + 12, &plans, sizeof plans);
     std::memcpy(bytes.data() + 32, &sum, sizeof sum);
   }
   const memo::RecursionGuard guard;
-  memo::LoadedPlan plans[kMaxPlans];
+  memo::LoadedPlan plan;
   std::string_view problem;
-  const std::uint32_t count = memo::parse_plans(bytes, kMaxHeight, plans, &problem);
-  require(count <= kMaxPlans && (count == 0 || problem.empty()));
-  for (std::uint32_t i = 0; i < count; ++i) {
-    check(plans[i]);
-    if (plans[i].plan->symbolic != nullptr) {
-      require(!plans[i].plan->symbolic->complete());
-      const memo::Plan restored = memo::restore(guard, *plans[i].plan);
-      if (restored) {
-        check_shapes(*restored->symbolic);
-      }
+  const bool taken = memo::parse_plan(bytes, kMaxHeight, plan, &problem);
+  require(taken == problem.empty());
+  if (!taken) {
+    return 0;
+  }
+  check(plan);
+  if (plan.plan->symbolic != nullptr) {
+    require(!plan.plan->symbolic->complete());
+    const memo::Plan restored = memo::restore(guard, *plan.plan);
+    if (restored) {
+      check_shapes(*restored->symbolic);
     }
   }
-  if (count > 0) {
-    memo::LoadedPlan again[kMaxPlans];
-    const std::vector<char> saved = save(plans, count);
-    require(memo::parse_plans(saved, kMaxHeight, again, &problem) == count);
-    require(save(again, count) == saved);
-  }
+  memo::LoadedPlan again;
+  const std::vector<char> saved = save(plan);
+  require(memo::parse_plan(saved, kMaxHeight, again, &problem));
+  require(save(again) == saved);
   return 0;
 }

@@ -33,7 +33,7 @@ import struct, sys
 steps = [(65536 * (i % 3 + 1), 2**20 * (i % 4), i, 6) for i in range(16)]
 rules = [(0.0, 1.0 + i % 3, 0.0, 0.0, 0.0, min(4, 16 - i), 0) for i in range(16)]
 sys.stdout.buffer.write(
-    struct.pack("<8sII16sQ", b"MEMOPLAN", 2, 1, b"seed", 0) + struct.pack("<QQIIQ", 2**22, 2**19, 16, 16, 65536)
+    struct.pack("<8sII16sQ", b"MEMOPLAN", 4, 1, b"seed", 0) + struct.pack("<QQIIQQ", 2**22, 2**19, 16, 16, 65536, 1)
     + b"".join(struct.pack("<4Q", *step) for step in steps) + b"".join(struct.pack("<5d2I", *rule) for rule in rules))
 END
 # Iterations of ten blocks, freed in order, repeated as often as a lane needs to serve them.

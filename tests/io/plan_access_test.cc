@@ -15,37 +15,37 @@
 namespace memo {
 namespace {
 
-using testing::load_plans;
+using testing::load_plan;
 using testing::read_file;
-using testing::save_plans;
+using testing::save_plan;
 using testing::TempFolder;
 
 constexpr std::uint64_t kNoLimit = UINT64_MAX;
 
-// A new file of two plans.
+// A new file.
 class Fixture {
  protected:
   Fixture() {
     umask(022);
-    REQUIRE(save_plans(path_, saved_));
+    REQUIRE(save_plan(path_, saved_));
   }
 
   TempFolder folder_;
   std::string path_ = folder_.file("plans");
   std::vector<Step> steps_ = std::vector<Step>(5, Step{.size = 70'000, .offset = 0});
   Schedule schedule_{steps_.data(), 5, 200 * kGranule, 1000, 0};
-  SavedPlan saved_[2] = {{&schedule_, 5}, {&schedule_, 4}};
+  SavedPlan saved_{&schedule_, 5};
 };
 
 // What is said of the whole file where it is believed as `trust` says; "" if it is used.
-std::string said(const std::string& path, Trust trust, std::uint32_t plans_there = 2) {
-  LoadedPlan plans[4];
+std::string said(const std::string& path, Trust trust, bool whole = true) {
+  LoadedPlan plan;
   std::string_view problem;
-  const std::uint32_t count = load_plans(path, kNoLimit, plans, &problem, trust);
-  CHECK(count == (problem.empty() ? plans_there : 0));
+  const bool taken = load_plan(path, kNoLimit, plan, &problem, trust);
+  CHECK(taken == problem.empty());
   struct stat status{};
   REQUIRE(stat(path.c_str(), &status) == 0);
-  CHECK((plans_there == 0 || problem == doubt(status, trust)));
+  CHECK((!whole || problem == doubt(status, trust)));
   return std::string(problem);
 }
 
@@ -104,14 +104,14 @@ TEST_CASE_METHOD(Fixture, "plan file: a file that is replaced keeps who may read
   CHECK((status().st_mode & 0777) == 0644);  // a new one, as the umask says
   for (const mode_t mode : {0600U, 0640U, 0664U, 0400U, 0644U}) {
     REQUIRE(chmod(path_.c_str(), mode) == 0);
-    CHECK(save_plans(path_, saved_));
+    CHECK(save_plan(path_, saved_));
     CHECK((status().st_mode & 0777) == mode);
   }
   if (geteuid() == 0) {
     constexpr uid_t kSomebody = 12'345;
     REQUIRE(chmod(path_.c_str(), 0660) == 0);
     REQUIRE(chown(path_.c_str(), kSomebody, kSomebody + 1) == 0);
-    CHECK(save_plans(path_, saved_));
+    CHECK(save_plan(path_, saved_));
     CHECK(status().st_uid == kSomebody);
     CHECK(status().st_gid == kSomebody + 1);
     CHECK((status().st_mode & 0777) == 0660);
@@ -122,7 +122,7 @@ TEST_CASE_METHOD(Fixture, "plan file: a file that is replaced keeps who may read
   REQUIRE(chmod(other.c_str(), 0600) == 0);
   REQUIRE(unlink(path_.c_str()) == 0);
   REQUIRE(symlink(other.c_str(), path_.c_str()) == 0);
-  CHECK(save_plans(path_, saved_));
+  CHECK(save_plan(path_, saved_));
   CHECK(S_ISREG(status().st_mode));
   CHECK((status().st_mode & 0777) == 0644);
 }
@@ -130,17 +130,17 @@ TEST_CASE_METHOD(Fixture, "plan file: a file that is replaced keeps who may read
 TEST_CASE_METHOD(Fixture, "plan file: its size is bounded, in reading and in writing", "[io]") {
   std::vector<Step> many(70'000, Step{.size = 65'536, .offset = 0});
   const Schedule large{many.data(), static_cast<std::uint32_t>(many.size()), 16 * kGranule, 1, 0};
-  const SavedPlan plans[] = {{&large, large.count}, saved_[0], {&large, large.count}, saved_[1]};
-  REQUIRE(save_plans(path_, plans));
+  const SavedPlan plan{&large, large.count};
+  REQUIRE(save_plan(path_, plan));
   const std::string full = read_file(path_);
-  CHECK(full.size() > tuning::kMaxPlanBytes / 2);
-  CHECK(full.size() <= tuning::kMaxPlanBytes);  // the second large one has no room
-  CHECK(said(path_, Trust::kOwner, 3).empty());
+  CHECK(format_plan(plan, full.size()).size() == full.size());
+  CHECK(format_plan(plan, full.size() - 1).empty());
+  CHECK(said(path_, Trust::kOwner).empty());
   std::ofstream(path_, std::ios::binary | std::ios::app)
       << std::string(tuning::kMaxPlanBytes - full.size(), '\0');
-  CHECK(said(path_, Trust::kOwner, 0) == "it is damaged");  // it was read
+  CHECK(said(path_, Trust::kOwner, false) == "it is damaged");  // it was read
   std::ofstream(path_, std::ios::binary | std::ios::app) << '\0';
-  CHECK(said(path_, Trust::kOwner, 0) == "it is larger than a plan file can be (4 MiB)");
+  CHECK(said(path_, Trust::kOwner, false) == "it is larger than a plan file can be (4 MiB)");
 }
 
 }  // namespace

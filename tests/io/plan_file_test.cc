@@ -24,9 +24,9 @@
 namespace memo {
 namespace {
 
-using testing::load_plans;
+using testing::load_plan;
 using testing::read_file;
-using testing::save_plans;
+using testing::save_plan;
 using testing::TempFolder;
 
 constexpr std::uint64_t kAnySlab = UINT64_MAX;
@@ -59,28 +59,29 @@ class FileFixture {
     symbolic_ = {rules_.data(), static_cast<std::uint32_t>(rules_.size()), nullptr, 0, 65'536};
     schedules_[1].symbolic = &symbolic_;
     schedules_[1].lowest = true;  // no other is written
-    REQUIRE(save_plans(path_, saved_));
-    good_ = read_file(path_);
+    for (std::uint32_t plan = 0; plan < 2; ++plan) {
+      REQUIRE(save_plan(path_, saved_[plan]));
+      good_[plan] = read_file(path_);
+    }
   }
 
   struct Loaded {
-    std::vector<LoadedPlan> plans;
+    LoadedPlan plan;
+    bool taken = false;
     std::string problem;
   };
-  // Writes `bytes` and loads them into room for `room` plans.
-  void load(const std::string& bytes, Loaded& loaded, std::uint64_t most_height = kAnySlab,
-            std::size_t room = 8) {
+  // Writes `bytes` and loads them.
+  void load(const std::string& bytes, Loaded& loaded, std::uint64_t most_height = kAnySlab) {
     std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
-    loaded.plans.resize(room);
     std::string_view problem;
-    loaded.plans.resize(load_plans(path_, most_height, loaded.plans, &problem));
+    loaded.taken = load_plan(path_, most_height, loaded.plan, &problem);
     loaded.problem = problem;
   }
-  // What is said of `bytes`, of which no plan may be taken.
+  // What is said of `bytes`, whose plan may not be taken.
   std::string refusal(const std::string& bytes) {
     Loaded loaded;
     load(bytes, loaded);
-    CHECK(loaded.plans.empty());
+    CHECK_FALSE(loaded.taken);
     return loaded.problem;
   }
   // `bytes` with the checksum that belongs to them.
@@ -98,17 +99,17 @@ class FileFixture {
   SymbolicPlan symbolic_;
   Schedule schedules_[2];
   SavedPlan saved_[2];
-  std::string good_;
+  std::string good_[2];  // the files of both
 };
 
 TEST_CASE_METHOD(FileFixture, "plan file: what is saved is loaded", "[io]") {
-  Loaded loaded;
-  load(good_, loaded);
-  CHECK(loaded.problem.empty());
-  REQUIRE(loaded.plans.size() == 2);
+  Loaded loaded[2];
   for (std::uint32_t plan = 0; plan < 2; ++plan) {
-    const Schedule& schedule = *loaded.plans[plan].plan;
-    CHECK(loaded.plans[plan].iteration == saved_[plan].iteration);
+    load(good_[plan], loaded[plan]);
+    CHECK(loaded[plan].problem.empty());
+    REQUIRE(loaded[plan].taken);
+    const Schedule& schedule = *loaded[plan].plan.plan;
+    CHECK(loaded[plan].plan.iteration == saved_[plan].iteration);
     CHECK(schedule.height == schedules_[plan].height);
     CHECK(schedule.lower_bound == schedules_[plan].lower_bound);
     REQUIRE(schedule.count == steps_[plan].size());
@@ -120,8 +121,8 @@ TEST_CASE_METHOD(FileFixture, "plan file: what is saved is loaded", "[io]") {
       CHECK(schedule.steps[i].lifetime == steps_[plan][i].lifetime);
     }
   }
-  CHECK(loaded.plans[0].plan->symbolic == nullptr);
-  const SymbolicPlan* symbolic = loaded.plans[1].plan->symbolic;
+  CHECK(loaded[0].plan.plan->symbolic == nullptr);
+  const SymbolicPlan* symbolic = loaded[1].plan.plan->symbolic;
   REQUIRE(symbolic != nullptr);
   REQUIRE(symbolic->count == rules_.size());
   CHECK(symbolic->least == symbolic_.least);
@@ -142,9 +143,9 @@ TEST_CASE_METHOD(FileFixture, "plan file: what is saved is loaded", "[io]") {
 TEST_CASE_METHOD(FileFixture, "plan file: a symbolic plan is made anew from what was loaded",
                  "[io]") {
   Loaded loaded;
-  load(good_, loaded);
-  REQUIRE(loaded.plans.size() == 2);
-  const Plan restored = restore(guard_, *loaded.plans[1].plan);
+  load(good_[1], loaded);
+  REQUIRE(loaded.taken);
+  const Plan restored = restore(guard_, *loaded.plan.plan);
   REQUIRE(restored);
   REQUIRE(restored->symbolic != nullptr);
   CHECK(restored->symbolic->support_count == 4);  // five planned blocks, each on the one before
@@ -201,64 +202,53 @@ TEST_CASE_METHOD(FileFixture, "plan file: rules without measure are not laid out
   CHECK_FALSE(layout.lay_out(700'000, 1ULL << 40));
 }
 
-TEST_CASE_METHOD(FileFixture, "plan file: room is kept to", "[io]") {
-  Loaded loaded;
-  load(good_, loaded, kAnySlab, 1);
-  CHECK(loaded.problem.empty());
-  CHECK(loaded.plans.size() == 1);
-}
-
 TEST_CASE_METHOD(FileFixture, "plan file: only after a search no lower plan is looked for",
                  "[io]") {
   const bool lowest = GENERATE(false, true);
   saved_[0].lowest = lowest;
-  REQUIRE(save_plans(path_, saved_));
+  REQUIRE(save_plan(path_, saved_[0]));
   Loaded loaded;
   load(read_file(path_), loaded);
-  REQUIRE(loaded.plans.size() == 2);
-  CHECK(loaded.plans[0].plan->lowest == lowest);
+  REQUIRE(loaded.taken);
+  CHECK(loaded.plan.plan->lowest == lowest);
 }
 
 TEST_CASE_METHOD(FileFixture, "plan file: cut anywhere, it is refused", "[io]") {
-  for (std::size_t size = 0; size < good_.size(); ++size) {
-    CAPTURE(size);
-    CHECK_FALSE(refusal(good_.substr(0, size)).empty());
+  for (const std::string& good : good_) {
+    for (std::size_t size = 0; size < good.size(); ++size) {
+      CAPTURE(size);
+      CHECK_FALSE(refusal(good.substr(0, size)).empty());
+    }
   }
 }
 
 TEST_CASE_METHOD(FileFixture, "plan file: with any bit flipped, nothing false is taken", "[io]") {
-  for (std::size_t bit = 0; bit < good_.size() * 8; ++bit) {
+  const std::string& good = good_[GENERATE(0, 1)];
+  for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
     const std::size_t byte = bit / 8;
     const bool library = byte >= 16 && byte < 32;  // the writer's version: for people
-    std::string bytes = good_;
+    std::string bytes = good;
     bytes[byte] = static_cast<char>(bytes[byte] ^ (1 << bit % 8));
     CAPTURE(bit);
     Loaded loaded;
     load(bytes, loaded);
-    if (library) {
-      CHECK(loaded.plans.size() == 2);
-    } else if (byte >= 12 && byte < 16) {  // how many plans: fewer are whole
-      CHECK(loaded.plans.size() < 2);
-      CHECK(loaded.problem.empty() == ((bytes[byte] & 1 << bit % 8) == 0));
-    } else {
-      CHECK(loaded.plans.empty());
-      CHECK_FALSE(loaded.problem.empty());
-    }
+    CHECK(loaded.taken == library);
+    CHECK(loaded.problem.empty() == library);
   }
 }
 
 TEST_CASE_METHOD(FileFixture, "plan file: newer, foreign and extended files are named as such",
                  "[io]") {
-  std::string newer = good_;
+  std::string newer = good_[0];
   ++newer[8];
   CHECK(refusal(newer) == "another version of the library wrote it");
-  std::string first = good_;
+  std::string first = good_[0];
   first[8] = 1;
   CHECK(refusal(first) == "another version of the library wrote it");
   CHECK(refusal(std::string(5000, '\0')) == "it is no plan file");
   CHECK(refusal("id,lower,upper,size\n0,0,1,5\n") == "it is no plan file");
-  CHECK(refusal(good_.substr(0, 20)) == "it cannot be read, or is cut short");
-  CHECK(refusal(good_ + good_) == "it is damaged");
+  CHECK(refusal(good_[0].substr(0, 20)) == "it cannot be read, or is cut short");
+  CHECK(refusal(good_[0] + good_[1]) == "it is damaged");
 }
 
 TEST_CASE_METHOD(FileFixture, "plan file: what a pipe holds stays there", "[io]") {
@@ -266,9 +256,9 @@ TEST_CASE_METHOD(FileFixture, "plan file: what a pipe holds stays there", "[io]"
   REQUIRE(mkfifo(path_.c_str(), 0600) == 0);
   const int pipe = open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
   REQUIRE(write(pipe, "id,lower", 8) == 8);
-  LoadedPlan plans[1];
+  LoadedPlan plan;
   std::string_view problem;
-  CHECK(load_plans(path_, UINT64_MAX, plans, &problem) == 0);
+  CHECK_FALSE(load_plan(path_, UINT64_MAX, plan, &problem));
   CHECK_FALSE(problem.empty());
   char text[9] = "";
   CHECK(read(pipe, text, 8) == 8);
@@ -276,10 +266,11 @@ TEST_CASE_METHOD(FileFixture, "plan file: what a pipe holds stays there", "[io]"
   close(pipe);
 }
 
-// A file that is whole, but whose plans could not be followed.
-TEST_CASE_METHOD(FileFixture, "plan file: plans that make no sense are refused", "[io]") {
+// A file that is whole, but whose plan could not be followed.
+TEST_CASE_METHOD(FileFixture, "plan file: a plan that makes no sense is refused", "[io]") {
+  std::string good = good_[0];
   const auto with = [&](std::size_t at, std::uint64_t value, std::size_t size) {
-    std::string bytes = good_;
+    std::string bytes = good;
     std::memcpy(bytes.data() + kHeader + at, &value, size);
     return refusal(sealed(bytes));
   };
@@ -296,22 +287,23 @@ TEST_CASE_METHOD(FileFixture, "plan file: plans that make no sense are refused",
   CHECK_FALSE(with(step + 8, 200 * kGranule, 8).empty());  // at the slab's end
   CHECK_FALSE(with(step + 24, 64, 8).empty());             // aligned to 2^64
   CHECK_FALSE(with(step + 24, 47, 8).empty());             // planned, and to more than a block has
-  const std::size_t rule = step + 5 * 32 + 40 + 6 * 32;    // behind the second plan's steps
+  CHECK_FALSE(with(24, 65'536, 8).empty());                // rules that are not there
+  CHECK_FALSE(with(32, 2, 8).empty());  // searched for a lower one: neither no nor yes
+  good = good_[1];
+  CHECK_FALSE(with(32, 0, 8).empty());  // no: of rules no other is searched for
+  const std::size_t rule = step + 6 * 32;
   const std::uint64_t no_number = 0x7FF8'0000'0000'0000;
   CHECK_FALSE(with(rule, no_number, 8).empty());
   CHECK_FALSE(with(rule + 44, 2, 4).empty());  // elastic: neither no nor yes
-  CHECK_FALSE(with(24, 65'536, 8).empty());    // rules that are not there
-  CHECK_FALSE(with(32, 2, 8).empty());         // searched for a lower one: neither no nor yes
-  CHECK_FALSE(with(step + 5 * 32 + 32, 0, 8).empty());  // no: of rules no other is searched for
   Loaded loaded;
-  load(good_, loaded, 100 * kGranule);
-  CHECK(loaded.plans.empty());  // over the limit
+  load(good, loaded, 100 * kGranule);
+  CHECK_FALSE(loaded.taken);  // over the limit
   CHECK_FALSE(loaded.problem.empty());
 }
 
 TEST_CASE_METHOD(FileFixture, "plan file: what cannot be written is said", "[io]") {
   errno = 0;
-  CHECK_FALSE(save_plans(folder_.file("no/such/folder"), saved_));
+  CHECK_FALSE(save_plan(folder_.file("no/such/folder"), saved_[0]));
   CHECK(errno == ENOENT);
   CHECK(folder_.entries() == 1);
 }
@@ -320,7 +312,7 @@ TEST_CASE_METHOD(FileFixture,
                  "plan file: what a process of this number left half-written is no hindrance",
                  "[io]") {
   std::ofstream(path_ + "." + std::to_string(getpid()) + ".tmp") << "half";
-  CHECK(save_plans(path_, saved_));
+  CHECK(save_plan(path_, saved_[0]));
   CHECK(folder_.entries() == 2);
 }
 

@@ -1,8 +1,7 @@
-// Plans written to a file of their own, and read as the store reads them.
+// A plan written to a file of its own, and read as the store reads it.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,19 +13,17 @@
 
 namespace memo::testing {
 
-inline bool save_plans(const std::string& path, std::span<const SavedPlan> plans) {
-  const std::vector<char> bytes = format_plans(plans, tuning::kMaxPlanBytes);
+inline bool save_plan(const std::string& path, const SavedPlan& plan) {
+  const std::vector<char> bytes = format_plan(plan, tuning::kMaxPlanBytes);
   return replace_file(path.c_str(),
                       [&](int file) { return write_all(file, bytes.data(), bytes.size()); });
 }
 
-// How many, and why there are none.
-inline std::uint32_t load_plans(const std::string& path, std::uint64_t most_height,
-                                std::span<LoadedPlan> plans, std::string_view* problem,
-                                Trust trust = Trust::kOwner) {
+inline bool load_plan(const std::string& path, std::uint64_t most_height, LoadedPlan& plan,
+                      std::string_view* problem, Trust trust = Trust::kOwner) {
   std::vector<char> bytes;
   *problem = read_plan_bytes(path.c_str(), trust, bytes);
-  return problem->empty() ? parse_plans(bytes, most_height, plans, problem) : 0;
+  return problem->empty() && parse_plan(bytes, most_height, plan, problem);
 }
 
 }  // namespace memo::testing
