@@ -50,25 +50,12 @@ class Scope {
 // True if an object refers to one of posix_memalign and memalign. What is not defined stands
 // before all that the hash table knows.
 bool goes_through_malloc(const link_map& object) {
-  const ElfW(Sym)* table = nullptr;
-  const char* names = nullptr;
-  const std::uint32_t* hash = nullptr;
-  for (const ElfW(Dyn)* entry = object.l_ld; entry->d_tag != DT_NULL; ++entry) {
-    const ElfW(Addr) at =
-        entry->d_un.d_ptr < object.l_addr ? entry->d_un.d_ptr + object.l_addr : entry->d_un.d_ptr;
-    if (entry->d_tag == DT_SYMTAB) {
-      table = reinterpret_cast<const ElfW(Sym)*>(at);
-    } else if (entry->d_tag == DT_STRTAB) {
-      names = reinterpret_cast<const char*>(at);
-    } else if (entry->d_tag == DT_GNU_HASH) {
-      hash = reinterpret_cast<const std::uint32_t*>(at);
-    }
-  }
-  if (table == nullptr || names == nullptr || hash == nullptr) {
+  const Symbols symbols = symbols_of(object.l_ld, object.l_addr);
+  if (!symbols.told()) {
     return true;  // not known: then nothing is done about it
   }
-  for (std::uint32_t i = 1; i < hash[1]; ++i) {
-    const char* name = names + table[i].st_name;
+  for (std::uint32_t i = 1; i < symbols.hash[1]; ++i) {
+    const char* name = symbols.names + symbols.table[i].st_name;
     if (std::strcmp(name, "posix_memalign") == 0 || std::strcmp(name, "memalign") == 0) {
       return true;
     }
@@ -88,17 +75,17 @@ C10 look_up(const void* caller) {
                                        : reinterpret_cast<const void*>(found.free));
   if (!found.there() || library == nullptr || library->l_ld == _DYNAMIC) {
     found = {};
-  } else if (found.alloc != nullptr && found.free != nullptr && !goes_through_malloc(*library)) {
+  } else if (!goes_through_malloc(*library)) {
     // Blocks that c10 moves to the thread's NUMA node are left to it.
     auto* const moves = scope.find<bool (*)()>(kMovesToNode);
-    if (moves == nullptr || !moves()) {
+    if (found.alloc != nullptr && found.free != nullptr && (moves == nullptr || !moves())) {
       found.zero_fill = scope.find<const bool*>(kZeroFill);
       found.junk_fill = scope.find<const bool*>(kJunkFill);
       found.zero_fill = found.junk_fill != nullptr ? found.zero_fill : nullptr;
     }
-  }
-  if (found.there() && found.zero_fill == nullptr && !goes_through_malloc(*library)) {
-    found.left_alone = library->l_name;
+    if (found.zero_fill == nullptr) {
+      found.left_alone = library->l_name;
+    }
   }
   errno = saved;
   return found;

@@ -21,12 +21,6 @@ extern "C" [[gnu::visibility("hidden")]] const ElfW(Ehdr) __ehdr_start;
 namespace memo {
 namespace {
 
-struct Symbols {
-  ElfW(Sym) * table = nullptr;
-  const char* names = nullptr;
-  std::uint32_t count = 0;
-};
-
 // The number of symbols is in no field: the last chain of the hash table ends with the last of
 // them.
 std::uint32_t count_symbols(const std::uint32_t* hash) {
@@ -45,23 +39,6 @@ std::uint32_t count_symbols(const std::uint32_t* hash) {
     ++last;
   }
   return last + 1;
-}
-
-Symbols own_symbols() {
-  const auto base = reinterpret_cast<ElfW(Addr)>(&__ehdr_start);
-  Symbols symbols;
-  for (const ElfW(Dyn)* entry = _DYNAMIC; entry->d_tag != DT_NULL; ++entry) {
-    // The dynamic linker has made addresses of these on most machines.
-    const ElfW(Addr) at = entry->d_un.d_ptr < base ? entry->d_un.d_ptr + base : entry->d_un.d_ptr;
-    if (entry->d_tag == DT_SYMTAB) {
-      symbols.table = reinterpret_cast<ElfW(Sym)*>(at);
-    } else if (entry->d_tag == DT_STRTAB) {
-      symbols.names = reinterpret_cast<const char*>(at);
-    } else if (entry->d_tag == DT_GNU_HASH) {
-      symbols.count = count_symbols(reinterpret_cast<const std::uint32_t*>(at));
-    }
-  }
-  return symbols;
 }
 
 // True if [start, end) is in one segment alone: a page may hold the end of one and the start of the
@@ -93,18 +70,19 @@ bool is_missing(const Next& next, const char* name) {
 }  // namespace
 
 void hide_missing_peers(const Next& next) {
-  const Symbols symbols = own_symbols();
-  if (symbols.table == nullptr || symbols.names == nullptr) {
+  const Symbols symbols = symbols_of(_DYNAMIC, reinterpret_cast<ElfW(Addr)>(&__ehdr_start));
+  if (!symbols.told()) {
     return;
   }
+  const std::uint32_t count = count_symbols(symbols.hash);
   const auto start = round_down(reinterpret_cast<std::uint64_t>(symbols.table), os::page_size());
   const auto end =
-      round_up(reinterpret_cast<std::uint64_t>(symbols.table + symbols.count), os::page_size());
+      round_up(reinterpret_cast<std::uint64_t>(symbols.table + count), os::page_size());
   auto* const pages = reinterpret_cast<void*>(start);
   if (!in_one_segment(start, end) || mprotect(pages, end - start, PROT_READ | PROT_WRITE) != 0) {
     return;  // then they stay visible
   }
-  for (std::uint32_t i = 0; i < symbols.count; ++i) {
+  for (std::uint32_t i = 0; i < count; ++i) {
     auto& symbol = symbols.table[i];
     if (symbol.st_shndx != SHN_UNDEF && is_missing(next, symbols.names + symbol.st_name)) {
       __atomic_store_n(&symbol.st_value, 0, __ATOMIC_RELAXED);

@@ -68,6 +68,22 @@ Extent extent_of(const void* code, decltype(&::dl_iterate_phdr) walk) {
   return search.found;
 }
 
+Symbols symbols_of(const ElfW(Dyn) * entry, ElfW(Addr) base) {
+  Symbols symbols;
+  for (; entry->d_tag != DT_NULL; ++entry) {
+    // The dynamic linker has made addresses of these on most machines.
+    const ElfW(Addr) at = entry->d_un.d_ptr < base ? entry->d_un.d_ptr + base : entry->d_un.d_ptr;
+    if (entry->d_tag == DT_SYMTAB) {
+      symbols.table = reinterpret_cast<ElfW(Sym)*>(at);
+    } else if (entry->d_tag == DT_STRTAB) {
+      symbols.names = reinterpret_cast<const char*>(at);
+    } else if (entry->d_tag == DT_GNU_HASH) {
+      symbols.hash = reinterpret_cast<const std::uint32_t*>(at);
+    }
+  }
+  return symbols;
+}
+
 void find_peers(Next& next) {
   if (__atomic_load_n(&next.peers_known, __ATOMIC_ACQUIRE)) {
     return;

@@ -116,6 +116,18 @@ void find_next(Next& next);
 // dl_iterate_phdr; takes a lock of the dynamic linker.
 Extent extent_of(const void* code, decltype(&::dl_iterate_phdr) walk);
 
+// What the dynamic section of an object says of its symbols; nullptr where it does not.
+struct Symbols {
+  ElfW(Sym) * table = nullptr;
+  const char* names = nullptr;
+  const std::uint32_t* hash = nullptr;  // DT_GNU_HASH
+  [[nodiscard]] bool told() const {
+    return table != nullptr && names != nullptr && hash != nullptr;
+  }
+};
+// `base`: where the object lies.
+Symbols symbols_of(const ElfW(Dyn) * entry, ElfW(Addr) base);
+
 // Looks for the Peer functions of whatever follows in the link chain, unless that is done: at start
 // where the underlying allocator is not the C library's, else when one of ours is called. Then
 // another library may have a function of that name.
