@@ -232,11 +232,6 @@ $(B)/bench/contended $(B)/bench/small_blocks: $(B)/bench/%: bench/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=gnu2x -O2 -Wall -Wextra -Wconversion -Wshadow -Werror -fno-builtin -pthread $< -o $@
 
-# Nothing that the library is built of: a trial for run.py --peer.
-$(B)/bench/shifted.so: bench/peers/shifted.c
-	@mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu2x -O2 -Wall -Wextra -Wconversion -Wshadow -Werror -fno-builtin -fPIC -shared $< -o $@ -ldl
-
 # Stand-ins for torch's objects, which a program holds: one libc10 goes through malloc, one has an allocator of its own.
 $(B)/fakes/libc10-%.so: tests/preload/fakes/c10.cc
 	@mkdir -p $(@D)
