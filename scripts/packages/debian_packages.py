@@ -56,13 +56,12 @@ def find_mirror():
 
 class Packages:
     """The packages of one release for one architecture, unpacked below `below`/debs, a folder for each.
-    A package that is there is not fetched again. `kind`: "deb-src" for what source() needs."""
+    A package that is there is not fetched again."""
 
-    def __init__(self, below, suite, architecture, kind="deb"):
+    def __init__(self, below, suite, architecture):
         self.below = pathlib.Path(below).resolve()
         self.suite = suite
         self.architecture = architecture
-        self.kind = kind
         self.updated = False
 
     def unpack(self, package, members=None):
@@ -80,21 +79,6 @@ class Packages:
             with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", archive], stdout=subprocess.PIPE) as source:
                 if subprocess.run(unpack, stdin=source.stdout, check=False).returncode:
                     raise Unavailable(f"{package} has no {members}")
-            files.rename(folder)
-        return folder
-
-    def source(self, package):
-        """The folder with a package's source as its authors publish it, without Debian's changes."""
-        folder = self.below / "sources" / package
-        if folder.is_dir():
-            return folder
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as work:
-            self._apt("apt-get", "source", "--download-only", "--tar-only", "-qq", package, cwd=work)
-            archive = next(pathlib.Path(work).glob("*.orig.tar.*"))
-            files = pathlib.Path(work, "files")
-            files.mkdir()
-            subprocess.run(["tar", "-x", "--strip-components=1", "-C", files, "-f", archive], check=True)
             files.rename(folder)
         return folder
 
@@ -116,7 +100,7 @@ class Packages:
         return subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, check=False)
 
     def _state(self):
-        return self.below / "apt" / f"{self.suite}-{self.architecture}{'' if self.kind == 'deb' else '-source'}"
+        return self.below / "apt" / f"{self.suite}-{self.architecture}"
 
     def _update(self):
         if self.updated:
@@ -127,7 +111,7 @@ class Packages:
         for folder in ("lists/partial", "cache/archives/partial"):
             (state / folder).mkdir(parents=True, exist_ok=True)
         (state / "status").touch()
-        (state / "sources.list").write_text(f"{self.kind} [signed-by={KEYRING}] {find_mirror()} {self.suite} main\n")
+        (state / "sources.list").write_text(f"deb [signed-by={KEYRING}] {find_mirror()} {self.suite} main\n")
         settings = {"Dir::Etc::sourcelist": state / "sources.list", "Dir::Etc::sourceparts": "-",
                     "Dir::State::lists": state / "lists", "Dir::State::status": state / "status",
                     "Dir::Cache": state / "cache", "APT::Architecture": self.architecture,
