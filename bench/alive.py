@@ -55,7 +55,7 @@ def main(argv=None):
     if not CONTENDED.exists():
         print(f"alive.py: build first: make {CONTENDED.relative_to(ROOT)}", file=sys.stderr)
         return 2
-    chosen = runner.chosen(WANTED, arguments.library, arguments.peer)
+    chosen = allocators.chosen(WANTED, arguments.library, arguments.peer)
     rows = []
     for threads in arguments.threads:
         for alive in arguments.alive:

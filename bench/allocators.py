@@ -9,6 +9,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -86,6 +87,20 @@ def peer(text):
     if "/" in library and not path.is_file():
         raise ValueError(f"there is no file {library!r}")
     return Allocator(name, str(path.resolve()) if "/" in library else library, "", settings)
+
+
+def chosen(wanted, library, peers=()):
+    """The installed allocators among the names, ours from `library` if that is not None; and the peers."""
+    found = []
+    for allocator in [*(BY_NAME[name] for name in wanted), *peers]:
+        name = allocator.name
+        if library and name == OURS:
+            allocator = dataclasses.replace(allocator, preload=str(pathlib.Path(library).resolve()))
+        if allocator.library() is None:
+            print(f"left out: {name} ({allocator.preload} is not here)", file=sys.stderr)
+        else:
+            found.append(allocator)
+    return found
 
 
 def version(allocator):

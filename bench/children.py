@@ -25,23 +25,13 @@ def add_options(parser, names):
 
 def chosen(arguments):
     """The allocators that were asked for and are installed."""
-    wanted = [allocators.BY_NAME[name] for name in arguments.allocators.split(",")]
-    return [allocator for allocator in wanted if allocator.library() is not None
-            or (arguments.library and allocator.name == allocators.OURS)]
-
-
-def environment(allocator, arguments):
-    """What a program runs in under the allocator."""
-    result = allocator.environment(os.environ)
-    if arguments.library and allocator.name == allocators.OURS:
-        result["LD_PRELOAD"] = arguments.library
-    return result
+    return allocators.chosen(arguments.allocators.split(","), arguments.library)
 
 
 def run(script, words, allocator, arguments):
     """What the script prints last, as JSON, when it is started with these words under the allocator."""
     words = [str(word) for word in words]
-    done = subprocess.run([arguments.python_torch, script, *words], env=environment(allocator, arguments), capture_output=True, text=True)
+    done = subprocess.run([arguments.python_torch, script, *words], env=allocator.environment(os.environ), capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{pathlib.Path(script).name}: {' '.join(words)} under {allocator.name} failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])

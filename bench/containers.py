@@ -8,6 +8,7 @@ itself, with the file of plans that an earlier process has left, and with a plan
 """
 
 import argparse
+import os
 import pathlib
 import signal
 import subprocess
@@ -76,7 +77,7 @@ def least(lives_in, peak, step):
 def measure(name, allocator, settings, arguments):
     """(least limit, peak without one), MiB."""
     command = [arguments.python_torch, str(ROOT / PROGRAMS[name][0]), *map(str, PROGRAMS[name][1:])]
-    environment = children.environment(allocator, arguments) | settings
+    environment = allocator.environment(os.environ) | settings
 
     def run(limit):
         return lives(command, environment, limit, arguments.patience)

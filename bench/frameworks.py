@@ -82,7 +82,7 @@ def main(argv=None):
     parser.add_argument("--quick", action="store_true", help="few iterations")
     runner.add_options(parser)
     arguments = parser.parse_args(argv)
-    pair = runner.chosen(["glibc", allocators.OURS], arguments.library)
+    pair = allocators.chosen(["glibc", allocators.OURS], arguments.library)
     arguments.output.mkdir(parents=True, exist_ok=True)
     wanted = arguments.only.split(",") if arguments.only else [row[3] for row in ROWS]
     for name in set(wanted) - {row[3] for row in ROWS}:

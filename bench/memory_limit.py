@@ -108,7 +108,7 @@ def main(argv=None):
         probes.writerow(("task", "allocator", "batch", "peak_kib"))
         print("| task | allocator | largest batch | its peak MiB |\n| --- | --- | --- | --- |")
         for task in arguments.tasks:
-            for allocator in runner.chosen(arguments.allocators, arguments.library):
+            for allocator in allocators.chosen(arguments.allocators, arguments.library):
                 def note(batch, peak, task=task, name=allocator.name):
                     probes.writerow((task, name, batch, peak or f"over {arguments.limit * 1024}"))
                     probes_file.flush()

@@ -71,7 +71,7 @@ def instructions(environment, size, pairs):
 
 def measure(library):
     """Rows (what, unit, without, with); the with-column is that of our library before glibc."""
-    ours = runner.chosen([allocators.OURS], library)
+    ours = allocators.chosen([allocators.OURS], library)
     if not ours or not (BENCHES / "hook_overhead").exists() or not (BENCHES / "pairs").exists():
         raise FileNotFoundError("build first: make all build/bench/hook_overhead build/bench/pairs")
     rows = []

@@ -10,6 +10,7 @@ other; of all iterations and of their second half. Faults, peaks and shares hold
 
 import argparse
 import json
+import os
 import pathlib
 import resource
 import shlex
@@ -85,7 +86,7 @@ def count_command(name, allocator, arguments, told):
     command, rounds = COMMANDS[name], arguments.rounds
     if command.tool() is None:
         raise Missing(f"apt-get install {command.package}")
-    environment = children.environment(allocator, arguments)
+    environment = allocator.environment(os.environ)
     result = commands.run(command, rounds, environment)
     if command.empty:
         before = commands.run(command, 0, environment)

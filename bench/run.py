@@ -182,7 +182,7 @@ def main(argv=None):
     if arguments.list:
         print("workloads:", *table.BY_NAME, "allocators:", *allocators.BY_NAME, sep="\n  ")
         return 0
-    chosen = runner.chosen(arguments.allocators, arguments.library, arguments.peer)
+    chosen = allocators.chosen(arguments.allocators, arguments.library, arguments.peer)
     order = [allocator.name for allocator in chosen]
     if arguments.turns and (allocators.OURS not in order or len(order) < 2):
         print(f"--turns compares {allocators.OURS} with at least one other", file=sys.stderr)

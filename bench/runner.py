@@ -5,7 +5,6 @@ Python and which build of the library.
 """
 
 import argparse
-import dataclasses
 import json
 import os
 import pathlib
@@ -43,20 +42,6 @@ def peer(text):
         return allocators.peer(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def chosen(wanted, library, peers=()):
-    """The installed allocators among the names, ours from `library` if that is not None; and the peers."""
-    found = []
-    for allocator in [*(allocators.BY_NAME[name] for name in wanted), *peers]:
-        name = allocator.name
-        if library and name == allocators.OURS:
-            allocator = dataclasses.replace(allocator, preload=str(pathlib.Path(library).resolve()))
-        if allocator.library() is None:
-            print(f"left out: {name} ({allocator.preload} is not here)", file=sys.stderr)
-        else:
-            found.append(allocator)
-    return found
 
 
 def slab(stats):

@@ -77,7 +77,7 @@ def main(argv=None):
     parser.add_argument("--iterations", type=int, default=500, help="of each run (%(default)s)")
     runner.add_options(parser)
     arguments = parser.parse_args(argv)
-    chosen = runner.chosen(arguments.allocators, arguments.library)
+    chosen = allocators.chosen(arguments.allocators, arguments.library)
     tasks = [TASKS[name] for name in arguments.tasks]
     arguments.output.mkdir(parents=True, exist_ok=True)
     progress, curves, failed = runner.Progress(len(tasks) * len(chosen)), {}, 0

@@ -143,7 +143,7 @@ HEADINGS = ("workload", "p99 over p50", "least of the others", "beyond the runs'
 
 def main(argv=None):
     arguments = parse(argv)
-    chosen = runner.chosen(arguments.allocators, arguments.library, arguments.peer)
+    chosen = allocators.chosen(arguments.allocators, arguments.library, arguments.peer)
     if allocators.OURS not in [one.name for one in chosen]:
         print(f"{allocators.OURS} has to be among the allocators", file=sys.stderr)
         return 2

@@ -66,7 +66,7 @@ def record(name, command, arguments):
     path = folder / f"{name}.csv"
     if path.exists() and not arguments.record:
         return path
-    ours = runner.chosen([allocators.OURS], arguments.library)[0]
+    ours = allocators.chosen([allocators.OURS], arguments.library)[0]
     with tempfile.TemporaryDirectory() as own:
         environment = ours.environment(os.environ) | {"MEMOMALLOC_TRACE_FILE": f"{own}/%p.csv", "MEASURE_MARKS": "1"}
         process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,

@@ -115,7 +115,7 @@ def judge(case, arguments, file, progress):
     writer = csv.DictWriter(file, runner.COLUMNS, extrasaction="ignore", restval="")
     if not runner.can_run(case.workload, arguments):
         return [(name, "to be run", "not run: --python-jax is missing", False)]
-    for allocator in runner.chosen((OURS, *case.peers), arguments.library):
+    for allocator in allocators.chosen((OURS, *case.peers), arguments.library):
         figures = runner.run(case.workload, allocator, arguments,
                              case.workload.quick if arguments.quick else None)
         progress.step()

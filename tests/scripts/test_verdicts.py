@@ -100,7 +100,7 @@ class Peers(unittest.TestCase):
             found = runner.peer(f"mine={library.name},A=1,B=x=y")
             self.assertEqual({"LD_PRELOAD": library.name, "A": "1", "B": "x=y"}, found.environment({}))
             self.assertIn("of no package", allocators.version(found))
-            self.assertEqual(["glibc", "mine"], [one.name for one in runner.chosen(["glibc"], None, [found])])
+            self.assertEqual(["glibc", "mine"], [one.name for one in allocators.chosen(["glibc"], None, [found])])
 
     def test_a_value_may_hold_commas(self):
         found = allocators.peer("j=libj.so,CONF=a:1,b:2,TUNED=1")
