@@ -87,8 +87,9 @@ def main():
             mean = {part: statistics.mean(run.get(part, 0) for run in runs) for part in ("all", "faults", "clearing", "calls")}
             glibc = statistics.mean(run.get("faults", 0) for run in done["glibc"])
             ratios = [run.get("faults", 0) / glibc for run in runs]
+            share = "-" if way == "glibc" else f"{statistics.mean(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
             print(f"| {workload} | {way} | {mean['all']:.0f} | {mean['faults']:.1f} | {mean['clearing']:.1f} | "
-                  f"{mean['calls']:.1f} | {statistics.mean(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}) |", flush=True)
+                  f"{mean['calls']:.1f} | {share} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -181,14 +181,14 @@ def run(name, passes):
         again += each[-1] if length in seen else 0
         seen.add(length)
     last = loaded_library.library_stats()
-    quarter = each[-(-3 * passes // 4):]
+    quarter = each[3 * passes // 4:]
     print(json.dumps({"again": again, "late": sum(quarter) / len(quarter), "each": each,
                       "all": shares(first, last), "half": shares(middle, last),
                       "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
 
 
 def percent(parts):
-    return " + ".join(f"{100 * part:.1f}" for part in parts[:2]) if parts else "-"
+    return " + ".join(f"{100 * part:.1f}" for part in parts) if parts else "-"
 
 
 def parse(argv):
@@ -207,15 +207,14 @@ def main(argv):
         run(arguments.child, arguments.passes)
         return 0
     chosen = children.chosen(arguments)
-    print("| program | " + " | ".join(f"{a.name}: faults again, late, peak MiB" for a in chosen) +
-          " | planned + reused, %: all, last half |")
-    print("| --- " * (len(chosen) + 2) + "|")
+    print("| program | " + " | ".join(a.name for a in chosen) + " | planned + reused + other, % | last half |")
+    print("| --- " * (len(chosen) + 3) + "|")
     for name in arguments.programs.split(","):
         results = {allocator.name: children.run(__file__, ["--child", name, "--passes", arguments.passes], allocator, arguments)
                    for allocator in chosen}
-        cells = [f"{r['again']}, {r['late']:.0f}, {r['peak']:.0f}" for r in results.values()]
+        cells = [f"{r['again']} again, {r['late']:.0f} late, {r['peak']:.0f} MiB" for r in results.values()]
         ours = results.get(allocators.OURS, {"all": None, "half": None})
-        print(f"| {name} | " + " | ".join(cells) + f" | {percent(ours['all'])}, {percent(ours['half'])} |", flush=True)
+        print(f"| {name} | " + " | ".join(cells) + f" | {percent(ours['all'])} | {percent(ours['half'])} |", flush=True)
         if arguments.each:
             for allocator, result in results.items():
                 print(f"    {allocator}: {result['each']}", flush=True)

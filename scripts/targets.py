@@ -69,10 +69,12 @@ def judge(target, folder=results.FOLDER):
         raise Unknown(str(error)) from None
     every, rows = rows, chosen(target, rows, target.get("where", {}))
     if "over" in target:
-        others = {next(iter(row.values())): row for row in chosen(target, every, target["over"])}
-        column = FORMULA.fullmatch(target["formula"])[2]
-        rows = [row | {column: float(row[column]) / float(others[name][column])} for row in rows
-                if (name := next(iter(row.values()))) in others]
+        column, least = FORMULA.fullmatch(target["formula"])[2], {}
+        for row in (row for row in chosen(target, every, target["over"]) if row[column]):
+            name = next(iter(row.values()))
+            least[name] = min(least.get(name, math.inf), float(row[column]))
+        rows = [row | {column: float(row[column]) / least[name]} for row in rows
+                if row[column] and (name := next(iter(row.values()))) in least]
     function, found = values(rows, target["formula"])
     sign, limit = target["limit"].split()
     measured = len(found) if function == "count" else MEANS[function]([value for value, _ in found])

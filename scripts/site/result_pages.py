@@ -19,7 +19,7 @@ GROUPS = {
                                                  "peers_counts", "suite_means", "suite", "losing_rows", "mobilenet_pairs", "calls"),
     "Learning and first iterations": ("programs", "programs_huge_pages_always", "until_served", "until_served_random", "first_iterations",
                                       "fault_time", "foreign_plan", "observe"),
-    "Memory": ("complaints", "complaints_losing", "containers", "memory_limit", "shapes", "growing", "threads", "huge_pages", "shared_weights", "numa_placement"),
+    "Memory": ("complaints_and_fixes", "complaints", "complaints_losing", "containers", "memory_limit", "shapes", "growing", "threads", "huge_pages", "shared_weights", "numa_placement"),
     "Slow iterations": ("tail", "tail_untuned"),
     "Frameworks": ("frameworks", "hiders", "torch_aarch64", "torch_native", "torch_guest", "compile_backend", "thesis"),
     "Planner": ("planners", "strategies", "planner_asked", "planner_unasked", "plan_locality", "executorch", "vela"),

@@ -1,5 +1,7 @@
 """What was measured is kept and read, targets are judged, and what is there is of the form that is promised."""
 
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -10,8 +12,10 @@ import unittest
 import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / folder) for folder in ("scripts", "scripts/tables", "scripts/site")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("scripts", "scripts/tables", "scripts/site", "bench")]
+import fault_time
 import gen_api
+import growing
 import printed
 import result_pages
 import results
@@ -33,6 +37,22 @@ class Printed(unittest.TestCase):
         self.assertEqual(("glibc", "20", ""), (plain["allocator"], plain["faults"], plain["planned_percent"]))
         self.assertEqual(("memomalloc", "9", "95", "system peak"),
                          (ours["allocator"], ours["system_ms"], ours["reused_percent"], ours["worse_than_glibc"]))
+
+    def test_what_programs_print_is_read(self):
+        figures = {"again": 9, "late": 2, "peak": 30, "each": [1], "all": [0.5, 0.4, 0.1], "half": None}
+        with (unittest.mock.patch.object(growing.children, "run", return_value=figures),
+              contextlib.redirect_stdout(io.StringIO()) as said):
+            growing.main(["--programs", "llama", "--allocators", "glibc,memomalloc", "--library", __file__])
+        plain, ours = printed.rows("growing", said.getvalue().splitlines())
+        self.assertEqual(("glibc", "30", ""), (plain["allocator"], plain["peak_mib"], plain["planned_percent"]))
+        self.assertEqual(("memomalloc", "2", "40.0"), (ours["allocator"], ours["faults_late"], ours["reused_percent"]))
+        with (unittest.mock.patch.multiple(fault_time, first_iterations=unittest.mock.DEFAULT,
+                                           first_iteration=lambda *_: {"all": 5, "faults": 2}),
+              unittest.mock.patch.object(sys, "argv", ["fault_time.py", "p"]), unittest.mock.patch.dict(os.environ),
+              contextlib.redirect_stdout(io.StringIO()) as said):
+            fault_time.main()
+        self.assertEqual([("glibc", ""), ("a store", "1.00")],
+                         [(row["with"], row["share"]) for row in printed.rows("fault_time", said.getvalue().splitlines())])
 
     def test_another_table_is_refused(self):
         for lines in ([], ["| a | b |", "| --- | --- |", "| 1 | 2 |"]):
@@ -108,6 +128,8 @@ class Targets(unittest.TestCase):
 
     def test_over_another_row(self):
         self.assertEqual("1.2", self.judge("max(value)", over={"who": "other"})["measured"])
+        for column, measured in (("value", "1.2"), ("bound", "1")):  # the least of several; what has no value is left out
+            self.assertEqual(measured, self.judge(f"max({column})", over={"who": ["ours", "other"]})["measured"])
 
     def test_what_is_not_there_is_refused(self):
         for change in ({"result": "none"}, {"formula": "max(nothing)"}, {"formula": "most(value)"}, {"where": {"who": "nobody"}},
