@@ -22,8 +22,7 @@ PROGRAM = ROOT / "build/bench/small_blocks"
 # pattern: (rounds that are counted, rounds that are timed, threads where it is timed)
 PATTERNS = {"pair": (20_000, 40_000_000, 1), "calloc": (20_000, 25_000_000, 1), "realloc": (5_000, 4_000_000, 1),
             "memalign": (5_000, 8_000_000, 1), "batches": (192, 48_000, 1), "slots": (30_000, 15_000_000, 1),
-            "sets": (10_000, 2_000_000, 1), "handed": (32_000, 8_000_000, 2), "threads": (30_000, 12_000_000, 2),
-            "24k": (30_000, 400_000, 2)}
+            "sets": (10_000, 2_000_000, 1), "handed": (32_000, 8_000_000, 2), "threads": (30_000, 12_000_000, 2)}
 
 
 def environments(behind, library):

@@ -12,9 +12,7 @@
 //   sets       small sets that are made, grown, joined and freed, as a logic minimizer does
 //   handed     threads that replace blocks in random places, and end and hand all to a new thread
 //   threads    threads that replace blocks of 4 to 32,768 bytes, half of them freed for a while
-//   24k        threads that replace blocks of 16 to 40 KiB; every fourth goes to another thread, which frees it
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +25,6 @@ struct Work {
   uint64_t random;
   char* slots[kSlots];
 };
-
-static _Atomic(char*) exchanged[kMostThreads * 8];
-static unsigned threads = 1;
 
 static uint64_t draw(struct Work* work) {
   uint64_t x = work->random;
@@ -209,24 +204,6 @@ static void in_threads(struct Work* work) {
   }
 }
 
-static void of_24k(struct Work* work) {
-  for (unsigned long i = 0; i < work->rounds; ++i) {
-    const uint64_t random = draw(work);
-    const size_t bytes = (16U << 10) + (random >> 20) % (24U << 10);
-    char* block = take(bytes);
-    for (size_t at = 0; at < bytes; at += 4096) {
-      ((volatile char*)block)[at] = 1;
-    }
-    char** slot = &work->slots[random % 8];
-    if (i % 4 == 0) {
-      free(atomic_exchange(&exchanged[(random >> 8) % (threads * 8)], block));
-    } else {
-      free(*slot);
-      *slot = block;
-    }
-  }
-}
-
 // Of this program alone: getrusage counts what the process held before exec.
 static unsigned long peak_kib(void) {
   FILE* file = fopen("/proc/self/status", "r");
@@ -255,12 +232,11 @@ int main(int argc, char** argv) {
     void (*body)(struct Work*);
   } patterns[] = {{"pair", pair},        {"calloc", zeroed},   {"realloc", grown},
                   {"memalign", aligned}, {"batches", batches}, {"slots", slots},
-                  {"sets", sets},        {"handed", handed},   {"threads", in_threads},
-                  {"24k", of_24k}};
+                  {"sets", sets},        {"handed", handed},   {"threads", in_threads}};
   for (size_t i = 0; argc >= 3 && i < sizeof patterns / sizeof *patterns; ++i) {
     body = strcmp(argv[1], patterns[i].name) == 0 ? patterns[i].body : body;
   }
-  threads = argc == 4 ? (unsigned)strtoul(argv[3], NULL, 10) : 1;
+  const unsigned threads = argc == 4 ? (unsigned)strtoul(argv[3], NULL, 10) : 1;
   if (body == NULL || argc > 4 || threads < 1 || threads > kMostThreads) {
     fputs("usage: small_blocks PATTERN COUNT [THREADS]\n", stderr);
     return 2;
