@@ -86,15 +86,6 @@ class Cores(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("libother.so was not loaded", json.loads(done.stdout)["error"])
 
-    def test_tables(self):
-        self.results.head |= {"machine": {"processor": "P", "processors": 2, "memory_gib": 4, "system": "S", "kernel": "K"},
-                              "commit": "c", "command": "cores.sh"}
-        self.results.row(self.about, {"glibc": [turn(10)], "memomalloc": [turn(8, planned_share=0.99, at_hand_share=0.01)]})
-        done = subprocess.run([sys.executable, ROOT / "scripts/hardware/plot_cores.py", self.results.json],
-                              capture_output=True, text=True, check=True)
-        self.assertIn("| 2 | memomalloc | 8 | 0.800 (0.800 to 0.800) | 0 | 0 | 10 | 12 | 99% | 1% |", done.stdout)
-        self.assertIn("| memomalloc | 0.800 | 1 |", done.stdout)
-
 
 if __name__ == "__main__":
     unittest.main()
