@@ -18,7 +18,6 @@
 #include "src/cli/base/process.h"
 #include "src/cli/run/elf_file.h"
 #include "src/cli/run/loader.h"
-#include "src/cli/run/opening.h"
 #include "src/io/plan_cache.h"
 
 namespace memo::cli {
@@ -137,7 +136,8 @@ std::vector<Finding> examine_environment() {
   for (const auto& [name, what] :
        {std::pair("MEMOMALLOC_DISABLE", "=1 switches the library off"),
         std::pair("MEMOMALLOC_OBSERVE", "=1 lets the library look on, and serve nothing")}) {
-    if (is_on(name)) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && std::string_view(value) == "1") {
       findings.push_back({Level::kFault, "environment", std::string(name) + what, "unset it"});
     }
   }

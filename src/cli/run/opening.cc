@@ -47,11 +47,6 @@ std::string hook_folder() {
 
 }  // namespace
 
-bool is_on(const char* variable) {
-  const char* value = std::getenv(variable);
-  return value != nullptr && std::string_view(value) == "1";
-}
-
 bool opens(std::string_view choice, std::string_view name) {
   bool chosen = true;
   for (const std::string& word : words_of(choice)) {
@@ -88,9 +83,6 @@ std::string check_openings(const std::string& choice) {
 
 Environment opening_environment(const std::string& choice, const std::string& preload, bool cuda) {
   Environment environment;
-  if (is_on("MEMOMALLOC_DISABLE")) {
-    return environment;
-  }
   const auto add = [&](const std::string& name, const std::string& value) {
     if (std::getenv(name.c_str()) == nullptr) {
       environment[name] = value;

@@ -10,9 +10,6 @@
 
 namespace memo::cli {
 
-// True if this process' environment sets the variable to 1.
-bool is_on(const char* variable);
-
 // True if a value of MEMOMALLOC_OPEN has the opening of this name.
 bool opens(std::string_view choice, std::string_view name);
 
