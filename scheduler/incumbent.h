@@ -22,21 +22,11 @@ class Incumbent {
   bool closed() const { return bound_ >= peak_; }  // the order is proved optimal
   const std::string& found_by() const { return found_by_; }
 
-  // Keeps the order if it is lower. Answers whether it was.
-  bool offer(const Order& order, Bytes peak, std::string_view by) {
-    if (peak >= peak_) {
-      return false;
-    }
-    order_ = order;
-    peak_ = peak;
-    found_by_ = by;
-    report();
-    return true;
-  }
-  // Keeps the order, whose tensors `placed` places, if it is not higher. Answers whether it was
-  // kept.
-  bool offer_placed(const Order& order, Bytes peak, std::string_view by, dsa::Plan placed) {
-    if (peak > peak_) {
+  // Keeps the order if it is lower; with a plan that places its tensors, also if it is as low.
+  // Answers whether it was kept.
+  bool offer(const Order& order, Bytes peak, std::string_view by,
+             std::optional<dsa::Plan> placed = std::nullopt) {
+    if (placed ? peak > peak_ : peak >= peak_) {
       return false;
     }
     order_ = order;

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "scheduler/index.h"
 #include "scheduler/runner.h"
 
 namespace schedule {
@@ -49,8 +50,6 @@ class ReadyRunner {
   }
 
  private:
-  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-
   void list_ready() {
     ready_.clear();
     for (NodeId n = 0; n < problem_->nodes(); ++n) {
@@ -60,13 +59,13 @@ class ReadyRunner {
     }
   }
   void add(NodeId n) {
-    place_[index(n)] = ready_.size();
+    place_[at(n)] = ready_.size();
     ready_.push_back(n);
   }
   void remove(NodeId n) {
-    const std::size_t place = place_[index(n)];
+    const std::size_t place = place_[at(n)];
     ready_[place] = ready_.back();
-    place_[index(ready_[place])] = place;
+    place_[at(ready_[place])] = place;
     ready_.pop_back();
   }
 

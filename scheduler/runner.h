@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "scheduler/index.h"
 #include "scheduler/problem.h"
 
 namespace schedule {
@@ -34,12 +35,12 @@ class Runner {
   }
 
   Bytes level() const { return level_; }  // bytes alive between two nodes
-  bool done(NodeId n) const { return done_[index(n)] != 0; }
-  bool ready(NodeId n) const { return waiting_[index(n)] == 0 && !done(n); }
+  bool done(NodeId n) const { return done_[at(n)] != 0; }
+  bool ready(NodeId n) const { return waiting_[at(n)] == 0 && !done(n); }
 
   // Bytes alive while the ready node n runs, without and with savings by overwriting.
   Bytes while_running_plain(NodeId n) const {
-    Bytes bytes = level_ + problem_->workspace[index(n)];
+    Bytes bytes = level_ + problem_->workspace[at(n)];
     for (const StorageId s : problem_->makes[n]) {
       bytes += problem_->storage(s).bytes;
     }
@@ -47,8 +48,8 @@ class Runner {
   }
   Bytes while_running(NodeId n) const {
     Bytes saved = 0;
-    for (const Saving& saving : problem_->savings[index(n)]) {
-      if (left_[index(saving.input)] == 1) {
+    for (const Saving& saving : problem_->savings[at(n)]) {
+      if (left_[at(saving.input)] == 1) {
         saved = std::max(saved, saving.bytes);
       }
     }
@@ -59,12 +60,12 @@ class Runner {
   Bytes change(NodeId n) const {
     Bytes bytes = 0;
     for (const StorageId s : problem_->makes[n]) {
-      if (left_[index(s)] > 0 || problem_->storage(s).kept) {
+      if (left_[at(s)] > 0 || problem_->storage(s).kept) {
         bytes += problem_->storage(s).bytes;
       }
     }
     for (const StorageId s : problem_->reads[n]) {
-      if (left_[index(s)] == 1 && !problem_->storage(s).kept) {
+      if (left_[at(s)] == 1 && !problem_->storage(s).kept) {
         bytes -= problem_->storage(s).bytes;
       }
     }
@@ -73,32 +74,30 @@ class Runner {
 
   void run(NodeId n) {
     level_ += change(n);
-    done_[index(n)] = 1;
+    done_[at(n)] = 1;
     for (const StorageId s : problem_->reads[n]) {
-      --left_[index(s)];
+      --left_[at(s)];
     }
     for (const NodeId succ : problem_->succs[n]) {
-      --waiting_[index(succ)];
+      --waiting_[at(succ)];
     }
   }
 
   // Takes back a node none of whose successors has run.
   void undo(NodeId n) {
-    done_[index(n)] = 0;
+    done_[at(n)] = 0;
     for (const StorageId s : problem_->reads[n]) {
-      ++left_[index(s)];
+      ++left_[at(s)];
     }
     for (const NodeId succ : problem_->succs[n]) {
-      ++waiting_[index(succ)];
+      ++waiting_[at(succ)];
     }
     level_ -= change(n);
   }
 
-  std::int32_t readers_left(StorageId s) const { return left_[index(s)]; }
+  std::int32_t readers_left(StorageId s) const { return left_[at(s)]; }
 
  private:
-  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-
   const Problem* problem_;
   std::vector<std::int32_t> waiting_;  // per node: predecessors that have not run
   std::vector<std::int32_t> left_;     // per storage: readers that have not run

@@ -134,8 +134,7 @@ void run_olla_joint(Search& search) {
       plan.height = std::max(plan.height, offsets[at(s)] + problem.storage(s).bytes);
     }
   }
-  search.incumbent.offer_placed(order, peak_of(search.problem, order), "olla-joint",
-                                std::move(plan));
+  search.incumbent.offer(order, peak_of(search.problem, order), "olla-joint", std::move(plan));
 }
 
 }  // namespace schedule
