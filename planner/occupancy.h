@@ -30,7 +30,6 @@ class Occupancy {
   // until the next call.
   const std::vector<Extent>& neighbours(ItemId item);
 
-  Offset offset_of(ItemId item) const { return offsets_[static_cast<std::size_t>(item)]; }
   std::vector<Offset> take_offsets() { return std::move(offsets_); }
 
  private:
