@@ -546,8 +546,7 @@ void Device::settle_graphs() {
     return;
   }
   for (Zone* zone : released) {
-    zone->take_all(
-        false, [&](std::uint32_t, Handle handle) { physical_.give(handle, zone->chunk_bytes()); });
+    zone->give_all(false);
   }
 }
 
@@ -596,10 +595,7 @@ bool Device::sleep(bool keep) {
     asleep_.clear();
     return false;
   }
-  each_zone([&](Zone& zone) {
-    zone.take_all(
-        true, [&](std::uint32_t, Handle handle) { physical_.give(handle, zone.chunk_bytes()); });
-  });
+  each_zone([](Zone& zone) { zone.give_all(true); });
   physical_.drop_spare();
   sleeping_ = true;
   return true;

@@ -55,15 +55,13 @@ class Intervals {
       insert(upper, whole.upper);
     }
   }
-  // Removes what of [lower, upper) is in the set; calls removed(lower, upper) for each part.
-  template <typename Removed>
-  void remove_any(std::uint64_t lower, std::uint64_t upper, Removed removed) {
+  // Removes what of [lower, upper) is in the set.
+  void remove_any(std::uint64_t lower, std::uint64_t upper) {
     for (auto at = first_after(lower); at != by_lower_.end() && at->first < upper;
          at = first_after(lower)) {
       const std::uint64_t from = at->first > lower ? at->first : lower;
       const std::uint64_t to = at->second < upper ? at->second : upper;
       remove(from, to);
-      removed(from, to);
       lower = to;
     }
   }
@@ -71,12 +69,6 @@ class Intervals {
   [[nodiscard]] bool contains(std::uint64_t lower, std::uint64_t upper) const {
     const auto found = holder(lower);
     return found != by_lower_.end() && found->second >= upper;
-  }
-  // The one that holds `point`, if any.
-  [[nodiscard]] std::optional<Interval> around(std::uint64_t point) const {
-    const auto found = holder(point);
-    return found == by_lower_.end() ? std::nullopt
-                                    : std::optional(Interval{found->first, found->second});
   }
   // The smallest of at least `bytes`, the lowest of equals.
   [[nodiscard]] std::optional<Interval> best_fit(std::uint64_t bytes) const {

@@ -17,7 +17,7 @@ Zone::Zone(Physical& physical, Clock& clock, Interval addresses, std::uint64_t c
 void Zone::occupy(std::uint64_t offset, std::uint64_t bytes) {
   MEMO_CHECK(free_.contains(offset, offset + bytes));
   free_.remove(offset, offset + bytes);
-  ready_.remove_any(offset, offset + bytes, [](std::uint64_t, std::uint64_t) {});
+  ready_.remove_any(offset, offset + bytes);
   const std::uint64_t last = (offset + bytes - 1) / chunk_bytes_;
   if (last >= chunks_.size()) {
     chunks_.resize(last + 1);
@@ -136,7 +136,7 @@ bool Zone::fill(std::uint32_t first, const std::vector<Handle>& handles) {
 
 Handle Zone::empty(std::uint32_t chunk) {
   const std::uint64_t lower = chunk * chunk_bytes_;
-  ready_.remove_any(lower, lower + chunk_bytes_, [](std::uint64_t, std::uint64_t) {});
+  ready_.remove_any(lower, lower + chunk_bytes_);
   physical_.unmap(base_ + lower, chunk_bytes_);
   const Handle handle = chunks_[chunk].handle;
   chunks_[chunk].handle = 0;
@@ -161,6 +161,14 @@ Handle Zone::take_idle() {
     }
   }
   return 0;
+}
+
+void Zone::give_all(bool blocks) {
+  for (std::uint32_t chunk = 0; chunk < chunks_.size(); ++chunk) {
+    if (chunks_[chunk].handle != 0 && (blocks || chunks_[chunk].blocks == 0)) {
+      physical_.give(empty(chunk), chunk_bytes_);
+    }
+  }
 }
 
 bool Zone::has_idle() const {

@@ -47,10 +47,8 @@ class Zone {
   // Takes the memory of a chunk without blocks whose last use is over; 0: there is none. Chunks of
   // the smallest free ranges go first, since large ones are worth more.
   Handle take_idle();
-  // Takes the memory of each chunk, or of those without blocks, calling taken(chunk, handle) while it
-  // is still mapped. Only for when no work runs.
-  template <typename Taken>
-  void take_all(bool blocks, Taken taken);
+  // Gives back the memory of the chunks without blocks, or of all. Only for when no work runs.
+  void give_all(bool blocks);
   // Such chunks without blocks there are, whatever their last use.
   [[nodiscard]] bool has_idle() const;
 
@@ -85,15 +83,5 @@ class Zone {
   Intervals free_;
   Intervals ready_;
 };
-
-template <typename Taken>
-void Zone::take_all(bool blocks, Taken taken) {
-  for (std::uint32_t chunk = 0; chunk < chunks_.size(); ++chunk) {
-    if (chunks_[chunk].handle != 0 && (blocks || chunks_[chunk].blocks == 0)) {
-      taken(chunk, chunks_[chunk].handle);
-      empty(chunk);
-    }
-  }
-}
 
 }  // namespace memo::gpu
