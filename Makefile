@@ -222,7 +222,6 @@ $(B)/%_fuzz: $(O)/tests/fuzz/%_fuzz.o $(fuzz_obj)
 	$(Q)$(CXX) $(flags_$(MODE)) -fsanitize=fuzzer $(FUZZ) -pthread $^ -lz -o $@
 fuzzers: $(patsubst tests/fuzz/%.cc,$(B)/%,$(fuzz_src))
 
-$(B)/bench/gpu_streams: $(call obj,$(gpu_tested_src))
 $(B)/bench/%: $(O)/bench/%.o $(lib_obj) $(call obj,$(solver_src))
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(flags_$(MODE)) -pthread $^ $(cold_libs) -lbenchmark -o $@

@@ -249,7 +249,7 @@ Handle Device::obtain(std::uint64_t chunk_bytes, bool thrifty) {
   if (physical_.has_spare(chunk_bytes)) {
     return physical_.take(chunk_bytes);
   }
-  if (settings_.steal && (thrifty || time_to_move()) &&
+  if ((thrifty || time_to_move()) &&
       physical_.reserved() + chunk_bytes > needed_ + std::max(kSlack, needed_ / kSlackShare)) {
     const Time from = std::chrono::steady_clock::now();
     const Handle handle = steal(chunk_bytes);

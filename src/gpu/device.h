@@ -45,7 +45,6 @@ inline constexpr std::uint64_t kSmallChunk = std::uint64_t{2} << 20;
 struct Settings {
   std::uint64_t chunk = std::uint64_t{4} << 20;  // of large blocks; a multiple of kSmallChunk
   bool plan = true;                              // false: the pool alone
-  bool steal = true;                             // idle chunks move before new ones are made
   PlanExchange* cache = nullptr;                 // of plans, if there is one
   std::uint32_t plan_milliseconds = 100;         // most for making one
 };

@@ -55,7 +55,6 @@ class Run {
 
   Outcome finish() {
     outcome_.statistics = device_.statistics();
-    outcome_.moved = number_in(outcome_.statistics, "moved_chunks");
     if (!device_.valid()) {
       fault("the device's books do not agree");
     }

@@ -33,7 +33,6 @@ struct Outcome {
   std::uint64_t alive = 0;     // most bytes asked for and alive at once
   std::uint64_t reserved = 0;  // most bytes that the device held at once
   std::uint64_t refused = 0;   // calls that got no memory
-  std::uint64_t moved = 0;     // chunks
   std::string statistics;
   std::vector<std::string> faults;  // at most ten
 };
