@@ -138,7 +138,7 @@ TABLES = {
                          "numbers ours_ms")),
     "vela": Table(("text network", "numbers live_ranges", "numbers bound_kib", "numbers greedy_kib", "numbers hill_climb_kib",
                    "numbers ours_kib", "numbers greedy_ms", "numbers hill_climb_ms", "numbers ours_ms")),
-    "planners": Table(("text planner",), "numbers height_over_bound", key="instance"),
+    "planners": Table(("text planner",), "numbers height_over_bound ms", key="instance"),
     "strategies": Table(("text planner",), "numbers height_over_bound ms", key="trace"),
     "planner_asked": Table(("text problem", "text asked", "text measured", "text met")),
     "planner_unasked": Table(("text problems", "numbers buffers", "numbers limit_s", "numbers median_over_bound worst_over_bound",
