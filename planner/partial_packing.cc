@@ -8,14 +8,6 @@
 
 namespace dsa {
 
-namespace {
-
-bool is_linked(const Model& model) {
-  return model.has_gaps || model.has_fixed;
-}
-
-}  // namespace
-
 PartialPacking::PartialPacking(const Model& model, Bytes capacity)
     : capacity_(capacity),
       items_(model.items.size()),
@@ -25,7 +17,7 @@ PartialPacking::PartialPacking(const Model& model, Bytes capacity)
       floors_(model.parts.size(), 0),
       forbidden_(model.parts.size(), -1),
       is_touched_(model.load.size()),
-      linked_(is_linked(model)),
+      linked_(model.has_gaps || model.has_fixed),
       pins_({}, 0) {
   index(model);
   if (linked_) {
