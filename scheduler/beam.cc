@@ -57,7 +57,7 @@ class BeamSearch {
         width_(width),
         closure_(problem_, search.deadline),
         random_(search.seed),
-        words_(static_cast<std::size_t>(problem_.nodes())) {
+        words_(at(problem_.nodes())) {
     for (std::uint64_t& word : words_) {
       word = random_();
     }
@@ -103,7 +103,7 @@ class BeamSearch {
         const Bytes peak = std::max(beam.peak, beam.runner->while_running(n));
         if (peak < search_.incumbent.peak()) {
           children.push_back({peak, beam.runner->level() + beam.runner->change(n), b, n,
-                              beam.hash ^ words_[static_cast<std::size_t>(n)]});
+                              beam.hash ^ words_[at(n)]});
         }
       }
     }
@@ -189,7 +189,7 @@ class BeamSearch {
   void record(Beam& beam, NodeId n) {
     steps_.push_back({beam.last, n, steps_[beam.last].depth + 1});
     beam.last = static_cast<StepId>(steps_.size() - 1);
-    beam.hash ^= words_[static_cast<std::size_t>(n)];
+    beam.hash ^= words_[at(n)];
   }
 
   void run_child(Beam& beam, const Child& child) {
@@ -236,7 +236,7 @@ class BeamSearch {
 }  // namespace
 
 void run_beam(Search& search) {
-  const auto nodes = static_cast<std::size_t>(search.problem.nodes());
+  const auto nodes = at(search.problem.nodes());
   const std::size_t bytes = nodes * (3 * sizeof(NodeId) + sizeof(std::size_t) + sizeof(Step)) +
                             search.problem.storages.size() * sizeof(std::int32_t);  // of a beam
   double expected = 0;  // seconds for the next width

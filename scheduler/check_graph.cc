@@ -33,9 +33,6 @@ class Checker {
   }
 
  private:
-  static bool resident(const Tensor& tensor) {
-    return tensor.kind == TensorKind::kWeight || tensor.kind == TensorKind::kInput;
-  }
   std::string quoted(TensorId t) const { return "'" + graph_.tensors[at(t)].name + "'"; }
   std::string quoted_node(NodeId n) const { return "'" + graph_.nodes[at(n)].name + "'"; }
 
@@ -52,7 +49,7 @@ class Checker {
                       " makes already",
                   node.name, true};
         }
-        if (resident(graph_.tensors[at(t)])) {
+        if (is_resident(graph_.tensors[at(t)])) {
           return {me + " makes tensor " + quoted(t) + ", which is a weight or an input", node.name,
                   true};
         }
@@ -84,7 +81,7 @@ class Checker {
   Unsound dangling() const {
     for (const Node& node : graph_.nodes) {
       for (const TensorId t : node.inputs) {
-        if (maker_[at(t)] < 0 && !resident(graph_.tensors[at(t)])) {
+        if (maker_[at(t)] < 0 && !is_resident(graph_.tensors[at(t)])) {
           return {"node '" + node.name + "' reads tensor " + quoted(t) +
                       ", which no node makes and which is neither weight nor input",
                   node.name, true};
@@ -92,7 +89,7 @@ class Checker {
       }
     }
     for (std::size_t t = 0; t < graph_.tensors.size(); ++t) {
-      if (!used_[t] && !resident(graph_.tensors[t])) {
+      if (!used_[t] && !is_resident(graph_.tensors[t])) {
         return {"tensor '" + graph_.tensors[t].name + "' dangles: no node makes or reads it",
                 graph_.tensors[t].name};
       }

@@ -12,14 +12,14 @@ std::vector<std::size_t> articulation_positions(const Problem& problem, const Or
   const std::size_t count = order.size();
   std::vector<std::ptrdiff_t> place(count);
   for (std::size_t i = 0; i < count; ++i) {
-    place[static_cast<std::size_t>(order[i])] = static_cast<std::ptrdiff_t>(i);
+    place[at(order[i])] = static_cast<std::ptrdiff_t>(i);
   }
   // rooted[i]: the least, over all later nodes, of the place of their last predecessor.
   std::vector<std::ptrdiff_t> rooted(count + 1, std::numeric_limits<std::ptrdiff_t>::max());
   for (std::size_t i = count; i-- > 0;) {
     std::ptrdiff_t last = -1;
     for (const NodeId pred : problem.preds[order[i]]) {
-      last = std::max(last, place[static_cast<std::size_t>(pred)]);
+      last = std::max(last, place[at(pred)]);
     }
     rooted[i] = std::min(rooted[i + 1], last);
   }
@@ -33,7 +33,7 @@ std::vector<std::size_t> articulation_positions(const Problem& problem, const Or
     }
     std::ptrdiff_t first = std::numeric_limits<std::ptrdiff_t>::max();
     for (const NodeId succ : problem.succs[order[i]]) {
-      first = std::min(first, place[static_cast<std::size_t>(succ)]);
+      first = std::min(first, place[at(succ)]);
     }
     reaching = std::max(reaching, first);
   }

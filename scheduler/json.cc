@@ -9,6 +9,7 @@
 
 #include "scheduler/check_graph.h"
 #include "scheduler/draft.h"
+#include "scheduler/index.h"
 
 namespace schedule {
 namespace {
@@ -73,7 +74,7 @@ class Reader {
     check_sizes();
     for (const Value& output : draft_.outputs) {
       const TensorId id = tensor(output, "\"outputs\"", draft_.outputs_line);
-      graph_.tensors[static_cast<std::size_t>(id)].output = true;
+      graph_.tensors[at(id)].output = true;
     }
     check_sense();
     return std::move(graph_);
@@ -175,7 +176,7 @@ class Reader {
     }
     const auto line = [&](const auto& ids, const auto& rows) {
       const auto found = ids.find(unsound.name);
-      return found == ids.end() ? 1 : rows[static_cast<std::size_t>(found->second)].line;
+      return found == ids.end() ? 1 : rows[at(found->second)].line;
     };
     throw Fault{unsound.reason,
                 unsound.node ? line(nodes_, draft_.nodes) : line(tensors_, draft_.tensors)};
@@ -224,7 +225,7 @@ std::string write_order(const Graph& graph, const Outcome& outcome, bool coalesc
                               {"optimal", outcome.optimal},
                               {"order", json::array()}};
   for (const NodeId n : outcome.order) {
-    root["order"].push_back(graph.nodes[static_cast<std::size_t>(n)].name);
+    root["order"].push_back(graph.nodes[at(n)].name);
   }
   if (plan != nullptr) {
     root["height"] = plan->height;
@@ -234,7 +235,7 @@ std::string write_order(const Graph& graph, const Outcome& outcome, bool coalesc
     auto& offsets = root["offsets"].get_ref<nlohmann::ordered_json::object_t&>();
     for (std::size_t i = 0; i < placed.owners.size(); ++i) {
       for (const TensorId t : placed.owners[i]) {
-        offsets.emplace_back(graph.tensors[static_cast<std::size_t>(t)].name, plan->offsets[i]);
+        offsets.emplace_back(graph.tensors[at(t)].name, plan->offsets[i]);
       }
     }
   }

@@ -32,7 +32,7 @@ class Linearizer {
       : problem_(problem), next_(at(problem.nodes()), kNoNode), trees_(at(problem.nodes())) {}
 
   void run() {
-    const std::vector<NodeId> order = any_order();
+    const Order order = any_order(problem_);
     std::vector<bool> closed(order.size());  // per node: it and all before it are a tree
     for (const NodeId n : order) {
       closed[at(n)] =
@@ -60,25 +60,6 @@ class Linearizer {
 
  private:
   using Tree = std::multiset<Segment>;
-
-  std::vector<NodeId> any_order() const {
-    std::vector<std::size_t> waiting;
-    std::vector<NodeId> order;
-    for (NodeId n = 0; n < problem_.nodes(); ++n) {
-      waiting.push_back(problem_.preds[n].size());
-      if (waiting.back() == 0) {
-        order.push_back(n);
-      }
-    }
-    for (std::size_t head = 0; head < order.size(); ++head) {
-      for (const NodeId succ : problem_.succs[order[head]]) {
-        if (--waiting[at(succ)] == 0) {
-          order.push_back(succ);
-        }
-      }
-    }
-    return order;
-  }
 
   bool frees_what_it_reads(NodeId n) const {
     return std::ranges::all_of(problem_.reads[n], [&](StorageId s) {

@@ -1,5 +1,5 @@
 // List scheduling: of the nodes that can run, take the one that frees most over what it allocates.
-// The three rules differ in what they look at first; each is a row of kRules.
+// The rules differ in what they look at first; each is a row of kRules.
 #include <algorithm>
 #include <array>
 #include <queue>
@@ -44,11 +44,11 @@ class ListScheduler {
       : problem_(problem),
         runner_(problem),
         rule_(rule),
-        place_(static_cast<std::size_t>(problem.nodes())),
+        place_(at(problem.nodes())),
         enabled_(place_.size()),
         unread_(problem.storages.size()) {
     for (std::size_t i = 0; i < given.size(); ++i) {
-      place_[static_cast<std::size_t>(given[i])] = static_cast<Bytes>(i);
+      place_[at(given[i])] = static_cast<Bytes>(i);
     }
     for (std::size_t s = 0; s < unread_.size(); ++s) {
       for (const NodeId reader : problem.readers[static_cast<StorageId>(s)]) {
@@ -74,12 +74,12 @@ class ListScheduler {
       order.push_back(n);
       for (const NodeId succ : problem_.succs[n]) {
         if (runner_.ready(succ)) {
-          enabled_[static_cast<std::size_t>(succ)] = -static_cast<Bytes>(order.size());
+          enabled_[at(succ)] = -static_cast<Bytes>(order.size());
           push(succ);
         }
       }
       for (const StorageId s : problem_.reads[n]) {
-        NodeId& left = unread_[static_cast<std::size_t>(s)];
+        NodeId& left = unread_[at(s)];
         left ^= n;  // with one reader left, the rest of the sum is that reader
         if (runner_.readers_left(s) == 1 && runner_.ready(left)) {
           push(left);
@@ -91,7 +91,7 @@ class ListScheduler {
 
  private:
   void push(NodeId n) {
-    const auto i = static_cast<std::size_t>(n);
+    const auto i = at(n);
     heap_.emplace(rule_.key({runner_.change(n), runner_.while_running(n) - runner_.level(),
                              enabled_[i], place_[i]}),
                   n);

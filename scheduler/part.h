@@ -31,7 +31,7 @@ class PartMaker {
   std::vector<StorageId> touched_;        // storages whose local_storage_ is set
 };
 
-// Nodes 0, 1, ... of a problem: the order in which a part was cut.
+// Nodes 0, 1, ...: the order of the graph, and that in which a part was cut.
 Order given_order(const Problem& problem);
 
 // Puts what a part's incumbent has found in the place of order[begin, ...).

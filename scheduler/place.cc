@@ -48,8 +48,7 @@ class Placer {
     std::sort(outputs.begin(), outputs.end());  // as the strategies number storages
     for (const TensorId t : outputs) {
       const Tensor& tensor = graph_.tensors[at(t)];
-      const bool resident = tensor.kind == TensorKind::kWeight || tensor.kind == TensorKind::kInput;
-      if (tensor.alias_of || resident || tensor.bytes == 0) {
+      if (tensor.alias_of || is_resident(tensor) || tensor.bytes == 0) {
         continue;
       }
       const dsa::Time end = std::max(last_[at(t)], now) + 1;

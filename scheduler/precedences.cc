@@ -55,24 +55,11 @@ Precedences::Precedences(const Problem& problem)
       earlier_(at(problem.nodes()), std::vector<bool>(at(problem.nodes()))),
       later_(earlier_) {
   // Each from its direct neighbours, in an order in which those are whole.
-  std::vector<NodeId> order;
-  std::vector<std::size_t> missing;
-  for (NodeId n = 0; n < problem.nodes(); ++n) {
-    missing.push_back(problem.preds[n].size());
-    if (missing.back() == 0) {
-      order.push_back(n);
-    }
-  }
-  for (std::size_t head = 0; head < order.size(); ++head) {
-    const NodeId n = order[head];
+  const Order order = any_order(problem);
+  for (const NodeId n : order) {
     for (const NodeId pred : problem.preds[n]) {
       earlier_[at(n)][at(pred)] = true;
       unite(earlier_[at(n)], earlier_[at(pred)]);
-    }
-    for (const NodeId next : problem.succs[n]) {
-      if (--missing[at(next)] == 0) {
-        order.push_back(next);
-      }
     }
   }
   for (std::size_t i = order.size(); i-- > 0;) {

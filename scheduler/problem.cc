@@ -13,10 +13,6 @@ void sort_unique(std::vector<std::int32_t>& list) {
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
-bool resident(const Tensor& tensor) {
-  return tensor.kind == TensorKind::kWeight || tensor.kind == TensorKind::kInput;
-}
-
 }  // namespace
 
 std::vector<TensorId> owners_of(const Graph& graph) {
@@ -58,6 +54,25 @@ Lists inverse(const Lists& lists, std::int32_t count) {
   return result;
 }
 
+Order any_order(const Problem& problem) {
+  Order order;
+  std::vector<std::size_t> waiting;
+  for (NodeId n = 0; n < problem.nodes(); ++n) {
+    waiting.push_back(problem.preds[n].size());
+    if (waiting.back() == 0) {
+      order.push_back(n);
+    }
+  }
+  for (std::size_t head = 0; head < order.size(); ++head) {
+    for (const NodeId succ : problem.succs[order[head]]) {
+      if (--waiting[at(succ)] == 0) {
+        order.push_back(succ);
+      }
+    }
+  }
+  return order;
+}
+
 Problem make_problem(const Graph& graph, bool coalesce) {
   Problem problem;
   const std::vector<TensorId> roots = owners_of(graph);
@@ -70,7 +85,7 @@ Problem make_problem(const Graph& graph, bool coalesce) {
   std::vector<StorageId> storage_of(graph.tensors.size(), -1);
   for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
     const Tensor& tensor = graph.tensors[t];
-    if (roots[t] == static_cast<TensorId>(t) && !resident(tensor) && tensor.bytes > 0) {
+    if (roots[t] == static_cast<TensorId>(t) && !is_resident(tensor) && tensor.bytes > 0) {
       storage_of[t] = static_cast<StorageId>(problem.storages.size());
       problem.storages.push_back({tensor.bytes, producer[t], false});
     }

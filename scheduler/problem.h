@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "schedule/graph.h"
+#include "scheduler/index.h"
 
 namespace schedule {
 
@@ -21,8 +22,8 @@ struct Lists {
   std::vector<std::int32_t> items;
 
   std::span<const std::int32_t> operator[](std::int32_t index) const {
-    const auto begin = static_cast<std::size_t>(starts[static_cast<std::size_t>(index)]);
-    const auto end = static_cast<std::size_t>(starts[static_cast<std::size_t>(index) + 1]);
+    const auto begin = at(starts[at(index)]);
+    const auto end = at(starts[at(index) + 1]);
     return {items.data() + begin, end - begin};
   }
   // Appends the next index's list.
@@ -60,8 +61,16 @@ struct Problem {
   Lists readers;                             // storage -> nodes
 
   std::int32_t nodes() const { return static_cast<std::int32_t>(workspace.size()); }
-  const Storage& storage(StorageId s) const { return storages[static_cast<std::size_t>(s)]; }
+  const Storage& storage(StorageId s) const { return storages[at(s)]; }
 };
+
+// Alive throughout: no node makes it.
+inline bool is_resident(const Tensor& tensor) {
+  return tensor.kind == TensorKind::kWeight || tensor.kind == TensorKind::kInput;
+}
+
+// An order in which the nodes can run.
+Order any_order(const Problem& problem);
 
 // Per tensor, the one whose storage it uses; -1 where aliases lead round in a circle. O(tensors).
 std::vector<TensorId> owners_of(const Graph& graph);

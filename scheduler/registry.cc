@@ -1,6 +1,7 @@
 // The public entry: strategies by name, and the frame around each run.
 #include "schedule/schedule.h"
 #include "scheduler/cuts.h"
+#include "scheduler/part.h"
 #include "scheduler/strategies.h"
 
 namespace schedule {
@@ -49,11 +50,7 @@ const Strategy* find_strategy(std::string_view name) {
 Outcome schedule(const Graph& graph, std::string_view strategy, const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   const Problem problem = make_problem(graph, options.coalesce);
-  Order given(graph.nodes.size());
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    given[i] = static_cast<NodeId>(i);
-  }
-  Incumbent incumbent(problem, given);
+  Incumbent incumbent(problem, given_order(problem));
   incumbent.progress = options.progress;
   Outcome outcome;
   outcome.framework_peak = incumbent.peak();
