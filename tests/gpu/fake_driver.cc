@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string>
 
 #include "src/gpu/driver.h"
 
@@ -24,8 +26,15 @@ constexpr int kNotReady = 600;
 constexpr int kCaptureUnsupported = 900;
 constexpr int kCapturedEvent = 907;
 
+bool g_initialized = false;  // cuInit was called
+
 // Of the calling thread; devices have one each, the address is its number + 1.
 thread_local std::vector<void*> t_contexts;
+
+// The thread's capture mode, as cuda.h numbers it: what a thread in another one than relaxed may
+// not call while a stream is captured, whichever thread captures.
+constexpr int kRelaxed = 2;
+thread_local int t_mode = 0;
 
 // The device whose context is current; -1: none is.
 int current() {
@@ -50,8 +59,9 @@ World& world() {
   static auto* one = [] {
     auto* made = new World;
     const char* mib = std::getenv("FAKE_CUDA_MIB");
-    made->restart((mib != nullptr ? std::strtoull(mib, nullptr, 10) : 1024) << 20,
-                  std::getenv("FAKE_CUDA_REAL") != nullptr);
+    const bool is_real = std::getenv("FAKE_CUDA_REAL") != nullptr;
+    made->restart((mib != nullptr ? std::strtoull(mib, nullptr, 10) : 1024) << 20, is_real);
+    made->fatal = is_real;
     if (const char* at = std::getenv("FAKE_CUDA_REFUSE")) {
       made->refuse_at = std::strtoull(at, nullptr, 10);
     }
@@ -79,6 +89,19 @@ void World::restart(std::uint64_t bytes, bool is_real) {
   if (real) {
     file = memfd_create("device memory", MFD_CLOEXEC);
   }
+}
+
+void World::fault(const std::string& text) {
+  if (fatal) {
+    std::fprintf(stderr, "fake CUDA driver: %s\n", text.c_str());
+    std::abort();
+  }
+  faults.push_back(text);
+}
+
+bool World::capturing() const {
+  return std::any_of(queues.begin(), queues.end(),
+                     [](const auto& one) { return one.second.capturing; });
 }
 
 bool World::refused() {
@@ -142,12 +165,24 @@ using fake::Stream;
 using fake::world;
 
 // Each call is serialized, counted, and fails in a forked child as the driver's own does.
-#define ENTER                                                      \
+#define ENTER_FIRST                                                \
   const std::lock_guard<std::recursive_mutex> guard(fake::g_lock); \
   fake::World& w = world();                                        \
   ++w.calls;                                                       \
   if (getpid() != w.process) {                                     \
     return fake::kNotInitialized;                                  \
+  }
+// Each but cuInit.
+#define ENTER                     \
+  ENTER_FIRST                     \
+  if (!fake::g_initialized) {     \
+    return fake::kNotInitialized; \
+  }
+// The driver ends the capture, and with it the program's graph.
+#define NOT_IN_A_CAPTURE                                            \
+  if (fake::t_mode != fake::kRelaxed && w.capturing()) {            \
+    w.fault(std::string(__func__) + " while a stream is captured"); \
+    return fake::kCaptureUnsupported;                               \
   }
 #define MAY_REFUSE(error) \
   if (w.refused()) {      \
@@ -163,7 +198,8 @@ FAKE fakeContexts() {
 }
 
 FAKE cuInit(unsigned) {
-  ENTER;
+  ENTER_FIRST;
+  fake::g_initialized = true;
   return 0;
 }
 FAKE cuDeviceGetCount(int* count) {
@@ -208,11 +244,9 @@ FAKE cuCtxPopCurrent_v2(void** context) {
 }
 FAKE cuCtxSynchronize() {
   ENTER;
-  for (const auto& [stream, queue] : w.queues) {
-    if (queue.capturing) {
-      w.faults.push_back("cuCtxSynchronize while a stream is captured");
-      return fake::kCaptureUnsupported;
-    }
+  if (w.capturing()) {  // in whatever mode
+    w.fault("cuCtxSynchronize while a stream is captured");
+    return fake::kCaptureUnsupported;
   }
   for (auto& [stream, queue] : w.queues) {
     if (fake::device_of(stream) == fake::current()) {
@@ -240,6 +274,7 @@ FAKE cuMemGetAllocationGranularity(std::size_t* bytes, const memo::gpu::Allocati
 FAKE cuMemAddressReserve(Address* address, std::size_t bytes, std::size_t alignment, Address,
                          std::uint64_t) {
   ENTER;
+  NOT_IN_A_CAPTURE;
   MAY_REFUSE(fake::kOutOfMemory);
   if (w.addresses + bytes > fake::kAddresses) {
     return fake::kOutOfMemory;
@@ -263,6 +298,7 @@ FAKE cuMemAddressReserve(Address* address, std::size_t bytes, std::size_t alignm
 FAKE cuMemCreate(std::uint64_t* handle, std::size_t bytes,
                  const memo::gpu::AllocationProperties* properties, std::uint64_t) {
   ENTER;
+  NOT_IN_A_CAPTURE;
   MAY_REFUSE(fake::kOutOfMemory);
   if (w.no_handle != 0) {
     return w.no_handle;
@@ -273,7 +309,7 @@ FAKE cuMemCreate(std::uint64_t* handle, std::size_t bytes,
     return fake::kOutOfMemory;
   }
   if (bytes % (std::size_t{2} << 20) != 0) {
-    w.faults.push_back("cuMemCreate of no whole chunk");
+    w.fault("cuMemCreate of no whole chunk");
     return fake::kInvalid;
   }
   w.used += bytes;
@@ -288,9 +324,10 @@ FAKE cuMemCreate(std::uint64_t* handle, std::size_t bytes,
 }
 FAKE cuMemRelease(std::uint64_t handle) {
   ENTER;
+  NOT_IN_A_CAPTURE;
   const auto found = w.handles.find(handle);
   if (found == w.handles.end() || found->second.mapped) {
-    w.faults.push_back("cuMemRelease of what is mapped or is not there");
+    w.fault("cuMemRelease of what is mapped or is not there");
     return fake::kInvalid;
   }
   w.used -= found->second.bytes;
@@ -306,13 +343,14 @@ FAKE cuMemRelease(std::uint64_t handle) {
 FAKE cuMemMap(Address address, std::size_t bytes, std::size_t, std::uint64_t handle,
               std::uint64_t) {
   ENTER;
+  NOT_IN_A_CAPTURE;
   MAY_REFUSE(fake::kOutOfMemory);
   const auto found = w.handles.find(handle);
   const auto next = w.mappings.lower_bound(address);
   if (found == w.handles.end() || found->second.mapped || found->second.bytes != bytes ||
       (next != w.mappings.end() && next->first < address + bytes) ||
       (next != w.mappings.begin() && std::prev(next)->second.upper > address)) {
-    w.faults.push_back("cuMemMap twice, or of no handle");
+    w.fault("cuMemMap twice, or of no handle");
     return fake::kInvalid;
   }
   if (w.real) {
@@ -325,14 +363,15 @@ FAKE cuMemMap(Address address, std::size_t bytes, std::size_t, std::uint64_t han
 }
 FAKE cuMemUnmap(Address address, std::size_t bytes) {
   ENTER;
+  NOT_IN_A_CAPTURE;
   if (w.unfinished(address, address + bytes) ||
       (!w.asleep && w.inhabited(address, address + bytes))) {
-    w.faults.push_back("cuMemUnmap under a block that is alive or unfinished work");
+    w.fault("cuMemUnmap under a block that is alive or unfinished work");
   }
   for (Address at = address; at < address + bytes;) {
     const auto found = w.mappings.find(at);
     if (found == w.mappings.end()) {
-      w.faults.push_back("cuMemUnmap of what is not mapped");
+      w.fault("cuMemUnmap of what is not mapped");
       return fake::kInvalid;
     }
     at = found->second.upper;
@@ -348,6 +387,7 @@ FAKE cuMemUnmap(Address address, std::size_t bytes) {
 FAKE cuMemSetAccess(Address address, std::size_t bytes, const memo::gpu::AccessRight* rights,
                     std::size_t count) {
   ENTER;
+  NOT_IN_A_CAPTURE;
   MAY_REFUSE(fake::kOutOfMemory);
   if (w.refuse_peers && count > 1) {
     return fake::kInvalid;
@@ -366,7 +406,12 @@ FAKE cuMemSetAccess(Address address, std::size_t bytes, const memo::gpu::AccessR
 }
 FAKE cuMemcpyDtoH_v2(void* to, Address from, std::size_t bytes) {
   ENTER;
+  NOT_IN_A_CAPTURE;
   MAY_REFUSE(fake::kInvalid);
+  if (!w.mapped(from, from + bytes) || w.unfinished(from, from + bytes)) {
+    w.fault("cuMemcpyDtoH_v2 of what is not mapped, or before the work on it is done");
+    return fake::kInvalid;
+  }
   if (w.real) {
     std::memcpy(to, reinterpret_cast<void*>(from), bytes);
   }
@@ -374,7 +419,12 @@ FAKE cuMemcpyDtoH_v2(void* to, Address from, std::size_t bytes) {
 }
 FAKE cuMemcpyHtoD_v2(Address to, const void* from, std::size_t bytes) {
   ENTER;
+  NOT_IN_A_CAPTURE;
   MAY_REFUSE(fake::kInvalid);
+  if (!w.mapped(to, to + bytes)) {
+    w.fault("cuMemcpyHtoD_v2 to what is not mapped");
+    return fake::kInvalid;
+  }
   // From memory that is not pinned it may return before all is there.
   const Stream stream = fake::own(nullptr);
   w.uses.push_back({to, to + bytes, stream, w.issue(stream)});
@@ -393,31 +443,42 @@ FAKE cuEventCreate(void** event, unsigned) {
   w.events[*event] = {fake::current(), nullptr, 0, false};
   return 0;
 }
+#define FIND_EVENT(event)                                              \
+  const auto found = w.events.find(event);                             \
+  if (found == w.events.end()) {                                       \
+    w.fault(std::string(__func__) + " of an event that is not there"); \
+    return fake::kInvalidHandle;                                       \
+  }                                                                    \
+  fake::World::Event& one = found->second;
 FAKE cuEventDestroy_v2(void* event) {
   ENTER;
-  w.events.erase(event);
+  FIND_EVENT(event);
+  (void)one;
+  w.events.erase(found);
   return 0;
 }
 FAKE cuEventRecord(void* event, Stream given) {
   ENTER;
   MAY_REFUSE(fake::kInvalid);
+  FIND_EVENT(event);
   const Stream stream = fake::own(given);
-  if (w.events[event].device != fake::device_of(stream)) {
+  if (one.device != fake::device_of(stream)) {
     return fake::kInvalidHandle;
   }
   if (w.queues[stream].capturing) {
-    w.faults.push_back("cuEventRecord into a graph");
+    w.fault("cuEventRecord into a graph");
   }
-  w.events[event].captured = w.capture_next;
+  one.captured = w.capture_next;
   w.queues[stream].capturing = w.queues[stream].capturing || w.capture_next;
   w.capture_next = false;
-  w.events[event].stream = stream;
-  w.events[event].ticket = w.queues[stream].issued;
+  one.stream = stream;
+  one.ticket = w.queues[stream].issued;
   return 0;
 }
 FAKE cuEventQuery(void* event) {
   ENTER;
-  const fake::World::Event& one = w.events[event];
+  NOT_IN_A_CAPTURE;
+  FIND_EVENT(event);
   if (one.captured) {
     return fake::kCapturedEvent;
   }
@@ -425,9 +486,10 @@ FAKE cuEventQuery(void* event) {
 }
 FAKE cuStreamSynchronize(Stream given) {
   ENTER;
+  NOT_IN_A_CAPTURE;
   const Stream stream = fake::own(given);
   if (w.queues[stream].capturing) {
-    w.faults.push_back("cuStreamSynchronize of a stream that is captured");
+    w.fault("cuStreamSynchronize of a stream that is captured");
     return fake::kCaptureUnsupported;
   }
   w.finish(stream);
@@ -445,8 +507,7 @@ FAKE cuStreamIsCapturing(Stream given, int* state) {
 }
 FAKE cuThreadExchangeStreamCaptureMode(int* mode) {
   ENTER;
-  static thread_local int now = 0;
-  std::swap(now, *mode);
+  std::swap(fake::t_mode, *mode);
   return 0;
 }
 FAKE cuGetErrorName(int error, const char** name) {

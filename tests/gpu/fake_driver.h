@@ -2,7 +2,8 @@
 // says so, events pass late, and any call can be refused. Linked into the unit tests, and built as
 // a libcuda.so.1 whose memory is a file's, for the real shared object.
 //
-// It watches: memory may not be unmapped while a block in it is alive, or work on it unfinished.
+// It watches: memory may not be unmapped while a block in it is alive, or work on it unfinished;
+// and what would end a capture may be called in relaxed mode only while one goes on.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +59,9 @@ class World {
   [[nodiscard]] bool unfinished(Address lower, Address upper);
   [[nodiscard]] bool inhabited(Address lower, Address upper) const;
   [[nodiscard]] bool mapped(Address lower, Address upper) const;
+  [[nodiscard]] bool capturing() const;  // any stream is
+  // What must never happen has: noted, or the process ends if that is `fatal`.
+  void fault(const std::string& text);
 
   // The n-th call from now on that could fail, fails; 0: none. With `ever`, all from there on.
   std::uint64_t refuse_at = 0;
@@ -74,7 +78,8 @@ class World {
   std::map<Stream, Queue> queues;
   std::map<Address, Address> blocks;
   std::vector<Use> uses;
-  std::vector<std::string> faults;  // what must never happen
+  std::vector<std::string> faults;
+  bool fatal = false;  // where no test reads them: as libcuda.so.1
 
   struct Mapping {
     Address upper;

@@ -57,6 +57,10 @@ struct Bench {
   ~Bench() {
     CHECK(device->valid());
     CHECK(fake::world().faults == std::vector<std::string>());
+    // The thread has its own mode again: else the program's unsafe calls would be let through.
+    int mode = 0;
+    driver.exchange_capture_mode(&mode);
+    CHECK(mode == 0);
   }
   Address take(std::uint64_t bytes, Stream on = nullptr) {
     const auto result = device->allocate(bytes, on);

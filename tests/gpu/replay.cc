@@ -173,6 +173,9 @@ memo::gpu::Driver fake_driver() {
 #define DRIVER(name, symbol, parameters) driver.name = symbol;
 #include "src/gpu/driver.def"
 #undef DRIVER
+  if (!driver.start().empty()) {
+    std::abort();
+  }
   return driver;
 }
 
