@@ -274,7 +274,6 @@ Handle Device::obtain(std::uint64_t chunk_bytes, bool thrifty) {
     ++figures_.waits;
     wait_all();
     settle_graphs();
-    poll();
     if (const Handle handle = steal(chunk_bytes)) {
       return handle;
     }
@@ -353,9 +352,10 @@ void Device::drop_idle() {
   physical_.drop_spare();
 }
 
+// Blocks that other streams have used become free before the clocks wait: what is free after that
+// is in use for one epoch more.
 bool Device::wait_all() {
   bool all = true;
-  each_clock([&](Clock& clock) { all = clock.wait() && all; });
   for (const auto& [queue, uses] : uses_) {
     if (uses.empty()) {
       continue;
@@ -367,6 +367,8 @@ bool Device::wait_all() {
       driver_.synchronize_stream(queue.stream);
     }
   }
+  poll();
+  each_clock([&](Clock& clock) { all = clock.wait() && all; });
   return all;
 }
 
@@ -556,7 +558,6 @@ void Device::give_back() {
   unpin_slabs();
   wait_all();
   settle_graphs();
-  poll();
   drop_idle();
 }
 
@@ -569,7 +570,6 @@ bool Device::sleep(bool keep) {
   if (!wait_all() || !wait_device()) {
     return false;
   }
-  poll();
   unpin_slabs();
   settle_graphs();
   drop_idle();

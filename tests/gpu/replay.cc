@@ -55,6 +55,16 @@ class Run {
 
   Outcome finish() {
     outcome_.statistics = device_.statistics();
+    while (!blocks_.empty()) {
+      free(blocks_.begin()->first);
+    }
+    for (auto& [stream, queue] : fake::world().queues) {
+      queue.done = queue.issued;
+    }
+    device_.give_back();
+    if (fake::world().used != 0) {
+      fault("memory stays with a device that has no blocks");
+    }
     if (!device_.valid()) {
       fault("the device's books do not agree");
     }
