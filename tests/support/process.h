@@ -92,6 +92,15 @@ int status_of_child(Function&& function) {
   return status;
 }
 
+// The code with which such a child ends; 200 where a signal has ended it, which is no answer.
+template <typename Function>
+int answer_of_child(Function&& function) {
+  const int status = status_of_child(function);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 200;
+}
+// What a child answers that lacks what the test needs; its parent says so by skip().
+constexpr int kCannotRun = 77;
+
 // Runs `function` on a thread of its own, with thread-local state of its own, to its end. Failed
 // requirements come back as exceptions of the caller.
 template <typename Function>
