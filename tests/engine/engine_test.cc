@@ -321,6 +321,7 @@ TEST_CASE("engine: with a trace every event is recorded, while serving too", "[e
   drive(own, [](Engine& engine, Driver& driver, const Lane& lane) {
     const Program program = program_of(19);
     testing::iterations_until_serving(driver, program, lane);
+    REQUIRE(lane.phase() == Phase::kServing);
     engine.iteration();
     driver.iterate(program, 10);
     const Recorder& recorder = lane.recorder();

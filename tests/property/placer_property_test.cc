@@ -66,6 +66,7 @@ class World {
       case Miss::kAlignment:
         REQUIRE(step.size == size);
         REQUIRE(alignment > kGranule);
+        REQUIRE(step.offset % alignment != 0);
         break;
       case Miss::kSize:
       case Miss::kOrder:
