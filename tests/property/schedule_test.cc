@@ -66,7 +66,7 @@ class AllOrders {
 constexpr int kBruteForced = 2000;
 
 bool affordable(const Strategy& strategy, std::uint64_t seed) {
-  return !strategy.name.starts_with("olla") || seed % 100 == 0;  // an integer program takes long
+  return !strategy.name.starts_with("olla") || seed % 97 == 0;  // an integer program takes long
 }
 
 TEST_CASE("schedule: every strategy against all orders of small graphs", "[schedule][property]") {
