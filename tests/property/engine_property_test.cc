@@ -159,54 +159,65 @@ TEST_CASE("engine: nor do they in several threads that free each other's blocks"
   }
 }
 
-// Streams that repeat, and then do not quite: learned plans, and all that makes them wrong.
+// A program of streams that repeat, and then do not quite if it is `disturbed`: learned plans, and
+// all that makes them wrong. How many of its blocks came from a plan.
+std::uint64_t planned_in_program(std::uint64_t seed, bool disturbed) {
+  Random random(seed);
+  OwnEngine own;
+  std::uint64_t planned = 0;
+  testing::in_thread([&] {
+    Driver driver(own.engine);
+    for (int turn = 0; turn < 12; ++turn) {
+      const Program program =
+          testing::some_program(random, 9 + static_cast<std::uint32_t>(below(random, 40)));
+      // Disturbances in 1000 steps, of each kind.
+      const std::uint64_t weather = below(random, 5) * (disturbed ? 10 : 0);
+      const auto now = [&] { return below(random, 1000) < weather; };
+      for (std::uint64_t iteration = 0; iteration < 8 + below(random, 16); ++iteration) {
+        for (testing::ProgramStep step : program) {
+          if (now()) {
+            continue;
+          }
+          if (now()) {
+            driver.step({65'536 + below(random, 100'000), any_lifetime(random)});
+          }
+          step.size += now() ? 4096 * below(random, 8) : 0;
+          step.lifetime = now() ? any_lifetime(random) : step.lifetime;
+          driver.step(step, now() ? 8192 : 64, now());
+        }
+        if (now()) {
+          driver.free_due(UINT64_MAX);
+        }
+        if (below(random, 4) == 0) {
+          own.engine.iteration();
+        }
+        if (below(random, 30) == 0) {
+          own.engine.give_back.all();
+        }
+        REQUIRE(own.engine.lanes.valid());
+      }
+    }
+    driver.free_due(UINT64_MAX);
+    CHECK(driver.wrong == 0);
+    planned = own.engine.lanes.at(0).counters.planned_allocations.get();
+    own.engine.thread_ended();
+  });
+  CHECK(sum_of(own.engine).live == 0);
+  return planned;
+}
+
 TEST_CASE("engine: no wrong guess costs a byte", "[engine][property]") {
+  std::uint64_t most = 0;
   std::uint64_t planned = 0;
   for (const std::uint64_t seed : testing::seeds(4)) {
     INFO("seed " << seed);
-    Random random(seed);
-    OwnEngine own;
-    testing::in_thread([&] {
-      Driver driver(own.engine);
-      for (int turn = 0; turn < 12; ++turn) {
-        const Program program =
-            testing::some_program(random, 9 + static_cast<std::uint32_t>(below(random, 40)));
-        // Disturbances in 1000 steps, of each kind.
-        const std::uint64_t weather = below(random, 5) * 10;
-        const auto now = [&] { return below(random, 1000) < weather; };
-        for (std::uint64_t iteration = 0; iteration < 8 + below(random, 16); ++iteration) {
-          for (testing::ProgramStep step : program) {
-            if (now()) {
-              continue;
-            }
-            if (now()) {
-              driver.step({65'536 + below(random, 100'000), any_lifetime(random)});
-            }
-            step.size += now() ? 4096 * below(random, 8) : 0;
-            step.lifetime = now() ? any_lifetime(random) : step.lifetime;
-            driver.step(step, now() ? 8192 : 64, now());
-          }
-          if (now()) {
-            driver.free_due(UINT64_MAX);
-          }
-          if (below(random, 4) == 0) {
-            own.engine.iteration();
-          }
-          if (below(random, 30) == 0) {
-            own.engine.give_back.all();
-          }
-          REQUIRE(own.engine.lanes.valid());
-        }
-      }
-      driver.free_due(UINT64_MAX);
-      CHECK(driver.wrong == 0);
-      planned += own.engine.lanes.at(0).counters.planned_allocations.get();
-      own.engine.thread_ended();
-    });
-    CHECK(sum_of(own.engine).live == 0);
+    most += planned_in_program(seed, false);
+    planned += planned_in_program(seed, true);
   }
-  // One stream in 25 is disturbed too often for any plan; five are not.
-  CHECK(planned > 0);
+  // Of one program in twelve nothing may be planned; but not of all of them.
+  CAPTURE(most, planned);
+  CHECK(most > 1000);
+  CHECK(planned >= most / 10);
 }
 
 }  // namespace
