@@ -265,14 +265,14 @@ demo: all ## the demonstration of scripts/demo.sh, without installing anything
 check: ## everything that CI runs, without installing anything
 	./scripts/check.sh --no-install
 test: $(B)/unit_tests all programs ## unit, property and preload tests
-	$(B)/unit_tests
+	$(B)/unit_tests --rng-seed time
 	python3 tests/preload/run.py --build $(B)
 bench: all $(bench_programs) ## every benchmark; results as tables and CSV in build/bench
 	$(B)/bench/planner_quality --csv $(B)/bench/planners.csv
 	$(or $(wildcard .venv/bin/python),python3) bench/run.py
 asan ubsan tsan: ## the unit tests under a sanitizer
 	$(MAKE) MODE=$@ build/$@/unit_tests
-	build/$@/unit_tests
+	build/$@/unit_tests --rng-seed time
 stress: ## random programs against the shim; SECONDS= and THREADS=
 	tests/stress/stress.sh none $(or $(SECONDS),30) $(or $(THREADS),4)
 soak: ## the long runs; SECONDS= (3600) of random programs and fuzzers, each other part once

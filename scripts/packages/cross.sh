@@ -83,6 +83,6 @@ LEFT_OUT=('message: fail says why and aborts' 'os: the limit on address space is
   'misuse: a report names the pointer*' "fork mark: stays in a child that shares its parent's memory"
   'gpu: what is reserved stays near*')
 # shellcheck disable=SC2086
-timeout 3000 $RUN "$BUILD/unit_tests" "$(printf '~"%s" ' "${LEFT_OUT[@]}")" || failed=1
+timeout 3000 $RUN "$BUILD/unit_tests" "$(printf '~"%s" ' "${LEFT_OUT[@]}")" --rng-seed time || failed=1
 python3 tests/preload/run.py --build "$BUILD" --emulator "$RUN" --jobs "$(nproc)" || failed=1
 exit $failed
