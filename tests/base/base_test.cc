@@ -283,6 +283,14 @@ TEST_CASE(
   });
 }
 
+TEST_CASE("os: what the system refuses leaves errno as it was", "[base]") {
+  errno = 4711;
+  const void* reserved = os::reserve(1ULL << 60U, os::page_size());
+  const int left = errno;
+  CHECK(reserved == nullptr);
+  CHECK(left == 4711);
+}
+
 TEST_CASE("os: tells whether the process may have memory on several NUMA nodes", "[base]") {
   constexpr unsigned long kAllowed = 1UL << 2U;  // MPOL_F_MEMS_ALLOWED
   std::array<unsigned long, 16> nodes{};
