@@ -97,6 +97,15 @@ class Model {
     }
   }
 
+  // Blocks that came from a plan.
+  [[nodiscard]] std::uint64_t planned() const {
+    std::uint64_t sum = 0;
+    for (std::uint32_t i = 0; i < engine_->lanes.count(); ++i) {
+      sum += engine_->lanes.at(i).counters.planned_allocations.get();
+    }
+    return sum;
+  }
+
  private:
   template <typename Function>
   static void each_mark(const Block& block, std::uint64_t size, Function&& function) {
@@ -292,6 +301,7 @@ void run(const std::uint8_t* data, std::size_t size) {
     }
   }
   model.release_all();
+  require_of_seed(model.planned() > 0);
 }
 
 }  // namespace

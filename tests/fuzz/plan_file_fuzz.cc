@@ -23,7 +23,10 @@
 
 namespace {
 
-constexpr std::size_t kHeader = 40;  // bytes: magic, version, plans, the writer's name, checksum
+// Bytes of the header, and of its magic, version and count of plans; the writer's name is next, then
+// the checksum.
+constexpr std::size_t kHeader = 40;
+constexpr std::size_t kFixed = 16;
 constexpr std::uint64_t kMaxHeight = 1ULL << 30;
 constexpr std::uint64_t kMaxBytes = 1ULL << 20;
 
@@ -69,24 +72,39 @@ std::vector<char> save(const memo::LoadedPlan& plan) {
   return memo::format_plan({plan.plan.get(), plan.iteration}, kMaxBytes);
 }
 
+std::uint64_t checksum(const char* file, std::size_t size) {
+  return XXH3_64bits(file + kHeader, size - kHeader);
+}
+
+// The header as the library writes it, of whatever version: that of a plan of one step.
+const std::vector<char>& written_header() {
+  static const std::vector<char> kHeaderBytes = [] {
+    const memo::Step step{.size = memo::kGranule, .offset = 0};
+    const memo::Schedule one{.steps = &step, .count = 1, .height = memo::kGranule};
+    std::vector<char> file = memo::format_plan({&one, 1}, kMaxBytes);
+    const std::uint64_t sum = checksum(file.data(), file.size());
+    require(std::memcmp(file.data() + kHeader - sizeof sum, &sum, sizeof sum) == 0);
+    file.resize(kHeader);
+    return file;
+  }();
+  return kHeaderBytes;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string bytes(reinterpret_cast<const char*>(data), size);
   if (size > kHeader && (data[0] & 1) != 0) {
-    const std::uint32_t version = 4 + (data[0] >> 1 & 1);
-    const std::uint32_t plans = 1;
-    const std::uint64_t sum = XXH3_64bits(bytes.data() + kHeader, size - kHeader);
-    std::memcpy(bytes.data(), "MEMOPLAN", 8);
-    std::memcpy(bytes.data() + 8, &version, sizeof version);
-    std::memcpy(bytes.data() + 12, &plans, sizeof plans);
-    std::memcpy(bytes.data() + 32, &sum, sizeof sum);
+    const std::uint64_t sum = checksum(bytes.data(), size);
+    std::memcpy(bytes.data(), written_header().data(), kFixed);
+    std::memcpy(bytes.data() + kHeader - sizeof sum, &sum, sizeof sum);
   }
   const memo::RecursionGuard guard;
   memo::LoadedPlan plan;
   std::string_view problem;
   const bool taken = memo::parse_plan(bytes, kMaxHeight, plan, &problem);
   require(taken == problem.empty());
+  require_of_seed(taken);
   if (!taken) {
     return 0;
   }
@@ -94,6 +112,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (plan.plan->symbolic != nullptr) {
     require(!plan.plan->symbolic->complete());
     const memo::Plan restored = memo::restore(guard, *plan.plan);
+    require_of_seed(static_cast<bool>(restored));
     if (restored) {
       check_shapes(*restored->symbolic);
     }

@@ -4,27 +4,18 @@
 // Whatever the text: either a message of the form `name:line: reason`, or a table that is well
 // formed, reads back the same from what is written of it, and whose plan the validator accepts.
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "dsa/csv.h"
 #include "dsa/planner.h"
 #include "dsa/validate.h"
-
-namespace {
-
-void require(bool condition) {
-  if (!condition) {
-    std::abort();
-  }
-}
-
-}  // namespace
+#include "tests/fuzz/require.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const dsa::CsvResult result = dsa::parse_csv(text, "f");
   require(result.table.has_value() != (result.error.starts_with("f:") && result.error.size() > 4));
+  require_of_seed(result.table.has_value());
   if (!result.table) {
     return 0;
   }

@@ -27,13 +27,13 @@ printf 'id,lower,upper,size,alignment,gaps,offset\na,-3,9,64,16,-2-0 4-5,32\nb,1
   >$out/corpus/planner_csv/all_columns.csv
 printf 'MEMOMALLOC_THRESHOLD=64K\0MEMOMALLOC_STATS_FILE=/tmp/%%p.%%h\0MEMOMALLOC_PLAN_TIME=20\0MEMOMALLOC_EXE=a:b' \
   >$out/corpus/options/some
-# A symbolic plan of 16 blocks, whose header the target makes right.
+# A symbolic plan of 16 blocks, whose header the target makes right, since its first byte is odd.
 python3 - >$out/corpus/plan_file/symbolic <<'END'
 import struct, sys
 steps = [(65536 * (i % 3 + 1), 2**20 * (i % 4), i, 6) for i in range(16)]
 rules = [(0.0, 1.0 + i % 3, 0.0, 0.0, 0.0, min(4, 16 - i), 0) for i in range(16)]
 sys.stdout.buffer.write(
-    struct.pack("<8sII16sQ", b"MEMOPLAN", 4, 1, b"seed", 0) + struct.pack("<QQIIQQ", 2**22, 2**19, 16, 16, 65536, 1)
+    b"\1".ljust(40, b"\0") + struct.pack("<QQIIQQ", 2**22, 2**19, 16, 16, 65536, 1)
     + b"".join(struct.pack("<4Q", *step) for step in steps) + b"".join(struct.pack("<5d2I", *rule) for rule in rules))
 END
 # Iterations of ten blocks, freed in order, repeated as often as a lane needs to serve them.
@@ -49,6 +49,8 @@ segment = {"device": 0, "address": 0, "total_size": 512, "blocks": [block]}
 sys.stdout.buffer.write(pickle.dumps({"segments": [segment], "device_traces": [trace]}, 4))
 END
 
+seeds='planner_csv/posenet.csv planner_csv/all_columns.csv options/some plan_file/symbolic engine/loop snapshot/small'
+
 # fuzz NAME: leaves its end in NAME.ended.
 fuzz() {
   options=
@@ -58,8 +60,19 @@ fuzz() {
   [ $1 = engine ] && leaks=0
   # What the target itself writes to stderr is not of interest; the fuzzer's own words are.
   ended=0
-  ASAN_OPTIONS=detect_leaks=$leaks:allow_addr2line=1 $out/${1}_fuzz -max_total_time="$seconds" -max_len=2000 -timeout=20 \
-    -rss_limit_mb=4000 -close_fd_mask=2 -artifact_prefix=$out/found/$1. $options $out/corpus/$1 >$out/$1.log 2>&1 || ended=$?
+  export ASAN_OPTIONS=detect_leaks=$leaks:allow_addr2line=1
+  # Whole: the fuzzer cuts what is longer than max_len.
+  for seed in $seeds; do
+    [ ${seed%/*} = $1 ] || continue
+    MEMO_FUZZ_SEEDS=1 $out/${1}_fuzz $out/corpus/$seed >$out/$1.log 2>&1 || ended=$?
+    if [ $ended != 0 ]; then
+      echo "$out/corpus/$seed is refused" >>$out/$1.log
+      echo $ended >$out/$1.ended
+      return
+    fi
+  done
+  $out/${1}_fuzz -max_total_time="$seconds" -max_len=2000 -timeout=20 -rss_limit_mb=4000 -close_fd_mask=2 \
+    -artifact_prefix=$out/found/$1. $options $out/corpus/$1 >$out/$1.log 2>&1 || ended=$?
   echo $ended >$out/$1.ended
 }
 

@@ -42,6 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto snapshot = memo::cli::read_snapshot(bytes, "f", error);
   require(snapshot.has_value() == error.empty());
   require(snapshot || (error.starts_with("f: byte ") && error.size() > 12));
+  require_of_seed(snapshot && !snapshot->devices.empty());
   if (!snapshot) {
     return 0;
   }
