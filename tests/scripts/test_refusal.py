@@ -20,6 +20,25 @@ LIBRARY = """
 void* first(void) { return mmap(0, 4096, 1, 34, -1, 0); }
 int second(void* start) { return munmap(start, 4096) + 1; }
 """
+# The same with a function of its own by the C library's name, as the library has most of them.
+OWN = """
+#include <stddef.h>
+#include <errno.h>
+__attribute__((visibility("hidden"), noipa)) void* mmap(void* at, size_t bytes, int access, int flags, int file, long from) {
+  register long r10 __asm__("r10") = flags;
+  register long r8 __asm__("r8") = file;
+  register long r9 __asm__("r9") = from;
+  long answer = 9;
+  __asm__ volatile("syscall" : "+a"(answer) : "D"(at), "S"(bytes), "d"(access), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
+  if (answer >= 0)
+    return (void*)answer;
+  errno = (int)-answer;
+  return (void*)-1;
+}
+void* first(void) { return mmap(0, 4096, 1, 34, -1, 0); }
+int second(void* start) { return start != 0; }
+"""
 HOST = """
 #include <errno.h>
 #include <stdio.h>
@@ -77,9 +96,9 @@ class Refusal(unittest.TestCase):
         with self.assertRaisesRegex(places.Unknown, "999"):
             place.pairs
 
-    def refused(self, rule):
+    def refused(self, rule, source=LIBRARY):
         """What the host prints where the library's calls are refused by the rule."""
-        library = self.library(LIBRARY)
+        library = self.library(source)
         host = self.build("host", HOST, f"-Wl,-rpath,{self.folder}")
         refuse = self.build("refuse.so", (ROOT / "tests/refusal/refuse.c").read_text(), "-std=gnu2x", "-shared",
                             "-mgeneral-regs-only", "-Wl,-z,initfirst")
@@ -94,6 +113,10 @@ class Refusal(unittest.TestCase):
         no, yes = f"1 {errno.ENOMEM}", "0 0"
         self.assertEqual([yes, no, yes, yes], self.refused(("minus", "ENOMEM", 2, False)))
         self.assertEqual([yes, no, no, no], self.refused(("minus", "ENOMEM", 2, True)))
+
+    def test_a_function_of_the_librarys_own(self):
+        no, yes = f"1 {errno.ENOMEM}", "0 0"
+        self.assertEqual([yes, no, yes, yes], self.refused(("minus", "ENOMEM", 2, False), OWN))
 
     def test_every_errno_has_a_number(self):
         rows = [*calls.REFUSED.values(), *(row for _, row in calls.BY_NUMBER.values())]
