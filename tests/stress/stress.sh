@@ -5,7 +5,8 @@
 # take turns, with blocks from a quarter of them to 16 times as large: small blocks make more operations a
 # second, large ones come to more pages and huge pages. Each seed
 # runs twice, with no time to plan: first learning, then from the plans that the first run has left, which the
-# background searches for lower ones. The last line tells what was driven.
+# background searches for lower ones. The last line tells what was driven; where no plan was made, or nothing came from
+# one, the runs have shown nothing, and that is a failure.
 set -eu
 sanitizer=${1:-none}
 seconds=${2:-30}
@@ -64,4 +65,9 @@ while [ "$(date +%s)" -lt "$end" ]; do
   done
 done
 echo "stress ($sanitizer): $runs runs of $threads threads, $((runs * operations * threads)) allocations, no difference"
-awk '$2 ~ /^[0-9]+$/ { sum[$1] += $2 } END { for (name in sum) printf "%s %d; ", name, sum[name]; print "" }' "$folder/driven"
+awk '$2 ~ /^[0-9]+$/ { sum[$1] += $2 }
+  END {
+    for (name in sum) printf "%s %d; ", name, sum[name]
+    print ""
+    if (!(sum["planned_allocations"] > 0 && sum["plans"] > 0)) { print "stress.sh: failed: nothing was served from a plan"; exit 1 }
+  }' "$folder/driven"
