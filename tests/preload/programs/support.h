@@ -78,6 +78,11 @@ static inline int serving_expected(void) {
   return getenv("EXPECT_SERVING") != NULL;
 }
 
+// For the end of a program that is meant to be served: it must not pass because nothing was planned.
+static inline void check_served(void) {
+  CHECK(!serving_expected() || counter("planned_allocations") > 0);
+}
+
 // True when glibc's malloc is what our blocks are compared with, and not another allocator.
 static inline int on_glibc(void) {
   const char* next = getenv("NEXT_ALLOCATOR");
