@@ -20,7 +20,7 @@ run tests/stress/stress.sh none $((part * 3)) 4
 for sanitizer in asan ubsan tsan; do
   run tests/stress/stress.sh "$sanitizer" "$part" 4
 done
-run env SOAK_SECONDS=$((part > 60 ? part : 60)) LD_PRELOAD="$PWD/build/libmemomalloc.so" build/programs/loading
+run env SOAK_SECONDS=$((part > 60 ? part : 60)) EXPECT_SERVING=1 LD_PRELOAD="$PWD/build/libmemomalloc.so" build/programs/loading
 run tests/fuzz/run.sh "$part"
 run python3 tests/refusal/run.py --build build --whole --verbose --seconds $((part * 3))
 run tests/stress/valgrind.sh

@@ -46,6 +46,7 @@ static void repeat_through(caller call) {
 
 int main(void) {
   repeat_through(call_bare);
+  check_served();
   printf("bare frames ok\n");
   void* code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(code != MAP_FAILED);

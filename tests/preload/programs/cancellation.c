@@ -65,6 +65,7 @@ static int run_reporting(void) {
 int main(int argc, char** argv) {
   (void)argv;
   cancellations_wait();
+  check_served();
   if (argc == 2)
     return 0;
   printf("cancellations wait ok\n");

@@ -72,5 +72,6 @@ int main(void) {
   list_descriptors();
   learn_deeper(8);
   list_descriptors();
+  check_served();
   return 0;
 }

@@ -65,6 +65,7 @@ int main(void) {
     learn_deeper(6 + 2 * round);
     expect_at_each_end();
   }
+  check_served();
   printf("descriptors ok\n");
   return 0;
 }

@@ -251,6 +251,7 @@ int main(void) {
   alone();
   tick_for(0);
   CHECK(children >= most_ticks / 5);
+  check_served();
   printf("handlers that allocate, free and fork ok\n");
   fflush(stdout);
   child_returns_into_the_call();

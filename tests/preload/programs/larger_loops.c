@@ -28,6 +28,7 @@ int main(void) {
   const size_t most = MIB(10);
   for (size_t each = most / 2; each <= most; each += most / 8)
     loop(each);
+  check_served();
   const long held = peak_kib() - before;
   printf("the largest loop has %zu KiB\n", kBlocks * most / 1024);
   if (memomalloc_version != NULL && held > (long)(kBlocks * most / 1024 * 9 / 8)) {

@@ -110,6 +110,7 @@ int main() {
   }
   say("threads ok\n");
   use_thread_locals(nullptr);
+  check_served();
   kept_until_the_end = std::malloc(KIB(256));
   fill(kept_until_the_end, KIB(256), 9);
   return 0;

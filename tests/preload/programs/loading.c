@@ -75,6 +75,7 @@ int main(void) {
   stop = 1;
   for (int i = 0; i < 5; ++i)
     CHECK(pthread_join(threads[i], NULL) == 0);
+  check_served();
   printf("loading and allocating ok\n");
   return 0;
 }

@@ -141,6 +141,7 @@ void everything() {
     memomalloc_release();
   }
   periodic(0);
+  check_served();
 }
 
 // Blocks of the parent's are whole in the child, which frees them and goes on with the loop.

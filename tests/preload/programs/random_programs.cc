@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
     for (const char* name : {"planned_allocations", "plans", "shapes", "lowered", "diverged"})
       printf("%s %ld\n", name, counter(name));
   }
+  check_served();
   printf("random programs ok\n");
   return 0;
 }

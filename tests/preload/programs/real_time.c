@@ -105,6 +105,7 @@ int main(void) {
   CHECK(pthread_create(&high, NULL, run_high, NULL) == 0);
   CHECK(pthread_join(high, NULL) == 0);
   CHECK(pthread_join(low, NULL) == 0);
+  check_served();
   printf("high and low ok\n");
   return 0;
 }

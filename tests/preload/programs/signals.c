@@ -51,6 +51,7 @@ int main(void) {
   const struct itimerval never = {{0, 0}, {0, 0}};
   CHECK(setitimer(ITIMER_PROF, &never, NULL) == 0);
   CHECK(ticks > 0);
+  check_served();
   printf("SIGPROF storm ok\n");
   return 0;
 }

@@ -53,5 +53,6 @@ int main(void) {
   pthread_t thread;
   CHECK(pthread_create(&thread, NULL, run, NULL) == 0);
   CHECK(pthread_join(thread, NULL) == 0);
+  check_served();
   return 0;
 }

@@ -108,5 +108,6 @@ int main(void) {
   thread_of_16_kib();
   handler_on_a_small_stack();
   deep_recursion();
+  check_served();
   return 0;
 }

@@ -59,5 +59,6 @@ int main(void) {
   printf("popen ok\n");
   stop = 1;
   CHECK(pthread_join(thread, NULL) == 0);
+  check_served();
   return 0;
 }

@@ -43,6 +43,7 @@ int main(void) {
   }
   CHECK(mappings() - before < 100);
   CHECK(pthread_key_create(&keys[0], NULL) == 0);
+  check_served();
   printf("ok\n");
   return 0;
 }

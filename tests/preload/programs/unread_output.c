@@ -46,6 +46,7 @@ static int child(const char* role) {
   sigpending(&pending);
   if (sigismember(&pending, SIGPIPE) != waiting)
     return 3;
+  check_served();
   return 0;
 }
 
