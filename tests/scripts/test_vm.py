@@ -19,6 +19,7 @@ from unittest import mock
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts/packages"), str(ROOT / "tests/vm"), str(ROOT / "tests/preload")]
 import cells
+import common
 import debian_packages
 import guest
 import image
@@ -136,11 +137,16 @@ class Console(unittest.TestCase):
         return run.judge(CELL, "\r\n".join(lines) + "\r\n", 1.0)
 
     def test_good_run(self):
-        outcome = self.outcome(FACTS, 'passed: sizes (1.0 s) ""', 'skipped: limits (1.0 s) "why"',
+        outcome = self.outcome(FACTS, 'passed: sizes (1.0 s) ""', 'skipped: grown (1.0 s) "there is no room for the blocks"',
                                "1 passed, 0 failed, 1 skipped")
         self.assertTrue(outcome.passed)
         self.assertEqual({"passed": 1, "failed": 0, "skipped": 1}, outcome.counts)
-        self.assertEqual(["limits: why"], outcome.skipped)
+        self.assertEqual(["grown: there is no room for the blocks"], outcome.skipped)
+
+    def test_what_is_skipped_and_not_on_the_list_has_failed(self):
+        for line in ('skipped: sizes (1.0 s) "there is no room for the blocks"', 'skipped: grown (1.0 s) "exit 1"'):
+            outcome = self.outcome(FACTS, 'passed: a (1.0 s) ""', line, "1 passed, 0 failed, 1 skipped")
+            self.assertTrue(outcome.trouble[0].startswith("not allowed, skipped: "), outcome.trouble)
 
     def test_failed_program(self):
         outcome = self.outcome(FACTS, 'passed: sizes (1.0 s) ""', 'failed: limits (1.0 s) "a\\nb"',
@@ -157,10 +163,34 @@ class Console(unittest.TestCase):
     def test_guest_that_is_not_what_was_asked_for_has_failed(self):
         lines = ('passed: sizes (1.0 s) ""', "1 passed, 0 failed, 0 skipped")
         self.assertTrue(self.outcome(FACTS, *lines).passed)
-        for was, instead in (('"pages": 4', '"pages": 64'), ('"limit": 128', '"limit": 0'),
+        for was, instead in (('"release": "6.1.0"', '"release": "6.12.3"'), ('"pages": 4', '"pages": 64'), ('"limit": 128', '"limit": 0'),
                              ('"memory": ', '"memory": 9')):
             self.assertFalse(self.outcome(FACTS.replace(was, instead), *lines).passed)
         self.assertFalse(self.outcome(*lines).passed)
+
+
+    def test_the_newest_kernel_is_later_than_those_with_a_number(self):
+        for release, asked, same in (("7.3.4+deb13-amd64", "newest", True), ("6.1.0-50-amd64", "newest", False),
+                                     ("5.10.0-32-arm64", "5.10", True), ("6.1.0-50-arm64", "6.1", True),
+                                     ("6.12.1", "6.1", False)):
+            self.assertEqual(same, run.agrees("release", release, asked), release)
+
+
+class OfPrograms(unittest.TestCase):
+    """What a guest says of a program that ends so under the library, and so without it."""
+
+    def verdict(self, ours, alone):
+        def ended(code):
+            return common.Result(code, b"", b"")
+        context = mock.Mock(run=lambda command, mode, **_: ended(ours if mode.ours else alone))
+        return guest.verdict(context, "p", ["p"], {}, 1, {})[0]
+
+    def test_each(self):
+        for ours, alone, told in ((0, 0, "passed"), (1, 0, "failed"), (1, 1, "skipped"), (2, 1, "skipped"),
+                                  (-signal.SIGKILL, -signal.SIGKILL, "skipped"), (-signal.SIGSEGV, 1, "failed"),
+                                  (-signal.SIGSEGV, -signal.SIGKILL, "failed"), (guest.NOT_HERE, guest.NOT_HERE, "skipped"),
+                                  (guest.NOT_CONFINED, guest.NOT_CONFINED, "failed")):
+            self.assertEqual(told, self.verdict(ours, alone), (ours, alone))
 
 
 class Image(unittest.TestCase):

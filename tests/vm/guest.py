@@ -23,6 +23,7 @@ MODE = common.Mode("default")
 # These ask for more from slabs than half of a small group's limit, which is what the library allows itself.
 WHOLE_SLABS = ("page_calls", "sparse", "tall_plan")
 SLAB_LIMIT = {"MEMOMALLOC_SLAB_LIMIT": "2G"}
+NOT_CONFINED = 99  # of confined.sh, where it cannot bring the program into the group
 NOT_HERE = 77  # the exit code of a program that says what its kernel lacks for it; tests/preload/run.py has it, too
 
 
@@ -104,9 +105,13 @@ def verdict(context, name, command, expected, limit, variables):
         return "passed", ""
     alone = run(common.SYSTEM)
     said = told_to_skip(alone)
+    if NOT_CONFINED in (ours.code, alone.code):
+        return "failed", f"is not in the cell's control group: {alone}"
     if alone.code == NOT_HERE:
         return "skipped", said or "says that it cannot run here"
     if alone.code != 0:
+        if ours.code < 0 and ours.code != alone.code:  # whatever the guest lacks, the library ends no program
+            return "failed", f"{ours}\n  without the library: {alone}"
         same = "so" if (ours.code, ours.out, ours.err) == (alone.code, alone.out, alone.err) else "otherwise"
         return "skipped", f"fails without the library: {alone}\n  and {same} with it: {ours}"
     try:
