@@ -32,16 +32,18 @@ def program_survives(context, mode, lines=1):
 
 
 OUTPUTS = ("MEMOMALLOC_STATS_FILE", "MEMOMALLOC_TRACE_FILE")
+MISSING = "/no/such/folder/file"
 
 
 def outputs_that_cannot_be_written(context):
     with tempfile.TemporaryDirectory() as folder:
         link = pathlib.Path(folder) / "loop"
         link.symlink_to(link)
-        for path in ("/dev/full", "/no/such/folder/file", folder, str(link), "/proc/version",
+        for path in ("/dev/full", MISSING, folder, str(link), "/proc/version",
                      folder + "/" + "n" * 300):
             for variable in OUTPUTS:
-                program_survives(context, with_settings((variable, path)), lines=2)
+                said = program_survives(context, with_settings((variable, path)), lines=2)
+                expect(said or path != MISSING, f"{variable}: nothing is said of {path}")
     expect(not os.path.isfile("/dev/full"), "a file has taken the place of a device")
 
 
@@ -54,6 +56,15 @@ def outputs_are_written(context):
             expect(len(found) == 1 and found[0].stat().st_size > 0, f"{name}: {found}")
             expect(found[0].suffix[1:].isdigit(), f"%p is not expanded: {found[0]}")
             expect(stat.S_IMODE(found[0].stat().st_mode) & 0o022 == 0, f"others may write {found[0]}")
+
+
+def stacks_are_unwound(context):
+    """Each of the program's two callers, of which an unwinder knows nothing, is a site of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = context.run([context.programs / "bare_frames"], with_settings(("MEMOMALLOC_TRACE_FILE", f"{folder}/trace")))
+        expect(result.code == 0, f"{result}")
+        sites = set(pathlib.Path(folder, "trace.sites").read_text().splitlines()[1:])
+        expect(len(sites) >= 2, f"sites: {sites}")
 
 
 def a_symlinked_output_keeps_its_target(context):
@@ -123,7 +134,7 @@ def closed_streams_stay_silent(context):
 def remarks_stay_out_of_a_daemons_files(context):
     """What the program opens where stderr was gets no line of ours: it looks itself, and ends with 4 if there is one."""
     for variable in OUTPUTS:
-        mode = with_settings((variable, "/no/such/folder/file"))
+        mode = with_settings((variable, MISSING))
         expect(context.run([context.programs / PROGRAM], mode).err, f"{variable}: nothing is said of a missing folder")
         result = context.run([context.programs / "closed_files"], mode)
         expect((result.code, result.out) == (0, b"closed files ok\n"), f"{variable}: {result}")
@@ -318,7 +329,8 @@ def silent_children(context):
 
 
 def checks(context):
-    functions = (outputs_that_cannot_be_written, outputs_are_written, a_symlinked_output_keeps_its_target,
+    functions = (outputs_that_cannot_be_written, outputs_are_written, stacks_are_unwound,
+                 a_symlinked_output_keeps_its_target,
                  bad_settings_are_named_once, strict_stops_on_bad_settings, odd_but_valid_settings,
                  a_program_goes_by_two_names, closed_streams_stay_silent, remarks_stay_out_of_a_daemons_files, a_full_tmp, strict_overcommit,
                  a_control_group,
