@@ -55,6 +55,9 @@ def peers():
     return found
 
 
+NOT_SERVED = b"nothing is served: another allocator stands before this library"
+
+
 def serves(result):
     """True if the statistics on stderr tell of served blocks."""
     counts = re.findall(rb"(?:planned|at_hand)_allocations (\d+)", result.err)
@@ -68,14 +71,15 @@ def allocators_of_the_programs_own(shop):
         shop.expect_as_alone([program], [shop.library])
         said = shop.run([program], [shop.library], MEMOMALLOC_STATS="1")
         expect(not serves(said), str(said))
-        expect(b"nothing is served: another allocator stands before this library" in said.err, str(said))
+        expect(NOT_SERVED in said.err, str(said))
 
 
 def allocators_preloaded_before(shop):
     program = shop.program("sized.c")
     for peer in peers():
         shop.expect_as_alone([program], [peer, shop.library])
-        expect(not serves(shop.run([program], [peer, shop.library], MEMOMALLOC_STATS="1")), peer)
+        said = shop.run([program], [peer, shop.library], MEMOMALLOC_STATS="1")
+        expect(not serves(said) and NOT_SERVED in said.err, f"{peer}: {said}")
     wrapper = shop.preloaded("libc_malloc.c")
     shop.expect_as_alone([shop.program("steps.c")], [wrapper, shop.library])
     expect(serves(shop.run([program], [shop.library], MEMOMALLOC_STATS="1")), "not served without anybody before")
@@ -135,8 +139,11 @@ def trims_whom_realloc_is_of(shop):
 
 
 def next_allocators_that_tell_no_size(shop):
-    """A small block that is made large in one step keeps what is in it."""
-    shop.expect_as_alone([shop.program("steps.c")], [shop.library, shop.preloaded("sizeless.c")])
+    """A small block that is made large in one step keeps what is in it; large ones are served."""
+    chain = [shop.library, shop.preloaded("sizeless.c")]
+    shop.expect_as_alone([shop.program("steps.c")], chain)
+    said = shop.run([shop.build("aligned_new.cc")], chain, MEMOMALLOC_STATS="1")
+    expect(said.code == 0 and serves(said), str(said))
 
 
 def check(function, context):
