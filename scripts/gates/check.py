@@ -116,7 +116,7 @@ def steps():
                       900))
     table += [("lint", [["scripts/gates/lint.sh"]], 900), ("fuzz", [["tests/fuzz/run.sh", "4"]], 600)]
     # What needs the builds above, and a copy of them: a few rows; `make soak` takes all.
-    table.append(("mutations", [units, build, programs, [python, "tests/mutations/run.py", "--random", "3",
+    table.append(("mutations", [units, build, programs, [python, "tests/mutations/run.py", "--turn", "3",
                                              "--seconds", "30"]], 900))
     return table
 

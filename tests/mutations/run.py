@@ -2,9 +2,10 @@
 """Shows that the tests can fail: breaks a copy of the tree, one function at a time, and runs the test that must notice.
 
 rows.py has the breaks, breaking.py finds the functions. A row passes when its test does on the whole copy and fails on the
-broken one; a row that no function fits any more fails, and is told with what was found. --random takes so many rows by
-chance, and prints the seed. Rows that --seconds leaves no time for are named and not counted; those whose test skips here
-are told with its reason. Ends with `N passed, N failed, N skipped`; exit code 1 if any failed."""
+broken one; a row that no function fits any more fails, and is told with what was found. --turn takes so many rows, those
+after the commit before's, so that all have their turn; where git has not all commits, it takes them by chance, and prints
+the seed. Rows that --seconds leaves no time for are named and not counted; those whose test skips here are told with its
+reason. Ends with `N passed, N failed, N skipped`; exit code 1 if any failed."""
 
 import argparse
 import os
@@ -90,19 +91,35 @@ def judge(tree, sources, row):
 
 
 def chosen(arguments):
-    """The rows to try, in order: those named, or some of them by chance."""
+    """The rows to try, in order: those named, or some of them."""
     rows = [row for row in ROWS if arguments.only in row[0]]
-    if arguments.random is None:
+    if arguments.turn is None:
         return rows
-    print(f"seed {arguments.seed}", flush=True)
-    return random.Random(arguments.seed).sample(rows, min(arguments.random, len(rows)))
+    commits = commit_count()
+    if commits is None:
+        print(f"seed {arguments.seed}", flush=True)
+        return random.Random(arguments.seed).sample(rows, min(arguments.turn, len(rows)))
+    return in_turn(rows, arguments.turn, commits)
+
+
+def in_turn(rows, count, commits):
+    """So many rows, beginning where those of the commit before ended."""
+    return [rows[(commits * count + i) % len(rows)] for i in range(min(count, len(rows)))]
+
+
+def commit_count():
+    """How many commits there are up to this one, or None where some of them were not fetched."""
+    def git(*words):
+        return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+
+    return None if git("rev-parse", "--is-shallow-repository") == "true" else int(git("rev-list", "--count", "HEAD"))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="rows whose name contains this text")
-    parser.add_argument("--random", type=int, metavar="COUNT", help="so many of them, by chance")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 2**31), help="of that chance")
+    parser.add_argument("--turn", type=int, metavar="COUNT", help="so many of them, others for the next commit")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 2**31), help="of the chance")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no row later than this, but the first")
     arguments = parser.parse_args()
     began, passed, failed, skipped = time.monotonic(), 0, 0, 0

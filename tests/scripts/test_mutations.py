@@ -1,5 +1,6 @@
 """The rows of mutations: each breaks one place of the tree, and a row that fits nothing says what there is."""
 
+import importlib.util
 import pathlib
 import re
 import sys
@@ -16,6 +17,10 @@ import neighbour_checks
 import real_programs
 import rows
 import worker_checks
+
+found = importlib.util.spec_from_file_location("mutations_run", ROOT / "tests/mutations/run.py")  # there are several called run
+run = importlib.util.module_from_spec(found)
+found.loader.exec_module(run)
 
 CODE = """namespace memo::shim {
 // take(1) { is no definition
@@ -101,6 +106,14 @@ class Rows(unittest.TestCase):
                 self.assertIn(kind, breaking.KINDS)
                 file, mutated = breaking.broken(tree, function, kind, text)
                 self.assertNotEqual(tree.texts[file], mutated)
+
+
+class Turn(unittest.TestCase):
+    def test_each_row_has_its_turn(self):
+        for number in (1, 3, 7, 8):
+            rounds = [run.in_turn(range(number), 3, commits) for commits in range(100, 100 + number)]
+            self.assertEqual(set(range(number)), set().union(*rounds))
+            self.assertEqual({min(3, number)}, {len(set(one)) for one in rounds})
 
 
 if __name__ == "__main__":
