@@ -180,9 +180,8 @@ def main(argv=None):
         wrong += len(told)
     rest = [f"{path.relative_to(ROOT)}: {sentence}" for path in notes()
             for sentence in readable.note_faults(path.name, path.read_text(encoding="utf-8"))]
-    if PROMISES in (ROOT / "tests").iterdir():
-        rest += [f"{PROMISES.relative_to(ROOT)}:{sentence}"
-                 for sentence in names_in(PROMISES, PROMISES.read_text(encoding="utf-8"), folders, settings, tests)]
+    rest += [f"{PROMISES.relative_to(ROOT)}:{sentence}"
+             for sentence in names_in(PROMISES, PROMISES.read_text(encoding="utf-8"), folders, settings, tests)]
     rest += figures.over() if pages and pages[0].is_relative_to(ROOT) and len(pages) > 5 else []
     print(*rest, figures, sep="\n")
     return 1 if wrong or rest else 0
