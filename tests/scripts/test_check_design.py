@@ -71,8 +71,9 @@ class Rows(unittest.TestCase):
         row = 'TUNING(int, kFit, 8, "calls", "why", "{}")'
         test = ['TEST_CASE_METHOD(Fixture, "plan: fits", "[a]") {', 'TEST_CASE("plan: other")']
         for name, faults in (("plan: fits", 0), ("plan: other", 0), ("nothing: a rare machine", 0), ("nothing yet", 1),
-                             ("plan: gone", 1)):
-            files = {"src/base/tuning.def": [row.format(name)], "tests/a_test.cc": test}
+                             ("plan: gone", 1), ("preload: early [default]", 0), ("preload: earl [default]", 1)):
+            files = {"src/base/tuning.def": [row.format(name)], "tests/a_test.cc": test,
+                     "tests/preload/programs/early.c": []}
             self.assertEqual(faults, sum(figure for _, figure in check_design.threshold_faults(files)), name)
 
 
