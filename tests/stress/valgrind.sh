@@ -43,7 +43,9 @@ judge() {
 check 0 --version
 check 0 options
 check 0 planners
-for planner in $(build/memomalloc planners | awk 'NR > 1 { print $1 }'); do
+planners=$(build/memomalloc planners | awk 'NR > 1 { print $1 }')
+[ -n "$planners" ] || { echo "failed: the command names no planner"; exit 1; }
+for planner in $planners; do
   check 0 plan "$folder/small.csv" --planner "$planner" --seconds 120 --output "$folder/plan.$planner.csv"
 done
 check 0 plan $posenet --seconds 1 --svg "$folder/map.svg" --json
