@@ -3,8 +3,9 @@
 
 Prints a line `skipped: TEST: REASON` for each test that cannot run here, which unittest does not tell, and at
 the end which classes took longest. Several that share a directory run each class once among them, each the next that
-none has begun; the directory is made. With --again a test that fails is run once more, after all others: where it
-passes then, a line `unsteady: TEST: REASON` says so. Such a test depends on time, and needs a mend. Exit code 1 if a test failed, 2 for bad usage."""
+none has begun; the directory is made. With --again a test that fails is run five times more, after all others: where it
+passes each time, a line `unsteady: TEST: REASON` says so. Such a test depends on time, and needs a mend. Exit code 1 if a
+test failed, or if there was none and nobody shares them; 2 for bad usage."""
 
 import os
 import sys
@@ -12,6 +13,7 @@ import time
 import unittest
 
 SLOWEST = 5  # classes that are named at the end
+AGAIN = 5  # runs of a test that failed once: a fault that comes by chance would seldom show itself in one
 
 
 class Result(unittest.TextTestResult):
@@ -48,7 +50,7 @@ class Result(unittest.TextTestResult):
             super().addSubTest(test, subtest, err)
 
     def postpones(self, test, err):
-        """Whether the test is to run once more, and does not count as failed yet."""
+        """Whether the test is to run again, and does not count as failed yet."""
         if Result.again is None or not isinstance(test, unittest.TestCase):  # what fails in setUpClass is none
             return False
         self.again.setdefault(test, str(err[1]).strip().partition("\n")[0])
@@ -57,11 +59,14 @@ class Result(unittest.TextTestResult):
     def stopTestRun(self):
         """unittest calls this before it prints what failed."""
         failed_once, Result.again = Result.again or {}, None
-        self.testsRun -= len(failed_once)
         for test, reason in failed_once.items():
             bad = len(self.failures) + len(self.errors)
-            unittest.TestSuite([test]).run(self)
-            if len(self.failures) + len(self.errors) == bad:
+            for _ in range(AGAIN):
+                self.testsRun -= 1  # it counts once
+                unittest.TestSuite([test]).run(self)
+                if len(self.failures) + len(self.errors) > bad:
+                    break
+            else:
                 self.stream.writeln(f"\nunsteady: {test.id()}: {reason}")
         super().stopTestRun()
 
@@ -111,7 +116,8 @@ def main(folder, *options):
                         testLoader=loader, testRunner=unittest.TextTestRunner(resultclass=Result))
     slowest = sorted(Result.seconds.items(), key=lambda row: -row[1])[:SLOWEST]
     print("longest:", ", ".join(f"{name} {seconds:.0f} s" for name, seconds in slowest))
-    sys.exit(0 if ran.result.wasSuccessful() else 1)
+    some = ran.result.testsRun or ran.result.skipped or loader is not unittest.defaultTestLoader
+    sys.exit(0 if ran.result.wasSuccessful() and some else 1)
 
 
 if __name__ == "__main__":

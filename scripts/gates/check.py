@@ -3,8 +3,8 @@
 
 A step's output goes to build/check/STEP.log. Each step tells its counts and what failed at once; the ends of
 the logs of those that failed come after the last step, then the reason of each skip, so that what shows only
-the first lines shows every failure. A test of the command that fails once and passes when it runs again is named as
-unsteady. A skip that tests/allowed_skips.txt does not name is a failure, but with
+the first lines shows every failure. A test of the command that fails once and passes in five runs more is named
+as unsteady. A skip that tests/allowed_skips.txt does not name is a failure, but with
 --no-install, where what is missing was not installed, and where the system lacks a package. The last line is
 `N passed, N failed, N skipped`. Exit code 0 if nothing failed, 1 otherwise, 2 for bad usage.
 """
@@ -136,12 +136,13 @@ COUNTS = (
     (re.compile(r"All tests passed \(.* in (\d+) test cases?\)"), lambda m: (int(m[1]), 0, 0)),
     (re.compile(r"test cases:\s*(\d+) \|(?:\s*(\d+) passed \|)?\s*(\d+) failed"),
      lambda m: (int(m[2] or 0), int(m[3]), 0)),
+    (re.compile(r"^No tests ran$", re.MULTILINE), lambda m: (0, 1, 0)),
     (re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.MULTILINE),
      lambda m: (int(m[1]), int(m[2]), int(m[3] or 0))),
     (re.compile(r"^Ran (\d+) tests? .*\n\n(?:OK|FAILED|NO TESTS RAN)(?: \((.*)\))?$", re.MULTILINE),
      lambda m: unittest_counts(int(m[1]), m[2] or "")),
 )
-CATCH2 = 2  # the first rows: Catch2 knows no skip, and calls such a test passed
+CATCH2 = 3  # the first rows: Catch2 knows no skip, and calls such a test passed
 
 # A test that cannot run says so in a line of its own: its name and the reason, or the reason alone.
 # How the test programs name a case that failed: the project's own runners, unittest, Catch2, compilers and
@@ -174,8 +175,8 @@ def unittest_counts(ran, summary):
 def count(log, succeeded):
     """(passed, failed, reasons of the skipped) that a step's log tells.
 
-    A skip that is counted somewhere but has no line with its reason is a failure. A step without cases
-    counts as one, which is skipped where the log says so.
+    A skip that is counted somewhere but has no line with its reason is a failure. A step that counts no
+    cases is one, which is skipped where the log says so; one that counts them, and comes to none, is a failure.
     """
     reasons = list(dict.fromkeys(SKIPPED.findall(log)))
     found = [(row, read(match)) for row, (pattern, read) in enumerate(COUNTS) for match in pattern.finditer(log)]
@@ -187,6 +188,8 @@ def count(log, succeeded):
         failed = max(failed, 1)
     elif not found and not reasons:
         passed = 1
+    elif not passed and not reasons:
+        failed = max(failed, 1)
     return passed, failed, reasons
 
 

@@ -45,6 +45,8 @@ class Count(unittest.TestCase):
         self.assertEqual((4, 1, []), check.count(
             "test cases:  5 |  4 passed | 1 failed\nassertions: 9 | 8 passed | 1 failed\n", False))
         self.assertEqual((0, 1, []), check.count("test cases: 1 | 1 failed\n", False))
+        self.assertEqual((7, 1, []), check.count(
+            "No tests ran\n\nAll tests passed (30 assertions in 7 test cases)", True))
 
     def test_a_case_that_catch2_calls_passed_but_that_skips_is_skipped(self):
         reason = "schedule: the joint program: built without CBC"
@@ -80,6 +82,9 @@ class Count(unittest.TestCase):
 
     def test_step_without_cases_counts_as_one(self):
         self.assertEqual((1, 0, []), check.count("built", True))
+        for nothing in ("0 passed, 0 failed, 0 skipped\n", "Ran 0 tests in 0.000s\n\nOK\n",
+                        "Ran 0 tests in 0.000s\n\nNO TESTS RAN\n"):
+            self.assertEqual((0, 1, []), check.count(nothing, True), nothing)
         self.assertEqual((0, 1, []), check.count("broken", False))
 
     def test_a_step_that_only_skips_has_passed_nothing(self):
@@ -158,24 +163,36 @@ class Runners(unittest.TestCase):
                           "test_some.Some.test_c: no part"], sorted(reasons))
 
     def test_a_test_that_passes_when_it_runs_again_is_unsteady(self):
-        """One fails once, one in a part of it, one always: with --again the last alone fails, with its reason."""
+        """One fails once, one in a part of it, one always, one once and then at the fourth time: with --again the last two
+        fail, each with its reason."""
         tests = ("import unittest\nclass Some(unittest.TestCase):\n    runs = {}\n"
                  "    def first(self):\n        self.runs[self.id()] = self.runs.get(self.id(), 0) + 1\n"
                  "        return self.runs[self.id()] == 1\n"
                  "    def test_a(self):\n        self.assertFalse(self.first(), 'too early')\n"
                  "    def test_b(self):\n        for part in range(2):\n            with self.subTest(part=part):\n"
                  "                self.assertFalse(self.first(), 'in part')\n"
-                 "    def test_c(self):\n        \"\"\"Says so.\"\"\"\n        self.assertEqual(1, 2, 'always')\n")
+                 "    def test_c(self):\n        \"\"\"Says so.\"\"\"\n        self.assertEqual(1, 2, 'always')\n"
+                 "    def test_d(self):\n        self.assertFalse(self.first() or self.runs[self.id()] == 4, 'by chance')\n")
         once, again = self.run_python(tests), self.run_python(tests, "--again")
         self.assertEqual([1, 1], [once.returncode, again.returncode])
-        self.assertEqual((0, 3), check.count(once.stderr, False)[:2], once.stderr)
-        self.assertEqual((2, 1), check.count(again.stderr, False)[:2], again.stderr)
+        self.assertEqual((0, 4), check.count(once.stderr, False)[:2], once.stderr)
+        self.assertEqual((2, 2), check.count(again.stderr, False)[:2], again.stderr)
         self.assertEqual([], check.UNSTEADY.findall(once.stderr))
         self.assertEqual(["unsteady: test_some.Some.test_a: True is not false : too early",
                           "unsteady: test_some.Some.test_b: True is not false : in part"],
                          check.UNSTEADY.findall(again.stderr))
-        self.assertEqual(["FAIL: test_c (test_some.Some.test_c)", "  AssertionError: 1 != 2 : always"],
+        self.assertEqual(["FAIL: test_c (test_some.Some.test_c)", "  AssertionError: 1 != 2 : always",
+                          "FAIL: test_d (test_some.Some.test_d)", "  AssertionError: True is not false : by chance"],
                          check.first_failures(again.stderr))
+
+    def test_no_test_is_no_success(self):
+        for text, options, code in (("", (), 1), ("import unittest\nclass A(unittest.TestCase):\n    def test_a(self):\n"
+                                                  "        pass\n", ("-k", "no_such"), 1),
+                                    ("import unittest\n@unittest.skip('no class')\nclass A(unittest.TestCase):\n"
+                                     "    def test_a(self):\n        pass\n", (), 0)):
+            done = self.run_python(text, *options)
+            self.assertEqual(code, done.returncode, done.stderr)
+            self.assertEqual(bool(code), check.count(done.stderr, True)[1] > 0, done.stderr)
 
     def test_processes_that_share_a_directory_run_each_class_once(self):
         classes = "".join(f"class Case{number}(unittest.TestCase):\n    def test_a(self):\n        time.sleep(0.05)\n"
